@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// API has a method for each operation of the contract, with its operationId as name. A Client embeds one.
+// API has a method for each operation of the contract, with its operationId as name. A Client embeds an API.
 type API struct {
 	options Options
 	http    *http.Client
-	own     bool    // http belongs to this API alone
-	retrier Retrier // its budget, waits and sleep
+	own     bool    // only this API uses http
+	retrier Retrier // has the budget, the waits and the sleep
 }
 
 // call is an operation with its input.
@@ -25,9 +25,9 @@ type call struct {
 	operation, method string
 	path              []segment
 	query             query
-	body              any  // nil: none
-	key               bool // it takes an Idempotency-Key
-	safe              bool // it may be sent twice without one, and takes effect once
+	body              any  // nil: no body
+	key               bool // it accepts an Idempotency-Key
+	safe              bool // it takes effect once even if it is sent twice without a key
 }
 
 // segment is a part of a path: a constant, or the value of a parameter.
@@ -45,7 +45,7 @@ func parameter[T string | int64](name string, value T) segment {
 // query has the parameters of a query.
 type query url.Values
 
-// set adds a parameter unless it is the zero value. An object has one parameter for each member.
+// set adds a parameter unless its value is the zero value. For an object it adds one parameter for each member.
 func (q query) set(name string, value any) {
 	text := ""
 	switch v := value.(type) {
@@ -127,7 +127,7 @@ func (a *API) text(ctx context.Context, r *call, options []Option) ([]byte, erro
 	return got.body, nil
 }
 
-// pages returns the items of all pages, from the one at cursor on.
+// pages returns the items of all pages, beginning with the page at cursor.
 func pages[T any](next func(cursor string) ([]T, *string, error), cursor string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for cursor := cursor; ; {
@@ -150,7 +150,7 @@ func pages[T any](next func(cursor string) ([]T, *string, error), cursor string)
 	}
 }
 
-// GetStatementCSV does what GetStatement does, but returns the lines of the statement as CSV.
+// GetStatementCSV is GetStatement, except that it returns the lines of the statement as CSV.
 func (a *API) GetStatementCSV(ctx context.Context, tenant, meter, periodStart string, q GetStatementQuery, options ...Option) ([]byte, error) {
 	r := call{
 		operation: "getStatement", method: http.MethodGet, safe: true, query: query{},
@@ -164,7 +164,7 @@ func (a *API) GetStatementCSV(ctx context.Context, tenant, meter, periodStart st
 	return a.text(ctx, &r, options)
 }
 
-// CheckResult is a result of CheckBatch: an answer, or the problem of a check that could not be decided.
+// CheckResult is a result of CheckBatch: the answer to a check, or the problem if the check could not be decided.
 type CheckResult struct {
 	Answer  *CheckAnswer
 	Problem *Problem
@@ -192,9 +192,10 @@ func (c CheckResult) MarshalJSON() ([]byte, error) {
 	return json.Marshal(c.Answer)
 }
 
-// Do sends a request that this package does not know, such as an operation of a later version. It has a path with
-// escaped parameters, a query (may be nil), a body (nil: none), and into, which receives the decoded answer (nil:
-// ignored). GET, PUT and DELETE are retried; a POST is retried if a WithKey is among the options.
+// Do sends a request that has no method in this package, such as an operation of a later version. Parameters in path
+// must be escaped. parameters is the query and may be nil. If body is nil, the request has no body. into receives the
+// decoded answer; if it is nil, the answer is ignored. GET, PUT and DELETE are retried. A POST is retried if the
+// options contain WithKey.
 func (a *API) Do(ctx context.Context, method, path string, parameters url.Values, body, into any, options ...Option) error {
 	o, err := a.optionsOf(options)
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// service is a server with a given answer per request; the last one stays. It records the keys.
+// service is a server with a given answer for each request. Further requests get the last answer. It records the
+// keys.
 type service struct {
 	*httptest.Server
 
@@ -49,7 +50,7 @@ func (s *service) requests() []string {
 	return slices.Clone(s.asked)
 }
 
-// problem answers with a problem, and Retry-After if it is not empty.
+// problem answers with a problem, and with Retry-After if after is not empty.
 func problem(status int, code, after string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if after != "" {
@@ -64,7 +65,7 @@ func granted(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, `{"operation_id":"o"}`)
 }
 
-// clientOf returns a client that notes its waits instead of waiting.
+// clientOf returns a client that records its waits and does not wait.
 func clientOf(t *testing.T, s *service, change ...func(*Options)) (*Client, *[]time.Duration) {
 	t.Helper()
 	o := Options{URL: s.URL + "/", Key: "k", Backoff: Backoff{Random: func(n int64) int64 { return n / 2 }}}
@@ -187,14 +188,14 @@ func TestAPI_Attempts_EndByNumberBudgetAndDeadline(t *testing.T) {
 	for range 100 {
 		_ = debit()(c)
 	}
-	// Ten retries at once, and one more for each ten calls.
+	// There are ten retries at once, and one more retry for every ten calls.
 	if n := len(*waits); n < 19 || n > 21 {
 		t.Errorf("%d retries of 102 calls", n)
 	}
 }
 
-// silent is a transport to a service that does not answer in time. The first request gets nothing, and the second one the
-// head of an answer. The third one is granted. With good, which is for good, no request gets anything.
+// silent is a transport to a service that does not answer in time. The first request gets nothing, the second request
+// gets only the head of an answer, and the third request is granted. If good is true, no request gets an answer.
 type silent struct {
 	good  bool
 	asked int
@@ -215,7 +216,7 @@ func (s *silent) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// unread is a body of which nothing comes.
+// unread is a body that never returns data.
 type unread struct{ context.Context } //nolint:containedctx // that of its request
 
 func (u unread) Read([]byte) (int, error) {

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// defaultBase is several times the latency of quotasvc. An earlier retry would meet the same queue.
+	// defaultBase is several times the latency of quotasvc. An earlier retry would find the same queue.
 	defaultBase = 100 * time.Millisecond
 
-	// defaultCap bounds how late a caller notices that the service is back.
+	// defaultCap bounds the time until a caller notices that the service is back.
 	defaultCap = 10 * time.Second
 )
 
@@ -20,14 +20,15 @@ type Backoff struct {
 	// Base is the maximum of the first wait. The maximum doubles with each retry. 0 means 100 ms.
 	Base time.Duration
 
-	// Cap is the maximum of every wait, without the service's Retry-After. 0 means 10 s.
+	// Cap is the maximum of the random part of every wait, which is added to the service's Retry-After. 0 means 10 s.
 	Cap time.Duration
 
 	// Random returns a number in [0, n). It must be safe for concurrent use. nil means rand.Int64N.
 	Random func(n int64) int64
 }
 
-// Wait returns the wait before a retry. The first retry has number 1. after is the service's Retry-After, 0 without one.
+// Wait returns the wait before a retry. The first retry has number 1. after is the service's Retry-After, or 0 if
+// there is none.
 //
 // The wait is after plus a random time from 0 to a bound ("full jitter"). The bound doubles with each retry, up to Cap. So no
 // caller retries too early, and callers with the same Retry-After retry at different times.
@@ -54,8 +55,8 @@ func (b Backoff) Wait(retry int, after time.Duration) time.Duration {
 	return max(after, 0) + min(max(jitter, 0), bound)
 }
 
-// RetryAfter returns the wait that a response's Retry-After header asks for, as seconds or as a date. It returns 0 if the
-// header is missing or invalid.
+// RetryAfter returns the wait that a response's Retry-After header demands. The header has seconds or a date. It
+// returns 0 if the header is missing or invalid.
 func RetryAfter(header http.Header) time.Duration {
 	text := header.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// maxReply bounds the bytes of an answer. A page of the largest items has a few megabytes.
+// maxReply bounds the bytes of an answer. A page with the largest items has a few megabytes.
 const maxReply = 64 << 20
 
 // reply is an answer with a status below 300.
@@ -24,8 +24,8 @@ type reply struct {
 	attempts int
 }
 
-// send sends a request until it is answered, refused for good, or out of time, attempts or budget. Its key and its body stay the same over
-// all attempts.
+// send sends a request. It retries until an attempt is final or until time, attempts or budget are used up. All
+// attempts have the same key and the same body.
 func (a *API) send(ctx context.Context, r *call, list []Option) (*reply, error) {
 	o, err := a.optionsOf(list)
 	if err != nil {
@@ -67,7 +67,7 @@ func metaOf(got *reply, failed *Error) Meta {
 	}
 }
 
-// attempts makes attempts until one is final.
+// attempts makes attempts until an attempt is final.
 func (a *API) attempts(outer context.Context, r *call, o *callOptions, target string, body []byte) (*reply, *Error) {
 	ctx, cancel := context.WithTimeout(outer, o.deadline)
 	defer cancel()
@@ -102,7 +102,8 @@ func (a *API) attempts(outer context.Context, r *call, o *callOptions, target st
 	}
 }
 
-// saysNothing reports whether a code leaves open whether an earlier attempt, whose answer was lost, took effect.
+// saysNothing reports whether an answer with this code leaves it unknown if an earlier attempt took effect. The
+// answer to the earlier attempt was lost.
 func saysNothing(code ProblemCode) bool {
 	switch code {
 	case ProblemCodeRateLimited, ProblemCodeQueueFull, ProblemCodeUnavailable, ProblemCodeOutcomeUnknown, CodeNotTheService:
@@ -112,7 +113,8 @@ func saysNothing(code ProblemCode) bool {
 	}
 }
 
-// wait returns the wait before a retry, and takes the retry from the budget.
+// wait returns the wait before a retry and takes the retry from the budget. It returns false if there must be no
+// retry.
 func (a *API) wait(ctx context.Context, r *call, o *callOptions, err *Error, attempt int) (time.Duration, bool) {
 	passes := err.Status == 0 || retryable(err.Status) && (err.Status != http.StatusTooManyRequests || !o.keepDenials)
 	if !passes || attempt >= a.options.Attempts || !r.key && !r.safe || err.RetryAfter > a.options.MaxWait {
@@ -161,7 +163,7 @@ func (a *API) attempt(ctx context.Context, r *call, o *callOptions, target strin
 	return &reply{status: resp.StatusCode, header: resp.Header, body: text, key: o.key}, nil
 }
 
-// neverSent reports whether there was no connection, so that the outcome is known.
+// neverSent reports whether no connection could be opened: then nothing was sent.
 func neverSent(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"

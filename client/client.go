@@ -8,19 +8,21 @@ import (
 	"time"
 )
 
-// Client calls the service. It is safe for concurrent use. Share one in a process: its retry budget counts all its calls.
+// Client calls the service. It is safe for concurrent use. Share one Client in a process: its retry budget counts all
+// its calls.
 type Client struct {
-	// API has all operations of the contract. Check, Consume, Debit and Hold of the Client fail open; those of the API do not.
+	// API has all operations of the contract. Check, Consume, Debit and Hold of the Client can fail open; the methods
+	// of the API cannot.
 	*API
 
 	background tasks
 
 	mu        sync.Mutex
 	undecided int       // calls in a row without a decision
-	probeAt   time.Time // while the service is away: the time of the next call that is sent to it
+	probeAt   time.Time // while the service is away: when the next call is sent to it
 }
 
-// New returns a Client. An error names the option that is wrong. No request is sent.
+// New returns a Client. An error names the option that is wrong. New sends no request.
 func New(o Options) (*Client, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -30,7 +32,8 @@ func New(o Options) (*Client, error) {
 	return &Client{API: a}, nil
 }
 
-// Close waits for work in the background, such as refunds of failed handlers, until ctx ends. Then it closes the idle connections.
+// Close waits for work in the background, such as refunds of failed handlers, but not longer than ctx. Then it closes
+// the idle connections.
 func (c *Client) Close(ctx context.Context) error {
 	if c.own {
 		defer c.http.CloseIdleConnections()
@@ -38,7 +41,7 @@ func (c *Client) Close(ctx context.Context) error {
 	return c.background.wait(ctx)
 }
 
-// Check returns whether a consume would be allowed, and charges nothing. A denial is an answer, not an error.
+// Check returns whether a consume would be allowed. It charges nothing. A denial is an answer, not an error.
 func (c *Client) Check(ctx context.Context, body CheckRequest, options ...Option) (*CheckAnswer, error) {
 	return decide(c, decision{"check", body.Tenant, body.Items, options},
 		func() (*CheckAnswer, error) { return c.API.Check(ctx, body, options...) },
@@ -51,21 +54,22 @@ func (c *Client) Check(ctx context.Context, body CheckRequest, options ...Option
 		})
 }
 
-// Consume charges the rate limits and debits the balance, or neither. A denial is an error: ErrDenied, or ErrForbidden.
+// Consume charges the rate limits and debits the balance. It does both or nothing. A denial is an error: ErrDenied,
+// or ErrForbidden.
 func (c *Client) Consume(ctx context.Context, body ConsumeRequest, options ...Option) (*DebitAnswer, error) {
 	return decide(c, decision{"consume", body.Tenant, body.Items, options},
 		func() (*DebitAnswer, error) { return c.API.Consume(ctx, body, options...) },
 		func() *DebitAnswer { return uncharged(body.Tenant, body.Items) })
 }
 
-// Debit debits the balance without the rate limits. A denial is an error: ErrDenied, or ErrForbidden.
+// Debit debits the balance and charges no rate limits. A denial is an error: ErrDenied, or ErrForbidden.
 func (c *Client) Debit(ctx context.Context, body DebitRequest, options ...Option) (*DebitAnswer, error) {
 	return decide(c, decision{"debit", body.Tenant, body.Items, options},
 		func() (*DebitAnswer, error) { return c.API.Debit(ctx, body, options...) },
 		func() *DebitAnswer { return uncharged(body.Tenant, body.Items) })
 }
 
-// uncharged is the answer to a call that passed undecided.
+// uncharged returns the answer to a call that passed without a decision.
 func uncharged(tenant string, items []Item) *DebitAnswer {
 	a := &DebitAnswer{Tenant: tenant, AsOf: time.Now()}
 	for _, item := range items {
@@ -74,8 +78,8 @@ func uncharged(tenant string, items []Item) *DebitAnswer {
 	return a
 }
 
-// ConsumeFor consumes, then does the work. If the work fails or panics, the operation is refunded. The error is that of the consume or of
-// the work; an error of the refund goes to OnBackgroundError.
+// ConsumeFor consumes units and then does the work. If the work fails or panics, it refunds the operation. It returns
+// the error of the consume or of the work. OnBackgroundError gets an error of the refund.
 func (c *Client) ConsumeFor(ctx context.Context, body ConsumeRequest, work func(context.Context, *DebitAnswer) error, options ...Option) (err error) {
 	var meta Meta
 	answer, err := c.Consume(ctx, body, append(slices.Clone(options), WithMeta(&meta))...)
@@ -93,8 +97,8 @@ func (c *Client) ConsumeFor(ctx context.Context, body ConsumeRequest, work func(
 	return err
 }
 
-// Undo refunds what an operation charged. It is no error if the operation charged nothing, or was refunded before. It
-// may be repeated.
+// Undo refunds the charge of an operation. It returns no error if the operation charged nothing or was refunded
+// before. It may be repeated.
 func (c *Client) Undo(ctx context.Context, tenant, operationID string) error {
 	key := "undo-" + operationID
 	if len(key) > 255 {
@@ -107,8 +111,7 @@ func (c *Client) Undo(ctx context.Context, tenant, operationID string) error {
 	return err
 }
 
-// UndoLater does what Undo does, in the background, after a wait. Its error goes to OnBackgroundError. Close waits for
-// it.
+// UndoLater calls Undo in the background, after a wait. OnBackgroundError gets the error. Close waits for the refund.
 func (c *Client) UndoLater(ctx context.Context, tenant, operationID string, after time.Duration) {
 	ctx = context.WithoutCancel(ctx)
 	done := c.background.start()
@@ -127,7 +130,8 @@ func (c *Client) report(err error) {
 	}
 }
 
-// LocalUnits returns local units of a balance, sent by this client's address and key. The other options are those of NewLocalUnits.
+// LocalUnits returns local units of a balance. Their requests use this client's address, key and HTTP client. The
+// other options are those of NewLocalUnits.
 func (c *Client) LocalUnits(o LocalUnitsOptions) (*LocalUnits, error) {
 	o.URL, o.Key, o.Client = c.options.URL, c.options.Key, c.http
 	return NewLocalUnits(o)

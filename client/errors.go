@@ -9,28 +9,28 @@ import (
 	"time"
 )
 
-// The codes of this package. An error with one of them is no answer of the service.
+// The codes of this package. An error with one of these codes is not an answer of the service.
 const (
-	CodeNoAnswer      ProblemCode = "no_answer"       // no connection, or it broke
+	CodeNoAnswer      ProblemCode = "no_answer"       // no connection, or a broken connection
 	CodeTimeout       ProblemCode = "timeout"         // no answer within Timeout or Deadline
-	CodeCanceled      ProblemCode = "canceled"        // the context of the call ended; errors.Is knows its error
-	CodeNotTheService ProblemCode = "not_the_service" // an answer without a code: a proxy's page
+	CodeCanceled      ProblemCode = "canceled"        // the context of the call ended; errors.Is matches its error
+	CodeNotTheService ProblemCode = "not_the_service" // an answer without a code, for example a proxy's page
 )
 
-// Error is the error of a call. Branch with errors.Is on the errors below or on those by code (ErrQuotaExceeded, ErrRateLimited ...), or
-// on Code.
+// Error is the error of a call. Use errors.Is with the errors below or with the errors for a code (ErrQuotaExceeded,
+// ErrRateLimited ...), or use Code.
 type Error struct {
 	Operation string // operationId of the contract
-	Status    int    // of the service's answer; 0 without one
+	Status    int    // of the service's answer; 0 without an answer
 	Code      ProblemCode
-	Detail    string      // what was wrong, in words
+	Detail    string      // a sentence about the failure
 	Problem   *Problem    // the answer, with the details of its code; nil if the service did not answer
-	Header    http.Header // of the answer; nil without one
+	Header    http.Header // of the answer; nil without an answer
 
-	RetryAfter     time.Duration // what the service asked for; 0 = nothing
+	RetryAfter     time.Duration // from the service; 0 = none
 	RequestID      string        // for the service's log
 	Attempts       int
-	IdempotencyKey string // send the call again with this key: it takes effect once
+	IdempotencyKey string // a retry with this key takes effect once
 	OutcomeUnknown bool   // the operation may have taken effect
 
 	cause error
@@ -38,7 +38,8 @@ type Error struct {
 
 // Errors that stand for several codes, for errors.Is.
 var (
-	// ErrDenied: 402, or 429 of a balance or a limit. Nothing was charged; paying or waiting helps.
+	// ErrDenied: 402, or 429 of a balance or a limit. Nothing was charged. The call may succeed after a payment or a
+	// wait.
 	ErrDenied error = classError("denied")
 
 	// ErrInvalid: 400 or 422. The same request fails again; Error.Problem.Errors names the fields.
@@ -80,10 +81,10 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap returns what was below: an error of the connection or of the context.
+// Unwrap returns the cause: an error of the connection or of the context.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Is reports whether target is the error of this code, or one that stands for it.
+// Is reports whether target is the error for e's code, or an error that stands for this code.
 func (e *Error) Is(target error) bool {
 	switch t := target.(type) {
 	case codeError:
@@ -122,7 +123,7 @@ func (e *Error) class() error {
 	}
 }
 
-// AsError returns the Error in err, nil if there is none.
+// AsError returns the Error in err. It returns nil if err contains no Error.
 func AsError(err error) *Error {
 	var e *Error
 	_ = errors.As(err, &e)

@@ -25,7 +25,7 @@ func ExampleRetrier() {
 	}))
 	defer quotasvc.Close()
 
-	retrier := &client.Retrier{Client: &http.Client{Timeout: 5 * time.Second}} // one for the whole program
+	retrier := &client.Retrier{Client: &http.Client{Timeout: 5 * time.Second}} // use one for the whole program
 	body := strings.NewReader(`{"tenant":"acme","items":[{"meter":"api_calls","amount":1}]}`)
 	req, err := http.NewRequest(http.MethodPost, quotasvc.URL+"/v1/debits", body)
 	if err != nil {
@@ -44,14 +44,15 @@ func ExampleRetrier() {
 	// 200
 }
 
-// Units are granted without a request for each of them. The service sees the hold, and at the end what was used of it.
+// Units are granted without a request for each unit. The service gets a request for the hold, and at the end a
+// request with the used units.
 func ExampleLocalUnits() {
 	quotasvc := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body struct {
 			Items []struct{ Amount int }
 			Final bool
 		}
-		_ = json.NewDecoder(r.Body).Decode(&body) // what LocalUnits send is JSON
+		_ = json.NewDecoder(r.Body).Decode(&body) // LocalUnits send only valid JSON
 		if r.URL.Path == "/v1/holds" {
 			w.WriteHeader(http.StatusCreated)
 			fmt.Println("the service holds", body.Items[0].Amount)
@@ -74,7 +75,7 @@ func ExampleLocalUnits() {
 	if err := units.TakeWait(ctx, 1); err != nil { // waits for the first hold
 		panic(err)
 	}
-	for range 2 { // two requests of a client: no request to the service
+	for range 2 { // two requests of a client cause no request to the service
 		if err := units.Take(1); errors.Is(err, client.ErrExhausted) {
 			fmt.Println("refused:", err)
 		}

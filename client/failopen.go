@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// After undecidedMax calls in a row without a decision, calls that may fail open do so at once, except for one per
-	// probeEvery. So an outage does not delay each request of a backend until the deadline.
+	// After undecidedMax calls in a row without a decision, calls that may fail open pass at once. Only one call per
+	// probeEvery is still sent. So an outage does not delay every request of a backend until the deadline.
 	undecidedMax = 5
 	probeEvery   = time.Second
 )
 
-// decision is a call that the service has to decide.
+// decision is a call that the service must decide.
 type decision struct {
 	operation, tenant string
 	items             []Item
@@ -64,8 +64,8 @@ func decide[T any](c *Client, d decision, work func() (*T, error), open func() *
 	return answer, err
 }
 
-// isAway reports whether the service does not decide, so that this call need not be sent. One call per probeEvery is
-// sent.
+// isAway reports whether the service is away, so that this call need not be sent. It returns false for one call per
+// probeEvery.
 func (c *Client) isAway() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

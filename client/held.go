@@ -10,14 +10,16 @@ import (
 	"time"
 )
 
-// defaultHoldTTL is how long a crashed process keeps held units from others. A hold in use is extended when half of it is over.
+// defaultHoldTTL is the TTL of a hold in seconds. After a crash of the process the held units return to the balance
+// after this time. A hold in use is extended when half of the TTL is over.
 const defaultHoldTTL = 300
 
-// HeldUnits are units that are reserved for one piece of work of unknown cost. Use counts; Finish captures what was used and returns the
-// rest. Until Finish or Release the hold is extended in the background. It is safe for concurrent use.
+// HeldUnits are units that are reserved for one piece of work of unknown cost. Use counts the used units; Finish
+// captures them and returns the rest. Until Finish or Release the hold is extended in the background. It is safe for
+// concurrent use.
 type HeldUnits struct {
-	// Answer is the service's answer; nil if the hold failed open. Then it reserves nothing, and the use is debited at
-	// the end.
+	// Answer is the service's answer; nil if the hold failed open. In that case nothing is reserved, and the used
+	// units are debited at the end.
 	Answer *HoldAnswer
 
 	client *Client
@@ -33,15 +35,15 @@ type HeldUnits struct {
 	extend *time.Timer
 }
 
-// HoldResult is what a finished hold has charged, in units over all its items.
+// HoldResult is the result of a finished hold, in units, summed over all its items.
 type HoldResult struct {
 	Used      int64
 	Charged   int64
 	Shortfall int64 // used, but not covered by the balance
 }
 
-// Hold reserves units. The id of the hold is also the key of the operation; without HoldID a new one is made. Without TTLSeconds the hold
-// lasts 5 minutes beyond the end of this process. The caller must Finish or Release it.
+// Hold reserves units. The id of the hold is also the key of the operation; if HoldID is empty, Hold creates an id.
+// If TTLSeconds is 0, the TTL is 5 minutes. The caller must call Finish or Release.
 func (c *Client) Hold(ctx context.Context, body HoldRequest, options ...Option) (*HeldUnits, error) {
 	o, err := c.optionsOf(options)
 	switch {
@@ -80,7 +82,8 @@ func (c *Client) Hold(ctx context.Context, body HoldRequest, options ...Option) 
 	return h, nil
 }
 
-// HoldFor holds units, does the work, and captures what it used, also if it fails or panics. The rest is returned.
+// HoldFor holds units, does the work, and captures the units that the work used, even if it fails or panics. It
+// returns the other units.
 func (c *Client) HoldFor(ctx context.Context, body HoldRequest, work func(context.Context, *HeldUnits) error, options ...Option) (result *HoldResult, err error) {
 	h, err := c.Hold(ctx, body, options...)
 	if err != nil {
@@ -88,7 +91,7 @@ func (c *Client) HoldFor(ctx context.Context, body HoldRequest, work func(contex
 	}
 	done := false
 	defer func() {
-		if !done { // a panic, which goes on
+		if !done { // the work panicked, and the panic continues
 			_, failed := h.Finish(context.WithoutCancel(ctx))
 			c.report(failed)
 		}
@@ -104,9 +107,9 @@ func (c *Client) HoldFor(ctx context.Context, body HoldRequest, work func(contex
 	return result, failed
 }
 
-// Stream passes a sequence on and counts each element by cost. At its end, at an error, and if the reader stops early, what was passed is
-// captured and the rest is returned. An error of that capture is the last element, unless the reader stopped or the source failed: then
-// OnBackgroundError gets it.
+// Stream passes on the elements of source and counts the cost of each element. At the end of source, at an error, and
+// if the reader stops early, it captures the counted units and returns the rest. If this capture fails, its error is
+// the last element. If the reader has stopped or source has failed, OnBackgroundError gets this error.
 func Stream[T any](ctx context.Context, h *HeldUnits, source iter.Seq2[T, error], cost func(T) int64) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		finished := false
@@ -159,11 +162,11 @@ func (h *HeldUnits) Left() int64 {
 	return left
 }
 
-// Use counts n used units, 0 or more, of the hold's first meter. It sends no request. More than is held may be used: Finish charges it as
-// far as the balance covers it.
+// Use counts n used units, 0 or more, of the hold's first meter. It sends no request. The use may be larger than the
+// hold: Finish charges it as far as the balance covers it.
 func (h *HeldUnits) Use(n int64) error { return h.UseOf(h.body.Items[0].Meter, n) }
 
-// UseOf does what Use does, for one of several meters.
+// UseOf is Use for one of several meters.
 func (h *HeldUnits) UseOf(meter string, n int64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -180,11 +183,12 @@ func (h *HeldUnits) UseOf(meter string, n int64) error {
 	return nil
 }
 
-// Finish captures what was used, and returns the rest. Use beyond the held units is charged as far as the balance covers it. If the hold has
-// expired, its use is debited. After an error it may be repeated: it takes effect once. A repeated Finish returns the first result.
+// Finish captures the used units and returns the rest. Use beyond the held units is charged as far as the balance
+// covers it. If the hold has expired, the use is debited. After an error Finish may be called again: it takes effect
+// once. A repeated Finish returns the first result.
 func (h *HeldUnits) Finish(ctx context.Context) (*HoldResult, error) { return h.end(ctx, h.finish) }
 
-// Release returns all units: nothing was used.
+// Release returns all held units and charges nothing.
 func (h *HeldUnits) Release(ctx context.Context) (*HoldResult, error) {
 	return h.end(ctx, func(ctx context.Context) (*HoldResult, error) {
 		h.mu.Lock()
@@ -231,7 +235,7 @@ func (h *HeldUnits) finish(ctx context.Context) (*HoldResult, error) {
 	case len(beyond) == 0 || !refused(err):
 		return nil, err
 	}
-	// The held part of the use is captured, and what is beyond it is debited.
+	// The held part of the use is captured, and the part beyond it is debited.
 	held := h.items(func(item Item, used int64) int64 { return min(used, item.Amount) })
 	if err := h.capture(ctx, held, "capture-held"); holdEnded(err) {
 		return h.debit(ctx, all, "late", 0)
@@ -241,7 +245,7 @@ func (h *HeldUnits) finish(ctx context.Context) (*HoldResult, error) {
 	return h.debit(ctx, beyond, "beyond", total(held))
 }
 
-// items returns those items of the hold whose amount is above 0.
+// items returns the items of the hold for which amount returns more than 0.
 func (h *HeldUnits) items(amount func(item Item, used int64) int64) []Item {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -292,7 +296,7 @@ func (h *HeldUnits) debit(ctx context.Context, items []Item, suffix string, char
 	return result, nil
 }
 
-// extendNow keeps the hold for another TTL, and schedules the next extension at half of it.
+// extendNow extends the hold by a TTL and schedules the next extension after half of the TTL.
 func (h *HeldUnits) extendNow(ctx context.Context) {
 	h.mu.Lock()
 	if h.ended {
@@ -312,20 +316,20 @@ func (h *HeldUnits) extendNow(ctx context.Context) {
 	}
 }
 
-// key returns the key of an operation on the hold. A repetition has the same key.
+// key returns the key of an operation on the hold. A repeated operation has the same key.
 func (h *HeldUnits) key(suffix string) Option {
 	if key := h.body.HoldID + "." + suffix; len(key) <= 255 {
 		return WithKey(key)
 	}
-	return WithKey(NewKey()) // an id of the service has at most 128 characters, so the service refuses it
+	return WithKey(NewKey()) // the service refuses ids of more than 128 characters
 }
 
-// holdEnded reports whether the service has no such hold any more.
+// holdEnded reports whether the hold no longer exists or is no longer active.
 func holdEnded(err error) bool {
 	return errors.Is(err, ErrHoldNotActive) || errors.Is(err, ErrHoldNotFound)
 }
 
-// refused reports whether the balance, the plan or a block refuses.
+// refused reports whether the balance, the plan or a block refused the request.
 func refused(err error) bool { return errors.Is(err, ErrDenied) || errors.Is(err, ErrForbidden) }
 
 func total(items []Item) int64 {

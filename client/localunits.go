@@ -11,22 +11,22 @@ import (
 
 // Defaults of LocalUnitsOptions.
 const (
-	// defaultMin is small enough for a quiet backend to keep next to nothing from others.
+	// defaultMin is small, so that a backend with little use takes almost no units away from other backends.
 	defaultMin = 100
 
-	// defaultMax leads to two requests per 10,000 decisions. A larger hold saves nothing that can be measured.
+	// defaultMax leads to two requests per 10,000 decisions. A larger hold would save nothing measurable.
 	defaultMax = 10_000
 
 	// defaultTTL is long enough for a restart or a failover of the service, and returns the units of a crashed backend within a minute.
 	defaultTTL = time.Minute
 
-	// defaultCaptureEvery bounds what a crash loses to the use of a second.
+	// defaultCaptureEvery bounds the loss at a crash to the use of a second.
 	defaultCaptureEvery = time.Second
 
-	// defaultTimeout is what the service takes at most to refuse.
+	// defaultTimeout is the longest time in which the service refuses a request.
 	defaultTimeout = 5 * time.Second
 
-	// defaultLocalCap bounds the time until a LocalUnits without units notices that the service is back.
+	// defaultLocalCap bounds the time until a LocalUnits with no units left notices that the service is back.
 	defaultLocalCap = 2 * time.Second
 
 	// defaultClose bounds a Close whose context has no deadline.
@@ -37,24 +37,24 @@ const (
 	maxAmount = 1<<53 - 1 // largest amount of the service
 	maxTTL    = 24 * time.Hour
 
-	// awayAfter is how long a request for a hold may be under way before the service counts as away. It is several times the slowest
-	// answer of a service that works.
+	// awayAfter is how long a request for a hold may take until the service counts as away. It is several times
+	// longer than the slowest answer of a working service.
 	awayAfter = time.Second
 
-	// maxHolds bounds the holds of one process: those that are spent, and those whose captures are not answered yet. Two are in use at a
-	// steady rate; the others bridge slow captures.
+	// maxHolds bounds the holds of one process. At a steady rate two holds are in use; the other holds wait for the
+	// answers to slow captures.
 	maxHolds = 4
 
-	// deniedPause is how long a denial by the service is reused. A top-up is noticed after that.
+	// deniedPause is how long a denial by the service is reused. After this time a top-up is noticed.
 	deniedPause = time.Second
 )
 
 // The reasons of a LocalDenial.
 var (
-	// ErrExhausted: the service refused to hold units. LocalDenial has its answer.
+	// ErrExhausted: the service refused to hold units. LocalDenial has the service's answer.
 	ErrExhausted = errors.New("the service holds no more units for this balance")
 
-	// ErrRefilling: too few units are held, and the service has been asked for more.
+	// ErrRefilling: too few units are held, and more units have been requested from the service.
 	ErrRefilling = errors.New("units are on their way")
 
 	// ErrAway: too few units are held, and the service does not answer.
@@ -64,13 +64,13 @@ var (
 	ErrClosed = errors.New("the local units are closed")
 )
 
-// LocalDenial is the error of a Take that got nothing.
+// LocalDenial is the error of a Take that was not granted.
 type LocalDenial struct {
 	Reason     error         // ErrExhausted, ErrRefilling, ErrAway or ErrClosed
 	Status     int           // of the service's answer; 0 unless Reason is ErrExhausted
 	Code       string        // of the problem, for example quota_exceeded
 	Detail     string        // of the problem
-	RetryAfter time.Duration // what the service asked for; 0 = nothing
+	RetryAfter time.Duration // from the service; 0 = none
 }
 
 func (d *LocalDenial) Error() string {
@@ -89,21 +89,25 @@ type LocalUnitsOptions struct {
 	Key     string // a key with the scope use; empty: Client adds the header itself
 	Tenant  string
 	Meter   string
-	Subject string // empty: the tenant's balance alone
+	Subject string // empty: only the tenant's balance
 
-	// Min and Max bound the units of one hold. Its size follows the rate of use: a hold should last a second. It may be below Min if
-	// little remains. 0 means 100 and 10,000. Max bounds a Take. Four holds bound what one process keeps from others; usually there are two.
+	// Min and Max bound the units of one hold. The size of a hold follows the rate of use: a hold should last for a
+	// second. It may be below Min if few units remain. 0 means 100 and 10,000. Max also bounds a Take. One process
+	// has at most four holds, usually two.
 	Min, Max int64
 
-	// TTL is how long the service keeps a hold: whole seconds up to a day; 0 means a minute. It bounds how long held units can be spent
-	// while the service is away, and how long a crashed process keeps its units from others.
+	// TTL is how long the service keeps a hold: whole seconds up to a day; 0 means a minute. While the service is
+	// away, held units can be spent for at most this time. The held units of a crashed process return to the balance
+	// after this time.
 	TTL time.Duration
 
-	// CaptureEvery bounds how long use stays uncaptured while the service answers; 0 means a second. A crash loses that use.
+	// CaptureEvery bounds how long use stays uncaptured while the service answers; 0 means a second. Uncaptured use
+	// is lost at a crash.
 	CaptureEvery time.Duration
 
-	// UnbackedMax is the number of units that are granted without a hold while the service is away, after the held units. They are
-	// debited when it is back, as far as the balance covers them; a hold that was asked for meanwhile may come first. 0 refuses.
+	// UnbackedMax is the number of units that are granted without a hold while the service is away, after the held
+	// units. They are debited when the service is back, as far as the balance covers them. A hold that was requested
+	// meanwhile may be created before the debit. 0: no such units are granted.
 	UnbackedMax int64
 
 	// Timeout bounds one attempt of a request; 0 means 5 s.
@@ -120,8 +124,8 @@ type LocalUnitsOptions struct {
 	OnError func(error)
 }
 
-// LocalUnits spends units of one balance in this process. It takes holds ahead, answers Take from memory, captures what was used and
-// releases the rest. It is safe for concurrent use and has two goroutines until Close.
+// LocalUnits spends units of one balance in this process. It creates holds in advance, answers Take from memory,
+// captures the used units and releases the rest. It is safe for concurrent use and has two goroutines until Close.
 type LocalUnits struct {
 	options LocalUnitsOptions
 	now     func() time.Duration // since the start, by the monotonic clock
@@ -134,36 +138,37 @@ type LocalUnits struct {
 
 	mu      sync.Mutex
 	closed  bool
-	holds   []*localHold  // all that are not settled, oldest first
+	holds   []*localHold  // all holds that may still exist at the service, oldest first
 	changed chan struct{} // closed and replaced after every answer that TakeWait waits for
 
 	filling     bool          // a hold has been requested
-	asking      *operation    // the request for it; nil before the first attempt
-	away        bool          // and the service does not answer
+	asking      *operation    // the request for this hold; nil before the first attempt
+	away        bool          // a hold has been requested, and the service does not answer
 	denial      *LocalDenial  // the service's last answer about a hold, if it refused
-	deniedUntil time.Duration // no hold is asked for before
-	sizing      sizing        // how many units to ask for
+	deniedUntil time.Duration // no hold is requested before this time
+	sizing      sizing        // decides how many units to request
 
-	late   int64      // taken units that no hold pays; they are to be debited
-	debit  *operation // the debit of late units that is under way or unanswered
-	debits int        // so far; numbers their keys
+	late   int64      // taken units that no hold pays and that must be debited
+	debit  *operation // the debit of late units that is running or not answered
+	debits int        // number of debits so far, used in their keys
 	id     string     // unique; begins the keys of debits
 	stats  LocalStats
 }
 
-// LocalStats are sums since the start, in units except for Requests. After a Close without error, Taken = Captured + Debited + Shortfall.
+// LocalStats are sums since NewLocalUnits, except for Uncharged and Held, which are current values. All are units,
+// except for Requests. After a Close without error, Taken = Captured + Debited + Shortfall.
 type LocalStats struct {
 	Taken     int64 // granted by Take
 	Captured  int64 // charged by captures of holds
 	Debited   int64 // charged by debits, because their hold had ended or they were granted without one
-	Shortfall int64 // granted, and not covered by the balance when they were debited
-	Uncharged int64 // granted and not charged yet: what a crash would lose now
+	Shortfall int64 // granted, and not covered by the balance at the debit
+	Uncharged int64 // granted and not charged yet: lost if the process crashes now
 	Held      int64 // held and not taken
 	Requests  int64 // sent to the service
 }
 
-// NewLocalUnits returns a LocalUnits. The caller must Close it. An error names the option that is wrong. No request is sent before the
-// first Take.
+// NewLocalUnits returns a LocalUnits. The caller must call Close. An error names the option that is wrong. There is
+// no request before the first Take.
 func NewLocalUnits(o LocalUnitsOptions) (*LocalUnits, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -216,7 +221,7 @@ func (o *LocalUnitsOptions) complete() error {
 	return nil
 }
 
-// setDefault sets a zero value to d, or to other if d is 0 as well.
+// setDefault sets a zero value to d, or to other if d is also 0.
 func setDefault[T int64 | time.Duration](v *T, d, other T) {
 	if *v == 0 {
 		*v = d
@@ -226,7 +231,8 @@ func setDefault[T int64 | time.Duration](v *T, d, other T) {
 	}
 }
 
-// Take takes n units, 1 to Max, without a request. If this process holds too few, it takes none and returns a LocalDenial.
+// Take takes n units, 1 to Max, without a request. If this process holds too few units, it takes none of them and
+// returns a LocalDenial.
 func (l *LocalUnits) Take(n int64) error {
 	if n < 1 || n > l.options.Max {
 		return fmt.Errorf("n must be from 1 to %d (Max)", l.options.Max)
@@ -236,8 +242,8 @@ func (l *LocalUnits) Take(n int64) error {
 	return l.take(n)
 }
 
-// TakeWait is Take that waits for units on their way: until they arrive, the service refuses, or ctx ends. While the service is away,
-// that is until ctx ends.
+// TakeWait is Take, except that it waits for requested units. It waits until they arrive, the service refuses them,
+// or ctx ends. While the service is away, it waits until ctx ends.
 func (l *LocalUnits) TakeWait(ctx context.Context, n int64) error {
 	if n < 1 || n > l.options.Max {
 		return fmt.Errorf("n must be from 1 to %d (Max)", l.options.Max)
@@ -258,7 +264,7 @@ func (l *LocalUnits) TakeWait(ctx context.Context, n int64) error {
 	}
 }
 
-// take does what Take does. The caller holds the lock.
+// take is Take for a caller that holds the lock.
 func (l *LocalUnits) take(n int64) error {
 	if l.closed {
 		return &LocalDenial{Reason: ErrClosed}
@@ -294,7 +300,7 @@ func (l *LocalUnits) take(n int64) error {
 	return nil
 }
 
-// short answers a Take of n units when some are missing.
+// short answers a Take of n units if missing units are not held.
 func (l *LocalUnits) short(n, missing int64, now time.Duration) error {
 	l.sizing.miss(missing)
 	l.askForUnits(now)
@@ -313,7 +319,7 @@ func (l *LocalUnits) short(n, missing int64, now time.Duration) error {
 	return nil
 }
 
-// askForUnits wakes the filler unless it is at work or the service has just refused.
+// askForUnits wakes the filler, unless the filler is already working or the service has just refused.
 func (l *LocalUnits) askForUnits(now time.Duration) {
 	if !l.filling && now >= l.deniedUntil {
 		l.filling = true
@@ -334,9 +340,9 @@ func (l *LocalUnits) Stats() LocalStats {
 	return s
 }
 
-// Close refuses further takes, captures what was used, returns the rest to the balance, and ends the goroutines. It gives up when ctx
-// ends, after 10 s if ctx has no deadline. Then it returns an error, and the service returns the units when the holds expire. A second
-// Close waits for the first.
+// Close refuses further takes, captures the used units, returns the rest to the balance, and ends the goroutines. It
+// gives up when ctx ends, or after 10 s if ctx has no deadline. Then it returns an error, and the service returns the
+// units when the holds expire. A second Close waits for the first Close.
 func (l *LocalUnits) Close(ctx context.Context) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -380,6 +386,6 @@ func (l *LocalUnits) announce() {
 func wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // it is awake already
+	default: // its goroutine is awake already
 	}
 }

@@ -2,7 +2,7 @@ package client
 
 import "time"
 
-// fill is the goroutine that takes holds.
+// fill is the goroutine that creates holds.
 func (l *LocalUnits) fill() {
 	defer close(l.filled)
 	for {
@@ -15,7 +15,7 @@ func (l *LocalUnits) fill() {
 	}
 }
 
-// refill takes one hold, if one is wanted. It tries until the service answers or the LocalUnits are closed.
+// refill creates one hold, if a hold is needed. It tries until the service answers or the LocalUnits are closed.
 func (l *LocalUnits) refill() {
 	for units := l.nextSize(); units > 0; {
 		hold := &localHold{id: "local-" + NewKey(), size: units}
@@ -29,7 +29,7 @@ func (l *LocalUnits) refill() {
 	}
 }
 
-// nextSize waits until a further hold is allowed and returns its size, 0 for none.
+// nextSize waits until a further hold is allowed and returns its size. It returns 0 if no hold is needed.
 func (l *LocalUnits) nextSize() int64 {
 	slow := time.AfterFunc(awayAfter, func() { l.setAway(nil) })
 	defer slow.Stop()
@@ -50,7 +50,7 @@ func (l *LocalUnits) nextSize() int64 {
 	}
 }
 
-// newHold returns the operation that makes a hold. The hold's id is its key.
+// newHold returns the operation that creates a hold. Its key is the hold's id.
 func (l *LocalUnits) newHold(h *localHold) *operation {
 	o := &l.options
 	return newOperation("/v1/holds", h.id, struct {
@@ -85,8 +85,8 @@ func (l *LocalUnits) untilAnswered(op *operation) *opAnswer {
 	}
 }
 
-// setAway records that the service does not answer op, unless it has answered meanwhile. Without op, captures are not
-// answered.
+// setAway records that the service does not answer op, unless it has answered meanwhile. If op is nil, the service
+// does not answer captures.
 func (l *LocalUnits) setAway(op *operation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +96,8 @@ func (l *LocalUnits) setAway(op *operation) {
 	}
 }
 
-// answered records the answer about a hold. It returns the size of the next hold to request, 0 for none.
+// answered records the answer about a hold. It returns the size of the next hold to request, or 0 if there is none to
+// request.
 func (l *LocalUnits) answered(h *localHold, a *opAnswer) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,7 +122,7 @@ func (l *LocalUnits) answered(h *localHold, a *opAnswer) int64 {
 	return 0
 }
 
-// deny lets the service's refusal answer takes for a while. The caller holds the lock.
+// deny records the service's refusal, which is the answer to takes for deniedPause. The caller holds the lock.
 func (l *LocalUnits) deny(a *opAnswer) {
 	l.denial = &LocalDenial{Reason: ErrExhausted, Status: a.status, Code: a.Code, Detail: a.Detail, RetryAfter: a.after}
 	l.deniedUntil = l.now() + deniedPause

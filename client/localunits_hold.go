@@ -2,25 +2,25 @@ package client
 
 import "time"
 
-// localHold is a hold of the service that this process spends. LocalUnits.mu guards it.
+// localHold is a hold at the service whose units this process grants. LocalUnits.mu guards it.
 type localHold struct {
 	id       string
 	size     int64         // units; 0 if it is not known whether the hold exists
 	taken    int64         // by Take; at most size
 	captured int64         // by answered captures; at most taken
-	asked    int64         // captured and in the capture that is under way
+	asked    int64         // captured units and the units of the running capture
 	since    time.Duration // when the oldest taken unit beyond asked was taken
-	renew    time.Duration // when to extend it
-	old      time.Duration // when it still was not extended: other units are asked for
-	stop     time.Duration // when takes from it end, so that there is time to capture them before the service ends the hold
-	reset    time.Duration // end of the period that pays it, 0 = none
-	touched  bool          // there was a Take since it was made or extended
-	ending   bool          // no more takes: its last operation is due
-	changes  int           // operations on it so far; numbers their keys
-	op       *operation    // the operation that is under way or unanswered
+	renew    time.Duration // when to extend the hold
+	old      time.Duration // if the hold is not extended by then, a further hold is requested
+	stop     time.Duration // when takes end, so that there is time to capture before the service ends the hold
+	reset    time.Duration // end of the period that pays the hold; 0 = none
+	touched  bool          // there was a Take since the hold was created or extended
+	ending   bool          // no more takes: the last operation is due
+	changes  int           // number of operations on the hold so far, used in their keys
+	op       *operation    // the operation that is running or not answered
 }
 
-// lasts sets when the hold is extended and stopped. The service keeps it at least until end.
+// lasts sets the times at which the hold is extended and stopped. The service keeps the hold at least until end.
 func (h *localHold) lasts(end, ttl time.Duration) {
 	h.renew, h.old, h.stop = end-ttl/2, end-ttl/3, end-ttl/6
 }
@@ -44,23 +44,23 @@ func (h *localHold) take(n int64, now time.Duration) bool {
 	return first || h.taken == h.size
 }
 
-// action is what to do with a hold.
+// action is an action on a hold.
 type action int
 
-// The actions. Each but actionWait is a request.
+// The actions. Each action except for actionWait is a request.
 const (
 	actionWait    action = iota
-	actionCapture        // what was taken; the rest stays held
-	actionFinish         // capture what was taken and return the rest
-	actionRelease        // return all that is left
+	actionCapture        // capture the taken units; the rest stays held
+	actionFinish         // capture the taken units and return the rest
+	actionRelease        // return all units
 	actionExtend         // keep the hold for another TTL
 )
 
-// next returns what to do with the hold. For actionWait, due is when to call it again.
+// next returns the next action on the hold. For actionWait, due is the time at which to call next again.
 //
-// A hold that is spent, or is near its end, ends. A hold in use is extended when half of its life is over, but not
-// beyond the period that pays it, because its units would be carried into the next period. A hold that is not in use is
-// returned then.
+// A hold that is spent or near its end is finished. When half of its TTL is over, a hold in use is extended, and a
+// hold that is not in use is returned. A hold is not extended beyond the period that pays it, because its units would
+// be carried into the next period.
 func (h *localHold) next(now time.Duration, o *LocalUnitsOptions, closing bool) (do action, due time.Duration) {
 	extendable := h.touched && (h.reset == 0 || now+o.TTL <= h.reset)
 	idle := now >= h.renew && !h.touched
@@ -91,27 +91,28 @@ type sizing struct {
 	min, max int64
 
 	chunk     int64         // size of the last hold
-	missing   int64         // what the largest refused Take lacked since
-	remaining int64         // what the balance had after the last answer
+	missing   int64         // units that the largest refused Take lacked since the last hold
+	remaining int64         // of the balance after the last answer
 	known     bool          // remaining is known
 	rate      float64       // taken units per second
 	taken     int64         // at the last hold
 	at        time.Duration // of the last hold
 }
 
-// share is the part of the remaining units that one hold takes at most: 1 / share. So the last units of a balance are spread over those
-// that ask for them.
+// share bounds one hold to 1/share of the remaining units. So the last units of a balance are spread over all
+// processes that request them.
 const share = 4
 
-// low returns the number of free units below which more are requested. At the rate that led to the last hold, half a
-// second is left.
+// low returns the number of free units below which a further hold is requested. These units last for half a second at
+// the rate from which the last hold was computed.
 func (s *sizing) low() int64 { return (s.chunk + 1) / 2 }
 
 // miss records that a Take lacked n units.
 func (s *sizing) miss(n int64) { s.missing = max(s.missing, n) }
 
-// next returns the size of the next hold: what is used in a second, by the average of the last holds, twice the last one if that was spent
-// too early, and not more than a share of what remains. It is at least what the largest refused Take lacked.
+// next returns the size of the next hold. Normally that is the use of one second, by the average of the last holds.
+// If the last hold was spent too early, it is twice the last hold. It is at most a share of the remaining units, and
+// at least the units that the largest refused Take lacked.
 func (s *sizing) next(taken int64, now time.Duration) int64 {
 	elapsed := max(now-s.at, time.Millisecond)
 	s.rate = (s.rate + float64(taken-s.taken)/elapsed.Seconds()) / 2
@@ -123,7 +124,7 @@ func (s *sizing) next(taken int64, now time.Duration) int64 {
 	return s.cut(min(max(want, s.min), s.max))
 }
 
-// cut limits a hold to its share of what remains.
+// cut limits a hold to its share of the remaining units.
 func (s *sizing) cut(want int64) int64 {
 	if s.known {
 		want = min(want, max(s.remaining, 0)/share+1)
@@ -132,7 +133,8 @@ func (s *sizing) cut(want int64) int64 {
 	return s.chunk
 }
 
-// smaller returns the size of another attempt after the service refused the last one with so many units left; 0: none makes sense.
+// smaller returns the size of another attempt after the service refused the last attempt because only available units
+// remain. It returns 0 if another attempt makes no sense.
 func (s *sizing) smaller(available int64) int64 {
 	if available < 1 || available < s.missing || available >= s.chunk {
 		return 0

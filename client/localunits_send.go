@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// maxAnswer bounds the bytes of an answer. One about a hold has less than a kilobyte per grant.
+// maxAnswer bounds the bytes of an answer. An answer about a hold has less than a kilobyte per grant.
 const maxAnswer = 1 << 20
 
 // operation is one change at the service. Its key and body stay the same over all attempts, so that it takes effect once.
@@ -19,7 +19,7 @@ type operation struct {
 	path, key string
 	body      []byte
 	do        action // of a hold
-	amount    int64  // what it charges; 0 if nothing
+	amount    int64  // units that it charges; 0: none
 
 	tries int           // attempts so far
 	first time.Duration // start of the first attempt
@@ -35,12 +35,13 @@ func newOperation(path, key string, body any) *operation {
 	return &operation{path: path, key: key, body: raw}
 }
 
-// opAnswer is an answer of the service. The service's clock and this one are never compared: only its durations are used.
+// opAnswer is an answer of the service. The service's clock is never compared with this process's clock: only
+// differences between the service's times are used.
 type opAnswer struct {
 	status int
 	after  time.Duration // Retry-After; 0 = none
-	end    time.Duration // the hold lives at least until then, by this process's clock
-	reset  time.Duration // the period ends about then; 0 = unknown
+	end    time.Duration // the hold exists at least until then, by this process's clock
+	reset  time.Duration // about the end of the period; 0 = unknown
 
 	Code      string        `json:"code"`
 	Detail    string        `json:"detail"`
@@ -69,20 +70,22 @@ func (a *opAnswer) exhausted() bool {
 	return a.Code == "quota_exceeded" || a.Code == "credits_exhausted"
 }
 
-// ended reports whether the service has no such hold any more.
+// ended reports whether the hold no longer exists or is no longer active.
 func (a *opAnswer) ended() bool { return a.Code == "hold_not_active" || a.Code == "hold_not_found" }
 
 // refused reports whether the service did nothing.
 func (a *opAnswer) refused() bool { return a.status >= http.StatusMultipleChoices }
 
-// final reports whether this is the service's own answer about the operation. A refusal without a code comes from a proxy, 429 without units
-// to blame asks to wait, and after a 5xx the outcome is unknown.
+// final reports whether this is the service's own answer about the operation. Not final are: a refusal without a
+// code, which is from a proxy; a 429 that is not about missing units, after which a retry can succeed; and a 5xx,
+// after which the outcome is unknown.
 func (a *opAnswer) final() bool {
 	return !a.refused() || a.exhausted() ||
 		a.Code != "" && a.status < http.StatusInternalServerError && a.status != http.StatusTooManyRequests
 }
 
-// send makes one attempt. An error means that the outcome is unknown or a later attempt may succeed: op.wait says how long to wait.
+// send makes one attempt. An error means that the outcome is unknown or that a later attempt may succeed. op.wait is
+// the wait before the next attempt.
 func (l *LocalUnits) send(op *operation) (*opAnswer, error) {
 	began := l.now()
 	l.mu.Lock()
@@ -105,7 +108,7 @@ func (l *LocalUnits) send(op *operation) (*opAnswer, error) {
 		l.postpone(op, RetryAfter(header))
 		return nil, err
 	}
-	// A hold that is returned again was made at the first attempt or later.
+	// If the service repeats an earlier answer, the hold was created at the first attempt or later.
 	if header.Get("Idempotent-Replayed") == "true" {
 		began = op.first
 	}
@@ -117,7 +120,7 @@ func (l *LocalUnits) send(op *operation) (*opAnswer, error) {
 	return a, nil
 }
 
-// postpone says when to send op again. after is the service's Retry-After.
+// postpone sets the time at which op is sent again. after is the service's Retry-After.
 func (l *LocalUnits) postpone(op *operation, after time.Duration) {
 	wait := l.options.Backoff.Wait(op.tries, after)
 	l.mu.Lock()

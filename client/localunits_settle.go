@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// settle is the goroutine that captures, extends, returns and debits. It sends one operation at a time. It ends when the LocalUnits are
-// closed and nothing is left to do, or when Close gives up.
+// settle is the goroutine that captures, extends, returns and debits. It sends one operation at a time. It ends when
+// the LocalUnits are closed and there is no more work, or when Close gives up.
 func (l *LocalUnits) settle() {
 	defer close(l.settled)
 	closing, filled := l.closing, l.filled
@@ -37,14 +37,15 @@ func (l *LocalUnits) settle() {
 	<-l.filled
 }
 
-// clear reports whether nothing is left to settle.
+// clear reports whether there are no holds and no late units.
 func (l *LocalUnits) clear() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.holds) == 0 && l.late == 0
 }
 
-// nextOperation returns the operation to send now, and its hold, nil for a debit. Without one it returns how long to wait.
+// nextOperation returns the operation to send now and its hold, which is nil for a debit. If there is no operation,
+// it returns how long to wait.
 func (l *LocalUnits) nextOperation() (h *localHold, op *operation, due time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +77,7 @@ func (l *LocalUnits) nextOperation() (h *localHold, op *operation, due time.Dura
 	return nil, nil, max(due, 0)
 }
 
-// retryNow lets all unanswered operations be sent again at once. The caller has the lock.
+// retryNow makes all unanswered operations due at once. The caller holds the lock.
 func (l *LocalUnits) retryNow() {
 	for _, h := range l.holds {
 		if h.op != nil {
@@ -119,7 +120,7 @@ func (l *LocalUnits) change(h *localHold, do action) *operation {
 	return op
 }
 
-// newDebit returns the debit of all late units. It never takes more than the balance has.
+// newDebit returns the debit of all late units. The debit never takes more than the balance has.
 func (l *LocalUnits) newDebit() *operation {
 	l.debits++
 	op := newOperation("/v1/debits", fmt.Sprintf("%s-%d", l.id, l.debits), struct {
@@ -135,8 +136,8 @@ func (l *LocalUnits) newDebit() *operation {
 // done records the answer to an operation on a hold, or to a debit.
 func (l *LocalUnits) done(h *localHold, op *operation, a *opAnswer) {
 	if a.refused() && (h == nil || !a.ended() && !a.exhausted()) {
-		// Only an operator can solve it: a revoked key, a suspended tenant. The operation is repeated, as rarely as
-		// Backoff allows.
+		// Only an operator can solve this: a revoked key, a suspended tenant. The operation is repeated, with the
+		// waits of Backoff.
 		l.postpone(op, a.after)
 		return
 	}
@@ -163,8 +164,8 @@ func (l *LocalUnits) done(h *localHold, op *operation, a *opAnswer) {
 	}
 }
 
-// lose drops a hold that ended at the service before this process captured all units that it took from it. The rest is
-// debited.
+// lose drops a hold that ended at the service before this process had captured all units that it took from the hold.
+// The uncaptured units become late units.
 func (l *LocalUnits) lose(h *localHold) {
 	l.late += h.taken - h.captured
 	l.remove(h)
@@ -172,5 +173,5 @@ func (l *LocalUnits) lose(h *localHold) {
 
 func (l *LocalUnits) remove(h *localHold) {
 	l.holds = slices.DeleteFunc(l.holds, func(other *localHold) bool { return other == h })
-	wake(l.wakeFiller) // it may have waited for that
+	wake(l.wakeFiller) // the filler may wait for a free hold
 }

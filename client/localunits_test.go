@@ -39,7 +39,8 @@ func TestLocalUnitsOptions_Wrong_NamesFieldAndBound(t *testing.T) {
 	}
 }
 
-// TestSizing_AnyUse_StaysWithinBounds: a hold has what was missing, at most Max, and else at most a share of what remains.
+// TestSizing_AnyUse_StaysWithinBounds: a hold has at most a share of the remaining units. If the largest refused Take
+// lacked more, it has that number, at most Max.
 func TestSizing_AnyUse_StaysWithinBounds(t *testing.T) {
 	t.Parallel()
 	always(t, func(d *drawn) {
@@ -58,7 +59,7 @@ func TestSizing_AnyUse_StaysWithinBounds(t *testing.T) {
 			if got < 1 || got > s.max || got < missing || s.known && got > max(share, missing) || !s.known && got < s.min {
 				t.Fatalf("%d of %+v", got, s)
 			}
-			for n := range 100 { // refusals end
+			for n := range 100 { // the refusals end after some steps
 				available := d.between(0, s.max)
 				less := s.smaller(available)
 				if less == 0 {
@@ -77,7 +78,7 @@ func TestSizing_AnyUse_StaysWithinBounds(t *testing.T) {
 func TestSizing_SteadyUse_HoldLastsASecond(t *testing.T) {
 	t.Parallel()
 	s, taken, now := sizing{min: 10, max: 1 << 30}, int64(0), time.Duration(0)
-	for range 40 { // 5000 a second; the next hold is asked for when half of the last one is used
+	for range 40 { // 5000 units a second; the next hold is requested when half of the last hold is used
 		used := s.next(taken, now) / 2
 		taken += used
 		now += time.Duration(used) * time.Second / 5000
@@ -151,7 +152,8 @@ func TestLocalUnits_NeverUsed_SendsNothing(t *testing.T) {
 	}
 }
 
-// A proxy's 404 is no answer about a hold: an operation that took effect would be done again in another way.
+// A 404 of a proxy is not an answer about a hold. If it counted, an operation that took effect could be done a second
+// time in another way.
 func TestOpAnswer_WithoutCode_IsNotFinal(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

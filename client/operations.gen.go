@@ -38,7 +38,7 @@ func (a *API) AdvanceTestClock(ctx context.Context, body TestClockRequest, optio
 	return ask[TestClock](ctx, a, &r, options)
 }
 
-// ApplyCatalog sends POST /v1/catalog: Change the catalogue to what a document says.
+// ApplyCatalog sends POST /v1/catalog: Change the catalogue to the content of a document.
 func (a *API) ApplyCatalog(ctx context.Context, body CatalogRequest, options ...Option) (*CatalogDiff, error) {
 	r := call{
 		operation: "applyCatalog", method: "POST", safe: true,
@@ -108,7 +108,7 @@ func (a *API) CreateKey(ctx context.Context, body KeyRequest, options ...Option)
 	return ask[CreatedKey](ctx, a, &r, options)
 }
 
-// CreatePortalSession sends POST /v1/portal-sessions: Make a link to the page of a tenant, for its people.
+// CreatePortalSession sends POST /v1/portal-sessions: Create a link to the page of a tenant, for its people.
 func (a *API) CreatePortalSession(ctx context.Context, body PortalSessionRequest, options ...Option) (*PortalSession, error) {
 	r := call{
 		operation: "createPortalSession", method: "POST",
@@ -118,7 +118,7 @@ func (a *API) CreatePortalSession(ctx context.Context, body PortalSessionRequest
 	return ask[PortalSession](ctx, a, &r, options)
 }
 
-// CreateWebhook sends POST /v1/webhooks: Tell events to a receiver.
+// CreateWebhook sends POST /v1/webhooks: Create a webhook that sends events to a receiver.
 func (a *API) CreateWebhook(ctx context.Context, body WebhookRequest, options ...Option) (*NewWebhookEndpoint, error) {
 	r := call{
 		operation: "createWebhook", method: "POST",
@@ -150,7 +150,7 @@ func (a *API) DebitBatch(ctx context.Context, body DebitBatchRequest, options ..
 
 // DeleteBlockQuery are the parameters of DeleteBlock. Zero values are not sent.
 type DeleteBlockQuery struct {
-	Tenant string // The tenant of the subject; required only if subjects of several tenants have that id.
+	Tenant string // The tenant of the subject. Required only if subjects of several tenants have this id.
 }
 
 func (q *DeleteBlockQuery) add(to query) {
@@ -170,7 +170,7 @@ func (a *API) DeleteBlock(ctx context.Context, kind string, value string, q Dele
 
 // DeleteBlockPrefixQuery are the parameters of DeleteBlockPrefix. Zero values are not sent.
 type DeleteBlockPrefixQuery struct {
-	Tenant string // The tenant of the subject; required only if subjects of several tenants have that id.
+	Tenant string // The tenant of the subject. Required only if subjects of several tenants have this id.
 }
 
 func (q *DeleteBlockPrefixQuery) add(to query) {
@@ -273,8 +273,8 @@ func (a *API) ExtendHold(ctx context.Context, holdID string, body ExtendRequest,
 
 // GetBalanceQuery are the parameters of GetBalance. Zero values are not sent.
 type GetBalanceQuery struct {
-	Subject string    // The balance of this subject, instead of the tenant's own.
-	AsOf    time.Time // The balance at this past instant, without its grants.
+	Subject string    // The balance of this subject. Without it, the tenant's own balance.
+	AsOf    time.Time // The balance at this past instant. The answer then has no grants.
 }
 
 func (q *GetBalanceQuery) add(to query) {
@@ -295,7 +295,7 @@ func (a *API) GetBalance(ctx context.Context, tenant string, meter string, q Get
 
 // GetBlockQuery are the parameters of GetBlock. Zero values are not sent.
 type GetBlockQuery struct {
-	Tenant string // The tenant of the subject; required only if subjects of several tenants have that id.
+	Tenant string // The tenant of the subject. Required only if subjects of several tenants have this id.
 }
 
 func (q *GetBlockQuery) add(to query) {
@@ -315,7 +315,7 @@ func (a *API) GetBlock(ctx context.Context, kind string, value string, q GetBloc
 
 // GetBlockPrefixQuery are the parameters of GetBlockPrefix. Zero values are not sent.
 type GetBlockPrefixQuery struct {
-	Tenant string // The tenant of the subject; required only if subjects of several tenants have that id.
+	Tenant string // The tenant of the subject. Required only if subjects of several tenants have this id.
 }
 
 func (q *GetBlockPrefixQuery) add(to query) {
@@ -344,7 +344,7 @@ func (a *API) GetFeatures(ctx context.Context, tenant string, options ...Option)
 
 // GetGaugeQuery are the parameters of GetGauge. Zero values are not sent.
 type GetGaugeQuery struct {
-	Subject string // The gauge of this subject, instead of the tenant's own.
+	Subject string // The gauge of this subject. Without it, the tenant's own gauge.
 }
 
 func (q *GetGaugeQuery) add(to query) {
@@ -382,10 +382,10 @@ func (a *API) GetKey(ctx context.Context, keyID string, options ...Option) (*Key
 
 // GetLimitQuery are the parameters of GetLimit. Zero values are not sent.
 type GetLimitQuery struct {
-	Explain string // 1 adds an explanation of the limit.
-	Tenant  string // With explain: explains the limit that applies to this tenant, which may be that of its plan, with its override and in its calendar.
-	Subject string // With tenant: the subject whose override applies.
-	Plan    string // The limit of this name of a plan, in its newest version, instead of the general one.
+	Explain string // With 1, the answer has an explanation of the limit.
+	Tenant  string // With explain, the answer explains the limit that applies to this tenant, with its override and its calendar. It may be a limit of the tenant's plan.
+	Subject string // The subject whose override applies; requires tenant.
+	Plan    string // The plan whose limit is returned, in the plan's newest version, instead of the general limit.
 }
 
 func (q *GetLimitQuery) add(to query) {
@@ -415,7 +415,7 @@ func (a *API) GetLimitOverride(ctx context.Context, rule string, tenant string, 
 	return ask[LimitOverride](ctx, a, &r, options)
 }
 
-// GetLimitShadow sends GET /v1/limits/{rule}/shadow: What a limit in shadow mode would have denied.
+// GetLimitShadow sends GET /v1/limits/{rule}/shadow: The denials that a limit in shadow mode would have made.
 func (a *API) GetLimitShadow(ctx context.Context, rule string, options ...Option) (*LimitShadow, error) {
 	r := call{
 		operation: "getLimitShadow", method: "GET", safe: true,
@@ -452,7 +452,7 @@ func (a *API) GetLimitState(ctx context.Context, rule string, q GetLimitStateQue
 
 // GetLimitTopQuery are the parameters of GetLimitTop. Zero values are not sent.
 type GetLimitTopQuery struct {
-	Limit int64 // How many buckets are wanted.
+	Limit int64 // The largest number of buckets in the answer.
 }
 
 func (q *GetLimitTopQuery) add(to query) {
@@ -481,7 +481,7 @@ func (a *API) GetMeter(ctx context.Context, meter string, options ...Option) (*M
 
 // GetOperationQuery are the parameters of GetOperation. Zero values are not sent.
 type GetOperationQuery struct {
-	At time.Time // The newest operation with this id at or before this instant; by default the newest.
+	At time.Time // The answer is the newest operation with this id at or before this instant. By default it is the newest.
 }
 
 func (q *GetOperationQuery) add(to query) {
@@ -517,7 +517,7 @@ func (a *API) GetRoll(ctx context.Context, rollID string, options ...Option) (*R
 	return ask[Roll](ctx, a, &r, options)
 }
 
-// GetSeal sends GET /v1/seals/{day}: The seal of a day, to be held by somebody else.
+// GetSeal sends GET /v1/seals/{day}: The seal of a day, for somebody else to keep.
 func (a *API) GetSeal(ctx context.Context, day string, options ...Option) (*Seal, error) {
 	r := call{
 		operation: "getSeal", method: "GET", safe: true,
@@ -546,7 +546,7 @@ func (a *API) GetSpecJSON(ctx context.Context, options ...Option) ([]byte, error
 
 // GetStatementQuery are the parameters of GetStatement. Zero values are not sent.
 type GetStatementQuery struct {
-	Subject string // The balance of this subject, instead of the tenant's own.
+	Subject string // The balance of this subject. Without it, the tenant's own balance.
 }
 
 func (q *GetStatementQuery) add(to query) {
@@ -564,7 +564,7 @@ func (a *API) GetStatement(ctx context.Context, tenant string, meter string, per
 	return ask[Statement](ctx, a, &r, options)
 }
 
-// GetStatus sends GET /v1/status: How the service is now.
+// GetStatus sends GET /v1/status: The present state of the service.
 func (a *API) GetStatus(ctx context.Context, options ...Option) (*ServiceStatus, error) {
 	r := call{
 		operation: "getStatus", method: "GET", safe: true,
@@ -640,13 +640,13 @@ func (a *API) Hold(ctx context.Context, body HoldRequest, options ...Option) (*H
 
 // ListAuditQuery are the parameters of ListAudit. Zero values are not sent.
 type ListAuditQuery struct {
-	Tenant string    // Only changes of what belongs to this tenant.
-	Actor  string    // The id of a key.
+	Tenant string    // Only changes of objects that belong to this tenant.
+	Actor  string    // Only changes by the key with this id.
 	Action string    // Only changes of this kind, as in `limit.put`.
-	From   time.Time // Inclusive.
-	To     time.Time // Exclusive.
+	From   time.Time // The start, inclusive.
+	To     time.Time // The end, exclusive.
 	Limit  int64     // The largest number of items in the page.
-	Cursor string    // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+	Cursor string    // The `next_cursor` of the previous page. It is opaque, and valid only with the same filters.
 }
 
 func (q *ListAuditQuery) add(to query) {
@@ -659,7 +659,7 @@ func (q *ListAuditQuery) add(to query) {
 	to.set("cursor", q.Cursor)
 }
 
-// ListAudit sends GET /v1/audit: What administrators changed, newest first.
+// ListAudit sends GET /v1/audit: The changes by administrators, newest first.
 func (a *API) ListAudit(ctx context.Context, q ListAuditQuery, options ...Option) (*AuditList, error) {
 	r := call{
 		operation: "listAudit", method: "GET", safe: true,
@@ -684,8 +684,8 @@ func (a *API) AllAudit(ctx context.Context, q ListAuditQuery, options ...Option)
 
 // ListBalancesQuery are the parameters of ListBalances. Zero values are not sent.
 type ListBalancesQuery struct {
-	Subject string    // The balance of this subject, instead of the tenant's own.
-	AsOf    time.Time // The balance at this past instant, without its grants.
+	Subject string    // The balance of this subject. Without it, the tenant's own balance.
+	AsOf    time.Time // The balance at this past instant. The answer then has no grants.
 }
 
 func (q *ListBalancesQuery) add(to query) {
@@ -707,7 +707,7 @@ func (a *API) ListBalances(ctx context.Context, tenant string, q ListBalancesQue
 // ListBlocksQuery are the parameters of ListBlocks. Zero values are not sent.
 type ListBlocksQuery struct {
 	Limit  int64  // The largest number of items in the page.
-	Cursor string // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+	Cursor string // The `next_cursor` of the previous page. It is opaque, and valid only with the same filters.
 }
 
 func (q *ListBlocksQuery) add(to query) {
@@ -742,7 +742,7 @@ func (a *API) AllBlocks(ctx context.Context, q ListBlocksQuery, options ...Optio
 type ListDeliveriesQuery struct {
 	Status string // Only deliveries in this state.
 	Limit  int64  // The largest number of items in the page.
-	Cursor string // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+	Cursor string // The `next_cursor` of the previous page. It is opaque, and valid only with the same filters.
 }
 
 func (q *ListDeliveriesQuery) add(to query) {
@@ -751,7 +751,7 @@ func (q *ListDeliveriesQuery) add(to query) {
 	to.set("cursor", q.Cursor)
 }
 
-// ListDeliveries sends GET /v1/webhooks/{webhook_id}/deliveries: Deliveries and how they went.
+// ListDeliveries sends GET /v1/webhooks/{webhook_id}/deliveries: The deliveries of a webhook and their results.
 func (a *API) ListDeliveries(ctx context.Context, webhookID string, q ListDeliveriesQuery, options ...Option) (*DeliveryList, error) {
 	r := call{
 		operation: "listDeliveries", method: "GET", safe: true,
@@ -776,9 +776,9 @@ func (a *API) AllDeliveries(ctx context.Context, webhookID string, q ListDeliver
 
 // ListDenialsQuery are the parameters of ListDenials. Zero values are not sent.
 type ListDenialsQuery struct {
-	From  time.Time // The start, inclusive; counts from the minute that contains it. A day before `to` by default.
-	To    time.Time // Exclusive; the end of the present minute by default.
-	Limit int64     // The largest number of explanations. There are 100 at most.
+	From  time.Time // The start, inclusive. Counts start with the minute that contains it. By default, it is a day before `to`.
+	To    time.Time // The end, exclusive. By default, it is the end of the present minute.
+	Limit int64     // The largest number of explanations. A tenant has at most 100.
 }
 
 func (q *ListDenialsQuery) add(to query) {
@@ -787,7 +787,7 @@ func (q *ListDenialsQuery) add(to query) {
 	to.set("limit", q.Limit)
 }
 
-// ListDenials sends GET /v1/tenants/{tenant}/denials: Why requests were refused.
+// ListDenials sends GET /v1/tenants/{tenant}/denials: The refused requests of a tenant.
 func (a *API) ListDenials(ctx context.Context, tenant string, q ListDenialsQuery, options ...Option) (*DenialList, error) {
 	r := call{
 		operation: "listDenials", method: "GET", safe: true,
@@ -801,13 +801,13 @@ func (a *API) ListDenials(ctx context.Context, tenant string, q ListDenialsQuery
 // ListEntriesQuery are the parameters of ListEntries. Zero values are not sent.
 type ListEntriesQuery struct {
 	Meter   string    // Only entries of this meter.
-	Subject string    // Only entries of this subject's balances, and of requests that named it.
+	Subject string    // Only entries of this subject's balances, and entries of requests that named this subject.
 	Kind    string    // Only entries of this kind.
 	From    time.Time // Only entries made at this instant or later.
 	To      time.Time // Only entries made before this instant.
-	Order   string    // `desc`: the newest first. The entries of a balance (meter and subject) are together in both orders; name a meter, or a meter and a subject, for the newest entries of one.
+	Order   string    // `desc` lists the newest entries first. In both orders, the entries of a balance (meter and subject) are together. For the newest entries of one balance, name its meter and subject.
 	Limit   int64     // The largest number of items in the page.
-	Cursor  string    // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+	Cursor  string    // The `next_cursor` of the previous page. It is opaque, and valid only with the same filters.
 }
 
 func (q *ListEntriesQuery) add(to query) {
@@ -848,9 +848,9 @@ func (a *API) AllEntries(ctx context.Context, tenant string, q ListEntriesQuery,
 type ListEventsQuery struct {
 	Tenant string // Only events of this tenant.
 	Type   string // Only events of this type.
-	After  string // The `event_id` after which the list begins; the oldest event by default.
+	After  string // The `event_id` after which the list begins. By default, it begins with the oldest event.
 	Limit  int64  // The largest number of items in the page.
-	Cursor string // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+	Cursor string // The `next_cursor` of the previous page. It is opaque, and valid only with the same filters.
 }
 
 func (q *ListEventsQuery) add(to query) {
@@ -861,7 +861,7 @@ func (q *ListEventsQuery) add(to query) {
 	to.set("cursor", q.Cursor)
 }
 
-// ListEvents sends GET /v1/events: What happened, oldest first.
+// ListEvents sends GET /v1/events: The events, oldest first.
 func (a *API) ListEvents(ctx context.Context, q ListEventsQuery, options ...Option) (*EventList, error) {
 	r := call{
 		operation: "listEvents", method: "GET", safe: true,
@@ -886,9 +886,9 @@ func (a *API) AllEvents(ctx context.Context, q ListEventsQuery, options ...Optio
 
 // ListGaugeEntriesQuery are the parameters of ListGaugeEntries. Zero values are not sent.
 type ListGaugeEntriesQuery struct {
-	Subject string // The gauge of this subject, instead of the tenant's own.
+	Subject string // The gauge of this subject. Without it, the tenant's own gauge.
 	Limit   int64  // The largest number of items in the page.
-	Cursor  string // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+	Cursor  string // The `next_cursor` of the previous page. It is opaque, and valid only with the same filters.
 }
 
 func (q *ListGaugeEntriesQuery) add(to query) {
@@ -922,9 +922,9 @@ func (a *API) AllGaugeEntries(ctx context.Context, tenant string, meter string, 
 
 // ListGaugesQuery are the parameters of ListGauges. Zero values are not sent.
 type ListGaugesQuery struct {
-	Meter  string // Only this meter.
+	Meter  string // Only gauges of this meter.
 	Limit  int64  // The largest number of items in the page.
-	Cursor string // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+	Cursor string // The `next_cursor` of the previous page. It is opaque, and valid only with the same filters.
 }
 
 func (q *ListGaugesQuery) add(to query) {
@@ -933,7 +933,7 @@ func (q *ListGaugesQuery) add(to query) {
 	to.set("cursor", q.Cursor)
 }
 
-// ListGauges sends GET /v1/tenants/{tenant}/gauges: The gauges of a tenant, in order of meters and subjects.
+// ListGauges sends GET /v1/tenants/{tenant}/gauges: The gauges of a tenant, sorted by meter and subject.
 func (a *API) ListGauges(ctx context.Context, tenant string, q ListGaugesQuery, options ...Option) (*GaugeList, error) {
 	r := call{
 		operation: "listGauges", method: "GET", safe: true,
@@ -959,9 +959,9 @@ func (a *API) AllGauges(ctx context.Context, tenant string, q ListGaugesQuery, o
 // ListGrantsQuery are the parameters of ListGrants. Zero values are not sent.
 type ListGrantsQuery struct {
 	Meter  string // Only grants of this meter.
-	Status string // Only grants in this state; open means pending or active. A page may then have fewer grants than the limit, or none, although next_cursor names more.
+	Status string // Only grants in this state. `open` means pending or active. A page may then have fewer grants than the limit, or none, even if there is a `next_cursor`.
 	Limit  int64  // The largest number of items in the page.
-	Cursor string // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+	Cursor string // The `next_cursor` of the previous page. It is opaque, and valid only with the same filters.
 }
 
 func (q *ListGrantsQuery) add(to query) {
@@ -998,7 +998,7 @@ func (a *API) AllGrants(ctx context.Context, tenant string, q ListGrantsQuery, o
 type ListHoldsQuery struct {
 	Status string // Only holds with this status.
 	Limit  int64  // The largest number of items in the page.
-	Cursor string // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+	Cursor string // The `next_cursor` of the previous page. It is opaque, and valid only with the same filters.
 }
 
 func (q *ListHoldsQuery) add(to query) {
@@ -1033,7 +1033,7 @@ func (a *API) AllHolds(ctx context.Context, tenant string, q ListHoldsQuery, opt
 // ListKeysQuery are the parameters of ListKeys. Zero values are not sent.
 type ListKeysQuery struct {
 	Limit  int64  // The largest number of items in the page.
-	Cursor string // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+	Cursor string // The `next_cursor` of the previous page. It is opaque, and valid only with the same filters.
 }
 
 func (q *ListKeysQuery) add(to query) {
@@ -1067,7 +1067,7 @@ func (a *API) AllKeys(ctx context.Context, q ListKeysQuery, options ...Option) i
 // ListLimitOverridesQuery are the parameters of ListLimitOverrides. Zero values are not sent.
 type ListLimitOverridesQuery struct {
 	Limit  int64  // The largest number of items in the page.
-	Cursor string // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+	Cursor string // The `next_cursor` of the previous page. It is opaque, and valid only with the same filters.
 }
 
 func (q *ListLimitOverridesQuery) add(to query) {
@@ -1101,7 +1101,7 @@ func (a *API) AllLimitOverrides(ctx context.Context, rule string, q ListLimitOve
 // ListLimitsQuery are the parameters of ListLimits. Zero values are not sent.
 type ListLimitsQuery struct {
 	Limit  int64  // The largest number of items in the page.
-	Cursor string // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+	Cursor string // The `next_cursor` of the previous page. It is opaque, and valid only with the same filters.
 }
 
 func (q *ListLimitsQuery) add(to query) {
@@ -1135,7 +1135,7 @@ func (a *API) AllLimits(ctx context.Context, q ListLimitsQuery, options ...Optio
 // ListMetersQuery are the parameters of ListMeters. Zero values are not sent.
 type ListMetersQuery struct {
 	Limit  int64  // The largest number of items in the page.
-	Cursor string // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+	Cursor string // The `next_cursor` of the previous page. It is opaque, and valid only with the same filters.
 }
 
 func (q *ListMetersQuery) add(to query) {
@@ -1169,7 +1169,7 @@ func (a *API) AllMeters(ctx context.Context, q ListMetersQuery, options ...Optio
 // ListPeriodsQuery are the parameters of ListPeriods. Zero values are not sent.
 type ListPeriodsQuery struct {
 	Meter string // The id of the meter.
-	Next  int64  // The number of periods, the open one included.
+	Next  int64  // The number of periods, including the open one.
 }
 
 func (q *ListPeriodsQuery) add(to query) {
@@ -1191,7 +1191,7 @@ func (a *API) ListPeriods(ctx context.Context, tenant string, q ListPeriodsQuery
 // ListPlansQuery are the parameters of ListPlans. Zero values are not sent.
 type ListPlansQuery struct {
 	Limit  int64  // The largest number of items in the page.
-	Cursor string // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+	Cursor string // The `next_cursor` of the previous page. It is opaque, and valid only with the same filters.
 }
 
 func (q *ListPlansQuery) add(to query) {
@@ -1225,7 +1225,7 @@ func (a *API) AllPlans(ctx context.Context, q ListPlansQuery, options ...Option)
 // ListSealsQuery are the parameters of ListSeals. Zero values are not sent.
 type ListSealsQuery struct {
 	Limit  int64  // The largest number of items in the page.
-	Cursor string // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+	Cursor string // The `next_cursor` of the previous page. It is opaque, and valid only with the same filters.
 }
 
 func (q *ListSealsQuery) add(to query) {
@@ -1259,9 +1259,9 @@ func (a *API) AllSeals(ctx context.Context, q ListSealsQuery, options ...Option)
 // ListStatementsQuery are the parameters of ListStatements. Zero values are not sent.
 type ListStatementsQuery struct {
 	Meter   string // Only periods of this meter.
-	Subject string // The balances of this subject, instead of the tenant's own.
+	Subject string // The balances of this subject. Without it, the tenant's own balances.
 	Limit   int64  // The largest number of items in the page.
-	Cursor  string // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+	Cursor  string // The `next_cursor` of the previous page. It is opaque, and valid only with the same filters.
 }
 
 func (q *ListStatementsQuery) add(to query) {
@@ -1271,7 +1271,7 @@ func (q *ListStatementsQuery) add(to query) {
 	to.set("cursor", q.Cursor)
 }
 
-// ListStatements sends GET /v1/tenants/{tenant}/statements: The closed and open periods, those that began last first.
+// ListStatements sends GET /v1/tenants/{tenant}/statements: The closed and open periods, sorted by start, latest first.
 func (a *API) ListStatements(ctx context.Context, tenant string, q ListStatementsQuery, options ...Option) (*StatementList, error) {
 	r := call{
 		operation: "listStatements", method: "GET", safe: true,
@@ -1296,15 +1296,15 @@ func (a *API) AllStatements(ctx context.Context, tenant string, q ListStatements
 
 // ListTenantsQuery are the parameters of ListTenants. Zero values are not sent.
 type ListTenantsQuery struct {
-	Prefix   string            // Only tenants whose ids begin with it, as in `acme`. Capital and small letters differ. Only `limit`, `cursor` and `sort=tenant` may stand beside it.
+	Prefix   string            // Only tenants whose ids begin with this prefix, as in `acme`. Upper and lower case differ. It can be combined only with `limit`, `cursor` and `sort=tenant`.
 	Plan     string            // Only tenants on this plan.
 	Status   string            // Only tenants with this status.
-	Metadata map[string]string // Only tenants with these members of their metadata. Each is a parameter of its own, named `metadata.` and the member, as in `metadata.segment=gold`; numbers, true and false are written as in JSON. The SDKs take the members without `metadata.`.
-	Near     int64             // Only tenants of which a balance is at least so many percent used: used (net of refunds) of used and remaining, top-ups included, in the open period. `standing` of an item says which.
-	Meter    string            // Only balances of this meter. Without `near`, tenants with a balance of it in the open period.
-	Sort     string            // `remaining`: the least remaining first, of `meter` or of the meter of which least remains.
+	Metadata map[string]string // Only tenants with these members of their metadata. Each member is a separate parameter, named `metadata.` and the name of the member, as in `metadata.segment=gold`. Numbers, true and false are written as in JSON. In the SDKs, names of members do not have `metadata.`.
+	Near     int64             // Only tenants with a balance of which at least this percentage is used in the open period. The percentage is used / (used + remaining), where used is net of refunds and remaining includes top-ups. `standing` of an item has the balance.
+	Meter    string            // Only balances of this meter. Without `near`, tenants that have a balance of it in the open period.
+	Sort     string            // `remaining` sorts by remaining units, least first. They are the units of `meter`, or of the meter with the least units.
 	Limit    int64             // The largest number of items in the page.
-	Cursor   string            // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+	Cursor   string            // The `next_cursor` of the previous page. It is opaque, and valid only with the same filters.
 }
 
 func (q *ListTenantsQuery) add(to query) {
@@ -1319,7 +1319,7 @@ func (q *ListTenantsQuery) add(to query) {
 	to.set("cursor", q.Cursor)
 }
 
-// ListTenants sends GET /v1/tenants: All tenants, or those of a plan, with a status, with some metadata, or near their end.
+// ListTenants sends GET /v1/tenants: All tenants, or those with a plan, a status, some metadata, or a used percentage.
 func (a *API) ListTenants(ctx context.Context, q ListTenantsQuery, options ...Option) (*TenantList, error) {
 	r := call{
 		operation: "listTenants", method: "GET", safe: true,
@@ -1345,7 +1345,7 @@ func (a *API) AllTenants(ctx context.Context, q ListTenantsQuery, options ...Opt
 // ListTermsQuery are the parameters of ListTerms. Zero values are not sent.
 type ListTermsQuery struct {
 	Limit  int64  // The largest number of items in the page.
-	Cursor string // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+	Cursor string // The `next_cursor` of the previous page. It is opaque, and valid only with the same filters.
 }
 
 func (q *ListTermsQuery) add(to query) {
@@ -1379,11 +1379,11 @@ func (a *API) AllTerms(ctx context.Context, tenant string, q ListTermsQuery, opt
 // ListUsageQuery are the parameters of ListUsage. Zero values are not sent.
 type ListUsageQuery struct {
 	Meter    string    // The id of the meter.
-	Subject  string    // The use of this subject. If the plan has no cap per subject, by the requests that named it; refunds name none and are not in it then.
+	Subject  string    // Only use of this subject. If the plan has no cap per subject, this is the use of requests that named the subject. It then has no refunds, because refunds name no subject.
 	From     time.Time // The start, inclusive.
-	To       time.Time // Exclusive.
+	To       time.Time // The end, exclusive.
 	By       string    // The length of the intervals.
-	GroupBy  string    // `subject`: one item per step and subject that requests named; the empty subject is that of requests that named none, and of refunds. `metadata.` and one of the meter's `dimensions`: one item per step and value of that member of the metadata of requests; the empty value is that of requests without one, and of refunds. A capture has the value of its hold. The 100 values with the most use are named, cut to 128 characters; all others are `(other)`. At most 10,000 items. They add up to the use without `group_by`.
+	GroupBy  string    // With `subject`, there is one item for each interval and each subject that requests named. The empty subject has the use of requests that named none, and refunds. With `metadata.` and one of the meter's `dimensions`, there is one item for each interval and each value of that member in the metadata of requests. The empty value has the use of requests without the member, and refunds. A capture has the value of its hold. The 100 values with the most use are named, truncated to 128 characters. All other values are `(other)`. There are at most 10,000 items. Their sum equals the use without `group_by`.
 	Timezone string    // The IANA zone of the days and months.
 }
 
@@ -1410,9 +1410,9 @@ func (a *API) ListUsage(ctx context.Context, tenant string, q ListUsageQuery, op
 
 // ListVerificationsQuery are the parameters of ListVerifications. Zero values are not sent.
 type ListVerificationsQuery struct {
-	Tenant string // Those of this tenant alone. By default those of all tenants too.
+	Tenant string // Only verifications of this tenant. By default, the list also has verifications of all tenants.
 	Limit  int64  // The largest number of items in the page.
-	Cursor string // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+	Cursor string // The `next_cursor` of the previous page. It is opaque, and valid only with the same filters.
 }
 
 func (q *ListVerificationsQuery) add(to query) {
@@ -1447,7 +1447,7 @@ func (a *API) AllVerifications(ctx context.Context, q ListVerificationsQuery, op
 // ListWebhooksQuery are the parameters of ListWebhooks. Zero values are not sent.
 type ListWebhooksQuery struct {
 	Limit  int64  // The largest number of items in the page.
-	Cursor string // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+	Cursor string // The `next_cursor` of the previous page. It is opaque, and valid only with the same filters.
 }
 
 func (q *ListWebhooksQuery) add(to query) {
@@ -1678,7 +1678,7 @@ func (a *API) RotateWebhook(ctx context.Context, webhookID string, body KeyRotat
 
 // SetGaugeQuery are the parameters of SetGauge. Zero values are not sent.
 type SetGaugeQuery struct {
-	Subject string // The gauge of this subject, instead of the tenant's own.
+	Subject string // The gauge of this subject. Without it, the tenant's own gauge.
 }
 
 func (q *SetGaugeQuery) add(to query) {
@@ -1717,7 +1717,7 @@ func (a *API) StartVerification(ctx context.Context, body VerificationRequest, o
 	return ask[Verification](ctx, a, &r, options)
 }
 
-// TestWebhook sends POST /v1/webhooks/{webhook_id}/test: Call the receiver once.
+// TestWebhook sends POST /v1/webhooks/{webhook_id}/test: Call the receiver once, as a test.
 func (a *API) TestWebhook(ctx context.Context, webhookID string, options ...Option) (*WebhookTest, error) {
 	r := call{
 		operation: "testWebhook", method: "POST",

@@ -15,7 +15,8 @@ const (
 	// defaultDeadline is enough for the restart of an instance or a failover of its database.
 	defaultDeadline = 30 * time.Second
 
-	// idlePerHost keeps the connections of as many concurrent calls. net/http keeps 2, and opens a new one for each call beyond.
+	// idlePerHost is the number of idle connections that are kept, for this number of concurrent calls. net/http
+	// keeps only 2 and opens a new connection for each further call.
 	idlePerHost = 64
 )
 
@@ -25,12 +26,12 @@ const AllMeters = "*"
 // Options of a Client. Zero values have defaults.
 type Options struct {
 	URL string // of the service, for example https://quotasvc.internal:8080; empty: the environment's QUOTASVC_URL
-	Key string // with the scope that the calls need; empty: the environment's QUOTASVC_KEY
+	Key string // must have the scope that the calls need; empty: the environment's QUOTASVC_KEY
 
-	// HTTP sends the requests. nil means a client of its own with 64 idle connections. Redirects are not followed.
+	// HTTP sends the requests. nil means a new HTTP client with 64 idle connections. Redirects are not followed.
 	HTTP *http.Client
 
-	// Timeout bounds one attempt; 0 means 5 s, which is what the service takes at most to refuse.
+	// Timeout bounds one attempt; 0 means 5 s, the longest time in which the service refuses a request.
 	Timeout time.Duration
 
 	// Deadline bounds all attempts and waits of a call; 0 means 30 s. A context may end it earlier.
@@ -39,22 +40,23 @@ type Options struct {
 	// Attempts is the largest number of attempts of a call. 0 means 5.
 	Attempts int
 
-	// MaxWait is the longest wait before a retry; 0 means 30 s. An answer that asks for more is returned at once.
+	// MaxWait is the longest wait before a retry; 0 means 30 s. If an answer demands a longer wait, the call returns
+	// this answer at once.
 	MaxWait time.Duration
 
 	// Backoff computes the waits.
 	Backoff Backoff
 
-	// KeepDenials returns a 429 at once. By default it is tried again if its Retry-After is within MaxWait.
+	// KeepDenials makes calls return a 429 at once. By default a 429 is retried if its Retry-After is within MaxWait.
 	KeepDenials bool
 
-	// FailOpen names the meters whose calls pass, uncharged, while the service does not decide. A call passes only if all of its meters
-	// do. A denial, a wrong key or a wrong request never passes.
+	// FailOpen names the meters whose calls pass uncharged while the service does not decide. A call passes only if
+	// FailOpen has all of its meters. After a denial, or with a wrong key or a wrong request, a call never passes.
 	FailOpen []string
 
-	// The hooks are for metrics and logs. They are called in the goroutine of the call, except OnBackgroundError, and must be safe for
-	// concurrent use. nil: none.
-	OnFailOpen        func(FailOpenEvent) // a call passed undecided
+	// The hooks are for metrics and logs. They are called in the goroutine of the call, except OnBackgroundError, and
+	// must be safe for concurrent use. nil: no hook.
+	OnFailOpen        func(FailOpenEvent) // a call passed without a decision
 	OnRetry           func(RetryEvent)    // before each retry
 	OnBackgroundError func(error)         // a refund or an extension that failed
 }
@@ -63,14 +65,14 @@ type Options struct {
 type FailOpenEvent struct {
 	Operation string // operationId of the contract
 	Tenant    string
-	Items     []Item // they were not charged
+	Items     []Item // these units were not charged
 	Err       error
 }
 
 // RetryEvent describes a retry that is about to be sent.
 type RetryEvent struct {
 	Operation string
-	Attempt   int // the one that failed, from 1
+	Attempt   int // number of the failed attempt, from 1
 	Wait      time.Duration
 	Err       error
 }
@@ -114,7 +116,7 @@ var (
 	keys = regexp.MustCompile(`^[!-~]+$`)
 )
 
-// http returns the client that sends requests. own reports that nothing else uses its connections.
+// http returns the HTTP client that sends requests. own reports that no other code uses its connections.
 func (o *Options) http() (c *http.Client, own bool) {
 	if o.HTTP == nil {
 		transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second}
@@ -143,11 +145,12 @@ type callOptions struct {
 	meta              *Meta
 }
 
-// WithKey gives the operation its Idempotency-Key: 1 to 255 visible ASCII characters. Without it each call is a new operation. Store the
-// key with your work if the work outlives the process: the call then takes effect once over all of them.
+// WithKey sets the Idempotency-Key of the operation: 1 to 255 visible ASCII characters. Without a key each call is a
+// new operation. If your work continues after a restart of the process, store the key with the work: then the call
+// takes effect once, for any number of restarts.
 func WithKey(key string) Option { return func(o *callOptions) { o.key = key } }
 
-// WithIfMatch makes the call depend on the ETag that the object must still have.
+// WithIfMatch makes the call fail if the object no longer has this ETag.
 func WithIfMatch(etag string) Option { return func(o *callOptions) { o.ifMatch = etag } }
 
 // WithTimeout bounds one attempt, instead of Options.Timeout.
@@ -156,23 +159,23 @@ func WithTimeout(d time.Duration) Option { return func(o *callOptions) { o.timeo
 // WithDeadline bounds all attempts and waits, instead of Options.Deadline.
 func WithDeadline(d time.Duration) Option { return func(o *callOptions) { o.deadline = d } }
 
-// KeepDenial returns a 429 at once.
+// KeepDenial makes the call return a 429 at once.
 func KeepDenial() Option { return func(o *callOptions) { o.keepDenials = true } }
 
-// WithFailOpen says whether this call passes while the service does not decide, whatever its meters are. Only Check, Consume, Debit and
-// Hold of a Client know it.
+// WithFailOpen decides whether this call passes while the service does not decide. It replaces Options.FailOpen. Only
+// Check, Consume, Debit and Hold of a Client use it.
 func WithFailOpen(pass bool) Option { return func(o *callOptions) { o.failOpen = &pass } }
 
-// WithMeta stores the metadata of the answer. The paging methods store that of the last page.
+// WithMeta stores the metadata of the answer. The paging methods store the metadata of the last page.
 func WithMeta(m *Meta) Option { return func(o *callOptions) { o.meta = m } }
 
 // Meta is the metadata of an answer, without its body.
 type Meta struct {
 	Status         int         // 0 if the call failed open
-	Header         http.Header // those for your own clients are X-Quota-*, RateLimit and RateLimit-Policy
-	RequestID      string      // the service's id of the last attempt
+	Header         http.Header // for your own clients: X-Quota-*, RateLimit and RateLimit-Policy
+	RequestID      string      // id of the last attempt, from the service
 	Attempts       int
-	IdempotencyKey string // empty if the operation has none
+	IdempotencyKey string // empty if the operation has no key
 	Replayed       bool   // the service had done this operation before
 	FailedOpen     bool   // nothing was decided and nothing was charged
 }

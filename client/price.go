@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// PriceRatio is what units cost in units of the meter that pays: Units for Per of them. Per is 1 for a price that is a whole number.
-// The cost of each item of a debit is rounded up.
+// PriceRatio is a price: Units of the paying meter for Per units of the paid meter. Per is 1 if the price of one unit
+// is a whole number. The cost of each item of a debit is rounded up.
 type PriceRatio struct {
 	Units int64 `json:"units"`
 	Per   int64 `json:"per"`
 }
 
-// MarshalJSON returns the number of units if Per is 1 or 0, else an object, as the contract has it.
+// MarshalJSON returns the number of units if Per is 1 or 0, and an object otherwise, as in the contract.
 func (p PriceRatio) MarshalJSON() ([]byte, error) {
 	if p.Per == 0 || p.Per == 1 {
 		return json.Marshal(p.Units)
@@ -21,7 +21,7 @@ func (p PriceRatio) MarshalJSON() ([]byte, error) {
 	return json.Marshal(object(p))
 }
 
-// UnmarshalJSON reads both forms.
+// UnmarshalJSON reads a number or an object.
 func (p *PriceRatio) UnmarshalJSON(text []byte) error {
 	var units int64
 	if json.Unmarshal(text, &units) == nil {

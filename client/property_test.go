@@ -15,8 +15,8 @@ type drawn struct {
 	random *rand.Rand
 }
 
-// always holds a property against a thousand drawn cases. It names the seed of the one that fails. The module of the
-// client has no library for it: what its tests need would be among the modules of its users.
+// always checks a property with a thousand random cases. It reports the seed of a case that fails. The client's
+// module uses no library for this, because users of the client would get the modules that its tests need.
 func always(t *testing.T, property func(d *drawn)) {
 	t.Helper()
 	for range 1000 {
@@ -28,7 +28,7 @@ func always(t *testing.T, property func(d *drawn)) {
 	}
 }
 
-// between draws from least to most, and often one of them or something near.
+// between draws a number from least to most. It often draws least, most, or a number near them.
 func (d *drawn) between(least, most int64) int64 {
 	span := uint64(most) - uint64(least)
 	switch d.random.IntN(4) {
@@ -44,7 +44,7 @@ func (d *drawn) between(least, most int64) int64 {
 
 func (d *drawn) yes() bool { return d.random.IntN(2) == 0 }
 
-// TestMain fails if goroutines are left.
+// TestMain fails if goroutines are still running after the tests.
 func TestMain(m *testing.M) {
 	before := runtime.NumGoroutine()
 	code := m.Run()

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// HeaderIdempotencyKey is the header that identifies an operation. Requests with one key take effect once.
+	// HeaderIdempotencyKey is the header that identifies an operation. All requests with the same key take effect
+	// once.
 	HeaderIdempotencyKey = "Idempotency-Key"
 
 	// defaultAttempts is enough for the restart of an instance or a failover of its database, with the default Backoff.
@@ -20,18 +21,18 @@ const (
 	// defaultMaxWait is longer than the waits for limits per second, and far shorter than the wait for the next month.
 	defaultMaxWait = 30 * time.Second
 
-	// A retry costs as much budget as ten requests earn, and the budget holds ten retries. A service in trouble gets a tenth
-	// more requests than usual. After a short failure all requests are retried.
+	// Ten requests add the budget of one retry, and the budget is at most ten retries. So a service with a long
+	// failure gets only a tenth more requests, and after a short failure all requests are retried.
 	retryCost = 10
 	maxBudget = 10 * retryCost
 
-	// maxDiscard bounds the bytes read from a response that is not returned. Error responses are about 1 % of this size. If more
-	// is left, the connection is closed.
+	// maxDiscard bounds the bytes read from a response that is not returned. Error responses are about 1 % of this
+	// size. If the rest is longer, the connection is closed.
 	maxDiscard = 64 << 10
 )
 
-// Retrier sends requests and retries the failed ones that may succeed later. The zero value is ready to use. A Retrier must
-// not be copied after first use.
+// Retrier sends requests, and retries failed requests that may succeed later. The zero value is ready to use. A
+// Retrier must not be copied after first use.
 type Retrier struct {
 	// Client sends the requests; nil means http.DefaultClient. Its Timeout should be set: it bounds an attempt.
 	Client *http.Client
@@ -42,8 +43,8 @@ type Retrier struct {
 	// Attempts is the maximum number of attempts per request. 0 means 5.
 	Attempts int
 
-	// MaxWait is the longest wait. 0 means 30 s. If a response asks for more, Do returns it at once: a quota that is used up
-	// until next month is no reason to wait.
+	// MaxWait is the longest wait. 0 means 30 s. If a response demands a longer wait, Do returns this response at
+	// once: nobody should wait for a quota that is used up until next month.
 	MaxWait time.Duration
 
 	// Sleep waits for d. If ctx ends first, it returns ctx's error. nil means a timer. It is meant for tests.
@@ -56,8 +57,9 @@ type Retrier struct {
 // Do sends a request. It sends it again while the status is 429, 502, 503 or 504, or while there is no response. It returns the
 // result of the last attempt. The caller closes the response body.
 //
-// Do adds an Idempotency-Key to a POST without one. Callers that retry after a restart of their process must set and store
-// their own key. Do sends a request once if it cannot be repeated: a PATCH without key, or a body without GetBody.
+// Do adds an Idempotency-Key to a POST that has no key. Callers that retry after a restart of their process must set
+// and store their own key. Do sends a request once if it cannot be repeated: a PATCH without key, or a body without
+// GetBody.
 func (r *Retrier) Do(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	if req.Method == http.MethodPost && req.Header.Get(HeaderIdempotencyKey) == "" {
@@ -86,7 +88,8 @@ func (r *Retrier) Do(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// shouldRetry reports whether to send req again, and returns the wait before that. It takes the retry from the budget.
+// shouldRetry reports whether req must be sent again, and returns the wait before this retry. It takes the retry from
+// the budget.
 func (r *Retrier) shouldRetry(req *http.Request, response *http.Response, err error, attempt int) (wait time.Duration, retry bool) {
 	attempts, maxWait := r.Attempts, r.MaxWait
 	if attempts <= 0 {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// script is a transport with a given status per attempt; 0 is a broken connection. It records what was sent.
+// script is a transport with a given status per attempt; 0 is a broken connection. It records the requests.
 type script struct {
 	statuses []int // status per attempt; later attempts get 200
 	after    []int // Retry-After per attempt in seconds; 0 = none
@@ -94,8 +94,8 @@ func request(t testing.TB, method, body string, headers ...string) *http.Request
 	return req
 }
 
-// TestRetrier_RepeatsUnchanged_NotBeforeRetryAfter draws the statuses. Do repeats the same request with the same key, at most
-// Attempts times, never before Retry-After, and returns the last result.
+// TestRetrier_RepeatsUnchanged_NotBeforeRetryAfter draws random statuses. Do repeats the same request with the same
+// key, at most Attempts times, never before Retry-After, and returns the last result.
 func TestRetrier_RepeatsUnchanged_NotBeforeRetryAfter(t *testing.T) {
 	t.Parallel()
 	statuses := []int{0, 200, 201, 400, 402, 403, 404, 409, 422, 429, 500, 502, 503, 504}
@@ -232,7 +232,7 @@ func TestRetrier_Cancelled_StopsWaiting(t *testing.T) {
 	if answer != nil || !errors.Is(err, context.Canceled) || len(s.sent) != 1 || s.open != 0 {
 		t.Errorf("%v, %v after %d attempts, %d bodies open", answer, err, len(s.sent), s.open)
 	}
-	// The same with the real timer.
+	// This is the same test with a real timer.
 	ctx, cancel = context.WithCancel(t.Context())
 	cancel()
 	if err := new(Retrier).sleep(ctx, time.Hour); !errors.Is(err, context.Canceled) {
@@ -243,7 +243,8 @@ func TestRetrier_Cancelled_StopsWaiting(t *testing.T) {
 	}
 }
 
-// TestRetrier_AllFail_RetriesATenthOfTheRequests: a service that fails for long gets a tenth more requests.
+// TestRetrier_AllFail_RetriesATenthOfTheRequests: a service that fails for a long time gets only a tenth more
+// requests.
 func TestRetrier_AllFail_RetriesATenthOfTheRequests(t *testing.T) {
 	t.Parallel()
 	s := &script{statuses: slices.Repeat([]int{503}, 5000)}

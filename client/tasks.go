@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// tasks counts work in the background. Unlike a WaitGroup it may start work while somebody waits.
+// tasks counts tasks in the background. Unlike with a WaitGroup, a task may start while a goroutine waits.
 type tasks struct {
 	mu      sync.Mutex
 	running int
-	idle    chan struct{} // closed when nothing runs; nil: nobody waits
+	idle    chan struct{} // closed when no task runs; nil: no goroutine waits
 }
 
-// start notes work and returns the function that ends it.
+// start counts a task and returns the function that ends it.
 func (t *tasks) start() func() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -29,7 +29,7 @@ func (t *tasks) end() {
 	}
 }
 
-// wait waits until nothing runs, or ctx ends.
+// wait waits until no task runs or ctx ends.
 func (t *tasks) wait(ctx context.Context) error {
 	t.mu.Lock()
 	if t.running == 0 {

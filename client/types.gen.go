@@ -387,7 +387,7 @@ type AdjustmentRequest struct {
 	// Amount The amount to add or, if negative, to remove. Not 0.
 	Amount int64 `json:"amount"`
 
-	// DryRun Decide and change nothing.
+	// DryRun Return the result and change nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
@@ -396,27 +396,27 @@ type AdjustmentRequest struct {
 	// Reason The reason, for the records. At most 500 bytes of UTF-8.
 	Reason Reason `json:"reason"`
 
-	// Subject The subject of the balance; the tenant's own balance by default.
+	// Subject The subject of the balance. By default it is the tenant's own balance.
 	Subject string `json:"subject,omitempty,omitzero"`
 }
 
-// Allowance What a plan grants of a meter per period.
+// Allowance The units of a meter that a plan grants per period.
 type Allowance struct {
-	// AlertAt The percentages of what can be used in the period at which `balance.threshold_reached` is told, in order; 80 and 100 by default, none with an empty list. The balances of subjects are told only where it is given.
+	// AlertAt The used percentages at which the event `balance.threshold_reached` is emitted, in ascending order. The default is 80 and 100. With an empty list there are no such events. For balances of subjects there are events only if this list is given.
 	//
 	// Examples: [50,80,100]
 	AlertAt []int64 `json:"alert_at,omitzero"`
 
-	// Amount The units of each period; 0 for a meter that only grants pay for.
+	// Amount The units of each period. It is 0 for a meter that has only units of grants.
 	Amount int64 `json:"amount"`
 
-	// Anchor `calendar`: periods begin with those of the calendar in the tenant's zone. `tenant`: they begin at the tenant's anchor instant and after each interval, on the last day of a month that is too short.
+	// Anchor With `calendar`, periods begin with the periods of the calendar in the tenant's zone. With `tenant`, they begin at the tenant's anchor instant and after each interval. In a month that is too short, they begin on its last day.
 	Anchor AllowanceAnchor `json:"anchor,omitempty,omitzero"`
 
-	// Every How often it is granted. Absent, as `anchor`, for a gauge, which has no periods.
+	// Every How often the amount is granted. Absent for a gauge, like `anchor`, because a gauge has no periods.
 	Every AllowanceEvery `json:"every,omitempty,omitzero"`
 
-	// ExpiresInDays A trial: how long the units last after they are granted, in days of 24 hours; for ever by default. Only if `every` is `once`.
+	// ExpiresInDays For a trial: the number of days after which the granted units expire. A day has 24 hours. By default the units do not expire. Only if `every` is `once`.
 	ExpiresInDays *int64 `json:"expires_in_days,omitempty"`
 
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
@@ -425,28 +425,28 @@ type Allowance struct {
 	// Overage Whether use may exceed the remainder; by default it may not.
 	Overage *Overage `json:"overage,omitempty"`
 
-	// Overflow The meter that pays after this one is used up, before overage. It must be a different meter of which this plan has an allowance, of 0 if only grants pay, without an overflow.
+	// Overflow The meter that pays after this one is used up, before overage. It must be a different meter of this plan, with an allowance and without an overflow. The allowance is 0 if only grants pay.
 	Overflow *Overflow `json:"overflow,omitempty"`
 
 	// PerSubject The most that each subject may use per period; no cap by default.
 	PerSubject *int64 `json:"per_subject,omitempty"`
 
-	// Rollover How much of the remainder of a period the next one gets: all, but at least `min` and at most `max`. By default the remainder expires. Not if `every` is `once`, which has no next period.
+	// Rollover How many units the next period gets from the remainder of a period: the remainder, but at most `max`. If the remainder is less than `min`, the next period gets `min`. By default the remainder expires. Not if `every` is `once`, which has no next period.
 	Rollover *Rollover `json:"rollover,omitempty"`
 }
 
-// AllowanceAnchor `calendar`: periods begin with those of the calendar in the tenant's zone. `tenant`: they begin at the tenant's anchor instant and after each interval, on the last day of a month that is too short.
+// AllowanceAnchor With `calendar`, periods begin with the periods of the calendar in the tenant's zone. With `tenant`, they begin at the tenant's anchor instant and after each interval. In a month that is too short, they begin on its last day.
 type AllowanceAnchor string
 
-// AllowanceEvery How often it is granted. Absent, as `anchor`, for a gauge, which has no periods.
+// AllowanceEvery How often the amount is granted. Absent for a gauge, like `anchor`, because a gauge has no periods.
 type AllowanceEvery string
 
-// Amount In the meter's smallest unit.
+// Amount An amount in the meter's smallest unit.
 type Amount = int64
 
-// AuditActor Who made the change.
+// AuditActor The author of the change.
 type AuditActor struct {
-	// KeyID Of the key; `bootstrap` for the one of the configuration, `command` for a command on the database.
+	// KeyID The id of the key; `bootstrap` for the key in the configuration; `command` for a command on the database.
 	KeyID string `json:"key_id"`
 
 	// Name The name of the key.
@@ -455,15 +455,15 @@ type AuditActor struct {
 
 // AuditLine One change by an administrator.
 type AuditLine struct {
-	// Action The kind of object and what was done with it.
+	// Action The kind of the object and the kind of the change.
 	//
 	// Examples: limit.put
 	Action string `json:"action"`
 
-	// Actor Who made the change.
+	// Actor The author of the change.
 	Actor AuditActor `json:"actor"`
 
-	// After The object after; null - it does not exist any more.
+	// After The object after the change; null if it was deleted.
 	After json.RawMessage `json:"after"`
 
 	// At When the change was made.
@@ -472,32 +472,32 @@ type AuditLine struct {
 	// AuditID The id of the line.
 	AuditID string `json:"audit_id"`
 
-	// Before The object before; null - it did not exist.
+	// Before The object before the change; null if it did not exist.
 	Before json.RawMessage `json:"before"`
 
 	// IP The client's address. Empty for a command on the database.
 	IP string `json:"ip"`
 
-	// Object What was changed.
+	// Object The object that was changed.
 	Object AuditObject `json:"object"`
 
 	// Reason The reason that was given.
 	Reason string `json:"reason,omitempty,omitzero"`
 
-	// RequestID Empty for a command on the database.
+	// RequestID The id of the request; empty for a command on the database.
 	RequestID string `json:"request_id"`
 }
 
 // AuditList A page of the audit log.
 type AuditList struct {
-	// Items The page.
+	// Items The items of this page.
 	Items []AuditLine `json:"items"`
 
-	// NextCursor null on the last page.
+	// NextCursor The cursor of the next page; null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// AuditObject What was changed.
+// AuditObject The object that was changed.
 type AuditObject struct {
 	// ID The id of the object.
 	ID string `json:"id"`
@@ -507,31 +507,31 @@ type AuditObject struct {
 	// Examples: limit
 	Kind string `json:"kind"`
 
-	// Tenant The tenant that it belongs to; absent if none.
+	// Tenant The tenant to which the object belongs; absent if there is none.
 	Tenant string `json:"tenant,omitempty,omitzero"`
 }
 
-// Balance What a tenant or a subject has of a meter in the open period.
+// Balance The units of a meter that a tenant or a subject has in the open period.
 type Balance struct {
 	// Adjusted The sum of corrections; negative if more was taken than given.
 	Adjusted int64 `json:"adjusted"`
 
-	// AsOf The instant that the answer is about.
+	// AsOf The instant for which the answer holds.
 	AsOf time.Time `json:"as_of"`
 
-	// Carried Units of allowances that were used before the change of plan that opened the period. Its allowance was granted without them. null with as_of in a period that has closed.
+	// Carried Units of allowances that were used before the change of plan that opened the period. The allowance of the period is smaller by these units. null with as_of in a period that has closed.
 	Carried *int64 `json:"carried"`
 
-	// Expired In the meter's smallest unit.
+	// Expired A number of units, in the meter's smallest unit.
 	Expired Count `json:"expired"`
 
-	// Granted In the meter's smallest unit.
+	// Granted A number of units, in the meter's smallest unit.
 	Granted Count `json:"granted"`
 
-	// Grants The grants with units to draw, in burn order.
+	// Grants The grants that have units to draw, in burn order.
 	Grants []Grant `json:"grants"`
 
-	// Held In the meter's smallest unit.
+	// Held A number of units, in the meter's smallest unit.
 	Held Count `json:"held"`
 
 	// Limit used + held + remaining, the total for the open period.
@@ -540,80 +540,80 @@ type Balance struct {
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
 
-	// Opening In the meter's smallest unit.
+	// Opening A number of units, in the meter's smallest unit.
 	Opening Count `json:"opening"`
 
-	// Overage In the meter's smallest unit.
+	// Overage A number of units, in the meter's smallest unit.
 	Overage Count `json:"overage"`
 
-	// Period A period, from its start until before its end.
+	// Period A period. It includes its start and not its end.
 	Period BalancePeriod `json:"period"`
 
-	// Plan The plan that the open period was opened with; absent if the plan lacks the meter.
+	// Plan The plan with which the open period was opened; absent if the plan does not have the meter.
 	Plan string `json:"plan,omitempty,omitzero"`
 
 	// PlanVersion The version of that plan.
 	PlanVersion int32 `json:"plan_version,omitempty,omitzero"`
 
-	// Refunded In the meter's smallest unit.
+	// Refunded A number of units, in the meter's smallest unit.
 	Refunded Count `json:"refunded"`
 
-	// Remaining In the meter's smallest unit.
+	// Remaining A number of units, in the meter's smallest unit.
 	Remaining Count `json:"remaining"`
 
-	// Seq The number of its newest entry, for the If-Match of an adjustment.
+	// Seq The number of the balance's newest entry, for the If-Match of an adjustment.
 	Seq int64 `json:"seq"`
 
-	// Subject Empty for the tenant itself.
+	// Subject The subject; empty for the tenant itself.
 	Subject string `json:"subject"`
 
-	// Used In the meter's smallest unit.
+	// Used A number of units, in the meter's smallest unit.
 	Used Count `json:"used"`
 }
 
 // BalanceList A page of balances.
 type BalanceList struct {
-	// Items The page.
+	// Items The items of this page.
 	Items []Balance `json:"items"`
 
-	// NextCursor null on the last page.
+	// NextCursor The cursor of the next page; null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// BalancePeriod A period, from its start until before its end.
+// BalancePeriod A period. It includes its start and not its end.
 type BalancePeriod struct {
-	// End null if the period has no end.
+	// End The end; null if the period has no end.
 	End *time.Time `json:"end"`
 
-	// Start null if no period is open.
+	// Start The start; null if no period is open.
 	Start *time.Time `json:"start"`
 }
 
 // BatchDebit One debit of a batch.
 type BatchDebit struct {
-	// DryRun Decide and change nothing.
+	// DryRun Return the result and change nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
-	// IdempotencyKey As the header of POST /v1/debits. The service does without it where `dry_run` is true.
+	// IdempotencyKey Like the header of POST /v1/debits. The service does not need it if `dry_run` is true.
 	IdempotencyKey string `json:"idempotency_key"`
 
-	// Items Each meter once.
+	// Items Each meter may appear once.
 	Items Items `json:"items"`
 
-	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
+	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, or exponents with more than 3 digits.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
 
-	// Mode What to do if less is available than asked for. `normal` charges all or nothing. `best_effort` charges what is available and returns the rest as `shortfall`. `drain` is for finished work: it charges what is available and records the rest as overage, regardless of the cap, up to 2^53-1.
+	// Mode What happens if less is available than requested. `normal` charges all or nothing. `best_effort` charges the available units and returns the rest as `shortfall`. `drain` is for finished work: it charges the available units and records the rest as overage, even above the cap, up to 2^53-1.
 	Mode Mode `json:"mode,omitempty,omitzero"`
 
-	// Subject Someone below the tenant, for records, caps and limits per subject.
+	// Subject A user, team, key or project of the tenant, for records, caps and limits per subject.
 	Subject Subject `json:"subject,omitempty,omitzero"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Tenant ID `json:"tenant"`
 }
 
-// BatchResult The status and the body that POST /v1/debits would return, in one object. `status` 200 or a `code` tells which it is.
+// BatchResult The status and the body that POST /v1/debits would return, in one object. It has `status` 200, or a `code` for a refusal.
 type BatchResult struct {
 	AsOf      time.Time `json:"as_of,omitempty,omitzero"`
 	Available *int64    `json:"available,omitempty"`
@@ -621,14 +621,14 @@ type BatchResult struct {
 	// Blocked On `forbidden`, the blocked tenant, subject or address.
 	Blocked *Blocked `json:"blocked,omitempty"`
 
-	// Code Why a request was refused. The guide has a section for each code, with what helps. New codes may be added; treat one that you do not know by its status.
+	// Code The reason of a refusal. The guide has a section for each code, with advice. New codes may be added. Treat an unknown code by its status.
 	Code   ProblemCode   `json:"code,omitempty,omitzero"`
 	Detail string        `json:"detail,omitempty,omitzero"`
 	DryRun bool          `json:"dry_run,omitempty,omitzero"`
 	Errors []FieldError  `json:"errors,omitempty,omitzero"`
 	Items  []DebitedItem `json:"items,omitempty,omitzero"`
 
-	// Limiting What prevents the request.
+	// Limiting The balance or cap that prevents the request.
 	Limiting     *Limiting  `json:"limiting,omitempty"`
 	Oldest       time.Time  `json:"oldest,omitempty,omitzero"`
 	OperationID  string     `json:"operation_id,omitempty,omitzero"`
@@ -648,16 +648,16 @@ type BatchResult struct {
 
 // Block A block, or an exemption from rate limits.
 type Block struct {
-	// Action `block` refuses every check and consume with `forbidden`. `allow` exempts from rate limits; balances still count. A block takes precedence over an allow of another kind. Of the prefixes that contain an address, the longest counts. `block` by default.
+	// Action `block` refuses every check and consume with `forbidden`. `allow` exempts requests from rate limits; balances still count. A block takes precedence over an `allow` of another kind. If several prefixes contain an address, the longest one counts. The default is `block`.
 	Action BlockAction `json:"action"`
 
-	// CreatedAt When it was made.
+	// CreatedAt The instant of creation.
 	CreatedAt time.Time `json:"created_at"`
 
-	// ExpiresAt When it ends; absent if never.
+	// ExpiresAt The instant of the end; absent if there is none.
 	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
 
-	// Kind What is blocked or exempt.
+	// Kind The kind of the blocked or exempt object.
 	Kind BlockKind `json:"kind"`
 
 	// Reason The reason that was given.
@@ -666,46 +666,46 @@ type Block struct {
 	// Tenant The tenant of the subject.
 	Tenant string `json:"tenant,omitempty,omitzero"`
 
-	// UpdatedAt When it last changed.
+	// UpdatedAt The instant of the last change.
 	UpdatedAt time.Time `json:"updated_at"`
 
 	// Value The id; or the address or prefix in normal form.
 	Value string `json:"value"`
 }
 
-// BlockAction `block` refuses every check and consume with `forbidden`. `allow` exempts from rate limits; balances still count. A block takes precedence over an allow of another kind. Of the prefixes that contain an address, the longest counts. `block` by default.
+// BlockAction `block` refuses every check and consume with `forbidden`. `allow` exempts requests from rate limits; balances still count. A block takes precedence over an `allow` of another kind. If several prefixes contain an address, the longest one counts. The default is `block`.
 type BlockAction string
 
-// BlockKind What is blocked or exempt.
+// BlockKind The kind of the blocked or exempt object.
 type BlockKind string
 
 // BlockList A page of blocks.
 type BlockList struct {
-	// Items The page.
+	// Items The items of this page.
 	Items []Block `json:"items"`
 
-	// NextCursor null on the last page.
+	// NextCursor The cursor of the next page; null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// BlockPrefixRequest A block of a prefix as it shall be.
+// BlockPrefixRequest The content of a block of a prefix.
 type BlockPrefixRequest struct {
-	// Action `block` refuses every check and consume with `forbidden`. `allow` exempts from rate limits; balances still count. A block takes precedence over an allow of another kind. Of the prefixes that contain an address, the longest counts. `block` by default.
+	// Action `block` refuses every check and consume with `forbidden`. `allow` exempts requests from rate limits; balances still count. A block takes precedence over an `allow` of another kind. If several prefixes contain an address, the longest one counts. The default is `block`.
 	Action BlockAction `json:"action,omitempty,omitzero"`
 
-	// ExpiresAt When it expires; never by default.
+	// ExpiresAt The instant of the end; by default there is none.
 	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
 
 	// Reason Refused clients see it.
 	Reason string `json:"reason,omitempty,omitzero"`
 }
 
-// BlockRequest A block as it shall be.
+// BlockRequest The content of a block.
 type BlockRequest struct {
-	// Action `block` refuses every check and consume with `forbidden`. `allow` exempts from rate limits; balances still count. A block takes precedence over an allow of another kind. Of the prefixes that contain an address, the longest counts. `block` by default.
+	// Action `block` refuses every check and consume with `forbidden`. `allow` exempts requests from rate limits; balances still count. A block takes precedence over an `allow` of another kind. If several prefixes contain an address, the longest one counts. The default is `block`.
 	Action BlockAction `json:"action,omitempty,omitzero"`
 
-	// ExpiresAt When it expires; never by default.
+	// ExpiresAt The instant of the end; by default there is none.
 	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
 
 	// Reason Refused clients see it.
@@ -720,7 +720,7 @@ type Blocked struct {
 	// ExpiresAt When the block ends; absent if never.
 	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
 
-	// Kind What is blocked or exempt.
+	// Kind The kind of the blocked or exempt object.
 	Kind BlockKind `json:"kind"`
 
 	// Reason The reason that was given.
@@ -730,18 +730,18 @@ type Blocked struct {
 	Value string `json:"value"`
 }
 
-// CaptureRequest What to use of a hold.
+// CaptureRequest The units of a hold to use.
 type CaptureRequest struct {
-	// DryRun Decide and change nothing.
+	// DryRun Return the result and change nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
-	// Final Release the rest of the hold. A capture without items leaves no rest.
+	// Final Whether to release the rest of the hold. After a capture without items there is no rest.
 	Final bool `json:"final,omitempty,omitzero"`
 
-	// Items Each meter once.
+	// Items Each meter may appear once.
 	Items Items `json:"items,omitempty,omitzero"`
 
-	// OnExpired What happens to units whose grant has ended. `forfeit`, the default: they expire at once. `regrant`: they are granted again, until the end of the period if they were part of an allowance, without an end otherwise.
+	// OnExpired What happens to units whose grant has ended. With `forfeit`, the default, they expire at once. With `regrant`, they are granted again. If they were part of an allowance, the new grant ends with the period; otherwise it has no end.
 	OnExpired OnExpired `json:"on_expired,omitempty,omitzero"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
@@ -750,7 +750,7 @@ type CaptureRequest struct {
 
 // Catalog The catalogue, without tenants.
 type Catalog struct {
-	// Blocks Blocks and exceptions from them.
+	// Blocks Blocks and exemptions.
 	Blocks []json.RawMessage `json:"blocks"`
 
 	// Limits Limits by rule.
@@ -765,16 +765,16 @@ type Catalog struct {
 
 // CatalogBlock A block in a catalogue.
 type CatalogBlock struct {
-	// Action `block` refuses every check and consume with `forbidden`. `allow` exempts from rate limits; balances still count. A block takes precedence over an allow of another kind. Of the prefixes that contain an address, the longest counts. `block` by default.
+	// Action `block` refuses every check and consume with `forbidden`. `allow` exempts requests from rate limits; balances still count. A block takes precedence over an `allow` of another kind. If several prefixes contain an address, the longest one counts. The default is `block`.
 	Action BlockAction `json:"action,omitempty,omitzero"`
 
-	// ExpiresAt When it ends; absent - never.
+	// ExpiresAt The instant of the end; absent if there is none.
 	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
 
-	// Kind What is blocked or exempt.
+	// Kind The kind of the blocked or exempt object.
 	Kind BlockKind `json:"kind"`
 
-	// Reason Why.
+	// Reason The reason.
 	Reason string `json:"reason,omitempty,omitzero"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
@@ -784,15 +784,15 @@ type CatalogBlock struct {
 	Value string `json:"value"`
 }
 
-// CatalogChange What happened to one object.
+// CatalogChange The change of one object.
 type CatalogChange struct {
-	// Action What was done. Of an `unlisted` object, nothing.
+	// Action The kind of the change. An `unlisted` object was not changed.
 	Action CatalogChangeAction `json:"action"`
 
-	// Fields All fields of a created object; the fields that differ of a changed one.
+	// Fields All fields of a created object. For a changed object, the fields that differ.
 	Fields []CatalogField `json:"fields,omitempty,omitzero"`
 
-	// ID Its id; of a block, its kind, tenant and value.
+	// ID The id of the object; for a block its kind, tenant and value.
 	ID string `json:"id"`
 
 	// Kind The kind of the object.
@@ -801,36 +801,36 @@ type CatalogChange struct {
 	Kind string `json:"kind"`
 }
 
-// CatalogChangeAction What was done. Of an `unlisted` object, nothing.
+// CatalogChangeAction The kind of the change. An `unlisted` object was not changed.
 type CatalogChangeAction string
 
-// CatalogCounts How many objects.
+// CatalogCounts The numbers of objects.
 type CatalogCounts struct {
-	// Changed Those that differ.
+	// Changed The number of objects that differ.
 	Changed int64 `json:"changed"`
 
-	// Created New ones.
+	// Created The number of new objects.
 	Created int64 `json:"created"`
 
-	// Deleted Those that `prune` deleted.
+	// Deleted The number of objects that `prune` deleted.
 	Deleted int64 `json:"deleted"`
 
-	// Unchanged Those that are as the document says.
+	// Unchanged The number of objects without a difference.
 	Unchanged int64 `json:"unchanged"`
 
-	// Unlisted Those that are not in the document and stay.
+	// Unlisted The number of objects that are not in the document and stay.
 	Unlisted int64 `json:"unlisted"`
 }
 
-// CatalogDiff What was changed, or would be.
+// CatalogDiff The changes that were made, or would be made.
 type CatalogDiff struct {
-	// Changes All objects but the unchanged ones, by kind.
+	// Changes All objects except the unchanged ones, by kind.
 	Changes []CatalogChange `json:"changes"`
 
-	// Counts How many objects.
+	// Counts The numbers of objects.
 	Counts CatalogCounts `json:"counts"`
 
-	// DryRun Nothing was changed.
+	// DryRun True after a dry run.
 	DryRun bool `json:"dry_run"`
 
 	// MoreBlocks More blocks than `changes` has are not in the document.
@@ -839,7 +839,7 @@ type CatalogDiff struct {
 	// MoreTenants More tenants than `changes` has are not in the document.
 	MoreTenants bool `json:"more_tenants"`
 
-	// Warnings Sentences about changes that may be meant otherwise, such as which tenants get less of what.
+	// Warnings Sentences about changes that may not be intended, such as tenants that get less.
 	Warnings []string `json:"warnings"`
 }
 
@@ -855,12 +855,12 @@ type CatalogField struct {
 	Field string `json:"field"`
 }
 
-// CatalogRequest The sections of catalog.yaml. Objects are named by their keys. At most 10000 objects.
+// CatalogRequest The sections of catalog.yaml. Objects are named by their keys. There are at most 10000 objects.
 type CatalogRequest struct {
-	// Blocks Blocks and exceptions from them.
+	// Blocks Blocks and exemptions.
 	Blocks []CatalogBlock `json:"blocks,omitempty,omitzero"`
 
-	// DryRun Decide and change nothing. The answer is what would be changed now.
+	// DryRun Return the changes and change nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
 	// Limits Limits by rule.
@@ -872,7 +872,7 @@ type CatalogRequest struct {
 	// Plans Plans by id. A plan that is changed gets a new version.
 	Plans map[string]PlanRequest `json:"plans,omitempty,omitzero"`
 
-	// Prune Delete the meters, limits and blocks that are not named, each only if the document has its section. A meter in use stays, with a warning. Plans and tenants are never deleted.
+	// Prune Whether to delete the meters, limits and blocks that the document does not name. This affects only sections that the document has. A meter in use stays, with a warning. Plans and tenants are never deleted.
 	Prune bool `json:"prune,omitempty,omitzero"`
 
 	// Tenants Tenants by id.
@@ -881,16 +881,16 @@ type CatalogRequest struct {
 
 // ChangeAnswer A balance before and after a change.
 type ChangeAnswer struct {
-	// Amount The change of remaining.
+	// Amount The change of the remaining units.
 	Amount int64 `json:"amount"`
 
-	// AsOf The instant that the answer is about.
+	// AsOf The instant for which the answer holds.
 	AsOf time.Time `json:"as_of"`
 
-	// Before Remaining before the change.
+	// Before The remaining units before the change.
 	Before int64 `json:"before"`
 
-	// DryRun Present and true when nothing was done.
+	// DryRun Present and true in the answer to a dry run.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
 	// Grant The grant that was voided, or issued by an adjustment.
@@ -899,43 +899,43 @@ type ChangeAnswer struct {
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
 
-	// OperationID The idempotency key; `dry-run` on a dry run without one.
+	// OperationID The idempotency key; `dry-run` for a dry run without a key.
 	OperationID string `json:"operation_id"`
 
-	// Remaining Remaining after the change.
+	// Remaining The remaining units after the change.
 	Remaining int64 `json:"remaining"`
 
 	// Seq The number of the balance's newest entry after the change.
 	Seq int64 `json:"seq"`
 
-	// Subject Empty for the tenant itself.
+	// Subject The subject; empty for the tenant itself.
 	Subject string `json:"subject"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Tenant ID `json:"tenant"`
 }
 
-// ChargeAnswer What was charged.
+// ChargeAnswer The result of a charge.
 type ChargeAnswer struct {
 	// Allowed Always true. A denial is a problem.
 	Allowed bool `json:"allowed"`
 
-	// ChargeID Names the charge in a refund. Absent if no limit was charged.
+	// ChargeID The id of the charge for a refund. Absent if no limit was charged.
 	ChargeID string `json:"charge_id,omitempty,omitzero"`
 
-	// DryRun Present and true when nothing was done.
+	// DryRun Present and true in the answer to a dry run.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
 	// Limits The verdicts of the limits, after the charge.
 	Limits []LimitVerdict `json:"limits"`
 }
 
-// ChargeRefundAnswer What came of a refund of a charge.
+// ChargeRefundAnswer The result of a refund of a charge.
 type ChargeRefundAnswer struct {
 	// Limits The limits after the refund.
 	Limits []LimitVerdict `json:"limits"`
 
-	// Refunded False if the charge was refunded before, or its tokens have come back by themselves.
+	// Refunded False if the charge was refunded before, or if its tokens have come back with time.
 	Refunded bool `json:"refunded"`
 }
 
@@ -945,18 +945,18 @@ type ChargeRefundRequest struct {
 	ChargeID string `json:"charge_id"`
 }
 
-// ChargeRequest Charges limits without a debit.
+// ChargeRequest A charge of limits without a debit.
 type ChargeRequest struct {
-	// AfterTheFact The work is done: the limits are charged whatever is left. What would take a limit further below zero than its `debt` is not charged; `charged` says what was.
+	// AfterTheFact The work is done: the limits are charged even if nothing remains. A limit is charged at most down to its `debt` below zero. `charged` is the number of tokens that were charged.
 	AfterTheFact bool `json:"after_the_fact,omitempty,omitzero"`
 
-	// Cost How many requests this is; 1 by default.
+	// Cost The number of requests that this charge stands for; 1 by default.
 	Cost int64 `json:"cost,omitempty,omitzero"`
 
-	// DryRun Decide and change nothing.
+	// DryRun Return the result and change nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
-	// IP The address of the caller, for limits per address and blocks. IPv4 or IPv6; IPv6 addresses with the same first 64 bits count as one caller unless a limit has its own `ip_prefix`. An IPv6 address that has an IPv4 address in it (::ffff:0:0/96, 64:ff9b::/96, ::/96) counts as the IPv4 address.
+	// IP The IPv4 or IPv6 address of the caller, for limits per address and blocks. IPv6 addresses with the same first 64 bits count as one caller unless a limit has its own `ip_prefix`. An IPv6 address that contains an IPv4 address (::ffff:0:0/96, 64:ff9b::/96, ::/96) counts as that IPv4 address.
 	IP IP `json:"ip,omitempty,omitzero"`
 
 	// Method The HTTP method of the request, in upper case, for limits with `match.method`.
@@ -968,14 +968,14 @@ type ChargeRequest struct {
 	// Rules The limits to charge; all that apply by default.
 	Rules []ID `json:"rules,omitempty,omitzero"`
 
-	// Subject Someone below the tenant, for records, caps and limits per subject.
+	// Subject A user, team, key or project of the tenant, for records, caps and limits per subject.
 	Subject Subject `json:"subject,omitempty,omitzero"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Tenant ID `json:"tenant"`
 }
 
-// CheckAnswer The answer of a check. `allowed` tells which one it is.
+// CheckAnswer The answer to a check. `allowed` selects the form of the answer.
 type CheckAnswer struct {
 	// Allowed Whether a consume would be allowed.
 	Allowed bool `json:"allowed"`
@@ -986,29 +986,29 @@ type CheckAnswer struct {
 	// Blocked On `forbidden`, the blocked tenant, subject or address.
 	Blocked *Blocked `json:"blocked,omitempty"`
 
-	// Code Why a request was refused. The guide has a section for each code, with what helps. New codes may be added; treat one that you do not know by its status.
+	// Code The reason of a refusal. The guide has a section for each code, with advice. New codes may be added. Treat an unknown code by its status.
 	Code ProblemCode `json:"code,omitempty,omitzero"`
 
-	// Degraded A backend was down; balances may be older than asked for, or limits were decided by one replica alone.
+	// Degraded A backend was down. Balances may be older than permitted, or each replica decided limits alone.
 	Degraded bool `json:"degraded,omitempty,omitzero"`
 
 	// Items The items of the request, in its order. Empty if the balances of a blocked request could not be read.
 	Items []CheckedItem `json:"items"`
 
-	// Limiting What prevents the request.
+	// Limiting The balance or cap that prevents the request.
 	Limiting *Limiting `json:"limiting,omitempty"`
 
-	// Limits The verdicts of the limits that apply.
+	// Limits The verdicts of the limits that apply to the request.
 	Limits []LimitVerdict `json:"limits"`
 
-	// Source Where the balances come from.
+	// Source The source of the balances.
 	Source CheckAnswerSource `json:"source"`
 }
 
-// CheckAnswerSource Where the balances come from.
+// CheckAnswerSource The source of the balances.
 type CheckAnswerSource string
 
-// CheckBatchAnswer One result per check, in the order of the request.
+// CheckBatchAnswer One result for each check, in the order of the request.
 type CheckBatchAnswer struct {
 	// Results The answer of each check, or its problem.
 	Results []CheckResult `json:"results"`
@@ -1016,22 +1016,22 @@ type CheckBatchAnswer struct {
 
 // CheckBatchRequest Independent checks.
 type CheckBatchRequest struct {
-	// Checks They are decided one by one.
+	// Checks The checks. Each is decided independently.
 	Checks []CheckRequest `json:"checks"`
 }
 
-// CheckRequest What would be consumed; items, a feature, or both.
+// CheckRequest The units or features of the consume to check. Requires items, a feature, or both.
 type CheckRequest struct {
-	// Feature A feature that the plan must grant, beside the items or instead of them. If it does not, the code is `feature_not_in_plan`, and nothing else is asked.
+	// Feature A feature that the plan must grant, in addition to items or instead of them. If the plan does not grant it, the code is `feature_not_in_plan`, and limits and balances are not read.
 	Feature Feature `json:"feature,omitempty,omitzero"`
 
-	// IP The address of the caller, for limits per address and blocks. IPv4 or IPv6; IPv6 addresses with the same first 64 bits count as one caller unless a limit has its own `ip_prefix`. An IPv6 address that has an IPv4 address in it (::ffff:0:0/96, 64:ff9b::/96, ::/96) counts as the IPv4 address.
+	// IP The IPv4 or IPv6 address of the caller, for limits per address and blocks. IPv6 addresses with the same first 64 bits count as one caller unless a limit has its own `ip_prefix`. An IPv6 address that contains an IPv4 address (::ffff:0:0/96, 64:ff9b::/96, ::/96) counts as that IPv4 address.
 	IP IP `json:"ip,omitempty,omitzero"`
 
-	// Items Each meter once.
+	// Items Each meter may appear once.
 	Items Items `json:"items,omitempty,omitzero"`
 
-	// MaxStaleMs The largest age of a balance copy that may answer. 0 reads the ledger, and asks Redis for the limits; otherwise both may be answered from memory.
+	// MaxStaleMs The largest age of a balance copy that may answer. With 0, the balance is read from the ledger, and the limits are read from Redis. Otherwise both may be read from memory.
 	MaxStaleMs *int64 `json:"max_stale_ms,omitempty"`
 
 	// Method The HTTP method of the request, in upper case, for limits with `match.method`.
@@ -1040,95 +1040,95 @@ type CheckRequest struct {
 	// Route The called route, for limits per route.
 	Route Route `json:"route,omitempty,omitzero"`
 
-	// Subject Someone below the tenant, for records, caps and limits per subject.
+	// Subject A user, team, key or project of the tenant, for records, caps and limits per subject.
 	Subject Subject `json:"subject,omitempty,omitzero"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Tenant ID `json:"tenant"`
 }
 
-// CheckedItem How the balance of an item stands.
+// CheckedItem The balance of an item.
 type CheckedItem struct {
-	// Code What prevents this item; absent if nothing does.
+	// Code The code of the refusal of this item; absent if it would be allowed.
 	Code ProblemCode `json:"code,omitempty,omitzero"`
 
-	// Limit In the meter's smallest unit.
+	// Limit A number of units, in the meter's smallest unit.
 	Limit Count `json:"limit"`
 
-	// MaxAllowedNow The largest amount of this meter alone that would be allowed now.
+	// MaxAllowedNow The largest amount of this meter that would be allowed now, without other items.
 	MaxAllowedNow int64 `json:"max_allowed_now"`
 
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
 
-	// Remaining In the meter's smallest unit.
+	// Remaining A number of units, in the meter's smallest unit.
 	Remaining Count `json:"remaining"`
 
-	// Required In the meter's smallest unit.
+	// Required An amount in the meter's smallest unit.
 	Required Amount `json:"required"`
 
-	// WouldSucceedAt When it would be allowed if nothing else happens: a grant takes effect, a hold expires, or the next period brings enough. Absent if no known event helps. An answer from a copy (`source`) considers only the end of the period.
+	// WouldSucceedAt The instant at which the item would be allowed if nothing else happens: a grant takes effect, a hold expires, or the next period brings enough units. Absent if no known event helps. An answer from a copy (`source`) considers only the end of the period.
 	WouldSucceedAt time.Time `json:"would_succeed_at,omitempty,omitzero"`
 }
 
-// ConsumeRequest What is consumed; items, a feature, or both.
+// ConsumeRequest The units or features to consume. Requires items, a feature, or both.
 type ConsumeRequest struct {
-	// DryRun Decide and change nothing.
+	// DryRun Return the result and change nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
-	// Feature A feature that the plan must grant, beside the items or instead of them. If it does not, the code is `feature_not_in_plan`, and nothing else is asked.
+	// Feature A feature that the plan must grant, in addition to items or instead of them. If the plan does not grant it, the code is `feature_not_in_plan`, and limits and balances are not read.
 	Feature Feature `json:"feature,omitempty,omitzero"`
 
-	// IP The address of the caller, for limits per address and blocks. IPv4 or IPv6; IPv6 addresses with the same first 64 bits count as one caller unless a limit has its own `ip_prefix`. An IPv6 address that has an IPv4 address in it (::ffff:0:0/96, 64:ff9b::/96, ::/96) counts as the IPv4 address.
+	// IP The IPv4 or IPv6 address of the caller, for limits per address and blocks. IPv6 addresses with the same first 64 bits count as one caller unless a limit has its own `ip_prefix`. An IPv6 address that contains an IPv4 address (::ffff:0:0/96, 64:ff9b::/96, ::/96) counts as that IPv4 address.
 	IP IP `json:"ip,omitempty,omitzero"`
 
-	// Items Each meter once.
+	// Items Each meter may appear once.
 	Items Items `json:"items,omitempty,omitzero"`
 
-	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
+	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, or exponents with more than 3 digits.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
 
 	// Method The HTTP method of the request, in upper case, for limits with `match.method`.
 	Method Method `json:"method,omitempty,omitzero"`
 
-	// Mode What to do if less is available than asked for. `normal` charges all or nothing. `best_effort` charges what is available and returns the rest as `shortfall`. `drain` is for finished work: it charges what is available and records the rest as overage, regardless of the cap, up to 2^53-1.
+	// Mode What happens if less is available than requested. `normal` charges all or nothing. `best_effort` charges the available units and returns the rest as `shortfall`. `drain` is for finished work: it charges the available units and records the rest as overage, even above the cap, up to 2^53-1.
 	Mode Mode `json:"mode,omitempty,omitzero"`
 
 	// Route The called route, for limits per route.
 	Route Route `json:"route,omitempty,omitzero"`
 
-	// Subject Someone below the tenant, for records, caps and limits per subject.
+	// Subject A user, team, key or project of the tenant, for records, caps and limits per subject.
 	Subject Subject `json:"subject,omitempty,omitzero"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Tenant ID `json:"tenant"`
 }
 
-// Count In the meter's smallest unit.
+// Count A number of units, in the meter's smallest unit.
 type Count = int64
 
-// DebitAnswer What was debited.
+// DebitAnswer The units that were debited.
 type DebitAnswer struct {
-	// AsOf The instant that the answer is about.
+	// AsOf The instant for which the answer holds.
 	AsOf time.Time `json:"as_of"`
 
-	// DryRun Present and true when nothing was done.
+	// DryRun Present and true in the answer to a dry run.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
-	// Items What was charged, in the order of the request.
+	// Items The units that were charged, in the order of the request.
 	Items []DebitedItem `json:"items"`
 
-	// Limits The verdicts of the rate limits on a consume, after the charge. Absent if no limit applies, and on a replay, which charges none.
+	// Limits The verdicts of the rate limits on a consume, after the charge. Absent if no limit applies. Absent on a replay, because a replay charges no limits.
 	Limits []LimitVerdict `json:"limits,omitempty,omitzero"`
 
-	// OperationID The idempotency key; `dry-run` on a dry run without one.
+	// OperationID The idempotency key; `dry-run` for a dry run without a key.
 	OperationID string `json:"operation_id"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Tenant ID `json:"tenant"`
 }
 
-// DebitBatchAnswer One result per debit, in the order of the request.
+// DebitBatchAnswer One result for each debit, in the order of the request.
 type DebitBatchAnswer struct {
 	// Results The answer of each debit, or its problem.
 	Results []BatchResult `json:"results"`
@@ -1136,73 +1136,73 @@ type DebitBatchAnswer struct {
 
 // DebitBatchRequest Independent debits.
 type DebitBatchRequest struct {
-	// Debits They are decided one by one.
+	// Debits The debits. Each is decided independently.
 	Debits []BatchDebit `json:"debits"`
 
-	// DryRun Decide and change nothing.
+	// DryRun Return the result and change nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 }
 
-// DebitRequest What is debited.
+// DebitRequest The units to debit.
 type DebitRequest struct {
-	// At With `dry_run`: decide as it would be at this instant, at most 400 days ahead, if nothing is used until then. Periods, grants, holds and agreed terms begin and end on the way; blocks and a suspension are those of now.
+	// At With `dry_run`: decide as at this instant, if nothing is used until then. It can be at most 400 days ahead. Periods, grants, holds and agreed terms begin and end as scheduled. Blocks and a suspension are those of now.
 	At time.Time `json:"at,omitempty,omitzero"`
 
-	// DryRun Decide and change nothing.
+	// DryRun Return the result and change nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
-	// Items Each meter once.
+	// Items Each meter may appear once.
 	Items Items `json:"items"`
 
-	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
+	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, or exponents with more than 3 digits.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
 
-	// Mode What to do if less is available than asked for. `normal` charges all or nothing. `best_effort` charges what is available and returns the rest as `shortfall`. `drain` is for finished work: it charges what is available and records the rest as overage, regardless of the cap, up to 2^53-1.
+	// Mode What happens if less is available than requested. `normal` charges all or nothing. `best_effort` charges the available units and returns the rest as `shortfall`. `drain` is for finished work: it charges the available units and records the rest as overage, even above the cap, up to 2^53-1.
 	Mode Mode `json:"mode,omitempty,omitzero"`
 
-	// Subject Someone below the tenant, for records, caps and limits per subject.
+	// Subject A user, team, key or project of the tenant, for records, caps and limits per subject.
 	Subject Subject `json:"subject,omitempty,omitzero"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Tenant ID `json:"tenant"`
 }
 
-// DebitedItem What was charged for an item.
+// DebitedItem The units that were charged for an item.
 type DebitedItem struct {
-	// Charged In the meter's smallest unit.
+	// Charged A number of units, in the meter's smallest unit.
 	Charged Count `json:"charged"`
 
-	// Draws The grants that paid, in burn order.
+	// Draws The grants that paid for the item, in burn order.
 	Draws []Draw `json:"draws"`
 
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
 
-	// Overflow How the cost of what the overflow meter paid for was rounded. Present only where the price is a ratio; a whole price rounds nothing. The draws of the overflow meter add up to `cost`.
+	// Overflow The rounding of the cost that the overflow meter paid. Present only if the price is a ratio, because a whole price needs no rounding. The draws of the overflow meter add up to `cost`.
 	Overflow OverflowPayment `json:"overflow,omitempty,omitzero"`
 
-	// Remaining In the meter's smallest unit.
+	// Remaining A number of units, in the meter's smallest unit.
 	Remaining Count `json:"remaining"`
 
-	// Requested In the meter's smallest unit.
+	// Requested An amount in the meter's smallest unit.
 	Requested Amount `json:"requested"`
 
-	// Shortfall In the meter's smallest unit.
+	// Shortfall A number of units, in the meter's smallest unit.
 	Shortfall Count `json:"shortfall"`
 }
 
-// Delivery One event for one webhook.
+// Delivery The delivery of one event to one webhook.
 type Delivery struct {
-	// AttemptedAt The newest attempt; null if there was none.
+	// AttemptedAt The instant of the newest attempt; null if there was none.
 	AttemptedAt *time.Time `json:"attempted_at"`
 
-	// Attempts Calls since it was queued last.
+	// Attempts The number of calls since the delivery was last queued.
 	Attempts int64 `json:"attempts"`
 
-	// Error Why the newest attempt failed; absent if it did not.
+	// Error The cause of the failure of the newest attempt; absent if there was none.
 	Error string `json:"error,omitempty,omitzero"`
 
-	// EventID Names an event. Ids sort as their events happened to be listed.
+	// EventID The id of an event. Ids sort in the order in which the events are listed.
 	//
 	// Examples: evt_1764104445123456
 	EventID EventID `json:"event_id"`
@@ -1213,49 +1213,49 @@ type Delivery struct {
 	// NextAt When the next attempt is due; null if there is none.
 	NextAt *time.Time `json:"next_at"`
 
-	// QueuedAt When it was queued last.
+	// QueuedAt The instant at which the delivery was last queued.
 	QueuedAt time.Time `json:"queued_at"`
 
-	// Status `pending`: it waits for its next attempt. `delivered`: the receiver has accepted it. `dead`: it was tried for three days, in vain. `skipped`: the webhook was paused or deleted.
+	// Status `pending`: the delivery waits for its next attempt. `delivered`: the receiver has accepted it. `dead`: all attempts in three days failed. `skipped`: the webhook was paused or deleted.
 	Status DeliveryStatus `json:"status"`
 
-	// StatusCode Of the newest answer; absent if there was none.
+	// StatusCode The status of the newest answer; absent if there was none.
 	StatusCode int `json:"status_code,omitempty,omitzero"`
 
-	// Tenant The tenant of the event; null if it is about none.
+	// Tenant The tenant of the event; null if there is none.
 	Tenant *string `json:"tenant"`
 
-	// Type What an event tells.
+	// Type The type of an event.
 	Type EventType `json:"type"`
 }
 
 // DeliveryList A page of deliveries.
 type DeliveryList struct {
-	// Items The page.
+	// Items The items of this page.
 	Items []Delivery `json:"items"`
 
-	// NextCursor null on the last page.
+	// NextCursor The cursor of the next page; null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// DeliveryStatus `pending`: it waits for its next attempt. `delivered`: the receiver has accepted it. `dead`: it was tried for three days, in vain. `skipped`: the webhook was paused or deleted.
+// DeliveryStatus `pending`: the delivery waits for its next attempt. `delivered`: the receiver has accepted it. `dead`: all attempts in three days failed. `skipped`: the webhook was paused or deleted.
 type DeliveryStatus string
 
-// Denial A refused request, and why.
+// Denial A refused request and the reason.
 type Denial struct {
-	// At When it was refused.
+	// At The time of the refusal.
 	At time.Time `json:"at"`
 
 	// Available The units that could have been charged instead.
 	Available *int64 `json:"available,omitempty"`
 
-	// Code Why a request was refused. The guide has a section for each code, with what helps. New codes may be added; treat one that you do not know by its status.
+	// Code The reason of a refusal. The guide has a section for each code, with advice. New codes may be added. Treat an unknown code by its status.
 	Code ProblemCode `json:"code"`
 
-	// Meter The meter that did not suffice or that the plan lacks, or the one that was asked for. Absent if several were, or none.
+	// Meter The meter that did not suffice, that the plan does not have, or that was requested. Absent if there were several such meters, or none.
 	Meter string `json:"meter,omitempty,omitzero"`
 
-	// RequestID X-Request-Id of the refusal, which the log has as well; empty where there is none, as for Envoy over gRPC.
+	// RequestID X-Request-Id of the refusal, which is in the log, too; empty if there is none, as for Envoy over gRPC.
 	RequestID string `json:"request_id"`
 
 	// Required The units that were needed.
@@ -1264,58 +1264,58 @@ type Denial struct {
 	// Route The route that the request named.
 	Route string `json:"route,omitempty,omitzero"`
 
-	// Rule The limit that refused it; of several, the one that does so the longest.
+	// Rule The limit that refused the request; if several did, the one with the longest wait.
 	Rule string `json:"rule,omitempty,omitzero"`
 
 	// Subject The subject that the request named.
 	Subject string `json:"subject,omitempty,omitzero"`
 }
 
-// DenialCount How many requests were refused in a minute for one reason.
+// DenialCount The number of requests that were refused in a minute for the same reason.
 type DenialCount struct {
-	// Code Why a request was refused. The guide has a section for each code, with what helps. New codes may be added; treat one that you do not know by its status.
+	// Code The reason of a refusal. The guide has a section for each code, with advice. New codes may be added. Treat an unknown code by its status.
 	Code ProblemCode `json:"code"`
 
-	// Meter As in Denial; `(other)`: many meters and limits in that minute are counted together.
+	// Meter As in Denial. `(other)` means that many meters and limits in that minute are counted together.
 	Meter string `json:"meter,omitempty,omitzero"`
 
 	// Minute The start of the minute.
 	Minute time.Time `json:"minute"`
 
-	// N How many.
+	// N The number of requests.
 	N int64 `json:"n"`
 
-	// Rule As in Denial; `(other)`, as meter.
+	// Rule As in Denial. `(other)` has the same meaning as for meter.
 	Rule string `json:"rule,omitempty,omitzero"`
 }
 
-// DenialList Why requests were refused.
+// DenialList The refused requests.
 type DenialList struct {
-	// Counts All denials by minute, newest first; 2,000 lines at most.
+	// Counts The numbers of all denials by minute, newest first. There are at most 2,000 items.
 	Counts []DenialCount `json:"counts"`
 
-	// CountsFrom Only if there are more lines: the minute from which on all are here. Ask for the time before it.
+	// CountsFrom Present if there are more items: the first minute for which the counts are complete. For older counts, request the time before it.
 	CountsFrom time.Time `json:"counts_from,omitempty,omitzero"`
 
-	// From The start of the time that was asked about.
+	// From The start of the time that the answer covers.
 	From time.Time `json:"from"`
 
-	// Items The last denials with their explanation, newest first.
+	// Items The last denials with explanations, newest first.
 	Items []Denial `json:"items"`
 
-	// To Its end.
+	// To The end of this time.
 	To time.Time `json:"to"`
 }
 
-// Difference Two records of one fact that differ.
+// Difference Two records of the same fact that differ.
 type Difference struct {
-	// Journal What the journal says.
+	// Journal The value according to the journal.
 	Journal string `json:"journal"`
 
 	// Meter The meter.
 	Meter string `json:"meter"`
 
-	// Stored What is stored.
+	// Stored The stored value.
 	Stored string `json:"stored"`
 
 	// Subject The subject; empty for the tenant itself.
@@ -1324,40 +1324,40 @@ type Difference struct {
 	// Tenant The tenant.
 	Tenant string `json:"tenant"`
 
-	// What The fact that differs.
+	// What The fact for which the records differ.
 	What string `json:"what"`
 }
 
-// Draw A part of an amount, taken from one grant.
+// Draw A part of an amount that was taken from one grant.
 type Draw struct {
-	// Amount In the meter's smallest unit.
+	// Amount An amount in the meter's smallest unit.
 	Amount Amount `json:"amount"`
 
-	// Grant Empty for overage.
+	// Grant The grant; empty for overage.
 	Grant string `json:"grant"`
 
 	// Meter The item's meter, or its overflow meter.
 	Meter string `json:"meter"`
 
-	// Source The source of a grant. overage is use that no grant paid.
+	// Source The source of a grant. overage is use that no grant paid for.
 	Source Source `json:"source"`
 }
 
 // Entry A line of the journal. It never changes.
 type Entry struct {
-	// Actor The id of the key with which the operation was asked for. Absent in lines of the system, and in those of versions before.
+	// Actor The id of the key of the request. Absent in entries of the ledger's own operations, and in entries of earlier versions.
 	Actor string `json:"actor,omitempty,omitzero"`
 
-	// Amount In the meter's smallest unit.
+	// Amount A number of units, in the meter's smallest unit.
 	Amount Count `json:"amount"`
 
-	// CreatedAt When it was made.
+	// CreatedAt The instant of creation.
 	CreatedAt time.Time `json:"created_at"`
 
-	// Detail Further facts of some kinds.
+	// Detail Further data, for some kinds.
 	Detail json.RawMessage `json:"detail,omitempty,omitzero"`
 
-	// EffectiveAt When a line of the system was due, if that was before it was written.
+	// EffectiveAt When an entry of the ledger's own operations was due, if it was written later.
 	EffectiveAt time.Time `json:"effective_at,omitempty,omitzero"`
 
 	// Grant The grant; empty if there is none.
@@ -1366,13 +1366,13 @@ type Entry struct {
 	// Item The index of the item in the operation, from 0.
 	Item int32 `json:"item"`
 
-	// Kind What an entry records. A grant takes effect (`grant`), or is issued for later (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A grant ends later (`extend_grant`). A denial is stored: `denial`.
+	// Kind What an entry records. A grant takes effect (`grant`), or is issued for a later time (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A grant gets a later end (`extend_grant`). A denial is stored: `denial`.
 	Kind EntryKind `json:"kind"`
 
 	// Line The number of the line in its operation, from 1.
 	Line int32 `json:"line"`
 
-	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
+	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, or exponents with more than 3 digits.
 	Metadata json.RawMessage `json:"metadata,omitempty,omitzero"`
 
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
@@ -1381,86 +1381,86 @@ type Entry struct {
 	// OperationID The id of the operation.
 	OperationID string `json:"operation_id"`
 
-	// OperationSubject The subject of the request.
+	// OperationSubject The subject that the request named.
 	OperationSubject string `json:"operation_subject,omitempty,omitzero"`
 
-	// PeriodStart The start of the period in which it counts.
+	// PeriodStart The start of the period to which the entry belongs.
 	PeriodStart time.Time `json:"period_start"`
 
-	// RemainingAfter In the meter's smallest unit.
+	// RemainingAfter A number of units, in the meter's smallest unit.
 	RemainingAfter Count `json:"remaining_after"`
 
-	// Seq Counts the balance's entries from 1, without a gap.
+	// Seq The number of the entry in its balance, starting at 1 and without gaps.
 	Seq int64 `json:"seq"`
 
 	// Source The source of the grant; empty if there is none.
 	Source string `json:"source"`
 
-	// Subject The subject; empty for the tenant itself.
+	// Subject The subject of the balance; empty for the tenant itself.
 	Subject string `json:"subject"`
 }
 
-// EntryKind What an entry records. A grant takes effect (`grant`), or is issued for later (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A grant ends later (`extend_grant`). A denial is stored: `denial`.
+// EntryKind What an entry records. A grant takes effect (`grant`), or is issued for a later time (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A grant gets a later end (`extend_grant`). A denial is stored: `denial`.
 type EntryKind string
 
 // EntryList A page of entries.
 type EntryList struct {
-	// ArchivedBefore The list has no `from` and begins here; what happened before was archived. Absent if nothing was.
+	// ArchivedBefore Present if the list has no `from` and older entries were archived. The list begins at this instant.
 	ArchivedBefore time.Time `json:"archived_before,omitempty,omitzero"`
 
-	// Items The page.
+	// Items The items of this page.
 	Items []Entry `json:"items"`
 
-	// NextCursor null on the last page.
+	// NextCursor The cursor of the next page; null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// Event Something that happened.
+// Event An event.
 type Event struct {
-	// At When it happened.
+	// At The time of the event.
 	At time.Time `json:"at"`
 
-	// Data What the type tells; docs/events.md lists it.
+	// Data The data of the event. docs/events.md lists it for each type.
 	Data json.RawMessage `json:"data"`
 
-	// EventID Names an event. Ids sort as their events happened to be listed.
+	// EventID The id of an event. Ids sort in the order in which the events are listed.
 	//
 	// Examples: evt_1764104445123456
 	EventID EventID `json:"event_id"`
 
-	// Meter The meter that it is about; absent if none.
+	// Meter The meter of the event; absent if there is none.
 	Meter string `json:"meter,omitempty,omitzero"`
 
-	// Subject The subject that it is about; absent if it is about the tenant itself.
+	// Subject The subject of the event; absent if the event is about the tenant itself.
 	Subject string `json:"subject,omitempty,omitzero"`
 
-	// Tenant The tenant that it is about; null if it is about none.
+	// Tenant The tenant of the event; null if there is none.
 	Tenant *string `json:"tenant"`
 
-	// Type What an event tells.
+	// Type The type of an event.
 	Type EventType `json:"type"`
 }
 
-// EventID Names an event. Ids sort as their events happened to be listed.
+// EventID The id of an event. Ids sort in the order in which the events are listed.
 //
 // Examples: evt_1764104445123456
 type EventID = string
 
 // EventList A page of events.
 type EventList struct {
-	// Items The page.
+	// Items The items of this page.
 	Items []Event `json:"items"`
 
-	// NextCursor null on the last page.
+	// NextCursor The cursor of the next page; null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// EventType What an event tells.
+// EventType The type of an event.
 type EventType string
 
-// ExtendRequest How much longer a hold lasts.
+// ExtendRequest A hold to extend.
 type ExtendRequest struct {
-	// DryRun Decide and change nothing.
+	// DryRun Return the result and change nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
@@ -1470,16 +1470,16 @@ type ExtendRequest struct {
 	TTLSeconds TTLSeconds `json:"ttl_seconds"`
 }
 
-// Feature A feature that the plan must grant, beside the items or instead of them. If it does not, the code is `feature_not_in_plan`, and nothing else is asked.
+// Feature A feature that the plan must grant, in addition to items or instead of them. If the plan does not grant it, the code is `feature_not_in_plan`, and limits and balances are not read.
 type Feature = string
 
-// FeaturePatch The tenant's own features to set; null removes one, so that the plan's holds again.
+// FeaturePatch The tenant's own features to set. null removes the tenant's own value, so that the plan's value applies again.
 type FeaturePatch = map[string]any
 
-// FeatureValue A switch, or a bound such as the size of an upload.
+// FeatureValue True or false, or a bound such as the size of an upload.
 type FeatureValue = any
 
-// Features Features by name. One that is false or 0, or is not here, is not granted.
+// Features Features by name. A feature that is false, 0 or absent is not granted.
 type Features map[string]FeatureValue
 
 // FieldError A fault of the request.
@@ -1491,15 +1491,15 @@ type FieldError struct {
 	Message string `json:"message"`
 }
 
-// Gauge A value that is set, not drawn down. No period and no plan changes it.
+// Gauge A value that is set. Debits, periods and changes of the plan do not change it.
 type Gauge struct {
 	// Before The value before this change.
 	Before *int64 `json:"before,omitempty"`
 
-	// ChangedAt When it was changed last; absent if never.
+	// ChangedAt The instant of the last change; absent if there was none.
 	ChangedAt time.Time `json:"changed_at,omitempty,omitzero"`
 
-	// DryRun Nothing was changed.
+	// DryRun True after a dry run.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
 	// Limit The plan's amount, or the tenant's override.
@@ -1508,67 +1508,67 @@ type Gauge struct {
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
 
-	// Over How far the value is above the limit, which fell. It can only fall then.
+	// Over How much the value exceeds the limit, after the limit was reduced. The value can then only decrease.
 	Over int64 `json:"over"`
 
-	// Remaining By how much the value may rise.
+	// Remaining How much the value may increase.
 	Remaining int64 `json:"remaining"`
 
-	// Subject Whose it is; empty for the tenant's own.
+	// Subject The subject; empty for the tenant's own gauge.
 	Subject string `json:"subject"`
 
-	// Value In the meter's smallest unit.
+	// Value A number of units, in the meter's smallest unit.
 	Value Count `json:"value"`
 }
 
 // GaugeEntry A change of a gauge.
 type GaugeEntry struct {
-	// Actor The id of the key with which it was asked for.
+	// Actor The id of the key of the request.
 	Actor string `json:"actor"`
 
-	// After In the meter's smallest unit.
+	// After A number of units, in the meter's smallest unit.
 	After Count `json:"after"`
 
-	// Before In the meter's smallest unit.
+	// Before A number of units, in the meter's smallest unit.
 	Before Count `json:"before"`
 
-	// CreatedAt When it was made.
+	// CreatedAt The instant of creation.
 	CreatedAt time.Time `json:"created_at"`
 
-	// Limit What was allowed at that moment.
+	// Limit The limit at that time.
 	Limit int64 `json:"limit"`
 
 	// OperationID The Idempotency-Key.
 	OperationID string `json:"operation_id"`
 
-	// Seq Its number within the gauge, from 1 without gaps.
+	// Seq The number of the change in its gauge, starting at 1 and without gaps.
 	Seq int64 `json:"seq"`
 }
 
 // GaugeEntryList A page of entries.
 type GaugeEntryList struct {
-	// Items Newest first.
+	// Items The items of this page, newest first.
 	Items []GaugeEntry `json:"items"`
 
-	// NextCursor null on the last page.
+	// NextCursor The cursor of the next page; null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
 // GaugeList A page of gauges.
 type GaugeList struct {
-	// Items In order of meters, then of subjects; the tenant's own gauge is the first of its meter.
+	// Items Sorted by meter, then by subject. The tenant's own gauge is the first of its meter.
 	Items []Gauge `json:"items"`
 
-	// NextCursor null on the last page.
+	// NextCursor The cursor of the next page; null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// GaugeRequest The value, or what to add to it; one of the two.
+// GaugeRequest The new value, or a difference. Exactly one of these is required.
 type GaugeRequest struct {
-	// Delta What to add; below 0, to take away.
+	// Delta The difference; negative to reduce the value.
 	Delta int64 `json:"delta,omitempty,omitzero"`
 
-	// DryRun Decide and change nothing.
+	// DryRun Return the result and change nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
 	// Value The new value.
@@ -1577,25 +1577,25 @@ type GaugeRequest struct {
 
 // Grant An amount that can be spent.
 type Grant struct {
-	// Amount In the meter's smallest unit.
+	// Amount An amount in the meter's smallest unit.
 	Amount Amount `json:"amount"`
 
-	// CostBasis The cost of a unit, for your own accounts.
+	// CostBasis The cost of a unit, for your own accounting.
 	CostBasis string `json:"cost_basis,omitempty,omitzero"`
 
-	// CreatedAt When it was made.
+	// CreatedAt The instant of creation.
 	CreatedAt time.Time `json:"created_at"`
 
-	// EffectiveAt No draws before this instant.
+	// EffectiveAt The instant from which units can be drawn.
 	EffectiveAt time.Time `json:"effective_at"`
 
-	// ExpiresAt null for never.
+	// ExpiresAt The instant of the end; null if there is none.
 	ExpiresAt *time.Time `json:"expires_at"`
 
 	// GrantID The id of the grant.
 	GrantID string `json:"grant_id"`
 
-	// Held In the meter's smallest unit.
+	// Held A number of units, in the meter's smallest unit.
 	Held Count `json:"held"`
 
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
@@ -1604,76 +1604,76 @@ type Grant struct {
 	// OperationID The id of the operation.
 	OperationID string `json:"operation_id"`
 
-	// Priority Lower burns first.
+	// Priority Grants with lower values burn first.
 	Priority int32 `json:"priority"`
 
 	// Reason The reason that was given.
 	Reason string `json:"reason,omitempty,omitzero"`
 
-	// Remaining In the meter's smallest unit.
+	// Remaining A number of units, in the meter's smallest unit.
 	Remaining Count `json:"remaining"`
 
-	// Source The source of a grant. overage is use that no grant paid.
+	// Source The source of a grant. overage is use that no grant paid for.
 	Source Source `json:"source"`
 
-	// Status pending - takes effect later; active - has units; exhausted - has none; expired; voided - taken back.
+	// Status A pending grant takes effect later. An active grant has units. An exhausted grant has none. An expired grant has ended. A voided grant was taken back.
 	Status GrantStatus `json:"status"`
 
 	// Subject The subject; empty for the tenant itself.
 	Subject string `json:"subject"`
 }
 
-// GrantAnswer The grant, and the balance after it.
+// GrantAnswer The grant and the balance after it.
 type GrantAnswer struct {
-	// Amount In the meter's smallest unit.
+	// Amount An amount in the meter's smallest unit.
 	Amount Amount `json:"amount"`
 
-	// AsOf The instant that the answer is about.
+	// AsOf The instant for which the answer holds.
 	AsOf time.Time `json:"as_of"`
 
 	// Balance The balance after the grant.
 	Balance Position `json:"balance"`
 
-	// CostBasis The cost of a unit, for your own accounts.
+	// CostBasis The cost of a unit, for your own accounting.
 	CostBasis string `json:"cost_basis,omitempty,omitzero"`
 
-	// CreatedAt When it was made.
+	// CreatedAt The instant of creation.
 	CreatedAt time.Time `json:"created_at"`
 
-	// DryRun Present and true when nothing was done.
+	// DryRun Present and true in the answer to a dry run.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
-	// EffectiveAt No draws before this instant.
+	// EffectiveAt The instant from which units can be drawn.
 	EffectiveAt time.Time `json:"effective_at"`
 
-	// ExpiresAt null for never.
+	// ExpiresAt The instant of the end; null if there is none.
 	ExpiresAt *time.Time `json:"expires_at"`
 
 	// GrantID The id of the grant.
 	GrantID string `json:"grant_id"`
 
-	// Held In the meter's smallest unit.
+	// Held A number of units, in the meter's smallest unit.
 	Held Count `json:"held"`
 
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
 
-	// OperationID The idempotency key; `dry-run` on a dry run without one.
+	// OperationID The idempotency key; `dry-run` for a dry run without a key.
 	OperationID string `json:"operation_id"`
 
-	// Priority Lower burns first.
+	// Priority Grants with lower values burn first.
 	Priority int32 `json:"priority"`
 
 	// Reason The reason that was given.
 	Reason string `json:"reason,omitempty,omitzero"`
 
-	// Remaining In the meter's smallest unit.
+	// Remaining A number of units, in the meter's smallest unit.
 	Remaining Count `json:"remaining"`
 
-	// Source The source of a grant. overage is use that no grant paid.
+	// Source The source of a grant. overage is use that no grant paid for.
 	Source Source `json:"source"`
 
-	// Status pending - takes effect later; active - has units; exhausted - has none; expired; voided - taken back.
+	// Status A pending grant takes effect later. An active grant has units. An exhausted grant has none. An expired grant has ended. A voided grant was taken back.
 	Status GrantStatus `json:"status"`
 
 	// Subject The subject; empty for the tenant itself.
@@ -1685,55 +1685,55 @@ type GrantAnswer struct {
 
 // GrantExtension A grant whose end was moved.
 type GrantExtension struct {
-	// AsOf The instant that the answer is about.
+	// AsOf The instant for which the answer holds.
 	AsOf time.Time `json:"as_of"`
 
-	// DryRun Present and true when nothing was done.
+	// DryRun Present and true in the answer to a dry run.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
-	// ExpiresAt The end after; null for never.
+	// ExpiresAt The end after the change; null if there is none.
 	ExpiresAt *time.Time `json:"expires_at"`
 
 	// Grant The grant.
 	Grant string `json:"grant"`
 
-	// Held Units of the grant on hold. What comes back of them before the new end can be drawn again.
+	// Held Units of the grant that are on hold. Units that return before the new end can be drawn again.
 	Held int64 `json:"held"`
 
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
 
-	// OperationID The idempotency key; `dry-run` on a dry run without one.
+	// OperationID The idempotency key; `dry-run` for a dry run without a key.
 	OperationID string `json:"operation_id"`
 
-	// PreviousExpiresAt The end before.
+	// PreviousExpiresAt The end before the change.
 	PreviousExpiresAt time.Time `json:"previous_expires_at"`
 
-	// Remaining Remaining of the balance, which an extension does not change.
+	// Remaining The remaining units of the balance, which an extension does not change.
 	Remaining int64 `json:"remaining"`
 
 	// Seq The number of the balance's newest entry after the change.
 	Seq int64 `json:"seq"`
 
-	// Subject Empty for the tenant itself.
+	// Subject The subject; empty for the tenant itself.
 	Subject string `json:"subject"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Tenant ID `json:"tenant"`
 
-	// Units What can be drawn of the grant until its new end; of a pending grant, its amount.
+	// Units The units that can be drawn from the grant until its new end. For a pending grant, it is the amount.
 	Units int64 `json:"units"`
 }
 
-// GrantExtensionRequest How long a grant is to last, and why.
+// GrantExtensionRequest The new end of a grant, and the reason.
 type GrantExtensionRequest struct {
-	// DryRun Decide and change nothing.
+	// DryRun Return the result and change nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
-	// ExpiresAt No draws from this instant on; later than the grant's end. null for never.
+	// ExpiresAt The instant from which units cannot be drawn. It must be later than the grant's present end. null means that there is no end.
 	ExpiresAt *time.Time `json:"expires_at"`
 
-	// Meter Required only if several meters have a grant of this id.
+	// Meter The meter of the grant. Required only if grants of several meters have this id.
 	Meter string `json:"meter,omitempty,omitzero"`
 
 	// Reason The reason, for the records. At most 500 bytes of UTF-8.
@@ -1742,82 +1742,82 @@ type GrantExtensionRequest struct {
 
 // GrantList A page of grants.
 type GrantList struct {
-	// Items The page.
+	// Items The items of this page.
 	Items []Grant `json:"items"`
 
-	// NextCursor null on the last page.
+	// NextCursor The cursor of the next page; null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
 // GrantRequest Units to add.
 type GrantRequest struct {
-	// Amount In the meter's smallest unit.
+	// Amount An amount in the meter's smallest unit.
 	Amount Amount `json:"amount"`
 
-	// CostBasis The cost of a unit, for your own accounts.
+	// CostBasis The cost of a unit, for your own accounting.
 	CostBasis string `json:"cost_basis,omitempty,omitzero"`
 
-	// DryRun Decide and change nothing.
+	// DryRun Return the result and change nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
-	// EffectiveAt No draws before this instant; now by default and for a past instant.
+	// EffectiveAt The instant from which units can be drawn. By default, and for a past instant, it is now.
 	EffectiveAt time.Time `json:"effective_at,omitempty,omitzero"`
 
-	// ExpiresAt No draws from this instant on; never by default.
+	// ExpiresAt The instant from which units cannot be drawn. By default there is none.
 	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
 
-	// GrantID Unique in the balance; made from the key by default. Ids of the ledger's own grants are refused: they begin with `allowance:` or `rollover:`, or are `adjustment-` or `regrant-` and 16 hexadecimal digits.
+	// GrantID An id that is unique in the balance. By default it is derived from the key. Ids of the ledger's own grants are refused: they begin with `allowance:` or `rollover:`, or consist of `adjustment-` or `regrant-` and 16 hexadecimal digits.
 	GrantID string `json:"grant_id,omitempty,omitzero"`
 
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
 
-	// Priority Lower burns first. The default is 10 for allowances, 50 for promos and 100 for others.
+	// Priority Grants with lower values burn first. The default is 10 for allowances, 50 for promos and 100 for others.
 	Priority *int32 `json:"priority,omitempty"`
 
 	// Reason The reason, for the records. At most 500 bytes of UTF-8.
 	Reason Reason `json:"reason,omitempty,omitzero"`
 
-	// Source Where the units come from. It decides their priority unless that is given.
+	// Source The source of the units. It determines their priority unless `priority` is given.
 	Source GrantRequestSource `json:"source"`
 
-	// Subject The subject of the balance, if the plan has a cap per subject; the tenant's own balance by default.
+	// Subject The subject of the balance, if the plan has a cap per subject. By default it is the tenant's own balance.
 	Subject string `json:"subject,omitempty,omitzero"`
 }
 
-// GrantRequestSource Where the units come from. It decides their priority unless that is given.
+// GrantRequestSource The source of the units. It determines their priority unless `priority` is given.
 type GrantRequestSource string
 
-// GrantStatus pending - takes effect later; active - has units; exhausted - has none; expired; voided - taken back.
+// GrantStatus A pending grant takes effect later. An active grant has units. An exhausted grant has none. An expired grant has ended. A voided grant was taken back.
 type GrantStatus string
 
-// HeldItem What a hold has of a meter after a change.
+// HeldItem The units of a meter in a hold after a change.
 type HeldItem struct {
-	// Amount In the meter's smallest unit.
+	// Amount An amount in the meter's smallest unit.
 	Amount Amount `json:"amount"`
 
-	// Captured In the meter's smallest unit.
+	// Captured A number of units, in the meter's smallest unit.
 	Captured Count `json:"captured"`
 
-	// Draws The draws of this capture; for other operations, the draws of the held units.
+	// Draws The draws of a capture. For other operations, the draws of the held units.
 	Draws []Draw `json:"draws"`
 
-	// Held In the meter's smallest unit.
+	// Held A number of units, in the meter's smallest unit.
 	Held Count `json:"held"`
 
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
 
-	// Remaining In the meter's smallest unit.
+	// Remaining A number of units, in the meter's smallest unit.
 	Remaining Count `json:"remaining"`
 }
 
 // Hold Units that are reserved.
 type Hold struct {
-	// CreatedAt When it was made.
+	// CreatedAt The instant of creation.
 	CreatedAt time.Time `json:"created_at"`
 
-	// ExpiresAt When it expires unless it is captured or released.
+	// ExpiresAt The instant at which the hold expires unless it is captured or released.
 	ExpiresAt time.Time `json:"expires_at"`
 
 	// HoldID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
@@ -1826,7 +1826,7 @@ type Hold struct {
 	// Items The reserved amounts.
 	Items []HoldPart `json:"items"`
 
-	// Status A hold that was captured in part and then released counts as captured. One that was captured in part and then expired counts as expired.
+	// Status A hold that was captured in part and then released is `captured`. A hold that was captured in part and then expired is `expired`.
 	Status HoldStatus `json:"status"`
 
 	// Subject The subject; empty for the tenant itself.
@@ -1835,13 +1835,13 @@ type Hold struct {
 
 // HoldAnswer A hold after a change.
 type HoldAnswer struct {
-	// AsOf The instant that the answer is about.
+	// AsOf The instant for which the answer holds.
 	AsOf time.Time `json:"as_of"`
 
-	// DryRun Present and true when nothing was done.
+	// DryRun Present and true in the answer to a dry run.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
-	// ExpiresAt When it expires unless it is captured or released.
+	// ExpiresAt The instant at which the hold expires unless it is captured or released.
 	ExpiresAt time.Time `json:"expires_at"`
 
 	// HoldID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
@@ -1850,10 +1850,10 @@ type HoldAnswer struct {
 	// Items The reserved amounts.
 	Items []HeldItem `json:"items"`
 
-	// OperationID The idempotency key; `dry-run` on a dry run without one.
+	// OperationID The idempotency key; `dry-run` for a dry run without a key.
 	OperationID string `json:"operation_id"`
 
-	// Status A hold that was captured in part and then released counts as captured. One that was captured in part and then expired counts as expired.
+	// Status A hold that was captured in part and then released is `captured`. A hold that was captured in part and then expired is `expired`.
 	Status HoldStatus `json:"status"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
@@ -1862,19 +1862,19 @@ type HoldAnswer struct {
 
 // HoldList A page of holds.
 type HoldList struct {
-	// Items The page.
+	// Items The items of this page.
 	Items []Hold `json:"items"`
 
-	// NextCursor null on the last page.
+	// NextCursor The cursor of the next page; null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// HoldPart What a hold has of a meter.
+// HoldPart The units of a meter in a hold.
 type HoldPart struct {
 	// Amount The reserved amount.
 	Amount int64 `json:"amount"`
 
-	// Captured The used amount; above `amount` if a capture exceeded the hold.
+	// Captured The used amount. It exceeds `amount` if a capture exceeded the hold.
 	Captured int64 `json:"captured"`
 
 	// Held The amount that is still reserved.
@@ -1886,19 +1886,19 @@ type HoldPart struct {
 
 // HoldRequest Units to reserve.
 type HoldRequest struct {
-	// DryRun Decide and change nothing.
+	// DryRun Return the result and change nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
 	// HoldID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	HoldID ID `json:"hold_id"`
 
-	// Items Each meter once.
+	// Items Each meter may appear once.
 	Items Items `json:"items"`
 
-	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
+	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, or exponents with more than 3 digits.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
 
-	// Subject Someone below the tenant, for records, caps and limits per subject.
+	// Subject A user, team, key or project of the tenant, for records, caps and limits per subject.
 	Subject Subject `json:"subject,omitempty,omitzero"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
@@ -1908,39 +1908,39 @@ type HoldRequest struct {
 	TTLSeconds TTLSeconds `json:"ttl_seconds,omitempty,omitzero"`
 }
 
-// HoldStatus A hold that was captured in part and then released counts as captured. One that was captured in part and then expired counts as expired.
+// HoldStatus A hold that was captured in part and then released is `captured`. A hold that was captured in part and then expired is `expired`.
 type HoldStatus string
 
 // ID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 type ID = string
 
-// IP The address of the caller, for limits per address and blocks. IPv4 or IPv6; IPv6 addresses with the same first 64 bits count as one caller unless a limit has its own `ip_prefix`. An IPv6 address that has an IPv4 address in it (::ffff:0:0/96, 64:ff9b::/96, ::/96) counts as the IPv4 address.
+// IP The IPv4 or IPv6 address of the caller, for limits per address and blocks. IPv6 addresses with the same first 64 bits count as one caller unless a limit has its own `ip_prefix`. An IPv6 address that contains an IPv4 address (::ffff:0:0/96, 64:ff9b::/96, ::/96) counts as that IPv4 address.
 type IP = string
 
 // Item An amount of a meter.
 type Item struct {
-	// Amount In the meter's smallest unit.
+	// Amount An amount in the meter's smallest unit.
 	Amount Amount `json:"amount"`
 
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
 }
 
-// Items Each meter once.
+// Items Each meter may appear once.
 type Items = []Item
 
 // Key A key without its secret.
 type Key struct {
-	// CreatedAt When it was made.
+	// CreatedAt The instant of creation.
 	CreatedAt time.Time `json:"created_at"`
 
-	// ExpiresAt null - never.
+	// ExpiresAt The instant of the end; null if there is none.
 	ExpiresAt *time.Time `json:"expires_at"`
 
 	// KeyID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	KeyID ID `json:"key_id"`
 
-	// LastUsedAt A minute late if it was used on another instance; null - never used.
+	// LastUsedAt The time of the last use; up to a minute late if another instance was used; null if there was none.
 	LastUsedAt *time.Time `json:"last_used_at"`
 
 	// Name For people.
@@ -1951,13 +1951,13 @@ type Key struct {
 	// Examples: qk_4jJx8aQm
 	Prefix string `json:"prefix"`
 
-	// Scopes What it may do.
+	// Scopes The scopes of the key.
 	Scopes []KeyScope `json:"scopes"`
 
 	// Status Only an active key works.
 	Status KeyStatus `json:"status"`
 
-	// Tenant The only tenant that it reaches; null - all.
+	// Tenant The only tenant that the key reaches; null for all tenants.
 	Tenant *string `json:"tenant"`
 }
 
@@ -1966,35 +1966,35 @@ type KeyStatus string
 
 // KeyList A page of keys.
 type KeyList struct {
-	// Items The page.
+	// Items The items of this page.
 	Items []Key `json:"items"`
 
-	// NextCursor null on the last page.
+	// NextCursor The cursor of the next page; null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// KeyRequest A key to make.
+// KeyRequest A key to create.
 type KeyRequest struct {
-	// ExpiresAt In the future. Absent - never.
+	// ExpiresAt The instant of the end. It must be in the future. By default there is none.
 	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
 
 	// Name For people; shown in the audit log.
 	Name string `json:"name"`
 
-	// Scopes What it may do.
+	// Scopes The scopes of the key.
 	Scopes []KeyScope `json:"scopes"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Tenant ID `json:"tenant,omitempty,omitzero"`
 }
 
-// KeyRotation How long the old secret works on.
+// KeyRotation The time for which the previous secrets still work.
 type KeyRotation struct {
-	// OverlapSeconds How much longer the secrets so far work.
+	// OverlapSeconds The number of seconds for which the previous secrets still work.
 	OverlapSeconds int64 `json:"overlap_seconds,omitempty,omitzero"`
 }
 
-// KeyScope What a key may do. `admin` includes both others.
+// KeyScope The rights of a key. `admin` includes both other scopes.
 type KeyScope string
 
 // LastArchive The newest month that was archived.
@@ -2007,16 +2007,16 @@ type LastArchive struct {
 	// Examples: 2025-10
 	Month string `json:"month"`
 
-	// RemovedAt When it was removed from PostgreSQL; null while it is.
+	// RemovedAt The instant of the removal from PostgreSQL; null until then.
 	RemovedAt *time.Time `json:"removed_at"`
 }
 
-// LastRoll The roll that was started last.
+// LastRoll The newest roll.
 type LastRoll struct {
-	// AsOf What was due at this instant is closed.
+	// AsOf Periods that were due at this instant are closed.
 	AsOf time.Time `json:"as_of"`
 
-	// FinishedAt When it ended; null while it runs.
+	// FinishedAt The instant of the end; null until then.
 	FinishedAt *time.Time `json:"finished_at"`
 
 	// Processed The balances that were closed so far.
@@ -2025,45 +2025,45 @@ type LastRoll struct {
 	// RollID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	RollID ID `json:"roll_id"`
 
-	// StartedAt When it started.
+	// StartedAt The instant of the start.
 	StartedAt time.Time `json:"started_at"`
 
-	// Status As that of a roll.
+	// Status The status as in Roll.
 	Status LastRollStatus `json:"status"`
 
 	// Total The balances that were due at its start.
 	Total int64 `json:"total"`
 }
 
-// LastRollStatus As that of a roll.
+// LastRollStatus The status as in Roll.
 type LastRollStatus string
 
 // LastSeal The newest sealed day.
 type LastSeal struct {
-	// Day In UTC.
+	// Day The day in UTC.
 	//
 	// Examples: 2026-11-22
 	Day string `json:"day"`
 
-	// Heads Balances that had new entries.
+	// Heads The number of balances that had new entries.
 	Heads int64 `json:"heads"`
 
-	// Position In the log of seals, from 0.
+	// Position The position in the log of seals, starting at 0.
 	Position int64 `json:"position"`
 
 	// SealedAt When it was sealed.
 	SealedAt time.Time `json:"sealed_at"`
 }
 
-// LastVerification The verification that was started last by a client; the continuous one of each instance is in its metrics.
+// LastVerification The newest verification that a client started. The continuous verification of each instance is in its metrics.
 type LastVerification struct {
-	// FinishedAt When it ended; null while it runs.
+	// FinishedAt The instant of the end; null until then.
 	FinishedAt *time.Time `json:"finished_at"`
 
-	// StartedAt When it started.
+	// StartedAt The instant of the start.
 	StartedAt time.Time `json:"started_at"`
 
-	// Status As that of a verification.
+	// Status The status as in Verification.
 	Status LastVerificationStatus `json:"status"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
@@ -2073,24 +2073,24 @@ type LastVerification struct {
 	VerificationID ID `json:"verification_id"`
 }
 
-// LastVerificationStatus As that of a verification.
+// LastVerificationStatus The status as in Verification.
 type LastVerificationStatus string
 
-// LeaseAnswer A lease, or what a dry run found.
+// LeaseAnswer A lease, or the result of a dry run.
 type LeaseAnswer struct {
 	// Degraded Redis is down; decided by the limit's `on_backend_error`.
 	Degraded bool `json:"degraded,omitempty,omitzero"`
 
-	// DryRun Present and true when nothing was done.
+	// DryRun Present and true in the answer to a dry run.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
-	// ExpiresAt When the lease ends unless it is renewed, by the clock that decides. Absent after a dry run.
+	// ExpiresAt When the lease ends unless it is renewed, by the clock of Redis or of the instance. Absent after a dry run.
 	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
 
 	// ExpiresInMs The time until the lease ends, for holders with another clock.
 	ExpiresInMs int64 `json:"expires_in_ms,omitempty,omitzero"`
 
-	// InUse The number of held leases, this one included. Absent if unknown.
+	// InUse The number of held leases, including this one. Absent if unknown.
 	InUse *int64 `json:"in_use,omitempty"`
 
 	// LeaseID Absent after a dry run.
@@ -2099,10 +2099,10 @@ type LeaseAnswer struct {
 	// Limit The number of leases at a time
 	Limit int64 `json:"limit"`
 
-	// Remaining Leases that are free. Absent if unknown.
+	// Remaining The number of free leases. Absent if unknown.
 	Remaining *int64 `json:"remaining,omitempty"`
 
-	// Replaces The limit that it replaces
+	// Replaces The limit that this one replaces
 	Replaces string `json:"replaces,omitempty,omitzero"`
 
 	// Rule The limit that decided
@@ -2112,18 +2112,18 @@ type LeaseAnswer struct {
 	Shadow bool `json:"shadow,omitempty,omitzero"`
 }
 
-// LeaseRenewal How much longer a lease lasts.
+// LeaseRenewal The new duration of a lease.
 type LeaseRenewal struct {
-	// TTLSeconds How long the lease lasts. The default is that of the limit: the period of its rate, or 60.
+	// TTLSeconds How long the lease lasts. The default is that of the limit: the period of its rate, or 60 seconds.
 	TTLSeconds LeaseTTL `json:"ttl_seconds,omitempty,omitzero"`
 }
 
-// LeaseRequest Asks for a lease of a concurrency limit.
+// LeaseRequest A request for a lease of a concurrency limit.
 type LeaseRequest struct {
-	// DryRun Decide and change nothing.
+	// DryRun Return the result and change nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
-	// IP The address of the caller, for limits per address and blocks. IPv4 or IPv6; IPv6 addresses with the same first 64 bits count as one caller unless a limit has its own `ip_prefix`. An IPv6 address that has an IPv4 address in it (::ffff:0:0/96, 64:ff9b::/96, ::/96) counts as the IPv4 address.
+	// IP The IPv4 or IPv6 address of the caller, for limits per address and blocks. IPv6 addresses with the same first 64 bits count as one caller unless a limit has its own `ip_prefix`. An IPv6 address that contains an IPv4 address (::ffff:0:0/96, 64:ff9b::/96, ::/96) counts as that IPv4 address.
 	IP IP `json:"ip,omitempty,omitzero"`
 
 	// Route The called route, for limits per route.
@@ -2132,22 +2132,22 @@ type LeaseRequest struct {
 	// Rule A limit of kind `concurrency`.
 	Rule string `json:"rule"`
 
-	// Subject Someone below the tenant, for records, caps and limits per subject.
+	// Subject A user, team, key or project of the tenant, for records, caps and limits per subject.
 	Subject Subject `json:"subject,omitempty,omitzero"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Tenant ID `json:"tenant"`
 
-	// TTLSeconds How long the lease lasts. The default is that of the limit: the period of its rate, or 60.
+	// TTLSeconds How long the lease lasts. The default is that of the limit: the period of its rate, or 60 seconds.
 	TTLSeconds LeaseTTL `json:"ttl_seconds,omitempty,omitzero"`
 }
 
-// LeaseTTL How long the lease lasts. The default is that of the limit: the period of its rate, or 60.
+// LeaseTTL How long the lease lasts. The default is that of the limit: the period of its rate, or 60 seconds.
 type LeaseTTL = int64
 
 // Limit A rate limit.
 type Limit struct {
-	// Ban After so many denials by a bucket, all of them less than `within` old, the bucket denies everything for the time `for`. The denial that completes the number begins the ban. Denials while it lasts do not count, nor do checks. Times are as in 90s, 10m or 24h, 1ms to 8784h. Absent: no ban. Not for leases.
+	// Ban After `after` denials by a bucket within the time `within`, the bucket denies all requests for the time `for`. The last of these denials starts the ban. Denials during the ban do not count, and checks never count. Times have forms such as 90s, 10m or 24h, from 1ms to 8784h. By default there is no ban. Not for leases.
 	Ban LimitBan `json:"ban,omitempty,omitzero"`
 
 	// Burst The capacity of the bucket.
@@ -2156,55 +2156,55 @@ type Limit struct {
 	// Cost Tokens per request.
 	Cost int64 `json:"cost"`
 
-	// CostBy `amount` takes the cost for each unit of `match.meter`, which it requires. `request` by default.
+	// CostBy With `amount`, the cost is charged for each unit of `match.meter`, which is then required. The default is `request`.
 	CostBy LimitCostBy `json:"cost_by"`
 
-	// Costs Tokens per request on some routes; the most specific matching pattern counts.
+	// Costs Tokens per request on some routes. If several patterns match, the most specific one counts.
 	Costs LimitCosts `json:"costs,omitempty,omitzero"`
 
-	// Counts `attempts`: every request costs tokens, also one that is refused afterwards, unknown or a replay. `successes`: only a request that was granted. `attempts` by default if the limit is per ip, per route without tenant, or closed while Redis is down.
+	// Counts With `attempts`, every request costs tokens, even if it is refused afterwards, unknown or a replay. With `successes`, only a granted request costs tokens. The default is `attempts` if the limit is per ip, per route without tenant, or closed while Redis is down.
 	Counts LimitCounts `json:"counts,omitempty,omitzero"`
 
-	// CreatedAt When it was made.
+	// CreatedAt The instant of creation.
 	CreatedAt time.Time `json:"created_at"`
 
-	// Debt How many tokens a charge after the fact may take beyond what is left; 0 by default. While a bucket owes tokens, nothing passes. Together with the capacity it has the capacity's bound. Not for leases.
+	// Debt The number of tokens that a charge after the fact may take below zero; 0 by default. While a bucket owes tokens, no request passes. The sum of debt and capacity has the same bound as the capacity. Not for leases.
 	Debt LimitDebt `json:"debt,omitempty,omitzero"`
 
 	// Explain An explanation of the limit, with `explain=1`.
 	Explain LimitExplanation `json:"explain,omitempty,omitzero"`
 
-	// IPPrefix Bits of an address that name a bucket of a limit per ip; 32 and 64 by default.
+	// IPPrefix The number of leading bits of an address that form a bucket of a limit per ip; by default 32 for IPv4 and 64 for IPv6.
 	IPPrefix LimitIPPrefix `json:"ip_prefix,omitempty,omitzero"`
 
-	// Kind `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: admitted requests wait for their turn. `concurrency` limits leases; check and consume do not use it.
+	// Kind `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: an admitted request waits until it may start. `concurrency` limits leases; check and consume do not use it.
 	Kind LimitKind `json:"kind"`
 
-	// Match The limit applies to requests that match all of these; to every request by default.
+	// Match The limit applies to requests that match all of these fields. By default it applies to every request.
 	Match LimitMatch `json:"match,omitempty,omitzero"`
 
-	// Mode `shadow` counts what it would deny and denies nothing. `enforce` by default.
+	// Mode `shadow` counts the requests that the limit would deny, and denies none. The default is `enforce`.
 	Mode LimitMode `json:"mode"`
 
-	// Normalize Spellings that count as one route: `case`: upper and lower case; `trailing_slash`: with and without slashes, blanks and control characters at the end; `matrix`: with and without parameters after a semicolon; `encoded_slash`: %2f and a slash. Absent: all of them for requests of gateways, none for others. An empty list: none.
+	// Normalize Spellings that count as the same route. `case`: upper and lower case. `trailing_slash`: with and without slashes, blanks and control characters at the end. `matrix`: with and without parameters after a semicolon. `encoded_slash`: %2f and a slash. If absent, all of these apply to requests of gateways, and none to other requests. With an empty list, none applies.
 	Normalize *LimitNormalize `json:"normalize,omitzero"`
 
 	// OnBackendError What to do while Redis is down; `local_share` by default.
 	OnBackendError OnBackendError `json:"on_backend_error"`
 
-	// Per What has a bucket of its own.
+	// Per The dimensions by which the limit has buckets.
 	Per []LimitPer `json:"per"`
 
 	// Rate Tokens per period; absent for a concurrency limit without one.
 	Rate string `json:"rate,omitempty,omitzero"`
 
-	// RegionShare The percentage of rate and burst that the Redis of this region has; 100 by default.
+	// RegionShare The percentage of rate and burst that this region's Redis gets; 100 by default.
 	RegionShare LimitRegionShare `json:"region_share"`
 
-	// Replaces The rule that this one replaces: where both apply, only this one counts. Of several the most specific counts: of a tenant, of a plan, by the precedence of routes, of a meter, by id.
+	// Replaces The rule that this rule replaces. If both apply to a request, only this one counts. If several rules replace the same rule, the most specific one counts. A rule of a tenant is the most specific, then a rule of a plan, then the precedence of routes, then a rule of a meter, then the id.
 	Replaces LimitReplaces `json:"replaces,omitempty,omitzero"`
 
-	// RouteKey Of a limit per route: `pattern` has one bucket for all routes that match `match.route`, `path` one for each route. `pattern` by default; without `match.route` each route has its own bucket.
+	// RouteKey For a limit per route. With `pattern`, all routes that match `match.route` share one bucket. With `path`, each route has its own bucket. The default is `pattern`. Without `match.route`, each route has its own bucket.
 	RouteKey LimitRouteKey `json:"route_key,omitempty,omitzero"`
 
 	// Rule An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
@@ -2213,19 +2213,19 @@ type Limit struct {
 	// Timezone The IANA zone of a fixed window's calendar, or `tenant` for the zone of each tenant; UTC by default.
 	Timezone LimitTimezone `json:"timezone,omitempty,omitzero"`
 
-	// UpdatedAt When it last changed.
+	// UpdatedAt The instant of the last change.
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// LimitBan After so many denials by a bucket, all of them less than `within` old, the bucket denies everything for the time `for`. The denial that completes the number begins the ban. Denials while it lasts do not count, nor do checks. Times are as in 90s, 10m or 24h, 1ms to 8784h. Absent: no ban. Not for leases.
+// LimitBan After `after` denials by a bucket within the time `within`, the bucket denies all requests for the time `for`. The last of these denials starts the ban. Denials during the ban do not count, and checks never count. Times have forms such as 90s, 10m or 24h, from 1ms to 8784h. By default there is no ban. Not for leases.
 type LimitBan struct {
-	// After How many denials.
+	// After The number of denials that start a ban.
 	After int64 `json:"after"`
 
-	// For How long the ban lasts.
+	// For The duration of the ban.
 	For string `json:"for"`
 
-	// Within How old they may be.
+	// Within The time within which these denials count.
 	Within string `json:"within"`
 }
 
@@ -2238,16 +2238,16 @@ type LimitCost struct {
 	Route RoutePattern `json:"route"`
 }
 
-// LimitCostBy `amount` takes the cost for each unit of `match.meter`, which it requires. `request` by default.
+// LimitCostBy With `amount`, the cost is charged for each unit of `match.meter`, which is then required. The default is `request`.
 type LimitCostBy string
 
-// LimitCosts Tokens per request on some routes; the most specific matching pattern counts.
+// LimitCosts Tokens per request on some routes. If several patterns match, the most specific one counts.
 type LimitCosts = []LimitCost
 
-// LimitCounts `attempts`: every request costs tokens, also one that is refused afterwards, unknown or a replay. `successes`: only a request that was granted. `attempts` by default if the limit is per ip, per route without tenant, or closed while Redis is down.
+// LimitCounts With `attempts`, every request costs tokens, even if it is refused afterwards, unknown or a replay. With `successes`, only a granted request costs tokens. The default is `attempts` if the limit is per ip, per route without tenant, or closed while Redis is down.
 type LimitCounts string
 
-// LimitDebt How many tokens a charge after the fact may take beyond what is left; 0 by default. While a bucket owes tokens, nothing passes. Together with the capacity it has the capacity's bound. Not for leases.
+// LimitDebt The number of tokens that a charge after the fact may take below zero; 0 by default. While a bucket owes tokens, no request passes. The sum of debt and capacity has the same bound as the capacity. Not for leases.
 type LimitDebt = int64
 
 // LimitExplanation An explanation of the limit, with `explain=1`.
@@ -2255,7 +2255,7 @@ type LimitExplanation struct {
 	// BytesPerBucket The approximate Redis memory of a used bucket.
 	BytesPerBucket int64 `json:"bytes_per_bucket"`
 
-	// Capacity What passes at once through an unused bucket; for kind concurrency, the number of leases.
+	// Capacity The tokens that pass at once through an unused bucket. For kind concurrency, it is the number of leases.
 	Capacity int64 `json:"capacity"`
 
 	// FirstSecond The most tokens that pass within any one second.
@@ -2267,10 +2267,10 @@ type LimitExplanation struct {
 	// LeaseTTLSeconds For kind concurrency, the default duration of a lease.
 	LeaseTTLSeconds int64 `json:"lease_ttl_seconds,omitempty,omitzero"`
 
-	// MostPerPeriod The most tokens that pass in any interval as long as the rate's period.
+	// MostPerPeriod The most tokens that pass in any interval of the length of the rate's period.
 	MostPerPeriod int64 `json:"most_per_period,omitempty,omitzero"`
 
-	// Override The override whose numbers these are, with the tenant and the subject of the query.
+	// Override The override that these numbers include, for the tenant and the subject of the query.
 	Override LimitOverride `json:"override,omitempty,omitzero"`
 
 	// PerSecond The tokens per second in the long run.
@@ -2278,10 +2278,10 @@ type LimitExplanation struct {
 
 	// RedisAway What happens while Redis is down.
 	RedisAway struct {
-		// CapacityEach For local_share, the smallest capacity of a holder; together they have all of it.
+		// CapacityEach For local_share, the smallest capacity of a holder. All holders together have the whole capacity.
 		CapacityEach int64 `json:"capacity_each,omitempty,omitzero"`
 
-		// Holders For local_share, the number of instances that hold a share of a bucket: all, unless they are more than its tokens. Which ones differs by bucket; the others deny.
+		// Holders For local_share, the number of instances that hold a share of a bucket. It is the number of all instances, or the number of the bucket's tokens if that is smaller. These instances differ by bucket. The other instances deny.
 		Holders int64 `json:"holders,omitempty,omitzero"`
 
 		// OnBackendError What to do while Redis is down; `local_share` by default.
@@ -2290,7 +2290,7 @@ type LimitExplanation struct {
 		// PerSecondEach For local_share, the tokens per second of each holder.
 		PerSecondEach float64 `json:"per_second_each,omitempty,omitzero"`
 
-		// Replicas The number of instances that share the limit then, as this one counts them.
+		// Replicas The number of instances that share the limit while Redis is down, as this instance counts them.
 		Replicas int64 `json:"replicas"`
 	} `json:"redis_away"`
 
@@ -2300,41 +2300,41 @@ type LimitExplanation struct {
 	// UnitsPerMicrosecond The units that return per microsecond.
 	UnitsPerMicrosecond int64 `json:"units_per_microsecond,omitempty,omitzero"`
 
-	// UnitsPerToken For token and leaky buckets, their internal units per token.
+	// UnitsPerToken For token and leaky buckets, the number of internal units per token.
 	UnitsPerToken int64 `json:"units_per_token,omitempty,omitzero"`
 
 	// Window For kind fixed_window, the current window.
 	Window struct {
-		// End Exclusive.
+		// End The exclusive end.
 		End time.Time `json:"end"`
 
-		// Start Inclusive.
+		// Start The inclusive start.
 		Start time.Time `json:"start"`
 	} `json:"window,omitempty,omitzero"`
 }
 
-// LimitIPPrefix Bits of an address that name a bucket of a limit per ip; 32 and 64 by default.
+// LimitIPPrefix The number of leading bits of an address that form a bucket of a limit per ip; by default 32 for IPv4 and 64 for IPv6.
 type LimitIPPrefix struct {
-	// V4 Of IPv4 addresses.
+	// V4 The bits of IPv4 addresses.
 	V4 int64 `json:"v4,omitempty,omitzero"`
 
-	// V6 Of IPv6 addresses.
+	// V6 The bits of IPv6 addresses.
 	V6 int64 `json:"v6,omitempty,omitzero"`
 }
 
-// LimitKind `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: admitted requests wait for their turn. `concurrency` limits leases; check and consume do not use it.
+// LimitKind `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: an admitted request waits until it may start. `concurrency` limits leases; check and consume do not use it.
 type LimitKind string
 
 // LimitList A page of limits.
 type LimitList struct {
-	// Items The page.
+	// Items The items of this page.
 	Items []Limit `json:"items"`
 
-	// NextCursor null on the last page.
+	// NextCursor The cursor of the next page; null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// LimitMatch The limit applies to requests that match all of these; to every request by default.
+// LimitMatch The limit applies to requests that match all of these fields. By default it applies to every request.
 type LimitMatch struct {
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter,omitempty,omitzero"`
@@ -2352,72 +2352,72 @@ type LimitMatch struct {
 	Tenant ID `json:"tenant,omitempty,omitzero"`
 }
 
-// LimitMode `shadow` counts what it would deny and denies nothing. `enforce` by default.
+// LimitMode `shadow` counts the requests that the limit would deny, and denies none. The default is `enforce`.
 type LimitMode string
 
-// LimitNormalize Spellings that count as one route: `case`: upper and lower case; `trailing_slash`: with and without slashes, blanks and control characters at the end; `matrix`: with and without parameters after a semicolon; `encoded_slash`: %2f and a slash. Absent: all of them for requests of gateways, none for others. An empty list: none.
+// LimitNormalize Spellings that count as the same route. `case`: upper and lower case. `trailing_slash`: with and without slashes, blanks and control characters at the end. `matrix`: with and without parameters after a semicolon. `encoded_slash`: %2f and a slash. If absent, all of these apply to requests of gateways, and none to other requests. With an empty list, none applies.
 type LimitNormalize = []string
 
-// LimitOverride Other numbers of a limit, for a tenant or a subject.
+// LimitOverride Other rate and burst of a limit, for a tenant or a subject.
 type LimitOverride struct {
-	// Burst Instead of the burst of the limit.
+	// Burst The burst that replaces the limit's burst.
 	Burst int64 `json:"burst,omitempty,omitzero"`
 
-	// CreatedAt When it was made.
+	// CreatedAt The instant of creation.
 	CreatedAt time.Time `json:"created_at"`
 
-	// ExpiresAt When it ends; absent if never.
+	// ExpiresAt The instant of the end; absent if there is none.
 	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
 
-	// Rate Instead of the rate of the limit.
+	// Rate The rate that replaces the limit's rate.
 	Rate string `json:"rate,omitempty,omitzero"`
 
 	// Rule The limit.
 	Rule string `json:"rule"`
 
-	// Subject Absent for the override of all subjects.
+	// Subject Absent if the override is for the whole tenant.
 	Subject string `json:"subject,omitempty,omitzero"`
 
 	// Tenant The tenant.
 	Tenant string `json:"tenant"`
 
-	// UpdatedAt When it last changed.
+	// UpdatedAt The instant of the last change.
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
 // LimitOverrideList A page of overrides.
 type LimitOverrideList struct {
-	// Items The page.
+	// Items The items of this page.
 	Items []LimitOverride `json:"items"`
 
-	// NextCursor null on the last page.
+	// NextCursor The cursor of the next page; null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// LimitOverrideRequest Other numbers of a limit.
+// LimitOverrideRequest Other rate and burst for a limit.
 type LimitOverrideRequest struct {
-	// Burst Instead of the limit's burst; the count of the rate by default. Required for kind concurrency.
+	// Burst The burst that replaces the limit's burst. By default it is the count of the rate. Required for kind concurrency.
 	Burst int64 `json:"burst,omitempty,omitzero"`
 
-	// ExpiresAt When it expires; never by default.
+	// ExpiresAt The instant of the end; by default there is none.
 	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
 
-	// Rate Instead of the limit's rate. Required; absent for kind concurrency.
+	// Rate The rate that replaces the limit's rate. Required, except for kind concurrency, which must not have it.
 	Rate string `json:"rate,omitempty,omitzero"`
 }
 
-// LimitPer What has a bucket of its own.
+// LimitPer A dimension by which a limit has buckets.
 type LimitPer string
 
-// LimitRegionShare The percentage of rate and burst that the Redis of this region has; 100 by default.
+// LimitRegionShare The percentage of rate and burst that this region's Redis gets; 100 by default.
 type LimitRegionShare = int64
 
-// LimitReplaces The rule that this one replaces: where both apply, only this one counts. Of several the most specific counts: of a tenant, of a plan, by the precedence of routes, of a meter, by id.
+// LimitReplaces The rule that this rule replaces. If both apply to a request, only this one counts. If several rules replace the same rule, the most specific one counts. A rule of a tenant is the most specific, then a rule of a plan, then the precedence of routes, then a rule of a meter, then the id.
 type LimitReplaces = string
 
-// LimitRequest A rate limit as it shall be.
+// LimitRequest The content of a rate limit.
 type LimitRequest struct {
-	// Ban After so many denials by a bucket, all of them less than `within` old, the bucket denies everything for the time `for`. The denial that completes the number begins the ban. Denials while it lasts do not count, nor do checks. Times are as in 90s, 10m or 24h, 1ms to 8784h. Absent: no ban. Not for leases.
+	// Ban After `after` denials by a bucket within the time `within`, the bucket denies all requests for the time `for`. The last of these denials starts the ban. Denials during the ban do not count, and checks never count. Times have forms such as 90s, 10m or 24h, from 1ms to 8784h. By default there is no ban. Not for leases.
 	Ban LimitBan `json:"ban,omitempty,omitzero"`
 
 	// Burst The capacity of the bucket; the count of the rate by default.
@@ -2426,59 +2426,59 @@ type LimitRequest struct {
 	// Cost Tokens per request; 1 by default.
 	Cost int64 `json:"cost,omitempty,omitzero"`
 
-	// CostBy `amount` takes the cost for each unit of `match.meter`, which it requires. `request` by default.
+	// CostBy With `amount`, the cost is charged for each unit of `match.meter`, which is then required. The default is `request`.
 	CostBy LimitCostBy `json:"cost_by,omitempty,omitzero"`
 
-	// Costs Tokens per request on some routes; the most specific matching pattern counts.
+	// Costs Tokens per request on some routes. If several patterns match, the most specific one counts.
 	Costs LimitCosts `json:"costs,omitempty,omitzero"`
 
-	// Counts `attempts`: every request costs tokens, also one that is refused afterwards, unknown or a replay. `successes`: only a request that was granted. `attempts` by default if the limit is per ip, per route without tenant, or closed while Redis is down.
+	// Counts With `attempts`, every request costs tokens, even if it is refused afterwards, unknown or a replay. With `successes`, only a granted request costs tokens. The default is `attempts` if the limit is per ip, per route without tenant, or closed while Redis is down.
 	Counts LimitCounts `json:"counts,omitempty,omitzero"`
 
-	// Debt How many tokens a charge after the fact may take beyond what is left; 0 by default. While a bucket owes tokens, nothing passes. Together with the capacity it has the capacity's bound. Not for leases.
+	// Debt The number of tokens that a charge after the fact may take below zero; 0 by default. While a bucket owes tokens, no request passes. The sum of debt and capacity has the same bound as the capacity. Not for leases.
 	Debt LimitDebt `json:"debt,omitempty,omitzero"`
 
-	// IPPrefix Bits of an address that name a bucket of a limit per ip; 32 and 64 by default.
+	// IPPrefix The number of leading bits of an address that form a bucket of a limit per ip; by default 32 for IPv4 and 64 for IPv6.
 	IPPrefix LimitIPPrefix `json:"ip_prefix,omitempty,omitzero"`
 
-	// Kind `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: admitted requests wait for their turn. `concurrency` limits leases; check and consume do not use it.
+	// Kind `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: an admitted request waits until it may start. `concurrency` limits leases; check and consume do not use it.
 	Kind LimitKind `json:"kind"`
 
-	// Match The limit applies to requests that match all of these; to every request by default.
+	// Match The limit applies to requests that match all of these fields. By default it applies to every request.
 	Match LimitMatch `json:"match,omitempty,omitzero"`
 
-	// Mode `shadow` counts what it would deny and denies nothing. `enforce` by default.
+	// Mode `shadow` counts the requests that the limit would deny, and denies none. The default is `enforce`.
 	Mode LimitMode `json:"mode,omitempty,omitzero"`
 
-	// Normalize Spellings that count as one route: `case`: upper and lower case; `trailing_slash`: with and without slashes, blanks and control characters at the end; `matrix`: with and without parameters after a semicolon; `encoded_slash`: %2f and a slash. Absent: all of them for requests of gateways, none for others. An empty list: none.
+	// Normalize Spellings that count as the same route. `case`: upper and lower case. `trailing_slash`: with and without slashes, blanks and control characters at the end. `matrix`: with and without parameters after a semicolon. `encoded_slash`: %2f and a slash. If absent, all of these apply to requests of gateways, and none to other requests. With an empty list, none applies.
 	Normalize *LimitNormalize `json:"normalize,omitzero"`
 
 	// OnBackendError What to do while Redis is down; `local_share` by default.
 	OnBackendError OnBackendError `json:"on_backend_error,omitempty,omitzero"`
 
-	// Per Each combination of these has a bucket. Without tenant and subject all tenants share the buckets. `global` must be alone and is one bucket.
+	// Per Each combination of these dimensions has a bucket. Without tenant and subject, all tenants share the buckets. `global` must be the only dimension and means one bucket.
 	Per []LimitPer `json:"per"`
 
 	// Rate Tokens per period, as in 60/s, 100/min, 5/30s, 10/day. Only kind concurrency may omit it.
 	Rate string `json:"rate,omitempty,omitzero"`
 
-	// RegionShare The percentage of rate and burst that the Redis of this region has; 100 by default.
+	// RegionShare The percentage of rate and burst that this region's Redis gets; 100 by default.
 	RegionShare LimitRegionShare `json:"region_share,omitempty,omitzero"`
 
-	// Replaces The rule that this one replaces: where both apply, only this one counts. Of several the most specific counts: of a tenant, of a plan, by the precedence of routes, of a meter, by id.
+	// Replaces The rule that this rule replaces. If both apply to a request, only this one counts. If several rules replace the same rule, the most specific one counts. A rule of a tenant is the most specific, then a rule of a plan, then the precedence of routes, then a rule of a meter, then the id.
 	Replaces LimitReplaces `json:"replaces,omitempty,omitzero"`
 
-	// RouteKey Of a limit per route: `pattern` has one bucket for all routes that match `match.route`, `path` one for each route. `pattern` by default; without `match.route` each route has its own bucket.
+	// RouteKey For a limit per route. With `pattern`, all routes that match `match.route` share one bucket. With `path`, each route has its own bucket. The default is `pattern`. Without `match.route`, each route has its own bucket.
 	RouteKey LimitRouteKey `json:"route_key,omitempty,omitzero"`
 
 	// Timezone The IANA zone of a fixed window's calendar, or `tenant` for the zone of each tenant; UTC by default.
 	Timezone LimitTimezone `json:"timezone,omitempty,omitzero"`
 }
 
-// LimitRouteKey Of a limit per route: `pattern` has one bucket for all routes that match `match.route`, `path` one for each route. `pattern` by default; without `match.route` each route has its own bucket.
+// LimitRouteKey For a limit per route. With `pattern`, all routes that match `match.route` share one bucket. With `path`, each route has its own bucket. The default is `pattern`. Without `match.route`, each route has its own bucket.
 type LimitRouteKey string
 
-// LimitShadow What a limit in shadow mode would have denied.
+// LimitShadow The denials that a limit in shadow mode would have made.
 type LimitShadow struct {
 	// Rule An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Rule ID `json:"rule"`
@@ -2487,81 +2487,81 @@ type LimitShadow struct {
 	Spans []LimitShadowSpan `json:"spans"`
 }
 
-// LimitShadowLimit An enforced limit that denied requests which the shadow limit decided as well.
+// LimitShadowLimit An enforced limit that denied requests about which the shadow limit also decided.
 type LimitShadowLimit struct {
-	// Denied The requests that it denied. If several limits denied one, it counts for the limit that asks for the longest wait.
+	// Denied The requests that this limit denied. If several limits denied a request, it counts for the limit with the longest wait.
 	Denied int64 `json:"denied"`
 
 	// Rule An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Rule ID `json:"rule"`
 
-	// WouldDeny Of these the shadow limit would have denied so many as well.
+	// WouldDeny The number of these requests that the shadow limit would have denied, too.
 	WouldDeny int64 `json:"would_deny"`
 
-	// WouldPass The others, which would pass if the shadow limit replaced this one.
+	// WouldPass The number of the other requests, which would pass if the shadow limit replaced this limit.
 	WouldPass int64 `json:"would_pass"`
 }
 
-// LimitShadowSpan What the limit would have done in a time.
+// LimitShadowSpan The denials that the limit would have made in a time.
 type LimitShadowSpan struct {
-	// From Its start.
+	// From The start of the time.
 	From time.Time `json:"from"`
 
-	// Limits The enforced limits that denied requests which this limit decided as well. Those that denied the most come first.
+	// Limits The enforced limits that denied requests about which this limit also decided. Limits with the most denials come first.
 	Limits []LimitShadowLimit `json:"limits"`
 
 	// Span The name of the time, `hour`, `day` (24 hours) or `week` (7 days).
 	Span string `json:"span"`
 
-	// Tenants The number of tenants whose requests they were.
+	// Tenants The number of tenants of these requests.
 	Tenants int64 `json:"tenants"`
 
-	// To Its end; that of the present minute.
+	// To The end of the time and of the present minute.
 	To time.Time `json:"to"`
 
-	// Top The tenants with the most, the most first.
+	// Top The tenants with the most of these requests, the largest number first.
 	Top []LimitShadowTenant `json:"top"`
 
-	// WouldDeny Requests that were granted, and that the limit would have denied. So many more denials are to be expected if it is enforced.
+	// WouldDeny Granted requests that the limit would have denied. Expect this number of further denials if the limit is enforced.
 	WouldDeny int64 `json:"would_deny"`
 
-	// WouldDenyRefused Requests that were refused for another reason than a limit, an empty balance for one, and that it would have denied as well.
+	// WouldDenyRefused Requests that were refused, but not by a limit (for example, because of an empty balance), and that this limit would have denied, too.
 	WouldDenyRefused int64 `json:"would_deny_refused"`
 }
 
-// LimitShadowTenant A tenant of whose requests the limit would have denied the most.
+// LimitShadowTenant One of the tenants with the most requests that the limit would have denied.
 type LimitShadowTenant struct {
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Tenant ID `json:"tenant"`
 
-	// WouldDeny Its granted requests that the limit would have denied.
+	// WouldDeny The tenant's granted requests that the limit would have denied.
 	WouldDeny int64 `json:"would_deny"`
 }
 
-// LimitState How full a bucket is.
+// LimitState The state of a bucket.
 type LimitState struct {
-	// BannedMs The time until the bucket's ban ends; absent if it is not banned.
+	// BannedMs The time until the bucket's ban ends; absent if the bucket is not banned.
 	BannedMs int64 `json:"banned_ms,omitempty,omitzero"`
 
-	// Degraded Redis is down; this is what the instance knows of its own share.
+	// Degraded Redis is down. The state is that of the instance's own share.
 	Degraded bool `json:"degraded,omitempty,omitzero"`
 
-	// Kind `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: admitted requests wait for their turn. `concurrency` limits leases; check and consume do not use it.
+	// Kind `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: an admitted request waits until it may start. `concurrency` limits leases; check and consume do not use it.
 	Kind LimitKind `json:"kind"`
 
-	// Limit What a full bucket holds.
+	// Limit The capacity of the bucket.
 	Limit int64 `json:"limit"`
 
 	// NextAfterMs The time until one more token is available; 0 if the bucket is full, and for leases.
 	NextAfterMs int64 `json:"next_after_ms"`
 
-	// Owed Whole tokens below zero; absent if there are none. They come back before the first one remains.
+	// Owed Whole tokens below zero; absent if there are none. These come back before a token remains.
 	Owed int64 `json:"owed,omitempty,omitzero"`
 
-	// Remaining Whole tokens, or free leases.
+	// Remaining The number of whole tokens, or of free leases.
 	Remaining int64 `json:"remaining"`
 
-	// ResetAfterMs The time until the bucket is full; 0 if it is, and for leases.
+	// ResetAfterMs The time until the bucket is full. It is 0 if the bucket is full, and for leases.
 	ResetAfterMs int64 `json:"reset_after_ms"`
 
 	// Rule An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
@@ -2573,10 +2573,10 @@ type LimitTimezone = string
 
 // LimitTop The fullest buckets of a limit.
 type LimitTop struct {
-	// Incomplete Not all buckets could be looked at within 3 s, or some moved between servers. There may be fuller ones.
+	// Incomplete Present if not all buckets could be read within 3 s, or if some moved between servers. There may be fuller buckets.
 	Incomplete bool `json:"incomplete,omitempty,omitzero"`
 
-	// Items The fullest first.
+	// Items The buckets, the fullest first.
 	Items []LimitTopItem `json:"items"`
 
 	// Rule An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
@@ -2585,46 +2585,46 @@ type LimitTop struct {
 
 // LimitTopItem A bucket of a limit.
 type LimitTopItem struct {
-	// Bucket For limits per subject, route or ip: the hash by which Redis knows them. It stays the same for the same subject, route and network.
+	// Bucket For limits per subject, route or ip, the hash by which Redis knows the bucket. It is always the same for the same subject, route and network.
 	Bucket string `json:"bucket,omitempty,omitzero"`
 
 	// IP The address, or the network that counts as one caller.
 	IP string `json:"ip,omitempty,omitzero"`
 
-	// Limit What a full bucket holds, by the numbers in force for the tenant.
+	// Limit The capacity of the bucket, by the numbers that apply to the tenant.
 	Limit int64 `json:"limit"`
 
-	// Route The limit's pattern, if one bucket is for all routes that match it.
+	// Route The limit's pattern, if all routes that match it share a bucket.
 	Route string `json:"route,omitempty,omitzero"`
 
-	// Subject Absent if the limit is not per subject.
+	// Subject The subject; absent if the limit is not per subject.
 	Subject string `json:"subject,omitempty,omitzero"`
 
-	// Tenant Absent for a bucket that all tenants share.
+	// Tenant The tenant; absent for a bucket that all tenants share.
 	Tenant string `json:"tenant,omitempty,omitzero"`
 
-	// Used Tokens that are missing to a full bucket, or leases that are held. More than the limit if the bucket owes, or if the limit was lowered.
+	// Used The tokens that a full bucket has and this one lacks, or the number of held leases. It exceeds the limit if the bucket owes tokens, or if the limit was lowered.
 	Used int64 `json:"used"`
 }
 
-// LimitVerdict What a limit decided.
+// LimitVerdict The decision of a limit.
 type LimitVerdict struct {
 	// Allowed Whether the limit lets the request pass.
 	Allowed bool `json:"allowed"`
 
-	// BannedMs The time until the bucket's ban ends; absent if it is not banned.
+	// BannedMs The time until the bucket's ban ends; absent if the bucket is not banned.
 	BannedMs int64 `json:"banned_ms,omitempty,omitzero"`
 
-	// Charged Only of a charge after the fact: the tokens that it took.
+	// Charged Only for a charge after the fact: the tokens that the charge took.
 	Charged *int64 `json:"charged,omitempty"`
 
-	// Degraded Decided by one replica alone.
+	// Degraded One replica decided this alone.
 	Degraded bool `json:"degraded,omitempty,omitzero"`
 
-	// DelayMs How long an admitted request waits for its turn in a leaky bucket; absent if it need not wait.
+	// DelayMs How long an admitted request waits in a leaky bucket before it starts; absent if it need not wait.
 	DelayMs int64 `json:"delay_ms,omitempty,omitzero"`
 
-	// Kind `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: admitted requests wait for their turn. `concurrency` limits leases; check and consume do not use it.
+	// Kind `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: an admitted request waits until it may start. `concurrency` limits leases; check and consume do not use it.
 	Kind LimitKind `json:"kind"`
 
 	// Limit The bucket's capacity in tokens.
@@ -2633,25 +2633,25 @@ type LimitVerdict struct {
 	// Remaining The remaining whole tokens.
 	Remaining int64 `json:"remaining"`
 
-	// Replaces The rule that this one replaces; absent if it replaces none.
+	// Replaces The rule that this limit replaces; absent if there is none.
 	Replaces string `json:"replaces,omitempty,omitzero"`
 
-	// RetryAfterMs When the same cost would pass; 0 if it passed, null if it never will.
+	// RetryAfterMs The time after which the same cost would pass. It is 0 if the cost passed, and null if it will never pass.
 	RetryAfterMs *int64 `json:"retry_after_ms"`
 
 	// Rule An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Rule ID `json:"rule"`
 
-	// Shadow The limit counts and denies nothing.
+	// Shadow The limit is in shadow mode. It counts requests and denies none.
 	Shadow bool `json:"shadow"`
 
 	// WouldDeny Only for a limit in shadow mode: whether it would have denied the request.
 	WouldDeny *bool `json:"would_deny,omitempty"`
 }
 
-// Limiting What prevents the request.
+// Limiting The balance or cap that prevents the request.
 type Limiting struct {
-	// Kind allowance: the next period adds more. credit: only a grant helps.
+	// Kind With allowance, the next period adds more units. With credit, only a grant helps.
 	Kind LimitingKind `json:"kind"`
 
 	// Level Whether the tenant's balance or the subject's cap prevents it.
@@ -2660,22 +2660,22 @@ type Limiting struct {
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
 
-	// Subject Empty for the tenant itself.
+	// Subject The subject; empty for the tenant itself.
 	Subject string `json:"subject"`
 }
 
-// LimitingKind allowance: the next period adds more. credit: only a grant helps.
+// LimitingKind With allowance, the next period adds more units. With credit, only a grant helps.
 type LimitingKind string
 
 // LimitingLevel Whether the tenant's balance or the subject's cap prevents it.
 type LimitingLevel string
 
-// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
+// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, or exponents with more than 3 digits.
 type Metadata = map[string]any
 
-// Meter What is counted, in its smallest unit.
+// Meter A kind of use, or a value, that is counted in its smallest unit.
 type Meter struct {
-	// CreatedAt When it was made.
+	// CreatedAt The instant of creation.
 	CreatedAt time.Time `json:"created_at"`
 
 	// DenialReplay Whether denials are stored and replayed.
@@ -2687,61 +2687,61 @@ type Meter struct {
 	// Dimensions The members of the metadata of requests by which use can be divided.
 	Dimensions []ID `json:"dimensions,omitempty,omitzero"`
 
-	// Kind Whether it is drawn down, or set.
+	// Kind Whether the meter has units that debits use, or a value that is set.
 	Kind MeterKind `json:"kind"`
 
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
 
-	// Unit The unit of which amounts are integers.
+	// Unit The unit in which amounts are counted. Amounts are integers.
 	Unit string `json:"unit"`
 
-	// UpdatedAt When it last changed.
+	// UpdatedAt The instant of the last change.
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// MeterKind Whether it is drawn down, or set.
+// MeterKind Whether the meter has units that debits use, or a value that is set.
 type MeterKind string
 
 // MeterList A page of meters.
 type MeterList struct {
-	// Items The page.
+	// Items The items of this page.
 	Items []Meter `json:"items"`
 
-	// NextCursor null on the last page.
+	// NextCursor The cursor of the next page; null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// MeterRequest What is counted.
+// MeterRequest The unit and the kind of a meter.
 type MeterRequest struct {
-	// DenialReplay Store a denial under its idempotency key and replay it, like a success.
+	// DenialReplay Whether a denial is stored with its idempotency key and replayed, like a success.
 	DenialReplay bool `json:"denial_replay,omitempty,omitzero"`
 
 	// Description For people.
 	Description string `json:"description,omitempty,omitzero"`
 
-	// Dimensions The members of the metadata of requests by which use can be divided (`group_by` of usage). Each once.
+	// Dimensions The members of the metadata of requests by which use can be divided (`group_by` of usage). Each member may appear once.
 	Dimensions []ID `json:"dimensions,omitempty,omitzero"`
 
-	// Kind `counter` (the default) is drawn down by debits. `gauge` is set: seats. It cannot be changed while the meter is in use.
+	// Kind A `counter`, the default, has units that debits use. A `gauge` is set to a value, such as a number of seats. The kind cannot change while the meter is in use.
 	Kind MeterRequestKind `json:"kind,omitempty,omitzero"`
 
-	// Unit The unit of which amounts are integers.
+	// Unit The unit in which amounts are counted. Amounts are integers.
 	Unit string `json:"unit"`
 }
 
-// MeterRequestKind `counter` (the default) is drawn down by debits. `gauge` is set: seats. It cannot be changed while the meter is in use.
+// MeterRequestKind A `counter`, the default, has units that debits use. A `gauge` is set to a value, such as a number of seats. The kind cannot change while the meter is in use.
 type MeterRequestKind string
 
 // Method The HTTP method of the request, in upper case, for limits with `match.method`.
 type Method = string
 
-// Mode What to do if less is available than asked for. `normal` charges all or nothing. `best_effort` charges what is available and returns the rest as `shortfall`. `drain` is for finished work: it charges what is available and records the rest as overage, regardless of the cap, up to 2^53-1.
+// Mode What happens if less is available than requested. `normal` charges all or nothing. `best_effort` charges the available units and returns the rest as `shortfall`. `drain` is for finished work: it charges the available units and records the rest as overage, even above the cap, up to 2^53-1.
 type Mode string
 
-// CreatedKey A key with its secret, which is shown this once.
+// CreatedKey A key with its secret, which is shown only this time.
 type CreatedKey struct {
-	// CreatedAt When it was made.
+	// CreatedAt The instant of creation.
 	CreatedAt time.Time `json:"created_at"`
 
 	// ExpiresAt When it ends; null for never.
@@ -2756,61 +2756,61 @@ type CreatedKey struct {
 	// Prefix The first characters of the secret.
 	Prefix string `json:"prefix"`
 
-	// Scopes What it may do.
+	// Scopes The scopes of the key.
 	Scopes []KeyScope `json:"scopes"`
 
-	// Secret To be sent as `Authorization: Bearer <secret>`.
+	// Secret The secret. Send it as `Authorization: Bearer <secret>`.
 	Secret string `json:"secret"`
 
-	// Tenant The only tenant that it reaches; null for all.
+	// Tenant The only tenant that the key reaches; null for all tenants.
 	Tenant *string `json:"tenant"`
 }
 
-// NewWebhookEndpoint A webhook with its secret, which is shown this once.
+// NewWebhookEndpoint A webhook with its secret, which is shown only this time.
 type NewWebhookEndpoint struct {
-	// CreatedAt When it was made.
+	// CreatedAt The instant of creation.
 	CreatedAt time.Time `json:"created_at"`
 
 	// Secret Verifies deliveries: `whsec_` and base64.
 	Secret string `json:"secret"`
 
-	// Status A paused webhook is told nothing.
+	// Status A paused webhook gets no events.
 	Status WebhookStatus `json:"status"`
 
-	// Tenant The only tenant whose events are told; null for all.
+	// Tenant The only tenant whose events are sent; null for all tenants.
 	Tenant *string `json:"tenant"`
 
-	// Types What is told.
+	// Types The types of events that are sent.
 	Types []EventType `json:"types"`
 
-	// UpdatedAt When it was last changed.
+	// UpdatedAt The instant of the last change.
 	UpdatedAt time.Time `json:"updated_at"`
 
-	// URL Where events are told.
+	// URL The URL to which events are sent.
 	URL string `json:"url"`
 
 	// WebhookID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	WebhookID ID `json:"webhook_id"`
 }
 
-// NextCursor null on the last page.
+// NextCursor The cursor of the next page; null on the last page.
 type NextCursor = *string
 
 // OnBackendError What to do while Redis is down; `local_share` by default.
 type OnBackendError string
 
-// OnExpired What happens to units whose grant has ended. `forfeit`, the default: they expire at once. `regrant`: they are granted again, until the end of the period if they were part of an allowance, without an end otherwise.
+// OnExpired What happens to units whose grant has ended. With `forfeit`, the default, they expire at once. With `regrant`, they are granted again. If they were part of an allowance, the new grant ends with the period; otherwise it has no end.
 type OnExpired string
 
-// Operation What one request did.
+// Operation The result of one request.
 type Operation struct {
-	// CreatedAt When it was made.
+	// CreatedAt The instant of creation.
 	CreatedAt time.Time `json:"created_at"`
 
-	// Entries Its lines in the journal.
+	// Entries The lines of the operation in the journal.
 	Entries []Entry `json:"entries"`
 
-	// Kind What an entry records. A grant takes effect (`grant`), or is issued for later (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A grant ends later (`extend_grant`). A denial is stored: `denial`.
+	// Kind What an entry records. A grant takes effect (`grant`), or is issued for a later time (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A grant gets a later end (`extend_grant`). A denial is stored: `denial`.
 	Kind EntryKind `json:"kind"`
 
 	// OperationID The id of the operation.
@@ -2822,37 +2822,37 @@ type Operation struct {
 
 // Overage Whether use may exceed the remainder; by default it may not.
 type Overage struct {
-	// AtPeriodEnd What happens to the overage of a period, drains included. `forgive`, the default: the next period begins without it. `preserve`: it stays owed, and the next allowance pays it first. Not if `every` is `once`.
+	// AtPeriodEnd What happens to the overage at the end of a period, including overage of `drain`. With `forgive`, the default, the next period begins without it. With `preserve`, it stays owed, and the next allowance pays for it first. Not if `every` is `once`.
 	AtPeriodEnd OverageAtPeriodEnd `json:"at_period_end,omitempty,omitzero"`
 
-	// Cap The most overage that may be owed at a time, only with `allow`; no cap by default.
+	// Cap The most overage that a balance may owe, only with `allow`. By default there is no cap.
 	Cap *int64 `json:"cap,omitempty"`
 
 	// Policy `allow` lets use exceed the remainder.
 	Policy OveragePolicy `json:"policy"`
 }
 
-// OverageAtPeriodEnd What happens to the overage of a period, drains included. `forgive`, the default: the next period begins without it. `preserve`: it stays owed, and the next allowance pays it first. Not if `every` is `once`.
+// OverageAtPeriodEnd What happens to the overage at the end of a period, including overage of `drain`. With `forgive`, the default, the next period begins without it. With `preserve`, it stays owed, and the next allowance pays for it first. Not if `every` is `once`.
 type OverageAtPeriodEnd string
 
 // OveragePolicy `allow` lets use exceed the remainder.
 type OveragePolicy string
 
-// Overflow The meter that pays after this one is used up, before overage. It must be a different meter of which this plan has an allowance, of 0 if only grants pay, without an overflow.
+// Overflow The meter that pays after this one is used up, before overage. It must be a different meter of this plan, with an allowance and without an overflow. The allowance is 0 if only grants pay.
 type Overflow struct {
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
 
-	// Price What units cost in units of the meter that pays: an integer for each one, or `units` for `per` of them. One credit for 1,000 tokens is `{"units": 1, "per": 1000}`. The cost of each item of a debit is rounded up to a whole unit.
+	// Price The cost of units in units of the meter that pays: an integer for each unit, or `units` for `per` units. One credit for 1,000 tokens is `{"units": 1, "per": 1000}`. The cost of each item of a debit is rounded up to a whole unit.
 	Price Price `json:"price"`
 }
 
-// OverflowPayment How the cost of what the overflow meter paid for was rounded. Present only where the price is a ratio; a whole price rounds nothing. The draws of the overflow meter add up to `cost`.
+// OverflowPayment The rounding of the cost that the overflow meter paid. Present only if the price is a ratio, because a whole price needs no rounding. The draws of the overflow meter add up to `cost`.
 type OverflowPayment struct {
-	// Cost What was charged of the overflow meter: exact, rounded.
+	// Cost The units of the overflow meter that were charged: the exact cost, rounded.
 	Cost int64 `json:"cost"`
 
-	// Exact What the units cost exactly: `2.345`, or `2 1/3` where decimals do not end or are more than nine.
+	// Exact The exact cost of the units: `2.345`, or `2 1/3` if the decimals do not end or are more than nine.
 	//
 	// Examples: 2.345
 	Exact string `json:"exact"`
@@ -2860,73 +2860,73 @@ type OverflowPayment struct {
 	// Meter The overflow meter.
 	Meter string `json:"meter"`
 
-	// Price The price in the plan, `units` of the overflow meter for `per` of the item's.
+	// Price The price in the plan, which is `units` of the overflow meter for `per` units of the item's meter.
 	Price OverflowRatio `json:"price"`
 
 	// Rounding The rule: up to the next whole unit of the overflow meter, once for the item.
 	Rounding OverflowPaymentRounding `json:"rounding"`
 
-	// Units How many units of the item it paid for.
+	// Units The number of units of the item that the overflow meter paid for.
 	Units int64 `json:"units"`
 }
 
 // OverflowPaymentRounding The rule: up to the next whole unit of the overflow meter, once for the item.
 type OverflowPaymentRounding string
 
-// OverflowRatio The price in the plan, `units` of the overflow meter for `per` of the item's.
+// OverflowRatio The price in the plan, which is `units` of the overflow meter for `per` units of the item's meter.
 type OverflowRatio struct {
-	// Per In the meter's smallest unit.
+	// Per An amount in the meter's smallest unit.
 	Per Amount `json:"per"`
 
-	// Units In the meter's smallest unit.
+	// Units An amount in the meter's smallest unit.
 	Units Amount `json:"units"`
 }
 
 // OverrideAmount Units per period.
 type OverrideAmount = int64
 
-// OverridePatch New amounts of these meters; null restores the amount of the plan. Other overrides stay.
+// OverridePatch New amounts for these meters. null restores the amount of the plan. Other overrides do not change.
 type OverridePatch = map[string]*int64
 
-// Overrides Amounts that this tenant gets per period instead of those of its plan, by meter. The plan must have the meters. A once-only allowance is granted with the plan, so a later override of it has no effect until terms apply now.
+// Overrides Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until terms apply now.
 type Overrides map[string]OverrideAmount
 
-// Period A period of a meter, past or to come.
+// Period A past or future period of a meter.
 type Period struct {
-	// Allowance In the meter's smallest unit.
+	// Allowance A number of units, in the meter's smallest unit.
 	Allowance Count `json:"allowance"`
 
-	// End Exclusive; null if the period has no end.
+	// End The end, exclusive; null if the period has no end.
 	End *time.Time `json:"end"`
 
 	// LocalEnd The end in the tenant's time zone.
 	LocalEnd *string `json:"local_end"`
 
-	// LocalStart The same instant in the tenant's time zone.
+	// LocalStart The start in the tenant's time zone.
 	LocalStart string `json:"local_start"`
 
-	// Start Inclusive.
+	// Start The inclusive start.
 	Start time.Time `json:"start"`
 }
 
 // PeriodList The coming periods.
 type PeriodList struct {
-	// Items The page.
+	// Items The items of this page.
 	Items []Period `json:"items"`
 
-	// NextCursor null on the last page.
+	// NextCursor The cursor of the next page; null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
 // Plan A version of a plan.
 type Plan struct {
-	// Allowances Each meter once.
+	// Allowances Each meter may appear once.
 	Allowances []Allowance `json:"allowances"`
 
-	// CreatedAt When it was made.
+	// CreatedAt The instant of creation.
 	CreatedAt time.Time `json:"created_at"`
 
-	// Features Features by name. One that is false or 0, or is not here, is not granted.
+	// Features Features by name. A feature that is false, 0 or absent is not granted.
 	Features Features `json:"features,omitempty,omitzero"`
 
 	// Limits Rate limits for the tenants of this plan.
@@ -2935,16 +2935,16 @@ type Plan struct {
 	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Plan ID `json:"plan"`
 
-	// Version 1 at first, one more with every change.
+	// Version 1 for the first version, one more after every change.
 	Version int32 `json:"version"`
 
-	// Warnings Only in the answer to `PUT`: sentences about whom this version gives less of what, as those of `POST /v1/catalog`, such as `plan free: feature sso is lost by 31 tenants`. Absent if nobody gets less.
+	// Warnings Only in the answer to `PUT`: sentences about tenants that get less with this version, as in the answer to `POST /v1/catalog`. An example is `plan free: feature sso is lost by 31 tenants`. Absent if no tenant gets less.
 	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
 
 // PlanLimit A rate limit of a plan.
 type PlanLimit struct {
-	// Ban After so many denials by a bucket, all of them less than `within` old, the bucket denies everything for the time `for`. The denial that completes the number begins the ban. Denials while it lasts do not count, nor do checks. Times are as in 90s, 10m or 24h, 1ms to 8784h. Absent: no ban. Not for leases.
+	// Ban After `after` denials by a bucket within the time `within`, the bucket denies all requests for the time `for`. The last of these denials starts the ban. Denials during the ban do not count, and checks never count. Times have forms such as 90s, 10m or 24h, from 1ms to 8784h. By default there is no ban. Not for leases.
 	Ban LimitBan `json:"ban,omitempty,omitzero"`
 
 	// Burst The capacity of the bucket; the count of the rate by default.
@@ -2953,49 +2953,49 @@ type PlanLimit struct {
 	// Cost Tokens per request; 1 by default.
 	Cost int64 `json:"cost,omitempty,omitzero"`
 
-	// CostBy `amount` takes the cost for each unit of `match.meter`, which it requires. `request` by default.
+	// CostBy With `amount`, the cost is charged for each unit of `match.meter`, which is then required. The default is `request`.
 	CostBy LimitCostBy `json:"cost_by,omitempty,omitzero"`
 
-	// Costs Tokens per request on some routes; the most specific matching pattern counts.
+	// Costs Tokens per request on some routes. If several patterns match, the most specific one counts.
 	Costs LimitCosts `json:"costs,omitempty,omitzero"`
 
-	// Counts `attempts`: every request costs tokens, also one that is refused afterwards, unknown or a replay. `successes`: only a request that was granted. `attempts` by default if the limit is per ip, per route without tenant, or closed while Redis is down.
+	// Counts With `attempts`, every request costs tokens, even if it is refused afterwards, unknown or a replay. With `successes`, only a granted request costs tokens. The default is `attempts` if the limit is per ip, per route without tenant, or closed while Redis is down.
 	Counts LimitCounts `json:"counts,omitempty,omitzero"`
 
-	// Debt How many tokens a charge after the fact may take beyond what is left; 0 by default. While a bucket owes tokens, nothing passes. Together with the capacity it has the capacity's bound. Not for leases.
+	// Debt The number of tokens that a charge after the fact may take below zero; 0 by default. While a bucket owes tokens, no request passes. The sum of debt and capacity has the same bound as the capacity. Not for leases.
 	Debt LimitDebt `json:"debt,omitempty,omitzero"`
 
-	// IPPrefix Bits of an address that name a bucket of a limit per ip; 32 and 64 by default.
+	// IPPrefix The number of leading bits of an address that form a bucket of a limit per ip; by default 32 for IPv4 and 64 for IPv6.
 	IPPrefix LimitIPPrefix `json:"ip_prefix,omitempty,omitzero"`
 
-	// Kind `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: admitted requests wait for their turn. `concurrency` limits leases; check and consume do not use it.
+	// Kind `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: an admitted request waits until it may start. `concurrency` limits leases; check and consume do not use it.
 	Kind LimitKind `json:"kind"`
 
-	// Match The limit applies to requests that match all of these; to every request by default.
+	// Match The limit applies to requests that match all of these fields. By default it applies to every request.
 	Match LimitMatch `json:"match,omitempty,omitzero"`
 
-	// Mode `shadow` counts what it would deny and denies nothing. `enforce` by default.
+	// Mode `shadow` counts the requests that the limit would deny, and denies none. The default is `enforce`.
 	Mode LimitMode `json:"mode,omitempty,omitzero"`
 
-	// Normalize Spellings that count as one route: `case`: upper and lower case; `trailing_slash`: with and without slashes, blanks and control characters at the end; `matrix`: with and without parameters after a semicolon; `encoded_slash`: %2f and a slash. Absent: all of them for requests of gateways, none for others. An empty list: none.
+	// Normalize Spellings that count as the same route. `case`: upper and lower case. `trailing_slash`: with and without slashes, blanks and control characters at the end. `matrix`: with and without parameters after a semicolon. `encoded_slash`: %2f and a slash. If absent, all of these apply to requests of gateways, and none to other requests. With an empty list, none applies.
 	Normalize *LimitNormalize `json:"normalize,omitzero"`
 
 	// OnBackendError What to do while Redis is down; `local_share` by default.
 	OnBackendError OnBackendError `json:"on_backend_error,omitempty,omitzero"`
 
-	// Per Each combination of these has a bucket. It must include tenant or subject: limits of a plan are not shared by tenants.
+	// Per Each combination of these dimensions has a bucket. Tenant or subject is required, because tenants do not share limits of a plan.
 	Per []LimitPer `json:"per"`
 
 	// Rate Tokens per period, as in 60/s, 100/min, 5/30s, 10/day. Only kind concurrency may omit it.
 	Rate string `json:"rate,omitempty,omitzero"`
 
-	// RegionShare The percentage of rate and burst that the Redis of this region has; 100 by default.
+	// RegionShare The percentage of rate and burst that this region's Redis gets; 100 by default.
 	RegionShare LimitRegionShare `json:"region_share,omitempty,omitzero"`
 
-	// Replaces The rule that this one replaces: where both apply, only this one counts. Of several the most specific counts: of a tenant, of a plan, by the precedence of routes, of a meter, by id.
+	// Replaces The rule that this rule replaces. If both apply to a request, only this one counts. If several rules replace the same rule, the most specific one counts. A rule of a tenant is the most specific, then a rule of a plan, then the precedence of routes, then a rule of a meter, then the id.
 	Replaces LimitReplaces `json:"replaces,omitempty,omitzero"`
 
-	// RouteKey Of a limit per route: `pattern` has one bucket for all routes that match `match.route`, `path` one for each route. `pattern` by default; without `match.route` each route has its own bucket.
+	// RouteKey For a limit per route. With `pattern`, all routes that match `match.route` share one bucket. With `path`, each route has its own bucket. The default is `pattern`. Without `match.route`, each route has its own bucket.
 	RouteKey LimitRouteKey `json:"route_key,omitempty,omitzero"`
 
 	// Rule An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
@@ -3007,31 +3007,31 @@ type PlanLimit struct {
 
 // PlanList A page of plans.
 type PlanList struct {
-	// Items The page.
+	// Items The items of this page.
 	Items []Plan `json:"items"`
 
-	// NextCursor null on the last page.
+	// NextCursor The cursor of the next page; null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// PlanRequest What tenants of the plan may use. Each PUT makes a new version.
+// PlanRequest The content of a plan. Each PUT that changes the plan creates a new version.
 type PlanRequest struct {
-	// Allowances Each meter once.
+	// Allowances Each meter may appear once.
 	Allowances []Allowance `json:"allowances"`
 
-	// Features Features by name. One that is false or 0, or is not here, is not granted.
+	// Features Features by name. A feature that is false, 0 or absent is not granted.
 	Features Features `json:"features,omitempty,omitzero"`
 
-	// Limits Rate limits for the tenants of this plan, each rule once. They replace the global limits of the same rule.
+	// Limits Rate limits for the tenants of this plan. Each rule may appear once. They replace the general limits of the same rule.
 	Limits []PlanLimit `json:"limits,omitempty,omitzero"`
 }
 
-// PortalSession A link to the page of a tenant. It is shown this once.
+// PortalSession A link to the page of a tenant. It is shown only this time.
 type PortalSession struct {
-	// ExpiresAt When it ends.
+	// ExpiresAt The instant at which the link ends.
 	ExpiresAt time.Time `json:"expires_at"`
 
-	// URL The link. Its secret is exchanged for a cookie when it is opened, and does not stay in the address of the page.
+	// URL The link. When it is opened, its secret is exchanged for a cookie and does not stay in the address of the page.
 	//
 	// Examples: https://quota.example.com/portal/pkz3q.../9x...
 	URL string `json:"url"`
@@ -3039,10 +3039,10 @@ type PortalSession struct {
 
 // PortalSessionRequest A new link to the page of a tenant.
 type PortalSessionRequest struct {
-	// ExpiresInSeconds How long it works; an hour by default.
+	// ExpiresInSeconds How many seconds the link works; an hour by default.
 	ExpiresInSeconds int64 `json:"expires_in_seconds,omitempty,omitzero"`
 
-	// ReturnURL Where the page leads back to: http or https, without user and password. No link back by default.
+	// ReturnURL The URL of the link back from the page: http or https, without user and password. By default there is no link back.
 	//
 	// Examples: https://app.example.com/billing
 	ReturnURL string `json:"return_url,omitempty,omitzero"`
@@ -3053,17 +3053,17 @@ type PortalSessionRequest struct {
 
 // Position The balance after the grant.
 type Position struct {
-	// Limit In the meter's smallest unit.
+	// Limit A number of units, in the meter's smallest unit.
 	Limit Count `json:"limit"`
 
-	// Remaining In the meter's smallest unit.
+	// Remaining A number of units, in the meter's smallest unit.
 	Remaining Count `json:"remaining"`
 
-	// ResetAt The end of the period; null if it has none.
+	// ResetAt The end of the period; null if the period has no end.
 	ResetAt *time.Time `json:"reset_at"`
 }
 
-// Price What units cost in units of the meter that pays: an integer for each one, or `units` for `per` of them. One credit for 1,000 tokens is `{"units": 1, "per": 1000}`. The cost of each item of a debit is rounded up to a whole unit.
+// Price The cost of units in units of the meter that pays: an integer for each unit, or `units` for `per` units. One credit for 1,000 tokens is `{"units": 1, "per": 1000}`. The cost of each item of a debit is rounded up to a whole unit.
 type Price = PriceRatio
 
 // Problem RFC 9457. The members after `errors` depend on `code`.
@@ -3073,16 +3073,16 @@ type Problem struct {
 	// Blocked On `forbidden`, the blocked tenant, subject or address.
 	Blocked *Blocked `json:"blocked,omitempty"`
 
-	// Code Why a request was refused. The guide has a section for each code, with what helps. New codes may be added; treat one that you do not know by its status.
+	// Code The reason of a refusal. The guide has a section for each code, with advice. New codes may be added. Treat an unknown code by its status.
 	Code ProblemCode `json:"code"`
 
-	// Detail What happened to this request, for people. Its text may change.
+	// Detail What happened to this request. The text is for people and may change.
 	Detail string `json:"detail"`
 
 	// Errors The faults of the request, by field.
 	Errors []FieldError `json:"errors,omitempty,omitzero"`
 
-	// Limiting What prevents the request.
+	// Limiting The balance or cap that prevents the request.
 	Limiting *Limiting `json:"limiting,omitempty"`
 	Oldest   time.Time `json:"oldest,omitempty,omitzero"`
 
@@ -3104,51 +3104,51 @@ type Problem struct {
 	WouldSucceedAt   time.Time `json:"would_succeed_at,omitempty,omitzero"`
 }
 
-// ProblemCode Why a request was refused. The guide has a section for each code, with what helps. New codes may be added; treat one that you do not know by its status.
+// ProblemCode The reason of a refusal. The guide has a section for each code, with advice. New codes may be added. Treat an unknown code by its status.
 type ProblemCode string
 
 // Reason The reason, for the records. At most 500 bytes of UTF-8.
 type Reason = string
 
-// RefundAnswer What was refunded.
+// RefundAnswer The units that were refunded.
 type RefundAnswer struct {
-	// AsOf The instant that the answer is about.
+	// AsOf The instant for which the answer holds.
 	AsOf time.Time `json:"as_of"`
 
-	// DryRun Present and true when nothing was done.
+	// DryRun Present and true in the answer to a dry run.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
-	// Items What was refunded, by item.
+	// Items The units that were refunded, by item.
 	Items []RefundedItem `json:"items"`
 
-	// OperationID The idempotency key; `dry-run` on a dry run without one.
+	// OperationID The idempotency key; `dry-run` for a dry run without a key.
 	OperationID string `json:"operation_id"`
 
 	// RefundOf The operation that was refunded.
 	RefundOf string `json:"refund_of"`
 
-	// RefundOfAt When the refunded operation was made; absent in replays of answers of earlier versions.
+	// RefundOfAt The time of the refunded operation. Absent in replayed answers of earlier versions.
 	RefundOfAt time.Time `json:"refund_of_at,omitempty,omitzero"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Tenant ID `json:"tenant"`
 }
 
-// RefundRequest An operation to take back, whole or in part.
+// RefundRequest The operation to refund, in whole or in part.
 type RefundRequest struct {
-	// Amount In the units of the item; by default everything that was not refunded yet.
+	// Amount The amount in units of the item's meter. By default, it is all that was not yet refunded.
 	Amount int64 `json:"amount,omitempty,omitzero"`
 
-	// At Of several operations with this id, the newest at or before this instant is refunded; by default the newest. A key that is used again after its memory has ended names another operation.
+	// At The refund is for the newest operation with this id at or before this instant. By default it is for the newest one. If a key is used again after the service has forgotten it, the key names another operation.
 	At time.Time `json:"at,omitempty,omitzero"`
 
-	// DryRun Decide and change nothing.
+	// DryRun Return the result and change nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
-	// Meter The item to refund; all by default. Required with `amount` if the operation has several.
+	// Meter The meter of the item to refund. By default all items are refunded. Required with `amount` if the operation has several items.
 	Meter string `json:"meter,omitempty,omitzero"`
 
-	// OnExpired What happens to units whose grant has ended. `forfeit`, the default: they expire at once. `regrant`: they are granted again, until the end of the period if they were part of an allowance, without an end otherwise.
+	// OnExpired What happens to units whose grant has ended. With `forfeit`, the default, they expire at once. With `regrant`, they are granted again. If they were part of an allowance, the new grant ends with the period; otherwise it has no end.
 	OnExpired OnExpired `json:"on_expired,omitempty,omitzero"`
 
 	// OperationID The idempotency key of the debit or capture.
@@ -3161,60 +3161,60 @@ type RefundRequest struct {
 	Tenant ID `json:"tenant"`
 }
 
-// RefundedItem What was refunded of an item.
+// RefundedItem The units that were refunded for an item.
 type RefundedItem struct {
-	// Draws The grants that got the units.
+	// Draws The grants to which the units returned.
 	Draws []Draw `json:"draws"`
 
-	// Forfeited The part of the draws that expired at once because its grant had ended.
+	// Forfeited The units of the draws that expired at once because their grant had ended.
 	Forfeited int64 `json:"forfeited"`
 
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
 
-	// Refunded In the meter's smallest unit.
+	// Refunded An amount in the meter's smallest unit.
 	Refunded Amount `json:"refunded"`
 
-	// Remaining In the meter's smallest unit.
+	// Remaining A number of units, in the meter's smallest unit.
 	Remaining Count `json:"remaining"`
 }
 
 // RefusedMinute A minute with refusals.
 type RefusedMinute struct {
-	// Minute Its begin.
+	// Minute The start of the minute.
 	Minute time.Time `json:"minute"`
 
 	// N How many requests were refused.
 	N int64 `json:"n"`
 }
 
-// RefusedTenant A tenant of those that are refused most.
+// RefusedTenant One of the tenants with the most refused requests.
 type RefusedTenant struct {
-	// Code The code of most of them.
+	// Code The most frequent code of these refusals.
 	//
 	// Examples: quota_exceeded
 	Code string `json:"code"`
 
-	// N How many of its requests were refused.
+	// N The number of the tenant's refused requests.
 	N int64 `json:"n"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Tenant ID `json:"tenant"`
 }
 
-// ReleaseRequest A hold to give back.
+// ReleaseRequest A hold to release.
 type ReleaseRequest struct {
-	// DryRun Decide and change nothing.
+	// DryRun Return the result and change nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
-	// OnExpired What happens to units whose grant has ended. `forfeit`, the default: they expire at once. `regrant`: they are granted again, until the end of the period if they were part of an allowance, without an end otherwise.
+	// OnExpired What happens to units whose grant has ended. With `forfeit`, the default, they expire at once. With `regrant`, they are granted again. If they were part of an allowance, the new grant ends with the period; otherwise it has no end.
 	OnExpired OnExpired `json:"on_expired,omitempty,omitzero"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Tenant ID `json:"tenant"`
 }
 
-// ResetAnswer What came of a reset.
+// ResetAnswer The result of a reset.
 type ResetAnswer struct {
 	// Existed Whether the bucket had been charged.
 	Existed bool `json:"existed"`
@@ -3223,66 +3223,66 @@ type ResetAnswer struct {
 	Rule ID `json:"rule"`
 }
 
-// ResetRequest The bucket to empty.
+// ResetRequest The bucket to reset.
 type ResetRequest struct {
-	// IP The address of the caller, for limits per address and blocks. IPv4 or IPv6; IPv6 addresses with the same first 64 bits count as one caller unless a limit has its own `ip_prefix`. An IPv6 address that has an IPv4 address in it (::ffff:0:0/96, 64:ff9b::/96, ::/96) counts as the IPv4 address.
+	// IP The IPv4 or IPv6 address of the caller, for limits per address and blocks. IPv6 addresses with the same first 64 bits count as one caller unless a limit has its own `ip_prefix`. An IPv6 address that contains an IPv4 address (::ffff:0:0/96, 64:ff9b::/96, ::/96) counts as that IPv4 address.
 	IP IP `json:"ip,omitempty,omitzero"`
 
 	// Route The called route, for limits per route.
 	Route Route `json:"route,omitempty,omitzero"`
 
-	// Subject Someone below the tenant, for records, caps and limits per subject.
+	// Subject A user, team, key or project of the tenant, for records, caps and limits per subject.
 	Subject Subject `json:"subject,omitempty,omitzero"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Tenant ID `json:"tenant,omitempty,omitzero"`
 }
 
-// Roll Closes due periods of balances that nobody uses.
+// Roll A roll closes due periods of unused balances.
 type Roll struct {
-	// AsOf What was due at this instant is closed.
+	// AsOf Periods that were due at this instant are closed.
 	AsOf time.Time `json:"as_of"`
 
-	// Error Why it failed.
+	// Error The cause of the failure.
 	Error string `json:"error,omitempty,omitzero"`
 
-	// FinishedAt When it ended; null while it runs.
+	// FinishedAt The instant of the end; null until then.
 	FinishedAt *time.Time `json:"finished_at"`
 
-	// Processed The balances that were closed so far.
+	// Processed The number of balances that were closed so far.
 	Processed int64 `json:"processed"`
 
 	// RollID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	RollID ID `json:"roll_id"`
 
-	// SetAside The balances that could not be written. The service's log names each. They stay due for the next roll.
+	// SetAside The number of balances that could not be written. The service's log names each of these balances. Their periods stay due for the next roll.
 	SetAside int64 `json:"set_aside"`
 
-	// StartedAt When it started.
+	// StartedAt The instant of the start.
 	StartedAt time.Time `json:"started_at"`
 
-	// Status The process of an abandoned roll has died. Another roll continues where it stopped.
+	// Status The process of an abandoned roll has died. The next roll continues at the same position.
 	Status RollStatus `json:"status"`
 
-	// Total The balances that were due at its start.
+	// Total The number of balances that were due at the start.
 	Total int64 `json:"total"`
 }
 
-// RollStatus The process of an abandoned roll has died. Another roll continues where it stopped.
+// RollStatus The process of an abandoned roll has died. The next roll continues at the same position.
 type RollStatus string
 
-// RollRequest Which periods to close.
+// RollRequest The periods to close.
 type RollRequest struct {
-	// AsOf Close what was due at this instant, which must not be in the future; now by default.
+	// AsOf The roll closes periods that were due at this instant, which must not be in the future. By default it is now.
 	AsOf time.Time `json:"as_of,omitempty,omitzero"`
 }
 
-// Rollover How much of the remainder of a period the next one gets: all, but at least `min` and at most `max`. By default the remainder expires. Not if `every` is `once`, which has no next period.
+// Rollover How many units the next period gets from the remainder of a period: the remainder, but at most `max`. If the remainder is less than `min`, the next period gets `min`. By default the remainder expires. Not if `every` is `once`, which has no next period.
 type Rollover struct {
-	// Max In the meter's smallest unit.
+	// Max An amount in the meter's smallest unit.
 	Max Amount `json:"max"`
 
-	// Min The least that is carried, if that much is left; 0 by default.
+	// Min The least that the next period gets. If less remains, the difference is granted. 0 by default.
 	Min int64 `json:"min,omitempty,omitzero"`
 }
 
@@ -3292,42 +3292,42 @@ type Route = string
 // RoutePattern A route in which `*` matches one or more characters without a slash, and `**` at the end matches any rest.
 type RoutePattern = string
 
-// Seal A sealed day. Its record is in a log of all seals, a Merkle tree as in RFC 6962 that only grows.
+// Seal A sealed day. Its record is in a log of all seals. The log is a Merkle tree as in RFC 6962, and only grows.
 type Seal struct {
-	// Checkpoint The log with this seal as its newest record, as a note that is signed if there was a key (golang.org/x/mod/sumdb/note).
+	// Checkpoint The log with this seal as its newest record. It is a note (golang.org/x/mod/sumdb/note), which is signed if there was a key.
 	Checkpoint string `json:"checkpoint"`
 
 	// ConsistencyProof Proves that the checkpoint's log begins with the previous one.
 	ConsistencyProof []SealHash `json:"consistency_proof"`
 
-	// DatabaseID The database whose journal it seals.
+	// DatabaseID The database whose journal was sealed.
 	DatabaseID string `json:"database_id"`
 
-	// Day In UTC.
+	// Day The day in UTC.
 	//
 	// Examples: 2026-11-22
 	Day string `json:"day"`
 
-	// Format Version of this form.
+	// Format The version of this format.
 	//
 	// Examples: 1
 	Format int `json:"format"`
 
-	// Heads Balances that had new entries.
+	// Heads The number of balances that had new entries.
 	Heads int64 `json:"heads"`
 
 	// InclusionProof Proves that the checkpoint's log contains this seal.
 	InclusionProof []SealHash `json:"inclusion_proof"`
 
-	// Position In the log of seals, from 0.
+	// Position The position in the log of seals, starting at 0.
 	Position int64 `json:"position"`
 
-	// Previous The log before this seal; null at the first one.
+	// Previous The log before this seal; null for the first seal.
 	Previous *struct {
 		// Root SHA-256 of a Merkle tree, in base64.
 		Root SealHash `json:"root"`
 
-		// Size How many seals it has.
+		// Size The number of seals in the log.
 		Size int64 `json:"size"`
 	} `json:"previous"`
 
@@ -3343,24 +3343,24 @@ type SealHash = string
 
 // SealList A page of seals.
 type SealList struct {
-	// Items The page.
+	// Items The items of this page.
 	Items []SealSummary `json:"items"`
 
-	// NextCursor null on the last page.
+	// NextCursor The cursor of the next page; null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
 // SealSummary A sealed day, without its proofs.
 type SealSummary struct {
-	// Day In UTC.
+	// Day The day in UTC.
 	//
 	// Examples: 2026-11-22
 	Day string `json:"day"`
 
-	// Heads Balances that had new entries.
+	// Heads The number of balances that had new entries.
 	Heads int64 `json:"heads"`
 
-	// Position In the log of seals, from 0.
+	// Position The position in the log of seals, starting at 0.
 	Position int64 `json:"position"`
 
 	// Root SHA-256 of a Merkle tree, in base64.
@@ -3370,7 +3370,7 @@ type SealSummary struct {
 	SealedAt time.Time `json:"sealed_at"`
 }
 
-// ServiceStatus How the service is.
+// ServiceStatus The state of the service.
 type ServiceStatus struct {
 	// Archive The newest month that was archived.
 	Archive LastArchive `json:"archive,omitempty,omitzero"`
@@ -3378,112 +3378,112 @@ type ServiceStatus struct {
 	// At The ledger's time.
 	At time.Time `json:"at"`
 
-	// Degraded What does not work as it should on this instance. Empty means that everything does.
+	// Degraded The parts of this instance that do not work correctly. Empty means that everything works.
 	Degraded []StatusFault `json:"degraded"`
 
-	// Refusals The requests that all instances have refused, as the tenants' denials count them.
+	// Refusals The requests that all instances have refused. They are counted as in the denials of a tenant.
 	Refusals StatusRefusals `json:"refusals,omitempty,omitzero"`
 
 	// Requests Requests that the instance has answered since an instant, about a minute ago.
 	Requests StatusRequests `json:"requests"`
 
-	// Roll The roll that was started last.
+	// Roll The newest roll.
 	Roll LastRoll `json:"roll,omitempty,omitzero"`
 
 	// Seal The newest sealed day.
 	Seal LastSeal `json:"seal,omitempty,omitzero"`
 
-	// StartedAt When the instance that answers was started.
+	// StartedAt The instant at which the answering instance started.
 	StartedAt time.Time `json:"started_at"`
 
-	// Verification The verification that was started last by a client; the continuous one of each instance is in its metrics.
+	// Verification The newest verification that a client started. The continuous verification of each instance is in its metrics.
 	Verification LastVerification `json:"verification,omitempty,omitzero"`
 }
 
-// Source The source of a grant. overage is use that no grant paid.
+// Source The source of a grant. overage is use that no grant paid for.
 type Source string
 
-// Standing Where a tenant stands; only in lists with `near`, `meter` or `sort=remaining`. The balance that is nearest its end, or of which least remains.
+// Standing The balance by which a tenant is listed, only in lists with `near`, `meter` or `sort=remaining`. It is the balance with the largest used percentage, or with the least remaining units.
 type Standing struct {
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
 
-	// Percent Used of used and remaining, rounded down.
+	// Percent 100 * used / (used + remaining), rounded down.
 	Percent int `json:"percent"`
 
-	// Remaining In the meter's smallest unit.
+	// Remaining A number of units, in the meter's smallest unit.
 	Remaining Count `json:"remaining"`
 
 	// Used Units used in the open period, net of refunds.
 	Used int64 `json:"used"`
 }
 
-// Statement The account of a period. It adds up: opening + granted + refunded - used - expired + adjusted = closing.
+// Statement The statement of a period. It adds up: opening + granted + refunded - used - expired + adjusted = closing.
 type Statement struct {
 	// Adjusted The sum of corrections; negative if more was taken than given.
 	Adjusted int64 `json:"adjusted"`
 
-	// AsOf The instant that the answer is about.
+	// AsOf The instant for which the answer holds.
 	AsOf time.Time `json:"as_of"`
 
-	// Closed False while the period is open; the figures are then those of as_of.
+	// Closed False while the period is open. The figures are then those at as_of.
 	Closed bool `json:"closed"`
 
 	// Closing The remaining and the held units.
 	Closing int64 `json:"closing"`
 
-	// Expired In the meter's smallest unit.
+	// Expired A number of units, in the meter's smallest unit.
 	Expired Count `json:"expired"`
 
-	// Granted In the meter's smallest unit.
+	// Granted A number of units, in the meter's smallest unit.
 	Granted Count `json:"granted"`
 
-	// Held In the meter's smallest unit.
+	// Held A number of units, in the meter's smallest unit.
 	Held Count `json:"held"`
 
-	// Lines The sums of entries, per kind and source of grants.
+	// Lines The sums of entries, for each kind and source of grants.
 	Lines []StatementLine `json:"lines"`
 
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
 
-	// Opening In the meter's smallest unit.
+	// Opening A number of units, in the meter's smallest unit.
 	Opening Count `json:"opening"`
 
-	// Overage Use that no grant paid. Not part of the sum.
+	// Overage Use that no grant paid for. It is not part of the sum.
 	Overage int64 `json:"overage"`
 
-	// Period A period, from its start until before its end.
+	// Period A period. It includes its start and not its end.
 	Period BalancePeriod `json:"period"`
 
-	// Plan The plan of the period; absent if it lacks the meter.
+	// Plan The plan of the period; absent if the plan does not have the meter.
 	Plan string `json:"plan,omitempty,omitzero"`
 
 	// PlanVersion The version of that plan.
 	PlanVersion int32 `json:"plan_version,omitempty,omitzero"`
 
-	// Refunded In the meter's smallest unit.
+	// Refunded A number of units, in the meter's smallest unit.
 	Refunded Count `json:"refunded"`
 
-	// Subject Empty for the tenant itself.
+	// Subject The subject; empty for the tenant itself.
 	Subject string `json:"subject"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Tenant ID `json:"tenant"`
 
-	// Used In the meter's smallest unit.
+	// Used A number of units, in the meter's smallest unit.
 	Used Count `json:"used"`
 }
 
 // StatementLine The sum of the entries of one kind and source.
 type StatementLine struct {
-	// Amount A sum of many entries, in the meter's smallest unit. It may exceed 2^53-1, which single amounts do not. 2^63-1 stands for any larger sum.
+	// Amount A sum of many entries, in the meter's smallest unit. It can exceed 2^53-1, in contrast to a single amount. 2^63-1 stands for any larger sum.
 	Amount Sum `json:"amount"`
 
-	// Entries How many entries.
+	// Entries The number of entries.
 	Entries int64 `json:"entries"`
 
-	// Kind What an entry records. A grant takes effect (`grant`), or is issued for later (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A grant ends later (`extend_grant`). A denial is stored: `denial`.
+	// Kind What an entry records. A grant takes effect (`grant`), or is issued for a later time (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A grant gets a later end (`extend_grant`). A denial is stored: `denial`.
 	Kind EntryKind `json:"kind"`
 
 	// Source The source of the grants; empty if there is none.
@@ -3492,10 +3492,10 @@ type StatementLine struct {
 
 // StatementList A page of statements.
 type StatementList struct {
-	// Items The page.
+	// Items The items of this page.
 	Items []StatementSummary `json:"items"`
 
-	// NextCursor null on the last page.
+	// NextCursor The cursor of the next page; null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
@@ -3507,25 +3507,25 @@ type StatementSummary struct {
 	// Closed False while the period is open.
 	Closed bool `json:"closed"`
 
-	// Closing In the meter's smallest unit.
+	// Closing A number of units, in the meter's smallest unit.
 	Closing Count `json:"closing"`
 
-	// Expired In the meter's smallest unit.
+	// Expired A number of units, in the meter's smallest unit.
 	Expired Count `json:"expired"`
 
-	// Granted In the meter's smallest unit.
+	// Granted A number of units, in the meter's smallest unit.
 	Granted Count `json:"granted"`
 
-	// Held In the meter's smallest unit.
+	// Held A number of units, in the meter's smallest unit.
 	Held Count `json:"held"`
 
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
 
-	// Opening In the meter's smallest unit.
+	// Opening A number of units, in the meter's smallest unit.
 	Opening Count `json:"opening"`
 
-	// Overage In the meter's smallest unit.
+	// Overage A number of units, in the meter's smallest unit.
 	Overage Count `json:"overage"`
 
 	// PeriodEnd Null if the period has no end.
@@ -3534,70 +3534,70 @@ type StatementSummary struct {
 	// PeriodStart The start of the period.
 	PeriodStart time.Time `json:"period_start"`
 
-	// Plan The plan of the period; absent if it lacks the meter.
+	// Plan The plan of the period; absent if the plan does not have the meter.
 	Plan string `json:"plan,omitempty,omitzero"`
 
 	// PlanVersion The version of that plan.
 	PlanVersion int32 `json:"plan_version,omitempty,omitzero"`
 
-	// Refunded In the meter's smallest unit.
+	// Refunded A number of units, in the meter's smallest unit.
 	Refunded Count `json:"refunded"`
 
-	// Subject Empty for the tenant itself.
+	// Subject The subject; empty for the tenant itself.
 	Subject string `json:"subject"`
 
-	// Used In the meter's smallest unit.
+	// Used A number of units, in the meter's smallest unit.
 	Used Count `json:"used"`
 }
 
-// StatusFault A part that does not work as it should.
+// StatusFault A part that does not work correctly.
 type StatusFault struct {
-	// Part Which one, as /readyz names it.
+	// Part The name of the part, as in /readyz.
 	//
 	// Examples: redis
 	Part string `json:"part"`
 
-	// Reason What is wrong.
+	// Reason The fault of the part.
 	Reason string `json:"reason"`
 }
 
-// StatusRefusals The requests that all instances have refused, as the tenants' denials count them.
+// StatusRefusals The requests that all instances have refused. They are counted as in the denials of a tenant.
 type StatusRefusals struct {
 	// From The first minute that is counted.
 	From time.Time `json:"from"`
 
-	// Minutes Those of each minute, oldest first; a minute without any is not listed.
+	// Minutes The refused requests of each minute, oldest first. A minute without refusals is not listed.
 	Minutes []RefusedMinute `json:"minutes"`
 
-	// Tenants The ten tenants with the most of them, the most first.
+	// Tenants The ten tenants with the most refused requests, the largest number first.
 	Tenants []RefusedTenant `json:"tenants"`
 
-	// To The end of the last one.
+	// To The end of the last minute.
 	To time.Time `json:"to"`
 
-	// Total How many they are.
+	// Total The number of refused requests.
 	Total int64 `json:"total"`
 }
 
 // StatusRequests Requests that the instance has answered since an instant, about a minute ago.
 type StatusRequests struct {
-	// Answered All of them.
+	// Answered The number of all requests.
 	Answered int64 `json:"answered"`
 
-	// Failed Those that were answered with 500 or above.
+	// Failed The number of requests that were answered with 500 or above.
 	Failed int64 `json:"failed"`
 
-	// From From when on they are counted.
+	// From The instant from which requests are counted.
 	From time.Time `json:"from"`
 
-	// Refused Those that were answered with 402, 403 or 429.
+	// Refused The number of requests that were answered with 402, 403 or 429.
 	Refused int64 `json:"refused"`
 }
 
-// Subject Someone below the tenant, for records, caps and limits per subject.
+// Subject A user, team, key or project of the tenant, for records, caps and limits per subject.
 type Subject = string
 
-// Sum A sum of many entries, in the meter's smallest unit. It may exceed 2^53-1, which single amounts do not. 2^63-1 stands for any larger sum.
+// Sum A sum of many entries, in the meter's smallest unit. It can exceed 2^53-1, in contrast to a single amount. 2^63-1 stands for any larger sum.
 type Sum = int64
 
 // Tenant The billed party.
@@ -3605,25 +3605,25 @@ type Tenant struct {
 	// Anchor The start of the tenant's periods.
 	Anchor time.Time `json:"anchor"`
 
-	// CreatedAt When it was made.
+	// CreatedAt The instant of creation.
 	CreatedAt time.Time `json:"created_at"`
 
-	// Features Features by name. One that is false or 0, or is not here, is not granted.
+	// Features Features by name. A feature that is false, 0 or absent is not granted.
 	Features Features `json:"features,omitempty,omitzero"`
 
-	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
+	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, or exponents with more than 3 digits.
 	Metadata json.RawMessage `json:"metadata"`
 
-	// Overrides Amounts that this tenant gets per period instead of those of its plan, by meter. The plan must have the meters. A once-only allowance is granted with the plan, so a later override of it has no effect until terms apply now.
+	// Overrides Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until terms apply now.
 	Overrides Overrides `json:"overrides"`
 
 	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Plan ID `json:"plan"`
 
-	// Standing Where a tenant stands; only in lists with `near`, `meter` or `sort=remaining`. The balance that is nearest its end, or of which least remains.
+	// Standing The balance by which a tenant is listed, only in lists with `near`, `meter` or `sort=remaining`. It is the balance with the largest used percentage, or with the least remaining units.
 	Standing Standing `json:"standing,omitempty,omitzero"`
 
-	// Status Requests of a suspended tenant are refused with 403. It keeps its balances.
+	// Status Requests of a suspended tenant are refused with 403. Its balances stay.
 	Status TenantStatus `json:"status"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
@@ -3632,46 +3632,46 @@ type Tenant struct {
 	// Timezone The IANA zone of its calendar.
 	Timezone string `json:"timezone"`
 
-	// UpdatedAt When it last changed.
+	// UpdatedAt The instant of the last change.
 	UpdatedAt time.Time `json:"updated_at"`
 
-	// Version 1 at first, one more with every change. If-Match compares it.
+	// Version 1 for the first version, one more after every change. If-Match compares it.
 	Version TenantVersion `json:"version"`
 }
 
-// TenantChange The stored tenant; after a dry run, what would be stored.
+// TenantChange The stored tenant. After a dry run, it is the tenant after the change.
 type TenantChange struct {
 	// Anchor The start of the tenant's periods.
 	Anchor time.Time `json:"anchor"`
 
-	// Apply When the terms of the request take effect, the default included. `apply`, `prorate` and `usage` are absent when the request names no terms.
+	// Apply When the terms of the request take effect, even if the request did not name this option. `apply`, `prorate` and `usage` are absent if the request names no terms.
 	Apply TenantChangeApply `json:"apply,omitempty,omitzero"`
 
 	// Before The billed party.
 	Before Tenant `json:"before"`
 
-	// CreatedAt When it was made.
+	// CreatedAt The instant of creation.
 	CreatedAt time.Time `json:"created_at"`
 
-	// DryRun Present and true when nothing was done.
+	// DryRun Present and true in the answer to a dry run.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
-	// Features Features by name. One that is false or 0, or is not here, is not granted.
+	// Features Features by name. A feature that is false, 0 or absent is not granted.
 	Features Features `json:"features,omitempty,omitzero"`
 
-	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
+	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, or exponents with more than 3 digits.
 	Metadata json.RawMessage `json:"metadata"`
 
-	// Overrides Amounts that this tenant gets per period instead of those of its plan, by meter. The plan must have the meters. A once-only allowance is granted with the plan, so a later override of it has no effect until terms apply now.
+	// Overrides Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until terms apply now.
 	Overrides Overrides `json:"overrides"`
 
 	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Plan ID `json:"plan"`
 
-	// Prorate Whether periods that this change opens at once get their share of the allowance only.
+	// Prorate Whether periods that this change opens at once get only a part of the allowance, in proportion to the rest of the period.
 	Prorate *bool `json:"prorate,omitempty"`
 
-	// Status Requests of a suspended tenant are refused with 403. It keeps its balances.
+	// Status Requests of a suspended tenant are refused with 403. Its balances stay.
 	Status TenantStatus `json:"status"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
@@ -3680,28 +3680,28 @@ type TenantChange struct {
 	// Timezone The IANA zone of its calendar.
 	Timezone string `json:"timezone"`
 
-	// UpdatedAt When it last changed.
+	// UpdatedAt The instant of the last change.
 	UpdatedAt time.Time `json:"updated_at"`
 
-	// Usage Whether what was used before makes allowances that this change opens at once smaller.
+	// Usage Whether earlier use reduces the allowances that this change opens at once.
 	Usage TenantChangeUsage `json:"usage,omitempty,omitzero"`
 
-	// Version 1 at first, one more with every change. If-Match compares it.
+	// Version 1 for the first version, one more after every change. If-Match compares it.
 	Version TenantVersion `json:"version"`
 }
 
-// TenantChangeApply When the terms of the request take effect, the default included. `apply`, `prorate` and `usage` are absent when the request names no terms.
+// TenantChangeApply When the terms of the request take effect, even if the request did not name this option. `apply`, `prorate` and `usage` are absent if the request names no terms.
 type TenantChangeApply string
 
-// TenantChangeUsage Whether what was used before makes allowances that this change opens at once smaller.
+// TenantChangeUsage Whether earlier use reduces the allowances that this change opens at once.
 type TenantChangeUsage string
 
-// TenantFeatures What a tenant has besides what is counted.
+// TenantFeatures The features of a tenant.
 type TenantFeatures struct {
-	// Features Features by name. One that is false or 0, or is not here, is not granted.
+	// Features Features by name. A feature that is false, 0 or absent is not granted.
 	Features Features `json:"features"`
 
-	// Overridden The names of those that are the tenant's own, in order.
+	// Overridden The names of the features that the tenant overrides, sorted.
 	Overridden []ID `json:"overridden"`
 
 	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
@@ -3713,106 +3713,106 @@ type TenantFeatures struct {
 
 // TenantList A page of tenants.
 type TenantList struct {
-	// Items The page.
+	// Items The items of this page.
 	Items []Tenant `json:"items"`
 
-	// NextCursor null on the last page.
+	// NextCursor The cursor of the next page; null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// TenantPatch `apply` and `prorate` require `plan`, `anchor`, `timezone` or `overrides`, which together are the terms of the tenant. `reason` requires one of them, or `status`.
+// TenantPatch `apply` and `prorate` require at least one of `plan`, `anchor`, `timezone` and `overrides`, which together are the terms of the tenant. `reason` requires one of these fields, or `status`.
 type TenantPatch struct {
 	// Anchor The start of tenant-anchored periods.
 	Anchor time.Time `json:"anchor,omitempty,omitzero"`
 
-	// Apply When new terms take effect: at the next period of each meter (the default), or now. Now ends the open periods that were opened under other terms. It also applies terms that wait for the next period, and a newer version of the plan. Paid grants never change. A repetition changes nothing.
+	// Apply When new terms take effect: at the next period of each meter (the default), or now. `now` ends the open periods that were opened with other terms. It also applies terms that wait for the next period, and a newer version of the plan. Paid grants never change. A repetition changes nothing.
 	Apply TenantPatchApply `json:"apply,omitempty,omitzero"`
 
-	// DryRun Return what would become of the tenant, and change nothing.
+	// DryRun Return the tenant after the change, and change nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
-	// Features The tenant's own features to set; null removes one, so that the plan's holds again.
+	// Features The tenant's own features to set. null removes the tenant's own value, so that the plan's value applies again.
 	Features FeaturePatch `json:"features,omitempty,omitzero"`
 
-	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
+	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, or exponents with more than 3 digits.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
 
-	// Overrides New amounts of these meters; null restores the amount of the plan. Other overrides stay.
+	// Overrides New amounts for these meters. null restores the amount of the plan. Other overrides do not change.
 	Overrides OverridePatch `json:"overrides,omitempty,omitzero"`
 
 	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Plan ID `json:"plan,omitempty,omitzero"`
 
-	// Prorate Periods that apply now opens get their share of the allowance only, rounded down.
+	// Prorate Whether periods that `now` opens get only a part of the allowance, in proportion to the rest of the period, rounded down.
 	Prorate *bool `json:"prorate,omitempty"`
 
 	// Reason The reason, for the records. At most 500 bytes of UTF-8.
 	Reason Reason `json:"reason,omitempty,omitzero"`
 
-	// Status Requests of a suspended tenant are refused with 403. It keeps its balances.
+	// Status Requests of a suspended tenant are refused with 403. Its balances stay.
 	Status TenantStatus `json:"status,omitempty,omitzero"`
 
 	// Timezone The IANA zone of its calendar.
 	Timezone string `json:"timezone,omitempty,omitzero"`
 
-	// Usage Requires apply now. With carry, the default, an allowance that the change opens is smaller by what was used of the allowances before, at least 0. With reset it is whole; a reset needs a reason.
+	// Usage Requires `apply` to be `now`. With `carry`, the default, an allowance that the change opens is reduced by the use of the previous allowances, to at least 0. With `reset` the allowance is not reduced. `reset` requires a reason.
 	Usage TenantPatchUsage `json:"usage,omitempty,omitzero"`
 }
 
-// TenantPatchApply When new terms take effect: at the next period of each meter (the default), or now. Now ends the open periods that were opened under other terms. It also applies terms that wait for the next period, and a newer version of the plan. Paid grants never change. A repetition changes nothing.
+// TenantPatchApply When new terms take effect: at the next period of each meter (the default), or now. `now` ends the open periods that were opened with other terms. It also applies terms that wait for the next period, and a newer version of the plan. Paid grants never change. A repetition changes nothing.
 type TenantPatchApply string
 
-// TenantPatchUsage Requires apply now. With carry, the default, an allowance that the change opens is smaller by what was used of the allowances before, at least 0. With reset it is whole; a reset needs a reason.
+// TenantPatchUsage Requires `apply` to be `now`. With `carry`, the default, an allowance that the change opens is reduced by the use of the previous allowances, to at least 0. With `reset` the allowance is not reduced. `reset` requires a reason.
 type TenantPatchUsage string
 
-// TenantRequest A tenant as it shall be.
+// TenantRequest The content of a tenant.
 type TenantRequest struct {
-	// Anchor The start of tenant-anchored periods; by default the instant of the tenant's creation.
+	// Anchor The start of tenant-anchored periods. By default it is the instant of the tenant's creation.
 	Anchor time.Time `json:"anchor,omitempty,omitzero"`
 
-	// Features Features by name. One that is false or 0, or is not here, is not granted.
+	// Features Features by name. A feature that is false, 0 or absent is not granted.
 	Features Features `json:"features,omitempty,omitzero"`
 
-	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
+	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, or exponents with more than 3 digits.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
 
-	// Overrides Amounts that this tenant gets per period instead of those of its plan, by meter. The plan must have the meters. A once-only allowance is granted with the plan, so a later override of it has no effect until terms apply now.
+	// Overrides Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until terms apply now.
 	Overrides Overrides `json:"overrides,omitempty,omitzero"`
 
 	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Plan ID `json:"plan"`
 
-	// Status Requests of a suspended tenant are refused with 403. It keeps its balances.
+	// Status Requests of a suspended tenant are refused with 403. Its balances stay.
 	Status TenantStatus `json:"status,omitempty,omitzero"`
 
 	// Timezone An IANA zone; UTC by default.
 	Timezone string `json:"timezone,omitempty,omitzero"`
 }
 
-// TenantStatus Requests of a suspended tenant are refused with 403. It keeps its balances.
+// TenantStatus Requests of a suspended tenant are refused with 403. Its balances stay.
 type TenantStatus string
 
-// TenantVersion 1 at first, one more with every change. If-Match compares it.
+// TenantVersion 1 for the first version, one more after every change. If-Match compares it.
 type TenantVersion = int64
 
-// Terms The terms of a tenant from an instant until its next terms.
+// Terms The terms of a tenant from an instant until the next terms.
 type Terms struct {
 	// Anchor The start of the tenant's periods.
 	Anchor time.Time `json:"anchor"`
 
-	// Apply Whether they took effect now, like the first terms, or at the next period of each meter.
+	// Apply Whether the terms took effect now, like the first terms, or at the next period of each meter.
 	Apply TermsApply `json:"apply"`
 
-	// EffectiveAt From when on they are in force.
+	// EffectiveAt The instant from which the terms are in force.
 	EffectiveAt time.Time `json:"effective_at"`
 
-	// Overrides Amounts that this tenant gets per period instead of those of its plan, by meter. The plan must have the meters. A once-only allowance is granted with the plan, so a later override of it has no effect until terms apply now.
+	// Overrides Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until terms apply now.
 	Overrides Overrides `json:"overrides"`
 
 	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Plan ID `json:"plan"`
 
-	// Prorate Whether periods that they opened at once got their share of the allowance only.
+	// Prorate Whether a period that these terms opened at once got only a part of the allowance in proportion to the rest of the period.
 	Prorate bool `json:"prorate"`
 
 	// Reason The reason, for the records. At most 500 bytes of UTF-8.
@@ -3821,31 +3821,31 @@ type Terms struct {
 	// Timezone The IANA zone of its calendar.
 	Timezone string `json:"timezone"`
 
-	// Usage Whether allowances that they opened at once were smaller by what was used before. Terms from before version 1.1 of this API say reset.
+	// Usage Whether earlier use reduced the allowances that these terms opened at once. For terms from before version 1.1 of this API, it is `reset`.
 	Usage TermsUsage `json:"usage"`
 }
 
-// TermsApply Whether they took effect now, like the first terms, or at the next period of each meter.
+// TermsApply Whether the terms took effect now, like the first terms, or at the next period of each meter.
 type TermsApply string
 
-// TermsUsage Whether allowances that they opened at once were smaller by what was used before. Terms from before version 1.1 of this API say reset.
+// TermsUsage Whether earlier use reduced the allowances that these terms opened at once. For terms from before version 1.1 of this API, it is `reset`.
 type TermsUsage string
 
 // TermsList A page of terms.
 type TermsList struct {
-	// Items The page.
+	// Items The items of this page.
 	Items []Terms `json:"items"`
 
-	// NextCursor null on the last page.
+	// NextCursor The cursor of the next page; null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
 // TestClock The ledger's time.
 type TestClock struct {
-	// Now The instant that decisions go by.
+	// Now The instant that decisions use.
 	Now time.Time `json:"now"`
 
-	// OffsetSeconds How far that is ahead of real time; below 0 while the first start fills the past with its demo.
+	// OffsetSeconds The number of seconds by which that is ahead of real time. It is below 0 while the first start fills the past with its demo.
 	OffsetSeconds int64 `json:"offset_seconds"`
 }
 
@@ -3860,7 +3860,7 @@ type TTLSeconds = int64
 
 // UnreadBalance A balance that could not be read.
 type UnreadBalance struct {
-	// Meter Absent: the refunds and holds of the tenant.
+	// Meter The meter. Absent: the refunds and holds of the tenant could not be read.
 	Meter string `json:"meter,omitempty,omitzero"`
 
 	// Subject The subject; empty for the tenant itself.
@@ -3870,18 +3870,18 @@ type UnreadBalance struct {
 	Tenant ID `json:"tenant"`
 }
 
-// Usage What was used in an hour, a day or a month.
+// Usage The use in an hour, a day or a month.
 type Usage struct {
-	// Group With group_by. For example {"subject":"ann"} or {"model":"small"}.
+	// Group The group, with group_by. For example {"subject":"ann"} or {"model":"small"}.
 	Group map[string]string `json:"group,omitempty,omitzero"`
 
-	// Operations How many operations.
+	// Operations The number of operations.
 	Operations int64 `json:"operations"`
 
-	// Overage A sum of many entries, in the meter's smallest unit. It may exceed 2^53-1, which single amounts do not. 2^63-1 stands for any larger sum.
+	// Overage A sum of many entries, in the meter's smallest unit. It can exceed 2^53-1, in contrast to a single amount. 2^63-1 stands for any larger sum.
 	Overage Sum `json:"overage"`
 
-	// Refunded Refunds of both; the net use is used + overage - refunded. 2^63-1 stands for any larger sum.
+	// Refunded Units that were refunded, of used and overage. The net use is used + overage - refunded. 2^63-1 stands for any larger sum.
 	Refunded int64 `json:"refunded"`
 
 	// Start The start of the hour, day or month.
@@ -3893,131 +3893,131 @@ type Usage struct {
 
 // UsageList Use by time, oldest first.
 type UsageList struct {
-	// Items The page.
+	// Items The items of this page.
 	Items []Usage `json:"items"`
 
-	// NextCursor null on the last page.
+	// NextCursor The cursor of the next page; null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// Verification Compares the journal with everything that is derived from it.
+// Verification A verification compares the journal with all data that is derived from it.
 type Verification struct {
-	// Balances The balances that were compared so far.
+	// Balances The number of balances that were compared so far.
 	Balances int64 `json:"balances"`
 
-	// Copies The cached copies that were compared.
+	// Copies The number of cached copies that were compared.
 	Copies int64 `json:"copies"`
 
 	// CopiesCompared Whether cached copies were compared; false without Redis.
 	CopiesCompared bool `json:"copies_compared"`
 
-	// DifferenceCount How many differences there are.
+	// DifferenceCount The number of differences.
 	DifferenceCount int64 `json:"difference_count"`
 
 	// Differences The first 100 differences.
 	Differences []Difference `json:"differences"`
 
-	// Entries The entries that were read so far.
+	// Entries The number of entries that were read so far.
 	Entries int64 `json:"entries"`
 
-	// Error Why it failed.
+	// Error The cause of the failure.
 	Error string `json:"error,omitempty,omitzero"`
 
-	// FinishedAt When it ended; null while it runs.
+	// FinishedAt The instant of the end; null until then.
 	FinishedAt *time.Time `json:"finished_at"`
 
-	// Grants The grants that were compared so far.
+	// Grants The number of grants that were compared so far.
 	Grants int64 `json:"grants"`
 
-	// Incremental Only what was entered since the last clean verification was read.
+	// Incremental Whether only entries since the last clean verification were read.
 	Incremental bool `json:"incremental"`
 
-	// Periods The periods that were compared so far.
+	// Periods The number of periods that were compared so far.
 	Periods int64 `json:"periods"`
 
-	// StaleCopies The copies that are older than their balance and will be renewed. They are no differences.
+	// StaleCopies The number of copies that are older than their balance and will be renewed. They do not count as differences.
 	StaleCopies int64 `json:"stale_copies"`
 
-	// StartedAt When it started.
+	// StartedAt The instant of the start.
 	StartedAt time.Time `json:"started_at"`
 
-	// Status `clean`: everything was read, and there are no differences. `drift`: there are differences. `failed`: it could not finish, or could not read everything; see `error`. `abandoned`: its process has died; start another.
+	// Status `clean`: everything was read, and there are no differences. `drift`: there are differences. `failed`: the verification could not finish, or could not read everything; see `error`. `abandoned`: the process of the verification has died; start another one.
 	Status VerificationStatus `json:"status"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Tenant ID `json:"tenant,omitempty,omitzero"`
 
-	// Totals Sums over all balances, by meter: issued + refunded + adjusted = used + expired + remaining + held. 2^63-1 stands for any larger sum; the comparison is exact.
+	// Totals Sums over all balances, by meter: issued + refunded + adjusted = used + expired + remaining + held. 2^63-1 stands for any larger sum. The comparison is exact.
 	Totals []VerifiedMeter `json:"totals"`
 
-	// Unchanged Those of the balances that were not read, because nothing of them has changed since the last clean verification.
+	// Unchanged The number of balances that were not read, because nothing has changed since the last clean verification.
 	Unchanged int64 `json:"unchanged"`
 
-	// Unread Balances that could not be read, because of a time-out or a lock. They are neither clean nor different.
+	// Unread The number of balances that could not be read, because of a time-out or a lock. These count neither as clean nor as different.
 	Unread int64 `json:"unread"`
 
-	// UnreadBalances The first 100 of them.
+	// UnreadBalances The first 100 of these balances.
 	UnreadBalances []UnreadBalance `json:"unread_balances"`
 
 	// VerificationID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	VerificationID ID `json:"verification_id"`
 }
 
-// VerificationStatus `clean`: everything was read, and there are no differences. `drift`: there are differences. `failed`: it could not finish, or could not read everything; see `error`. `abandoned`: its process has died; start another.
+// VerificationStatus `clean`: everything was read, and there are no differences. `drift`: there are differences. `failed`: the verification could not finish, or could not read everything; see `error`. `abandoned`: the process of the verification has died; start another one.
 type VerificationStatus string
 
 // VerificationList A page of verifications.
 type VerificationList struct {
-	// Items The page.
+	// Items The items of this page.
 	Items []VerificationSummary `json:"items"`
 
-	// NextCursor null on the last page.
+	// NextCursor The cursor of the next page; null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// VerificationRequest What to verify.
+// VerificationRequest The tenants to verify.
 type VerificationRequest struct {
-	// Tenant Verify this tenant only; all tenants by default.
+	// Tenant The only tenant to verify. By default all tenants are verified.
 	Tenant string `json:"tenant,omitempty,omitzero"`
 }
 
-// VerificationSummary A verification without its differences. Its numbers are those so far, while it runs.
+// VerificationSummary A verification without its differences. While it runs, the numbers are those so far.
 type VerificationSummary struct {
-	// Balances The balances that were compared.
+	// Balances The number of balances that were compared.
 	Balances int64 `json:"balances"`
 
-	// DifferenceCount How many differences there are.
+	// DifferenceCount The number of differences.
 	DifferenceCount int64 `json:"difference_count"`
 
-	// Entries The entries that were read.
+	// Entries The number of entries that were read.
 	Entries int64 `json:"entries"`
 
-	// Error Why it failed.
+	// Error The cause of the failure.
 	Error string `json:"error,omitempty,omitzero"`
 
-	// FinishedAt When it ended; null while it runs.
+	// FinishedAt The instant of the end; null until then.
 	FinishedAt *time.Time `json:"finished_at"`
 
-	// Incremental Only what was entered since the last clean verification was read.
+	// Incremental Whether only entries since the last clean verification were read.
 	Incremental bool `json:"incremental"`
 
-	// StartedAt When it started.
+	// StartedAt The instant of the start.
 	StartedAt time.Time `json:"started_at"`
 
-	// Status As that of a verification.
+	// Status The status as in Verification.
 	Status VerificationSummaryStatus `json:"status"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Tenant ID `json:"tenant,omitempty,omitzero"`
 
-	// Unread Balances that could not be read.
+	// Unread The number of balances that could not be read.
 	Unread int64 `json:"unread"`
 
 	// VerificationID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	VerificationID ID `json:"verification_id"`
 }
 
-// VerificationSummaryStatus As that of a verification.
+// VerificationSummaryStatus The status as in Verification.
 type VerificationSummaryStatus string
 
 // VerifiedMeter The sums of a meter.
@@ -4037,7 +4037,7 @@ type VerifiedMeter struct {
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
 
-	// Partial Some balances could not be read. The sums lack them, and are not compared.
+	// Partial Whether some balances could not be read. The sums then do not include these balances and are not compared.
 	Partial bool `json:"partial"`
 
 	// Refunded Units that came back by refunds.
@@ -4050,12 +4050,12 @@ type VerifiedMeter struct {
 	Used int64 `json:"used"`
 }
 
-// VoidRequest Why a grant is taken back.
+// VoidRequest The grant to take back, and the reason.
 type VoidRequest struct {
-	// DryRun Decide and change nothing.
+	// DryRun Return the result and change nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
-	// Meter Required only if several meters have a grant of this id.
+	// Meter The meter of the grant. Required only if grants of several meters have this id.
 	Meter string `json:"meter,omitempty,omitzero"`
 
 	// Reason The reason, for the records. At most 500 bytes of UTF-8.
@@ -4064,22 +4064,22 @@ type VoidRequest struct {
 
 // WebhookEndpoint A webhook without its secret.
 type WebhookEndpoint struct {
-	// CreatedAt When it was made.
+	// CreatedAt The instant of creation.
 	CreatedAt time.Time `json:"created_at"`
 
-	// Status A paused webhook is told nothing.
+	// Status A paused webhook gets no events.
 	Status WebhookStatus `json:"status"`
 
-	// Tenant The only tenant whose events are told; null for all.
+	// Tenant The only tenant whose events are sent; null for all tenants.
 	Tenant *string `json:"tenant"`
 
-	// Types What is told.
+	// Types The types of events that are sent.
 	Types []EventType `json:"types"`
 
-	// UpdatedAt When it was last changed.
+	// UpdatedAt The instant of the last change.
 	UpdatedAt time.Time `json:"updated_at"`
 
-	// URL Where events are told.
+	// URL The URL to which events are sent.
 	URL string `json:"url"`
 
 	// WebhookID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
@@ -4088,71 +4088,71 @@ type WebhookEndpoint struct {
 
 // WebhookEndpointList A page of webhooks.
 type WebhookEndpointList struct {
-	// Items The page.
+	// Items The items of this page.
 	Items []WebhookEndpoint `json:"items"`
 
-	// NextCursor null on the last page.
+	// NextCursor The cursor of the next page; null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// WebhookPatch What is to change of a webhook.
+// WebhookPatch The changes to a webhook.
 type WebhookPatch struct {
-	// Status A paused webhook is told nothing.
+	// Status A paused webhook gets no events.
 	Status WebhookStatus `json:"status,omitempty,omitzero"`
 
-	// Types What is told.
+	// Types The types of events that are sent.
 	Types []EventType `json:"types,omitempty,omitzero"`
 
-	// URL Where events are told: http or https, without user, password and fragment. No redirect is followed.
+	// URL The URL to which events are sent: http or https, without user, password and fragment. No redirect is followed.
 	//
 	// Examples: https://example.com/hooks
 	URL string `json:"url,omitempty,omitzero"`
 }
 
-// WebhookReplay What a replay has queued.
+// WebhookReplay The events that a replay has queued.
 type WebhookReplay struct {
-	// NextFrom Where to go on; absent if this was all.
+	// NextFrom The start of the next replay; absent if all events were queued.
 	NextFrom time.Time `json:"next_from,omitempty,omitzero"`
 
-	// Queued The number of events that are delivered again; those that were pending are not counted.
+	// Queued The number of events that are delivered again. It does not include events that were already pending.
 	Queued int64 `json:"queued"`
 }
 
-// WebhookReplayRequest What is to be delivered again.
+// WebhookReplayRequest The events to deliver again.
 type WebhookReplayRequest struct {
-	// From Inclusive.
+	// From The inclusive start.
 	From time.Time `json:"from"`
 
-	// To Exclusive; now by default.
+	// To The exclusive end; now by default.
 	To time.Time `json:"to,omitempty,omitzero"`
 }
 
 // WebhookRequest A new webhook.
 type WebhookRequest struct {
-	// Status A paused webhook is told nothing.
+	// Status A paused webhook gets no events.
 	Status WebhookStatus `json:"status,omitempty,omitzero"`
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Tenant ID `json:"tenant,omitempty,omitzero"`
 
-	// Types What is told.
+	// Types The types of events that are sent.
 	Types []EventType `json:"types"`
 
-	// URL Where events are told: http or https, without user, password and fragment. No redirect is followed.
+	// URL The URL to which events are sent: http or https, without user, password and fragment. No redirect is followed.
 	//
 	// Examples: https://example.com/hooks
 	URL string `json:"url"`
 }
 
-// WebhookStatus A paused webhook is told nothing.
+// WebhookStatus A paused webhook gets no events.
 type WebhookStatus string
 
-// WebhookTest How a test call went.
+// WebhookTest The result of a test call.
 type WebhookTest struct {
 	// Delivered Whether the receiver has accepted it.
 	Delivered bool `json:"delivered"`
 
-	// Error Why it failed; absent if it did not.
+	// Error The cause of the failure; absent if there was none.
 	Error string `json:"error,omitempty,omitzero"`
 
 	// LatencyMs How long the call took.
@@ -4161,6 +4161,6 @@ type WebhookTest struct {
 	// MessageID The `webhook-id` of the call.
 	MessageID string `json:"message_id"`
 
-	// StatusCode Of its answer; absent if there was none.
+	// StatusCode The status of the answer; absent if there was none.
 	StatusCode int `json:"status_code,omitempty,omitzero"`
 }

@@ -17,25 +17,26 @@ import (
 )
 
 const (
-	// defaultTolerance is that of Standard Webhooks. More would let old deliveries be sent again.
+	// defaultTolerance is the tolerance of Standard Webhooks. With a longer one, an attacker could send old
+	// deliveries again.
 	defaultTolerance = 5 * time.Minute
 
-	// maxSignatures is more than a rotation needs, and bounds the work that a stranger can cause.
+	// maxSignatures is more than a rotation needs. It bounds the work that an attacker can cause.
 	maxSignatures = 12
 
-	// maxDelivery bounds the body of a delivery. Those of the service have a few kilobytes.
+	// maxDelivery bounds the body of a delivery. Bodies of the service have a few kilobytes.
 	maxDelivery = 1 << 20
 )
 
-// WebhookEvent is what a delivery brings. Type names it, for example balance.threshold_reached.
+// WebhookEvent is the event in a delivery. Type is its name, for example balance.threshold_reached.
 type WebhookEvent struct {
-	ID        string          `json:"-"` // header webhook-id: the same on each delivery, so remember it to handle the event once
+	ID        string          `json:"-"` // header webhook-id: the same at each delivery, so store it to handle the event once
 	Type      string          `json:"type"`
 	Timestamp time.Time       `json:"timestamp"`
 	Data      json.RawMessage `json:"data"`
 }
 
-// WebhookError says why a delivery is not genuine. Answer 400 to it.
+// WebhookError says why a delivery is not genuine. Answer with 400.
 type WebhookError struct{ Reason string }
 
 func (e *WebhookError) Error() string { return "quotasvc: the delivery is not genuine: " + e.Reason }
@@ -52,7 +53,7 @@ type Webhook struct {
 	secrets [][]byte
 }
 
-// NewWebhook returns a Webhook. A secret is whsec_ and base64. Give several while one is replaced.
+// NewWebhook returns a Webhook. A secret consists of whsec_ and base64. Pass several secrets during a rotation.
 func NewWebhook(secrets ...string) (*Webhook, error) {
 	if len(secrets) == 0 {
 		return nil, errors.New("quotasvc: a webhook needs a secret")
@@ -70,7 +71,8 @@ func NewWebhook(secrets ...string) (*Webhook, error) {
 
 var wholeSeconds = regexp.MustCompile(`^[0-9]{1,12}$`)
 
-// Verify returns the event of a genuine delivery, else a *WebhookError. The body must be as it came: not decoded and encoded again.
+// Verify returns the event of a genuine delivery. Otherwise it returns a *WebhookError. body must be the unchanged
+// bytes of the request: not decoded and encoded again.
 func (w *Webhook) Verify(body []byte, header http.Header) (*WebhookEvent, error) {
 	id, at, signatures := header.Get("Webhook-Id"), header.Get("Webhook-Timestamp"), header.Get("Webhook-Signature")
 	if id == "" || at == "" || signatures == "" {
@@ -100,7 +102,7 @@ func (w *Webhook) Verify(body []byte, header http.Header) (*WebhookEvent, error)
 	return event, nil
 }
 
-// VerifyRequest is Verify of a request. It reads the body, at most 1 MiB, and leaves it readable.
+// VerifyRequest is Verify for a request. It reads the body, at most 1 MiB, and makes it readable again.
 func (w *Webhook) VerifyRequest(r *http.Request) (*WebhookEvent, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxDelivery+1))
 	switch {
@@ -113,12 +115,12 @@ func (w *Webhook) VerifyRequest(r *http.Request) (*WebhookEvent, error) {
 	return w.Verify(body, r.Header)
 }
 
-// Sign returns the webhook-signature header for a body, by the first secret. It is for tests of receivers.
+// Sign returns the webhook-signature header for a body, signed with the first secret. It is for tests of receivers.
 func (w *Webhook) Sign(id string, at time.Time, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(mac(w.secrets[0], id, strconv.FormatInt(at.Unix(), 10), body))
 }
 
-// signed reports whether one of the signatures is by one of the secrets. It takes the same time wherever they differ.
+// signed reports whether one of the signatures was made with one of the secrets. It compares in constant time.
 func (w *Webhook) signed(id, at string, body []byte, signatures string) bool {
 	genuine := false
 	for i, text := range strings.Fields(signatures) {

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// envWithout is the variable with the name of a tool whose tests are skipped. Without it a missing tool fails the tests, because
-// the rules would be unchecked.
+// envWithout is the environment variable with the name of a tool whose tests are skipped. If it is not set, a missing
+// tool fails the tests, because the rules would be unchecked.
 const envWithout = "QUOTASVC_TEST_WITHOUT"
 
 // promtool runs promtool in deploy/prometheus.
@@ -97,10 +97,10 @@ func readYAML(t *testing.T, path string, into any) {
 	}
 }
 
-// runbook is where sections about alerts are.
+// runbook is the URL of the page with the sections about alerts.
 const runbook = "https://github.com/quotasvc/quotasvc/blob/main/docs/operations.md#"
 
-// runbookParts begin the lines that each section has.
+// runbookParts are the beginnings of lines that each section must have.
 var runbookParts = []string{"- **Means:** ", "- **Callers see:** ", "- **Look at:** ", "- **Do:** "}
 
 // sectionsOf returns the sections of a page by their anchors.
@@ -152,7 +152,7 @@ var (
 	asked    = regexp.MustCompile("`[^`]*`")
 )
 
-// A link in the runbook must lead somewhere at night.
+// The operator on call needs the links in the runbook: their targets must exist.
 func TestRunbook_Links_Exist(t *testing.T) {
 	t.Parallel()
 	sections := sectionsOf(t, "../docs/operations.md")
@@ -165,7 +165,8 @@ func TestRunbook_Links_Exist(t *testing.T) {
 	}
 }
 
-// Without a sample that fires, a rule may never fire. Without a silent sample, it may always fire.
+// Each rule needs a sample that fires it, because otherwise it may never fire. It also needs a silent sample, because
+// otherwise it may always fire.
 func TestAlerts_Samples_CoverFiringAndSilent(t *testing.T) {
 	t.Parallel()
 	firing, silent := map[string]bool{}, map[string]bool{}

@@ -25,7 +25,8 @@ import (
 const (
 	root = ".."
 
-	// buildLimit is the time limit of one build of the binary, for hangs: with a cold cache it takes minutes.
+	// buildLimit is the time limit of one build of the binary. It ends a build that hangs: with a cold cache a build
+	// takes minutes.
 	buildLimit = 20 * time.Minute
 )
 
@@ -53,7 +54,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// golang runs a command of Go at the root.
+// golang runs the go command in the root directory of the repository.
 func golang(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, buildLimit)
 	defer cancel()
@@ -63,7 +64,8 @@ func golang(ctx context.Context, args ...string) (string, error) {
 	return string(out), err
 }
 
-// Docker sends only what .dockerignore lets through. The build in the image needs each file that the compiler reads or embeds.
+// Docker sends only the files that .dockerignore does not exclude. The build in the image needs each file that the
+// compiler reads or embeds.
 func TestDockerignore_FilesOfBuild_InContext(t *testing.T) {
 	t.Parallel()
 	list, err := os.Open(filepath.Join(root, ".dockerignore"))
@@ -115,7 +117,7 @@ func load(t *testing.T, env []string) (*types.Project, error) {
 	return options.LoadProject(t.Context())
 }
 
-// A deployment that forgets a secret does not start, and does not get one that everybody knows.
+// If a secret is missing, the deployment does not start. There are no defaults, because everybody would know them.
 func TestCompose_Secrets_NoDefaults(t *testing.T) {
 	t.Parallel()
 	for i, secret := range secrets {
@@ -133,7 +135,8 @@ func TestCompose_Secrets_NoDefaults(t *testing.T) {
 	}
 }
 
-// The README's lines work on what compose starts: its three variables, the key from .env, and the tenant demo.
+// The commands of the README work with the services that compose starts: with their three variables, the key from
+// .env, and the tenant demo.
 func TestCompose_ReadmePath_HasSecretsAndDemoData(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile(filepath.Join(root, "README.md"))

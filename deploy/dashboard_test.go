@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dashboard is Grafana's file format, as far as the dashboard uses it. Reading refuses members that are not here: a misspelt one has no effect in
-// Grafana, and nobody notices.
+// dashboard has the members of Grafana's file format that the dashboard uses. Reading refuses other members: a
+// misspelt member has no effect in Grafana, so nobody would notice it.
 type dashboard struct {
 	Title, UID, Description, Refresh, Timezone string
 	Tags                                       []string
@@ -96,7 +96,7 @@ func readDashboard(t *testing.T) dashboard {
 	return d
 }
 
-// units are those of Grafana that the dashboard uses.
+// units are the units of Grafana that the dashboard uses.
 var units = []string{"short", "s", "reqps", "ops", "bytes", "percentunit"}
 
 func TestDashboard_Panels_CompleteAndApart(t *testing.T) {
@@ -150,7 +150,7 @@ func TestDashboard_Panels_CompleteAndApart(t *testing.T) {
 func TestDashboard_LinksAnnotationsVariables_Resolve(t *testing.T) {
 	t.Parallel()
 	d := readDashboard(t)
-	known := map[string]bool{"__rate_interval": true, "__all": true} // of Grafana
+	known := map[string]bool{"__rate_interval": true, "__all": true} // variables of Grafana
 	for _, v := range d.Templating.List {
 		known[v.Name] = true
 		if v.Label == "" || !slices.Contains([]string{"datasource", "query", "textbox"}, v.Type) {

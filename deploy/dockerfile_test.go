@@ -23,7 +23,7 @@ type dockerfile struct {
 
 type copyStep struct {
 	stage   string
-	from    string // a stage, or empty for the context
+	from    string // a stage; empty: the build context
 	sources []string
 	target  string
 }
@@ -133,8 +133,8 @@ func TestDockerfile_GoVersion_SameAsModule(t *testing.T) {
 	}
 }
 
-// The image is built for each kind of processor, the same bytes from the same source, and says what it was built from. No engine runs here: the text is
-// all that is checked.
+// The image can be built for each kind of processor. The same source gives the same bytes, and labels name the
+// source. This test checks only the text of the Dockerfile: there is no container engine here.
 func TestDockerfile_Build_AnyProcessorReproducibleLabelled(t *testing.T) {
 	t.Parallel()
 	d := readDockerfile(t)
@@ -152,7 +152,7 @@ func TestDockerfile_Build_AnyProcessorReproducibleLabelled(t *testing.T) {
 			t.Errorf("stage %s is built on %q, which names no version", stage, image)
 		}
 	}
-	// An argument of the linker's version belongs to each stage that uses it: Docker forgets it at FROM.
+	// Each stage that uses the argument for the linker's version must declare it: Docker forgets arguments at FROM.
 	if n := strings.Count(d.text, "\nARG VERSION="); n != 2 {
 		t.Errorf("ARG VERSION stands in %d stages, want 2", n)
 	}

@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The tests below read the manifests as text: names that the service must know, and what keeps a pod from harm. `make lint-deploy` builds them with
-// kustomize, and compares them with the schemas of Kubernetes.
+// The tests below read the manifests as text. They check names that the service must know, and settings that protect
+// a pod. `make lint-deploy` builds the manifests with kustomize and compares them with the schemas of Kubernetes.
 
-// manifest is the part of an object of Kubernetes that the tests use.
+// manifest is the part of a Kubernetes object that the tests use.
 type manifest struct {
 	Kind     string
 	Metadata struct{ Name string }
@@ -100,7 +100,7 @@ func manifests(t *testing.T) map[string]manifest {
 	return out
 }
 
-// pods returns the pods of the objects that have some.
+// pods returns the pod specifications of all objects that have one.
 func pods(all map[string]manifest) map[string]podSpec {
 	out := map[string]podSpec{}
 	for name, m := range all {
@@ -186,7 +186,7 @@ func TestKubernetes_CommandsSettings_Exist(t *testing.T) {
 				}
 			}
 		}
-		// The role that owns the tables is for those that need it.
+		// Only commands that need the role that owns the tables have its secret.
 		owner := slices.Contains([]string{"migrate", "seal", "archive"}, subcommands[0])
 		if secret := p.Volumes[0].Secret.SecretName; (secret == "quotasvc-owner") != owner {
 			t.Errorf("%s, quotasvc %s, has the secret %s", name, strings.Join(subcommands, " "), secret)

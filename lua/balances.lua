@@ -1,21 +1,22 @@
--- balances: stores cached balances that are newer than what is stored. Many balances of one hash slot in one call.
+-- balances: stores cached balances that are newer than the stored ones. One call has many balances of one hash slot.
 --
 -- KEYS      the balances' cache keys, all in one hash slot; 1..1024
--- ARGV      per key: seq, ttl_ms, value
+-- ARGV      for each key: seq, ttl_ms, value
 --   seq       the balance's version, an integer 0..2^53-1
---   ttl_ms    milliseconds the copy may live, an integer 1..2^53-1
+--   ttl_ms    the milliseconds for which the copy may be kept, an integer 1..2^53-1
 --   value     the balance, opaque here
--- Reply     {stored}: how many were stored; the others were not newer
+-- Reply     {stored}: the number of stored balances; the others were not newer
 --
--- The stored value is "<seq> <value>", seq in decimal without leading zeros, so that a reader and this script find the
--- version without knowing the value's format.
+-- The stored value is "<seq> <value>", with seq in decimal without leading zeros. So a reader and this script find the
+-- version without knowing the format of the value.
 --
 -- Invariants
---   1. A stored seq never decreases while its key lives: publishers may overtake each other, run twice or retry.
---   2. The same seq again stores nothing and does not extend the TTL: a copy lives no longer than its publisher said.
+--   1. A stored seq never decreases while its key exists: publishers may overtake each other, run twice or retry.
+--   2. The same seq again stores nothing and does not extend the TTL: a copy is kept no longer than its publisher
+--      requested.
 --   3. Versions are compared as numbers below 2^53, where Lua's numbers are exact: "9" is older than "10".
---   4. A stored value that has no seq is not a copy of a balance and gives way. (It is a cache: what it should say is
---      known elsewhere, unlike a bucket.) So does a value of another type.
+--   4. A stored value without a seq is not a copy of a balance and is overwritten, as is a value of another type. This
+--      is a cache: unlike a bucket, its content is known elsewhere.
 --   5. Nothing is written before all arguments have been checked.
 
 local MAX = 9007199254740991
@@ -25,7 +26,7 @@ local function refuse(what)
   return redis.error_reply('ERR balances: ' .. what)
 end
 
--- integer is s as a number if s is a plain decimal integer of at most MAX, else nil.
+-- integer returns s as a number if s is a plain decimal integer of at most MAX, else nil.
 local function integer(s)
   local x = string.match(s, '^%d+$') and tonumber(s)
   if x and x <= MAX then return x end
@@ -43,7 +44,7 @@ for i = 1, n do
   seqs[i], ttls[i] = seq, ttl
 end
 
--- A key given twice must meet its own first value: newest remembers what this call has stored.
+-- A key that is given twice must be compared with its first value: newest has the versions that this call has stored.
 local stored, newest = 0, {}
 local olds = redis.call('MGET', unpack(KEYS))
 for i = 1, n do

@@ -1,27 +1,29 @@
-// Package lua embeds the scripts that run inside Redis. One file is one atomic operation; its header documents KEYS, ARGV with their
-// units, the reply and the invariants. A script replies with an array of integers, or with one string that packs them.
+// Package lua embeds the scripts that run inside Redis. One file is one atomic operation. Its header documents KEYS,
+// ARGV with units, the reply and the invariants. A script replies with an array of integers, or with one string that
+// packs them.
 //
-// The package has the sources only. redisstore.Script runs them: once per call, and again only after the reply NOSCRIPT.
+// The package has only the sources. redisstore.Script runs them: once per call, and again only after the reply
+// NOSCRIPT.
 package lua
 
 import _ "embed"
 
-// Limits decides requests. Each is charged on all its buckets or on none.
+// Limits decides requests. Each request is charged on all its buckets or on none.
 //
 //go:embed limits.lua
 var Limits string
 
-// Balances stores cached balances that are newer than what is stored.
+// Balances stores cached balances that are newer than the stored ones.
 //
 //go:embed balances.lua
 var Balances string
 
-// Interest notes balances that checks ask about and returns those that were noted of late.
+// Interest records balances that checks asked for, and returns those that were recorded recently.
 //
 //go:embed interest.lua
 var Interest string
 
-// Leases grants, renews, counts or releases one lease of a concurrency limit.
+// Leases grants, renews, counts or releases one lease of a concurrency limit, or restores lost leases.
 //
 //go:embed leases.lua
 var Leases string

@@ -1,20 +1,21 @@
--- interest: notes balances that checks ask about, and returns those that were noted of late.
+-- interest: records balances that checks asked for, and returns those that were recorded recently.
 --
 -- KEYS      one key, the set of balances
 -- ARGV      since_ms, keep_ms, most, then up to 1000 balances
---   since_ms  the cursor of the call before, 0 for everything; an integer 0..2^53-1
---   keep_ms   how long a note counts, an integer 1..3600000
---   most      the most balances of a reply, an integer 1..10000
+--   since_ms  the cursor of the previous call, or 0 for all; an integer 0..2^53-1
+--   keep_ms   the time for which a note counts, an integer 1..3600000
+--   most      the largest number of balances in a reply, an integer 1..10000
 --   balance   the hash of a balance's key, an integer 0..2^53-1 without leading zeros
--- Reply     {cursor, balance, ...}: the oldest ones first. With as many as most there may be more: the next call returns them. A
---           balance may come twice.
+-- Reply     {cursor, balance, ...}: the balances, the oldest notes first. If a reply has most balances, there may be
+--           more: the next call returns them. A balance may come twice.
 --
--- The value is a sorted set of balances. The score is when a balance was last noted.
+-- The value is a sorted set of balances. The score is the time at which a balance was last noted.
 --
 -- Invariants
---   1. Only Redis's TIME in ms is used. If it is behind the cursor (the clock was set back), all notes are returned. A score ahead of
---      it becomes now.
---   2. What one call notes, the next call with any cursor of an earlier reply returns: cursors include their own millisecond.
+--   1. Only Redis's TIME in ms is used. If it is behind the cursor (the clock was set back), all notes are returned. A
+--      score that is ahead of it becomes now.
+--   2. A note of one call is returned by the next call with any cursor of an earlier reply, because a cursor includes
+--      its own millisecond.
 --   3. The key expires when no note counts any more.
 --   4. Nothing is written before all arguments have been checked. A value of another type is not changed.
 
@@ -25,7 +26,7 @@ local function refuse(what)
   return redis.error_reply('ERR interest: ' .. what)
 end
 
--- integer is s as a number if s is a plain decimal integer from least to most, else nil.
+-- integer returns s as a number if s is a plain decimal integer from least to most, else nil.
 local function integer(s, least, most)
   local x = s and (s == '0' or string.match(s, '^[1-9]%d*$')) and tonumber(s)
   if x and x >= least and x <= most then return x end

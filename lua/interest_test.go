@@ -14,7 +14,7 @@ import (
 
 const keepNotes = int64(30_000)
 
-// heard runs the script and returns the cursor and the balances, ascending.
+// heard runs the script and returns the cursor and the balances, in ascending order.
 func heard(t *testing.T, client *redis.Client, since, most int64, notes ...any) (cursor int64, found []int64) {
 	t.Helper()
 	reply, err := run(t, client, lua.Interest, []string{"k"}, append([]any{since, keepNotes, most}, notes...)...)

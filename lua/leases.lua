@@ -1,39 +1,40 @@
 -- leases: grants, renews, counts or releases one lease of a concurrency limit, or restores leases that were lost.
 --
--- KEYS      the bucket; then, if life is not 0, the key of the life. Both in one hash slot
+-- KEYS      the bucket; then, if life is not 0, the key of the life. Both are in one hash slot
 -- ARGV      op, now, capacity, ttl, lease, life; for a restore more pairs of ttl and lease, at most 500
---   op        0 acquire, 1 renew, 2 adopt (renew, or acquire if it is not held), 3 release, 4 count, 5 restore: the leases are
---             held until their ttl at least, however many there are
+--   op        0 acquire, 1 renew, 2 adopt (renew, or acquire if it is not held), 3 release, 4 count, 5 restore: the
+--             leases are held at least until their ttl, even beyond the capacity
 --   now       0: the server's TIME, read once. Otherwise the time to use in us, for tests only
 --   capacity  leases at a time, 1..10000. Ignored by a release
---   ttl       how long the lease lasts from now, in us, 1..3600 s. Ignored by a release and a count
+--   ttl       the us from now until the lease ends, 1..3600000000. Ignored by a release and a count
 --   lease     its name: 22 characters of base64url. Ignored by a count
---   life      the life of the data that the caller knows, see limits.lua; 1: it knows none; 0: do not ask
--- Reply     flat integers: now in us, rebased 1|0, code, ends, held, frees, last, life (0: not asked)
---   code      0 done: granted, renewed or released; for a count, there is room
---             1 acquire: it was held already, and nothing has changed
+--   life      the life of the data that the caller knows, see limits.lua; 1: it knows none; 0: do not compare
+-- Reply     flat integers: now in us, rebased 1|0, code, ends, held, frees, last, life (0: not compared)
+--   code      0 done: granted, renewed or released; for a count: there is room
+--             1 acquire: the lease was held already, and nothing has changed
 --             2 full
 --             3 not held (renew, release)
 --             4 the life is another one: nothing was decided
 --   ends      us from now until the (first) lease ends; 0 if it is not held
 --   held      leases held after the call
---   frees     us from now until there is room if no lease is renewed or released; 0: there is room now, or it was a release
---   last      us from now until all leases have ended if none is renewed; 0: none is held, or it was a release
+--   frees     us from now until there is room, if no lease is renewed or released; 0 if there is room now, or for a
+--             release
+--   last      us from now until all leases have ended, if none is renewed; 0 if none is held, or for a release
 --
--- The bucket is a sorted set. The score of a lease is the time in us at which it ends. The member "clock" has the latest time at which
--- this script has written, negated, so that it is below every lease.
+-- The bucket is a sorted set. The score of a lease is the time in us at which it ends. The score of the member "clock"
+-- is the latest time at which this script has written, negated, so it is below every lease.
 --
 -- Invariants
---   1. After an acquire the bucket never holds more than capacity leases. (Lowering the capacity keeps the held leases, and what was
---      lost comes back whole.)
+--   1. An acquire never makes the bucket hold more than capacity leases. (If the capacity is lowered, held leases stay.
+--      Lost leases are all restored.)
 --   2. A lease that is not renewed ends exactly at its time, even if its holder has died.
---   3. A call that grants, renews and releases nothing writes nothing; except that a bucket whose clock is more than AHEAD_US
---      ahead of now (the clock was set back) is moved to now, each lease keeping its remaining time, and that is stored in any
---      case. Otherwise leases of dead holders would last until the clock has caught up. If the clock is behind by less, leases
---      last that much longer.
---   4. A clock that was set forward ends leases early: it cannot be told from time that has passed.
---   5. The key lives as long as its longest lease (rounded up, plus 1 s). A bucket whose leases have all ended decides like
---      a missing key.
+--   3. A call that does not grant, renew or release writes nothing, with one exception. If the clock of a bucket is
+--      more than AHEAD_US ahead of now (the clock was set back), the bucket is moved to now in any case, and each lease
+--      keeps its remaining time. Otherwise leases of dead holders would last until the clock has caught up. If the
+--      clock is behind by less, leases last that much longer.
+--   4. A clock that was set forward ends leases early, because this looks like passed time.
+--   5. The key exists until its last lease has ended (rounded up, plus 1 s). A bucket whose leases have all ended
+--      decides like a missing key.
 --   6. A value that is not such a bucket is not treated as one and not overwritten. The reply is then an error.
 
 local MAX = 9007199254740991
@@ -41,8 +42,8 @@ local MAX_CAPACITY = 10000
 local MAX_TTL_US = 3600000000
 local AHEAD_US = 5000000
 local GRACE_MS = 1000
-local TESTED_MS = 600000 -- the same where the time is a test's, as in limits.lua
-local CHUNK = 500 -- scores per command while rebasing: unpack takes a few thousand values
+local TESTED_MS = 600000 -- instead of GRACE_MS if a test gives the time, as in limits.lua
+local CHUNK = 500 -- scores per command when a bucket is moved: unpack takes a few thousand values
 local MAX_RESTORED = 500
 local MAX_LIFE_S = 34560000 -- as in limits.lua
 local ACQUIRE, RENEW, ADOPT, RELEASE, COUNT, RESTORE = 0, 1, 2, 3, 4, 5
@@ -54,7 +55,7 @@ local function refuse(what)
   return redis.error_reply('ERR leases: ' .. what)
 end
 
--- integer is s as a number if s is a plain decimal integer of at most limit, else nil.
+-- integer returns s as a number if s is a plain decimal integer of at most limit, else nil.
 local function integer(s, limit)
   local x = s and match(s, '^%d+$') and tonumber(s)
   if x and x <= limit then return x end
@@ -87,7 +88,7 @@ end
 if life > 0 then
   local lives = tonumber(redis.call('GET', KEYS[2]) or nil)
   if not lives then
-    -- A server that cannot write is asked again when it can.
+    -- If the server cannot write now, a later call writes the life.
     local written = redis.pcall('SET', KEYS[2], string.format('%.0f', now), 'EX', MAX_LIFE_S)
     lives = written.ok and now or 0
   end
@@ -109,11 +110,11 @@ if first[1] then
   end
 end
 
--- at is the time that decisions are made at.
+-- at is the time by which decisions are made.
 local at = max(now, clock)
 local held = redis.call('ZCOUNT', key, '(' .. text(at), '+inf')
 if held == 0 then
-  at = now -- the same as if there were no key: when it expires changes nothing
+  at = now -- as if there were no key: so its expiry changes no decision
 elseif clock - now > AHEAD_US then
   local shift = clock - now
   local all = redis.call('ZRANGE', key, 1, -1, 'WITHSCORES')

@@ -69,7 +69,8 @@ func TestLeases_BadArguments_ChangeNothing(t *testing.T) {
 	}
 }
 
-// TestLeases_ForeignValue_IsNotABucket: whatever a key holds, if it is not leases it is an error and stays as it is.
+// TestLeases_ForeignValue_IsNotABucket: if a key holds a value other than leases, the reply is an error and the value
+// stays.
 func TestLeases_ForeignValue_IsNotABucket(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
@@ -123,7 +124,7 @@ func TestLeases_DropsEndedLeases(t *testing.T) {
 	}
 }
 
-// TestLeases_LeavesNoKeyBehind: a bucket that is empty is no key, and one that is not expires.
+// TestLeases_LeavesNoKeyBehind: an empty bucket has no key. The key of any other bucket has an expiry.
 func TestLeases_LeavesNoKeyBehind(t *testing.T) {
 	t.Parallel()
 	client := connect(t)

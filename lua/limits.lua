@@ -1,96 +1,119 @@
 -- limits: decides requests in order. Each request is charged on all its buckets or on none.
 --
--- KEYS      the buckets of the requests, each once, 1..1024; then, if life is not 0, the key of the life; then the bans of the buckets whose
---           rules have one. All in one hash slot
+-- KEYS      the buckets of the requests, each once, 1..1024; then, if life is not 0, the key of the life; then the bans
+--           of the buckets whose rules have a ban. All are in one hash slot
 -- ARGV      non-negative integers below 2^53, in this order:
 --   now       0: the server's TIME, read once. Otherwise the time to use in us, for tests only
---   rules     how many rules there are, 1..1024
---   forms     how many forms of request there are, 1..64
---   life      the life of the data that the caller knows; 1: it knows none; 0: do not ask. If it is another one, nothing is decided
+--   rules     the number of rules, 1..1024
+--   forms     the number of forms of requests, 1..64
+--   life      the life of the data that the caller knows; 1: it knows none; 0: do not compare. If the data has another
+--             life, nothing is decided
 --   per rule: word, a, b, c, d
---     word      2 * kind + 1; for a shadow rule 2 * kind: it is charged like the others and never denies; plus 16 if the rule has a ban
+--     word      2 * kind + 1; for a shadow rule 2 * kind: it is charged like the others and never denies; plus 16 if
+--               the rule has a ban
 --     kind      1 token bucket, 2 leaky bucket, 3 fixed window, 4 sliding window, 5 sliding log
 --     a         capacity in tokens, >= 1
 --     b, c, d   the kind's parameters, see below
---   per rule with a ban, in order: after, within, length; then, if there is one, how many buckets have a ban, and the indexes of these in KEYS
---     after     this many denials, 1..1000, that are less than within us old, ban the bucket for length us, both >= 1
---   per form: mode, charges, then per charge: rule, bucket, cost, and in a refund: at, in a raise: at, x, y, debt, after the fact: debt
---     mode      0 consume, 1 peek (decide, charge nothing), 2 refund (give back, always allowed), 3 raise (always allowed): the level becomes
---               at least the one that the caller has known, and then cost is charged on top, up to the capacity and the debt. Each bucket of
---               a raise is in no other request of the call. 4 after the fact (always allowed): charge cost, up to the capacity and the debt
---     charges   charges of this form, 1..16
+--   per rule with a ban, in order: after, within, length; then, if there is such a rule, the number of buckets with a
+--   ban, and the indexes of these buckets in KEYS
+--     after     this number of denials, 1..1000, all less than within us old, ban the bucket for length us; both >= 1
+--   per form: mode, charges; then per charge: rule, bucket, cost; and in a refund: at; in a raise: at, x, y, debt;
+--   after the fact: debt
+--     mode      0 consume
+--               1 peek: decide and charge nothing
+--               2 refund: give back, always allowed
+--               3 raise, always allowed: the level becomes at least the known one; then cost is charged in addition, up
+--                 to the capacity and the debt. Each bucket of a raise is in no other request of the call
+--               4 after the fact, always allowed: charge cost, up to the capacity and the debt
+--     charges   the number of charges of this form, 1..16
 --     rule      the number of the rule, from 1. All charges of a bucket have the same rule
---     bucket    below 16: the distance in KEYS from the request's first bucket; else 15 + the index in KEYS. Each bucket at most
---               once per request
+--     bucket    below 16: the distance in KEYS from the request's first bucket; else 15 + the index in KEYS. Each
+--               bucket at most once per request
 --     cost      tokens, >= 1; in a raise >= 0
---     at        when the tokens were charged: now + ahead of that reply. 0: now. In a raise: the time of the known level
+--     at        the time of the charge: now + ahead of its reply. 0: now. In a raise: the time of the known level
 --     debt      tokens that may be owed beyond the capacity, >= 0
---     x, y      the known level: units of a bucket, tokens of a log or window; of a sliding window the current and the previous one
---   requests  the rest, 1..64: 64 * the index of the request's first bucket + its form, from 0. Requests in one call mostly differ
---             in the tenant only, and reading an argument takes a tenth of the time of a decision
--- Reply     a string of integers, each in 7 bytes, highest first: now in us, buckets rebased, buckets ahead, life (0: not asked),
---           unless the life is another one: per request: allowed 1|0, then per charge: code, and the values of the kind
---           per bucket that is ahead: its index in KEYS, us by which its time is ahead of now (nothing comes back earlier)
---     code      in a charge after the fact, the tokens that it took, times 8; if the bucket is banned, us until that ends, times 8; plus:
---               0 passes, 1 denied for now, 2 never possible (cost > capacity), 3 the stored value is not a bucket, 4 now
---               is in none of the given windows: nothing of this request was decided or charged; send it again with others
+--     x, y      the known level: units of a bucket, tokens of a log or window; of a sliding window those of the current
+--               and of the previous window
+--   requests  the rest, 1..64 requests: 64 * the index of the request's first bucket + its form, from 0. Most requests
+--             in one call differ only in the tenant, and reading an argument takes a tenth of the time of a decision
+-- Reply     a string of integers, each in 7 bytes, highest byte first: now in us, the numbers of buckets rebased and of
+--           buckets ahead, life (0: not compared); unless the life is another one, then follow:
+--           per request: allowed 1|0; then per charge: code, and the values of the kind
+--           per bucket that is ahead: its index in KEYS, us by which its time is ahead of now (until then nothing comes
+--           back)
+--     code      0 passes
+--               1 denied for now
+--               2 never possible (cost > capacity)
+--               3 the stored value is not a bucket
+--               4 now is in none of the given windows: nothing of this request was decided or charged; send it again
+--                 with others
+--               In a charge after the fact, plus 8 times the tokens that it took. If the bucket is banned, plus 8 times
+--               the us until the ban ends
 --
--- Kinds: b, c, d; the values after the code, after this request's charge or refund
+-- Kinds: b, c, d; the values after the code, as of after this request's charge or refund
 --   token bucket    units that come back per us, units per token (>= 1, a * c < 2^53), short form of c; units used
 --   leaky bucket    the same
---   fixed window    start and end of a window and the end of the next, in us, of which one must contain now; or, if all
---                   windows have one length: the length in us, the start of a window below it, 0; tokens used
+--   fixed window    start and end of a window and the end of the next window, in us: one of these windows must contain
+--                   now. If all windows have one length: the length in us, the start of a window below it, 0; tokens
+--                   used
 --   sliding window  ticks per window (a * b < 2^53), us per tick, short form of the window in ms; tokens of the current
---                   and of the previous window, both aligned to the epoch. A token of the previous one counts for the
---                   part of it that the sliding window still covers, in ticks
---   sliding log     us, short form of the window in ms, 0; tokens, us until the cost passes, until one more token than now, until all
---   A short form is a small number that stands for a round one, so that it takes a byte: for n = m * 10^e, where e is at most 8 and m is
---   the i'th of MANTISSAS, counted from 0, (i * 8 + e - 1); for any other n = m * 10^e with the largest e <= 7, 128 + m * 8 + e.
+--                   and of the previous window, both aligned to the epoch. A token of the previous window counts for
+--                   the part of that window that the sliding window still covers, in ticks
+--   sliding log     us, short form of the window in ms, 0; tokens, us until the cost passes, until one more token
+--                   passes than now, and until all tokens pass
+--   A short form is a small number for a round one, so it takes a byte. For n = m * 10^e, where e is 1..8 and m is the
+--   i'th of MANTISSAS, counted from 0, it is i * 8 + e - 1. For any other n = m * 10^e with the largest e <= 7, it is
+--   128 + m * 8 + e.
 --
 -- Invariants
---   1. A request is charged on all its rules or on none. A shadow rule is charged iff the request is allowed and the rule
---      itself passes. A charge after the fact is cut per rule.
---   2. A denied or peeked request writes nothing to buckets, with two exceptions that are stored even then. A bucket whose time is more than
---      AHEAD_US ahead of now (the clock was set back) is rebased to now with its level kept: otherwise every denial would start from
---      the old time, and the bucket would not refill until the clock has caught up. A bucket that was written under another form of
---      its rule (another rate or window) is settled: a bucket refills at the old rate up to now and at the new one from now on, and
---      the key gets the lifetime that the new form needs. Otherwise it would die at the old time with its level forgotten.
---   3. All arithmetic is exact. Every value is an integer below 2^53, so sums and products are exact; floor and ceil of
---      a quotient of two such integers are exact too, because the distance from a non-integer quotient to the next
---      integer is at least 1/divisor, more than half a unit in the last place. A product may pass 2^53 only where it is
---      compared with something below, and rounding is monotone.
---   4. A missing key is a bucket from which nothing was taken. A key lives until its bucket is full (rounded up, plus 1 s) by the form of
---      its rule that was seen last, so expiry changes no decision.
+--   1. A request is charged on all its rules or on none. A shadow rule is charged if and only if the request is allowed
+--      and the rule itself passes. A charge after the fact is cut for each rule separately.
+--   2. A denied or peeked request writes nothing to buckets, with two exceptions. A bucket whose time is more than
+--      AHEAD_US ahead of now (the clock was set back) is rebased to now, with its level kept. Otherwise every denial
+--      would start from the old time, and the bucket would not refill until the clock has caught up. A bucket that was
+--      written under another form of its rule (another rate or window) is converted: it refills at the old rate up to
+--      now and at the new one from now on, and the key gets the lifetime that the new form needs. Otherwise the key
+--      would expire at the old time, and its level would be lost.
+--   3. All arithmetic is exact. Every value is an integer below 2^53, so sums and products are exact. The floor and
+--      ceil of a quotient of two such integers are exact, too: the distance from a non-integer quotient to the next
+--      integer is at least 1/divisor, more than half a unit in the last place. A product may exceed 2^53 only where it
+--      is compared with a smaller value, and rounding is monotone.
+--   4. A missing key is a bucket from which nothing was taken. A key exists until its bucket is full (rounded up, plus
+--      1 s) by the form of its rule that was used last, so expiry changes no decision.
 --   5. A value that is not a bucket is not treated as one and not overwritten. It denies (code 3).
---   6. A banned bucket denies what it would pass. A denied consume counts for the ban unless the bucket is banned, and a peek never does. A
---      ban that would last longer than its rule says is cut: the rule has changed, or the clock was set back.
+--   6. A banned bucket denies requests that it would pass. A denied consume counts for the ban unless the bucket is
+--      banned. A peek never counts. A ban that would last longer than its rule allows is shortened: the rule has
+--      changed, or the clock was set back.
 --   7. Nothing is written before everything has been read and decided: an error leaves all buckets as they were.
 --
--- The life is a key beside the buckets, the us at which it was first missed. It is lost together with the buckets and comes back as another
--- one, so a caller that knows a life finds out that the buckets it knew are gone. It expires after MAX_LIFE_S.
+-- The life (in Go: the epoch) is a key beside the buckets. Its value is the us at which it was first missing. It is
+-- lost together with the buckets and comes back with another value. So a caller that knows a life finds out that the
+-- buckets it knew are gone. The key expires after MAX_LIFE_S.
 --
--- Stored values are binary, because memory comes in size classes and most of them fit the one for 12 bytes:
---   time      us, 7 bytes, highest first. As the first byte of a text is at least 0x20, no text is a time below 2^53
---   varint    7 bits per byte, lowest first, the high bit says that more follow
---   rest      an integer in as few of the remaining bytes as hold it, highest first
---   form      what tells one form of a rule from another
--- All buckets begin with their time, as of which the others are.
+-- Stored values are binary, because memory comes in size classes, and most of these values fit the class of 12 bytes:
+--   time      us, 7 bytes, highest first. The first byte of a text is at least 0x20, so no text is a time below 2^53
+--   varint    7 bits per byte, lowest first; the high bit means that more follow
+--   rest      an integer in as few of the remaining bytes as possible, highest first
+--   form      the value by which two forms of a rule differ
+-- All buckets begin with their time. Their other values are as of this time.
 --   ban             the time when it ends; or 7 bytes of 0, and a time per denial
---   bucket          varint short form of the units per token; unless one unit comes back per us: a byte 0 and the number of units in
---                   7 bytes; rest: units used
---   fixed window    a byte 0; a byte n for the key's life after the time, (8 + n % 8) * 2 ^ (10 + n / 8) us, which is its window's
---                   rest rounded up to four bits (366 days and 5 s are 255); rest: tokens of that time's window
---   sliding window  varint short form of the window in ms, varint tokens of that time's window, rest: tokens of the one before
+--   bucket          varint short form of the units per token; then, unless one unit comes back per us, a byte 0 and the
+--                   number of units that come back per us in 7 bytes; rest: units used
+--   fixed window    a byte 0; a byte n for the key's life after the time, (8 + n % 8) * 2 ^ (10 + n / 8) us. This is
+--                   the rest of its window, rounded up to four bits (366 days and 5 s are 255); rest: tokens of that
+--                   time's window
+--   sliding window  varint short form of the window in ms, varint tokens of that time's window, rest: tokens of the
+--                   previous window
 --   sliding log     a time per token, ascending; rest, of 1..6 bytes: short form of the window in ms
--- The version before wrote fixed windows and logs without their forms, and buckets without the units per us.
+-- The previous version wrote fixed windows and logs without their forms, and buckets without the units per us.
 
 local MAX = 9007199254740991
 local AHEAD_US = 5000000
 local GRACE_MS = 1000
-local TESTED_MS = 600000 -- the same where the time is a test's: the server's clock, by which keys expire, goes on
+local TESTED_MS = 600000 -- instead of GRACE_MS if a test gives the time: keys expire by the server's clock
 local MAX_REQUESTS, MAX_CHARGES = 64, 16
 local MAX_KEYS = 1024
-local PACKED = 256 -- integers packed at a time: unpack takes a few thousand values
+local PACKED = 256 -- integers that are packed at a time: unpack takes a few thousand values
 local MAX_LOG = 1000
 local MAX_DENIALS = 1000
 local PEEK, REFUND, RAISE, LATE = 1, 2, 3, 4
@@ -101,14 +124,14 @@ local floor, ceil, max, min, frexp = math.floor, math.ceil, math.max, math.min, 
 local byte, char, rep, sub, format, concat = string.byte, string.char, string.rep, string.sub, string.format, table.concat
 local pack, read = struct.pack, struct.unpack
 
--- The formats of a time, and of integers of 1..7 bytes, alone, after a time and a byte, after these and a byte and a number of 7 bytes,
--- and after a time and two bytes.
+-- TIME is the format of a time. The other formats are for integers of 1..7 bytes: WIDE alone, MARKED after a time and a
+-- byte, NUMBERED after a time, two bytes and a number of 7 bytes, TWICE after a time and two bytes.
 local TIME = '>I7'
 local WIDE = { '>I1', '>I2', '>I3', '>I4', '>I5', '>I6', '>I7' }
 local MARKED = { '>I7I1I1', '>I7I1I2', '>I7I1I3', '>I7I1I4', '>I7I1I5', '>I7I1I6', '>I7I1I7' }
 local NUMBERED = { '>I7I1I1I7I1', '>I7I1I1I7I2', '>I7I1I1I7I3', '>I7I1I1I7I4', '>I7I1I1I7I5', '>I7I1I1I7I6', '>I7I1I1I7I7' }
 local TWICE = { '>I7I1I1I1', '>I7I1I1I2', '>I7I1I1I3', '>I7I1I1I4', '>I7I1I1I5', '>I7I1I1I6', '>I7I1I1I7' }
--- A second, minute or hour in us, divided by the counts of usual rates, without its trailing zeros.
+-- MANTISSAS are a second, minute and hour in us, divided by the counts of usual rates, without trailing zeros.
 local MANTISSAS = '\1\2\3\4\5\6\8\9\12\15\18\24\25\36\72\75'
 
 -- width returns the number of bytes that n needs.
@@ -124,7 +147,8 @@ local function varint(n)
   return s .. char(n)
 end
 
--- read_varint returns the varint of raw at a position, and the position after it; nil if there is none below 2^53.
+-- read_varint returns the varint of raw at a position, and the position after it. It returns nil if there is none below
+-- 2^53.
 local function read_varint(raw, at)
   local n, unit = 0, 1
   for i = at, at + 7 do
@@ -140,7 +164,8 @@ local function read_varint(raw, at)
   return nil
 end
 
--- read_rest returns the integer in raw from a position on; nil if it is not below 2^53 or not in its shortest form.
+-- read_rest returns the integer in raw from a position on. It returns nil if it is not below 2^53 or not in its
+-- shortest form.
 local function read_rest(raw, at)
   local n = #raw - at + 1
   if n < 1 or n > 7 or (n > 1 and byte(raw, at) == 0) then return nil end
@@ -154,7 +179,8 @@ local function long(short)
   return floor((short - 128) / 8) * floor(10 ^ (short % 8) + 0.5)
 end
 
--- mul_div_ceil returns ceil(a * b / c) for a < c <= MAX and b <= MAX, digit by digit of b, because a * b may pass 2^53.
+-- mul_div_ceil returns ceil(a * b / c) for a < c <= MAX and b <= MAX. It computes digit by digit of b, because a * b
+-- may exceed 2^53.
 local function mul_div_ceil(a, b, c)
   local bit, q, r = 1, 0, 0
   while bit * 2 <= b do bit = bit * 2 end
@@ -171,23 +197,25 @@ local function mul_div_ceil(a, b, c)
   return q
 end
 
--- Buckets: a column per property, indexed like KEYS.
+-- Buckets: one table for each property, indexed like KEYS.
 local now, grace
 local level, aheads, faults, dirty = {}, {}, {}, {}
-local xs, ys = {}, {} -- what else the kind wants to remember
+local xs, ys = {}, {} -- further values of the kind
 local out = { 0, 0, 0, 0 }
 
--- A kind defines its level; the decision is the same for all: a cost of n tokens raises the level by n * unit and passes if the
--- level stays at most top. In all of its functions i is the key's index, and a..d are the rule's parameters.
---   measure(a, b, c, d)           top and unit. nil if a..d are out of bounds
---   open(raw, i, a, b, c, d)      the stored value (false: no key) as of now: level, ahead, rebased, settled (written under another
---                                 form). For a code other than PASS: nil and the code
---   save(i, a, b, c, d)           the value to store and its TTL in us
---   empty(i)                      whether nothing is taken. If its time is not ahead, the key is not needed
---   refund(i, cost, at, a, b, c, d)   optional: gives back. Without it the level sinks by the cost, at least to 0
---   charge(i, cost)               optional: does more than raise the level
---   say(i, o, cost, code, a, b)   optional: writes the values of the kind after out[o] and returns the position of the last. Without
---                                 it the value is the level, 0 for a code other than PASS, DENIED or NEVER
+-- A kind defines its level. The decision is the same for all kinds: a cost of n tokens raises the level by n * unit,
+-- and passes if the level is then at most top. In all functions i is the key's index, and a..d are the rule's
+-- parameters.
+--   measure(a, b, c, d)           returns top and unit, or nil if a..d are out of bounds
+--   open(raw, i, a, b, c, d)      returns the stored value (false: no key) as of now: level, ahead, rebased, settled
+--                                 (written under another form). For a code other than PASS it returns nil and the code
+--   save(i, a, b, c, d)           returns the value to store and its TTL in us
+--   empty(i)                      returns whether nothing is taken. If its time is not ahead, the key is not needed
+--   refund(i, cost, at, a, b, c, d)   optional: gives back. Without it the level is lowered by the cost, at least to 0
+--   charge(i, cost)               optional: changes further values. The caller raises the level
+--   say(i, o, cost, code, a, b)   optional: writes the values of the kind from out[o + 1] on, and returns the last
+--                                 position. Without it the value is the level, or 0 for a code other than PASS, DENIED
+--                                 or NEVER
 
 local function new_bucket()
   local kind = {}
@@ -201,7 +229,7 @@ local function new_bucket()
     local size = #raw
     if size < 9 then return nil, CORRUPT end
     local ts, stored, speed, used, _ = nil, short, num, nil, nil
-    if byte(raw, 8) == short and short < 128 then -- the usual cases, in one go
+    if byte(raw, 8) == short and short < 128 then -- the usual cases, with one read
       if num == 1 then
         if size < 16 and (size == 9 or byte(raw, 9) > 0) then ts, _, used = read(MARKED[size - 8], raw) end
       elseif size > 16 and size < 24 and byte(raw, 9) == 0 and (size == 17 or byte(raw, 17) > 0) then
@@ -232,7 +260,7 @@ local function new_bucket()
     end
     if stored == short and speed == num then return used, ahead, rebased end
 
-    -- The rule's rate has changed. The debt is kept in tokens, rounded up to the new unit: the only inexact step.
+    -- The rule's rate has changed. The used tokens stay used, rounded up to the new unit: the only inexact step.
     if stored ~= short then
       local stored_units = long(stored)
       if stored_units < 1 or stored_units > MAX then return nil, CORRUPT end
@@ -258,8 +286,9 @@ local function new_bucket()
   return kind
 end
 
--- The level of a fixed window is the tokens taken in the window of now, or of the bucket's time if that is a little ahead. It belongs
--- to the window of the bucket's time, so it is kept when the calendar changes. xs is the start of the window, ys its end.
+-- The level of a fixed window is the number of tokens taken in the present window, or in the window of the bucket's
+-- time if that is a little ahead. It belongs to the window of the bucket's time, so it is kept when the calendar
+-- changes. xs is the start of the window, ys its end.
 local function new_fixed_window()
   local kind = {}
   function kind.measure(a, b, c, d)
@@ -317,8 +346,8 @@ local function new_fixed_window()
   return kind
 end
 
--- The level of a sliding window is in tokens times ticks. The tokens of the current window, xs, count for all its ticks, those of the
--- previous window, ys, for the ticks that the sliding window still covers.
+-- The level of a sliding window is in tokens times ticks. The tokens of the current window, xs, count for all its
+-- ticks. The tokens of the previous window, ys, count for the ticks that the sliding window still covers.
 local function new_sliding_window()
   local kind = {}
   function kind.measure(a, ticks, tick, short)
@@ -342,8 +371,8 @@ local function new_sliding_window()
 
       local rebased = ts > now + AHEAD_US
       if previous > 0 and (rebased or stored ~= short) then
-        -- The clock was set back or the window's length has changed: the estimate as of the bucket's time, rounded up, counts as
-        -- charged then.
+        -- The clock was set back or the window's length has changed. The estimate as of the bucket's time, rounded up,
+        -- counts as charged then.
         local rest = stored_us - ts % stored_us
         current = min(MAX, current + (rest == stored_us and previous or mul_div_ceil(rest, previous, stored_us)))
         previous = 0
@@ -399,15 +428,16 @@ local function new_sliding_window()
   return kind
 end
 
--- A sliding log's level is its tokens younger than the window. xs is the stored value, ys the position in it of the first of
--- these, es the end of the last, zs how many were taken in this call: all of them at the bucket's time, so that they need not be
--- written one by one.
+-- The level of a sliding log is the number of its tokens that are younger than the window. xs is the stored value, ys
+-- the position of the first such token in it, es the end of the last. zs is the number of tokens taken in this call.
+-- They were all taken at the bucket's time, so they need not be written one by one.
 local function new_sliding_log()
   local kind, es, zs = {}, {}, {}
 
-  -- behind is the position of the first time in log that is later than us, from position first to the one after last.
+  -- behind returns the position of the first time in log that is later than us, from position first to the one after
+-- last.
   local function behind(log, first, last, us)
-    local low, high = (first - 1) / 7, last / 7 -- the answer's index is in low..high
+    local low, high = (first - 1) / 7, last / 7 -- the index of the result is in low..high
     while low < high do
       local middle = floor((low + high) / 2)
       if read(TIME, log, middle * 7 + 1) > us then high = middle else low = middle + 1 end
@@ -446,7 +476,7 @@ local function new_sliding_log()
     return (size + 1 - first) / 7, max(0, ts - now), rebased, stored ~= short
   end
 
-  -- leaves is in how many us the n'th oldest token does.
+  -- leaves returns the us until the n'th oldest token leaves the window.
   local function leaves(i, n, us)
     local at = ys[i] + (n - 1) * 7
     return (at < es[i] and read(TIME, xs[i], at) or now + aheads[i]) + us - now
@@ -463,7 +493,7 @@ local function new_sliding_log()
 
   function kind.charge(i, cost) zs[i] = zs[i] + cost end
 
-  -- refund takes the newest tokens that are not younger than the charge: those are its own, or they are gone.
+  -- refund removes the newest tokens that are not younger than the charge: its own tokens, if the log still has them.
   function kind.refund(i, cost, at)
     local taken = at >= now + aheads[i] and min(cost, zs[i]) or 0
     local log, last = xs[i], behind(xs[i], ys[i], es[i], at)
@@ -486,17 +516,17 @@ local function new_sliding_log()
   return kind
 end
 
--- Kinds are made when the first rule asks for them: most calls have one or two, and making a function costs as much as running
--- it once.
+-- A kind is created for the first rule that needs it. Most calls have one or two kinds, and to create a function costs
+-- as much as to run it once.
 local NEW, KINDS = { new_bucket, new_bucket, new_fixed_window, new_sliding_window, new_sliding_log }, {}
 
--- Bans are made when a rule has one. By rule: the ban. By bucket: the index of its ban in KEYS, when it ends, its denials, and whether these
--- have changed.
---   read(rules, args, at, keys)          reads the bans of rules after args[at]: the position of the last argument and the number of
---                                        buckets; nil if they are not bans
---   judge(...)                           puts bans into the codes of the charges first..final of a request, and counts its denials. Whether a
---                                        ban denies the request
---   write()                              stores what has changed
+-- Bans are created if a rule has a ban. By rule, ban_of is the ban. By bucket, ban_key is the index of its ban in KEYS,
+-- ends the time at which its ban ends, denied its denials, and changed the ban if these values have changed.
+--   read(rules, args, at, keys)   reads the bans of rules after args[at]. It returns the position of the last argument
+--                                 and the number of buckets, or nil if the arguments are not bans
+--   judge(...)                    adds bans to the codes of the charges first..final of a request, and counts its
+--                                 denials. It returns whether the request is denied, by a ban or by a stale window
+--   write()                       stores the changed values
 local function new_bans()
   local ban_of, ban_key, ends, denied, changed = {}, {}, {}, {}, {}
   local all = {}
@@ -518,7 +548,7 @@ local function new_bans()
     return at + own, keys
   end
 
-  -- open returns when the ban of bucket i ends.
+  -- open returns the time at which the ban of bucket i ends.
   local function open(i, ban, raws)
     if not ends[i] then
       local raw, times = raws[ban_key[i]] or '', {}
@@ -530,7 +560,7 @@ local function new_bans()
     return ends[i]
   end
 
-  -- count counts a denial by bucket i, and returns when the ban ends that it may begin.
+  -- count counts a denial by bucket i. It returns the end of the ban, if the denial begins one.
   local function count(i, ban)
     local times = {}
     for _, at in ipairs(denied[i]) do
@@ -569,7 +599,7 @@ local function new_bans()
         for n, at in ipairs(denied[i]) do denied[i][n] = pack(TIME, at) end
         value, us = pack(TIME, 0) .. concat(denied[i]), ban.within
       end
-      redis.pcall('SET', KEYS[ban_key[i]], value, 'PX', ceil(us / 1000) + grace) -- a server that cannot write denies all the same
+      redis.pcall('SET', KEYS[ban_key[i]], value, 'PX', ceil(us / 1000) + grace) -- a server that cannot write still denies
     end
   end
 
@@ -632,8 +662,8 @@ if banning then
   if not at then return refuse('bans') end
 end
 
--- Forms: the columns of their charges follow each other, indexed by the position of their first. rooms is the highest level at
--- which the cost passes; false if there is none.
+-- Forms: the charges of all forms follow each other in the tables below; firsts and lasts have the positions of each
+-- form. rooms is the highest level at which the cost passes, or false if there is none.
 local modes, firsts, lasts, which, spots, costs, rises, rooms, ats, n = {}, {}, {}, {}, {}, {}, {}, {}, {}, 0
 local known, before = {}, {} -- of a raise
 local most -- the highest level to which a raise or a charge after the fact goes
@@ -671,12 +701,12 @@ for f = 1, forms do
 end
 if at == count or count - at > MAX_REQUESTS then return refuse('1 to 64 requests') end
 
--- MGET returns nil for a missing key and for a value of another type.
+-- MGET returns false for a missing key and for a value of another type.
 local raws, absent, odd = redis.call('MGET', unpack(KEYS)), {}, {}
 if life > 0 then
   local lives = tonumber(raws[keys + 1] or nil)
   if not lives then
-    -- A server that cannot write is asked again when it can.
+    -- If the server cannot write now, a later call writes the life.
     local written = redis.pcall('SET', KEYS[keys + 1], format('%.0f', now), 'EX', MAX_LIFE_S)
     lives = written.ok and now or 0
   end
@@ -690,7 +720,7 @@ if absent[1] and redis.call('EXISTS', unpack(absent)) > 0 then
   for _, key in ipairs(absent) do odd[key] = redis.call('EXISTS', key) == 1 end
 end
 
--- open reads bucket i by a rule. It returns an error text if that is not possible.
+-- open reads bucket i under a rule. It returns an error text if that is not possible.
 local opened, rule_of, rebases = {}, {}, 0
 local function open(i, rule)
   local key, raw, p = KEYS[i], raws[i], 5 * rule
@@ -716,10 +746,10 @@ local function give_back(i, rule, j)
   end
 end
 
--- These are made if a request needs them.
+-- These functions are created if a request needs them.
 local take, raise
 if most then
-  -- take charges bucket i with as much of charge j's cost as its highest level allows, and returns that.
+  -- take charges bucket i with the part of charge j's cost that its highest level allows, and returns this part.
   function take(i, rule, j)
     local taken = min(costs[j], floor((most[j] - level[i]) / unit[rule]))
     if taken <= 0 then return 0 end
@@ -729,7 +759,8 @@ if most then
     return taken
   end
 
-  -- raise makes the level of bucket i at least the known one: this is stored as of its time, and opened. Then it charges the cost.
+  -- raise makes the level of bucket i at least the known one, and charges the cost. To get the known level as of now,
+  -- it saves this level as of its time and opens the saved value.
   function raise(i, rule, j)
     local kind, p, real, l = kinds[rule], 5 * rule, now, level[i]
     local a, b, c, d = args[p + 1], args[p + 2], args[p + 3], args[p + 4]
@@ -753,7 +784,7 @@ if most then
   end
 end
 
--- Decisions. buckets are those of the last request's charges; a request with the same argument has the same buckets.
+-- Decisions. buckets are those of the last request's charges. A request with the same argument has the same buckets.
 local codes, buckets, touched, o, last = {}, {}, {}, 4, nil
 
 for r = at + 1, count do
@@ -826,7 +857,7 @@ end
 
 if bans then bans.write() end
 
--- Writes. Deletions are last: a server that is out of memory accepts them only.
+-- Writes. Deletions come last, because a server that is out of memory accepts only deletions.
 local gone, later = {}, 0
 for i = 1, keys do
   local ahead = aheads[i]

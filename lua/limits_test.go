@@ -15,13 +15,14 @@ import (
 	"github.com/quotasvc/quotasvc/lua"
 )
 
-// aRule is a bucket of 10 tokens at 1/s.
+// aRule returns the arguments of a rule: a bucket of 10 tokens at 1/s.
 func aRule() []any { return []any{3, 10, 1, 1_000_000, 5} }
 
-// oneCharge is the arguments of one request of cost on one bucket.
+// oneCharge returns the arguments of one request that charges cost to one bucket.
 func oneCharge(cost any) []any { return arguments([][]any{aRule()}, [][]any{{0, 1, 1, 0, cost}}, 64) }
 
-// arguments are those of a call at the server's time. request is 64 times the first bucket and the form.
+// arguments returns the arguments of a call at the server's time. A request is 64 * the index of its first bucket +
+// its form.
 func arguments(rules, forms [][]any, requests ...any) []any {
 	return append(slices.Concat([]any{0, len(rules), len(forms), 0}, slices.Concat(rules...), slices.Concat(forms...)), requests...)
 }
@@ -53,7 +54,7 @@ func TestLimits_BadArguments_ChangeNothing(t *testing.T) {
 	}
 	before := contents(t, client)
 
-	// with is the arguments of forms, and what follows, on one rule.
+	// with returns the arguments of a call with one rule, the number of forms, and the given rest.
 	with := func(forms any, rest ...any) []any { return append(append([]any{0, 1, forms, 0}, aRule()...), rest...) }
 	bad := map[string][]any{
 		"no arguments":            {},
@@ -151,7 +152,8 @@ func TestLimits_AcceptsTheLargestCall(t *testing.T) {
 	}
 }
 
-// kindArgs are a rule's parameters, by kind: 10 tokens per second or so, all of them far from their bounds.
+// kindArgs returns a rule's parameters for each kind: about 10 tokens per second. All parameters are far from their
+// bounds.
 func kindArgs() map[string][]any {
 	return map[string][]any{
 		"token bucket":    {3, 10, 1, 1_000_000, 5},
@@ -163,7 +165,7 @@ func kindArgs() map[string][]any {
 	}
 }
 
-// TestLimits_ParametersOutOfBounds_AreRefused of each kind: a call that cannot be exact decides nothing.
+// TestLimits_ParametersOutOfBounds_AreRefused: for each kind, a call that cannot be exact decides nothing.
 func TestLimits_ParametersOutOfBounds_AreRefused(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
@@ -208,14 +210,15 @@ func TestLimits_ParametersOutOfBounds_AreRefused(t *testing.T) {
 	}
 }
 
-// TestLimits_ForeignValue_IsNotABucket: whatever a key holds, if it is not the kind's it denies and stays as it is.
+// TestLimits_ForeignValue_IsNotABucket: if a key holds a value of another kind, the request is denied and the value
+// stays.
 func TestLimits_ForeignValue_IsNotABucket(t *testing.T) {
 	t.Parallel()
 	texts := []string{
 		"", " ", "x", "1", "1 2", "1 2 3", "-1 2 3", "nan", "inf", "0x10", "a text that is longer than any bucket's value", "{\"a\":1}",
 		strings.Repeat("9", 20), strings.Repeat("a", 7), strings.Repeat("a", 14), "1790000000123456 5 1000000", strings.Repeat("\xff", 14),
 	}
-	// As a good value begins with its time, and a second of it is 0x0f4240: seven bytes far in the past.
+	// A valid value begins with its time. A second is 0x0f4240, so these seven bytes are times far in the past.
 	const past, earlier = "\x00\x05\x00\x00\x00\x00\x00", "\x00\x04\x00\x00\x00\x00\x00"
 	const beyond = "\x20\x00\x00\x00\x00\x00\x00" // 2^53
 	bad := map[string][]string{
@@ -271,8 +274,8 @@ func TestLimits_ForeignValue_IsNotABucket(t *testing.T) {
 	}
 }
 
-// TestLimits_StoresTheLeast: a bucket's value fits a memory class of 32 bytes, of which 12 are for it, and the key
-// says when it says nothing any more.
+// TestLimits_StoresTheLeast: a bucket's value fits a memory class of 32 bytes, of which 12 are for the value. The key
+// expires when the bucket is full.
 func TestLimits_StoresTheLeast(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
@@ -300,7 +303,7 @@ func TestLimits_StoresTheLeast(t *testing.T) {
 		if ttl := client.PTTL(ctx, key).Val() - 599*time.Second; ttl <= 0 || ttl > 70*time.Second {
 			t.Errorf("%s: expires in %s", kind, ttl)
 		}
-		// Given back, it is gone.
+		// After the refund the key does not exist.
 		if _, err := runLimits(t, client, []string{key}, at(2, 1, 1, 0, 1, 0)...); err != nil {
 			t.Fatalf("%s: %v", kind, err)
 		}
@@ -310,7 +313,8 @@ func TestLimits_StoresTheLeast(t *testing.T) {
 	}
 }
 
-// TestLimits_OutOfMemory_ChangesNothing: an error leaves all buckets as they were, also where some would have been deleted.
+// TestLimits_OutOfMemory_ChangesNothing: an error leaves all buckets as they were, also those that would have been
+// deleted.
 func TestLimits_OutOfMemory_ChangesNothing(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(testenv.RedisPrivate(t).Options())
@@ -342,7 +346,7 @@ func TestLimits_OutOfMemory_ChangesNothing(t *testing.T) {
 	}
 }
 
-// TestLimits_ReadsTheClockOnce: before Redis 7.2 two readings in one script differ.
+// TestLimits_ReadsTheClockOnce: before Redis 7.2 two reads of the clock in one script differ.
 func TestLimits_ReadsTheClockOnce(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(testenv.RedisPrivate(t).Options())

@@ -21,13 +21,13 @@ func connect(t *testing.T) *redis.Client {
 	return c
 }
 
-// run runs a script and returns its integers.
+// run runs a script and returns the integers of its reply.
 func run(t *testing.T, client *redis.Client, script string, keys []string, args ...any) ([]int64, error) {
 	t.Helper()
 	return client.Eval(context.Background(), script, keys, args...).Int64Slice()
 }
 
-// contents is all keys of the database with their values, for comparison.
+// contents returns all keys of the database with their values, for comparison.
 func contents(t *testing.T, client *redis.Client) string {
 	t.Helper()
 	ctx := context.Background()
@@ -41,5 +41,5 @@ func contents(t *testing.T, client *redis.Client) string {
 		}
 		all[key] = v
 	}
-	return fmt.Sprint(all) // maps print sorted
+	return fmt.Sprint(all) // fmt prints maps in the order of their keys
 }

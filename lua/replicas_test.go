@@ -21,7 +21,7 @@ const (
 	minute   = int64(60_000_000)
 )
 
-// signs runs the script and returns what is heard, ascending.
+// signs runs the script and returns the entries of its reply, in ascending order.
 func signs(t *testing.T, client *redis.Client, op int, id string, ttl int64) string {
 	t.Helper()
 	reply, err := run(t, client, lua.Replicas, []string{"k"}, op, id, ttl)
@@ -46,9 +46,9 @@ func TestReplicas_ReturnsRecentOnes(t *testing.T) {
 	step(replicaA, 0, replicaA)
 	step(replicaB+" "+replicaA, 0, replicaB)
 	step("-"+replicaB+" "+replicaA, 1, replicaB)
-	step("-"+replicaB+" "+replicaA, 0, replicaB) // its last beat has come behind its goodbye
+	step("-"+replicaB+" "+replicaA, 0, replicaB) // its last beat arrives after its leave
 	step("-"+replicaB+" "+replicaC+" "+replicaA, 0, replicaC)
-	// A minute later only those count that were heard since.
+	// A minute later only entries that were renewed since then count.
 	before := client.Time(ctx).Val().UnixMicro()
 	client.ZAdd(ctx, "k", redis.Z{Score: float64(before - minute), Member: replicaA}, redis.Z{Score: float64(before - minute), Member: "-" + replicaB})
 	step(replicaC, 0, replicaC)
@@ -62,7 +62,7 @@ func TestReplicas_ReturnsRecentOnes(t *testing.T) {
 	}
 }
 
-// TestReplicas_ClockSetBack_Expire: what was heard in the future counts from now on.
+// TestReplicas_ClockSetBack_Expire: an entry with a time in the future counts as renewed now.
 func TestReplicas_ClockSetBack_Expire(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
@@ -92,7 +92,7 @@ func TestReplicas_AreBounded(t *testing.T) {
 	if after := contents(t, client); after != before {
 		t.Error("a refusal changed the set")
 	}
-	for _, i := range []int{0, 0, 1} { // who has a place keeps it
+	for _, i := range []int{0, 0, 1} { // a replica with an entry keeps it
 		signs(t, client, 0, fmt.Sprint(i+1), minute)
 	}
 	signs(t, client, 1, "1", minute)

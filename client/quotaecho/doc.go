@@ -1,5 +1,5 @@
-// Package quotaecho charges each request of an echo server (v4) to its tenant. It imports echo, client and client/quotahttp, whose terms and
-// invariants are its own.
+// Package quotaecho charges each request of an echo server (v4) to its tenant. It imports echo, client and
+// client/quotahttp. It has the terms and invariants of quotahttp.
 //
 //	quota, err := quotaecho.New(c, quotaecho.Options{Rules: quotaecho.Rules{Meter: "api_calls", Tenant: tenantOf}})
 //	e.Use(quota)

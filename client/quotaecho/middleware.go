@@ -11,19 +11,20 @@ import (
 	"github.com/quotasvc/quotasvc/client/quotahttp"
 )
 
-// Rules say what a request costs and who pays. Without IP the address is that of the server's IPExtractor; without one, none is told to the
-// service, because echo would otherwise believe whatever X-Forwarded-For a client sends.
+// Rules say what a request costs and which tenant pays. If IP is nil, the address is that of the server's
+// IPExtractor. If the server has no IPExtractor, the service gets no address, because echo would trust any
+// X-Forwarded-For of a client.
 type Rules = quotahttp.Rules[echo.Context]
 
 // Options of the middleware.
 type Options struct {
 	Rules
 
-	// Skipper lets requests pass that are not counted; nil: none.
+	// Skipper returns true for requests that are not counted; nil: all requests are counted.
 	Skipper func(echo.Context) bool
 }
 
-// New returns middleware. An error names the option that is wrong.
+// New returns a middleware. An error names the option that is wrong.
 func New(c *client.Client, o Options) (echo.MiddlewareFunc, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -48,7 +49,7 @@ func New(c *client.Client, o Options) (echo.MiddlewareFunc, error) {
 			}
 			finished := false
 			defer func() {
-				if !finished { // a panic
+				if !finished { // the handler panicked
 					d.Settle(http.StatusInternalServerError)
 				}
 			}()
@@ -60,7 +61,7 @@ func New(c *client.Client, o Options) (echo.MiddlewareFunc, error) {
 	}, nil
 }
 
-// statusOf returns the status with which echo answers, or has answered.
+// statusOf returns the status with which echo answers or has already answered.
 func statusOf(ctx echo.Context, err error) int {
 	if err == nil || ctx.Response().Committed {
 		return ctx.Response().Status

@@ -21,26 +21,28 @@ const late = 6 * time.Second
 type Decision struct {
 	Passed bool
 	Status int         // of the refusal
-	Header http.Header // for the client, whether the request passed or not
+	Header http.Header // for the client, whether or not the request passed
 	Body   []byte      // of the refusal: application/problem+json
 
 	settle func(status int)
 }
 
-// Settle takes the units back if the handler failed. Call it once after the handler, with the status of its answer. It does not wait.
+// Settle refunds the units if the handler failed. Call it once after the handler, with the status of its answer. It
+// does not wait.
 func (d *Decision) Settle(status int) {
 	if d.settle != nil {
 		d.settle(status)
 	}
 }
 
-// denials are the refusals whose cause is the client. All others are caused by this backend.
+// denials are the codes of refusals whose cause is the client. All other refusals are caused by this backend.
 var denials = []client.ProblemCode{
 	client.ProblemCodeQuotaExceeded, client.ProblemCodeCreditsExhausted, client.ProblemCodeRateLimited, client.ProblemCodeTenantSuspended,
 	client.ProblemCodeMeterNotInPlan, "feature_not_in_plan", client.ProblemCodeCostExceedsCapacity,
 }
 
-// Decide charges a request. The error is one of this backend: a wrong key, an unknown tenant, or a context that ended.
+// Decide charges a request. An error is a fault of this backend (a wrong key, an unknown tenant) or a context that
+// ended.
 func Decide[R any](ctx context.Context, c *client.Client, o *Rules[R], req R, seen Seen) (*Decision, error) {
 	body, err := o.consume(req, seen)
 	if err != nil {
@@ -83,7 +85,7 @@ func Decide[R any](ctx context.Context, c *client.Client, o *Rules[R], req R, se
 	return d, nil
 }
 
-// refuse returns the refusal for the client, or an error that the client must not see.
+// refuse returns the refusal for the client. If the client must not see the problem, it returns an error.
 func refuse(e *client.Error) (*Decision, error) {
 	if errors.Is(e, client.ErrUndecided) {
 		return undecided(e), nil
@@ -92,7 +94,7 @@ func refuse(e *client.Error) (*Decision, error) {
 	if p == nil {
 		return nil, e
 	}
-	// Without a limit, rate_limited is about wrong keys of this backend.
+	// rate_limited without a violated limit means that this backend has sent wrong keys.
 	wrongKeys := p.Code == client.ProblemCodeRateLimited && len(p.ViolatedPolicies) == 0
 	switch {
 	case wrongKeys:
@@ -100,7 +102,7 @@ func refuse(e *client.Error) (*Decision, error) {
 	case slices.Contains(denials, p.Code):
 		return refused(e.Status, passOn(e.Header), p)
 	case p.Blocked != nil:
-		// The client must not learn who is blocked and why.
+		// The client must not learn which block refused the request, and why.
 		return refused(http.StatusForbidden, nil, &client.Problem{
 			Type: p.Type, Title: p.Title, Status: http.StatusForbidden, Detail: "blocked", Code: p.Code, RequestID: p.RequestID,
 		})
@@ -127,7 +129,7 @@ func refused(status int, header http.Header, p *client.Problem) (*Decision, erro
 	return &Decision{Status: status, Header: header, Body: body}, nil
 }
 
-// passOn returns the headers for the client, spelled as in their specifications.
+// passOn returns the headers for the client, with the spelling of their specifications.
 func passOn(header http.Header) http.Header {
 	out := http.Header{}
 	for name, values := range header {

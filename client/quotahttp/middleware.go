@@ -8,13 +8,13 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// Options of a Middleware. Without IP no address is told to the service: behind a proxy, RemoteAddr is the proxy's. PeerIP is for servers
-// that clients reach themselves.
+// Options of a Middleware. If IP is nil, the service gets no address, because behind a proxy RemoteAddr is the
+// address of the proxy. Use PeerIP if clients connect directly to the server.
 type Options struct {
 	Rules[*http.Request]
 
-	// OnError answers a request that could not be decided because of this backend: a wrong key, an unknown tenant. nil: 500 without
-	// details. Log the error here.
+	// OnError answers a request that could not be decided because of a fault of this backend: a wrong key, an unknown
+	// tenant. nil: 500 without details. Log the error here.
 	OnError func(w http.ResponseWriter, r *http.Request, err error)
 }
 
@@ -46,13 +46,13 @@ func PeerIP(r *http.Request) string {
 	return host
 }
 
-// Wrap returns a handler that charges each request before next serves it. It takes the units back if next answers with 500 or more, or
-// panics.
+// Wrap returns a handler that charges each request before next serves it. It refunds the units if next answers with
+// 500 or more or panics.
 func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d, err := Decide(r.Context(), m.client, &m.options.Rules, r, Seen{Method: r.Method, Path: r.URL.Path})
 		if r.Context().Err() != nil && err != nil {
-			return // nobody reads an answer
+			return // no client waits for an answer
 		}
 		if err != nil {
 			m.options.OnError(w, r, err)
@@ -72,7 +72,7 @@ func (m *Middleware) Wrap(next http.Handler) http.Handler {
 			case finished || seen.status != 0:
 				d.Settle(max(seen.status, http.StatusOK))
 			default:
-				d.Settle(http.StatusInternalServerError) // a panic before the answer
+				d.Settle(http.StatusInternalServerError) // next panicked before it answered
 			}
 		}()
 		next.ServeHTTP(seen.forms(), r)
@@ -80,14 +80,14 @@ func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-// response notes the status of an answer.
+// response records the status of an answer.
 type response struct {
 	http.ResponseWriter
 
 	status int
 }
 
-// WriteHeader notes the status of an answer; 1xx is not its last.
+// WriteHeader records the status of an answer, except for 1xx, which are not final.
 func (r *response) WriteHeader(status int) {
 	if r.status == 0 && status >= http.StatusOK {
 		r.status = status
@@ -95,7 +95,7 @@ func (r *response) WriteHeader(status int) {
 	r.ResponseWriter.WriteHeader(status)
 }
 
-// Write notes the status of an answer without WriteHeader.
+// Write records the status of an answer without WriteHeader.
 func (r *response) Write(p []byte) (int, error) {
 	if r.status == 0 {
 		r.status = http.StatusOK
@@ -103,10 +103,11 @@ func (r *response) Write(p []byte) (int, error) {
 	return r.ResponseWriter.Write(p)
 }
 
-// Unwrap lets http.ResponseController reach what the server can do beyond this.
+// Unwrap gives http.ResponseController access to further methods of the server's writer.
 func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// forms returns a writer that can flush and be hijacked if the server's can, for handlers that ask it instead of http.ResponseController.
+// forms returns a writer that implements http.Flusher and http.Hijacker if the server's writer does. It is for
+// handlers that do not use http.ResponseController.
 func (r *response) forms() http.ResponseWriter {
 	flusher, flushes := r.ResponseWriter.(http.Flusher)
 	hijacker, hijacks := r.ResponseWriter.(http.Hijacker)

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// Defaults of Rules. The service takes milliseconds; its own limit is 5 s.
+// Defaults of Rules. The service answers in milliseconds; its own time limit is 5 s.
 const (
 	defaultTimeout  = 2 * time.Second
 	defaultDeadline = 5 * time.Second
@@ -19,30 +19,31 @@ const (
 	maxRoute = 256 // of the contract
 )
 
-// ErrNotCounted is what Tenant returns for requests that are served uncharged, such as those of a health check.
+// ErrNotCounted is the error that Tenant returns for requests that are served uncharged, such as health checks.
 var ErrNotCounted = errors.New("the request is not counted")
 
-// Rules say what a request costs and who pays. R is what the framework knows of a request.
+// Rules say what a request costs and which tenant pays. R is the framework's type of a request.
 type Rules[R any] struct {
 	Meter     string         // required unless MeterFunc is set
 	MeterFunc func(R) string // instead of Meter
 
-	// Tenant returns the tenant that pays: required. The error ErrNotCounted serves the request uncharged. Another error, or no tenant, is
-	// an error of this backend: put the middleware behind authentication.
+	// Tenant returns the tenant that pays. Required. If it returns ErrNotCounted, the request is served uncharged.
+	// Any other error, or an empty tenant, is an error of this backend: put the middleware behind authentication.
 	Tenant func(R) (string, error)
 
-	Cost     func(R) int64          // units; nil: 1. 0 serves the request uncharged
-	Subject  func(R) string         // a user, key or team of the tenant, for caps and limits per subject; nil or empty: none
+	Cost     func(R) int64          // units; nil: 1. If it returns 0, the request is served uncharged
+	Subject  func(R) string         // a user, key or team of the tenant, for caps and limits per subject; nil, empty: none
 	Route    func(R) string         // for limits; nil: the path without its query
-	IP       func(R) string         // the client's address, for limits per ip and blocks; nil: see New of the framework
-	Metadata func(R) map[string]any // kept with the journal's entries; nil: none
+	IP       func(R) string         // the client's address, for limits per ip and blocks; nil: see the framework
+	Metadata func(R) map[string]any // stored with the journal's entries; nil: none
 
-	// IdempotencyKey returns the key of the operation. nil or empty: each request is an operation of its own. Use a client's key only if
-	// the handler recognises repeated requests by it: otherwise a client could send one key for all requests and pay once.
+	// IdempotencyKey returns the key of the operation. nil or empty: each request is a separate operation. Use a
+	// client's key only if the handler uses it to recognise repeated requests: otherwise a client could send one key
+	// with all requests and pay once.
 	IdempotencyKey func(R) string
 
-	FailOpen *bool                 // pass, uncharged, while the service does not decide; nil: the client's FailOpen
-	Refund   func(status int) bool // whether the units are taken back; nil: from 500 on. Requests that a client breaks off are paid
+	FailOpen *bool                 // pass uncharged while the service does not decide; nil: the client's FailOpen
+	Refund   func(status int) bool // whether to refund; nil: from 500 on. A client that breaks off its request pays
 
 	Timeout  time.Duration // of one attempt; 0 means 2 s
 	Deadline time.Duration // of the decision with its retries; 0 means 5 s
@@ -70,12 +71,12 @@ func (o *Rules[R]) Check() error {
 	return nil
 }
 
-// Seen is what every framework knows of a request.
+// Seen is the data of a request that every framework has.
 type Seen struct{ Method, Path, IP string }
 
 var methods = regexp.MustCompile(`^[A-Z][A-Z-]{0,31}$`)
 
-// consume returns the request of the service about req; nil if it is not counted.
+// consume returns the request to the service for req. It returns nil if req is not counted.
 func (o *Rules[R]) consume(req R, seen Seen) (*client.ConsumeRequest, error) {
 	tenant, err := o.Tenant(req)
 	if errors.Is(err, ErrNotCounted) {
@@ -126,7 +127,7 @@ func call[R, T any](f func(R) T, req R) (none T) {
 	return f(req)
 }
 
-// routeOf makes a path fit for the contract: visible ASCII, and not too long.
+// routeOf returns a path as the contract allows it: only visible ASCII, and not too long.
 func routeOf(path string) string {
 	var b strings.Builder
 	for _, r := range path {

@@ -32,7 +32,8 @@ type applyCmd struct {
 	ExitCode bool   `name:"exit-code" help:"End a dry run that would change something with status 3."`
 }
 
-// Run prints the changes that it made, or with --dry-run would make. It stores the whole file or nothing.
+// Run prints the changes that it made, or the changes that it would make with --dry-run. It stores the whole file or
+// nothing.
 func (c *applyCmd) Run(ctx context.Context, log *slog.Logger, io *commands.IO) error {
 	if c.ExitCode && !c.DryRun {
 		return &configError{[]string{"--exit-code: is for --dry-run"}}

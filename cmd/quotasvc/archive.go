@@ -29,7 +29,7 @@ type archiveCmd struct {
 	DryRun bool   `help:"Print the months that would be archived, with rows and bytes, and change nothing."`
 }
 
-// Run archives. It prints what was done, or with --dry-run what would be done.
+// Run archives old months and prints what it did. With --dry-run it only prints what it would do.
 func (c *archiveCmd) Run(ctx context.Context, log *slog.Logger) error {
 	var check checker
 	c.databaseConfig.check(&check)

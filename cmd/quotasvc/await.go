@@ -23,14 +23,14 @@ const (
 	awaitConnect = 2 * time.Second
 
 	// Pauses between two attempts double from awaitFirst to awaitLast. PostgreSQL restarts in about a second; many
-	// instances may wait.
+	// instances may wait at the same time.
 	awaitFirst = 100 * time.Millisecond
 	awaitLast  = 2 * time.Second
 )
 
-// startWhenPossible starts the service as soon as PostgreSQL answers, within StartTimeout. Otherwise a node that
-// restarts while PostgreSQL is down would be missing until an orchestrator's next attempt, minutes later. Errors that
-// waiting cannot solve, such as a wrong password or a missing schema, are returned at once.
+// startWhenPossible starts the service as soon as PostgreSQL answers, within StartTimeout. Without this, an instance
+// that restarts while PostgreSQL is down would be missing until the orchestrator's next attempt, minutes later. If
+// waiting cannot solve the error, as with a wrong password or a missing schema, it returns the error at once.
 func startWhenPossible(ctx context.Context, secrets *rotation, endpoints *ops.Endpoints, log *slog.Logger, before func(context.Context) error) (*service, error) {
 	cfg := secrets.cfg
 	w := &wait{cfg: cfg, secrets: secrets, endpoints: endpoints, log: log, pause: awaitFirst}
@@ -53,7 +53,7 @@ func startWhenPossible(ctx context.Context, secrets *rotation, endpoints *ops.En
 	}
 }
 
-// wait is a start that waits for PostgreSQL.
+// wait is the state of a start that waits for PostgreSQL.
 type wait struct {
 	cfg       *serviceConfig
 	secrets   *rotation
@@ -61,7 +61,7 @@ type wait struct {
 	log       *slog.Logger
 	until     time.Time // zero: no time limit
 	pause     time.Duration
-	began     time.Time // zero: it is not waiting
+	began     time.Time // zero: the start is not waiting
 }
 
 // attempt connects, and then starts the service.
@@ -87,7 +87,7 @@ func (w *wait) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_ = conn.Close(ctx) // it has answered
+	_ = conn.Close(ctx) // PostgreSQL has answered
 	return nil
 }
 
@@ -117,8 +117,8 @@ func (w *wait) next(ctx context.Context, cause error) error {
 // oneLine returns the text of an error in one line. pgx writes one line per host.
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// isAway reports whether waiting may solve the error: PostgreSQL cannot be reached, is starting, has no connection left
-// or is read-only during a failover.
+// isAway reports whether waiting may solve the error: PostgreSQL cannot be reached, is starting, has no free
+// connection or is read-only during a failover.
 func isAway(err error) bool {
 	if needsOperator(err) {
 		return false

@@ -21,7 +21,7 @@ func databaseTarget(ctx context.Context, databaseURL string) (namedsql.Target, e
 	if err != nil {
 		return namedsql.Plain, redactedParse(err)
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to write
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // there is nothing left to write
 	cluster, err := citus.Detect(ctx, conn)
 	return namedsql.Target(cluster != nil), err
 }
@@ -33,7 +33,7 @@ func distribute(ctx context.Context, databaseURL string, log *slog.Logger, shard
 	if err != nil {
 		return redactedParse(err)
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to write
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // there is nothing left to write
 	if shards == 0 {
 		if before, err := citus.IsDistributed(ctx, conn); err != nil || !before {
 			return err

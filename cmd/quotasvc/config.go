@@ -28,14 +28,14 @@ const (
 	// devOnly is the prefix of keys that are published in this repository, for trials.
 	devOnly = "dev-only"
 
-	// consoleOff, as the console's address, switches the console off.
+	// consoleOff is the value of the console's address that switches the console off.
 	consoleOff = "off"
 
 	defaultListen    = "127.0.0.1:8080"
 	defaultOpsListen = "127.0.0.1:9090"
 )
 
-// databaseConfig locates PostgreSQL. Every command except health and version needs it.
+// databaseConfig locates PostgreSQL. It is part of every command that uses the database.
 type databaseConfig struct {
 	DatabaseURLFile string `name:"database-url-file" env:"QUOTASVC_DATABASE_URL_FILE" placeholder:"FILE" group:"Backends" help:"File with the URL of PostgreSQL, instead of --database-url."`
 	DatabaseURL     secret `name:"database-url" env:"QUOTASVC_DATABASE_URL" placeholder:"URL" group:"Backends" help:"PostgreSQL, postgres://user:password@host/db. Several hosts and target_session_attrs=read-write are allowed."`
@@ -180,7 +180,7 @@ func (c *serviceConfig) validate() error {
 	}
 	readSecret(&check, "admin-key", &c.AdminKey, c.AdminKeyFile)
 	readSecret(&check, "report-database-url", &c.ReportDatabaseURL, c.ReportDatabaseURLFile)
-	if c.AdminKey != "" || c.AdminKeyFile == "" { // otherwise the error of the file is recorded
+	if c.AdminKey != "" || c.AdminKeyFile == "" { // otherwise the error of the file is already recorded
 		checkAdminKey(&check, string(c.AdminKey))
 	}
 	check.require((c.TLSCertFile == "") == (c.TLSKeyFile == ""), settingName("tls-cert-file"), "and %s must be set together", settingName("tls-key-file"))
@@ -264,7 +264,7 @@ func (c *redisConfig) check(check *checker) {
 	client, err := redisstore.NewClient(string(c.RedisURL))
 	check.require(err == nil, settingName("redis-url"), "%v", err)
 	if err == nil {
-		_ = client.Close() // never connected
+		_ = client.Close() // it was never connected
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The table of settings has each variable that serve reads, and no other.
+// The table of settings has all variables that serve reads, and no others.
 func TestSettings_Table_NamesAllOfServe(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/operations.md")

@@ -16,22 +16,22 @@ const (
 	// files and the runtime.
 	filesReserved = 128
 
-	// envoyConnectionsMax bounds the connections of Envoys: each of their workers has one.
+	// envoyConnectionsMax bounds the connections of Envoy proxies: each of their workers has one connection.
 	envoyConnectionsMax = 512
 
-	// consoleConnectionsMax bounds the connections of browsers: each opens six.
+	// consoleConnectionsMax bounds the connections of browsers: each browser opens six.
 	consoleConnectionsMax = 512
 
-	// lanesReserved is the number of file descriptors for the ledger's writers if their number is not configured: the
-	// maximum on Citus.
+	// lanesReserved is the number of file descriptors for the ledger's writers if the number of writers is not
+	// configured. It is the maximum on Citus.
 	lanesReserved = 32
 
 	// connectionsDefaultMax bounds the derived number. A connection takes about 20 kB.
 	connectionsDefaultMax = 20_000
 )
 
-// connectionsMax returns the maximum number of client connections. Even with a low limit of open files, clients get
-// half of it.
+// connectionsMax returns the maximum number of client connections. Clients get at least half of the limit of open
+// files, even if the limit is low.
 func (c *serviceConfig) connectionsMax(log *slog.Logger) int {
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
@@ -52,7 +52,7 @@ func (c *serviceConfig) connectionsMax(log *slog.Logger) int {
 	return c.ConnectionsMax
 }
 
-// envoyConnections returns the part of room connections for Envoy's rate limit service.
+// envoyConnections returns how many of room connections Envoy's rate limit service gets.
 func (c *serviceConfig) envoyConnections(room int) int {
 	if c.EnvoyRLSListen == "" {
 		return 0
@@ -60,7 +60,8 @@ func (c *serviceConfig) envoyConnections(room int) int {
 	return min(envoyConnectionsMax, room/4)
 }
 
-// consoleConnections returns the part of room connections for browsers, if the console has an address of its own.
+// consoleConnections returns how many of room connections browsers get. It returns 0 if the console has no address of
+// its own.
 func (c *serviceConfig) consoleConnections(room int) int {
 	if c.ConsoleListen == "" || c.ConsoleListen == consoleOff {
 		return 0
@@ -68,10 +69,10 @@ func (c *serviceConfig) consoleConnections(room int) int {
 	return min(consoleConnectionsMax, room/4)
 }
 
-// certificates reads the certificate of the API. nil: plain HTTP.
+// certificates reads the certificate of the API. It returns nil for plain HTTP.
 func (c *serviceConfig) certificates(log *slog.Logger) (*transport.Certificates, error) {
 	if c.TLSCertFile == "" {
-		return nil, nil //nolint:nilnil // no files are no certificates
+		return nil, nil //nolint:nilnil // without files there are no certificates
 	}
 	return transport.LoadCertificates(transport.CertificateFiles{Cert: c.TLSCertFile, Key: c.TLSKeyFile, ClientCA: c.TLSClientCAFile}, log)
 }

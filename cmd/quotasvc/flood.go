@@ -11,35 +11,35 @@ import (
 )
 
 const (
-	// floodWindow is the time in which equal lines are counted. In each window, an operator sees at least one line
-	// about a persistent fault.
+	// floodWindow is the time in which equal lines are counted. In each window the log has at least one line about a
+	// persistent fault.
 	floodWindow = 10 * time.Second
 
-	// floodFirst is the number of equal lines in a window that are written. Each has its own error and tenant; ten show
-	// a pattern.
+	// floodFirst is the number of equal lines that are all written at the start of a window. Each line has its own
+	// error and tenant; ten lines show a pattern.
 	floodFirst = 10
 
-	// floodOneIn is the number of further equal lines for each one that is written.
+	// floodOneIn is the number of further equal lines of which one is written.
 	floodOneIn = 100
 
 	// floodMessages bounds the messages that are counted separately. The program has far fewer. Further messages, from
 	// a library, count as one message.
 	floodMessages = 1000
 
-	// accessLine is the message of access lines. They are never dropped: each is the only record of its request, and a
-	// fault does not increase their number.
+	// accessLine is the message of access lines. Access lines are never dropped: each line is the only record of its
+	// request, and a fault does not increase their number.
 	accessLine = "request"
 )
 
-// flood is a slog.Handler that keeps floods of equal lines out of the log. Lines are equal if they have the same level
-// and message, at WARN or above. In each window it writes the first floodFirst lines, then one in floodOneIn. At its
-// end one line reports how many were dropped.
+// flood is a slog.Handler that keeps floods of equal lines out of the log. Lines are equal if they have the same
+// level and message, at WARN or above. In each window it writes the first floodFirst lines, then one in floodOneIn.
+// At the end of the window one line reports the number of dropped lines.
 type flood struct {
 	slog.Handler
 	*floodCounts
 }
 
-// floodCounts are shared by all loggers that derive from one.
+// floodCounts are the counts that a logger and all loggers derived from it share.
 type floodCounts struct {
 	out     slog.Handler // receives the lines about dropped lines
 	dropped *prometheus.CounterVec

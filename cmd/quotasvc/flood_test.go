@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// logInto returns a logger with the flood's bounds, and its written lines as message: count.
+// logInto returns a logger, its flood, and a function that returns the written lines as message: count.
 func logInto() (*slog.Logger, *flood, func() map[string]int) {
 	var out syncBuffer
 	f := newFlood(slog.NewJSONHandler(&out, nil))
@@ -54,7 +54,7 @@ func TestFlood_EqualLines_FirstTenThenOneInHundred(t *testing.T) {
 		log, f, written := logInto()
 		for range 1000 {
 			log.Warn("down")
-			log.With("part", "x").Error("down") // another level is another flood; a derived logger shares it
+			log.With("part", "x").Error("down") // another level has another count; a derived logger shares it
 			log.Info("well")
 			log.Error(accessLine)
 		}
@@ -92,7 +92,7 @@ func TestFlood_ManyMessages_MemoryBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, f, written := logInto()
 		for i := range 3 * floodMessages {
-			log.Warn(fmt.Sprint("message ", i)) //nolint:sloglint // each message is another one: what is tested
+			log.Warn(fmt.Sprint("message ", i)) //nolint:sloglint // the test needs many messages
 		}
 		if n := len(f.windows); n > floodMessages+1 {
 			t.Errorf("%d messages are counted", n)

@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// heapGoal is the size of a small heap at the start of a collection. With stacks, code and buffers the process then
-	// stays below 150 MB. The runtime's default, twice the live heap, collects a small heap many times per second under
-	// load: 26 µs of CPU per request instead of 5 with 10,000 tenants (docs/benchmarks.md, which compares fixed
-	// settings as well).
+	// heapGoal is the size of a small heap at the start of a collection. With stacks, code and buffers the process
+	// then stays below 150 MB. The runtime's default, twice the live heap, collects a small heap many times per
+	// second under load: with 10,000 tenants it takes 26 µs of CPU per request, and this setting takes 5 µs
+	// (docs/benchmarks.md, which also compares fixed settings).
 	heapGoal = 80 << 20
 
-	// The bounds of the percentage of a small heap. With the lower one the process stays below 150 MB with 200,000
-	// tenants in use. The collector then needs some 2 µs more for a request than with the runtime's default
+	// The bounds of the percentage of a small heap. With percentMin the process stays below 150 MB with 200,000
+	// tenants in use. Then the collector needs about 2 µs more for a request than with the runtime's default
 	// (docs/decisions/memory.md).
 	percentMin, percentMax = 75, 1000
 
-	// percentDefault is the runtime's default, for a large heap.
+	// percentDefault is the runtime's default. It is used for a large heap.
 	percentDefault = 100
 )
 

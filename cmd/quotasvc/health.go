@@ -42,7 +42,7 @@ func (c *healthCmd) Run(ctx context.Context, _ *slog.Logger) error {
 	return nil
 }
 
-// target returns the URL to request. For a service that listens on all addresses it is the loopback address.
+// target returns the URL to request. If the service listens on all addresses, it has the loopback address.
 func (c *healthCmd) target() (string, error) {
 	if c.URL != "" {
 		return c.URL, nil

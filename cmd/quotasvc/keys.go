@@ -19,7 +19,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
-// keysCmd manages keys in the database. It can create the first key without the bootstrap key, and before the service
+// keysCmd manages keys in the database. It can create the first key without the bootstrap key and before the service
 // runs.
 type keysCmd struct {
 	Create keyCreateCmd `cmd:"" help:"Create a key and print its secret, which is shown this once."`
@@ -121,7 +121,7 @@ func (c *keyRevokeCmd) Run(ctx context.Context) error {
 	})
 }
 
-// anyKey permits a change of any key: whoever can write to the database has every right.
+// anyKey permits a change of any key: a caller that can write to the database has all rights.
 func anyKey(*access.Key) error { return nil }
 
 // withKeys runs do with the stored keys.

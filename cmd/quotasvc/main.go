@@ -113,8 +113,8 @@ type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// hangups returns a channel of SIGHUP signals, so that SIGHUP does not end a command. serve rereads its secrets; other
-// commands ignore it.
+// hangups returns a channel of SIGHUP signals, so that SIGHUP does not end a command. serve then reads its secrets
+// again; other commands ignore the signal.
 func hangups() chan os.Signal {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGHUP)
@@ -158,7 +158,7 @@ func unsetEmpty() {
 	for _, pair := range os.Environ() {
 		name, value, _ := strings.Cut(pair, "=")
 		if value == "" && strings.HasPrefix(name, "QUOTASVC_") {
-			_ = os.Unsetenv(name) // fails only for a malformed name, and Environ returns none
+			_ = os.Unsetenv(name) // fails only for a malformed name; Environ returns no such name
 		}
 	}
 }

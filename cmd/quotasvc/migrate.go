@@ -28,7 +28,7 @@ const (
 	// lock needs an operator.
 	migrateTimeout = 5 * time.Minute
 
-	// lockEvery and lockTries bound the wait for another instance's migration to one minute.
+	// lockEvery and lockTries bound the wait for the migration of another instance: to one minute.
 	lockEvery = 1 // s
 	lockTries = 60
 )
@@ -127,7 +127,7 @@ func migrateUp(ctx context.Context, databaseURL string, log *slog.Logger) error 
 	return migrateUpOn(ctx, databaseURL, log, 0)
 }
 
-// migrateUpOn does what migrateUp does. With shards above 0 it also distributes the tables.
+// migrateUpOn is migrateUp, except that it also distributes the tables if shards is above 0.
 func migrateUpOn(ctx context.Context, databaseURL string, log *slog.Logger, shards int) error {
 	return withMigrations(ctx, databaseURL, func(ctx context.Context, p *goose.Provider) error {
 		results, err := p.Up(ctx)
@@ -152,7 +152,7 @@ func migrateUpOn(ctx context.Context, databaseURL string, log *slog.Logger, shar
 
 type migratePartitionsCmd struct{ databaseConfig }
 
-// Run creates the coming partitions, drops old partitions of denials, and creates the indexes that partitions lack.
+// Run creates the coming partitions, drops old partitions of denials, and creates missing indexes of partitions.
 func (c *migratePartitionsCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if err := c.validate(); err != nil {
 		return err
@@ -182,7 +182,7 @@ func setRights(ctx context.Context, databaseURL string, log *slog.Logger, when s
 	if err != nil {
 		return redactedParse(err)
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to write
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // there is nothing left to write
 	var wanted bool
 	if err := conn.QueryRow(ctx, when).Scan(&wanted); err != nil {
 		return fmt.Errorf("look for the owner of the tables: %w", err)
@@ -198,13 +198,13 @@ func setRights(ctx context.Context, databaseURL string, log *slog.Logger, when s
 }
 
 // makePartitions creates the journal's partitions of the coming months and the partitions of denials of the coming
-// weeks, drops old partitions of denials, and creates the indexes that partitions lack.
+// weeks. It drops old partitions of denials, and creates missing indexes of partitions.
 func makePartitions(ctx context.Context, databaseURL string, log *slog.Logger) error {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
 		return redactedParse(err)
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to write
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // there is nothing left to write
 	j, err := journal.New(log)
 	if err != nil {
 		return err
@@ -225,8 +225,8 @@ func makePartitions(ctx context.Context, databaseURL string, log *slog.Logger) e
 // errSchemaBehind is returned when the service must not start on this database yet.
 var errSchemaBehind = errors.New("the database's schema is behind this version of quotasvc: run `quotasvc migrate up` first, or start with --migrate")
 
-// checkSchema returns errSchemaBehind if steps are missing. A newer schema is accepted, because steps only add to what
-// the previous version uses.
+// checkSchema returns errSchemaBehind if steps are missing. A newer schema is accepted, because the previous version
+// also runs on the result of each step.
 func checkSchema(ctx context.Context, databaseURL string) error {
 	return withMigrations(ctx, databaseURL, func(ctx context.Context, p *goose.Provider) error {
 		current, wanted, err := p.GetVersions(ctx)
@@ -254,7 +254,7 @@ func withMigrations(ctx context.Context, databaseURL string, do func(context.Con
 		return fmt.Errorf("open database: %w", redactedParse(err))
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	db.SetMaxOpenConns(2) // one of them is for the migration lock
+	db.SetMaxOpenConns(2) // one connection is for the migration lock
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(lockEvery, lockTries))
 	if err != nil {
 		return fmt.Errorf("migration lock: %w", err)

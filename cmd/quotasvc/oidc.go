@@ -54,8 +54,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// provider returns the identity provider, nil if none is configured. It sends no request yet: the service starts even
-// if the provider is down.
+// provider returns the identity provider. It returns nil if no provider is configured. It sends no request, so the
+// service starts even if the provider is down.
 func (c *oidcConfig) provider(log *slog.Logger) (*oidc.Provider, error) {
 	if c.OIDCIssuer == "" {
 		return nil, nil

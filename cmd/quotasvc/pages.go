@@ -58,7 +58,7 @@ type site interface {
 	Has(path string) bool
 }
 
-// beside returns a handler that passes the paths of sites to these, and all other paths to the API.
+// beside returns a handler that passes a request to the site that has its path, and to the API if no site has it.
 func beside(api http.Handler, sites ...site) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/v1/") { // the most frequent paths are decided first

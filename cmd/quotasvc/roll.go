@@ -16,7 +16,7 @@ import (
 )
 
 // rollCmd closes and opens periods of idle balances. Correctness does not depend on it: every decision and every read
-// first does the same for its own balances.
+// first closes and opens the periods of its own balances.
 type rollCmd struct {
 	databaseConfig
 	clockConfig
@@ -24,7 +24,7 @@ type rollCmd struct {
 	Every time.Duration `env:"QUOTASVC_ROLL_EVERY" placeholder:"DURATION" help:"Keep running and repeat at this interval, as a replacement for cron."`
 }
 
-// rollEveryMin is the shortest interval. It keeps a wrong unit from loading the database.
+// rollEveryMin is the shortest interval. It protects the database if the operator writes a wrong unit.
 const rollEveryMin = time.Second
 
 // Run rolls once, or with --every until ctx ends.

@@ -15,7 +15,7 @@ import (
 )
 
 // run listens, starts the service, serves on lst until ctx ends or serving fails, and stops all parts in order. It
-// calls before once PostgreSQL answers, and ready once the service answers requests.
+// calls before as soon as PostgreSQL answers, and ready as soon as the service answers requests.
 func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logger, before func(context.Context) error, ready func(addresses)) error {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), cfg.lines.dropped)
@@ -49,7 +49,7 @@ func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logg
 			err = errors.Join(err, s.stopWithin(ctx, cfg.StopTimeout))
 		}
 	}
-	if err != nil { // nothing was served: there is nothing to drain
+	if err != nil { // no request was served: there is nothing to drain
 		closed := conns.Close()
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 			log.Info("stopped before the service had started")
@@ -87,8 +87,8 @@ func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logg
 	return err
 }
 
-// serveUntil returns when ctx ends, or when serving fails, with that error. Meanwhile SIGHUP makes it reread secrets
-// and certificates.
+// serveUntil returns when ctx ends. If serving fails, it returns that error. At each SIGHUP it reads secrets and
+// certificates again.
 func (c *serviceConfig) serveUntil(ctx context.Context, failed <-chan error, secrets *rotation, certificates *transport.Certificates, log *slog.Logger) error {
 	for {
 		select {

@@ -127,7 +127,7 @@ func (c *sealCmd) makeKey() error {
 	return nil
 }
 
-// signer reads the private key; nil: no key is configured.
+// signer reads the private key. It returns nil if no key is configured.
 func (c *sealCmd) signer(check *checker) seal.Signer {
 	text, setting := string(c.Key), settingName("seal-key")
 	if c.KeyFile != "" {
@@ -148,7 +148,7 @@ func (c *sealCmd) signer(check *checker) seal.Signer {
 	return signer
 }
 
-// parseDay reads a day; the zero time if it is empty.
+// parseDay reads a day. It returns the zero time if text is empty.
 func parseDay(check *checker, text string) time.Time {
 	if text == "" {
 		return time.Time{}

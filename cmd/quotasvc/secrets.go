@@ -18,7 +18,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// secretFlags are the flags whose value must not be on a command line: every user of the machine can list it.
+// secretFlags are the flags whose values must not be on a command line: every user of the machine can read command
+// lines.
 var secretFlags = []string{"admin-key", "database-url", "redis-url", "report-database-url"}
 
 // warnCommandLine logs a line for each secret on the command line. A URL without a password is not a secret.
@@ -35,8 +36,8 @@ func warnCommandLine(command *kong.Context, log *slog.Logger) {
 	}
 }
 
-// readSecret sets *value to the content of a file, without one line end. It records an error if the file cannot be used
-// or value is set as well.
+// readSecret sets *value to the content of a file, without one line end. It records an error if the file cannot be
+// used, or if value is already set.
 func readSecret(check *checker, flag string, value *secret, file string) {
 	if file == "" {
 		return
@@ -66,7 +67,7 @@ func secretIn(file string) (secret, error) {
 	return secret(line), nil
 }
 
-// rotation rereads secrets that change while the service runs.
+// rotation reads secrets again that change while the service runs.
 type rotation struct {
 	cfg           *serviceConfig
 	log           *slog.Logger

@@ -40,10 +40,10 @@ func (c *serveCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelV
 }
 
 // listeners are the listeners of the service. The operators' listener is opened first. The addresses for clients are
-// only bound at first, so that a taken port is reported before a migration. They are opened when the service can
-// answer. Before that, connections are refused. Every load balancer retries a refused connection at the next instance,
-// for all methods, because nothing was sent. An error response would reach the client, and a waiting connection would
-// delay it.
+// only bound at first, so that a taken port is reported before a migration. They start to listen when the service can
+// answer. Before that, connections are refused. Every load balancer retries a refused connection at the next
+// instance, for all methods, because nothing was sent. An error response would be sent to the client, and a waiting
+// connection would delay the client.
 type listeners struct {
 	cfg *serviceConfig
 	ops net.Listener
@@ -97,8 +97,8 @@ func bind(address string) error {
 	return nil
 }
 
-// openClients opens the listeners for clients: the API's, Envoy's rate limit service's, nil if it is off, and the
-// console's, nil unless it has an address of its own.
+// openClients opens the listeners for clients: of the API, of Envoy's rate limit service, and of the console. rls is
+// nil if the rate limit service is off. pages is nil if the console has no address of its own.
 func (l *listeners) openClients(ctx context.Context) (api, rls, pages net.Listener, err error) {
 	defer func() {
 		if err != nil {
@@ -145,10 +145,11 @@ func explainListen(err error, flag, address string) error {
 	return nil
 }
 
-// close closes the operators' listener. Closing it twice is harmless.
+// close closes the operators' listener. It may be called twice.
 func (l *listeners) close() { _ = l.ops.Close() }
 
-// addresses are the URLs that the service listens on, and host:port of Envoy's rate limit service; empty: it is off.
+// addresses are the URLs on which the service listens. rls is host:port of Envoy's rate limit service, or empty if it
+// is off.
 type addresses struct{ api, ops, rls, console string }
 
 // print writes the addresses for users and for scripts that start the service on port 0.

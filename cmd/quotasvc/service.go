@@ -41,9 +41,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// service holds all running parts below the listeners. They are started in the order of their dependencies and stopped
-// in reverse order: the ledger (its lanes finish accepted operations), the catalogue, the cache (it publishes the last
-// committed balances), the limiter, the connections.
+// service has all running parts except for the listeners. The parts are started in the order of their dependencies
+// and stopped in reverse order: the ledger (its lanes finish accepted operations), the catalogue, the cache (it
+// publishes the last committed balances), the limiter, the connections.
 type service struct {
 	log      *slog.Logger
 	secrets  *rotation
@@ -59,7 +59,7 @@ type service struct {
 	ledger   atomic.Pointer[pg.Ledger] // nil until it is started; it observes whether PostgreSQL can be reached
 }
 
-// away returns why PostgreSQL cannot be reached, nil if it may be reachable.
+// away returns why PostgreSQL cannot be reached. It returns nil if PostgreSQL may be reachable.
 func (s *service) away() error {
 	if l := s.ledger.Load(); l != nil {
 		return l.Away()
@@ -79,7 +79,7 @@ type stopper struct {
 	stop func(context.Context) error
 }
 
-// inspect returns the kind and the clock of the databases. It fails if the service cannot run on them.
+// inspect returns the kind and the clock of the database. It fails if the service cannot run on them.
 func inspect(ctx context.Context, cfg *serviceConfig, log *slog.Logger) (namedsql.Target, *clock.Clock, error) {
 	var none namedsql.Target
 	if err := checkSchema(ctx, string(cfg.DatabaseURL)); err != nil {
@@ -102,7 +102,7 @@ func inspect(ctx context.Context, cfg *serviceConfig, log *slog.Logger) (namedsq
 	return target, agreed, nil
 }
 
-// movable returns the test clock, which moves the ledger's time; nil except in dev.
+// movable returns the test clock, which moves the ledger's time. It returns nil except in dev.
 func (c *serviceConfig) movable(db *pgstore.Store, l *pg.Ledger, agreed *clock.Clock) *testclock.Clock {
 	if !c.testClock {
 		return nil
@@ -110,8 +110,8 @@ func (c *serviceConfig) movable(db *pgstore.Store, l *pg.Ledger, agreed *clock.C
 	return testclock.New(db, l, agreed)
 }
 
-// openProvisioner returns the provisioner, which creates tenants on their first use; nil: none. /readyz warns while the
-// default plan does not exist.
+// openProvisioner returns the provisioner, which creates tenants on their first use. It returns nil if no default
+// plan is configured. /readyz warns while the default plan does not exist.
 func (s *service) openProvisioner(cat *catalog.Catalog, l *pg.Ledger) *provision.Provisioner {
 	cfg := s.secrets.cfg
 	if cfg.DefaultPlan == "" {
@@ -221,7 +221,7 @@ type parts struct {
 	claims  *claim.Names
 }
 
-// startAPI creates the API with the configuration of, its helpers, and the pages for people at its address.
+// startAPI creates the API, its helpers, and the pages for people at its address. of is the configuration of the API.
 func (s *service) startAPI(cfg *serviceConfig, m *measurements, p parts, of httpapi.Config) (err error) {
 	if of.TrustedProxies, err = parseProxies(cfg.TrustedProxies); err != nil {
 		return err
@@ -318,7 +318,7 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, agreed *cl
 	cache.Start()
 	s.onStop("balance cache", func(ctx context.Context) error {
 		if err := cache.Stop(ctx); err != nil {
-			// No answer becomes wrong: other instances drop their copies when these get too old.
+			// This does not make answers wrong: other instances drop copies that are too old.
 			s.log.Warn("publishing the last balances failed", "error", err)
 		}
 		return nil
@@ -326,8 +326,8 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, agreed *cl
 	return store, limiter, cache, nil
 }
 
-// watchMax returns the number of Redis keys to watch for a number of tenants: each has the keys of a balance and of
-// three limits. The default is lower, which keeps the process below 150 MB.
+// watchMax returns the number of Redis keys to watch for a number of tenants: each tenant has the keys of a balance
+// and of three limits. Up to redisstore.DefaultWatchMax/3 tenants get three keys: the process stays below 150 MB.
 func watchMax(tenants int) int {
 	if tenants <= redisstore.DefaultWatchMax/3 {
 		return 3 * tenants
@@ -335,8 +335,9 @@ func watchMax(tenants int) int {
 	return 4 * tenants
 }
 
-// watchEviction returns an error if a master of Redis may evict keys. Later it checks periodically, because the policy
-// or the master may change. A started service then continues: without it, nothing would be limited at all.
+// watchEviction returns an error if a master of Redis may evict keys. After the start it checks periodically, because
+// the policy or the master may change. A running service continues in that case: if it stopped, there would be no
+// limits at all.
 func (s *service) watchEviction(ctx context.Context, store *redisstore.Store) error {
 	w := redisstore.NewEvictionWatch(store, s.log)
 	if err := w.Look(ctx); err != nil {
@@ -348,7 +349,7 @@ func (s *service) watchEviction(ctx context.Context, store *redisstore.Store) er
 	return nil
 }
 
-// startCatalog starts the catalogue, and the keys, which are updated by its announcements.
+// startCatalog starts the catalogue and the keys. Announcements of the catalogue update the keys.
 func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *clock.Clock, m *measurements, limiter *ratelimit.Limiter) (*catalog.Catalog, *access.Directory, error) {
 	pool, err := openPool(ctx, string(cfg.DatabaseURL), catalogPool, catalogConns, &s.secrets.database)
 	if err != nil {
@@ -391,14 +392,14 @@ func (s *service) openOverrides(cfg *serviceConfig, c *catalog.Store) (*override
 	return overrides, nil
 }
 
-// startDenials starts the memory of refusals.
+// startDenials starts the recorder of refusals.
 func (s *service) startDenials(ctx context.Context, cfg *serviceConfig, m *measurements, l *pg.Ledger) (*denial.Recorder, error) {
 	r, err := denial.Open(ctx, denial.Config{DatabaseURL: string(cfg.DatabaseURL), Login: &s.secrets.database, Log: s.log, Metrics: m.registry, Clock: l, RejectionsHigh: cfg.RejectionsHigh})
 	if err != nil {
 		return nil, err
 	}
 	s.onStop("denials", func(ctx context.Context) error {
-		if err := r.Stop(ctx); err != nil { // no decision depends on them
+		if err := r.Stop(ctx); err != nil { // no decision depends on refusals
 			s.log.Warn("storing the last denials failed", "error", err)
 		}
 		return nil

@@ -13,7 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// startStatus starts the part that reports the state of the service. show sets its faults before the first request.
+// startStatus starts the part that reports the state of the service. show sets the functions that return its faults
+// before the first request.
 func (s *service) startStatus(m *measurements, l *pg.Ledger, h *history.Reader) (*status.Board, error) {
 	board, err := status.New(status.Config{Reports: h, Clock: l, Counted: m.registry, Log: s.log, Faults: func() []status.Fault {
 		var out []status.Fault

@@ -25,7 +25,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// verifyCmd compares all records of the same facts.
+// verifyCmd compares the journal with the balances and with the copies in Redis.
 type verifyCmd struct {
 	databaseConfig
 	redisConfig
@@ -37,7 +37,7 @@ type verifyCmd struct {
 	SealKey string `placeholder:"KEY" help:"Public key that must have signed the seal."`
 }
 
-// Run prints the compared amounts and the differences, up to a maximum number. It fails if there is a difference.
+// Run prints how much was compared, and the differences, up to a maximum number. It fails if there is a difference.
 func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 	var check checker
 	c.databaseConfig.check(&check)
@@ -85,7 +85,7 @@ func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 		if err != nil {
 			return err
 		}
-		if err := v.EmitDrift(ctx, c.Tenant, report); err != nil { // also on a read-only database the report is printed
+		if err := v.EmitDrift(ctx, c.Tenant, report); err != nil { // the report is printed even on a read-only database
 			log.Warn("the events for the differences were not stored", "error", err)
 		}
 		if c.JSON {
@@ -143,7 +143,7 @@ func printJSON(out io.Writer, tenant string, r *audit.Report, began time.Time) e
 	return err
 }
 
-// printDifferences prints the listed differences, and how many of count are not listed.
+// printDifferences prints the listed differences and the number of differences that are not listed.
 func printDifferences[D any](out io.Writer, list []D, count int64) {
 	for _, d := range list {
 		fmt.Fprintln(out, d)

@@ -36,8 +36,8 @@ type build struct {
 	goVersion string
 }
 
-// readBuild returns the values that the linker has set, and otherwise the values that the Go command has stored in the
-// program.
+// readBuild returns the values that the linker has set. If the linker has set none, it returns the values that the Go
+// command has stored in the program.
 func readBuild() build {
 	b := build{version: version, commit: commit, goVersion: runtime.Version()}
 	info, ok := debug.ReadBuildInfo()
@@ -47,7 +47,7 @@ func readBuild() build {
 	return b.with(info)
 }
 
-// with fills missing values from the Go command's own record.
+// with fills missing values with the values that the Go command has stored.
 func (b build) with(info *debug.BuildInfo) build {
 	if b.version == "" && info.Main.Version != "(devel)" { // go install module@version
 		b.version = info.Main.Version
@@ -89,7 +89,7 @@ func (b build) String() string {
 	}
 }
 
-// versionText returns the version in one word or two, for the log.
+// versionText returns the version for the log, in one or two words.
 func versionText() string { return readBuild().String() }
 
 // registerBuild exports the version as a metric.

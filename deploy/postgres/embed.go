@@ -1,14 +1,16 @@
-// Package postgres embeds roles.sql, which makes the roles of the service in PostgreSQL. `quotasvc migrate roles` runs it.
+// Package postgres embeds roles.sql, which creates the roles of the service in PostgreSQL. `quotasvc migrate roles`
+// runs it.
 package postgres
 
 import _ "embed" // for RolesSQL
 
-// RolesSQL makes the roles and sets their rights. It is plain SQL in one statement, and can be run again at any time.
+// RolesSQL creates the roles and sets their rights. It is plain SQL in one statement, and can be run again at any
+// time.
 //
 //go:embed roles.sql
 var RolesSQL string
 
-// The roles that RolesSQL makes.
+// The roles that RolesSQL creates.
 const (
 	OwnerRole   = "quotasvc_owner"
 	ServiceRole = "quotasvc_service"

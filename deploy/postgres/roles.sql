@@ -1,17 +1,19 @@
--- The roles of quotasvc in PostgreSQL, and what each may do. Run it in the service's database, once as an administrator:
+-- The roles of quotasvc in PostgreSQL and their rights. Run it in the service's database, once as an administrator:
 --
 --   psql -X -v ON_ERROR_STOP=1 -d quotasvc -f deploy/postgres/roles.sql       or: quotasvc migrate roles
 --
--- It can be run again at any time, also before the tables exist; nothing waits for it. `quotasvc migrate up` runs it after its steps if the tables
--- belong to quotasvc_owner. What it changes: who owns the tables (quotasvc_owner), and the rights of these three roles and of PUBLIC.
+-- It can be run again at any time, even before the tables exist; no statement waits for it for long. `quotasvc
+-- migrate up` runs it after its steps if the tables belong to quotasvc_owner. It changes the owner of the tables
+-- (quotasvc_owner), and the rights of these three roles and of PUBLIC.
 --
 --   quotasvc_owner    owns the tables: migrate, partitions, archive, seal
 --   quotasvc_service  serve, apply, roll, verify, keys. It appends to the journal, to closed periods and to the audit log. It can neither change nor remove
---                     what stands there, nor create, alter or drop a table
+--                     rows there, nor create, alter or drop a table
 --   quotasvc_reader   reads everything but the hashes of keys, the key of ids and the sessions of console and portal: reports, people
 --
--- The roles may log in, and have no password yet: set one (\password quotasvc_service), or make login roles that are their members. A member of
--- quotasvc_owner needs: ALTER ROLE that_member SET role = 'quotasvc_owner'. Nobody may be a member of quotasvc_owner and of quotasvc_service.
+-- The roles may log in and have no passwords yet: set them (\password quotasvc_service), or create login roles that
+-- are members of these roles. A member of quotasvc_owner needs: ALTER ROLE that_member SET role = 'quotasvc_owner'.
+-- Nobody may be a member of quotasvc_owner and of quotasvc_service.
 
 DO $roles$
 DECLARE
@@ -19,9 +21,10 @@ DECLARE
     item  record;
     part  record;
 BEGIN
-    -- What needs a lock (a change of owner) does not keep others waiting for long.
+    -- A change of owner needs a lock. This bounds how long other statements wait behind it.
     PERFORM set_config('lock_timeout', '3s', true);
-    -- On Citus: one connection per node, which the foreign keys of the catalogue need. Other databases do not know this setting and keep it.
+    -- On Citus: one connection per node, which the foreign keys of the catalogue need. Other databases accept this
+    -- setting and ignore it.
     PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
 
     FOR item IN SELECT unnest(ARRAY['quotasvc_owner', 'quotasvc_service', 'quotasvc_reader']) AS role LOOP
@@ -45,14 +48,14 @@ BEGIN
         END IF;
     END LOOP;
 
-    -- Tables that a migration or a partition adds, until this is run again.
+    -- Rights for tables that migrations and partitions add before this is run again.
     EXECUTE format('ALTER DEFAULT PRIVILEGES FOR ROLE quotasvc_owner IN SCHEMA %I GRANT SELECT, INSERT ON TABLES TO quotasvc_service', place);
     EXECUTE format('ALTER DEFAULT PRIVILEGES FOR ROLE quotasvc_owner IN SCHEMA %I GRANT SELECT ON TABLES TO quotasvc_reader', place);
 
     FOR item IN
         SELECT c.oid, t.name, t.service, t.reader, c.relkind, pg_get_userbyid(c.relowner) AS owner
         FROM (VALUES
-            -- the journal, and what else is only appended to
+            -- the journal, and other tables to which rows are only appended
             ('entries',           'SELECT, INSERT',                 'SELECT'),
             ('periods',           'SELECT, INSERT',                 'SELECT'),
             ('audit',             'SELECT, INSERT',                 'SELECT'),
@@ -62,8 +65,8 @@ BEGIN
             ('plan_allowances',   'SELECT, INSERT',                 'SELECT'),
             ('tenant_terms',      'SELECT, INSERT',                 'SELECT'),
             ('gauge_entries',     'SELECT, INSERT',                 'SELECT'),
-            -- what is proved by the journal, and is written with each operation
-            ('balances',          'SELECT, INSERT, UPDATE, DELETE', 'SELECT'), -- DELETE: empty ones, when their meter is deleted
+            -- tables that are verified by the journal and written with each operation
+            ('balances',          'SELECT, INSERT, UPDATE, DELETE', 'SELECT'), -- DELETE: empty balances, when their meter is deleted
             ('grants',            'SELECT, INSERT, UPDATE',         'SELECT'),
             ('holds',             'SELECT, INSERT, UPDATE',         'SELECT'),
             ('hold_lines',        'SELECT, INSERT, UPDATE',         'SELECT'),
@@ -75,12 +78,12 @@ BEGIN
             ('limits',            'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
             ('limit_overrides',   'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
             ('blocks',            'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
-            -- keys; a revoked key stays
+            -- keys; revoked keys are not deleted
             ('keys',              'SELECT, INSERT, UPDATE',         'SELECT'),
             ('key_secrets',       'SELECT, INSERT, UPDATE, DELETE', ''),
-            ('signing_keys',      'SELECT',                         ''), -- made by a migration
+            ('signing_keys',      'SELECT',                         ''), -- a migration inserts the row
             -- events and webhooks
-            ('events',            'SELECT, INSERT, UPDATE',         'SELECT'), -- UPDATE: their place in the list
+            ('events',            'SELECT, INSERT, UPDATE',         'SELECT'), -- UPDATE: their position in the list
             ('event_listing',     'SELECT, UPDATE',                 'SELECT'),
             ('event_marks',       'SELECT, INSERT, DELETE',         'SELECT'),
             ('grant_reminders',   'SELECT, INSERT, DELETE',         'SELECT'),
@@ -129,7 +132,7 @@ BEGIN
         END LOOP;
     END LOOP;
 
-    FOR item IN SELECT unnest(ARRAY['river_job_id_seq', 'river_notification_id_seq']) AS name LOOP -- that the service's inserts use
+    FOR item IN SELECT unnest(ARRAY['river_job_id_seq', 'river_notification_id_seq']) AS name LOOP -- sequences of the service's inserts
         IF to_regclass(item.name) IS NOT NULL THEN
             EXECUTE format('GRANT USAGE ON SEQUENCE %I TO quotasvc_service', item.name);
         END IF;

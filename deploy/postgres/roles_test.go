@@ -30,7 +30,7 @@ func exec(t *testing.T, conn *pgx.Conn, sql string) {
 	}
 }
 
-// refused fails unless PostgreSQL refuses the statement for want of a right.
+// refused fails the test unless PostgreSQL refuses the statement because of a missing right.
 func refused(t *testing.T, conn *pgx.Conn, sql string) {
 	t.Helper()
 	_, err := conn.Exec(t.Context(), sql)
@@ -42,7 +42,7 @@ func refused(t *testing.T, conn *pgx.Conn, sql string) {
 const entry = `INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount, remaining_after, item, created_at)
 	VALUES ('t', 'k', 1, date_trunc('month', now())::date, 1, 'debit', 'm', '', now(), '', '', 1, 1, 0, now())`
 
-// Whoever has the service's password can neither change nor remove what was done, nor how it is stored.
+// A person with the service's password can neither change nor remove stored operations, and cannot change the schema.
 func TestRoles_Service_AppendsAndNothingElse(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
@@ -92,13 +92,13 @@ func TestRoles_Reader_ReadsAllButHashesOfKeys(t *testing.T) {
 	refused(t, conn, "CREATE TABLE public.extra (n int)")
 }
 
-// A migration that adds a table, and forgets its rights, is found here.
+// This test finds a migration that adds a table without its rights.
 func TestRoles_EveryTable_IsNamedAndOwnedByTheOwner(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, testenv.Postgres(t))
 	rows, err := conn.Query(t.Context(), `SELECT c.relname, c.relispartition, pg_get_userbyid(c.relowner) FROM pg_class c
 		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v')
-		AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')`) // what an extension has made is its own
+		AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')`) // not tables of extensions
 	require.NoError(t, err)
 	var name, owner string
 	var partition bool
@@ -118,7 +118,7 @@ func TestRoles_EveryTable_IsNamedAndOwnedByTheOwner(t *testing.T) {
 	}
 }
 
-// roles.sql is run after each migration, also by the owner itself, and while the service runs.
+// roles.sql is run after each migration, even by the owner, and while the service runs.
 func TestRoles_RunAgain_ByTheOwner_SameRights(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
@@ -132,7 +132,7 @@ func TestRoles_RunAgain_ByTheOwner_SameRights(t *testing.T) {
 	}
 	was := rights()
 	exec(t, super, "GRANT UPDATE ON entries TO quotasvc_service; GRANT SELECT ON key_secrets TO PUBLIC")
-	exec(t, service, "BEGIN; "+entry) // a transaction that uses the tables does not hold it up
+	exec(t, service, "BEGIN; "+entry) // it does not wait for a transaction that uses the tables
 	exec(t, owner, "SET ROLE quotasvc_owner")
 	exec(t, owner, postgres.RolesSQL)
 	if got := rights(); got != was {
@@ -142,13 +142,13 @@ func TestRoles_RunAgain_ByTheOwner_SameRights(t *testing.T) {
 	refused(t, service, "UPDATE entries SET amount = 1")
 }
 
-// Partitions and tables that the owner makes later need no further command.
+// Partitions and tables that the owner creates later need no further command.
 func TestRoles_NewPartition_ServiceAppendsReaderReads(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
 	owner, service := connect(t, url), connect(t, testenv.AsService(url))
 	exec(t, owner, "SET ROLE quotasvc_owner")
-	for _, sql := range []string{ // one by one: Citus passes each text on to the nodes
+	for _, sql := range []string{ // one statement at a time, because Citus sends each text to the nodes
 		"CREATE TABLE entries_2099_01 (LIKE entries INCLUDING ALL)",
 		"ALTER TABLE entries ATTACH PARTITION entries_2099_01 FOR VALUES FROM ('2099-01-01') TO ('2099-02-01')",
 		"CREATE TABLE later (n int)",
@@ -163,13 +163,14 @@ func TestRoles_NewPartition_ServiceAppendsReaderReads(t *testing.T) {
 	exec(t, owner, "SELECT * FROM entries_2099_01; SELECT * FROM later")
 }
 
-// The roles can be made before the tables, and on tables of an installation that had one role for everything.
+// The roles can be created before the tables. They can also be created in an installation whose tables belong to a
+// single role.
 func TestRoles_EmptyDatabase_OwnerMayMakeTables(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, testenv.PostgresEmpty(t))
 	exec(t, conn, postgres.RolesSQL)
 	exec(t, conn, "SET ROLE quotasvc_owner; CREATE TABLE balances (n int); RESET ROLE")
-	exec(t, conn, "CREATE TABLE periods (n int)") // of the role that installed everything before
+	exec(t, conn, "CREATE TABLE periods (n int)") // owned by the role of an old installation
 	exec(t, conn, postgres.RolesSQL)
 	exec(t, conn, "SET ROLE quotasvc_owner; ALTER TABLE periods ADD COLUMN m int; SET ROLE quotasvc_service; INSERT INTO periods VALUES (1, 2)")
 	refused(t, conn, "DELETE FROM periods")

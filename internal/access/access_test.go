@@ -73,8 +73,8 @@ func TestScopes_AdminIncludesOthers(t *testing.T) {
 	}
 }
 
-// TestKey_Life: a key works on every instance from its creation to its end, and is refused on every instance soon after: an announcement
-// tells them, for they read nothing by themselves.
+// TestKey_Life: a key works on every instance from its creation to its end, and every instance refuses it soon after
+// its end. In this test only announcements make instances read the keys again.
 func TestKey_Life(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
@@ -105,7 +105,7 @@ func TestKey_Life(t *testing.T) {
 	check(t, err)
 	_, err = b.ask(third)
 	check(t, err)
-	for _, i := range []*instance{a, b} { // the first as well, although its overlap has not ended
+	for _, i := range []*instance{a, b} { // the first secret is refused, too, although its overlap has not ended
 		for _, s := range []string{secret, second} {
 			ends(t, i, s)
 		}
@@ -213,7 +213,7 @@ func TestAuthenticate_Headers(t *testing.T) {
 	}
 }
 
-// TestGuesses_TwentyASecondPerAddress: wrong keys are limited per address, and right ones never are.
+// TestGuesses_TwentyASecondPerAddress: wrong keys are limited per address, and right keys are never limited.
 func TestGuesses_TwentyASecondPerAddress(t *testing.T) {
 	t.Parallel()
 	d, err := NewDirectory(nil, bootstrap, Config{})
@@ -263,7 +263,7 @@ func TestGuesses_ManyAddresses_BoundedMemory(t *testing.T) {
 	}
 }
 
-// TestUse_StoredOnStop_NewestWins: two instances used a key.
+// TestUse_StoredOnStop_NewestWins: if two instances used a key, the newest use is stored.
 func TestUse_StoredOnStop_NewestWins(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
@@ -345,8 +345,9 @@ func TestSetBootstrap_Length_ErrorWithoutTheKey(t *testing.T) {
 	}
 }
 
-// TestAuthenticate_Cost: authenticating costs a request less than half a microsecond (0.25 us on an EPYC of 2026). The bound is a multiple of the
-// hash of the secret, measured beside it, so that it holds on any machine.
+// TestAuthenticate_Cost: authenticating costs a request less than half a microsecond (0.25 us on an EPYC of 2026).
+// The bound is a multiple of the time for the hash of the secret. The test measures this time, so it works on any
+// machine.
 func TestAuthenticate_Cost(t *testing.T) {
 	d, secret := crowded(t, KeysMax)
 	header, now := "Bearer "+secret, time.Now()
@@ -373,7 +374,7 @@ func TestAuthenticate_Cost(t *testing.T) {
 	}
 }
 
-// crowded returns a directory with n keys in force, and the secret of one.
+// crowded returns a directory with n valid keys, and the secret of one of them.
 func crowded(t testing.TB, n int) (d *Directory, secret string) {
 	t.Helper()
 	d, err := NewDirectory(nil, bootstrap, Config{})
@@ -388,7 +389,8 @@ func crowded(t testing.TB, n int) (d *Directory, secret string) {
 	return d, secret
 }
 
-// TestAuthenticate_MadeUpKeys_OnlyWithoutSecret: a key of a context is taken where nothing was sent, and never in place of a wrong one.
+// TestAuthenticate_MadeUpKeys_OnlyWithoutSecret: the key of a context is used if no secret was sent, and never
+// instead of a wrong secret.
 func TestAuthenticate_MadeUpKeys_OnlyWithoutSecret(t *testing.T) {
 	t.Parallel()
 	d, err := NewDirectory(nil, bootstrap, Config{})

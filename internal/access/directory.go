@@ -20,15 +20,16 @@ import (
 )
 
 const (
-	// defaultRereadEvery is the time between two readings without an announcement. The catalogue has the same.
+	// defaultRereadEvery is the time between two readings without an announcement. It is the same as for the
+	// catalogue.
 	defaultRereadEvery = 30 * time.Second
 
 	// rereadPause is the shortest time between two readings. Without it, unknown secrets of the right form could cause
 	// endless readings.
 	rereadPause = 50 * time.Millisecond
 
-	// defaultUnknownWait is far longer than a reading, which takes some milliseconds. It is also the Retry-After that a
-	// caller gets.
+	// defaultUnknownWait is the default of Config.UnknownWait. It is far longer than a reading, which takes some
+	// milliseconds. Callers get it as Retry-After.
 	defaultUnknownWait = time.Second
 
 	// useEvery is how often the newest uses are stored.
@@ -51,10 +52,10 @@ func (r Reason) label() string {
 	return [...]string{"missing", "unknown", "too_many", "undecided"}[r]
 }
 
-// Refusal is the error of a caller without a key in force.
+// Refusal is the error for a caller without a valid key.
 type Refusal struct {
 	Reason     Reason
-	RetryAfter time.Duration // on TooMany and Undecided
+	RetryAfter time.Duration // only with TooMany and Undecided
 }
 
 // Error returns the reason.
@@ -68,7 +69,7 @@ type Config struct {
 	UnknownWait time.Duration         // bounds how long an unknown secret of the right form waits for a reading; 0 is 1 s
 }
 
-// Directory has all keys in force in memory, and authenticates callers.
+// Directory has all valid keys in memory and authenticates callers with them.
 type Directory struct {
 	store    *Store // nil: only the bootstrap key
 	log      *slog.Logger
@@ -83,15 +84,15 @@ type Directory struct {
 	mu      sync.Mutex
 	reading chan struct{}            // closed when the next reading has ended; nil if no caller waits for one
 	kick    chan struct{}            // capacity 1: a reading is due
-	uses    map[string]*atomic.Int64 // by key id; survives readings
+	uses    map[string]*atomic.Int64 // by key id; kept when the keys are read again
 	noted   map[string]int64         // the stored value of uses
 	failed  bool                     // the latest reading failed
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
 
-// NewDirectory returns a directory that has only the bootstrap key until Start. If store is nil, it never has others.
-// It returns an error for a key that bound.AdminKey refuses.
+// NewDirectory returns a directory that has only the bootstrap key until Start. If store is nil, it never has other
+// keys. It returns an error for a key that bound.AdminKey refuses.
 func NewDirectory(store *Store, bootstrap string, cfg Config) (*Directory, error) {
 	d := &Directory{
 		store: store, log: cfg.Log, every: cmp.Or(cfg.RereadEvery, defaultRereadEvery), wait: cmp.Or(cfg.UnknownWait, defaultUnknownWait), kick: make(chan struct{}, 1), uses: map[string]*atomic.Int64{}, noted: map[string]int64{},
@@ -130,7 +131,7 @@ func (d *Directory) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends following changes, and stores the newest uses. It may be called without Start.
+// Stop no longer follows changes, and stores the newest uses. It may be called without Start.
 func (d *Directory) Stop(ctx context.Context) error {
 	if d.cancel == nil {
 		return nil
@@ -144,7 +145,7 @@ func (d *Directory) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Changed requests a reading of the keys: one was changed, here or on another instance.
+// Changed requests a reading of the keys, because a key was changed on this or another instance.
 func (d *Directory) Changed() {
 	select {
 	case d.kick <- struct{}{}:
@@ -152,7 +153,7 @@ func (d *Directory) Changed() {
 	}
 }
 
-// Store returns the stored keys; nil if there is only the bootstrap key.
+// Store returns the stored keys. It returns nil if there is only the bootstrap key.
 func (d *Directory) Store() *Store { return d.store }
 
 // Knows reports whether an Authorization header has a valid key, from memory. It changes no counters.
@@ -161,7 +162,7 @@ func (d *Directory) Knows(authorization string, now time.Time) bool {
 	return d.find(&sum, now) != nil
 }
 
-// bearer returns the secret in an Authorization header; empty if there is none.
+// bearer returns the secret in an Authorization header. It returns "" if there is no secret.
 func bearer(authorization string) string {
 	scheme, secret, _ := strings.Cut(authorization, " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -170,9 +171,9 @@ func bearer(authorization string) string {
 	return strings.TrimLeft(secret, " ")
 }
 
-// Authenticate returns the key of an Authorization header; without a header, the key of As. It fails with a *Refusal.
-// from returns the caller's address; it is called only if the key is not in memory. The result is shared and must not
-// be changed.
+// Authenticate returns the key of an Authorization header. Without a secret it returns the key that As put into ctx.
+// It fails with a *Refusal. from returns the caller's address; it is called only if the key is not in memory. The
+// result is shared and must not be changed.
 func (d *Directory) Authenticate(ctx context.Context, authorization string, from func() netip.Addr, now time.Time) (*Key, error) {
 	secret := bearer(authorization)
 	if secret == "" {
@@ -213,7 +214,7 @@ func (d *Directory) refuse(why Reason, wait time.Duration) error {
 	return &Refusal{Reason: why, RetryAfter: wait}
 }
 
-// find returns the secret with this hash if it is valid at now, nil otherwise.
+// find returns the secret with this hash if it is valid at now. Otherwise it returns nil.
 func (d *Directory) find(sum *hash, now time.Time) *known {
 	k := (*d.stored.Load())[*sum]
 	if k == nil {
@@ -269,7 +270,7 @@ func (d *Directory) follow(ctx context.Context) {
 		case <-d.kick:
 		case <-reread.C:
 		}
-		_ = d.read(ctx) // logged there
+		_ = d.read(ctx) // read logs the error
 		if !backoff.Sleep(ctx, rereadPause) {
 			return
 		}
@@ -279,7 +280,7 @@ func (d *Directory) follow(ctx context.Context) {
 // read reads all keys.
 func (d *Directory) read(ctx context.Context) error {
 	d.mu.Lock()
-	waiting := d.reading // this reading answers the callers that wait now; later ones wait for the next
+	waiting := d.reading // this reading is for the callers that wait now; later callers wait for the next
 	d.reading = nil
 	d.mu.Unlock()
 	list, err := d.store.secrets(ctx)
@@ -315,7 +316,7 @@ func (d *Directory) read(ctx context.Context) error {
 	return nil
 }
 
-// UsedHere sets LastUsedAt to the newest use on this instance, if that is later than the stored one.
+// UsedHere sets LastUsedAt to the newest use on this instance, if that is later than the stored use.
 func (d *Directory) UsedHere(k *Key) {
 	d.mu.Lock()
 	used := d.uses[k.ID]
@@ -328,7 +329,7 @@ func (d *Directory) UsedHere(k *Key) {
 	}
 }
 
-// storeUses stores the uses that are newer than the stored ones.
+// storeUses stores the uses that are newer than the stored uses.
 func (d *Directory) storeUses(ctx context.Context) error {
 	var (
 		ids   []string
@@ -360,7 +361,7 @@ type known struct {
 	Key
 
 	hash hash
-	ends time.Time     // when the secret stops working, the earlier of the key's end and that of the overlap; zero: never
+	ends time.Time     // the end of the key or of the secret's overlap, whichever is earlier; zero: never
 	used *atomic.Int64 // Unix second of the newest request with the key; nil: not recorded
 }
 

@@ -7,23 +7,23 @@ import (
 )
 
 const (
-	// guessesPerSecond is how many wrong secrets an address may send a second, as in the contract.
+	// guessesPerSecond is the number of wrong secrets that an address may send in a second, as in the contract.
 	guessesPerSecond = 20
 	guessEvery       = time.Second / guessesPerSecond
 
-	// addressesMax bounds the addresses in memory, 100 bytes each. Beyond it all other addresses share one budget.
+	// addressesMax bounds the addresses in memory. Each takes 100 bytes. All further addresses share one budget.
 	addressesMax = 50_000
 
 	// forgetEvery is the shortest time between two searches for addresses that can be dropped. A search takes a few
-	// milliseconds under a lock, and many addresses must not cause one for each wrong secret.
+	// milliseconds under a lock. Without this bound, many addresses could cause a search for each wrong secret.
 	forgetEvery = 100 * time.Millisecond
 
 	// networkBits6 is the length of the IPv6 prefix that counts as one address. One customer has at least a /64.
 	networkBits6 = 64
 )
 
-// guesses limits wrong secrets per address, by the generic cell rate algorithm: an address that sent none for a second may send
-// guessesPerSecond at once, then one each guessEvery.
+// guesses limits wrong secrets per address, by the generic cell rate algorithm: an address that sent no wrong secret
+// for a second may send guessesPerSecond at once, and then one every guessEvery.
 type guesses struct {
 	mu   sync.Mutex
 	full map[netip.Prefix]time.Time // when the budget of an address is full again
@@ -31,8 +31,8 @@ type guesses struct {
 	searched time.Time // when addresses were last dropped
 }
 
-// take counts a wrong secret from an address at now. It returns zero, or how long the address must wait before the next
-// one.
+// take counts a wrong secret from an address at now. It returns how long the address must wait before the next wrong
+// secret. If it returns zero, this secret was within the limit.
 func (g *guesses) take(from netip.Addr, now time.Time) time.Duration {
 	network := networkOf(from)
 	g.mu.Lock()
@@ -61,7 +61,8 @@ func (g *guesses) take(from netip.Addr, now time.Time) time.Duration {
 	return 0
 }
 
-// wait returns how long the address must wait before its next wrong secret, zero if it need not wait.
+// wait returns how long the address must wait before its next wrong secret. It returns zero if the address need not
+// wait.
 func (g *guesses) wait(from netip.Addr, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()

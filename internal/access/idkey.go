@@ -8,12 +8,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// IDKey signs the ids of leases and charges that clients get. A migration creates it; all instances have the same.
+// IDKey signs the ids of leases and charges that clients get. A migration creates it; all instances have the same
+// key.
 type IDKey struct {
 	Secret []byte // 32 bytes
 
-	// UnsignedUntil is the time after which ids of leases from the version before, which have no signature, are no
-	// longer accepted.
+	// UnsignedUntil is the time until which ids of leases without a signature are accepted. The previous version
+	// created such ids.
 	UnsignedUntil time.Time
 }
 

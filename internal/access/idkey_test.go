@@ -8,7 +8,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// Every instance of a database has the same key of ids, and every installation another. A new one has no leases with ids that are not signed.
+// All instances of a database have the same key of ids, and each installation has a different key. A new installation
+// accepts no ids of leases without a signature.
 func TestIDKey_OneOfEachDatabase(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)

@@ -13,8 +13,8 @@ type Key struct {
 	CreatedAt  time.Time
 	ExpiresAt  time.Time // zero: never
 	RevokedAt  time.Time // zero: not revoked
-	LastUsedAt time.Time // a minute late; zero: never used
-	Status     Status    // by PostgreSQL's clock; only on keys from a Store
+	LastUsedAt time.Time // stored up to a minute after the use; zero: never used
+	Status     Status    // by PostgreSQL's clock; set only on keys from a Store
 }
 
 // Status says whether a key works.
@@ -27,5 +27,5 @@ const (
 	StatusRevoked Status = "revoked"
 )
 
-// May reports whether the key reaches the tenant.
+// May reports whether the key gives access to the tenant.
 func (k *Key) May(tenant string) bool { return k.Tenant == "" || k.Tenant == tenant }

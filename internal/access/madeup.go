@@ -5,12 +5,12 @@ import "context"
 // madeUp is the key for context values that As sets.
 type madeUp struct{}
 
-// As returns a context whose requests have the rights of k without a secret. Pages of this process call the API with it
-// for people who signed in without a key. Only this process can create such a context. Authenticate uses it if no
+// As returns a context whose requests have the rights of k without a secret. Pages of this process use it to call the
+// API for people who signed in without a key. Only this process can create such a context. Authenticate uses it if no
 // secret was sent.
 func As(ctx context.Context, k *Key) context.Context { return context.WithValue(ctx, madeUp{}, k) }
 
-// made returns the key that As put into a context; nil if there is none.
+// made returns the key that As put into a context. It returns nil if there is no such key.
 func made(ctx context.Context) *Key {
 	k, _ := ctx.Value(madeUp{}).(*Key)
 	return k

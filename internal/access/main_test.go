@@ -23,7 +23,7 @@ const bootstrap = "bootstrap-key-of-a-test-0123456789"
 
 var home = netip.MustParseAddr("192.0.2.1")
 
-// instance is a directory with its catalogue on a database.
+// instance is a directory and its store on a database.
 type instance struct {
 	*Directory
 
@@ -35,7 +35,7 @@ type instance struct {
 // newInstance starts a directory that follows the announcements of a database.
 func newInstance(t testing.TB, url string) *instance {
 	t.Helper()
-	pool, err := pgxpool.New(t.Context(), url) // of the test: it may do more than the service
+	pool, err := pgxpool.New(t.Context(), url) // of the test: its role has all rights
 	check(t, err)
 	t.Cleanup(pool.Close)
 	service, err := pgxpool.New(t.Context(), testenv.AsService(url))

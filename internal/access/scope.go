@@ -26,10 +26,10 @@ type namedScope struct {
 // scopeNames has the names of scopes in the order in which lists show them.
 var scopeNames = []namedScope{{"use", Use}, {"read", Read}, {"admin", Admin}}
 
-// Has reports whether all of wanted is in s.
+// Has reports whether s has all scopes of wanted.
 func (s Scope) Has(wanted Scope) bool { return s&wanted == wanted }
 
-// Names returns the names of s. For Admin it returns that name alone.
+// Names returns the names of s. For Admin it returns only admin.
 func (s Scope) Names() []string {
 	if s.Has(Admin) {
 		return []string{"admin"}
@@ -52,7 +52,7 @@ func ScopeNames() []string {
 	return names
 }
 
-// ParseScopes returns the union of named scopes, and false if there is none or one does not exist.
+// ParseScopes returns the union of the named scopes. It returns false if names is empty or contains an unknown name.
 func ParseScopes(names []string) (Scope, bool) {
 	var all Scope
 	for _, name := range names {
@@ -65,5 +65,5 @@ func ParseScopes(names []string) (Scope, bool) {
 	return all, all != 0
 }
 
-// String returns the names with commas.
+// String returns the names, separated by commas.
 func (s Scope) String() string { return strings.Join(s.Names(), ",") }

@@ -8,13 +8,14 @@ import (
 	"strings"
 )
 
-// A secret is qk_, 256 random bits, and a checksum over both: letters and digits, so that a double click selects all of
-// it. Tools that search code and logs for leaked secrets find it by the prefix, and recognise it by the checksum.
+// A secret consists of qk_, 256 random bits, and a checksum of both. It has only letters, digits and _, so that a
+// double click selects the whole secret. Tools that search code and logs for leaked secrets find it by the prefix and
+// verify it by the checksum.
 const (
 	secretPrefix = "qk_"
 	randomDigits = 43 // 62^43 > 2^256
 	sumDigits    = 6  // 62^6 > 2^32
-	shownDigits  = 8  // of a secret in lists: enough to tell secrets apart, too few to help guessing
+	shownDigits  = 8  // of a secret in lists: enough to distinguish secrets, too few to help guessing
 	digits       = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
@@ -26,7 +27,7 @@ func hashOf(secret string) hash { return sha256.Sum256([]byte(secret)) }
 // newSecret returns a new secret.
 func newSecret() string {
 	var bits [32]byte
-	_, _ = rand.Read(bits[:]) // never fails: on an error it ends the process
+	_, _ = rand.Read(bits[:]) // Read never returns an error: it ends the process instead
 	text := secretPrefix + base62(new(big.Int).SetBytes(bits[:]), randomDigits)
 	return text + checksum(text)
 }
@@ -47,7 +48,7 @@ func checksum(text string) string {
 	return base62(new(big.Int).SetUint64(uint64(crc32.ChecksumIEEE([]byte(text)))), sumDigits)
 }
 
-// base62 returns n with width digits.
+// base62 returns n in base 62 with width digits.
 func base62(n *big.Int, width int) string {
 	out, base, digit := make([]byte, width), big.NewInt(int64(len(digits))), new(big.Int)
 	rest := new(big.Int).Set(n)

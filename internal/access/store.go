@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	// KeysMax bounds the keys in force. Every instance holds all of them (400 bytes each) and reads all of them after a change.
+	// KeysMax bounds the valid keys. Every instance has all keys in memory (400 bytes each) and reads all of them
+	// after a change.
 	KeysMax = 20_000
 
 	// NameMax bounds the name of a key in characters.
@@ -67,7 +68,7 @@ func Members() []body.Member[New] {
 	}
 }
 
-// Rotation says how much longer the present secrets work.
+// Rotation says how long the present secrets still work.
 type Rotation struct{ Overlap time.Duration }
 
 // RotationMembers returns the members of the body of a request for a new secret.
@@ -98,8 +99,8 @@ func (n *New) check() (Scope, error) {
 	return scopes, nil
 }
 
-// Create creates a key. Its secret is returned only this once. A tenant need not exist yet. Create fails with
-// errcode.InvalidArgument, and with errcode.Conflict if KeysMax keys are in force.
+// Create creates a key. No other method returns its secret. The tenant need not exist yet. Create fails with
+// errcode.InvalidArgument, or with errcode.Conflict if there are KeysMax valid keys.
 func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err error) {
 	scopes, err := n.check()
 	if err != nil {
@@ -136,8 +137,8 @@ func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err er
 	return k, secret, err
 }
 
-// Rotate gives a key a new secret. Its present secrets work for overlap longer. Rotate fails with errcode.NotFound,
-// and with errcode.Conflict if the key is no longer valid.
+// Rotate gives a key a new secret. Its present secrets still work for the time overlap. Rotate fails with
+// errcode.NotFound, or with errcode.Conflict if the key is no longer valid.
 func (s *Store) Rotate(ctx context.Context, id string, overlap time.Duration, may func(*Key) error) (k Key, secret string, err error) {
 	secret = newSecret()
 	err = s.db.Write(ctx, "rotate key", func(ctx context.Context, tx *pgstore.Transaction) error {
@@ -160,7 +161,7 @@ func (s *Store) Rotate(ctx context.Context, id string, overlap time.Duration, ma
 	return k, secret, err
 }
 
-// Revoke ends a key for ever. To revoke it again changes nothing. It fails with errcode.NotFound.
+// Revoke ends a key for ever. A second Revoke changes nothing. It fails with errcode.NotFound.
 func (s *Store) Revoke(ctx context.Context, id string, may func(*Key) error) error {
 	return s.db.Write(ctx, "revoke key", func(ctx context.Context, tx *pgstore.Transaction) error {
 		k, err := s.lock(ctx, tx, id, may)
@@ -209,7 +210,7 @@ func (s *Store) List(ctx context.Context, p listing.Query) (list listing.Page[Ke
 	return list, err
 }
 
-// lock locks a key and calls may to find out whether the caller may change it.
+// lock locks a key and returns it, unless may returns an error because the caller must not change this key.
 func (s *Store) lock(ctx context.Context, tx *pgstore.Transaction, id string, may func(*Key) error) (Key, error) {
 	keys, err := s.query(ctx, tx, "LockKey", id)
 	if err != nil {
@@ -283,7 +284,7 @@ func (s *Store) secrets(ctx context.Context) (all []*known, err error) {
 	return all, err
 }
 
-// noteUse stores when keys were used last.
+// noteUse stores the latest use of keys.
 func (s *Store) noteUse(ctx context.Context, ids []string, at []time.Time) error {
 	return s.db.Write(ctx, "note the use of keys", func(ctx context.Context, tx *pgstore.Transaction) error {
 		if _, err := tx.Exec(ctx, s.queries["NoteUse"], ids, at); err != nil {
@@ -310,7 +311,7 @@ func (k *Key) shown() json.RawMessage {
 	}
 	text, err := json.Marshal(out)
 	if err != nil {
-		panic(fmt.Sprintf("access: a key that cannot be encoded: %v", err)) // it has texts and a time
+		panic(fmt.Sprintf("access: a key that cannot be encoded: %v", err)) // it has only texts and a time
 	}
 	return text
 }

@@ -14,21 +14,22 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
-// maxUnlisted bounds the reported tenants that a file does not name. There may be millions.
+// maxUnlisted bounds how many of the tenants that a file does not name are reported. There may be millions of them.
 const maxUnlisted = 100
 
-// Apply changes the catalogue to the content of f, in one transaction: all of it or nothing. It leaves objects that f
-// does not name as they are and reports them. A dry run does the same and rolls back, so its diff is what the real run
-// would do at that moment.
+// Apply changes the catalogue to the content of f, in one transaction. It does not change objects that f does not
+// name, and reports them. A dry run does the same and rolls back: its diff shows what the real run would do at that
+// moment.
 //
-// The error is an *errcode.Error. It lists all references to missing objects, with their lines. Apply may take applyTimeout;
-// other changes of meters, plans, limits and the file's tenants wait for it.
+// The error is an *errcode.Error. It lists all references to missing objects, with their lines. Apply may take
+// applyTimeout. Other changes of meters, plans, limits and the file's tenants wait until Apply ends.
 func (s *Store) Apply(ctx context.Context, f *File, dryRun bool) (*diff.Report, error) {
 	return s.apply(ctx, f, dryRun, false)
 }
 
-// ApplyPruning does what Apply does, and deletes the meters, limits and blocks that f does not name, if f has their
-// section. A meter in use stays, with a warning. Plans and tenants are never deleted.
+// ApplyPruning does what Apply does. It also deletes the meters, limits and blocks that f does not name; if f lacks
+// the section of a kind, it deletes nothing of that kind. A meter in use is not deleted: a warning names it. Plans
+// and tenants are never deleted.
 func (s *Store) ApplyPruning(ctx context.Context, f *File, dryRun bool) (*diff.Report, error) {
 	return s.apply(ctx, f, dryRun, true)
 }
@@ -162,7 +163,7 @@ func (a *application) limits(ctx context.Context) error {
 	return a.pruneLimits(ctx, stored)
 }
 
-// rules checks all limits together, at the end: they may refer to each other and to tenants in any order.
+// rules checks all limits together, at the end, because limits may refer to each other and to tenants in any order.
 func (a *application) rules(ctx context.Context) error {
 	if a.faults != nil || !slices.ContainsFunc(a.tx.writing.Announcements(), func(change string) bool {
 		return strings.HasPrefix(change, kindLimit+":") || strings.HasPrefix(change, kindPlan+":")
@@ -199,7 +200,8 @@ func (a *application) tenants(ctx context.Context) error {
 		wanted[i].normalize()
 		refs[i] = reference{wanted[i].ID, wanted[i].Plan}
 	}
-	// In order of ids, as in every transaction that inserts or locks several tenants, to prevent deadlocks.
+	// The tenants are sorted by id, as in every transaction that inserts or locks several tenants, to prevent
+	// deadlocks.
 	slices.SortFunc(wanted, func(a, b Tenant) int { return strings.Compare(a.ID, b.ID) })
 	missing, err := a.tx.missing(ctx, "MissingPlans", refs)
 	if err != nil {
@@ -229,7 +231,7 @@ func (a *application) tenants(ctx context.Context) error {
 		if before != nil {
 			old = &before.Tenant
 		} else if t.Anchor.IsZero() {
-			after.Anchor = t.Anchor // the instant of creation: the file does not contain it, and each dry run has another one
+			after.Anchor = t.Anchor // the instant of creation, which the file lacks and which differs in each dry run
 		}
 		if err := a.diff.Add(kindTenant, t.ID, old, &after); err != nil {
 			return err
@@ -238,7 +240,8 @@ func (a *application) tenants(ctx context.Context) error {
 	return a.unlistedTenants(ctx)
 }
 
-// requireOverridable records overrides of meters that the tenants' plans do not have after this file.
+// requireOverridable records a fault for each new override of a meter that the tenant's plan will not have after this
+// file.
 func (a *application) requireOverridable(ctx context.Context, locked map[string]*lockedTenant, wanted []Tenant) error {
 	var list []override
 	for i := range wanted {
@@ -305,7 +308,7 @@ func (a *application) blocks(ctx context.Context) error {
 	return a.deleteUnlisted(kindBlock, func(id string) error { return a.tx.deleteBlock(ctx, known[id]) })
 }
 
-// versioned returns a plan with its version as a field; nil for nil.
+// versioned returns a plan with its version as a field. It returns nil if p is nil.
 func versioned(p *Plan) any {
 	if p == nil {
 		return nil

@@ -12,7 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// subjectsOf returns how many balances the tests of large tenants use: some thousands in the suite, any number by QUOTASVC_TEST_SUBJECTS.
+// subjectsOf returns the number of balances that the tests of large tenants use: 20,000, or the number in
+// QUOTASVC_TEST_SUBJECTS.
 func subjectsOf(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("QUOTASVC_TEST_SUBJECTS")
@@ -24,7 +25,8 @@ func subjectsOf(t *testing.T) int {
 	return n
 }
 
-// Terms that apply at once are one row, however many balances the tenant has: no balance is locked, waited for or written.
+// Terms that apply at once are one row, for any number of balances: PatchTenant locks no balance, waits for none and
+// writes none.
 func TestPatchTenant_NowWithManyBalances_TouchesNone(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -36,7 +38,7 @@ func TestPatchTenant_NowWithManyBalances_TouchesNone(t *testing.T) {
 		SELECT 'acme', 'api_calls', 'user-' || n, 'free', 1, 100, now() - interval '1 hour', now() + interval '10 days', now() + interval '10 days', now()
 		FROM generate_series(1, $1) AS n`, n)
 	require.NoError(t, err)
-	other, err := s.db.Pool().Begin(ctx) // somebody debits
+	other, err := s.db.Pool().Begin(ctx) // a concurrent debit
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = other.Rollback(context.Background()) })
 	_, err = other.Exec(ctx, "SELECT 1 FROM balances WHERE tenant_id = 'acme' AND subject = 'user-7' FOR NO KEY UPDATE")

@@ -13,7 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
-// BenchmarkTenant measures the lookup of a tenant: from memory, and read for the first time by many at once.
+// BenchmarkTenant measures the lookup of a tenant in memory, and the first read of tenants by many concurrent
+// callers.
 func BenchmarkTenant(b *testing.B) {
 	const tenants = 100_000
 	pool, err := pgxpool.New(b.Context(), testenv.Postgres(b))
@@ -56,7 +57,7 @@ func BenchmarkTenant(b *testing.B) {
 	}
 }
 
-// BenchmarkApply measures a file of many tenants, new and unchanged, to compare with applyTimeout.
+// BenchmarkApply measures Apply for a file of many tenants, new and unchanged, to compare the time with applyTimeout.
 func BenchmarkApply(b *testing.B) {
 	pool, err := pgxpool.New(b.Context(), testenv.Postgres(b))
 	require.NoError(b, err)
@@ -81,7 +82,7 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// BenchmarkReload measures a reload of 20,000 limits of which none, one or all were changed.
+// BenchmarkReload measures a reload of 20,000 limits after a change of no limit, of one limit or of all limits.
 func BenchmarkReload(b *testing.B) {
 	url := testenv.Postgres(b)
 	pool, err := pgxpool.New(b.Context(), url)

@@ -23,11 +23,11 @@ const (
 	// after at most this time.
 	defaultReloadEvery = 30 * time.Second
 
-	// defaultHeartbeat is how often the listener's connection is checked. A connection can die silently, and until that is
-	// noticed notifications are lost.
+	// defaultHeartbeat is the period of checks of the listener's connection. A connection can die without an error,
+	// and notifications are lost until a check fails.
 	defaultHeartbeat = time.Second
 
-	// catchUpTimeout bounds the wait of a request for a change that was announced: a read takes some milliseconds.
+	// catchUpTimeout bounds how long a request waits for an announced change. A read takes some milliseconds.
 	catchUpTimeout = time.Second
 
 	// defaultTenants is the number of tenants in memory: about 100 bytes each, 10 MB.
@@ -39,18 +39,19 @@ type Config struct {
 	Tenants     int           // tenants in memory, the least recently used is dropped first; 0 is 100,000
 	ReloadEvery time.Duration // period of reloads without a notification; 0 is 30 s
 	Heartbeat   time.Duration // period of checks of the listener's connection; 0 is 1 s
-	LoadTimeout time.Duration // bounds a read of tenants on which requests wait; 0 is 1 s
+	LoadTimeout time.Duration // bounds a read of tenants for which requests wait; 0 is 1 s
 
 	// OnReset, if not nil, is called with each bucket that was reset, on any instance. It must not block.
 	OnReset func(bucket string)
 
-	// OnKeys, if not nil, is called when keys were changed on any instance, or may have been. It must not block.
+	// OnKeys, if not nil, is called when API keys were changed, or may have been changed, on any instance. It must
+	// not block.
 	OnKeys func()
 
 	Log     *slog.Logger          // nil discards
 	Metrics prometheus.Registerer // nil: no metrics
 	Lanes   *lane.Metrics         // nil: no metrics of the lane that reads tenants
-	Now     func() time.Time      // nil is time.Now; for ages only
+	Now     func() time.Time      // nil is time.Now; measures ages only
 }
 
 // Catalog is a Store with a copy in memory that follows every change of any instance.
@@ -76,7 +77,8 @@ type Catalog struct {
 	running sync.WaitGroup
 }
 
-// New returns a catalogue over store, which must not have another one. It does not use PostgreSQL before Start.
+// New returns a catalogue over store. A store must have only one catalogue. The catalogue does not use PostgreSQL
+// before Start.
 func New(store *Store, cfg Config) *Catalog {
 	if cfg.Tenants <= 0 {
 		cfg.Tenants = defaultTenants
@@ -112,8 +114,8 @@ func New(store *Store, cfg Config) *Catalog {
 	return c
 }
 
-// Start starts to listen, reads everything once and follows changes until Stop. It fails if PostgreSQL does not answer or
-// its schema is out of date. A Catalog starts once.
+// Start starts to listen, reads everything once and follows changes until Stop. It fails if PostgreSQL does not
+// answer or its schema is out of date. A Catalog can be started only once.
 func (c *Catalog) Start(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +126,7 @@ func (c *Catalog) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start the catalogue: %w", pgstore.Translate("listen", err))
 	}
-	// After LISTEN, so that no change is missed between the two.
+	// The reads come after LISTEN, so no change between LISTEN and the reads is missed.
 	if err := errors.Join(c.readSnapshotNow(ctx), c.readBlocksNow(ctx)); err != nil {
 		listener.Close(conn)
 		return fmt.Errorf("start the catalogue: %w", err)
@@ -140,7 +142,7 @@ func (c *Catalog) Start(ctx context.Context) error {
 	return nil
 }
 
-// missed reads everything again: notifications were lost, so no data read before counts as fresh.
+// missed starts a read of everything, because notifications were lost. No data that was read before counts as fresh.
 func (c *Catalog) missed() {
 	c.tenants.invalidateAll()
 	c.triggerAll()
@@ -162,19 +164,19 @@ func (c *Catalog) Stop(ctx context.Context) error {
 	}()
 	err := c.tenants.stop(ctx)
 	select {
-	case <-ended: // soon: all their waits end with their context
+	case <-ended: // this is soon: all waits of the goroutines end with their context
 		return err
 	case <-ctx.Done():
 		return fmt.Errorf("stop the catalogue: %w", ctx.Err())
 	}
 }
 
-// Snapshot returns the newest snapshot, which is empty before Start. A reload makes a new snapshot if anything was changed; a
-// snapshot never changes.
+// Snapshot returns the newest snapshot, which is empty before Start. A reload makes a new snapshot if anything was
+// changed. A snapshot itself never changes.
 func (c *Catalog) Snapshot() *Snapshot { return c.latest.Load() }
 
-// Compile sets the function that makes Snapshot.Compiled, and runs it for the newest snapshot. From then on it runs in the goroutine
-// that reloads, before a new snapshot is published. before is the snapshot so far.
+// Compile sets the function that makes Snapshot.Compiled, and runs it for the newest snapshot. Later the goroutine
+// that reloads calls the function before it publishes a new snapshot. before is the previous snapshot.
 func (c *Catalog) Compile(compile func(s, before *Snapshot) any) {
 	c.publishing.Lock()
 	defer c.publishing.Unlock()
@@ -184,25 +186,27 @@ func (c *Catalog) Compile(compile func(s, before *Snapshot) any) {
 	c.latest.Store(&s)
 }
 
-// Blocks returns the newest blocks. There are none before Start.
+// Blocks returns the newest blocks. Before Start it has no blocks.
 func (c *Catalog) Blocks() *block.Index { return c.blocks.Load() }
 
-// Tenant returns what requests need of the tenant id, from memory if possible. It fails with errcode.TenantNotFound, and with
-// errcode.Unavailable if the tenant is not in memory and PostgreSQL does not answer before ctx or a second ends.
+// Tenant returns what requests need of the tenant id, from memory if possible. It fails with errcode.TenantNotFound
+// if the tenant does not exist. It fails with errcode.Unavailable if the tenant is not in memory and PostgreSQL does
+// not answer within a second or before ctx ends.
 //
-// A tenant in memory misses changes of at most some milliseconds. While notifications are not received it is at most a
-// second old. While PostgreSQL is down it may be of any age.
+// A tenant in memory may lack the changes of the last milliseconds. While notifications are not received, it is at
+// most a second old. While PostgreSQL is down, it may be of any age.
 func (c *Catalog) Tenant(ctx context.Context, id string) (TenantFacts, error) {
 	return c.tenants.get(ctx, id)
 }
 
-// ReadAhead reads those of the tenants ids that are not in memory, many in one query. Tenant then finds them. What cannot be read, Tenant
-// tries to read again.
+// ReadAhead reads the tenants ids that are not in memory, many in one query. Tenant then finds them in memory. If
+// ReadAhead could not read a tenant, Tenant tries again.
 func (c *Catalog) ReadAhead(ctx context.Context, ids []string) { c.tenants.readAhead(ctx, ids) }
 
-// CatchUp makes the snapshot current if this process has changed meters, plans or limits since it was read, or received
-// a notification of a change. It reports whether it waited for that; then an object that was not found may exist now.
-// It reads at most once for each change, and takes a second at most.
+// CatchUp makes the snapshot current. It reads only if this process has changed meters, plans or limits since the
+// newest read, or has received a notification of such a change. It reports whether it has waited for a successful
+// read: an object that was not found before may now exist. It reads at most once for each change, and takes at most a
+// second.
 func (c *Catalog) CatchUp(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
@@ -230,7 +234,7 @@ func (c *Catalog) onNotify(changes []string) {
 			if c.cfg.OnReset != nil {
 				c.cfg.OnReset(id)
 			}
-		default: // everything, or a kind of a newer version
+		default: // everything was announced, or a kind that only a newer version knows
 			c.tenants.invalidateAll()
 			c.triggerAll()
 		}

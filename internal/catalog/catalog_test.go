@@ -28,7 +28,7 @@ func TestCatalog_ChangeSeenByAllInstances(t *testing.T) {
 	ctx := t.Context()
 	url := testenv.Postgres(t)
 	began := time.Now()
-	// Only announcements cause reloads: no time passes.
+	// Only announcements cause reloads: the clock does not move.
 	cfg := Config{ReloadEvery: time.Hour, Now: func() time.Time { return began }}
 	here, there := startCatalog(t, url, cfg), startCatalog(t, url, cfg)
 	within := func(what string, ok func() bool) { t.Helper(); testenv.Eventually(t, ok, what) }
@@ -113,7 +113,8 @@ func TestCatalog_ListenerLost_CatchesUp(t *testing.T) {
 	_, err := c.Tenant(ctx, "acme")
 	require.NoError(t, err)
 	for round := range 3 {
-		// The change commits while nobody can listen: in the transaction that ends the listener.
+		// The change commits in the transaction that ends the listener's connection, so nobody receives its
+		// announcement.
 		n := count(t, other, `WITH ended AS MATERIALIZED (
 			SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'
 		), changed AS (UPDATE tenants SET timezone = 'Etc/GMT+' || $1::text RETURNING 1), made AS (
@@ -147,7 +148,7 @@ func TestCatalog_PostgreSQLDown_CopiesStay(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	server := testenv.PostgresPrivate(t)
-	var ahead atomic.Int64 // added to the clock, which stands still
+	var ahead atomic.Int64 // added to the clock, which does not move by itself
 	began, lanes := time.Now(), prometheus.NewRegistry()
 	c := startCatalog(t, server.URL, Config{
 		ReloadEvery: 50 * time.Millisecond, Heartbeat: 200 * time.Millisecond, Lanes: lane.NewMetrics(lanes),
@@ -213,7 +214,7 @@ func TestCatalog_StartsOnce_StopsRepeatedly(t *testing.T) {
 	c := New(newStore(t), Config{})
 	starting, cancel := context.WithCancel(t.Context())
 	require.NoError(t, c.Start(starting))
-	cancel() // of the start only
+	cancel() // cancels only the context of Start
 	require.Error(t, c.Start(t.Context()))
 	seed(t, c.Store)
 	_, err := c.Tenant(t.Context(), "acme")

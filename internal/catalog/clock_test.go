@@ -11,8 +11,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// While PostgreSQL's clock is ten days ahead, changes are stamped with the instance's clock: they hold at once, and not ten days late. Blocks that
-// are in force stay.
+// While PostgreSQL's clock is ten days ahead, changes get the time of the instance's clock: they hold at once, not
+// ten days later. Blocks in force stay in force.
 func TestStore_PostgresAhead_ChangesHoldAtOnce(t *testing.T) {
 	t.Parallel()
 	server := testenv.PostgresWithClock(t)

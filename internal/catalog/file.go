@@ -18,11 +18,12 @@ const (
 	// MaxFile bounds a file in bytes.
 	MaxFile = 8 << 20
 
-	// maxFileObjects bounds the objects of a file: about as many as one transaction stores in time.
+	// maxFileObjects bounds the objects of a file. One transaction can store about this many within applyTimeout.
 	maxFileObjects = 10_000
 )
 
-// File is the content of catalog.yaml. Its sections hold objects in the shapes of the REST contract, as a mapping from ids,
+// File is the content of catalog.yaml. Its sections hold objects in the shapes of the REST contract, as a mapping
+// from ids,
 //
 //	meters:
 //	  api_calls: {unit: call}
@@ -44,8 +45,8 @@ type File struct {
 	lines map[string]int // line of each value, by path
 }
 
-// ParseFile parses a file and checks its objects, as strictly as request bodies. The error is a *yamldoc.Error with all problems
-// and their lines.
+// ParseFile parses a file and checks its objects, as strictly as request bodies. The error is a *yamldoc.Error with
+// all problems and their lines.
 func ParseFile(data []byte) (*File, error) {
 	r := yamldoc.NewReader()
 	if len(data) > MaxFile {
@@ -93,8 +94,8 @@ func (f *File) readSection(r *yamldoc.Reader, name string, pair *ast.MappingValu
 	}
 }
 
-// refuseNulls adds a problem for each null in allowances and overrides. Elsewhere null means an absent field, but an empty
-// cap must not mean "no cap".
+// refuseNulls adds a problem for each null in allowances and overrides. Elsewhere null means an absent field, but an
+// empty cap must not mean "no cap".
 func (f *File) refuseNulls(r *yamldoc.Reader) {
 	for _, path := range slices.Sorted(maps.Keys(r.Nulls)) {
 		isOverride := func(t Tenant) bool { return strings.HasPrefix(path, "tenants."+t.ID+".overrides.") }
@@ -109,7 +110,8 @@ const mustHaveValue = "must have a value, or be left out"
 // ForgetLines removes line numbers from the errors of Apply, for a document that has no lines.
 func (f *File) ForgetLines() { f.lines = nil }
 
-// Line returns the line of a path, or of the object that it is part of.
+// Line returns the line of the value at path. If that value has no line, it returns the line of the object around the
+// value.
 func (f *File) Line(path string) int {
 	for path != "" {
 		if line, ok := f.lines[path]; ok {
@@ -189,7 +191,8 @@ func readBlocks(r *yamldoc.Reader, n ast.Node) []block.Block {
 	return blocks
 }
 
-// pathInList returns the path of a list's element: by its id, if it has one.
+// pathInList returns the path of an element of a list. The path has the element's id, or its index if the element has
+// no id.
 func pathInList(section, self string, i int, n ast.Node) string {
 	if m, ok := n.(*ast.MappingNode); ok {
 		for _, pair := range m.Values {

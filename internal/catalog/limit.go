@@ -15,7 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/route"
 )
 
-// Words of limits that other packages compare with.
+// Values of a limit's fields with which other packages compare.
 const (
 	PerTenant  = "tenant"
 	PerSubject = "subject"
@@ -41,7 +41,7 @@ const (
 )
 
 const (
-	// MaxCosts bounds the costs of a limit. A request may have to be compared with each of them.
+	// MaxCosts bounds the costs of a limit. A request may have to be compared with all of them.
 	MaxCosts = 100
 
 	// wholeRegion is the region_share of a limit if one Redis serves all regions, in percent.
@@ -59,13 +59,13 @@ type Limit struct {
 	Rate  string   `json:"rate,omitzero"`  // as in 60/s; only a limit of kind concurrency may omit it
 	Burst int64    `json:"burst,omitzero"` // the capacity, 1..bound.MaxAmount; 0: the rate's count
 
-	Debt int64 `json:"debt,omitzero"` // how many tokens a charge after the fact may take beyond what is left, 0..bound.MaxAmount
+	Debt int64 `json:"debt,omitzero"` // tokens that a charge after a request may take beyond the remaining ones, 0..bound.MaxAmount
 
 	Cost   int64       `json:"cost,omitzero"`    // cost of a request, 1..bound.MaxAmount; 0: 1
 	Costs  []RouteCost `json:"costs,omitempty"`  // costs of requests on some routes; the most specific pattern counts
 	CostBy string      `json:"cost_by,omitzero"` // request, or amount: the cost counts for each unit of Match.Meter; empty: request
 
-	// Replaces names a rule that this limit replaces: where both apply, only this one counts. Empty: none.
+	// Replaces names a rule that this limit replaces: where both apply, only this limit counts. Empty: none.
 	Replaces string `json:"replaces,omitzero"`
 
 	Timezone       string `json:"timezone,omitzero"`         // zone of a fixed window's calendar, or tenant: the zone of the tenant; empty: UTC
@@ -73,9 +73,9 @@ type Limit struct {
 	OnBackendError string `json:"on_backend_error,omitzero"` // local_share, open or closed; empty: local_share
 	RegionShare    int64  `json:"region_share,omitzero"`     // percent of rate and burst that the Redis of this region has, 1..100; 0: 100
 
-	Counts    string         `json:"counts,omitzero"`    // attempts or successes; empty: attempts if per ip, per route without tenant, or closed
-	RouteKey  string         `json:"route_key,omitzero"` // checkPattern or path, if Per has route; empty: pattern
-	Ban       Ban            `json:"ban,omitzero"`       // the zero value: none
+	Counts    string         `json:"counts,omitzero"`    // attempts or successes; empty: attempts if Per has ip or is route, or OnBackendError is closed
+	RouteKey  string         `json:"route_key,omitzero"` // pattern or path, if Per has route; empty: pattern
+	Ban       Ban            `json:"ban,omitzero"`       // the zero value: no ban
 	Normalize []string       `json:"normalize,omitzero"` // route.Forms that are made equal; nil: all at gateways, none elsewhere
 	IPPrefix  address.Prefix `json:"ip_prefix,omitzero"` // if Per has ip
 
@@ -83,7 +83,7 @@ type Limit struct {
 	UpdatedAt time.Time `json:"-"`
 }
 
-// Match selects the requests of a limit: those that match all fields that are not empty.
+// Match selects the requests of a limit: a request must match all fields that are not empty.
 type Match struct {
 	Method string `json:"method,omitzero"` // as in POST
 	Route  string `json:"route,omitzero"`  // a route.Pattern
@@ -250,7 +250,7 @@ func (l *Limit) normalize() {
 	l.normalizeRequest()
 }
 
-// same reports whether storing l instead of o changes nothing. Both are normalized.
+// same reports whether storing l instead of o changes nothing. l and o must be normalized.
 func (l Limit) same(o Limit) bool {
 	l.CreatedAt, l.UpdatedAt = o.CreatedAt, o.UpdatedAt
 	return reflect.DeepEqual(l, o)

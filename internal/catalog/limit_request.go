@@ -12,15 +12,18 @@ import (
 
 // Values of fields that say how a request counts.
 const (
-	// CountsAttempts charges every request, also one that is refused afterwards, names an unknown tenant or is a replay.
+	// CountsAttempts means that every request is charged, also a request that is refused afterwards, names an unknown
+	// tenant or is a replay.
 	CountsAttempts  = "attempts"
 	countsSuccesses = "successes"
-	// RouteKeyPattern has one bucket for all routes of Match.Route, RouteKeyPath one for each route.
+	// RouteKeyPattern means one bucket for all routes that match Match.Route. RouteKeyPath means one bucket for each
+	// route.
 	RouteKeyPattern = "pattern"
 	RouteKeyPath    = "path"
 )
 
-// Ban denies everything to a bucket that has denied After requests within a time. The times are as in 90s, 10m or 24h.
+// Ban is a rule for a bucket: after it has denied After requests within the time Within, it denies all requests for
+// the time For. The times are written as 90s, 10m or 24h.
 type Ban struct {
 	After  int64  `json:"after"`
 	Within string `json:"within"`

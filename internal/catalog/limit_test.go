@@ -128,7 +128,7 @@ func TestPutLimit_StoresDefaults(t *testing.T) {
 	require.Empty(t, slots.Rate)
 }
 
-// What a limit counts is decided by what it guards, unless it says so.
+// If a limit does not set counts, its other fields decide what it counts.
 func TestLimit_Normalize_CountsByWhatItGuards(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

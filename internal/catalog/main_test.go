@@ -38,7 +38,7 @@ func openStoreWith(t *testing.T, url string, cfg StoreConfig, dbCfg pgstore.Conf
 	return store
 }
 
-// byHand runs a statement that the service's role may not.
+// byHand runs a statement that the service's role may not run.
 func byHand(t *testing.T, s *Store, sql string, args ...any) {
 	t.Helper()
 	url := testenv.AsSuperuser(t, s.db.Pool().Config().ConnString())

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is wrong is said so that one can mend it.
+// The message of a fault says how to correct the file.
 func TestFile_Messages_SayWhatToWrite(t *testing.T) {
 	t.Parallel()
 	allowance := func(amount string) string {

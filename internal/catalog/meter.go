@@ -16,14 +16,14 @@ const (
 	// MaxDescription bounds the description of a meter in bytes.
 	MaxDescription = 1024
 
-	// MaxDimensions bounds the dimensions of a meter. A query divides by one of them.
+	// MaxDimensions bounds the dimensions of a meter. A query divides use by one dimension.
 	MaxDimensions = 5
 )
 
 // The kinds of meters.
 const (
-	KindCounter = "counter" // is drawn down: debits take from grants
-	KindGauge   = "gauge"   // is set: seats, projects, storage (package gauge)
+	KindCounter = "counter" // debits take units from grants
+	KindGauge   = "gauge"   // its value is set, as the number of seats or projects (package gauge)
 )
 
 // Meter is a thing that is counted.
@@ -34,7 +34,7 @@ type Meter struct {
 
 	Kind string `json:"kind,omitzero"` // counter or gauge; empty: counter. It cannot be changed while the meter is in use
 
-	// DenialReplay stores a denial under its idempotency key, and replays it like a success.
+	// DenialReplay says that a denial is stored under its idempotency key and is replayed, as a success is.
 	DenialReplay bool `json:"denial_replay"`
 
 	// Dimensions are the members of the metadata of requests by which use can be divided, such as model.

@@ -29,18 +29,19 @@ type TenantPatch struct {
 	// Features sets the features that it names; nil removes the tenant's own value. They hold at once.
 	Features map[string]*feature.Value `json:"features,omitzero"`
 
-	// Apply says when a new plan, anchor, zone or override takes effect: at the next period of each meter, or now. Now ends
-	// each open period that was opened under other terms, and also applies changes that wait for the next period, such as a
-	// newer version of the plan. Empty: applyNextPeriod.
+	// Apply says when a new plan, anchor, zone or override takes effect: at the next period of each meter, or now.
+	// applyNow ends each open period that was opened under other terms. It also applies changes that wait for the
+	// next period, such as a newer version of the plan. Empty: applyNextPeriod.
 	Apply string `json:"apply,omitzero"`
-	// Prorate reduces the allowances of periods that Apply now opens to their share of the period.
+	// Prorate says that a period which applyNow opens gets only a part of the allowance, in proportion to the rest of
+	// the period.
 	Prorate bool `json:"prorate,omitzero"`
-	// Usage says what happens to the use of the periods that Apply now ends: usageCarry counts it against the
-	// allowances that open then, usageReset does not, and needs a Reason. Empty: usageCarry.
+	// Usage says what happens to the use of the periods that applyNow ends. usageCarry counts this use against the
+	// new allowances. usageReset does not, and requires a Reason. Empty: usageCarry.
 	Usage string `json:"usage,omitzero"`
 
 	Reason    string `json:"reason,omitzero"`  // why the terms change, 1..MaxReason bytes, for their history; empty: not given
-	IfVersion *int64 `json:"-"`                // errcode.Conflict unless the tenant has this version; nil: any version
+	IfVersion *int64 `json:"-"`                // errcode.Conflict if the tenant has another version; nil: any version
 	DryRun    bool   `json:"dry_run,omitzero"` // return the tenant as it would be, and change nothing
 }
 
@@ -60,7 +61,8 @@ const (
 type TenantChange struct {
 	Before, After Tenant
 
-	// How the patch changes terms, as in Terms, with the defaults. Apply and Usage are empty if it changes none.
+	// How the patch changes terms, as in Terms, with the defaults. Apply and Usage are empty if the patch changes no
+	// terms.
 	Apply   string
 	Prorate bool
 	Usage   string
@@ -150,7 +152,7 @@ func (t Tenant) patched(p *TenantPatch) Tenant {
 // fieldIfMatch is the field of faults about IfVersion: the header that clients send.
 const fieldIfMatch = "If-Match"
 
-// requireVersion fails unless t has the demanded version. nil demands none.
+// requireVersion fails unless t has the wanted version. It does not fail if wanted is nil.
 func (t *Tenant) requireVersion(wanted *int64) error {
 	if wanted == nil || *wanted == t.Version {
 		return nil

@@ -17,18 +17,19 @@ import (
 )
 
 const (
-	// MaxAllowances bounds a plan. Each allowance is a balance of a tenant, and a listing of balances has one page.
+	// MaxAllowances bounds the allowances of a plan. Each allowance is a balance of a tenant, and one page lists all
+	// of them.
 	MaxAllowances = 100
 
 	// MaxPlanLimits bounds the limits of a plan. All limits that apply are decided in one call per request.
 	MaxPlanLimits = 50
 
-	// MaxExpiresInDays bounds a trial to ten years. A longer one is a mistake in the unit.
+	// MaxExpiresInDays bounds a trial to ten years. A longer trial is a mistake in the unit.
 	MaxExpiresInDays = 3660
 
 	// MaxAlerts bounds the percentages of an allowance.
 	MaxAlerts = 10
-	// MaxAlertAt bounds each: with overage, use may be ten times the allowance.
+	// MaxAlertAt bounds each of these percentages: with overage, use may be ten times the allowance.
 	MaxAlertAt = 1000
 )
 
@@ -46,7 +47,7 @@ type Plan struct {
 type Allowance struct {
 	Meter  string            `json:"meter"`
 	Amount int64             `json:"amount"`         // 0..bound.MaxAmount; 0 for a meter that only grants pay for
-	Every  period.Interval   `json:"every,omitzero"` // empty, and Anchor: what a gauge may be set to
+	Every  period.Interval   `json:"every,omitzero"` // Every and Anchor are empty for a gauge: Amount bounds its value
 	Anchor period.AnchorKind `json:"anchor,omitzero"`
 
 	Rollover   *Rollover `json:"rollover,omitzero"`    // nil: the remainder expires with the period
@@ -63,8 +64,9 @@ type Allowance struct {
 	AlertAt []int64 `json:"alert_at,omitzero"`
 }
 
-// Rollover says how much of the remainder of a period the next period gets: all of it, but at least Min and at most Max. An
-// allowance with every once has no next period, and so no rollover.
+// Rollover says how much the next period gets from the remainder of a period: the remainder, but at most Max. If the
+// remainder is less than Min, the next period gets Min. An allowance with every once has no next period, and so no
+// rollover.
 type Rollover struct {
 	Min int64 `json:"min,omitzero"` // 0..Max
 	Max int64 `json:"max"`          // 1..bound.MaxAmount
@@ -75,13 +77,15 @@ type Overage struct {
 	Policy string `json:"policy"`       // deny or allow
 	Cap    *int64 `json:"cap,omitzero"` // 0..bound.MaxAmount owed at a time, only with allow; nil: no cap
 
-	// AtPeriodEnd says what happens to the overage of a period, drains included: forgive, or preserve, which leaves it owed
-	// so that the next allowance pays it first. Empty: forgive. An allowance with every once has no end of a period.
+	// AtPeriodEnd says what happens to the overage of a period, including drains: forgive cancels the overage;
+	// preserve keeps it, and the next allowance pays it first. Empty: forgive. An allowance with every once has no
+	// end of a period.
 	AtPeriodEnd string `json:"at_period_end,omitzero"`
 }
 
-// Overflow names the meter that pays when this one is used up. The plan has an allowance of that meter, of 0 if only grants pay, and that
-// meter has no overflow: units are paid for in one step. Plans that earlier versions have stored may lack it.
+// Overflow names another meter that pays when the meter of the allowance is used up. The plan must have an allowance
+// of that other meter, with amount 0 if only grants pay. The other meter must have no overflow itself, so units are
+// paid for in one step. Plans stored by earlier versions may lack the allowance.
 type Overflow struct {
 	Meter string      `json:"meter"` // a different meter
 	Price price.Ratio `json:"price"` // of one unit, in units of Meter
@@ -94,7 +98,7 @@ func (p *Plan) Check(given body.Given) []body.Fault {
 	c.Require(len(p.Allowances) <= MaxAllowances, "allowances", "must have at most %d elements", MaxAllowances)
 	c.Require(len(p.Limits) <= MaxPlanLimits, "limits", "must have at most %d elements", MaxPlanLimits)
 	if len(c.Faults) > 0 && (len(p.Allowances) > MaxAllowances || len(p.Limits) > MaxPlanLimits) {
-		return c.Faults // a hostile plan does not get a list of its faults
+		return c.Faults // no list of faults for a plan of hostile size
 	}
 	feature.Check(&c, "features", p.Features.Changes())
 	first := map[string]int{}
@@ -111,7 +115,7 @@ func (p *Plan) Check(given body.Given) []body.Fault {
 	for i := range p.Allowances {
 		o := p.Allowances[i].Overflow
 		if o == nil || o.Meter == p.Allowances[i].Meter {
-			continue // none, or reported above
+			continue // no overflow, or the fault is reported above
 		}
 		if j, there := first[o.Meter]; there {
 			c.Require(p.Allowances[j].Overflow == nil, fmt.Sprintf("allowances[%d].overflow.meter", i),
@@ -186,10 +190,11 @@ func (a *Allowance) check(c *check.Checker) {
 	}
 }
 
-// ofGauge reports whether the allowance is that of a gauge.
+// ofGauge reports whether the meter of the allowance is a gauge.
 func (a *Allowance) ofGauge() bool { return a.Every == "" && a.Anchor == "" }
 
-// misfits returns the faults of allowances that do not fit the kinds of their meters, which exist.
+// misfits returns the faults of allowances that do not fit the kinds of their meters. All these meters must be in
+// meters.
 func (p *Plan) misfits(meters map[string]*Meter) (faults []body.Fault) {
 	add := func(i int, field, message string) {
 		faults = append(faults, body.Fault{Field: fmt.Sprintf("allowances[%d].%s", i, field), Message: message})
@@ -221,7 +226,7 @@ func (p *Plan) normalize() {
 	}
 }
 
-// same reports whether p and o grant the same, in any order of their parts. Both are normalized.
+// same reports whether p and o grant the same, in any order of allowances and limits. p and o must be normalized.
 func (p *Plan) same(o *Plan) bool {
 	byMeter := func(a, b Allowance) int { return cmp.Compare(a.Meter, b.Meter) }
 	byRule := func(a, b Limit) int { return cmp.Compare(a.Rule, b.Rule) }
@@ -230,7 +235,7 @@ func (p *Plan) same(o *Plan) bool {
 		maps.Equal(p.Features, o.Features)
 }
 
-// meters returns the meters that p refers to, with the fields that do.
+// meters returns the meters that p refers to, with the fields that name them.
 func (p *Plan) meters() []reference {
 	var refs []reference
 	for i := range p.Allowances {
@@ -248,8 +253,8 @@ func (p *Plan) meters() []reference {
 	return refs
 }
 
-// unpaid returns the overflows into meters of which p has no allowance: a tenant on p without a grant of them could not
-// pay, and no message would say why. It checks new versions only: stored ones stay valid.
+// unpaid returns a fault for each overflow into a meter of which p has no allowance. A tenant on p without a grant of
+// that meter could not pay, and no message would say why. Only new versions are checked: stored versions stay valid.
 func (p *Plan) unpaid() (faults []body.Fault) {
 	for i := range p.Allowances {
 		o := p.Allowances[i].Overflow

@@ -26,8 +26,8 @@ func (a *application) deleteUnlisted(kind string, do func(id string) error) erro
 	return nil
 }
 
-// pruneLimits does what deleteUnlisted does, for limits. Whether another limit replaces one of them is checked with the
-// other rules, at the end.
+// pruneLimits does what deleteUnlisted does, for limits. The check of all rules at the end fails if another limit
+// replaces a deleted limit.
 func (a *application) pruneLimits(ctx context.Context, stored []Limit) error {
 	if !a.prune || a.file.Limits == nil {
 		return nil
@@ -49,7 +49,8 @@ func (a *application) pruneMeters(ctx context.Context) error {
 	return a.deleteUnlisted(kindMeter, func(id string) error { return a.tx.deleteMeter(ctx, id) })
 }
 
-// Export returns the catalogue as a file that Apply can restore it from. Tenants are left out; there may be millions.
+// Export returns the catalogue as a file from which Apply can restore it. The file has no tenants: there may be
+// millions.
 func (s *Store) Export(ctx context.Context) (f *File, err error) {
 	err = s.read(ctx, "export", func(ctx context.Context, tx *txn) error {
 		if f, err = tx.export(ctx); err == nil {

@@ -11,18 +11,18 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// countedTenants bounds the tenants that a warning counts: a few milliseconds of an index scan. The difference between
-// 10,000 and 20,000 tenants changes no decision.
+// countedTenants bounds the tenants that a warning counts, with an index scan of a few milliseconds. The difference
+// between 10,000 and 20,000 tenants changes no decision.
 const countedTenants = 10_000
 
 // reduction is a meter of which a new version of a plan grants less.
 type reduction struct {
 	meter         string
-	before, after *Allowance // after is nil: the new version lacks the meter
+	before, after *Allowance // after is nil if the new version lacks the meter
 }
 
 // reductions returns the meters of which after grants less than before, in the order of before. An override replaces
-// the amount of an allowance only, so it does not help where the meter is removed or granted more rarely.
+// only the amount of an allowance. So it does not help a tenant if the meter is removed or granted less often.
 func reductions(before, after *Plan) []reduction {
 	if before == nil {
 		return nil
@@ -41,8 +41,8 @@ func reductions(before, after *Plan) []reduction {
 	return out
 }
 
-// givesLess reports whether a grants less in the long run than b. A month counts as a twelfth of a year, and a year has
-// 365.25 days. An allowance that is granted once is less than any that repeats.
+// givesLess reports whether a grants less in the long run than b. A month counts as a twelfth of a year, and a year
+// has 365.25 days. An allowance that is granted once is less than any allowance that repeats.
 func (a *Allowance) givesLess(b *Allowance) bool {
 	if a.Every == b.Every {
 		return a.Amount < b.Amount
@@ -61,9 +61,8 @@ var minutes = map[period.Interval]uint64{
 	period.Hour: 60, period.Day: 1440, period.Week: 10_080, period.Month: 43_830, period.Year: 525_960,
 }
 
-// warnings returns sentences that name the meters and features of which a change of a plan gives tenants less, with the
-// number of tenants. Tenants with an amount of their own are not counted where only the amount is reduced, nor tenants
-// with a value of their own for a feature.
+// warnings returns a sentence for each meter and feature of which a change of a plan gives tenants less, with the
+// number of these tenants. If only an amount or a feature is reduced, tenants that override it are not counted.
 func (tx *txn) warnings(ctx context.Context, before, after *Plan) (out []string, err error) {
 	warn := func(statement, what, how string, args ...any) {
 		var n int

@@ -62,7 +62,7 @@ plans:
 	report, err = s.Apply(ctx, parsed(t, text(999, "")), true)
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		"plan free: tokens falls from 1000 a month to 999 a month for 3 tenants", // own has an amount of its own
+		"plan free: tokens falls from 1000 a month to 999 a month for 3 tenants", // the tenant own overrides the amount
 		"plan free: seats is taken away (it was 3 a month) for 4 tenants",
 	}, report.Warnings)
 	require.Contains(t, report.String(), "! plan free: tokens falls from 1000 a month to 999 a month for 3 tenants\n")
@@ -92,7 +92,7 @@ plans:
 	require.Equal(t, []string{
 		"plan free: seats falls from 10 to 3 for 4 tenants",
 		"plan free: feature exports is lost by 4 tenants",
-		"plan free: feature sso is lost by 3 tenants", // own has a value of its own
+		"plan free: feature sso is lost by 3 tenants", // the tenant own overrides the feature
 		"plan free: feature upload falls from 500 to 100 for 3 tenants",
 	}, report.Warnings)
 	stored, _, warnings, err := s.PutPlanWarning(ctx, Plan{ID: "free", Features: feature.Set{"rows": feature.Switch(true)}})
@@ -107,7 +107,8 @@ plans:
 	require.Empty(t, warnings, "nothing was changed")
 }
 
-// A plan of a million tenants costs a warning no more than one of 10,001, because an index has the plan.
+// A warning for a plan of a million tenants takes no longer than for a plan of 10,001, because an index on the plan
+// exists.
 func TestWarnings_CountIsBounded(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -143,7 +144,7 @@ plans:
 	require.ErrorContains(t, err, "(line 5)")
 	put(t, s.PutPlan, Plan{ID: "odd", Allowances: []Allowance{a, monthly("credits", 0)}})
 
-	// What an earlier version has stored can be sent again.
+	// A plan that an earlier version has stored can be sent again.
 	_, err = s.db.Pool().Exec(ctx, `WITH plan AS (INSERT INTO plans (plan, version) VALUES ('old', 1))
 		INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor, overflow_meter, overflow_price)
 		SELECT 'old', 1, 'tokens', 0, a.amount, a.every, a.anchor, a.overflow_meter, a.overflow_price FROM plan_allowances a WHERE a.meter = 'tokens'`)

@@ -20,7 +20,7 @@ const (
 
 // reloadConfig configures a reloadLoop. All fields are required.
 type reloadConfig struct {
-	What  string // is read, for the log
+	What  string // what is read, for the log
 	Read  func(context.Context) error
 	Every time.Duration // the period of reads without a trigger
 	Now   func() time.Time
@@ -30,22 +30,22 @@ type reloadConfig struct {
 
 // reloadLoop keeps one copy in memory current. It reads when a change was announced (Trigger), and periodically.
 //
-//  1. After Trigger a read begins. Triggers before it begins share it.
+//  1. After Trigger a read begins. All triggers before the read begins share it.
 //  2. The reads of Run take at most a fifth of the time: a flood of changes must not become a flood of reads. A pause
-//     lasts at most half a second, so no change waits longer than that and a read.
-//  3. When CatchUp returns nil, a read has ended that began after all triggers before CatchUp. It reads at most once
-//     for each trigger, and nothing without one.
+//     lasts at most half a second, so a change waits at most for a pause and a read.
+//  3. If CatchUp returns nil, a read has ended that began after the triggers before the call. CatchUp reads at most
+//     once for each trigger. Without a new trigger it does not read.
 //  4. Two reads never run at the same time.
 //
-// All methods may be called from any goroutine; Run in one, which ends with its context. After a failed read the copy
-// stays as it was, and Run tries again with growing pauses.
+// All methods may be called from any goroutine. Only one goroutine may call Run, which ends with its context. After a
+// failed read the copy stays as it was, and Run tries again with growing pauses.
 type reloadLoop struct {
 	cfg     reloadConfig
 	kick    chan struct{} // capacity 1: a read is due
 	reading chan struct{} // held while a read runs
 
-	triggers atomic.Uint64 // how many there were
-	seen     atomic.Uint64 // how many there were when the newest read that succeeded began
+	triggers atomic.Uint64 // the number of triggers
+	seen     atomic.Uint64 // the number of triggers when the newest successful read began
 }
 
 // newReloadLoop returns a loop that does nothing until Run.
@@ -58,12 +58,13 @@ func (l *reloadLoop) Trigger() {
 	l.triggers.Add(1)
 	select {
 	case l.kick <- struct{}{}:
-	default: // one is due already and has not begun to read
+	default: // a read is due already and has not begun
 	}
 }
 
-// CatchUp waits until everything that was announced before is read. It reads itself, without the pauses of Run. It
-// returns false at once if everything announced was read, and otherwise the error of the read, or of ctx.
+// CatchUp waits until all changes that were announced before the call are read. It reads by itself, without the
+// pauses of Run. It returns false at once if all these changes were already read. Otherwise it returns true and the
+// error of the read, or of ctx.
 func (l *reloadLoop) CatchUp(ctx context.Context) (waited bool, err error) {
 	triggers := l.triggers.Load()
 	if l.seen.Load() >= triggers {
@@ -72,7 +73,8 @@ func (l *reloadLoop) CatchUp(ctx context.Context) (waited bool, err error) {
 	return true, l.read(ctx, triggers)
 }
 
-// read reads unless another read has seen so many triggers before its turn came. 0: it reads.
+// read waits until no other read runs, and then reads. It does not read if another read has meanwhile covered the
+// given number of triggers. If triggers is 0, it always reads.
 func (l *reloadLoop) read(ctx context.Context, triggers uint64) error {
 	select {
 	case l.reading <- struct{}{}:

@@ -50,7 +50,7 @@ func TestReload_CatchUp_NothingAnnounced_ReadsNothing(t *testing.T) {
 	})
 }
 
-// In the pause after a read CatchUp does not wait for the next one of Run.
+// In the pause after a read CatchUp does not wait for the next read of Run.
 func TestReload_CatchUp_InAPause_ReadsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -67,7 +67,8 @@ func TestReload_CatchUp_InAPause_ReadsAtOnce(t *testing.T) {
 	})
 }
 
-// A read that began before the trigger may lack the change: CatchUp waits for another one, and all that wait share it.
+// A read that began before the trigger may lack the change: CatchUp waits for another read, and all waiting callers
+// share that read.
 func TestReload_CatchUp_WhileAReadRuns_WaitsForTheNextOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

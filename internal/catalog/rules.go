@@ -24,12 +24,12 @@ type RuleFault struct {
 	missing bool // it names an object that does not exist
 }
 
-// ruleFaults returns the faults of limits among each other: a replaced limit must exist, and no chain of replacements
-// may be a cycle. before is valid: only limits that differ from it can have faults. If there are none, the time grows
-// with the number of plans only.
+// ruleFaults returns the faults in the replacements of limits: a replaced limit must exist, and no chain of
+// replacements may be a cycle. before is valid, so only limits that differ from before can have faults. If no limit
+// differs, the time depends only on the number of plans.
 func (s *Snapshot) ruleFaults(before *Snapshot) []RuleFault {
 	put, plans := s.Changes(before)
-	put = slices.DeleteFunc(put, func(l *Limit) bool { // only limits in chains matter
+	put = slices.DeleteFunc(put, func(l *Limit) bool { // only changed replacements matter
 		old := before.limit(l.Rule)
 		return old != nil && old.Replaces == l.Replaces
 	})
@@ -40,16 +40,16 @@ func (s *Snapshot) ruleFaults(before *Snapshot) []RuleFault {
 			gone[l.Rule] = true
 		}
 	}
-	if len(gone) > 0 { // limits that replace those
+	if len(gone) > 0 { // add the limits that replace a deleted limit
 		replacing := slices.DeleteFunc(slices.Clone(s.Limits), func(l *Limit) bool { return !gone[l.Replaces] })
 		put = append(put, cowmap.Added(replacing, put, compareRules)...)
 	}
 	faults := replacementFaults("", put, s.limit)
 	if len(put)+len(gone) > 0 {
-		plans = slices.Collect(maps.Values(s.Plans)) // a plan's limits may replace what was changed, and be replaced
+		plans = slices.Collect(maps.Values(s.Plans)) // a plan's limit may replace a changed limit or be replaced by one
 	}
 	for _, p := range plans {
-		// The limits of the plan's tenants: those of the plan replace those of the same name.
+		// For the plan's tenants, the plan's limits replace the general limits of the same names.
 		own := byID(p.Limits, func(l *Limit) string { return l.Rule })
 		limits := column(p.Limits, func(l *Limit) *Limit { return l })
 		faults = append(faults, replacementFaults(p.ID, limits, func(rule string) *Limit {
@@ -65,7 +65,8 @@ func (s *Snapshot) ruleFaults(before *Snapshot) []RuleFault {
 	return faults
 }
 
-// replacementFaults checks the replacements of limits. known finds those that may be replaced.
+// replacementFaults checks the replacements of limits. known returns the limit of a name that can be replaced, or
+// nil.
 func replacementFaults(plan string, limits []*Limit, known func(rule string) *Limit) []RuleFault {
 	var faults []RuleFault
 	add := func(l *Limit, missing bool, format string, args ...any) {
@@ -73,7 +74,7 @@ func replacementFaults(plan string, limits []*Limit, known func(rule string) *Li
 			Plan: plan, Rule: l.Rule, Fault: body.Fault{Field: "replaces", Message: fmt.Sprintf(format, args...)}, missing: missing,
 		})
 	}
-	walks := map[*Limit]int{} // the walk that met a limit first: each limit is left once
+	walks := map[*Limit]int{} // number of the walk that visited a limit first: each limit is visited once
 	for i, l := range limits {
 		if l.Replaces == "" {
 			continue
@@ -104,7 +105,7 @@ func replacementFaults(plan string, limits []*Limit, known func(rule string) *Li
 	return faults
 }
 
-// cycleFrom returns the cycle of names in words, from the one at first.
+// cycleFrom returns the cycle of names in words, beginning with the name at index first.
 func cycleFrom(names []string, first int) string {
 	row := slices.Concat(names[first:], names[:first])
 	if len(row) > cycleMax {
@@ -113,8 +114,8 @@ func cycleFrom(names []string, first int) string {
 	return strings.Join(append(row, names[first]), " replaces ")
 }
 
-// requireRules fails if the limits, as this transaction leaves them, have faults among each other. plan is the changed plan,
-// empty for a limit. at returns the field of the request for a fault.
+// requireRules fails if the limits have faults after the changes of this transaction. plan is the changed plan; it is
+// empty if a limit was changed. at returns the field of the request for a fault.
 func (tx *txn) requireRules(ctx context.Context, plan string, at func(*RuleFault) string) error {
 	faults, err := tx.ruleFaults(ctx)
 	if err != nil || len(faults) == 0 {
@@ -137,8 +138,8 @@ func (tx *txn) requireRules(ctx context.Context, plan string, at func(*RuleFault
 	return e
 }
 
-// ruleFaults returns the faults of the limits as this transaction leaves them. The limits of the newest snapshot are
-// known to be valid.
+// ruleFaults returns the faults that the limits have after the changes of this transaction. The limits of the newest
+// snapshot are known to be valid.
 func (tx *txn) ruleFaults(ctx context.Context) ([]RuleFault, error) {
 	before := tx.store.latest.Load()
 	after, err := tx.snapshot(ctx, before)

@@ -59,7 +59,7 @@ func TestPutPlan_LimitsReplaceOthers(t *testing.T) {
 	require.Equal(t, errcode.Conflict, errcode.Of(err))
 	require.ErrorContains(t, err, `the limit "mine" of the plan "p" replaces "general"`)
 
-	// A cycle that exists only after a plan's limit has replaced a general one.
+	// This cycle exists only because the plan's limit replaces the general limit of the same name.
 	put(t, s.PutLimit, limitOf("other", "general"))
 	_, _, err = s.PutPlan(ctx, Plan{ID: "q", Limits: []Limit{limitOf("general", "other")}})
 	require.Equal(t, errcode.InvalidArgument, errcode.Of(err))
@@ -152,7 +152,7 @@ func TestPutLimit_CheckRulesRefuses_NotStored(t *testing.T) {
 	require.Equal(t, errcode.NotFound, errcode.Of(err))
 }
 
-// A chain may be long. Each limit is looked at a few times, not once for each limit in front of it.
+// A chain may be long. Each limit is visited a few times, not once for each limit before it in the chain.
 func TestSnapshot_LongChainAndCycle_FaultsAreFew(t *testing.T) {
 	t.Parallel()
 	const n = 20_000

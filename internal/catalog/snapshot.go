@@ -20,18 +20,18 @@ type Snapshot struct {
 	Plans  map[string]*Plan
 	Limits []*Limit // in order of rules; without the limits of plans
 
-	// Compiled is the result of the function of Catalog.Compile for the snapshot; nil: none.
+	// Compiled is the result of the function given to Catalog.Compile for this snapshot; nil: no function was given.
 	Compiled any
 
-	// ReadAt is when the process began to read the newest part of it, by its own clock.
+	// ReadAt is when the process began to read the newest part of the snapshot, by the process's clock.
 	ReadAt time.Time
 
 	sums map[group]sum
 }
 
-// group is a part of a table: the rows whose ids hash to the same place.
+// group is a part of a table: the rows whose ids have the same hash (place).
 type group struct {
-	table int16 // as SelectSums numbers them
+	table int16 // the table's number in SelectSums
 	place int32
 }
 
@@ -44,7 +44,8 @@ const (
 // sum shows whether the rows of a group were changed.
 type sum struct{ rows, of int64 }
 
-// groupsMax bounds the groups of limits that are selected, of about a thousand. If more were changed, all limits are read.
+// groupsMax bounds the changed groups of limits that are read one by one; there are about a thousand groups. If more
+// groups were changed, all limits are read.
 const groupsMax = 50
 
 // placeOf returns the place of an id, as SelectSums computes it.
@@ -71,8 +72,8 @@ func (tx *txn) sums(ctx context.Context) (map[group]sum, error) {
 	return sums, wrap("select sums", err)
 }
 
-// readSnapshot reads the changes since before from PostgreSQL, in one view of the database. It returns before if there
-// are none.
+// readSnapshot reads the changes since before from PostgreSQL, in one read-only transaction. It returns before if
+// nothing was changed.
 func (s *Store) readSnapshot(ctx context.Context, before *Snapshot, now time.Time) (*Snapshot, error) {
 	var snapshot *Snapshot
 	err := s.read(ctx, "read the catalogue", func(ctx context.Context, tx *txn) (err error) {
@@ -88,7 +89,8 @@ func (s *Store) readSnapshot(ctx context.Context, before *Snapshot, now time.Tim
 	return snapshot, nil
 }
 
-// snapshot returns the catalogue as this transaction sees it. It reads the groups that differ from before, and returns before if none does.
+// snapshot returns the catalogue as this transaction sees it. It reads the groups that differ from before. If no
+// group differs, it returns before.
 func (tx *txn) snapshot(ctx context.Context, before *Snapshot) (*Snapshot, error) {
 	sums, err := tx.sums(ctx)
 	if err != nil {
@@ -119,7 +121,7 @@ func (tx *txn) snapshot(ctx context.Context, before *Snapshot) (*Snapshot, error
 	return s, err
 }
 
-// stale returns by table the places of the groups that differ in sums.
+// stale returns, for each table, the places of the groups that have other sums in s.
 func (s *Snapshot) stale(sums map[group]sum) [limitRows + 1][]int32 {
 	var stale [limitRows + 1][]int32
 	note := func(g group) { stale[g.table] = append(stale[g.table], g.place) }
@@ -136,7 +138,8 @@ func (s *Snapshot) stale(sums map[group]sum) [limitRows + 1][]int32 {
 	return stale
 }
 
-// reused returns the objects in read by id, but takes the object of before where the two are equal.
+// reused returns the objects in read, by id. If an object is equal to the object in before, it returns the object in
+// before.
 func reused[T any](before map[string]*T, read []T, id func(*T) string) map[string]*T {
 	all := make(map[string]*T, len(read))
 	for _, item := range read {
@@ -149,7 +152,8 @@ func reused[T any](before map[string]*T, read []T, id func(*T) string) map[strin
 	return all
 }
 
-// changedLimits returns the limits of before, with the groups of these places replaced by what is stored now.
+// changedLimits returns the limits of before, in which the limits of the groups at places are replaced by the limits
+// that are stored now.
 func (tx *txn) changedLimits(ctx context.Context, before []*Limit, places []int32) ([]*Limit, error) {
 	statement, args := "SelectLimitsIn", []any{places}
 	if len(places) > groupsMax {
@@ -173,7 +177,7 @@ func (tx *txn) changedLimits(ctx context.Context, before []*Limit, places []int3
 		}
 	}
 	var others []*Limit
-	for _, l := range read { // a copy of each, so that one limit does not keep the memory of all others
+	for _, l := range read { // a copy of each limit, so that one limit does not keep the memory of all others
 		switch old := known[l.Rule]; {
 		case !stale[placeOf(l.Rule)]:
 		case old != nil && old.UpdatedAt.Equal(l.UpdatedAt) && l.same(*old):
@@ -189,7 +193,7 @@ func (tx *txn) changedLimits(ctx context.Context, before []*Limit, places []int3
 // compareRules orders limits by their names.
 func compareRules(a, b *Limit) int { return strings.Compare(a.Rule, b.Rule) }
 
-// limit returns the limit named rule, which is not a plan's; nil: there is none.
+// limit returns the limit named rule that belongs to no plan. It returns nil if there is none.
 func (s *Snapshot) limit(rule string) *Limit {
 	if at, found := slices.BinarySearchFunc(s.Limits, &Limit{Rule: rule}, compareRules); found {
 		return s.Limits[at]
@@ -197,8 +201,8 @@ func (s *Snapshot) limit(rule string) *Limit {
 	return nil
 }
 
-// Changes returns the limits and plans of s that before lacks, or has in another version. It allocates nothing for the
-// others.
+// Changes returns the limits and plans of s that before lacks, or has in another version. It allocates nothing for
+// unchanged limits and plans.
 func (s *Snapshot) Changes(before *Snapshot) (limits []*Limit, plans []*Plan) {
 	limits = cowmap.Added(s.Limits, before.Limits, compareRules)
 	for id, p := range s.Plans {

@@ -20,14 +20,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
-// applyTimeout bounds the transaction of a file. The ledger expects every change to commit less than a minute after its
-// clock was read.
+// applyTimeout bounds the transaction of a file. The ledger expects every change to commit less than a minute after
+// the transaction has read the clock.
 const applyTimeout = 30 * time.Second
 
 // unlimited is the LIMIT of a statement that selects all rows.
 const unlimited = math.MaxInt32
 
-// alone is for writers of meters, plans, limits, blocks and files, which run one after another.
+// alone is for writers of meters, plans, limits, blocks and files. These writers run one after another.
 var alone = pgstore.Options{Alone: true}
 
 // The kinds of objects in announcements and diffs.
@@ -37,17 +37,18 @@ const (
 	kindLimit  = "limit"
 	kindTenant = pgstore.KindTenant
 	kindBlock  = "block"
-	kindReset  = "reset" // of a bucket; nothing is stored
+	kindReset  = "reset" // the reset of a bucket; nothing is stored
 )
 
 // StoreConfig configures a Store. The zero value is valid.
 type StoreConfig struct {
-	// CheckLimit, if not nil, refuses limits that cannot be enforced. Its error is a *body.Fault, or several joined by
-	// errors.Join. It gets limits with defaults.
+	// CheckLimit, if not nil, refuses limits that cannot be enforced. Its error is a *body.Fault, or several faults
+	// joined by errors.Join. It gets limits with defaults.
 	CheckLimit func(*Limit) error
 
-	// CheckRules, if not nil, refuses limits that cannot be enforced together. It gets the whole catalogue as it would be
-	// after a change, and one that was valid before: what both have needs no check. Each limit has passed CheckLimit.
+	// CheckRules, if not nil, refuses limits that cannot be enforced together. after is the whole catalogue as it
+	// would be after a change. before is a valid catalogue: what is also in before needs no check. Each limit has
+	// passed CheckLimit.
 	CheckRules func(after, before *Snapshot) []RuleFault
 }
 
@@ -57,7 +58,7 @@ type Store struct {
 	queries map[string]string
 	cfg     StoreConfig
 
-	// latest is the newest snapshot that a Catalog over this store has read; empty without one.
+	// latest is the newest snapshot that a Catalog over this store has read. It is empty if there is no Catalog.
 	latest atomic.Pointer[Snapshot]
 }
 
@@ -72,19 +73,20 @@ func NewStore(db *pgstore.Store, cfg StoreConfig) (*Store, error) {
 	return s, nil
 }
 
-// DB returns the store that the catalogue is in. Others may use it for tables of their own.
+// DB returns the PostgreSQL store of the catalogue. Other packages may use it for their own tables.
 func (s *Store) DB() *pgstore.Store { return s.db }
 
 // txn is a running transaction.
 type txn struct {
 	pgx.Tx
-	writing *pgstore.Transaction // nil in one that only reads
+	writing *pgstore.Transaction // nil in a transaction that only reads
 	store   *Store
 	lines   []auditlog.Line // for the audit log
 	events  []events.Event
 }
 
-// changed notes a change of an object, to be announced and recorded in the audit log. before is nil for a new object, after for a deleted one.
+// changed notes a change of an object. write announces it and records it in the audit log. c.before is nil for a new
+// object; c.after is nil for a deleted object.
 func (tx *txn) changed(ctx context.Context, kind, id string, c change) {
 	tx.writing.Announce(kind, id)
 	tx.lines = append(tx.lines, auditlog.Line{
@@ -96,7 +98,7 @@ func (tx *txn) changed(ctx context.Context, kind, id string, c change) {
 // change is what was done to an object.
 type change struct {
 	action        string // put, patch, delete or reset
-	tenant        string // the tenant that it is about; empty: none
+	tenant        string // the tenant of the object; empty: none
 	before, after any
 	reason        string
 }
@@ -122,7 +124,7 @@ func (s *Store) write(ctx context.Context, op string, how pgstore.Options, do fu
 	return s.db.WriteWith(ctx, op, how, func(ctx context.Context, writing *pgstore.Transaction) error {
 		tx := &txn{Tx: writing.Tx, writing: writing, store: s}
 		if how.Alone {
-			// In a statement of its own: later statements see what the previous holder committed.
+			// The lock has a statement of its own, so that later statements see what the previous holder committed.
 			if _, err := tx.exec(ctx, "LockCatalog"); err != nil {
 				return fmt.Errorf("lock: %w", err)
 			}
@@ -139,8 +141,9 @@ func (s *Store) read(ctx context.Context, op string, do func(context.Context, *t
 	return s.db.View(ctx, op, func(ctx context.Context, tx pgx.Tx) error { return do(ctx, &txn{Tx: tx, store: s}) })
 }
 
-// LimitOf returns, in a transaction of the caller, the limit of this name that a tenant has: its plan's, or else the
-// general one. It fails with errcode.TenantNotFound and errcode.NotFound.
+// LimitOf returns the limit named rule that a tenant has: the limit of its plan, or else the general limit. It reads
+// in the caller's transaction. It fails with errcode.TenantNotFound, or with errcode.NotFound if there is no such
+// limit.
 func (s *Store) LimitOf(ctx context.Context, in pgx.Tx, rule, tenant string) (*Limit, error) {
 	tx := &txn{Tx: in, store: s}
 	tenants, err := tx.tenants(ctx, []string{tenant}, "", "", 1)
@@ -160,7 +163,7 @@ func (s *Store) LimitOf(ctx context.Context, in pgx.Tx, rule, tenant string) (*L
 	return &l, err
 }
 
-// limitIn returns the limit of this name of a plan, the first of plans; nil if there is none.
+// limitIn returns the limit named rule of the first plan in plans. It returns nil if there is none.
 func limitIn(plans []Plan, rule string) *Limit {
 	if len(plans) > 0 {
 		for i := range plans[0].Limits {

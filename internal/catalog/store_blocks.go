@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// maxBlocks bounds the blocks in force. Every instance holds all of them (300 bytes each), and reads all of them again
-	// after a change, in about 150 ms. Lists of many thousands of addresses belong in a firewall.
+	// maxBlocks bounds the blocks in force. Every instance holds all of them (300 bytes each), and reads all of them
+	// again after a change, in about 150 ms. Lists of many thousands of addresses belong in a firewall.
 	maxBlocks = 50_000
 
-	// forgottenAtOnce bounds the expired blocks that a write deletes. It is larger than one, so that they cannot pile
-	// up.
+	// forgottenAtOnce bounds the expired blocks that a write deletes. A write adds one block and can delete more, so
+	// expired blocks do not accumulate.
 	forgottenAtOnce = 100
 )
 
-// PutBlock creates or replaces a block. It returns the stored block and whether it is new. It refuses an expired block, and
-// with errcode.Conflict a block beyond maxBlocks.
+// PutBlock creates or replaces a block. It returns the stored block and whether it is new. It refuses an expired
+// block. It refuses a block beyond maxBlocks with errcode.Conflict.
 func (s *Store) PutBlock(ctx context.Context, b block.Block) (stored block.Block, created bool, err error) {
 	if err := validate(&b); err != nil {
 		return block.Block{}, false, err
@@ -42,8 +42,8 @@ func (s *Store) PutBlock(ctx context.Context, b block.Block) (stored block.Block
 	return stored, created, err
 }
 
-// Block returns the block in force of that kind and value. tenant is the tenant of a subject. It may be empty if the subject
-// is blocked for one tenant only.
+// Block returns the block in force of that kind and value. tenant is the tenant of a blocked subject. It may be empty
+// if only one tenant has a blocked subject of this name.
 func (s *Store) Block(ctx context.Context, kind, value, tenant string) (b block.Block, err error) {
 	key, faults := block.Key(kind, value, tenant)
 	if len(faults) > 0 {
@@ -114,7 +114,7 @@ func (s *Store) readBlocks(ctx context.Context, now time.Time) (*block.Index, er
 	return block.NewIndex(blocks, now), nil
 }
 
-// block reads the block in force with the identity of b, nil if there is none.
+// block reads the block in force with the identity of b. It returns nil if there is none.
 func (tx *txn) block(ctx context.Context, b *block.Block) (*block.Block, error) {
 	items, err := tx.blocks(ctx, "SelectBlock", b.Kind, b.Tenant, b.Value)
 	return first(items), err
@@ -155,7 +155,8 @@ func (tx *txn) blocks(ctx context.Context, statement string, args ...any) ([]blo
 	return items, wrap("select blocks", err)
 }
 
-// putBlock stores b, which is normalized. before was read under the catalogue's lock; nil if there is none.
+// putBlock stores b, which is normalized. before is the stored block, read under the catalogue's lock. It is nil if
+// there is none.
 func (tx *txn) putBlock(ctx context.Context, before *block.Block, b block.Block) (block.Block, error) {
 	if before != nil && b.Same(*before) {
 		return *before, nil

@@ -42,7 +42,7 @@ func (s *Store) Limit(ctx context.Context, rule string) (l Limit, err error) {
 	return l, err
 }
 
-// ListLimits returns a page of all limits except those of plans.
+// ListLimits returns a page of all limits except the limits of plans.
 func (s *Store) ListLimits(ctx context.Context, p listing.Query) (list listing.Page[Limit], err error) {
 	after, err := p.After()
 	if err != nil {
@@ -56,7 +56,8 @@ func (s *Store) ListLimits(ctx context.Context, p listing.Query) (list listing.P
 	return list, err
 }
 
-// DeleteLimit deletes a limit, and its overrides unless a plan has a limit of this name. It fails with errcode.Conflict if another limit replaces it.
+// DeleteLimit deletes a limit. It also deletes the limit's overrides, unless a plan has a limit of this name. It
+// fails with errcode.Conflict if another limit replaces this limit.
 func (s *Store) DeleteLimit(ctx context.Context, rule string) error {
 	return s.write(ctx, "delete limit", alone, func(ctx context.Context, tx *txn) error {
 		before, err := tx.limits(ctx, []string{rule}, "", 1)
@@ -96,12 +97,12 @@ func (tx *txn) deleteOrphans(ctx context.Context, rules []string) error {
 	return nil
 }
 
-// Reset is a bucket of a limit that was filled.
+// Reset describes a bucket of a limit that was reset: it was filled again.
 type Reset struct {
 	Bucket string `json:"-"`
 	Rule   string `json:"-"`
 
-	// The dimensions that chose the bucket; empty if the limit does not use it.
+	// The dimensions that chose the bucket. A field is empty if the limit does not use its dimension.
 	Tenant  string `json:"tenant,omitempty"`
 	Subject string `json:"subject,omitempty"`
 	Route   string `json:"route,omitempty"`
@@ -119,7 +120,8 @@ func (s *Store) AnnounceReset(ctx context.Context, r Reset) error {
 	})
 }
 
-// limits reads the limits named rules (all if nil) that follow after.
+// limits reads the limits named rules, or all limits if rules is nil. It skips names up to after, and returns at most
+// the number limit, in order.
 func (tx *txn) limits(ctx context.Context, rules []string, after string, limit int) ([]Limit, error) {
 	return tx.collectLimits(ctx, "SelectLimits", rules, after, limit)
 }
@@ -149,7 +151,8 @@ func (tx *txn) collectLimits(ctx context.Context, statement string, args ...any)
 	return items, wrap("select limits", err)
 }
 
-// putLimit stores l, which is normalized. before was read under the catalogue's lock; nil if there is none.
+// putLimit stores l, which is normalized. before is the stored limit, read under the catalogue's lock. It is nil if
+// there is none.
 func (tx *txn) putLimit(ctx context.Context, before *Limit, l Limit) (Limit, error) {
 	statement := "InsertLimit"
 	if before != nil {

@@ -88,7 +88,7 @@ func (tx *txn) deleteMeter(ctx context.Context, id string) error {
 	return nil
 }
 
-// meterUnused returns errcode.Conflict with an object that refers to the meter, or nil.
+// meterUnused fails with errcode.Conflict if an object refers to the meter. The error names such an object.
 func (tx *txn) meterUnused(ctx context.Context, id string) error {
 	rows, err := tx.query(ctx, "MeterInUse", id)
 	if err != nil {
@@ -104,7 +104,8 @@ func (tx *txn) meterUnused(ctx context.Context, id string) error {
 	return nil
 }
 
-// meters reads the meters ids (all if nil) that follow after.
+// meters reads the meters ids, or all meters if ids is nil. It skips ids up to after, and returns at most limit
+// meters, in order.
 func (tx *txn) meters(ctx context.Context, ids []string, after string, limit int) ([]Meter, error) {
 	rows, err := tx.query(ctx, "SelectMeters", ids, after, limit)
 	if err != nil {
@@ -122,13 +123,13 @@ func (tx *txn) meters(ctx context.Context, ids []string, after string, limit int
 	return items, wrap("select meters", err)
 }
 
-// putMeter stores m. before was read under the catalogue's lock; nil if there is none.
+// putMeter stores m. before is the stored meter, read under the catalogue's lock. It is nil if there is none.
 func (tx *txn) putMeter(ctx context.Context, before *Meter, m Meter) (Meter, error) {
 	m.Kind = cmp.Or(m.Kind, KindCounter)
 	statement := "InsertMeter"
 	if before != nil && m.Kind != before.Kind {
 		if err := tx.meterUnused(ctx, m.ID); err != nil {
-			return Meter{}, err // its kind must stay
+			return Meter{}, err // the kind of a meter in use must stay
 		}
 	}
 	if before != nil {

@@ -21,8 +21,8 @@ func (s *Store) PutPlan(ctx context.Context, p Plan) (stored Plan, created bool,
 	return stored, created, err
 }
 
-// PutPlanWarning does what PutPlan does, and returns warnings: sentences that say which tenants get less of which
-// meters and features.
+// PutPlanWarning does what PutPlan does. It also returns warnings: sentences that say how many tenants get less of a
+// meter or a feature.
 func (s *Store) PutPlanWarning(ctx context.Context, p Plan) (stored Plan, created bool, warnings []string, err error) {
 	if err := validate(&p); err != nil {
 		return Plan{}, false, nil, err
@@ -51,7 +51,7 @@ func (s *Store) PutPlanWarning(ctx context.Context, p Plan) (stored Plan, create
 	return stored, created, warnings, err
 }
 
-// Plan returns a version of the plan id; 0 is the newest.
+// Plan returns a version of the plan id. Version 0 means the newest version.
 func (s *Store) Plan(ctx context.Context, id string, version int32) (p Plan, err error) {
 	err = s.read(ctx, "read plan", func(ctx context.Context, tx *txn) error {
 		if version == 0 {
@@ -80,7 +80,8 @@ func (s *Store) ListPlans(ctx context.Context, p listing.Query) (list listing.Pa
 	return list, err
 }
 
-// plans reads the newest versions of the plans ids (all if nil) that follow after.
+// plans reads the newest versions of the plans ids, or of all plans if ids is nil. It skips ids up to after, and
+// returns at most limit plans, in order.
 func (tx *txn) plans(ctx context.Context, ids []string, after string, limit int) ([]Plan, error) {
 	return tx.collectPlans(ctx, "SelectPlans", ids, after, limit)
 }
@@ -142,8 +143,8 @@ func (tx *txn) addAllowances(ctx context.Context, plans []Plan) error {
 	return wrap("select allowances", err)
 }
 
-// putPlan stores p, which is normalized, as the version after before. before was read under the catalogue's lock; nil if
-// there is none.
+// putPlan stores p, which is normalized, as the version after before. before is the newest version, read under the
+// catalogue's lock. It is nil if there is none.
 func (tx *txn) putPlan(ctx context.Context, before *Plan, p Plan) (Plan, error) {
 	if before != nil && p.same(before) {
 		return *before, nil
@@ -232,12 +233,12 @@ func (tx *txn) insertAllowances(ctx context.Context, p *Plan) error {
 	return err
 }
 
-// requireMeters fails with all references to meters that do not exist.
+// requireMeters fails if a meter in refs does not exist. The error names all these references.
 func (tx *txn) requireMeters(ctx context.Context, refs []reference) error {
 	return tx.require(ctx, "MissingMeters", kindMeter, refs)
 }
 
-// require fails with all references to objects that do not exist.
+// require fails if an object in refs does not exist. The error names all these references.
 func (tx *txn) require(ctx context.Context, statement, kind string, refs []reference) error {
 	missing, err := tx.missing(ctx, statement, refs)
 	if err != nil || len(missing) == 0 {
@@ -290,12 +291,12 @@ type allowanceRow struct {
 	overageAtEnd             *string
 	overflowMeter            *string
 	overflowPrice            *int64
-	ratioMeter               *string // the meter of an overflow whose price is not a whole number; the fields above are nil then
+	ratioMeter               *string // the meter of an overflow whose price is no whole number; the fields above are then nil
 	ratioUnits, ratioPer     *int64
 	perSubject               *int64
 	expiresInDays            *int64
 	alertAt                  *string // a JSON array: unnest cannot take arrays of different lengths
-	gauge                    bool    // every and anchor are fillers
+	gauge                    bool    // every and anchor have no meaning
 }
 
 func rowOf(a *Allowance) allowanceRow {
@@ -316,7 +317,7 @@ func rowOf(a *Allowance) allowanceRow {
 		}
 	}
 	if a.AlertAt != nil {
-		text, _ := json.Marshal(a.AlertAt) // integers: it cannot fail
+		text, _ := json.Marshal(a.AlertAt) // it cannot fail for integers
 		r.alertAt = new(string(text))
 	}
 	switch o := a.Overflow; {

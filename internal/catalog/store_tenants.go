@@ -20,14 +20,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
-// PutTenant creates or replaces a tenant with its overrides. It returns the stored tenant and whether it is new. A change of
-// plan, anchor, zone or overrides is written to the history of terms and takes effect at the next period of each meter.
+// PutTenant creates or replaces a tenant with its overrides. It returns the stored tenant and whether it is new. A
+// change of plan, anchor, zone or overrides is written to the history of terms and takes effect at the next period of
+// each meter.
 func (s *Store) PutTenant(ctx context.Context, t Tenant) (stored Tenant, created bool, err error) {
 	return s.replaceTenant(ctx, t, nil)
 }
 
-// ReplaceTenant does what PutTenant does, for an existing tenant. It fails with errcode.Conflict unless the tenant has this
-// version.
+// ReplaceTenant does what PutTenant does, for an existing tenant. It fails with errcode.Conflict unless the tenant
+// has this version.
 func (s *Store) ReplaceTenant(ctx context.Context, t Tenant, version int64) (stored Tenant, err error) {
 	stored, _, err = s.replaceTenant(ctx, t, &version)
 	return stored, err
@@ -65,8 +66,8 @@ func (s *Store) replaceTenant(ctx context.Context, t Tenant, version *int64) (st
 	return stored, created, err
 }
 
-// PatchTenant changes the fields that p has. It returns the tenant before and after. If a patch with IfVersion is sent again
-// after its commit, it fails with errcode.Conflict: the version has changed.
+// PatchTenant changes the fields that p has. It returns the tenant before and after. If a patch with IfVersion is
+// sent again after its commit, it fails with errcode.Conflict: the version has changed.
 func (s *Store) PatchTenant(ctx context.Context, id string, p TenantPatch) (change TenantChange, err error) {
 	if err := validate(&p); err != nil {
 		return TenantChange{}, err
@@ -111,7 +112,8 @@ func (s *Store) PatchTenant(ctx context.Context, id string, p TenantPatch) (chan
 	return change, err
 }
 
-// MakeTenant creates a tenant on a plan, with defaults, unless it exists. It fails with errcode.NotFound if the plan does not exist.
+// MakeTenant creates a tenant on a plan, with defaults, unless it exists. It fails with errcode.NotFound if the plan
+// does not exist.
 func (s *Store) MakeTenant(ctx context.Context, id, plan string) error {
 	t := Tenant{ID: id, Plan: plan}
 	if err := validate(&t); err != nil {
@@ -161,7 +163,7 @@ func (s *Store) ListTenants(ctx context.Context, p listing.Query) (list listing.
 	return list, err
 }
 
-// TenantsNamed returns those of the tenants ids that exist, in the order of their ids.
+// TenantsNamed returns the tenants in ids that exist, in the order of their ids.
 func (s *Store) TenantsNamed(ctx context.Context, ids []string) (tenants []Tenant, err error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -176,8 +178,8 @@ func (s *Store) TenantsNamed(ctx context.Context, ids []string) (tenants []Tenan
 // TenantPlan is a tenant's plan and time zone.
 type TenantPlan struct{ ID, Plan, Timezone string }
 
-// TenantPlans returns those of the tenants ids that exist, from PostgreSQL. It is for many tenants of which few are in
-// use: they take no room in memory from others.
+// TenantPlans returns the plans of the tenants in ids that exist, from PostgreSQL. It is for reads of many tenants
+// that are rarely used: it does not put them into memory, where they would displace other tenants.
 func (s *Store) TenantPlans(ctx context.Context, ids []string) (plans []TenantPlan, err error) {
 	err = s.read(ctx, "read plans of tenants", func(ctx context.Context, tx *txn) error {
 		rows, err := tx.query(ctx, "SelectTenantPlans", ids)
@@ -193,7 +195,8 @@ func (tx *txn) requirePlan(ctx context.Context, plan string) error {
 	return tx.require(ctx, "MissingPlans", kindPlan, []reference{{"plan", plan}})
 }
 
-// tenants reads the tenants ids that follow after, or, if ids is nil, the first limit of all.
+// tenants reads the tenants ids that follow after. If ids is nil, it reads the first limit tenants that follow after
+// and whose ids begin with prefix.
 func (tx *txn) tenants(ctx context.Context, ids []string, after, prefix string, limit int) ([]Tenant, error) {
 	statement, args := "SelectTenants", []any{after, limit, prefix}
 	if ids != nil {
@@ -207,8 +210,8 @@ func (tx *txn) tenants(ctx context.Context, ids []string, after, prefix string, 
 	return items, wrap("select tenants", err)
 }
 
-// tenantFacts reads the facts that requests need of the tenants ids, by id, in one round trip. The query plan is a
-// generic one: it is the same for any ids, and planning each read took five times as long as running it.
+// tenantFacts reads the facts that requests need of the tenants ids, by id, in one round trip. It uses a generic
+// query plan, which is the same for any ids: planning each read took five times as long as running it.
 func (s *Store) tenantFacts(ctx context.Context, ids []string) (found map[string]TenantFacts, err error) {
 	err = s.db.Send(ctx, "read tenants", func() *pgx.Batch {
 		found = make(map[string]TenantFacts, len(ids))
@@ -236,7 +239,7 @@ func scanTenantFacts(rows pgx.Rows, found map[string]TenantFacts) error {
 	return wrap("select tenants", err)
 }
 
-// tenantIDs reads the ids of tenants that are not listed.
+// tenantIDs reads at most limit ids of tenants that are not in listed.
 func (tx *txn) tenantIDs(ctx context.Context, listed []string, limit int) ([]string, error) {
 	rows, err := tx.query(ctx, "SelectTenantIDs", listed, limit)
 	if err != nil {
@@ -246,7 +249,7 @@ func (tx *txn) tenantIDs(ctx context.Context, listed []string, limit int) ([]str
 	return ids, wrap("select tenant ids", err)
 }
 
-// scanTenant scans a row of SelectTenants or LockTenants, which have more columns.
+// scanTenant scans a row of SelectTenants or LockTenants. more are the targets of further columns.
 func scanTenant(row pgx.CollectableRow, more ...any) (Tenant, error) {
 	var t Tenant
 	err := row.Scan(append([]any{
@@ -286,7 +289,7 @@ func (tx *txn) lockTenants(ctx context.Context, wanted []Tenant) (map[string]*lo
 	if tx.store.db.Target() != namedsql.Citus {
 		return locked, wrap("lock tenants", tx.lockInto(ctx, locked, ids, metadata))
 	}
-	// One statement cannot lock rows of several nodes.
+	// On Citus one statement cannot lock rows of several nodes.
 	order := make([]int, len(ids))
 	for i := range order {
 		order[i] = i
@@ -318,8 +321,8 @@ func (tx *txn) lockInto(ctx context.Context, locked map[string]*lockedTenant, id
 	return err
 }
 
-// putTenant stores t, which is normalized. before is locked; nil if there is none. The plan of t exists and has the
-// overridden meters.
+// putTenant stores t, which is normalized. before is the stored tenant, whose row is locked. It is nil if there is
+// none. The plan of t exists and has the overridden meters.
 func (tx *txn) putTenant(ctx context.Context, before *lockedTenant, t Tenant) (Tenant, error) {
 	if before == nil {
 		return tx.insertTenant(ctx, t)
@@ -404,7 +407,7 @@ func (tx *txn) insertTenant(ctx context.Context, t Tenant) (Tenant, error) {
 	return t, err
 }
 
-// orNone returns s, and an empty set for nil, which would be null in JSON.
+// orNone returns s, or an empty set if s is nil: nil would be null in JSON.
 func orNone(s feature.Set) feature.Set {
 	if s == nil {
 		return feature.Set{}

@@ -97,9 +97,9 @@ func (tx *txn) termsWait(ctx context.Context, tenant string) (wait bool, err err
 	return wait, wrap("look for terms that wait of tenant "+tenant, err)
 }
 
-// insertTerms writes the terms of t, whose row is locked. It touches no balance, however many the tenant has: with
-// every batch the ledger reads whether its tenants got terms that apply at once. A decision that runs at the same time
-// may miss them; they then end the open period after the entries of that decision.
+// insertTerms writes the terms of t, whose row is locked. It touches no balance, for any number of balances: with
+// every batch the ledger reads whether the tenants of the batch got terms that apply at once. A concurrent decision
+// may miss the new terms. Then the terms end the open period after the entries of that decision.
 func (tx *txn) insertTerms(ctx context.Context, t *Tenant, when timing) error {
 	now, err := tx.now(ctx)
 	if err != nil {

@@ -97,7 +97,7 @@ func TestDeleteMeter_InUse_Conflict(t *testing.T) {
 	put(t, s.PutPlan, Plan{ID: "p", Allowances: []Allowance{a, monthly("overflow", 0)}, Limits: []Limit{
 		{Rule: "in-plan", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/s", Match: Match{Meter: "plan_limited"}},
 	}})
-	put(t, s.PutPlan, Plan{ID: "p", Allowances: []Allowance{monthly("free", 1)}}) // only history refers to the others now
+	put(t, s.PutPlan, Plan{ID: "p", Allowances: []Allowance{monthly("free", 1)}}) // now only history refers to the others
 	put(t, s.PutPlan, Plan{ID: "p"})
 	put(t, s.PutLimit, Limit{Rule: "global", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/s", Match: Match{Meter: "limited"}})
 	put(t, s.PutMeter, Meter{ID: "unused", Unit: "unit"})

@@ -17,7 +17,7 @@ const (
 	StatusSuspended = "suspended" // requests are refused; balances stay
 )
 
-// defaultZone is the time zone of a tenant without one.
+// defaultZone is the time zone of a tenant for which no zone was set.
 const defaultZone = "UTC"
 
 // Tenant is a billed party.
@@ -29,8 +29,9 @@ type Tenant struct {
 	Status   string          `json:"status,omitzero"`   // active or suspended; empty: active
 	Metadata json.RawMessage `json:"metadata,omitzero"` // a JSON object of at most bound.MaxMetadata bytes; nil: {}
 
-	// Overrides are amounts of this tenant per period, by meter, instead of those of its plan: 0..bound.MaxAmount. The plan
-	// has the meter when an override is made. If a later version lacks it, the override has no effect.
+	// Overrides are amounts per period, by meter, that this tenant gets instead of the plan's amounts,
+	// 0..bound.MaxAmount. The plan must have the meter when an override is stored. If a later version of the plan
+	// lacks the meter, the override has no effect.
 	Overrides map[string]int64 `json:"overrides,omitempty"`
 
 	// Features replace features of the plan with the same names.
@@ -47,14 +48,14 @@ type TenantFacts struct {
 	Timezone  string // IANA zone of its periods
 	Suspended bool   // requests are refused
 
-	// RuleOverrides and SubjectOverrides report that limits are overridden for the tenant, and for subjects of it: see
-	// package override.
+	// RuleOverrides reports whether limits are overridden for the tenant. SubjectOverrides reports whether limits are
+	// overridden for subjects of the tenant. See package override.
 	RuleOverrides, SubjectOverrides bool
 
 	Features feature.Set // features that the tenant overrides; nil: none
 
 	CreatedAt, UpdatedAt time.Time
-	Read                 uint32 // the number of the read; every change leads to another one
+	Read                 uint32 // number of the read that returned these facts; every change causes a new read
 }
 
 // Check returns all faults of t.
@@ -82,8 +83,8 @@ func (t *Tenant) Check(given body.Given) []body.Fault {
 // Suspended reports whether requests of the tenant are refused.
 func (t *Tenant) Suspended() bool { return t.Status == StatusSuspended }
 
-// normalize sets defaults, so that equal tenants have one form. A zero anchor stays: only the store knows the instant of
-// creation.
+// normalize sets defaults, so that equal tenants have one form. A zero anchor stays: only the store knows the instant
+// of creation.
 func (t *Tenant) normalize() {
 	if !t.Anchor.IsZero() {
 		t.Anchor = t.Anchor.UTC().Truncate(time.Microsecond)
@@ -114,7 +115,8 @@ func (t *Tenant) sameTerms(o *Tenant) bool {
 		maps.Equal(t.Overrides, o.Overrides)
 }
 
-// same reports whether storing t instead of o changes nothing. The metadata of both is from jsonb, or equal.
+// same reports whether storing t instead of o changes nothing. The metadata of t and o must come from jsonb, or be
+// equal.
 func (t *Tenant) same(o *Tenant) bool {
 	return t.ID == o.ID && t.sameTerms(o) && t.Status == o.Status && bytes.Equal(t.Metadata, o.Metadata) && maps.Equal(t.Features, o.Features)
 }

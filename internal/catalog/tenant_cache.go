@@ -24,15 +24,16 @@ const (
 	// tenant" at any time.
 	unheardAge = time.Second
 
-	// heardAge is the largest age of any cached tenant, in case a notification is lost. A full cache then costs less than
-	// 200 reads/s.
+	// heardAge is the largest age of any cached tenant, in case a notification is lost. A full cache then costs less
+	// than 200 reads/s.
 	heardAge = 10 * time.Minute
 
-	// awayPause is how long stale tenants are answered at once after PostgreSQL failed to answer.
+	// awayPause is how long stale tenants are returned without a read after PostgreSQL failed to answer.
 	awayPause = time.Second
 
-	// loadQueue bounds the requests that wait for a read of tenants, and defaultLoadTimeout how long: no request may hang while
-	// PostgreSQL does. loadBatch is the most tenants of one read, which takes a few milliseconds.
+	// loadQueue bounds the requests that wait for a read of tenants. defaultLoadTimeout bounds the time of one read,
+	// so that no request hangs while PostgreSQL does. loadBatch bounds the tenants of one read, which takes a few
+	// milliseconds.
 	defaultLoadTimeout = time.Second
 	loadQueue          = 10_000
 	loadBatch          = 500
@@ -40,16 +41,16 @@ const (
 	// aheadMax bounds how many tenants one request reads ahead at a time: its share of loadQueue.
 	aheadMax = 64
 
-	// unknownTenants is the number of ids without a tenant in memory. They have room of their own: a client that sends
-	// many of them must not push out tenants.
+	// unknownTenants bounds the ids in memory that have no tenant. These ids have a map of their own, so that a
+	// client that sends many of them does not evict tenants.
 	unknownTenants = 10_000
 
 	// stripes is the number of groups of tenants. A notification during a read affects the tenants of its group only.
 	stripes = 256
 )
 
-// tenantCache holds the most recently used tenants. It reads missing ones through a lane: requests at the same time become
-// one query.
+// tenantCache holds the most recently used tenants. It reads missing tenants through a lane: concurrent requests
+// become one query.
 type tenantCache struct {
 	store    *Store
 	metrics  *metrics
@@ -58,7 +59,7 @@ type tenantCache struct {
 
 	mu      sync.Mutex
 	entries *recent.Map[string, cachedTenant]
-	unknown map[string]time.Duration // ids without a tenant: when that was read, after began
+	unknown map[string]time.Duration // ids without a tenant; the value is the time of the read, after began
 
 	reads  atomic.Uint32
 	loads  atomic.Pointer[lane.Lane[string, loadedTenant]] // nil before start
@@ -66,20 +67,21 @@ type tenantCache struct {
 	limit  time.Duration // of a read
 
 	began   time.Time
-	trusted atomic.Int64 // a duration after began: data read until then is stale; -1: none is
-	away    atomic.Int64 // unix nanoseconds: until then cached tenants are answered without PostgreSQL
+	trusted atomic.Int64 // a duration after began: data read until then is stale; -1: no data is
+	away    atomic.Int64 // unix nanoseconds: until then cached tenants are returned without a read
 
-	// changes counts the notifications of each stripe. A tenant that is being read when one arrives is not cached.
+	// changes counts the notifications of each stripe. A tenant that is being read when a notification arrives is not
+	// cached.
 	seed    maphash.Seed
 	changes [stripes]atomic.Uint64
 }
 
 // cachedTenant is a tenant in memory, without its id and without fields that requests do not need.
 type cachedTenant struct {
-	plan, zone       unique.Handle[string] // few tenants have one of their own
+	plan, zone       unique.Handle[string] // most tenants share these texts
 	created, updated int64                 // unix µs
 	readAt           time.Duration         // after began
-	read             uint32                // its number
+	read             uint32                // number of the read
 
 	suspended, ofRules, ofSubjects bool
 	features                       feature.Set // nil: none, as almost always
@@ -106,7 +108,7 @@ func (c *tenantCache) start() { c.loads.Store(lane.New(c.config, nil, c.load)) }
 
 func (c *tenantCache) stop(ctx context.Context) error { return c.loads.Load().Stop(ctx) }
 
-// get returns a tenant from the cache, or reads it. It returns ErrNoTenant if there is none.
+// get returns a tenant from the cache, or reads it. It fails with errcode.TenantNotFound if there is none.
 func (c *tenantCache) get(ctx context.Context, id string) (TenantFacts, error) {
 	now := c.now()
 	entry, fresh := c.cached(id, now)
@@ -132,8 +134,8 @@ func (c *tenantCache) cached(id string, now time.Time) (entry loadedTenant, fres
 	return entry, (known || unknown) && c.fresh(known, readAt, now)
 }
 
-// readAhead reads those of the tenants ids that get would have to read, many in one query. It ends at the first error: get tries again and
-// returns it.
+// readAhead reads, many in one query, the tenants ids that get would have to read. It ends at the first error: get
+// then tries again and returns the error.
 func (c *tenantCache) readAhead(ctx context.Context, ids []string) {
 	var missing []string
 	now := c.now()
@@ -160,8 +162,8 @@ func (c *tenantCache) readAhead(ctx context.Context, ids []string) {
 	readers.Wait()
 }
 
-// read reads a tenant, in one query with others that are needed at this moment. If PostgreSQL is down, it returns the old
-// entry, if there is one.
+// read reads a tenant, in one query with other tenants that are needed at this moment. If PostgreSQL is down and the
+// cache has an old entry, it returns that entry.
 func (c *tenantCache) read(ctx context.Context, id string, entry *loadedTenant, now time.Time) (TenantFacts, error) {
 	if !bound.ID(id) {
 		return TenantFacts{}, notFound(kindTenant, id)
@@ -189,11 +191,12 @@ func (c *tenantCache) read(ctx context.Context, id string, entry *loadedTenant, 
 	return TenantFacts{}, loadError(err)
 }
 
-// fresh reports whether data read at readAt can be used without PostgreSQL. known says that it is a tenant.
+// fresh reports whether data read at readAt can be used without PostgreSQL. known says that the data is a tenant, not
+// the answer that there is none.
 func (c *tenantCache) fresh(known bool, readAt time.Duration, now time.Time) bool {
 	age := now.Sub(c.began) - readAt
 	switch {
-	case int64(readAt) <= c.trusted.Load(): // it may have been changed since, by this process as well
+	case int64(readAt) <= c.trusted.Load(): // the data may have been changed since, also by this process
 		return false
 	case age < unheardAge:
 		return true
@@ -255,7 +258,7 @@ func (c *tenantCache) load(ctx context.Context, ids []string) []loadedTenant {
 			c.addUnknown(id, readAt)
 		}
 		if c.stripe(id).Load() != before[i] {
-			c.remove(id) // after adding: drop counts before it removes, so one of the two sees the other
+			c.remove(id) // after add: drop counts before it removes, so load sees the count or drop removes the entry
 		}
 	}
 	return answers

@@ -20,7 +20,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
-// cacheRig is a started cache without a listener, over a clock that the test moves.
+// cacheRig is a started cache without a listener, with a clock that the test moves.
 type cacheRig struct {
 	*tenantCache
 	store   *Store
@@ -113,7 +113,8 @@ func TestTenantCache_Reconnect_ReadsAgain(t *testing.T) {
 	require.Equal(t, "Asia/Kathmandu", r.zone(t), "what was read since is trusted")
 }
 
-// A file with more changes than are announced by name changes everything: what was read just before is read again, however young it is.
+// If a file has more changes than can be announced by name, the announcement covers everything: even a tenant that
+// was just read is read again.
 func TestTenantCache_EverythingChanged_NothingIsFresh(t *testing.T) {
 	t.Parallel()
 	r := newCacheRig(t, 10)
@@ -205,7 +206,7 @@ func TestTenantCache_KnownAway_AnsweredAtOnceAsLastRead(t *testing.T) {
 	require.Equal(t, "Asia/Kathmandu", r.zone(t))
 }
 
-// A client that asks for tenants that do not exist must not drive out those that do.
+// Requests for tenants that do not exist must not evict tenants that exist.
 func TestTenantCache_UnknownTenants_DriveNobodyOut(t *testing.T) {
 	t.Parallel()
 	r := newCacheRig(t, 2)
@@ -217,7 +218,7 @@ func TestTenantCache_UnknownTenants_DriveNobodyOut(t *testing.T) {
 	require.True(t, r.has("acme"))
 }
 
-// Tenants that a batch names are read together: one after the other they took as many queries.
+// The tenants that a batch names are read together. If they were read one after the other, each would take a query.
 func TestTenantCache_ReadAhead_FewQueries(t *testing.T) {
 	t.Parallel()
 	r := newCacheRig(t, 1000)
@@ -243,7 +244,7 @@ func TestTenantCache_ReadAhead_FewQueries(t *testing.T) {
 	require.LessOrEqual(t, again, queries+1, "what is known is not read again")
 }
 
-// batchesOf returns how many batches the lane of reg has processed, and their items.
+// batchesOf returns how many batches and items the lane has processed, as counted in reg.
 func batchesOf(t *testing.T, reg *prometheus.Registry) (batches uint64, items float64) {
 	t.Helper()
 	families, err := reg.Gather()
@@ -258,7 +259,7 @@ func batchesOf(t *testing.T, reg *prometheus.Registry) (batches uint64, items fl
 	return batches, items
 }
 
-// However many tenants a read names, and whatever the planner knows, it looks each of them up.
+// A read of many tenants looks up each id in the index, with a custom plan and with a generic plan.
 func TestNamedTenants_ManyIDs_UseTheIndex(t *testing.T) {
 	t.Parallel()
 	testenv.NotOnCitus(t, "each shard is planned by itself, and an empty one is read whole")
@@ -288,8 +289,8 @@ func TestNamedTenants_ManyIDs_UseTheIndex(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// With its metadata, which requests do not need, and texts of its own a tenant took 750 bytes.
-// Not parallel: it measures the heap.
+// The cache keeps no metadata, because requests do not need it, and tenants share texts. Otherwise a tenant takes 750
+// bytes. Not parallel: it measures the heap.
 func TestTenantCache_ATenant_TakesAtMost130Bytes(t *testing.T) {
 	const n = 20_000
 	r := newCacheRig(t, n)
@@ -302,7 +303,7 @@ func TestTenantCache_ATenant_TakesAtMost130Bytes(t *testing.T) {
 	}
 	before := heap()
 	r.readAhead(t.Context(), ids)
-	for _, id := range ids { // a read that failed is tried again, and its error returned
+	for _, id := range ids { // get repeats a read that failed, and returns its error
 		_, err = r.get(t.Context(), id)
 		require.NoError(t, err)
 	}
@@ -320,7 +321,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// hearing stands for a listener that is connected or not.
+// hearing is a fake listener: its value says whether the listener is connected.
 type hearing atomic.Bool
 
 func (h *hearing) Listening() bool { return (*atomic.Bool)(h).Load() }

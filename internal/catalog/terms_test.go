@@ -18,7 +18,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
 
-// wide stores plans with calls and credits (both), and with calls alone (lean). acme is on both.
+// wide stores the plan both, with calls and credits, and the plan lean, with calls only. It puts acme on the plan
+// both.
 func wide(t *testing.T, s *Store) {
 	t.Helper()
 	for _, id := range []string{"calls", "credits", "seats"} {
@@ -29,7 +30,7 @@ func wide(t *testing.T, s *Store) {
 	put(t, s.PutTenant, Tenant{ID: "acme", Plan: "both"})
 }
 
-// term is a row of a tenant's history beside plan, anchor and zone.
+// term is a row of a tenant's history, without plan, anchor and zone.
 type term struct {
 	overrides    map[string]int64
 	now, prorate bool

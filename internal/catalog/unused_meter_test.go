@@ -39,7 +39,7 @@ func TestDeleteMeter_Refused_KeepsRows(t *testing.T) {
 // A deletion of a meter waits for the ledger's changes of its balances, and then decides.
 func TestDeleteMeter_WaitsForBalances(t *testing.T) {
 	t.Parallel()
-	strength := "KEY SHARE" // of the ledger's own statements
+	strength := "KEY SHARE" // the strength of the ledger's own locks
 	if testenv.OnCitus() {
 		strength = "SHARE"
 	}
@@ -49,8 +49,8 @@ func TestDeleteMeter_WaitsForBalances(t *testing.T) {
 		lock  = "SELECT seq FROM balances WHERE tenant_id = 'acme' AND meter = 'm' FOR NO KEY UPDATE"
 	)
 	for name, c := range map[string]struct {
-		before string   // is there already
-		ledger []string // is under way
+		before string   // has ended before the deletion
+		ledger []string // is still open at the deletion
 		want   errcode.Code
 		left   []string
 	}{
@@ -79,7 +79,7 @@ func TestDeleteMeter_WaitsForBalances(t *testing.T) {
 			}
 			deleted := make(chan error, 1)
 			go func() { deleted <- s.DeleteMeter(ctx, "m") }()
-			if name != "another is there" { // that one is seen without waiting
+			if name != "another is there" { // that balance is seen without waiting
 				testenv.Eventually(t, func() bool { return count(t, s, testenv.Waiting()) > 0 }, "the deletion waits")
 			}
 			require.NoError(t, batch.Commit(ctx))

@@ -68,8 +68,8 @@ func DiffOf(r *diff.Report) (*client.CatalogDiff, error) {
 	return d, json.Unmarshal(text, d)
 }
 
-// PrintDiff prints the changes that were made, or would be. With exitCode a dry run that finds changes returns
-// ErrWouldChange.
+// PrintDiff prints the changes that were made, or that a dry run would make. With exitCode a dry run that finds
+// changes returns ErrWouldChange.
 func PrintDiff(io *IO, d *client.CatalogDiff, asJSON, exitCode bool) error {
 	if asJSON {
 		if err := io.json(d); err != nil {
@@ -134,7 +134,7 @@ type exportCmd struct {
 	Connection
 }
 
-// modeline tells editors with the YAML language server the schema of the file.
+// modeline names the schema of the file for editors with the YAML language server.
 const modeline = "# yaml-language-server: $schema=catalog.schema.json\n"
 
 // Run prints the catalogue.

@@ -11,8 +11,8 @@ type completeCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Run prints the script. The script contains the commands of the program that has written it, so a shell that reads it
-// at each start is up to date.
+// Run prints the script. The script contains the commands of this program, so it stays up to date if the shell runs
+// `quotasvc completion` at each start.
 func (c *completeCmd) Run(command *kong.Context, io *IO) error {
 	all := entries(command.Model.Node)
 	name := command.Model.Name
@@ -75,7 +75,7 @@ func bash(name string, all []entry) string {
 	return b.String()
 }
 
-// argWords returns the words that the argument of a command may be.
+// argWords returns the valid words for the argument of a command.
 func argWords(e entry) []string {
 	switch e.path {
 	case "completion":
@@ -128,7 +128,7 @@ func cutLast(path string) (parent, last string, found bool) {
 	return "", path, false
 }
 
-// quote returns a text in single quotes, as fish has them.
+// quote returns a text in single quotes for fish.
 func quote(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(text) + "'"
 }

@@ -26,7 +26,7 @@ type Connection struct {
 
 // configFile is the configuration file.
 type configFile struct {
-	Current  string             `yaml:"current"` // the context without --context, QUOTASVC_URL and --url
+	Current  string             `yaml:"current"` // the context that is used without --context, QUOTASVC_URL and --url
 	Contexts map[string]service `yaml:"contexts"`
 }
 
@@ -47,7 +47,7 @@ func usage(format string, args ...any) error { return &UsageError{fmt.Sprintf(fo
 // does not count.
 func (c *Connection) Given() bool { return c.URL != "" || c.Context != "" }
 
-// Dial returns a client of the service. No request is sent.
+// Dial returns a client of the service. It sends no request.
 func (c *Connection) Dial(io *IO) (*client.Client, error) {
 	if err := c.resolve(io); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (c *Connection) resolve(io *IO) error {
 	return nil
 }
 
-// keyIn returns the key in the context's file.
+// keyIn returns the key from the context's key file.
 func (s *service) keyIn(dir string) (string, error) {
 	path := s.KeyFile
 	if home, err := os.UserHomeDir(); err == nil && strings.HasPrefix(path, "~/") {

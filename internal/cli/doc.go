@@ -1,4 +1,5 @@
-// Package cli has the commands that ask a running service over its API: for people at a terminal, and for scripts.
+// Package cli has the commands that call the API of a running service. They are for people at a terminal and for
+// scripts.
 //
 // # Terms
 //
@@ -9,13 +10,15 @@
 //
 // # Invariants
 //
-//  1. With --json a command prints the answer of the API, an object indented or one item a line, and nothing else to standard output.
-//  2. The status is 0 if it is done, 1 if it failed or was refused, 2 if the command line is wrong.
-//  3. Colours are for terminals alone, and not with NO_COLOR.
+//  1. With --json a command prints only the answer of the API to standard output: an indented object, or one item per
+//     line.
+//  2. The exit status is 0 if the command succeeded, 1 if it failed or was refused, and 2 if the command line is
+//     wrong.
+//  3. Colours are used only on terminals, and not if NO_COLOR is set.
 //  4. A key is never printed.
 //
 // # Clock, concurrency, failure
 //
-// Times are printed in UTC. A command is one goroutine. Each call has the deadline of the client, 30 s; a lost answer is asked for again with the
-// same key, and an interrupt ends a command.
+// Times are printed in UTC. A command runs in one goroutine. Each call has the deadline of the client, 30 s. If an
+// answer is lost, the call is retried with the same key. An interrupt ends a command.
 package cli

@@ -22,7 +22,7 @@ type explainCmd struct {
 	At      instant `placeholder:"TIME" help:"At this time, at most 400 days ahead, if nothing is used until then: a time (RFC 3339) or a day. Limits and blocks are left out."`
 }
 
-// Run prints whether the units may be used now. A denial is an answer, so the status is 0.
+// Run prints whether the units may be used now. A denial is a valid answer, so the exit status is 0.
 func (c *explainCmd) Run(ctx context.Context, io *IO) error {
 	s, err := c.Dial(io)
 	if err != nil {
@@ -97,23 +97,25 @@ func (c *explainCmd) simulateAt(ctx context.Context, io *IO, s *client.Client) e
 	return nil
 }
 
-// explanation is a check, and what a debit would draw if it is allowed.
+// explanation is the answer to a check. If the check allows the use, it also has the answer to a dry run of the
+// debit.
 type explanation struct {
 	*client.CheckAnswer
 
 	Debit *client.DebitAnswer `json:"debit,omitempty"`
 }
 
-// try runs the debit as a dry run. It returns nil if the debit would be refused: units were used since the check.
+// try runs the debit as a dry run. It returns nil if the debit would be refused, because units were used after the
+// check.
 func (c *explainCmd) try(ctx context.Context, s *client.Client) (*client.DebitAnswer, error) {
 	tried, err := s.Debit(ctx, client.DebitRequest{Tenant: c.Tenant, Items: []client.Item{{Meter: c.Meter, Amount: c.Amount}}, Subject: c.Subject, DryRun: true})
 	if e := client.AsError(err); e != nil && e.Status < http.StatusInternalServerError {
-		return nil, nil //nolint:nilnil // the check is answer enough
+		return nil, nil //nolint:nilnil // the answer to the check is enough
 	}
 	return tried, err
 }
 
-// printDraws prints which grants would pay, in their order, and how the price of an overflow is rounded.
+// printDraws prints the grants that would pay, in their order, and how the price of an overflow is rounded.
 func printDraws(io *IO, item *client.DebitedItem) {
 	for _, d := range item.Draws {
 		if d.Source == client.SourceOverage {

@@ -313,7 +313,7 @@ func (c *eventsCmd) Run(ctx context.Context, io *IO) error {
 			io.printf("%s  %s  %s  %s\n", at(e.At), io.paint(bold, e.Type), orDash(strings.TrimSpace(e.Tenant+" "+e.Meter+" "+e.Subject)), string(e.Data))
 			return nil
 		})
-		// With --follow, an outage ends nothing.
+		// With --follow, an outage does not end the command.
 		if err != nil && (!c.Follow || !errors.Is(err, client.ErrUndecided)) {
 			return missing(err, "events")
 		}

@@ -11,10 +11,10 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// instant is a time on the command line: RFC 3339; a day, today or yesterday, which mean the first moment of that day
-// in UTC; or how long ago, as in 90m, 24h or 7d.
+// instant is a time on the command line. It is a time in RFC 3339, a day, or a time before now, as in 90m, 24h or 7d.
+// A day, today or yesterday stands for the start of that day in UTC.
 type instant struct {
-	at   time.Time                     // if it does not depend on the present
+	at   time.Time                     // if it does not depend on the present time
 	from func(now time.Time) time.Time // otherwise; nil if at is set, or no time was given
 }
 
@@ -58,7 +58,8 @@ func (i *instant) UnmarshalText(raw []byte) error {
 
 func (i *instant) given() bool { return i.from != nil || !i.at.IsZero() }
 
-// resolve returns the time, zero if none was given. Relative times count from the service's present.
+// resolve returns the time. It returns zero if no time was given. Relative times count from the present time of the
+// service.
 func (i *instant) resolve(ctx context.Context, s *client.Client) (time.Time, error) {
 	if i.from == nil {
 		return i.at, nil
@@ -67,7 +68,7 @@ func (i *instant) resolve(ctx context.Context, s *client.Client) (time.Time, err
 	return i.from(now), err
 }
 
-// present returns the time of the service's ledger, which `quotasvc dev` can move. For a service without such a clock
+// present returns the time of the service's ledger, which `quotasvc dev` can move. If the service has no test clock,
 // it returns the time of this machine.
 func present(ctx context.Context, s *client.Client) (time.Time, error) {
 	clock, err := s.GetTestClock(ctx)

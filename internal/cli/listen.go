@@ -38,8 +38,8 @@ type listenCmd struct {
 	After   string `placeholder:"ID" help:"Start after this event. Default: only events from now on."`
 }
 
-// Run forwards events until it is interrupted. It is for development: no event is forwarded twice, even if the call
-// failed.
+// Run forwards events until it is interrupted. It is for development: no event is forwarded a second time, even if
+// the call failed.
 func (c *listenCmd) Run(ctx context.Context, out *IO) error {
 	to, err := url.Parse(c.Forward)
 	if err != nil || to.Host == "" || to.Scheme != "http" && to.Scheme != "https" {
@@ -47,7 +47,7 @@ func (c *listenCmd) Run(ctx context.Context, out *IO) error {
 	}
 	if c.Secret == "" {
 		var key [32]byte
-		_, _ = rand.Read(key[:]) // never fails: on an error it ends the process
+		_, _ = rand.Read(key[:]) // Read never returns an error: it ends the process instead
 		c.Secret = "whsec_" + base64.StdEncoding.EncodeToString(key[:])
 	}
 	signer, err := standardwebhooks.NewWebhook(c.Secret)
@@ -83,7 +83,7 @@ func (c *listenCmd) Run(ctx context.Context, out *IO) error {
 	}
 }
 
-// each calls do with the events after c.After, and stores the last one there.
+// each calls do with the events after c.After, and sets c.After to the last event.
 func (c *listenCmd) each(ctx context.Context, s *client.Client, do func(*event)) error {
 	q := url.Values{}
 	for name, value := range map[string]string{"tenant": c.Tenant, "type": c.Type, "after": c.After} {
@@ -108,7 +108,7 @@ func (c *listenCmd) newest(ctx context.Context, s *client.Client) (string, error
 	after := fmt.Sprintf("evt_%016d", time.Now().Add(-time.Second).UnixMicro())
 	at := c.After
 	c.After = after
-	err := c.each(ctx, s, func(*event) {}) // also finds out whether the service answers; events that are a second old are left out
+	err := c.each(ctx, s, func(*event) {}) // also checks that the service answers; skips events of the last second
 	after, c.After = c.After, at
 	return after, err
 }

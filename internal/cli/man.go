@@ -58,7 +58,7 @@ func writeFlag(b *strings.Builder, f *kong.Flag) {
 	b.WriteByte('\n')
 }
 
-// roff returns text that roff prints as it is.
+// roff returns text with escapes, so that roff prints it unchanged.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n", " ").Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {

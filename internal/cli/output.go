@@ -13,7 +13,7 @@ import (
 	"golang.org/x/term"
 )
 
-// IO is where a command writes. Colour says whether standard output is a terminal with colours.
+// IO has the outputs of a command. Colour reports whether standard output is a terminal with colours.
 type IO struct {
 	Out, Err io.Writer
 	Colour   bool
@@ -25,7 +25,7 @@ func Terminal() *IO {
 	return &IO{Out: os.Stdout, Err: os.Stderr, Colour: colour}
 }
 
-// The colours, as ANSI has them.
+// The ANSI codes of the colours.
 const (
 	red    = "31"
 	green  = "32"
@@ -43,7 +43,7 @@ func (io *IO) paint(colour, text string) string {
 
 func (io *IO) printf(format string, args ...any) { fmt.Fprintf(io.Out, format, args...) }
 
-// json prints an object, indented.
+// json prints an object with indentation.
 func (io *IO) json(v any) error {
 	enc := json.NewEncoder(io.Out)
 	enc.SetEscapeHTML(false)
@@ -51,7 +51,7 @@ func (io *IO) json(v any) error {
 	return enc.Encode(v)
 }
 
-// line prints an item of a list on a line.
+// line prints an item of a list on one line.
 func (io *IO) line(v any) error {
 	enc := json.NewEncoder(io.Out)
 	enc.SetEscapeHTML(false)
@@ -84,7 +84,7 @@ func amount(n int64) string {
 	return sign + digits
 }
 
-// at returns a time; "-" for none.
+// at returns a time as text. It returns "-" for the zero time.
 func at(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -99,7 +99,7 @@ func atOrNone(t *time.Time) string {
 	return at(*t)
 }
 
-// orDash returns text; "-" for none.
+// orDash returns text. It returns "-" if text is empty.
 func orDash(text string) string {
 	if text == "" {
 		return "-"

@@ -14,7 +14,7 @@ import (
 // pageMax is the largest page of the API.
 const pageMax = 500
 
-// rawItem is an item of a list as the service wrote it.
+// rawItem is the unchanged text of an item of a list.
 type rawItem = jsonText
 
 type jsonText json.RawMessage
@@ -35,7 +35,7 @@ func (t jsonText) into(v any) error {
 	return nil
 }
 
-// eachItem calls do with the items of a list, page after page, at most limit of them; 0: all.
+// eachItem calls do with the items of a list, page after page. It stops after limit items; 0: all items.
 func eachItem(ctx context.Context, s *client.Client, path string, q url.Values, limit int, do func(rawItem) error) error {
 	for n := 0; ; {
 		size := pageMax

@@ -25,11 +25,12 @@ func (c *schemaCmd) Run(io *IO) error {
 
 type object = map[string]any
 
-// selves are the fields with which an object of a section names itself in a list.
+// selves has, for each section, the field that contains the id of an object in a list.
 var selves = map[string]string{"meters": "meter", "plans": "plan", "limits": "rule", "tenants": "tenant"}
 
-// catalogSchema returns the JSON Schema of catalog.yaml. It is the contract's schema of the same document (OpenAPI 3.1
-// uses JSON Schema's own dialect), extended for files: a section may also be a list whose elements carry their own id.
+// catalogSchema returns the JSON Schema of catalog.yaml. It is the contract's schema of the same document (OpenAPI
+// 3.1 uses JSON Schema's own dialect), extended for files: a section may also be a list whose elements contain their
+// id.
 func catalogSchema() (object, error) {
 	var contract struct {
 		Components struct {
@@ -67,7 +68,8 @@ func catalogSchema() (object, error) {
 	return rewrite(out).(object), nil
 }
 
-// inFile returns the schema of an object of a file: it may have the field self, and in a list it must.
+// inFile returns the schema of an object of a file. The object may have the field self; in a list (must) it must have
+// it.
 func inFile(schema object, self string, must bool) object {
 	out := maps.Clone(schema)
 	properties := maps.Clone(schema["properties"].(object))
@@ -101,7 +103,7 @@ func collect(v any, schemas map[string]object, defs object) {
 	}
 }
 
-// rewrite returns v with references to the new places of the schemas.
+// rewrite returns v with references to the new locations of the schemas.
 func rewrite(v any) any {
 	switch v := v.(type) {
 	case object:

@@ -11,7 +11,8 @@ type shadowCmd struct {
 	Rule string `arg:"" help:"The limit's id."`
 }
 
-// Run prints what a limit in shadow mode would have denied, and what the live limits denied of the same requests.
+// Run prints the requests that a limit in shadow mode would have denied, and how many of these the live limits
+// denied.
 func (c *shadowCmd) Run(ctx context.Context, io *IO) error {
 	s, err := c.Dial(io)
 	if err != nil {

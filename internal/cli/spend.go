@@ -115,7 +115,7 @@ func (c *debitCmd) Run(ctx context.Context, io *IO) error {
 	return nil
 }
 
-// keyed returns the options of an operation, with the user's key if there is one.
+// keyed returns the options of an operation, with the user's idempotency key if it was given.
 func keyed(key string, meta *client.Meta) []client.Option {
 	options := []client.Option{client.WithMeta(meta)}
 	if key != "" {

@@ -120,7 +120,7 @@ func (c *tenantGetCmd) Run(ctx context.Context, io *IO) error {
 func printTenant(io *IO, t *client.Tenant) {
 	io.printf("%s: plan %s, %s since %s, periods in %s\n", io.paint(bold, t.Tenant), t.Plan, t.Status, at(t.CreatedAt), t.Timezone)
 	var metadata client.Metadata
-	_ = json.Unmarshal(t.Metadata, &metadata) // the service keeps objects only
+	_ = json.Unmarshal(t.Metadata, &metadata) // the service stores only objects
 	for _, key := range names(metadata) {
 		io.printf("  %s: %v\n", key, metadata[key])
 	}
@@ -138,7 +138,7 @@ type tenantCreateCmd struct {
 	Meta     map[string]string `name:"metadata" placeholder:"KEY=VALUE" help:"Metadata stored with the tenant; may be repeated."`
 }
 
-// Run creates a tenant. An existing tenant stays as it is.
+// Run creates a tenant. An existing tenant does not change.
 func (c *tenantCreateCmd) Run(ctx context.Context, io *IO) error {
 	s, err := c.Dial(io)
 	if err != nil {

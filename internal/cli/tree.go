@@ -6,7 +6,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// entry is a command for the completion and the page.
+// entry is a command, as the completion and the manual page need it.
 type entry struct {
 	path     string // "tenant list"; empty: the program
 	help     string
@@ -59,7 +59,7 @@ func takesFile(f *kong.Flag) bool {
 	return f.PlaceHolder == "FILE" || f.PlaceHolder == "DIR" || f.Tag.Type == "path" || f.Tag.Type == "existingfile"
 }
 
-// words returns the values of a flag that is an enumeration.
+// words returns the valid values of a flag that is an enumeration.
 func words(f *kong.Flag) []string {
 	var list []string
 	if f.Enum != "" {

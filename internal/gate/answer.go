@@ -20,8 +20,8 @@ func appendKeys(keys []ledger.BalanceKey, req *Request) []ledger.BalanceKey {
 	return keys
 }
 
-// lookup returns the copies of a check. If they were not read together with the limits and ask is true, it reads them
-// now. If there is nothing to read, or Redis does not answer, the copies are local ones.
+// lookup returns the copies of a check. If the copies were not read together with the limits and ask is true, lookup
+// reads them now. If there is nothing to read, or Redis does not answer, the copies are local ones.
 func (g *Gate) lookup(ctx context.Context, keys []ledger.BalanceKey, reads *redisstore.Reads, ask bool) found {
 	if reads != nil && reads.Values == nil && ask {
 		g.copies.Read(ctx, reads)
@@ -43,7 +43,7 @@ func (g *Gate) checkNew(req *Request) (Check, error) {
 
 // answerItems answers the items of req from copies or from PostgreSQL, as the policy decides.
 func (g *Gate) answerItems(ctx context.Context, req *Request, facts *tenantFacts, have found) (Check, error) {
-	// What the policy permits with these copies.
+	// The action that the policy permits with these copies.
 	copies := have.copies
 	source := SourceCache
 	if !have.shared {
@@ -119,8 +119,9 @@ func fromCopies(items []ledger.Item, copies []balances.Cached, source Source, de
 	return out
 }
 
-// denialOf returns the code and the limiting balance with which the ledger denies more than cp has. See sources.deny
-// in package ledger: a complete copy has the tenant's own units only, so the other cases there do not occur.
+// denialOf returns the code and the limiting balance with which the ledger denies an amount above the remainder of
+// cp. See sources.deny in package ledger: a complete copy has the tenant's own units only, so the other cases there
+// do not occur.
 func denialOf(cp *ledger.BalanceCopy) (errcode.Code, ledger.Limiting) {
 	limiting := ledger.Limiting{Kind: ledger.LimitedByCredit, Meter: cp.Meter, Subject: cp.Subject, Level: ledger.LevelTenant}
 	switch {

@@ -84,7 +84,7 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// BenchmarkConsume_Refused consumes more than the balance has, which is answered from memory.
+// BenchmarkConsume_Refused consumes more than the balance has. These requests are refused from memory.
 func BenchmarkConsume_Refused(b *testing.B) {
 	for name, refused := range map[string]Request{"one balance": request("", "credits", 1), "overflow": wideRequest(0, "flowing", "", 1)} {
 		b.Run(name, func(b *testing.B) {

@@ -37,7 +37,7 @@ type instance struct {
 	redis    *redisstore.Store    // nil in local mode
 }
 
-// nothingHeld waits until no value is held after Redis went away: until then held values are as good as reads of Redis.
+// nothingHeld waits, after Redis went away, until no value is held. Until then held values count as reads of Redis.
 func (in *instance) nothingHeld() {
 	in.t.Helper()
 	testenv.Eventually(in.t, func() bool { return !in.redis.Watch().Holds() }, "nothing is held")
@@ -118,10 +118,10 @@ func serviceClient(t testing.TB, url string) redis.UniversalClient {
 	return client
 }
 
-// pace is the pause between two requests of a load that goes on beside something else.
+// pace pauses between two requests of a background load.
 func pace() { time.Sleep(10 * time.Millisecond) }
 
-// sum returns the sum of a metric's series that have the label value; empty: of all its series.
+// sum returns the sum of the series of a metric that have the label value. If value is empty, it sums all series.
 func (in *instance) sum(metric, value string) (sum float64) {
 	in.t.Helper()
 	families, err := in.measured.Gather()
@@ -143,7 +143,8 @@ func newShared(t testing.TB, change ...func(*Config)) *instance {
 	return newInstance(t, testenv.Postgres(t), patientClient(testenv.Redis(t)), change...)
 }
 
-// catalogue stores meters calls and credits, plan basic with 10 calls a year and limits, and tenant acme on it.
+// catalogue stores the meters calls, credits and other, the plan basic with 10 calls a year and limits, and the
+// tenant acme on this plan.
 func (in *instance) catalogue(limits ...catalog.Limit) {
 	in.t.Helper()
 	ctx, c := in.t.Context(), in.tenants.catalog
@@ -223,9 +224,9 @@ func (in *instance) awaitAnnouncements(databaseURL string) {
 	conn, err := pgx.Connect(in.t.Context(), databaseURL)
 	require.NoError(in.t, err)
 	defer conn.Close(context.Background())
-	// Announcements are processed in order, and each announcement of a change makes a new snapshot. The first round may
-	// see the snapshot of an earlier announcement. The second round cannot end before the announcement of the first is
-	// processed.
+	// Announcements are processed in order, and each announcement of a change makes a new snapshot. The first round
+	// may see the snapshot of an earlier announcement. The second round cannot end before the announcement of the
+	// first round is processed.
 	for range 2 {
 		before := in.tenants.catalog.Snapshot()
 		const change = "WITH changed AS (UPDATE meters SET updated_at = now() RETURNING meter) SELECT pg_notify('quotasvc_catalog', 'meter:' || meter) FROM changed"
@@ -236,8 +237,8 @@ func (in *instance) awaitAnnouncements(databaseURL string) {
 	}
 }
 
-// breakable returns the URL of a database behind a link, and a function that breaks the link as the end of the server
-// would: it closes all connections, and every new one.
+// breakable returns the URL of a database behind a link, and a function that breaks the link as if the server had
+// stopped: it closes all connections, and every new connection.
 func breakable(t testing.TB, databaseURL string) (url string, end func()) {
 	t.Helper()
 	link, url := testenv.NewLinkTo(t, databaseURL)

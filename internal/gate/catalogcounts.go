@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// labelsMax bounds the plans, and the meters, with a label value of their own. With the six codes of refusalCode
-	// that is 600 series.
+	// labelsMax bounds the plans, and also the meters, that have their own label value. With the six codes of
+	// refusalCode, the plans make 600 series.
 	labelsMax = 100
 
-	// labelOther is the label value of all other names, labelNone the one for no plan. No id of the catalogue has a
-	// bracket.
+	// labelOther is the label value of all other names. labelNone is the label value for no plan. No id of the
+	// catalogue has a bracket.
 	labelOther = "(other)"
 	labelNone  = "(none)"
 )
@@ -39,7 +39,7 @@ type labelled struct {
 	plans, meters map[string]bool
 }
 
-// newCatalogCounts returns counters that are registered in reg; nil: nowhere.
+// newCatalogCounts returns counters and registers them in reg, unless reg is nil.
 func newCatalogCounts(reg prometheus.Registerer) *catalogCounts {
 	c := &catalogCounts{
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -85,8 +85,8 @@ func (c *catalogCounts) names(snapshot *catalog.Snapshot) *labelled {
 	return l
 }
 
-// follow returns at most labelsMax names of present: first those of before, then the others in order. It calls gone for
-// the names of before that are not present any more.
+// follow returns at most labelsMax names of present: first the names in before, then the other names in order. It
+// calls gone for the names of before that are not present any more.
 func follow[T any](before map[string]bool, present map[string]T, gone func(string)) map[string]bool {
 	kept := make(map[string]bool, min(len(present), labelsMax))
 	for name := range before {
@@ -104,7 +104,7 @@ func follow[T any](before map[string]bool, present map[string]T, gone func(strin
 	return kept
 }
 
-// refused counts a refusal of a request of a tenant on plan; "" is no plan.
+// refused counts a refusal of a request of a tenant on plan. An empty plan means no plan.
 func (c *catalogCounts) refused(snapshot *catalog.Snapshot, plan, code string) {
 	switch {
 	case plan == "":

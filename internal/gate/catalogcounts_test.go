@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// However many plans and meters there are, the number of series is bounded.
+// The number of series is bounded for any number of plans and meters.
 func TestCatalogCounts_ManyNames_RestIsOther(t *testing.T) {
 	t.Parallel()
 	b := newCatalogCounts(prometheus.NewRegistry())

@@ -8,31 +8,31 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/cowmap"
 )
 
-// link is the position of a rule in its chain. It does not change. The next snapshots have the same link as long as the
-// rule replaces the same rule, and so do the rules that replace it.
+// link is the position of a rule in its chain. It does not change. As long as the rule replaces the same rule, the
+// next snapshots keep its link. They also keep the links of the rules that replace it.
 type link struct {
 	id, replaces string
-	own          bool  // of a plan's own rule
-	up           *link // the link of the rule that it replaces; of a general rule, a general one; nil: none
-	root         *link // the link of the last rule of the chain, which replaces none; may be this link
+	own          bool  // the link belongs to a plan's own rule
+	up           *link // link of the rule that it replaces (of a general rule, if it is general); nil: none
+	root         *link // the link of the last rule of the chain, which replaces no rule; may be this link
 }
 
-// resolveReplaces sets the links of general rules. It ignores the name of a rule that does not exist, and cuts a circle
-// at its last rule. The catalogue's API refuses both; someone may have written them into the table by hand. Each rule
-// is visited a few times, however long the chains are.
+// resolveReplaces sets the links of general rules. It ignores the name of a rule that does not exist, and cuts a
+// circle at its last rule. The catalogue's API refuses both; someone may have written them into the table by hand.
+// Each rule is visited a few times, for chains of any length.
 func (x *ruleIndex) resolveReplaces(all []*planRule) {
 	for _, p := range all {
 		if target := x.byID.Get(p.replaces); target != nil {
 			p.link.up = target.link
 		}
 	}
-	var walk []*link // from a rule to the first one whose root is known
+	var walk []*link // from a rule to the first rule whose root is known
 	for i, p := range all {
 		cowmap.Yield(i)
 		walk = walk[:0]
 		at := p.link
 		for at.root == nil && at.up != nil {
-			at.root = p.link // on this walk, for now
+			at.root = p.link // marks this walk, until its root is known
 			walk = append(walk, at)
 			at = at.up
 		}
@@ -71,7 +71,7 @@ func (s *ruleSet) resolveOwn() {
 	}
 }
 
-// up returns the link of the rule that at replaces for the plan's tenants; nil: none.
+// up returns the link of the rule that at replaces for the plan's tenants. It returns nil if at replaces no rule.
 func (s *ruleSet) up(at *link) *link {
 	if s.rerooted && !at.own {
 		if own := s.own.byID.Get(at.replaces); own != nil {
@@ -96,9 +96,9 @@ func (s *ruleSet) walk(at *link) *link {
 	return at
 }
 
-// dropReplaced leaves one rule of each chain in list. It drops the rules that another one in list replaces, directly or
-// through others, and keeps the most specific of the rest. Both relations are transitive, so comparing with a rule that
-// is already dropped does no harm.
+// dropReplaced leaves one rule of each chain in list. It drops the rules that another rule in list replaces, directly
+// or through others. Of the rest it keeps the most specific rule. Both relations are transitive, so comparing with a
+// rule that is already dropped does no harm.
 func (s *ruleSet) dropReplaced(list []*planRule) []*planRule {
 	list = slices.DeleteFunc(list, func(p *planRule) bool {
 		return slices.ContainsFunc(list, func(o *planRule) bool { return o != p && s.rootOf(o) == s.rootOf(p) && s.supersedes(o.link, p.link) })
@@ -110,7 +110,7 @@ func (s *ruleSet) dropReplaced(list []*planRule) []*planRule {
 	})
 }
 
-// supersedes reports whether a rule replaces another one, directly or through other rules.
+// supersedes reports whether a rule replaces another rule, directly or through other rules.
 func (s *ruleSet) supersedes(at, other *link) bool {
 	for at = s.up(at); at != nil; at = s.up(at) {
 		if at == other {

@@ -17,10 +17,11 @@ const (
 	// chargeKeyAge is how long a charge is remembered under its key. It is longer than clients retry.
 	chargeKeyAge = 10 * time.Minute
 
-	// chargeKeyWait is how long a key is taken by a charge that is being decided, or whose process died.
+	// chargeKeyWait is how long a charge reserves its key while it is being decided. It also ends the reservation if
+	// the process dies or the outcome is unknown.
 	chargeKeyWait = 10 * time.Second
 
-	// chargeSkew is added to the life of a charge: clocks of instances differ.
+	// chargeSkew is added to the life of a charge, because the clocks of instances differ.
 	chargeSkew = time.Minute
 )
 
@@ -29,20 +30,21 @@ const (
 type ChargeRequest struct {
 	Request
 
-	// Cost multiplies what each limit takes of a request: 1..bound.MaxAmount; 0 is 1.
+	// Cost multiplies the tokens that each limit takes for a request: 1..bound.MaxAmount; 0 is 1.
 	Cost int64
 
-	// AfterTheFact means that the work is done already: the limits are charged whatever is left, each down to its debt
-	// below zero.
+	// AfterTheFact means that the work is done already. The limits are charged even if too few tokens remain, each
+	// down to its debt below zero.
 	AfterTheFact bool
 
-	// Rules are the limits to charge, or those that they replace; empty: all that apply.
+	// Rules names the limits to charge. The name of a replaced limit means the limits that replace it. Empty: all
+	// limits that apply.
 	Rules []string
 }
 
 // Charged is the answer to Charge. With an error Limits has the verdicts so far.
 type Charged struct {
-	// ID gives the tokens back with RefundCharge; empty if nothing was charged.
+	// ID identifies the charge for RefundCharge; empty if nothing was charged.
 	ID string
 
 	Limits         []LimitVerdict
@@ -50,10 +52,10 @@ type Charged struct {
 	Replayed       bool // the key was used before: Limits show their present state
 }
 
-// Charge charges the limits that apply. It does not query PostgreSQL. A second charge under one key within chargeKeyAge
-// charges nothing. While Redis is away, keys are known only to the process that used them. Errors: *Blocked,
-// *RateLimited, *CostExceedsCapacity, *ReducedCapacity, *TooManyLimits, or *errcode.Error if the tenant does not exist
-// or is suspended, or if it has no limit of Rules.
+// Charge charges the limits that apply. It does not query PostgreSQL. A second charge under one key within
+// chargeKeyAge charges nothing. While Redis is away, keys are known only to the process that used them. Errors:
+// *Blocked, *RateLimited, *CostExceedsCapacity, *ReducedCapacity, *TooManyLimits, or *errcode.Error if the tenant
+// does not exist or is suspended, or if it has no limit that Rules names.
 func (g *Gate) Charge(ctx context.Context, req ChargeRequest) (Charged, error) {
 	var facts tenantFacts
 	out, err := withNewest(ctx, g, func() (_ Charged, err error) {
@@ -94,7 +96,7 @@ func (g *Gate) charge(ctx context.Context, req *ChargeRequest, facts *tenantFact
 		how = chargeLate
 	}
 
-	// The rules, which a block may exempt from.
+	// The rules, unless a block exempts the request from them.
 	rules, err := facts.rules.named(&req.Request, facts.plan, req.Rules)
 	switch {
 	case err != nil && refused == nil:
@@ -140,8 +142,8 @@ func (res *limitsResult) afterTheFact(how charging) {
 // pass makes v the verdict on a request that passed.
 func (v *LimitVerdict) pass() { v.Allowed, v.Never, v.RetryAfter, v.Banned = true, false, 0, 0 }
 
-// chargeOnce charges under a key. What is remembered is a fingerprint of the request with "?", and then with "=" and
-// the id of the charge.
+// chargeOnce charges under a key. It stores a fingerprint of the request with "?" before the charge, and with "=" and
+// the id of the charge afterwards.
 func (g *Gate) chargeOnce(ctx context.Context, req *ChargeRequest, facts *tenantFacts) (Charged, error) {
 	name, fingerprint := "rl:{"+req.Tenant+"}once:"+rule.Dimension("key", req.Key), req.fingerprint()
 	held, first := g.once.Claim(ctx, name, fingerprint+"?", chargeKeyWait)
@@ -154,7 +156,7 @@ func (g *Gate) chargeOnce(ctx context.Context, req *ChargeRequest, facts *tenant
 	switch {
 	case err == nil:
 		g.once.Put(background, name, fingerprint+"="+out.ID, chargeKeyAge)
-	case CodeOf(err) != errcode.Unavailable: // then it may have been charged, and the key stays taken for a while
+	case CodeOf(err) != errcode.Unavailable: // else it may have been charged, and the key stays reserved
 		g.once.Drop(background, name)
 	}
 	return out, err
@@ -176,7 +178,7 @@ func (g *Gate) chargeAgain(ctx context.Context, req *ChargeRequest, facts *tenan
 	if _, limited := err.(*RateLimited); err != nil && !limited { //nolint:errorlint // charge returns it unwrapped
 		return Charged{}, err
 	}
-	for i := range out.Limits { // they passed it
+	for i := range out.Limits { // the limits let the charge pass
 		out.Limits[i].pass()
 	}
 	out.ID, out.Replayed = id, true
@@ -192,8 +194,8 @@ func (req *ChargeRequest) fingerprint() string {
 	return rule.Dimension(append(parts, req.Rules...)...)
 }
 
-// named returns the rules that decide req, as apply does. If names is not empty, it returns only those rules, or those
-// that replace them. The error is a *errcode.Error for a name of which the tenant has no limit.
+// named returns the rules that decide req, as apply does. If names is not empty, it returns only the named rules, or
+// the rules that replace them. The error is a *errcode.Error for a name of which the tenant has no limit.
 func (s *ruleSet) named(req *Request, plan string, names []string) ([]*planRule, error) {
 	rules := s.apply(make([]*planRule, 0, fewRules), req, plan)
 	if len(names) == 0 {
@@ -229,7 +231,7 @@ type ChargeRefund struct {
 	Limits   []LimitVerdict
 }
 
-// Charge names what was charged, so that it can be given back once.
+// Charge identifies a charge, so that it can be refunded once.
 type Charge struct {
 	receipt ratelimit.Receipt
 	issued  time.Time
@@ -239,8 +241,8 @@ type Charge struct {
 // Tenant returns the tenant that was charged.
 func (c *Charge) Tenant() string { return c.receipt.Tenant }
 
-// RefundCharge gives back the tokens of a charge. A second refund gives nothing back. Errors are *errcode.Error; after
-// one the refund may have been made, and is not made again.
+// RefundCharge gives back the tokens of a charge. A second refund gives nothing back. Errors are *errcode.Error.
+// After an error the refund may have been made; a repeat then gives nothing back.
 func (g *Gate) RefundCharge(ctx context.Context, c *Charge) (ChargeRefund, error) {
 	facts, err := g.tenants.facts(ctx, c.receipt.Tenant)
 	if err != nil {
@@ -277,8 +279,8 @@ func (g *Gate) RefundCharge(ctx context.Context, c *Charge) (ChargeRefund, error
 	return out, nil
 }
 
-// ParseCharge returns the charge of an id. A text that no instance with the same key has issued is a *errcode.Error
-// with errcode.NotFound.
+// ParseCharge returns the charge of an id. If no instance with the same key has issued the id, the error is a
+// *errcode.Error with errcode.NotFound.
 func (g *Gate) ParseCharge(id string) (*Charge, error) {
 	receipt, issued, name, err := g.chargeIDs.Parse(id)
 	if err != nil {

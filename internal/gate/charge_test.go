@@ -17,7 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/claim"
 )
 
-// charge charges one request of acme, and returns the remainder of each limit by name.
+// charged charges one request of acme, and returns the remainder of each limit by name.
 func (in *instance) charged(req ChargeRequest) (out Charged, left map[string]int64) {
 	in.t.Helper()
 	if req.Tenant == "" {
@@ -171,7 +171,7 @@ func TestRefundCharge_Once(t *testing.T) {
 	if _, left := in.charged(ChargeRequest{Request: Request{DryRun: true}}); left["a"] != 7 || left["b"] != 7 {
 		t.Error(left)
 	}
-	// An old one: its tokens have come back by themselves.
+	// An old charge: its tokens have come back by themselves.
 	old, _ := in.charged(ChargeRequest{})
 	if c, err = in.ParseCharge(old.ID); err != nil {
 		t.Fatal(err)

@@ -14,10 +14,10 @@ import (
 
 // Check reports whether Consume would allow req now, and charges nothing.
 //
-// Balances come from copies or from PostgreSQL, as balances.Policy decides. A request without items asks for its
-// feature alone: the answer has neither limits nor balances. A refusal is not an error. Check returns
-// *ReducedCapacity, *TooManyLimits or a *errcode.Error for a request that cannot be decided, or that names a tenant or
-// meter that does not exist.
+// Balances come from copies or from PostgreSQL, as balances.Policy decides. A request without items asks only about
+// its feature: the answer has neither limits nor balances. A refusal is not an error. Check returns *ReducedCapacity,
+// *TooManyLimits or a *errcode.Error for a request that cannot be decided, or that names a tenant or meter that does
+// not exist.
 func (g *Gate) Check(ctx context.Context, req Request) (Check, error) {
 	out, _, err := g.check(ctx, &req, false)
 	g.observeCheck(&out, err)
@@ -36,7 +36,8 @@ func (g *Gate) observeCheck(out *Check, err error) {
 	g.metrics.decisions.WithLabelValues("check", label).Inc()
 }
 
-// check is Check. With heldOnly it answers only from what this process holds: ok is false if Redis must be queried.
+// check does the work of Check. With heldOnly it uses only values that this process holds: ok is false if Redis must
+// be queried.
 func (g *Gate) check(ctx context.Context, req *Request, heldOnly bool) (out Check, ok bool, err error) {
 	// The feature comes first. It needs no backend.
 	if req.Feature != "" {
@@ -54,7 +55,7 @@ func (g *Gate) check(ctx context.Context, req *Request, heldOnly bool) (out Chec
 	}
 
 	// If the tenant cannot be looked up, the check goes on with the facts of a tenant that does not exist. A degraded
-	// answer is better than none. Debits fail instead.
+	// answer is better than no answer. Debits fail instead.
 	facts, lookupErr := g.tenants.facts(ctx, req.Tenant)
 	exists := !facts.unknown && !facts.isNew
 	blocked, exempt := g.blocked(req)
@@ -141,8 +142,8 @@ func (c *Check) conclude(refusal error, suspended bool, now time.Time) {
 	}
 }
 
-// showIncomplete reports whether copies, of which some are incomplete, can be shown beside a refusal. They decide
-// nothing there, and PostgreSQL would have to be read for each of them.
+// showIncomplete reports whether copies can be shown beside a refusal although some are incomplete. Beside a refusal
+// the copies decide nothing, and complete answers would need a read of PostgreSQL for each refusal.
 func (g *Gate) showIncomplete(copies []balances.Cached) bool {
 	incomplete, now := false, g.now()
 	for i := range copies {
@@ -155,9 +156,9 @@ func (g *Gate) showIncomplete(copies []balances.Cached) bool {
 	return incomplete
 }
 
-// CheckBalances returns the balances of a consume that a rate limit refused. It does not ask the limits again: that
-// would count, and might wait, twice. If the limits were decided without Redis, it does not ask Redis either, and
-// waits for PostgreSQL no longer than balances.ReadPatience.
+// CheckBalances returns the balances of a consume that a rate limit refused. It does not decide the limits again: the
+// request would be counted twice and might wait twice. If the limits were decided without Redis, it does not query
+// Redis, and waits for PostgreSQL at most balances.ReadPatience.
 func (g *Gate) CheckBalances(ctx context.Context, req Request, refused *Debited) (Check, error) {
 	if err := ledger.ValidateItems(req.Items); err != nil {
 		return Check{}, err
@@ -187,8 +188,8 @@ func (g *Gate) CheckBalances(ctx context.Context, req Request, refused *Debited)
 	return g.answerItems(ctx, &req, &facts, g.lookup(ctx, keys, g.copies.Reads(keys, req.MaxStale), true))
 }
 
-// Refusal returns the error that Consume would return for the same reason, nil if the check allows the request. It
-// lets a caller that only checks answer like one that consumes.
+// Refusal returns the error that Consume would return for the same reason. It returns nil if the check allows the
+// request. With it, a caller that only checks answers as a caller that consumes.
 func (c *Check) Refusal() error {
 	switch c.Code { //nolint:exhaustive // the ledger's codes follow below
 	case "":
@@ -213,7 +214,7 @@ func (c *Check) Refusal() error {
 	return refusal
 }
 
-// violated returns the enforced rules that denied and for which is returns true.
+// violated returns the enforced rules that denied the request, if is returns true for their verdicts.
 func (c *Check) violated(is func(*LimitVerdict) bool) []string {
 	var rules []string
 	for i := range c.Limits {

@@ -28,7 +28,7 @@ func (in *instance) checkFrom(source Source, req Request) (got Check, err error)
 	return got, err
 }
 
-// A check must give the same answer as the consume after it, whatever its source.
+// A check from any source must give the same answer as the consume after it.
 func TestCheck_AnswersWithTheCodeOfConsume(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
@@ -157,7 +157,7 @@ func TestCheck_SeesOwnDebitsAtOnce_OthersSoon(t *testing.T) {
 	}
 }
 
-// With overage a copy proves no denial: the check reads PostgreSQL.
+// If the plan permits overage, a copy cannot prove a denial: the check reads PostgreSQL.
 func TestCheck_Overage_ReadsPostgres(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
@@ -221,7 +221,8 @@ func TestCheck_LocalMode_UsesLocalCopies(t *testing.T) {
 	}
 }
 
-// Checks of ids that do not exist leave no announcement in Redis: many would make this process announce all balances.
+// Checks of tenants that do not exist leave no announcement in Redis: after many announcements this process would
+// announce all balances.
 func TestCheck_UnknownTenant_AsksNobodyToPublish(t *testing.T) {
 	t.Parallel()
 	options := testenv.Redis(t)
@@ -235,7 +236,7 @@ func TestCheck_UnknownTenant_AsksNobodyToPublish(t *testing.T) {
 		_, err := in.Check(t.Context(), req)
 		in.expectCode(errcode.TenantNotFound, req.Tenant, err)
 	}
-	if got, err := in.checkFrom(SourceCache, request("", "calls", 1)); err != nil { // this announces it and publishes earlier copies
+	if got, err := in.checkFrom(SourceCache, request("", "calls", 1)); err != nil { // announces the balance, publishes earlier copies
 		t.Fatalf("%+v, %v", got, err)
 	}
 	n, err := client.ZCard(t.Context(), "quota:interest").Result()

@@ -40,7 +40,7 @@ func TestCheckBalances_AsksNoLimits_NoRedisThatIsAway(t *testing.T) {
 	}
 }
 
-// redisCalls returns how many scripts a server has run, and how many reads of copies.
+// redisCalls returns how many scripts and reads of copies a server has run.
 func redisCalls(t *testing.T, server *redis.Client) (n int) {
 	t.Helper()
 	text, err := server.Info(t.Context(), "commandstats").Result()
@@ -55,7 +55,8 @@ func redisCalls(t *testing.T, server *redis.Client) (n int) {
 	return n
 }
 
-// In a flood that a limit refuses each answer has the balance, but not each may cost a request of Redis.
+// In a flood of requests that a limit refuses, each answer has the balance, but only few answers need a request to
+// Redis.
 func TestCheckBalances_FloodOfRefusals_SparesRedis(t *testing.T) {
 	t.Parallel()
 	const flood = 500
@@ -86,7 +87,7 @@ func TestCheckBalances_FloodOfRefusals_SparesRedis(t *testing.T) {
 	for i := range flood {
 		refuse(strconv.Itoa(i))
 	}
-	// Memories of denials end after a while, and other parts of the process use Redis as well.
+	// Remembered denials expire after a while, and other code of the process also uses Redis.
 	took := time.Since(began)
 	if n, most := reads()-before, 20+int(took/(10*time.Millisecond)); n > most {
 		t.Errorf("%d refused consumes in %s made %d requests of Redis, want %d at most", flood, took, n, most)
@@ -106,7 +107,7 @@ func TestCheckBalances_PostgresSlow_ReturnsSoon(t *testing.T) {
 	}
 	table := lockRows(t, url, "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
 	defer table.release()
-	testenv.Eventually(t, func() bool { // once more if the read ended before this check
+	testenv.Eventually(t, func() bool { // repeated if the read ended before this check
 		got, err := in.CheckBalances(t.Context(), fromPostgres(request("", "calls", 1)), &Debited{LimitsDegraded: true})
 		if err == nil && !got.Degraded {
 			t.Fatalf("%+v", got)

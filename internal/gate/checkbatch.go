@@ -13,8 +13,8 @@ import (
 // CheckBatchMax bounds the checks of a batch.
 const CheckBatchMax = ledger.BatchMax
 
-// checkersMax bounds the checks of a batch that wait for Redis or PostgreSQL at a time. What waits goes to Redis
-// together.
+// checkersMax bounds the checks of a batch that wait for Redis or PostgreSQL at a time. The checks that wait go to
+// Redis together.
 const checkersMax = 64
 
 // CheckOutcome is the outcome of one check of a batch.
@@ -23,8 +23,9 @@ type CheckOutcome struct {
 	Err   error // as Check would return it; nil: Check is the answer
 }
 
-// CheckBatch makes up to CheckBatchMax independent checks. It returns their outcomes in order. First it answers those
-// that this process can answer from what it holds, one after the other; then the others, many at a time.
+// CheckBatch makes up to CheckBatchMax independent checks. It returns their outcomes in order. First it makes, one
+// after the other, the checks that need only values held by this process. Then it makes the other checks, many at a
+// time.
 func (g *Gate) CheckBatch(ctx context.Context, reqs []Request) []CheckOutcome {
 	out := make([]CheckOutcome, len(reqs))
 	var others []int
@@ -53,7 +54,7 @@ func (g *Gate) CheckBatch(ctx context.Context, reqs []Request) []CheckOutcome {
 	return out
 }
 
-// checkSafely returns an error for a panic: in a goroutine of its own it would end the process.
+// checkSafely is Check, but returns an error for a panic: a panic in a goroutine of CheckBatch would end the process.
 func (g *Gate) checkSafely(ctx context.Context, req Request) (out Check, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// A batch answers as single checks do, from what the process holds and from Redis or PostgreSQL, and counts each check
-// once.
+// A batch answers as single checks do, from held values, Redis or PostgreSQL, and counts each check once.
 func TestCheckBatch_SameAsChecks(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)

@@ -11,9 +11,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// TestCluster_NodeJoinsAndLeaves_NothingLostNoBalanceWrong adds a node, moves slots to it, and takes the node out
-// again, with the tool that operators use, while two instances serve tenants of all nodes. The suite moves some hundred
-// slots, those of some tenants among them. QUOTASVC_TEST_REBALANCE=1 moves a quarter of all.
+// TestCluster_NodeJoinsAndLeaves_NothingLostNoBalanceWrong adds a node, moves slots to it, and removes the node
+// again, with the tool that operators use. Meanwhile two instances serve tenants of all nodes. The suite moves some
+// hundred slots, including the slots of some tenants. QUOTASVC_TEST_REBALANCE=1 moves a quarter of all slots.
 func TestCluster_NodeJoinsAndLeaves_NothingLostNoBalanceWrong(t *testing.T) {
 	t.Parallel()
 	const tenants, moved, firstSlots = 8, 3, 40
@@ -52,7 +52,7 @@ func TestCluster_NodeJoinsAndLeaves_NothingLostNoBalanceWrong(t *testing.T) {
 				for {
 					select {
 					case <-over:
-						if m.keys.Load() > movingBurst+10 { // so that some are refused
+						if m.keys.Load() > movingBurst+10 { // so that some consumes are refused
 							return
 						}
 					default:

@@ -16,7 +16,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// patientCluster is a cluster's client that does not take a busy machine for an outage.
+// patientCluster returns a client of a cluster with long timeouts, so that a busy machine does not look like an
+// outage.
 func patientCluster(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
 	prompt := serviceClient(t, url)
@@ -42,11 +43,11 @@ type moving struct {
 
 const (
 	movingUnits  = 100_000
-	movingBurst  = 120 // fewer than there are consumes
+	movingBurst  = 120 // fewer than the consumes of the test
 	movingLeases = 2
 )
 
-// putMovingPlan stores the plan of moving tenants through a, and waits until b knows it.
+// putMovingPlan stores the plan of moving tenants through a, and waits until b has read the plan.
 func putMovingPlan(a, b *instance) {
 	limits := []catalog.Limit{
 		{Rule: "narrow", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "1/d", Burst: movingBurst}, concurrencyLimit("jobs", movingLeases),
@@ -78,15 +79,14 @@ func (m *moving) once(in *instance) {
 	default:
 		m.t.Errorf("%s: consume: %v", m.tenant, err)
 	}
-	least := m.admitted.Load() // acknowledged: this instance knows its own, another one may lack the last
+	least := m.admitted.Load() // acknowledged: an instance knows its own consumes, the other may lack the last
 	check, err := in.Check(ctx, req(""))
 	if err != nil || len(check.Items) != 2 || check.LimitsDegraded {
 		m.t.Errorf("%s: check: %+v, %v", m.tenant, check, err)
 		return
 	}
 	for _, item := range check.Items {
-		// Never fewer units than remain once all sent requests are charged, and never more than there were at the
-		// start.
+		// The check shows at least the units that remain after all sent requests, and at most the units at the start.
 		if item.Remaining < movingUnits-m.keys.Load() || item.Remaining > movingUnits {
 			m.t.Errorf("%s: %d units of %s remain, after %d consumes of which %d were acknowledged", m.tenant, item.Remaining, item.Meter, m.keys.Load(), least)
 		}
@@ -113,8 +113,8 @@ func (m *moving) once(in *instance) {
 	}
 }
 
-// wait waits for requests that were sent before the last move ended: Redis cannot distinguish two moves of a slot, so a
-// request sent during the first could be served on both sides of the second.
+// wait waits for requests that were sent before the last move ended: Redis cannot distinguish two moves of a slot. So
+// a request that was sent during the first move could be served by both nodes of the second move.
 func (m *moving) wait() {
 	m.sent.Lock()
 	defer m.sent.Unlock()
@@ -147,7 +147,8 @@ func (m *moving) verify() {
 	}
 }
 
-// TestCluster_SlotsMove_NothingLostNoBalanceWrong moves the slots of tenants to and fro while two instances serve them.
+// TestCluster_SlotsMove_NothingLostNoBalanceWrong moves the slots of tenants back and forth while two instances serve
+// them.
 func TestCluster_SlotsMove_NothingLostNoBalanceWrong(t *testing.T) {
 	t.Parallel()
 	c, database := testenv.RedisClusterPrivate(t), testenv.Postgres(t)

@@ -9,14 +9,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// Scopes are part of an operation's fingerprint. A key that was used on one endpoint is refused as reused on another.
+// Scopes are part of an operation's fingerprint. If a key was used on one endpoint, another endpoint refuses it as
+// reused.
 const (
 	scopeConsume = "consume"
 	scopeDebit   = ""
 	scopeForward = "passage " // plus Request.Forwarded. Stored fingerprints contain the text: it must not change
 )
 
-// consumeScope returns the scope of a consume. A gateway's key is good for one method and URI.
+// consumeScope returns the scope of a consume. A gateway's key is valid for one method and URI.
 func consumeScope(req *Request) string {
 	if req.Forwarded == "" {
 		return scopeConsume
@@ -27,11 +28,12 @@ func consumeScope(req *Request) string {
 // Consume charges the limits that apply and debits the units, or does neither.
 //
 // The limits come first, so that a flood of requests does not reach PostgreSQL. If the debit is refused or is a
-// replay, the limits that count successes are refunded; if it fails, all are. All stay charged if the outcome of the
-// debit is unknown, because it may have been made, and for a gateway's replay, because it is one more request. A
-// request without items asks for its feature alone: it moves nothing, and leaves no trace of its key. Errors:
-// *Blocked, *RateLimited, *CostExceedsCapacity, *ReducedCapacity, *TooManyLimits or *errcode.Error. Retrying with the
-// same key is always safe.
+// replay, the limits that count successes are refunded. If the debit fails, all limits are refunded. There are two
+// exceptions. If the outcome of the debit is unknown, all limits stay charged, because the debit may have been made.
+// If a gateway forwards a replay, all limits stay charged, because it is one more request. A request without items
+// asks only about its feature: it charges nothing, and its key is not stored. Errors: *Blocked, *RateLimited,
+// *CostExceedsCapacity, *ReducedCapacity, *TooManyLimits or *errcode.Error. Retrying with the same key is always
+// safe.
 func (g *Gate) Consume(ctx context.Context, req Request) (Debited, error) {
 	out, plan, err := g.consume(ctx, &req)
 	g.observe(ctx, &outcome{
@@ -40,7 +42,7 @@ func (g *Gate) Consume(ctx context.Context, req Request) (Debited, error) {
 	return out, err
 }
 
-// consume also returns the tenant's plan.
+// consume does the work of Consume, and also returns the tenant's plan.
 func (g *Gate) consume(ctx context.Context, req *Request) (out Debited, plan string, err error) {
 	blocked, exempt := g.blocked(req)
 	if blocked != nil {
@@ -65,7 +67,8 @@ func (g *Gate) consume(ctx context.Context, req *Request) (out Debited, plan str
 
 // consumeAs consumes with the tenant's facts. It skips the limits if the request is exempt.
 func (g *Gate) consumeAs(ctx context.Context, req *Request, facts *tenantFacts, exempt bool) (Debited, error) {
-	// 1. What is known without a query: there is no such tenant, or the ledger gave the answer a moment ago.
+	// 1. The answer that is known without a query: there is no such tenant, or the ledger gave the answer a moment
+	//    ago.
 	d := debitOf(req, facts, consumeScope(req))
 	known := g.recall(req, facts, d)
 
@@ -89,20 +92,20 @@ func (g *Gate) consumeAs(ctx context.Context, req *Request, facts *tenantFacts, 
 	return out, answer.err
 }
 
-// recalled is what is known about a debit without a query: at most one of its fields is set.
+// recalled is the knowledge about a debit that needs no query. At most one of its fields is set.
 type recalled struct {
 	unknown    error // there is no such tenant, or the debit is not valid
 	remembered remembered
 }
 
-// answered is an answer to a debit. It is from memory if known is set; the ledger must decide if it is not.
+// answered is an answer to a debit. If known is set, the answer is from memory. Otherwise the ledger must decide.
 type answered struct {
 	known  bool
 	result *ledger.DebitResult
 	err    error
 }
 
-// recall returns what is known about a debit without a query.
+// recall returns the knowledge about a debit that needs no query.
 func (g *Gate) recall(req *Request, facts *tenantFacts, d *ledger.Debit) recalled {
 	switch {
 	case facts.unknown:
@@ -114,8 +117,8 @@ func (g *Gate) recall(req *Request, facts *tenantFacts, d *ledger.Debit) recalle
 	}
 }
 
-// answer returns the answer from memory. It may read a balance again; reads are those of the balance, nil if Redis was
-// not read.
+// answer returns the answer from memory. It may read a balance again. reads has the read of this balance from Redis;
+// it is nil if Redis was not read.
 func (r *recalled) answer(ctx context.Context, facts *tenantFacts, reads *redisstore.Reads) (a answered) {
 	if r.unknown != nil {
 		return answered{known: true, err: r.unknown}
@@ -124,10 +127,10 @@ func (r *recalled) answer(ctx context.Context, facts *tenantFacts, reads *rediss
 	return a
 }
 
-// chargeLimits charges the limits for a debit and returns the answer from memory, if there is one. A debit that memory
-// will probably answer is charged only by limits that count attempts. Memory may have to read a balance for that
-// answer, so the limits pass first. If the answer turns out to be out of date, the limits that were only looked at are
-// charged too.
+// chargeLimits charges the limits for a debit and returns the answer from memory, if there is one. A debit that
+// memory will probably answer is charged only by limits that count attempts. Memory may have to read a balance for
+// that answer, so the limits decide first. If the answer turns out to be out of date, the other limits are charged,
+// too.
 func (g *Gate) chargeLimits(
 	ctx context.Context, req *Request, facts *tenantFacts, known *recalled, exempt bool,
 ) (limits limitsResult, answer answered, err error) {
@@ -153,7 +156,7 @@ func (g *Gate) chargeLimits(
 	return limits, answer, err
 }
 
-// giveBack refunds what the limits took, as far as the outcome of the debit requires.
+// giveBack refunds the charged limits, as far as the outcome of the debit requires.
 func (g *Gate) giveBack(
 	ctx context.Context, req *Request, limits *limitsResult, facts *tenantFacts, result *ledger.DebitResult, err error,
 ) {
@@ -184,7 +187,7 @@ func noTenant(tenant string) *errcode.Error {
 	return errcode.Errorf(errcode.TenantNotFound, "tenant", "tenant %q does not exist", tenant)
 }
 
-// Debit debits units without asking the limits. Errors are *errcode.Error.
+// Debit debits units without deciding limits. Errors are *errcode.Error.
 func (g *Gate) Debit(ctx context.Context, req Request) (Debited, error) {
 	facts, err := g.tenants.facts(ctx, req.Tenant)
 	var out Debited
@@ -229,8 +232,8 @@ func (g *Gate) decide(
 	return result, err
 }
 
-// firstUse creates the tenant of a first use, which the ledger then decides. A dry run creates none: firstUse returns
-// its answer. The error is the refusal of the use.
+// firstUse creates a tenant on its first use. The ledger then decides the use. A dry run creates no tenant: firstUse
+// returns the answer of the dry run. The error is the refusal of the use.
 func (g *Gate) firstUse(ctx context.Context, use ledger.Operation, dryRun bool) (answer any, err error) {
 	if dryRun {
 		return g.provisioner.DryRun(use)
@@ -290,8 +293,8 @@ func (g *Gate) DebitBatch(ctx context.Context, reqs []Request) []DebitOutcome {
 	return out
 }
 
-// Grant issues units; dryRun decides and writes nothing. A suspended tenant can be granted units, for example after it
-// has paid. Errors are *errcode.Error.
+// Grant issues units. With dryRun it decides and writes nothing. A suspended tenant can be granted units, for example
+// after it has paid. Errors are *errcode.Error.
 func (g *Gate) Grant(ctx context.Context, grant *ledger.Grant, dryRun bool) (*ledger.GrantResult, error) {
 	return pg.Do(ctx, g.ledger, grant, pg.DryRun(dryRun))
 }

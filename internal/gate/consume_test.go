@@ -15,7 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// twoADay lets two requests pass, and none after them while a test runs.
+// twoADay is a limit that lets two requests pass, and no others while a test runs.
 var twoADay = catalog.Limit{Rule: "two", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "2/day"}
 
 // remainingTokens returns the tokens left of rule two.
@@ -167,7 +167,7 @@ func TestDebit_DenialReplay_StoresDenials(t *testing.T) {
 	testenv.Eventually(t, func() bool { return in.tenants.catalog.Snapshot().Meters["credits"].DenialReplay }, "the meter is in the snapshot")
 	for _, tc := range []struct {
 		meter string
-		after errcode.Code // the same request after a top-up
+		after errcode.Code // the code of the same request after a top-up
 	}{{"credits", errcode.CreditsExhausted}, {"calls", ""}} {
 		_, err := in.Debit(t.Context(), request("key-"+tc.meter, tc.meter, 20))
 		if err == nil {

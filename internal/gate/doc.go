@@ -12,17 +12,18 @@
 // # Which limits apply
 //
 // A rule applies to a request if its match (tenant, plan, route, meter of any item) holds and the request names every
-// dimension in per. Of each chain one rule applies: rules that another applicable rule replaces are dropped, and the
-// most specific of the rest remains. If more than ratelimit.MaxCharges rules apply, the request fails with
-// TooManyLimits; none is skipped. A bucket belongs to one tenant if the rule names tenant or subject, and to all
-// tenants otherwise.
+// dimension in per. Of each chain one rule applies: rules that another applicable rule replaces are dropped, and of
+// the remaining rules the most specific one applies. If more than ratelimit.MaxCharges rules apply, the request fails
+// with TooManyLimits; no rule is skipped. A bucket belongs to one tenant if the rule names tenant or subject, and to
+// all tenants otherwise.
 //
-// Blocks come before limits. A block of the tenant, subject or address refuses the request. An allowing block skips the
-// limits. A feature that a request names comes between the two, and is decided from the catalogue in memory.
+// Blocks come before limits. A block of the tenant, subject or address refuses the request. An allowing block skips
+// the limits. A feature that a request names is decided after the blocks and before the limits, from the catalogue in
+// memory.
 //
 // # What is queried, in order
 //
-// Memory comes first, then Redis, then PostgreSQL. Each step answers what it can; the next one answers the rest.
+// Memory comes first, then Redis, then PostgreSQL. Each step answers what it can; the next step answers the rest.
 //
 // A check:
 //
@@ -30,19 +31,20 @@
 //     (balances.Cache.Held).
 //  2. Remembered denials: a bucket that denied, until it would admit the same cost (ratelimit, denials.go).
 //  3. Held buckets: levels that this process has from Redis, without a change announced since (ratelimit, held.go).
-//  4. Redis: the limits that steps 2 and 3 left, and in the same round trip the copies that step 1 left.
+//  4. Redis: the limits that steps 2 and 3 did not decide, and in the same round trip the copies that step 1 did not
+//     have.
 //  5. PostgreSQL: the balances whose copies may not answer, as balances.Policy decides (loader).
 //
-// CheckBatch runs steps 1 to 3 for all its checks first, and then the other checks at the same time.
+// CheckBatch first runs steps 1 to 3 for all its checks. Then it runs the remaining checks at the same time.
 //
 // A debit, and a consume after its limits:
 //
-//  1. Remembered replays and refusals (refusals.go). The balance behind a refusal is confirmed by a held copy, then by
-//     Redis, then by one read of PostgreSQL for all debits that wait for it.
+//  1. Remembered replays and refusals (refusals.go). The balance behind a refusal is confirmed by a held copy, then
+//     by Redis, then by PostgreSQL. All debits that wait for this balance share one read of PostgreSQL.
 //  2. PostgreSQL: the ledger decides.
 //
 // A consume finds its refusal in step 1 before it charges the limits, so that only limits that count attempts are
-// charged. It confirms the refusal afterwards (chargeLimits). Its limits take steps 2 and 4 of a check.
+// charged. It confirms the refusal afterwards (chargeLimits). For its limits it takes steps 2 and 4 of a check.
 //
 // # Invariants
 //
@@ -66,9 +68,9 @@
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine. A check reads its copies in the round trip of its limits, together with
-// other checks that wait for the same shard. PostgreSQL gets equal questions at the same time once; at most
-// Config.LoadsMax reads run at once.
+// All methods may be called from any goroutine. A check reads its copies in the round trip of its limits, together
+// with other checks that wait for the same shard. Concurrent equal questions become one question to PostgreSQL; at
+// most Config.LoadsMax reads run at once.
 //
 // # Failure
 //

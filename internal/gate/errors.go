@@ -20,22 +20,22 @@ const (
 	CodeLeaseNotFound       errcode.Code = "lease_not_found"
 )
 
-// Blocked refuses a request because its tenant, subject or address is blocked. No limit was decided and nothing was
-// charged.
+// Blocked is the refusal of a request whose tenant, subject or address is blocked. No limit was decided and nothing
+// was charged.
 type Blocked struct {
 	Kind      string // tenant, subject or ip
 	Value     string // an id, or the address prefix
-	Reason    string // empty: none given
+	Reason    string // empty: no reason given
 	ExpiresAt time.Time
 }
 
 // Error names the blocked tenant, subject or address.
 func (e *Blocked) Error() string { return "blocked: " + e.Kind + " " + e.Value }
 
-// TooManyLimits refuses a request to which more limits apply than can be decided together. Nothing was charged. The
-// catalogue is at fault, not the caller: see CheckRules.
+// TooManyLimits is the refusal of a request to which more limits apply than can be decided together. Nothing was
+// charged. The catalogue is at fault, not the caller: see CheckRules.
 type TooManyLimits struct {
-	Rules []string // all that apply: more than ratelimit.MaxCharges
+	Rules []string // all limits that apply: more than ratelimit.MaxCharges
 }
 
 // Error states how many limits apply.
@@ -43,10 +43,11 @@ func (e *TooManyLimits) Error() string {
 	return fmt.Sprintf("%d limits apply and at most %d can be decided together", len(e.Rules), ratelimit.MaxCharges)
 }
 
-// RateLimited refuses a request that at least one enforced limit denied. No tokens and no units were charged.
+// RateLimited is the refusal of a request that at least one enforced limit denied. No tokens and no units were
+// charged.
 type RateLimited struct {
 	Violated   []string       // the rules that denied; never empty
-	RetryAfter time.Duration  // until all of them would let the same request pass; greater than 0
+	RetryAfter time.Duration  // until all these rules would let the same request pass; greater than 0
 	Verdicts   []LimitVerdict // of all limits that apply
 }
 
@@ -55,7 +56,7 @@ func (e *RateLimited) Error() string {
 	return fmt.Sprintf("rate limited by %s, retry after %s", strings.Join(e.Violated, ", "), e.RetryAfter)
 }
 
-// Banned returns the rule whose ban denied the request the longest; empty: no ban did.
+// Banned returns the rule with the longest ban that denied the request. It returns "" if no ban denied it.
 func (e *RateLimited) Banned() string {
 	longest, name := time.Duration(0), ""
 	for i := range e.Verdicts {
@@ -66,10 +67,10 @@ func (e *RateLimited) Banned() string {
 	return name
 }
 
-// CostExceedsCapacity refuses a request that costs more tokens than the capacity of a limit. Waiting does not help.
-// Nothing was charged.
+// CostExceedsCapacity is the refusal of a request that costs more tokens than the capacity of a limit. Waiting does
+// not help. Nothing was charged.
 type CostExceedsCapacity struct {
-	Violated []string // the rules that can never let it pass; never empty
+	Violated []string // the rules that can never let the request pass; never empty
 	Verdicts []LimitVerdict
 }
 
@@ -78,8 +79,8 @@ func (e *CostExceedsCapacity) Error() string {
 	return "cost exceeds the capacity of " + strings.Join(e.Violated, ", ")
 }
 
-// ReducedCapacity refuses a request because Redis is away and a limit with `on_backend_error: closed` applies. Nothing
-// was charged.
+// ReducedCapacity is the refusal of a request while Redis is away and a limit with `on_backend_error: closed`
+// applies. Nothing was charged.
 type ReducedCapacity struct {
 	Violated   []string      // the closed rules; never empty
 	RetryAfter time.Duration // greater than 0

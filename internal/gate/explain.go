@@ -16,7 +16,7 @@ type LimitExplanation struct {
 	// Summary describes the limit in one sentence.
 	Summary string
 
-	// Explanation is the limiter's. For kind concurrency it has capacities only.
+	// Explanation is the limiter's explanation. For kind concurrency it has only capacities.
 	rule.Explanation
 
 	// PeriodMost is the largest number of requests in any interval of the rate's period; 0 for concurrency.

@@ -7,7 +7,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// Features returns a tenant's plan, all features that it has now, and those of them that it overrides. The error is a
+// Features returns a tenant's plan, all features that it has now, and the features that it overrides. The error is a
 // *errcode.Error.
 func (g *Gate) Features(ctx context.Context, tenant string) (plan string, all, own feature.Set, err error) {
 	facts, err := g.tenants.facts(ctx, tenant)
@@ -43,8 +43,8 @@ func (g *Gate) checkFeature(ctx context.Context, req *Request) (Check, error) {
 	return out, nil
 }
 
-// featureRefusal returns why a tenant may not use the feature of req; nil if it may. The tenant's present plan and its
-// overrides decide.
+// featureRefusal returns why a tenant may not use the feature of req. It returns nil if the tenant may use it. The
+// tenant's present plan and its overrides decide.
 func (g *Gate) featureRefusal(req *Request, facts *tenantFacts) *errcode.Error {
 	switch {
 	case facts.unknown:

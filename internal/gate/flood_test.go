@@ -21,10 +21,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// transactionCounter forwards to PostgreSQL and counts the transactions that end: the server then says that it is idle.
+// transactionCounter forwards to PostgreSQL. It counts the transactions that end, by the server's message that it is
+// idle.
 type transactionCounter struct{ ended atomic.Int64 }
 
-// countTransactions returns the URL of a counter before the server of databaseURL.
+// countTransactions starts a counter in front of the server of databaseURL, and returns its URL.
 func countTransactions(t testing.TB, databaseURL string) (string, *transactionCounter) {
 	t.Helper()
 	u, err := url.Parse(databaseURL)
@@ -81,8 +82,9 @@ func newCounted(t *testing.T) (*instance, *transactionCounter) {
 	return newInstance(t, counted, patientClient(testenv.Redis(t))), c
 }
 
-// A client that repeats a refused or an answered request must not cost PostgreSQL a transaction each time. Before, 500
-// consumes of a tenant without units took 510 transactions, of an unknown tenant 2,172, and 500 replays 336.
+// A client that repeats a refused or an answered request must not cost PostgreSQL a transaction each time. Without
+// answers from memory, 500 consumes took 510 transactions for a tenant without units and 2,172 for an unknown tenant;
+// 500 replays took 336.
 func TestConsume_FloodOfRefusals_SparesPostgres(t *testing.T) {
 	t.Parallel()
 	const flood = 200
@@ -143,7 +145,8 @@ func TestConsume_FloodOfRefusals_SparesPostgres(t *testing.T) {
 	}
 }
 
-// putWide stores plan wide, in which a meter's own balance does not decide alone, and tenant wide on it.
+// putWide stores the plan wide, in which more than one balance decides about a meter, and the tenant wide on this
+// plan.
 func (in *instance) putWide() {
 	in.t.Helper()
 	for _, id := range []string{"flowing", "over", "capped"} {
@@ -162,15 +165,14 @@ func (in *instance) putWide() {
 	in.putTenant(catalog.Tenant{ID: "wide", Plan: "wide"})
 }
 
-// wideRequest is a request of tenant wide.
+// wideRequest returns a request of tenant wide.
 func wideRequest(i int, meter, subject string, amount int64) Request {
 	r := request(strconv.Itoa(i), meter, amount)
 	r.Tenant, r.Subject = "wide", subject
 	return r
 }
 
-// Redis announces changes of a balance that refuses again and again, so that it is read once a second and not ten
-// times.
+// If a balance refuses repeatedly, Redis announces its changes. So the balance is read once a second, not ten times.
 func TestConsume_LongFlood_ReadsTheBalanceOnceASecond(t *testing.T) {
 	t.Parallel()
 	in, counted := newCounted(t)
@@ -206,7 +208,7 @@ func TestConsume_LongFlood_ReadsTheBalanceOnceASecond(t *testing.T) {
 	}
 }
 
-// A refused or unknown debit and a replay charge a limit that counts attempts, but not one that counts successes.
+// A refused or unknown debit and a replay charge limits that count attempts, but not limits that count successes.
 func TestConsume_CountsAttempts_RefusedCostsTokens(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
@@ -266,7 +268,8 @@ func TestConsume_RefusedFromMemory_StoredKeyIsReplayed(t *testing.T) {
 	}
 }
 
-// Units that arrive count for the next request: at once on the instance that granted them, and within 100 ms on others.
+// New units count for the next request: at once on the instance that granted them, and within 100 ms on other
+// instances.
 func TestConsume_RefusedFromMemory_TopUpCounts(t *testing.T) {
 	t.Parallel()
 	databaseURL, redisURL := testenv.Postgres(t), testenv.Redis(t)
@@ -286,7 +289,7 @@ func TestConsume_RefusedFromMemory_TopUpCounts(t *testing.T) {
 	in.expectCode("", "a consume after a top-up on the same instance", err)
 	refuse()
 	other.topUp("there", "credits", 3)
-	now, tries := time.Now().Add(refusalAge), 0 // stands still: what Redis confirms is not read again within a second
+	now, tries := time.Now().Add(refusalAge), 0 // does not move: a confirmed balance is not read again within a second
 	in.clock = func() time.Time { return now }
 	testenv.Eventually(t, func() bool {
 		tries++
@@ -295,7 +298,8 @@ func TestConsume_RefusedFromMemory_TopUpCounts(t *testing.T) {
 	}, "a consume after a top-up on another instance")
 }
 
-// For a tenant with more operations than are remembered the ledger decides: one of them might be the request's own.
+// If a tenant has more operations than can be remembered, the ledger decides: one of the operations might have the
+// request's key.
 func TestConsume_ManyOperations_LedgerDecides(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)

@@ -31,8 +31,8 @@ func (in *instance) fullest(rule string, most int) []string {
 	return out
 }
 
-// Plans with a limit of this id in any form, tenants that change to another plan, and overrides: each bucket has the
-// numbers in force.
+// Each bucket has the numbers in force: with plans that have this limit in any form, with tenants that change to
+// another plan, and with overrides.
 func TestFullestBuckets_PlansAndOverrides_NumbersInForce(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
@@ -73,7 +73,8 @@ func TestFullestBuckets_PlansAndOverrides_NumbersInForce(t *testing.T) {
 	}
 }
 
-// A bucket that was charged here has its names; one that another instance charged has a hash, the same every time.
+// A bucket that this instance charged has its names. A bucket that another instance charged has a hash, which is the
+// same every time.
 func TestFullestBuckets_ChargedHere_Named(t *testing.T) {
 	t.Parallel()
 	url, server := testenv.Postgres(t), testenv.RedisPrivate(t)

@@ -36,8 +36,8 @@ type Config struct {
 	// accepts only its own.
 	IDKey []byte
 
-	// UnsignedUntil is the instant from which on unsigned ids of leases are refused. The version before issued such
-	// ids. Zero: they are always refused.
+	// UnsignedUntil is the instant from which unsigned ids of leases are refused. The version before issued such ids.
+	// Zero: they are always refused.
 	UnsignedUntil time.Time
 
 	// Overrides has the overrides of tenants and subjects. The gate neither starts nor stops it. nil: none.
@@ -113,7 +113,7 @@ func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *b
 	return g
 }
 
-// now returns the time of the ledger's clock, whose instants balances and their copies carry.
+// now returns the time of the ledger's clock. Balances and their copies carry instants of this clock.
 func (g *Gate) now() time.Time {
 	if g.clock != nil {
 		return g.clock()
@@ -128,7 +128,7 @@ func withNewest[R any](ctx context.Context, g *Gate, do func() (R, error)) (R, e
 	c := g.tenants.catalog
 	before := c.Snapshot()
 	result, err := do()
-	if CodeOf(err) == errcode.NotFound && (c.CatchUp(ctx) || c.Snapshot() != before) { // or read while do looked
+	if CodeOf(err) == errcode.NotFound && (c.CatchUp(ctx) || c.Snapshot() != before) { // or read while do ran
 		return do()
 	}
 	return result, err

@@ -7,8 +7,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// Hold reserves units; dryRun decides and writes nothing. It does not ask the limits. A suspended tenant gets no new
-// hold; its holds can still be released, or captured up to their amount. Errors are *errcode.Error.
+// Hold reserves units. With dryRun it decides and writes nothing. It decides no limits. A suspended tenant gets no
+// new hold; its holds can still be released, or captured up to their amount. Errors are *errcode.Error.
 func (g *Gate) Hold(ctx context.Context, h *ledger.Hold, dryRun bool) (*ledger.HoldResult, error) {
 	facts, err := g.tenants.facts(ctx, h.Tenant)
 	var result *ledger.HoldResult
@@ -37,7 +37,8 @@ func (g *Gate) hold(
 	return pg.Do(ctx, g.ledger, h, pg.DryRun(dryRun))
 }
 
-// ChangeHold captures, releases or extends a hold; dryRun decides and writes nothing. Errors are *errcode.Error.
+// ChangeHold captures, releases or extends a hold. With dryRun it decides and writes nothing. Errors are
+// *errcode.Error.
 func (g *Gate) ChangeHold(ctx context.Context, h *ledger.HoldChange, dryRun bool) (*ledger.HoldResult, error) {
 	var facts tenantFacts
 	var result *ledger.HoldResult

@@ -12,8 +12,8 @@ import (
 )
 
 // putIncompleteBalances puts acme on a plan whose balances have incomplete copies: calls overflow into credits, other
-// has overage, and seats are capped per subject. It uses units of each, so that there are copies; the cap of u1 is used
-// up.
+// has overage, and seats are capped per subject. It uses units of each meter, so that copies exist. The cap of u1 is
+// used up.
 func (in *instance) putIncompleteBalances() {
 	in.t.Helper()
 	for _, id := range []string{"calls", "credits", "other", "seats"} {

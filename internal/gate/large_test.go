@@ -20,7 +20,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// largeSize returns the rules of the test of large catalogues: few in the suite, any number by QUOTASVC_TEST_LARGE.
+// largeSize returns the number of rules of the test of large catalogues: 800, or the number in QUOTASVC_TEST_LARGE.
 func largeSize(t testing.TB) (rules int, full bool) {
 	t.Helper()
 	text := os.Getenv("QUOTASVC_TEST_LARGE")
@@ -44,9 +44,9 @@ func execute(t testing.TB, databaseURL string, statements ...string) {
 	}
 }
 
-// largeCatalogue stores rules by hand. Of each four, one replaces api for a tenant, one replaces slots for a tenant,
-// and two are for patterns that differ after their star. It stores five overrides for each rule, of subjects of the
-// tenants.
+// largeCatalogue stores rules by hand. Of each four rules, one rule replaces api for a tenant, one replaces slots for
+// a tenant, and two have patterns that differ after their star. It stores five overrides for each rule, for subjects
+// of the tenants.
 func largeCatalogue(t testing.TB, databaseURL string, rules int) {
 	t.Helper()
 	quarter := rules / 4
@@ -93,7 +93,7 @@ func (in *instance) putRate(tenant, rate int) (answered time.Duration) {
 	return answered
 }
 
-// worst returns the median of times and the second largest: one outlier on a shared machine proves nothing.
+// worst returns the median and the second largest of times: one outlier on a shared machine proves nothing.
 func worst(times []time.Duration) (middle, most time.Duration) {
 	slices.Sort(times)
 	return times[len(times)/2].Round(10 * time.Microsecond), times[len(times)-2].Round(10 * time.Microsecond)
@@ -120,7 +120,7 @@ func (in *instance) checkOnce() time.Duration {
 	return took
 }
 
-// checksBeside returns the times of checks that run while beside does.
+// checksBeside returns the times of checks that are made while beside runs.
 func (in *instance) checksBeside(beside func()) []time.Duration {
 	var times []time.Duration
 	var done atomic.Bool
@@ -156,10 +156,11 @@ func (in *instance) leases(n int) []time.Duration {
 	return times
 }
 
-// TestLarge_Catalogue loads rules and overrides by hand and measures a PUT, the longest check beside changes and
-// reloads, a lease, and memory. With QUOTASVC_TEST_LARGE=20000 it fails if they are worse than docs/limits.md says.
-// What other programs do on the machine counts little: a PUT is measured in CPU time, a check in the best of three
-// rounds, a lease beside one of a small catalogue. In the suite it holds the decisions and the heap.
+// TestLarge_Catalogue loads rules and overrides by hand. It measures a PUT, the longest check during changes and
+// reloads, a lease, and memory. With QUOTASVC_TEST_LARGE=20000 it fails if a result is worse than docs/limits.md
+// says. Other programs on the machine have little effect: the test measures a PUT in CPU time, takes the best of
+// three rounds of checks, and compares a lease with a lease of a small catalogue. In the suite it checks only the
+// decisions and the heap.
 func TestLarge_Catalogue(t *testing.T) {
 	rules, full := largeSize(t)
 	in, few := newLarge(t, rules), newLarge(t, 40)
@@ -238,7 +239,8 @@ func TestLarge_Catalogue(t *testing.T) {
 	}
 }
 
-// The memory that a PUT allocates until it is in force measures its work, whatever else the machine does.
+// The memory that a PUT allocates until it is in force measures its work, independent of other programs on the
+// machine.
 func TestLarge_Put_CostsLittleMoreThanInASmallCatalogue(t *testing.T) {
 	cost := func(rules int) int {
 		in := newLarge(t, rules)
@@ -259,8 +261,8 @@ func TestLarge_Put_CostsLittleMoreThanInASmallCatalogue(t *testing.T) {
 	}
 }
 
-// The memory that compiling a change allocates does not grow with the catalogue: the rest is shared with the rules
-// before.
+// The memory that compiling a change allocates does not grow with the catalogue: the rest is shared with the previous
+// rules.
 func TestCompile_Change_CostsWhatChanged(t *testing.T) {
 	cost := func(rules int) float64 {
 		before := &catalog.Snapshot{}
@@ -290,7 +292,7 @@ func TestCompile_Change_CostsWhatChanged(t *testing.T) {
 	}
 }
 
-// Requests continue with the old rules while new ones are compiled.
+// Requests continue with the old rules while new rules are compiled.
 func TestReload_WhileRulesAreCompiled_RequestsGoOn(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
@@ -323,7 +325,8 @@ func TestReload_WhileRulesAreCompiled_RequestsGoOn(t *testing.T) {
 	}, "the new limit applies")
 }
 
-// A rule that replaces another one for a tenant may have the tenant's name. It must not be a label in metrics.
+// A rule that replaces another rule for a tenant may have the tenant's name. This name must not be a label in
+// metrics.
 func TestMetrics_RulesOfTenants_ShareTheLabelOfTheRuleTheyReplace(t *testing.T) {
 	t.Parallel()
 	const tenants = 60

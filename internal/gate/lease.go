@@ -31,7 +31,7 @@ type LeaseRequest struct {
 	// Key makes retries safe while the lease lasts: the same key gets the same lease. Empty: none.
 	Key string
 
-	// DryRun counts the leases and takes none.
+	// DryRun counts the leases and takes no lease.
 	DryRun bool
 }
 
@@ -40,15 +40,16 @@ type Lease struct {
 	// ID is the argument of Renew and Release; empty after a dry run.
 	ID string
 
-	// Rule is the rule that decided. It may replace the one in the request.
+	// Rule is the rule that decided. It may replace the rule in the request.
 	Rule string
 
 	ExpiresAt time.Time     // zero after a dry run
-	TTL       time.Duration // until then
+	TTL       time.Duration // the time until ExpiresAt
 	Replayed  bool          // the lease was already held under this key
 
-	// Limit is the number of leases that can be held at a time. InUse is the number held, this one included. Counted is
-	// false if leases are not counted: the rule is open and Redis is away, or a block exempts the caller from limits.
+	// Limit is the number of leases that can be held at a time. InUse is the number held, including this lease.
+	// Counted is false if leases are not counted: the rule is open and Redis is away, or a block exempts the caller
+	// from limits.
 	Limit, InUse, Remaining int64
 	Counted                 bool
 
@@ -56,9 +57,9 @@ type Lease struct {
 	Verdict  LimitVerdict
 }
 
-// Acquire takes a lease. Errors: *RateLimited if all are held, *ReducedCapacity for a closed rule while Redis is away,
-// *Blocked, or *errcode.Error if the rule or tenant does not exist, the tenant is suspended, or the rule does not
-// apply.
+// Acquire takes a lease. The error is *RateLimited if all leases are held, *ReducedCapacity for a closed rule while
+// Redis is away, or *Blocked. It is *errcode.Error if the rule or tenant does not exist, the tenant is suspended, or
+// the rule does not apply.
 func (g *Gate) Acquire(ctx context.Context, req LeaseRequest) (Lease, error) {
 	out, err := withNewest(ctx, g, func() (Lease, error) { return g.acquire(ctx, &req) })
 	g.metrics.decisions.WithLabelValues("acquire", decisionLabel(err, out.Replayed)).Inc()
@@ -100,7 +101,7 @@ func (g *Gate) acquire(ctx context.Context, req *LeaseRequest) (Lease, error) {
 	}
 	out := g.leaseOf(&lease, p)
 	g.noteNames(p, ask.Dimension, &match)
-	if p.compiled.Shadow && !exempt && lease.Unknown && lease.Limit > 0 { // it was full
+	if p.compiled.Shadow && !exempt && lease.Unknown && lease.Limit > 0 { // all leases were held
 		g.denials.NoteShadow(&denial.Shadow{Tenant: req.Tenant, Rule: p.compiled.ID, Denies: true})
 	}
 	if !lease.Held {
@@ -109,8 +110,8 @@ func (g *Gate) acquire(ctx context.Context, req *LeaseRequest) (Lease, error) {
 	return out, nil
 }
 
-// ParseLease returns the lease of an id. A text that no instance with the same key has issued is a *errcode.Error with
-// CodeLeaseNotFound.
+// ParseLease returns the lease of an id. If no instance with the same key has issued the id, the error is a
+// *errcode.Error with CodeLeaseNotFound.
 func (g *Gate) ParseLease(id string) (ratelimit.LeaseID, error) {
 	lease, err := g.leaseIDs.Parse(id, time.Now())
 	if err != nil {
@@ -119,9 +120,9 @@ func (g *Gate) ParseLease(id string) (ratelimit.LeaseID, error) {
 	return lease, nil
 }
 
-// Renew makes a lease last ttl from now; 0: its rule's own TTL. Errors: *ReducedCapacity, *Blocked, or *errcode.Error,
-// with CodeLeaseNotFound if the lease is no longer held or its rule no longer exists. A lease of a blocked holder, or
-// of a tenant that is suspended or does not exist, ends here.
+// Renew makes a lease last ttl from now. If ttl is 0, the lease lasts the TTL of its rule. Errors: *ReducedCapacity,
+// *Blocked, or *errcode.Error, with CodeLeaseNotFound if the lease is no longer held or its rule no longer exists.
+// Renew ends a lease of a blocked holder, or of a tenant that is suspended or does not exist.
 func (g *Gate) Renew(ctx context.Context, id ratelimit.LeaseID, ttl time.Duration) (Lease, error) {
 	out, err := g.renew(ctx, id, ttl)
 	g.metrics.decisions.WithLabelValues("renew", decisionLabel(err, false)).Inc()
@@ -132,7 +133,7 @@ func (g *Gate) renew(ctx context.Context, id ratelimit.LeaseID, ttl time.Duratio
 	facts, exempt, err := g.mayHold(ctx, &id)
 	if err != nil {
 		if CodeOf(err) != errcode.Unavailable {
-			_ = g.release(ctx, id) // otherwise it ends at its time
+			_ = g.release(ctx, id) // if this fails, the lease ends when it expires
 		}
 		return Lease{}, err
 	}
@@ -151,8 +152,8 @@ func (g *Gate) renew(ctx context.Context, id ratelimit.LeaseID, ttl time.Duratio
 	return g.leaseOf(&lease, p), nil
 }
 
-// mayHold returns why a holder must not keep its lease, or the facts about its tenant and whether a block exempts it
-// from limits.
+// mayHold fails if a holder must not keep its lease. Otherwise it returns the facts about the holder's tenant, and
+// whether a block exempts the holder from limits.
 func (g *Gate) mayHold(ctx context.Context, id *ratelimit.LeaseID) (facts tenantFacts, exempt bool, err error) {
 	holder := Request{Tenant: id.Tenant, Subject: id.Subject}
 	holder.IP, _ = netip.AddrFromSlice([]byte(id.Address)) // empty: not named
@@ -193,8 +194,8 @@ func errNoLease(why string) error {
 	return &errcode.Error{Code: CodeLeaseNotFound, Detail: "no such lease: " + why}
 }
 
-// leaseRule returns the rule to decide a lease with. For a caller that is exempt from limits it is a shadow rule,
-// which counts the lease if there is room and never refuses it.
+// leaseRule returns the rule that decides a lease. For a caller that is exempt from limits it is a shadow rule, which
+// counts the lease if there is room and never refuses it.
 func leaseRule(p *planRule, exempt bool) *rule.Rule {
 	if !exempt {
 		return &p.compiled
@@ -236,7 +237,7 @@ func (g *Gate) leaseOf(lease *ratelimit.Lease, p *planRule) Lease {
 }
 
 // lease returns the rule that decides a lease of rule name for req from a tenant of plan: the named rule, or the most
-// specific applicable one that replaces it. The error is an *errcode.Error.
+// specific applicable rule that replaces it. The error is an *errcode.Error.
 func (s *ruleSet) lease(name string, req *Request, plan string) (*planRule, error) {
 	named := s.rule(name)
 	if named == nil {

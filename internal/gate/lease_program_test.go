@@ -27,15 +27,15 @@ type holder struct {
 	ip              netip.Addr
 }
 
-// leaseModel computes the answers that the service must give, without its algorithms.
+// leaseModel computes the answers that the service must give, without the service's algorithms.
 type leaseModel struct {
 	burst     int
 	blocked   map[string]bool // "tenant acme", "subject acme/ann", "ip 192.0.2.1"
 	suspended map[string]bool
-	held      map[string]map[string]bool // by tenant: the ids
+	held      map[string]map[string]bool // the ids of leases, by tenant
 }
 
-// mayHold returns the code with which h is refused even if leases are free; empty: it is not refused.
+// mayHold returns the code with which h is refused even if leases are free. It returns "" if h is not refused.
 func (m *leaseModel) mayHold(h *holder) errcode.Code {
 	switch {
 	case m.blocked["tenant "+h.tenant], m.blocked["subject "+h.tenant+"/"+h.subject], m.blocked["ip "+h.ip.String()]:
@@ -56,7 +56,7 @@ func (m *leaseModel) acquire(h *holder) errcode.Code {
 	return code
 }
 
-// renew renews a lease, or ends it if its holder may no longer have it.
+// renew renews a lease, or ends the lease if its holder may no longer hold it.
 func (m *leaseModel) renew(h *holder, id string) errcode.Code {
 	if code := m.mayHold(h); code != "" {
 		delete(m.held[h.tenant], id)
@@ -176,15 +176,15 @@ func (p *leaseProgram) suspend() {
 	p.awaitCatalogue()
 }
 
-// awaitCatalogue waits until every instance knows the catalogue as it is.
+// awaitCatalogue waits until every instance knows the present catalogue.
 func (p *leaseProgram) awaitCatalogue() {
 	for _, in := range p.instances {
 		in.awaitAnnouncements(p.url)
 	}
 }
 
-// Blocks of tenants, subjects and addresses, suspensions, unknown tenants and forged ids, in any order, on two
-// instances: leases are taken, renewed and ended as in a simple model.
+// On two instances, leases are taken, renewed and ended as in a simple model. Blocks of tenants, subjects and
+// addresses, suspensions, unknown tenants and forged ids come in any order.
 func TestLease_RandomPrograms_AgreeWithModel(t *testing.T) {
 	t.Parallel()
 	const steps = 150
@@ -208,7 +208,7 @@ func TestLease_RandomPrograms_AgreeWithModel(t *testing.T) {
 		}
 	}
 	p.awaitCatalogue()
-	p.acquire(p.holders[0]) // a program may block all of them before the first
+	p.acquire(p.holders[0]) // a program may block all holders before the first lease
 	for range steps {
 		switch n := p.random.IntN(100); {
 		case n < 40:

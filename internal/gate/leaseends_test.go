@@ -21,8 +21,8 @@ func oldID(flags byte, tenant, rule, nonce string) string {
 	return base64.RawURLEncoding.EncodeToString(append(append(b, 0), nonce...))
 }
 
-// While both versions run, this one renews and releases leases of either. An id gives no lease to a tenant that is
-// suspended or does not exist.
+// While two versions run, this version renews and releases the leases of both versions. An id gives no lease to a
+// tenant that is suspended or does not exist.
 func TestLease_UnsignedID_TakenUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	url, options := testenv.Postgres(t), testenv.Redis(t)
@@ -32,7 +32,7 @@ func TestLease_UnsignedID_TakenUntilTheEnd(t *testing.T) {
 	in.putTenant(catalog.Tenant{ID: "late", Plan: "basic", Status: catalog.StatusSuspended})
 	ctx, nonce := t.Context(), "0123456789abcdef"
 
-	old := oldID(0x02, "acme", "exports", nonce) // as if taken while Redis was away: no other lease can be made here
+	old := oldID(0x02, "acme", "exports", nonce) // as if taken while Redis was away: the test can make no other lease
 	id, err := in.ParseLease(old)
 	in.expectCode("", "an old id", err)
 	renewed, err := in.Renew(ctx, id, 0)
@@ -64,7 +64,7 @@ func TestLease_UnsignedID_TakenUntilTheEnd(t *testing.T) {
 	}
 }
 
-// A lease is known on every instance with the same key, and on no other.
+// A lease is known on every instance with the same key, and on no other instance.
 func TestLease_IDOfAnotherKey_NotFound(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
@@ -101,7 +101,7 @@ func TestLease_Renewal_CountsTheSubjectsOverride(t *testing.T) {
 	}
 }
 
-// An IPv6 address of NAT64 is blocked as the IPv4 address in it, at a renewal too.
+// A NAT64 address is blocked if the IPv4 address in it is blocked. This also counts at a renewal.
 func TestLease_BlockOfAnEmbeddedAddress_EndsIt(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)

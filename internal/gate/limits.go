@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// defaultRefundBudget bounds a refund of tokens. The caller waits for the refund, so that it finds its tokens
-	// again when it retries.
+	// defaultRefundBudget bounds the time of a refund of tokens. The caller waits for the refund, so that its tokens
+	// are back when it retries.
 	defaultRefundBudget = 200 * time.Millisecond
 
 	// reducedRetryAfter is the Retry-After of a closed rule while Redis is away. The breaker tries Redis again after 5
@@ -35,14 +35,14 @@ type charging int
 
 const (
 	chargeNothing  charging = iota
-	chargeAttempts          // everything if a rule counts attempts, else nothing: the request will not be granted
+	chargeAttempts          // all rules if one rule counts attempts, else none: the request will not be granted
 	chargeAll
-	chargeLate // everything, after the fact
+	chargeLate // all rules, after the fact
 )
 
-// limits decides every rule that applies to req. It sends reads (nil: none) in the same round trip. It returns an
-// error if the limiter cannot decide, or if more than MaxCharges rules apply. A closed rule while Redis is away is a
-// refusal.
+// limits decides every rule that applies to req. It sends reads, if not nil, in the same round trip. It returns an
+// error if the limiter cannot decide, or if more than MaxCharges rules apply. If a closed rule applies while Redis is
+// away, the result is a refusal, not an error.
 func (g *Gate) limits(
 	ctx context.Context, req *Request, facts *tenantFacts, how charging, reads *redisstore.Reads,
 ) (limitsResult, error) {
@@ -50,12 +50,12 @@ func (g *Gate) limits(
 	return g.decideRules(ctx, &limitsCall{req: req, facts: facts, rules: rules, times: 1, how: how}, reads)
 }
 
-// limitsCall are the rules to decide for a request, and what the decision takes.
+// limitsCall has the rules to decide for a request, and the cost of the decision.
 type limitsCall struct {
 	req   *Request
 	facts *tenantFacts
 	rules []*planRule
-	times int64 // the request costs this many times its cost
+	times int64 // multiplies the cost of the request
 	how   charging
 }
 
@@ -65,8 +65,8 @@ func (c *limitsCall) charges() bool {
 		c.how == chargeAttempts && slices.ContainsFunc(c.rules, func(p *planRule) bool { return p.attempts })
 }
 
-// decideRules decides the rules of c, and sends reads (nil: none) in the same round trip. reads are no field of c: then
-// all of c would be allocated on the heap.
+// decideRules decides the rules of c, and sends reads, if not nil, in the same round trip. reads is not a field of c,
+// because c would then be allocated on the heap.
 func (g *Gate) decideRules(ctx context.Context, c *limitsCall, reads *redisstore.Reads) (limitsResult, error) {
 	switch {
 	case len(c.rules) == 0:
@@ -183,8 +183,8 @@ func verdictOf(v *ratelimit.Verdict, p *planRule, degraded bool) LimitVerdict {
 	}
 }
 
-// refusalOf returns the error for the verdicts of a denied request. If some rules can never let it pass, the error
-// names only those: waiting for the others does not help.
+// refusalOf returns the error for the verdicts of a denied request. If some rules can never let the request pass, the
+// error names only these rules: waiting for the other rules does not help.
 func refusalOf(verdicts []LimitVerdict) error {
 	var never, denied []string
 	var wait time.Duration
@@ -205,7 +205,8 @@ func refusalOf(verdicts []LimitVerdict) error {
 	return &RateLimited{Violated: denied, RetryAfter: max(wait, time.Millisecond), Verdicts: verdicts}
 }
 
-// refundSuccesses gives back what a request took from rules that count successes, because it was not granted.
+// refundSuccesses gives back the tokens that a request took from rules that count successes, because the request was
+// not granted.
 func (g *Gate) refundSuccesses(ctx context.Context, res *limitsResult, facts *tenantFacts) {
 	res.charged = res.charged.Only(func(r *rule.Rule) bool {
 		p := facts.rules.rule(r.ID)
@@ -214,7 +215,7 @@ func (g *Gate) refundSuccesses(ctx context.Context, res *limitsResult, facts *te
 	g.refund(ctx, res)
 }
 
-// refund gives back what was charged and corrects the verdicts. It does so even if the caller has gone.
+// refund gives back the charged tokens and corrects the verdicts, even if the caller has gone.
 func (g *Gate) refund(ctx context.Context, res *limitsResult) {
 	if len(res.charged.Charges) == 0 {
 		return

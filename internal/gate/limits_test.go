@@ -55,7 +55,7 @@ func (in *instance) charge(req Request) limitsResult {
 	return res
 }
 
-// verdict returns the verdict of a rule, nil if the rule did not apply.
+// verdict returns the verdict of a rule. It returns nil if the rule did not apply.
 func (res *limitsResult) verdict(rule string) *LimitVerdict {
 	for i := range res.verdicts {
 		if res.verdicts[i].Rule == rule {
@@ -134,9 +134,9 @@ func TestLimits_SharedRules_OneBucketForAllTenants(t *testing.T) {
 			{"acme", "192.0.2.1", "/a", ""},
 			{"other", "::ffff:192.0.2.1", "/a", ""},
 			{"acme", "192.0.2.1", "/b", ""},
-			{"other", "192.0.2.1", "/b", "by-address"}, // the fourth from this address
+			{"other", "192.0.2.1", "/b", "by-address"}, // the fourth request from this address
 			{"acme", "192.0.2.2", "/a", ""},
-			{"other", "192.0.2.3", "/a", ""}, // the fifth of all
+			{"other", "192.0.2.3", "/a", ""}, // the fifth request in all
 			{"acme", "192.0.2.4", "/a", "all by-route"},
 			{"acme", "192.0.2.4", "/c", "all"},
 			{"other", "192.0.2.1", "/a", "all by-address by-route"},
@@ -147,7 +147,8 @@ func TestLimits_SharedRules_OneBucketForAllTenants(t *testing.T) {
 				t.Errorf("step %d: violated %v, want %s", i, got, step.violated)
 			}
 		}
-		// A request that a shared limit denied was charged nowhere: three of acme's passed, and two of other's.
+		// A request that a shared limit denied was charged nowhere: three requests of acme passed, and two requests
+		// of other.
 		for tenant, want := range map[string]int64{"acme": 9 - 3, "other": 9 - 2} {
 			check, err := in.Check(t.Context(), Request{Tenant: tenant, Items: []ledger.Item{{Meter: "calls", Amount: 1}}})
 			require.NoError(t, err)
@@ -225,7 +226,7 @@ func TestLimits_Cost_FollowsRouteAndAmount(t *testing.T) {
 		for i, step := range []struct {
 			res   limitsResult
 			work  int64
-			units int64 // -1: not asked
+			units int64 // -1: the limit does not apply
 		}{
 			{ask("", call), 99, -1},
 			{ask("/v1/x", call), 94, -1},

@@ -19,35 +19,37 @@ const (
 	// that wait, and eight reads leave most of the pool to other work.
 	defaultLoadsMax = 8
 
-	// promptLoads is how many reads run at once before checks wait for each other: with more, each read has fewer
-	// questions. With 128 callers, two reads had 13 to 26 questions each and used half as much of PostgreSQL as eight
-	// reads with 7 each.
+	// promptLoads is how many reads run at once before checks wait for each other. With more reads at once, each read
+	// has fewer questions. With 128 callers, two reads had 13 to 26 questions each. They used half as much of
+	// PostgreSQL as eight reads with 7 questions each.
 	promptLoads = 2
 
-	// lateAfter is how long a check waits for these reads before it may begin another one. A read of a full batch takes
-	// a few milliseconds. A slower read meets a lock, or a balance with many events due: other checks do not wait for
-	// that.
+	// lateAfter is how long a check waits for these reads before it may begin another read. A read of a full batch
+	// takes a few milliseconds. A slower read waits for a lock, or meets a balance with many due events: other checks
+	// do not wait for such a read.
 	lateAfter = 25 * time.Millisecond
 
-	// loadBatchMax bounds the questions of one read. A read of 64 takes 4 ms: 15 times the throughput of reads of one.
+	// loadBatchMax bounds the questions of one read. A read of 64 questions takes 4 ms: 15 times the throughput of
+	// reads of one question.
 	loadBatchMax = 64
 
 	// loadShare bounds the questions of one tenant in a read while other tenants wait.
 	loadShare = loadBatchMax / 4
 
-	// loadQueueMax bounds the questions that wait, about as many as are read within the budget, and loadQueueShare
-	// those of one tenant.
+	// loadQueueMax bounds the questions that wait: about as many as are read within the budget. loadQueueShare bounds
+	// the waiting questions of one tenant.
 	loadQueueMax, loadQueueShare = 10_000, 2_500
 
 	// defaultLoadBudget bounds a check's wait for a slot and its read together. A slower check is of no use.
 	defaultLoadBudget = time.Second
 
-	// loadPause is how long checks with a copy do not query PostgreSQL after it failed to answer. Otherwise a hanging
-	// server would cost each of them the budget.
+	// loadPause is how long checks with a copy do not query PostgreSQL after it failed to answer. Otherwise each such
+	// check would wait for a hanging server until its budget ends.
 	loadPause = time.Second
 
-	// spareShare divides LoadsMax: a quarter of it bounds the concurrent reads of checks that have a copy to use
-	// instead. When Redis loses all copies at once, these reads must not delay debits, nor checks without a copy.
+	// spareShare is the divisor of LoadsMax: a quarter of LoadsMax bounds the concurrent reads of checks that could
+	// use a copy instead. When Redis loses all copies at once, these reads must not delay debits, nor checks without
+	// a copy.
 	spareShare = 4
 
 	// busyRetryAfter is the Retry-After of a check that got no slot.
@@ -59,21 +61,21 @@ func busy() error {
 	return &errcode.Error{Code: errcode.QueueFull, Detail: "too many checks wait for postgresql", RetryAfter: busyRetryAfter}
 }
 
-// loader reads balances from PostgreSQL for checks. Equal questions at the same time are read once. At most a fixed
-// number of reads run at once, one per slot. A check that gets a slot reads the questions of all checks that wait.
-// While few reads run, a check begins its own at once.
+// loader reads balances from PostgreSQL for checks. Concurrent equal questions are read once. At most a fixed number
+// of reads run at once, one per slot. A check that gets a slot reads the questions of all checks that wait. While few
+// reads run, a check begins its own read at once.
 type loader struct {
 	checkBatch func(context.Context, []ledger.CheckRequest) []pg.CheckOutcome // the ledger's
 	groupOf    func(tenant string) int
 	slots      chan struct{} // see promptLoads
-	lateSlots  chan struct{} // the others: for checks that have waited for lateAfter, or when a whole batch waits
+	lateSlots  chan struct{} // the other slots: for checks that have waited for lateAfter, or when a whole batch waits
 	spareSlots chan struct{} // see spareShare
 	budget     time.Duration
 	flight     singleflight.Group
 	metrics    *gateMetrics
 	onResult   func(*ledger.CheckResult) // is called once per answer
 	now        func() time.Time          // for waits
-	awayUntil  atomic.Int64              // unix nanoseconds: when to query PostgreSQL again after a failure; 0: it answered last
+	awayUntil  atomic.Int64              // unix nanoseconds: when to query PostgreSQL again; 0: it answered the last query
 	waiting    *waitlist.List[*question]
 }
 
@@ -122,9 +124,9 @@ func (l *loader) away() bool {
 	return until != 0 && l.now().UnixNano() < until
 }
 
-// check queries the ledger. Callers may share the answer, so they must not change it. Errors are *errcode.Error. fresh:
-// the answer includes everything that the caller has received before, such as the result of its last debit; so the read
-// must not have begun yet.
+// check queries the ledger. Callers may share the answer, so they must not change it. Errors are *errcode.Error. With
+// fresh, the answer includes everything that the caller has received before, such as the result of its last debit. So
+// the caller shares only a read that has not begun yet.
 func (l *loader) check(ctx context.Context, tenant, subject string, items []ledger.Item, fresh bool) (*ledger.CheckResult, error) {
 	request := ledger.CheckRequest{Tenant: tenant, Subject: subject, Items: items}
 	key, shared := balances.QuestionKey(tenant, subject, items), ""
@@ -133,7 +135,7 @@ func (l *loader) check(ctx context.Context, tenant, subject string, items []ledg
 		shared = key
 	}
 	answer := l.flight.DoChan(key, func() (any, error) {
-		// Other callers may wait for this answer, so it does not end when this caller's ctx does.
+		// Other callers may wait for this answer, so it does not end when this caller's ctx ends.
 		return l.ask(context.WithoutCancel(ctx), &question{CheckRequest: request, until: shared, done: make(chan struct{})})
 	})
 	select {
@@ -147,7 +149,7 @@ func (l *loader) check(ctx context.Context, tenant, subject string, items []ledg
 	}
 }
 
-// ask waits for the answer to q, at most for the budget. The check that reads it may be another one with a slot.
+// ask waits for the answer to q, at most for the budget. Another check that has a slot may read q.
 func (l *loader) ask(ctx context.Context, q *question) (*ledger.CheckResult, error) {
 	place, crowded := l.waiting.Add(q, q.Tenant, l.groupOf(q.Tenant))
 	if place == nil {
@@ -194,7 +196,8 @@ func (l *loader) ask(ctx context.Context, q *question) (*ledger.CheckResult, err
 	}
 }
 
-// takeBatch takes the next questions. From now on, further callers may not share the answers of some of them.
+// takeBatch takes the next questions. From now on, further callers may not share the answers to some of these
+// questions.
 func (l *loader) takeBatch() []*waitlist.Place[*question] {
 	batch := l.waiting.Take()
 	for _, p := range batch {

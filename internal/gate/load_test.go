@@ -19,7 +19,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// newTestLoader returns a loader with one slot, for a ledger that answers by read.
+// newTestLoader returns a loader with one slot. read answers in place of the ledger.
 func newTestLoader(budget time.Duration, read func(context.Context, []ledger.CheckRequest) []pg.CheckOutcome) *loader {
 	l := newLoader(&pg.Ledger{}, Config{LoadsMax: 1, LoadBudget: budget}, newGateMetrics(nil), func(*ledger.CheckResult) {})
 	l.checkBatch = read
@@ -81,7 +81,7 @@ func TestLoader_OneSlot_ReadsAllThatWait(t *testing.T) {
 	all.Wait()
 	most := uint64(2)
 	if testenv.OnCitus() {
-		most = 2 * 4 // a read is of one of the four shard groups
+		most = 2 * 4 // each read is for one of the four shard groups
 	}
 	if reads := in.reads(); reads < 2 || reads > most {
 		t.Errorf("%d questions were %d reads, want 2 to %d", tenants+1, reads, most)
@@ -129,7 +129,7 @@ func TestLoader_ReadsUnderWay_ChecksWaitAndBecomeOne(t *testing.T) {
 	}
 }
 
-// reads returns how many reads of PostgreSQL checks have begun.
+// reads returns the number of reads of PostgreSQL that checks have begun.
 func (in *instance) reads() uint64 {
 	in.t.Helper()
 	var m dto.Metric
@@ -195,7 +195,7 @@ func (in *instance) dueRefreshes() int {
 	return len(in.refresher.due)
 }
 
-// The refresher reads a balance in use in the background. No check waits for that.
+// The refresher reads a balance in use in the background. No check waits for this read.
 func TestRefresher_ReadsACopyBeforeItIsTooOld(t *testing.T) {
 	t.Parallel()
 	in, setAge := newWithCopy(t, testenv.Postgres(t), patientClient(testenv.Redis(t)))
@@ -230,7 +230,7 @@ func TestRefresher_ReadsACopyBeforeItIsTooOld(t *testing.T) {
 	testenv.Eventually(t, func() bool { return in.loads() == before+1 && in.dueRefreshes() == 0 }, "the copy is read again, once")
 
 	in.loader.awayUntil.Store(time.Now().Add(testenv.Patience).UnixNano())
-	check() // the test's clock stands still: the new copy is ahead of it
+	check() // the test's clock does not move: the new copy is ahead of it
 	setAge(in.policy.FreshFor)
 	check()
 	if in.dueRefreshes() != 0 || in.loads() != before+1 {

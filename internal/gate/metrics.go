@@ -2,8 +2,8 @@ package gate
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// gateMetrics are the measurements of a Gate. Their labels are operations, codes and sources: fixed sets, and the
-// catalogue's names in catalog.
+// gateMetrics are the measurements of a Gate. Their labels are operations, codes and sources, which are fixed sets.
+// Only the labels of catalog are names of the catalogue.
 type gateMetrics struct {
 	decisions *prometheus.CounterVec
 	sources   *prometheus.CounterVec

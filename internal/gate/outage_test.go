@@ -78,7 +78,7 @@ func TestOutage_PostgresKilled(t *testing.T) {
 	if err != nil || !got.Allowed || got.Items[0].Remaining != 6 {
 		t.Errorf("check from a fresh copy: %+v, %v", got, err)
 	}
-	for range 3 { // only the first asks postgresql
+	for range 3 { // only the first queries PostgreSQL
 		got, err = in.Check(t.Context(), fromPostgres(request("", "calls", 7)))
 		if err != nil || !got.Degraded || got.Code != errcode.QuotaExceeded || got.AsOf.IsZero() {
 			t.Errorf("check with MaxStale 0: %+v, %v; want it degraded", got, err)
@@ -129,7 +129,7 @@ func TestOutage_PostgresHangs_ChecksDoNot(t *testing.T) {
 		}
 	}
 	took := time.Since(started)
-	if n := in.reads() - before; n > 2+uint64(took/loadPause) { // a check may begin while the first one's read is failing
+	if n := in.reads() - before; n > 2+uint64(took/loadPause) { // a check may begin while the first read is failing
 		t.Errorf("postgresql was asked %d times in %s", n, took)
 	}
 }
@@ -151,8 +151,8 @@ func TestOutage_BothKilled(t *testing.T) {
 	}
 }
 
-// newWithCopy returns an instance that has just read acme's calls. setAge stops its clock when the copy has the given
-// age.
+// newWithCopy returns an instance that has just read acme's calls. setAge stops the instance's clock at the instant
+// when the copy has the given age.
 func newWithCopy(t *testing.T, database string, client redis.UniversalClient, change ...func(*Config)) (in *instance, setAge func(time.Duration)) {
 	t.Helper()
 	in = newInstance(t, database, client, change...)
@@ -203,8 +203,8 @@ func TestOutage_RedisAway_OneReadPerSecondAndBalance(t *testing.T) {
 	}, "the ledger's answer in place of an older copy")
 }
 
-// When Redis is away, or has lost every copy, a few checks at a time read balances again. The others use copies of at
-// most the usual age.
+// When Redis is away, or has lost every copy, a few checks at a time read balances again. The other checks use copies
+// of at most the usual age.
 func TestOutage_NoSpareSlot_ChecksUseCopies(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*testenv.RedisServer){
@@ -215,7 +215,7 @@ func TestOutage_NoSpareSlot_ChecksUseCopies(t *testing.T) {
 			server := testenv.RedisPrivate(t)
 			client := patientClient(server.Options())
 			in, setAge := newWithCopy(t, testenv.Postgres(t), client)
-			testenv.Eventually(t, func() bool { // one that is on its way would come back later
+			testenv.Eventually(t, func() bool { // a copy that is still being published would come back later
 				keys, err := client.DBSize(t.Context()).Result()
 				return err == nil && keys > 0 && in.pendingCopies() == 0
 			}, "the copy is published")
@@ -254,7 +254,7 @@ func TestOutage_RedisAwayPostgresSlow_CopyIsUsed(t *testing.T) {
 	setAge(balances.AwayFreshFor + time.Second)
 	table := lockRows(t, url, "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
 	defer table.release()
-	testenv.Eventually(t, func() bool { // again if the read has ended before the question here
+	testenv.Eventually(t, func() bool { // repeated if the read has ended before this check
 		got, err := in.Check(t.Context(), request("", "calls", 1))
 		if err != nil || !got.Allowed || got.Source != SourceLocal || !got.Degraded {
 			t.Fatalf("%+v, %v; want this process's copy, degraded", got, err)

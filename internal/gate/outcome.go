@@ -14,7 +14,7 @@ import (
 // outcome is the outcome of a request. observe passes it to everything that counts or remembers outcomes.
 type outcome struct {
 	operation string   // label of the metric of decisions
-	plan      string   // the tenant's; empty: it has none
+	plan      string   // the tenant's plan; empty: it has none
 	req       *Request // tenant, subject, route and items. A dry run counts as a decision only
 
 	limits   []LimitVerdict
@@ -52,8 +52,8 @@ func decisionLabel(err error, replayed bool) string {
 	return string(CodeOf(err))
 }
 
-// refusalCode returns the code of err, whether it refuses a request rather than fails it, and whether the tenant's plan
-// is the reason.
+// refusalCode returns the code of err, whether err is a refusal and not a failure, and whether the tenant's plan is
+// the reason.
 func refusalCode(err error) (code errcode.Code, refuses, ofPlan bool) {
 	if err == nil {
 		return "", false, false
@@ -69,7 +69,7 @@ func refusalCode(err error) (code errcode.Code, refuses, ofPlan bool) {
 	}
 }
 
-// countByName counts a refusal by the tenant's plan, and the units that were drawn by their meters.
+// countByName counts a refusal by the tenant's plan, and drawn units by their meters.
 func (g *Gate) countByName(o *outcome, code errcode.Code, refusedByPlan bool) {
 	switch snapshot := g.tenants.catalog.Snapshot(); {
 	case refusedByPlan:
@@ -107,7 +107,8 @@ func (g *Gate) noteDenial(ctx context.Context, o *outcome, code errcode.Code) {
 	g.denials.Note(&d)
 }
 
-// noteShadows counts what limits in shadow mode would have done to a request that was granted, or refused otherwise.
+// noteShadows counts the decisions of limits in shadow mode about a request that was granted, or refused for another
+// reason.
 func (g *Gate) noteShadows(o *outcome, refused bool) {
 	for i := range o.limits {
 		if v := &o.limits[i]; v.Shadow {
@@ -119,8 +120,8 @@ func (g *Gate) noteShadows(o *outcome, refused bool) {
 	}
 }
 
-// refusingRule returns the limit that refused a request. If several did, it returns the one that refuses it the
-// longest; empty: no limit did.
+// refusingRule returns the limit that refused a request. If several limits refused it, refusingRule returns the limit
+// with the longest wait. It returns "" if no limit refused it.
 func refusingRule(err error) string {
 	if e, ok := errors.AsType[*CostExceedsCapacity](err); ok {
 		return e.Violated[0]

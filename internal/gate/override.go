@@ -9,10 +9,10 @@ import (
 // variant is a rule with the numbers of an override. It is kept with the override.
 type variant struct {
 	of   *planRule
-	rule *planRule // of with these numbers; of itself if it cannot have them
+	rule *planRule // `of` with the numbers; `of` itself if they are not valid for it
 }
 
-// override replaces those of rules that have an override in force, in place.
+// override replaces, in place, the rules that have an override in force.
 func (g *Gate) override(ctx context.Context, rules []*planRule, facts *tenantFacts, subject string) {
 	if facts.overrides == nil || g.overrides == nil {
 		return
@@ -35,8 +35,8 @@ func (g *Gate) overridden(ctx context.Context, p *planRule, facts *tenantFacts, 
 	return rules[0]
 }
 
-// with returns p with the numbers of o; p itself if it cannot have them. The rule is compiled once for each override in
-// memory.
+// with returns p with the numbers of o. It returns p itself if the numbers are not valid for p. The rule is compiled
+// once for each override in memory.
 func (p *planRule) with(o *override.InForce) *planRule {
 	known, _ := o.Compiled.Load().(*variant)
 	if known != nil && known.of == p {

@@ -61,7 +61,7 @@ func TestOverride_CompiledOnce_UntilRuleOrOverrideChanges(t *testing.T) {
 	if got := in.limitFor(""); got != 77 {
 		t.Errorf("the changed rule has the limit %d", got)
 	}
-	// The rule cannot have these numbers: it decides by itself.
+	// These numbers are not valid for the rule, so the rule's own numbers count.
 	execute(t, url, "UPDATE limit_overrides SET burst = 8", "SELECT pg_notify('quotasvc_catalog', 'tenant:acme')")
 	testenv.Eventually(t, func() bool { return in.limitFor("") == 5 }, "the rule itself")
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// refreshDelay collects refreshes: balances that become due within 20 ms are read in one query. Their copies are good
-// for seconds more.
+// refreshDelay is the time in which refreshes are collected: balances that become due within 20 ms are read in one
+// query. Their copies can be used for some seconds more.
 const refreshDelay = 20 * time.Millisecond
 
-// refresher reads balances again before their copies are too old. Checks use the copies meanwhile. It takes one of the
-// loader's slots at a time.
+// refresher reads balances again before their copies are too old. Checks use the copies meanwhile. The refresher
+// takes one of the loader's slots at a time.
 type refresher struct {
 	loader *loader
 
@@ -28,8 +28,8 @@ func newRefresher(l *loader) *refresher {
 	return &refresher{loader: l, due: make(map[string]ledger.CheckRequest)}
 }
 
-// add reads the balances of a check soon, unless they are due already or PostgreSQL is away. Without room it does
-// nothing; a later check adds them. It copies items.
+// add reads the balances of a check soon, unless they are due already or PostgreSQL is away. If there is no room, it
+// does nothing: a later check adds the balances. It copies items.
 func (r *refresher) add(ctx context.Context, tenant, subject string, items []ledger.Item) {
 	if r.loader.away() {
 		return
@@ -50,8 +50,8 @@ func (r *refresher) add(ctx context.Context, tenant, subject string, items []led
 	}
 }
 
-// run reads what is due and ends when nothing is. Each round takes at most two budgets of the loader: one for a slot,
-// one for the read.
+// run reads the due balances and ends when none is due. Each round takes at most two budgets of the loader: one for a
+// slot, one for the read.
 func (r *refresher) run(ctx context.Context) {
 	for {
 		time.Sleep(refreshDelay)
@@ -68,7 +68,7 @@ func (r *refresher) run(ctx context.Context) {
 	}
 }
 
-// takeDue returns the due questions. If there are none, the goroutine must end.
+// takeDue returns the due questions. If it returns no questions, the goroutine must end.
 func (r *refresher) takeDue() (keys []string, questions []ledger.CheckRequest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

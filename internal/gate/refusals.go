@@ -24,19 +24,22 @@ const (
 	// confirmedAge replaces refusalAge while Redis confirms with each request that the balance has no newer entry.
 	confirmedAge = time.Second
 
-	// refusingAge is how long after its last read a balance that refused is read once more before the ledger decides.
-	// Requests at the same time share that read; in the ledger each would take a part of a batch.
+	// refusingAge is the time after the last read of a balance that refused in which the balance is read again before
+	// the ledger decides. Concurrent requests share that read; in the ledger each request would take a part of a
+	// batch.
 	refusingAge = time.Minute
 
-	// repeatAge is how soon after a replay the next request must come to be answered from memory, and how long a
-	// replay is remembered.
+	// repeatAge is how long a replay is remembered. A request that comes within this time after the replay is
+	// answered from memory.
 	repeatAge = time.Second
 
 	// operationsMax bounds the keys of a tenant that are remembered with a refusing balance, 8 bytes each. The ledger
-	// always decides for a tenant with more operations in the memory of keys: one of them might be the request's own.
+	// always decides for a tenant with more operations in the memory of keys: one of these operations might have the
+	// request's key.
 	operationsMax = 100_000
 
-	// refusingMax, questionsMax and replaysMax bound what is remembered, besides keys: some MB each.
+	// refusingMax, questionsMax and replaysMax bound the remembered entries, which take some MB each without their
+	// keys.
 	refusingMax  = 4096
 	questionsMax = 4096
 	replaysMax   = 4096
@@ -45,20 +48,20 @@ const (
 	keysMax = 2_000_000
 )
 
-// spendsAge is how long after a balance paid its refusals are not remembered. Each payment would require another read
-// of its tenant's keys.
+// spendsAge is how long the refusals of a balance are not remembered after the balance has paid. Otherwise each
+// payment would require another read of the tenant's keys.
 const spendsAge = time.Second
 
 // errSpends means that the tenant's balances change, so that a refusal is not remembered.
 var errSpends = errors.New("the balance changed since it refused")
 
-// refusals answers debits from memory: those for more units than a balance had when it was just read, and those whose
-// stored result was just returned. It protects PostgreSQL from clients that repeat such debits in a loop. In normal
-// service it answers nothing, and a reader of the code may skip it: debits call answer before the ledger, and note
-// after it.
+// refusals answers two kinds of debits from memory: debits for more units than a balance had at a very recent read,
+// and debits whose stored result was just returned. It protects PostgreSQL from clients that repeat such debits in a
+// loop. In normal service it answers nothing, and a reader of the code may skip it: debits call answer before the
+// ledger, and note after it.
 //
-// A refusal from memory is one that the ledger would have given within refusalAge. It is never given for a key that
-// may be stored. Refusals by one balance are in refusedbalance.go, the others in refusedquestion.go.
+// A refusal from memory is a refusal that the ledger would have given within refusalAge. It is never given for a key
+// that may be stored. Refusals by one balance are in refusedbalance.go, all others in refusedquestion.go.
 type refusals struct {
 	copies *balances.Cache
 	loader *loader
@@ -68,7 +71,7 @@ type refusals struct {
 	refusing  *recent.Cache[ledger.BalanceKey, *refusing]
 	questions *recent.Cache[string, *refusedQuestion] // by questionOf
 	replays   *recent.Cache[ledger.OperationID, *replay]
-	keys      atomic.Int64 // of refusing and questions
+	keys      atomic.Int64 // number of keys in refusing and questions
 	flight    singleflight.Group
 	seed      maphash.Seed
 	most      int    // operationsMax, except in tests
@@ -103,7 +106,7 @@ func (m *refusals) answer(
 	return found.answer(ctx, facts, nil)
 }
 
-// remembered is what the memory has about a debit. The zero value is nothing.
+// remembered is the memory's entry about a debit. The zero value means that there is no entry.
 type remembered struct {
 	in    *refusals
 	debit *ledger.Debit
@@ -114,7 +117,7 @@ type remembered struct {
 	question *refusedQuestion
 }
 
-// find returns what is remembered about d. It makes no query.
+// find returns the memory's entry about d. It makes no query.
 func (m *refusals) find(d *ledger.Debit) remembered {
 	found := remembered{in: m, debit: d}
 	now := m.now()
@@ -128,7 +131,7 @@ func (m *refusals) find(d *ledger.Debit) remembered {
 	return found
 }
 
-// findReplay returns the result that d was answered a moment ago; nil: none.
+// findReplay returns the result with which d was answered a moment ago. It returns nil if there is none.
 func (m *refusals) findReplay(d *ledger.Debit, now time.Time) *ledger.DebitResult {
 	if m.replays.Len() == 0 {
 		return nil
@@ -145,8 +148,8 @@ func (r *remembered) likely(forwarded bool) bool {
 	return r.balance != nil || r.question != nil || r.replay != nil && !forwarded
 }
 
-// reads returns the read of Redis that a refusal needs, so that the limits can be decided in the same round trip; nil:
-// none.
+// reads returns the read of Redis that a refusal needs, so that the limits can be decided in the same round trip. It
+// returns nil if the refusal needs no read.
 func (r *remembered) reads() *redisstore.Reads {
 	if r.balance == nil {
 		return nil
@@ -154,7 +157,7 @@ func (r *remembered) reads() *redisstore.Reads {
 	return r.in.copies.Reads([]ledger.BalanceKey{balanceOf(r.debit)}, nil)
 }
 
-// answer is refusals.answer for what was found. reads is the result of r.reads if Redis was read; else nil.
+// answer does the work of refusals.answer after find. reads is the result of r.reads if Redis was read; else nil.
 func (r *remembered) answer(
 	ctx context.Context, facts *tenantFacts, reads *redisstore.Reads,
 ) (result *ledger.DebitResult, known bool, err error) {
@@ -175,7 +178,7 @@ func (r *remembered) answer(
 	return nil, err != nil, err
 }
 
-// answers reports whether d is the same request as the one that was answered.
+// answers reports whether d is the same request as the answered one.
 func (r *replay) answers(d *ledger.Debit) bool { return r.fingerprint == ledger.NewCall(d).Fingerprint }
 
 // note remembers the ledger's answer to d.
@@ -201,7 +204,7 @@ func (m *refusals) noteRefusal(d *ledger.Debit, now time.Time) {
 	if isPlain(d) {
 		b, ok := m.refusing.Get(balanceOf(d))
 		if ok && (now.Before(b.spends) || b.copy != nil && !b.copy.Beyond && now.Sub(b.readAt) < refusalAge) {
-			return // d came together with the first one
+			return // d came together with the first refused debit
 		}
 		if !ok || !b.incomplete() || now.Sub(b.readAt) >= refusingAge {
 			m.keepBalance(balanceOf(d), &refusing{readAt: now})
@@ -235,7 +238,7 @@ func (m *refusals) makeRoom(n int) {
 	}
 }
 
-// mayBeStored reports whether key is one of those whose hashes are in keys.
+// mayBeStored reports whether the hash of key is in keys.
 func (m *refusals) mayBeStored(keys []uint64, key string) bool {
 	_, found := slices.BinarySearch(keys, maphash.String(m.seed, key))
 	return found
@@ -260,7 +263,8 @@ func (m *refusals) readKeys(ctx context.Context, tenant string) ([]uint64, error
 	return hashes, nil
 }
 
-// pauseAfter returns how long refusals are not remembered after err. A tenant with too many keys has too many for long.
+// pauseAfter returns how long refusals are not remembered after err. A tenant with too many keys will still have too
+// many keys for some time.
 func pauseAfter(err error) time.Duration {
 	if errcode.Of(err) == errcode.QueueFull {
 		return refusingAge

@@ -26,14 +26,14 @@ func balanceOf(d *ledger.Debit) ledger.BalanceKey {
 	return ledger.BalanceKey{Tenant: d.Tenant, Meter: d.Items[0].Meter}
 }
 
-// keepBalance replaces what is remembered of key.
+// keepBalance replaces the remembered entry of key.
 func (m *refusals) keepBalance(key ledger.BalanceKey, b *refusing) {
 	m.refusing.Remove(key)
 	m.makeRoom(len(b.keys))
 	m.refusing.Put(key, b)
 }
 
-// findBalance returns the balance that probably refuses d; nil: none.
+// findBalance returns the balance that probably refuses d. It returns nil if there is none.
 func (m *refusals) findBalance(d *ledger.Debit, now time.Time) *refusing {
 	if m.refusing.Len() == 0 || !isPlain(d) {
 		return nil
@@ -45,8 +45,8 @@ func (m *refusals) findBalance(d *ledger.Debit, now time.Time) *refusing {
 	return b
 }
 
-// refuseByBalance returns the refusal of d by a balance; nil: the ledger must decide. reads are those of the balance,
-// nil if Redis was not read.
+// refuseByBalance returns the refusal of d by a balance. It returns nil if the ledger must decide. reads has the read
+// of the balance; it is nil if Redis was not read.
 func (m *refusals) refuseByBalance(
 	ctx context.Context, d *ledger.Debit, facts *tenantFacts, b *refusing, reads *redisstore.Reads,
 ) error {
@@ -65,8 +65,8 @@ func (m *refusals) refuseByBalance(
 	return check.Refusal()
 }
 
-// newestCopy returns the newest known copy of b's balance, and whether Redis confirms it. If the balance refuses again
-// and again, newestCopy reads it from Redis, which announces its changes from then on.
+// newestCopy returns the newest known copy of b's balance, and whether Redis confirms it. If the balance refuses
+// repeatedly, newestCopy reads it from Redis. From then on Redis announces changes of the balance.
 func (m *refusals) newestCopy(
 	ctx context.Context, key ledger.BalanceKey, reads *redisstore.Reads, b *refusing,
 ) (newest balances.Cached, shared bool) {
@@ -95,9 +95,9 @@ func (m *refusals) balanceHolds(b *refusing, newest *balances.Cached, facts *ten
 	return age < refusalAge || redisAnswered && newest.Confirmed && age < confirmedAge
 }
 
-// readBalance reads the balance of d, and the keys of the tenant's operations unless those of b still hold. Callers at
-// the same time share the answer. It fails if the balance has changed since it was read: the keys of a tenant that
-// also spends would be read again and again.
+// readBalance reads the balance of d. It also reads the keys of the tenant's operations, unless the keys of b are
+// still current. Concurrent callers share the answer. It fails if the balance has changed since its last read:
+// otherwise the keys of a tenant that also spends would be read again and again.
 func (m *refusals) readBalance(ctx context.Context, d *ledger.Debit, b *refusing) (*refusing, error) {
 	key := balanceOf(d)
 	read, err, _ := m.flight.Do(key.Tenant+" "+key.Meter, func() (any, error) {

@@ -9,26 +9,26 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// refusedQuestion is a debit that the ledger refused and that more than one balance decides: its plan has overflow,
-// overage or caps of subjects, or it has several items. It does not change.
+// refusedQuestion is a debit that the ledger refused and that more than one balance decides. The plan has overflow,
+// overage or caps of subjects, or the debit has several items. It does not change.
 type refusedQuestion struct {
 	check  *ledger.CheckResult // nil: it was not checked since the refusal
 	readAt time.Time
 	keys   []uint64  // hashes of the keys of the tenant's operations, in order
-	spends time.Time // its balances change: it is not remembered before this instant
+	spends time.Time // its balances change: the question is not remembered before this instant
 }
 
 // questionOf returns the name of d among refused questions.
 func questionOf(d *ledger.Debit) string { return balances.QuestionKey(d.Tenant, d.Subject, d.Items) }
 
-// keepQuestion replaces what is remembered of the question with this name.
+// keepQuestion replaces the remembered entry of the question with this name.
 func (m *refusals) keepQuestion(name string, q *refusedQuestion) {
 	m.questions.Remove(name)
 	m.makeRoom(len(q.keys))
 	m.questions.Put(name, q)
 }
 
-// findQuestion returns the refused question that d repeats; nil: none.
+// findQuestion returns the refused question that d repeats. It returns nil if there is none.
 func (m *refusals) findQuestion(d *ledger.Debit, now time.Time) *refusedQuestion {
 	if m.questions.Len() == 0 || !isNormal(d) {
 		return nil
@@ -40,7 +40,7 @@ func (m *refusals) findQuestion(d *ledger.Debit, now time.Time) *refusedQuestion
 	return q
 }
 
-// refuseByQuestion returns the refusal of d, which repeats q; nil: the ledger must decide.
+// refuseByQuestion returns the refusal of d, which repeats q. It returns nil if the ledger must decide.
 func (m *refusals) refuseByQuestion(
 	ctx context.Context, d *ledger.Debit, facts *tenantFacts, q *refusedQuestion,
 ) error {
@@ -56,8 +56,8 @@ func (m *refusals) refuseByQuestion(
 	return q.check.Refusal
 }
 
-// questionHolds reports whether q was read less than refusalAge ago, and no balance that decides it is known to have
-// changed since.
+// questionHolds reports whether q was read less than refusalAge ago, and whether no later change of its balances is
+// known.
 func (m *refusals) questionHolds(q *refusedQuestion, facts *tenantFacts) bool {
 	now := m.now()
 	if q.check == nil || now.Sub(q.readAt) >= refusalAge || q.check.AsOf.Before(facts.changedAt) {
@@ -76,8 +76,9 @@ func (m *refusals) questionHolds(q *refusedQuestion, facts *tenantFacts) bool {
 	return true
 }
 
-// readQuestion checks d in the ledger, and reads the keys of the tenant's operations unless those of q still hold.
-// Callers at the same time share the answer. It fails if a balance has changed since, as readBalance does.
+// readQuestion checks d in the ledger. It also reads the keys of the tenant's operations, unless the keys of q are
+// still current. Concurrent callers share the answer. It fails if a balance has changed since the last read, as
+// readBalance does.
 func (m *refusals) readQuestion(ctx context.Context, d *ledger.Debit, q *refusedQuestion) (*refusedQuestion, error) {
 	name := questionOf(d)
 	read, err, _ := m.flight.Do("question "+name, func() (any, error) {

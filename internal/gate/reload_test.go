@@ -34,7 +34,7 @@ func TestReload_ChangedLimit_KeepsItsBuckets(t *testing.T) {
 			{rule("1/day", 10, ""), 5, true},      // nothing changed
 			{rule("1/day", 20, ""), 14, true},     // the difference is added
 			{rule("1/day", 7, ""), 0, true},       // 6 were taken, and one now
-			{rule("1/day", 5, ""), 0, false},      // more is charged than it holds
+			{rule("1/day", 5, ""), 0, false},      // more is charged than the bucket holds
 			{rule("7/9day", 9, ""), 1, true},      // the units change: 7 were taken, and one now
 			{rule("1/day", 9, "shadow"), 0, true}, // a shadow rule has the same bucket
 			{rule("1/day", 9, "shadow"), 0, false},
@@ -111,7 +111,7 @@ func TestReload_UnderLoad_NoTokenLostOrGained(t *testing.T) {
 		testenv.Eventually(t, func() bool { return admitted.Load() >= most+40 }, "the added tokens are used")
 		close(done)
 		callers.Wait()
-		// Each change of units rounds up by less than a token; 24 changes may lose up to that much.
+		// The bucket admits exactly its tokens, although changes of units round.
 		if got := admitted.Load(); got != most+40 {
 			t.Errorf("%d were admitted by a bucket of %d", got, most+40)
 		}

@@ -9,12 +9,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// Request asks for units of one tenant. Check, Consume and Debit take the same request, so that a check asks exactly
-// for what the next debit takes.
+// Request asks for units of one tenant. Check, Consume and Debit take the same request, so that a check covers
+// exactly the units of the next debit.
 type Request struct {
 	Tenant string
 
-	// Items are the units asked for: 1..ledger.ItemsMax, each meter once. The gate sets StoreDenial.
+	// Items are the requested units: 1..ledger.ItemsMax items, each meter once. The gate sets StoreDenial.
 	Items []ledger.Item
 
 	// Feature must be granted by the tenant's plan; empty: none. A check or consume with a feature may have no items.
@@ -39,23 +39,23 @@ type Request struct {
 	// Key is the Idempotency-Key of Consume and Debit. Dry runs and checks need none.
 	Key string
 
-	// Mode is what Consume and Debit do if the balance does not suffice. A check always asks for all units.
+	// Mode says what Consume and Debit do if the balance does not suffice. A check always checks all units.
 	Mode     ledger.Mode
 	Metadata []byte // a JSON object or nil; stored with the entries
 
 	// DryRun makes Consume and Debit decide without charging limits and without writing.
 	DryRun bool
 
-	// At is the instant to come at which a dry run of a debit decides; zero: now.
+	// At is the future instant for which a dry run of a debit decides; zero: now.
 	At time.Time
 
 	// Forwarded is the method and URI of the request that a gateway forwards; empty: there is no gateway. A key is
-	// valid for one such request, and is refused as reused for another. A replay is not debited again, but its limits
-	// stay charged: it is one more request. A check only looks whether the field is empty: if not, limits treat
-	// spellings of a route as one by default.
+	// valid for one such request, and is refused as reused for another request. A replay is not debited again, but
+	// its limits stay charged, because it is one more request. A check only examines whether the field is empty. If
+	// it is not, limits treat different spellings of a route as equal by default.
 	Forwarded string
 
-	spelled route.Spellings // of Route, as far as limits needed them
+	spelled route.Spellings // the spellings of Route that limits needed so far
 }
 
 // The ways of a request: it is the caller's own, or a gateway forwards it.
@@ -71,7 +71,7 @@ func (req *Request) way() int {
 	return direct
 }
 
-// routeIn returns the route in the one spelling of some forms.
+// routeIn returns the route in the spelling that forms make equal.
 func (req *Request) routeIn(forms route.Forms) string {
 	if forms == 0 {
 		return req.Route
@@ -136,7 +136,8 @@ type CheckItem struct {
 
 	// WouldSucceedAt is when the item would be allowed if nothing else is used until then. It is zero if the item is
 	// allowed now, or if no known event allows it. A copy has only one event, the period's end, and counts only the
-	// allowance of the next period. So the answer from a copy may be zero, or later than PostgreSQL's.
+	// allowance of the next period. So the instant from a copy may be zero, or later than the instant from
+	// PostgreSQL.
 	WouldSucceedAt time.Time
 
 	Code errcode.Code // empty: allowed
@@ -145,8 +146,8 @@ type CheckItem struct {
 	Limiting ledger.Limiting
 }
 
-// LimitVerdict is the verdict of one rate limit on a request. An open rule has none while Redis is away, because
-// requests are not counted then.
+// LimitVerdict is the verdict of one rate limit on a request. An open rule has no verdict while Redis is away,
+// because requests are not counted then.
 type LimitVerdict struct {
 	Rule     string
 	Kind     string // as in the catalogue
@@ -168,8 +169,8 @@ type LimitVerdict struct {
 	// Banned is the time until the bucket's ban ends; zero if it is not banned.
 	Banned time.Duration
 
-	// Next is the time until one more token is available, Full the time until the bucket is full; both are zero if it
-	// is full.
+	// Next is the time until one more token is available. Full is the time until the bucket is full. Both are zero if
+	// the bucket is full.
 	Next, Full time.Duration
 
 	// Delay is how long an admitted request must wait in a leaky bucket; zero for all other kinds.

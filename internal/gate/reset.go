@@ -19,8 +19,8 @@ type BucketRequest struct {
 	IP      netip.Addr
 }
 
-// ResetLimit deletes the state of a bucket, and announces that to all instances. For a concurrency rule it deletes the
-// leases. It reports whether there was any state. Errors are *errcode.Error; a retry is safe.
+// ResetLimit deletes the state of a bucket, and announces the reset to all instances. For a concurrency rule it
+// deletes the leases. It reports whether there was any state. Errors are *errcode.Error; a retry is safe.
 func (g *Gate) ResetLimit(ctx context.Context, req BucketRequest) (existed bool, err error) {
 	return withNewest(ctx, g, func() (bool, error) { return g.resetLimit(ctx, &req) })
 }
@@ -64,8 +64,8 @@ func (g *Gate) bucket(ctx context.Context, req *BucketRequest) (tenantFacts, *pl
 	return facts, p, p.dimension(&Request{Tenant: req.Tenant, Subject: req.Subject, Route: req.Route, IP: req.IP}), nil
 }
 
-// namesBucket returns an error for a field of req that is missing or must be empty. A route may be given for a
-// pattern's bucket.
+// namesBucket returns an error for a field of req that is missing or must be empty. If all routes of a pattern share
+// one bucket, req may have a route.
 func (p *planRule) namesBucket(req *BucketRequest) error {
 	if p.byPattern && req.Route != "" && !p.route.Match(req.Route) {
 		return errcode.Errorf(errcode.InvalidArgument, catalog.PerRoute, "must match the limit's pattern, or be absent: the limit has one bucket for all its routes")

@@ -23,12 +23,12 @@ type limitRule struct {
 	compiled   rule.Rule
 	overridden *override.Override // the override that set the numbers; nil: they are the limit's own
 
-	// The requests it applies to; empty: all.
+	// The requests to which the rule applies; an empty field matches all requests.
 	tenant, plan, meter, method string
 	route                       routeMatch
 	forms                       [2]route.Forms // in which routes are compared, by Request.way
 
-	// It has a bucket for each of these, beside the tenant.
+	// The dimensions of the rule's buckets, in addition to the tenant.
 	perSubject, perRoute, perIP bool
 
 	refills   time.Duration // the longest time in which an empty bucket is full again
@@ -40,7 +40,7 @@ type limitRule struct {
 	byAmount     bool        // the cost is per unit of meter, not per request
 	replaces     string      // the id of the rule it replaces; empty: none
 	zoneOfTenant bool        // its windows follow each tenant's calendar
-	attempts     bool        // a request that is not granted costs as well
+	attempts     bool        // a request that is not granted costs tokens, too
 }
 
 type routeCost struct {
@@ -48,7 +48,7 @@ type routeCost struct {
 	cost  int64
 }
 
-// routeMatch is a pattern as a rule compares it. The zero value matches every route and requests without one.
+// routeMatch is a pattern as a rule compares it. The zero value matches every route, and requests without a route.
 type routeMatch struct {
 	route.Pattern
 	normal [2][]route.Pattern // the pattern in the rule's forms, by Request.way
@@ -75,7 +75,7 @@ func (m *routeMatch) matches(way int, name string) bool {
 
 // compileRule compiles a limit. The error is a *body.Fault.
 func compileRule(l *catalog.Limit) (*limitRule, error) {
-	// The fields that the limiter decides with, and those that the gate needs besides.
+	// The fields with which the limiter decides, and the other fields that the gate needs.
 	spec := rule.Spec{
 		ID: l.Rule, Kind: l.Kind, Rate: l.Rate, Burst: l.Burst, Cost: l.Cost, Debt: l.Debt, Shadow: l.Mode == catalog.ModeShadow,
 		Ban: rule.BanSpec{After: l.Ban.After, Within: l.Ban.Within, For: l.Ban.For}, OnBackendError: l.OnBackendError, Shared: l.Shared(), RegionShare: l.RegionShare,
@@ -159,7 +159,7 @@ func (r *limitRule) compileCosts(costs []catalog.RouteCost) error {
 	}
 	slices.SortStableFunc(r.costs, func(a, b routeCost) int { return a.route.Compare(b.route.Pattern) })
 	if r.byAmount && r.compiled.Burst >= ledger.MaxAmount {
-		// cost returns burst + 1 for any product above the burst; that must be an amount.
+		// cost returns burst + 1 for any product above the burst: burst + 1 must be an amount.
 		return &body.Fault{Field: "burst", Message: fmt.Sprintf("must be below %d when cost_by is amount", ledger.MaxAmount)}
 	}
 	return nil
@@ -172,8 +172,8 @@ func CheckLimit(l *catalog.Limit) error {
 	return err
 }
 
-// dimension returns the name of req's bucket among the rule's buckets for one tenant, or for all tenants if it is
-// shared.
+// dimension returns the name of req's bucket among the rule's buckets for one tenant, or for all tenants if the rule
+// is shared.
 func (r *limitRule) dimension(req *Request) string {
 	if !r.perSubject && !r.perRoute && !r.perIP {
 		return ""
@@ -194,8 +194,8 @@ func (r *limitRule) dimension(req *Request) string {
 	return rule.Dimension(values...)
 }
 
-// cost returns the tokens that req takes from a bucket of the rule, which applies to it. Any cost above the burst
-// becomes burst + 1.
+// cost returns the tokens that req takes from a bucket of the rule. The rule must apply to req. Any cost above the
+// burst becomes burst + 1.
 func (r *limitRule) cost(req *Request) int64 {
 	cost := r.compiled.Cost
 	if req.Route != "" {
@@ -218,7 +218,7 @@ func (r *limitRule) cost(req *Request) int64 {
 	return int64(low)
 }
 
-// item returns the item of a meter, nil if there is none.
+// item returns the item of a meter. It returns nil if there is none.
 func (req *Request) item(meter string) *ledger.Item {
 	for i := range req.Items {
 		if req.Items[i].Meter == meter {

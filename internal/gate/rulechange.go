@@ -14,15 +14,15 @@ const changesMax = 500
 
 // ruleChange is the difference between two indexes of general rules.
 type ruleChange struct {
-	// left are rules of the old index, came are rules of the new one. The other index lacks them, or has them for other
-	// requests or in other chains.
+	// left are rules of the old index. came are rules of the new index. The other index lacks these rules, or has
+	// them for other requests or in other chains.
 	left, came []*planRule
 
-	relinked []string // their ids, and those that they replace
+	relinked []string // ids of these rules, and of the rules that they replace
 }
 
-// with returns an index without the rules of these ids, and with the rules put. It shares equal parts with x. It
-// returns nil if the rules that replace one of these must be examined again: the index must be made anew.
+// with returns an index without the rules removed, and with the rules put. It shares equal parts with x. It returns
+// nil if the rules that replace a removed or changed rule must be examined again: then the index must be made anew.
 func (x *ruleIndex) with(removed []string, put []*limitRule) (*ruleIndex, *ruleChange) {
 	next := &ruleIndex{
 		byID: x.byID.Fork(), replacing: x.replacing.Fork(), rates: x.rates.fork(), leases: x.leases.fork(),
@@ -48,8 +48,8 @@ func (x *ruleIndex) with(removed []string, put []*limitRule) (*ruleIndex, *ruleC
 	return next, change
 }
 
-// put stores a rule in an index that is being made, and notes the change. It returns false if the rules that replace it
-// must be examined again.
+// put stores a rule in an index that is being made, and notes the change. It returns false if the rules that replace
+// r must be examined again.
 func (x *ruleIndex) put(r *limitRule, change *ruleChange) bool {
 	id := r.compiled.ID
 	old := x.byID.Get(id)
@@ -111,8 +111,8 @@ func (s *ruleSet) over(general *ruleIndex, change *ruleChange) (set *ruleSet, ag
 	return &ruleSet{own: s.own, general: general, rerooted: s.rerooted}, false
 }
 
-// next returns the rules of snapshot. It follows before, the snapshot of c. It compiles the changed limits, and shares
-// the rest with c. It returns nil if the rules must be compiled as a whole.
+// next returns the rules of snapshot. before is the previous snapshot, from which c was compiled. It compiles the
+// changed limits, and shares the rest with c. It returns nil if the rules must be compiled as a whole.
 func (c *compiledRules) next(snapshot, before *catalog.Snapshot) *compiledRules {
 	put, plans := snapshot.Changes(before)
 	gone, gonePlans := before.Changes(snapshot)
@@ -124,7 +124,7 @@ func (c *compiledRules) next(snapshot, before *catalog.Snapshot) *compiledRules 
 		skipped: maps.Clone(c.skipped), counts: c.counts.fork(),
 	}
 
-	// Compile the limits that were put. Limits that cannot be compiled are removed like deleted ones.
+	// Compile the limits that were put. Limits that cannot be compiled are removed like deleted limits.
 	var rules []*limitRule
 	stored := make(map[string]bool, len(put))
 	for _, l := range put {

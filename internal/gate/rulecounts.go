@@ -9,26 +9,26 @@ import (
 )
 
 // ruleCounts holds upper bounds of how many rate limits can match one request. CheckRules compares their sum with
-// MaxCharges. Copy-on-write: fork, then change.
+// MaxCharges. It is copied on write: call fork before a change.
 //
-// A rule of a tenant or plan that replaces a general rule counts nothing if the replaced rule is counted for all its
-// requests (isCounted). Leases do not count: no request meets them.
+// Some rules of a tenant or plan replace a general rule. Such a rule is not counted if the replaced rule is counted
+// for all its requests (isCounted). Rules of kind concurrency are not counted: they apply to no request.
 type ruleCounts struct {
 	tenants cowmap.Tally // rules of tenants, by tenant
 	plans   cowmap.Tally // other rules of plans, by plan
 
-	// The rest are general: they name neither tenant nor plan.
-	chains   cowmap.Tally // by the last rule of their chains
-	anywhere int          // those without route and meter
-	meters   cowmap.Tally // those without route, by meter
-	matched  cowmap.Tally // those with a route, by the samples that they match
+	// The other rules are general: they name neither tenant nor plan.
+	chains   cowmap.Tally // general rules, by the last rule of their chains
+	anywhere int          // general rules without route and meter
+	meters   cowmap.Tally // general rules without route, by meter
+	matched  cowmap.Tally // general rules with a route, by the samples that they match
 
-	samples cowmap.Map[sampleUse] // samples of the routes of all rules, plans' own ones too
+	samples cowmap.Map[sampleUse] // samples of the routes of all rules, including plans' own rules
 }
 
 // sampleUse is a route.Pattern.Sample.
 type sampleUse struct {
-	rules  int    // the number of rules that have it
+	rules  int    // the number of rules that have the sample
 	normal string // the sample, in route.AllForms
 }
 
@@ -39,12 +39,13 @@ func (c *ruleCounts) fork() ruleCounts {
 	}
 }
 
-// maxGeneral returns an upper bound of the general rules that match a request for one meter whose route is a sample.
+// maxGeneral returns an upper bound of the number of general rules that match a request for one meter whose route is
+// a sample.
 func (c *ruleCounts) maxGeneral() int {
 	return min(c.anywhere+c.meters.Most()+c.matched.Most(), c.chains.Len())
 }
 
-// maxPerTenant returns the largest number of rules that one tenant has of its own.
+// maxPerTenant returns the largest number of rules that name one tenant.
 func (c *ruleCounts) maxPerTenant() int { return c.tenants.Most() }
 
 // change counts the difference between two indexes of general rules.
@@ -96,8 +97,8 @@ func (c *ruleCounts) countGeneral(p *planRule, by int) {
 	}
 }
 
-// isCounted reports whether one of the general rules from at on, which r replaces directly or through others, is
-// counted for every request to which r applies. Then r takes its place, and counts nothing.
+// isCounted reports whether a general rule is counted for every request to which r applies. It examines the rules
+// that r replaces, directly or through others, from at on. Then r replaces that rule, and is not counted itself.
 func (x *ruleIndex) isCounted(r *limitRule, at *link) bool {
 	for ; at != nil && !at.own; at = at.up {
 		if q := x.byID.Get(at.id); q != nil && q.isGeneral() && q.isAsWideAs(r) {
@@ -118,7 +119,7 @@ func (r *limitRule) isAsWideAs(o *limitRule) bool {
 	return (r.meter == "" || r.meter == o.meter) && (sameRoute || r.route.Pattern == route.Pattern{})
 }
 
-// maxOwn returns the number of rules that a plan adds of its own.
+// maxOwn returns the number of own rules that a plan adds to the general rules.
 func (s *ruleSet) maxOwn() (n int) {
 	for _, p := range s.own.own {
 		if p.compiled.Kind != rule.KindConcurrency && !s.general.isCounted(p.limitRule, p.link.up) {
@@ -150,7 +151,7 @@ func (c *ruleCounts) countRoute(p *planRule, by int) {
 	}
 }
 
-// nameSample notes that one more rule has its sample, or one less. x is the index of general rules.
+// nameSample adds by to the number of rules that have the sample of p. x is the index of general rules.
 func (c *ruleCounts) nameSample(x *ruleIndex, p *planRule, by int) {
 	if p.compiled.Kind == rule.KindConcurrency {
 		return
@@ -164,7 +165,7 @@ func (c *ruleCounts) nameSample(x *ruleIndex, p *planRule, by int) {
 		c.matched.Add(name, -c.matched.Get(name))
 		return
 	case use.rules == by:
-		req := Request{Route: name, Forwarded: " "} // of a gateway: it treats more spellings as equal
+		req := Request{Route: name, Forwarded: " "} // of a gateway, for which more spellings are equal
 		use.normal = req.routeIn(route.AllForms)
 		c.matched.Add(name, x.rates.matching(&req))
 	}

@@ -12,18 +12,18 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// fewRules is the number of applicable rules up to which a request allocates no list of them: the most that can be
-// decided, and some that others replace.
+// fewRules is the number of applicable rules up to which a request allocates no list of them: the most rules that can
+// be decided, and some rules that others replace.
 const fewRules = 2 * ratelimit.MaxCharges
 
-// ruleSet has the rules for the tenants of one plan: the plan's own, and the general rules whose ids the plan does not
-// use. All sets share the general rules. A ruleSet does not change.
+// ruleSet has the rules for the tenants of one plan: the plan's own rules, and the general rules whose ids the plan
+// does not use. All sets share the general rules. A ruleSet does not change.
 type ruleSet struct {
 	own     *ruleIndex // nil: the plan has no limits of its own
 	general *ruleIndex
 
-	// rerooted means that general rules replace a rule of the plan: their chains then differ from those of the general
-	// rules alone.
+	// rerooted means that general rules replace a rule of the plan: their chains then differ from the chains of the
+	// general rules alone.
 	rerooted bool
 }
 
@@ -33,29 +33,30 @@ type ruleIndex struct {
 	own  []*planRule // the rules of a plan, in order; nil for general rules
 	byID cowmap.Map[*planRule]
 
-	// replacing has the number of rules that replace another one, by the id of that one, which need not exist.
+	// replacing has the number of rules that replace a rule, by the id of the replaced rule, which need not exist.
 	replacing cowmap.Map[int]
 
 	rates, leases finder // leases has the rules of kind concurrency: they apply to leases, and not to requests
 }
 
-// finder has each rule in the first of these that fits it.
+// finder has each rule in the first of these fields that fits the rule.
 type finder struct {
 	byTenant cowmap.Map[[]*planRule]
 	routes   route.Index[*planRule]
 	byMeter  cowmap.Map[[]*planRule]
 	byPlan   cowmap.Map[[]*planRule]
 	others   []*planRule
-	forms    []route.Forms // in which routes are looked up in routes, beside the route as it is
+	forms    []route.Forms // forms in which a route is looked up in routes, in addition to the route as it is
 	forked   bool          // an earlier finder has the same lists
 }
 
-// planRule is a rule of a ruleSet. It does not change; the next snapshots have the same one until its limit changes.
+// planRule is a rule of a ruleSet. It does not change; the next snapshots have the same planRule until its limit
+// changes.
 type planRule struct {
 	*limitRule
 
 	own   bool  // it is the plan's own, not a general rule
-	order int   // a plan's own rules: their position in answers, before the general ones, which are in order of ids
+	order int   // a plan's own rule: its position in answers, before the general rules, which are in order of ids
 	link  *link // its position in its chain
 }
 
@@ -239,7 +240,7 @@ func (f *finder) find(list []*planRule, req *Request, plan string) []*planRule {
 	return appendApplicable(list[:n], list[n:], req, plan)
 }
 
-// appendApplicable appends those of candidates that apply. They may be what follows list in its array.
+// appendApplicable appends to list the candidates that apply. candidates may follow list in the same array.
 func appendApplicable(list, candidates []*planRule, req *Request, plan string) []*planRule {
 	for _, p := range candidates {
 		if p.appliesTo(req, plan) {
@@ -249,7 +250,7 @@ func appendApplicable(list, candidates []*planRule, req *Request, plan string) [
 	return list
 }
 
-// rule returns the rule named id; nil: the plan's tenants have none.
+// rule returns the rule named id. It returns nil if the plan's tenants have no such rule.
 func (s *ruleSet) rule(id string) *planRule {
 	if s.own != nil {
 		if p := s.own.byID.Get(id); p != nil {

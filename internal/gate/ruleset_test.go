@@ -98,7 +98,7 @@ func TestRuleSet_Chain_FirstApplicableApplies(t *testing.T) {
 			t.Errorf("%+v: %s, want %s", req, got, want)
 		}
 	}
-	// Off the plan, acme's rule still replaces the general one, through the rule of the plan.
+	// On another plan, acme's rule still replaces the general rule, through the rule of the plan.
 	if got := appliedNames(s, Request{Tenant: "acme", Items: item}, "free"); got != "acme" {
 		t.Errorf("off the plan: %s", got)
 	}
@@ -131,7 +131,8 @@ func TestRuleSet_Concurrency_AppliesToNoRequest(t *testing.T) {
 	}
 }
 
-// countChains returns the number of chains that rules belong to. A rule in no chain is one by itself.
+// countChains returns the number of chains that rules belong to. A rule that replaces no rule and is replaced by none
+// counts as a chain.
 func countChains(set *ruleSet, rules []*planRule) int {
 	roots := map[*link]bool{}
 	for _, p := range rules {
@@ -188,7 +189,8 @@ func TestRuleSet_Apply_EqualsFullScan(t *testing.T) {
 	})
 }
 
-// applyByFullScan returns what apply should: it looks at every rule and follows the definition literally.
+// applyByFullScan returns the rules that apply must return. It examines every rule and follows the definition
+// literally.
 func applyByFullScan(s *ruleSet, req *Request, plan string) []*planRule {
 	var all, out []*planRule
 	rules := slices.Collect(s.general.each())
@@ -200,7 +202,7 @@ func applyByFullScan(s *ruleSet, req *Request, plan string) []*planRule {
 			all = append(all, m)
 		}
 	}
-	// A rule replaces the one it names, unless this was cut out of a circle.
+	// A rule replaces the rule that it names, unless its link was cut to break a circle.
 	replaces := func(a, b *planRule) bool {
 		for at := a; ; {
 			next := s.rule(at.replaces)

@@ -16,9 +16,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// TestSentinel_MasterLost_ChecksAndDebitsGoOn: two instances debit and check while the sentinels replace the master,
-// which is killed, frozen or told to go. The new one may lack the last copies. No call fails; a check that takes no
-// copy is exact; and afterwards copies serve again.
+// TestSentinel_MasterLost_ChecksAndDebitsGoOn: two instances debit and check while the sentinels replace the master
+// after a kill, a freeze or a failover command. The new master may lack the last copies. No call fails, a check that
+// accepts no copy is exact, and afterwards checks use copies again.
 func TestSentinel_MasterLost_ChecksAndDebitsGoOn(t *testing.T) {
 	t.Parallel()
 	for name, act := range testenv.SentinelFailovers() {
@@ -33,8 +33,8 @@ func TestSentinel_MasterLost_ChecksAndDebitsGoOn(t *testing.T) {
 	}
 }
 
-// TestCheck_WithoutCopies_SeesEveryAcknowledgedDebit: a check that takes no copy does not share a read that began
-// before it.
+// TestCheck_WithoutCopies_SeesEveryAcknowledgedDebit: a check that accepts no copy does not share a read that began
+// before the check.
 func TestCheck_WithoutCopies_SeesEveryAcknowledgedDebit(t *testing.T) {
 	t.Parallel()
 	url := testenv.Redis(t)
@@ -100,7 +100,7 @@ func (m *busyLoad) once(in *instance) {
 	}
 }
 
-// verify checks that both instances agree with the ledger, by copies.
+// verify checks that the copies of both instances agree with the ledger.
 func (m *busyLoad) verify() {
 	m.t.Helper()
 	for n, in := range m.instances {

@@ -21,7 +21,7 @@ import (
 // two round trips.
 const publishFor = 10 * time.Millisecond
 
-// instants has instants in order. It is safe for concurrent use.
+// instants is an ordered list of instants. It is safe for concurrent use.
 type instants struct {
 	mu  sync.Mutex
 	all []time.Time
@@ -57,10 +57,11 @@ func (in *instants) longestPause(t time.Time) (longest time.Duration) {
 	return longest
 }
 
-// Checks of one instance see the debits that another one has acknowledged, except those of the last redisstore.HeldFor
-// and publishFor, here ten times as long. For settling after the first check of a balance that bound is longer by
-// settling: the other instance may not have read the announcement yet. On a busy machine a publication waits for the
-// CPU several times: for each time, the longest wait of a goroutine and of Redis is added.
+// Checks of one instance see the debits that another instance has acknowledged, except the debits of the last
+// redisstore.HeldFor plus publishFor. The test allows ten times this bound. Soon after the first check of a balance
+// the bound is longer by settling, because the other instance may not have read the announcement yet. On a busy
+// machine a publication waits for the CPU several times: for each wait, the longest pause of a goroutine and of Redis
+// is added.
 func TestCheck_Held_MissesNoOlderDebit(t *testing.T) {
 	t.Parallel()
 	database, options := testenv.Postgres(t), testenv.Redis(t)
@@ -122,7 +123,7 @@ func TestCheck_Held_MissesNoOlderDebit(t *testing.T) {
 			}
 			checked++
 			bound := 10 * (redisstore.HeldFor + publishFor)
-			// The announcement is known after the next commit, and the one that is running.
+			// The announcement is known after the running commit and the next commit.
 			if settled := settling + 2*time.Duration(slowest.Load()); asked.Sub(began) < settled {
 				bound += settled
 			}

@@ -17,12 +17,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// nobody stands for the tenant of a bucket that all tenants share.
+// nobody is the tenant name for a bucket that all tenants share.
 const nobody = "nobody"
 
 const (
-	// searchTime bounds a search for buckets, and searchWait the wait for another one: together less than the time of
-	// a request.
+	// searchTime bounds a search for buckets. searchWait bounds the wait for another search. Together they are less
+	// than the time of a request.
 	searchTime = 3 * time.Second
 	searchWait = time.Second
 )
@@ -44,8 +44,8 @@ type LimitState struct {
 	// Owed is the number of tokens below zero, rounded up.
 	Owed int64
 
-	// Next is the time until one more token is available, Full the time until the bucket is full; both are zero for
-	// leases, whose holders decide.
+	// Next is the time until one more token is available. Full is the time until the bucket is full. Both are zero
+	// for leases, because holders decide when leases end.
 	Next, Full time.Duration
 
 	// Banned is the time until the bucket's ban ends; zero if it is not banned.
@@ -94,7 +94,7 @@ func (g *Gate) limitState(ctx context.Context, req BucketRequest) (LimitState, e
 	return out, nil
 }
 
-// UsedBucket is a bucket of a rule, and what is used of it.
+// UsedBucket is a bucket of a rule, with its use.
 type UsedBucket struct {
 	BucketNames
 
@@ -104,9 +104,9 @@ type UsedBucket struct {
 	Used, Limit int64 // as in ratelimit.BucketUse
 }
 
-// FullestBuckets returns the fullest buckets of a rule, at most most of them, and whether all could be examined in
-// time. Rules of plans with this id count as well, and each bucket has the numbers in force for its tenant. See
-// ratelimit.Limiter.Fullest. One caller is served at a time. Errors are *errcode.Error.
+// FullestBuckets returns the fullest buckets of a rule, at most the number most. complete reports whether all buckets
+// could be examined in time. Rules of plans with this id count as well, and each bucket has the numbers in force for
+// its tenant. See ratelimit.Limiter.Fullest. One caller is served at a time. Errors are *errcode.Error.
 func (g *Gate) FullestBuckets(ctx context.Context, id string, most int) (found []UsedBucket, complete bool, err error) {
 	leave, err := g.enterSearch(ctx)
 	if err != nil {
@@ -164,10 +164,10 @@ type bucketSearch struct {
 	g         *Gate
 	id        string
 	compiled  *compiledRules
-	rules     []*planRule // the general one first, if there is one, then those of plans
+	rules     []*planRule // the general rule first, if there is one, then the rules of plans
 	byTenant  bool        // the rule depends on the tenant's plan or calendar
 	overrides map[ratelimit.BucketName]*override.InForce
-	names     map[string]BucketNames        // by dimension: those known from the catalogue and the overrides
+	names     map[string]BucketNames        // by dimension: names from the catalogue and the overrides
 	plans     map[string]catalog.TenantPlan // of the page of buckets, if byTenant
 	failed    error                         // why the plans of some tenants could not be read
 }
@@ -194,8 +194,8 @@ func (g *Gate) newBucketSearch(id string) *bucketSearch {
 	return s
 }
 
-// readOverrides reads all overrides of the rule. A subject's override counts only if the subject alone names a bucket
-// of its tenant.
+// readOverrides reads all overrides of the rule. A subject's override counts only if the subject is the only
+// dimension besides the tenant.
 func (s *bucketSearch) readOverrides(ctx context.Context) error {
 	if s.g.overrides == nil {
 		return nil
@@ -245,8 +245,9 @@ func (s *bucketSearch) readPlans(ctx context.Context, tenants []string) {
 	}
 }
 
-// of returns the rule that applies to the buckets of a tenant in a layout, and the calendar of its windows if that is
-// the tenant's; nil: none does, because the bucket is of an earlier rule or plan.
+// of returns the rule that applies to the buckets of a tenant in a layout. It also returns the calendar of the rule's
+// windows if that is the tenant's calendar. It returns nil if no rule applies, because the bucket belongs to an
+// earlier rule or plan.
 func (s *bucketSearch) of(layout rule.Layout, tenant string) (*planRule, *time.Location) {
 	at := slices.IndexFunc(s.rules, func(p *planRule) bool { return p.layout() == layout })
 	if !s.byTenant || layout.Shared {
@@ -272,7 +273,7 @@ func (s *bucketSearch) of(layout rule.Layout, tenant string) (*planRule, *time.L
 	return p, nil
 }
 
-// override returns the override in force for a bucket; nil: there is none.
+// override returns the override in force for a bucket. It returns nil if there is none.
 func (s *bucketSearch) override(b ratelimit.BucketName) *override.InForce {
 	if len(s.overrides) == 0 {
 		return nil
@@ -295,7 +296,7 @@ func (s *bucketSearch) inForce(layout rule.Layout, b ratelimit.BucketName) (*rul
 	return &p.compiled, zone
 }
 
-// name names a bucket as far as its dimensions are known: keys have only their hash.
+// name returns a bucket with its names, as far as they are known: keys have only the hash of the names.
 func (s *bucketSearch) name(b *ratelimit.BucketUse) UsedBucket {
 	names, known := s.names[b.Dimension]
 	if !known {
@@ -312,7 +313,7 @@ func (s *bucketSearch) name(b *ratelimit.BucketUse) UsedBucket {
 type BucketNames struct {
 	Subject string
 	Route   string // the pattern, if all its routes have one bucket
-	IP      string // the network that counts as one caller, or the address if that is all of it
+	IP      string // the network that counts as one caller, or a single address
 }
 
 // names returns the names behind dimension.

@@ -17,17 +17,17 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// tenantFacts are what the catalogue has about a request's tenant. For a tenant that does not exist only unknown, rules
-// and denials are set.
+// tenantFacts are the facts that the catalogue has about a request's tenant. For a tenant that does not exist only
+// unknown, rules and denials are set.
 type tenantFacts struct {
 	unknown   bool // there is no such tenant
-	isNew     bool // there is none yet: its first use creates it, with this plan and these rules
+	isNew     bool // there is no such tenant yet: its first use creates it, with this plan and these rules
 	plan      string
 	suspended bool
 	features  feature.Set // features that the tenant overrides
 	rules     *ruleSet
 	zone      *time.Location       // the tenant's calendar; nil is UTC
-	overrides *catalog.TenantFacts // the tenant, if it or one of its subjects has overrides of limits; nil: none has
+	overrides *catalog.TenantFacts // the tenant, if limits are overridden for it or its subjects; else nil
 	changedAt time.Time            // when the tenant's terms last changed; an older copy of a balance may be wrong
 	denials   map[string]bool      // meters whose denials the ledger stores
 }
@@ -45,7 +45,7 @@ func (f *tenantFacts) itemsOf(items []ledger.Item) []ledger.Item {
 type tenants struct {
 	catalog     *catalog.Catalog
 	log         *slog.Logger
-	forget      func(labels []string) // is called with labels that no rule has any more; with the same one twice sometimes
+	forget      func(labels []string) // is called with labels that no rule has any more; sometimes twice with a label
 	zones       period.Zones
 	provisioner *provision.Provisioner
 
@@ -73,14 +73,14 @@ func newTenants(c *catalog.Catalog, cfg Config, forget func(labels []string)) *t
 // rules returns the newest rules.
 func (t *tenants) rules() *compiledRules { return t.catalog.Snapshot().Compiled.(*compiledRules) }
 
-// facts returns what the catalogue has about tenant. It returns an *errcode.Error if the tenant cannot be looked up;
-// the facts are then those of a tenant that does not exist.
+// facts returns the facts that the catalogue has about tenant. It returns an *errcode.Error if the tenant cannot be
+// looked up; it then returns the facts of a tenant that does not exist.
 func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error) {
 	snapshot := t.catalog.Snapshot()
 	c := snapshot.Compiled.(*compiledRules)
 	f := tenantFacts{denials: c.denials, rules: c.general}
 
-	// The tenant, or the one that its first use creates.
+	// The tenant, or the tenant that its first use creates.
 	found, err := t.catalog.Tenant(ctx, tenant)
 	switch {
 	case errcode.Of(err) == errcode.TenantNotFound, errcode.Of(err) == errcode.InvalidArgument:
@@ -194,7 +194,7 @@ func denialsOf(snapshot *catalog.Snapshot) map[string]bool {
 	return denials
 }
 
-// compilePlan compiles the limits of a plan. The general rules are compiled.
+// compilePlan compiles the limits of a plan. The general rules must be compiled already.
 func (c *compiledRules) compilePlan(plan *catalog.Plan, known *compiledRules) {
 	if len(plan.Limits) == 0 {
 		return
@@ -225,7 +225,7 @@ func (c *compiledRules) compile(rules []*limitRule, l *catalog.Limit, before *ru
 	return append(rules, r)
 }
 
-// addSet adds the set of a plan that was made.
+// addSet adds the new set of a plan.
 func (c *compiledRules) addSet(plan string, set *ruleSet) {
 	c.plans[plan] = set
 	for _, p := range set.own.own {
@@ -235,7 +235,7 @@ func (c *compiledRules) addSet(plan string, set *ruleSet) {
 	}
 }
 
-// dropSet forgets what addSet has noted.
+// dropSet reverses addSet: it removes the labels and samples of a plan's rules.
 func (c *compiledRules) dropSet(set *ruleSet) {
 	for _, p := range set.own.own {
 		c.unlabel(p)
@@ -243,8 +243,8 @@ func (c *compiledRules) dropSet(set *ruleSet) {
 	}
 }
 
-// label gives a rule the id of its chain's last rule as its label in metrics. So the rules that replace one for many
-// tenants are one series, and no tenant is a label.
+// label gives a rule the id of its chain's last rule as its label in metrics. So all rules that replace one rule for
+// many tenants share one series, and no tenant is a label.
 func (p *planRule) label() {
 	if label := p.link.root.id; p.compiled.Metric != label {
 		labelled := *p.limitRule

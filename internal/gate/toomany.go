@@ -13,11 +13,12 @@ import (
 // CheckRules returns a fault if more rules than can be decided together may apply to a request for one meter. It is the
 // catalogue's StoreConfig.CheckRules.
 //
-// It tries no requests. It adds up the most general rules of a request, the most rules of a plan and the most rules of
-// a tenant (ruleCounts), so it also refuses limits that no single request meets together. Requests for several meters,
-// and for routes on which patterns overlap without either containing the other, may meet more rules than that: they
-// are refused when they come (TooManyLimits). A catalogue that exceeds the bound already can still be changed, as long
-// as its sum does not rise: earlier versions of the service counted exactly.
+// It tries no requests. It adds up the most general rules of a request, the most rules of a plan and the most rules
+// of a tenant (ruleCounts). So it also refuses limits that no single request meets together. A request for several
+// meters may meet more rules than this sum. The same is true for a request whose route matches two overlapping
+// patterns, if neither pattern contains the other. Such a request is refused when it comes (TooManyLimits). A
+// catalogue that already exceeds the bound can still be changed if its sum does not rise, because earlier versions of
+// the service counted exactly.
 func CheckRules(after, before *catalog.Snapshot) []catalog.RuleFault {
 	most := compileRules(after, before).mostPerRequest()
 	if most.sum() <= ratelimit.MaxCharges {
@@ -33,7 +34,8 @@ func CheckRules(after, before *catalog.Snapshot) []catalog.RuleFault {
 	return []catalog.RuleFault{fault}
 }
 
-// mostRules is the largest number of rules that can apply to a request, by its parts, with examples.
+// mostRules is the largest number of rules that can apply to a request, split into general rules, rules of a plan and
+// rules of a tenant.
 type mostRules struct {
 	counts  *ruleCounts
 	general int
@@ -63,7 +65,7 @@ func (c *compiledRules) mostPerRequest() mostRules {
 
 func (m *mostRules) sum() int { return m.general + m.plan + m.tenant }
 
-// refusal describes the sum, and what makes it smaller.
+// refusal describes the sum, and how to reduce it.
 func (m *mostRules) refusal() string {
 	text := fmt.Sprintf("would let up to %d limits apply to one request, and at most %d can be decided together: ",
 		m.sum(), ratelimit.MaxCharges)
@@ -95,8 +97,8 @@ func firstWith(t *cowmap.Tally, count int) (first string) {
 	return first
 }
 
-// lastChanged returns the last limit that was put, and its plan if it is one of a plan. If limits were only deleted it
-// returns the last limit that is left.
+// lastChanged returns the last limit that was put, and its plan if the limit belongs to a plan. If limits were only
+// deleted, it returns the last remaining limit.
 func lastChanged(after, before *catalog.Snapshot) (plan, name string) {
 	put, plans := after.Changes(before)
 	if len(put) > 0 {

@@ -16,7 +16,7 @@ import (
 )
 
 // tooManyByFullScan reports whether too many rules apply to a request for one meter. It tries each plan, tenant and
-// meter that a rule names, and one that none names, with one route of each pattern.
+// meter that a rule names, and one of each that no rule names, with one route of each pattern.
 func tooManyByFullScan(s *catalog.Snapshot) bool {
 	c := compileRules(s, nil)
 	plans, tenants, meters, routes := []string{""}, []string{""}, []string{""}, []string{"/"}
@@ -61,7 +61,8 @@ func tooManyByFullScan(s *catalog.Snapshot) bool {
 
 func byRule(a, b *catalog.Limit) int { return strings.Compare(a.Rule, b.Rule) }
 
-// differsFrom describes how rules differ from those that were compiled as a whole; empty: they decide the same.
+// differsFrom describes how c differs from rules that were compiled as a whole. It returns "" if both decide the
+// same.
 func (c *compiledRules) differsFrom(whole *compiledRules) string {
 	chain := func(s *ruleSet, p *planRule) (ids []string) {
 		for at := p.link; at != nil; at = s.up(at) {
@@ -124,8 +125,8 @@ func (c *compiledRules) differsFrom(whole *compiledRules) string {
 	return ""
 }
 
-// After every change no tried request has too many rules, a refusal is the same each time, and rules that are compiled
-// from the rules before equal rules that are compiled as a whole.
+// After every change, no tried request has too many rules, and a refusal is the same each time. Rules that are
+// compiled from the previous rules equal rules that are compiled as a whole.
 func TestCheckRules_AfterEveryChange_NoRequestHasTooMany(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -195,7 +196,8 @@ func TestCheckRules_AfterEveryChange_NoRequestHasTooMany(t *testing.T) {
 	})
 }
 
-// A tenant whose only rule is replaced by one for all has fewer rules than a tenant whose only rule stands alone.
+// A tenant whose only rule is replaced by a rule for all tenants has fewer rules than a tenant whose only rule is in
+// no chain.
 func TestCheckRules_ChainOfOneTenantReplacedForAll_OthersCount(t *testing.T) {
 	t.Parallel()
 	s := &catalog.Snapshot{}
@@ -214,7 +216,8 @@ func TestCheckRules_ChainOfOneTenantReplacedForAll_OthersCount(t *testing.T) {
 	}
 }
 
-// Rules of a plan or tenant that replace a general rule add nothing, and the refusal of others describes what to do.
+// Rules of a plan or tenant that replace a general rule add nothing, and the refusal of other rules describes what to
+// do.
 func TestCheckRules_ReplacingRules_AddNothing(t *testing.T) {
 	t.Parallel()
 	full := ratelimit.MaxCharges
@@ -258,7 +261,7 @@ func TestCheckRules_ReplacingRules_AddNothing(t *testing.T) {
 	}
 }
 
-// A catalogue from before the bound can be changed as long as its sum does not rise.
+// A catalogue that was stored before the bound existed can be changed as long as its sum does not rise.
 func TestCheckRules_BeyondTheBoundBefore_MayNotRise(t *testing.T) {
 	t.Parallel()
 	before := &catalog.Snapshot{}

@@ -12,8 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
-// enter authenticates the caller, and refuses a key that lacks the scope or is bound to a tenant and reaches others. From then on the
-// request's context has the caller as its actor.
+// enter authenticates the caller. It refuses a key that lacks the scope, and a key that is bound to a tenant if the
+// route reaches other tenants. After enter, the request's context has the caller as its actor.
 func (rc *request) enter(scope access.Scope, reach reach) error {
 	authorization, err := rc.authorization()
 	if err != nil {
@@ -39,8 +39,8 @@ func (rc *request) enter(scope access.Scope, reach reach) error {
 	return nil
 }
 
-// authorization returns the caller's key as an Authorization header. At a gateway that header may be the client's, and X-Quota-Key holds
-// the key of the gateway.
+// authorization returns the caller's key in the form of an Authorization header. Behind a gateway, the Authorization
+// header may be the client's; the gateway's own key is in X-Quota-Key.
 func (rc *request) authorization() (string, error) {
 	h := rc.Request().Header
 	if keys := h[forwarded.HeaderKey]; rc.gateway != nil && len(keys) > 0 && keys[0] != "" {
@@ -54,7 +54,7 @@ func (rc *request) authorization() (string, error) {
 		return "", nil
 	case 1:
 		return keys[0], nil
-	default: // // a proxy may read the other one
+	default: // a proxy may have read the other header
 		set(rc.Response().Header(), "Connection", "close")
 		return "", body.Refuse("Authorization", "must appear once")
 	}
@@ -69,13 +69,14 @@ func (rc *request) ofTenant(tenant string) error {
 	return errOtherTenant()
 }
 
-// errOtherTenant is the same whether or not the other tenant exists.
+// errOtherTenant returns the refusal of a key that is bound to another tenant. It does not show whether the tenant of
+// the request exists.
 func errOtherTenant() error {
 	return &errcode.Error{Code: gate.CodeForbidden, Detail: "the key is bound to another tenant"}
 }
 
-// closeUnknown closes the connection after the answer unless the caller has a valid key: strangers must not hold
-// connections.
+// closeUnknown closes the connection after the answer unless the caller has a valid key. Unknown callers must not
+// hold connections.
 func (rc *request) closeUnknown() {
 	authorization, err := rc.authorization()
 	if err != nil || !rc.server.keys.Knows(authorization, rc.started) {

@@ -30,8 +30,8 @@ func TestPutMeter_CreateReplaceListDelete(t *testing.T) {
 	s.call("GET", "/v1/meters/m", "").problem(404, "not_found")
 }
 
-// TestDeleteMeter_RefusedRequestsDoNotCount: requests that were refused because no plan has the meter do not prevent its
-// deletion.
+// TestDeleteMeter_RefusedRequestsDoNotCount: requests that were refused because no plan has the meter do not prevent
+// the meter's deletion.
 func TestDeleteMeter_RefusedRequestsDoNotCount(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -41,8 +41,9 @@ func TestDeleteMeter_RefusedRequestsDoNotCount(t *testing.T) {
 	s.debit("k", "acme", "other", 1).problem(404, "not_found")
 }
 
-// TestDeleteMeter_RacesWithUse_OnlyOneWins: refused debits create rows of the balance, and a grant opens it, while the meter
-// is deleted. In the end both meter and balance exist, or neither does, and the grant is not lost.
+// TestDeleteMeter_RacesWithUse_OnlyOneWins: refused debits create rows of the balance, and a grant opens the balance,
+// while the meter is deleted. At the end, either the meter and the balance exist, or neither exists. An accepted
+// grant is not lost.
 func TestDeleteMeter_RacesWithUse_OnlyOneWins(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -57,7 +58,7 @@ func TestDeleteMeter_RacesWithUse_OnlyOneWins(t *testing.T) {
 			granted = s.call("POST", "/v1/tenants/acme/grants", fmt.Sprintf(`{"meter":%q,"amount":5,"source":"topup"}`, meter), headerIdempotencyKey, meter).want(201, 404)
 		})
 		all.Go(func() {
-			for range 4 { // so that some round meets each moment of the others
+			for range 4 { // several tries, so that some round meets each moment of the other requests
 				if deleted = s.call("DELETE", "/v1/meters/"+meter, "").want(204, 409); deleted.status == 204 {
 					break
 				}

@@ -14,14 +14,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// raw sends bytes on a connection of their own and returns the status of each answer and whether the service then closed the connection.
+// raw sends bytes on a new connection. It returns the status of each answer and whether the service then closed the
+// connection.
 func (s *service) raw(text string) (statuses []int, closed bool) {
 	s.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	s.check(err)
 	defer conn.Close()
 	s.check(conn.SetDeadline(time.Now().Add(testenv.Patience)))
-	_, _ = io.WriteString(conn, text) // the service may close the connection before it has read all
+	_, _ = io.WriteString(conn, text) // the service may close the connection before it has read all bytes
 	from := bufio.NewReader(conn)
 	for {
 		response, err := http.ReadResponse(from, nil)
@@ -36,13 +37,14 @@ func (s *service) raw(text string) (statuses []int, closed bool) {
 		if response.Header.Get(headerRequestID) == "one-more" {
 			return statuses, false
 		}
-		if statuses = append(statuses, response.StatusCode); len(statuses) == 1 { // an open connection answers one more
+		if statuses = append(statuses, response.StatusCode); len(statuses) == 1 { // an open connection answers again
 			_, _ = io.WriteString(conn, "GET /v1/none HTTP/1.1\r\nHost: quota\r\nAuthorization: Bearer "+testKey+"\r\nX-Request-Id: one-more\r\n\r\n")
 		}
 	}
 }
 
-// Requests that two programs may read differently, and requests that no client sends. What is refused by net/http closes the connection.
+// TestWire_Attacks_StatedAnswers sends requests that two programs may read differently, and requests that no client
+// sends. If net/http refuses a request, it closes the connection.
 func TestWire_Attacks_StatedAnswers(t *testing.T) {
 	t.Parallel()
 	s := newHandlerService(t)
@@ -59,7 +61,7 @@ func TestWire_Attacks_StatedAnswers(t *testing.T) {
 	}{
 		"a well-formed refusal":                   {debit + "Content-Length: 2\r\n\r\n{}", []int{400}, false},
 		"two requests at once":                    {known + known, []int{200, 200}, false},
-		"two requests of a stranger":              {spec + spec, []int{200}, true}, // strangers hold no connections
+		"two requests of a stranger":              {spec + spec, []int{200}, true}, // without a key, connections end
 		"Content-Length twice, different":         {debit + "Content-Length: 2\r\nContent-Length: 7\r\n\r\n{}" + spec, []int{400}, true},
 		"Content-Length twice, equal":             {debit + "Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}", []int{400}, false}, // one length: RFC 9110 8.6
 		"Content-Length in a list":                {debit + "Content-Length: 2, 2\r\n\r\n{}" + spec, []int{400}, true},
@@ -71,7 +73,7 @@ func TestWire_Attacks_StatedAnswers(t *testing.T) {
 		"Transfer-Encoding: xchunked":             {debit + "Transfer-Encoding: xchunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n" + spec, []int{501}, true},
 		"Transfer-Encoding: gzip, chunked":        {debit + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n" + spec, []int{501}, true},
 		"Transfer-Encoding twice":                 {debit + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + spec, []int{501}, true},
-		"Transfer-Encoding with a space in front": {debit + " Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", []int{400, 400}, true}, // a continuation of the header before it: no body, and 0 is no request
+		"Transfer-Encoding with a space in front": {debit + " Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", []int{400, 400}, true}, // continues the header before it: there is no body, and 0 is no request
 		"Transfer-Encoding in HTTP/1.0":           {"POST /v1/debits HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + spec, []int{401}, true},
 		"a chunk with a size that is no number":   {debit + "Transfer-Encoding: chunked\r\n\r\nxy\r\n{}\r\n0\r\n\r\n" + spec, []int{400}, true},
 		"a chunk with a size that is too large":   {debit + "Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n{}\r\n0\r\n\r\n" + spec, []int{400}, true},

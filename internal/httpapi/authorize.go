@@ -10,8 +10,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// enterGateway determines the kind of gateway that sent the request. Refusals of the gateway's key have its form as
-// well.
+// enterGateway determines the kind of gateway that sent the request. It runs before the authentication, so that a
+// refusal of the key also has the form that the gateway needs.
 func (rc *request) enterGateway() error {
 	name := rc.parameter("gateway")
 	if rc.Path() == forwarded.PrefixEnvoy+"/*" {
@@ -23,8 +23,8 @@ func (rc *request) enterGateway() error {
 	return nil
 }
 
-// authorize decides whether a request may pass a gateway. It consumes, checks or charges limits, as the gateway's
-// headers say.
+// authorize decides whether a request may pass a gateway. The gateway's headers choose the mode: consume, check, or
+// charge limits only.
 func (s *Server) authorize(rc *request) error {
 	f, err := rc.readForwarded()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 )
 
-// gatewayNames are the supported gateways.
+// gatewayNames returns the names of the supported gateways.
 func gatewayNames() []string {
 	var names []string
 	for name := range forwarded.Gateways() {
@@ -23,7 +23,7 @@ func gatewayNames() []string {
 	return names
 }
 
-// ask returns the headers of a gateway about GET uri of tenant acme.
+// ask returns the request that a gateway sends about GET uri of tenant acme.
 func (s *service) ask(gateway, uri string, headers ...string) *http.Request {
 	s.t.Helper()
 	path := "/v1/authorize/" + gateway
@@ -46,7 +46,7 @@ func (s *service) ask(gateway, uri string, headers ...string) *http.Request {
 	return r
 }
 
-// rules stores limits r0, r1 and so on, and waits until they are in force.
+// rules stores the limits r0, r1 and so on, and waits until the server uses them.
 func (s *service) rules(bodies ...string) {
 	s.t.Helper()
 	limits := func() int { return len(s.server.catalog.Snapshot().Limits) }
@@ -57,7 +57,7 @@ func (s *service) rules(bodies ...string) {
 	}
 }
 
-// passes fails the test unless the request may pass.
+// passes fails the test unless the answer lets the request pass.
 func (a *answer) passes() *answer {
 	a.t.Helper()
 	if a.want(http.StatusOK); len(a.body) > 0 {
@@ -66,7 +66,7 @@ func (a *answer) passes() *answer {
 	return a
 }
 
-// refused fails the test unless the gateway is refused with this status and code, in its form.
+// refusedTo fails the test unless the answer is a refusal with this status and code, in the form for this gateway.
 func (a *answer) refusedTo(gateway string, status int, code string) client.Problem {
 	a.t.Helper()
 	onWire, hidden := status, ""
@@ -190,7 +190,7 @@ func TestAuthorize_ModeCheck_ChargesNothing(t *testing.T) {
 	}
 }
 
-// A client may repeat an X-Request-Id as well as a gateway. Each request pays.
+// A client or a gateway may repeat an X-Request-Id. Each request pays.
 func TestAuthorize_OnlyIdempotencyKeyDeduplicates(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -223,10 +223,10 @@ func TestAuthorize_OnlyIdempotencyKeyDeduplicates(t *testing.T) {
 	} {
 		s.do(s.ask("traefik", "/a?b", append(other, headerIdempotencyKey, "key")...)).refusedTo("traefik", 422, "idempotency_key_reused")
 	}
-	s.debit("key", "acme", "calls", 1).want(200) // the keys of backends are others
+	s.debit("key", "acme", "calls", 1).want(200) // a backend with the same key has another operation
 }
 
-// Headers that a gateway sets itself take precedence over those that it passes on from a client.
+// Headers that a gateway itself sets take precedence over headers that it passes on from a client.
 func TestAuthorize_RouteIsFromGateway(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -277,7 +277,7 @@ func TestAuthorize_ForgedAddress_NoEffect(t *testing.T) {
 	for what, c := range map[string]struct {
 		change  []func(*Config)
 		hops    func(client string) string
-		apart   bool // two clients have two buckets
+		apart   bool // two clients have separate buckets
 		blocked bool // 203.0.113.1 is refused
 	}{
 		"the gateway is not trusted":      {nil, func(client string) string { return client }, false, false},
@@ -400,7 +400,7 @@ func TestAuthorize_NamesEveryHeaderAtFault(t *testing.T) {
 	}
 }
 
-// Whatever headers a client makes a gateway pass on, the answer is a decision or a fault.
+// Any header that a client makes a gateway pass on leads to a decision or a fault.
 func TestAuthorize_AnyHeader_Never5xx(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -426,7 +426,7 @@ func TestAuthorize_AnyHeader_Never5xx(t *testing.T) {
 	}
 }
 
-// The Authorization header at a gateway may be its client's.
+// A gateway's Authorization header may be that of its client.
 func TestAuthorize_QuotaKeyBesideClientsAuthorization(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -20,8 +20,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// sink is a response writer that keeps its header map and nothing else. A connection makes a new map for each request in
-// both things that are compared.
+// sink is a response writer that keeps only its header map. A connection creates a new map for each request, in the
+// server and in the baseline.
 type sink struct {
 	header http.Header
 	status int
@@ -31,7 +31,7 @@ func (s *sink) Header() http.Header         { return s.header }
 func (s *sink) Write(b []byte) (int, error) { return len(b), nil }
 func (s *sink) WriteHeader(status int)      { s.status = status }
 
-// drive sends the same request over and over.
+// drive sends the same request repeatedly.
 func drive(b *testing.B, h http.Handler, path, body string) {
 	b.Helper()
 	r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, path, nil)
@@ -54,7 +54,7 @@ func drive(b *testing.B, h http.Handler, path, body string) {
 	}
 }
 
-// BenchmarkBareEcho is the baseline: echo's binder, the standard encoder, no checks.
+// BenchmarkBareEcho is the baseline: echo's binder, the standard encoder, and no checks.
 func BenchmarkBareEcho(b *testing.B) {
 	type in struct {
 		Tenant string `json:"tenant"`
@@ -79,7 +79,7 @@ func BenchmarkBareEcho(b *testing.B) {
 	drive(b, e, "/v1/debits", demandOf("acme", "api_calls", 1))
 }
 
-// newBenchServer returns a server without backends, which discards its access log.
+// newBenchServer returns a server without backends. It discards its access log.
 func newBenchServer(b *testing.B, h func(s *Server) handler) http.Handler {
 	b.Helper()
 	s, err := New(nil, nil, nil, catalog.New(new(catalog.Store), catalog.Config{}), Config{
@@ -93,7 +93,7 @@ func newBenchServer(b *testing.B, h func(s *Server) handler) http.Handler {
 	return s.Handler()
 }
 
-// BenchmarkDebit measures POST /v1/debits without the decision: reading, checking, answering, measuring, logging.
+// BenchmarkDebit measures POST /v1/debits without the decision: reading, checking, answering, counting and logging.
 func BenchmarkDebit(b *testing.B) {
 	at := time.Date(2026, 5, 1, 0, 0, 0, 123456000, time.UTC)
 	result := &ledger.DebitResult{OperationID: "0123456789abcdef", Tenant: "acme", AsOf: at, Items: []ledger.ItemResult{{
@@ -111,7 +111,7 @@ func BenchmarkDebit(b *testing.B) {
 	drive(b, h, "/bench/spend", demandOf("acme", "api_calls", 1))
 }
 
-// BenchmarkCheck measures the same for POST /v1/check with three limits.
+// BenchmarkCheck measures POST /v1/check with three limits, without the decision.
 func BenchmarkCheck(b *testing.B) {
 	at := time.Date(2026, 5, 1, 0, 0, 0, 123456000, time.UTC)
 	verdict := func(rule string) gate.LimitVerdict {
@@ -132,7 +132,7 @@ func BenchmarkCheck(b *testing.B) {
 	drive(b, h, "/bench/spend", demandOf("acme", "api_calls", 1))
 }
 
-// BenchmarkCheckBatch measures the same for 64 checks in one request.
+// BenchmarkCheckBatch measures 64 checks in one request, without the decisions.
 func BenchmarkCheckBatch(b *testing.B) {
 	const size = 64
 	at := time.Date(2026, 5, 1, 0, 0, 0, 123456000, time.UTC)

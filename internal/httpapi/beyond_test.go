@@ -20,7 +20,7 @@ func TestQuotaHeaders_RemainingAtMostLimit(t *testing.T) {
 			t.Errorf("limit %d, remaining %d: %s", a.number(headerQuotaLimit), a.number(headerQuotaRemaining), a.body)
 		}
 	}
-	for _, remaining := range []int64{5, 0} { // of 5, and overage up to 4 besides
+	for _, remaining := range []int64{5, 0} { // 5 units are granted, and overage may add 4
 		denied(s.debit("over", "acme", "jobs", 100), remaining, remaining+4)
 		denied(s.do(s.request("GET", "/v1/authorize/traefik", nil, forwarded.HeaderTenant, "acme", forwarded.HeaderMeter, "jobs", forwarded.HeaderAmount, "100",
 			forwarded.HeaderMode, forwarded.ModeCheck)), remaining, remaining+4)

@@ -80,8 +80,9 @@ func (s *Server) deleteBlock(rc *request) error {
 	return rc.NoContent(http.StatusNoContent)
 }
 
-// blockParameters returns the block that path and query name. The catalogue checks the names; blockParameters refuses
-// only text that cannot be part of one. A prefix is one segment with an escaped slash, or two segments.
+// blockParameters returns the block that path and query name. The catalogue checks ids and prefixes; blockParameters
+// refuses only text that cannot be part of an id or a prefix. A prefix is one segment with an escaped slash, or two
+// segments.
 func (rc *request) blockParameters() (block.Block, error) {
 	b := block.Block{Kind: rc.parameter("kind"), Value: rc.parameter("value"), Tenant: rc.query.id("tenant")}
 	switch b.Kind {
@@ -104,7 +105,7 @@ func (rc *request) blockParameters() (block.Block, error) {
 	return b, rc.query.err()
 }
 
-// ofBlock does what ofTenant does, for a block that the path names. A subject without a tenant belongs to the key's
+// ofBlock does the same as ofTenant for a block that the path names. A subject without a tenant belongs to the key's
 // tenant.
 func (rc *request) ofBlock(b *block.Block) error {
 	if b.Kind == block.KindSubject && b.Tenant == "" {

@@ -14,8 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/notify/webhooks"
 )
 
-// bodies has the members of each request body that is read by a table. They are created once, so that reading a body
-// creates none.
+// bodies has, for each kind of request body, the table of its members. The tables are created at the start of the
+// server: creating them for each request would cost allocations.
 type bodies struct {
 	check, consume, debit []body.Member[gate.Request]
 	charge                []body.Member[gate.ChargeRequest]
@@ -87,13 +87,13 @@ func newBodies() *bodies {
 	}
 }
 
-// withDryRun is a request whose body may say `"dry_run": true`: it is decided, and nothing is changed.
+// withDryRun is a request whose body may contain `"dry_run": true`. A dry run is decided and changes nothing.
 type withDryRun[R any] struct {
 	request R
 	dryRun  bool
 }
 
-// addDryRun adds the member dry_run to those of a request.
+// addDryRun returns the members of a request with the member dry_run added.
 func addDryRun[R any](members []body.Member[R]) []body.Member[withDryRun[R]] {
 	out := make([]body.Member[withDryRun[R]], 0, len(members)+1)
 	for _, m := range members {

@@ -80,7 +80,7 @@ func TestCatalogue_IfMatch_RefusesWhatWasChangedMeanwhile(t *testing.T) {
 		}
 	}
 	s.call("PUT", "/v1/blocks/ip/192.0.2.1", `{"reason":"abuse"}`).want(201)
-	send(`,"dry_run":true`, seen).want(200) // a block is none of its business
+	send(`,"dry_run":true`, seen).want(200) // the tag does not include blocks
 	s.call("PUT", "/v1/meters/theirs", `{"unit":"u"}`).want(201)
 	for _, more := range []string{`,"dry_run":true`, ""} {
 		if p := send(more, seen).problem(409, "precondition_failed"); p.Errors[0].Field != headerIfMatch {
@@ -107,7 +107,7 @@ func TestCatalogue_Prune_DeletesWhatIsNotNamedAndNotUsed(t *testing.T) {
 		}
 		return out
 	}
-	// Without prune, and with it where the section is missing, everything stays.
+	// A section deletes nothing without prune. With prune, a missing section deletes nothing.
 	if d := s.apply(`{"limits":{}}`); d.Counts.Deleted != 0 || d.Counts.Unlisted == 0 {
 		t.Errorf("%v", actions(d))
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
-// chargeIDMax bounds the id of a charge: one of 16 limits with the longest names has 3,600 bytes.
+// chargeIDMax bounds the id of a charge in bytes: the id of a charge of 16 limits with the longest names has 3,600
+// bytes.
 const chargeIDMax = 4096
 
 func chargeMembers() []body.Member[gate.ChargeRequest] {
@@ -85,8 +86,9 @@ func (s *Server) refundCharge(rc *request) error {
 	return rc.sendBytes(http.StatusOK, typeJSON, encoding.AppendChargeRefund(rc.out[:0], &done))
 }
 
-// chargeForwarded charges the limits of a forwarded request. Gateways send a key with each request for the sake of debits; limits are charged
-// each time. The id of the charge is in a header.
+// chargeForwarded charges the limits of a forwarded request. Gateways send an idempotency key with each request,
+// which only debits need. chargeForwarded ignores the key, so limits are charged for each request. A header of the
+// answer has the id of the charge.
 func (s *Server) chargeForwarded(rc *request, cost int64) error {
 	rc.gateRequest.Items, rc.gateRequest.Key = nil, ""
 	done, err := s.charge(rc, gate.ChargeRequest{Request: rc.gateRequest, Cost: cost})

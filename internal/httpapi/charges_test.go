@@ -63,7 +63,8 @@ func TestChargeLimits_ChargedAndRefunded(t *testing.T) {
 	}
 }
 
-// TestChargeLimits_AfterTheFact: ten tokens a minute and a debt of 20, for costs that are known when the work is done.
+// TestChargeLimits_AfterTheFact_OwesUpToItsDebt: a limit of ten tokens a minute with a debt of 20, for costs that are
+// known only after the work.
 func TestChargeLimits_AfterTheFact_OwesUpToItsDebt(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -108,7 +109,7 @@ func TestChargeLimits_AfterTheFact_OwesUpToItsDebt(t *testing.T) {
 	s.call("PUT", "/v1/limits/below", `{"per":["tenant"],"kind":"token_bucket","rate":"7/day","debt":-1}`).refused("debt")
 }
 
-// A gateway may charge limits only: no units, no meter.
+// A gateway may charge only limits, without units and without a meter.
 func TestAuthorize_ModeLimit_ChargesLimitsOnly(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -135,7 +136,7 @@ func TestAuthorize_ModeLimit_ChargesLimitsOnly(t *testing.T) {
 	}
 }
 
-// lacks fails the test if the answer has a header.
+// lacks fails the test if the answer has the header.
 func (a *answer) lacks(header string) {
 	a.t.Helper()
 	if got := a.header.Get(header); got != "" {
@@ -143,7 +144,7 @@ func (a *answer) lacks(header string) {
 	}
 }
 
-// The application behind a gateway gives back what the gateway charged.
+// The application behind a gateway can refund the charge of the gateway.
 func TestAuthorize_ModeLimit_ChargeCanBeRefunded(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -182,7 +183,7 @@ func TestLimitState_ShowsBucket(t *testing.T) {
 		"r2/state?tenant=acme":                    {Rule: "r2", Kind: "token_bucket", Remaining: 2, Limit: 4, NextAfterMs: -1, ResetAfterMs: -1},
 		"r3/state?tenant=acme":                    {Rule: "r3", Kind: "concurrency", Remaining: 2, Limit: 3},
 	} {
-		for range 2 { // it charges nothing
+		for range 2 { // reading the state charges nothing
 			var got client.LimitState
 			a := s.call("GET", "/v1/limits/"+query, "").want(200)
 			a.into(&got)
@@ -222,7 +223,7 @@ func TestLimitState_Override_ShowsItsNumbers(t *testing.T) {
 	}
 }
 
-// TestLimit_Ban_IsShownAndEndsByAReset: two denials of one subject ban it, and nobody else.
+// TestLimit_Ban_IsShownAndEndsByAReset: two denials of one subject ban that subject and no other.
 func TestLimit_Ban_IsShownAndEndsByAReset(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -235,7 +236,7 @@ func TestLimit_Ban_IsShownAndEndsByAReset(t *testing.T) {
 	if p := charge("u", 2).problem(429, "rate_limited"); strings.Contains(p.Detail, "banned") {
 		t.Errorf("the first denial: %+v", p)
 	}
-	charge("u", 6).problem(422, "cost_exceeds_capacity") // is no denial that waiting helps
+	charge("u", 6).problem(422, "cost_exceeds_capacity") // this denial does not count: waiting would not help
 	for i := range 3 {
 		p := charge("u", 2-i%2).problem(429, "rate_limited")
 		if !strings.Contains(p.Detail, "banned by r0") || i == 1 && (p.RetryAfterMs < 599_000 || p.RetryAfterMs > 600_000) {

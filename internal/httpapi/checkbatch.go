@@ -18,8 +18,8 @@ func checkBatchMembers(check []body.Member[gate.Request]) []body.Member[[]gate.R
 	}
 }
 
-// checkBatch carries out independent checks and returns each result. It does nothing unless all of them are
-// well-formed.
+// checkBatch carries out independent checks and returns the result of each check. If one check is malformed, it
+// carries out none.
 func (s *Server) checkBatch(rc *request) error {
 	var checks []gate.Request
 	if err := decode(rc, &checks, s.bodies.checkBatch); err != nil {
@@ -55,7 +55,8 @@ func (rc *request) sendChecks(outcomes []gate.CheckOutcome) error {
 	return rc.sendBytes(http.StatusOK, typeJSON, append(out, "]}"...))
 }
 
-// ofOwnTenants carries out the requests for tenants that the key may reach. refuse answers each of the others.
+// ofOwnTenants carries out the requests for tenants that the key may reach. For each other request, refuse creates
+// the answer.
 func ofOwnTenants[O any](
 	rc *request, all []gate.Request, carryOut func(context.Context, []gate.Request) []O, refuse func(error) O,
 ) []O {

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/report/testclock"
 )
 
-// newOwner returns a service that may make the journal's months, as in dev.
+// newOwner returns a service whose role may create the journal's monthly partitions, as in dev.
 func newOwner(t *testing.T) *service {
 	t.Helper()
 	s := &service{t: t, owner: true}
@@ -41,7 +41,8 @@ func (s *service) verifyClean() {
 	}
 }
 
-// clockCatalogue makes plan p: calls with 10 units a month, and a trial of 14 days with 100 credits; and tenant acme on it.
+// clockCatalogue creates plan p and tenant acme on it. The plan has 10 calls a month, and a trial of 14 days with 100
+// credits.
 func (s *service) clockCatalogue() {
 	s.t.Helper()
 	s.call("PUT", "/v1/meters/calls", `{"unit":"call"}`).want(201)
@@ -65,9 +66,9 @@ func TestClock_Advance_ClosesMonthsAndEndsTrialsAndGrants(t *testing.T) {
 	}{
 		{"13d", 8, 100}, // nothing is due yet
 		{"36h", 8, 0},   // the trial of 14 days has ended
-		{"6d", 3, 0},    // so has the promo of 20 days: what is left is of the allowance
+		{"6d", 3, 0},    // the promo of 20 days has ended, too: the rest is of the allowance
 		{"12d", 10, 0},  // the next month
-		{"365d", 10, 0}, // twelve months, none of which anybody used
+		{"365d", 10, 0}, // twelve months without use
 	} {
 		c := s.advance(step.by)
 		if calls, credits := s.remaining("acme", "calls"), s.remaining("acme", "credits"); calls != step.calls || credits != step.credits {
@@ -177,10 +178,11 @@ func TestClock_NotDev_IsNotFound(t *testing.T) {
 	}
 }
 
-// Where the months of the journal cannot be made the time does not move: it could not go back.
+// TestClock_NoPartitions_DoesNotMove: if the journal's partitions cannot be created, the time does not move, because
+// it could not go back.
 func TestClock_NoPartitions_DoesNotMove(t *testing.T) {
 	t.Parallel()
-	s := newService(t) // a role that may not make them
+	s := newService(t) // its role may not create partitions
 	s.call("POST", "/v1/test/clock", `{"advance":"400d"}`).problem(http.StatusInternalServerError, "internal")
 	var c client.TestClock
 	s.call("GET", "/v1/test/clock", "").want(200).into(&c)

@@ -18,8 +18,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/reference"
 )
 
-// contract returns the parsed contract, with every answer closed: the published one lets answers gain members, and the tests must notice a member
-// that it does not have.
+// contract returns the parsed contract with closed answers. In the published contract, answers may gain members. The
+// tests must notice members that are not in the contract.
 var contract = sync.OnceValue(func() *openapi3.T {
 	out, err := openapi3.NewLoader().LoadFromData(closedContract())
 	if err != nil {
@@ -28,7 +28,7 @@ var contract = sync.OnceValue(func() *openapi3.T {
 	return out
 })
 
-// closedContract is that contract as JSON.
+// closedContract returns the contract with closed answers as JSON.
 var closedContract = sync.OnceValue(func() []byte {
 	var doc map[string]any
 	if err := yaml.Unmarshal(reference.Specification, &doc); err != nil {
@@ -43,8 +43,8 @@ var closedContract = sync.OnceValue(func() []byte {
 	return text
 })
 
-// bodySchemas are the compiled schemas of bodies. kin-openapi compiles a schema for each body that it checks, which
-// takes tens of milliseconds.
+// bodySchemas has the compiled schemas of bodies. kin-openapi would compile the schema again for each body that it
+// checks, which takes tens of milliseconds.
 var bodySchemas = sync.OnceValue(func() *compiledSchemas {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
@@ -83,13 +83,14 @@ func (c *compiledSchemas) at(path ...string) (*jsonschema.Schema, error) {
 	return s, err
 }
 
-// place is a response of the contract, and the path to it.
+// place is a response of the contract and its path in the contract.
 type place struct {
 	path     []string
 	response *openapi3.Response
 }
 
-// conformsHead checks the status and the headers of an answer to an operation, and returns the response that it is.
+// conformsHead checks the status and the headers of an answer to an operation. It returns the response of the
+// contract that the answer must match.
 func conformsHead(template, method string, op *openapi3.Operation, a *answer) (place, error) {
 	status := strconv.Itoa(a.status)
 	response := op.Responses.Value(status)
@@ -155,7 +156,8 @@ func conformsBody(at place, a *answer) error {
 	return schema.Validate(value)
 }
 
-// alternatives returns the names of the schemas that add members to the object that lists them under oneOf.
+// alternatives returns the names of the schemas that an object with properties lists under oneOf. They add members to
+// that object.
 func alternatives(v any) map[string]bool {
 	out := map[string]bool{}
 	switch v := v.(type) {
@@ -178,7 +180,7 @@ func alternatives(v any) map[string]bool {
 	return out
 }
 
-// closeObjects refuses unknown members in the objects under v that have properties, but for the schemas in open.
+// closeObjects makes the objects under v that have properties refuse unknown members, except for the schemas in open.
 func closeObjects(v any, open map[string]bool) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/reference"
 )
 
-// published returns the contract as it is served, which contract() is not.
+// published returns the contract as the service serves it. In contrast, contract() closes the answers.
 func published(t *testing.T) map[string]any {
 	t.Helper()
 	var doc map[string]any
@@ -34,7 +34,7 @@ func walk(v any, path string, visit func(path string, object map[string]any)) {
 	}
 }
 
-// described are the paths of what needs a description of its own unless it refers to something that has one.
+// described matches the paths of objects that need a description, unless they refer to a described object.
 var described = regexp.MustCompile(`^/tags$|` +
 	`^/paths/[^ ]+/(get|put|post|patch|delete)$|/parameters$|/responses/\d+$|/headers/[A-Za-z-]+$|` +
 	`^/components/(parameters|headers|responses|schemas|securitySchemes)/[A-Za-z]+$|/properties/[a-z0-9_-]+$`)
@@ -46,7 +46,7 @@ func TestContract_Everything_IsDescribed(t *testing.T) {
 		if !described.MatchString(path) || strings.Contains(path, "/example") || object["$ref"] != nil {
 			return
 		}
-		if strings.HasSuffix(path, "/parameters") && object["in"] == nil { // the list of components
+		if strings.HasSuffix(path, "/parameters") && object["in"] == nil { // the map of components, not a parameter
 			return
 		}
 		seen++
@@ -70,7 +70,7 @@ func TestContract_Operations_HaveWhatToolsNeed(t *testing.T) {
 	for path, item := range doc["paths"].(map[string]any) {
 		for method, op := range item.(map[string]any) {
 			o, ok := op.(map[string]any)
-			if !ok { // the parameters of the path
+			if !ok { // the parameters of the path, not an operation
 				continue
 			}
 			id, _ := o["operationId"].(string)
@@ -95,7 +95,7 @@ func TestContract_Operations_HaveWhatToolsNeed(t *testing.T) {
 	}
 }
 
-// An answer may gain members: a client that checks answers strictly must not break then. Go's types are the overlay's business.
+// Answers may gain members, and a client with strict checks must not break then. Go types belong in the overlay.
 func TestContract_Answers_AreOpenAndOfNoLanguage(t *testing.T) {
 	t.Parallel()
 	doc := published(t)
@@ -131,7 +131,7 @@ func TestContract_Answers_AreOpenAndOfNoLanguage(t *testing.T) {
 	}
 }
 
-// Types that are made from the contract do not let anybody forget the key of a request that moves amounts.
+// In types that are generated from the contract, a request that moves amounts has a required key.
 func TestContract_IdempotencyKey_IsRequiredWhereAmountsMove(t *testing.T) {
 	t.Parallel()
 	required := map[string]bool{}

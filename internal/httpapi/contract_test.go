@@ -60,7 +60,7 @@ func TestRoutes_EqualContract(t *testing.T) {
 	}
 	for _, r := range (&Server{reference: reference.New()}).routes() {
 		query := slices.Clone(r.query)
-		if r.members != "" { // an object, whose members are parameters
+		if r.members != "" { // an object whose members are query parameters
 			query = append(query, strings.TrimSuffix(r.members, "."))
 		}
 		served = append(served, operation{r.method, r.path, query, r.public})
@@ -76,7 +76,7 @@ func TestRoutes_EqualContract(t *testing.T) {
 	assert.Equal(t, written, served)
 }
 
-// field is a field of a body, by its table or its schema.
+// field is a field of a body, from its table or its schema.
 type field struct {
 	Name     string
 	Required bool
@@ -90,7 +90,7 @@ func fieldsOf[T any](members []body.Member[T]) []field {
 	return out
 }
 
-// fieldsOfObject returns the fields of a type of the catalogue, but for those that the path has.
+// fieldsOfObject returns the fields of a type of the catalogue, without the fields that the path has.
 func fieldsOfObject[T any](without ...string) []field {
 	var out []field
 	for _, f := range body.Fields(reflect.TypeFor[T](), without) {
@@ -108,7 +108,7 @@ func TestBodies_FieldsEqualSchemas(t *testing.T) {
 		"VerificationRequest": fieldsOf(r.verification), "Item": fieldsOf(itemMembers()), "HoldRequest": fieldsOf(r.hold),
 		"CaptureRequest": fieldsOf(r.capture), "ReleaseRequest": fieldsOf(r.release), "ExtendRequest": fieldsOf(r.extend),
 		"RefundRequest": fieldsOf(r.refund), "VoidRequest": fieldsOf(r.void), "GrantExtensionRequest": fieldsOf(r.extension), "AdjustmentRequest": fieldsOf(r.adjustment),
-		"BatchDebit":   append(fieldsOf(slices.Concat(demandMembers(itemMembers()), changeMembers())), field{"idempotency_key", true}), // a dry run may omit it, which the contract does not say
+		"BatchDebit":   append(fieldsOf(slices.Concat(demandMembers(itemMembers()), changeMembers())), field{"idempotency_key", true}), // a dry run may omit the key; the contract does not say so
 		"LeaseRequest": fieldsOf(r.lease), "LeaseRenewal": fieldsOf(r.renewal), "ResetRequest": fieldsOf(r.reset),
 		"ChargeRequest": fieldsOf(r.charge), "ChargeRefundRequest": fieldsOf(r.chargeRefund),
 		"GaugeRequest": fieldsOf(r.gauge), "KeyRequest": fieldsOf(r.key), "TestClockRequest": fieldsOf(r.clock), "KeyRotation": fieldsOf(r.rotation), "PortalSessionRequest": fieldsOf(r.link),
@@ -250,7 +250,7 @@ func TestReference_NeedsNoKey(t *testing.T) {
 	}
 }
 
-// The same answer without its body, refusals included.
+// TestHead_WhereGetIs_SameHeaders: HEAD gives the status and the headers of GET without the body, also for refusals.
 func TestHead_WhereGetIs_SameHeaders(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -258,7 +258,7 @@ func TestHead_WhereGetIs_SameHeaders(t *testing.T) {
 	for _, path := range []string{
 		"/v1/meters", "/v1/meters/calls", "/v1/tenants/acme", "/v1/tenants/acme/balances", "/v1/tenants/nobody", "/v1/meters?limit=x", "/v1/openapi.json", "/docs",
 	} {
-		// The client asks for gzip by itself in a GET, and not in a HEAD.
+		// Go's client requests gzip by default in a GET, and not in a HEAD.
 		same := []string{"X-Request-Id", "one", "Accept-Encoding", "identity"}
 		get, head := s.call("GET", path, "", same...), s.call("HEAD", path, "", same...)
 		if head.status != get.status || len(head.body) != 0 {
@@ -278,7 +278,7 @@ func TestHead_WhereGetIs_SameHeaders(t *testing.T) {
 	}
 }
 
-// A problem's code is one of the contract's, and each of them belongs to one alternative of Problem.
+// Each code of a problem is in the contract, and each code of the contract belongs to one alternative of Problem.
 func TestContract_ProblemCodes_EqualCode(t *testing.T) {
 	t.Parallel()
 	schemas := contract().Components.Schemas

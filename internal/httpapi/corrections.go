@@ -29,8 +29,8 @@ func voidMembers() []body.Member[ledger.GrantChange] {
 	}
 }
 
-// extensionMembers are those of a void, and the end. The end is required; null means that there is none, so that nobody
-// removes it by an omission.
+// extensionMembers returns the members of a void, and expires_at. expires_at is required, so that nobody removes the
+// end of a grant by leaving the member out. null means that the grant has no end.
 func extensionMembers() []body.Member[ledger.GrantChange] {
 	return append(voidMembers(), body.Required("expires_at", func(d *body.Document, x *ledger.GrantChange) { x.ExpiresAt = d.InstantOrNull() }))
 }

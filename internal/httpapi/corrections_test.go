@@ -298,7 +298,7 @@ func TestAdjust_ShowsBeforeAfter_HonoursIfMatch(t *testing.T) {
 	want := client.ChangeAnswer{OperationID: "a2", Tenant: "acme", Meter: "calls", Grant: c.Grant, Amount: 5, Before: 5, Remaining: 10, Seq: b.Seq + 1, AsOf: c.AsOf}
 	assert.Equal(t, want, c)
 	assert.NotEmpty(t, c.Grant)
-	if a := adjust("a2", up, headerIfMatch, stale).want(200); a.header.Get(headerReplayed) != "true" { // a stored decision stays
+	if a := adjust("a2", up, headerIfMatch, stale).want(200); a.header.Get(headerReplayed) != "true" { // the stored answer stays
 		t.Errorf("%v", a.header)
 	}
 	c = client.ChangeAnswer{}

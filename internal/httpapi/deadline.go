@@ -8,14 +8,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
-// deadline is a context that ends with its parent or at an instant, like the one of context.WithDeadline. It creates its
-// timer on the first call of Done instead of at once, which saves 5 % of a check's CPU: requests served from memory and
-// Redis never call Done, and debits wait for DoneBefore. The parent must have no earlier deadline.
+// deadline is a context that ends with its parent or at an instant, like a context of context.WithDeadline. It
+// creates its timer at the first call of Done instead of at once, which saves 5 % of a check's CPU: requests served
+// from memory and Redis never call Done, and debits call DoneBefore. The parent must have no earlier deadline.
 type deadline struct {
 	context.Context // the parent
 
 	at    time.Time
-	actor *auditlog.Actor // who sends the request; nil: not known yet. Set before other code has the context
+	actor *auditlog.Actor // who sends the request; nil: not known yet. Set before other code can read the context
 
 	mu     sync.Mutex
 	timed  context.Context // with a timer; nil before the first call of Done
@@ -48,9 +48,9 @@ func (d *deadline) Done() <-chan struct{} {
 	return d.start().Done()
 }
 
-// DoneBefore returns a channel that is closed when the context ends before until. Unless the deadline is earlier than
-// until, only the parent can end it, and no timer is created. Package lane waits on it, and has a timer of its own for
-// until.
+// DoneBefore returns a channel that is closed when the context ends before until. If the deadline is not earlier than
+// until, only the parent can end the context, and no timer is created. Package lane waits on the channel, with a
+// timer of its own for until.
 func (d *deadline) DoneBefore(until time.Time) <-chan struct{} {
 	if d.at.Before(until) {
 		return d.Done()
@@ -79,8 +79,8 @@ func (d *deadline) start() context.Context {
 	return d.timed
 }
 
-// Value implements context.Context. Package context looks up the context behind a Done channel by Value. The value of
-// timed lets children register there without a goroutine.
+// Value implements context.Context. Package context uses Value to find the context behind a Done channel. deadline
+// returns the value of timed, so that child contexts can register with it without a goroutine.
 func (d *deadline) Value(key any) any {
 	if key == (auditlog.Key{}) {
 		return d.actor

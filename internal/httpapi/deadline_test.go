@@ -21,13 +21,13 @@ type contextState struct {
 	timed  bool
 	value  any
 	child  error
-	called bool // context.AfterFunc's function
+	called bool // whether the function of context.AfterFunc was called
 }
 
 type contextKey struct{}
 
-// TestDeadline_BehavesLikeWithDeadline compares the request's context with that of package context: after any sequence of
-// events both look alike, and so do their children.
+// TestDeadline_BehavesLikeWithDeadline compares the request's context with a context of package context. After any
+// sequence of events, the contexts have the same visible state, and so have their children.
 func TestDeadline_BehavesLikeWithDeadline(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -74,7 +74,8 @@ func compareDeadlines(steps []string, past bool, pass func(time.Duration)) strin
 		}
 		return s
 	}
-	// The parent and the deadline can both end between two looks, in an unknown order. So the test waits for each.
+	// The parent and the deadline can both end between two steps, in either order. Therefore the test waits after
+	// each step.
 	for _, step := range append([]string{"see"}, steps...) {
 		for i := range pair {
 			switch step {
@@ -101,7 +102,7 @@ func compareDeadlines(steps []string, past bool, pass func(time.Duration)) strin
 			pass(2 * time.Second)
 		}
 		synctest.Wait()
-		// Err first: it must be right without a call of Done.
+		// Err is first: it must be right even before a call of Done.
 		if a, b := ours.Err(), theirs.Err(); !errors.Is(a, b) || (a == nil) != (b == nil) {
 			return step + ": Err alone differs"
 		}
@@ -118,7 +119,7 @@ func compareDeadlines(steps []string, past bool, pass func(time.Duration)) strin
 	return ""
 }
 
-// TestDeadline_ChildrenNeedNoGoroutine: contexts derived from a request's must not cost a goroutine each.
+// TestDeadline_ChildrenNeedNoGoroutine: a context derived from a request's context must not need its own goroutine.
 func TestDeadline_ChildrenNeedNoGoroutine(t *testing.T) {
 	before := runtime.NumGoroutine()
 	d := newDeadline(t.Context(), time.Now().Add(time.Minute))
@@ -154,7 +155,7 @@ func TestDeadline_ConcurrentUse(t *testing.T) {
 	d.end()
 }
 
-// DoneBefore is the parent's end, and makes no timer unless the deadline is earlier.
+// The channel of DoneBefore is closed when the parent ends. A timer is created only if the deadline is earlier.
 func TestDeadline_DoneBefore_IsTheParentsEndOrAnEarlierDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,10 +11,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 )
 
-// grouped is the use of a group in all steps.
+// grouped is the use of a group, summed over all intervals.
 type grouped struct{ used, overage, refunded, operations int64 }
 
-// usageOf returns use by value of a group, and the sum of all.
+// usageOf returns the use for each value of a group, and the sum over all values.
 func (s *service) usageOf(query, group string) (by map[string]grouped, all grouped) {
 	s.t.Helper()
 	now := time.Now().UTC()
@@ -36,7 +36,8 @@ func (s *service) usageOf(query, group string) (by map[string]grouped, all group
 	return by, all
 }
 
-// dimensioned makes meter calls with dimension model, and tenant acme, which may use 1,000 a year and 50 beyond.
+// dimensioned creates meter calls with the dimensions model and feature, and tenant acme. acme has 1,000 calls a year
+// and may use 50 more.
 func (s *service) dimensioned() {
 	s.t.Helper()
 	s.call("PUT", "/v1/meters/calls", `{"unit":"call","dimensions":["model","feature"]}`).want(201)
@@ -48,7 +49,8 @@ func (s *service) dimensioned() {
 	})
 }
 
-// Use by a dimension adds up to the use without it: debits, captures with the value of their hold, overage and refunds.
+// The sum of the use over a dimension equals the use without it. This holds for debits, captures with the value of
+// their hold, overage and refunds.
 func TestUsage_ByDimension_FootsWithTheTotal(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -66,7 +68,7 @@ func TestUsage_ByDimension_FootsWithTheTotal(t *testing.T) {
 	s.send("/v1/holds/h/capture", "h1", `{"tenant":"acme","items":[{"meter":"calls","amount":70}],"final":false}`).want(200)
 	s.send("/v1/holds/h/capture", "h2", `{"tenant":"acme","items":[{"meter":"calls","amount":5}],"final":true}`).want(200)
 	s.send("/v1/refunds", "r", `{"tenant":"acme","operation_id":"b","amount":8}`).want(200)
-	debit("g", 750, `{"model":"large"}`, "") // beyond what is left
+	debit("g", 750, `{"model":"large"}`, "") // more than the remainder
 	by, all := s.usageOf("&group_by=metadata.model", "model")
 	assert.Equal(t, map[string]grouped{
 		"small": {85, 0, 0, 3}, "large": {743, 27, 0, 2}, "7": {40, 0, 0, 1}, "": {140, 0, 8, 4},
@@ -121,7 +123,7 @@ func TestUsage_GroupThatIsNoDimension_Refused(t *testing.T) {
 	} {
 		s.call("PUT", "/v1/meters/bad", body).refused(field)
 	}
-	s.call("PUT", "/v1/meters/calls", `{"unit":"call"}`).want(200) // no dimensions any more
+	s.call("PUT", "/v1/meters/calls", `{"unit":"call"}`).want(200) // without dimensions
 	var m client.Meter
 	s.call("GET", "/v1/meters/calls", "").want(200).into(&m)
 	if len(m.Dimensions) != 0 {

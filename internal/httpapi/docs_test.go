@@ -19,7 +19,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// guide is docs/api.md, to which the types of problems link.
+// guide returns docs/api.md, to which the types of problems link.
 func guide(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/api.md")
@@ -61,12 +61,12 @@ func TestDocs_CatalogueFileParses(t *testing.T) {
 	}
 }
 
-// example is a call of the page's shell function.
+// example matches a call of the page's shell function.
 var example = regexp.MustCompile("(?m)^api ([A-Z]+) ('[^']+'|\"[^\"]+\"|\\S+)((?: -H '[^']+')*)(?: -d '([^']*)')?$")
 
 func TestDocs_ExamplesWorkInOrder(t *testing.T) {
 	t.Parallel()
-	s := newOwner(t) // the last examples move the time
+	s := newOwner(t) // the last examples move the clock
 	text := guide(t)
 	examples := example.FindAllStringSubmatch(text, -1)
 	if lines := strings.Count(text, "\napi "); len(examples) != lines || lines < 30 {
@@ -77,7 +77,7 @@ func TestDocs_ExamplesWorkInOrder(t *testing.T) {
 	clock := strings.NewReplacer("%Y", now.Format("2006"), "%m", now.Format("01"), "%d", now.Format("02"), "%H", now.Format("15"),
 		"%M", now.Format("04"), "%S", now.Format("05"))
 	shown := map[string]bool{}
-	var made client.CreatedKey // the page's key has another id
+	var made client.CreatedKey // the key that the page shows has another id
 	const keyOfPage = "key_4kqh2xw7v5jz3nqa"
 	for _, e := range examples {
 		path := date.ReplaceAllStringFunc(strings.Trim(e[2], `'"`), func(cmd string) string { return clock.Replace(date.FindStringSubmatch(cmd)[1]) })

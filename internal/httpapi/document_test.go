@@ -14,7 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// faultsOf decodes a debit and returns its faults, one line each.
+// faultsOf decodes a debit and returns its faults, each as a line.
 func faultsOf(t *testing.T, text string) (r gate.Request, faults []string) {
 	t.Helper()
 	var d body.Document
@@ -227,7 +227,7 @@ func TestDecode_DocumentReusableAfterFault(t *testing.T) {
 	}
 }
 
-// FuzzBody: for any text the decoder ends without a panic, and accepts only values within every bound.
+// FuzzBody: for any text, the decoder ends without a panic. It accepts only values within all bounds.
 func FuzzBody(f *testing.F) {
 	for _, seed := range []string{
 		`{"tenant":"acme","items":[{"meter":"m","amount":1}]}`, `{"tenant":"a","items":[{"meter":"m","amount":1e3}]}`, `{`, `{"metadata":{"a":"\\"}}`,

@@ -11,10 +11,11 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// dried returns body as a dry run.
+// dried returns body with the member dry_run.
 func dried(body string) string { return strings.TrimSuffix(body, "}") + `,"dry_run":true}` }
 
-// facts returns the fields of an answer that a dry run can know: all but its key, its instant and what follows from them.
+// facts returns the fields of an answer that a dry run can know: all except its key, its instant, and the fields that
+// depend on them.
 func (a *answer) facts() map[string]any {
 	a.t.Helper()
 	var got map[string]any
@@ -25,7 +26,7 @@ func (a *answer) facts() map[string]any {
 	return got
 }
 
-// A dry run answers like the same request right after it, allowed or not, and changes nothing.
+// A dry run gives the answer of the same request right after it, whether allowed or refused, and changes nothing.
 func TestDryRun_AnswersLikeChange_ChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -83,7 +84,8 @@ func TestDryRun_AnswersLikeChange_ChangesNothing(t *testing.T) {
 	}
 }
 
-// A refused hold, or a refused capture beyond its hold, is stored if the meter says so, like a refused debit.
+// A refused hold, or a refused capture of more than its hold, is stored if the meter demands that, as for a refused
+// debit.
 func TestHold_DenialReplayedIfMeterSaysSo(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// appendProblem appends a problem document. A batch result has no request_id, and has replayed.
+// appendProblem appends a problem document. The problem of a batch result has the member replayed and no request_id.
 func appendProblem(b []byte, p *problem, requestID string) []byte {
 	b = append(b, `{"status":`...)
 	b = strconv.AppendInt(b, int64(p.kind.status), 10)

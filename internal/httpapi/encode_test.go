@@ -18,7 +18,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// text draws strings of answers: mostly ids, and any text that an error may quote.
+// text draws strings of answers: mostly ids, and also any text that an error may quote.
 func text() *rapid.Generator[string] {
 	return rapid.OneOf(rapid.StringMatching(`[A-Za-z0-9._:-]{1,20}`), rapid.String(), rapid.SampledFrom([]string{"", "§open/é", "a\"\\\n\x00<&>", "\u2028"}))
 }
@@ -42,7 +42,7 @@ func instantOrZero() *rapid.Generator[time.Time] {
 	return rapid.OneOf(instant(), rapid.Just(time.Time{}))
 }
 
-// sameJSON fails the test unless written is the JSON of value, which is of a generated type.
+// sameJSON fails the test unless written equals the JSON of value, which has a generated type.
 func sameJSON(t *rapid.T, written []byte, value any) {
 	t.Helper()
 	want, err := json.Marshal(value)
@@ -158,7 +158,7 @@ func TestAppendCheckAnswer_EqualsTypeJSON(t *testing.T) {
 	})
 }
 
-// drawVerdicts draws verdicts, and their generated form.
+// drawVerdicts draws verdicts and returns them in both types.
 func drawVerdicts(t *rapid.T) (limits []gate.LimitVerdict, said []client.LimitVerdict) {
 	said = []client.LimitVerdict{}
 	for range rapid.IntRange(0, 3).Draw(t, "limits") {

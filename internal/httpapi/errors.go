@@ -26,14 +26,15 @@ const (
 )
 
 const (
-	// problemBase is the page that describes the problem types, each under its code.
+	// problemBase is the URL of the page that describes the problem types. The code of a problem is the anchor.
 	problemBase = "https://github.com/quotasvc/quotasvc/blob/main/docs/api.md#"
 
-	// Problem types that the RateLimit header fields' specification registered.
+	// Problem types that the specification of the RateLimit header fields registered.
 	typeQuotaExceeded   = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 	typeReducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
 
-	// retryAfterDefault is the delay for failures that name none. Backends that are down rarely return sooner.
+	// retryAfterDefault is the delay for failures without a delay of their own. A backend that is down rarely returns
+	// sooner.
 	retryAfterDefault = time.Second
 )
 
@@ -44,7 +45,7 @@ type problemKind struct {
 	detail string // for errors without a detail of their own
 }
 
-// problemKinds is the only table from codes to HTTP. A code that is not in it is answered as internal.
+// problemKinds returns the only table from codes to HTTP. A code that is not in the table is answered as internal.
 func problemKinds() map[errcode.Code]problemKind {
 	return map[errcode.Code]problemKind{
 		errcode.InvalidArgument:      {http.StatusBadRequest, "Invalid request", "the request is invalid"},
@@ -89,7 +90,7 @@ type problem struct {
 	detail     string
 	fields     []body.Fault
 	denial     *ledger.Denial
-	oldest     time.Time // of archived: the oldest instant with entries in the database
+	oldest     time.Time // of archived: the time of the oldest entries in the database
 	blocked    *gate.Blocked
 	violated   []string
 	limits     []gate.LimitVerdict
@@ -140,7 +141,7 @@ func (s *Server) complete(p problem) problem {
 	return p
 }
 
-// explain returns the detail for an error that has facts but no text.
+// explain returns the detail for an error that has facts and no text.
 func (p *problem) explain() string {
 	if len(p.fields) > 0 {
 		detail := p.fields[0].Field + " " + p.fields[0].Message
@@ -155,7 +156,8 @@ func (p *problem) explain() string {
 	return p.kind.detail
 }
 
-// denialEndsIn returns how long to wait before a retry can succeed, if the denial tells.
+// denialEndsIn returns how long to wait before a retry can succeed. If the denial has no such instant, it returns
+// retryAfterDefault.
 func (p *problem) denialEndsIn() time.Duration {
 	if p.denial == nil {
 		return retryAfterDefault
@@ -170,7 +172,7 @@ func (p *problem) denialEndsIn() time.Duration {
 	return max(at.Sub(p.denial.AsOf), retryAfterDefault)
 }
 
-// replayed reports whether this is a stored denial, answered again.
+// replayed reports whether the problem is the stored denial of an earlier request.
 func (p *problem) replayed() bool { return p.denial != nil && p.denial.Replayed }
 
 func (p *problem) fromCode(e *errcode.Error) {
@@ -181,10 +183,10 @@ func (p *problem) fromCode(e *errcode.Error) {
 	p.oldest = ledger.OldestOf(e)
 	switch p.denial = ledger.DenialOf(e); {
 	case p.denial != nil:
-		p.fields = nil // the denial names meter and subject
+		p.fields = nil // the denial has meter and subject
 	case e.Code != errcode.InvalidArgument:
 	case len(e.Fields) > 0:
-		p.detail = "" // the detail lacks the field's name; explain adds it
+		p.detail = "" // the detail lacks the field's name, which explain adds
 	default:
 		p.fields = []body.Fault{{Field: "body", Message: e.Detail}}
 	}
@@ -241,7 +243,7 @@ func (p *problem) fromTransport(err error) {
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		p.code = errcode.Unavailable
-		// Only the ledger knows whether anything was done. A deadline alone does not show it.
+		// Only the ledger knows whether the operation was carried out. A deadline does not show it.
 		p.detail = "there was no answer in time; retry with the same Idempotency-Key"
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
-// ofWebhook does what ofTenant does, for a webhook.
+// ofWebhook does the same as ofTenant for a webhook.
 func (rc *request) ofWebhook(w *webhooks.Webhook) error { return rc.ofTenant(w.Tenant) }
 
 // createWebhook creates a webhook and answers with its secret.
@@ -20,7 +20,7 @@ func (s *Server) createWebhook(rc *request) error {
 		return err
 	}
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // as for createKey
+		return err // as in createKey
 	}
 	if err := rc.ofTenant(c.Tenant); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (s *Server) testWebhook(rc *request) error {
 		}
 	}
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // each request is a call; but an Idempotency-Key must be valid
+		return err // each request is a call, with or without a key. A key must be valid
 	}
 	message, out, err := s.webhooks.Test(rc.ctx, id, rc.ofWebhook)
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *Server) replayWebhook(rc *request) error {
 		return err
 	}
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // a replay of what is pending changes nothing; but an Idempotency-Key must be valid
+		return err // a replay of pending events changes nothing, so it needs no key. A key must be valid
 	}
 	if !r.To.IsZero() && !r.To.After(r.From) {
 		return body.Refuse("to", "must be later than from")

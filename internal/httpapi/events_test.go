@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
-// list gives new events their places, as a running service does by itself.
+// list gives new events their positions. A running service does this in the background.
 func (s *service) list() {
 	s.t.Helper()
 	_, err := events.Number(s.t.Context(), s.pool, func(context.Context, pgx.Tx, []events.Listed) error { return nil })
@@ -58,7 +58,7 @@ func TestEvents_ThresholdsPlansSuspensions_ListedOldestFirst(t *testing.T) {
 	if page.Items[0].Type != "balance.threshold_reached" || *page.Items[0].Tenant != "one" || page.Items[0].Meter != "calls" {
 		t.Errorf("%s", got[0])
 	}
-	// After an event, by type, by tenant, page by page.
+	// The list after an event, by type, by tenant, and in pages.
 	first := page.Items[0].EventID
 	got, _ = s.events("?after=" + first)
 	assert.Equal(t, want, got)
@@ -72,7 +72,7 @@ func TestEvents_ThresholdsPlansSuspensions_ListedOldestFirst(t *testing.T) {
 	}
 	got, _ = s.events("?cursor=" + url.QueryEscape(*page.NextCursor))
 	assert.Equal(t, want, got, "second page")
-	// A key of one tenant sees that tenant's.
+	// A key that is bound to a tenant sees only that tenant's events.
 	k := s.newKey(`{"name":"of two","scopes":["read"],"tenant":"two"}`)
 	var bound client.EventList
 	s.as(k, "GET", "/v1/events", "").want(200).into(&bound)

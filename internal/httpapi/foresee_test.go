@@ -9,7 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// What a debit would be answered at an instant to come: periods renew, grants end, and nothing is changed.
+// A dry run with `at` gives the answer of a debit at a future instant: periods have renewed and grants have ended. It
+// changes nothing.
 func TestDebit_DryRunAt_AnswersForThatInstant(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -8,7 +8,8 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// seated creates the gauge desks, of which plan team has 5 and 2 for each subject, and puts crew on it.
+// seated creates the gauge desks and plan team, and puts tenant crew on the plan. The plan permits 5 desks, and 2 for
+// each subject.
 func (s *service) seated() {
 	s.t.Helper()
 	s.catalogue()
@@ -97,7 +98,7 @@ func TestGauge_BadInput_AndCounters(t *testing.T) {
 	s.call("PUT", "/v1/meters/x", `{"unit":"x","kind":"dial"}`).refused("kind")
 	s.call("PUT", "/v1/meters/x", `{"unit":"x","kind":"gauge","denial_replay":true}`).refused("denial_replay")
 
-	// A gauge is not debited, held, granted or adjusted.
+	// A gauge cannot be debited, held, granted or adjusted.
 	for path, body := range map[string]string{
 		"/v1/debits": demandOf("crew", "desks", 1), "/v1/consume": demandOf("crew", "desks", 1),
 		"/v1/holds":               `{"tenant":"crew","hold_id":"h","items":[{"meter":"desks","amount":1}]}`,

@@ -63,7 +63,7 @@ func (s *Server) grant(rc *request) error {
 	return rc.send(status, answers.GrantAnswer(result, req.dryRun))
 }
 
-// listGrants answers with a page of a tenant's grants, closed ones included.
+// listGrants answers with a page of a tenant's grants, including closed grants.
 func (s *Server) listGrants(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {
@@ -90,5 +90,5 @@ func orNull(t time.Time) *time.Time {
 	return &t
 }
 
-// mapSlice translates each element. The result is never nil, so that JSON has [] for no elements.
+// mapSlice translates each element. The result is never nil, so that an empty list is [] in JSON.
 func mapSlice[A, B any](in []A, translate func(*A) B) []B { return answers.Map(in, translate) }

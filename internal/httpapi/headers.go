@@ -13,7 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// Names of headers, spelled as they are sent. set does not canonicalise them: that would write "Ratelimit".
+// Names of headers, spelled as they are sent. set does not canonicalise them: http.Header.Set would write
+// "Ratelimit".
 const (
 	headerRequestID      = "X-Request-Id"
 	headerQuotaLimit     = "X-Quota-Limit"
@@ -26,7 +27,8 @@ const (
 	headerIdempotencyKey = "Idempotency-Key"
 )
 
-// minRemaining holds the X-Quota headers of the item that runs out first, among those that were offered.
+// minRemaining holds the values of the X-Quota headers. Of the items that were offered, it keeps the item that runs
+// out first.
 type minRemaining struct {
 	required  int64 // > 0; 0: no item was offered
 	remaining int64
@@ -34,8 +36,8 @@ type minRemaining struct {
 	reset     time.Duration // 0: no end
 }
 
-// runsOutBefore reports whether repeating the request exhausts s before o. It compares remaining/required, which is
-// comparable between meters of different units.
+// runsOutBefore reports whether s runs out before o if the request is repeated. It compares remaining/required,
+// because that ratio is comparable between meters with different units.
 func (s *minRemaining) runsOutBefore(o *minRemaining) bool {
 	aHigh, aLow := bits.Mul64(uint64(s.remaining), uint64(o.required))
 	bHigh, bLow := bits.Mul64(uint64(o.remaining), uint64(s.required))
@@ -48,7 +50,7 @@ func (s *minRemaining) runsOutBefore(o *minRemaining) bool {
 	return s.remaining < o.remaining
 }
 
-// offer takes over o if it runs out earlier.
+// offer replaces s by o if o runs out earlier.
 func (s *minRemaining) offer(o minRemaining) {
 	if s.required == 0 || o.runsOutBefore(s) {
 		*s = o
@@ -58,7 +60,7 @@ func (s *minRemaining) offer(o minRemaining) {
 func (s *minRemaining) offerDebit(r *ledger.DebitResult) {
 	for i := range r.Items {
 		it := &r.Items[i]
-		// A replay has the remainder of its first run and the present limit, which may be smaller.
+		// A replay has the remainder of its first execution and the present limit, which may be smaller.
 		s.offer(minRemaining{it.Requested, it.Remaining, max(it.Limit, it.Remaining), until(it.ResetAt, r.AsOf)})
 	}
 }
@@ -74,7 +76,8 @@ func (s *minRemaining) offerCheck(c *gate.Check) {
 	}
 }
 
-// until returns the time from now to at, at least a nanosecond. 0 means no end.
+// until returns the time from now to at, which is at least a nanosecond. It returns 0 if at is zero, which means no
+// end.
 func until(at, now time.Time) time.Duration {
 	if at.IsZero() {
 		return 0
@@ -95,19 +98,20 @@ func (s *minRemaining) write(h http.Header) {
 
 func set(h http.Header, name, value string) { h[name] = []string{value} }
 
-// Headers that bind a change to the state of a balance or a tenant.
+// Headers that make a change depend on the state of a balance or a tenant.
 const (
 	headerETag    = "ETag"
 	headerIfMatch = "If-Match"
 )
 
-// sendETag sends the state that is answered: the seq of a balance, or the version of a tenant.
+// sendETag sends the state of the answer as ETag: the seq of a balance, or the version of a tenant.
 func (rc *request) sendETag(state int64) {
 	set(rc.Response().Header(), headerETag, `"`+strconv.FormatInt(state, 10)+`"`)
 }
 
-// ifMatch returns the state that the If-Match header demands, nil if there is none. of says which state that is, for the
-// error. It accepts one tag: a client that sends "*" or several tags does not know the state it changes.
+// ifMatch returns the state that the If-Match header requires, or nil if there is no such header. of names the kind
+// of state in the error. It accepts exactly one tag: a client that sends "*" or several tags does not know the state
+// that it changes.
 func (rc *request) ifMatch(of string) (*int64, error) {
 	values := rc.Request().Header[headerIfMatch]
 	if len(values) == 0 {

@@ -23,7 +23,7 @@ func TestListHolds_ByStatus(t *testing.T) {
 	s.send("/v1/holds/a-over/capture", "c1", `{"tenant":"acme","items":[{"meter":"calls","amount":4}]}`).want(200)
 	s.send("/v1/holds/b-part/capture", "c2", `{"tenant":"acme","items":[{"meter":"jobs","amount":1}],"final":true}`).want(200)
 	s.send("/v1/holds/d-back/release", "r1", `{"tenant":"acme"}`).want(200)
-	for _, table := range []string{"holds", "hold_lines"} { // it has expired, and nothing has read it since
+	for _, table := range []string{"holds", "hold_lines"} { // the hold has expired, and no request has read it
 		if _, err := s.pool.Exec(t.Context(), `UPDATE `+table+` SET expires_at = now() - interval '1 minute' WHERE hold_id = 'c-gone'`); err != nil {
 			t.Fatal(err)
 		}

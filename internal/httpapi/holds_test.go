@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// books returns a sum over all rows of the ledger. If it is equal before and after, nothing has changed.
+// books returns a checksum of all rows of the ledger. If it is equal before and after, nothing has changed.
 func (s *service) books() string {
 	s.t.Helper()
 	var out string
@@ -188,7 +188,7 @@ func TestHold_IDUniquePerTenant(t *testing.T) {
 				}
 			}
 		}
-		if p := s.send("/v1/holds", "another key", holdOf("h1", 2)); p.status != 400 { // a key must not have blanks
+		if p := s.send("/v1/holds", "another key", holdOf("h1", 2)); p.status != 400 { // a key must not contain blanks
 			t.Errorf("%s", p.body)
 		}
 		if p := s.send("/v1/holds", "another-key", holdOf("h1", 2)).problem(409, "precondition_failed"); p.Errors[0].Field != "hold_id" {
@@ -213,7 +213,7 @@ func TestHold_NotPayable_DeniedLikeDebit(t *testing.T) {
 		return s.send("/v1/holds", "k", `{"hold_id":"h2",`+demandOf(tenant, meter, amount)[1:])
 	}
 	s.eventually("the suspension is known", func() bool { return hold("frozen", "credits", 1).status == 403 })
-	hold("acme", "credits", 1).want(402) // opens the balance, which the calendar does, not the hold
+	hold("acme", "credits", 1).want(402) // opens the balance, because its period begins, not because of the hold
 	hold("acme", "other", 1).want(403)
 	hold("frozen", "calls", 1).want(403)
 	s.unmoved("denied", func() {
@@ -295,7 +295,7 @@ func TestHold_DryRun_NeedsNoKey(t *testing.T) {
 	})
 }
 
-// keyed has the operations that require an idempotency key, with a valid body each.
+// keyed returns the operations that require an idempotency key, each with a valid body.
 func keyed() map[string]string {
 	out := map[string]string{}
 	for name, good := range fullBodies() {

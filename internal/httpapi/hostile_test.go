@@ -17,7 +17,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// Bodies that are large, deep or wide within the bound of a megabyte. Each is refused with a short answer that names the fault, and nothing is stored.
+// TestBodies_DeepWideLong_ShortRefusals sends bodies that are large, deep or wide, within the bound of a megabyte.
+// Each body is refused with a short answer that names the fault, and nothing is stored.
 func TestBodies_DeepWideLong_ShortRefusals(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -61,7 +62,8 @@ func TestBodies_DeepWideLong_ShortRefusals(t *testing.T) {
 	}
 }
 
-// Texts that would change a statement, a command or a page, if one were put together from them.
+// TestInjection_EveryPlace_RefusedOrStoredAsText sends texts that would change a statement, a command or a page if
+// the text became a part of it.
 func TestInjection_EveryPlace_RefusedOrStoredAsText(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -98,7 +100,7 @@ func TestInjection_EveryPlace_RefusedOrStoredAsText(t *testing.T) {
 		if strings.Contains(text, "\x00") {
 			continue
 		}
-		// What people write is stored as it is.
+		// Free text is stored unchanged.
 		s.call("PATCH", "/v1/tenants/acme", `{"metadata":{"note":`+quote(text)+`}}`).want(200)
 		var stored map[string]string
 		s.check(json.Unmarshal(s.readTenant("acme").Metadata, &stored))
@@ -109,7 +111,8 @@ func TestInjection_EveryPlace_RefusedOrStoredAsText(t *testing.T) {
 	s.debit("well", "acme", "calls", 1).want(200)
 }
 
-// Paths that a proxy and the service may understand differently. None of them reaches what the key may not, and none reaches anything without a key.
+// TestPaths_Tricks_ReachNothing sends paths that a proxy and the service may understand differently. No path reaches
+// more than the key permits, and none reaches data without a key.
 func TestPaths_Tricks_ReachNothing(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -140,7 +143,7 @@ func TestPaths_Tricks_ReachNothing(t *testing.T) {
 	}
 }
 
-// Refusals and balances are for nobody's cache and no browser.
+// Caches do not store refusals and balances, and browsers do not guess their type.
 func TestAnswers_BalancesRefusalsFiles_NotStoredNotGuessed(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

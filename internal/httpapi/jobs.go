@@ -28,7 +28,7 @@ func rollMembers() []body.Member[rollRequest] {
 // startRoll starts a roll in the background.
 func (s *Server) startRoll(rc *request) error {
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // a roll is idempotent without a key, but a key must be valid
+		return err // a roll is idempotent without a key. A key must be valid
 	}
 	var req rollRequest
 	if rc.Request().ContentLength != 0 { // no body: roll up to now
@@ -69,7 +69,7 @@ func verificationMembers() []body.Member[verificationRequest] {
 // startVerification starts a verification in the background.
 func (s *Server) startVerification(rc *request) error {
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // a second verification does no harm, but a key must be valid
+		return err // a second verification does no harm, so it needs no key. A key must be valid
 	}
 	var req verificationRequest
 	if rc.Request().ContentLength != 0 { // no body: all tenants
@@ -123,7 +123,7 @@ func (s *Server) getVerification(rc *request) error {
 	return rc.send(http.StatusOK, answers.Verification(&v))
 }
 
-// listSeals answers with the sealed days. A cursor is the position of the last seal of a page.
+// listSeals answers with a page of sealed days. The cursor is the position of the last seal of the page before.
 func (s *Server) listSeals(rc *request) error {
 	limit, cursor := rc.query.page()
 	before := int64(math.MaxInt64)
@@ -147,7 +147,7 @@ func (s *Server) listSeals(rc *request) error {
 	return rc.send(http.StatusOK, out)
 }
 
-// getSeal answers with a seal in the form of its file.
+// getSeal answers with a seal in the format of its file.
 func (s *Server) getSeal(rc *request) error {
 	day, err := time.Parse(time.DateOnly, rc.parameter("day"))
 	if err != nil {

@@ -18,7 +18,7 @@ func (s *Server) createKey(rc *request) error {
 		return err
 	}
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // a secret is shown once, so a retry creates another key; but an Idempotency-Key must be valid
+		return err // a secret is shown only once, so a retry creates another key. An Idempotency-Key must be valid
 	}
 	if err := rc.ofTenant(n.Tenant); err != nil {
 		return err
@@ -77,7 +77,8 @@ func (s *Server) rotateKey(rc *request) error {
 	return rc.send(http.StatusCreated, answers.NewKey(&k, secret))
 }
 
-// rotation returns the id of what gets a new secret, from a parameter, and how much longer the secrets so far work.
+// rotation returns the id of the object that gets a new secret, from a path parameter, and how much longer the
+// previous secrets work.
 func (rc *request) rotation(parameter string) (id string, overlap time.Duration, err error) {
 	if id, err = rc.idParameter(parameter); err != nil {
 		return "", 0, err
@@ -88,7 +89,7 @@ func (rc *request) rotation(parameter string) (id string, overlap time.Duration,
 			return "", 0, err
 		}
 	}
-	_, err = rc.idempotencyKey() // as for createKey
+	_, err = rc.idempotencyKey() // as in createKey
 	return id, r.Overlap, err
 }
 
@@ -111,12 +112,12 @@ func (s *Server) createPortalSession(rc *request) error {
 		return err
 	}
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // as for createKey
+		return err // as in createKey
 	}
 	if err := rc.ofTenant(n.Tenant); err != nil {
 		return err
 	}
-	if n.Base == "" { // as the caller addressed this service
+	if n.Base == "" { // the base by which the caller addressed this service
 		n.Base = rc.Scheme() + "://" + rc.Request().Host
 	}
 	made, err := s.cfg.Links.Create(rc.ctx, n)
@@ -138,7 +139,7 @@ func (s *Server) endPortalSessions(rc *request) error {
 	return rc.NoContent(http.StatusNoContent)
 }
 
-// ofKey does what ofTenant does, for a key.
+// ofKey does the same as ofTenant for a key.
 func (rc *request) ofKey(k *access.Key) error { return rc.ofTenant(k.Tenant) }
 
 // listAudit answers with a page of the audit log.

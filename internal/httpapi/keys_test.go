@@ -26,20 +26,21 @@ func (s *service) newKey(body string) client.CreatedKey {
 	return k
 }
 
-// as sends a request with a key.
+// as sends a request with the key k.
 func (s *service) as(k client.CreatedKey, method, path, body string, extra ...string) *answer {
 	s.t.Helper()
 	return s.call(method, path, body, append([]string{"Authorization", "Bearer " + k.Secret}, extra...)...)
 }
 
-// trial is a request to one route that reaches what belongs to a tenant.
+// trial is a request to one route that reaches data of a tenant.
 type trial struct {
 	path, body string
 	header     []string
 	gateway    bool
 }
 
-// trials returns a request for every route that reaches one tenant, by method and path of the route. made is what belongs to the tenant.
+// trials returns a request for every route that reaches one tenant. Its keys are the method and the path of the
+// route. made has the ids of the tenant's objects.
 func trials(tenant string, made belongings) map[string]trial {
 	item := fmt.Sprintf(`{"tenant":%q,"items":[{"meter":"calls","amount":1}]}`, tenant)
 	key := []string{headerIdempotencyKey, "trial-" + tenant}
@@ -118,17 +119,17 @@ func trials(tenant string, made belongings) map[string]trial {
 		"POST /v1/webhooks/:webhook_id/rotate":                    {path: "/v1/webhooks/" + made.webhook + "/rotate"},
 		"POST /v1/webhooks/:webhook_id/replay":                    {path: "/v1/webhooks/" + made.webhook + "/replay", body: `{"from":"2026-01-01T00:00:00Z"}`},
 		"GET /v1/webhooks/:webhook_id/deliveries":                 {path: "/v1/webhooks/" + made.webhook + "/deliveries"},
-		// Addresses are nobody's: the tenant in the trial does not matter.
+		// Addresses belong to no tenant: the tenant of the trial does not matter.
 		"PUT /v1/blocks/:kind/:value/:bits":    {path: "/v1/blocks/ip/10.0.0.0/8", body: `{}`},
 		"GET /v1/blocks/:kind/:value/:bits":    {path: "/v1/blocks/ip/10.0.0.0/8"},
 		"DELETE /v1/blocks/:kind/:value/:bits": {path: "/v1/blocks/ip/10.0.0.0/8"},
 	}
 }
 
-// belongings are ids of what belongs to a tenant.
+// belongings has the ids of the objects that belong to a tenant.
 type belongings struct{ lease, charge, verification, key, webhook string }
 
-// furnish makes a tenant with something of everything.
+// furnish creates a tenant with an object of each kind.
 func (s *service) furnish(tenant string) belongings {
 	s.t.Helper()
 	s.tenant(tenant)
@@ -147,7 +148,7 @@ func (s *service) furnish(tenant string) belongings {
 		return charge.ChargeID != ""
 	})
 	var v client.Verification
-	s.eventually("a verification starts", func() bool { // one runs at a time
+	s.eventually("a verification starts", func() bool { // only one verification runs at a time
 		a := s.call("POST", "/v1/verifications", fmt.Sprintf(`{"tenant":%q}`, tenant)).want(202, 503)
 		if a.status == 202 {
 			a.into(&v)
@@ -160,8 +161,8 @@ func (s *service) furnish(tenant string) belongings {
 	return belongings{lease: lease.LeaseID, charge: charge.ChargeID, verification: v.VerificationID, key: k.KeyID, webhook: hook.WebhookID}
 }
 
-// TestRoutes_BoundKey_ReachesItsTenantOnly sends every route of the table with keys bound to tenant mine, about tenant theirs: all of
-// them are 403, or show nothing of it. The same requests about mine pass.
+// TestRoutes_BoundKey_ReachesItsTenantOnly sends requests about tenant theirs to every route, with keys that are
+// bound to tenant mine. Each answer is 403 or shows no data of theirs. The same requests about mine pass.
 func TestRoutes_BoundKey_ReachesItsTenantOnly(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -238,7 +239,7 @@ func TestRoutes_BoundKey_ReachesItsTenantOnly(t *testing.T) {
 	}
 }
 
-// ruleOf returns the rule that a path about mine names.
+// ruleOf returns the rule in a path about tenant mine.
 func ruleOf(path string) string {
 	if strings.HasSuffix(path, "/overrides") {
 		return "by-subject"
@@ -256,7 +257,8 @@ func mapKeys[V any](m map[string]V) func(func(string) bool) {
 	}
 }
 
-// TestRoutes_Scopes_OfTheContract: each route needs the scope that the contract names, and no key with other scopes passes.
+// TestRoutes_Scopes_OfTheContract: each route needs the scope that the contract names. A key with other scopes does
+// not pass.
 func TestRoutes_Scopes_OfTheContract(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -369,7 +371,7 @@ func TestAuthenticate_WrongKeys_LimitedPerAddress(t *testing.T) {
 	testenv.Eventually(t, func() bool {
 		var answers [40]*answer
 		var guesses sync.WaitGroup
-		for i := range answers { // at once: one after another may be slower than the limit
+		for i := range answers { // concurrently, because sequential guesses may be slower than the limit
 			guesses.Go(func() { answers[i] = guess() })
 		}
 		guesses.Wait()
@@ -379,7 +381,7 @@ func TestAuthenticate_WrongKeys_LimitedPerAddress(t *testing.T) {
 		}
 		return limited >= 0
 	}, "an address that sends more than its wrong keys is limited")
-	s.call("GET", "/v1/meters?limit=0", "").refused("limit") // a right key always passes
+	s.call("GET", "/v1/meters?limit=0", "").refused("limit") // a valid key always passes
 	if a := s.call("GET", "/nope", "", "Authorization"); a.status != 404 || !a.closed {
 		t.Errorf("%d %v", a.status, a.header)
 	}
@@ -408,14 +410,15 @@ func TestAuthenticate_HeaderTwice_Refused(t *testing.T) {
 	}
 }
 
-// TestAudit_EveryAdministrativeChange: who, what, before, after, why.
+// TestAudit_EveryAdministrativeChange: each change has a line with its actor, its object, the values before and
+// after, and the reason.
 func TestAudit_EveryAdministrativeChange(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
 	k := s.newKey(`{"name":"support","scopes":["admin"]}`)
 	s.as(k, "PUT", "/v1/limits/r", `{"per":["tenant"],"kind":"token_bucket","rate":"1/s"}`, "X-Request-Id", "put-1").want(201)
-	s.as(k, "PUT", "/v1/limits/r", `{"per":["tenant"],"kind":"token_bucket","rate":"1/s"}`).want(200) // changes nothing: no line
+	s.as(k, "PUT", "/v1/limits/r", `{"per":["tenant"],"kind":"token_bucket","rate":"1/s"}`).want(200) // changes nothing, so it has no line
 	s.as(k, "PUT", "/v1/limits/r", `{"per":["tenant"],"kind":"token_bucket","rate":"2/s"}`).want(200)
 	s.as(k, "DELETE", "/v1/limits/r", "").want(204)
 	s.as(k, "PUT", "/v1/limits/bad", `{"per":["tenant"],"kind":"token_bucket","rate":"0/s"}`).want(400)
@@ -479,7 +482,7 @@ func TestAudit_EveryAdministrativeChange(t *testing.T) {
 	s.call("GET", "/v1/audit?cursor=x", "").refused("cursor")
 }
 
-// TestAccessLine_HasTheKey: who did it stands in the access log.
+// TestAccessLine_HasTheKey: the access log names the key of a request.
 func TestAccessLine_HasTheKey(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -491,8 +494,8 @@ func TestAccessLine_HasTheKey(t *testing.T) {
 	}
 }
 
-// TestAudit_AmountsMoved: grants, voids, adjustments, an administrator's refund, rolls and verifications are in the audit log, and entries
-// name the key.
+// TestAudit_AmountsMoved: the audit log has grants, voids, adjustments, an administrator's refund, rolls and
+// verifications. Their entries name the key.
 func TestAudit_AmountsMoved(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

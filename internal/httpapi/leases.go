@@ -88,8 +88,8 @@ func (s *Server) releaseLease(rc *request) error {
 	return rc.NoContent(http.StatusNoContent)
 }
 
-// leaseParameter returns the lease that the path names and records its tenant for the access log. A malformed id names
-// no lease.
+// leaseParameter returns the lease that the path names and records its tenant for the access log. A malformed id is
+// answered as a lease that does not exist.
 func (rc *request) leaseParameter() (ratelimit.LeaseID, error) {
 	id, err := rc.server.gate.ParseLease(rc.parameter("lease_id"))
 	if err != nil {

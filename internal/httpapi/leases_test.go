@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// leasing creates tenants acme and other, and limit exports of 2 leases.
+// leasing creates tenants acme and other, and limit exports with 2 leases.
 func (s *service) leasing() {
 	s.t.Helper()
 	s.catalogue()
@@ -31,7 +31,8 @@ func (s *service) acquire(body string, extra ...string) *answer {
 	return s.call("POST", "/v1/leases", body, extra...)
 }
 
-// Whoever has put a limit uses it with the next request: the copy in memory is read again first. Names of no limit cost no read.
+// TestLease_LimitPutJustNow_IsKnown: a client that has put a limit can use it with its next request, because the
+// server first refreshes its copy in memory. An unknown name does not cause a read.
 func TestLease_LimitPutJustNow_IsKnown(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -78,7 +79,7 @@ func TestLease_AcquireRenewRelease(t *testing.T) {
 	if dry.LeaseID != "" || !dry.ExpiresAt.IsZero() || *dry.InUse != 1 || !dry.DryRun {
 		t.Errorf("%+v", dry)
 	}
-	s.acquire(body).want(201) // without a key: another one
+	s.acquire(body).want(201) // without a key, this is another lease
 	a = s.acquire(body)
 	p := a.problem(429, "rate_limited")
 	if p.Type != typeQuotaExceeded || len(p.ViolatedPolicies) != 1 || p.ViolatedPolicies[0] != "exports" || p.RetryAfterMs < 1 || p.RetryAfterMs > 5000 {
@@ -125,7 +126,7 @@ func TestLease_WrongLimit_Refused(t *testing.T) {
 	s.acquire(`{"rule":"exports","tenant":"acme"}`).problem(403, "tenant_suspended")
 }
 
-// TestLease_ForgedID_404: a path names a held lease or none, and a forged id does no harm.
+// TestLease_ForgedID_404: a path names a held lease or no lease. A forged id changes nothing.
 func TestLease_ForgedID_404(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 )
 
-// TestConsume_RateLimited_OneDecision: the alert on rejections compares denials with decisions, so the headers of a denial,
-// which also describe the balance, must not count as a decision.
+// TestConsume_RateLimited_OneDecision: the alert on rejections compares denials with decisions. The headers of a
+// denial also describe the balance. Reading that balance must not count as a second decision.
 func TestConsume_RateLimited_OneDecision(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -33,7 +33,8 @@ func TestConsume_RateLimited_OneDecision(t *testing.T) {
 	}
 }
 
-// TestConsume_RefundedTokensAreShown: a client that sees no remaining tokens until tomorrow stays away until then.
+// TestConsume_RefundedTokensAreShown: if a client sees no remaining tokens until tomorrow, it sends no requests until
+// tomorrow.
 func TestConsume_RefundedTokensAreShown(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -61,7 +62,7 @@ func TestConsume_RefundedTokensAreShown(t *testing.T) {
 	}
 }
 
-// decisions returns the number of decisions of a limit with an outcome.
+// decisions returns the number of decisions of a limit with this outcome.
 func (s *service) decisions(rule, outcome string) float64 {
 	s.t.Helper()
 	families, err := s.measured.Gather()
@@ -88,7 +89,8 @@ func labelsOf(m *dto.Metric) prometheus.Labels {
 	return labels
 }
 
-// TestConsume_RegionShare: only decisions use the share; the stored limit is that of all regions.
+// TestConsume_RegionShare: only decisions use the region's share. The stored limit is the limit of all regions
+// together.
 func TestConsume_RegionShare(t *testing.T) {
 	t.Parallel()
 	const demand = `{"tenant":"acme","items":[{"meter":"calls","amount":1}]}`

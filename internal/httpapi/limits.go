@@ -78,8 +78,9 @@ func (s *Server) getLimit(rc *request) error {
 	return rc.send(http.StatusOK, answer)
 }
 
-// limitFor returns a limit: of a plan, in its newest version, if plan is not empty; else the one that applies to tenant, which may be that of its
-// plan; else the general one.
+// limitFor returns the limit that rule names. With a plan, it is the limit in the plan's newest version. With a
+// tenant, it is the limit that applies to the tenant, which may come from the tenant's plan. Otherwise it is the
+// general limit.
 func (s *Server) limitFor(rc *request, rule, plan, tenant string) (catalog.Limit, error) {
 	if plan != "" {
 		p, err := s.store.Plan(rc.ctx, plan, 0)
@@ -138,7 +139,7 @@ func (s *Server) resetLimit(rc *request) error {
 		return err
 	}
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // a reset is idempotent without a key, but a key must be valid
+		return err // a reset is idempotent without a key. A key must be valid
 	}
 	req := gate.BucketRequest{Rule: rule}
 	if rc.Request().ContentLength != 0 { // no body: the only bucket of the limit
@@ -203,8 +204,8 @@ func (s *Server) limitTop(rc *request) error {
 	return rc.send(http.StatusOK, client.LimitTop{Rule: name, Items: mapSlice(found, answers.TopItem), Incomplete: !complete})
 }
 
-// limitShadow answers with what a limit in shadow mode would have denied. If there are no counts for it, it must exist,
-// in the catalogue or in a plan.
+// limitShadow answers with the requests that a limit in shadow mode would have denied. If there are no counts for the
+// limit, it must exist in the catalogue or in a plan.
 func (s *Server) limitShadow(rc *request) error {
 	name, err := rc.idParameter("rule")
 	if err != nil {
@@ -258,7 +259,7 @@ func (s *Server) deleteLimit(rc *request) error {
 	return rc.NoContent(http.StatusNoContent)
 }
 
-// mustNotBePattern refuses overrides of several tenants or subjects.
+// mustNotBePattern is the error text for an override whose tenant or subject contains `*`.
 const mustNotBePattern = "must name one: an override has no wildcards; for several tenants use a limit with match and replaces"
 
 // overrideParameters returns the override that the path names. It refuses a key that is bound to another tenant.
@@ -355,7 +356,8 @@ func putStatus(created bool) int {
 	return http.StatusOK
 }
 
-// catalogPage returns the page of a listing that the query asks for, of the key's tenant if it is bound to one.
+// catalogPage returns the page of a listing that the query selects. For a key that is bound to a tenant, the listing
+// has only that tenant.
 func (rc *request) catalogPage() (listing.Query, error) {
 	limit, cursor := rc.query.page()
 	return listing.Query{Limit: limit, Cursor: cursor, Tenant: rc.key.Tenant}, rc.query.err()

@@ -12,17 +12,19 @@ import (
 // routeNone is the route label of requests that match no route. A client's path must not become a label.
 const routeNone = "none"
 
-// metrics measure requests. Routes, methods and statuses come from the program, so the route table bounds the number of
-// series.
+// metrics measures requests. Routes, methods and statuses are defined by the program, so the number of series is
+// bounded.
 type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	inFlight prometheus.Gauge
 
-	known sync.Map // outcome -> func(seconds float64, traceID string) that counts it; looking a series up by its labels costs a hash and a lock
+	// known caches counters: outcome -> func(seconds float64, traceID string). Looking up a series by its labels costs
+	// a hash and a lock.
+	known sync.Map
 }
 
-// outcome is the label values of a request.
+// outcome has the label values of a request.
 type outcome struct {
 	route, method string
 	status        int
@@ -63,10 +65,11 @@ func (m *metrics) observe(route, method string, status int, took time.Duration, 
 	count.(func(float64, string))(took.Seconds(), traceID)
 }
 
-// counter returns a function that counts a request with this outcome and observes its seconds, with the trace as an exemplar if it has one.
+// counter returns a function that counts a request with this outcome and observes its seconds. If the request has a
+// trace, the function adds the id of the trace as an exemplar.
 func (m *metrics) counter(o outcome) func(float64, string) {
 	requests, duration := m.requests.WithLabelValues(o.route, o.method, strconv.Itoa(o.status)), m.duration.WithLabelValues(o.route, o.method)
-	traced, _ := duration.(prometheus.ExemplarObserver) // histograms are
+	traced, _ := duration.(prometheus.ExemplarObserver) // true for every histogram
 	return func(seconds float64, traceID string) {
 		requests.Inc()
 		if traceID != "" {

@@ -27,13 +27,13 @@ const (
 	// requestIDMax bounds an X-Request-Id of a client, in bytes.
 	requestIDMax = 128
 
-	// statusClientGone is the status in logs and metrics if the client left before the answer, as in nginx. Nobody
-	// receives it; it distinguishes impatient clients from an outage.
+	// statusClientGone is the status in logs and metrics if the client left before the answer, as in nginx. It is
+	// never sent. It distinguishes clients that gave up from an outage.
 	statusClientGone = 499
 )
 
-// serve is the middleware of every request, matched or not. It creates the request, answers errors of the handlers as
-// problems, recovers from panics, measures and logs.
+// serve is the middleware of every request, with or without a matching route. It creates the request, answers errors
+// of the handlers as problems, recovers from panics, measures and logs.
 func (s *Server) serve(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		rc := s.pool.Get().(*request)
@@ -56,15 +56,15 @@ func (s *Server) serve(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// answer runs the handlers. It returns false after a panic: other code may still use the request then, and it cannot be
-// reused.
+// answer runs the handlers. It returns false after a panic: other code may still use the request, so the request must
+// not be reused.
 func (s *Server) answer(rc *request, next echo.HandlerFunc) (whole bool) {
 	defer func() {
 		if whole {
 			return
 		}
 		cause := recover()
-		if cause == http.ErrAbortHandler { //nolint:errorlint // net/http compares the same way: it is a panic value
+		if cause == http.ErrAbortHandler { //nolint:errorlint // net/http, too, compares the value of the panic
 			panic(cause)
 		}
 		rc.fail(fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
@@ -162,7 +162,7 @@ func (s *Server) endSpan(rc *request, status int) string {
 	return span.SpanContext().TraceID().String()
 }
 
-// requestID returns the client's id if a header and a log can hold it, and a new one otherwise.
+// requestID returns the client's id if the id is fit for a header and a log. Otherwise it returns a new one.
 func requestID(h http.Header) string {
 	if given := h[headerRequestID]; len(given) == 1 && bound.ASCII(given[0], '!', 1, requestIDMax) {
 		return given[0]

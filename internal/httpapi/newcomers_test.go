@@ -11,10 +11,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 )
 
-// newcomersPerSecond is how many tenants the service of a test makes a second.
+// newcomersPerSecond is the number of tenants that the service of a test may create each second.
 const newcomersPerSecond = 100
 
-// signup creates the plan of newcomers: 1,000 calls a month that overflow into 3 credits at 1 per 2, and a cap of 600 per subject.
+// signup creates the plan of new tenants: 3 credits, and 1,000 calls a month with a cap of 600 per subject. Calls
+// overflow into credits at 1 credit for 2 calls.
 func (s *service) signup() {
 	s.t.Helper()
 	s.catalogue()
@@ -23,7 +24,7 @@ func (s *service) signup() {
 	s.eventually("the plan is known", func() bool { return s.provisioner.Missing() == nil })
 }
 
-// made returns how many tenants of this prefix there are, and their terms.
+// made returns the number of tenants whose ids have this prefix, and the number of their terms.
 func (s *service) made(prefix string) (tenants, terms int) {
 	s.t.Helper()
 	s.check(s.pool.QueryRow(s.t.Context(), `SELECT (SELECT count(*) FROM tenants WHERE starts_with(tenant_id, $1)),
@@ -104,7 +105,7 @@ func TestNewcomer_RefusedUse_MakesNoTenant(t *testing.T) {
 	}
 }
 
-// A check of a tenant to be is answered as one of a tenant of that plan that was never used.
+// A check of a tenant that does not exist yet is answered like a check of an unused tenant on that plan.
 func TestNewcomer_Check_AnswersAsThePlanWould(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -119,7 +120,7 @@ func TestNewcomer_Check_AnswersAsThePlanWould(t *testing.T) {
 		s.call("POST", "/v1/check", `{"tenant":"twin","max_stale_ms":0,`+more+`}`).want(200).into(&twin)
 		s.call("POST", "/v1/check", `{"tenant":"to-be",`+more+`}`).want(200).into(&newcomer)
 		for i := range twin.Items {
-			twin.Items[i].WouldSucceedAt = newcomer.Items[i].WouldSucceedAt // the month begins with the tenant
+			twin.Items[i].WouldSucceedAt = newcomer.Items[i].WouldSucceedAt // a month begins when its tenant is created
 		}
 		if twin.Allowed != newcomer.Allowed || twin.Code != newcomer.Code || fmt.Sprint(twin.Items) != fmt.Sprint(newcomer.Items) {
 			t.Errorf("%s: %+v, but %+v", more, newcomer, twin)
@@ -130,7 +131,7 @@ func TestNewcomer_Check_AnswersAsThePlanWould(t *testing.T) {
 	}
 }
 
-// A flood of invented tenants fills the table no faster than the setting says; those beyond it are told when to come again.
+// A flood of invented tenants fills the table at most at the configured rate. The refused requests get a Retry-After.
 func TestNewcomer_Flood_IsBounded(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -8,7 +8,8 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// limitOf returns the limit that a check of acme by a subject is told of a rule; -1: it does not apply.
+// limitOf returns the limit of a rule that a check of acme for a subject returns. It returns -1 if the rule does not
+// apply.
 func (s *service) limitOf(rule, subject string) int64 {
 	s.t.Helper()
 	var check client.CheckAnswer
@@ -53,7 +54,7 @@ func TestOverride_OfTenantAndSubject_ChangesTheirNumbersOnly(t *testing.T) {
 	s.call("PUT", "/v1/limits/api/overrides/acme/u1", `{"rate":"7/min","burst":71}`).want(200)
 	s.eventuallyLimit("api", "u1", 71)
 
-	// One expires, and nothing is needed for that.
+	// An override expires without a request.
 	until := time.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano)
 	s.call("PUT", "/v1/limits/api/overrides/acme/u3", fmt.Sprintf(`{"rate":"3/min","expires_at":%q}`, until)).want(201)
 	s.eventuallyLimit("api", "u3", 3)
@@ -128,7 +129,7 @@ func TestOverride_ThatDoesNotFit_RefusedWithItsField(t *testing.T) {
 	s.call("PUT", "/v1/limits/tenant/overrides/nobody", `{"rate":"5/s"}`).problem(404, "tenant_not_found")
 	s.call("PUT", "/v1/limits/slots/overrides/acme", `{"burst":1}`).want(201)
 	s.eventually("one lease at a time", func() bool {
-		a := s.call("POST", "/v1/leases", `{"tenant":"acme","rule":"slots","dry_run":true}`).want(200, 404) // until the limit is known
+		a := s.call("POST", "/v1/leases", `{"tenant":"acme","rule":"slots","dry_run":true}`).want(200, 404) // 404 until the server knows the limit
 		var lease client.LeaseAnswer
 		if a.status == 200 {
 			a.into(&lease)
@@ -148,7 +149,7 @@ func TestOverride_OfPlansLimit_GoesWithTheName(t *testing.T) {
 	s.call("PUT", "/v1/plans/pro", `{`+allowances+`,"limits":[{"rule":"api","per":["tenant"],"kind":"fixed_window","rate":"30/min"},{"rule":"own","per":["tenant"],"kind":"token_bucket","rate":"8/s"}]}`).want(201)
 	s.call("PUT", "/v1/limits/own/overrides/acme", `{"rate":"5/s"}`).problem(404, "not_found")
 	s.call("PATCH", "/v1/tenants/acme", `{"plan":"pro"}`).want(200)
-	s.call("PUT", "/v1/limits/api/overrides/acme", `{"rate":"31/min","burst":32}`).problem(400, "invalid_argument") // a window has no other burst
+	s.call("PUT", "/v1/limits/api/overrides/acme", `{"rate":"31/min","burst":32}`).problem(400, "invalid_argument") // a window cannot have another burst
 	s.call("PUT", "/v1/limits/api/overrides/acme", `{"rate":"31/min"}`).want(201)
 	s.call("PUT", "/v1/limits/own/overrides/acme", `{"rate":"5/s"}`).want(201)
 	s.eventuallyLimit("api", "u1", 31)
@@ -170,7 +171,8 @@ func TestOverride_OfPlansLimit_GoesWithTheName(t *testing.T) {
 		t.Errorf("%+v", window)
 	}
 
-	// The general limit goes: the plan still has one of that name. The plan's go, and their overrides with them.
+	// The general limit is deleted: its override stays, because the plan has a limit of the same name. After the
+	// plan's limits are deleted, their overrides are deleted, too.
 	s.call("DELETE", "/v1/limits/api", "").want(204)
 	s.call("GET", "/v1/limits/api/overrides/acme", "").want(200)
 	s.call("PUT", "/v1/plans/pro", `{`+allowances+`}`).want(200)

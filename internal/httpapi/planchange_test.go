@@ -41,7 +41,7 @@ func TestPatchTenant_PlanChangeNextPeriodOrNow(t *testing.T) {
 	}
 }
 
-// A change now counts what was used, unless it says reset. GET terms tells which of the two it was.
+// A change with apply=now counts earlier use, unless usage is reset. GET terms shows which of these the change was.
 func TestPatchTenant_Usage_CarriedOrReset(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -79,7 +79,8 @@ func TestPatchTenant_Usage_CarriedOrReset(t *testing.T) {
 	}
 }
 
-// The answer names the options that counted, so that a client need not know the defaults. A change of something else has none.
+// The answer names the options in effect, so that a client need not know the defaults. A change of other fields has
+// no options.
 func TestPatchTenant_ChangeOfTerms_NamesItsOptions(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -66,7 +66,7 @@ func TestPutPlan_ContradictoryAllowance_400(t *testing.T) {
 	const overflowing = `"amount":1,"every":"month","anchor":"tenant","overflow":{"price":1,"meter":`
 	s.call("PUT", "/v1/plans/p", `{"allowances":[{"meter":"calls",`+overflowing+`"credits"}},{"meter":"credits",`+overflowing+`"other"}}]}`).
 		refused("allowances[0].overflow.meter")
-	s.call("PUT", "/v1/plans/p", `{"allowances":[{"meter":"calls",`+overflowing+`"credits"}}]}`).refused("allowances[0].overflow.meter") // p lacks credits
+	s.call("PUT", "/v1/plans/p", `{"allowances":[{"meter":"calls",`+overflowing+`"credits"}}]}`).refused("allowances[0].overflow.meter") // p has no credits
 	if after := s.state(); after != before {
 		t.Errorf("stored before: %s, after: %s", before, after)
 	}

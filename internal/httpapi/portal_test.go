@@ -7,7 +7,8 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// TestPortalSession_LinksBeginWhereBrowsersFindTheService: with the setting, or else where the caller asked.
+// TestPortalSession_LinksBeginWhereBrowsersFindTheService: links begin with the configured base, or else with the
+// base of the request's URL.
 func TestPortalSession_LinksBeginWhereBrowsersFindTheService(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

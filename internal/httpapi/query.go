@@ -16,21 +16,21 @@ import (
 const (
 	// pageMax bounds a page, as in the contract.
 	pageMax = 500
-	// pageDefault is the size of a page if the client asks for none.
+	// pageDefault is the size of a page if the client names no size.
 	pageDefault = 100
 	// cursorMax bounds a cursor in bytes. The service's own cursors are shorter.
 	cursorMax = 1024
 )
 
-// query holds the query parameters of a request. It is strict like a body: unknown and duplicate parameters are faults,
-// because a mistyped filter must not silently select everything.
+// query holds the query parameters of a request. It is as strict as a body: unknown and duplicate parameters are
+// faults, because a mistyped filter must not silently select everything.
 type query struct {
 	values url.Values
 	faults body.Faults
 }
 
-// parse reads a query. It may have the parameters in names, and others whose names begin with members unless that is
-// empty.
+// parse reads a query. names are the permitted parameters. If members is not empty, parameters with this prefix are
+// permitted, too.
 func (q *query) parse(raw string, names []string, members string) error {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
@@ -50,7 +50,7 @@ func (q *query) parse(raw string, names []string, members string) error {
 // err returns nil, or a *body.Error with all faults of the query.
 func (q *query) err() error { return q.faults.Err() }
 
-// integer returns a parameter from low to high, or absent if it is not given.
+// integer returns a parameter that is a number from low to high. It returns absent if the parameter is not given.
 func (q *query) integer(name string, low, high, absent int64) int64 {
 	if !q.values.Has(name) {
 		return absent
@@ -72,7 +72,7 @@ func (q *query) id(name string) string {
 	return value
 }
 
-// requiredID does what id does, for a parameter that must be given.
+// requiredID is like id, for a parameter that must be given.
 func (q *query) requiredID(name string) string {
 	if !q.values.Has(name) {
 		q.faults.Add(name, "is required")
@@ -92,7 +92,7 @@ func (q *query) instant(name string) time.Time {
 	return t
 }
 
-// requiredInstant does what instant does, for a parameter that must be given.
+// requiredInstant is like instant, for a parameter that must be given.
 func (q *query) requiredInstant(name string) time.Time {
 	if !q.values.Has(name) {
 		q.faults.Add(name, "is required")
@@ -151,7 +151,7 @@ func (q *query) page() (limit int, cursor string) {
 
 const mustBeCursor = "is an unknown cursor; it must be the next_cursor of the page before"
 
-// nextCursor returns a cursor for an answer: null on the last page.
+// nextCursor returns a cursor for an answer. It returns nil on the last page.
 func nextCursor(cursor string) client.NextCursor {
 	if cursor == "" {
 		return nil

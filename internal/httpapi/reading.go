@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	// operationIDMax bounds an operation id. Ids of the ledger's own operations name meter, subject and instant.
+	// operationIDMax bounds an operation id. The ids of operations that the ledger starts contain meter, subject and
+	// instant.
 	operationIDMax = 1024
-	// periodsDefault is a year in months.
+	// periodsDefault is the number of months in a year.
 	periodsDefault = 12
 )
 
@@ -116,8 +117,8 @@ func entryOf(e *ledger.Entry) client.Entry {
 	return out
 }
 
-// getOperation answers with one operation. Its id is a client's idempotency key, or an id of the ledger; of several with this id
-// it is the newest, or the newest at or before an instant.
+// getOperation answers with one operation. The path names it by a client's idempotency key or by an id of the ledger.
+// If several operations have this id, it answers with the newest, or with the newest at or before the given instant.
 func (s *Server) getOperation(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {
@@ -158,7 +159,7 @@ func (s *Server) listDenials(rc *request) error {
 	return rc.send(http.StatusOK, answers.Denials(&list))
 }
 
-// listPeriods answers with the open period of a balance and those that follow.
+// listPeriods answers with the open period of a balance and the periods after it.
 func (s *Server) listPeriods(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {
@@ -183,7 +184,7 @@ func periodOf(p *history.PeriodInfo) client.Period {
 	return out
 }
 
-// words returns the texts of an enumeration's values.
+// words returns the values of an enumeration as strings.
 func words[S ~string](values []S) []string {
 	out := make([]string, len(values))
 	for i, v := range values {

@@ -80,7 +80,7 @@ func TestListEntries_GetOperationByKey(t *testing.T) {
 			t.Errorf("%s: %d entries, want %d", query, got, want)
 		}
 	}
-	// The ids of the ledger's own operations are those that entries show.
+	// Entries show the ids of the operations that the ledger starts.
 	s.call("GET", "/v1/tenants/acme/entries?meter=calls", "").want(200).into(&list)
 	for _, e := range list.Items {
 		s.call("GET", "/v1/tenants/acme/operations/"+url.PathEscape(e.OperationID), "").want(200)
@@ -105,7 +105,7 @@ func TestEntry_Actor_ShownWhereThereIsOne(t *testing.T) {
 	}
 }
 
-// The key of a request is in the entries of its operation, and an administrator's grant is in the audit log.
+// The entries of an operation name the key of its request. The audit log has an administrator's grant.
 func TestGrant_KeyOfTheRequest_InEntriesAndAuditLog(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -144,7 +144,7 @@ func TestGetOperation_AnyKeyInPath(t *testing.T) {
 		if op.OperationID != key {
 			t.Errorf("%q was found as %q", key, op.OperationID)
 		}
-		// The same with every byte encoded, as some clients do.
+		// The same path with every byte encoded, as some clients send it.
 		var full strings.Builder
 		for _, c := range []byte(key) {
 			fmt.Fprintf(&full, "%%%02X", c)

@@ -30,19 +30,21 @@ const (
 	typeJSON    = "application/json"
 	typeProblem = "application/problem+json"
 
-	// bodyMax is the largest request body in bytes. A full batch of 1000 debits with the longest ids has a third of it.
+	// bodyMax is the largest request body in bytes. A full batch of 1000 debits with the longest ids has a third of
+	// this size.
 	bodyMax = 1 << 20
 
-	// bufferKeep is the largest buffer that a request keeps for its reuse. Nearly every request is smaller. A few full
-	// batches must not keep a megabyte each.
+	// bufferKeep is the largest buffer in bytes that a request keeps for reuse. Nearly every request is smaller.
+	// Without this bound, each pooled request could keep a megabyte after a full batch.
 	bufferKeep = 64 << 10
 
-	// buffered is the size of answers for which net/http sets Content-Length itself, without an entry in the map of headers.
+	// buffered is the largest answer for which net/http sets Content-Length itself, without an entry in the map of
+	// headers.
 	buffered = 2048
 )
 
-// request is one request and its answer while handlers work on it. Requests are reused: nothing may keep one, or a part of
-// one, after the answer.
+// request is one request and its answer while handlers work on it. Requests are reused: after the answer, no code may
+// keep a request or a part of it.
 type request struct {
 	echo.Context
 	server *Server
@@ -60,14 +62,14 @@ type request struct {
 	gateRequest gate.Request
 	limits      []gate.LimitVerdict
 
-	report history.Source // of the answer, if it is a report
+	report history.Source // where the answer came from, if it is a report
 
-	gateway *forwarded.Gateway // form of the answer; nil: a client's own request
+	gateway *forwarded.Gateway // determines the form of the answer; nil: a client called directly
 
 	// Facts for the access log.
 	tenant string
 	code   errcode.Code
-	rules  []string // that denied
+	rules  []string // the rules that denied the request
 	cause  error
 }
 
@@ -82,7 +84,8 @@ func decode[T any](rc *request, into *T, members []body.Member[T]) error {
 	return body.Decode(&rc.doc, rc.in.Bytes(), into, members)
 }
 
-// decodeObject reads the body into an object of the catalogue. without names the fields that are part of the path.
+// decodeObject reads the body into an object of the catalogue. without names the fields that the path has instead of
+// the body.
 func (rc *request) decodeObject(into body.Checked, without ...string) error {
 	if err := rc.readBody(); err != nil {
 		return err
@@ -103,7 +106,7 @@ func (rc *request) readBody() error {
 		return errTooLarge()
 	}
 	rc.in.Reset()
-	if r.ContentLength > 0 && r.ContentLength <= bufferKeep { // one read; a client cannot reserve much without sending it
+	if r.ContentLength > 0 && r.ContentLength <= bufferKeep { // bufferKeep bounds memory for a body that never comes
 		rc.in.Grow(int(r.ContentLength))
 		text := rc.in.AvailableBuffer()[:r.ContentLength]
 		if _, err := io.ReadFull(r.Body, text); err != nil {
@@ -122,8 +125,8 @@ func (rc *request) readBody() error {
 
 func errTooLarge() error { return body.Refuse("body", "must be at most %d bytes", bodyMax) }
 
-// parameter returns a path parameter, unescaped. Echo returns the segment as in the path that it matched: escaped if the URL
-// has a RawPath, and plain otherwise.
+// parameter returns a path parameter, unescaped. Echo returns the segment of the path that it matched. That segment
+// is escaped if the URL has a RawPath, and plain otherwise.
 func (rc *request) parameter(name string) string {
 	value := rc.Param(name)
 	if rc.Request().URL.RawPath != "" {
@@ -178,7 +181,8 @@ func (rc *request) operationKey(dryRun bool) (string, error) {
 	}
 }
 
-// reporting returns the context of a report. The answer will then say how far its replica lags.
+// reporting returns the context of a report. With it, the answer has the replication lag of the replica that was
+// read.
 func (rc *request) reporting() context.Context { return history.Observe(rc.ctx, &rc.report) }
 
 // sendBytes answers with encoded text.
@@ -203,7 +207,7 @@ func (rc *request) sendBytes(status int, contentType string, text []byte) error 
 // send answers with a value of a generated type, as JSON.
 func (rc *request) send(status int, value any) error {
 	out := bytes.NewBuffer(rc.out[:0])
-	if err := json.MarshalWrite(out, value, json.Deterministic(true)); err != nil { // sorted maps: one answer is always the same bytes
+	if err := json.MarshalWrite(out, value, json.Deterministic(true)); err != nil { // sorted maps give stable bytes
 		return fmt.Errorf("encode %T: %w", value, err)
 	}
 	return rc.sendBytes(status, typeJSON, out.Bytes())
@@ -234,7 +238,7 @@ func (rc *request) sendProblem(err error) {
 		set(h, "WWW-Authenticate", `Bearer realm="quotasvc"`)
 	}
 	if _, stranger := errors.AsType[*access.Refusal](err); stranger {
-		set(h, "Connection", "close") // strangers must not hold connections
+		set(h, "Connection", "close") // unknown callers must not hold connections
 	}
 	status, text := p.kind.status, appendProblem(rc.out[:0], &p, rc.requestID)
 	if rc.gateway != nil {

@@ -14,31 +14,31 @@ import (
 // route is one operation of the contract.
 type route struct {
 	method, path string
-	query        []string // its query parameters
-	members      string   // the prefix of further parameters; empty: there are none
+	query        []string // the query parameters that it accepts
+	members      string   // prefix of further query parameters; empty: no others
 	public       bool     // needs no key
 	scope        access.Scope
 	reach        reach
 	gateway      bool // for gateways, which send forwarded requests
-	dev          bool // only where there is a test clock
+	dev          bool // exists only in a server with a test clock
 	handler      handler
 }
 
-// reach says which tenants' data a request reaches. It restricts a key that is bound to a tenant. A test sends every
-// route with another tenant.
+// reach is the set of tenants whose data a request reaches. It restricts a key that is bound to a tenant. A test
+// sends a request for another tenant to every route.
 type reach int
 
 const (
-	everyTenant reach = iota // refused for a bound key
-	oneTenant                // the handler calls ofTenant before it changes or answers anything
-	ownTenant                // the handler narrows the answer to the key's tenant
-	noTenant                 // the catalogue, which all tenants share
+	everyTenant reach = iota // refused for a key that is bound to a tenant
+	oneTenant                // the handler calls ofTenant before it changes or returns data
+	ownTenant                // the handler limits the answer to the key's tenant
+	noTenant                 // only the catalogue, which all tenants share
 )
 
 // methodAny stands for all methods: gateways use the method of the forwarded request.
 const methodAny = "any"
 
-// routes returns the operations in the order of openapi.yaml. A test compares the two.
+// routes returns the operations in the order of openapi.yaml. A test compares the routes with that file.
 func (s *Server) routes() []route {
 	return append([]route{
 		{method: http.MethodPost, path: "/v1/check", scope: access.Use, reach: oneTenant, handler: s.check},
@@ -174,8 +174,8 @@ func (s *Server) pages() []route {
 	}
 }
 
-// guard returns the handler of r, preceded by what all operations share: authentication and the check of query
-// parameters.
+// guard returns a handler that does the common work of all operations before it calls the handler of r:
+// authentication and the check of query parameters.
 func (s *Server) guard(r route) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		rc := c.(*request)
@@ -198,7 +198,7 @@ func (s *Server) guard(r route) echo.HandlerFunc {
 	}
 }
 
-// document returns the handler of a document.
+// document returns a handler that serves d.
 func document(d *reference.Document) handler {
 	return func(rc *request) error { return d.Serve(rc.Response(), rc.Request()) }
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 )
 
-// fullBodies has a valid body with every field for each operation with a body. The paths name existing resources if the
-// operation needs them.
+// fullBodies returns, for each operation with a body, a valid body with every field. If an operation needs existing
+// resources, its path names such resources.
 func fullBodies() map[string]struct{ method, path, body string } {
 	const limit = `"per":["tenant","route","ip"],"match":{"method":"GET","route":"/x/**","meter":"calls","plan":"basic","tenant":"acme"},"kind":"fixed_window","rate":"60/day",` +
 		`"burst":60,"debt":9,"ban":{"after":3,"within":"1m","for":"10m"},"cost":2,"costs":[{"route":"/x/*","cost":3}],"cost_by":"amount","replaces":"to-replace","timezone":"tenant","mode":"enforce",` +
@@ -80,10 +80,10 @@ func fullBodies() map[string]struct{ method, path, body string } {
 	}
 }
 
-// chargeToRefund is a charge of acme by any instance of a test, long ago.
+// chargeToRefund is the id of an old charge of acme. It is valid on any instance of a test.
 const chargeToRefund = "AQAAAaILBt4KJOtfUfcK4eMEYWNtZQAAAQh0by1yZXNldAACAGQ60EmtpoUVlP60XkGiIyU"
 
-// leaseToRenew is the lease id that acme gets of exports for the key to-renew, on any instance at any time.
+// leaseToRenew is the id of acme's lease of exports for the key to-renew. It is the same on any instance at any time.
 const leaseToRenew = "IAqjbRj_1NcVeczgxxBbd3f0fijzB7PW8kdKmKlKbTQXMaV-XP0Z9QOm4blub0I65w"
 
 // materials creates the objects that the full bodies refer to.
@@ -95,7 +95,7 @@ func (s *service) materials() {
 		{"meter":"desks","amount":5}],"features":{"sso":true}}`).want(201)
 	s.call("PUT", "/v1/tenants/sitting", `{"plan":"featured"}`).want(201)
 	s.call("PATCH", "/v1/tenants/acme", `{"features":{"sso":true}}`).want(200)
-	_, err := s.pool.Exec(s.t.Context(), "INSERT INTO keys (key_id, name, scopes) VALUES ('to-rotate', 'n', '{use}')") // ids of keys are made here
+	_, err := s.pool.Exec(s.t.Context(), "INSERT INTO keys (key_id, name, scopes) VALUES ('to-rotate', 'n', '{use}')") // the server chooses the ids of keys
 	s.check(err)
 	_, err = s.pool.Exec(s.t.Context(), "INSERT INTO webhooks (webhook_id, url, types, status) VALUES ('to-change', 'http://127.0.0.1:1/', '{plan.changed}', 'active')")
 	s.check(err)
@@ -125,10 +125,11 @@ func (s *service) materials() {
 	}
 }
 
-// fault is a valid body with one fault, and the field that the answer must name.
+// fault is a valid body with one fault added, and the field that the answer must name.
 type fault struct{ body, field string }
 
-// faultsAt returns faults for the value at path in a body, by its schema. put returns the body with another value there.
+// faultsAt returns faults for the value at path in a body, according to the value's schema. put returns the body with
+// a given text as that value.
 func faultsAt(schema *openapi3.Schema, path string, put func(raw string) string) []fault {
 	var out []fault
 	wrong := func(raws ...string) {
@@ -137,13 +138,13 @@ func faultsAt(schema *openapi3.Schema, path string, put func(raw string) string)
 		}
 	}
 	if schema.Format != "date-time" || !schema.Type.Includes("null") {
-		wrong("null") // else it is never
+		wrong("null") // otherwise null means never
 	}
 	switch {
 	case len(schema.OneOf) > 0: // a price, a feature
 		wrong("[]", `"x"`, "-1", "1.5")
 	case schema.Type.Includes("integer"):
-		if *schema.Min < 0 { // 0 is not a difference
+		if *schema.Min < 0 { // a difference must not be 0
 			wrong("0", "-0", "--1", "-1.5", `"-1"`, "-1"+strings.Repeat("0", 30))
 		} else {
 			wrong("-1")
@@ -184,7 +185,7 @@ func faultsAt(schema *openapi3.Schema, path string, put func(raw string) string)
 	return out
 }
 
-// faultsOfBody returns faults for every field of an object, recursively.
+// faultsOfBody returns faults for every field of an object and of the objects in it.
 func faultsOfBody(schema *openapi3.Schema, object map[string]any, path string, put func(raw string) string) []fault {
 	var out []fault
 	encode := func(change func(m map[string]any)) string {
@@ -212,7 +213,7 @@ func faultsOfBody(schema *openapi3.Schema, object map[string]any, path string, p
 			if amounts := ref.Value.AdditionalProperties.Schema; amounts != nil {
 				out = append(out, faultsOfMap(amounts.Value, value, at, with)...)
 			}
-			if len(ref.Value.Properties) > 0 { // metadata belongs to the client
+			if len(ref.Value.Properties) > 0 { // metadata may have any members
 				out = append(out, faultsOfBody(ref.Value, value, at, with)...)
 			}
 		case []any:
@@ -239,7 +240,7 @@ func faultsOfMap(schema *openapi3.Schema, object map[string]any, path string, pu
 	out := faultsAt(schema, body.Join(path, name), func(raw string) string { return put(fmt.Sprintf(`{%q:%s}`, name, raw)) })
 	isNull := func(s *openapi3.SchemaRef) bool { return s.Value.Type.Includes("null") }
 	if schema.Type.Includes("null") || slices.ContainsFunc(schema.OneOf, isNull) {
-		out = out[1:] // null is the first fault
+		out = out[1:] // the first fault is null
 	}
 	for _, wrong := range []string{"a b", "-a", "a/b", "é"} {
 		out = append(out, fault{put(fmt.Sprintf(`{%q:1}`, wrong)), body.Join(path, wrong)})
@@ -247,7 +248,7 @@ func faultsOfMap(schema *openapi3.Schema, object map[string]any, path string, pu
 	return append(out, fault{put(fmt.Sprintf(`{%q:1,%q:1}`, name, name)), body.Join(path, name)})
 }
 
-// hole marks the place in a body for raw text, which need not be JSON.
+// hole marks the position in a body at which raw text is inserted. The text need not be JSON.
 const hole = "@hole@"
 
 func replaced(body, raw string) string { return strings.Replace(body, `"`+hole+`"`, raw, 1) }
@@ -287,7 +288,7 @@ func TestBodies_EveryWrongFieldIs400AndNamed(t *testing.T) {
 			schema := op.RequestBody.Value.Content.Get(typeJSON).Schema.Value
 			var object map[string]any
 			require.NoError(t, json.Unmarshal([]byte(good.body), &object))
-			if len(object) != len(schema.Properties) && op.OperationID != "setGauge" { // a gauge takes a value or a delta
+			if len(object) != len(schema.Properties) && op.OperationID != "setGauge" { // a gauge has value or delta
 				t.Errorf("%s: the full body has %d of %d fields", op.OperationID, len(object), len(schema.Properties))
 			}
 			before, sent := s.state(), 0
@@ -345,7 +346,7 @@ func TestBodies_NotJSONObject_400(t *testing.T) {
 				t.Errorf("%s: %q: %+v", operation, body, p)
 			}
 		}
-		if operation != "startRoll" && operation != "startVerification" && operation != "resetLimit" && operation != "rotateKey" && operation != "rotateWebhook" { // where no body means now, or all
+		if operation != "startRoll" && operation != "startVerification" && operation != "resetLimit" && operation != "rotateKey" && operation != "rotateWebhook" { // an empty body means now, or all
 			send("").refused("body")
 		}
 		send(big(bodyMax + 1)).refused("body")
@@ -443,7 +444,7 @@ func TestPaths_EncodedIDsAreChecked(t *testing.T) {
 	s.call("GET", "/v1/meters/%61", "").want(200) // a
 }
 
-// goodSegments are path parameters that are not ids.
+// goodSegments returns valid values for path parameters that are not ids.
 func goodSegments(template string) map[string]string {
 	if strings.HasSuffix(template, "{bits}") {
 		return map[string]string{"{kind}": "ip", "{value}": "192.0.2.0", "{bits}": "24"}

@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/audit/seal"
 )
 
-// The answer is the file that the command writes, so that whoever has saved one or the other can have it checked.
+// The answer equals the file that the command writes. So both the saved answer and the file can be checked.
 func TestSeals_ListAndFile(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -30,8 +30,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/report/testclock"
 )
 
-// DefaultRequestTimeout bounds a request: no caller waits longer than five seconds for a refusal. The rest is for what happens around the
-// request. It is longer than every budget below the API, and ends requests that used up several of them.
+// DefaultRequestTimeout bounds a request. No caller waits longer than five seconds for a refusal; 0.2 s of that are
+// for the time before and after the handlers. The timeout is longer than each timeout below the API, and ends a
+// request that has used up several of those.
 const DefaultRequestTimeout = 4800 * time.Millisecond
 
 // Config configures a Server. The zero value of a field means its default.
@@ -39,11 +40,11 @@ type Config struct {
 	// Keys authenticates callers. Required. The server neither starts nor stops it.
 	Keys *access.Directory
 
-	// Overrides are those of the gate. Required where there are backends.
+	// Overrides are the gate's overrides of limits. Required where there are backends.
 	Overrides *override.Store
 
-	// RequestTimeout bounds a request, DefaultRequestTimeout if it is 0. Operations that have begun by
-	// then end with outcome_unknown.
+	// RequestTimeout bounds a request; 0: DefaultRequestTimeout. An operation that is in progress when it ends is
+	// answered with outcome_unknown.
 	RequestTimeout time.Duration
 
 	// LegacyHeaders are sent in addition to the RateLimit headers.
@@ -58,10 +59,11 @@ type Config struct {
 	// Webhooks delivers events. Required where there are backends. The server neither starts nor stops it.
 	Webhooks *webhooks.Service
 
-	// Status knows the state of the service. Required where there are backends. The server neither starts nor stops it.
+	// Status reads the state of the service. Required where there are backends. The server neither starts nor stops
+	// it.
 	Status *status.Board
 
-	// Links creates links to the customer's page. Required where there are backends. Their URLs begin with LinkBase;
+	// Links creates links to the customer's page. Required where there are backends. Its URLs begin with LinkBase;
 	// empty: with the base of the request's URL.
 	Links    *link.Store
 	LinkBase string
@@ -69,8 +71,8 @@ type Config struct {
 	// TestClock moves the ledger's time; nil except in `quotasvc dev`.
 	TestClock *testclock.Clock
 
-	// Traced says that requests may have a span in their context. The span is named after the route, and its id is
-	// added to exemplars and access lines.
+	// Traced reports whether requests may have a span in their context. The span gets the name of the route. Its
+	// trace id is added to exemplars and access lines.
 	Traced bool
 
 	// Log gets one line per request. Required.
@@ -108,8 +110,8 @@ type Server struct {
 	echo *echo.Echo
 }
 
-// New returns a server. It returns an error for unknown sets of headers. It panics if the registry has
-// its metrics already.
+// New returns a server. It returns an error for unknown sets of headers. It panics if its metrics are already in the
+// registry.
 func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg Config) (*Server, error) {
 	if cfg.RequestTimeout == 0 {
 		cfg.RequestTimeout = DefaultRequestTimeout
@@ -152,14 +154,14 @@ func (s *Server) router() *echo.Echo {
 	}
 	for _, r := range slices.Concat(s.routes(), s.pages()) {
 		if r.dev && s.cfg.TestClock == nil {
-			continue // as if there were no such endpoint
+			continue // the client gets 404, as for an unknown path
 		}
 		switch r.method {
 		case methodAny:
-			// Echo calls RouteNotFound for any method on a path without routes, unknown methods included.
+			// Echo calls RouteNotFound on a path without routes for any method, known or unknown.
 			e.RouteNotFound(r.path, s.guard(r))
 		case http.MethodGet:
-			e.Add(http.MethodHead, r.path, s.guard(r)) // net/http sends the headers only
+			e.Add(http.MethodHead, r.path, s.guard(r)) // net/http sends only the headers
 			fallthrough
 		default:
 			e.Add(r.method, r.path, s.guard(r))

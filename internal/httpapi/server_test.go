@@ -21,7 +21,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// unbacked returns a server without backends and with a route of its own.
+// unbacked returns a server without backends, with an additional route.
 func unbacked(t testing.TB, h handler) *service {
 	t.Helper()
 	s := newHandlerService(t)
@@ -205,7 +205,7 @@ func TestAccessLog_OneLineWithoutSecrets(t *testing.T) {
 func TestAccessLog_NothingOfPreviousRequest(t *testing.T) {
 	t.Parallel()
 	s := newHandlerService(t)
-	for i := range 20 { // requests are reused
+	for i := range 20 { // request objects are reused
 		s.call("GET", "/v1/tenants/acme/grants?limit=0", "", headerRequestID, fmt.Sprint("bad", i)).want(400)
 		id := fmt.Sprint("good", i)
 		s.call("GET", "/v1/openapi.yaml", "", headerRequestID, id).want(200)
@@ -280,7 +280,7 @@ func TestMetrics_LabelsRouteMethodStatus(t *testing.T) {
 	}
 }
 
-// metrics returns what /metrics shows.
+// metrics returns the text of /metrics.
 func (s *service) metrics() string {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.ops, nil)

@@ -46,11 +46,11 @@ import (
 
 const testKey = "0123456789abcdef0123456789abcdef"
 
-// service is a whole instance with a database of its own, in local mode, behind its real listeners.
+// service is a whole instance with its own database, in local mode, behind its real listeners.
 type service struct {
 	t           testing.TB
 	server      *Server
-	pool        *pgxpool.Pool // to look behind the API
+	pool        *pgxpool.Pool // for tests that read the tables
 	verifier    *verifier.Verifier
 	keys        *access.Directory
 	overrides   *override.Cache
@@ -63,7 +63,7 @@ type service struct {
 	provisioner *provision.Provisioner
 	webhooks    *webhooks.Service
 	links       *link.Store
-	owner       bool // it has the role that owns the tables, as in dev
+	owner       bool // the role owns the tables, as in dev
 }
 
 // lines collects a log.
@@ -107,11 +107,12 @@ func newServiceOn(t testing.TB, databaseURL string, change ...func(*Config)) *se
 	return s
 }
 
-// newHandlerService returns a server without backends, for requests that are answered before any backend is used.
+// newHandlerService returns a server without backends. Its tests send requests that are answered before a backend is
+// used.
 func newHandlerService(t testing.TB, change ...func(*Config)) *service {
 	t.Helper()
 	s := &service{t: t}
-	pool, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/none") // it connects when it is used
+	pool, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/none") // connects at the first use
 	s.check(err)
 	s.onStop("pool", func(context.Context) error { pool.Close(); return nil })
 	db, err := pgstore.New(pool, pgstore.Config{})
@@ -129,7 +130,7 @@ func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change [
 		s.keys = bootstrapOnly(s.t)
 	}
 	cfg := Config{Keys: s.keys, Log: slog.New(slog.NewJSONHandler(s.log, nil)), Registry: prometheus.NewRegistry(), Verifier: s.verifier, Webhooks: s.webhooks, Links: s.links, TestClock: s.testClock}
-	cfg.RequestTimeout = testenv.Patience // a slow machine meets the default, which is tested with the deadlines
+	cfg.RequestTimeout = testenv.Patience // slow machines exceed the default, which other tests cover
 	if l == nil {
 		cfg.TestClock = testclock.New(nil, nil, pg.NewClock(0, cfg.Log))
 	}
@@ -164,7 +165,7 @@ func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change [
 	s.t.Cleanup(s.client.CloseIdleConnections)
 }
 
-// bootstrapOnly returns a directory that knows the test's key only.
+// bootstrapOnly returns a directory that knows only the test's key.
 func bootstrapOnly(t testing.TB) *access.Directory {
 	t.Helper()
 	d, err := access.NewDirectory(nil, testKey, access.Config{Log: slog.New(slog.DiscardHandler)})
@@ -172,7 +173,7 @@ func bootstrapOnly(t testing.TB) *access.Directory {
 	return d
 }
 
-// bare sends a request to a route that a test has added, which the contract lacks.
+// bare sends a request to a route that a test has added and that is not in the contract.
 func (s *service) bare(path string) *answer {
 	s.t.Helper()
 	response, err := s.client.Do(s.request("POST", path, nil))
@@ -187,9 +188,9 @@ func (s *service) bare(path string) *answer {
 func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Catalog) {
 	s.t.Helper()
 	s.measured = prometheus.NewRegistry()
-	s.pool = s.connect(databaseURL) // of the test: it may do more than the service
+	s.pool = s.connect(databaseURL) // the test's connections may do more than the service's role
 	s.check(testclock.Install(s.t.Context(), databaseURL, 0))
-	_, err := s.pool.Exec(s.t.Context(), "GRANT SELECT, UPDATE ON test_clock TO PUBLIC") // dev has one role
+	_, err := s.pool.Exec(s.t.Context(), "GRANT SELECT, UPDATE ON test_clock TO PUBLIC") // dev has only one role
 	s.check(err)
 	if !s.owner {
 		databaseURL = testenv.AsService(databaseURL)
@@ -233,7 +234,7 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	})
 	s.check(err)
 	s.onStop("denials", s.denials.Stop)
-	s.provisioner = provision.New(c, provision.Config{Plan: "signup", PerSecond: newcomersPerSecond, Clock: l}) // nobody where there is no such plan
+	s.provisioner = provision.New(c, provision.Config{Plan: "signup", PerSecond: newcomersPerSecond, Clock: l}) // creates no tenants if the plan does not exist
 	s.links, err = link.NewStore(db, func(ctx context.Context, tenant string) error {
 		_, err := store.Tenant(ctx, tenant)
 		return err
@@ -289,7 +290,7 @@ type answer struct {
 	status int
 	header http.Header
 	body   []byte
-	closed bool // the server closes the connection after it
+	closed bool // the server closes the connection after the answer
 }
 
 // call sends a request and checks the answer against the contract. extra has header names and values; a name without a value
@@ -333,7 +334,8 @@ func (s *service) do(r *http.Request) *answer {
 	return a
 }
 
-// limit returns the name, r and t of the limit that the RateLimit header names. It fails the test unless the header names one, with both.
+// limit returns the name, r and t of the limit in the RateLimit header. It fails the test unless the header has
+// exactly one limit, with r and t.
 func (a *answer) limit() (rule string, left, wait int64) {
 	a.t.Helper()
 	field := a.header.Get("RateLimit")
@@ -430,7 +432,7 @@ func demandOf(tenant, meter string, amount int64) string {
 	return fmt.Sprintf(`{"tenant":%q,"items":[{"meter":%q,"amount":%d}]}`, tenant, meter, amount)
 }
 
-// remaining returns what the balance resource shows as remaining.
+// remaining returns the remaining units that the balance resource shows.
 func (s *service) remaining(tenant, meter string) int64 {
 	s.t.Helper()
 	var b client.Balance
@@ -438,7 +440,7 @@ func (s *service) remaining(tenant, meter string) int64 {
 	return b.Remaining
 }
 
-// state returns a sum over everything that is stored. If it is equal before and after, nothing was changed.
+// state returns a checksum of all stored data. If it is equal before and after, nothing was changed.
 func (s *service) state() string {
 	s.t.Helper()
 	var out string
@@ -452,22 +454,22 @@ func (s *service) state() string {
 	return out
 }
 
-// eventually waits for something that happens without a request.
+// eventually waits until ok returns true. Use it for changes that no request causes.
 func (s *service) eventually(what string, ok func() bool) {
 	s.t.Helper()
 	testenv.Eventually(s.t, ok, what)
 }
 
-// restOfPath is the path parameter that may have slashes, which OpenAPI cannot express.
+// restOfPath is the path parameter that may contain slashes. OpenAPI cannot express this.
 const restOfPath = "{path}"
 
-// anyMethod reports whether an operation is written as GET and stands for all methods.
+// anyMethod reports whether an operation of the contract is listed as GET and accepts all methods.
 func anyMethod(op *openapi3.Operation) bool { return op.Extensions["x-any-method"] == true }
 
 // operationOf finds the operation of a request by its escaped path.
 func operationOf(method string, u *url.URL) (template string, item *openapi3.PathItem, op *openapi3.Operation) {
 	segments := strings.Split(u.EscapedPath(), "/")
-	for _, exact := range []bool{true, false} { // /v1/debits/batch before a template of the same length
+	for _, exact := range []bool{true, false} { // /v1/debits/batch precedes a template of the same length
 		for template, item := range contract().Paths.Map() {
 			parts := strings.Split(template, "/")
 			whole := parts[len(parts)-1] == restOfPath && len(segments) >= len(parts)
@@ -487,15 +489,15 @@ func operationOf(method string, u *url.URL) (template string, item *openapi3.Pat
 	return "", nil, nil
 }
 
-// conforms checks an answer against the contract. Requests that match no operation get problems.
+// conforms checks an answer against the contract. A request that matches no operation must get a problem.
 func conforms(r *http.Request, a *answer) error {
 	method := r.Method
-	if method == http.MethodHead { // answered wherever GET is
+	if method == http.MethodHead { // HEAD is answered on every path that has GET
 		method = http.MethodGet
 	}
 	template, _, op := operationOf(method, r.URL)
 	if op == nil && strings.HasPrefix(r.URL.Path, "/docs") {
-		return nil // for people
+		return nil // pages for people are not in the contract
 	}
 	if op == nil {
 		if a.status != 404 && a.status != 405 || a.header.Get("Content-Type") != typeProblem {

@@ -13,7 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 )
 
-// shadowOf returns what a limit would have denied in the last hour. Longer times have the same, of all that a test does.
+// shadowOf returns the denials that a limit would have made in the last hour. A test is shorter than an hour, so the
+// day and the week must be equal to the hour.
 func (s *service) shadowOf(rule string) client.LimitShadowSpan {
 	s.t.Helper()
 	s.check(s.denials.Flush(s.t.Context()))
@@ -34,7 +35,7 @@ func (s *service) shadowOf(rule string) client.LimitShadowSpan {
 	return hour
 }
 
-// wantShadow compares what a limit would have denied.
+// wantShadow compares the denials that a limit would have made.
 func (s *service) wantShadow(rule string, want client.LimitShadowSpan) {
 	s.t.Helper()
 	got := s.shadowOf(rule)
@@ -48,7 +49,9 @@ func (s *service) wantShadow(rule string, want client.LimitShadowSpan) {
 	assert.Equal(s.t, want, got, rule)
 }
 
-// What a limit would have denied is counted by what became of the request. What is no denial for an enforced limit is none for it, and it is no denial itself.
+// TestLimitShadow_EachRequest_CountedByWhatBecameOfIt: the denials of a limit in shadow mode are counted by the
+// outcome of the request. A request that an enforced limit would not count as denied is not counted. A shadow denial
+// is not a denial.
 func TestLimitShadow_EachRequest_CountedByWhatBecameOfIt(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -65,7 +68,7 @@ func TestLimitShadow_EachRequest_CountedByWhatBecameOfIt(t *testing.T) {
 	demand := func(tenant string, amount int, route, more string) string {
 		return fmt.Sprintf(`{"tenant":%q,"items":[{"meter":"calls","amount":%d}],"route":%q%s}`, tenant, amount, route, more)
 	}
-	for i, status := range []int{200, 200, 200, 429, 429} { // from the second on strict would deny; from the fourth on live does
+	for i, status := range []int{200, 200, 200, 429, 429} { // strict would deny from the second, live from the fourth
 		s.send("/v1/consume", fmt.Sprint("r", i), demand("acme", 1, "/r", "")).want(status)
 	}
 	s.call("POST", "/v1/limits/charge", `{"tenant":"acme","route":"/r"}`).want(429)
@@ -79,7 +82,7 @@ func TestLimitShadow_EachRequest_CountedByWhatBecameOfIt(t *testing.T) {
 	for i := range 3 {
 		s.send("/v1/leases", fmt.Sprint("l", i), `{"rule":"jobs","tenant":"acme"}`).want(201)
 	}
-	// None of these is a denial for a limit.
+	// These requests are not counted as denials of a limit.
 	s.call("POST", "/v1/check", demand("acme", 1, "/r", "")).want(200)
 	s.call("POST", "/v1/check", demand("acme", 1, "/q", "")).want(200)
 	s.call("GET", "/v1/authorize/traefik", "", append(gateway, "X-Quota-Mode", "check")...).want(200)
@@ -101,7 +104,7 @@ func TestLimitShadow_EachRequest_CountedByWhatBecameOfIt(t *testing.T) {
 	s.wantShadow("jobs", client.LimitShadowSpan{WouldDeny: 2, Tenants: 1, Top: []client.LimitShadowTenant{{Tenant: "acme", WouldDeny: 2}}})
 	s.wantShadow("live", client.LimitShadowSpan{})
 
-	// Denials are what they were: nothing of a limit in shadow mode.
+	// Denials are unchanged: limits in shadow mode add none.
 	list := s.denialsOf("acme", "")
 	counts := map[string]int64{}
 	for _, c := range list.Counts {
@@ -114,14 +117,14 @@ func TestLimitShadow_EachRequest_CountedByWhatBecameOfIt(t *testing.T) {
 	if list := s.denialsOf("other", ""); len(list.Items)+len(list.Counts) != 0 {
 		t.Errorf("%+v", list)
 	}
-	// What was counted stays with the name.
+	// The counts stay after the limit was deleted.
 	s.call("DELETE", "/v1/limits/strict", "").want(204)
 	if got := s.shadowOf("strict"); got.WouldDeny != 3 {
 		t.Errorf("%+v", got)
 	}
 }
 
-// Whom a block exempts from limits, a limit would not have denied.
+// A limit counts no denials for tenants that a block exempts from limits.
 func TestLimitShadow_Exempt_NotCounted(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 )
 
-// spellingsOfSearch are one endpoint on many servers.
+// spellingsOfSearch returns paths that many servers treat as one endpoint.
 func spellingsOfSearch() []string {
 	return []string{
 		"/search", "//search", "/./search", "/%73earch", "/x/../search", "/search?q=1", "/search#x", "http://example.com/search",
@@ -19,7 +19,7 @@ func spellingsOfSearch() []string {
 	}
 }
 
-// denies returns the limit that denies a check of a gateway; empty: none.
+// deniedBy returns the limit that denies a check of a gateway. It returns the empty string if no limit does.
 func (s *service) deniedBy(gateway, uri string, headers ...string) string {
 	s.t.Helper()
 	a := s.do(s.ask(gateway, uri, append(headers, forwarded.HeaderMode, forwarded.ModeCheck)...))
@@ -43,7 +43,7 @@ func TestAuthorize_AnySpelling_MeetsRule(t *testing.T) {
 	for _, gateway := range gatewayNames() {
 		for _, uri := range spellingsOfSearch() {
 			if gateway == "envoy" && !strings.HasPrefix(uri, "/") || strings.Contains(uri, "#") && gateway == "envoy" {
-				continue // it sends paths
+				continue // Envoy sends only paths
 			}
 			if rule := s.deniedBy(gateway, uri); rule != "r0" {
 				t.Errorf("%s: %s is denied by %q", gateway, uri, rule)
@@ -96,7 +96,7 @@ func TestRouteKey_Pattern_OneBucket(t *testing.T) {
 			t.Errorf("another spelling of %s: %d", uri, a.status)
 		}
 	}
-	// One bucket, which any of its routes names; another pattern is another bucket.
+	// All routes of a pattern share one bucket, and each of them names it. Another pattern has another bucket.
 	s.call("POST", "/v1/limits/r0/reset", `{"tenant":"acme","route":"/other"}`).refused("route")
 	s.call("POST", "/v1/limits/r0/reset", `{"tenant":"acme","route":"/v1/any"}`).want(200)
 	s.do(s.ask("traefik", "/v1/search")).passes()
@@ -184,7 +184,8 @@ func TestAddresses_EmbeddedIPv4_OwnBucket(t *testing.T) {
 	}
 }
 
-// An empty list, which turns normalizing off at gateways, is no absent one: it comes back wherever the limit is read.
+// An empty list turns normalizing off at gateways. It differs from an absent list, and every read of the limit
+// returns it.
 func TestLimit_NormalizeNothing_ComesBack(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// staleMaxMs bounds max_stale_ms: a copy that is a day old says nothing about now.
+	// staleMaxMs bounds max_stale_ms. A copy that is older than a day does not show the present state.
 	staleMaxMs = int64(24 * time.Hour / time.Millisecond)
 
-	// remainingStale is the largest age of the balance in the X-Quota headers of a rate-limited answer. A flood that was
-	// just stopped must not reach PostgreSQL.
+	// remainingStale is the largest age of the balance in the X-Quota headers of a rate-limited answer. After a limit
+	// has refused a flood of requests, these must not reach PostgreSQL.
 	remainingStale = time.Minute
 
-	// dryRunKey is the key of a dry run without one. It is neither looked up nor stored.
+	// dryRunKey is the operation key of a dry run that has no Idempotency-Key. It is neither looked up nor stored.
 	dryRunKey = "dry-run"
 )
 
@@ -39,8 +39,8 @@ func itemMembers() []body.Member[ledger.Item] {
 	}
 }
 
-// featureMembers makes the items of a check or consume optional, and adds the feature that may replace them: see
-// readFeature.
+// featureMembers makes the items of a check or consume optional. It adds the member feature, which can replace items:
+// see readFeature.
 func featureMembers(demand []body.Member[gate.Request]) []body.Member[gate.Request] {
 	out := append(slices.Clone(demand), body.Optional("feature", func(d *body.Document, r *gate.Request) { r.Feature = d.ID() }))
 	for i := range out {
@@ -51,7 +51,8 @@ func featureMembers(demand []body.Member[gate.Request]) []body.Member[gate.Reque
 	return out
 }
 
-// requireDemand refuses a request with neither items nor a feature. field is its path, with a dot, in a batch.
+// requireDemand refuses a request with neither items nor a feature. field is the path of the request in a batch, with
+// a dot at the end.
 func requireDemand(r *gate.Request, field string) error {
 	if len(r.Items) > 0 || r.Feature != "" {
 		return nil
@@ -70,7 +71,7 @@ func demandMembers(items []body.Member[ledger.Item]) []body.Member[gate.Request]
 	}
 }
 
-// dimensionMembers returns the members by which limits match and divide requests.
+// dimensionMembers returns the members that limits use for their match and for their buckets.
 func dimensionMembers() []body.Member[gate.Request] {
 	return []body.Member[gate.Request]{
 		body.Optional("route", func(d *body.Document, r *gate.Request) { r.Route = d.Route() }),
@@ -88,7 +89,7 @@ func changeMembers() []body.Member[gate.Request] {
 	}
 }
 
-// atMember reads the instant of a dry run.
+// atMember returns the member with the instant of a dry run.
 func atMember() body.Member[gate.Request] {
 	return body.Optional("at", func(d *body.Document, r *gate.Request) { r.At = d.Instant() })
 }
@@ -122,7 +123,7 @@ func readItems(d *body.Document, into *[]ledger.Item, items []body.Member[ledger
 	}
 }
 
-// check answers whether a consume would be allowed. It charges nothing.
+// check answers whether a consume would be allowed. It changes nothing.
 func (s *Server) check(rc *request) error {
 	if err := decode(rc, &rc.gateRequest, s.bodies.check); err != nil {
 		return err
@@ -189,8 +190,8 @@ func (s *Server) spend(rc *request) (*ledger.DebitResult, error) {
 	return done.Result, nil
 }
 
-// writeLimits sends the headers of the limits that were decided. Those of a refusal are sent with its problem, which
-// needs the verdicts if the limits did not refuse.
+// writeLimits sends the headers of the limits that were decided, if err is nil. Otherwise the problem sends these
+// headers, with the verdicts that writeLimits keeps in rc.limits.
 func (rc *request) writeLimits(verdicts []gate.LimitVerdict, degraded bool, err error) {
 	h := rc.Response().Header()
 	limitheaders.WriteMode(h, degraded)
@@ -199,8 +200,8 @@ func (rc *request) writeLimits(verdicts []gate.LimitVerdict, degraded bool, err 
 	}
 }
 
-// writeRemaining sends the X-Quota headers of a consume that limits refused before its balance was read. It sends none
-// if the balance cannot be read cheaply.
+// writeRemaining sends the X-Quota headers of a consume that limits refused before its balance was read. It sends
+// none if the balance cannot be read without a long wait.
 func (s *Server) writeRemaining(rc *request, refused *gate.Debited) {
 	ask, stale := rc.gateRequest, remainingStale
 	ask.MaxStale = &stale
@@ -226,7 +227,7 @@ func (s *Server) debit(rc *request) error {
 	return rc.sendDebit(done.Result)
 }
 
-// readSpending reads a request that moves amounts, and its key.
+// readSpending reads a request that moves amounts, and its idempotency key.
 func (rc *request) readSpending(members []body.Member[gate.Request]) error {
 	if err := decode(rc, &rc.gateRequest, members); err != nil {
 		return err
@@ -257,15 +258,15 @@ func (rc *request) writeDebitHeaders(r *ledger.DebitResult) {
 	}
 }
 
-// debitBatch carries out independent debits and returns each result. It does nothing unless all of them are
-// well-formed.
+// debitBatch carries out independent debits and returns the result of each debit. If one debit is malformed, it
+// carries out none.
 func (s *Server) debitBatch(rc *request) error {
 	var b batch
 	if err := decode(rc, &b, s.bodies.batch); err != nil {
 		return err
 	}
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // not needed here, but a key must be valid
+		return err // a batch needs no key. A key must be valid
 	}
 	var missing body.Faults
 	for i := range b.debits {

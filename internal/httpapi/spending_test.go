@@ -87,7 +87,7 @@ func TestDebit_BeyondAllowance_429(t *testing.T) {
 	if got := s.remaining("acme", "calls"); got != 2 {
 		t.Errorf("%d remain", got)
 	}
-	// An amount above any allowance is refused as well, but waiting for the next period does not help.
+	// An amount above any allowance is refused, too. Waiting for the next period does not help then.
 	s.debit("k3", "acme", "calls", 11).want(402, 429)
 }
 
@@ -104,7 +104,7 @@ func TestDebit_NeedsGrant_402ResetNull(t *testing.T) {
 		t.Errorf("headers: %v", a.header)
 	}
 	s.call("POST", "/v1/tenants/acme/grants", `{"meter":"credits","amount":5,"source":"topup"}`, headerIdempotencyKey, "g1").want(201)
-	s.debit("k1", "acme", "credits", 1).want(200) // denials are not stored
+	s.debit("k1", "acme", "credits", 1).want(200) // denials are not stored, so the retry is decided again
 }
 
 func TestDebit_StoredDenial_Replayed(t *testing.T) {
@@ -195,7 +195,7 @@ func TestCheck_AnswersLikeDebit_ChargesNothing(t *testing.T) {
 	}
 }
 
-// limited puts a rule of 2 tokens for /search to plan basic, and one in shadow mode.
+// limited adds a rule with 2 tokens for /search to plan basic, and a rule in shadow mode.
 func (s *service) limited() {
 	s.t.Helper()
 	s.catalogue()
@@ -248,7 +248,7 @@ func TestConsume_ChargesBothOrNeither(t *testing.T) {
 	if c.Allowed || c.Code != "rate_limited" || len(c.Limits) != 2 || check.header.Get("RateLimit") == "" {
 		t.Errorf("%v %s", check.header, check.body)
 	}
-	// The access log names the limit that denied, and not those in shadow mode.
+	// The access log names the limit that denied, and no limits in shadow mode.
 	for _, denied := range []*answer{a, check} {
 		id := denied.header.Get(headerRequestID)
 		s.eventually("the access line", func() bool { return s.log.with(id) != "" })
@@ -262,7 +262,7 @@ func TestConsume_CostBeyondCapacity_422(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
-	// The gate refuses such a limit when it is written, so none can exist: no cost may exceed its burst.
+	// The API refuses a limit whose cost exceeds its burst, so no such limit can exist.
 	s.call("PUT", "/v1/limits/small", `{"per":["tenant"],"kind":"token_bucket","rate":"2/h","cost":3}`).refused("cost")
 }
 

@@ -54,7 +54,7 @@ func (s *Server) getStatement(rc *request) error {
 	return rc.send(http.StatusOK, answers.Statement(statement))
 }
 
-// statementNamed returns the query for the period that a path names: its start, current, last, or at:<time>.
+// statementNamed returns the query for the period in the path: its start, current, last, or at:<time>.
 func (s *Server) statementNamed(name string) (func(ctx context.Context, tenant, meter, subject string) (*history.Statement, error), error) {
 	switch name {
 	case "current":
@@ -165,7 +165,7 @@ func (s *Server) usage(rc *request) error {
 	})})
 }
 
-// usageGroup returns by what the use is divided: by subject, or by a dimension of the meter.
+// usageGroup returns the grouping of the use: by subject, or by a dimension of the meter.
 func (s *Server) usageGroup(rc *request, meter string) history.UsageGroup {
 	group := history.UsageGroup(rc.query.values.Get("group_by"))
 	if !rc.query.values.Has("group_by") || group == history.UsageBySubject {

@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// tenantsBy returns all pages of a list of tenants, as id:meter:used/remaining.
+// tenantsBy returns the tenants on all pages of a list, each as id:meter:used/remaining.
 func (s *service) tenantsBy(query string) (all []string) {
 	s.t.Helper()
 	cursor := ""
@@ -42,7 +42,7 @@ func (s *service) wantTenants(query string, want ...string) {
 	}
 }
 
-// standings makes plans p and q with 100 calls a month and a prepaid meter, and tenants on them.
+// standings creates plans p and q, each with 100 calls a month and a prepaid meter, and tenants on these plans.
 func (s *service) standings() {
 	s.t.Helper()
 	for _, meter := range []string{"calls", "credits"} {
@@ -99,7 +99,7 @@ func TestTenants_ByPlanStatusMetadata_Found(t *testing.T) {
 	}
 }
 
-// Near counts top-ups, and what was refunded is not used.
+// The filter near includes top-ups in the granted units, and does not count refunded units as used.
 func TestTenants_Near_TopUpsCount(t *testing.T) {
 	t.Parallel()
 	s := newOwner(t)
@@ -129,16 +129,18 @@ func TestTenants_Near_TopUpsCount(t *testing.T) {
 	if s.as(bound, "GET", "/v1/tenants?near=80", "").want(200).into(&page); len(page.Items) != 1 || page.Items[0].Standing.Percent != 85 {
 		t.Errorf("%+v", page)
 	}
-	// A month later nobody has rolled the balances: their periods have ended, and nothing of the next ones is used. Credits have no end.
+	// A month later no balance was rolled. The periods of calls have ended, and nothing of the next periods is used.
+	// The credits have no end.
 	s.advance("32d")
 	s.wantTenants("near=1&meter=calls")
 	s.wantTenants("near=80", "c:credits:10/0")
 	use2 := func(tenant string, amount int64) { s.debit("v", tenant, "calls", amount).want(200) }
-	use2("b", 170) // of 100 and the 100 that were paid
+	use2("b", 170) // 170 of 100 from the plan and 100 that were bought
 	s.wantTenants("near=80&meter=calls", "b:calls:170/30")
 }
 
-// What is due of a balance is worked off before it is listed: a grant that has expired makes a tenant near, a change of the plan takes it away from the end.
+// Due changes of a balance are applied before the balance is listed. An expired grant makes tenant a near. A change
+// of the plan makes tenant b no longer near.
 func TestTenants_Near_WhatIsDueCounts(t *testing.T) {
 	t.Parallel()
 	s := newOwner(t)
@@ -156,7 +158,7 @@ func TestTenants_Near_WhatIsDueCounts(t *testing.T) {
 	s.wantTenants("near=80", "a:calls:90/10")
 }
 
-// Each tenant that is near all the time is listed once, whatever others do between two pages.
+// Each tenant that is near all the time is listed exactly once, for any changes between two pages.
 func TestTenants_NearCursor_StableUnderChange(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -182,15 +184,15 @@ func TestTenants_NearCursor_StableUnderChange(t *testing.T) {
 			break
 		}
 		cursor = "&cursor=" + url.QueryEscape(*page.NextCursor)
-		s.debit(fmt.Sprint("m", n), fmt.Sprintf("t%02d", n), "calls", 1).want(200) // listed ones change
+		s.debit(fmt.Sprint("m", n), fmt.Sprintf("t%02d", n), "calls", 1).want(200) // tenants that were listed change
 		s.call("PUT", "/v1/tenants/"+fmt.Sprintf("s%02d", n), `{"plan":"p"}`).want(201)
-		s.debit("d", fmt.Sprintf("s%02d", n), "calls", 95).want(200) // and others come, before and behind
+		s.debit("d", fmt.Sprintf("s%02d", n), "calls", 95).want(200) // others appear, before and after the cursor
 		s.call("PUT", "/v1/tenants/"+fmt.Sprintf("x%02d", n), `{"plan":"p"}`).want(201)
 		s.debit("d", fmt.Sprintf("x%02d", n), "calls", 95).want(200)
 		if n > 100 {
 			t.Fatal("the list does not end")
 		}
-		if n == 15 { // new ones come faster than three a page
+		if n == 15 { // new tenants appear faster than three a page
 			break
 		}
 	}

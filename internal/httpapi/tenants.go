@@ -16,7 +16,7 @@ import (
 // metadataMembers is the prefix of query parameters that are members of metadata.
 const metadataMembers = "metadata."
 
-// ofTenant names the state that an If-Match on a tenant demands.
+// ofTenant names the state that an If-Match on a tenant requires, for the error.
 const ofTenant = "tenant, its version"
 
 // putTenant creates or replaces a tenant. With If-Match it only replaces.
@@ -47,7 +47,7 @@ func (s *Server) putTenant(rc *request) error {
 	return rc.send(putStatus(created), answers.Tenant(&stored))
 }
 
-// patchTenant changes the given fields, or, in a dry run, answers with the changes.
+// patchTenant changes the given fields. In a dry run it only answers with the changes.
 func (s *Server) patchTenant(rc *request) error {
 	id, err := rc.tenantParameter()
 	if err != nil {

@@ -110,7 +110,7 @@ func TestPatchTenant_WrongOverride_400(t *testing.T) {
 	}
 	s.unmoved("refused", func() {
 		for body, field := range map[string]string{
-			`{"other":1}`: "overrides.other", `{"none":1}`: "overrides.none", // the plan has neither
+			`{"other":1}`: "overrides.other", `{"none":1}`: "overrides.none", // the plan has no such meters
 			`{"calls":-1}`: "overrides.calls", `{"calls":9007199254740992}`: "overrides.calls", `{"calls":1.5}`: "overrides.calls",
 			`{"calls":1e3}`: "overrides.calls", `{"calls":"1"}`: "overrides.calls", `{"calls":true}`: "overrides.calls",
 			`{"calls":{}}`: "overrides.calls", `{"calls":[1]}`: "overrides.calls", `{"calls":{"amount":1}}`: "overrides.calls",
@@ -131,7 +131,7 @@ func TestPatchTenant_WrongOverride_400(t *testing.T) {
 		}
 	})
 	s.patch(`{"plan":"lean","overrides":{"credits":null}}`).want(200)
-	s.patch(`{"overrides":{` + strings.Join(many[:99], ",") + `}}`).refused("overrides.m98") // as many as are allowed, of meters that do not exist
+	s.patch(`{"overrides":{` + strings.Join(many[:99], ",") + `}}`).refused("overrides.m98") // the maximum, of unknown meters
 }
 
 func TestPatchTenant_DryRun_AnswersLikePatch(t *testing.T) {
@@ -231,7 +231,8 @@ func TestListTerms_WhatWhenWhy(t *testing.T) {
 	s.patch(`{"plan":"basic","reason":"` + strings.Repeat("é", 250) + `"}`).want(200)
 }
 
-// TestListTenants_Prefix: the ids that begin with it, page by page, up to the last possible character; a bound key sees its own.
+// TestListTenants_Prefix: the list has the ids that begin with the prefix, in pages, up to the last possible
+// character. A bound key sees only its tenant.
 func TestListTenants_Prefix(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -81,7 +81,7 @@ func TestVerification_UnknownTenant_Refused(t *testing.T) {
 	})
 }
 
-// What a pass left out is named: nobody takes it for verified.
+// The report names the balances that a pass did not read, so that nobody takes them for verified.
 func TestVerification_PartOnly_SaysWhatWasNotRead(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

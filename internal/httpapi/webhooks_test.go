@@ -97,7 +97,7 @@ func TestWebhooks_BadInput_NamedByField(t *testing.T) {
 	s.call("POST", "/v1/webhooks", aWebhook, "Idempotency-Key", "a b").problem(400, "invalid_argument")
 }
 
-// A key bound to a tenant keeps webhooks of that tenant alone.
+// A key that is bound to a tenant can use only webhooks of that tenant.
 func TestWebhooks_BoundKey_OwnTenantOnly(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -129,7 +129,7 @@ func TestWebhooks_BoundKey_OwnTenantOnly(t *testing.T) {
 func TestWebhooks_PrivateAddress_RefusedUnlessPermitted(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	s.call("POST", "/v1/webhooks", `{"url":"http://127.0.0.1:3000/hooks","types":["plan.changed"]}`).want(201) // the service of tests permits it
+	s.call("POST", "/v1/webhooks", `{"url":"http://127.0.0.1:3000/hooks","types":["plan.changed"]}`).want(201) // the service of the tests permits such a URL
 	strict, err := webhooks.New(webhooks.Config{Pool: s.pool, DB: s.server.store.DB(), Log: s.server.log, Metrics: prometheus.NewRegistry()})
 	s.check(err)
 	s.server.webhooks = strict

@@ -18,7 +18,7 @@ type Adjust struct {
 	Subject string
 	Amount  int64  // not 0; -MaxAmount..MaxAmount
 	Reason  string // required
-	// IfSeq refuses the adjustment unless the newest entry of the balance has this seq. nil: it is not checked.
+	// If IfSeq is not nil, the adjustment is refused unless the newest entry of the balance has this seq.
 	IfSeq *int64
 }
 
@@ -28,7 +28,7 @@ type Change struct {
 	Tenant      string    `json:"tenant"`
 	Meter       string    `json:"meter"`
 	Subject     string    `json:"subject,omitempty"`
-	Grant       string    `json:"grant,omitempty"` // changed, or issued by an adjustment
+	Grant       string    `json:"grant,omitempty"` // the grant that was changed, or that an adjustment issued
 	Amount      int64     `json:"amount"`          // change of remaining
 	Before      int64     `json:"before"`          // remaining before the change
 	Remaining   int64     `json:"remaining"`
@@ -40,8 +40,8 @@ type Change struct {
 	// Was is the status that a changed grant had before. Replays leave it empty.
 	Was GrantStatus `json:"-"`
 
-	// Only of an extended grant: its end before and after (nil: never), its units that can be drawn until then, and its
-	// units on hold.
+	// Set only if a grant was extended: its end before and after (nil: it never ends), its units that can be drawn
+	// until the new end, and its units on hold.
 	Ended     *time.Time `json:"previous_expires_at,omitempty"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	Units     int64      `json:"units,omitempty"`
@@ -54,7 +54,7 @@ func (a *Adjust) ID() OperationID { return OperationID{a.Tenant, a.Key} }
 // Kind implements Operation.
 func (a *Adjust) Kind() Kind { return KindAdjust }
 
-// Targets implements Operation: the grant of an adjustment upwards.
+// Targets implements Operation. It adds the grant of an adjustment upwards.
 func (a *Adjust) Targets(t *Targets) {
 	if a.Amount > 0 {
 		t.KeyGrants = append(t.KeyGrants, GrantKey{a.balance(), a.grantID()})
@@ -104,7 +104,7 @@ func (a *Adjust) decide(b *Batch, c *Call) error {
 	return nil
 }
 
-// refusal returns why the adjustment cannot be made, nil when it can.
+// refusal returns the reason why the adjustment cannot be made, nil if it can.
 func (a *Adjust) refusal(b *Batch, book *Book) *errcode.Error {
 	switch {
 	case a.IfSeq != nil && *a.IfSeq != book.Seq:

@@ -30,10 +30,10 @@ func (b *Book) advance(now time.Time, j *[]Entry) (more bool, err error) {
 	return more, err
 }
 
-// advanceTo processes every event due at or before until, in the order in which they were due, as if a clock had done
-// it in time. At one instant, holds end first, then grants expire, then the period closes and the next opens, then
-// grants take effect. It returns more = true when it stopped after most steps. It depends only on the book and its
-// arguments. Entries are appended to j with the instant now.
+// advanceTo processes every event due at or before until, in the order in which they were due, as if each had been
+// processed on time. At one instant, holds end first, then grants expire, then the period closes and the next opens,
+// then grants take effect. If it stops because it has made `most` steps, it returns more = true. The result depends
+// only on the book and the arguments. Entries are appended to j with the instant now.
 func (b *Book) advanceTo(until, now time.Time, most int, j *[]Entry) (steps int, more bool, err error) {
 	if b.Broken != nil || !b.due(until) {
 		return 0, false, b.Broken
@@ -59,9 +59,9 @@ func (b *Book) advanceTo(until, now time.Time, most int, j *[]Entry) (steps int,
 	return steps, false, nil
 }
 
-// cutOpenPeriod sets the end of the open period as new terms require, but never before the last write that was read
-// with the book: an entry stays in its period even if the change of terms has an earlier instant and was committed
-// later.
+// cutOpenPeriod sets the end of the open period as new terms require. The end is never before the last write that was
+// read with the book. So an entry stays in its period even if the terms have an earlier instant but were committed
+// after the entry.
 func (b *Book) cutOpenPeriod() {
 	if !b.endedByTerms() {
 		return
@@ -78,7 +78,7 @@ func (b *Book) cutOpenPeriod() {
 	b.refresh()
 }
 
-// openFirst opens the period that contains the tenant's sign-up, even if the plan lacked the meter then, so that the
+// openFirst opens the period that contains the tenant's sign-up, even if the plan lacked the meter then. So the
 // result does not depend on when the balance is first read.
 func (b *Book) openFirst(j *[]Entry, now time.Time) error {
 	t := b.Timeline.At(time.Time{})
@@ -93,8 +93,8 @@ func (b *Book) openFirst(j *[]Entry, now time.Time) error {
 	return nil
 }
 
-// step processes everything due at one instant, and skips idle periods that end at or before until. Holds come first:
-// units that they return expire with their grant.
+// step processes everything due at one instant, and skips idle periods that end at or before until. Holds come first,
+// because the units that a hold returns may expire with their grant.
 func (b *Book) step(due, until, now time.Time, j *[]Entry) error {
 	for _, h := range b.Holds {
 		if n := h.Open(); n > 0 && !h.ExpiresAt.After(due) {
@@ -135,14 +135,14 @@ func (g *OpenGrant) fromPlan() bool {
 	return (g.Source == SourceAllowance || g.Source == SourceRollover) && g.ExpiresAt.Before(period.Forever)
 }
 
-// opening is what the period after the open one begins with.
+// opening is the state with which the next period begins, after the open period.
 type opening struct {
 	terms    *Terms // in force at its start
 	period   period.Period
 	how      ending     // how the open period ends
-	carried  int64      // use of the open period and its span; the new allowance is smaller by it
+	carried  int64      // use of the open period and its span; it reduces the new allowance
 	keeps    bool       // the once-only allowance stays, because the plan is the same
-	rollover *OpenGrant // units that move from the open period into the next; nil: none
+	rollover *OpenGrant // units that move from the open period into the next; nil: no units move
 	owing    int64      // overage that the next period owes
 }
 
@@ -151,7 +151,7 @@ func (o *opening) ends(g *OpenGrant) bool {
 	return g.fromPlan() && g != o.rollover && !(o.keeps && g.Source == SourceAllowance)
 }
 
-// nextOpening returns the period that follows the open one, under the terms in force at its start.
+// nextOpening returns the opening of the period that follows the open period, under the terms in force at its start.
 func (b *Book) nextOpening() (*opening, error) {
 	t := b.Timeline.At(b.End)
 	if t == nil {
@@ -171,15 +171,16 @@ func (b *Book) nextOpening() (*opening, error) {
 	return o, nil
 }
 
-// rollsOver reports whether units of g may move into the next period. If terms end the period and its use still counts,
-// the rest of its allowance becomes part of the next one: only units that had rolled over before move.
+// rollsOver reports whether units of g may move into the next period. If terms end the period and its use still
+// counts, the rest of its allowance becomes part of the next allowance. Then only units that had rolled over before
+// move.
 func (o *opening) rollsOver(g *OpenGrant) bool {
 	return g.Status == GrantActive && g.fromPlan() && (o.how != endsCarried || g.Source == SourceRollover)
 }
 
 // carryOver moves unused units of the plan's grants into a rollover grant of the next period, as far as the terms of
-// the closing period allow. The units stay part of remaining. If the terms' minimum exceeds what is left, the next
-// period grants the difference.
+// the closing period allow. The units stay part of remaining. If fewer units are left than the terms' minimum, the
+// next period grants the difference.
 func (b *Book) carryOver(o *opening, due, now time.Time, j *[]Entry) {
 	left := int64(0)
 	for _, g := range b.Grants {
@@ -243,8 +244,8 @@ func (b *Book) expire(g *OpenGrant, due, now time.Time, j *[]Entry) {
 	b.enterDue(j, EntryExpire, systemID("expire", b.BalanceKey, g.ID), 1, g, lost, due, now)
 }
 
-// prune removes from Grants those that began and ended while advance ran: otherwise every step would visit the grants
-// of all steps before. No request can name them, and no units can return to them.
+// prune removes from Grants the grants that began and ended while advance ran. Otherwise every step would visit the
+// grants of all earlier steps. No request can name such a grant, and no units can return to it.
 func (b *Book) prune() {
 	b.Grants = slices.DeleteFunc(b.Grants, func(g *OpenGrant) bool {
 		ended := g.isNew && g.Held == 0 && g.Status == GrantExpired
@@ -262,7 +263,8 @@ func (b *Book) activate(g *OpenGrant, due, now time.Time, j *[]Entry) {
 	b.enterDue(j, EntryGrant, systemID("effective", b.BalanceKey, g.ID), 1, g, g.Amount, due, now)
 }
 
-// roll closes the open period at its end, skips the idle periods that end at or before until, and opens the next one.
+// roll closes the open period at its end, skips the idle periods that end at or before until, and opens the next
+// period.
 func (b *Book) roll(o *opening, until, now time.Time, j *[]Entry) error {
 	at := b.End
 	closing := b.Remaining() + b.Held
@@ -284,8 +286,8 @@ func (b *Book) roll(o *opening, until, now time.Time, j *[]Entry) error {
 	return nil
 }
 
-// open starts the period that o describes, due at the instant due, and issues its allowance. Only the first period of a
-// balance may begin before it is due.
+// open starts the period that o describes and issues its allowance. due is the instant at which the opening was due.
+// Only the first period of a balance may begin before due.
 func (b *Book) open(o *opening, due time.Time, j *[]Entry, now time.Time) {
 	t, p, amount := o.terms, o.period, int64(0)
 	if t.Grants && !t.granted {
@@ -326,7 +328,7 @@ func (b *Book) open(o *opening, due time.Time, j *[]Entry, now time.Time) {
 		}
 	}
 	b.openOverage(o.owing, []*OpenGrant{g, o.rollover}, due, now, j)
-	b.active = false // the entries of its opening do not count as use
+	b.active = false // the entries of the opening do not count as use
 	b.refresh()
 }
 

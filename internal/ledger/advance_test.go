@@ -9,7 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// A backlog of single events is read in rounds of advanceStepsMax. A reader whose time is over ends between two rounds.
+// A backlog of single events is processed in rounds of advanceStepsMax. A read that is cancelled ends between two
+// rounds.
 func TestAdvanceInMemory_LongBacklog_EndsWhenTold(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

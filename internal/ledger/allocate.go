@@ -13,8 +13,8 @@ type Mode string
 // The modes of a debit.
 const (
 	ModeNormal     Mode = "normal"      // all or nothing
-	ModeBestEffort Mode = "best_effort" // charge what is available, report the rest as shortfall
-	ModeDrain      Mode = "drain"       // the work is done already: charge what there is, record the rest as overage
+	ModeBestEffort Mode = "best_effort" // charge the available units, report the rest as shortfall
+	ModeDrain      Mode = "drain"       // the work is done: charge the available units, record the rest as overage
 )
 
 // SourceOverage marks draws that no grant paid.
@@ -25,24 +25,24 @@ const SourceOverage Source = "overage"
 // sum and is charged the same units.
 type sources struct {
 	own      *Book
-	overflow *Book       // nil: none, or not needed
-	price    price.Ratio // units of the overflow meter for units of own's meter
+	overflow *Book       // nil: there is none, or it is not needed
+	price    price.Ratio // how many units of the overflow meter pay for units of own's meter
 	subject  *Book       // nil: no cap
 	overage  int64       // room for overage
 }
 
-// allocation is how an item's amount is divided among its sources.
+// allocation says how an item's amount is divided among its sources.
 type allocation struct {
 	units    int64 // units of the item's meter that are charged: own + overflow + overage
 	own      int64 // from own grants
 	overflow int64 // units of the item's meter that the overflow meter pays for
-	cost     int64 // what the overflow meter pays: overflow x price, rounded up
+	cost     int64 // units that the overflow meter pays: overflow x price, rounded up
 	overage  int64
 	drained  int64 // use beyond all sources that a drain records as overage
 }
 
 // sourcesOf finds the balances that an item can draw from. It includes the overflow meter only if amount exceeds the
-// balance's own grants: otherwise its row need not be locked.
+// balance's own grants. Otherwise the overflow meter's row need not be locked.
 func (b *Batch) sourcesOf(tenant, meter, subject string, amount int64) (*sources, *errcode.Error, error) {
 	own, refused := b.Book(BalanceKey{tenant, meter, ""})
 	if refused != nil {
@@ -102,8 +102,8 @@ func (b *Batch) addSources(s *sources, subject string, capped, overflows bool) (
 	return refused, nil
 }
 
-// allocate divides amount as far as the sources go. The cost of an item is rounded up once, to a whole unit of the
-// overflow meter. The number of units that this meter can still pay for is rounded down.
+// allocate divides amount among the sources, up to what they have. The cost of an item is rounded up once, to a whole
+// unit of the overflow meter. The number of units that the overflow meter can still pay for is rounded down.
 func (s *sources) allocate(amount int64) allocation {
 	var a allocation
 	if s.subject != nil {
@@ -124,7 +124,7 @@ func (s *sources) allocate(amount int64) allocation {
 // available returns the most that could be charged now.
 func (s *sources) available() int64 { return s.allocate(MaxAmount).units }
 
-// canDraw reports whether the books have the grants from which a draws.
+// canDraw reports whether the books have read the grants from which the allocation a draws.
 func (s *sources) canDraw(a *allocation) bool {
 	amounts := [...]int64{a.own, a.cost, a.units + a.drained}
 	for i, book := range s.books() {
@@ -138,7 +138,8 @@ func (s *sources) canDraw(a *allocation) bool {
 // books returns the books of the sources in the order own, overflow, subject. Those that are not needed are nil.
 func (s *sources) books() [3]*Book { return [...]*Book{s.own, s.overflow, s.subject} }
 
-// charge draws a for an item, writes its entries and returns the draws. The first entry carries the requested amount.
+// charge draws the allocation a for an item, writes its entries and returns the draws. The first entry carries the
+// requested amount.
 func (b *Batch) charge(s *sources, a *allocation, item int32, requested int64) []Draw {
 	first := len(b.journal)
 	draws := s.own.draw(&b.journal, b.Now, a.own, Entry{Kind: EntryDebit, Item: item})
@@ -158,8 +159,8 @@ func (b *Batch) charge(s *sources, a *allocation, item int32, requested int64) [
 	return draws
 }
 
-// chargeOverflow draws from the overflow meter what it pays. Only the first entry that it writes says how many units
-// are paid for.
+// chargeOverflow draws the cost from the overflow meter. Only the first of its entries says for how many units of the
+// item the cost pays.
 func (b *Batch) chargeOverflow(s *sources, a *allocation, item int32) []Draw {
 	first := len(b.journal)
 	detail := price.Payment{For: s.own.Meter}.At(s.price)
@@ -168,13 +169,13 @@ func (b *Batch) chargeOverflow(s *sources, a *allocation, item int32) []Draw {
 	return draws
 }
 
-// paid returns what the overflow meter pays for. Its units are more than 0.
+// paid returns the payment of the overflow meter. a.overflow must be more than 0.
 func (s *sources) paid(a *allocation) *price.Payment {
 	paid := price.Payment{For: s.own.Meter, Units: a.overflow}.At(s.price)
 	return &paid
 }
 
-// chargeOverage enters the units that no grant pays. What a drain records beyond all sources is not a draw.
+// chargeOverage enters the units that no grant pays. Units that a drain records beyond all sources are not a draw.
 func (b *Batch) chargeOverage(s *sources, a *allocation, item int32) []Draw {
 	b.enter(s.own, Entry{Kind: EntryOverage, Source: SourceOverage, Amount: a.overage + a.drained, Item: item})
 	if a.overage == 0 {
@@ -188,8 +189,8 @@ func (b *Batch) chargeSubject(subject *Book, units int64, item int32) {
 	subject.draw(&b.journal, b.Now, min(units, subject.Remaining()), Entry{Kind: EntryDebit, Item: item})
 }
 
-// overflowOf returns what an entry on an overflow meter paid for, nil for other entries. The detail of a captured hold
-// has it beside the hold's own fields.
+// overflowOf returns the payment that an entry on an overflow meter made. It returns nil for other entries. The
+// detail of a captured hold has the payment beside the hold's own fields.
 func overflowOf(e *Entry) *price.Payment {
 	if e.Kind != EntryDebit && e.Kind != EntryCapture || e.Detail == nil {
 		return nil

@@ -9,15 +9,16 @@ import (
 const MaxAmount int64 = bound.MaxAmount
 
 // Bounds of the sums of one balance and period that grow with every operation. One operation adds less than 2^58 to a
-// sum, so every sum fits into 64 bits, and so does opening + granted + refunded, which bounds what can expire.
+// sum, so every sum fits into 64 bits. opening + granted + refunded fits as well; it bounds the units that can
+// expire.
 const (
-	// UsedMax ends use: no debit and no hold begins once this much was used.
+	// UsedMax is the use at which the ledger refuses all further debits and holds.
 	UsedMax int64 = 1 << 62
-	// RefundedMax is larger, so that what was used in a period can be refunded in it.
+	// RefundedMax is larger than UsedMax, so that all use of a period can be refunded within the period.
 	RefundedMax = UsedMax + UsedMax/2
 )
 
-// full returns the error that refuses use of a balance which has reached UsedMax, nil below.
+// full returns the error that refuses use of a balance which has reached UsedMax. It returns nil for other balances.
 func (b *Book) full() *errcode.Error {
 	if b.Used < UsedMax {
 		return nil

@@ -26,13 +26,13 @@ type Sums struct {
 	Used     int64
 	Expired  int64
 	Adjusted int64 // may be negative
-	Held     int64 // reservations of this period and of earlier ones
+	Held     int64 // units that holds of this and of earlier periods reserve
 	Overage  int64 // use that no grant paid
 	Owed     int64 // part of Overage that comes from earlier periods
-	Paid     int64 // overage of earlier periods that this period's allowance has paid
+	Paid     int64 // overage of earlier periods that this period's allowance and rollover have paid
 }
 
-// Apply adds an entry to the sums and returns what remains. A kind that does not exist is a bug and panics.
+// Apply adds an entry to the sums and returns the remaining units. It panics for an unknown kind, which is a bug.
 func (s *Sums) Apply(kind EntryKind, amount int64) (remaining int64) {
 	m, known := moves[kind]
 	if !known {
@@ -56,7 +56,7 @@ func (s *Sums) Remaining() int64 {
 }
 
 // Limit returns the total that can be used in the period. Refunds of earlier periods' debits can exceed the period's
-// use.
+// use; the difference then counts as 0.
 func (s *Sums) Limit() int64 { return max(0, s.Used-s.Refunded) + s.Held + s.Remaining() }
 
 // BalanceRow is a balance as it is stored.
@@ -65,22 +65,22 @@ type BalanceRow struct {
 	Sums // of the open period
 
 	Seq           int64  // of the newest entry
-	Plan          string // terms the period was opened under; empty: the plan has no such meter
+	Plan          string // plan under which the period was opened; empty: the plan has no such meter
 	PlanVersion   int32
 	Allowance     int64
 	Renews        bool      // the end of the period brings a new allowance
 	Start, End    time.Time // Start zero: no period was opened yet. End period.Forever: no end
-	Carried       int64     // use before the change of plan that opened the period; its allowance is smaller by it
+	Carried       int64     // use before the change of plan that opened the period; it reduces the period's allowance
 	SpanUsed      int64     // use of allowances since the first of several changes of plan: see carry.go
-	SpanEnd       time.Time // end of the time in which changes of plan share that count; zero: there is none
+	SpanEnd       time.Time // end of the time in which changes of plan share SpanUsed; zero: no such time
 	ForgivenSeq   int64     // entry that last forgave overage; overage up to it is no longer owed
 	HeadID        string    // the head grant, from which the next debit draws; empty: none
 	HeadSource    Source
 	HeadRemaining int64
-	NextEvent     time.Time // no event is due before
-	// RollAt is when a roll has something to write: the end of an open period with entries besides those of its
-	// opening, the end of a hold, or the beginning or end of a client's grant. period.Forever: never, however many
-	// periods pass.
+	NextEvent     time.Time // no event is due before this instant
+	// RollAt is the next instant at which a roll has something to write: the end of an open period with entries
+	// besides those of its opening, the end of a hold, or the beginning or end of a client's grant. period.Forever:
+	// never, for any number of periods.
 	RollAt    time.Time
 	UpdatedAt time.Time
 	Chain     Chain // hash chain of its entries
@@ -98,7 +98,8 @@ func (b *BalanceRow) Position() Position {
 	return p
 }
 
-// PeriodRow is a closed period as it is stored, or a run of idle ones. Its sums balance: Closing = Remaining + Held.
+// PeriodRow is a closed period as it is stored, or a run of idle periods. Its sums balance: Closing = Remaining +
+// Held.
 type PeriodRow struct {
 	BalanceKey
 	Sums // Owed and Paid are not stored
@@ -113,11 +114,11 @@ type PeriodRow struct {
 	Idle       int64     // number of periods in the run; 0: an ordinary period
 	TermsAt    time.Time // TenantTerms.Since of the terms of the run
 	RolledOver int64     // units that rolled over into the first period of the run
-	Rollover   int64     // amount of that rollover, including what the minimum adds
+	Rollover   int64     // amount of that rollover, including the units that the minimum adds
 	Owing      int64     // overage of earlier periods that the first period owed
 }
 
-// Balance is a balance at AsOf, after every event due until then.
+// Balance is a balance at AsOf. Every event that was due until then is included.
 type Balance struct {
 	BalanceKey
 	Sums
@@ -129,7 +130,7 @@ type Balance struct {
 	Remaining, Limit int64
 	PeriodStart      time.Time
 	PeriodEnd        time.Time     // zero: the period has no end
-	Grants           []GrantRecord // open ones in burn order
+	Grants           []GrantRecord // open grants in burn order
 	AsOf             time.Time
 }
 
@@ -138,13 +139,13 @@ type BalanceCopy struct {
 	Tenant, Meter, Subject string
 	Seq                    int64 // a copy with a higher seq is newer
 	Remaining, Limit       int64
-	InPlan                 bool      // false: the plan has no such meter; Seq 0 then means that nothing was ever granted
+	InPlan                 bool      // false: the plan has no such meter; with Seq 0, nothing was ever granted either
 	Allowance              int64     // allowance that the end of the period brings, if Renews
 	Renews                 bool      // the end of the period brings a new allowance
 	ResetAt                time.Time // the end of the period; zero when it has none
-	ValidUntil             time.Time // the next event; from then on the copy is wrong
-	// Beyond reports that a debit may be charged to more than this balance, or to less: the plan has overflow or
-	// overage, or caps subjects. Such a copy proves neither that a debit passes nor that it is denied.
+	ValidUntil             time.Time // the instant of the next event; from then on the copy is wrong
+	// Beyond reports that a debit does not depend on this balance alone: the plan has overflow or overage, or caps
+	// subjects. Such a copy proves neither that a debit passes nor that it is denied.
 	Beyond bool
 	AsOf   time.Time
 }

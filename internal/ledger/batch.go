@@ -29,24 +29,25 @@ type GrantKey struct {
 }
 
 // Batch decides operations together. It performs no I/O: the store fills the exported fields before Decide, and
-// afterwards writes what Changes returns.
+// afterwards writes the rows that Changes returns.
 type Batch struct {
 	Now     time.Time               // the agreed clock, read after the locks
 	Books   map[BalanceKey]*Book    // the requested balances that exist
 	Absent  map[BalanceKey]Absence  // the reasons why the other requested balances do not exist
-	Stored  map[OperationID][]Entry // entries under the batch's keys by line; Decide adds new ones
-	Located Located                 // what the operations refer to
-	Targets TargetState             // state of what they refer to
+	Stored  map[OperationID][]Entry // stored entries of the batch's keys, by line; Decide adds new entries
+	Located Located                 // balances and entries to which operations refer
+	Targets TargetState             // state of the holds, grants and entries that operations name
 
 	journal []Entry // new entries of the batch, in order
 	saved   []savepoint
 	hashed  []byte // buffer of chainEntries
 }
 
-// TargetState is the state of what operations refer to, read under the locks. Decide adds what it creates.
+// TargetState is the state of the holds, grants and entries that operations name, read under the locks. Decide adds
+// the rows that it creates.
 type TargetState struct {
-	Taken   map[GrantKey]bool       // existing grant ids, of those that the batch wants to issue
-	Holds   map[HoldKey]*HoldRow    // existing holds, of those that the batch wants to create or to change
+	Taken   map[GrantKey]bool       // grants that the batch is to issue but that exist already
+	Holds   map[HoldKey]*HoldRow    // existing holds among those that the batch is to create or to change
 	Refunds map[EntryKey]*RefundSum // earlier refunds of the entries to be refunded
 }
 
@@ -55,10 +56,10 @@ func NewTargetState() TargetState {
 	return TargetState{Taken: map[GrantKey]bool{}, Holds: map[HoldKey]*HoldRow{}, Refunds: map[EntryKey]*RefundSum{}}
 }
 
-// RefundSum is how much of an entry was refunded.
+// RefundSum is the part of an entry that was refunded.
 type RefundSum struct {
 	Amount  int64
-	Units   int64 // of the item that an overflow entry has paid for, if its price is not a whole number
+	Units   int64 // units of the item that an overflow entry has paid for, if its price is not a whole number
 	changed bool
 }
 
@@ -73,12 +74,13 @@ func NewBatch() *Batch {
 	return &Batch{Books: map[BalanceKey]*Book{}, Stored: map[OperationID][]Entry{}}
 }
 
-// Next is what the store must do after Decide. Its zero value: write the changes, commit, and return the answers.
+// Next says what the store must do after Decide. The zero value means: write the changes, commit, and return the
+// answers.
 type Next struct {
-	// More names further balances that the operations need. Discard the batch, and read it again with them.
+	// More names further balances that the operations need. Discard the batch, and read it again with these balances.
 	More []BalanceKey
 	// All requires the grants and terms of every balance. Discard the batch, and read it again with them. The store
-	// reads what decisions need, so the cause is a clock that jumped between two statements, or a bug.
+	// normally reads all that decisions need, so the cause is a clock that jumped between two statements, or a bug.
 	All bool
 	// CatchUp means that a balance has missed more periods than one transaction closes. Write the changes, commit, and
 	// read the batch again. No call has been answered.
@@ -124,7 +126,7 @@ func nextOf(err error) Next {
 	return Next{All: err != nil}
 }
 
-// advance processes what is due on every book. catchUp = true: another transaction must process the rest.
+// advance processes the due events of every book. catchUp = true: another transaction must process the rest.
 func (b *Batch) advance() (catchUp bool, err error) {
 	for _, book := range b.Books {
 		mark := len(b.journal)
@@ -141,9 +143,9 @@ func (b *Batch) advance() (catchUp bool, err error) {
 	return catchUp, nil
 }
 
-// AdvanceInMemory advances the books of a read-only batch to its instant. Each keeps the entries that a write would
-// have made, in Unwritten. A long backlog takes several rounds: stop is called after each, and its error ends the work.
-// nil: no check.
+// AdvanceInMemory advances the books of a read-only batch to its instant. Each book keeps, in Unwritten, the entries
+// that a write would have made. A long backlog takes several rounds. stop is called after each round, and its error
+// ends the work; stop may be nil.
 func (b *Batch) AdvanceInMemory(stop func() error) error {
 	for more := true; more; {
 		var err error
@@ -162,9 +164,9 @@ func (b *Batch) AdvanceInMemory(stop func() error) error {
 	return nil
 }
 
-// RollTo processes, for rolls, what was due until asOf, which is not in the future: at most about most events over all
-// books. Books that it does not reach stay as they are, and due. It returns how many books it finished, and the errors
-// of Broken ones.
+// RollTo processes the events that were due until asOf, for rolls. asOf must not be in the future. Over all books it
+// processes at most about `most` events. Books that it does not reach stay unchanged and due. It returns the number
+// of books that it finished, and the errors of broken books.
 func (b *Batch) RollTo(asOf time.Time, most int) (finished int, broken map[BalanceKey]error) {
 	broken = map[BalanceKey]error{}
 	for _, book := range b.Books {
@@ -175,7 +177,7 @@ func (b *Batch) RollTo(asOf time.Time, most int) (finished int, broken map[Balan
 		steps, more, err := book.advanceTo(asOf, period.Later(b.Now, book.UpdatedAt), min(most, advanceStepsMax), &b.journal)
 		most -= steps + 1
 		if err == nil && !more {
-			if book.refresh(); !book.RollAt.After(asOf) { // the stored one may be another version's
+			if book.refresh(); !book.RollAt.After(asOf) { // the stored RollAt may be from another version
 				err = fmt.Errorf("ledger: balance %v is due at %s when all that is due was worked off", book.BalanceKey, book.RollAt.Format(time.RFC3339))
 			}
 		}
@@ -190,7 +192,7 @@ func (b *Batch) RollTo(asOf time.Time, most int) (finished int, broken map[Balan
 	return finished, broken
 }
 
-// decide answers c from the entries stored under its key; without any, it decides c.
+// decide answers c from the entries stored under its key. If there are no such entries, it decides c.
 func (b *Batch) decide(c *Call) error {
 	c.Reset()
 	if stored, ok := b.Stored[c.ID]; ok {
@@ -258,7 +260,8 @@ func (b *Batch) loadedBook(k BalanceKey) (*Book, *errcode.Error, error) {
 	return book, refused, nil
 }
 
-// require returns an error that names the keys which were not read and may exist, nil when there are none.
+// require returns an error that names the balances which were not read and may exist. It returns nil if there are
+// none.
 func (b *Batch) require(keys ...BalanceKey) error {
 	missing := slices.DeleteFunc(slices.Clone(keys), func(k BalanceKey) bool {
 		_, have := b.Books[k]
@@ -271,7 +274,7 @@ func (b *Batch) require(keys ...BalanceKey) error {
 	return &moreBalances{keys: missing}
 }
 
-// position returns the position of a balance, for replays; zero when the batch has not read it.
+// position returns the position of a balance, for replays. It returns zero if the batch has not read the balance.
 func (b *Batch) position(k BalanceKey) Position {
 	if book, ok := b.Books[k]; ok {
 		return book.Position()
@@ -301,8 +304,8 @@ func (b *Batch) rollBack(first int) {
 // enter appends e as the next entry of book, at the batch's instant.
 func (b *Batch) enter(book *Book, e Entry) { book.enter(&b.journal, b.Now, e) }
 
-// finish marks the entries from first on as operation c and returns the first of them. They also answer a retry in the
-// same batch.
+// finish marks the entries from first on as those of operation c, and returns the first entry. These entries also
+// answer a retry in the same batch.
 func (b *Batch) finish(c *Call, first int, subject string, metadata []byte) *Entry {
 	b.saved = b.saved[:0]
 	entries := b.journal[first:]
@@ -325,14 +328,14 @@ func (b *Batch) finish(c *Call, first int, subject string, metadata []byte) *Ent
 	return &entries[0]
 }
 
-// Call is an operation in a batch, and then its answer.
+// Call is an operation in a batch and, after the decision, its answer.
 type Call struct {
 	Op          Operation
 	Kind        Kind
 	ID          OperationID
 	Fingerprint [16]byte
-	Actor       string // id of the key that the request was sent with; empty: none. Its entries carry it
-	Origin      any    // what the store needs about the request. Decisions do not read it
+	Actor       string // id of the key that the request was sent with; the entries carry it. Empty: no key
+	Origin      any    // data of the store about the request; decisions do not read it
 
 	Answer   any // a pointer to the answer type of the operation's kind; nil when Err is set
 	Replayed bool

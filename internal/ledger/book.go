@@ -10,33 +10,33 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// Book is one balance with what a decision needs of it, and what decisions have changed.
+// Book is one balance in memory: the state that a decision needs, and the changes that decisions have made.
 //
-// The remainder of the head grant is kept in the balance. While grants are loaded, the head's element of Grants is kept
-// equal to it. Grants are loaded when an event is due or the head may not cover the demand; otherwise a debit touches
-// the balance alone.
+// The remainder of the head grant is kept in the balance. While grants are loaded, the head's element of Grants has
+// the same remainder. Grants are loaded if an event is due or the head may be too small for the demand. Otherwise a
+// debit touches only the balance.
 type Book struct {
 	BalanceRow
 
 	Grants   []*OpenGrant // open grants in burn order, when loaded
-	Holds    []*HoldLine  // what holds reserve of them, when loaded
+	Holds    []*HoldLine  // what holds reserve of these grants, when loaded
 	Terms    *Allowance   // of the open period; nil: the plan has no such meter, or the store did not read it
 	Timeline Timeline     // read only when an event is due, or terms may have ended the period
 
-	// History has the tenant's terms, and Plans the versions of its plans. Timeline was built from both; idle periods
-	// are derived from them.
+	// History has the tenant's terms. Plans has the versions of the tenant's plans. Timeline was built from History
+	// and Plans, and idle periods are derived from them.
 	History []TenantTerms
 	Plans   map[string][]PlanVersion
 
 	Closed    []PeriodRow // periods that were closed since the balance was read
 	Unwritten []Entry     // entries that advance has made in memory, for reads
-	Broken    error       // why the next period cannot be computed: the book is neither used nor written
+	Broken    error       // why the next period cannot be computed; such a book is neither used nor written
 
-	ended      []*OpenGrant // new grants that have ended since, for the store to write
+	ended      []*OpenGrant // new grants that have already ended; the store still writes them
 	loaded     bool
 	changed    bool
 	active     bool      // the open period has entries besides those of its opening, or will have some before it ends
-	firstEntry bool      // the open period got its first such entry, so RollAt has changed
+	firstEntry bool      // the open period got its first entry besides those of its opening, so RollAt has changed
 	writtenAt  time.Time // UpdatedAt as it was read: everything due until then had been processed
 }
 
@@ -45,8 +45,8 @@ func NewBook(row BalanceRow) *Book {
 	return &Book{BalanceRow: row, writtenAt: row.UpdatedAt, active: !row.Start.IsZero() && !row.RollAt.After(row.End)}
 }
 
-// LoadGrants sets the open grants and hold lines as stored. The stored remainder of the head is outdated; the balance
-// has the right one.
+// LoadGrants sets the open grants and hold lines as stored. The stored remainder of the head is out of date; the
+// balance has the current remainder.
 func (b *Book) LoadGrants(grants []*OpenGrant, holds []*HoldLine) {
 	b.Grants, b.Holds, b.loaded = grants, holds, true
 	slices.SortFunc(b.Grants, burnsBefore)
@@ -55,8 +55,8 @@ func (b *Book) LoadGrants(grants []*OpenGrant, holds []*HoldLine) {
 	}
 }
 
-// HeadOnly reports whether debits have drawn from the head, the open period had entries before, and nothing else
-// happened: then only the sums of the balance row have changed.
+// HeadOnly reports whether only the sums of the balance row have changed: debits have drawn from the head alone, and
+// the open period had entries before.
 func (b *Book) HeadOnly() bool { return !b.loaded && !b.firstEntry }
 
 // Unknown reports whether the plan has no such meter and no grant was ever issued for the balance.
@@ -75,7 +75,7 @@ func (b *Book) NotInPlan() *errcode.Error {
 func (b *Book) canDraw(amount int64) bool { return b.loaded || amount <= b.HeadRemaining }
 
 // take takes amount off the grants in burn order and returns the parts. The caller writes their entries and calls
-// refresh. It requires canDraw(amount), and amount of at most Remaining.
+// refresh. canDraw(amount) must be true, and amount must be at most Remaining.
 func (b *Book) take(amount int64) []Draw {
 	if amount == 0 {
 		return nil
@@ -138,8 +138,8 @@ func (b *Book) enter(j *[]Entry, now time.Time, e Entry) {
 	*j = append(*j, e)
 }
 
-// enterDue writes an entry that the ledger makes by itself, due at the instant due, as line number line of operation
-// id.
+// enterDue writes an entry that the ledger makes by itself. due is the instant at which it was due, id is the
+// operation, and line is the entry's line in the operation.
 func (b *Book) enterDue(j *[]Entry, kind EntryKind, id string, line int32, g *OpenGrant, amount int64, due, now time.Time) {
 	b.enter(j, now, Entry{
 		OperationID: id, Line: line, Kind: kind, Grant: g.ID, Source: g.Source, Amount: amount, EffectiveAt: due,
@@ -159,8 +159,8 @@ func (b *Book) grant(id string) *OpenGrant {
 	return nil
 }
 
-// setRemaining changes what is left of a loaded grant. The store writes a head's remainder with the balance, any
-// other's with its own row.
+// setRemaining changes the remainder of a loaded grant. The store writes the remainder of the head with the balance
+// row, and that of any other grant with the grant's row.
 func (b *Book) setRemaining(g *OpenGrant, remaining int64) {
 	g.Remaining = remaining
 	if g.ID == b.HeadID {
@@ -171,7 +171,7 @@ func (b *Book) setRemaining(g *OpenGrant, remaining int64) {
 	b.changed = true
 }
 
-// addGrant inserts a new grant into the open ones. The caller calls refresh.
+// addGrant inserts a new grant into the open grants. The caller calls refresh.
 func (b *Book) addGrant(g *OpenGrant) {
 	at, _ := slices.BinarySearchFunc(b.Grants, g, burnsBefore)
 	b.Grants = slices.Insert(b.Grants, at, g)
@@ -217,7 +217,7 @@ func (b *Book) refresh() {
 	}
 }
 
-// moveHead makes g the head. The old head's remainder goes back to its own row.
+// moveHead makes g the head. The remainder of the old head is written to its grant row again.
 func (b *Book) moveHead(g *OpenGrant) {
 	if old := b.head(); old != nil && old != g {
 		old.changed = true
@@ -258,18 +258,18 @@ func burnsBefore(a, b *OpenGrant) int {
 }
 
 // Lacks reports whether the store has to read the balance's grants, or its terms, before a decision at now that draws
-// up to most. termsChanged is when terms of any tenant were last changed, with a margin for changes that are committed
-// late.
+// at most `most` units. termsChanged is the instant at which terms of any tenant were last changed, with a margin for
+// changes that are committed late.
 func (b *Book) Lacks(now, termsChanged time.Time, most int64) (grants, terms bool) {
 	due := !b.NextEvent.After(now)
-	// New terms can end a period that has no end of its own. No event announces that.
+	// New terms can end a period that has no end of its own. No event announces such an end.
 	endless := !b.Start.IsZero() && !b.End.Before(period.Forever)
 	stale := endless && termsChanged.After(b.UpdatedAt) || b.Plan != "" && b.Terms == nil
 	return due || b.HeadRemaining < most, due || stale
 }
 
-// MayBeCut reports whether terms that apply at once, and were made at or before the instant at, may end the open
-// period. Grants and terms are needed then.
+// MayBeCut reports whether new terms may end the open period, if they apply at once and were made at or before the
+// instant at. Grants and terms must be read then.
 func (b *Book) MayBeCut(at time.Time) bool { return b.Opened() && at.After(b.Start) }
 
 // Uncut reports whether no terms end the open period early. It is false if the terms were not read.

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// The canonical form of a value does not depend on how the value was written. It is hashed: for fingerprints of
-// requests and for the chains of the journal. Every text follows its length, so that no two lists of values have the
-// same bytes. The form never changes: stored hashes depend on it.
+// The canonical form of a value does not depend on how the value was written. It is hashed for fingerprints of
+// requests and for the chains of the journal. The length of each text precedes the text, so that no two lists of
+// values have the same bytes. The form never changes: stored hashes depend on it.
 
-// An entry's encoding begins with one of these versions. An entry without an actor has the first one, as before actors
-// existed. A new column of entries needs a new version.
+// An entry's encoding begins with one of these version numbers. An entry without an actor has version 1, like all
+// entries from before actors existed. A new column of entries needs a new version.
 const (
 	chainVersion      = 1
-	chainVersionActor = 2 // the same, then the actor
+	chainVersionActor = 2 // the same columns, then the actor
 )
 
-// appendTexts appends texts, each after its length.
+// appendTexts appends texts. The length of each text precedes it.
 func appendTexts(b []byte, texts ...string) []byte {
 	for _, t := range texts {
 		b = append(binary.AppendUvarint(b, uint64(len(t))), t...)
@@ -71,7 +71,7 @@ func appendEntry(b []byte, e *Entry) []byte {
 	return b
 }
 
-// appendInstant appends an instant in microseconds since 1970, and -1 for none.
+// appendInstant appends an instant in microseconds since 1970. It appends -1 for the zero time.
 func appendInstant(b []byte, t time.Time) []byte {
 	if t.IsZero() {
 		return binary.AppendVarint(b, -1)
@@ -87,7 +87,7 @@ func appendFlag(b []byte, set bool) []byte {
 	return binary.AppendVarint(b, 0)
 }
 
-// appendOptional appends an instant after a 1, and a 0 for none.
+// appendOptional appends a 1 and the instant. It appends a 0 for the zero time.
 func appendOptional(b []byte, t time.Time) []byte {
 	if t.IsZero() {
 		return append(b, 0)
@@ -96,8 +96,8 @@ func appendOptional(b []byte, t time.Time) []byte {
 }
 
 // appendJSON appends the canonical form of a document after its length; an absent document has length 0. PostgreSQL
-// stores the documents as jsonb, which changes the order of members, spaces, escapes and the form of numbers, and keeps
-// the last of members with equal names.
+// stores the documents as jsonb, which changes the order of members, spaces, escapes and the form of numbers. It
+// keeps only the last of several members with equal names.
 func appendJSON(b, document []byte) []byte {
 	if len(document) == 0 {
 		return append(b, 0)

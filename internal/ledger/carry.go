@@ -7,18 +7,18 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// A change of plan that applies at once ends the open period. The use of its allowance still counts: the allowance that
-// the change opens is smaller by it. So toggling plans gives no second allowance for the same time.
+// A change of plan that applies at once ends the open period. The use of its allowance still counts: it reduces the
+// allowance of the period that the change opens. So toggling plans gives no second allowance for the same time.
 //
-// Plans may have different intervals. A span is the time over which such changes share one count: from the first of
-// them until the latest end that any of the periods had before it was cut short. Within a span
+// Plans may have different intervals. A span is the time over which such changes share one count of use. It lasts
+// from the first change until the latest end that any of the periods had before it was cut short. Within a span
 //
-//   - a period that begins at its own boundary, because the one before it ran out there, has its whole allowance;
-//   - any other period has its allowance less what was used in the same nominal period. Where that is not known, it is
-//     less what was used in the whole span.
+//   - a period that begins at its own boundary, because the previous period ran out there, has its whole allowance;
+//   - any other period has its allowance minus the use in the same nominal period. If that use is not known, it is the
+//     allowance minus the use in the whole span.
 //
-// Use of an allowance is the part that is gone: draws and held units, less returned units. Once-only allowances are not
-// part of a span: each is granted once, does not count, and is not made smaller.
+// Use of an allowance is the part that is gone: draws and held units, minus returned units. Once-only allowances are
+// not part of a span: each is granted once, does not count, and is not reduced.
 
 // ending says how the open period ends.
 type ending int
@@ -32,8 +32,8 @@ const (
 // endless reports whether the open period has no end of its own.
 func (b *Book) endless() bool { return b.Terms == nil || b.Terms.Every == period.Once }
 
-// ending returns how the open period ends at its end. cutOpenPeriod has stored in SpanEnd where a cut period would have
-// ended.
+// ending returns how the open period ends at its end. cutOpenPeriod has stored in SpanEnd the end that a cut period
+// would have had.
 func (b *Book) ending() ending {
 	if !b.endless() && !b.SpanEnd.After(b.End) {
 		return endsInTime
@@ -65,7 +65,7 @@ func (b *Book) usedOfAllowance() int64 {
 			return g.Amount - g.Remaining
 		}
 	}
-	return b.openedWith() // it is used up, so it was not read
+	return b.openedWith() // the allowance is used up, so its grant was not read
 }
 
 // openedWith returns the allowance that the open period began with.
@@ -78,8 +78,8 @@ func (b *Book) openedWith() int64 {
 	return max(0, t.share(b.Allowance, b.Start, p)-b.Carried)
 }
 
-// carryUse adds used, the use of the closing period's allowance, to the span. It returns by how much the allowance of
-// next is smaller. next begins at the closing period's end under t.
+// carryUse adds used, the use of the closing period's allowance, to the span. It returns the units by which the
+// allowance of next is reduced. next is the nominal period under t that contains the closing period's end.
 func (b *Book) carryUse(how ending, used int64, t *Terms, next period.Period) int64 {
 	if how == endsReset || !b.SpanEnd.After(b.End) {
 		b.SpanUsed, b.SpanEnd = 0, time.Time{}

@@ -3,12 +3,12 @@ package ledger
 import "crypto/sha256"
 
 // Chain is the head of a balance's hash chain: head' = SHA-256(head, entry), beginning with 32 zero bytes. With the
-// head, anybody can check whether an entry that it covers was changed, removed or inserted.
+// head, anybody can check whether an entry that the chain covers was changed, removed or inserted.
 //
 // The auditor has its own implementation (package audit, chain.go). docs/decisions/hash-chain.md has the format.
 type Chain struct {
-	From int64 // the first entry that it covers; 0: none
-	Last int64 // the newest one
+	From int64 // seq of the first entry that it covers; 0: no entry
+	Last int64 // seq of the newest entry
 	Head [sha256.Size]byte
 }
 
@@ -22,8 +22,8 @@ func (c *Chain) extend(e *Entry, buf []byte) []byte {
 	return buf
 }
 
-// Extend adds the next entry of the balance, for callers with a journal from elsewhere. Its documents must be valid
-// JSON.
+// Extend adds the next entry of the balance, for callers with a journal from elsewhere. The entry's documents must be
+// valid JSON.
 func (c *Chain) Extend(e *Entry) { c.extend(e, nil) }
 
 // chainEntries adds the new entries of the batch to the chains of its books.

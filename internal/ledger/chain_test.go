@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// plainDebit is a typical debit's entry.
+// plainDebit returns the entry of a typical debit.
 func plainDebit() *Entry {
 	at := time.Date(2026, 11, 22, 12, 0, 0, 123456000, time.UTC)
 	return &Entry{
@@ -45,7 +45,7 @@ func TestChain_EntryChanged_HeadDiffers(t *testing.T) {
 	}
 }
 
-// The chains of entries without an actor are the same as before actors existed.
+// The chain of entries without an actor is the same as in versions that did not have actors.
 func TestChain_Actor_InTheChainWhereSet(t *testing.T) {
 	t.Parallel()
 	var c, one, two Chain
@@ -77,7 +77,7 @@ func TestChain_EntryWithoutChainBetween_BeginsAnew(t *testing.T) {
 	if c.extend(e, nil); c.From != 17 || c.Last != 18 || c.Head == first {
 		t.Errorf("the next one gives %+v", c)
 	}
-	e.Seq = 20 // 19 was written by a version that had no chain
+	e.Seq = 20 // entry 19 was written by a version without chains
 	if c.extend(e, nil); c.From != 20 || c.Last != 20 {
 		t.Errorf("after a gap: %+v", c)
 	}

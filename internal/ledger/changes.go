@@ -8,7 +8,7 @@ import (
 // Changes are the rows that a batch has changed, for the store to write.
 type Changes struct {
 	Entries      []Entry
-	Books        []*Book // their BalanceRow changed; empty: there is nothing to write
+	Books        []*Book // books whose BalanceRow has changed; empty: there is nothing to write
 	NewGrants    []*OpenGrant
 	Grants       []*OpenGrant
 	Periods      []PeriodRow // to be inserted
@@ -18,7 +18,7 @@ type Changes struct {
 	Refunds      []RefundRow // new and changed ones
 }
 
-// RefundRow is how much of an entry was refunded, as it is stored.
+// RefundRow is the refunded part of an entry, as it is stored.
 type RefundRow struct {
 	EntryKey
 
@@ -26,8 +26,8 @@ type RefundRow struct {
 	Units  int64 // see RefundSum
 }
 
-// Changes returns the rows to write. It is called once, after Decide or AdvanceTo. Broken books are left out: none of
-// their operations succeeded.
+// Changes returns the rows to write. It is called once, after Decide or RollTo. Broken books are left out: no
+// operation on such a book succeeded.
 func (b *Batch) Changes() Changes {
 	b.chainEntries()
 	c := Changes{Entries: b.journal}

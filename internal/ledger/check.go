@@ -19,7 +19,7 @@ type CheckItem struct {
 	Meter          string
 	Required       int64
 	MaxAllowedNow  int64
-	WouldSucceedAt time.Time // zero: now, or never, as Err says
+	WouldSucceedAt time.Time // zero: now if Err is nil, otherwise never
 	Position
 	Err *errcode.Error // nil: allowed
 }
@@ -61,7 +61,7 @@ func (b *Batch) check(d *Debit) (*CheckResult, *errcode.Error, error) {
 	var undo []savepoint
 	for i := range d.Items {
 		item := &result.Items[i]
-		// The answer contains the total of all sources, so the amount is the maximum.
+		// The answer contains the total of all sources, so sourcesOf gets the largest amount.
 		s, refused, err := b.sourcesOf(d.Tenant, d.Items[i].Meter, d.Subject, MaxAmount)
 		if refused != nil || err != nil {
 			return nil, inItem(refused, i), err

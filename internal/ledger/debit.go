@@ -29,13 +29,13 @@ type Debit struct {
 	Items    []Item // 1..ItemsMax, each meter once
 	Mode     Mode   // empty: ModeNormal
 	Metadata []byte // JSON object or nil, kept with the entries
-	// Suspended refuses the debit unless it is a replay.
+	// Suspended means that the tenant is suspended: the debit is refused unless it is a replay.
 	Suspended bool
 	// Scope distinguishes endpoints that share a key space. It is part of the fingerprint.
 	Scope string
 }
 
-// Draw is the part of an item that one grant paid, or overage.
+// Draw is the part of an item that one grant paid, or that is overage.
 type Draw struct {
 	Grant  string // empty for overage
 	Source Source
@@ -50,7 +50,7 @@ type ItemResult struct {
 	Charged   int64
 	Shortfall int64 // requested - charged
 	Draws     []Draw
-	Overflow  *price.Payment // what the draws of the overflow meter paid for; nil: there are none
+	Overflow  *price.Payment // payment by the draws of the overflow meter; nil: no such draws
 	Position
 }
 
@@ -69,7 +69,7 @@ func (d *Debit) ID() OperationID { return OperationID{d.Tenant, d.Key} }
 // Kind implements Operation.
 func (d *Debit) Kind() Kind { return KindDebit }
 
-// Targets implements Operation: a debit names all its balances.
+// Targets implements Operation. It adds nothing, because a debit names all its balances.
 func (d *Debit) Targets(*Targets) {}
 
 // Validate implements Operation.
@@ -102,7 +102,7 @@ func (d *Debit) Demand(*Located) []Demand {
 	return out
 }
 
-// Spends returns what the debit draws, so that the store can predict which balances it needs.
+// Spends returns the items that the debit draws. The store uses them to predict which balances it needs.
 func (d *Debit) Spends() (tenant, subject string, items []Item) { return d.Tenant, d.Subject, d.Items }
 
 func (d *Debit) answers(*DebitResult) {}
@@ -142,7 +142,7 @@ func (d *Debit) decideItem(b *Batch, i int, out *ItemResult) (*errcode.Error, er
 		return inItem(refused, i), err
 	}
 	if d.Mode == ModeDrain {
-		s.overage = 0 // a drain records everything beyond the grants as its shortfall, whatever the cap
+		s.overage = 0 // a drain records all use beyond the grants as its shortfall, regardless of the cap
 	}
 	a := s.allocate(item.Amount)
 	short := item.Amount - a.units

@@ -12,13 +12,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// What limits a denied operation.
+// The values of Limiting.Kind: what limits a denied operation.
 const (
 	LimitedByAllowance = "allowance" // the next period brings more
 	LimitedByCredit    = "credit"    // only a grant brings more
 )
 
-// Whose balance limits a denied operation.
+// The values of Limiting.Level: whose balance limits a denied operation.
 const (
 	LevelTenant  = "tenant"
 	LevelSubject = "subject"
@@ -37,11 +37,11 @@ type Denial struct {
 	Item           int // index of the refused item
 	Limiting       Limiting
 	Required       int64
-	Available      int64     // what could be charged now, overflow and overage included
+	Available      int64     // units that could be charged now, with overflow and overage
 	Remaining      int64     // see Position.Remaining
 	Limit          int64     // see Position.Limit; Remaining and Limit are those of the limiting balance
 	ResetAt        time.Time // zero when the end of the period brings nothing back
-	WouldSucceedAt time.Time // when a grant, the end of holds or the end of the period makes it succeed; zero when none does
+	WouldSucceedAt time.Time // when a grant, or the end of holds or the period, lets it succeed; zero: unknown or never
 	AsOf           time.Time // when it was decided
 	Replayed       bool      // it is a stored denial, answered again
 }
@@ -115,8 +115,9 @@ type change struct {
 	by int64
 }
 
-// wouldSucceedAt returns the first known instant up to the end of the period at which amount could be drawn if nothing
-// else happened: a grant takes effect, a hold ends, or the period renews. Zero when there is none.
+// wouldSucceedAt returns the first known instant up to the end of the period at which amount could be drawn: a grant
+// takes effect, a hold ends, or the period renews. It assumes that nothing else happens. It returns the zero time if
+// there is no such instant.
 func (b *Book) wouldSucceedAt(amount int64) time.Time {
 	sum, changes := b.futureChanges()
 	// At one instant, losses come before gains.
@@ -125,7 +126,7 @@ func (b *Book) wouldSucceedAt(amount int64) time.Time {
 		if c.at.After(b.End) {
 			break
 		}
-		sum += c.by // no overflow: before it grows, sum is less than amount
+		sum += c.by // no overflow: before each gain, sum is less than amount
 		if c.by > 0 && sum >= amount {
 			return c.at
 		}
@@ -133,8 +134,9 @@ func (b *Book) wouldSucceedAt(amount int64) time.Time {
 	return time.Time{}
 }
 
-// futureChanges returns the units that can be drawn now, and their later changes, unordered. Units that a hold returns
-// to a grant before the grant's end are lost with it. Holds that end later return nothing to it.
+// futureChanges returns the units that can be drawn now, and their later changes, unordered. Units that a hold
+// returns to a grant before the grant's end are lost at that end. A hold that ends later returns nothing to the
+// grant.
 func (b *Book) futureChanges() (sum int64, changes []change) {
 	active := make(map[string]*OpenGrant, len(b.Grants))
 	changes = make([]change, 0, 2*(len(b.Grants)+len(b.Holds))+1)
@@ -195,7 +197,7 @@ func (b *Batch) refuseItem(c *Call, item *Item, subject string, metadata []byte,
 	return c.refuse(e)
 }
 
-// storedDenial returns the denial that was stored as e, with the time that is left at now.
+// storedDenial returns the denial that was stored as e, with the time to wait from now.
 func storedDenial(e *Entry, now time.Time) *errcode.Error {
 	var stored denialDetail
 	if err := json.Unmarshal(e.Detail, &stored); err != nil {

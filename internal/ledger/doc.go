@@ -4,13 +4,13 @@
 //
 // # Words
 //
-//	balance    the account of a (tenant, meter, subject); its row counts one open period
+//	balance    the account of a (tenant, meter, subject); its row has the sums of the open period
 //	grant      an immutable amount that can be spent between effective_at and expires_at. Only expires_at can
 //	           change, to a later instant. The allowance that a plan gives per period is a grant of source allowance
 //	head       the grant from which the next debit draws. Its remainder is kept in the balance row
 //	operation  one client mutation, identified by (tenant, Idempotency-Key). Its entries keep that key remembered
 //	entry      an immutable line of the journal. Every change of a balance writes entries
-//	book       a balance in memory, with what a decision needs of it
+//	book       a balance in memory, with the state that a decision needs
 //	batch      operations that are decided together, on the books that were read for them
 //
 // A debit draws from grants in burn order: priority, expires_at, effective_at, id.
@@ -27,26 +27,26 @@
 //	L7  Nothing is answered before its COMMIT is known (package pg).
 //	L8  Every entry is in the hash chain of its balance.
 //	L9  An idle period, in which nothing happened besides its opening, has no rows and no entries. Its answers are the
-//	    same as if it had: the same steps derive them.
+//	    same as those of a stored period, because the same steps derive them.
 //
 // # Where things are
 //
 //	operation.go         the methods of every kind of operation: Targets, Demand, decide, rebuild
 //	debit.go, grant.go, hold.go, holdchange.go, refund.go, adjust.go, grantchange.go   one kind of operation each
 //	batch.go             decides calls in order; answers retries; rolls a refused operation back
-//	allocate.go          divides an amount among grants, overflow meter and overage; denial.go explains why it cannot
+//	allocate.go          divides an amount among grants, overflow meter and overage; denial.go explains denials
 //	book.go, balance.go  the state of one balance; burn order; the sums that entries move
 //	entry.go             the journal, and the table of what each kind of entry moves
-//	advance.go           processes what was due: ends of holds, expiry, periods; overage.go carries overage over;
-//	                     terms.go finds the terms in force; carry.go counts what was used before a change of plan
-//	idle.go, idlerun.go  lets idle periods pass as a run; derives the single periods of a run
-//	changes.go           what a decided batch has to write; chain.go extends the hash chains of its balances
+//	advance.go           processes due events: ends of holds, expiry, periods; overage.go carries overage over;
+//	                     terms.go finds the terms in force; carry.go counts the use before a change of plan
+//	idle.go, idlerun.go  skips idle periods as a run; derives the single periods of a run
+//	changes.go           the rows that a decided batch has to write; chain.go extends the hash chains of its balances
 //
 // # Clock
 //
-// The caller passes the clock as Batch.Now: the instant on which PostgreSQL's clock, read after the balance rows are
-// locked, and the instance's agree (package clock). A balance's time never runs backwards: the instant of a decision is
-// the later of Batch.Now and the balance's newest entry.
+// The caller passes the clock as Batch.Now. It reads PostgreSQL's clock after the balance rows are locked; package
+// clock compares it with the instance's clock and returns one instant. A balance's time never runs backwards: the
+// instant of a decision is the later of Batch.Now and the balance's newest entry.
 //
 // # Concurrency and failure
 //

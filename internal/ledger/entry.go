@@ -5,7 +5,7 @@ import "time"
 // EntryKind names what an entry of the journal records.
 type EntryKind string
 
-// The kinds of entries. What each moves is in the table moves.
+// The kinds of entries. The table entryKinds says what each kind moves.
 const (
 	EntryGrant         EntryKind = "grant"         // a grant took effect
 	EntryDebit         EntryKind = "debit"         // units of a grant were used
@@ -18,8 +18,8 @@ const (
 	EntryRefundOwed    EntryKind = "unowe"         // overage of an earlier period was taken back before it was paid
 	EntryRefundPaid    EntryKind = "unsettle"      // overage of an earlier period was taken back after it was paid
 	EntryRefundClosed  EntryKind = "closed_refund" // overage that nobody owes any more was taken back
-	EntryExpire        EntryKind = "expire"        // what was left of a grant expired
-	EntryVoid          EntryKind = "void"          // what was left of a grant was taken back
+	EntryExpire        EntryKind = "expire"        // the remainder of a grant expired
+	EntryVoid          EntryKind = "void"          // the remainder of a grant was taken back
 	EntryAdjustUp      EntryKind = "adjust_up"
 	EntryAdjustDown    EntryKind = "adjust_down"
 	EntryHold          EntryKind = "hold"         // units were reserved
@@ -33,7 +33,7 @@ const (
 	EntryDenial        EntryKind = "denial"       // a denial was stored under its key
 )
 
-// Moves has what one unit of an entry's amount adds to the sums of its balance: 1, 0 or -1 each.
+// Moves says what one unit of an entry's amount adds to each sum of the balance: 1, 0 or -1.
 type Moves struct {
 	Granted, Refunded, Used, Expired, Adjusted, Held, Overage, Owed, Paid int64
 }
@@ -43,9 +43,9 @@ func (m Moves) Remaining() int64 {
 	return m.Granted + m.Refunded - m.Used - m.Expired + m.Adjusted - m.Held
 }
 
-// entryKinds holds every kind of entry in the order in which lists name them. It is the only place that defines what a
-// kind moves: decisions, statements and balances of the past use it to add up entries, and a test compares it with the
-// sums of the auditor's SQL.
+// entryKinds holds every kind of entry in the order in which lists name them. It is the only place that defines what
+// a kind moves. Decisions, statements and past balances use it to add up entries. A test compares it with the sums in
+// the auditor's SQL.
 var entryKinds = []struct {
 	kind  EntryKind
 	moves Moves
@@ -114,7 +114,7 @@ type Entry struct {
 	Amount         int64
 	RemainingAfter int64 // of the balance
 	Item           int32 // index in the request
-	Requested      int64 // of the item, on its first entry; 0 elsewhere
+	Requested      int64 // requested amount of the item, on the item's first entry; 0 on other entries
 	Fingerprint    []byte
 	CreatedAt      time.Time
 	EffectiveAt    time.Time // when one of the ledger's own entries was due; zero on entries of clients' operations

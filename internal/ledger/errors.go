@@ -7,14 +7,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// NothingDone ends the detail of an operation that was refused before its decision. This attempt did nothing, but an
-// earlier one with the same key may have ended as errcode.OutcomeUnknown.
+// NothingDone is the end of the error detail of an operation that was refused before its decision. This attempt did
+// nothing, but an earlier attempt with the same key may have ended as errcode.OutcomeUnknown.
 const NothingDone = "this attempt did nothing; an earlier attempt with the same key may have been carried out"
 
 // Oldest is the oldest instant that can be queried. It is the data of an error with errcode.Archived.
 type Oldest time.Time
 
-// Archived returns errcode.Archived: field names an instant, or something that happened, before oldest.
+// Archived returns an error with errcode.Archived: the request field named field refers to a time before oldest.
 func Archived(field string, oldest time.Time) *errcode.Error {
 	e := errcode.Errorf(errcode.Archived, field, "the oldest instant that can be asked about is %s", oldest.UTC().Format(time.RFC3339))
 	e.Data = Oldest(oldest)

@@ -26,8 +26,8 @@ const (
 	SourceAdjustment Source = "adjustment"
 )
 
-// Priorities of grants when the client names none. Lower burns first. An allowance expires with its period, so it burns
-// before promotional units, and these burn before paid ones.
+// Default priorities of grants, and the largest priority. A lower priority burns first. An allowance expires with its
+// period, so it burns before promotional units, and these burn before paid units.
 const (
 	PriorityAllowance int32 = 10
 	PriorityPromo     int32 = 50
@@ -87,7 +87,7 @@ type GrantRecord struct {
 type OpenGrant struct {
 	GrantRecord
 
-	Extended bool // its end is later than when it was read or issued
+	Extended bool // its end was moved to a later instant since it was read or issued
 
 	isNew   bool
 	changed bool
@@ -107,7 +107,7 @@ func (g *Grant) ID() OperationID { return OperationID{g.Tenant, g.Key} }
 // Kind implements Operation.
 func (g *Grant) Kind() Kind { return KindGrant }
 
-// Targets implements Operation: the grant to be issued.
+// Targets implements Operation. It adds the grant to be issued.
 func (g *Grant) Targets(t *Targets) {
 	if g.GrantID != "" {
 		t.NewGrants = append(t.NewGrants, GrantKey{g.balance(), g.id()})
@@ -157,7 +157,7 @@ func (g *Grant) Validate() error {
 	return nil
 }
 
-// id returns the id that the client chose, or one derived from the key, so that a retry names the same grant.
+// id returns the id that the client chose, or an id derived from the key, so that a retry names the same grant.
 func (g *Grant) id() string {
 	if g.GrantID != "" {
 		return g.GrantID

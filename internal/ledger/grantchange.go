@@ -13,7 +13,7 @@ type GrantAction string
 
 // The actions.
 const (
-	VoidGrant   GrantAction = "void"   // takes back what is left
+	VoidGrant   GrantAction = "void"   // takes back the remainder
 	ExtendGrant GrantAction = "extend" // gives a later end
 )
 
@@ -22,7 +22,7 @@ type GrantChange struct {
 	Tenant    string
 	Key       string
 	GrantID   string
-	Meter     string // needed only where several meters have a grant of this id; empty: any
+	Meter     string // needed only if several meters have a grant with this id; empty: any meter
 	Action    GrantAction
 	ExpiresAt time.Time // ExtendGrant: the later end, exclusive; zero: never
 	Reason    string    // required
@@ -39,12 +39,12 @@ func (x *GrantChange) Kind() Kind {
 	return KindVoid
 }
 
-// Targets implements Operation: the grant.
+// Targets implements Operation. It adds the grant.
 func (x *GrantChange) Targets(t *Targets) {
 	t.Grants = append(t.Grants, GrantName{x.Tenant, x.GrantID})
 }
 
-// Demand implements Operation: the balances that have a grant of this id.
+// Demand implements Operation. It returns the balances that have a grant with this id.
 func (x *GrantChange) Demand(found *Located) []Demand {
 	var out []Demand
 	for _, k := range x.balances(found) {
@@ -124,7 +124,7 @@ func (x *GrantChange) decide(b *Batch, c *Call) error {
 	return nil
 }
 
-// refusal returns why g cannot be changed, nil when it can. g is nil when it is not among the open grants.
+// refusal returns why g cannot be changed, nil when it can. g is nil if the grant is not among the open grants.
 func (x *GrantChange) refusal(g *OpenGrant) *errcode.Error {
 	switch {
 	case g == nil || g.Status != GrantPending && (g.Status != GrantActive || g.Remaining == 0 && g.Held == 0):
@@ -141,7 +141,7 @@ func (x *GrantChange) refusal(g *OpenGrant) *errcode.Error {
 	return nil
 }
 
-// extend moves the end of a grant, and the grant to its new place in burn order. The caller calls refresh.
+// extend gives a grant a later end, and moves it to its new position in burn order. The caller calls refresh.
 func (b *Book) extend(g *OpenGrant, until time.Time) {
 	b.Grants = slices.DeleteFunc(b.Grants, func(o *OpenGrant) bool { return o == g })
 	g.ExpiresAt, g.Extended, g.changed = until, true, true

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
 
-// Bounds of a hold's life.
+// The default and the longest time until a hold ends.
 const (
 	HoldTTLDefault = time.Hour
 	HoldTTLMax     = 24 * time.Hour
@@ -20,8 +20,8 @@ const (
 // HoldStatus is the state of a hold.
 type HoldStatus string
 
-// The states of a hold: active -> captured | released | expired. A hold that was captured in part and then released is
-// captured. One that was captured in part and then expired is expired.
+// The states of a hold: active -> captured | released | expired. A hold that was captured in part and then released
+// is captured. A hold that was captured in part and then expired is expired.
 const (
 	HoldActive   HoldStatus = "active"
 	HoldCaptured HoldStatus = "captured"
@@ -29,12 +29,12 @@ const (
 	HoldExpired  HoldStatus = "expired"
 )
 
-// Hold requests to reserve units. They leave remaining at once. Units that are not captured return to the grants they
-// were taken from.
+// Hold requests to reserve units. Remaining decreases at once. Units that are not captured return to the grants from
+// which they were taken.
 type Hold struct {
 	Tenant    string
 	Key       string
-	HoldID    string // the client's; names the hold in later calls
+	HoldID    string // chosen by the client; names the hold in later calls
 	Subject   string
 	Items     []Item
 	TTL       time.Duration // 1 s..HoldTTLMax; 0 = HoldTTLDefault
@@ -92,7 +92,7 @@ type HoldLine struct {
 	Item      int32
 	Grant     string
 	Source    Source
-	Price     int64 // units of this line for Per units of the item's meter; 1 except on an overflow meter
+	Price     int64 // units of this line that pay for Per units of the item's meter; 1 except on an overflow meter
 	Per       int64 // 1 except on an overflow meter whose price is not a whole number
 	Paid      int64 // if Per is not 1: units of the item's meter that the hold's lines of this meter pay for together
 	Amount    int64
@@ -104,13 +104,13 @@ type HoldLine struct {
 	changed bool
 }
 
-// Open returns what is still reserved.
+// Open returns the units that are still reserved.
 func (h *HoldLine) Open() int64 { return h.Amount - h.Captured - h.Returned }
 
 // holdDetail is the detail of the entries of hold operations. The first entry also carries the answer.
 type holdDetail struct {
 	Hold   string          `json:"hold"`
-	From   string          `json:"from,omitempty"` // the grant the units were held on, if they went to another
+	From   string          `json:"from,omitempty"` // the grant on which units were held, if they went to another grant
 	Policy ReturnPolicy    `json:"policy,omitempty"`
 	Answer json.RawMessage `json:"answer,omitempty"`
 	// Overflow is set on entries of an overflow meter.
@@ -123,7 +123,7 @@ func (h *Hold) ID() OperationID { return OperationID{h.Tenant, h.Key} }
 // Kind implements Operation.
 func (h *Hold) Kind() Kind { return KindHold }
 
-// Targets implements Operation: the hold to be created.
+// Targets implements Operation. It adds the hold to be created.
 func (h *Hold) Targets(t *Targets) { t.NewHolds = append(t.NewHolds, HoldKey{h.Tenant, h.HoldID}) }
 
 // Demand implements Operation.
@@ -135,7 +135,7 @@ func (h *Hold) Demand(*Located) []Demand {
 	return out
 }
 
-// Spends returns what the hold draws, so that the store can predict which balances it needs.
+// Spends returns the items that the hold draws. The store uses them to predict which balances it needs.
 func (h *Hold) Spends() (tenant, subject string, items []Item) { return h.Tenant, h.Subject, h.Items }
 
 func (h *Hold) answers(*HoldResult) {}
@@ -203,7 +203,8 @@ func (h *Hold) decide(b *Batch, c *Call) error {
 	return nil
 }
 
-// reserveItem reserves one item: its own grants first, then the overflow meter's. Overage cannot be reserved.
+// reserveItem reserves one item: units of its own grants first, then units of the overflow meter's grants. Overage
+// cannot be reserved.
 func (h *Hold) reserveItem(b *Batch, i int, row *HoldRow, lines *int32) (*errcode.Error, error) {
 	item := &h.Items[i]
 	s, refused, err := b.sourcesOf(h.Tenant, item.Meter, h.Subject, item.Amount)
@@ -239,7 +240,8 @@ func (h *Hold) reserveItem(b *Batch, i int, row *HoldRow, lines *int32) (*errcod
 	return nil, nil
 }
 
-// reserve moves amount from remaining to held on book, grant by grant in burn order. Each part is a line made from l.
+// reserve moves amount from remaining to held on book, grant by grant in burn order. Each part becomes a line, which
+// has its other fields from l.
 func (b *Batch) reserve(book *Book, row *HoldRow, l HoldLine, amount int64, lines *int32) {
 	for _, part := range book.take(amount) {
 		book.holdOn(part.Grant, part.Amount)
@@ -255,8 +257,8 @@ func (b *Batch) reserve(book *Book, row *HoldRow, l HoldLine, amount int64, line
 	book.refresh()
 }
 
-// endAfter sets the end of a hold to ttl from now, unless it ends later already. Now is not before the newest entry of
-// any of its balances: with a clock that is behind, the hold would end at once.
+// endAfter sets the end of a hold to ttl from now, unless the hold already ends later. If the clock is behind the
+// newest entry of one of its balances, now is the instant of that entry. Otherwise the hold could end at once.
 func (b *Batch) endAfter(row *HoldRow, lines []*HoldLine, ttl time.Duration) {
 	now := b.Now
 	for _, l := range lines {
@@ -299,9 +301,9 @@ func (b *Batch) heldLines(k HoldKey) []*HoldLine {
 	return out
 }
 
-// heldUnits returns how many units of item i are reserved. Lines on an overflow meter may each hold a part of a unit.
-// If the price is not a whole number, the lines do not determine the result: it is what was not captured yet, while any
-// line is open.
+// heldUnits returns how many units of item i are reserved. Lines on an overflow meter are summed first, because one
+// line may pay for only a part of a unit. If the price is not a whole number, the lines do not determine the result:
+// it is then the amount that was not captured yet, as long as a line is open.
 func (row *HoldRow) heldUnits(lines []*HoldLine, i int) int64 {
 	own, cost, price := int64(0), int64(0), int64(1)
 	for _, l := range lines {

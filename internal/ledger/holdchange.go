@@ -26,14 +26,15 @@ type HoldChange struct {
 	Key    string
 	HoldID string
 	Action HoldAction
-	// Items has the amounts to capture by meter; nil: all that is held. What exceeds the hold is decided like a debit.
+	// Items has the amounts to capture by meter; nil: all held units. Units that exceed the hold are decided like a
+	// debit.
 	Items []Item
-	// Final releases the rest after a capture. A capture without Items always does so.
+	// Final releases the remaining units after a capture. A capture without Items always releases them.
 	Final bool
 	TTL   time.Duration // of an extension: from now, 1 s..HoldTTLMax
 	// Return selects where released units go if their grant has ended; empty: ReturnForfeit.
 	Return ReturnPolicy
-	// Suspended refuses the part of a capture that exceeds the hold.
+	// Suspended means that the tenant is suspended: a capture that exceeds the hold is refused.
 	Suspended bool
 }
 
@@ -45,10 +46,10 @@ func (h *HoldChange) Kind() Kind {
 	return map[HoldAction]Kind{ActionCapture: KindCapture, ActionRelease: KindRelease, ActionExtend: KindExtend}[h.Action]
 }
 
-// Targets implements Operation: the hold.
+// Targets implements Operation. It adds the hold.
 func (h *HoldChange) Targets(t *Targets) { t.Holds = append(t.Holds, HoldKey{h.Tenant, h.HoldID}) }
 
-// Demand implements Operation: the balances on which the hold has lines.
+// Demand implements Operation. It returns the balances on which the hold has lines.
 func (h *HoldChange) Demand(found *Located) []Demand {
 	var out []Demand
 	for _, k := range found.Holds[HoldKey{h.Tenant, h.HoldID}] {
@@ -129,7 +130,7 @@ func (h *HoldChange) deniedItem(e *errcode.Error) *Item {
 	return nil
 }
 
-// draws returns what a capture drew; for the other actions, what is still reserved.
+// draws returns the draws of a capture. For the other actions it returns the units that are still reserved.
 func (h *HoldChange) draws(b *Batch, row *HoldRow, first int) [][]Draw {
 	if h.Action != ActionCapture {
 		return row.draws(b)
@@ -186,7 +187,7 @@ func (b *Batch) release(lines []*HoldLine, policy ReturnPolicy) {
 	}
 }
 
-// capture turns held units into used ones, item by item. Units that exceed the hold are decided like a debit.
+// capture turns held units into used units, item by item. Units that exceed the hold are decided like a debit.
 func (h *HoldChange) capture(b *Batch, row *HoldRow, lines []*HoldLine) (*errcode.Error, error) {
 	for i := range row.Items {
 		amount, asked := h.amountFor(row, i, lines)
@@ -235,8 +236,8 @@ func (h *HoldChange) amountFor(row *HoldRow, i int, lines []*HoldLine) (int64, b
 	return 0, false
 }
 
-// captureItem captures units of item i from the tenant's lines, in the order they were reserved, and from the
-// subject's.
+// captureItem captures units of item i from the tenant's lines, in the order in which they were reserved, and the
+// same number from the subject's lines.
 func (h *HoldChange) captureItem(b *Batch, row *HoldRow, i int, units int64, lines []*HoldLine) {
 	meter := row.Items[i].Meter
 	tenant, subject, cost := units, units, int64(-1)
@@ -263,10 +264,10 @@ func (h *HoldChange) captureItem(b *Batch, row *HoldRow, i int, units int64, lin
 	}
 }
 
-// captureCost returns what a capture of units of item i takes from the lines of the overflow meter that pays for them.
-// All captures of a hold together cost what their units cost, rounded up once. While units stay reserved, one unit of
-// the overflow meter stays reserved as well: an open line keeps a hold alive. The final capture takes that unit if the
-// rounding requires it, and so does the capture of the last unit.
+// captureCost returns the units that a capture of units of item i takes from the lines of the overflow meter. All
+// captures of a hold together cost the price of all their units, rounded up once. While units stay reserved, one unit
+// of the overflow meter stays reserved as well, because a hold is active only while a line is open. The final
+// capture, and the capture of the last unit, takes that unit if the rounding requires it.
 func (h *HoldChange) captureCost(row *HoldRow, i int, units int64, lines []*HoldLine) int64 {
 	var first *HoldLine
 	open := int64(0)
@@ -302,7 +303,7 @@ func captureEntry(l *HoldLine, n int64, paid *price.Payment) Entry {
 	}
 }
 
-// captureLine captures n of a line and returns n. On an overflow meter, paid has what n pays for.
+// captureLine captures n units of a line and returns n. On an overflow meter, paid says what these units pay for.
 func (b *Batch) captureLine(l *HoldLine, n int64, paid *price.Payment) int64 {
 	if n == 0 {
 		return 0
@@ -336,8 +337,9 @@ func (h *HoldChange) captureBeyond(b *Batch, row *HoldRow, i int, extra int64) (
 	return nil, nil
 }
 
-// giveBack returns n held units to the grant they were taken from, or as policy says if that grant has ended. An
-// operation that the ledger makes by itself has an id, and was due at the instant due.
+// giveBack returns n held units to the grant from which they were taken. If that grant has ended, policy decides
+// where they go. id is set only for an operation that the ledger makes by itself; due is the instant at which that
+// operation was due.
 func (b *Book) giveBack(j *[]Entry, h *HoldLine, n int64, policy ReturnPolicy, id string, due, now time.Time) {
 	h.Returned, h.changed = h.Returned+n, true
 	b.holdOn(h.Grant, -n)

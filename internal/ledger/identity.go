@@ -47,8 +47,8 @@ type OperationRef struct {
 	At time.Time // zero: the newest
 }
 
-// Among returns the entries of the operation that r names, by line, from those of all operations with its id. It
-// returns none if there is no such operation.
+// Among selects the entries of the operation that r names, from the entries of all operations with its id. It returns
+// them by line, and no entries if there is no such operation.
 func (r OperationRef) Among(entries []Entry) []Entry {
 	var out []Entry
 	for i := range entries {
@@ -70,8 +70,8 @@ func (r OperationRef) Among(entries []Entry) []Entry {
 	return out
 }
 
-// Remembered returns the entries that are stored under a key, by line, from those of all operations with that id: the
-// entries of the newest one, if it lies in the month first or later.
+// Remembered selects the entries that are still remembered under a key, from the entries of all operations with that
+// key. These are the entries of the newest operation, by line, if it lies in the month first or later.
 func Remembered(entries []Entry, first Month) []Entry {
 	newest := OperationRef{}.Among(entries)
 	if len(newest) == 0 || MonthOf(newest[0].CreatedAt) < first {
@@ -101,7 +101,7 @@ func (e *Entry) key() EntryKey {
 	return EntryKey{OperationID{e.Tenant, e.OperationID}, MonthOf(e.CreatedAt), e.Line}
 }
 
-// latestMonth returns the month of the newest entry of the batch's balances, 0 if they have none.
+// latestMonth returns the month of the newest entry of the batch's balances. It returns 0 if they have no entries.
 func (b *Batch) latestMonth() Month {
 	var latest Month
 	for _, book := range b.Books {
@@ -112,9 +112,8 @@ func (b *Batch) latestMonth() Month {
 	return latest
 }
 
-// KeysMayLieOutside reports whether remembered keys may have been used before the month first or after the month last:
-// a clock was ahead when a balance of the batch, or any other, was written. newest is the latest month that holds
-// entries.
+// KeysMayLieOutside reports whether remembered keys may have been used before the month first or after the month
+// last. This happens if a clock was ahead when a balance was written. newest is the latest month that holds entries.
 func (b *Batch) KeysMayLieOutside(first, last, newest Month) bool {
 	oldest, _ := KeyMonths(b.Now)
 	return oldest < first || max(newest, b.latestMonth(), MonthOf(b.Now)) > last

@@ -31,8 +31,8 @@ func TestMonth_AnyInstant_BeginsNotAfterIt(t *testing.T) {
 	})
 }
 
-// If operations share an id, a reference without an instant names the newest; a reference with one names the newest at
-// or before it.
+// If operations share an id, a reference without an instant names the newest operation. A reference with an instant
+// names the newest operation at or before it.
 func TestOperationRef_SharedID_NamesOneOperation(t *testing.T) {
 	t.Parallel()
 	day := func(month time.Month, d int) time.Time { return time.Date(2026, month, d, 12, 0, 0, 0, time.UTC) }

@@ -7,23 +7,24 @@ import (
 )
 
 // A period is idle when it has no entries besides those of its opening: nobody used it, no hold ended in it, and no
-// grant of a client began or ended. What an idle period began and ended with follows from its terms and from what the
-// period before it left, so nothing is stored for it.
+// grant of a client began or ended. The state at its beginning and at its end follows from its terms and from the
+// state that the period before it left. So nothing is stored for it.
 //
-// Consecutive idle periods under the same terms are a run. A run is one row of periods. Its sums are the sums of its
-// entries: the journal has only what the run as a whole changes, and nothing if no units roll over and nothing is owed.
-// The row also has what the first period began with, and names the terms. From it, IdleRun derives every single period
-// with the entries that it would have had, by the same steps as for periods in use.
+// Consecutive idle periods under the same terms are a run. A run is one row of the table periods, with the sums of
+// the run's entries. The journal has only entries for changes by the run as a whole. It has no entries if no units
+// roll over and nothing is owed. The row also has the state in which the first period began, and names the terms.
+// From the row, IdleRun derives every single period and the entries that it would have had, by the same steps as for
+// periods in use.
 
-// idleState is what an idle period begins with.
+// idleState is the state in which an idle period begins.
 type idleState struct {
 	left     int64 // units that roll over into it
-	rollover int64 // the amount of that rollover: left, or the minimum of the terms before
+	rollover int64 // the amount of that rollover: left, or the minimum of the previous terms
 	owing    int64 // overage of earlier periods
 }
 
-// pass returns what the next period begins with after an idle period under terms a that began with s, and how much of
-// the owed overage that period pays: from the allowance, then from the rollover.
+// pass returns the state in which the next period begins, after an idle period under terms a that began in state s.
+// paid is the part of the owed overage that the idle period pays: from the allowance, then from the rollover.
 func (a *Allowance) pass(s idleState) (next idleState, paid int64) {
 	paid = min(s.owing, a.Amount+s.rollover)
 	left := a.Amount + s.rollover - paid
@@ -37,7 +38,7 @@ func (a *Allowance) pass(s idleState) (next idleState, paid int64) {
 	return next, paid
 }
 
-// passAll applies pass n times. It ends early once nothing changes any more.
+// passAll applies pass n times. It ends early when the state no longer changes.
 func (a *Allowance) passAll(s idleState, n int) (after idleState, paid int64) {
 	for range n {
 		next, part := a.pass(s)
@@ -49,13 +50,13 @@ func (a *Allowance) passAll(s idleState, n int) (after idleState, paid int64) {
 	return s, paid
 }
 
-// idleRun returns the number of idle periods that the opening o begins and that end at or before until, and the end of
-// the last one.
+// idleRun returns the number of consecutive idle periods that begin with the opening o and end at or before until. It
+// also returns the end of the last period.
 func (b *Book) idleRun(o *opening, until time.Time) (n int, end time.Time) {
 	t, at := o.terms, b.End
 	switch {
 	case t.once(), o.how != endsInTime, o.carried != 0, b.SpanEnd.After(at), t.share(t.Allowance.Amount, at, o.period) != t.Allowance.Amount:
-		return 0, at // its first period differs from the others
+		return 0, at // the first period of the run would differ from the others
 	case b.Seq == 0 && (t.Allowance.Amount > 0 || o.rollover != nil || t.Allowance.rolls()):
 		return 0, at // the first grant of a balance always has an entry: Unknown depends on it
 	}
@@ -99,7 +100,7 @@ func (tl Timeline) after(t *Terms) *Terms {
 	return nil
 }
 
-// skipIdle skips the n idle periods that o begins at the end of the closed period, and returns the opening of the
+// skipIdle skips the n idle periods that begin with o at the end of the closed period. It returns the opening of the
 // period after them.
 func (b *Book) skipIdle(o *opening, n int, end, now time.Time, j *[]Entry) (*opening, error) {
 	t, at := o.terms, b.End
@@ -131,7 +132,7 @@ func (b *Book) skipIdle(o *opening, n int, end, now time.Time, j *[]Entry) (*ope
 	return next, nil
 }
 
-// runEntries writes the entries of what a run of idle periods changes as a whole.
+// runEntries writes the entries for the changes by a run of idle periods as a whole.
 type runEntries struct {
 	book *Book
 	j    *[]Entry
@@ -140,7 +141,7 @@ type runEntries struct {
 	now  time.Time
 }
 
-// enter writes an entry unless amount is 0. g is its grant if that one stays in the tables, else nil.
+// enter writes an entry unless amount is 0. g is its grant; it is nil if the tables do not have that grant.
 func (r *runEntries) enter(kind EntryKind, g *OpenGrant, source Source, amount int64, due time.Time) {
 	if amount == 0 {
 		return
@@ -153,8 +154,9 @@ func (r *runEntries) enter(kind EntryKind, g *OpenGrant, source Source, amount i
 	r.book.enter(r.j, r.now, e)
 }
 
-// payOverage writes what the run owed at its start, what its allowances and rollovers have paid of it, and what was
-// forgiven. The grants that paid began and ended within the run, so no row has them.
+// payOverage writes entries for three amounts: the overage that the run owed at its start, the part that its
+// allowances and rollovers paid, and the part that was forgiven. The grants that paid began and ended within the run,
+// so no row has them.
 func (r *runEntries) payOverage(owing, paid, left int64, at, end time.Time) {
 	r.enter(EntryOwe, nil, SourceOverage, owing, at)
 	r.enter(EntryGrant, nil, SourceAllowance, paid, end)
@@ -165,12 +167,12 @@ func (r *runEntries) payOverage(owing, paid, left int64, at, end time.Time) {
 	}
 }
 
-// rollOver moves the units that rolled over into the run to the period p after it. It returns the grant of that period,
-// nil when nothing rolls over. Units that the run gained are granted; units that it lost expire.
+// rollOver moves the units that rolled over into the run to the period p after it. It returns the rollover grant of
+// p, nil if nothing rolls over. Units that the run gained are granted; units that it lost expire.
 func (r *runEntries) rollOver(from *OpenGrant, after idleState, at time.Time, p period.Period) *OpenGrant {
 	b, end, kept := r.book, r.book.End, int64(0)
 	if from != nil {
-		r.enter(EntryGrant, from, from.Source, from.Amount-from.Remaining, at) // what the minimum adds
+		r.enter(EntryGrant, from, from.Source, from.Amount-from.Remaining, at) // units that the minimum adds
 		kept = min(from.Amount, after.left)
 		r.enter(EntryExpire, from, from.Source, from.Amount-kept, end)
 		r.enter(EntryRolloverOut, from, from.Source, kept, end)

@@ -7,7 +7,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// IdleRun is a run of idle periods, from which each of them can be derived.
+// IdleRun is a run of idle periods, from which each single period can be derived.
 type IdleRun struct {
 	row   PeriodRow
 	terms Terms
@@ -21,9 +21,9 @@ type IdlePeriod struct {
 	Entries []Entry
 }
 
-// NewIdleRun returns the run that row stores. history has the tenant's terms and plans the versions of its plans, as
-// for NewTimeline. The row names the terms by the instant of agreement, plan and version, so terms that were committed
-// later cannot change the run.
+// NewIdleRun returns the run that row stores. history has the tenant's terms, and plans has the versions of the
+// tenant's plans, as for NewTimeline. The row names the terms by the instant of agreement, plan and version, so terms
+// that were committed later cannot change the run.
 func NewIdleRun(row *PeriodRow, history []TenantTerms, plans map[string][]PlanVersion) (*IdleRun, error) {
 	for i := range history {
 		if h := &history[i]; h.Since.Equal(row.TermsAt) && h.Plan == row.Plan {
@@ -39,7 +39,7 @@ func NewIdleRun(row *PeriodRow, history []TenantTerms, plans map[string][]PlanVe
 		row.BalanceKey, row.Start.Format(time.RFC3339), row.Plan, row.PlanVersion, row.TermsAt.Format(time.RFC3339))
 }
 
-// check returns an error if the periods of the terms are not those that the row counts.
+// check returns an error if the terms do not give the number of periods and the end that the row has.
 func (r *IdleRun) check() error {
 	n, end, err := r.terms.schedule().Count(r.row.Start, r.row.End)
 	if err == nil && (int64(n) != r.row.Idle || !end.Equal(r.row.End)) {

@@ -27,8 +27,8 @@ func Kinds() []Kind {
 	return []Kind{KindDebit, KindGrant, KindHold, KindCapture, KindRelease, KindExtend, KindRefund, KindVoid, KindAdjust, KindExtendGrant}
 }
 
-// Operation is one client mutation. The batch and the store treat all kinds alike, through these methods: a new kind is
-// a file with a type that implements them, and a row of Kinds.
+// Operation is one client mutation. The batch and the store treat all kinds in the same way, through these methods. A
+// new kind needs a file with a type that implements them, and an element in Kinds.
 type Operation interface {
 	// ID returns the id by which a retry is recognised.
 	ID() OperationID
@@ -36,7 +36,8 @@ type Operation interface {
 	Kind() Kind
 	// Validate sets absent fields to their defaults, and returns the first fault as an *errcode.Error.
 	Validate() error
-	// Targets adds to t what the operation refers to without its balance, and the ids that it is going to create.
+	// Targets adds to t the holds, grants and operations that the request names without a balance, and the ids that
+	// it is going to create.
 	Targets(t *Targets)
 	// Demand lists the balances to lock, and the most that may be drawn from each.
 	Demand(found *Located) []Demand
@@ -44,7 +45,8 @@ type Operation interface {
 	// fingerprint hashes the request as the client sent it, never anything derived from state.
 	fingerprint() [16]byte
 	// decide changes books and sets the call's answer or error. A refused operation leaves no trace in any book. It
-	// returns an error only when it lacks balances, grants or terms; the batch then reads them and decides again.
+	// returns an error only if balances, grants or terms were not read. The store then reads them, and the batch
+	// decides again.
 	decide(b *Batch, c *Call) error
 	// rebuild returns the answer that was given when entries were stored.
 	rebuild(stored []Entry) (answer, error)
@@ -60,32 +62,33 @@ type Request[R any] interface {
 
 // answer is the answer to an operation.
 type answer interface {
-	// replay marks a rebuilt answer as a replay and fills in what is not stored: the present state of its balances.
+	// replay marks a rebuilt answer as a replay and fills in the part that is not stored: the present state of its
+	// balances.
 	replay(b *Batch)
 }
 
-// DemandAll is the demand of an operation that needs all open grants of the balance, whatever it draws.
+// DemandAll is the demand of an operation that needs all open grants of the balance, for any amount that it draws.
 const DemandAll int64 = 1<<63 - 1
 
-// Demand is a balance that an operation touches, and the most it may draw from it.
+// Demand is a balance that an operation touches, and the most units that it may draw from the balance.
 type Demand struct {
 	BalanceKey
 
 	Most int64
 }
 
-// Targets is what the operations of a batch refer to.
+// Targets lists the holds, grants and operations to which a batch refers.
 type Targets struct {
 	Holds      []HoldKey      // to be changed: the store looks up their balances
-	NewHolds   []HoldKey      // to be created: the store looks up, under the lock, which exist
+	NewHolds   []HoldKey      // to be created: the store looks up, under the lock, which of them exist
 	Grants     []GrantName    // to be changed: the store looks up their balances
-	NewGrants  []GrantKey     // to be issued under ids that clients chose: the store looks up, under the lock, which exist
-	KeyGrants  []GrantKey     // to be issued under ids made from keys: likewise, but a dry run has no key to look up
+	NewGrants  []GrantKey     // to be issued under ids that clients chose: looked up like NewHolds
+	KeyGrants  []GrantKey     // to be issued under ids made from keys: looked up likewise, except in a dry run (no key)
 	Operations []OperationRef // to be refunded: the store looks up their entries
 }
 
 // Reissued lists the grants that refunds would issue under ids made from their keys. The store looks up, under the
-// lock, which exist.
+// lock, which of these grants exist.
 func (f *Located) Reissued(calls []*Call) []GrantKey {
 	var out []GrantKey
 	for _, c := range calls {
@@ -127,7 +130,8 @@ func (f *Located) NamedGrants() []GrantKey {
 // Position is the state of a balance after an operation.
 type Position struct {
 	Remaining int64
-	// Limit is the total that can be used in the open period: remaining, held, and what was used and not refunded.
+	// Limit is the total that can be used in the open period: remaining units, held units, and units that were used
+	// and not refunded.
 	Limit   int64
 	ResetAt time.Time // end of the period; zero when it has none
 }

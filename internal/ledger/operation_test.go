@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A retry may come after an upgrade of the service. Its fingerprint must then equal the one that the older version has
-// stored, so these values never change.
+// A retry may come after an upgrade of the service. Its fingerprint must then equal the fingerprint that the older
+// version stored, so these values never change.
 func TestFingerprint_IsTheSameInEveryVersion(t *testing.T) {
 	t.Parallel()
 	priority := int32(7)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// closeOverage ends the overage of the period that closes at the instant at. Its terms forgive the overage, or the next
-// period owes it: closeOverage returns that amount.
+// closeOverage ends the overage of the period that closes at the instant at. Either the period's terms forgive the
+// overage, or the next period owes it. closeOverage returns the amount that the next period owes.
 func (b *Book) closeOverage(at, now time.Time, j *[]Entry) (owing int64) {
 	if b.Overage == 0 {
 		return 0
@@ -23,8 +23,8 @@ func (b *Book) closeOverage(at, now time.Time, j *[]Entry) (owing int64) {
 }
 
 // openOverage begins a period with the overage that the period before left. The grants that open with the period pay
-// what they can: the allowance, then the rollover, in burn order. Nothing else ever pays it. A payer that the period
-// does not have is nil.
+// as much as they can: first the allowance, then the rollover. No other grant ever pays overage. payers has nil for a
+// grant that the period does not have.
 func (b *Book) openOverage(owing int64, payers []*OpenGrant, due, now time.Time, j *[]Entry) {
 	if owing == 0 {
 		return
@@ -46,8 +46,8 @@ func (b *Book) openOverage(owing int64, payers []*OpenGrant, due, now time.Time,
 	}
 }
 
-// nextBrings returns the units that can be drawn once the open period ends and its terms bring new ones: the allowance
-// and the rollover, less the overage that they would have to pay.
+// nextBrings returns the units that the next period brings under the terms of the open period: the allowance and the
+// rollover, minus the overage that they would have to pay.
 func (b *Book) nextBrings() int64 {
 	sum := int64(0)
 	if b.Renews {
@@ -62,7 +62,8 @@ func (b *Book) nextBrings() int64 {
 	return sum
 }
 
-// leftAtEnd returns what the plan's grants have left at the end of the open period if nothing more is used.
+// leftAtEnd returns the units that the plan's grants have left at the end of the open period if no more units are
+// used.
 func (b *Book) leftAtEnd() int64 {
 	left, ending := int64(0), map[string]bool{}
 	for _, g := range b.Grants {
@@ -79,14 +80,14 @@ func (b *Book) leftAtEnd() int64 {
 	return left
 }
 
-// paidOldOverage reports whether g is a grant that may have paid overage of earlier periods. It stays open even when it
-// is used up: a refund of that overage must find it, and the old entries do not name it.
+// paidOldOverage reports whether g is a grant that may have paid overage of earlier periods. Such a grant stays open
+// even when it is used up. A refund of that overage must find the grant, and the old entries do not name it.
 func (b *Book) paidOldOverage(g *OpenGrant) bool {
 	return b.Paid > 0 && (g.Source == SourceAllowance || g.Source == SourceRollover) && g.EffectiveAt.Equal(b.Start)
 }
 
-// payers divides n units, which had paid overage of earlier periods, among the grants that get them back: what was paid
-// last returns first. The rollover has paid what the allowance could not.
+// payers divides n units, which had paid overage of earlier periods, among the grants to which they return. The units
+// that were paid last return first; the rollover paid after the allowance.
 func (b *Book) payers(n int64) []Draw {
 	allowance := Draw{Grant: allowanceID(b.Start), Source: SourceAllowance}
 	rollover, most := Draw{Source: SourceRollover}, int64(0)
@@ -106,10 +107,10 @@ func (b *Book) payers(n int64) []Draw {
 	return slices.DeleteFunc([]Draw{rollover, allowance}, func(d Draw) bool { return d.Amount == 0 })
 }
 
-// refundOverage takes back n units of the overage entry e. Overage of the open period shrinks. For an earlier period,
-// overage that is still owed shrinks first. Then units that this period's grants have paid return to them. Earlier
-// grants that paid have ended: their units are issued anew only if the refund requests it. Forgiven overage moves
-// nothing.
+// refundOverage takes back n units of the overage entry e. If e is of the open period, the overage of that period
+// decreases. If e is of an earlier period, the overage that is still owed decreases first. Then units return to the
+// open period's grants, up to what these grants paid. Grants of earlier periods that paid have ended: their units are
+// issued anew only if the refund requests it. A refund of forgiven overage moves no units.
 func (r *Refund) refundOverage(b *Batch, book *Book, e *Entry, n int64, out *RefundItem) {
 	detail := mustJSON(r.detailOf(e))
 	enter := func(kind EntryKind, amount int64) {

@@ -17,9 +17,9 @@ type Refund struct {
 	Tenant      string
 	Key         string
 	OperationID string       // of the debit or capture
-	At          time.Time    // of the operations with this id, the newest at or before At; zero: the newest
-	Meter       string       // item to refund; empty: all, or the only one
-	Amount      int64        // in the item's units; 0 = all that was not yet refunded
+	At          time.Time    // selects the newest operation with this id at or before At; zero: the newest of all
+	Meter       string       // item to refund; empty: all items, or the only item if Amount is set
+	Amount      int64        // in the item's units; 0 = all units that were not yet refunded
 	Return      ReturnPolicy // empty: ReturnForfeit
 	Reason      string
 }
@@ -28,8 +28,8 @@ type Refund struct {
 type RefundItem struct {
 	Meter     string    `json:"meter"`
 	Refunded  int64     `json:"refunded"`
-	Draws     []Draw    `json:"draws"`     // where the units returned to; no Grant for overage and forfeited units
-	Forfeited int64     `json:"forfeited"` // part of Refunded, in the units of what was drawn, that expired at once
+	Draws     []Draw    `json:"draws"`     // where the units returned to; no Grant for overage
+	Forfeited int64     `json:"forfeited"` // part of Refunded that expired at once, in the units that were drawn
 	Remaining int64     `json:"remaining"`
 	Limit     int64     `json:"-"`
 	ResetAt   time.Time `json:"-"`
@@ -39,7 +39,7 @@ type RefundItem struct {
 type RefundResult struct {
 	OperationID string       `json:"operation_id"`
 	RefundOf    string       `json:"refund_of"`
-	RefundOfAt  time.Time    `json:"refund_of_at"` // when the refunded operation was made; zero in answers stored without it
+	RefundOfAt  time.Time    `json:"refund_of_at"` // instant of the refunded operation; zero in old answers
 	Tenant      string       `json:"tenant"`
 	Items       []RefundItem `json:"items"`
 	AsOf        time.Time    `json:"as_of"`
@@ -49,11 +49,11 @@ type RefundResult struct {
 // refundDetail is the detail of a refund's entries. The first entry also carries the answer.
 type refundDetail struct {
 	RefundOf string          `json:"refund_of"`
-	Month    string          `json:"refund_month,omitempty"` // of the refunded operation, as 2026-11; absent in old entries
-	Line     int32           `json:"refund_line"`            // of the refunded entry; 0 in the first entry of old refunds
+	Month    string          `json:"refund_month,omitempty"` // of the refunded operation, as 2026-11; old entries: ""
+	Line     int32           `json:"refund_line"`            // of the refunded entry; 0 in first entries of old refunds
 	From     string          `json:"from,omitempty"`
 	Policy   ReturnPolicy    `json:"policy,omitempty"`
-	Units    int64           `json:"refund_units,omitempty"` // refunded units of the item, only if its price is not a whole number
+	Units    int64           `json:"refund_units,omitempty"` // item's refunded units, if the price is not whole
 	Reason   string          `json:"reason,omitempty"`
 	Answer   json.RawMessage `json:"answer,omitempty"`
 }
@@ -64,14 +64,14 @@ func (r *Refund) ID() OperationID { return OperationID{r.Tenant, r.Key} }
 // Kind implements Operation.
 func (r *Refund) Kind() Kind { return KindRefund }
 
-// Targets implements Operation: the operation to be refunded.
+// Targets implements Operation. It adds the operation to be refunded.
 func (r *Refund) Targets(t *Targets) { t.Operations = append(t.Operations, r.target()) }
 
 func (r *Refund) target() OperationRef {
 	return OperationRef{OperationID{r.Tenant, r.OperationID}, r.At}
 }
 
-// Demand implements Operation: the balances of the target's entries.
+// Demand implements Operation. It returns the balances of the target's entries.
 func (r *Refund) Demand(found *Located) []Demand {
 	entries := found.Operations[r.target()]
 	keys := make([]BalanceKey, len(entries))
@@ -91,7 +91,7 @@ func (r *Refund) answers(*RefundResult) {}
 func (r *Refund) fingerprint() [16]byte {
 	h := appendTexts(nil, "refund/1", r.Tenant, r.OperationID, r.Meter)
 	h = appendTexts(binary.AppendVarint(h, r.Amount), string(r.Return), r.Reason)
-	if !r.At.IsZero() { // a request without it keeps its old fingerprint
+	if !r.At.IsZero() { // a request without At keeps the fingerprint of older versions
 		h = appendInstant(h, r.At)
 	}
 	return fingerprintOf(h)
@@ -158,8 +158,8 @@ func (r *Refund) decide(b *Batch, c *Call) error {
 	return nil
 }
 
-// save copies the balances of the target and the sums of its refunds. rollBack restores the balances, the returned
-// function restores the sums.
+// save copies the balances of the target and the sums of its refunds. rollBack restores the balances, and the
+// returned function restores the sums.
 func (r *Refund) save(b *Batch) (undo func()) {
 	sums := map[EntryKey]RefundSum{}
 	for _, e := range b.Located.Operations[r.target()] {
@@ -206,20 +206,20 @@ func withAnswer(detail []byte, reason string, answer *RefundResult) []byte {
 // refundable is one item of the operation to be refunded.
 type refundable struct {
 	meter   string
-	entries []Entry // what was drawn, in order
+	entries []Entry // entries of its draws, in order
 	units   int64   // units of the item that can still be refunded
-	// paid is the part of units that the overflow meter paid, in its own units, by price. A hold, and what was captured
-	// beyond it, may have different prices.
+	// paid has the units of the overflow meter that can still be refunded, by price, for prices that are whole
+	// numbers. A hold and the capture beyond it may have different prices.
 	paid map[int64]int64
-	// priced are the entries that carry units at a price which is not a whole number. Entries without units belong to
-	// the one before them.
+	// priced has the charges at a price that is not a whole number, one for each entry that carries units. An entry
+	// without units belongs to the charge before it.
 	priced []pricedEntry
 }
 
-// pricedEntry is what one charge took from an overflow meter: the item's units are rounded to a cost once, whatever
-// grants pay it.
+// pricedEntry is one charge to an overflow meter. The cost of its units is rounded once, for any number of grants
+// that pay it.
 type pricedEntry struct {
-	at    int   // index of its first entry among those of the item
+	at    int   // index of its first entry in refundable.entries
 	units int64 // units of the item that can still be refunded
 	left  int64 // units of the overflow meter that were not refunded
 }
@@ -280,7 +280,8 @@ func (it *refundable) add(b *Batch, e *Entry) {
 	it.units += left
 }
 
-// addPriced begins a pricedEntry if the entry that was added last carries units. sum is what was refunded of it before.
+// addPriced begins a pricedEntry if the entry that was added last carries units. sum has the earlier refunds of that
+// entry.
 func (it *refundable) addPriced(units int64, sum *RefundSum) {
 	if units == 0 && len(it.priced) > 0 {
 		return
@@ -292,9 +293,9 @@ func (it *refundable) addPriced(units int64, sum *RefundSum) {
 	it.units += units
 }
 
-// nextPriced removes the last pricedEntry and returns its part to refund: at most units, and the overflow meter's units
-// that return for them. The entry keeps the cost of the units that stay, rounded up. So partial refunds add up to the
-// whole one, and never exceed what was taken.
+// nextPriced removes the last pricedEntry and returns the part of it to refund: at most the given units, and the
+// units of the overflow meter that return for them. The cost of the units that are not refunded, rounded up, is kept.
+// So partial refunds add up to a whole refund, and never exceed the units that were taken.
 func (it *refundable) nextPriced(r price.Ratio, units int64) *pricedEntry {
 	p := it.priced[len(it.priced)-1]
 	it.priced = it.priced[:len(it.priced)-1]
@@ -302,7 +303,7 @@ func (it *refundable) nextPriced(r price.Ratio, units int64) *pricedEntry {
 	return &pricedEntry{at: p.at, units: units, left: max(0, p.left-r.Cost(p.units-units))}
 }
 
-// refundUnits records a refund of units of the item that e paid for. The cost of e may be unchanged.
+// refundUnits records a refund of units of the item that e paid for. The refund may return no unit of e itself.
 func (r *Refund) refundUnits(b *Batch, e *Entry, units int64) {
 	if units == 0 {
 		return
@@ -325,8 +326,8 @@ func (b *Batch) left(e *Entry) int64 {
 	return e.Amount
 }
 
-// refundItem returns units of one item, the last entry first: overage, then what the overflow meter paid, then own
-// grants. The subject's entries for the same use are refunded as well.
+// refundItem returns units of one item, the last entry first: overage, then units that the overflow meter paid, then
+// units of own grants. The subject's entries for the same use are refunded as well.
 func (r *Refund) refundItem(b *Batch, it refundable, units int64) RefundItem {
 	out := RefundItem{Meter: it.meter, Refunded: units}
 	tenant, subject := units, units
@@ -364,7 +365,8 @@ func (r *Refund) refundItem(b *Batch, it refundable, units int64) RefundItem {
 	return out
 }
 
-// refundEntry returns n of the units that e drew, records it, and returns n. If out is nil, the answer leaves it out.
+// refundEntry returns n of the units that e drew, records it, and returns n. If out is nil, the answer does not
+// contain this refund.
 func (r *Refund) refundEntry(b *Batch, e *Entry, n int64, out *RefundItem) int64 {
 	if n == 0 {
 		return 0
@@ -386,8 +388,8 @@ func (r *Refund) refundEntry(b *Batch, e *Entry, n int64, out *RefundItem) int64
 	return n
 }
 
-// giveBack returns n units of the refunded entry (of) to the grant that e names, or as r.Return says if that grant has
-// ended, and writes e.
+// giveBack returns n units of the refunded entry (of) to the grant that e names, and writes e. If that grant has
+// ended, r.Return decides where the units go.
 func (r *Refund) giveBack(b *Batch, book *Book, e Entry, of *Entry, n int64, out *RefundItem) {
 	d := r.detailOf(of)
 	to := book.restore(e.Grant, e.Source, n, r.Return, r.regrantID(of.Line, payerOf(&e)), b.Now)
@@ -415,8 +417,9 @@ func (r *Refund) detailOf(of *Entry) refundDetail {
 
 func monthText(t time.Time) string { return t.UTC().Format("2006-01") }
 
-// regrantID returns the id of the grant that issues units of the refunded entry line anew. One entry of overage may
-// return in several parts: payer is the source of the grant that had paid the part, empty if none had.
+// regrantID returns the id of the grant that issues units of a refunded entry anew. line is the line of that entry.
+// An entry of overage may return in several parts: payer is the source of the grant that had paid the part, or empty
+// if no grant had paid it.
 func (r *Refund) regrantID(line int32, payer Source) string {
 	from := fmt.Sprint("refund/", r.Key, "/", line)
 	switch payer {

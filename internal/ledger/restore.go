@@ -9,24 +9,26 @@ import (
 // ReturnPolicy selects where returned units go when their grant has ended.
 type ReturnPolicy string
 
-// The policies. Forfeit is the default: what would have been lost unused stays lost.
+// The policies. ReturnForfeit is the default: units that would have expired unused still expire.
 const (
-	ReturnForfeit ReturnPolicy = "forfeit" // they expire at once
-	// ReturnRegrant issues them anew, as a grant of source refund with the priority and cost basis of the old one. It
-	// ends with the period if they were part of an allowance; otherwise it has no end.
+	ReturnForfeit ReturnPolicy = "forfeit" // the units expire at once
+	// ReturnRegrant issues the units anew, as a grant of source refund with the priority and cost basis of the old
+	// grant. The new grant ends with the period if the units were part of an allowance or a rollover. Otherwise it
+	// has no end.
 	ReturnRegrant ReturnPolicy = "regrant"
 )
 
-// returned is the grant that restored units went to. policy is empty when their own grant took them back.
+// returned is the grant to which restored units went. policy is empty if the units returned to the grant from which
+// they came.
 type returned struct {
 	grant  string
 	source Source
 	policy ReturnPolicy
 }
 
-// takesReturns reports whether units can return to g. An active grant has not ended: advance runs first, and a hold
-// that ends at the same instant as its grant ends before it. An allowance that was used up ended with its period, which
-// a change of plan may have cut short.
+// takesReturns reports whether units can return to g. An active grant has not ended, because advance runs first, and
+// at one instant holds end before grants. An allowance that was used up ended with its period, which a change of plan
+// may have cut short.
 func (b *Book) takesReturns(g *OpenGrant, now time.Time) bool {
 	if g.fromPlan() && g.Status == GrantExhausted && g.EffectiveAt.Before(b.Start) {
 		return false
@@ -34,8 +36,8 @@ func (b *Book) takesReturns(g *OpenGrant, now time.Time) bool {
 	return g.Status == GrantActive || g.Status == GrantExhausted && g.ExpiresAt.After(now)
 }
 
-// restore puts n units back on the grant they came from, or handles them as policy says if that grant has ended. It
-// changes grants only; the caller enters what it returns.
+// restore returns n units to the grant from which they came. If that grant has ended, policy decides where they go.
+// restore changes only grants; the caller writes the entries.
 func (b *Book) restore(grantID string, source Source, n int64, policy ReturnPolicy, newID string, now time.Time) returned {
 	anew := GrantRecord{
 		Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, ID: newID, Source: SourceRefund, Amount: n, Remaining: n,

@@ -20,12 +20,12 @@ type Allowance struct {
 	RolloverMax    *int64
 	OverageAllowed bool
 	OverageCap     *int64 // nil: no cap
-	// OveragePreserved: overage is still owed after the end of the period. This includes the overage of drains where
-	// the plan does not allow overage.
+	// OveragePreserved means that overage is still owed after the end of the period. This includes the overage of
+	// drains under a plan that does not allow overage.
 	OveragePreserved bool
 	OverflowMeter    string // empty: none
 	OverflowPrice    price.Ratio
-	PerSubject       *int64        // what each subject may use of the allowance per period
+	PerSubject       *int64        // units of the allowance that each subject may use per period; nil: no cap
 	Lasts            time.Duration // how long a once-only allowance lasts after it was granted; 0: for ever
 	AlertAt          *[]int16      // percentages of use that emit events; nil: the default. Amounts do not depend on it
 }
@@ -36,7 +36,8 @@ func (a *Allowance) rolls() bool { return a != nil && (a.RolloverMin != nil || a
 // preserves reports whether overage is still owed after the end of the period.
 func (a *Allowance) preserves() bool { return a != nil && a.OveragePreserved }
 
-// carry returns how much of what is left is carried over: left, but at most the maximum and at least the minimum.
+// carry returns the number of units that are carried over: left, raised to the minimum, and then limited to the
+// maximum.
 func (a *Allowance) carry(left int64) int64 {
 	if a.RolloverMin != nil {
 		left = max(left, *a.RolloverMin)
@@ -62,9 +63,9 @@ type TenantTerms struct {
 	AnchorAt time.Time
 	Zone     *time.Location
 	Now      bool // the change ends the affected open periods at once
-	Prorate  bool // and the period it opens gets only its share of the allowance
-	Reset    bool // and use of the earlier allowances does not count against it
-	// Overrides are amounts by meter for this tenant alone. Each replaces the amount of an allowance of the plan.
+	Prorate  bool // with Now: the period that the change opens gets only its share of the allowance
+	Reset    bool // with Now: use of earlier allowances does not reduce the new allowance
+	// Overrides are amounts by meter for this tenant alone. Each amount replaces the amount of the plan's allowance.
 	Overrides map[string]int64
 }
 
@@ -75,7 +76,7 @@ type PlanVersion struct {
 	Allowances map[string]Allowance // by meter
 }
 
-// Terms is what applies to one balance from the instant since on.
+// Terms are the conditions that apply to one balance from the instant since on.
 type Terms struct {
 	since     time.Time
 	agreedAt  time.Time // TenantTerms.Since
@@ -88,7 +89,7 @@ type Terms struct {
 	now       bool
 	prorate   bool
 	reset     bool
-	granted   bool // an earlier stretch has granted the once-only allowance of this plan
+	granted   bool // earlier terms have granted the once-only allowance of this plan
 }
 
 // once reports whether the terms have no schedule: the plan lacks the meter, or grants its allowance once.
@@ -120,9 +121,9 @@ func (t *Terms) Containing(at time.Time) (period.Period, error) {
 // Timeline lists the terms of one balance, oldest first. The first element also applies to every earlier instant.
 type Timeline []Terms
 
-// NewTimeline merges a tenant's history with the versions of its plans, for one balance. The terms at an instant are
-// those of the newest row of the tenant at or before it, with the newest version of that row's plan at or before it.
-// Before a plan's first version, the first version applies.
+// NewTimeline merges a tenant's history with the versions of its plans, for one balance. The terms at an instant come
+// from two rows, each the newest at or before that instant: the tenant's row, and the version of its plan. Before a
+// plan's first version, the first version applies.
 func NewTimeline(k BalanceKey, history []TenantTerms, plans map[string][]PlanVersion) Timeline {
 	var tl Timeline
 	for i, h := range history {
@@ -154,7 +155,8 @@ func NewTimeline(k BalanceKey, history []TenantTerms, plans map[string][]PlanVer
 	return tl
 }
 
-// termsOf returns the terms that h and version v of its plan set, without when and how they apply.
+// termsOf returns the terms that h and version v of its plan define. It does not set since, now, prorate, reset and
+// granted.
 func termsOf(k BalanceKey, h *TenantTerms, v *PlanVersion) Terms {
 	allow, ok := v.Allowances[k.Meter]
 	if amount, own := h.Overrides[k.Meter]; own {
@@ -166,8 +168,8 @@ func termsOf(k BalanceKey, h *TenantTerms, v *PlanVersion) Terms {
 	return Terms{agreedAt: h.Since, plan: h.Plan, version: v.Version, Grants: ok, Allowance: allow, anchorAt: h.AnchorAt, Zone: h.Zone}
 }
 
-// markGranted marks the stretches whose once-only allowance was granted before: an allowance of this kind is granted
-// once for each plan, ever. A stretch in which no period began has granted nothing.
+// markGranted marks the terms whose once-only allowance was granted before. Such an allowance is granted only once
+// for each plan. Terms under which no period began have granted nothing.
 func (tl Timeline) markGranted() {
 	gifts := 0
 	for i := range tl {
@@ -189,7 +191,7 @@ func (tl Timeline) markGranted() {
 // grantsOnce reports whether the terms have a once-only allowance.
 func (t *Terms) grantsOnce() bool { return t.Grants && t.once() && t.Allowance.Amount > 0 }
 
-// eachOpening calls visit for each stretch in which a period begins, oldest first.
+// eachOpening calls visit for all terms under which a period begins, oldest first.
 func (tl Timeline) eachOpening(visit func(*Terms)) {
 	var open *Terms // terms under which the open period began
 	var end time.Time
@@ -205,7 +207,7 @@ func (tl Timeline) eachOpening(visit func(*Terms)) {
 				continue
 			}
 		default:
-			if end.Before(t.since) { // the open period began in the stretch before, and so did its predecessors
+			if end.Before(t.since) { // the open period and all periods before it began under earlier terms
 				p, err := open.Containing(t.since)
 				if end = p.End; err != nil || p.Start.Equal(t.since) {
 					end = t.since
@@ -220,7 +222,7 @@ func (tl Timeline) eachOpening(visit func(*Terms)) {
 	}
 }
 
-// At returns the terms in force at t, nil when there are none at all.
+// At returns the terms in force at t, nil if the timeline is empty.
 func (tl Timeline) At(t time.Time) *Terms {
 	if len(tl) == 0 {
 		return nil
@@ -232,7 +234,7 @@ func (tl Timeline) At(t time.Time) *Terms {
 	return &tl[max(0, i-1)]
 }
 
-// changes reports whether t differs for b's meter from the terms its open period was opened with.
+// changes reports whether t differs for b's meter from the terms with which its open period was opened.
 func (tl Timeline) changes(b *BalanceRow, t *Terms) bool {
 	if t.Grants != (b.Plan != "") {
 		return true
@@ -260,13 +262,14 @@ func (t *Terms) replaces(was *Terms) bool {
 	return t.Grants != was.Grants || t.Grants && (t.plan != was.plan || t.differs(was))
 }
 
-// meets reports whether the periods of t begin where those of was would, if both had the same interval.
+// meets reports whether the periods of t and of was would begin at the same instants if both had the same interval.
 func (t *Terms) meets(was *Terms) bool {
 	return t.Zone.String() == was.Zone.String() && (t.Allowance.Anchor != period.Tenant || t.anchorAt.Equal(was.anchorAt))
 }
 
-// endsEndless reports whether t ends a period without an end that began under the plan: when it gains the meter, when
-// another plan applies, and when the allowance is no longer once-only.
+// endsEndless reports whether t ends a period that has no end and began under the given plan. It does if another plan
+// applies, if the plan gains or loses the meter, or if the allowance is no longer once-only. For a period without the
+// meter, only a gain counts.
 func endsEndless(grants bool, plan string, t *Terms) bool {
 	if !grants {
 		return t.Grants
@@ -274,12 +277,12 @@ func endsEndless(grants bool, plan string, t *Terms) bool {
 	return t.plan != plan || !t.Grants || t.Allowance.Every != period.Once
 }
 
-// endsPeriod returns the first instant at which terms end the period of b before its own end, and false if none do. A
-// change that applies at once ends the period, and some others end a period without an end. All other changes wait for
-// the end of the period.
+// endsPeriod returns the first instant at which terms end the period of b before its own end, and false if no terms
+// do. A change that applies at once ends the period. Some other changes end a period without an end: see endsEndless.
+// All other changes wait for the end of the period.
 //
-// A change that applies at once also ends a period that began after it under other terms: it was committed after that
-// period was opened.
+// A change that applies at once also ends a period that began after it under other terms: the change was committed
+// after that period was opened.
 func (tl Timeline) endsPeriod(b *BalanceRow) (time.Time, bool) {
 	if t := tl.At(b.Start); t != nil && t.now && !t.opened(b) {
 		return t.since, true
@@ -300,10 +303,10 @@ func (tl Timeline) endsPeriod(b *BalanceRow) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// AllowanceOf returns the allowance of a plan version for a balance, nil when that version lacks the meter. It looks at
-// the versions, not at the timeline. A version may have been committed after a period was opened under an older one,
-// with an instant before the tenant's terms: the timeline then has the new version only, but the open period keeps the
-// old one.
+// AllowanceOf returns the allowance of a plan version for a balance, nil when that version lacks the meter. It looks
+// at the versions, not at the timeline. A version may have an instant before the tenant's terms and still be
+// committed after a period was opened under an older version. The timeline then has only the new version, but the
+// open period keeps the old version.
 func AllowanceOf(k BalanceKey, plans map[string][]PlanVersion, plan string, version int32) *Allowance {
 	for i := range plans[plan] {
 		v := &plans[plan][i]
@@ -321,8 +324,9 @@ func AllowanceOf(k BalanceKey, plans map[string][]PlanVersion, plan string, vers
 	return nil
 }
 
-// share returns the part of amount for a period that is opened at the instant at: all of it. Under prorated terms that
-// begin then, it is the share of the rest of the period, rounded down to whole units.
+// share returns the part of amount for a period that is opened at the instant at. Normally this is the whole amount.
+// Under prorated terms that begin within the period, it is proportional to the rest of the period, rounded down to
+// whole units.
 func (t *Terms) share(amount int64, at time.Time, p period.Period) int64 {
 	if !t.prorate || !t.now || p.Endless() || !at.After(p.Start) || t.since.Before(p.Start) {
 		return amount

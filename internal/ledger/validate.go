@@ -9,8 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// The API has already checked requests. The checks here are a second line: one request that breaks a constraint must
-// not fail its whole batch.
+// The API has already checked requests. The checks here are a second line of defence: a request that violates a
+// constraint of a table would fail its whole batch.
 
 func validKey(s string) *errcode.Error { return validKeyIn("Idempotency-Key", s) }
 
@@ -39,8 +39,8 @@ func validAmount(field string, n int64) *errcode.Error {
 	return nil
 }
 
-// ValidateID returns an *errcode.Error for field unless s can name a tenant, meter, plan, grant, hold or rule; else
-// nil.
+// ValidateID returns nil if s can name a tenant, meter, plan, grant, hold or rule. Otherwise it returns an error for
+// field.
 func ValidateID(field, s string) *errcode.Error {
 	if !bound.ID(s) {
 		return errcode.Errorf(errcode.InvalidArgument, field, bound.MustBeID)
@@ -48,7 +48,7 @@ func ValidateID(field, s string) *errcode.Error {
 	return nil
 }
 
-// ValidateSubject returns an *errcode.Error unless s is empty or an id; else nil.
+// ValidateSubject returns nil if s is empty or an id. Otherwise it returns an error.
 func ValidateSubject(s string) *errcode.Error {
 	if s == "" {
 		return nil
@@ -56,7 +56,7 @@ func ValidateSubject(s string) *errcode.Error {
 	return ValidateID("subject", s)
 }
 
-// validSpending checks what debits and holds have in common.
+// validSpending checks the fields that debits and holds have in common.
 func validSpending(key, tenant, subject string, items []Item) error {
 	if e := FirstOf(validKey(key), ValidateID("tenant", tenant), ValidateSubject(subject)); e != nil {
 		return e

@@ -3,23 +3,24 @@ package ratelimit
 import "github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 
 const (
-	// unknownBan is the ban of a bucket that the script did not ask about: the request was a refund or a charge after the fact.
+	// unknownBan is the ban of a bucket about which the script says nothing: the request was a refund or a charge
+	// after the fact.
 	unknownBan = -1
 
-	// maxLocalBans bounds the bans, and buckets with denials that count, of a stripe: 8,192 in a process, with up to 8 KB of times each.
-	// Beyond it one that has no ban is dropped.
+	// maxLocalBans bounds the entries of a stripe: the buckets with a ban or with denials that count. A process has
+	// up to 8,192, with up to 8 KB of times each. Beyond that one entry is dropped, if possible one without a ban.
 	maxLocalBans = 128
 )
 
-// localBan is the ban of a bucket in this process, or its denials that count. In local mode it is the only one. With Redis it is what the
-// last reply said, from which the process continues alone when Redis is away.
+// localBan is the ban of a bucket in this process, or its denials that count. In local mode there is no other state.
+// With Redis it is a copy from the last reply, with which the process continues alone when Redis is away.
 type localBan struct {
 	rule.BanState
 
 	of rule.Ban
 }
 
-// say reads the value that the script returns beside a code.
+// say reads the value that the script returns together with a code.
 func (r *bucketResult) say(o rule.Op, more int64) {
 	switch o {
 	case rule.Late:
@@ -31,7 +32,7 @@ func (r *bucketResult) say(o rule.Op, more int64) {
 	}
 }
 
-// judge stores in r the ban of c's bucket, and counts a denial, as the script does. The caller holds the lock.
+// judge stores in r the ban of c's bucket. It counts a denial, as the script does. The caller holds the lock.
 func (l *localState) judge(o rule.Op, c *charge, now int64, r *bucketResult) {
 	if o != rule.Consume && o != rule.Peek || r.code > rule.Denied {
 		return
@@ -43,13 +44,13 @@ func (l *localState) judge(o rule.Op, c *charge, now int64, r *bucketResult) {
 	if counts {
 		r.banned = known.Deny(ban, now)
 	}
-	if counts || r.banned == ban.For.Microseconds() { // if counts || r.banned == ban.For.Microseconds() { // the list may have been shortened then
+	if counts || r.banned == ban.For.Microseconds() { // Deny changed known, or Left may have shortened its ban
 		known.of = ban
 		shard.putBan(c.key, known, now)
 	}
 }
 
-// observeBan copies the ban in a reply of Redis. It needs the lock.
+// observeBan copies the ban in a reply of Redis. The caller holds the lock.
 func (s *stripe) observeBan(key string, of *rule.Rule, r *bucketResult, now int64) {
 	switch {
 	case r.banned > 0:
@@ -70,7 +71,7 @@ func (s *stripe) putBan(key string, b localBan, now int64) {
 	s.bans[key] = b
 }
 
-// dropBans drops bans that are over. If there are none, it drops one bucket, if possible one that is not banned.
+// dropBans drops the entries that are over. If there are none, it drops one entry, if possible one without a ban.
 func (s *stripe) dropBans(now int64) {
 	least, room := "", false
 	for key, b := range s.bans {
@@ -87,7 +88,7 @@ func (s *stripe) dropBans(now int64) {
 	}
 }
 
-// appendBans appends the bans of v's rules, as the script reads them.
+// appendBans appends the bans of v's rules in the form that the script reads.
 func (v *vector) appendBans(args []any) []any {
 	for i := range v.rules {
 		if r := v.rules[i].rule; r.Ban.After > 0 {
@@ -110,7 +111,8 @@ func (v *vector) withBans(keys []string) []string {
 	return keys
 }
 
-// learnBan remembers that c's bucket is banned. The ban denies every cost; for a log only Redis can compute the time of another one.
+// learnBan remembers that c's bucket is banned. The ban denies every cost. For a log it remembers only the denied
+// cost, because only Redis can compute the wait of another cost.
 func (l *Limiter) learnBan(c *charge, v *Verdict, asOf uint64, asked int64) {
 	every, wait := *c, v.Banned
 	if every.cost = 1; c.rule.Kind == rule.KindSlidingLog {
@@ -119,7 +121,7 @@ func (l *Limiter) learnBan(c *charge, v *Verdict, asOf uint64, asked int64) {
 	l.denials.remember(&every, asOf, asked, wait)
 }
 
-// ban sets v to banned for us.
+// ban sets v to banned, for the given number of µs.
 func (v *Verdict) ban(us int64) {
 	v.Allowed, v.Delay, v.Banned = false, 0, rule.Micros(us)
 	v.RetryAfter = max(v.RetryAfter, v.Banned)

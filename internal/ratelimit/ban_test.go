@@ -13,13 +13,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// bannedAfter is a rule of a kind that allows 2 a minute and bans after n denials within a minute for ten minutes.
+// bannedAfter returns a rule of a kind that allows 2 a minute. It bans for ten minutes after n denials within a
+// minute.
 func bannedAfter(t *testing.T, kind rule.Kind, n int64) *rule.Rule {
 	t.Helper()
 	return compile(t, rule.Spec{ID: kind.String(), Kind: kind.String(), Rate: "2/min", Ban: rule.BanSpec{After: n, Within: "1m", For: "10m"}})
 }
 
-// TestBan_AfterNDenials_EndsOnTime by the clock of Redis: two instances and three denials. Peeks do not count, and denials while banned do not lengthen it.
+// TestBan_AfterNDenials_EndsOnTime bans by the clock of Redis, after three denials through two instances. Peeks do
+// not count, and denials during a ban do not extend it.
 func TestBan_AfterNDenials_EndsOnTime(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -65,7 +67,8 @@ func TestBan_AfterNDenials_EndsOnTime(t *testing.T) {
 	}
 }
 
-// TestBan_DenialsTooFarApart_BanNobody: three within a minute, never with a minute between the first and the third.
+// TestBan_DenialsTooFarApart_BanNobody sends denials 30 s apart: the third comes a whole minute after the first, so
+// it begins no ban. A microsecond less, and it does.
 func TestBan_DenialsTooFarApart_BanNobody(t *testing.T) {
 	t.Parallel()
 	var now atomic.Int64
@@ -85,7 +88,8 @@ func TestBan_DenialsTooFarApart_BanNobody(t *testing.T) {
 	}
 }
 
-// TestBan_ManyAtOnce_ExactlyN: of the denials of three instances exactly N-1 are no ban, and the bucket is not charged beyond its capacity.
+// TestBan_ManyAtOnce_ExactlyN counts the denials of three instances: exactly N-1 come without a ban. The bucket is
+// not charged beyond its capacity.
 func TestBan_ManyAtOnce_ExactlyN(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -122,7 +126,8 @@ func TestBan_ManyAtOnce_ExactlyN(t *testing.T) {
 	}
 }
 
-// TestBan_Memory: until a bucket is banned, each of its denials reaches Redis; then the process remembers, until a reset.
+// TestBan_Memory_OnlyWhileBanned: until a bucket is banned, each of its denials reaches Redis. Then the process
+// denies from memory, until a reset.
 func TestBan_Memory_OnlyWhileBanned(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.RedisPrivate(t).Options())
@@ -131,7 +136,7 @@ func TestBan_Memory_OnlyWhileBanned(t *testing.T) {
 	r := compile(t, rule.Spec{ID: "bans", Rate: "1/day", Burst: 2, Ban: rule.BanSpec{After: 20, Within: "1h", For: "1h"}})
 	req := Request{Tenant: "acme", Charges: []Charge{{Rule: plain}, {Rule: r, Cost: 2}}}
 	mustConsume(t, l, req)
-	for i := range 19 { // both deny; that plain is remembered does not keep a denial from counting
+	for i := range 19 { // both rules deny; a remembered denial of plain must not stop the count
 		if d := mustConsume(t, l, req); d.Allowed || d.Mode != ModeRedis || d.Verdicts[1].Banned != 0 {
 			t.Fatalf("denial %d: %+v", i+1, d)
 		}
@@ -141,7 +146,7 @@ func TestBan_Memory_OnlyWhileBanned(t *testing.T) {
 	}
 	before := evalCalls(t, client)
 	began := time.Now()
-	one := requestOf(Charge{Rule: r, Cost: 1}) // a ban denies smaller costs as well
+	one := requestOf(Charge{Rule: r, Cost: 1}) // a ban also denies smaller costs
 	for range 500 {
 		if v := mustConsumeNot(t, l, one); v.Banned < 59*time.Minute || v.RetryAfter < v.Banned {
 			t.Fatalf("%+v", v)
@@ -160,7 +165,8 @@ func TestBan_Memory_OnlyWhileBanned(t *testing.T) {
 	}
 }
 
-// TestBan_OtherInstance_IsSeenAtOnce: neither the memory of denials nor levels that are held from a peek hide a denial or a ban.
+// TestBan_OtherInstance_IsSeenAtOnce: an instance sees another one's denial or ban although it has remembered denials
+// and held levels.
 func TestBan_OtherInstance_IsSeenAtOnce(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -169,7 +175,7 @@ func TestBan_OtherInstance_IsSeenAtOnce(t *testing.T) {
 	r := compile(t, rule.Spec{ID: "bans", Rate: "1/day", Burst: 3, Ban: rule.BanSpec{After: 1, Within: "1h", For: "1h"}})
 	both := Request{Tenant: "acme", Charges: []Charge{{Rule: plain}, {Rule: r}}}
 	mustConsume(t, here, both)
-	if d := mustConsume(t, here, both); d.Allowed || !d.Verdicts[1].Allowed { // here knows that plain denies
+	if d := mustConsume(t, here, both); d.Allowed || !d.Verdicts[1].Allowed { // here remembers that plain denies
 		t.Fatalf("%+v", d)
 	}
 	mustConsume(t, there, requestOf(Charge{Rule: r, Cost: 2}))
@@ -191,7 +197,7 @@ func TestBan_OtherInstance_IsSeenAtOnce(t *testing.T) {
 	}
 }
 
-// TestBan_Shadow_CountsAndDeniesNothing, in Redis and in this process.
+// TestBan_Shadow_CountsAndDeniesNothing runs in Redis and in this process.
 func TestBan_Shadow_CountsAndDeniesNothing(t *testing.T) {
 	t.Parallel()
 	for where, client := range bothStores(t) {
@@ -206,7 +212,7 @@ func TestBan_Shadow_CountsAndDeniesNothing(t *testing.T) {
 	}
 }
 
-// TestBan_Late_IsChargedAndRefundsArrive while a bucket is banned.
+// TestBan_LateAndRefunds_ReachTheBucket: charges after the fact and refunds still change a banned bucket.
 func TestBan_LateAndRefunds_ReachTheBucket(t *testing.T) {
 	t.Parallel()
 	for where, client := range bothStores(t) {
@@ -226,7 +232,7 @@ func TestBan_LateAndRefunds_ReachTheBucket(t *testing.T) {
 		if v := mustPeek(t, l, requestOf(Charge{Rule: r})).Verdicts[0]; v.Allowed || v.Banned == 0 || v.Remaining != 5 {
 			t.Errorf("%s: %+v, want 5 left and the ban", where, v)
 		}
-		// Without its ban the rule denies nothing of this any more, within the memory of denials.
+		// The same rule without a ban denies nothing any more, even within the time in which denials are remembered.
 		free := compile(t, rule.Spec{ID: "r", Rate: "10/day", Debt: 6})
 		if d := mustConsume(t, l, requestOf(Charge{Rule: free})); !d.Allowed {
 			t.Errorf("%s: %+v when the rule has no ban", where, d)
@@ -234,7 +240,7 @@ func TestBan_LateAndRefunds_ReachTheBucket(t *testing.T) {
 	}
 }
 
-// TestBan_Outage: a ban of Redis goes on in the process, which counts by itself then.
+// TestBan_Outage_CountsAlone: while Redis is away, the process continues a ban of Redis and counts denials by itself.
 func TestBan_Outage_CountsAlone(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
@@ -267,7 +273,8 @@ func TestBan_Outage_CountsAlone(t *testing.T) {
 	}
 }
 
-// TestLocalBans_AreBounded: many keys that are denied once do not fill the memory, and bans are kept before counts.
+// TestLocalBans_AreBounded: many keys that are denied once do not fill the memory, and bans are kept rather than
+// counts of denials.
 func TestLocalBans_AreBounded(t *testing.T) {
 	t.Parallel()
 	l := patientLimiter(t, nil, settings{})

@@ -26,7 +26,7 @@ func threeRules(b *testing.B) []Charge {
 	}
 }
 
-// threeOf is three rules of a kind that never deny: two of the tenant and one of a subject.
+// threeOf returns three rules of a kind that never deny: two of the tenant and one of a subject.
 func threeOf(b *testing.B, kind rule.Kind) []Charge {
 	b.Helper()
 	if kind == rule.KindTokenBucket {
@@ -36,7 +36,7 @@ func threeOf(b *testing.B, kind rule.Kind) []Charge {
 		rule.KindLeakyBucket:   {"9000000000/s", "90000000000/min", "9000000000/s"},
 		rule.KindFixedWindow:   {"9000000000/s", "9000000000000/day", "9000000000000/month"},
 		rule.KindSlidingWindow: {"9000000000/s", "90000000000/min", "100000000/day"},
-		rule.KindSlidingLog:    {"1000/ms", "1000/ms", "1000/ms"}, // some hundreds of them are in the log at a time
+		rule.KindSlidingLog:    {"1000/ms", "1000/ms", "1000/ms"}, // some hundreds of tokens are in the log at a time
 	}[kind]
 	charges := make([]Charge, 3)
 	for i := range charges {
@@ -46,8 +46,8 @@ func threeOf(b *testing.B, kind rule.Kind) []Charge {
 	return charges
 }
 
-// BenchmarkScript compares, in one run and for each kind, what a vector saves: requests of one tenant on three rules, decided
-// by one call per request, by one call per request in a pipeline, and by vectors.
+// BenchmarkScript measures the saving of a vector, in one run for each kind. The requests are of one tenant on three
+// rules. They are sent with one call per request, with one call per request in a pipeline, and as vectors.
 func BenchmarkScript(b *testing.B) {
 	all := make(map[string][]Charge)
 	for _, kind := range kinds() {
@@ -69,8 +69,8 @@ func BenchmarkScript(b *testing.B) {
 	}
 }
 
-// BenchmarkTenants is what waits at a busy service: requests of as many tenants on three rules, each of which reads a balance, too,
-// decided by one call per request in a pipeline, and by vectors.
+// BenchmarkTenants measures the queue of a busy service: requests of many tenants on three rules, each of which also
+// reads a balance. They are sent with one call per request in a pipeline, and as vectors.
 func BenchmarkTenants(b *testing.B) {
 	client := patientClient(b, testenv.Redis(b))
 	charges := threeRules(b)
@@ -98,7 +98,7 @@ func benchBatch(b *testing.B, client redis.UniversalClient, batch []query, perCa
 	script := limitsScript(b, client)
 	now := time.Now().UnixMicro()
 	parts := slices.Collect(slices.Chunk(batch, perCall))
-	benches := make([]*workbench, len(parts)) // one per part, so that a call has no more than that
+	benches := make([]*workbench, len(parts)) // one for each part, so a call has only the requests of its part
 	for i := range benches {
 		benches[i] = newWorkbench(false)
 	}
@@ -121,10 +121,10 @@ func benchBatch(b *testing.B, client redis.UniversalClient, batch []query, perCa
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
 	each := (redisCPU(b, client) - cpu) / float64(max(b.N, len(batch)))
 	b.ReportMetric(each*1e6, "redis-us/decision")
-	b.ReportMetric(1/each, "decisions/s-of-a-core") // what a Redis that does nothing else could do
+	b.ReportMetric(1/each, "decisions/s-of-a-core") // the most that a Redis with no other work could decide
 }
 
-// redisCPU returns the seconds of CPU that the server has used.
+// redisCPU returns the CPU time that the server has used, in seconds.
 func redisCPU(b *testing.B, client redis.UniversalClient) (seconds float64) {
 	b.Helper()
 	info := client.InfoMap(context.Background(), "cpu")
@@ -138,7 +138,7 @@ func redisCPU(b *testing.B, client redis.UniversalClient) (seconds float64) {
 	return seconds
 }
 
-// BenchmarkConsume is the whole limiter under many concurrent callers.
+// BenchmarkConsume measures the whole limiter with many concurrent callers.
 func BenchmarkConsume(b *testing.B) {
 	for _, mode := range []string{"redis", "local"} {
 		for _, tenants := range []int{1, 1000} {
@@ -171,7 +171,8 @@ func BenchmarkConsume(b *testing.B) {
 	}
 }
 
-// BenchmarkDenied is a tenant that hammers at an empty bucket, with and without a memory of the denial.
+// BenchmarkDenied measures a tenant that sends requests to an empty bucket without a pause, with and without
+// remembered denials.
 func BenchmarkDenied(b *testing.B) {
 	for _, forgetful := range []bool{true, false} {
 		b.Run(fmt.Sprintf("memo=%v", !forgetful), func(b *testing.B) {

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// keeper lets the key of a bucket expire by the test's clock.
+// keeper makes the key of a bucket expire by the test's clock.
 type keeper struct {
 	client redis.UniversalClient // nil: the bucket is in the process
 	clock  *testClock
@@ -20,7 +20,7 @@ type keeper struct {
 	dies   int64 // us
 }
 
-// pass moves the clock, and deletes the key if its time has come.
+// pass moves the clock, and deletes the key if it has expired by then.
 func (k *keeper) pass(t *testing.T, d time.Duration) {
 	t.Helper()
 	if k.client != nil {
@@ -37,7 +37,7 @@ func (k *keeper) pass(t *testing.T, d time.Duration) {
 	}
 }
 
-// onKeptTime is onTestTime with a keeper of the only bucket of rule "rule".
+// onKeptTime runs test as onTestTime does, with a keeper for the only bucket of rule "rule".
 func onKeptTime(t *testing.T, kind rule.Kind, test func(t *testing.T, l *Limiter, k *keeper)) {
 	t.Helper()
 	for _, where := range []string{"redis", "local"} {
@@ -56,7 +56,7 @@ func onKeptTime(t *testing.T, kind rule.Kind, test func(t *testing.T, l *Limiter
 	}
 }
 
-// TestRule_Tightened_GivesNothingAway: the client goes on asking, and what it gets is what the new rate gives.
+// TestRule_Tightened_GivesNothingAway: a client that sends requests all the time gets only what the new rate allows.
 func TestRule_Tightened_GivesNothingAway(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds() {
@@ -78,7 +78,8 @@ func TestRule_Tightened_GivesNothingAway(t *testing.T) {
 					got++
 				}
 			}
-			// A bucket gets back what the old rate gave up to the first request after the change: 2.5 tokens. A window or log nothing.
+			// A bucket also gets 2.5 tokens, which the old rate gave before the first request after the change. A
+			// window or log gets nothing.
 			if want := map[bool]int{true: 2}[kind == rule.KindTokenBucket || kind == rule.KindLeakyBucket]; got > want+1 || got < want {
 				t.Errorf("%d admitted in 50 s after the change, want %d", got, want)
 			}
@@ -86,7 +87,7 @@ func TestRule_Tightened_GivesNothingAway(t *testing.T) {
 	}
 }
 
-// TestRule_Raised_CountsFromNowOn: an untouched bucket has what the old rate gave until it was first seen under the new one.
+// TestRule_Raised_CountsFromNowOn: until its first request under the new rate, a bucket is refilled at the old rate.
 func TestRule_Raised_CountsFromNowOn(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []rule.Kind{rule.KindTokenBucket, rule.KindLeakyBucket} {
@@ -102,7 +103,8 @@ func TestRule_Raised_CountsFromNowOn(t *testing.T) {
 			if v := mustPeek(t, l, requestOf(Charge{Rule: quick})).Verdicts[0]; v.Remaining != 30 {
 				t.Errorf("%d left 36 s later at 1000/h, want 30", v.Remaining)
 			}
-			// The other way round within the same units per token: 9000/min and 3000/min differ in what comes back per us only.
+			// Now from slow to quick, with the same units per token: 9000/min and 3000/min differ only in the units
+			// per µs.
 			quick, slow = compile(t, rule.Spec{Kind: kind.String(), Rate: "9000/min", Burst: 6000}), compile(t, rule.Spec{Kind: kind.String(), Rate: "3000/min", Burst: 6000})
 			k.pass(t, time.Hour)
 			exhaust(t, l, requestOf(Charge{Rule: slow, Cost: 100}))

@@ -50,7 +50,7 @@ func TestVerdict_RetryAfter_IsExactToTheMicrosecond(t *testing.T) {
 	}
 }
 
-// TestBucket_FractionsAreNotLost: a bucket that is asked often must refill as fast as one that is asked never.
+// TestBucket_FractionsAreNotLost: a bucket with many requests must refill as fast as one without requests.
 func TestBucket_FractionsAreNotLost(t *testing.T) {
 	t.Parallel()
 	now := worldStart
@@ -70,8 +70,8 @@ func TestBucket_FractionsAreNotLost(t *testing.T) {
 	}
 }
 
-// TestClock_SetBack_GrantsNothingStarvesNobody: the danger is both ways. A refill that is paid twice is a leak; a bucket
-// that waits for the clock to catch up is an outage, even if every single request is denied.
+// TestClock_SetBack_GrantsNothingStarvesNobody: there are two dangers when the clock is set back. If time is refilled
+// twice, too much is admitted. If a bucket waits until the clock has caught up, every request is denied.
 func TestClock_SetBack_GrantsNothingStarvesNobody(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -92,7 +92,7 @@ func TestClock_SetBack_GrantsNothingStarvesNobody(t *testing.T) {
 			if longest := 6*time.Second + min(step, 5*time.Second); wait > longest {
 				t.Errorf("step of %s: retry after %s, at most %s", step, wait, longest)
 			}
-			// Denied requests all the way: they must not keep the bucket from refilling.
+			// Requests are denied all the time. They must not keep the bucket from refilling.
 			end := now + wait.Microseconds()
 			for now < end-1000 {
 				now += 100_000
@@ -110,7 +110,8 @@ func TestClock_SetBack_GrantsNothingStarvesNobody(t *testing.T) {
 			if rebased := testutil.ToFloat64(metrics.rebased); (rebased > 0) != (step > 5*time.Second) {
 				t.Errorf("step of %s: %v buckets rebased", step, rebased)
 			}
-			// And forth again: what passed twice is not paid twice beyond the burst.
+			// The clock is set forward again: time that passes twice must not refill the bucket twice beyond the
+			// burst.
 			now += step.Microseconds()
 			if got := mustPeek(t, l, req).Verdicts[0].Remaining; got > 10 {
 				t.Errorf("step of %s: %d left of 10", step, got)
@@ -150,7 +151,7 @@ func TestBucket_FullAndExpired_ChangesNothing(t *testing.T) {
 	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 4}}}
 	key, _ := r.BucketKey("acme", "")
 	mustConsume(t, l, req)
-	lives := client.PTTL(t.Context(), key).Val() // before the bucket is asked: a busy machine makes the difference larger
+	lives := client.PTTL(t.Context(), key).Val() // read before the peek: on a slow machine the difference only grows
 	if full := mustPeek(t, l, req).Verdicts[0].Reset; lives < full+500*time.Millisecond {
 		t.Errorf("full after %s, expired after %s: expiry makes it full", full, lives)
 	}

@@ -20,13 +20,13 @@ import (
 	"github.com/quotasvc/quotasvc/lua"
 )
 
-// patientCluster is patientClient for a cluster.
+// patientCluster returns a client of a cluster, with the timeouts of patientClient.
 func patientCluster(t testing.TB, c *testenv.RedisCluster) *redis.ClusterClient {
 	t.Helper()
 	return clusterWithin(t, c, testenv.Patience)
 }
 
-// clusterWithin is clientWithin for a cluster.
+// clusterWithin returns a client of a cluster with the given timeout, like clientWithin.
 func clusterWithin(t testing.TB, c *testenv.RedisCluster, timeout time.Duration) *redis.ClusterClient {
 	t.Helper()
 	prompt, err := redisstore.NewClient(c.URL)
@@ -39,7 +39,7 @@ func clusterWithin(t testing.TB, c *testenv.RedisCluster, timeout time.Duration)
 	return client
 }
 
-// tenantOn is the n'th tenant whose buckets lie on a master.
+// tenantOn returns the n'th tenant whose buckets are on the given master.
 func tenantOn(c *testenv.RedisCluster, master, n int) string {
 	for i := 0; ; i++ {
 		tenant := fmt.Sprintf("m%d-%d", master, i)
@@ -52,7 +52,7 @@ func tenantOn(c *testenv.RedisCluster, master, n int) string {
 	}
 }
 
-// sharedOn is a shared rule whose bucket lies on a master.
+// sharedOn returns a shared rule whose bucket is on the given master.
 func sharedOn(t testing.TB, c *testenv.RedisCluster, master int, spec rule.Spec) *rule.Rule {
 	t.Helper()
 	spec.Shared = true
@@ -64,8 +64,8 @@ func sharedOn(t testing.TB, c *testenv.RedisCluster, master int, spec rule.Spec)
 	}
 }
 
-// TestCluster_PartAway_IsDecidedByPolicy takes a master away for good: the rules in its slots are decided by their policies,
-// those in other slots by Redis, and still all are charged or none.
+// TestCluster_PartAway_IsDecidedByPolicy takes a master away for good. The policies of the rules decide in its slots,
+// and Redis decides in other slots. Still a request is charged on all its rules or on none.
 func TestCluster_PartAway_IsDecidedByPolicy(t *testing.T) {
 	t.Parallel()
 	c := testenv.RedisClusterPrivate(t)
@@ -92,13 +92,13 @@ func TestCluster_PartAway_IsDecidedByPolicy(t *testing.T) {
 	c.Replicas[0].Kill()
 	c.Masters[0].Kill()
 
-	// A foreign bucket is away: the process decides about it, Redis about the rest.
+	// A bucket of a shared rule is away: the process decides about this bucket, and Redis about the others.
 	for n := range int64(5) {
 		d := mustConsume(t, l, request(here, own, globalAway, globalHere))
 		if !d.Allowed || !d.Degraded || d.Verdicts[0].Mode != ModeRedis || d.Verdicts[1].Mode != ModeLocal || d.Verdicts[2].Mode != ModeRedis {
 			t.Fatalf("%+v", d)
 		}
-		if n == 4 { // the last of the shared tokens comes back, here and there
+		if n == 4 { // this request is refunded, in this process and in Redis
 			after, err := l.Refund(t.Context(), d.Charged(request(here, own, globalAway, globalHere)))
 			if err != nil || after[0].Remaining != 6 || after[1].Remaining != 1 || after[2].Remaining != 3 {
 				t.Errorf("%+v, %v", after, err)
@@ -108,12 +108,12 @@ func TestCluster_PartAway_IsDecidedByPolicy(t *testing.T) {
 	if a, b, d := left(here, own), left(here, globalHere), left(here, globalAway); a != 6 || b != 3 || d != 1 {
 		t.Errorf("%d, %d and %d left, want 6, 3 and 1", a, b, d)
 	}
-	// It denies: nothing is charged in Redis.
+	// The rule that is away denies: nothing is charged in Redis.
 	mustConsume(t, l, request(here, globalAway))
 	if d := mustConsume(t, l, request(here, own, globalAway, globalHere)); d.Allowed || !d.Verdicts[0].Allowed || d.Verdicts[1].Allowed {
 		t.Errorf("%+v", d)
 	}
-	// A closed one refuses, whether it comes first or last.
+	// A closed rule makes the request fail, at any position.
 	if _, err := l.Consume(t.Context(), request(here, own, globalClosed, globalHere)); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("closed: %v", err)
 	}
@@ -128,7 +128,7 @@ func TestCluster_PartAway_IsDecidedByPolicy(t *testing.T) {
 	}
 }
 
-// TestCluster_SlotsMove_NothingLost holds the promises of a cluster that is well, while its slots move.
+// TestCluster_SlotsMove_NothingLost checks the guarantees of a cluster without failures, while its slots move.
 func TestCluster_SlotsMove_NothingLost(t *testing.T) {
 	t.Parallel()
 	c := testenv.RedisClusterPrivate(t)
@@ -144,22 +144,25 @@ func TestCluster_SlotsMove_NothingLost(t *testing.T) {
 	t.Run("leases", func(t *testing.T) { leasesOnMovingSlots(t, c) })
 }
 
-// underWay is held for reading by requests to slots that move to and fro. A request that one move has sent to ask elsewhere, and
-// that gets there in the middle of the next move back, would be served on both sides: Redis does not tell the two moves apart.
+// underWay is held for reading by requests to slots that move forward and back. One move may redirect a request to
+// the other node. If the request arrived there during the next move back, both nodes would serve it, because Redis
+// cannot distinguish the two moves.
 type underWay struct{ sync.RWMutex }
 
-// settle waits for what was sent before the last move ended.
+// wait waits for the requests that were sent before the last move ended.
 func (u *underWay) wait() {
 	u.Lock()
 	defer u.Unlock()
 }
 
-// movingSlots moves tenants' slots to and fro under load: redirections, slots between two nodes, and maps out of date.
+// movingSlots moves tenants' slots forward and back under load. This causes redirections, slots between two nodes,
+// and outdated slot maps.
 func movingSlots(t *testing.T, c *testenv.RedisCluster) {
 	const capacity, clients, each = 200, 8, 40
 	metrics := NewMetrics(nil)
 	l := patientLimiter(t, patientCluster(t, c), settings{Metrics: metrics})
-	// Two buckets, of which one may not exist yet: a slot on its way cannot serve them together.
+	// A request needs two buckets, of which one may not exist yet. While their slot moves, no node may be able to
+	// serve both in one call.
 	r, wide := compile(t, rule.Spec{ID: "narrow", Rate: "1/day", Burst: capacity}), compile(t, rule.Spec{ID: "wide", Rate: "1/day", Burst: 10_000})
 	tenants := []string{tenantOn(c, 0, 0), tenantOn(c, 0, 1)}
 	var admitted [2]atomic.Int64
@@ -198,7 +201,7 @@ func movingSlots(t *testing.T, c *testenv.RedisCluster) {
 		default:
 			continue
 		}
-		if at == 1 { // everything is back where it was
+		if at == 1 { // all slots are back on their first node
 			break
 		}
 	}
@@ -215,7 +218,8 @@ func movingSlots(t *testing.T, c *testenv.RedisCluster) {
 	}
 }
 
-// halfMovedSlot stops in the middle of a move: existing buckets here, new ones there, and both together nowhere.
+// halfMovedSlot stops in the middle of a move: existing buckets are served by the old node, new ones by the new node.
+// Requests on both kinds of bucket are served by neither.
 func halfMovedSlot(t *testing.T, c *testenv.RedisCluster) {
 	l := patientLimiter(t, patientCluster(t, c), settings{Budget: testenv.Patience})
 	tenant := tenantOn(c, 0, 2)
@@ -254,7 +258,7 @@ func halfMovedSlot(t *testing.T, c *testenv.RedisCluster) {
 	select {
 	case d := <-moved:
 		t.Errorf("two buckets on two nodes were decided: %+v", d)
-	default: // it waits
+	default: // the request waits
 	}
 	c.MoveKeys(slot, from, to)
 	c.EndMove(slot, to)
@@ -262,7 +266,7 @@ func halfMovedSlot(t *testing.T, c *testenv.RedisCluster) {
 		t.Errorf("after the move: %+v", d)
 	}
 	c.Move(slot, to, from)
-	// A slot that stays between two nodes is an outage for its tenants, and for nobody else.
+	// A slot that stays between two nodes is an outage for its tenants only.
 	prompt := limiterOn(t, productionClient(t, c.URL), settings{})
 	testenv.Eventually(t, func() bool {
 		return !mustPeek(t, prompt, Request{Tenant: tenant, Charges: []Charge{{Rule: old}}}).Degraded
@@ -351,8 +355,8 @@ func flushedScripts(t *testing.T, c *testenv.RedisCluster) {
 	}
 }
 
-// allSlotsOrNone draws requests over several slots and holds them against a sum: one at a time, nothing may be lost or
-// charged in part.
+// allSlotsOrNone draws requests over several slots, sends them one at a time, and compares the buckets with sums.
+// Nothing may be lost or charged in part.
 func allSlotsOrNone(t *testing.T, c *testenv.RedisCluster) {
 	client := patientCluster(t, c)
 	metrics := NewMetrics(nil)
@@ -424,8 +428,8 @@ func allSlotsOrNone(t *testing.T, c *testenv.RedisCluster) {
 	}
 }
 
-// concurrentSlots lets many callers compete for shared and own tokens: at the end every bucket has paid for what was
-// admitted and for nothing else, and none for more than it had.
+// concurrentSlots lets many callers compete for tokens of shared rules and of their own. At the end every bucket is
+// charged for exactly the admitted requests, and never beyond its capacity.
 func concurrentSlots(t *testing.T, c *testenv.RedisCluster) {
 	const clients, each, globalBurst, ownBurst = 12, 40, 200, 90
 	client := patientCluster(t, c)
@@ -476,7 +480,7 @@ func concurrentSlots(t *testing.T, c *testenv.RedisCluster) {
 	}
 }
 
-// readsComeWithTheOwnSlot: of the slots that decide, only the tenant's holds what is to be read.
+// readsComeWithTheOwnSlot: of all slots that decide, only the tenant's own has the values to read.
 func readsComeWithTheOwnSlot(t *testing.T, c *testenv.RedisCluster) {
 	client := patientCluster(t, c)
 	l := patientLimiter(t, client, settings{})
@@ -502,7 +506,8 @@ func readsComeWithTheOwnSlot(t *testing.T, c *testenv.RedisCluster) {
 	}
 }
 
-// debtsAndBansInEverySlot: the ban of a bucket is in its slot, and a charge after the fact reaches all slots.
+// debtsAndBansInEverySlot: the ban of a bucket is in the slot of the bucket, and a charge after the fact reaches all
+// slots.
 func debtsAndBansInEverySlot(t *testing.T, c *testenv.RedisCluster) {
 	l := patientLimiter(t, patientCluster(t, c), settings{})
 	ban := rule.BanSpec{After: 2, Within: "1h", For: "1h"}

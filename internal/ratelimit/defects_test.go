@@ -15,8 +15,8 @@ import (
 	"github.com/quotasvc/quotasvc/lua"
 )
 
-// The defects that limiters in Redis are known for, and the tests that show that this one does not have them. "Oracle" is
-// TestLimits_Script_EqualsTheOracle, which runs all kinds on a real Redis; lua: is the tests beside the script.
+// These are known defects of limiters in Redis, and the tests that show that this limiter does not have them. "Oracle"
+// is TestLimits_Script_EqualsTheOracle, which runs all kinds on a real Redis. "lua:" means the tests beside the script.
 //
 //	 1  a fraction in a reply is cut off                       Oracle: remaining, retry, next and reset are exact
 //	 2  a fraction is charged and a whole number reported      Oracle; TestBucket_FractionsAreNotLost
@@ -24,29 +24,41 @@ import (
 //	 4  nanoseconds beyond 2^53                                TestKinds_RetryAfter_IsExactToTheMicrosecond
 //	 5  the client's clock decides                             TestClock_OfReplicas_DoesNotMatter
 //	 6  a script reads the clock more than once                lua:TestLimits_ReadsTheClockOnce
-//	 7  time in whole seconds                                  TestBucket_FractionsAreNotLost; TestConsume_AnyInterval_AtMostBurstAndRefill
-//	 8  the key expires before the bucket is full              Oracle (keys expire at their time); TestBucket_FullAndExpired_ChangesNothing
+//	 7  time in whole seconds                                  TestBucket_FractionsAreNotLost;
+//	                                                           TestConsume_AnyInterval_AtMostBurstAndRefill
+//	 8  the key expires before the bucket is full              Oracle (keys expire at their time);
+//	                                                           TestBucket_FullAndExpired_ChangesNothing
 //	 9  a TTL of 0: nothing is stored, no limit                TestBucket_ShortPeriods_AreLimited
-//	10  a key without an expiry                                Oracle (expiries.note); lua:TestLimits_ReadsTheClockOnce
+//	10  a key without an expiry                                Oracle (expiries.note);
+//	                                                           lua:TestLimits_ReadsTheClockOnce
 //	11  an expiry in the past                                  TestBucket_ShortPeriods_AreLimited; Oracle
 //	12  fractions of refill are lost at each request           TestBucket_FractionsAreNotLost
 //	13  half a token is given away                             TestKinds_RetryAfter_IsExactToTheMicrosecond
 //	14  a cost beyond the capacity waits for ever              TestConsume_CostBeyondCapacity_IsNever
-//	15  denied requests consume                                Oracle (DUMP); TestConsume_Concurrent_AdmitsExactlyTheCapacity
-//	16  NaN, negative and infinite costs                       lua:TestLimits_BadArguments_ChangeNothing; TestRequest_Check
-//	17  a clock set back pays twice, or starves                TestKinds_ClockSetBack_StayCorrect; Oracle
-//	18  a changed rule refills, or is ignored                  TestRule_Changed_KeepsTheDebt; TestFixedWindow_AnotherCalendar_KeepsTheCount; Oracle
-//	19  keys in several slots; braces in ids                   TestCluster_SlotsMove_NothingLost; TestBucketKey_TenantsShareASlotSharedRulesDoNot;
+//	15  denied requests consume                                Oracle (DUMP);
+//	                                                           TestConsume_Concurrent_AdmitsExactlyTheCapacity
+//	16  NaN, negative and infinite costs                       lua:TestLimits_BadArguments_ChangeNothing;
 //	                                                           TestRequest_Check
-//	20  the script is missing after a restart                  TestConsume_MissingScript_NothingLostOrDoubled; TestCluster_SlotsMove_NothingLost
+//	17  a clock set back pays twice, or starves                TestKinds_ClockSetBack_StayCorrect; Oracle
+//	18  a changed rule refills, or is ignored                  TestRule_Changed_KeepsTheDebt;
+//	                                                           TestFixedWindow_AnotherCalendar_KeepsTheCount; Oracle
+//	19  keys in several slots; braces in ids                   TestCluster_SlotsMove_NothingLost;
+//	                                                           TestBucketKey_TenantsShareASlotSharedRulesDoNot;
+//	                                                           TestRequest_Check
+//	20  the script is missing after a restart                  TestConsume_MissingScript_NothingLostOrDoubled;
+//	                                                           TestCluster_SlotsMove_NothingLost
 //	21  a lost reply is replayed and charges twice             TestConsume_LostReply_ChargesOnce
 //	22  commands of old servers                                TestScripts_UseNoNewCommands
-//	23  a nil cuts the reply off                               lua:TestLimits_AcceptsTheLargestCall; vector.decode counts
-//	24  check, then set: races and many round trips            TestConsume_AllRules_OneRoundTrip; lua:TestLimits_ReadsTheClockOnce
-//	25  a failover loses charges; a demoted master is asked    TestFailover_Sentinel; TestFailover_DemotedMaster_ConnectionsDropped
-//	26  an evicted key is a full bucket                        TestOutage_ServerCannotWrite_IsAway (noeviction is an outage, not a gift)
+//	23  a nil cuts the reply off                               lua:TestLimits_AcceptsTheLargestCall;
+//	                                                           vector.read counts the integers
+//	24  check, then set: races and many round trips            TestConsume_AllRules_OneRoundTrip;
+//	                                                           lua:TestLimits_ReadsTheClockOnce
+//	25  a failover loses charges; a demoted master is asked    TestFailover_Sentinel;
+//	                                                           TestFailover_DemotedMaster_ConnectionsDropped
+//	26  an evicted key is a full bucket                        TestOutage_ServerCannotWrite_IsAway (with noeviction
+//	                                                           a full server is an outage)
 
-// TestClock_OfReplicas_DoesNotMatter: Redis' clock decides, whatever the processes think the time is.
+// TestClock_OfReplicas_DoesNotMatter: Redis's clock decides, for any clocks of the processes.
 func TestClock_OfReplicas_DoesNotMatter(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -70,7 +82,7 @@ func TestClock_OfReplicas_DoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestBucket_ShortPeriods_AreLimited: what is soon forgotten must be remembered until then.
+// TestBucket_ShortPeriods_AreLimited: state with a short lifetime must be kept until its end.
 func TestBucket_ShortPeriods_AreLimited(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		for _, kind := range kinds() {
@@ -94,7 +106,7 @@ func TestBucket_ShortPeriods_AreLimited(t *testing.T) {
 	})
 }
 
-// TestScripts_UseNoNewCommands that newer ones ignore or refuse.
+// TestScripts_UseNoNewCommands: the scripts use no command that newer servers ignore or refuse.
 func TestScripts_UseNoNewCommands(t *testing.T) {
 	t.Parallel()
 	for name, source := range map[string]string{"limits": lua.Limits, "leases": lua.Leases, "balances": lua.Balances} {
@@ -106,7 +118,8 @@ func TestScripts_UseNoNewCommands(t *testing.T) {
 	}
 }
 
-// TestConsume_AllRules_OneRoundTrip: there is nothing to race with between reading and writing.
+// TestConsume_AllRules_OneRoundTrip: a request is one command, so no other request can come between its read and its
+// write.
 func TestConsume_AllRules_OneRoundTrip(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
@@ -117,7 +130,7 @@ func TestConsume_AllRules_OneRoundTrip(t *testing.T) {
 	for i := range MaxCharges {
 		charges = append(charges, Charge{Rule: compile(t, rule.Spec{ID: fmt.Sprint("rule-", i), Kind: kinds()[i%len(kinds())].String(), Rate: "10/day"})})
 	}
-	mustConsume(t, l, requestOf(charges...)) // connects, and learns Redis' time
+	mustConsume(t, l, requestOf(charges...)) // connects, and learns Redis's time
 	var calls commandCount
 	client.AddHook(&calls)
 	for range 5 {
@@ -130,7 +143,7 @@ func TestConsume_AllRules_OneRoundTrip(t *testing.T) {
 	}
 }
 
-// commandCount counts what is sent. The limiter's lanes send one after the other for one tenant.
+// commandCount counts the commands that are sent. For one tenant the limiter's lanes send them one after another.
 type commandCount struct{ n int }
 
 func (c *commandCount) DialHook(next redis.DialHook) redis.DialHook { return next }

@@ -9,10 +9,11 @@ import (
 )
 
 var (
-	// errCorrupt means that a stored value is not a bucket. Redis itself is well.
+	// errCorrupt means that a stored value is not a bucket. Redis itself works.
 	errCorrupt = redisstore.AwayBecause(redisstore.CauseValue, "a stored value is not a bucket")
 
-	// errStale means that Redis's clock was in another calendar window than the call, or had lost its data, twice in a row.
+	// errStale means that a call stayed undecided twice in a row: Redis's clock was in another calendar window than
+	// the call, or Redis had lost its data.
 	errStale = redisstore.AwayBecause(redisstore.CauseStaleWindow, "its clock was in another window, or its data was lost, twice")
 )
 
@@ -45,7 +46,7 @@ func (l *Limiter) degraded(q *query) (Decision, error) {
 	return d, nil
 }
 
-// decision turns an answer into a Decision. replicas are those that share the rules, or nil if Redis decided.
+// decision turns an answer into a Decision. replicas are the replicas that share the rules, or nil if Redis decided.
 func decision(q *query, a answer, replicas *replica.Set, mode Mode) Decision {
 	d := Decision{Allowed: a.allowed, Mode: mode, Verdicts: make([]Verdict, len(q.charges))}
 	for i := range q.charges {
@@ -60,7 +61,8 @@ func decision(q *query, a answer, replicas *replica.Set, mode Mode) Decision {
 	return d
 }
 
-// verdictOf turns the result of one bucket into a verdict. own is what the request itself has charged.
+// verdictOf turns the result of one bucket into a verdict. own is the number of tokens that the request itself has
+// charged.
 func verdictOf(c *charge, l rule.Limit, r bucketResult, own int64) Verdict {
 	v := Verdict{Rule: c.rule, Shadow: c.rule.Shadow, Limit: l.Capacity(), Charged: own, at: r.level.Now + r.level.Ahead}
 	if r.code == rule.Corrupt {
@@ -90,7 +92,8 @@ func verdictOf(c *charge, l rule.Limit, r bucketResult, own int64) Verdict {
 	return v
 }
 
-// checkCorrupt returns errCorrupt if the stored value of an enforced rule is not a bucket. It counts the values of shadow rules as well.
+// checkCorrupt returns errCorrupt if the stored value of an enforced rule is not a bucket. It also counts such values
+// of shadow rules.
 func (l *Limiter) checkCorrupt(q *query, a answer) error {
 	var err error
 	for i, r := range a.results {
@@ -110,7 +113,7 @@ func (l *Limiter) checkCorrupt(q *query, a answer) error {
 	return err
 }
 
-// noteShard is called by the store when a shard goes away or comes back.
+// noteShard records that a shard went away or came back. The store calls it.
 func (l *Limiter) noteShard(shard string, err error, away int) {
 	if err != nil {
 		l.metrics.degraded.Set(1)

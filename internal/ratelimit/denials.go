@@ -10,36 +10,38 @@ import (
 )
 
 const (
-	// denialFor bounds how long a denial is remembered, and so how long a process can miss an event: a refund or reset by another
-	// process, a clock that was set forward, a failover that lost charges.
+	// denialFor bounds the time for which a denial is remembered. For that time a process can miss an event: a refund
+	// or reset by another process, a clock that was set forward, or a failover that lost charges.
 	denialFor = time.Second
 
-	// denialStripes is the number of locks, and denialsMax bounds the denials: about 200 bytes each. A denial beyond it is not
-	// remembered.
+	// denialStripes is the number of locks. denialsMax bounds the denials: about 200 bytes each. Beyond it a new
+	// denial is not remembered.
 	denialStripes = 64
 	denialsMax    = 65_536
 
-	// denialSweep is the number of denials that every insertion checks for expiry: more than one, so that they are dropped as fast
-	// as new ones come.
+	// denialSweep is the number of denials that every insertion checks for their end. It is more than one, so old
+	// denials are dropped as fast as new ones come.
 	denialSweep = 2
 )
 
-// denials are recent denials by Redis. Such an answer says when the cost would pass. Until then the bucket denies this
-// cost and every larger one, whatever other requests do, so Redis need not be asked again.
+// denials are recent denials by Redis. The answer with a denial contains the time at which the cost would pass. Until
+// then no charge of another request can make the bucket pass this cost or a larger one, so no query to Redis is
+// needed.
 //
-// Tokens come back earlier in three cases only. A refund or reset in this process forgets the denial. A change of the
-// rule gives it another limit. For a refund in another process, denialFor bounds how long the denial is remembered.
+// Tokens return earlier in three cases only. A refund or reset in this process drops the denial. A change of the rule
+// gives it another limit. For a refund in another process, denialFor bounds the time for which the denial is
+// remembered.
 //
-// If the rule has a ban, a denial is remembered only while the bucket is banned. Until the ban begins, every denial must
-// reach Redis, because Redis counts them.
+// If the rule has a ban, a denial is remembered only while the bucket is banned. Until the ban begins, every denial
+// must reach Redis, because Redis counts them.
 type denials struct {
 	seed    maphash.Seed
-	live    atomic.Int64 // entries; if there are none, as is normal, no lock is taken
+	live    atomic.Int64 // number of entries; normally 0, and then no lock is taken
 	stripes [denialStripes]denialStripe
 }
 
 type denialStripe struct {
-	forgotten atomic.Uint64 // counts calls of forget; a denial from before a call is not remembered after it
+	forgotten atomic.Uint64 // counts calls of forget; a denial from before such a call is not remembered after it
 
 	mu  sync.Mutex
 	all map[string]denial
@@ -49,8 +51,8 @@ type denial struct {
 	limit rule.Limit
 	zone  *time.Location
 	cost  int64 // this cost and larger ones are denied
-	until int64 // µs; when it is dropped
-	back  int64 // µs; when the cost passes, by the answer of Redis
+	until int64 // µs; when the denial is dropped
+	back  int64 // µs; when the cost passes, according to Redis
 }
 
 func newDenials() *denials {
@@ -65,7 +67,7 @@ func (d *denials) stripe(key string) *denialStripe {
 	return &d.stripes[maphash.String(d.seed, key)%denialStripes]
 }
 
-// of returns the remembered denial that holds for c, if there is one.
+// of returns the remembered denial that denies c, if there is one.
 func (d *denials) of(c *charge, now int64) (denial, bool) {
 	if d.live.Load() == 0 {
 		return denial{}, false
@@ -85,14 +87,15 @@ func (d *denials) of(c *charge, now int64) (denial, bool) {
 	}
 }
 
-// holdsFor reports whether the denial also denies c, and sets its RetryAfter. For a log only Redis can compute the time
-// of another cost.
+// holdsFor reports whether the denial also denies c, with the same time to wait. For a log only Redis can compute the
+// time of another cost.
 func (e *denial) holdsFor(c *charge) bool {
 	sameRule := e.limit == c.rule.Limit() && e.zone == c.zone
 	return sameRule && (c.cost == e.cost || c.cost > e.cost && c.rule.Kind != rule.KindSlidingLog)
 }
 
-// asOf returns the forget counters of q's buckets. It must be called before the decision, for remember.
+// asOf returns the counters of forget calls for q's buckets. It must be called before the decision; remember needs
+// them.
 func (d *denials) asOf(q *query) (forgotten [MaxCharges]uint64) {
 	for i := range q.charges {
 		forgotten[i] = d.stripe(q.charges[i].key).forgotten.Load()
@@ -100,7 +103,7 @@ func (d *denials) asOf(q *query) (forgotten [MaxCharges]uint64) {
 	return forgotten
 }
 
-// remember stores that c was denied for wait, counted from asked.
+// remember stores the denial of c: the cost passes after wait, counted from asked.
 func (d *denials) remember(c *charge, asOf uint64, asked int64, wait time.Duration) {
 	e := denial{
 		limit: c.rule.Limit(), zone: c.zone, cost: c.cost, until: asked + min(wait, denialFor).Microseconds(), back: asked + wait.Microseconds(),
@@ -141,7 +144,8 @@ func (d *denials) drop(s *denialStripe, key string) {
 	}
 }
 
-// sweep removes expired denials of a sample: a range over a map starts at a random element. The caller holds the lock.
+// sweep checks a sample of the denials and removes the expired ones. A range over a map starts at a random element.
+// The caller holds the lock.
 func (d *denials) sweep(s *denialStripe, now int64) {
 	looked := 0
 	for key, e := range s.all {
@@ -154,12 +158,12 @@ func (d *denials) sweep(s *denialStripe, now int64) {
 	}
 }
 
-// remembers reports whether denials of a kind hold until their RetryAfter, whatever other requests take. They do for
-// every kind that the limits script decides.
+// remembers reports whether denials of a kind stay valid until their RetryAfter, even if other requests charge the
+// bucket. They do for every kind that the limits script decides.
 func remembers(k rule.Kind) bool { return k >= rule.KindTokenBucket && k <= rule.KindSlidingLog }
 
-// recall denies q from memory if Redis has just denied one of its charges. The other verdicts come from the local copies of levels. If
-// those would deny another charge, which Redis has not denied, it returns false and Redis decides.
+// recall denies q from memory if Redis has recently denied one of its charges. The other verdicts come from the local
+// copies of levels. If a copy would deny a charge that Redis has not denied, recall returns false and Redis decides.
 func (l *Limiter) recall(q *query) (d Decision, denied bool) {
 	if l.denials.live.Load() == 0 {
 		return Decision{}, false
@@ -175,7 +179,7 @@ func (l *Limiter) recall(q *query) (d Decision, denied bool) {
 			}
 		}
 		if !known && c.rule.Ban.After > 0 {
-			return Decision{}, false // if its bucket denies, that counts
+			return Decision{}, false // its denial would count towards the ban
 		}
 	}
 	if !denied {
@@ -184,8 +188,8 @@ func (l *Limiter) recall(q *query) (d Decision, denied bool) {
 	return l.denyFromMemory(q, back[:len(q.charges)], now)
 }
 
-// denyFromMemory denies q. back has for each charge the time at which its cost passes, 0 for charges that Redis has not
-// denied. It returns false if the local copies would deny one of these.
+// denyFromMemory denies q. back has for each charge the time at which its cost passes, or 0 if Redis has not denied
+// the charge. It returns false if the local copies would deny such a charge.
 func (l *Limiter) denyFromMemory(q *query, back []int64, now int64) (d Decision, denied bool) {
 	guess := *q
 	guess.op = rule.Peek
@@ -203,8 +207,8 @@ func (l *Limiter) denyFromMemory(q *query, back []int64, now int64) (d Decision,
 	return d, true
 }
 
-// deny sets v to denied with RetryAfter = wait, the time Redis reported. Except for sliding logs, the local estimate is used if it is
-// later: others may have consumed since.
+// deny sets v to denied, with RetryAfter = wait, the time from Redis. Except for sliding logs, it keeps v's own
+// RetryAfter if that is later: other requests may have consumed since.
 func (v *Verdict) deny(kind rule.Kind, wait time.Duration) {
 	v.Allowed = false
 	if kind != rule.KindSlidingLog {
@@ -213,7 +217,7 @@ func (v *Verdict) deny(kind rule.Kind, wait time.Duration) {
 	v.RetryAfter = wait
 }
 
-// learn remembers the denials of a decision. asked and asOf are from before the request was sent.
+// learn remembers the denials of a decision. asked and asOf were read before the request was sent.
 func (l *Limiter) learn(q *query, d *Decision, asked int64, asOf *[MaxCharges]uint64) {
 	if d.Allowed || l.cfg.forgetful {
 		return

@@ -17,14 +17,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// stream is a steady load on one bucket and what became of it.
+// stream is a steady load on one bucket, with the results of its requests.
 type stream struct {
 	l     *Limiter
 	req   Request
 	every time.Duration
 
 	began          time.Time
-	redis, local   atomic.Int64 // decisions by where they were made
+	redis, local   atomic.Int64 // number of decisions, by where they were made
 	redisAdmitted  atomic.Int64
 	localAdmitted  atomic.Int64
 	mu             sync.Mutex
@@ -32,11 +32,11 @@ type stream struct {
 	stop           context.CancelFunc
 	ended          sync.WaitGroup
 	t              testing.TB
-	firstDegraded  atomic.Int64 // unix ns; 0: none
+	firstDegraded  atomic.Int64 // unix ns; 0 if none
 	latestDegraded atomic.Int64
 }
 
-// flow starts a load of callers that each ask every so often.
+// flow starts a load of callers. Each caller sends one request in each interval of length every.
 func flow(t testing.TB, l *Limiter, req Request, callers int, every time.Duration) *stream {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -87,7 +87,7 @@ func (s *stream) end() {
 	s.ended.Wait()
 }
 
-// percentile of the times of an ended load.
+// percentile returns a percentile of the times of an ended load.
 func (s *stream) percentile(p float64) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +95,7 @@ func (s *stream) percentile(p float64) time.Duration {
 	return s.took[min(int(float64(len(s.took))*p), len(s.took)-1)]
 }
 
-// checkTimes holds every decision to ten times its budget.
+// checkTimes fails the test if a decision took more than ten times its budget.
 func (s *stream) checkTimes(what string, budget time.Duration) {
 	s.t.Helper()
 	slowest := s.percentile(1)
@@ -105,8 +105,9 @@ func (s *stream) checkTimes(what string, budget time.Duration) {
 	}
 }
 
-// checkAdmissions holds what was admitted to the bound: what Redis may admit over the whole time, and what a process may on
-// top of it while Redis is away. skipped is the time that the limiter's clock was moved ahead by.
+// checkAdmissions compares the admitted requests with their bounds. Redis may admit its rate and burst over the whole
+// time, and the process may admit the same again while Redis is away. skipped is the time by which the limiter's
+// clock was moved ahead.
 func (s *stream) checkAdmissions(what string, over, skipped time.Duration) {
 	s.t.Helper()
 	r := s.req.Charges[0].Rule
@@ -115,7 +116,7 @@ func (s *stream) checkAdmissions(what string, over, skipped time.Duration) {
 	byRedis, byProcess := float64(r.Burst)+over.Seconds()*perSecond+1, float64(r.Burst)+out.Seconds()*perSecond+1
 	s.t.Logf("%s: %d admitted by redis of at most %.0f, %d by the process of at most %.0f", what,
 		s.redisAdmitted.Load(), byRedis, s.localAdmitted.Load(), byProcess)
-	// A failover may have lost the last charges: what was admitted in the moment before it, at most a burst.
+	// A failover may have lost the last charges: the requests admitted just before it, at most a burst.
 	if got := float64(s.redisAdmitted.Load()); got > byRedis+float64(r.Burst) {
 		s.t.Errorf("%s: redis admitted %.0f, at most %.0f", what, got, byRedis+float64(r.Burst))
 	}
@@ -124,8 +125,8 @@ func (s *stream) checkAdmissions(what string, over, skipped time.Duration) {
 	}
 }
 
-// checkCharges holds the tokens that are missing in Redis against the answers: every admitted request at most once, and
-// beyond them only those whose reply was lost.
+// checkCharges compares the tokens that are missing in Redis with the answers. Every admitted request is charged at
+// most once, and besides them only requests whose reply was lost. At most forgotten charges may be missing.
 func (s *stream) checkCharges(what string, client redis.UniversalClient, lost, forgotten int64) {
 	s.t.Helper()
 	r := s.req.Charges[0].Rule
@@ -145,8 +146,8 @@ func (s *stream) checkCharges(what string, client redis.UniversalClient, lost, f
 	}
 }
 
-// TestFailover_Cluster_OnlyOwnTenantsNotice takes a cluster's master away under load, by a crash and by
-// a freeze, which only the breaker can tell from a slow answer.
+// TestFailover_Cluster_OnlyOwnTenantsNotice takes a master of a cluster away under load, by a crash or by a freeze.
+// Only the breaker can distinguish a freeze from a slow answer.
 func TestFailover_Cluster_OnlyOwnTenantsNotice(t *testing.T) {
 	t.Parallel()
 	for name, takeAway := range map[string]func(*testenv.RedisServer){
@@ -157,7 +158,7 @@ func TestFailover_Cluster_OnlyOwnTenantsNotice(t *testing.T) {
 			t.Parallel()
 			c := testenv.RedisClusterPrivate(t)
 			c.LetFail()
-			const budget = time.Second // a machine that is busy for less is no outage of the other masters
+			const budget = time.Second // a machine that is busy for less must not look like an outage
 			l := limiterOn(t, clusterWithin(t, c, budget), settings{Metrics: NewMetrics(nil), Budget: budget})
 			require.NoError(t, l.store.Start(t.Context()))
 			began := time.Now()
@@ -184,7 +185,8 @@ func TestFailover_Cluster_OnlyOwnTenantsNotice(t *testing.T) {
 			limited.checkTimes("the lost master's tenant", budget)
 			limited.checkAdmissions("the lost master's tenant", over, 0)
 			lost := int64(redisCount(t, l, "quotasvc_limit_backend_failures_total", "redis"))
-			// Replication is asynchronous: the last charges may be forgotten. They are milliseconds', but not on any machine.
+			// Replication is asynchronous, so the last charges may be forgotten. Usually these are of some
+			// milliseconds; a slow machine may lose more.
 			counted.checkCharges("its other tenant", clusterWithin(t, c, budget), lost, 100)
 			for i, s := range others {
 				what := []string{"the second master's tenant", "the third master's tenant"}[i]
@@ -201,8 +203,8 @@ func TestFailover_Cluster_OnlyOwnTenantsNotice(t *testing.T) {
 	}
 }
 
-// TestFailover_Sentinel lets the sentinels replace the master, because it is away or because an operator wants it, under
-// load.
+// TestFailover_Sentinel lets the sentinels replace the master under load, because it is away or because an operator
+// requests it.
 func TestFailover_Sentinel(t *testing.T) {
 	t.Parallel()
 	for name, act := range testenv.SentinelFailovers() {
@@ -233,8 +235,8 @@ func TestFailover_Sentinel(t *testing.T) {
 			lost := int64(redisCount(t, l, "quotasvc_limit_backend_failures_total", "redis"))
 			forgotten := int64(100)
 			if name == "wanted" {
-				// The sentinels make the replica a master first and tell the old one a second or two later. What that was
-				// charged meanwhile is forgotten.
+				// The sentinels first promote the replica, and tell the old master a second or two later. The charges
+				// of the old master in between are forgotten.
 				forgotten = counted.redis.Load()
 				if n := counted.local.Load(); n > forgotten {
 					t.Errorf("%d of %d decisions were made without redis", n, n+forgotten)
@@ -245,8 +247,8 @@ func TestFailover_Sentinel(t *testing.T) {
 	}
 }
 
-// TestFailover_DemotedMaster_ConnectionsDropped moves an address from one server to another that copies it, as a managed Redis
-// does: connections that stand go on leading to the old master, which is a replica now.
+// TestFailover_DemotedMaster_ConnectionsDropped moves an address from one server to another that copies it, as a
+// managed Redis does. Existing connections still lead to the old master, which is a replica now.
 func TestFailover_DemotedMaster_ConnectionsDropped(t *testing.T) {
 	t.Parallel()
 	old, fresh := testenv.RedisPrivate(t), testenv.RedisPrivate(t)

@@ -18,31 +18,34 @@ import (
 type Search struct {
 	// Layouts are the layouts of the rule's keys.
 	Layouts []rule.Layout
-	// Most is the number of buckets to return, at least 1. They stay sorted in a list, so it must be small.
+	// Most is the number of buckets to return, at least 1. They are kept in a sorted list, so the number must be
+	// small.
 	Most int
-	// Ahead is called with the tenants of each page of buckets, before Rule is called for them. nil: not called.
+	// Ahead is called with the tenants of each page of buckets, before Rule is called for their buckets. It may be
+	// nil.
 	Ahead func(ctx context.Context, tenants []string)
-	// Rule returns the rule in force for a bucket, and the calendar of its windows, nil for the rule's own. The bucket does not count if it
-	// returns nil, or a rule of another kind.
+	// Rule returns the rule in force for a bucket, and the calendar of its windows; a nil calendar is the rule's own.
+	// A bucket is left out if Rule returns nil or a rule of another kind.
 	Rule func(layout rule.Layout, b BucketName) (*rule.Rule, *time.Location)
 }
 
-// BucketName is a bucket among those of one rule: its tenant, empty for a shared rule, and its dimension.
+// BucketName names a bucket among those of one rule: by its tenant, empty for a shared rule, and its dimension.
 type BucketName struct{ Tenant, Dimension string }
 
 // BucketUse is the present use of a bucket.
 type BucketUse struct {
 	BucketName
 
-	Used  int64 // tokens that a full bucket has more, rounded up, or held leases
+	Used  int64 // tokens missing from the bucket, rounded up, or held leases
 	Limit int64 // capacity of the rule in force
 }
 
-// Fullest returns the fullest buckets in Redis, or in this process in local mode: first those with the largest used
-// part; then those with the largest use; then by name. Unused buckets are left out. A bucket that changes during the
-// search counts with the use that the search found. complete is false if ctx ended first, or if keys were moving in a
-// cluster: there may be fuller ones. It does not delay decisions much, and takes 1.1 to 1.5 s for 100,000 buckets among
-// 1,100,000 keys: callers must limit how many run at a time. Errors: ErrUnavailable (Redis is away), ErrStopped.
+// Fullest returns the fullest buckets in Redis, or in this process in local mode. They are ordered by the used part,
+// then by use, both largest first, then by name. Unused buckets are left out. A bucket that changes during the search
+// counts with the use that the search found. complete is false if ctx ended first, or if keys were moving in a
+// cluster: there may be fuller buckets. The search delays decisions little. It takes 1.1 to 1.5 s for 100,000 buckets
+// among 1,100,000 keys, so callers must limit the number of searches at a time. Errors: ErrUnavailable (Redis is
+// away), ErrStopped.
 func (l *Limiter) Fullest(ctx context.Context, s Search) (top []BucketUse, complete bool, err error) {
 	if l.stopped.Load() {
 		return nil, false, ErrStopped
@@ -76,13 +79,14 @@ func (l *Limiter) Fullest(ctx context.Context, s Search) (top []BucketUse, compl
 	return found.top, complete, nil
 }
 
-// fullest has the fullest buckets so far, in order.
+// fullest has the fullest buckets found so far, in order.
 type fullest struct {
 	search *Search
 	top    []BucketUse
 }
 
-// use returns the tokens of a bucket that are used by a rule, and false if the bucket does not belong to the rule.
+// use returns the tokens that are used of a bucket under a rule. ok is false if the bucket does not belong to the
+// rule.
 type use func(*rule.Rule, *time.Location) (tokens int64, ok bool)
 
 // take examines a page of buckets.
@@ -114,7 +118,7 @@ func (f *fullest) ahead(ctx context.Context, names []BucketName) {
 	f.search.Ahead(ctx, slices.Compact(tenants))
 }
 
-// consider adds a bucket if it is among the fullest. It calls used only for buckets that count.
+// consider adds a bucket if it is among the fullest. It calls used only if the bucket counts.
 func (f *fullest) consider(layout rule.Layout, name BucketName, used use) {
 	r, zone := f.search.Rule(layout, name)
 	if r == nil || r.Kind != layout.Kind {
@@ -175,7 +179,7 @@ func (f *fullest) takeLocal(ctx context.Context, l *Limiter, layout rule.Layout)
 	}
 }
 
-// copied returns the levels of a stripe. Their logs are shared: they are only appended to.
+// copied returns a copy of the levels of a stripe. The copy shares their logs, to which entries are only appended.
 func (s *stripe) copied() map[string]localLevel {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// BenchmarkFullest searches 100,000 buckets among 1,000,000 of other rules, and logs what others' charges take meanwhile.
+// BenchmarkFullest searches 100,000 buckets among 1,000,000 buckets of other rules. It logs how long charges of other
+// callers take meanwhile.
 func BenchmarkFullest(b *testing.B) {
 	const own, others, atOnce = 100_000, 1_000_000, 5_000
 	server := testenv.RedisPrivate(b)
@@ -39,7 +40,7 @@ func BenchmarkFullest(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	// checks measures charges, 1,000 a second and one after the other, until the end.
+	// checks measures charges, one after another, 1,000 a second, until end returns true.
 	checks := func(end func() bool) (p50, p99, most time.Duration) {
 		var took []time.Duration
 		next := time.Now()

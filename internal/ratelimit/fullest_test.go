@@ -13,7 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// search is for the buckets of r, which decides for all tenants.
+// search returns a search for the buckets of r, which applies to all tenants.
 func search(r *rule.Rule, dimension bool, most int) Search {
 	return Search{
 		Layouts: []rule.Layout{r.Layout(dimension)}, Most: most,
@@ -36,7 +36,7 @@ var changedRates = map[rule.Kind][2]string{
 	rule.KindSlidingWindow: {"50/min", "40/hour"}, rule.KindSlidingLog: {"50/min", "40/hour"},
 }
 
-// TestFullest_EveryKind_AgreesWithPeek reads the very values that the script decides by, also after the rule has changed.
+// TestFullest_EveryKind_AgreesWithPeek reads the same values as the script, also after the rule has changed.
 func TestFullest_EveryKind_AgreesWithPeek(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		random := rand.New(rand.NewPCG(1, 2))
@@ -74,7 +74,7 @@ func TestFullest_EveryKind_AgreesWithPeek(t *testing.T) {
 					slices.SortFunc(want, compareUse)
 					got := mustFind(t, l, search(r, true, 100))
 					for i := range got {
-						got[i].Used = min(got[i].Used, got[i].Limit) // a peek does not tell what is beyond the limit
+						got[i].Used = min(got[i].Used, got[i].Limit) // a peek does not show use beyond the limit
 					}
 					slices.SortFunc(got, compareUse)
 					if len(want) < 5 || !slices.Equal(got, want) {
@@ -119,7 +119,8 @@ func TestFullest_Most_FullestFirst(t *testing.T) {
 	})
 }
 
-// Names that begin or end like others, other kinds, and what other programs store: all is told apart.
+// The search finds only the buckets of its rule: not those of other kinds, of rules with similar names, or keys of
+// other programs.
 func TestFullest_OtherKeys_NotTaken(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))

@@ -24,8 +24,8 @@ func (l *Limiter) PeekHeld(req Request) (d Decision, ok bool) {
 }
 
 // peekHeld decides a peek from the levels that this process keeps, if all of them are held: Redis has announced no
-// change of their buckets. Another process may have charged them in the last redisstore.HeldFor. ok is false if the
-// request must be sent to Redis, as for a rule with a ban.
+// change of their buckets. Another process may have charged them in the last redisstore.HeldFor. ok is false if Redis
+// must decide, for example if a rule has a ban.
 func (l *Limiter) peekHeld(q *query) (d Decision, ok bool) {
 	if q.op != rule.Peek || q.fresh || l.cfg.forgetful || len(q.charges) > MaxCharges {
 		return Decision{}, false

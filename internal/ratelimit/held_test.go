@@ -14,7 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// ledgerOfCharges is what was charged to a bucket, and when the answers arrived.
+// ledgerOfCharges records the charges to a bucket by the times at which their answers arrived.
 type ledgerOfCharges struct {
 	mu    sync.Mutex
 	times []time.Time // of single tokens
@@ -26,7 +26,7 @@ func (c *ledgerOfCharges) add() {
 	c.times = append(c.times, time.Now())
 }
 
-// until returns how many tokens had been charged by t.
+// until returns the number of tokens whose charge was answered at or before t.
 func (c *ledgerOfCharges) until(t time.Time) (n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,7 +36,8 @@ func (c *ledgerOfCharges) until(t time.Time) (n int64) {
 	return n
 }
 
-// Peeks that one instance decides by itself know all charges of the other instances, but for those of the last HeldFor.
+// Peeks that one instance decides by itself include all charges of other instances, except for those of the last
+// HeldFor.
 func TestPeek_Held_MissesNoOlderCharge(t *testing.T) {
 	t.Parallel()
 	options := testenv.Redis(t)
@@ -65,13 +66,13 @@ func TestPeek_Held_MissesNoOlderCharge(t *testing.T) {
 					return
 				}
 				charged.add()
-				for range 1 + n%20/19*30 { // each twentieth pause is long: what is read in it is held
+				for range 1 + n%20/19*30 { // every twentieth pause is long, and levels that are read in it become held
 					<-tick.C
 				}
 			}
 		})
 	}
-	const enough = 300 // charges, and peeks from memory
+	const enough = 300 // enough charges, and enough peeks from memory
 	held, peeks, deadline := 0, 0, time.Now().Add(testenv.Patience)
 	for (held < enough || charged.until(time.Now()) < enough) && time.Now().Before(deadline) {
 		known := charged.until(time.Now().Add(-redisstore.HeldFor))
@@ -99,7 +100,7 @@ func TestPeek_Held_MissesNoOlderCharge(t *testing.T) {
 	t.Logf("%d of %d peeks were held, beside %d charges", held, peeks, charged.until(time.Now()))
 }
 
-// A level that this process drops for want of room is not held.
+// A level that this process drops for lack of room is not held.
 func TestPeek_LevelDropped_NotHeld(t *testing.T) {
 	t.Parallel()
 	options := testenv.Redis(t)

@@ -23,14 +23,14 @@ func kinds() []rule.Kind {
 	return []rule.Kind{rule.KindTokenBucket, rule.KindLeakyBucket, rule.KindFixedWindow, rule.KindSlidingWindow, rule.KindSlidingLog}
 }
 
-// testClock is the time of scripts and of local decisions alike.
+// testClock is the time of scripts and of local decisions.
 type testClock struct{ us atomic.Int64 }
 
 func (c *testClock) now() int64              { return c.us.Load() }
 func (c *testClock) advance(d time.Duration) { c.us.Add(d.Microseconds()) }
 func (c *testClock) set(at time.Time)        { c.us.Store(at.UnixMicro()) }
 
-// limiter is one whose time is c's: on client, or in local mode.
+// limiter returns a limiter whose time is c's: on client, or in local mode if client is nil.
 func (c *testClock) limiter(t testing.TB, client redis.UniversalClient) *Limiter {
 	if client == nil {
 		return patientLimiter(t, nil, settings{Now: func() time.Time { return time.UnixMicro(c.now()) }})
@@ -38,7 +38,7 @@ func (c *testClock) limiter(t testing.TB, client redis.UniversalClient) *Limiter
 	return patientLimiter(t, client, settings{redisNow: c.now})
 }
 
-// onTestTime runs a test on Redis and in local mode, on a clock that the test moves: they promise the same.
+// onTestTime runs a test on Redis and in local mode, with a clock that the test moves. Both give the same guarantees.
 func onTestTime(t *testing.T, test func(t *testing.T, l *Limiter, clock *testClock)) {
 	t.Helper()
 	t.Parallel()
@@ -56,7 +56,7 @@ func onTestTime(t *testing.T, test func(t *testing.T, l *Limiter, clock *testClo
 	}
 }
 
-// exhaust consumes until it is denied, and says how often it was not.
+// exhaust consumes until a request is denied, and returns the number of admitted ones.
 func exhaust(t *testing.T, l *Limiter, req Request) (admitted int64) {
 	t.Helper()
 	for mustConsume(t, l, req).Allowed {
@@ -69,7 +69,8 @@ func exhaust(t *testing.T, l *Limiter, req Request) (admitted int64) {
 
 func requestOf(charges ...Charge) Request { return Request{Tenant: "acme", Charges: charges} }
 
-// TestKinds_EveryInterval_KeepTheirPromise: random traffic, and then every pair of admitted requests.
+// TestKinds_EveryInterval_KeepTheirPromise sends random requests, and then checks the interval between every pair of
+// admitted ones.
 func TestKinds_EveryInterval_KeepTheirPromise(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -87,7 +88,8 @@ func TestKinds_EveryInterval_KeepTheirPromise(t *testing.T) {
 		}
 		r, err := rule.Compile(spec)
 		require.NoError(t, err)
-		// Local mode's clock must not jump back: the levels of other runs are in other tenants anyway.
+		// In local mode the clock must not jump back, so each run starts an hour later. The levels of other runs are
+		// of other tenants.
 		clock.us.Store(worldStart + int64(run)*int64(time.Hour/time.Microsecond))
 		var admitted []int64
 		for range rapid.IntRange(1, 80).Draw(t, "requests") {
@@ -104,9 +106,9 @@ func TestKinds_EveryInterval_KeepTheirPromise(t *testing.T) {
 				n, took, p := int64(j-i+1), admitted[j]-admitted[i], period.Microseconds()
 				var most int64 // tokens, times the period
 				switch kind {
-				case rule.KindFixedWindow: // each window it touches
+				case rule.KindFixedWindow: // each window that the interval touches
 					most = count * p * (admitted[j]/p - admitted[i]/p + 1)
-				case rule.KindSlidingLog: // each window's time, wherever it begins
+				case rule.KindSlidingLog: // each period of the window's length, with any start
 					most = count * p * (took/p + 1)
 				default:
 					most = r.Burst*p + count*took
@@ -119,7 +121,7 @@ func TestKinds_EveryInterval_KeepTheirPromise(t *testing.T) {
 	})
 }
 
-// timings are rules that do not divide, in every kind.
+// timings returns rules of every kind whose rates do not divide evenly.
 func timings() []rule.Spec {
 	var all []rule.Spec
 	for _, kind := range kinds() {
@@ -132,7 +134,7 @@ func timings() []rule.Spec {
 	}
 	return append(all,
 		rule.Spec{ID: "a-month", Kind: "fixed_window", Rate: "5/month"},
-		// Ticks of a millisecond.
+		// These rules count in ticks of a millisecond.
 		rule.Spec{ID: "many", Kind: "sliding_window", Rate: "104250/day"},
 		rule.Spec{ID: "most", Kind: "sliding_log", Rate: "1000/31d"},
 	)
@@ -142,7 +144,7 @@ func TestKinds_RetryAfter_IsExactToTheMicrosecond(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		for _, spec := range timings() {
 			r := compile(t, spec)
-			for _, part := range []int64{1, max(2, r.Burst/2), r.Burst} { // of the capacity, wanted when all is taken
+			for _, part := range []int64{1, max(2, r.Burst/2), r.Burst} { // costs, as parts of the capacity
 				name := fmt.Sprintf("%s %s, cost %d", r.Kind, r.Rate, part)
 				req := func(cost int64) Request {
 					return requestOf(Charge{Rule: r, Dimension: rule.Dimension(name), Cost: cost})
@@ -176,8 +178,8 @@ func TestKinds_RetryAfter_IsExactToTheMicrosecond(t *testing.T) {
 	})
 }
 
-// TestKinds_ClockSetBack_StayCorrect: the danger is both ways. What came back must not come back twice; and nobody waits for
-// the clock to catch up, even if every single request is denied.
+// TestKinds_ClockSetBack_StayCorrect: there are two dangers when the clock is set back. Tokens must not come back
+// twice. No request may wait until the clock has caught up, even if all requests are denied.
 func TestKinds_ClockSetBack_StayCorrect(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		steps := []time.Duration{time.Microsecond, time.Millisecond, 4 * time.Second, 5 * time.Second, 5*time.Second + time.Microsecond, time.Hour, rule.Day}
@@ -197,12 +199,12 @@ func TestKinds_ClockSetBack_StayCorrect(t *testing.T) {
 					wait := d.Verdicts[0].RetryAfter
 					longest := map[rule.Kind]time.Duration{rule.KindTokenBucket: 6 * time.Second, rule.KindLeakyBucket: 6 * time.Second}[kind]
 					if longest == 0 {
-						longest = 2 * time.Minute // what a sliding window needs at most; the others a minute
+						longest = 2 * time.Minute // the most that a sliding window needs; other kinds need a minute
 					}
 					if longest += min(step, 5*time.Second); wait > longest {
 						t.Errorf("%s: retry after %s, at most %s", name, wait, longest)
 					}
-					// Denied requests all the way: they must not keep anything from coming back.
+					// Requests are denied all the time. They must not keep tokens from coming back.
 					for end := clock.now() + wait.Microseconds(); clock.now() < end-1; {
 						clock.us.Store(min(clock.now()+1_700_000, end-1))
 						if d, err := l.decide(context.Background(), req, o); err != nil || d.Allowed {
@@ -213,7 +215,8 @@ func TestKinds_ClockSetBack_StayCorrect(t *testing.T) {
 					if d := mustConsume(t, l, req); !d.Allowed {
 						t.Errorf("%s: still denied after %s: %+v", name, wait, d.Verdicts[0])
 					}
-					// And forth again: what passed twice is not paid twice beyond the capacity.
+					// The clock is set forward again: time that passes twice must not give tokens twice beyond the
+					// capacity.
 					clock.advance(step)
 					if v := mustPeek(t, l, req).Verdicts[0]; v.Remaining > 10 {
 						t.Errorf("%s: %d left of 10", name, v.Remaining)
@@ -224,19 +227,20 @@ func TestKinds_ClockSetBack_StayCorrect(t *testing.T) {
 	})
 }
 
-// TestRefund_GivesBackItsOwnCharge and nothing that has come back by itself, or that others have charged since.
+// TestRefund_GivesBackItsOwnCharge: a refund gives back neither tokens that have come back by themselves nor the
+// charges of later requests.
 func TestRefund_GivesBackItsOwnCharge(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		clock.set(time.Date(2026, 10, 5, 12, 0, 0, 0, time.UTC))
 		for _, tc := range []struct {
 			kind string
-			// remaining of 10/min after 3 were taken, a time passed, others took 4, and the 3 were given back
+			// remaining tokens of 10/min, when 3 were taken, a time passed, others took 4, and the 3 were refunded
 			after map[time.Duration]int64
 		}{
 			{"token_bucket", map[time.Duration]int64{0: 6, 30 * time.Second: 9, time.Minute: 9, 2 * time.Minute: 9}},
 			{"leaky_bucket", map[time.Duration]int64{0: 6, 30 * time.Second: 9, time.Minute: 9, 2 * time.Minute: 9}},
 			{"fixed_window", map[time.Duration]int64{0: 6, 30 * time.Second: 6, time.Minute: 6, 2 * time.Minute: 6}},
-			// In the next window 3 of the last one count in full at its start, and are given back.
+			// At the start of the next window, 3 tokens of the last one count in full, and are given back.
 			{"sliding_window", map[time.Duration]int64{0: 6, 30 * time.Second: 6, time.Minute: 6, 2 * time.Minute: 6}},
 			{"sliding_log", map[time.Duration]int64{0: 6, 30 * time.Second: 6, time.Minute: 6, 2 * time.Minute: 6}},
 		} {
@@ -260,14 +264,15 @@ func TestRefund_GivesBackItsOwnCharge(t *testing.T) {
 	})
 }
 
-// TestRefund_LostWindow_GivesNothing: two windows later, what others have taken since is not the refunded request's.
+// TestRefund_LostWindow_GivesNothing: two windows later, a refund gives nothing back, because the taken tokens are
+// those of other requests.
 func TestRefund_LostWindow_GivesNothing(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		clock.set(time.Date(2026, 10, 5, 12, 0, 0, 0, time.UTC))
 		for _, kind := range []string{"fixed_window", "sliding_window", "sliding_log"} {
 			req := requestOf(Charge{Rule: compile(t, rule.Spec{Kind: kind, Rate: "10/min"}), Cost: 3})
 			d := mustConsume(t, l, req)
-			for range 2 { // three in each of the next windows
+			for range 2 { // three tokens in each of the next windows
 				clock.advance(time.Minute)
 				mustConsume(t, l, req)
 			}
@@ -282,7 +287,8 @@ func TestRefund_LostWindow_GivesNothing(t *testing.T) {
 	})
 }
 
-// TestShadow_Twin_WouldDenyTheSame: with and without enforcement, a rule that is alone denies the same requests of a trace.
+// TestShadow_Twin_WouldDenyTheSame: for a trace of requests on one rule, a shadow rule reports the same denials that
+// the enforced rule makes.
 func TestShadow_Twin_WouldDenyTheSame(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -316,10 +322,10 @@ func TestShadow_Twin_WouldDenyTheSame(t *testing.T) {
 	})
 }
 
-// TestLeakyBucket_SpacesRequests: each request's turn is when the ones before it have had theirs.
+// TestLeakyBucket_SpacesRequests: each request is due when the requests before it have been worked off.
 func TestLeakyBucket_SpacesRequests(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
-		r := compile(t, rule.Spec{Kind: "leaky_bucket", Rate: "3/s", Burst: 4}) // a turn every third of a second
+		r := compile(t, rule.Spec{Kind: "leaky_bucket", Rate: "3/s", Burst: 4}) // one request every third of a second
 		req := func(cost int64) Request { return requestOf(Charge{Rule: r, Cost: cost}) }
 		for i, want := range []int64{0, 333_334, 666_667, 1_000_000} {
 			peeked, d := mustPeek(t, l, req(1)).Verdicts[0], mustConsume(t, l, req(1))
@@ -330,11 +336,11 @@ func TestLeakyBucket_SpacesRequests(t *testing.T) {
 		if v := mustConsume(t, l, req(1)).Verdicts[0]; v.Allowed || v.Delay != 0 || v.RetryAfter != 333_334*time.Microsecond {
 			t.Errorf("beyond the queue: %+v", v)
 		}
-		clock.advance(time.Second) // one is left in the queue
+		clock.advance(time.Second) // one request is left in the queue
 		if v := mustConsume(t, l, req(3)).Verdicts[0]; !v.Allowed || v.Delay != 333_334*time.Microsecond {
 			t.Errorf("behind one: %+v", v)
 		}
-		// What is not charged, because another rule denies, would have to wait as long.
+		// If another rule denies the request, it is not charged here; its verdict shows the delay that it would have.
 		full := compile(t, rule.Spec{ID: "full", Rate: "1/day"})
 		mustConsume(t, l, requestOf(Charge{Rule: full}))
 		clock.advance(time.Second)
@@ -345,7 +351,8 @@ func TestLeakyBucket_SpacesRequests(t *testing.T) {
 	})
 }
 
-// TestKinds_KeepTheirBucketsApart: a rule that changes its kind starts anew instead of reading another kind's state.
+// TestKinds_KeepTheirBucketsApart: when a rule changes its kind, it starts with new buckets and does not read the
+// state of another kind.
 func TestKinds_KeepTheirBucketsApart(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, _ *testClock) {
 		for _, kind := range kinds() {
@@ -357,7 +364,8 @@ func TestKinds_KeepTheirBucketsApart(t *testing.T) {
 	})
 }
 
-// TestKinds_RedisAway_ContinueFromItsLastLevel when Redis goes away: with a share of the rule, never from an untouched bucket.
+// TestKinds_RedisAway_ContinueFromItsLastLevel: when Redis goes away, a process continues from the last level, with
+// its share of the rule, and not from an unused bucket.
 func TestKinds_RedisAway_ContinueFromItsLastLevel(t *testing.T) {
 	t.Parallel()
 	var rules []*rule.Rule
@@ -397,7 +405,7 @@ func TestKinds_RedisAway_ContinueFromItsLastLevel(t *testing.T) {
 			t.Errorf("%s beyond the share: %+v", rules[i].Kind, v)
 		}
 	}
-	// What was taken here is given back here.
+	// A charge of this process is refunded in this process.
 	taken := mustConsume(t, l, req("idle", 5))
 	if _, err := l.Refund(context.Background(), taken.Charged(req("idle", 5))); err != nil {
 		t.Fatal(err)
@@ -409,7 +417,8 @@ func TestKinds_RedisAway_ContinueFromItsLastLevel(t *testing.T) {
 	}
 }
 
-// TestKinds_ConcurrentUse_AdmitTheCapacity: many clients on all kinds at once are admitted exactly what the least of them allows.
+// TestKinds_ConcurrentUse_AdmitTheCapacity: many clients send requests on all kinds at once. Exactly the smallest
+// capacity is admitted.
 func TestKinds_ConcurrentUse_AdmitTheCapacity(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
 		var charges []Charge
@@ -429,7 +438,7 @@ func TestKinds_ConcurrentUse_AdmitTheCapacity(t *testing.T) {
 					if !d.Allowed {
 						continue
 					}
-					if admitted.Add(1)%3 == 0 { // and some think better of it
+					if admitted.Add(1)%3 == 0 { // and every third one is refunded
 						admitted.Add(-1)
 						if _, err := l.Refund(context.Background(), d.Charged(requestOf(charges...))); err != nil {
 							t.Error(err)
@@ -450,8 +459,8 @@ func TestKinds_ConcurrentUse_AdmitTheCapacity(t *testing.T) {
 	})
 }
 
-// TestRule_Changed_KeepsWhatWasTaken: less capacity gives nothing away, more adds exactly the difference, and what was taken comes
-// back when it would have.
+// TestRule_Changed_KeepsWhatWasTaken: a smaller capacity gives nothing away, and a larger one adds exactly the
+// difference. Taken tokens come back at the same time as without the change.
 func TestRule_Changed_KeepsWhatWasTaken(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		for _, kind := range kinds() {
@@ -463,7 +472,7 @@ func TestRule_Changed_KeepsWhatWasTaken(t *testing.T) {
 				return compile(t, spec)
 			}
 			clock.set(time.Date(2026, 10, 5, 12, 0, 0, 0, time.UTC))
-			for range 8 { // a second apart, so that they go apart, too
+			for range 8 { // taken a second apart, so they come back a second apart
 				mustConsume(t, l, requestOf(Charge{Rule: r(10)}))
 				clock.advance(time.Second)
 			}

@@ -6,9 +6,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// ConsumeLate charges a cost that is known only after the work: every rule is charged, whatever is left. What would take a bucket further
-// below zero than its rule's Debt is not charged; see Verdict.Charged. Nothing passes a bucket that owes. All verdicts are Allowed. Errors
-// are those of Consume.
+// ConsumeLate charges a cost that is known only after the work. It charges every rule, even if no token is left. The
+// part that would take a bucket further below zero than its rule's Debt is not charged; see Verdict.Charged. A bucket
+// that owes passes nothing. All verdicts are Allowed. It returns the errors of Consume.
 func (l *Limiter) ConsumeLate(ctx context.Context, req Request) (Decision, error) {
 	q, err := req.check(rule.Late)
 	switch {
@@ -21,7 +21,7 @@ func (l *Limiter) ConsumeLate(ctx context.Context, req Request) (Decision, error
 	case len(q.charges) == 0:
 		return Decision{Allowed: true}, nil
 	}
-	defer l.forget(&q) // what is remembered of earlier denials ends too early now
+	defer l.forget(&q) // the wait of earlier denials is too short now
 	d, err := l.askStore(ctx, &q)
 	if err != nil {
 		return Decision{}, err

@@ -26,7 +26,8 @@ func bothStores(t *testing.T) map[string]redis.UniversalClient {
 	return map[string]redis.UniversalClient{"redis": patientClient(t, testenv.Redis(t)), "local": nil}
 }
 
-// TestConsumeLate_TakesTheBucketToMinusItsDebt: 10 tokens and a debt of 5, one token a minute comes back.
+// TestConsumeLate_TakesTheBucketToMinusItsDebt uses a bucket of 10 tokens with a debt of 5. One token comes back per
+// minute.
 func TestConsumeLate_TakesTheBucketToMinusItsDebt(t *testing.T) {
 	t.Parallel()
 	for where, client := range bothStores(t) {
@@ -45,7 +46,7 @@ func TestConsumeLate_TakesTheBucketToMinusItsDebt(t *testing.T) {
 			if v := late.Verdicts[0]; v.Charged != 3 || v.Owed != 5 {
 				t.Errorf("%s, %s: the rest of the debt: %+v", where, kind, v)
 			}
-			// The denial from before is not what is said now.
+			// The earlier denial is not used: its wait would be too short now.
 			if v := mustConsumeNot(t, l, one); v.RetryAfter <= 5*time.Minute || v.RetryAfter > 6*time.Minute || v.Remaining != 0 || v.Mode == ModeMemo {
 				t.Errorf("%s, %s: owes 5: %+v, want 6 minutes", where, kind, v)
 			}
@@ -72,7 +73,7 @@ func mustConsumeNot(t *testing.T, l *Limiter, req Request) Verdict {
 	return d.Verdicts[0]
 }
 
-// TestConsumeLate_WithoutDebt_TakesWhatIsLeft of each kind, of all rules of a request.
+// TestConsumeLate_WithoutDebt_TakesWhatIsLeft runs for each kind, and charges all rules of a request.
 func TestConsumeLate_WithoutDebt_TakesWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	for where, client := range bothStores(t) {
@@ -103,7 +104,8 @@ func TestConsumeLate_WithoutDebt_TakesWhatIsLeft(t *testing.T) {
 	}
 }
 
-// TestConsumeLate_DebtChanges: a debt that is taken away is still owed, and a larger one gives nothing back.
+// TestConsumeLate_DebtChanges_NothingIsForgiven: if the rule loses its debt, owed tokens are still owed. A larger
+// debt gives nothing back.
 func TestConsumeLate_DebtChanges_NothingIsForgiven(t *testing.T) {
 	t.Parallel()
 	for where, client := range bothStores(t) {
@@ -129,7 +131,8 @@ func TestConsumeLate_DebtChanges_NothingIsForgiven(t *testing.T) {
 	}
 }
 
-// TestConsumeLate_Outage: this process goes on from the debt that Redis had, with its share of both; what it charged comes to an empty Redis.
+// TestConsumeLate_Outage_DebtIsKept: this process continues from the tokens owed in Redis, with its share of the
+// capacity and the debt. Its own charges reach a Redis that comes back empty.
 func TestConsumeLate_Outage_DebtIsKept(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
@@ -149,7 +152,7 @@ func TestConsumeLate_Outage_DebtIsKept(t *testing.T) {
 			d, err := l.Peek(t.Context(), req)
 			return err == nil && d.Degraded
 		}, "an outage")
-		// 20 of 40 are owed: 10 of 20 here.
+		// 20 of the debt of 40 are owed in Redis: here 10 of a debt of 20.
 		v := mustLate(t, l, req).Verdicts[0]
 		if v.Charged != 10 || v.Owed != 20 || v.Limit != 50 {
 			t.Errorf("%s: %+v, want 10 taken here", kind, v)

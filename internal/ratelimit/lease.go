@@ -15,8 +15,8 @@ import (
 // ErrNoLease means that the lease does not exist: it has ended, was released, or was never granted.
 var ErrNoLease = errors.New("ratelimit: no such lease")
 
-// leaseRetryMax bounds RetryAfter. The latest end of a lease is known, but work mostly ends earlier, and waiting
-// callers are not notified of that.
+// leaseRetryMax bounds RetryAfter. The latest end of a lease is known, but work usually ends earlier, and nobody
+// notifies the waiting callers of that.
 const leaseRetryMax = 5 * time.Second
 
 // LeaseRequest is a request for one of a concurrency rule's leases.
@@ -24,14 +24,15 @@ type LeaseRequest struct {
 	Tenant string
 	// Rule is a compiled rule of KindConcurrency.
 	Rule *rule.Rule
-	// Dimension is the same as that of a Charge.
+	// Dimension has the same meaning as in a Charge.
 	Dimension string
 	// Subject and Address identify the holder in the lease's id. Address is 4 or 16 bytes. Both may be empty.
 	Subject, Address string
-	// TTL is the lifetime of the lease unless it is renewed, rule.MinLeaseTTL to rule.MaxLeaseTTL; 0 is the rule's LeaseTTL.
+	// TTL is the time for which the lease lasts if it is not renewed, rule.MinLeaseTTL to rule.MaxLeaseTTL; 0 is the
+	// rule's LeaseTTL.
 	TTL time.Duration
-	// Key makes retries harmless: while the lease granted for it lasts, the same tenant, rule, dimension and key get that
-	// lease again. Empty is no key.
+	// Key makes retries safe. A request with the same tenant, rule, dimension and key gets the same lease, as long as
+	// that lease lasts. Empty is no key.
 	Key string
 }
 
@@ -40,33 +41,33 @@ type Lease struct {
 	// ID is set if the lease is held.
 	ID   LeaseID
 	Rule *rule.Rule
-	// Held means that the caller has the lease until ExpiresAt; for Count, that Acquire would grant one.
+	// Held means that the caller has the lease until ExpiresAt. From Count it means that Acquire would grant a lease.
 	Held      bool
 	ExpiresAt time.Time
 	// TTL is the time left until ExpiresAt, by the clock that decides.
 	TTL time.Duration
-	// Replayed means that the lease was held already under the request's key.
+	// Replayed means that the lease already existed under the request's key.
 	Replayed bool
-	// Unknown means that this lease is not counted: the rule is open while Redis is away, or a shadow rule would have denied
-	// it. If the rule is open, Limit, InUse and Remaining mean nothing.
+	// Unknown means that this lease is not counted. Either the rule is open while Redis is away, or a shadow rule
+	// would have denied the lease. If the rule is open, Limit, InUse and Remaining have no meaning.
 	Unknown bool
 	// Limit is the rule's capacity; in a degraded result, this replica's portion.
 	Limit int64
-	// InUse is the leases held, this one included; it may be above Limit if the rule was lowered. Remaining is never
-	// below 0.
+	// InUse is the number of held leases, including this one. It may be above Limit if the rule was lowered.
+	// Remaining is never below 0.
 	InUse, Remaining int64
-	// RetryAfter is when to try again after a denial: when a lease ends at the latest, but at most leaseRetryMax.
+	// RetryAfter is the time to wait after a denial: until a lease ends at the latest, and at most leaseRetryMax.
 	RetryAfter time.Duration
 
 	Mode     Mode
 	Degraded bool
 }
 
-// Acquire grants one of the rule's leases if fewer than its capacity are held. If none is free, Held is false, which is not an error.
-// A shadow rule always grants one. Acquire returns within the budget; while Redis is away, the rule's OnBackendError decides. Errors:
-// *rule.FieldError, ErrUnavailable (a closed rule while Redis is away, or more leases than a process may hold), ErrStopped, or ctx's
-// error. After the last three it is unknown whether a lease was granted: a retry with the same Key is safe, and a lease without a
-// holder ends at its time.
+// Acquire grants one of the rule's leases if fewer than its capacity are held. If none is free, Held is false, which
+// is not an error. A shadow rule always grants a lease. Acquire returns within the budget; while Redis is away, the
+// rule's OnBackendError decides. Errors: *rule.FieldError, ErrUnavailable (a closed rule while Redis is away, or more
+// leases than a process may hold), ErrStopped, or ctx's error. After the last three it is unknown whether a lease was
+// granted. A retry with the same Key is safe, and a lease without a holder ends at its time.
 func (l *Limiter) Acquire(ctx context.Context, req LeaseRequest) (Lease, error) {
 	id, ttl, err := req.check()
 	if err != nil {
@@ -75,7 +76,7 @@ func (l *Limiter) Acquire(ctx context.Context, req LeaseRequest) (Lease, error) 
 	return l.lease(ctx, leaseCall{op: leaseAcquire, id: id, rule: req.Rule, ttl: ttl})
 }
 
-// Count returns how many of the rule's leases are held, and grants none.
+// Count returns the number of held leases of the rule, and grants none.
 func (l *Limiter) Count(ctx context.Context, req LeaseRequest) (Lease, error) {
 	id, _, err := req.check()
 	if err != nil {
@@ -84,11 +85,12 @@ func (l *Limiter) Count(ctx context.Context, req LeaseRequest) (Lease, error) {
 	return l.lease(ctx, leaseCall{op: leaseCount, id: id, rule: req.Rule})
 }
 
-// Renew makes a lease last ttl from now, which may be less than it had left; 0 is the rule's LeaseTTL. The rule is the lease's current
-// rule. The caller looks it up and decides what happens if it no longer exists. Renew returns ErrNoLease if the lease has ended. The
-// other errors are Acquire's; after ErrUnavailable the lease may still be held.
+// Renew makes a lease end ttl from now, which may be earlier than before; 0 is the rule's LeaseTTL. r is the lease's
+// current rule. The caller looks it up and decides what to do if it no longer exists. Renew returns ErrNoLease if the
+// lease has ended. The other errors are those of Acquire; after ErrUnavailable the lease may still be held.
 //
-// A lease that was granted or renewed while Redis was away moves to Redis with its first renewal afterwards, if there is room.
+// A lease that was granted or renewed while Redis was away moves to Redis with its first renewal afterwards, if there
+// is room.
 func (l *Limiter) Renew(ctx context.Context, id LeaseID, r *rule.Rule, ttl time.Duration) (Lease, error) {
 	if err := checkLeaseRule(r); err != nil {
 		return Lease{}, err
@@ -103,8 +105,8 @@ func (l *Limiter) Renew(ctx context.Context, id LeaseID, r *rule.Rule, ttl time.
 	return l.lease(ctx, leaseCall{op: leaseRenew, id: id, rule: r, ttl: ttl})
 }
 
-// Release ends a lease. It returns no error if the lease is not held any more. It returns ErrUnavailable if Redis did not answer: the
-// lease then ends at its time.
+// Release ends a lease. It returns no error if the lease is no longer held. It returns ErrUnavailable if Redis did
+// not answer; the lease then ends at its time.
 func (l *Limiter) Release(ctx context.Context, id LeaseID) error {
 	if l.stopped.Load() {
 		return ErrStopped
@@ -169,7 +171,8 @@ func (l *Limiter) decideLease(ctx context.Context, c *leaseCall) (Lease, error) 
 	}
 }
 
-// leaseAnswer turns a reply into a Lease. capacity is that of the bucket that decided.
+// leaseAnswer turns a reply into a Lease. capacity is the capacity by which the call was decided: the rule's, or this
+// replica's portion.
 func (l *Limiter) leaseAnswer(c *leaseCall, r leaseReply, capacity int64, mode Mode) (Lease, error) {
 	out := Lease{
 		Rule: c.rule, Mode: mode, Limit: capacity, InUse: r.held, Remaining: max(0, capacity-r.held),
@@ -221,7 +224,7 @@ func (l *Limiter) leaseWithoutRedis(c *leaseCall) (Lease, error) {
 	case rule.BackendLocalShare:
 	}
 	if c.op == leaseRenew {
-		c.op = leaseAdopt // another replica may have granted it
+		c.op = leaseAdopt // another replica may have granted the lease
 	}
 	share := l.cfg.Replicas().Portion(c.rule.Burst, c.id.key()).Tokens
 	r := l.leases.table.decide(c, now, share)
@@ -248,7 +251,7 @@ func (l *Limiter) openLease(c *leaseCall) Lease {
 	return out
 }
 
-// check turns a request into an id and a lifetime. The error is a *rule.FieldError.
+// check turns a request into an id and a TTL. The error is a *rule.FieldError.
 func (req *LeaseRequest) check() (LeaseID, time.Duration, error) {
 	if !bound.ID(req.Tenant) {
 		return LeaseID{}, 0, &rule.FieldError{Field: "tenant", Reason: bound.MustBeID}

@@ -10,8 +10,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// leasesOnMovingSlots moves the slots of a tenant's leases and of a shared rule's to and fro while they are taken and given
-// back: none is lost, and never more are held than there are.
+// leasesOnMovingSlots moves the slots of a tenant's leases and of a shared rule's leases forward and back, while
+// leases are acquired and released. No lease is lost, and never are more leases held than the capacity.
 func leasesOnMovingSlots(t *testing.T, c *testenv.RedisCluster) {
 	const capacity, clients, each = 3, 6, 20
 	l := patientLimiter(t, patientCluster(t, c), settings{})
@@ -72,7 +72,7 @@ func leasesOnMovingSlots(t *testing.T, c *testenv.RedisCluster) {
 		default:
 			continue
 		}
-		if at == 1 { // everything is back where it was
+		if at == 1 { // all slots are back on their first node
 			break
 		}
 	}

@@ -17,30 +17,31 @@ const (
 	// nonceLen is 128 bits: ids do not collide by chance and cannot be guessed.
 	nonceLen = 16
 
-	// leaseTagLen is 128 bits: ids cannot be forged, and one tag serves one text.
+	// leaseTagLen is 128 bits: ids cannot be forged, and two texts do not get the same tag.
 	leaseTagLen = aes.BlockSize
 )
 
-// LeaseID names a lease and its bucket, and says who holds it, so that a renewal or release needs nothing else. The name of a lease in its
-// bucket is a hash of the tenant and the nonce, so a tenant can name only its own leases of a shared rule.
+// LeaseID names a lease, its bucket and its holder, so a renewal or release needs nothing else. In its bucket, a
+// lease is named by a hash of the tenant and the nonce. So a tenant can name only its own leases of a shared rule.
 type LeaseID struct {
 	Tenant    string
 	Rule      string
-	Metric    string // the rule's label in metrics, not part of the id; empty: the rule
+	Metric    string // the rule's label in metrics, not part of the id; empty: the rule's name
 	Dimension string
-	Subject   string // of the holder; empty: not named
-	Address   string // of the holder, 4 or 16 bytes; empty: not named
+	Subject   string // of the holder; empty if not named
+	Address   string // of the holder, 4 or 16 bytes; empty if not named
 
 	shared bool // the rule is shared
-	// away means that the lease was granted while Redis was away, or is not counted: Redis may not have it. A renewal adds it
-	// there, if there is room.
+	// away means that Redis may not have the lease: it was granted while Redis was away, or it is not counted. A
+	// renewal adds it to Redis, if there is room.
 	away  bool
 	nonce [nonceLen]byte
 
-	unsigned bool // the id is one of the version before: it has neither subject nor address
+	unsigned bool // the id has the older format, with neither subject nor address
 }
 
-// The first byte of an id is its version; that of unsigned ids has flags as well. Signed ids have the flags in their sealed part.
+// These are the versions of ids. The first byte of an id is its version. In an unsigned id this byte also has the
+// flags. Signed ids have the flags in their sealed part.
 const (
 	leaseIDUnsigned = 0x10
 	leaseIDSigned   = 0x20
@@ -59,16 +60,17 @@ type LeaseIDs struct {
 	unsignedUntil time.Time
 }
 
-// NewLeaseIDs returns ids under a key. Ids of the version before, which are not signed, are read before unsignedUntil.
+// NewLeaseIDs returns ids under a key. Ids of the older format, which are not signed, are accepted before
+// unsignedUntil.
 func NewLeaseIDs(key []byte, unsignedUntil time.Time) *LeaseIDs {
 	block, err := aes.NewCipher(sumOf(key, []byte("encrypt"))) // AES-256
 	if err != nil {
-		panic(err) // only for other lengths
+		panic(err) // fails only for other key lengths
 	}
 	return &LeaseIDs{sign: sumOf(key, []byte("sign")), block: block, unsignedUntil: unsignedUntil}
 }
 
-// KeyFor returns the key of a kind of ids. It cannot be derived from ids of another kind.
+// KeyFor returns the key of one kind of ids. It cannot be computed from the keys of other kinds.
 func KeyFor(key []byte, kind string) []byte { return sumOf(key, []byte(kind)) }
 
 // sumOf returns the HMAC-SHA256 of a text.
@@ -78,8 +80,8 @@ func sumOf(key, text []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// Text returns the id for clients: base64url of the version, a tag and the encrypted rest. The tag signs the rest and is the start of the
-// cipher's counter, so that equal leases have equal ids.
+// Text returns the id for clients: base64url of the version, a tag and the encrypted rest. The tag signs the rest. It
+// is also the start of the cipher's counter, so equal leases have equal ids.
 func (x *LeaseIDs) Text(id LeaseID) string {
 	if id.unsigned {
 		return id.unsignedText()
@@ -95,7 +97,7 @@ func (x *LeaseIDs) Text(id LeaseID) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// Parse reads what Text writes under the same key. It refuses every other text.
+// Parse reads an id that Text wrote under the same key. It refuses every other text.
 func (x *LeaseIDs) Parse(text string, now time.Time) (LeaseID, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(raw) == 0 || base64.RawURLEncoding.EncodeToString(raw) != text { // the decoder skips line ends
@@ -132,7 +134,8 @@ func (id LeaseID) flags() (flags byte) {
 	return flags
 }
 
-// unsignedText returns the id as the version before wrote it: flags, then tenant, rule and dimension with a length each, then the nonce.
+// unsignedText returns the id in the older format: flags, then tenant, rule and dimension with a length each, then
+// the nonce.
 func (id LeaseID) unsignedText() string {
 	b := appendParts([]byte{leaseIDUnsigned | id.flags()}, id.Tenant, id.Rule, id.Dimension)
 	return base64.RawURLEncoding.EncodeToString(append(b, id.nonce[:]...))
@@ -145,7 +148,8 @@ func appendParts(b []byte, parts ...string) []byte {
 	return b
 }
 
-// readLeaseID reads flags, the first n of tenant, rule, dimension and subject, and the nonce. It returns the rest of b.
+// readLeaseID reads the flags, the nonce, and the first n of these texts: tenant, rule, dimension and subject. It
+// returns the rest of b.
 func readLeaseID(b []byte, n int) (id LeaseID, rest []byte, err error) {
 	if len(b) == 0 {
 		return LeaseID{}, nil, errLeaseID
@@ -184,7 +188,7 @@ func (id LeaseID) name() string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:nonceLen])
 }
 
-// nonceOf returns the nonce for an idempotency key: the same for every retry.
+// nonceOf returns the nonce for an idempotency key. Every retry gets the same nonce.
 func nonceOf(idempotencyKey string) [nonceLen]byte {
 	sum := sha256.Sum256([]byte(idempotencyKey))
 	return [nonceLen]byte(sum[:nonceLen])

@@ -9,37 +9,38 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// fullSweepEvery bounds how often a full table checks all leases for their end, in µs.
+// fullSweepEvery is the minimum time, in µs, between two checks of all leases of a full table for their end.
 const fullSweepEvery = 1_000_000
 
-// leaseTable has the leases of this process. In local mode it is the only state. With Redis it has the leases that this replica granted or
-// renewed there, from which it continues alone when Redis is away, and those it granted alone since then.
+// leaseTable has the leases of this process. In local mode there is no other state. With Redis it has the leases that
+// this replica granted or renewed there, with which it continues alone when Redis is away. It also has the leases
+// that it granted alone since then.
 type leaseTable struct {
 	mu      sync.Mutex
 	max     int
-	held    int // leases in all buckets, including ended ones that were not dropped yet
+	held    int // leases in all buckets, including ended ones that are not dropped yet
 	swept   int64
 	buckets map[string]*leaseBucket
 }
 
-// leaseBucket is the leases of one bucket. All times are in µs of this process's clock.
+// leaseBucket has the leases of one bucket. All times are in µs of this process's clock.
 type leaseBucket struct {
 	rule    string
 	leases  map[string]heldLease
 	soonest int64 // no lease ends before this time
-	epoch   int64 // of the data in Redis that answered last; 0: none did
+	epoch   int64 // of the data in Redis that answered last; 0 if there was no answer
 
-	// The last reply of Redis: how many leases were held in all, how many of them were in this table, and when the last
-	// of them ends, which is how long the reply is used. The difference are leases of other replicas, whose ends are
-	// unknown here.
+	// These are from the last reply of Redis: the number of all held leases, the number of those in this table, and
+	// the end of the last lease. The reply is used until that end. The other leases are of other replicas, and their
+	// ends are unknown here.
 	reported, reportedOwn int64
 	reportedUntil         int64
 }
 
 type heldLease struct {
 	ends  int64
-	away  bool  // decided here while Redis was away: Redis may not have it, or with an earlier end
-	epoch int64 // of the data in Redis that has it, or if away would have it; 0: none
+	away  bool  // decided here while Redis was away: Redis may lack it, or have an earlier end
+	epoch int64 // of the data in Redis that has it, or, if away, that would have it; 0 if there is none
 }
 
 func newLeaseTable(maximum int) *leaseTable {
@@ -56,7 +57,7 @@ func (t *leaseTable) decide(c *leaseCall, now, capacity int64) leaseReply {
 	key, name := c.id.key(), c.id.name()
 	b := t.current(key, now)
 	mine, isHeld := b.leases[name]
-	isHeld = isHeld && c.op != leaseCount // it counts as one more lease
+	isHeld = isHeld && c.op != leaseCount // a count asks about one more lease
 	others := int64(0)
 	if c.rule != nil {
 		others = b.others(now, c.rule.Burst, capacity)
@@ -104,14 +105,14 @@ func (t *leaseTable) observe(c *leaseCall, r leaseReply, now int64) {
 		if _, known := b.leases[name]; known || t.held < t.max {
 			t.put(b, c, name, heldLease{ends: now + r.ends, epoch: b.epoch})
 		}
-	case r.code == leaseNotHeld, c.op == leaseAdopt: // with leaseAdopt there was no room for it
+	case r.code == leaseNotHeld, c.op == leaseAdopt: // an adoption found no room
 		t.drop(b, name)
 	}
 	b.reported, b.reportedOwn, b.reportedUntil = r.held, int64(len(b.leases)), now+r.last
 	t.tidy(key, b)
 }
 
-// away reports whether this process holds the lease with an end that Redis does not have.
+// away reports whether this process holds the lease with an end that Redis may not have.
 func (t *leaseTable) away(c *leaseCall, now int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,7 +130,7 @@ type knownLease struct {
 	left int64 // us
 }
 
-// lost returns the leases of a bucket that belong to data before this epoch.
+// lost returns the leases of a bucket that belong to data of another epoch.
 func (t *leaseTable) lost(key string, epoch, now int64) (all []knownLease) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -145,7 +146,7 @@ func (t *leaseTable) lost(key string, epoch, now int64) (all []knownLease) {
 	return all
 }
 
-// restored records that the data of this epoch has these leases of a bucket.
+// restored records that the data of this epoch contains the named leases of a bucket.
 func (t *leaseTable) restored(key string, names []string, epoch int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -176,8 +177,8 @@ func (t *leaseTable) byRule(now int64) map[string]int {
 	return all
 }
 
-// others returns the leases of other replicas to count against this process's share of the rule: the share's part of all leases in the
-// last reply of Redis, less those in this table.
+// others returns the number of leases of other replicas that count against this process's share of the rule. It is
+// the share's part of all leases in the last reply of Redis, minus those in this table.
 func (b *leaseBucket) others(now, capacity, share int64) int64 {
 	if share >= capacity || b.reportedUntil <= now {
 		return 0
@@ -193,7 +194,7 @@ func (b *leaseBucket) frees(now, n int64) int64 {
 	}
 	switch {
 	case n < int64(len(ends)):
-	case b.reportedUntil > now: // other replicas hold them
+	case b.reportedUntil > now: // other replicas hold leases
 		return b.reportedUntil - now
 	default: // this process has no share
 		return leaseRetryMax.Microseconds()
@@ -202,7 +203,7 @@ func (b *leaseBucket) frees(now, n int64) int64 {
 	return ends[n] - now
 }
 
-// current returns the bucket of a key without leases that have ended. The caller holds the lock.
+// current returns the bucket of a key. It first drops the leases that have ended. The caller holds the lock.
 func (t *leaseTable) current(key string, now int64) *leaseBucket {
 	b := t.buckets[key]
 	if b == nil {
@@ -228,8 +229,8 @@ func (t *leaseTable) current(key string, now int64) *leaseBucket {
 	return b
 }
 
-// sweep calls tidy for n buckets, so that old ones are dropped as fast as new ones come. A range over a map starts at a
-// random one.
+// sweep calls tidy for n buckets, so old ones are dropped as fast as new ones come. A range over a map starts at a
+// random element.
 func (t *leaseTable) sweep(now int64, n int) {
 	for key := range t.buckets {
 		if n--; n < 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// leaseGauge reports, at collection, the leases that this process granted and that have not ended.
+// leaseGauge reports, at collection, the number of leases that this process granted and that have not ended.
 type leaseGauge struct {
 	desc *prometheus.Desc
 
@@ -49,7 +49,8 @@ func (g *leaseGauge) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// countLease counts the outcome of a call. The rule of a release is known only if the lease was: an id can say anything.
+// countLease counts the outcome of a call. The rule of a release is counted only if the lease was known, because an
+// id can contain any rule.
 func (m *Metrics) countLease(c *leaseCall, outcome string, mode Mode) {
 	id := ""
 	switch {
@@ -64,7 +65,7 @@ func (m *Metrics) countLease(c *leaseCall, outcome string, mode Mode) {
 	}
 }
 
-// answered counts the other facts of a result.
+// answered records the other facts of a result.
 func (m *Metrics) answered(c *leaseCall, out *Lease) {
 	m.degradedRules.note(c.rule.Metric, out.Degraded, out.Mode)
 	switch {

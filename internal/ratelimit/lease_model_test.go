@@ -15,14 +15,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// leaseOracle is a second implementation of one bucket. It keeps the time that each lease has left as of the last write, not
-// when it ends: that a clock which is set back takes nothing from anybody and gives nothing to the dead is plain then.
+// leaseOracle is a second implementation of one bucket. It stores the time that each lease had left at the last
+// write, not the time of its end. So a clock that is set back clearly takes no time from a lease and adds none to an
+// ended one.
 type leaseOracle struct {
 	clock int64 // us
 	left  map[string]int64
 }
 
-// settle is the bucket as of now, and by how much its time is ahead.
+// advance returns the bucket as of now, the µs by which its time is ahead, and whether it was moved back to now.
 func (o *leaseOracle) advance(now int64) (s leaseOracle, ahead int64, rebased bool) {
 	s = leaseOracle{clock: now, left: make(map[string]int64)}
 	for name, left := range o.left {
@@ -41,7 +42,7 @@ func (o *leaseOracle) advance(now int64) (s leaseOracle, ahead int64, rebased bo
 	}
 }
 
-// decide is the script's contract.
+// decide does what the header of the script describes.
 func (o *leaseOracle) decide(now int64, op leaseOp, name string, capacity, ttl int64) leaseReply {
 	s, ahead, rebased := o.advance(now)
 	left, held := s.left[name]
@@ -83,7 +84,7 @@ func (o *leaseOracle) decide(now int64, op leaseOp, name string, capacity, ttl i
 	return r
 }
 
-// leastLeft is the n'th smallest time left.
+// leastLeft returns the n'th smallest time left, counted from 0.
 func (o *leaseOracle) leastLeft(n int) int64 {
 	for _, left := range o.left {
 		shorter, same := 0, 0
@@ -101,7 +102,7 @@ func (o *leaseOracle) leastLeft(n int) int64 {
 	return -1
 }
 
-// drawLeaseStep moves a clock; back says whether it may be set back.
+// drawLeaseStep moves a clock. back says whether the clock may be set back.
 func drawLeaseStep(t *rapid.T, now int64, back bool) int64 {
 	switch rapid.IntRange(0, 7).Draw(t, "step") {
 	case 0, 1:
@@ -120,7 +121,8 @@ func drawLeaseStep(t *rapid.T, now int64, back bool) int64 {
 	}
 }
 
-// drawLeaseCall draws a question about one of a few leases of a bucket. Its rule may have changed since the last one.
+// drawLeaseCall draws a call about one of a few leases of a bucket. The rule's capacity may differ from that of the
+// last call.
 func drawLeaseCall(t *rapid.T, tenant string, more ...leaseOp) leaseCall {
 	capacity := rapid.OneOf(rapid.Int64Range(1, 4), rapid.Just(int64(rule.MaxLeases))).Draw(t, "capacity")
 	id := LeaseID{Tenant: tenant, Rule: "exports", nonce: nonceOf(rapid.StringMatching("[a-f]").Draw(t, "lease"))}
@@ -131,9 +133,9 @@ func drawLeaseCall(t *rapid.T, tenant string, more ...leaseOp) leaseCall {
 	}
 }
 
-// TestLeases_Script_EqualsTheOracle is the proof of the script: random calls on a real Redis, with clock steps in both directions,
-// changed capacities, and keys that disappear when their leases have ended, are answered exactly as the oracle says; what
-// gives and takes nothing writes nothing; and a key lives at least as long as its longest lease.
+// TestLeases_Script_EqualsTheOracle is the proof of the script. Random calls on a real Redis get exactly the oracle's
+// answers, with clock steps in both directions, changed capacities, and keys that disappear when their leases have
+// ended. A call that grants and takes nothing writes nothing. A key lives at least as long as its longest lease.
 func TestLeases_Script_EqualsTheOracle(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -157,7 +159,7 @@ func TestLeases_Script_EqualsTheOracle(t *testing.T) {
 			before := dump(t, client, []string{key})
 			got, err := l.askLease(context.Background(), c)
 			require.NoError(t, err)
-			got.epoch = 0 // of the whole data
+			got.epoch = 0 // of all data, not of this bucket
 			want := o.decide(now, c.op, c.id.name(), c.rule.Burst, c.ttl.Microseconds())
 			if got != want {
 				t.Fatalf("%s: %+v, the oracle says %+v", c.op, got, want)
@@ -171,8 +173,8 @@ func TestLeases_Script_EqualsTheOracle(t *testing.T) {
 	})
 }
 
-// keepLeases checks that the key lives until its last lease has ended, and then keeps it for ever: the test's clock is not
-// the one by which Redis expires keys.
+// keepLeases checks that the key lives until its last lease has ended. It then removes the key's expiry, because
+// Redis expires keys by its own clock and not by the test's.
 func keepLeases(t *rapid.T, client redis.UniversalClient, o *leaseOracle, key string, now int64) {
 	ctx := context.Background()
 	ttl, err := client.PTTL(ctx, key).Result()
@@ -182,7 +184,7 @@ func keepLeases(t *rapid.T, client redis.UniversalClient, o *leaseOracle, key st
 		longest = max(longest, left+o.clock-now)
 	}
 	switch needed := time.Duration(longest) * time.Microsecond; {
-	case ttl == -1, ttl == -2: // kept earlier and not written now; or nothing is left
+	case ttl == -1, ttl == -2: // kept earlier and not written now; or there is no key
 	case ttl-testGrace < needed:
 		t.Fatalf("expires in %s; a lease lasts %s", ttl, needed)
 	case ttl > needed+(rule.MaxLeaseTTL+2*time.Second):
@@ -201,7 +203,7 @@ func TestLeases_Local_EqualTheOracle(t *testing.T) {
 			c := drawLeaseCall(t, rapid.SampledFrom([]string{"acme", "acme", "other"}).Draw(t, "tenant"))
 			got := table.decide(&c, now, c.rule.Burst)
 			want := buckets[c.id.Tenant].decide(now, c.op, c.id.name(), c.rule.Burst, c.ttl.Microseconds())
-			want.last = 0 // only of Redis
+			want.last = 0 // only Redis returns it
 			if got != want {
 				t.Fatalf("%s: %+v, the oracle says %+v", c.op, got, want)
 			}
@@ -217,7 +219,7 @@ func TestLeases_Local_EqualTheOracle(t *testing.T) {
 	})
 }
 
-// TestLeases_Ended_LeaveNothingBehind: what a process notes of leases goes with them.
+// TestLeases_Ended_LeaveNothingBehind: when leases have ended, a process keeps nothing about them.
 func TestLeases_Ended_LeaveNothingBehind(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -20,7 +20,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// TestAcquire_LostReplySameKey_SameLease: the script ran, its answer was lost, and the caller asks again.
+// TestAcquire_LostReplySameKey_SameLease: the script ran, its reply was lost, and the caller tries again.
 func TestAcquire_LostReplySameKey_SameLease(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
@@ -46,7 +46,7 @@ func TestAcquire_LostReplySameKey_SameLease(t *testing.T) {
 	if !again.Held || !again.Replayed || again.InUse != 1 {
 		t.Errorf("asked again: %+v", again)
 	}
-	// A release whose answer is lost is given back once, and may be repeated.
+	// If the answer to a release is lost, the lease is still released once, and the release may be repeated.
 	proxy.Lose.Store(true)
 	if err := l.Release(t.Context(), again.ID); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("a lost release answers %v", err)
@@ -88,7 +88,7 @@ func TestAcquire_RedisAway_PoliciesDecide(t *testing.T) {
 	if _, err := l.Renew(ctx, LeaseID{Tenant: "acme", Rule: "closed"}, closed, 0); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("closed: %v", err)
 	}
-	// The share is 2 of 4; one lease of it was given by Redis.
+	// The share is 2 of 4. Redis granted one lease of it before.
 	own := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: shared})
 	if !own.Held || !own.Degraded || own.Limit != 2 || own.InUse != 2 || own.Remaining != 0 {
 		t.Errorf("%+v", own)
@@ -101,7 +101,7 @@ func TestAcquire_RedisAway_PoliciesDecide(t *testing.T) {
 			t.Errorf("%+v, %v", renewed, err)
 		}
 	}
-	// Whether another replica's lease is held only Redis can say, and there is no room to take it over.
+	// Only Redis knows whether another replica's lease is still held, and there is no room to take it over.
 	if _, err := l.Renew(ctx, unknown, shared, 0); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("renew another replica's: %v", err)
 	}
@@ -109,14 +109,14 @@ func TestAcquire_RedisAway_PoliciesDecide(t *testing.T) {
 	if renewed, err := l.Renew(ctx, unknown, shared, 0); err != nil || renewed.InUse != 2 {
 		t.Errorf("take another replica's over: %+v, %v", renewed, err)
 	}
-	// Redis cannot be told: the lease ends by itself.
+	// The release does not reach Redis: the lease ends by itself.
 	if err := l.Release(ctx, known); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("release what Redis holds: %v", err)
 	}
 }
 
-// TestAcquire_Outage_ReplicasStayWithinTheRule: with what Redis said last, four replicas give away what was
-// free, not the whole capacity again.
+// TestAcquire_Outage_ReplicasStayWithinTheRule: from the last replies of Redis, four replicas grant only the leases
+// that were free, and not the whole capacity again.
 func TestAcquire_Outage_ReplicasStayWithinTheRule(t *testing.T) {
 	t.Parallel()
 	const replicas, capacity = 4, 40
@@ -127,13 +127,13 @@ func TestAcquire_Outage_ReplicasStayWithinTheRule(t *testing.T) {
 		all = append(all, patientLimiter(t, patientClient(t, server.Options()), settings{Replicas: func() *replica.Set { return replica.Anonymous(replicas) }}))
 	}
 	var held [replicas]int
-	for i := range 20 { // the first replica has most of them
+	for i := range 20 { // the first replica has the most leases
 		r := min(i%7, replicas-1)
 		if mustAcquire(t, all[r], req).Held {
 			held[r]++
 		}
 	}
-	for _, l := range all { // every replica has heard of the last level
+	for _, l := range all { // every replica knows the last level
 		if _, err := l.Count(t.Context(), req); err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +155,8 @@ func TestAcquire_Outage_ReplicasStayWithinTheRule(t *testing.T) {
 	}
 }
 
-// The data was lost before, and not in this outage: what was granted in it takes nobody's place.
+// The data was lost before the outage, not in it. Leases that were granted in the outage take no room from other
+// leases.
 func TestRenew_AfterOutage_EarlierLoss_TakesNobodysPlace(t *testing.T) {
 	t.Parallel()
 	o := newLeaseOutage(t, func(s *testenv.RedisServer, l *Limiter, req LeaseRequest) {
@@ -174,7 +175,8 @@ func TestRenew_AfterOutage_EarlierLoss_TakesNobodysPlace(t *testing.T) {
 	o.renew(o.born[1], 0)
 }
 
-// leaseOutage is two leases from before an outage of Redis and two from during it, of a rule that allows four. All are renewed in it.
+// leaseOutage has two leases from before an outage of Redis and two from during it, of a rule that allows four. All
+// four were renewed in the outage or granted in it.
 type leaseOutage struct {
 	t         *testing.T
 	l         *Limiter
@@ -192,7 +194,7 @@ func newLeaseOutage(t *testing.T, begin func(*testenv.RedisServer, *Limiter, Lea
 		o.old = append(o.old, mustAcquire(t, o.l, o.req).ID)
 	}
 	begin(server, o.l, o.req)
-	for range 10 { // until the breaker is open: a paused server would run the calls below when it goes on
+	for range 10 { // until the breaker is open: a paused server would run the calls below when it resumes
 		if n, err := o.l.Count(t.Context(), o.req); err != nil || !n.Degraded {
 			t.Fatalf("%+v, %v", n, err)
 		}
@@ -218,7 +220,7 @@ func newLeaseOutage(t *testing.T, begin func(*testenv.RedisServer, *Limiter, Lea
 	return o
 }
 
-// renew expects a lease, with so many in use; or none, if that is 0.
+// renew renews a lease and expects inUse held leases. If inUse is 0 it expects that the lease does not exist.
 func (o *leaseOutage) renew(id LeaseID, inUse int64) {
 	o.t.Helper()
 	switch renewed, err := o.l.Renew(o.t.Context(), id, o.req.Rule, time.Hour); {
@@ -229,7 +231,8 @@ func (o *leaseOutage) renew(id LeaseID, inUse int64) {
 	}
 }
 
-// TestRenew_AfterOutage_MovesLeaseToRedis: if there is room; the others are gone, and their holders learn it.
+// TestRenew_AfterOutage_MovesLeaseToRedis: a renewal moves a lease to Redis if there is room. Otherwise the lease is
+// gone, and the renewal returns ErrNoLease.
 func TestRenew_AfterOutage_MovesLeaseToRedis(t *testing.T) {
 	t.Parallel()
 	o := newLeaseOutage(t, func(s *testenv.RedisServer, _ *Limiter, _ LeaseRequest) { s.Pause() }, (*testenv.RedisServer).Resume)
@@ -246,7 +249,8 @@ func TestRenew_AfterOutage_MovesLeaseToRedis(t *testing.T) {
 	}
 }
 
-// TestRenew_AfterOutageThatLostTheData_AllAreBack: those of the outage too, and nobody takes their place.
+// TestRenew_AfterOutageThatLostTheData_AllAreBack: all leases return, including those of the outage, and no new lease
+// takes their room.
 func TestRenew_AfterOutageThatLostTheData_AllAreBack(t *testing.T) {
 	t.Parallel()
 	o := newLeaseOutage(t, func(s *testenv.RedisServer, _ *Limiter, _ LeaseRequest) { s.Kill() }, (*testenv.RedisServer).Start)
@@ -258,7 +262,8 @@ func TestRenew_AfterOutageThatLostTheData_AllAreBack(t *testing.T) {
 	}
 }
 
-// TestAcquire_UnreadableValue_PolicyDecides: neither empty nor full, and never overwritten.
+// TestAcquire_UnreadableValue_PolicyDecides: an unreadable value counts neither as empty nor as full, and is never
+// overwritten.
 func TestAcquire_UnreadableValue_PolicyDecides(t *testing.T) {
 	t.Parallel()
 	client, metrics := patientClient(t, testenv.Redis(t)), NewMetrics(nil)
@@ -292,11 +297,12 @@ func TestAcquire_UnreadableValue_PolicyDecides(t *testing.T) {
 	}
 }
 
-// TestAcquire_Outage_StaysWithinTheBudget: a Redis that hangs costs a caller the budget and no more, and then the breaker opens.
+// TestAcquire_Outage_StaysWithinTheBudget: a Redis that hangs costs a caller the budget at most, and then the breaker
+// opens.
 func TestAcquire_Outage_StaysWithinTheBudget(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
-	l := limiterOn(t, patientClient(t, server.Options()), settings{}) // a client that would wait for minutes
+	l := limiterOn(t, patientClient(t, server.Options()), settings{}) // the client would wait for minutes
 	rule := concurrency(t, 1000)
 	mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: rule})
 	server.Pause()
@@ -317,7 +323,7 @@ func TestAcquire_Outage_StaysWithinTheBudget(t *testing.T) {
 		})
 	}
 	all.Wait()
-	// The first calls take the budget, the others nothing: the breaker is open.
+	// The first calls take the budget. The others take no time, because the breaker is open.
 	failed := redisCount(t, l, "quotasvc_limit_backend_failures_total", "redis")
 	if took := time.Duration(slowest.Load()); took > decisionMost || failed > 20 || !isAway(l) {
 		t.Errorf("at most %s, %v of 100 calls failed in redis, degraded %v", took, failed, isAway(l))
@@ -342,7 +348,8 @@ func TestAcquire_Local_IsBounded(t *testing.T) {
 	}
 }
 
-// TestAcquire_LongOutage_OthersLeasesCount as long as they last: not only for the rule's own lifetime of a lease.
+// TestAcquire_LongOutage_OthersLeasesCount: leases of other replicas count as long as they last, and not only for the
+// rule's default time of a lease.
 func TestAcquire_LongOutage_OthersLeasesCount(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)

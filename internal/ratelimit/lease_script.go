@@ -12,19 +12,19 @@ import (
 	"github.com/quotasvc/quotasvc/lua"
 )
 
-// maxLeaseBatch bounds the script calls in one pipeline: 64 of them take Redis under 2 ms.
+// maxLeaseBatch bounds the script calls in one pipeline: 64 calls take Redis less than 2 ms.
 const maxLeaseBatch = 64
 
-// leaseOp is the operation of a lease call. The values are the script's.
+// leaseOp is the operation of a lease call. The script uses the same values.
 type leaseOp int64
 
 const (
 	leaseAcquire leaseOp = 0
 	leaseRenew   leaseOp = 1
-	leaseAdopt   leaseOp = 2 // renew, or acquire if it is not held
+	leaseAdopt   leaseOp = 2 // renew, or acquire if the lease is not held
 	leaseRelease leaseOp = 3
 	leaseCount   leaseOp = 4
-	leaseRestore leaseOp = 5 // hold leases that were lost, however many there are
+	leaseRestore leaseOp = 5 // hold leases that were lost, even beyond the capacity
 )
 
 // String is the operation's label.
@@ -41,15 +41,15 @@ func (o leaseOp) String() string {
 	}
 }
 
-// leaseCode is the outcome of a lease call. The values are the script's, except for the last one.
+// leaseCode is the outcome of a lease call. The script uses the same values, except for the last one.
 type leaseCode int64
 
 const (
 	leaseDone    leaseCode = 0
-	leaseHeld    leaseCode = 1 // acquire: this process held it already
+	leaseHeld    leaseCode = 1 // of acquire: the lease was held before under the same key
 	leaseFull    leaseCode = 2
 	leaseNotHeld leaseCode = 3
-	leaseLost    leaseCode = 4 // the data in Redis is of another epoch: nothing was decided
+	leaseLost    leaseCode = 4 // the data in Redis has another epoch: nothing was decided
 	leaseNoRoom  leaseCode = 5 // not from the script: this process may not hold more leases
 )
 
@@ -72,7 +72,7 @@ type leaseReply struct {
 	epoch int64 // of the data that decided; 0 if this process decided
 }
 
-// leases is a limiter's access to leases in Redis, and its own copies.
+// leases is a limiter's access to leases in Redis, with its own copies.
 type leases struct {
 	script *redisstore.Script
 	lanes  *redisstore.Lanes[leaseCall, leaseReply]
@@ -92,7 +92,8 @@ func newLeases(l *Limiter) *leases {
 	return s
 }
 
-// askLease gets the answer from Redis. An error that matches redisstore.ErrAway makes the rule's OnBackendError decide.
+// askLease sends a call to Redis and returns the answer. An error that matches redisstore.ErrAway makes the rule's
+// OnBackendError decide.
 func (l *Limiter) askLease(ctx context.Context, c leaseCall) (leaseReply, error) {
 	r, err := l.leases.lanes.Do(ctx, l.store.QueueDeadline(ctx), c.id.key(), c, nil)
 	if err != nil {
@@ -101,8 +102,8 @@ func (l *Limiter) askLease(ctx context.Context, c leaseCall) (leaseReply, error)
 	return r, nil
 }
 
-// sendLeases sends a batch as one pipeline with a script call each. A call that finds that Redis has lost its data is
-// sent a second time, after calls that restore what this process knows of its bucket.
+// sendLeases sends a batch as one pipeline with a script call for each lease call. If Redis has lost the data of a
+// call, the call is sent again, after calls that restore what this process knows of its bucket.
 func (l *Limiter) sendLeases(b *redisstore.Batch, batch []leaseCall) []redisstore.Result[leaseReply] {
 	results := make([]redisstore.Result[leaseReply], len(batch))
 	all := make([]int, len(batch))
@@ -115,8 +116,8 @@ func (l *Limiter) sendLeases(b *redisstore.Batch, batch []leaseCall) []redisstor
 	return results
 }
 
-// pipelineLeases sends the calls of batch whose indices are in open, once. It returns those that found data of another
-// epoch.
+// pipelineLeases sends the calls of batch with the indices in open, once. It returns the indices of the calls that
+// found data of another epoch.
 func (l *Limiter) pipelineLeases(b *redisstore.Batch, batch []leaseCall, open []int, results []redisstore.Result[leaseReply]) (lost []int) {
 	if len(open) == 0 {
 		return nil
@@ -176,8 +177,8 @@ type lostCall struct {
 // maxRestored bounds the leases in one call of the script.
 const maxRestored = 500
 
-// lostLeases returns the calls that restore the leases which this process knows of the buckets in open, if their data
-// was lost.
+// lostLeases returns the calls that restore lost leases: the leases that this process knows of the buckets in open,
+// if the data of these buckets was lost.
 func (l *Limiter) lostLeases(batch []leaseCall, open []int) (all []lostCall) {
 	epochs := l.local.epochs
 	if !epochs.lost.Load() {
@@ -206,8 +207,8 @@ func (l *Limiter) lostLeases(batch []leaseCall, open []int) (all []lostCall) {
 	return all
 }
 
-// call returns the script call. now is the time to use in µs; 0 means the server's. Without epochs the script does not
-// compare the epoch.
+// call returns the script call. now is the time to use in µs; 0 is the server's time. If known is nil the script does
+// not compare the epoch.
 func (c *leaseCall) call(now int64, known *epochs) redisstore.Call {
 	capacity, ttl := int64(0), c.ttl.Microseconds()
 	if c.rule != nil {
@@ -239,7 +240,7 @@ func readLease(reply redisstore.Reply) (r leaseReply, rebased bool, err error) {
 	}
 }
 
-// corruptLease counts an unreadable bucket, and logs one every corruptLogEvery.
+// corruptLease counts an unreadable bucket, and logs such a bucket at most every corruptLogEvery.
 func (l *Limiter) corruptLease(key string) {
 	l.metrics.corrupt.Inc()
 	now, last := l.micros(), l.corruptLog.Load()

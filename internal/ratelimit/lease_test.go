@@ -21,7 +21,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// concurrency is a rule of that kind.
+// concurrency returns a rule of kind concurrency.
 func concurrency(t testing.TB, burst int64, change ...func(*rule.Spec)) *rule.Rule {
 	t.Helper()
 	spec := rule.Spec{ID: "exports", Kind: "concurrency", Burst: burst}
@@ -136,7 +136,7 @@ func TestAcquire_UpToTheCapacity_ReleaseFreesOne(t *testing.T) {
 			}
 		}
 		mustRelease(t, l, first.ID)
-		mustRelease(t, l, first.ID) // again
+		mustRelease(t, l, first.ID) // a second release
 		if got := mustAcquire(t, l, req); !got.Held || got.InUse != 2 {
 			t.Errorf("after a release: %+v", got)
 		}
@@ -174,7 +174,7 @@ func TestAcquire_SharedRule_TenantNamesOwnLeasesOnly(t *testing.T) {
 	})
 }
 
-// TestAcquire_DeadHolder_LeaseEndsAtItsTime: and not a microsecond earlier; whoever comes late is told that it is gone.
+// TestAcquire_DeadHolder_LeaseEndsAtItsTime: a lease ends exactly at its time. A later renewal gets ErrNoLease.
 func TestAcquire_DeadHolder_LeaseEndsAtItsTime(t *testing.T) {
 	t.Parallel()
 	now := worldStart
@@ -205,7 +205,7 @@ func TestAcquire_DeadHolder_LeaseEndsAtItsTime(t *testing.T) {
 		if _, err := l.Renew(context.Background(), dead.ID, rule, 0); !errors.Is(err, ErrNoLease) {
 			t.Errorf("%s: renewed while another holds it: %v", name, err)
 		}
-		mustRelease(t, l, dead.ID) // must not take the other's
+		mustRelease(t, l, dead.ID) // must not end the other lease
 		if got := mustAcquire(t, l, req); got.Held {
 			t.Errorf("%s: a dead lease gave back a living one: %+v", name, got)
 		}
@@ -215,8 +215,8 @@ func TestAcquire_DeadHolder_LeaseEndsAtItsTime(t *testing.T) {
 	}
 }
 
-// TestLeases_ClockSetBack_KeepsNoDeadLease: were the bucket not moved, a dead holder's lease would last until the clock has
-// caught up. Every call here but the first is denied or reads, so that nothing else can repair it.
+// TestLeases_ClockSetBack_KeepsNoDeadLease: if the bucket were not moved, a dead holder's lease would last until the
+// clock has caught up. Every call after the first is denied or only reads, so no other write can repair the bucket.
 func TestLeases_ClockSetBack_KeepsNoDeadLease(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -241,7 +241,8 @@ func TestLeases_ClockSetBack_KeepsNoDeadLease(t *testing.T) {
 	}
 }
 
-// TestLeases_LargestBucket_SurvivesAClockStep: moving 10,000 leases must not pass Lua's limit of values on its stack.
+// TestLeases_LargestBucket_SurvivesAClockStep: the move of 10,000 leases must not exceed Lua's limit of values on its
+// stack.
 func TestLeases_LargestBucket_SurvivesAClockStep(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -279,7 +280,8 @@ func TestLeases_LargestBucket_SurvivesAClockStep(t *testing.T) {
 	}
 }
 
-// TestAcquire_Concurrent_NeverMoreThanTheCapacity counts the holders themselves, in two limiters on one Redis, by real time.
+// TestAcquire_Concurrent_NeverMoreThanTheCapacity counts the holders, which use two limiters on one Redis, in real
+// time.
 func TestAcquire_Concurrent_NeverMoreThanTheCapacity(t *testing.T) {
 	t.Parallel()
 	const capacity = 5
@@ -422,7 +424,8 @@ func TestLeaseIDs_ParseReadsOnlyWhatTextWrites(t *testing.T) {
 		if _, err := NewLeaseIDs([]byte("other"), now).Parse(text, now); err == nil {
 			t.Fatal("it is read under another key")
 		}
-		// Whatever is done to the text, it is refused, unless unsigned ids are read: then it names the bucket of some valid tenant and rule.
+		// A changed text is refused. If unsigned ids are accepted, a changed text may be such an id: then it names
+		// the bucket of a valid tenant and rule.
 		forged := []byte(text)
 		switch i := rapid.IntRange(0, len(text)-1).Draw(t, "at"); rapid.IntRange(0, 2).Draw(t, "how") {
 		case 0:
@@ -447,7 +450,7 @@ func TestLeaseIDs_ParseReadsOnlyWhatTextWrites(t *testing.T) {
 	}
 }
 
-// A retry gets the same id, and an id tells a client neither who holds the lease nor from where.
+// A retry gets the same id. A client cannot read from an id who holds the lease or from which address.
 func TestLeaseIDs_Text_SameForTheSameLeaseAndSealed(t *testing.T) {
 	t.Parallel()
 	ids := NewLeaseIDs([]byte("key"), time.Time{})

@@ -15,16 +15,17 @@ import (
 )
 
 const (
-	// DefaultLanes is the number of pipelines that a process has in Redis at a time. While one is there the other is
-	// encoded or decoded. More lanes would make the batches smaller, and large batches save the fixed cost of a script
-	// call.
+	// DefaultLanes is the number of pipelines that a process has in Redis at a time. While one pipeline is there the
+	// other is encoded or decoded. More lanes would make the batches smaller, and large batches save the fixed cost
+	// of a script call.
 	DefaultLanes = 2
 
-	// maxBatchCharges bounds the charges, and keys read with them, in one pipeline. Its time is then a few ms, far below the
-	// budget.
+	// maxBatchCharges bounds the charges, and the keys read with them, in one pipeline. Such a pipeline takes a few
+	// ms, far below the budget.
 	maxBatchCharges = 1024
 
-	// corruptLogEvery bounds how often unreadable buckets are logged: an attacker or a bug may produce thousands per second.
+	// corruptLogEvery is the minimum time between two log lines about unreadable buckets, because an attacker or a
+	// bug may produce thousands per second.
 	corruptLogEvery = 10 * time.Second
 )
 
@@ -34,18 +35,18 @@ type Config struct {
 	Lanes int
 	// MaxLocalLevels bounds the bucket levels held in the process; 0 is DefaultMaxLocalLevels.
 	MaxLocalLevels int
-	// Replicas returns the replicas that share the rules while Redis is away: Heartbeat.Replicas. It is called per decision
-	// then. nil is this process alone.
+	// Replicas returns the replicas that share the rules while Redis is away: Heartbeat.Replicas. It is then called
+	// for each decision. nil means this process alone.
 	Replicas func() *replica.Set
-	// Log gets one line per change between decisions by Redis and local ones; nil discards them.
+	// Log gets one line for each change between decisions by Redis and local ones; nil discards them.
 	Log *slog.Logger
 	// Metrics may be nil.
 	Metrics *Metrics
 	// Now is the clock of local decisions; nil is time.Now. Decisions in Redis use Redis's clock.
 	Now func() time.Time
 
-	// redisNow is for tests: scripts use its time, in µs, instead of Redis's. Then denials are remembered only if Now is
-	// set as well; otherwise this process and the scripts would use different clocks.
+	// redisNow is for tests: scripts use its time, in µs, instead of Redis's. Denials are then remembered only if Now
+	// is set as well. Otherwise this process and the scripts would use different clocks.
 	redisNow  func() int64
 	forgetful bool
 }
@@ -62,10 +63,10 @@ type Limiter struct {
 	micros  func() int64 // µs of a clock that does not jump
 	metrics *Metrics
 
-	background background // refunds between slots
+	background background // refunds in other slots
 
 	stopped    atomic.Bool
-	corruptLog atomic.Int64 // µs of the last line about an unreadable bucket
+	corruptLog atomic.Int64 // µs of the last log line about an unreadable bucket
 }
 
 // New creates a limiter on store, or in local mode if store is nil: one process, with the same semantics. It must be
@@ -118,17 +119,18 @@ func (cfg Config) withDefaults() Config {
 	return cfg
 }
 
-// Stop refuses new requests and waits for refunds between slots, which the budget bounds. Stop the store after it: that finishes
-// the queued requests.
+// Stop refuses new requests and waits for refunds in other slots; the budget bounds this wait. Stop the store
+// afterwards: its Stop finishes the queued requests.
 func (l *Limiter) Stop(context.Context) error {
 	l.stopped.Store(true)
 	l.background.stop()
 	return nil
 }
 
-// Consume charges all of the request's rules or none. It answers within the budget: while Redis is away, by the rules'
-// OnBackendError. Errors: *rule.FieldError (a request that is not valid), ErrUnavailable (a rule is closed), ErrStopped, or
-// ctx's error. After ErrUnavailable or ctx's error it is unknown whether Redis was charged; a retry may charge twice.
+// Consume charges all of the request's rules or none. It answers within the budget; while Redis is away, the rules'
+// OnBackendError decides. Errors: *rule.FieldError (a request that is not valid), ErrUnavailable (a rule is closed),
+// ErrStopped, or ctx's error. After ErrUnavailable or ctx's error it is unknown whether Redis was charged. A retry
+// may charge twice.
 func (l *Limiter) Consume(ctx context.Context, req Request) (Decision, error) {
 	return l.decide(ctx, req, rule.Consume)
 }
@@ -170,8 +172,8 @@ func (l *Limiter) decideLocally(q *query) Decision {
 	return l.counted(decision(q, a, nil, ModeLocal))
 }
 
-// askStore decides q in Redis, or by the rules' policies if Redis is away. On a cluster, the parts of a query that lie on several slots
-// are decided in stages.
+// askStore decides q in Redis, or by the rules' policies if Redis is away. If q has parts in several slots of a
+// cluster, it is decided in stages.
 func (l *Limiter) askStore(ctx context.Context, q *query) (Decision, error) {
 	deadline := l.store.QueueDeadline(ctx)
 	if l.store.IsCluster() {
@@ -184,7 +186,7 @@ func (l *Limiter) askStore(ctx context.Context, q *query) (Decision, error) {
 	return l.decideTogether(ctx, deadline, q)
 }
 
-// decideTogether decides q, which is one part on a cluster: in Redis, or by the rules' policies if Redis is away.
+// decideTogether decides q in Redis, or by the rules' policies if Redis is away. On a cluster q must be one part.
 func (l *Limiter) decideTogether(ctx context.Context, deadline time.Time, q *query) (Decision, error) {
 	asked, asOf := l.micros(), l.denials.asOf(q)
 	a, err := l.ask(ctx, deadline, q)
@@ -200,8 +202,8 @@ func (l *Limiter) decideTogether(ctx context.Context, deadline time.Time, q *que
 	}
 }
 
-// ask gets the answer from Redis. On a cluster q must be one part. An error that matches redisstore.ErrAway makes the rules'
-// OnBackendError decide.
+// ask sends q to Redis and returns the answer. On a cluster q must be one part. An error that matches
+// redisstore.ErrAway makes the rules' OnBackendError decide.
 func (l *Limiter) ask(ctx context.Context, deadline time.Time, q *query) (answer, error) {
 	a, err := l.lanes.Do(ctx, deadline, q.charges[0].key, *q, q.with)
 	if err != nil {
@@ -210,7 +212,7 @@ func (l *Limiter) ask(ctx context.Context, deadline time.Time, q *query) (answer
 	return a, l.checkCorrupt(q, a)
 }
 
-// storeError translates errors of the store that callers know under another name.
+// storeError translates errors of the store for which this package has its own errors.
 func storeError(err error) error {
 	switch {
 	case errors.Is(err, redisstore.ErrStopped):
@@ -230,9 +232,9 @@ func (l *Limiter) newSender() func(*redisstore.Batch, []query) []redisstore.Resu
 	}
 }
 
-// send decides a batch with as few script calls as possible, in one pipeline. Two kinds of queries come back undecided
-// and are sent once more: those for which Redis's clock was in another calendar window, with that window, and those for
-// which Redis had lost its data, after that data was raised.
+// send decides a batch with as few script calls as possible, in one pipeline. Two kinds of queries come back
+// undecided and are sent once more. If Redis's clock was in another calendar window, the query is sent with that
+// window. If Redis had lost its data, the query is sent after the data was raised.
 func (l *Limiter) send(b *redisstore.Batch, bench *workbench, queries []query) []redisstore.Result[answer] {
 	results := l.pipeline(b, bench, queries, b.Now())
 	var again []query
@@ -310,8 +312,8 @@ func (l *Limiter) pipeline(b *redisstore.Batch, bench *workbench, queries []quer
 	return results
 }
 
-// sendMoving sends the vectors whose slot is moving once more, without the key of the epoch, which may be on the other
-// node.
+// sendMoving sends the vectors whose slot is moving once more. It leaves out the key of the epoch, which may be on
+// the other node.
 func (l *Limiter) sendMoving(b *redisstore.Batch, vectors []*vector, replies []redisstore.Reply) {
 	for n, v := range vectors {
 		if errors.Is(replies[n].Err, redisstore.ErrMoving) {
@@ -324,7 +326,7 @@ func (l *Limiter) sendMoving(b *redisstore.Batch, vectors []*vector, replies []r
 // Replicas returns the replicas that share the rules while Redis is away.
 func (l *Limiter) Replicas() *replica.Set { return l.cfg.Replicas() }
 
-// replicasOf returns the replicas that share a rule if this process decides it, and nil if Redis does.
+// replicasOf returns the replicas that share a rule if this process decides, and nil if Redis decides.
 func (l *Limiter) replicasOf(m Mode) *replica.Set {
 	if l.store == nil || m != ModeLocal {
 		return nil

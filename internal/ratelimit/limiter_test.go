@@ -20,7 +20,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// everywhere runs a test on Redis and in local mode: they promise the same.
+// everywhere runs a test on Redis and in local mode. Both give the same guarantees.
 func everywhere(t *testing.T, test func(t *testing.T, l *Limiter)) {
 	t.Helper()
 	t.Parallel()
@@ -80,11 +80,11 @@ func TestConsume_Concurrent_AdmitsExactlyTheCapacity(t *testing.T) {
 
 func TestConsume_AnyInterval_AtMostBurstAndRefill(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
-		const burst, perSecond = 50, 700 // 7/10 of a token per ms: does not divide
+		const burst, perSecond = 50, 700 // 7/10 of a token per ms: not a whole number
 		r := compile(t, rule.Spec{Rate: fmt.Sprintf("%d/s", perSecond), Burst: burst})
 		const enough = burst + perSecond/4 // the refill of a quarter of a second
 		var mu sync.Mutex
-		var sent, answered []time.Time // of admitted requests
+		var sent, answered []time.Time // times of admitted requests
 		missing := func() bool {
 			mu.Lock()
 			defer mu.Unlock()
@@ -109,7 +109,7 @@ func TestConsume_AnyInterval_AtMostBurstAndRefill(t *testing.T) {
 			})
 		}
 		all.Wait()
-		// Requests i..j were all decided between the first sending and the last answer among them.
+		// Requests i..j were all decided between the first send and the last answer among them.
 		for i := range sent {
 			first, last := sent[i], answered[i]
 			for j := i; j < len(sent); j++ {
@@ -156,7 +156,7 @@ func TestRefund_GivesBackTheChargeAndNoMore(t *testing.T) {
 			return fmt.Sprint(d.Verdicts[0].Remaining, d.Verdicts[1].Remaining)
 		}
 		first := mustConsume(t, l, req)
-		second := mustConsume(t, l, req) // the shadow rule would deny: it is not charged
+		second := mustConsume(t, l, req) // the shadow rule would deny, so it is not charged
 		if got := left(); got != "4 0" {
 			t.Fatalf("left %s, want 4 0", got)
 		}
@@ -373,7 +373,8 @@ quotasvc_limit_decisions_total{kind="token_bucket",mode="memo",outcome="would_ne
 	}
 }
 
-// TestConsume_SharedRule_OneBucketForAllTenants and are decided together with a tenant's own, all or nothing.
+// TestConsume_SharedRule_OneBucketForAllTenants: a shared rule is decided together with a tenant's own rules, all or
+// nothing.
 func TestConsume_SharedRule_OneBucketForAllTenants(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
 		shared := compile(t, rule.Spec{ID: "shared", Rate: "1/day", Burst: 10, Shared: true})

@@ -12,25 +12,27 @@ import (
 )
 
 const (
-	// localStripes is the number of locks. A bucket's lock is that of its hash tag, so one lock covers all buckets of a tenant.
+	// localStripes is the number of locks. The hash tag of a bucket selects its lock, so one lock covers all buckets
+	// of a tenant.
 	localStripes = 64
 
-	// DefaultMaxLocalLevels bounds the levels of a process: about 200 bytes each, 20 MB. Beyond it the fullest level of a
-	// sample is dropped. That gives its bucket back at most what was missing.
+	// DefaultMaxLocalLevels bounds the levels of a process: about 200 bytes each, 20 MB. Beyond it, of a sample of
+	// levels the fullest one is dropped. Its bucket then counts as full, so it gains at most the tokens that were
+	// missing.
 	DefaultMaxLocalLevels = 100_000
 
-	// evictSample is the number of levels among which one is dropped. sweepSample is the number that every insertion checks, so
-	// that full buckets are dropped as fast as new ones come.
+	// evictSample is the number of levels of which one is dropped. sweepSample is the number of levels that every
+	// insertion checks, so full buckets are dropped as fast as new ones come.
 	evictSample, sweepSample = 8, 2
 )
 
-// localState is the levels of buckets in this process. In local mode they are the only state. With Redis they are copies that every
-// reply updates, from which the process continues alone when Redis is away.
+// localState has the levels of buckets in this process. In local mode there is no other state. With Redis they are
+// copies that every reply updates, with which the process continues alone when Redis is away.
 type localState struct {
 	seed    maphash.Seed
 	max     int // per stripe
 	metrics *Metrics
-	dropped func(key string) // called with the bucket of a level that is dropped although it is not full; may be nil
+	dropped func(key string) // called with the key of a level dropped while its bucket is not full; may be nil
 	epochs  *epochs          // of the data in Redis; nil in local mode
 	stripes [localStripes]stripe
 }
@@ -38,26 +40,27 @@ type localState struct {
 type stripe struct {
 	mu   sync.Mutex
 	all  map[string]localLevel
-	bans map[string]localBan // nil: none yet
-	logs int                 // room that logs take beyond one level each; see extra
+	bans map[string]localBan // nil if there are none yet
+	logs int                 // space that logs take beyond one level each; see extra
 }
 
 type localLevel struct {
 	rule.State
-	// fullAt is when the bucket is full, in µs. The level can be dropped then.
+	// fullAt is the time at which the bucket is full, in µs. Then the level can be dropped.
 	fullAt int64
-	// of is the limit with which Redis decided, and nil if this process decided.
+	// of is the limit by which Redis decided, or nil if this process decided.
 	of rule.Limit
 
-	epoch int64         // of the data in Redis to which the level belongs; 0: none
-	ahead int64         // µs by which Redis's clock was ahead of this process's, if of is set
+	epoch int64         // of the data in Redis to which the level belongs; 0 if there is none
+	ahead int64         // µs by which Redis's clock is ahead of this process's, if of is set
 	whole *withoutRedis // nil if of is set, or if Redis never answered
 }
 
-// logPlace is the number of log entries that take as much memory as a level: a log of 1,000 takes 41 places.
+// logPlace is the number of log entries that take as much memory as a level. So a log of 1,000 entries counts as 41
+// levels.
 const logPlace = 25
 
-// extra returns the places that a level takes besides its own.
+// extra returns the number of levels that the log of e counts as.
 func (e *localLevel) extra() int { return cap(e.Log) / logPlace }
 
 func newLocalState(maximum int, metrics *Metrics) *localState {
@@ -75,7 +78,7 @@ func (l *localState) stripe(tag string) *stripe { return &l.stripes[l.stripeOf(t
 
 func (l *localState) stripeOf(tag string) uint64 { return maphash.String(l.seed, tag) % localStripes }
 
-// lock locks the stripes of q's buckets, in ascending order so that two calls cannot deadlock.
+// lock locks the stripes of q's buckets. The order is ascending, so two calls cannot deadlock.
 func (l *localState) lock(q *query) (unlock func()) {
 	var held uint64 // a bit per stripe
 	for i := range q.charges {
@@ -91,7 +94,8 @@ func (l *localState) lock(q *query) (unlock func()) {
 	}
 }
 
-// decide does the script's work in this process: all charges of q or none, on this process's portions of the buckets.
+// decide does the work of the script in this process: it charges all charges of q or none, on this process's portions
+// of the buckets.
 func (l *localState) decide(q *query, now int64, replicas *replica.Set) answer {
 	defer l.lock(q)()
 
@@ -105,7 +109,7 @@ func (l *localState) decide(q *query, now int64, replicas *replica.Set) answer {
 			code = rule.Judge(b, st, c.cost)
 		}
 		if code == rule.Never && c.cost <= c.rule.Burst {
-			code = rule.Denied // beyond this replica's share, not beyond the rule
+			code = rule.Denied // beyond this replica's portion, not beyond the rule
 		}
 		a.results[i] = bucketResult{code: code, level: st}
 		if c.rule.Ban.After > 0 {
@@ -138,7 +142,7 @@ func (l *localState) decide(q *query, now int64, replicas *replica.Set) answer {
 	return a
 }
 
-// late sets in r what a charge after the fact takes, and returns the charge with this cost.
+// late sets in r the tokens that a charge after the fact takes, and returns c with this cost.
 func (c *charge) late(b rule.Limit, r *bucketResult) *charge {
 	taken := *c
 	r.taken = rule.Taken(b, r.level, c.cost)
@@ -146,7 +150,8 @@ func (c *charge) late(b rule.Limit, r *bucketResult) *charge {
 	return &taken
 }
 
-// keepOwn stores a level that this process decided. changed says that o has charged or given back. It needs the lock.
+// keepOwn stores a level that this process decided. changed means that o has charged or refunded. The caller holds
+// the lock.
 func (l *localState) keepOwn(o rule.Op, c *charge, now int64, b rule.Limit, st rule.Level, changed bool) {
 	shard := l.stripe(c.tag)
 	e := shard.at(c.key, now)
@@ -159,8 +164,8 @@ func (l *localState) keepOwn(o rule.Op, c *charge, now int64, b rule.Limit, st r
 	l.keep(shard, c.key, now, b, next, st)
 }
 
-// known returns the level of a charge's bucket. A level that Redis decided under another version of the rule is first
-// converted to the present one. The caller holds the lock.
+// known returns the level of a charge's bucket. If Redis decided the level under another version of the rule, known
+// first converts it to the present version. The caller holds the lock.
 func (l *localState) known(c *charge, now int64) localLevel {
 	shard, full := l.stripe(c.tag), c.rule.Limit()
 	e := shard.at(c.key, now)
@@ -171,9 +176,9 @@ func (l *localState) known(c *charge, now int64) localLevel {
 	return shard.at(c.key, now)
 }
 
-// observe copies the levels in a reply of Redis. now is this process's clock, by which levels are kept. Local charges are dropped only
-// after Redis has charged again: a read-only or full Redis still answers peeks, from state that lacks those charges.
-// all reports whether this process now keeps the level of each bucket as Redis has it.
+// observe copies the levels in a reply of Redis. now is this process's clock, by which levels are kept. Local charges
+// are dropped only after Redis has charged again: a read-only or full Redis still answers peeks, from state without
+// those charges. all reports whether this process now has the level of each bucket as Redis has it.
 func (l *localState) observe(v *vector, results []redisstore.Result[answer], charged bool, now int64) (all bool) {
 	last := v.last(results)
 	all = true
@@ -191,7 +196,7 @@ func (l *localState) observeKey(tag, key string, next localLevel, bans *rule.Rul
 	if own := shard.at(key, now); !charged && own.fullAt != 0 && own.of == nil {
 		return false
 	}
-	if r.code == rule.Corrupt || r.code == rule.Stale { // there is only the local level
+	if r.code == rule.Corrupt || r.code == rule.Stale { // the reply has no level
 		return false
 	}
 	if bans.Ban.After > 0 {
@@ -201,7 +206,7 @@ func (l *localState) observeKey(tag, key string, next localLevel, bans *rule.Rul
 	return true
 }
 
-// keep stores a level at now under the limit b, with e's other fields. It needs the lock.
+// keep stores the level st, at now, under the limit b, with the other fields of e. The caller holds the lock.
 func (l *localState) keep(shard *stripe, key string, now int64, b rule.Limit, e localLevel, st rule.Level) {
 	s, until := b.Store(st, now)
 	e.State = s
@@ -216,8 +221,8 @@ func (l *localState) keep(shard *stripe, key string, now int64, b rule.Limit, e 
 	l.put(shard, key, now, e)
 }
 
-// at returns the level of a key. Once the bucket is full it returns the zero level, whether or not the level was
-// dropped by then: otherwise a rule whose rate has changed since would give different results.
+// at returns the level of a key. When the bucket is full it returns the zero level, even if the level is not dropped
+// yet. Otherwise the result would differ for a rule whose rate has changed since.
 func (s *stripe) at(key string, now int64) localLevel {
 	if e := s.all[key]; e.fullAt > now {
 		return e
@@ -225,7 +230,8 @@ func (s *stripe) at(key string, now int64) localLevel {
 	return localLevel{}
 }
 
-// in returns the state in terms of b. A level of Redis becomes the same fraction of b, rounded up so that nothing is given away.
+// in returns the state under the limit b. A level of Redis becomes the same fraction of b, rounded up in use, so no
+// token is given away.
 func (e localLevel) in(b rule.Limit) rule.State {
 	if e.of == nil || e.of == b {
 		return e.State
@@ -257,8 +263,8 @@ func (l *localState) drop(shard *stripe, key string) {
 	}
 }
 
-// makeRoom drops full buckets of a sample. If there is still no room for another, it drops the one that is full the soonest. A range
-// over a map starts anywhere, so its first elements are a sample.
+// makeRoom drops full buckets of a sample. If there is still no room for another level, it drops the one whose bucket
+// is full the soonest. A range over a map starts anywhere, so its first elements are a sample.
 func (l *localState) makeRoom(shard *stripe, now int64) {
 	crowded := len(shard.all)+shard.logs >= l.max
 	sample := sweepSample

@@ -40,7 +40,8 @@ func TestLocalState_StaysBounded(t *testing.T) {
 	if n := held(); n < 9*localStripes {
 		t.Errorf("only %d levels are held", n)
 	}
-	// Long after, all are full: new ones take their place twice as fast as they come.
+	// Long after, all buckets are full: new levels replace the old ones, and old ones are dropped twice as fast as
+	// new ones come.
 	clock = clock.Add(time.Hour)
 	for i := range 10 * localStripes {
 		mustConsume(t, l, Request{Tenant: fmt.Sprintf("u%d", i), Charges: []Charge{{Rule: r}}})
@@ -61,7 +62,7 @@ func TestLocalState_Eviction_DropsTheFullest(t *testing.T) {
 	for range 5 {
 		mustConsume(t, l, one(slow, "hammerer"))
 	}
-	for i := range 100 { // all in one shard of two levels
+	for i := range 100 { // all in one stripe, which has room for two levels
 		mustConsume(t, l, one(quick, fmt.Sprint(i)))
 	}
 	if v := mustPeek(t, l, one(slow, "hammerer")).Verdicts[0]; v.Remaining != 0 {
@@ -79,7 +80,7 @@ func TestLocalState_FullBucket_GivesRoomWithoutEviction(t *testing.T) {
 	}
 	mustConsume(t, l, one(slow, "a"))
 	for i := range 50 {
-		mustConsume(t, l, one(quick, fmt.Sprint(i))) // takes the second place, full since long
+		mustConsume(t, l, one(quick, fmt.Sprint(i))) // uses the second entry, which is full by now
 		clock = clock.Add(time.Second)
 		if v := mustPeek(t, l, one(slow, "a")).Verdicts[0]; v.Remaining != 4 {
 			t.Fatalf("forgotten at the insertion of %d", i)
@@ -100,7 +101,7 @@ func TestLocalLevel_OfRedis_SameFractionOfAShare(t *testing.T) {
 		if got.Unit != units(in) || got.Num != in.Params(rule.Moment{})[1] || got.At != worldStart {
 			t.Fatalf("%+v", got)
 		}
-		if of != in { // what is owed beyond the capacity is divided as well
+		if of != in { // tokens owed beyond the capacity are divided, too
 			exact := new(big.Rat).Mul(big.NewRat(used, full(of)), oracle.Tokens(full(in)))
 			if got.Used != min(oracle.CeilRat(exact), bound.MaxAmount) {
 				t.Fatalf("%d of %d becomes %d of %d", used, full(of), got.Used, full(in))
@@ -114,13 +115,13 @@ func TestMonotonicMicros_IgnoresTheWallClock(t *testing.T) {
 	start := time.Now()
 	now := start
 	micros := monotonicMicros(func() time.Time { return now })
-	now = start.Add(time.Second).AddDate(0, 0, 0) // keeps the monotonic reading
+	now = start.Add(time.Second).AddDate(0, 0, 0) // this keeps the monotonic reading
 	if got := micros() - start.UnixMicro(); got != 1_000_000 {
 		t.Errorf("a second is %d us", got)
 	}
 }
 
-// TestLocalState_Logs_CountByTheirSize: a log of 1,000 tokens is as large as 40 other levels.
+// TestLocalState_Logs_CountByTheirSize: a log of 1,000 tokens counts as 40 more levels.
 func TestLocalState_Logs_CountByTheirSize(t *testing.T) {
 	t.Parallel()
 	clock := time.UnixMicro(worldStart)

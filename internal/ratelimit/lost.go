@@ -10,38 +10,40 @@ import (
 )
 
 // The epoch of the data in Redis is a number that is stored beside it, under the key "life" (lua/limits.lua). Every
-// call sends the epoch that this process knows. If Redis was emptied, for example by a restart without persistence, its
-// data has another epoch. The call then decides nothing. It is sent again after a call that raises the buckets to the
-// levels that this process has seen there, plus what it charged while Redis was away.
+// call sends the epoch that this process knows. If Redis was emptied, for example by a restart without persistence,
+// its new data has another epoch. Then the call decides nothing. It is sent again, after a call that raises the
+// buckets to known levels. Such a level is the one that this process has seen in Redis, plus its own charges while
+// Redis was away.
 
-// unknownEpoch is the epoch that a call sends if this process knows none. No data has it.
+// unknownEpoch is the epoch that a call sends if this process knows none. No data has this epoch.
 const unknownEpoch = 1
 
-// raised is a level that this process knows of a bucket in data that is lost.
+// raised is a level of a bucket in lost data, as this process knows it.
 type raised struct {
 	charge *charge
-	level  rule.State // seen in Redis, in the rule's present form. At is by Redis's clock
+	level  rule.State // seen in Redis, in the rule's present form; At is by Redis's clock
 	own    int64      // tokens charged here since then, while Redis was away
 }
 
-// withoutRedis is what a bucket would hold in Redis if it had decided what this process did while Redis was away.
+// withoutRedis is the level of a bucket in Redis, as it would be if Redis had decided what this process decided while
+// Redis was away.
 type withoutRedis struct {
 	rule.State // of the whole limit, by this process's clock
 
-	own int64 // tokens that were charged here, part of the State
+	own int64 // tokens that were charged here, included in State
 }
 
-// epochs are the epochs that this process knows: one, or on a cluster one per hash tag.
+// epochs are the epochs that this process knows: one, or on a cluster one for each hash tag.
 type epochs struct {
 	cluster bool
 	maxTags int
-	lost    atomic.Bool // one of them has changed, at least once
+	lost    atomic.Bool // whether any epoch has changed
 
 	mu  sync.RWMutex
-	all map[string]int64 // the epoch of each hash tag; without a cluster one, under the tag ""
+	all map[string]int64 // the epoch of each hash tag; without a cluster, one epoch under the tag ""
 }
 
-// key returns the key of the epoch of the data with a tag.
+// key returns the key of the epoch of the data with a hash tag.
 func (l *epochs) key(tag string) string {
 	if l.cluster {
 		return "rl:{" + tag + "}life"
@@ -49,7 +51,7 @@ func (l *epochs) key(tag string) string {
 	return "rl:life"
 }
 
-// of returns the epoch of the data with a tag, 0 if it is not known.
+// of returns the epoch of the data with a hash tag, or 0 if it is not known.
 func (l *epochs) of(tag string) int64 {
 	if !l.cluster {
 		tag = ""
@@ -59,7 +61,7 @@ func (l *epochs) of(tag string) int64 {
 	return l.all[tag]
 }
 
-// set stores the epoch of the data with a tag.
+// set stores the epoch of the data with a hash tag.
 func (l *epochs) set(tag string, epoch int64) {
 	if !l.cluster {
 		tag = ""
@@ -76,8 +78,8 @@ func (l *epochs) set(tag string, epoch int64) {
 	l.all[tag] = epoch
 }
 
-// sendEpochs adds the known epochs to the calls of vectors. If data was lost, it also sends what this process knows of
-// their buckets.
+// sendEpochs adds the known epochs to the calls of vectors. If data was lost, it also raises their buckets to the
+// levels that this process knows.
 func (l *Limiter) sendEpochs(b *redisstore.Batch, vectors []*vector, queries []query) {
 	known := l.local.epochs
 	for _, v := range vectors {
@@ -97,7 +99,7 @@ func (l *Limiter) onEpoch(v *vector, epoch int64) {
 	}
 }
 
-// raise sends to Redis what this process knows of the vectors' buckets from data that is lost.
+// raise sends to Redis the levels that this process knows of the vectors' buckets in lost data.
 func (l *Limiter) raise(b *redisstore.Batch, vectors []*vector, queries []query) {
 	var calls []redisstore.Call
 	now := l.micros()
@@ -141,8 +143,8 @@ func (v *vector) raiseCall(all []raised, now int64) redisstore.Call {
 	return redisstore.Call{Keys: append(keys, v.sent[len(v.keys)]), Args: args, Packed: true}
 }
 
-// owed returns what this process knows of c's bucket from data of another epoch, and marks it as sent: a raise is sent
-// once. ahead is how far Redis's clock is ahead of this process's.
+// owed returns the level that this process knows of c's bucket from data of another epoch. It marks the level as
+// sent, because it is raised once only. ahead is the µs by which Redis's clock is ahead of this process's.
 func (l *localState) owed(c *charge, epoch, now, ahead int64) (raised, bool) {
 	shard := l.stripe(c.tag)
 	shard.mu.Lock()
@@ -165,7 +167,8 @@ func (l *localState) owed(c *charge, epoch, now, ahead int64) (raised, bool) {
 	return r, e.of != nil || e.whole != nil
 }
 
-// split returns what was seen in Redis and what this process charged since then, as of now.
+// split returns two parts of w, as of now: the level seen in Redis, and the tokens that this process charged since
+// then.
 func (w *withoutRedis) split(c *charge, now int64) (seen rule.State, own int64) {
 	full := c.rule.Limit()
 	all := full.Advance(w.State, c.at(now))

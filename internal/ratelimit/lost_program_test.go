@@ -16,9 +16,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule/oracle"
 )
 
-// lossProgram is a random program in which Redis loses its data. Requests, the processes that send them, changes of rules and losses are
-// random. A bucket has one calendar: what no longer counts in the calendar of the last request is not known here, and may count in
-// another one.
+// lossProgram is a random program in which Redis loses its data. Requests, the processes that send them, changes of
+// rules and losses are random. A bucket has one calendar. Otherwise tokens that do not count in the calendar of the
+// last request are unknown here, and might count in another calendar.
 type lossProgram struct {
 	processes []*Limiter
 	now       *atomic.Int64 // us; also read by the watches of limiters
@@ -37,21 +37,21 @@ func newLossProgram(t *testing.T, n int, client redis.UniversalClient, lose func
 	return p
 }
 
-// TestLimits_LostData_EqualsTheOracle: a process that saw everything brings everything back.
+// TestLimits_LostData_EqualsTheOracle: a process that has seen all charges restores all of them.
 func TestLimits_LostData_EqualsTheOracle(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.RedisPrivate(t).Options())
 	newLossProgram(t, 1, client, func(ctx context.Context) error { return client.FlushAll(ctx).Err() }).run(t)
 }
 
-// TestLimits_LostData_TwoProcesses_EqualTheOracle: what two processes have seen comes back once, not twice.
+// TestLimits_LostData_TwoProcesses_EqualTheOracle: charges that two processes have seen are restored once, not twice.
 func TestLimits_LostData_TwoProcesses_EqualTheOracle(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.RedisPrivate(t).Options())
 	newLossProgram(t, 2, client, func(ctx context.Context) error { return client.FlushAll(ctx).Err() }).run(t)
 }
 
-// TestLimits_LostData_Cluster_EqualsTheOracle: each tenant's part of a cluster has a life of its own.
+// TestLimits_LostData_Cluster_EqualsTheOracle: each tenant's part of a cluster has a separate epoch.
 func TestLimits_LostData_Cluster_EqualsTheOracle(t *testing.T) {
 	t.Parallel()
 	client := patientCluster(t, testenv.RedisClusterPrivate(t))
@@ -66,18 +66,19 @@ func (p *lossProgram) run(t *testing.T) {
 		run++
 		tenant := fmt.Sprintf("acme-%d", run)
 		w, o := drawWorld(rt), oracle.New()
-		w.now = max(w.now, p.now.Load()+1) // the life of data is the instant at which it began: no instant comes twice
+		w.now = max(w.now, p.now.Load()+1) // the epoch of data is the instant of its start: it must be new
 		var given charged
 		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
 			switch rapid.IntRange(0, 7).Draw(rt, "event") {
 			case 0, 1:
-				p.look(rt, w, o, tenant) // what a process has not seen it cannot bring back
+				p.look(rt, w, o, tenant) // a process can restore only what it has seen
 				require.NoError(rt, p.lose(t.Context()))
 				o.Lose()
-				w.now++                  // a life is the instant at which it began: no data is lost in the microsecond in which it came
-				p.look(rt, w, o, tenant) // a process brings a bucket back with its first call, also what was given back since
+				w.now++                  // the epoch is the instant of the start: data is not lost in that microsecond
+				p.look(rt, w, o, tenant) // a first call restores the bucket, with charges refunded since
 			case 2:
-				// A raised window is as of then, which shows when its length changes: it counts as charged then.
+				// A restored window counts as charged at the time of the restore. A change of its length would show
+				// that.
 				if i := rapid.IntRange(0, len(w.rules)-1).Draw(rt, "changed"); w.rules[i].Kind <= rule.KindLeakyBucket {
 					w.rules[i] = drawRuleOf(rt, w.rules[i].ID, w.rules[i].Kind)
 				}
@@ -96,7 +97,7 @@ func (p *lossProgram) run(t *testing.T) {
 	})
 }
 
-// compare lets a process and the oracle decide the same.
+// compare makes a process and the oracle decide the same request, and compares the decisions.
 func (p *lossProgram) compare(t *rapid.T, w *world, o *oracle.Oracle, by *Limiter, what rule.Op, req Request) Decision {
 	for i := range req.Charges {
 		req.Charges[i].Zone = nil
@@ -114,7 +115,7 @@ func (p *lossProgram) compare(t *rapid.T, w *world, o *oracle.Oracle, by *Limite
 	return d
 }
 
-// look lets each process see all buckets that a request of the program can have.
+// look makes each process read all buckets that a request of the program can have.
 func (p *lossProgram) look(t *rapid.T, w *world, o *oracle.Oracle, tenant string) {
 	for _, by := range p.processes {
 		for _, subject := range []string{"", "alice", "bob"} {

@@ -11,14 +11,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// slowRule is a rule of a kind that allows n and gives back nothing while a test lasts.
+// slowRule returns a rule of a kind that allows n, and gives nothing back during a test.
 func slowRule(t *testing.T, kind rule.Kind, n int64) *rule.Rule {
 	t.Helper()
 	rate := rule.Rate{Count: n, Period: 31 * 24 * time.Hour}
 	return compile(t, rule.Spec{ID: kind.String(), Kind: kind.String(), Rate: rate.String()})
 }
 
-// TestRedis_Flushed_LevelsComeBack: Redis loses everything while all processes go on.
+// TestRedis_Flushed_LevelsComeBack: Redis loses all data while all processes keep running.
 func TestRedis_Flushed_LevelsComeBack(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.RedisPrivate(t).Options())
@@ -49,7 +49,8 @@ func TestRedis_Flushed_LevelsComeBack(t *testing.T) {
 	}
 }
 
-// TestLeases_Flushed_ComeBack: Redis loses all leases while their holders go on, and processes notice it by a lease or by another limit.
+// TestLeases_Flushed_ComeBack: Redis loses all leases while their holders keep running. Processes notice this by a
+// lease or by another limit.
 func TestLeases_Flushed_ComeBack(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.RedisPrivate(t).Options())
@@ -64,7 +65,7 @@ func TestLeases_Flushed_ComeBack(t *testing.T) {
 		theirs := mustAcquire(t, there, req)
 		for loss := range 3 {
 			client.FlushAll(t.Context())
-			if loss == 1 { // something else notices it first
+			if loss == 1 { // a call on another limit notices it first
 				mustPeek(t, here, requestOf(Charge{Rule: slowRule(t, rule.KindTokenBucket, 10)}))
 			}
 			for _, l := range []*Limiter{here, there} {
@@ -89,7 +90,8 @@ func TestLeases_Flushed_ComeBack(t *testing.T) {
 		if denied, err := here.Acquire(t.Context(), req); err != nil || denied.Held || denied.InUse != 5 {
 			t.Errorf("%s: a sixth lease: %+v, %v", name, denied, err)
 		}
-		// The granter knows nothing of a release elsewhere: until the next loss it is gone, after it the lease lasts until its end.
+		// The granter does not know of a release by another process. Until the next loss the lease is gone. After a
+		// loss the granter restores it, and it lasts until its end.
 		if err := here.Release(t.Context(), last.ID); err != nil {
 			t.Error(err)
 		}
@@ -99,7 +101,7 @@ func TestLeases_Flushed_ComeBack(t *testing.T) {
 	}
 }
 
-// TestLeases_Flushed_FullBucket_ComesBackWhole: a call restores at most 500 leases.
+// TestLeases_Flushed_FullBucket_ComesBackWhole: a call restores at most 500 leases, so several calls are needed.
 func TestLeases_Flushed_FullBucket_ComesBackWhole(t *testing.T) {
 	t.Parallel()
 	const many = 1201
@@ -115,7 +117,7 @@ func TestLeases_Flushed_FullBucket_ComesBackWhole(t *testing.T) {
 	}
 }
 
-// TestRedis_Flushed_NothingIsResurrected: what was given back or reset stays so.
+// TestRedis_Flushed_NothingIsResurrected: refunded or reset charges do not return.
 func TestRedis_Flushed_NothingIsResurrected(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.RedisPrivate(t).Options())
@@ -145,7 +147,8 @@ func TestRedis_Flushed_NothingIsResurrected(t *testing.T) {
 				t.Errorf("%s: %d left of 10 after a reset and a loss", kind, v.Remaining)
 			}
 		}
-		// A level that a refund elsewhere has lowered stays so while Redis has its data, whatever this process has seen.
+		// Another process has lowered a level by a refund. The level stays low while Redis has its data, although
+		// this process has seen a higher one.
 		d = mustConsume(t, here, req)
 		look := requestOf(Charge{Rule: r})
 		mustPeek(t, there, look)
@@ -158,8 +161,8 @@ func TestRedis_Flushed_NothingIsResurrected(t *testing.T) {
 	}
 }
 
-// TestOutages_RedisComesBackEmpty_AdmitTheLimitOnce: three processes, two outages, and an empty Redis after each. What was admitted before
-// and during an outage is charged when the processes are back.
+// TestOutages_RedisComesBackEmpty_AdmitTheLimitOnce: three processes have two outages, with an empty Redis after
+// each. When Redis is back, the requests admitted before and during an outage are charged.
 func TestOutages_RedisComesBackEmpty_AdmitTheLimitOnce(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
@@ -197,7 +200,7 @@ func TestOutages_RedisComesBackEmpty_AdmitTheLimitOnce(t *testing.T) {
 	}
 	ask(7)
 	for range 2 {
-		look() // a process divides what it has seen, and what it has not seen may pass twice
+		look() // a process divides what it has seen; what it has not seen may pass twice
 		server.Kill()
 		ask(50)
 		server.Start()
@@ -207,7 +210,7 @@ func TestOutages_RedisComesBackEmpty_AdmitTheLimitOnce(t *testing.T) {
 				return err == nil && !d.Degraded
 			}, "redis")
 		}
-		look() // each process tells what it knows of a bucket with its first call
+		look() // each process restores a bucket with its first call on it
 		ask(50)
 	}
 	for i, r := range rules {

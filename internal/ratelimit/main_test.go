@@ -20,8 +20,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	redis.SetLogger(mute{}) // it has one for all clients, and outages make it talk
-	// A client that could not connect looks again after a second, and only then sees that it has been closed.
+	redis.SetLogger(mute{}) // there is one logger for all clients, and outages make it log
+	// A client that could not connect tries again after a second. Only then it notices that it was closed.
 	testenv.Main(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
@@ -29,7 +29,7 @@ type mute struct{}
 
 func (mute) Printf(context.Context, string, ...any) {}
 
-// baseOptions are the options of a client as redisstore.NewClient makes it.
+// baseOptions returns the options of a client from redisstore.NewClient.
 func baseOptions(t testing.TB) redis.Options {
 	t.Helper()
 	c, err := redisstore.NewClient("redis://unused")
@@ -38,14 +38,14 @@ func baseOptions(t testing.TB) redis.Options {
 	return *c.(*redis.Client).Options()
 }
 
-// patientClient is a client as redisstore.NewClient makes it, except for its timeouts: a busy machine must not turn exact decisions into
-// degraded ones. A server that was killed refuses connections at once.
+// patientClient returns a client like that of redisstore.NewClient, except for its timeouts: a busy machine must not
+// make exact decisions degraded. A server that was killed refuses connections at once.
 func patientClient(t testing.TB, o *redis.Options) *redis.Client {
 	t.Helper()
 	return clientWithin(t, o, testenv.Patience)
 }
 
-// clientWithin is such a client with this timeout.
+// clientWithin returns such a client with the given timeout.
 func clientWithin(t testing.TB, o *redis.Options, timeout time.Duration) *redis.Client {
 	t.Helper()
 	opts := baseOptions(t)
@@ -57,7 +57,8 @@ func clientWithin(t testing.TB, o *redis.Options, timeout time.Duration) *redis.
 	return c
 }
 
-// testGrace is how much longer a key lives if the time is a test's: the server's clock, by which it expires, goes on.
+// testGrace is the additional lifetime of a key if a script uses the test's time. Redis expires keys by its own
+// clock, which continues.
 const testGrace = 599 * time.Second
 
 // settings are those of a limiter and of its store.
@@ -74,14 +75,14 @@ type settings struct {
 	forgetful      bool
 }
 
-// patientLimiter is a limiter with a budget that no test exhausts.
+// patientLimiter returns a limiter with a budget that no test exceeds.
 func patientLimiter(t testing.TB, client redis.UniversalClient, cfg settings) *Limiter {
 	t.Helper()
 	cfg.Budget = testenv.Patience
 	return limiterOn(t, client, cfg)
 }
 
-// limiterOn is a limiter that is stopped before its client is closed. A nil client is local mode.
+// limiterOn returns a limiter that is stopped before its client is closed. With a nil client it is in local mode.
 func limiterOn(t testing.TB, client redis.UniversalClient, cfg settings) *Limiter {
 	t.Helper()
 	var store *redisstore.Store
@@ -103,7 +104,7 @@ func limiterOn(t testing.TB, client redis.UniversalClient, cfg settings) *Limite
 // measured has the registry of each store's metrics.
 var measured sync.Map
 
-// storeOn is a store that is stopped before its client is closed.
+// storeOn returns a store that is stopped before its client is closed.
 func storeOn(t testing.TB, client redis.UniversalClient, cfg settings) *redisstore.Store {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -122,13 +123,13 @@ func storeOn(t testing.TB, client redis.UniversalClient, cfg settings) *redissto
 	return store
 }
 
-// limitsScript is the limits script on a client.
+// limitsScript returns the limits script on a client.
 func limitsScript(t testing.TB, client redis.UniversalClient) *redisstore.Script {
 	t.Helper()
 	return storeOn(t, client, settings{}).NewScript("limits", lua.Limits)
 }
 
-// redisSeries are the values of a metric of l's store, by label.
+// redisSeries returns the values of a metric of l's store, by label.
 func redisSeries(t testing.TB, l *Limiter, name string) map[string]float64 {
 	t.Helper()
 	registry, ok := measured.Load(l.store)
@@ -149,13 +150,13 @@ func redisSeries(t testing.TB, l *Limiter, name string) map[string]float64 {
 	return all
 }
 
-// redisCount is the value of one series of l's store.
+// redisCount returns the value of one series of l's store.
 func redisCount(t testing.TB, l *Limiter, name, label string) float64 {
 	t.Helper()
 	return redisSeries(t, l, name)[label]
 }
 
-// shardCount is the number of shards that l's store knows.
+// shardCount returns the number of shards that l's store knows.
 func shardCount(t testing.TB, l *Limiter) int {
 	t.Helper()
 	return len(redisSeries(t, l, "quotasvc_limit_breaker_open"))
@@ -164,7 +165,7 @@ func shardCount(t testing.TB, l *Limiter) int {
 // isAway reports whether decisions are made without Redis because Redis, or a master of its cluster, is away.
 func isAway(l *Limiter) bool { return l.store.AnyAway() }
 
-// compile is a rule that must be valid.
+// compile returns the rule of a spec that must be valid.
 func compile(t testing.TB, spec rule.Spec) *rule.Rule {
 	t.Helper()
 	if spec.ID == "" {

@@ -18,7 +18,7 @@ import (
 	"github.com/quotasvc/quotasvc/lua"
 )
 
-// memoryTenants is the number of buckets that the memory tests fill a Redis with.
+// memoryTenants returns the number of buckets with which the memory tests fill a Redis.
 func memoryTenants(t *testing.T, short int) int {
 	t.Helper()
 	text := os.Getenv("QUOTASVC_REDIS_MEMORY_TENANTS")
@@ -32,14 +32,15 @@ func memoryTenants(t *testing.T, short int) int {
 	return n
 }
 
-// memoryRedis is a private Redis whose memory holds what tests put there and nothing else.
+// memoryRedis is a private Redis whose memory contains only what tests store there.
 type memoryRedis struct {
 	*testenv.RedisServer
 	t *testing.T
 }
 
-// emptyRedis returns a private Redis that has everything but buckets: its scripts are loaded, and it keeps in its memory neither the calls that
-// a slow machine makes slow nor a histogram (40 kB) of each command that is first used while a test measures.
+// emptyRedis returns a private Redis without buckets, whose scripts are loaded. It does not store slow calls, which a
+// slow machine causes. It does not store histograms of commands (40 kB for the first use of each command during a
+// measurement).
 func emptyRedis(t *testing.T) memoryRedis {
 	t.Helper()
 	r := memoryRedis{testenv.RedisPrivate(t), t}
@@ -57,13 +58,13 @@ func emptyRedis(t *testing.T) memoryRedis {
 	return r
 }
 
-// connected runs a step with connections that end with it: they have memory of their own.
+// connected runs a step with connections that end with the step, because connections take memory.
 func (r memoryRedis) connected(step string, do func(t *testing.T, client *redis.Client)) {
 	r.t.Run(step, func(t *testing.T) { do(t, patientClient(t, r.Options())) })
 }
 
-// measure fills the emptied Redis with n keys and waits until bound accepts the bytes of each: Redis moves a table that has grown little by
-// little, and has both until then.
+// measure fills the emptied Redis with n keys, and waits until bound accepts the bytes per key. Redis moves a growing
+// table in small steps, and has both tables until the end of the move.
 func (r memoryRedis) measure(name string, n int, fill func(t *testing.T, client *redis.Client), bound func(each float64) bool) {
 	r.t.Helper()
 	ctx := context.Background()
@@ -87,9 +88,10 @@ func (r memoryRedis) measure(name string, n int, fill func(t *testing.T, client 
 	r.t.Logf("| %-40s | %8d | %5.1f bytes | %-8s | %7.1f s | %8.0f/s |", name, n, each, encoding, took.Seconds(), float64(n)/took.Seconds())
 }
 
-// TestBucket_TakesAtMost170Bytes of Redis, everything included: what its memory grows by for 25,000 of them, each charged
-// half of its capacity. A key is 32 bytes of table entries, as many for its expiry, 21 of the tables, and the key and the
-// value in size classes of 16 bytes. It does not run in parallel: it would keep the tests busy that measure time.
+// TestBucket_TakesAtMost170Bytes measures the memory of Redis for 25,000 buckets, everything included, each charged
+// half of its capacity. A key takes 32 bytes of table entries, 32 for its expiry, 21 of the tables, and the key and
+// the value in size classes of 16 bytes. The test is not parallel: it would keep the machine busy during tests that
+// measure time.
 func TestBucket_TakesAtMost170Bytes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fills a Redis with 125,000 keys")
@@ -101,7 +103,7 @@ func TestBucket_TakesAtMost170Bytes(t *testing.T) {
 		subject bool
 	}{
 		{rule.Spec{ID: "requests", Rate: "100/h"}, false},
-		{rule.Spec{ID: "requests", Rate: "1000/h"}, true}, // a leaky bucket is the same
+		{rule.Spec{ID: "requests", Rate: "1000/h"}, true}, // a leaky bucket takes the same
 		{rule.Spec{ID: "requests", Rate: "1000/h", Kind: "fixed_window"}, true},
 		{rule.Spec{ID: "requests", Rate: "1000/h", Kind: "sliding_window"}, true},
 		{rule.Spec{ID: "logins", Rate: "2/h", Kind: "sliding_log"}, false},
@@ -112,12 +114,12 @@ func TestBucket_TakesAtMost170Bytes(t *testing.T) {
 		server.measure(fmt.Sprintf("%s, explained as %.0f bytes", name, about), buckets, func(t *testing.T, client *redis.Client) {
 			fill(t, client, r, population.subject, buckets)
 		}, func(each float64) bool {
-			return each <= min(about+4, atMost) && each >= about-17 // one class less at most, and a few bytes for buffers
+			return each <= min(about+4, atMost) && each >= about-17 // at most one class less, and a few bytes for buffers
 		})
 	}
 }
 
-// TestLeases_InRedis_BytesOfEach: a bucket of leases is a listpack while it is small. Each further lease adds little.
+// TestLeases_InRedis_BytesOfEach: a small bucket of leases is a listpack. Each further lease adds little.
 func TestLeases_InRedis_BytesOfEach(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fills a Redis with 5,000 keys")
@@ -137,7 +139,7 @@ func TestLeases_InRedis_BytesOfEach(t *testing.T) {
 	}
 }
 
-// holdLeases takes one lease in each of n tenants' buckets.
+// holdLeases acquires one lease in the bucket of each of n tenants.
 func holdLeases(t *testing.T, script *redisstore.Script, r *rule.Rule, n, nth int) {
 	t.Helper()
 	var calls []redisstore.Call
@@ -159,7 +161,7 @@ func holdLeases(t *testing.T, script *redisstore.Script, r *rule.Rule, n, nth in
 // memoryTenant is a tenant with an id of usual length, 12 bytes.
 func memoryTenant(i int) string { return fmt.Sprintf("t-%010d", i) }
 
-// fill charges n buckets: each another tenant's, or ten subjects of each.
+// fill charges n buckets, each of another tenant, or of ten subjects for each tenant.
 func fill(t *testing.T, client redis.UniversalClient, r *rule.Rule, subjects bool, n int) {
 	t.Helper()
 	script := limitsScript(t, client)
@@ -187,8 +189,8 @@ func fill(t *testing.T, client redis.UniversalClient, r *rule.Rule, subjects boo
 	}
 }
 
-// usedMemory is what the Redis has in use while the connection that asks is its only one: what it says connections take is up to a second
-// old.
+// usedMemory returns the used memory of the Redis when the connection that asks is the only one. It waits for that,
+// because the reported memory of connections is up to a second old.
 func (r memoryRedis) usedMemory() int64 {
 	r.t.Helper()
 	figures := map[string]int64{"used_memory": -1, "connected_clients": -1}

@@ -9,8 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// Metrics are the measurements of a process's limits. Labels are those of rules (rule.Rule.Metric), kinds and names from the program, never a
-// tenant or a subject.
+// Metrics are the measurements of a process's limits. Labels are those of rules (rule.Rule.Metric), or kinds and
+// names from the program, never a tenant or a subject.
 type Metrics struct {
 	decisions   *prometheus.CounterVec
 	vectorSize  prometheus.Histogram
@@ -30,8 +30,8 @@ type Metrics struct {
 	passed        *passCounters // of decisions
 }
 
-// NewMetrics creates the metrics and registers them. It panics if reg has metrics of these names already, which is a
-// programming error. A nil reg leaves them unregistered.
+// NewMetrics creates the metrics and registers them. It panics if reg already has metrics of these names, which is a
+// programming error. With a nil reg they are not registered.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -78,7 +78,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		retryAfter: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "quotasvc_limit_retry_after_seconds",
 			Help: "RetryAfter of denials by enforced rules.",
-			// From the interval of 1,000 requests a second to most of a day.
+			// The buckets reach from the interval of 1,000 requests a second to most of a day.
 			Buckets: prometheus.ExponentialBuckets(1e-3, 4, 14),
 		}),
 		degradedRules: newDegradedRules(),
@@ -114,7 +114,7 @@ func outcomeLabel(v Verdict) string {
 	}
 }
 
-// nearPart defines when a rule is near its limit: at most a fifth of the capacity is left, 80 % are used.
+// nearPart defines when a rule is near its limit: at most a fifth of the capacity is left, or 80 % is used.
 const nearPart = 5
 
 // count counts a decision's verdicts.
@@ -143,7 +143,8 @@ func (m *Metrics) countNear(rule string, remaining, limit int64) {
 	}
 }
 
-// Forget drops the series of labels that no rule has any more. A decision under way may bring a series back; a later call drops it.
+// Forget drops the series of labels that no rule has any more. A decision under way may create a series again; a
+// later call drops it.
 func (m *Metrics) Forget(labels []string) {
 	for _, rule := range labels {
 		of := prometheus.Labels{"rule": rule}
@@ -154,11 +155,11 @@ func (m *Metrics) Forget(labels []string) {
 	}
 }
 
-// passCounters are the counters of verdicts that passed in Redis, as nearly all do. They are kept because finding a counter by its
-// labels takes longer than counting.
+// passCounters are the counters of verdicts that passed in Redis, as nearly all do. They are kept because it takes
+// longer to find a counter by its labels than to count.
 //
-// mu is held for changes. A counter is added and dropped together with its series: one that outlived its series would count in vain when
-// the rule returns.
+// mu is held for changes. A counter is added and dropped together with its series. Otherwise, when the rule returns,
+// the old counter would count without a series.
 type passCounters struct {
 	decisions *prometheus.CounterVec
 	mu        sync.Mutex
@@ -196,7 +197,7 @@ func (p *passCounters) forget(id string) {
 // degradedRules are the rules whose last decision was made without Redis, although Redis is configured.
 type degradedRules struct {
 	gauge *prometheus.GaugeVec
-	some  atomic.Bool // whether there are any; the normal path takes no lock
+	some  atomic.Bool // whether there are any; if not, as is normal, no lock is taken
 
 	mu  sync.Mutex
 	all map[string]bool
@@ -212,7 +213,8 @@ func newDegradedRules() *degradedRules {
 	}
 }
 
-// note records where a rule was decided. A remembered denial says nothing about Redis, and changes nothing.
+// note records where a rule was decided. A remembered denial does not show whether Redis answers, so it changes
+// nothing.
 func (r *degradedRules) note(rule string, degraded bool, mode Mode) {
 	switch {
 	case degraded && mode == ModeLocal:
@@ -239,7 +241,7 @@ func (r *degradedRules) recovered() {
 	}
 }
 
-// over removes a rule. The caller holds the lock.
+// over removes a rule: its last decision was by Redis. The caller holds the lock.
 func (r *degradedRules) over(rule string) {
 	r.gauge.WithLabelValues(rule).Set(0)
 	delete(r.all, rule)

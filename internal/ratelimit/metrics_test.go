@@ -57,7 +57,7 @@ func TestMetrics_RetryAfter_OfDenials(t *testing.T) {
 			t.Errorf("%d waits of a request that passed", n)
 		}
 		mustConsume(t, l, req)
-		mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 2}}}) // never: no wait
+		mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 2}}}) // never: there is no wait
 		if n, sum := said(); n != 1 || sum < 3500 || sum > 3600 {
 			t.Errorf("%d waits of %v s in all, want one of an hour", n, sum)
 		}
@@ -71,7 +71,8 @@ func TestMetrics_RetryAfter_OfDenials(t *testing.T) {
 	})
 }
 
-// TestMetrics_RuleDegraded_FollowsDecisions: also those with other policies, and only until Redis decides again.
+// TestMetrics_RuleDegraded_FollowsDecisions: rules with any policy are reported as degraded, until Redis decides them
+// again.
 func TestMetrics_RuleDegraded_FollowsDecisions(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
@@ -150,7 +151,8 @@ func TestMetrics_Forget_DropsSeries(t *testing.T) {
 	}
 }
 
-// TestMetrics_Decisions_ByOutcomeAndMode: each by its own series, however it is found.
+// TestMetrics_Decisions_ByOutcomeAndMode: each outcome and mode is counted in its own series, also the ones with a
+// kept counter.
 func TestMetrics_Decisions_ByOutcomeAndMode(t *testing.T) {
 	t.Parallel()
 	m := NewMetrics(nil)
@@ -178,7 +180,8 @@ func TestMetrics_Decisions_ByOutcomeAndMode(t *testing.T) {
 	}
 }
 
-// TestMetrics_ForgottenRule_IsCountedAgain: whatever was under way when it was forgotten.
+// TestMetrics_ForgottenRule_IsCountedAgain: a forgotten rule is counted again, even if decisions were under way when
+// it was forgotten.
 func TestMetrics_ForgottenRule_IsCountedAgain(t *testing.T) {
 	t.Parallel()
 	m := NewMetrics(nil)
@@ -208,7 +211,7 @@ func TestMetrics_ForgottenRule_IsCountedAgain(t *testing.T) {
 		m.Forget([]string{"back"})
 	}
 	count(bucket)
-	count(window) // as which it came back
+	count(window) // the rule has come back as a window
 	count(window)
 	if counted(bucket) != 1 || counted(window) != 2 {
 		t.Errorf("counted %v times as a bucket and %v as a window", counted(bucket), counted(window))

@@ -22,14 +22,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// world is what a model test varies: a few rules, their versions over time, and a clock.
+// world is the input that a model test varies: a few rules, their versions over time, and a clock.
 type world struct {
 	now    int64 // us
 	rules  []*rule.Rule
-	denied int // so many requests from here on ask for all of a bucket: after a change, mostly denials
+	denied int // this many next requests take the whole capacity: after a change, mostly denials
 }
 
-// worldStart is a time in 2026, as large as the numbers will be in use.
+// worldStart is a time in 2026, so numbers are as large as in real use.
 const worldStart = int64(1_790_000_000_123_456)
 
 func drawWorld(t *rapid.T) *world {
@@ -45,7 +45,8 @@ func drawRule(t *rapid.T, id string) *rule.Rule {
 	return drawRuleOf(t, id, rule.Kind(rapid.IntRange(int(rule.KindTokenBucket), int(rule.KindSlidingLog)).Draw(t, "kind")))
 }
 
-// drawRuleOf draws rates that divide and rates that do not, bursts from one token to the last exact one, and calendars.
+// drawRuleOf draws rates that divide evenly and rates that do not, bursts from one token to the largest exact one,
+// and calendars.
 func drawRuleOf(t *rapid.T, id string, kind rule.Kind) *rule.Rule {
 	periods := []time.Duration{
 		time.Millisecond, 30 * time.Millisecond, time.Second, 30 * time.Second, time.Minute, time.Hour, 24 * time.Hour, 7 * 24 * time.Hour,
@@ -91,7 +92,7 @@ func drawRuleOf(t *rapid.T, id string, kind rule.Kind) *rule.Rule {
 	return &r
 }
 
-// drawZone draws calendars whose windows begin at different times, change by an hour, or are nobody's but UTC's.
+// drawZone draws calendars whose windows begin at different times or change by an hour, UTC, or none.
 func drawZone(t *rapid.T) *time.Location {
 	name := rapid.SampledFrom([]string{"", "UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Pacific/Apia"}).Draw(t, "zone")
 	if name == "" {
@@ -102,7 +103,7 @@ func drawZone(t *rapid.T) *time.Location {
 	return zone
 }
 
-// step moves the clock, or a rule's configuration.
+// step moves the clock, or changes a rule.
 func (w *world) step(t *rapid.T) {
 	switch rapid.IntRange(0, 10).Draw(t, "step") {
 	case 0: // the same instant
@@ -117,12 +118,12 @@ func (w *world) step(t *rapid.T) {
 	case 8:
 		w.changeRule(t)
 	case 9: // the clock stays; the step is only a request
-	case 10: // to a few us from a minute's end, which is the end of many windows
+	case 10: // to a few us from the end of a minute, at which many windows end
 		w.now += 60_000_000 - w.now%60_000_000 + rapid.Int64Range(-3, 3).Draw(t, "off")
 	}
 }
 
-// changeRule is a new version of a rule, mostly of the same kind: of another kind it has other buckets.
+// changeRule replaces a rule by a new version, usually of the same kind. A rule of another kind has other buckets.
 func (w *world) changeRule(t *rapid.T) {
 	i := rapid.IntRange(0, len(w.rules)-1).Draw(t, "changed")
 	if rapid.IntRange(0, 9).Draw(t, "other kind") == 0 {
@@ -135,7 +136,7 @@ func (w *world) changeRule(t *rapid.T) {
 	}
 }
 
-// drawRequest draws a request on some of the rules, and what to do with it.
+// drawRequest draws a request on some of the rules, and its operation.
 func (w *world) drawRequest(t *rapid.T, tenant string) (rule.Op, Request) {
 	req := Request{Tenant: tenant}
 	if w.denied > 0 {
@@ -176,7 +177,7 @@ func oracleCharges(q *query) []oracle.Charge {
 	return charges
 }
 
-// sameDecision compares a decision with the oracle's, exactly.
+// sameDecision fails the test unless a decision equals the oracle's exactly.
 func sameDecision(t *rapid.T, d Decision, allowed bool, rows []oracle.Row) {
 	if d.Allowed != allowed {
 		t.Fatalf("allowed %v, the oracle says %v", d.Allowed, allowed)
@@ -201,10 +202,11 @@ func sameDecision(t *rapid.T, d Decision, allowed bool, rows []oracle.Row) {
 	}
 }
 
-// charged are requests that were admitted, so that they can be given back.
+// charged are the admitted requests, which can be refunded.
 type charged struct{ all []Request }
 
-// draw is req, or one of the admitted requests if it is to be given back, with its rules as they are now.
+// draw returns req. For a refund it usually returns one of the admitted requests instead, with the present versions
+// of its rules.
 func (c *charged) draw(t *rapid.T, w *world, what rule.Op, req Request) Request {
 	if what != rule.Refund || len(c.all) == 0 || rapid.IntRange(0, 3).Draw(t, "by hand") == 0 {
 		return req
@@ -239,7 +241,8 @@ func TestLocalState_EqualsTheOracle(t *testing.T) {
 			req = given.draw(t, w, what, req)
 			q, err := req.check(what)
 			require.NoError(t, err)
-			// Forgetting happens at its own times; here it happens before each request, in both.
+			// Normally levels are dropped at other times. Here they are dropped before each request, in the oracle as
+			// well.
 			o.Forget(w.now)
 			for s := range all.stripes {
 				maps.DeleteFunc(all.stripes[s].all, func(_ string, e localLevel) bool { return e.fullAt <= w.now })
@@ -256,9 +259,9 @@ func TestLocalState_EqualsTheOracle(t *testing.T) {
 	})
 }
 
-// TestLimits_Script_EqualsTheOracle is the proof of the script: random requests on a real Redis, with clock steps in both
-// directions, changes of the rules and keys that expire at their time, answer exactly what the oracle says; what must not
-// write does not; and no key expires before it says no more than a missing one.
+// TestLimits_Script_EqualsTheOracle is the proof of the script. Random requests on a real Redis get exactly the
+// oracle's answers, with clock steps in both directions, changes of the rules, and keys that expire at their time.
+// Requests that must not write do not write. No key expires before it means the same as a missing one.
 func TestLimits_Script_EqualsTheOracle(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -303,7 +306,7 @@ func TestLimits_Script_EqualsTheOracle(t *testing.T) {
 	})
 }
 
-// perform does what with req.
+// perform runs the operation what on req.
 func perform(l *Limiter, what rule.Op, req Request) (d Decision, err error) {
 	switch what {
 	case rule.Consume:
@@ -318,8 +321,8 @@ func perform(l *Limiter, what rule.Op, req Request) (d Decision, err error) {
 	}
 }
 
-// behind reports whether one of the buckets is more than 5 s ahead of now, so that it must be moved, or was written under another form of
-// its rule, so that it may be settled.
+// behind reports whether a bucket must be written even without a charge. Either it is more than 5 s ahead of now and
+// must be moved, or it was written under another form of its rule and must be converted.
 func behind(o *oracle.Oracle, charges []oracle.Charge, now int64) bool {
 	for _, c := range charges {
 		if b := o.Buckets[c.Key]; b != nil && (b.At-now > 5_000_000 || !sameForm(b.Written, c)) {
@@ -329,12 +332,12 @@ func behind(o *oracle.Oracle, charges []oracle.Charge, now int64) bool {
 	return false
 }
 
-// sameForm reports whether two versions of a rule differ in their capacity only.
+// sameForm reports whether two versions of a rule differ at most in their capacity.
 func sameForm(a, b oracle.Charge) bool {
 	return a.Count == b.Count && a.Period == b.Period && a.Month == b.Month && a.Zone == b.Zone
 }
 
-// dump is the exact content of keys, without their TTLs.
+// dump returns the exact content of keys, without their TTLs.
 func dump(t *rapid.T, client redis.UniversalClient, keys []string) string {
 	all := ""
 	for _, key := range keys {
@@ -347,14 +350,15 @@ func dump(t *rapid.T, client redis.UniversalClient, keys []string) string {
 	return all
 }
 
-// expiries lets keys expire by the test's clock instead of Redis' own.
+// expiries makes keys expire by the test's clock instead of Redis's own.
 type expiries struct {
 	client redis.UniversalClient
 	at     map[string]int64  // us
 	last   map[string]string // values
 }
 
-// note takes over the expiry of the keys that have just been written, if none of it is before the bucket is empty.
+// note records the expiry of the keys that have just been written, and removes it in Redis. A key must not expire
+// before its bucket is empty.
 func (e *expiries) note(t *rapid.T, o *oracle.Oracle, keys []string, now int64) {
 	ctx := context.Background()
 	for _, key := range keys {
@@ -368,7 +372,7 @@ func (e *expiries) note(t *rapid.T, o *oracle.Oracle, keys []string, now int64) 
 		}
 		if ttl > 0 {
 			e.at[key] = now + (ttl - testGrace).Microseconds()
-			if b := o.Buckets[key]; b != nil && b.EmptyAt > e.at[key] { // the second of grace is for the time until here
+			if b := o.Buckets[key]; b != nil && b.EmptyAt > e.at[key] { // the second of grace covers the time until here
 				t.Fatalf("%s expires %d us before it is empty", key, b.EmptyAt-e.at[key])
 			}
 			require.NoError(t, e.client.Persist(ctx, key).Err())
@@ -376,7 +380,7 @@ func (e *expiries) note(t *rapid.T, o *oracle.Oracle, keys []string, now int64) 
 	}
 }
 
-// keepBan keeps the ban of a bucket for ever, if it would have lived long enough.
+// keepBan checks that the ban of a bucket would have lived long enough, and removes its expiry.
 func (e *expiries) keepBan(t *rapid.T, o *oracle.Oracle, key string, now int64) {
 	ban := rule.BanKey(key)
 	ttl, err := e.client.PTTL(context.Background(), ban).Result()
@@ -386,7 +390,8 @@ func (e *expiries) keepBan(t *rapid.T, o *oracle.Oracle, key string, now int64) 
 	}
 }
 
-// pass lets half of the due keys expire. One whose rule is still the one it was last seen with must say nothing any more.
+// pass deletes half of the keys that have expired. If the rule of such a key has not changed, its bucket must be
+// empty.
 func (e *expiries) pass(t *rapid.T, o *oracle.Oracle, charges []oracle.Charge, now int64) {
 	for _, c := range charges {
 		due, known := e.at[c.Key]
@@ -413,7 +418,7 @@ func TestVector_EqualsOneCallPerRequest(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	script := limitsScript(t, client)
-	bench := newWorkbench(false) // as a lane's, for all that comes
+	bench := newWorkbench(false) // like that of a lane, for all batches
 	run := 0
 	rapid.Check(t, func(t *rapid.T) {
 		bench.clear()
@@ -446,7 +451,8 @@ func TestVector_EqualsOneCallPerRequest(t *testing.T) {
 	})
 }
 
-// drawBatch draws what waits in a lane: requests of two tenants, among them some from before and after a rule's change.
+// drawBatch draws a batch in a lane: requests of two tenants, some from before and some from after a change of a
+// rule.
 func (w *world) drawBatch(t *rapid.T, tenants []string) []query {
 	var batch []query
 	for range rapid.IntRange(1, MaxVector+1).Draw(t, "requests") {
@@ -471,7 +477,7 @@ func runOnce(s *redisstore.Script, c redisstore.Call) redisstore.Reply {
 	return s.Run(context.Background(), c)[0]
 }
 
-// apart is q on the buckets of a tenant that is decided one call at a time.
+// apart returns q on the buckets of another tenant, whose requests are decided one per call.
 func apart(q query) query {
 	other := query{op: q.op, tenant: apartKey(q.tenant), charges: slices.Clone(q.charges)}
 	for i := range other.charges {
@@ -482,7 +488,8 @@ func apart(q query) query {
 
 func apartKey(key string) string { return strings.Replace(key, "together", "apart", 1) }
 
-// stored is a key's value. If asked to, it keeps the key for ever: the test's clock is not the one by which Redis expires keys.
+// stored returns the value of a key. With keep it also removes the key's expiry, because Redis expires keys by its
+// own clock and not by the test's.
 func stored(t *rapid.T, client redis.UniversalClient, key string, keep bool) string {
 	ctx := context.Background()
 	v, err := client.Get(ctx, key).Result()

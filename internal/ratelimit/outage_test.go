@@ -22,7 +22,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// movableClock is the real clock plus what a test adds, so that nothing has to wait for the breaker.
+// movableClock is the real clock plus an offset that a test moves, so no test has to wait for the breaker.
 type movableClock struct{ ahead atomic.Int64 }
 
 func (c *movableClock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
@@ -53,10 +53,11 @@ func (l *lines) containing(s string) int {
 	return n
 }
 
-// decisionMost is what a decision may take while Redis is away: ten times its budget, because the machine may be busy.
+// decisionMost is the longest time of a decision while Redis is away: ten times its budget, because the machine may
+// be busy.
 const decisionMost = 10 * redisstore.DefaultBudget
 
-// productionClient is what the service uses, with its timeouts.
+// productionClient returns a client like that of the service, with the same timeouts.
 func productionClient(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
 	c, err := redisstore.NewClient(url)
@@ -65,7 +66,7 @@ func productionClient(t testing.TB, url string) redis.UniversalClient {
 	return c
 }
 
-// TestOutage_NoDecisionOutlivesItsBudget takes Redis away under load in three ways and brings it back.
+// TestOutage_NoDecisionOutlivesItsBudget takes Redis away under load, in three ways, and brings it back.
 func TestOutage_NoDecisionOutlivesItsBudget(t *testing.T) {
 	t.Parallel()
 	for name, outage := range map[string]struct{ away, back func(*testenv.RedisServer) }{
@@ -90,7 +91,7 @@ func TestOutage_NoDecisionOutlivesItsBudget(t *testing.T) {
 			var load sync.WaitGroup
 			for c := range 16 {
 				load.Go(func() {
-					tick := time.NewTicker(20 * time.Millisecond) // 800 requests/s in all: a busy service, not a busy machine
+					tick := time.NewTicker(20 * time.Millisecond) // 800 requests/s in all: a busy service on an idle machine
 					defer tick.Stop()
 					for i := c; ctx.Err() == nil; i++ {
 						<-tick.C
@@ -120,7 +121,7 @@ func TestOutage_NoDecisionOutlivesItsBudget(t *testing.T) {
 			testenv.Eventually(t, func() bool { return isAway(l) }, "the breaker opens")
 			local := localDecided.Load()
 			testenv.Eventually(t, func() bool { return localDecided.Load() > local+200 }, "decisions go on")
-			for range 3 { // probes that fail
+			for range 3 { // these probes fail
 				clock.advance(redisstore.RetryAfter)
 				local := localDecided.Load()
 				testenv.Eventually(t, func() bool { return localDecided.Load() > local+50 }, "decisions go on")
@@ -145,7 +146,7 @@ func TestOutage_NoDecisionOutlivesItsBudget(t *testing.T) {
 
 func TestOutage_DeadAddress_CostsTheBudgetAtMost(t *testing.T) {
 	t.Parallel()
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // connections are made and nothing is ever said
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and never answers
 	require.NoError(t, err)
 	defer func() { _ = silent.Close() }()
 	refusing, err := net.Listen("tcp", "127.0.0.1:0")
@@ -185,7 +186,7 @@ func TestOutage_DeadAddress_CostsTheBudgetAtMost(t *testing.T) {
 	}
 }
 
-// TestBudget_IsIndependentOfClientTimeouts: they are the second line of defence, not the first.
+// TestBudget_IsIndependentOfClientTimeouts: the budget holds even if the timeouts of the client are much longer.
 func TestBudget_IsIndependentOfClientTimeouts(t *testing.T) {
 	t.Parallel()
 	const budget = 300 * time.Millisecond
@@ -211,7 +212,8 @@ func TestBudget_IsIndependentOfClientTimeouts(t *testing.T) {
 	all.Wait()
 }
 
-// TestOutage_ServerCannotWrite_IsAway: they answer, but a limiter that cannot charge has no limit.
+// TestOutage_ServerCannotWrite_IsAway: servers that cannot write still answer, but a limiter that cannot charge has
+// no limit.
 func TestOutage_ServerCannotWrite_IsAway(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -275,14 +277,14 @@ func TestStart_WithoutRedis_FindsItLater(t *testing.T) {
 	}
 }
 
-// away is a limiter whose Redis has just gone, after warm has run.
+// away returns a limiter whose Redis was killed after warm has run.
 func away(t *testing.T, cfg settings, warm func(l *Limiter)) *Limiter {
 	t.Helper()
 	server := testenv.RedisPrivate(t)
 	l := patientLimiter(t, patientClient(t, server.Options()), cfg)
 	warm(l)
 	server.Kill()
-	testenv.Eventually(t, func() bool { return !l.store.Watch().Holds() }, "nothing is held") // until then what is held decides
+	testenv.Eventually(t, func() bool { return !l.store.Watch().Holds() }, "nothing is held") // until then held levels decide
 	return l
 }
 
@@ -308,7 +310,7 @@ func TestConsume_RedisAway_PoliciesDecide(t *testing.T) {
 	if v := d.Verdicts[1]; v.Remaining != 1 || v.Limit != 2 {
 		t.Errorf("the local share: %+v", v)
 	}
-	// Closed refuses before anything is charged.
+	// A closed rule makes the request fail before anything is charged.
 	for _, do := range []func(context.Context, Request) (Decision, error){l.Consume, l.Peek} {
 		if _, err := do(ctx, Request{Tenant: "acme", Charges: []Charge{shared, closed}}); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "closed") {
 			t.Errorf("closed: %v", err)
@@ -317,7 +319,7 @@ func TestConsume_RedisAway_PoliciesDecide(t *testing.T) {
 	if v := mustPeek(t, l, Request{Tenant: "acme", Charges: []Charge{shared}}).Verdicts[0]; v.Remaining != 1 {
 		t.Errorf("%d left: the refused request was charged", v.Remaining)
 	}
-	// What was charged here is given back here; what Redis was charged cannot be.
+	// Charges of this process are refunded here. Charges of Redis cannot be refunded now.
 	if _, err := l.Refund(ctx, d.Charged(Request{Tenant: "acme", Charges: []Charge{open, shared, closedShadow}})); err != nil {
 		t.Error(err)
 	}
@@ -346,7 +348,7 @@ func TestOutage_StartsFromTheLastKnownLevel(t *testing.T) {
 			t.Errorf("%s: %d of %d left, want %d of 25: a quarter", tenant, v.Remaining, v.Limit, want)
 		}
 	}
-	// More than a share, but not more than the rule: not never.
+	// The cost is more than a share and less than the rule: the verdict is not Never.
 	if v := mustConsume(t, l, req("idle", 26)).Verdicts[0]; v.Allowed || v.Never || v.RetryAfter < redisstore.RetryAfter {
 		t.Errorf("26 of a share of 25: %+v", v)
 	}
@@ -355,8 +357,8 @@ func TestOutage_StartsFromTheLastKnownLevel(t *testing.T) {
 	}
 }
 
-// TestOutage_ReplicasStayWithinTheRule: with the full limit in each replica, four replicas would admit
-// four times the rule.
+// TestOutage_ReplicasStayWithinTheRule: if each of four replicas used the full limit, together they would admit four
+// times the rule.
 func TestOutage_ReplicasStayWithinTheRule(t *testing.T) {
 	t.Parallel()
 	const replicas, burst = 4, 40
@@ -368,7 +370,7 @@ func TestOutage_ReplicasStayWithinTheRule(t *testing.T) {
 		all = append(all, patientLimiter(t, patientClient(t, server.Options()), settings{Replicas: func() *replica.Set { return replica.Anonymous(replicas) }}))
 	}
 	before := 0
-	for i := range 16 { // every replica knows some level
+	for i := range 16 { // every replica has seen a level
 		if mustConsume(t, all[i%replicas], req).Allowed {
 			before++
 		}

@@ -15,7 +15,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// TestConsume_With_BringsTheValues: values of other keys of the tenant's come with the verdicts, to each request its own.
+// TestConsume_With_BringsTheValues: values of other keys of the tenant come with the verdicts, each request getting
+// its own.
 func TestConsume_With_BringsTheValues(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -80,7 +81,7 @@ func TestConsume_With_RedisAway_NoValues(t *testing.T) {
 	}
 }
 
-// readsOf are valid reads.
+// readsOf returns reads of keys, which must be valid.
 func readsOf(t testing.TB, tag string, keys ...string) *redisstore.Reads {
 	t.Helper()
 	reads, err := redisstore.NewReads(tag, keys)

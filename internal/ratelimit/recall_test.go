@@ -8,8 +8,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// TestRecall_Log_RetryAfterIsRediss: this process knows of a log how many tokens are gone and when the last one comes back;
-// when the next one does, Redis has said.
+// TestRecall_Log_RetryAfterIsRediss: of a log this process knows the number of taken tokens and when the last one
+// comes back. Only the reply of Redis tells when the next one does.
 func TestRecall_Log_RetryAfterIsRediss(t *testing.T) {
 	t.Parallel()
 	var clock testClock // of Redis and of this process
@@ -34,13 +34,13 @@ func TestRecall_Log_RetryAfterIsRediss(t *testing.T) {
 			t.Fatalf("%+v after redis said %s", d, said)
 		}
 	}
-	// More tokens than were denied are another question.
+	// A larger cost than the denied one needs another answer of Redis.
 	if two := mustConsume(t, l, ask(2)); two.Mode != ModeRedis || two.Verdicts[0].RetryAfter != said+apart {
 		t.Errorf("two tokens: %+v; the first comes back after %s, the second %s later", two, said, apart)
 	}
 }
 
-// TestRecall_DeniesForTheSameRulesAsRedis and not for one that it only guesses to be used up.
+// TestRecall_DeniesForTheSameRulesAsRedis: a rule that looks used up only in the local copy must not deny.
 func TestRecall_DeniesForTheSameRulesAsRedis(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -53,7 +53,7 @@ func TestRecall_DeniesForTheSameRulesAsRedis(t *testing.T) {
 		for range 3 {
 			mustConsume(t, l, req)
 		}
-		// Its denial is over, though the process has no way to know.
+		// The denial is over, which this process cannot know.
 		if _, err := other.Refund(t.Context(), Request{Tenant: req.Tenant, Charges: []Charge{guess}}); err != nil {
 			t.Fatal(err)
 		}

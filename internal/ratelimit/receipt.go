@@ -26,7 +26,7 @@ type ReceiptCharge struct {
 
 var errReceipt = errors.New("ratelimit: not a receipt")
 
-// Receipt returns the receipt of what was charged. req is the result of Charged.
+// Receipt returns the receipt of a charge. req is the result of Charged.
 func (req Request) Receipt() Receipt {
 	r := Receipt{Tenant: req.Tenant, Charges: make([]ReceiptCharge, len(req.Charges)), local: req.local}
 	for i, c := range req.Charges {
@@ -35,7 +35,8 @@ func (req Request) Receipt() Receipt {
 	return r
 }
 
-// Request returns the argument for Refund: the charges whose rule find still knows, with the calendar of its windows.
+// Request returns the argument for Refund: the charges whose rules find still knows, with the calendars of their
+// windows.
 func (r *Receipt) Request(find func(id string) (*rule.Rule, *time.Location)) Request {
 	req := Request{Tenant: r.Tenant}
 	for i, c := range r.Charges {
@@ -68,7 +69,7 @@ func (r *Receipt) Append(b []byte) []byte {
 	return b
 }
 
-// ParseReceipt reads what Append wrote. b must come from a trusted place: it is not checked.
+// ParseReceipt reads a receipt that Append wrote. b must come from a trusted source: it is not checked.
 func ParseReceipt(b []byte) (Receipt, error) {
 	var r Receipt
 	bad := false

@@ -17,8 +17,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// TestOutage_KilledUnderLoad_AdmitsTheShares: no request waits, and what is admitted stays within what Redis and the replicas'
-// shares may admit together. They are asked for several times as much.
+// TestOutage_KilledUnderLoad_AdmitsTheShares: no request waits. The admitted requests stay within what Redis and the
+// replicas' shares may admit together, although several times that number is sent.
 func TestOutage_KilledUnderLoad_AdmitsTheShares(t *testing.T) {
 	t.Parallel()
 	const replicas, callers, every, rate, burst = 2, 8, 10 * time.Millisecond, 200, 60
@@ -54,7 +54,7 @@ func TestOutage_KilledUnderLoad_AdmitsTheShares(t *testing.T) {
 		admitted += float64(s.redisAdmitted.Load() + s.localAdmitted.Load())
 		out = max(out, time.Duration(s.latestDegraded.Load()-s.firstDegraded.Load()).Seconds()+redisstore.RetryAfter.Seconds())
 	}
-	// Redis starts anew: it was killed and keeps nothing, so it has its burst twice.
+	// Redis was killed and has lost its data, so its burst counts twice.
 	most := 2*burst + over.Seconds()*rate + burst + out*rate + 2*replicas
 	t.Logf("%.0f admitted in %s, of which %.1f s without redis; at most %.0f may be", admitted, over, out, most)
 	if admitted > most {
@@ -62,8 +62,8 @@ func TestOutage_KilledUnderLoad_AdmitsTheShares(t *testing.T) {
 	}
 }
 
-// TestRecovery_IsNoStampede: while Redis is away each process asks it once every 5 s, and when it is back, through a few
-// connections.
+// TestRecovery_IsNoStampede: while Redis is away, each process sends it one call every 5 s. When Redis is back, each
+// process uses a few connections.
 func TestRecovery_IsNoStampede(t *testing.T) {
 	t.Parallel()
 	const replicas, callers = 4, 12
@@ -110,7 +110,7 @@ func TestRecovery_IsNoStampede(t *testing.T) {
 		eachOf("the probe has failed and others go on", func(i int) bool {
 			return all[i].local.Load() > local[i]+2*callers && redisCount(t, limiters[i], "quotasvc_limit_backend_failures_total", "redis") > failed[i]
 		})
-		if probes := evalCalls(t, direct) - before; probes > replicas { // on a busy machine a probe may fail before it is there
+		if probes := evalCalls(t, direct) - before; probes > replicas { // on a busy machine a probe may fail before it arrives
 			t.Errorf("%d calls reached redis in five seconds, want one of each of the %d processes at most", probes, replicas)
 		}
 	}
@@ -130,7 +130,7 @@ func TestRecovery_IsNoStampede(t *testing.T) {
 		s.checkTimes(fmt.Sprint("process ", i), redisstore.DefaultBudget)
 		requests += s.redis.Load() - redisBefore[i]
 	}
-	// The probes' connections, the lanes', and one of the machine's hiccups for each.
+	// Connections for the probes and for the lanes, each with one more for a delay of the machine.
 	if n := received(t, direct) - connections; n > replicas*(2*DefaultLanes+2) {
 		t.Errorf("%d connections were made, want a few per process", n)
 	}
@@ -139,7 +139,7 @@ func TestRecovery_IsNoStampede(t *testing.T) {
 	}
 }
 
-// awaitQuiet waits until no call is on its way to a server any more.
+// awaitQuiet waits until no call to a server is under way.
 func awaitQuiet(t *testing.T, client *redis.Client) {
 	t.Helper()
 	last, still := -1, 0
@@ -152,7 +152,7 @@ func awaitQuiet(t *testing.T, client *redis.Client) {
 	}, "no calls are under way")
 }
 
-// received is how many connections a server has accepted so far.
+// received returns the number of connections that a server has accepted so far.
 func received(t *testing.T, client *redis.Client) int {
 	t.Helper()
 	info, err := client.Info(context.Background(), "stats").Result()

@@ -8,9 +8,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// Refund gives back what was charged: pass it Decision.Charged. It gives back at most what is still missing: a bucket is never more
-// than full. The verdicts show the buckets after the refund, in the order of req's charges. The verdict of a charge whose refund may
-// not have arrived is Unknown, and the error then matches ErrUnavailable. Such a bucket refills with time.
+// Refund gives back charged tokens: pass it Decision.Charged. A bucket is never more than full, so at most the
+// missing tokens are given back. The verdicts show the buckets after the refund, in the order of req's charges. If a
+// refund may not have arrived, the verdict of its charge is Unknown, and the error matches ErrUnavailable. Such a
+// bucket refills with time.
 func (l *Limiter) Refund(ctx context.Context, req Request) ([]Verdict, error) {
 	q, err := req.check(rule.Refund)
 	if err != nil || len(q.charges) == 0 {
@@ -42,7 +43,7 @@ func (l *Limiter) Refund(ctx context.Context, req Request) ([]Verdict, error) {
 	return after, l.refundRemote(ctx, &remote, after)
 }
 
-// refundRemote gives back what Redis was charged, and puts the verdicts into after.
+// refundRemote refunds charges in Redis, and stores the verdicts in after.
 func (l *Limiter) refundRemote(ctx context.Context, remote *query, after []Verdict) error {
 	deadline := l.store.QueueDeadline(ctx)
 	parts := []query{*remote}

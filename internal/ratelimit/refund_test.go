@@ -10,7 +10,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// TestRefund_ReturnsTheVerdictsAfterIt: what a peek says behind it, in the order of the charges, wherever they were taken.
+// TestRefund_ReturnsTheVerdictsAfterIt: the verdicts equal those of a later peek, in the order of the charges, for
+// charges in Redis and in this process.
 func TestRefund_ReturnsTheVerdictsAfterIt(t *testing.T) {
 	t.Parallel()
 	for where, client := range map[string]redis.UniversalClient{"redis": patientClient(t, testenv.Redis(t)), "local": nil} {

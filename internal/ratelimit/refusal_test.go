@@ -14,7 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// unwritable are ways in which a server answers and does not write, and the ways back.
+// unwritable returns ways to make a server answer but refuse writes, and the ways back.
 func unwritable(ctx context.Context) map[string]struct{ harm, heal func(*redis.Client) error } {
 	return map[string]struct{ harm, heal func(*redis.Client) error }{
 		"out of memory": {
@@ -32,8 +32,8 @@ func unwritable(ctx context.Context) map[string]struct{ harm, heal func(*redis.C
 	}
 }
 
-// TestPeek_FromReadOnlyRedis_KeepsLocalCharges: a server that cannot write answers peeks all the same, from buckets in
-// which nothing was charged, until the breaker opens.
+// TestPeek_FromReadOnlyRedis_KeepsLocalCharges: until the breaker opens, a server that cannot write still answers
+// peeks, from buckets in which nothing was charged.
 func TestPeek_FromReadOnlyRedis_KeepsLocalCharges(t *testing.T) {
 	t.Parallel()
 	for name, set := range unwritable(context.Background()) {
@@ -75,8 +75,9 @@ func TestPeek_FromReadOnlyRedis_KeepsLocalCharges(t *testing.T) {
 	}
 }
 
-// TestOutage_ServerRejectsWrites_AwayUntilItWrites: peeks go well on it, and neither keep the breaker from opening nor close it. What
-// is checked is then what would be consumed. A peek finds out that the server writes again.
+// TestOutage_ServerRejectsWrites_AwayUntilItWrites: peeks succeed on such a server. They neither keep the breaker
+// from opening nor close it. While it is open, peeks show the local level, from which requests are charged. A peek
+// also finds out that the server writes again.
 func TestOutage_ServerRejectsWrites_AwayUntilItWrites(t *testing.T) {
 	t.Parallel()
 	for name, set := range unwritable(context.Background()) {
@@ -119,7 +120,7 @@ func TestOutage_ServerRejectsWrites_AwayUntilItWrites(t *testing.T) {
 	}
 }
 
-// TestOutage_ServerWritesNowAndThen_IsNotAway: at the edge of its memory a server refuses one write and does the next.
+// TestOutage_ServerWritesNowAndThen_IsNotAway: a server near its memory limit refuses one write and accepts the next.
 func TestOutage_ServerWritesNowAndThen_IsNotAway(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)

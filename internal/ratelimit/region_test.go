@@ -7,7 +7,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// TestRule_RegionShareRaised_KeepsLevels: the debt stays, in tokens.
+// TestRule_RegionShareRaised_KeepsLevels: the number of taken tokens stays the same.
 func TestRule_RegionShareRaised_KeepsLevels(t *testing.T) {
 	t.Parallel()
 	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{})

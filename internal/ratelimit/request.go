@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// MaxCharges bounds the rules of one request. With MaxVector it bounds the script's time.
+	// MaxCharges bounds the rules of one request. Together with MaxVector it bounds the time of the script.
 	MaxCharges = 16
 )
 
@@ -18,16 +18,17 @@ const (
 type Charge struct {
 	// Rule must come from Compile.
 	Rule *rule.Rule
-	// Dimension separates buckets of one rule and tenant, for example by subject and route. It is a result of rule.Dimension.
-	// Empty is one bucket for the whole tenant, or for everybody if the rule is shared.
+	// Dimension separates the buckets of one rule and tenant, for example by subject and route. It is a result of
+	// rule.Dimension. If it is empty, there is one bucket for the whole tenant, or for all tenants if the rule is
+	// shared.
 	Dimension string
 	// Zone is the calendar of the rule's windows for this request; nil is the rule's own.
 	Zone *time.Location
-	// Cost is the tokens to take or give back; 0 is the rule's own cost. A cost beyond the rule's capacity gives the verdict Never,
-	// not an error.
+	// Cost is the number of tokens to take or give back; 0 is the rule's own cost. A cost beyond the rule's capacity
+	// gets the verdict Never, which is not an error.
 	Cost int64
 
-	taken int64 // µs; of a refund: when the charge was made. rule.UnknownTime: unknown
+	taken int64 // µs; of a refund: the time of the charge, or rule.UnknownTime
 }
 
 // Request is a tenant and 1..MaxCharges charges with distinct buckets, which are decided together.
@@ -35,64 +36,68 @@ type Request struct {
 	Tenant  string
 	Charges []Charge
 
-	// With has the keys to read in the same pipeline; nil: none. Their hash tag must be the tenant. Their values stay
-	// nil if the tenant's shard was not asked or did not answer. A refund reads nothing.
+	// With has the keys to read in the same pipeline; it may be nil. Their hash tag must be the tenant. Their values
+	// stay nil if the tenant's shard was not asked or did not answer. A refund reads nothing.
 	With *redisstore.Reads
 
 	// Fresh makes Redis decide a peek, even if this process knows the levels.
 	Fresh bool
 
-	local uint16 // of a refund: a bit per charge that was taken in this process instead of Redis
+	local uint16 // of a refund: one bit for each charge that was taken in this process instead of Redis
 }
 
 // Verdict is the decision of one rule.
 type Verdict struct {
 	Rule *rule.Rule
-	// Allowed means that this rule passes the request. The verdict of a shadow rule is reported and decides nothing.
+	// Allowed means that this rule passes the request. The verdict of a shadow rule is reported, and decides nothing.
 	Allowed bool
-	// Never means that the cost is beyond the rule's capacity: waiting does not help. RetryAfter is 0 then.
+	// Never means that the cost is beyond the rule's capacity, so waiting does not help. RetryAfter is 0 then.
 	Never bool
-	// Unknown means that there is no bucket behind this verdict: the rule is open while Redis is away, or the stored state of a
-	// shadow rule is unreadable. Such a verdict passes. Remaining, RetryAfter, Next and Reset must not be shown.
+	// Unknown means that the verdict does not come from a bucket. Either the rule is open while Redis is away, or the
+	// stored state of a shadow rule is unreadable. Such a verdict passes. Remaining, RetryAfter, Next and Reset must
+	// not be shown.
 	Unknown bool
-	// Remaining is the whole tokens left, after this request's own charge. In a degraded decision they are those of this replica's
-	// portion.
+	// Remaining is the number of whole tokens left, after this request's own charge. In a degraded decision it is
+	// that of this replica's portion.
 	Remaining int64
-	// Owed is the tokens that charges after the fact took beyond what there was, or that were taken before the capacity was lowered.
+	// Owed is the number of tokens below zero. Charges after the fact took more than was left, or the capacity was
+	// lowered.
 	Owed int64
-	// Charged is the tokens that the request took; of a charge after the fact, at most its cost.
+	// Charged is the number of tokens that the request took. Of a charge after the fact it is at most the cost.
 	Charged int64
 	// Limit is the rule's capacity in tokens; in a degraded decision, this replica's portion.
 	Limit int64
-	// RetryAfter is when the same cost will pass if nothing else is charged: exact to the microsecond. 0 if it passes now.
+	// RetryAfter is the time until the same cost passes if nothing else is charged, exact to the microsecond. It is 0
+	// if the cost passes now.
 	RetryAfter time.Duration
-	// Banned is how long the bucket's ban lasts: nothing passes before, whatever Remaining says. 0: it is not banned.
+	// Banned is the time until the bucket's ban ends. Before, nothing passes, for any value of Remaining. It is 0 if
+	// the bucket is not banned.
 	Banned time.Duration
-	// Next is the time until Remaining grows by one. 0 if the bucket is full.
+	// Next is the time until Remaining grows by one. It is 0 if the bucket is full.
 	Next time.Duration
 	// Reset is the time until the bucket is full.
 	Reset time.Duration
-	// Delay is how long an admitted request must wait in a leaky bucket; 0 for other kinds.
+	// Delay is the time that an admitted request must wait in a leaky bucket. It is 0 for other kinds.
 	Delay time.Duration
 	// Shadow is true for a shadow rule.
 	Shadow bool
-	// Mode is where this rule was decided.
+	// Mode is the place where this rule was decided.
 	Mode Mode
 
 	at int64 // µs; the bucket's time
 }
 
-// Mode is where a decision was made.
+// Mode is the place where a decision was made.
 type Mode int
 
 const (
-	// ModeRedis is Redis: one state for all replicas.
+	// ModeRedis means that Redis decided: there is one state for all replicas.
 	ModeRedis Mode = iota
-	// ModeMemo is a denial by Redis that this process remembers and that still holds.
+	// ModeMemo means that this process remembered a denial of Redis that is still valid.
 	ModeMemo
-	// ModeHeld is this process, from levels of which Redis announces every change.
+	// ModeHeld means that this process decided, from levels of which Redis announces every change.
 	ModeHeld
-	// ModeLocal is this process.
+	// ModeLocal means that this process decided alone.
 	ModeLocal
 )
 
@@ -112,18 +117,18 @@ func (m Mode) String() string {
 
 // Decision is the answer to a request. Its verdicts are in the order of the request's charges.
 type Decision struct {
-	// Allowed means that every enforced rule passed and, for Consume, that all of them were charged. If it is false nothing
-	// was charged.
+	// Allowed means that every enforced rule passed and, for Consume, that all of them were charged. If it is false
+	// nothing was charged.
 	Allowed  bool
 	Verdicts []Verdict
-	// Mode is ModeLocal if any of its rules was decided there. Each verdict has its own Mode.
+	// Mode is ModeLocal if any of the rules was decided in this process alone. Each verdict has its own Mode.
 	Mode Mode
-	// Degraded means that Redis did not decide, and the rules' OnBackendError did.
+	// Degraded means that the rules' OnBackendError decided, because Redis did not.
 	Degraded bool
 }
 
-// Charged returns the part of req that was charged: what to pass to Refund if the work is not done. It notes whether Redis or this
-// process was charged, and leaves out shadow rules that were not charged.
+// Charged returns the part of req that was charged. Pass it to Refund if the work is not done. It records whether
+// Redis or this process was charged, and leaves out shadow rules that were not charged.
 func (d Decision) Charged(req Request) Request {
 	taken := Request{Tenant: req.Tenant}
 	if !d.Allowed {
@@ -142,7 +147,7 @@ func (d Decision) Charged(req Request) Request {
 	return taken
 }
 
-// Only returns req with only those charges for whose rule is returns true, to refund them alone.
+// Only returns req with only the charges for whose rules is returns true, to refund these alone.
 func (req Request) Only(is func(*rule.Rule) bool) Request {
 	part := Request{Tenant: req.Tenant, With: req.With}
 	for i, c := range req.Charges {
@@ -159,10 +164,10 @@ type query struct {
 	op      rule.Op
 	tenant  string
 	charges []charge
-	with    *redisstore.Reads // nil: none
-	fresh   bool              // of a peek: not from held levels
+	with    *redisstore.Reads // may be nil
+	fresh   bool              // of a peek: do not decide from held levels
 
-	// positions are those of the charges in the whole request, if this is a part of it.
+	// positions are the positions of the charges in the whole request, if this query is a part of it.
 	positions []int
 }
 
@@ -220,8 +225,8 @@ func (req Request) check(o rule.Op) (query, error) {
 	return q, nil
 }
 
-// parts splits q by hash tag: a script call on a cluster reaches one slot. The tenant's own part is the last, because the others can
-// be refunded if it is denied.
+// parts splits q by hash tag, because on a cluster a script call reaches one slot. The tenant's own part is the last:
+// if it is denied, the other parts can be refunded.
 func (q *query) parts() []query {
 	var all []query
 	index := make(map[string]int, 1)

@@ -73,7 +73,8 @@ func TestDimension_SeparatesAndHidesValues(t *testing.T) {
 	}
 }
 
-// TestDimension_DoesNotChange: keys that are in Redis have them, and other instances write them, too.
+// TestDimension_DoesNotChange: dimensions are in keys in Redis, and other versions of the service write such keys,
+// too.
 func TestDimension_DoesNotChange(t *testing.T) {
 	t.Parallel()
 	for want, values := range map[string][]string{
@@ -116,7 +117,8 @@ func TestBucketKey_TenantsShareASlotSharedRulesDoNot(t *testing.T) {
 	}
 }
 
-// TestQuery_Parts_TenantsOwnIsLast: what is taken first must be what can be given back alone.
+// TestQuery_Parts_TenantsOwnIsLast: the tenant's own part is charged last, because earlier parts must be refunded if
+// a later one denies.
 func TestQuery_Parts_TenantsOwnIsLast(t *testing.T) {
 	t.Parallel()
 	own, global := compile(t, rule.Spec{ID: "own", Rate: "1/s"}), compile(t, rule.Spec{ID: "global", Rate: "1/s", Shared: true})

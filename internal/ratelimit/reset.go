@@ -8,10 +8,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// Reset makes a bucket full and ends its ban, in Redis and in this process, and reports whether anything was stored. For a concurrency rule it drops all
-// leases. name is a result of rule.Bucket.Name. Other processes must call ForgetBucket: otherwise they deny from memory for up to a
-// second, and use their old level if Redis goes away. The error matches ErrUnavailable if Redis did not answer within the budget: the
-// bucket may have been reset, and it is safe to reset it again.
+// Reset makes a bucket full and ends its ban, in Redis and in this process. It reports whether anything was stored.
+// For a concurrency rule it drops all leases. name is a result of rule.Bucket.Name. Other processes must call
+// ForgetBucket. Otherwise they deny from memory for up to a second, and use their old level if Redis goes away. The
+// error matches ErrUnavailable if Redis did not answer within the budget. The bucket may have been reset then, and it
+// is safe to reset it again.
 func (l *Limiter) Reset(ctx context.Context, name string) (existed bool, err error) {
 	if l.stopped.Load() {
 		return false, ErrStopped

@@ -19,7 +19,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// evalCalls is how often the server was asked to run a script.
+// evalCalls returns the number of script calls that the server has received.
 func evalCalls(t *testing.T, client *redis.Client) int {
 	t.Helper()
 	info, err := client.Info(context.Background(), "commandstats").Result()
@@ -36,7 +36,7 @@ func evalCalls(t *testing.T, client *redis.Client) int {
 	return total
 }
 
-// TestConsume_LostReply_ChargesOnce: the client libraries' retries would send the script up to four times.
+// TestConsume_LostReply_ChargesOnce: retries of the client libraries would send the script up to four times.
 func TestConsume_LostReply_ChargesOnce(t *testing.T) {
 	t.Parallel()
 	for name, connect := range map[string]func(o *redis.Options) redis.UniversalClient{
@@ -45,7 +45,7 @@ func TestConsume_LostReply_ChargesOnce(t *testing.T) {
 			require.NoError(t, err)
 			return c
 		},
-		// The worst case: a client somebody else made, with retries on.
+		// The worst case: a client from elsewhere, with retries.
 		"single, default options": func(o *redis.Options) redis.UniversalClient {
 			return redis.NewClient(&redis.Options{Addr: o.Addr, Username: o.Username, Password: o.Password})
 		},

@@ -20,7 +20,8 @@ type partResult struct {
 	err   error
 }
 
-// refundQuery returns the query that gives back what a consumed part was charged, and the positions of those charges in the part.
+// refundQuery returns the query that refunds the charges of a consumed part, and the positions of those charges in
+// the part.
 func (p *partResult) refundQuery() (q query, at []int) {
 	q = query{op: rule.Refund, tenant: p.tenant}
 	if !p.asked || p.err != nil || !p.d.Allowed {
@@ -39,9 +40,9 @@ func (p *partResult) refundQuery() (q query, at []int) {
 
 // staged decides a query whose buckets are in several slots of a cluster, where no script can decide them together.
 //
-// A consume charges in stages, the tenant's own slot last. It stops at a denial or failure and gives back what the earlier stages
-// took. For the time of a round trip others may be denied for such a token; nobody is allowed one too many. A peek asks all slots at
-// once.
+// A consume charges in stages, the tenant's own slot last. It stops at a denial or failure and refunds the charges of
+// the earlier stages. For one round trip other requests may be denied because of such a charge; no request is wrongly
+// admitted. A peek queries all slots at the same time.
 func (l *Limiter) staged(ctx context.Context, deadline time.Time, q *query, parts []query) (Decision, error) {
 	all := make([]*partResult, len(parts))
 	for i := range parts {
@@ -62,8 +63,8 @@ func (l *Limiter) staged(ctx context.Context, deadline time.Time, q *query, part
 	return merge(q, all), nil
 }
 
-// stages orders the parts of a consume: first those that will deny according to their last known level, so that the others are not
-// charged in vain; then the other foreign slots; then the tenant's own.
+// stages orders the parts of a consume. First come the parts that would deny by their last known level, so the other
+// parts are not charged in vain. Then come the other parts of shared rules, and last the tenant's own part.
 func (l *Limiter) stages(all []*partResult) [][]*partResult {
 	var suspects, foreign, own []*partResult
 	now := l.micros()
@@ -102,8 +103,9 @@ func (l *Limiter) decideParts(ctx context.Context, deadline time.Time, parts []*
 	others.Wait()
 }
 
-// refundAndPeek refunds the parts already charged after another part was denied or failed, and peeks at the parts not yet asked so
-// that every rule has a verdict. It returns within the budget; unfinished work goes on in the background.
+// refundAndPeek is called after a part was denied or failed. It refunds the parts that were charged, and peeks at the
+// parts that were not asked, so every rule has a verdict. It returns within the budget; unfinished work continues in
+// the background.
 func (l *Limiter) refundAndPeek(ctx context.Context, deadline time.Time, q *query, all []*partResult) (Decision, error) {
 	var failed error
 	for _, p := range all {
@@ -124,7 +126,7 @@ func (l *Limiter) refundAndPeek(ctx context.Context, deadline time.Time, q *quer
 	within, cancel := context.WithDeadline(ctx, deadline.Add(l.store.Budget()/2))
 	defer cancel()
 	done := l.background.run(func() {
-		// The caller may return early. Its charges are given back in any case.
+		// The caller may return early. The charges are refunded in any case.
 		ctx := context.WithoutCancel(ctx)
 		deadline := l.store.QueueDeadline(ctx)
 		var each sync.WaitGroup
@@ -152,7 +154,7 @@ func (l *Limiter) refundAndPeek(ctx context.Context, deadline time.Time, q *quer
 	return known, failed
 }
 
-// takeBack refunds what a part was charged and corrects its verdicts.
+// takeBack refunds the charges of a part and corrects its verdicts.
 func (l *Limiter) takeBack(ctx context.Context, deadline time.Time, p *partResult) {
 	q, at := p.refundQuery()
 	a, mode, err := l.refund(ctx, deadline, &q, p.d.Mode == ModeLocal)
@@ -168,7 +170,7 @@ func (l *Limiter) takeBack(ctx context.Context, deadline time.Time, p *partResul
 	}
 }
 
-// place copies a part's verdicts to their positions in the whole decision.
+// place copies the verdicts of a part to their positions in the whole decision.
 func (p *partResult) place(d *Decision) {
 	if !p.asked || p.err != nil {
 		return
@@ -180,7 +182,7 @@ func (p *partResult) place(d *Decision) {
 	d.Mode = max(d.Mode, p.d.Mode)
 }
 
-// merge returns the decision that the parts make together. A verdict of a part that was not asked is Unknown.
+// merge returns the decision that the parts make together. The verdict of a part that was not asked is Unknown.
 func merge(q *query, all []*partResult) Decision {
 	d := Decision{Allowed: true, Verdicts: make([]Verdict, len(q.charges))}
 	for i := range q.charges {
@@ -194,14 +196,14 @@ func merge(q *query, all []*partResult) Decision {
 	return d
 }
 
-// refund gives back q's charges, in the process if local, else in Redis.
+// refund refunds q's charges, in this process if local, else in Redis.
 func (l *Limiter) refund(ctx context.Context, deadline time.Time, q *query, local bool) (answer, Mode, error) {
 	if local {
 		return l.local.decide(q, l.micros(), l.replicasOf(ModeLocal)), ModeLocal, nil
 	}
 	l.forget(q)
 	a, err := l.ask(ctx, deadline, q)
-	l.forget(q) // also denials from before the refund arrived
+	l.forget(q) // also denials that came before the refund arrived
 	if errors.Is(err, redisstore.ErrAway) {
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
@@ -215,7 +217,7 @@ type background struct {
 	all     sync.WaitGroup
 }
 
-// run runs f on a goroutine of its own. After stop it runs f at once.
+// run runs f on a separate goroutine. After stop it runs f in the caller's goroutine.
 func (b *background) run(f func()) (done <-chan struct{}) {
 	ended := make(chan struct{})
 	b.mu.Lock()
@@ -232,7 +234,7 @@ func (b *background) run(f func()) (done <-chan struct{}) {
 	return ended
 }
 
-// stop waits for the work under way, which the budget bounds.
+// stop waits for the work under way. The budget bounds this work.
 func (b *background) stop() {
 	b.mu.Lock()
 	b.stopped = true

@@ -18,8 +18,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// TestOutage_KnownReplicas_StayWithinTheRule: from a full bucket, with Redis killed before anybody asked,
-// three replicas admit together what the rule allows, whether it divides or not.
+// TestOutage_KnownReplicas_StayWithinTheRule: Redis is killed before the first request, with a full bucket. Together
+// three replicas admit exactly the burst, whether or not it can be divided by three.
 func TestOutage_KnownReplicas_StayWithinTheRule(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
@@ -60,11 +60,11 @@ func TestOutage_KnownReplicas_StayWithinTheRule(t *testing.T) {
 	}
 }
 
-// admission is tokens that passed at a time.
+// admission is the number of tokens that passed at a time.
 type admission struct{ at, tokens int64 }
 
-// TestLocalState_Replicas_StayWithinTheRule: whatever the capacity, the rate and the kind, and however many replicas
-// decide a bucket by themselves, together they stay within the bound of the whole rule.
+// TestLocalState_Replicas_StayWithinTheRule: replicas that decide a bucket alone stay together within the bound of
+// the whole rule. This is checked for any capacity, rate, kind and number of replicas.
 func TestLocalState_Replicas_StayWithinTheRule(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -89,7 +89,7 @@ func TestLocalState_Replicas_StayWithinTheRule(t *testing.T) {
 		var passed []admission
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			now += rapid.Int64Range(0, rate.Period.Microseconds()).Draw(t, "wait") / rapid.SampledFrom([]int64{1, 1 + rate.Count}).Draw(t, "part")
-			for i := range all { // each is asked for as much as it gives
+			for i := range all { // each replica gets requests until it gives nothing more
 				for cost := r.Burst; cost > 0; {
 					req := Request{Tenant: "acme", Charges: []Charge{{Rule: &r, Cost: cost}}}
 					q, err := req.check(rule.Consume)
@@ -106,7 +106,7 @@ func TestLocalState_Replicas_StayWithinTheRule(t *testing.T) {
 	})
 }
 
-// checkBound holds every interval between two admissions against the rule.
+// checkBound checks every interval between two admissions against the rule.
 func checkBound(t *rapid.T, r *rule.Rule, passed []admission) {
 	period := r.Rate.Period.Microseconds()
 	for i := range passed {
@@ -164,13 +164,13 @@ func TestConsume_NoPortion_DeniesForNow(t *testing.T) {
 	}
 }
 
-// replicasOf returns n replicas that know each other, each as it sees them, and reckon with at least floor.
+// replicasOf returns n replicas that know each other, as each of them sees the set. Each divides by at least floor.
 func replicasOf(t *rapid.T, n, floor int) []*replica.Set {
 	ids := rapid.SliceOfNDistinct(rapid.Uint64(), n, n, rapid.ID).Draw(t, "ids")
 	all := make([]*replica.Set, n)
 	for i, self := range ids {
 		others := slices.Concat(ids[:i], ids[i+1:])
-		slices.Reverse(others[:len(others)/2]) // in whatever order they were heard of
+		slices.Reverse(others[:len(others)/2]) // in any order in which they became known
 		all[i] = replica.Known(self, others, floor)
 	}
 	return all
@@ -188,7 +188,7 @@ func TestLimit_Shares_SumToTheRule(t *testing.T) {
 			t.Fatalf("a share of %d is not exact: %+v", n, b)
 		}
 		common := new(big.Int).GCD(nil, nil, big.NewInt(num*int64(n)), big.NewInt(units)).Int64()
-		// num/s tokens per us, times n, is the rule's rate: cross-multiplied in lowest terms.
+		// num/s tokens per us, times n, is the rule's rate. Both sides are compared in lowest terms.
 		if num*int64(n)/common != whole[1] || units/common != whole[2] {
 			t.Fatalf("%d x %d/%d is not %d/%d", n, num, units, whole[1], whole[2])
 		}

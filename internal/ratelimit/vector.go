@@ -10,63 +10,64 @@ import (
 )
 
 const (
-	// MaxVector is the largest number of requests in one script call, and maxVectorKeys that of buckets. They bound the time for
-	// which one call blocks Redis: 64 requests take 0.1 ms on three buckets and 0.7 ms on 128.
+	// MaxVector is the largest number of requests in one script call, and maxVectorKeys the largest number of
+	// buckets. They bound the time for which one call blocks Redis: 64 requests take 0.1 ms on three buckets and 0.7
+	// ms on 128.
 	MaxVector     = 64
 	maxVectorKeys = 128
 
-	// formsCompared is the number of latest forms with which a request is compared. Requests are mostly alike, so the first
-	// comparison usually hits; otherwise a longer search costs more than it saves.
+	// formsCompared is the number of newest forms with which a request is compared. Requests are mostly alike, so the
+	// first comparison usually succeeds. If it does not, a longer search costs more than it saves.
 	formsCompared = 4
 )
 
-// bucketResult is what the script or this process decided about one bucket.
+// bucketResult is the decision about one bucket, by the script or by this process.
 type bucketResult struct {
 	code  rule.Code
 	level rule.Level // after the charge or refund of the request itself
-	taken int64      // tokens, by a charge after the fact
+	taken int64      // tokens that a charge after the fact took
 
-	banned int64 // µs until the bucket's ban ends; 0: it is not banned; unknownBan: it was not asked
+	banned int64 // µs until the bucket's ban ends; 0 if it is not banned, unknownBan if not known
 }
 
 // answer is the answer to a query. Its results are in the order of the query's charges.
 type answer struct {
 	allowed bool
-	now     int64 // us; by Redis' clock
+	now     int64 // µs, by Redis's clock
 	stale   bool  // Redis's clock was in another calendar window: nothing was decided
 	lost    bool  // Redis has lost the data that this process knows: nothing was decided
 	results []bucketResult
 }
 
-// vector is one script call under construction: queries of one hash slot, in order. Each rule is sent once. Queries that are equal or
-// differ only in their buckets share a form, which is sent once.
+// vector is one script call under construction: queries of one hash slot, in order. Each rule is sent once. Queries
+// that are equal, or differ only in their buckets, share a form, which is sent once.
 type vector struct {
 	now      int64 // µs; decides which calendar windows are sent
-	epoch    int64 // of the data that this process knows; 0: do not compare
+	epoch    int64 // of the data that this process knows; 0: do not compare it
 	keys     []string
-	tags     []string       // of keys
-	ruleOf   []int          // by key: index in rules
-	banning  []int          // of buckets whose rules have bans: index in keys
-	index    map[string]int // of keys: index in keys
+	tags     []string       // the hash tag of each key
+	ruleOf   []int          // by key: its index in rules
+	banning  []int          // indices in keys of the buckets whose rules have bans
+	index    map[string]int // by key: its index in keys
 	rules    []sentRule
 	ruleAt   map[ruleKey]int // index in rules
 	queries  []int           // indices in the batch
 	requests []int64         // one number per query, as the script reads it
-	places   []int           // of the queries' charges, one query after the other: index in keys
-	at       []int           // of the charges of the query at hand: index in keys, or unplaced
+	places   []int           // for each charge of the queries, in order: the index in keys
+	at       []int           // for each charge of the present query: the index in keys, or unplaced
 	forms    []form
-	charges  []formCharge // of the forms, one form after the other
-	peeks    bool         // there are peeks among the queries
+	charges  []formCharge // of the forms, one form after another
+	peeks    bool         // whether there are peeks among the queries
 
-	// The fields below are space for sending the call and reading its reply.
+	// The fields below are space for sending the call and for reading its reply.
 
-	sent   []string // keys, followed by the key of the epoch
+	sent   []string // keys, then the key of the epoch
 	args   []any
 	ahead  []int64         // by key: µs by which the bucket's time is ahead of Redis's clock
-	latest []*bucketResult // by key: the result of the last query that touched it
+	latest []*bucketResult // by key: the result of the last query on it
 }
 
-// ruleKey is what the parameters of a rule depend on, besides the time.
+// ruleKey has the values on which the parameters of a rule depend, besides the time.
 type ruleKey struct {
 	rule *rule.Rule
 	zone *time.Location
@@ -93,10 +94,10 @@ type formCharge struct {
 const (
 	unplaced = -1
 
-	// codes is the factor of the value that the script returns together with a code.
+	// codes is the factor of the value that the script returns together with a code: value * codes + code.
 	codes = 8
 
-	// nearest is the first number of a bucket that the script does not count from the first bucket of the request.
+	// nearest is the first bucket number that is not relative to the first bucket of the request.
 	nearest = MaxCharges
 )
 
@@ -117,14 +118,14 @@ func (v *vector) clear() {
 	}
 }
 
-// emptied returns s with length 0. Its old elements are cleared, so that they are not kept alive.
+// emptied returns s with length 0. It clears the old elements, so they do not keep memory in use.
 func emptied[T any](s []T) []T {
 	clear(s)
 	return s[:0]
 }
 
-// fits reports whether q can be decided in the same call, and finds its buckets for add. Two versions of one rule cannot share a call: a
-// key has one set of parameters per call.
+// fits reports whether q can be decided in the same call, and finds its buckets for add. Two versions of one rule
+// cannot share a call, because a key has one set of parameters per call.
 func (v *vector) fits(q *query) bool {
 	if len(v.queries) == MaxVector {
 		return false
@@ -154,7 +155,7 @@ func (v *vector) agrees(sent *sentRule, c *charge) bool {
 	return sent.rule.Word() == c.rule.Word() && sent.rule.Ban == c.rule.Ban && sent.params == c.rule.Limit().Params(c.at(v.now))
 }
 
-// add adds q, which is the query of the last call of fits.
+// add adds q, with which fits was called last.
 func (v *vector) add(position int, q *query) {
 	v.queries = append(v.queries, position)
 	v.peeks = v.peeks || q.op == rule.Peek && !q.fresh
@@ -198,7 +199,8 @@ func (v *vector) place(c *charge) int {
 	return at
 }
 
-// form returns the index of the form with this op and the charges from index from on. If an equal form exists, the charges are dropped.
+// form returns the index of the form with the operation o and the charges from index from on. If an equal form
+// exists, the charges are dropped.
 func (v *vector) form(o rule.Op, from int) int {
 	charges := v.charges[from:]
 	for n := len(v.forms) - 1; n >= max(0, len(v.forms)-formsCompared); n-- {
@@ -211,8 +213,8 @@ func (v *vector) form(o rule.Op, from int) int {
 	return len(v.forms) - 1
 }
 
-// call returns the script call. now is the time to use in µs; 0 is the server's. It passes pointers to v's numbers: a number of 256 or
-// more in an interface would be a copy on the heap.
+// call returns the script call. now is the time to use in µs; 0 is the server's time. It passes pointers to v's
+// numbers, because a number of 256 or more in an interface would be a copy on the heap.
 func (v *vector) call(now int64) redisstore.Call {
 	args := append(v.args[:0], now, len(v.rules), len(v.forms), &v.epoch)
 	for i := range v.rules {
@@ -251,16 +253,17 @@ func (v *vector) call(now int64) redisstore.Call {
 	return redisstore.Call{Keys: keys, Args: args, Packed: true, Watch: v.peeks}
 }
 
-// replyHead is the part of a reply that belongs to no single query.
+// replyHead is the part of a reply that does not belong to a single query.
 type replyHead struct {
 	now     int64 // µs; Redis's clock
 	rebased int64 // buckets moved back after the clock was set back
-	epoch   int64 // of the data; 0: unknown
+	epoch   int64 // of the data; 0 if unknown
 	lost    bool  // the epoch is not the one that the call sent: nothing was decided
 }
 
-// read reads the reply to call into the results of the batch. It returns the reply's error, or one that matches
-// redisstore.ErrScript if the reply is of another version of the script, which is a bug. It has read nothing then.
+// read reads the reply to call into the results of the batch. It returns the error of the reply. If the reply is of
+// another version of the script, which is a bug, the error matches redisstore.ErrScript. After an error it has read
+// nothing.
 func (v *vector) read(batch []query, reply redisstore.Reply, results []redisstore.Result[answer]) (replyHead, error) {
 	if reply.Err != nil {
 		return replyHead{}, reply.Err
@@ -284,7 +287,7 @@ func (v *vector) read(batch []query, reply redisstore.Reply, results []redisstor
 	if len(rest) != want {
 		return replyHead{}, fmt.Errorf("%w: a reply of %d integers about %d requests, want %d", redisstore.ErrScript, len(rest), len(v.queries), want)
 	}
-	// The results are returned to the requests, so their space cannot be reused.
+	// The requests receive these results, so their space cannot be reused.
 	rows, places := make([]bucketResult, len(v.places)), v.places
 	for _, i := range v.queries {
 		charges := batch[i].charges
@@ -306,7 +309,7 @@ func (v *vector) read(batch []query, reply redisstore.Reply, results []redisstor
 	return d, nil
 }
 
-// decodeBuckets reads the head of the reply and the times of its buckets. requests is the rest of the reply.
+// decodeBuckets reads the head of the reply and, at its end, the times of buckets. requests is the part between.
 func (v *vector) decodeBuckets(ints []int64) (d replyHead, requests []int64, err error) {
 	const head, pair = 4, 2
 	if len(ints) < head || ints[2] < 0 || ints[2] > int64(len(v.keys)) || int64(len(ints)) < head+pair*ints[2] {
@@ -323,7 +326,7 @@ func (v *vector) decodeBuckets(ints []int64) (d replyHead, requests []int64, err
 	return replyHead{now: ints[0], rebased: ints[1], epoch: ints[3]}, ints[head:end], nil
 }
 
-// last returns, per key, the result of the last query that touched it.
+// last returns, for each key, the result of the last query on it.
 func (v *vector) last(results []redisstore.Result[answer]) []*bucketResult {
 	v.latest = append(v.latest[:0], make([]*bucketResult, len(v.keys))...)
 	places := v.places

@@ -37,14 +37,14 @@ func TestWorkbench_RequestsOfATenant_ShareACall(t *testing.T) {
 	t.Parallel()
 	a, b := compile(t, rule.Spec{ID: "a", Rate: "1/s"}), compile(t, rule.Spec{ID: "b", Rate: "1/s"})
 	newer := compile(t, rule.Spec{ID: "a", Rate: "2/s"})
-	again := compile(t, rule.Spec{ID: "a", Rate: "1/s"}) // reloaded, unchanged
+	again := compile(t, rule.Spec{ID: "a", Rate: "1/s"}) // reloaded without a change
 	batch := []query{
 		queryFor(t, "x", Charge{Rule: a}), queryFor(t, "y", Charge{Rule: a}), queryFor(t, "x", Charge{Rule: b}),
 		queryFor(t, "x", Charge{Rule: again}), queryFor(t, "x", Charge{Rule: newer}), queryFor(t, "x", Charge{Rule: b}),
 		queryFor(t, "y", Charge{Rule: b}),
 	}
 	vs := vectors(batch, true, worldStart)
-	// A rule's new version cannot be in one call with the old one; what comes after it stays behind it.
+	// The new version of a rule cannot be in one call with the old one. Later requests stay behind it.
 	if got := shape(vs); got != "[x][0 2 3] [y][1 6] [x][4 5] " {
 		t.Errorf("calls: %s", got)
 	}
@@ -102,7 +102,7 @@ func TestVector_ReplyOfAnotherScript_IsErrScript(t *testing.T) {
 	}
 }
 
-// TestVector_DifferentBuckets_ShareAForm: what many tenants wait for together is said once.
+// TestVector_DifferentBuckets_ShareAForm: requests of many tenants that differ only in their buckets share one form.
 func TestVector_DifferentBuckets_ShareAForm(t *testing.T) {
 	t.Parallel()
 	a, b := compile(t, rule.Spec{ID: "a", Rate: "1/s"}), compile(t, rule.Spec{ID: "b", Rate: "1/s"})
@@ -114,7 +114,8 @@ func TestVector_DifferentBuckets_ShareAForm(t *testing.T) {
 			queryFor(t, tenant, Charge{Rule: a}, Charge{Rule: b, Cost: 1}))
 	}
 	v := vectors(batch, false, worldStart)[0]
-	// Of the forms with the global bucket, the first counts it from its tenant's own.
+	// Two of the forms have the global bucket. Only that of the first tenant numbers it relative to the tenant's own
+	// bucket.
 	if len(v.rules) != 3 || len(v.forms) != 3 || len(v.keys) != 21 || len(v.requests) != 30 {
 		t.Errorf("%d rules, %d forms, %d keys, %d requests", len(v.rules), len(v.forms), len(v.keys), len(v.requests))
 	}

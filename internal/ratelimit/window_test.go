@@ -20,7 +20,8 @@ func zone(t testing.TB, name string) *time.Location {
 	return loc
 }
 
-// TestFixedWindow_FollowsTheCalendar with its months of 28 days, its days of 23 and 25 hours, and those that do not exist.
+// TestFixedWindow_FollowsTheCalendar covers months of 28 days, days of 23 and 25 hours, and a day that does not
+// exist.
 func TestFixedWindow_FollowsTheCalendar(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		for i, tc := range []struct {
@@ -43,7 +44,7 @@ func TestFixedWindow_FollowsTheCalendar(t *testing.T) {
 			{"9/month", "", "2027-02-28T23:59:59Z", "2027-02-01T00:00:00Z", "2027-03-01T00:00:00Z"},
 			{"9/month", "", "2028-02-29T12:00:00Z", "2028-02-01T00:00:00Z", "2028-03-01T00:00:00Z"},
 			{"9/month", "America/New_York", "2026-11-01T03:59:59Z", "2026-10-01T04:00:00Z", "2026-11-01T04:00:00Z"},
-			// Other periods are counted from the epoch, whatever the zone.
+			// Other periods are counted from the epoch, in any zone.
 			{"9/90min", "Asia/Kathmandu", "2026-10-05T12:34:56Z", "2026-10-05T12:00:00Z", "2026-10-05T13:30:00Z"},
 			{"9/2d", "Europe/Berlin", "2026-10-05T12:00:00Z", "2026-10-04T00:00:00Z", "2026-10-06T00:00:00Z"},
 			{"9/250ms", "", "2026-10-05T12:00:00.3Z", "2026-10-05T12:00:00.25Z", "2026-10-05T12:00:00.5Z"},
@@ -73,7 +74,7 @@ func TestFixedWindow_FollowsTheCalendar(t *testing.T) {
 				consume(start.Add(-time.Microsecond), true)
 			}
 			consume(start.Add(-time.Microsecond), false)
-			for range 8 { // counted anew from the start
+			for range 8 { // counted from zero at the start
 				consume(start, true)
 			}
 			if v := consume(at, true); v.Remaining != 0 || v.Reset != end.Sub(at) || v.Next != v.Reset {
@@ -87,7 +88,7 @@ func TestFixedWindow_FollowsTheCalendar(t *testing.T) {
 	})
 }
 
-// TestFixedWindow_ZoneOfTheCharge_OverridesTheRules: `timezone: tenant`.
+// TestFixedWindow_ZoneOfTheCharge_OverridesTheRules tests `timezone: tenant`.
 func TestFixedWindow_ZoneOfTheCharge_OverridesTheRules(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		clock.set(time.Date(2026, 10, 5, 23, 0, 0, 0, time.UTC))
@@ -104,7 +105,7 @@ func TestFixedWindow_ZoneOfTheCharge_OverridesTheRules(t *testing.T) {
 	})
 }
 
-// TestFixedWindow_AnotherCalendar_KeepsTheCount: a window that begins elsewhere is not a new one.
+// TestFixedWindow_AnotherCalendar_KeepsTheCount: a window that begins at another time is not a new window.
 func TestFixedWindow_AnotherCalendar_KeepsTheCount(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		in := func(name string) Request {
@@ -126,8 +127,8 @@ func TestFixedWindow_AnotherCalendar_KeepsTheCount(t *testing.T) {
 	})
 }
 
-// TestFixedWindow_StaleWindow_IsSentAgain: nothing is decided in a window that is not Redis' own, and nothing is
-// charged twice.
+// TestFixedWindow_StaleWindow_IsSentAgain: nothing is decided in a window that is not the present one of Redis, and
+// nothing is charged twice.
 func TestFixedWindow_StaleWindow_IsSentAgain(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -148,20 +149,21 @@ func TestFixedWindow_StaleWindow_IsSentAgain(t *testing.T) {
 		if got := testutil.ToFloat64(metrics.stale); got != float64(i+1) {
 			t.Errorf("at %s: sent again %v times, want %d", at, got, i+1)
 		}
-		mustConsume(t, l, req) // it knows now
+		mustConsume(t, l, req) // the process knows Redis's time now
 		if got := testutil.ToFloat64(metrics.stale); got != float64(i+1) {
 			t.Errorf("at %s: sent again %v times, want %d", at, got, i+1)
 		}
 	}
 }
 
-// TestFixedWindow_ClockJumpsTwice_PolicyDecides of the rules that need one: they are decided by their policy, never by guessing.
+// TestFixedWindow_ClockJumpsTwice_PolicyDecides: if the clock jumps twice, rules that need a window are decided by
+// their policy, never by a guess.
 func TestFixedWindow_ClockJumpsTwice_PolicyDecides(t *testing.T) {
 	t.Parallel()
-	now := worldStart + (5000 * rule.Day).Microseconds() // far from this process' clock
+	now := worldStart + (5000 * rule.Day).Microseconds() // far from this process's clock
 	metrics := NewMetrics(nil)
 	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{Metrics: metrics, redisNow: func() int64 {
-		now += (100 * rule.Day).Microseconds() // every call
+		now += (100 * rule.Day).Microseconds() // at every call
 		return now
 	}})
 	r := compile(t, rule.Spec{Kind: "fixed_window", Rate: "3/month"})
@@ -181,18 +183,19 @@ func TestFixedWindow_ClockJumpsTwice_PolicyDecides(t *testing.T) {
 	if isAway(l) {
 		t.Error("redis counts as away")
 	}
-	// A rule that needs no window is none the worse.
+	// A rule that needs no window is not affected.
 	if d := mustConsume(t, l, requestOf(Charge{Rule: compile(t, rule.Spec{Kind: "fixed_window", Rate: "3/min"})})); d.Degraded {
 		t.Errorf("%+v", d)
 	}
 }
 
-// TestFixedWindow_StaleWindow_ConcernsItsRequestsOnly: in a call of several, the others are decided, and nothing of the stale one is.
+// TestFixedWindow_StaleWindow_ConcernsItsRequestsOnly: in a call of several requests, only the stale request stays
+// undecided, on all its rules.
 func TestFixedWindow_StaleWindow_ConcernsItsRequestsOnly(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	script := limitsScript(t, client)
-	fixed := compile(t, rule.Spec{ID: "fixed", Kind: "fixed_window", Rate: "9/month", Shadow: true}) // a shadow needs a window, too
+	fixed := compile(t, rule.Spec{ID: "fixed", Kind: "fixed_window", Rate: "9/month", Shadow: true}) // shadow rules need windows
 	bucket := compile(t, rule.Spec{ID: "bucket", Rate: "9/day"})
 	batch := []query{
 		queryFor(t, "acme", Charge{Rule: bucket}),
@@ -208,7 +211,7 @@ func TestFixedWindow_StaleWindow_ConcernsItsRequestsOnly(t *testing.T) {
 		if !stale.stale || stale.allowed || stale.results[1].code != rule.Stale || answers[0].stale || !answers[0].allowed || !answers[2].allowed {
 			t.Errorf("op %d: %+v", o, answers)
 		}
-		// The token bucket is charged by the first and the third.
+		// The token bucket is charged by the first and the third request.
 		if before, after := answers[0].results[0].level.Used, answers[2].results[0].level.Used; after != before+bucket.Limit().Params(rule.Moment{})[2] {
 			t.Errorf("op %d: the bucket went from %d to %d", o, before, after)
 		}

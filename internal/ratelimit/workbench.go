@@ -2,13 +2,13 @@ package ratelimit
 
 import "github.com/quotasvc/quotasvc/internal/store/redisstore"
 
-// maxIdleVectors bounds the vectors that a workbench keeps for later batches. On one server a batch seldom needs more than ten. On a
-// cluster it needs one per tenant in it, seldom more than 64. A vector keeps the space of its largest call: 3 KB for one request on
-// three buckets, 27 KB for 42 such requests.
+// maxIdleVectors bounds the vectors that a workbench keeps for later batches. On one server a batch seldom needs more
+// than ten. On a cluster it needs one for each tenant in the batch, seldom more than 64. A vector keeps the space of
+// its largest call: 3 KB for one request on three buckets, 27 KB for 42 such requests.
 const maxIdleVectors = 64
 
-// workbench holds one lane's reusable buffers for encoding a batch and decoding its reply. Between batches it keeps nothing of a
-// request. It is not safe for concurrent use.
+// workbench has the reusable buffers of one lane, which encode a batch and decode its reply. Between batches it keeps
+// no data of a request. It is not safe for concurrent use.
 type workbench struct {
 	cluster bool
 	open    map[string]*vector // by slot: the vector that takes the next query
@@ -21,9 +21,10 @@ func newWorkbench(cluster bool) *workbench {
 	return &workbench{cluster: cluster, open: make(map[string]*vector)}
 }
 
-// vectors splits a batch into script calls and keeps the order of arrival. Without a cluster everything is in one slot, and requests
-// of all tenants share calls: a third of a call's time does not depend on its content. On a cluster a call has the requests of one
-// hash tag, so each query must be a part (see query.parts). now is Redis's time in µs, as far as it is known.
+// vectors splits a batch into script calls and keeps the order of arrival. Without a cluster all keys are in one
+// slot, and requests of all tenants share calls, because a third of a call's time does not depend on its content. On
+// a cluster a call has the requests of one hash tag, so each query must be a part (see query.parts). now is an
+// estimate of Redis's time in µs.
 //
 // The vectors and their calls are valid until clear.
 func (b *workbench) vectors(batch []query, now int64) []*vector {

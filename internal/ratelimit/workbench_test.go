@@ -11,12 +11,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// vectors are a batch's, on a workbench of their own.
+// vectors returns the vectors of a batch, from a new workbench.
 func vectors(batch []query, cluster bool, now int64) []*vector {
 	return newWorkbench(cluster).vectors(batch, now)
 }
 
-// answersOf reads a reply to v: the answers of its queries, in order.
+// answersOf reads a reply to v. It returns the answers of v's queries, in order.
 func answersOf(v *vector, batch []query, reply redisstore.Reply) ([]answer, error) {
 	all := make([]redisstore.Result[answer], len(batch))
 	if _, err := v.read(batch, reply, all); err != nil {
@@ -29,8 +29,8 @@ func answersOf(v *vector, batch []query, reply redisstore.Reply) ([]answer, erro
 	return answers, nil
 }
 
-// TestWorkbench_KeepsNothingOfABatch: batches of any shape are sent and read as on a new one, what their answers hold stays theirs,
-// and in between nothing is kept alive.
+// TestWorkbench_KeepsNothingOfABatch: batches of any shape are encoded and decoded as on a new workbench. Their
+// answers are not changed later. Between batches the workbench keeps no values of a request.
 func TestWorkbench_KeepsNothingOfABatch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -65,7 +65,7 @@ func TestWorkbench_KeepsNothingOfABatch(t *testing.T) {
 	})
 }
 
-// TestWorkbench_KeepsFewVectors: a batch of very many tenants on a cluster does not stay for ever.
+// TestWorkbench_KeepsFewVectors: after a batch of very many tenants on a cluster, only a few vectors are kept.
 func TestWorkbench_KeepsFewVectors(t *testing.T) {
 	t.Parallel()
 	r := compile(t, rule.Spec{Rate: "1/s"})
@@ -85,7 +85,7 @@ func TestWorkbench_KeepsFewVectors(t *testing.T) {
 	}
 }
 
-// drawBatchWithRefunds is drawBatch with requests that give back charges of other times.
+// drawBatchWithRefunds is drawBatch, with additional requests that refund charges of other times.
 func (w *world) drawBatchWithRefunds(t *rapid.T, tenants []string) []query {
 	batch := w.drawBatch(t, tenants)
 	if len(batch) == 0 {
@@ -100,7 +100,8 @@ func (w *world) drawBatchWithRefunds(t *rapid.T, tenants []string) []query {
 	return batch
 }
 
-// work is what a lane does with a batch. It returns the calls as they are written, and what Redis said last of each bucket.
+// work does what a lane does with a batch. It returns the answers, the words of the calls, and the last result for
+// each bucket.
 func work(t *rapid.T, b *workbench, batch []query, now, seed int64) (answers []answer, calls [][]any, last [][]bucketResult) {
 	results := make([]redisstore.Result[answer], len(batch))
 	vs := b.vectors(batch, now)
@@ -122,7 +123,7 @@ func work(t *rapid.T, b *workbench, batch []query, now, seed int64) (answers []a
 	return answers, calls, last
 }
 
-// written is a call's words.
+// written returns the words of a call.
 func written(c redisstore.Call) (words []any) {
 	for _, key := range c.Keys {
 		words = append(words, key)
@@ -136,7 +137,7 @@ func written(c redisstore.Call) (words []any) {
 	return words
 }
 
-// replyTo is a reply in which every number is another, and every third bucket is ahead.
+// replyTo returns a reply in which all numbers differ, and every third bucket is ahead.
 func replyTo(v *vector, batch []query, now int64) redisstore.Reply {
 	n := now % 1000
 	next := func() int64 { n++; return n }
@@ -160,7 +161,7 @@ func replyTo(v *vector, batch []query, now int64) redisstore.Reply {
 	return r
 }
 
-// isBlank checks every field of v: those that can hold something of a request do not, up to their capacity.
+// isBlank checks that no field of v keeps a value of a request, up to the capacity of its slices.
 func isBlank(t *rapid.T, v *vector) {
 	all := reflect.ValueOf(v).Elem()
 	for i := range all.NumField() {
@@ -185,7 +186,7 @@ func isBlank(t *rapid.T, v *vector) {
 	}
 }
 
-// pointsAt reports whether values of a type can keep others alive.
+// pointsAt reports whether values of a type can keep other values in memory.
 func pointsAt(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Struct:
@@ -212,5 +213,5 @@ func anyOf(s reflect.Value) bool {
 	return false
 }
 
-// holds reports whether s has something, also beyond its end.
+// holds reports whether s has an element that is not zero, also beyond its length.
 func holds[T any](s []T) bool { return anyOf(reflect.ValueOf(s[:cap(s)])) }

@@ -24,17 +24,17 @@ type Attack struct {
 	First       uint64        `json:"first"` // number of the first request; keys derive from it
 }
 
-// floodEcho is the control: a flood of the same requests to the bare echo handler, which answers 200. The loss that
-// others have then is caused by the machine, not by the service.
+// floodEcho is the control: a flood of the same requests to the bare echo handler, which answers 200. If that flood
+// slows down other tenants, the cause is the machine, not the service.
 const floodEcho = "bare echo"
 
 // attackTick is the interval at which an attack sends. It is not used where latency is measured. 10,000 wake-ups a
 // second for each kind would take CPU from the measured processes.
 const attackTick = time.Millisecond
 
-// attackLate is the lateness at which an attack gives up a request. An attack only gets the time that others leave:
-// without a bound it would make up for each pause with a burst on all its connections at once. An attacker with a
-// computer of his own does not do that.
+// attackLate is the delay at which an attack gives up a request. An attack gets only the CPU time that other
+// processes leave. Without this bound it would send a burst on all its connections after each pause. An attacker with
+// a separate computer does not do that.
 const attackLate = 5 * time.Millisecond
 
 // Run sends the requests. It returns the answers by status for each kind; 0 counts requests that were not sent in time.
@@ -84,9 +84,10 @@ func openLoopOn(ctx context.Context, address string, n int, seq *atomic.Uint64, 
 	return openLoop(ctx, clients, seq, load)
 }
 
-// attackApart runs an attack with "self attack" in a process of the scheduling class SCHED_IDLE. An attacker has
-// computers of his own; here he only gets the time that the service, its servers and the others leave. The lowest
-// priority would not suffice: its process keeps a core to the end of its slice of some milliseconds.
+// attackApart runs an attack with "self attack" in a process of the scheduling class SCHED_IDLE. A real attacker has
+// separate computers. Here the attack only gets the time that the service, its servers and the other tenants' load
+// leave. The lowest priority would not be enough: such a process keeps a core until the end of its time slice of some
+// milliseconds.
 func attackApart(ctx context.Context, self string, a Attack) (answers []map[int]int64, err error) {
 	in, err := json.Marshal(a)
 	if err != nil {

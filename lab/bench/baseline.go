@@ -77,8 +77,8 @@ type (
 	}
 )
 
-// ServeBaseline serves the baselines until ctx ends: echo's Bind and JSON without logic, and the same around one call
-// of the PL/pgSQL function on conns connections. It calls ready with the address.
+// ServeBaseline serves the baselines until ctx ends. One is echo's Bind and JSON without logic. The other also makes
+// one call of the PL/pgSQL function, on conns connections. ServeBaseline calls ready with the address.
 func ServeBaseline(ctx context.Context, databaseURL string, conns int, ready func(address string)) error {
 	pool, err := openPool(ctx, databaseURL, conns)
 	if err != nil {

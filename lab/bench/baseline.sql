@@ -1,6 +1,6 @@
--- The one-call-per-debit baseline: what a careful team writes when it keeps quotas in PostgreSQL. One round trip, one
--- transaction, the balance locked, the key remembered. It does less than the ledger (no periods, grants, seq, fingerprint or
--- history index), which is to its advantage.
+-- The baseline with one call per debit, as a careful team would keep quotas in PostgreSQL. A debit takes one round
+-- trip and one transaction, locks the balance and stores the key. The baseline does less than the ledger (no periods,
+-- grants, seq, fingerprint or history index), and that makes it faster.
 CREATE SCHEMA bench_baseline;
 
 CREATE TABLE bench_baseline.balances (

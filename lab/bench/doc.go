@@ -20,7 +20,8 @@
 //
 //  1. Every variant gets the same connections, the same duration and the same client.
 //  2. At the end the journal contains every answered debit, or the run fails.
-//  3. An answer other than 200 counts as an error, not as throughput; so does a part of a batch that was refused.
+//  3. An answer other than 200 counts as an error, not as throughput. A refused part of a batch also counts as an
+//     error.
 //  4. The latency at a fixed rate counts from the time when a request was due, not from when it was sent.
 //
 // # Clock, concurrency, failure

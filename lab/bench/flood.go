@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// FloodConfig configures a flood of refused requests beside others' debits.
+// FloodConfig configures a flood of refused requests, with debits of other tenants at the same time.
 type FloodConfig struct {
 	// Start starts an instance of the service on the same servers. Stop ends it and its connections to PostgreSQL.
 	Start    func(ctx context.Context) (api string, stop func(context.Context) error, err error)
@@ -23,14 +23,14 @@ type FloodConfig struct {
 	Attack func(ctx context.Context, a Attack) ([]map[int]int64, error)
 	Echo   string // host:port of the bare echo handler for the control; empty: no control
 
-	Rate        int           // others' debits/s, floodRateMin..openRateMax/floodFactor
-	Connections int           // of the others; the flood gets as many, at least one for each kind
+	Rate        int           // debits/s of the other tenants, floodRateMin..openRateMax/floodFactor
+	Connections int           // of the other tenants; the flood gets the same number, at least one for each kind
 	Rounds      int           // 1..100
-	Slice       time.Duration // duration with a flood, and of the part before it without one
+	Slice       time.Duration // duration of a part with a flood, and of the part without one before it
 }
 
 const (
-	floodFactor  = 10 // refused requests for each debit of the others
+	floodFactor  = 10 // refused requests for each debit of the other tenants
 	floodRateMin = 10
 	floodOthers  = 50        // tenants that debit
 	floodTenants = 10        // tenants of each kind of flood
@@ -90,8 +90,8 @@ type flood struct {
 	db    *pgx.Conn
 }
 
-// Flood measures others' debits with and without floods, in alternating slices of one run, and counts the transactions
-// that refused requests cost. It fails if a step fails. The caller judges the result.
+// Flood measures the other tenants' debits with and without floods, in alternating slices of one run, and counts the
+// transactions that refused requests cost. It fails if a step fails. The caller judges the result.
 func Flood(ctx context.Context, cfg FloodConfig) (_ *FloodResult, err error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -125,8 +125,8 @@ func (f *flood) with(ctx context.Context, do func(api string) error) error {
 }
 
 // setUp creates the tenants and limits. All requests have three limits that never deny. A tenant with the plan "drop"
-// has one unit a month. The first request uses it up; the others get 429. A tenant with the plan "dry" has no units,
-// and gets 402.
+// has one unit a month. Its first request uses that unit; later requests get 429. A tenant with the plan "dry" has no
+// units, and gets 402.
 func (f *flood) setUp(ctx context.Context, api string) error {
 	put := func(path, body string) error { return putJSON(ctx, api, f.cfg.AdminKey, path, body) }
 	err := errors.Join(
@@ -153,7 +153,8 @@ func (f *flood) setUp(ctx context.Context, api string) error {
 	return err
 }
 
-// latencies measures, in each round and for each kind of flood, the others first without and then with the flood.
+// latencies measures the other tenants' debits in each round and for each kind of flood: first without the flood,
+// then with it.
 func (f *flood) latencies(ctx context.Context, api string, r *FloodResult) error {
 	if err := f.setUp(ctx, api); err != nil {
 		return err
@@ -190,8 +191,8 @@ func (f *flood) latencies(ctx context.Context, api string, r *FloodResult) error
 	return ctx.Err()
 }
 
-// slice sends others' debits at a rate, with a flood that is divided evenly between these kinds. Without kinds there is
-// no flood; with a rate of 0 there are no others.
+// slice sends the other tenants' debits at a rate, with a flood that is divided evenly between the given kinds. If
+// there are no kinds, there is no flood; if the rate is 0, there are no debits.
 func (f *flood) slice(ctx context.Context, api string, rate int, kinds ...string) (others sample, answers []map[int]int64, err error) {
 	var attackErr, debitErr error
 	var wg sync.WaitGroup
@@ -214,9 +215,9 @@ func (f *flood) slice(ctx context.Context, api string, rate int, kinds ...string
 	return others, answers, errors.Join(attackErr, debitErr)
 }
 
-// count counts the transactions that each kind of refused requests costs, without others. Sessions report their
-// transactions late, at the latest when they end: so each kind has an instance of its own, and an idle instance's own
-// transactions are subtracted.
+// count counts the transactions that each kind of refused requests costs, without debits of other tenants. Sessions
+// may report their transactions as late as at their end. So each kind has a separate instance, and the transactions
+// of an idle instance are subtracted.
 func (f *flood) count(ctx context.Context, r *FloodResult) error {
 	alone := int64(0)
 	for i := -1; i < len(floodKinds); i++ {
@@ -293,7 +294,7 @@ func newFloodSlices(name string, kinds ...string) FloodSlices {
 	return FloodSlices{Name: name, Answers: map[int]int64{}, kinds: kinds, quiet: newHistogram(), loud: newHistogram()}
 }
 
-// add adds a slice without and one with a flood.
+// add adds two slices: quiet without a flood, and loud with a flood.
 func (s *FloodSlices) add(quiet, loud *sample, answers []map[int]int64) {
 	s.quiet.Merge(quiet.latency)
 	s.loud.Merge(loud.latency)

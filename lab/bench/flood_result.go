@@ -13,7 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
-// FloodResult is the effect of floods of refused requests on others, and the cost of the floods.
+// FloodResult is the effect of floods of refused requests on other tenants, and the cost of the floods.
 type FloodResult struct {
 	Machine *report.Machine `json:"machine,omitempty"`
 	Rate    int             `json:"debits_per_second"`
@@ -28,8 +28,8 @@ type FloodResult struct {
 	Targets []report.Target `json:"targets"`
 }
 
-// FloodSlices is the latency of others' debits in the slices with one kind of flood, and in the slice before each
-// without a flood.
+// FloodSlices is the latency of other tenants' debits: in the slices with one kind of flood, and in the slices
+// without a flood before them.
 type FloodSlices struct {
 	Name    string         `json:"name"`
 	Quiet   report.Latency `json:"without_micros"`
@@ -54,7 +54,7 @@ type FloodCost struct {
 // perRequest returns the transactions for each refused request.
 func (c *FloodCost) perRequest() float64 { return float64(c.Transactions) / float64(max(c.Refused, 1)) }
 
-// floodP99Max bounds others' p99 with a flood, relative to their p99 without one.
+// floodP99Max bounds the p99 of other tenants' debits during a flood, relative to their p99 without a flood.
 const floodP99Max = 1.5
 
 func (r *FloodResult) judge() {

@@ -15,7 +15,7 @@ type FloodRun struct {
 	Exe         string // the quotasvc binary; required
 	Self        string // the binary that runs "baseline" and "attack"; required
 	Dir         string // results go here, and the servers' data while it runs; required
-	Rate        int    // others' debits/s
+	Rate        int    // debits/s of the other tenants
 	Connections int
 	Rounds      int
 	Slice       time.Duration

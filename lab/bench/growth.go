@@ -29,12 +29,11 @@ type GrowthConfig struct {
 	Connections int               // of the load generator, 1..4096
 	Rate        int               // requests/s at which latency is measured
 	DiskShare   float64           // share of the free disk that a step may use, above 0 and at most 1
-	PostgreSQL  map[string]string // in place of those of `bench run`: shared_buffers of MemoryQuarter
+	PostgreSQL  map[string]string // replaces the settings of `bench run`: shared_buffers from MemoryQuarter
 	Progress    io.Writer         // one line per step
 	Log         io.Writer         // output of the servers
 
-	// Tamper changes a database after the load, so that a test sees whether the change is detected. For tests; nil:
-	// none.
+	// Tamper changes a database after the load. Tests use it to show that the change is detected. Nil: no change.
 	Tamper func(ctx context.Context, databaseURL string) error
 }
 
@@ -54,7 +53,7 @@ type GrowthSizes struct {
 	Quiet        time.Duration
 }
 
-// Presets of sizes.
+// These are presets of sizes.
 var (
 	// GrowthTiny takes seconds, for tests.
 	GrowthTiny = GrowthSizes{

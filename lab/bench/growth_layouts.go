@@ -26,8 +26,8 @@ const (
 // every page has been full.
 func balancesOf(debits int) int { return max(1, debits/100) }
 
-// With an open snapshot, only one of snapshotPart debits is made, because each debit makes the table larger and the
-// next one slower. openSnapshot says so in labels.
+// With an open snapshot, the number of debits is divided by snapshotPart, because each debit makes the table larger
+// and the next debit slower. openSnapshot is the label of such a layout.
 const (
 	snapshotPart = 5
 	openSnapshot = "beside an open snapshot, a fifth of the debits"

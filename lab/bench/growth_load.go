@@ -15,7 +15,7 @@ import (
 // inMemory is the default of QUOTASVC_TENANTS_IN_MEMORY.
 const inMemory = 50_000
 
-// tenants measures the number of stored tenants, and the number of tenants in use.
+// tenants measures the effect of the number of stored tenants, and of the number of tenants in use.
 func (g *grower) tenants(ctx context.Context) (out growth.Step, err error) {
 	sizes, leftOut, err := g.fits(g.cfg.Sizes.Tenants, "tenants", func(n int) float64 { return float64(n) * tenantBytes })
 	if err != nil {
@@ -43,7 +43,7 @@ func (g *grower) tenants(ctx context.Context) (out growth.Step, err error) {
 	return out, g.measure(ctx, &out, all, nil)
 }
 
-// journal measures the number of entries.
+// journal measures the effect of the number of entries.
 func (g *grower) journal(ctx context.Context) (out growth.Step, err error) {
 	sizes, leftOut, err := g.fits(g.cfg.Sizes.Entries, "entries", func(n int) float64 { return float64(n) * entryBytes })
 	if err != nil {
@@ -62,7 +62,7 @@ func (g *grower) journal(ctx context.Context) (out growth.Step, err error) {
 	return out, g.measure(ctx, &out, all, nil)
 }
 
-// instances measures the number of instances of the service. The load is divided between them.
+// instances measures the effect of the number of instances of the service. The load is divided between them.
 func (g *grower) instances(ctx context.Context) (out growth.Step, err error) {
 	var all []*grown
 	for _, n := range g.cfg.Sizes.Instances {
@@ -94,7 +94,7 @@ BEGIN
 END
 $$`
 
-// partitions measures the number of monthly partitions.
+// partitions measures the effect of the number of monthly partitions.
 func (g *grower) partitions(ctx context.Context) (out growth.Step, err error) {
 	var all []*grown
 	for _, n := range g.cfg.Sizes.Months {
@@ -112,9 +112,9 @@ func (g *grower) partitions(ctx context.Context) (out growth.Step, err error) {
 	return out, g.measure(ctx, &out, all, nil)
 }
 
-// moreRules stores $RULES rules in four equal groups: one replaces a limit of every check, one replaces another such
-// limit, both with each rule for one tenant; one is for routes below a common path; one is for routes that differ after
-// a wildcard. A check has three limits, whatever the number of rules.
+// moreRules stores $RULES rules in four equal groups. Each rule of two groups replaces a limit of every check, for
+// one tenant. The rules of the third group are for routes below a common path. The rules of the fourth group are for
+// routes that differ after a wildcard. A check has three limits, for any number of rules.
 const moreRules = `INSERT INTO limits (rule, spec)
 SELECT kind || '-' || n, jsonb_build_object('rule', kind || '-' || n, 'kind', 'token_bucket') || CASE kind
     WHEN 'per-tenant' THEN jsonb_build_object('per', '["tenant"]'::jsonb, 'rate', '2000000/s', 'replaces', 'per-tenant', 'match', jsonb_build_object('tenant', tenant))
@@ -123,7 +123,7 @@ SELECT kind || '-' || n, jsonb_build_object('rule', kind || '-' || n, 'kind', 't
     ELSE jsonb_build_object('per', '["tenant"]'::jsonb, 'rate', '1000000/s', 'match', jsonb_build_object('route', '/v1/*/w' || n)) END
 FROM (SELECT kind, n, 't-' || lpad(n::text, 6, '0') AS tenant FROM generate_series(0, $RULES / 4 - 1) AS n, unnest('{per-tenant,per-user,item,route}'::text[]) AS kind) AS r`
 
-// catalogue measures the number of rules.
+// catalogue measures the effect of the number of rules.
 func (g *grower) catalogue(ctx context.Context) (out growth.Step, err error) {
 	var all []*grown
 	for _, n := range g.cfg.Sizes.Rules {
@@ -136,7 +136,7 @@ func (g *grower) catalogue(ctx context.Context) (out growth.Step, err error) {
 	return out, g.measure(ctx, &out, all, nil)
 }
 
-// measure starts the instances of all sizes, loads them in turn, and verifies what they wrote.
+// measure starts the instances of all sizes, loads the sizes in turn, and verifies their journals.
 func (g *grower) measure(ctx context.Context, out *growth.Step, all []*grown, instances []int) error {
 	for i, s := range all {
 		if s.isGuest() {
@@ -183,15 +183,15 @@ func (g *grower) measure(ctx context.Context, out *growth.Step, all []*grown, in
 // over the minutes between two checkpoints. Soon after a checkpoint they are a large part of the work, if there are
 // many pages.
 const (
-	// warmPages is the largest number of whole pages per debit at which a size counts as warm: as if checkpoints were
-	// ten times that far apart.
+	// warmPages is the largest number of whole pages per debit at which a size counts as warm: as if each page
+	// changed ten times between two checkpoints.
 	warmPages = 0.1
 
 	// warmLeast and warmMost bound the time, in slices, in which each size gets debits before the rounds.
 	warmLeast, warmMost = 5, 240
 )
 
-// warmUp makes each size change its pages once.
+// warmUp sends debits to each size until it is warm: until most of its pages have changed once.
 func (g *grower) warmUp(ctx context.Context, all []*grown) error {
 	for _, s := range all {
 		g.say("%s: warming up", s.Label)
@@ -218,8 +218,8 @@ func (g *grower) warmUp(ctx context.Context, all []*grown) error {
 	return nil
 }
 
-// wholePages returns the number of whole pages that PostgreSQL has written to the WAL. Its sessions report them up to a
-// second late.
+// wholePages returns the number of whole pages that PostgreSQL has written to the WAL. Sessions report their pages up
+// to a second late.
 func (g *grower) wholePages(ctx context.Context) (n int64, err error) {
 	if err := g.stand.db.QueryRow(ctx, "SELECT wal_fpi FROM pg_stat_wal").Scan(&n); err != nil {
 		return 0, fmt.Errorf("whole pages in the WAL: %w", err)
@@ -292,8 +292,8 @@ const (
 	leadMost = 8
 )
 
-// lead loads a size until its state is that of a continuous load. While other sizes were loaded, the copies of its
-// balances grew old, and a check without a copy reads PostgreSQL.
+// lead loads a size until its state is that of a continuous load. While other sizes were loaded, the copies of this
+// size's balances grew old, and a check without a copy reads PostgreSQL.
 func (g *grower) lead(ctx context.Context, s *grown, t *template, out *growth.Load) error {
 	if _, _, err := g.fast(ctx, s, t, time.Duration(leadIn*float64(g.cfg.Slice)), out); err != nil || t.recorded {
 		return err
@@ -347,7 +347,7 @@ func (g *grower) fast(ctx context.Context, s *grown, t *template, d time.Duratio
 	return r, used, err
 }
 
-// steady loads a size at the fixed rate. A quarter of the time passes before it measures.
+// steady loads a size at the fixed rate. A quarter of the time passes before the measurement.
 func (g *grower) steady(ctx context.Context, s *grown, t *template, out *growth.Load) error {
 	clients, err := g.dialAll(ctx, s)
 	if err != nil {

@@ -19,13 +19,14 @@ const (
 	// length.
 	monthEvery = "day"
 
-	// The time to write a balance and to start the service, from which the end of the period follows: twice the time
-	// measured on two cores. If it is too short, the run tries again with twice the time used, in monthTries tries.
+	// monthEach and monthStart are estimates of the time to write a balance and to start the service: twice the times
+	// measured on two cores. The end of the period follows from them. If that time is too short, the run tries again
+	// with twice the time used, at most monthTries times in all.
 	monthEach  = 120 * time.Microsecond
 	monthStart = 3 * time.Second
 	monthTries = 4
 
-	rollsMax = 5 // runs of the job; one suffices unless debits held rows that it skipped
+	rollsMax = 5 // runs of the job; one is enough unless it skipped rows that debits had locked
 )
 
 // month measures live debits around the end of many balances' period: before it, while debits roll the balances that

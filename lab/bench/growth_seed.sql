@@ -1,4 +1,5 @@
--- A catalogue for the steps of growth: one meter, and one allowance that no run uses up. The limits are those of every check; they never deny.
+-- A catalogue for the steps of growth: one meter, and one allowance that no run uses up. Every check has these
+-- limits, which never deny.
 INSERT INTO meters (meter, unit) VALUES ('api_calls', 'call');
 INSERT INTO limits (rule, spec) SELECT 'per-' || n, jsonb_build_object('rule', 'per-' || n, 'per', per::jsonb, 'kind', 'token_bucket', 'rate', '1000000/s')
 FROM (VALUES ('tenant', '["tenant"]'), ('route', '["tenant","route"]'), ('user', '["tenant","subject"]')) AS l (n, per);

@@ -23,8 +23,8 @@ import (
 var growthSeedSQL string
 
 const (
-	// Bytes that a step needs on the disk. An entry takes about 380 with its two indexes, a tenant with its balance and
-	// two entries about 2,300.
+	// entryBytes and tenantBytes are the bytes that a step needs on the disk. An entry with its two indexes takes
+	// about 380 bytes. A tenant with its balance and two entries takes about 2,300 bytes.
 	entryBytes  = 420
 	tenantBytes = 2500
 	walBytes    = 9e9 // max_wal_size, and what is written while a checkpoint is late
@@ -41,12 +41,12 @@ type grown struct {
 	database string
 	at       []*site
 	tenants  int      // of the load
-	of       *grown   // another size whose database it uses; nil: its own database
-	env      []string // more environment of its instances. With of set, only env gives it own instances
+	of       *grown   // another size whose database this size uses; nil: its own database
+	env      []string // more environment of its instances. If of is set, the size has own instances only with env
 	acked    int64    // debits answered with 200
 }
 
-// isGuest reports whether the size uses another one's database and instances.
+// isGuest reports whether the size uses the database and the instances of another size.
 func (s *grown) isGuest() bool { return s.of != nil && s.env == nil }
 
 // build starts PostgreSQL and Redis and creates the database from which all others are copied.

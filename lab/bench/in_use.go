@@ -24,8 +24,8 @@ var seedInUseSQL string
 // inUseMax ends the first debits if the service is far too slow.
 const inUseMax = 5 * time.Minute
 
-// inUse measures first debits and memory: a new process of the service gets one debit for each of many tenants without
-// a balance, in batches, and then a check for each.
+// inUse measures first debits and memory. A new process of the service gets one debit, in batches, for each of many
+// tenants without a balance, and then one check for each tenant.
 func (r *runner) inUse(ctx context.Context) error {
 	r.say("%d tenants get their first debit in batches, then a check", r.cfg.InUse)
 	seed := strings.NewReplacer("$FIRST", fmt.Sprint(r.cfg.Tenants), "$TENANTS", fmt.Sprint(r.cfg.InUse)).Replace(seedInUseSQL)
@@ -64,7 +64,7 @@ func (r *runner) inUse(ctx context.Context) error {
 	return nil
 }
 
-// tenantRange is count tenants, from number first on.
+// tenantRange is a range of count tenants that begins with number first.
 type tenantRange struct{ first, count int }
 
 // each sends t to a site on n connections until each tenant was part of a request. It omits the last tenants if they do
@@ -95,7 +95,8 @@ func (r *runner) each(ctx context.Context, at *site, t *template, n int, tenants
 	return s, err
 }
 
-// checksInBatches reports whether the service takes many checks in a request. It fails if one of them gets no answer.
+// checksInBatches reports whether the service takes many checks in a request. It fails if one of the checks gets no
+// answer.
 func (r *runner) checksInBatches(ctx context.Context) (bool, error) {
 	body := checksBody(tenantID(0), checkBatch)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+r.stand.service.api+checkBatchPath, strings.NewReader(body))

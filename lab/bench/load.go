@@ -57,7 +57,7 @@ type worker struct {
 
 func (w *worker) init() { w.latency, w.answers = newHistogram(), map[int]int64{} }
 
-// outcome is what a caller got for a request.
+// outcome is the result of one request.
 type outcome struct {
 	status  int
 	units   int // if the status is 200
@@ -98,8 +98,8 @@ func gather(workers []worker, elapsed time.Duration) (sample, error) {
 // errEnough ends a caller early, without an error.
 var errEnough = errors.New("enough")
 
-// closedLoop keeps n callers busy for d: each caller calls one, waits for its answer, and repeats. one receives the
-// caller's number.
+// closedLoop keeps n callers busy for d: each caller calls the function one, waits for its result, and repeats. The
+// function receives the caller's number.
 func closedLoop(ctx context.Context, n int, d time.Duration, one func(caller int) (outcome, error)) (sample, error) {
 	workers := make([]worker, n)
 	start := time.Now()
@@ -133,17 +133,18 @@ func closedLoop(ctx context.Context, n int, d time.Duration, one func(caller int
 // steady is a load at a fixed rate.
 type steady struct {
 	t       *template
-	tenants int // number of them
+	tenants int // number of tenants
 	rate    int // requests/s, at most openRateMax
 	d       time.Duration
 	drain   time.Duration // time after d in which requests that were due may still be sent
 	tick    time.Duration // interval at which the sender looks for due requests; it adds to their latency
 
-	// watch receives each answer: its due time since the start, and its latency. Callers call it concurrently. nil: no
-	// watch.
+	// watch receives each answer: its due time since the start, and its latency. Callers call it concurrently. Nil:
+	// answers are not watched.
 	watch func(due, took time.Duration)
 
-	// late is how late a request may still be sent; a later one counts as an error. 0: without a bound.
+	// late is the delay up to which a request may still be sent; a request with more delay counts as an error. 0: no
+	// bound.
 	late time.Duration
 }
 

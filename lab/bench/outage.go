@@ -19,11 +19,11 @@ type OutageConfig struct {
 	Before, Away, After time.Duration // phases of the load; After must be longer than a breaker stays open
 
 	Kill func() error                // kills Redis
-	Back func(context.Context) error // starts it again without data
+	Back func(context.Context) error // starts Redis again without data
 	Info func(ctx context.Context, section string) (string, error)
 }
 
-// Instance is the addresses of a service, as host:port.
+// Instance contains the addresses of an instance of the service, as host:port.
 type Instance struct{ API, Ops string }
 
 const (
@@ -61,7 +61,8 @@ func (c *OutageConfig) validate() error {
 	return nil
 }
 
-// perSecond and burst are the parameters of outageRule: half of a tenant's consumes, and half a second of that rate.
+// perSecond and burst return the parameters of outageRule. It allows half of a tenant's consumes, and a burst of half
+// a second at that rate.
 func (c *OutageConfig) perSecond() int { return c.Rate / oneConsumeIn / outageBuckets / 2 }
 func (c *OutageConfig) burst() int     { return max(1, c.perSecond()/2) }
 
@@ -205,7 +206,7 @@ func (o *outage) until(ctx context.Context, at time.Duration) error {
 
 // ask samples Redis once per slice. It skips slices in which Redis is down.
 func (o *outage) ask(ctx context.Context, total time.Duration) {
-	asked := int64(0) // each sample is one connection
+	asked := int64(0) // each call of Info is one connection
 	for at := time.Duration(0); at < total && o.until(ctx, at) == nil; at += outageSlice {
 		once, cancel := context.WithTimeout(ctx, infoTimeout)
 		calls, err := o.cfg.Info(once, "commandstats")

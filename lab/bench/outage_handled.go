@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// handled says how many checks and consumes all services handled within each bound, in seconds. It adds up their
-// histograms. Delays of the load generator are not in it.
+// handled is the number of checks and consumes that all services handled within each bound, in seconds. It is the sum
+// of their histograms. Delays of the load generator are not in it.
 type handled map[float64]int64
 
 const handledMetric = "quotasvc_http_request_duration_seconds_bucket{"
@@ -68,7 +68,8 @@ func (h handled) minus(o handled) handled {
 	return out
 }
 
-// within returns the lowest bound of the histogram that at least this part of all requests kept, or 0 without requests.
+// within returns the lowest bound of the histogram within which at least this part of all requests was handled. It
+// returns 0 if there were no requests.
 func (h handled) within(part float64) time.Duration {
 	bounds := slices.Sorted(maps.Keys(h))
 	if len(bounds) == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
-// OutageResult is the effect of an outage of Redis on callers. It starts at the end of the warm-up.
+// OutageResult is the effect of an outage of Redis on callers. The measurement starts at the end of the warm-up.
 type OutageResult struct {
 	Machine   *report.Machine `json:"machine,omitempty"`
 	Rate      int             `json:"requests_per_second"`
@@ -24,7 +24,7 @@ type OutageResult struct {
 	Outage Phase `json:"outage"` // from the kill until Redis decides everything again
 	After  Phase `json:"after"`
 
-	// Refused counts answers that an outage must not cause, by status: all but 200 and 429. 0: no answer.
+	// Refused counts answers that an outage must not cause, by status: all except 200 and 429. 0: no answer.
 	Refused map[int]int64 `json:"refused"`
 
 	Admitted int64   `json:"admitted"` // consumes of the scarce rule in the whole run
@@ -33,11 +33,12 @@ type OutageResult struct {
 	AdmittedInOutage int64   `json:"admitted_in_outage"`
 	FairInOutage     float64 `json:"admitted_in_outage_by_the_rule"`
 
-	// Calls of Redis in the busiest second of each phase. A stampede would show after its return.
+	// These are calls of Redis in the busiest second of each phase. They show whether many calls arrive at once after
+	// the return of Redis.
 	CallsBefore       int64 `json:"script_calls_per_second_before"`
 	CallsAfter        int64 `json:"script_calls_per_second_after"`
 	ConnectionsBefore int64 `json:"connections_before"`
-	ConnectionsAfter  int64 `json:"connections_after"` // connections of the instances since its return
+	ConnectionsAfter  int64 `json:"connections_after"` // connections of the instances since the return of Redis
 
 	// HandledP99 and Handled are bounds of the services' histograms. They exclude the client's delays.
 	HandledP99 time.Duration `json:"handled_p99_ns"`
@@ -117,10 +118,10 @@ func phaseOf(shots []shot) (p Phase) {
 	return p
 }
 
-// admissions computes the number of admissions and its upper bound. Each tenant has three buckets: the one in Redis
-// until the kill, the instances' shares, which together are one bucket with at least one token per instance, and the
-// new one in Redis, which starts full. Each bucket admits at most burst + rate x time, where the time is from the due
-// time of its first admission to the answer of its last.
+// admissions computes the number of admissions and its upper bound. Each tenant has three buckets. The first is in
+// Redis until the kill. The second is the sum of the instances' shares, with at least one token per instance. The
+// third is the new bucket in Redis, which starts full. Each bucket admits at most burst + rate x time, where the time
+// is from the due time of its first admission to the answer of its last admission.
 func (r *OutageResult) admissions(o *outage, shots, inOutage []shot) {
 	var first, last [3]time.Duration
 	var counts [3]int64
@@ -196,7 +197,7 @@ func (o *outage) callsIn(from, to time.Duration) int64 {
 	return max(0, calls(to)-calls(from))
 }
 
-// redis finds the busiest seconds.
+// redis finds the busiest second of each phase, and the numbers of connections.
 func (r *OutageResult) redis(o *outage) {
 	for from := outageWarmUp; from < outageWarmUp+o.cfg.Before+o.cfg.Away+o.cfg.After; from += outageSlice {
 		to := from + time.Second
@@ -258,7 +259,7 @@ func (r *OutageResult) Met() bool { return report.AllMet(r.Targets) }
 const (
 	outageSlowestMax  = 150.0 // ms, of any request
 	outageCheckP99Max = 50.0  // ms, while Redis is down
-	outageCallsMax    = 1.2   // script calls per request in the busiest second after its return: 1, or 2 for a consume
+	outageCallsMax    = 1.2   // script calls per request in the busiest second with Redis back: 1, or 2 for a consume
 )
 
 func (r *OutageResult) judge() {

@@ -69,7 +69,8 @@ func TestOutage_Phases_CutAtKillAndRecovery(t *testing.T) {
 
 func TestOutage_AdmissionBound_ThreeBursts(t *testing.T) {
 	t.Parallel()
-	// 10 buckets with 10/s and a burst of 5: 3 x 50, 100/s during 1, 2 and 1 s, and a token for each instance.
+	// There are 10 buckets with 10/s and a burst of 5. The bound is 3 x 50 for the bursts, plus 100/s during 1, 2 and
+	// 1 s, plus a token for each instance.
 	r := outageOf(func(*shot) {})
 	if r.Bound < 150+400-5 || r.Bound > 150+400+20+5 || r.Admitted != 400 || r.AdmittedInOutage != 200 {
 		t.Errorf("%d admitted, %d in the outage; at most %.1f", r.Admitted, r.AdmittedInOutage, r.Bound)

@@ -130,7 +130,7 @@ func (t *tuner) prepare(ctx context.Context) (err error) {
 	return errors.Join(err, s.end(ctx, s.service))
 }
 
-// compare measures every setting once in each round: those without a standby first.
+// compare measures every setting once in each round. The settings without a standby come first.
 func (t *tuner) compare(ctx context.Context, chosen []tuning.Setting) error {
 	for _, s := range chosen {
 		t.out.Settings = append(t.out.Settings, tuning.NewSettingResult(&s))
@@ -238,7 +238,7 @@ func (t *tuner) apply(ctx context.Context, s *tuning.Setting) error {
 		values["synchronous_commit"], values["synchronous_standby_names"]))
 }
 
-// addStandby starts a standby of the server. Both have the values of the base at that time.
+// addStandby starts a standby of the server. At first both servers have the values of the base.
 func (t *tuner) addStandby(ctx context.Context) (err error) {
 	if err := t.apply(ctx, &tuning.Setting{}); err != nil {
 		return err
@@ -277,7 +277,7 @@ func socketURL(databaseURL, dir string) (string, error) {
 }
 
 // makeSocketDir creates a directory that the server's user may write to. Its name is short, because the path of a
-// socket must be.
+// socket must be short.
 func makeSocketDir() (dir string, remove func() error, err error) {
 	if dir, err = os.MkdirTemp("", "quotasvc-socket-"); err != nil {
 		return "", nil, fmt.Errorf("make a directory for the socket: %w", err)

@@ -105,7 +105,8 @@ func Run(ctx context.Context, cfg Config) (_ *report.Results, err error) {
 // webConns is the pool size of the baseline's HTTP server. On few cores further connections only wait for locks.
 const webConns = 16
 
-// makeData creates the directory of the results and in it one for the servers' data. remove removes the latter.
+// makeData creates the directory of the results, and in it a directory for the servers' data. remove removes the
+// directory of the data.
 func makeData(results string) (dir string, remove func() error, err error) {
 	if err := os.MkdirAll(results, 0o755); err != nil {
 		return "", nil, fmt.Errorf("results directory: %w", err)
@@ -174,7 +175,7 @@ func (r *runner) measure(ctx context.Context) (err error) {
 	return nil
 }
 
-// choose returns the variants that are wanted and that the binary has a route for.
+// choose returns those of the wanted variants for which the binary has a route.
 func (r *runner) choose(ctx context.Context) ([]variant, error) {
 	many, err := r.probe(ctx, false)
 	if err != nil {
@@ -210,8 +211,8 @@ func (c *Config) wants(name string) bool {
 // wantsInUse reports whether to measure tenants in use.
 func (c *Config) wantsInUse() bool { return c.InUse > 0 && c.wants("tenants in use") }
 
-// profiles runs the service's variants once more with the profiler. It costs a few percent, so the rounds run without
-// it.
+// profiles runs the service's variants once more with the profiler. The profiler costs a few percent, so the rounds
+// run without it.
 func (r *runner) profiles(ctx context.Context, variants []variant) error {
 	if r.cfg.Profile == 0 {
 		return nil
@@ -255,8 +256,8 @@ func (r *runner) warmUp(ctx context.Context, variants []variant) error {
 	return nil
 }
 
-// openBalances debits every tenant of a site once and checks it. Otherwise checks would read PostgreSQL, as for
-// balances without recent checks, and the rounds do not measure that.
+// openBalances sends one debit and one check for every tenant of a site. Without this, checks in the rounds would
+// read PostgreSQL, as for balances without recent checks. The rounds do not measure that.
 func (r *runner) openBalances(ctx context.Context, at *site) error {
 	debit, _, check := r.templates()
 	debit.recorded = at == r.stand.service
@@ -315,12 +316,13 @@ func (r *runner) rounds(ctx context.Context, variants []variant) error {
 	return nil
 }
 
-// leadIn is the time that a variant runs before it is measured, as a part of its slice. While other variants ran, its
-// copies of balances grew old, so checks read PostgreSQL, as they otherwise would once in half a minute. The rounds
-// measure the cost of a continuous load.
+// leadIn is the time for which a variant runs before it is measured, as a part of its slice. While other variants
+// ran, its copies of balances grew old, so its first checks read PostgreSQL. Under a continuous load, checks read
+// PostgreSQL only once in half a minute, and the rounds measure the cost of a continuous load.
 const leadIn = 0.75
 
-// slice runs a variant once and returns the CPU time that it took.
+// slice runs a variant, first for leadIn without measuring. It returns what the measured run did, and the CPU time
+// that it took.
 func (r *runner) slice(ctx context.Context, v variant) (sample, report.CPU, error) {
 	if s, err := v.run(ctx, time.Duration(leadIn*float64(r.cfg.Slice))); err != nil {
 		return s, report.CPU{}, err
@@ -388,7 +390,8 @@ func (r *runner) prove(ctx context.Context) error {
 	return nil
 }
 
-// verify proves the journal and runs verify on it. It runs before many tenants are in use, each with only one entry.
+// verify proves the journal and runs `quotasvc verify` on it. It runs before many tenants are in use, because each of
+// those tenants has only one entry.
 func (r *runner) verify(ctx context.Context) error {
 	if err := r.prove(ctx); err != nil {
 		return err

@@ -1,5 +1,6 @@
--- $TENANTS tenants t-000000.. and t-hot with one monthly allowance that no run uses up. Of up to $TOLD tenants told-t-000000.. the use is told at ten
--- percentages, none of which a run reaches, and of as many tenants untold-t-000000.. at none.
+-- Creates $TENANTS tenants (t-000000, ...) and t-hot, with one monthly allowance that no run uses up. Creates up to
+-- $TOLD tenants told-t-000000, ..., whose use is reported at ten percentages, which no run reaches. Creates as many
+-- tenants untold-t-000000, ... without percentages.
 INSERT INTO meters (meter, unit) VALUES ('api_calls', 'call');
 INSERT INTO plans (plan, version) VALUES ('bench', 1);
 INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor)

@@ -23,7 +23,7 @@ import (
 
 const (
 	startTimeout = time.Minute      // for a server or tool
-	stopTimeout  = 20 * time.Second // for all of them
+	stopTimeout  = 20 * time.Second // for all servers and processes
 )
 
 // serverSettings are the same for every variant: no checkpoint during a run, and the data fits into memory, so that

@@ -109,8 +109,9 @@ const hotTenant = "t-hot"
 
 const meter = past.Meter
 
-// Prefixes of the tenants whose use is reported at many percentages, and at none. thresholdTenants bounds the number of
-// each, so that lanes batch their debits as for many tenants.
+// thresholdPrefix begins the tenants whose use is reported at many percentages, and plainPrefix those without
+// percentages. thresholdTenants bounds the number of tenants of each kind, so that lanes batch their debits as for
+// many tenants.
 const (
 	thresholdPrefix  = "told-"
 	plainPrefix      = "untold-"

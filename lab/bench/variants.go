@@ -59,7 +59,7 @@ func (r *runner) probe(ctx context.Context, hot bool) (*pgxpool.Pool, error) {
 	return best, nil
 }
 
-// direct calls the baseline's function with one caller per connection of the pool.
+// direct returns a load that calls the baseline's function, with one caller per connection of the pool.
 func (r *runner) direct(pool *pgxpool.Pool, hot bool) func(context.Context, time.Duration) (sample, error) {
 	return func(ctx context.Context, d time.Duration) (sample, error) {
 		return closedLoop(ctx, int(pool.Config().MaxConns), d, func(int) (outcome, error) {
@@ -79,8 +79,8 @@ func (r *runner) direct(pool *pgxpool.Pool, hot bool) func(context.Context, time
 	}
 }
 
-// over sends t on n connections. It opens them before each slice: a server may have closed connections that were idle
-// since the last round.
+// over returns a load that sends t on n connections. It opens the connections before each slice: a server may have
+// closed connections that were idle since the last round.
 func (r *runner) over(address string, n int, t *template) func(context.Context, time.Duration) (sample, error) {
 	return func(ctx context.Context, d time.Duration) (sample, error) {
 		clients, err := dial(ctx, address, n)
@@ -150,7 +150,7 @@ func (r *runner) variants(many, hot *pgxpool.Pool) []variant {
 		base(report.PLSQLWebHot, "/plpgsql/debits", debitBody(hotTenant)),
 	}
 	if before := r.stand.before; before != nil {
-		// Its debits are in its own journal.
+		// The other binary's debits are in its own journal, which is not compared with the answers.
 		many, hot := *debit, *debitHot
 		many.recorded, hot.recorded = false, false
 		out = append(out, web(report.BeforeMany, before, &many), web(report.BeforeHot, before, &hot), web(report.BeforeChecks, before, check))

@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// attemptTimeout is longer than the slowest answer of a working instance.
+	// attemptTimeout is the time limit of one attempt. It is longer than the slowest answer of a working instance.
 	attemptTimeout = 8 * time.Second
 
 	// patience is the time in which a client repeats an operation. It is longer than any fault.
 	patience = 5 * time.Minute
 
-	// A client gives up one in impatient operations after its first attempt without a final answer.
+	// One in impatient operations is given up by its client if the first attempt gets no final answer.
 	impatient = 20
 
-	// A client sends one in hasty operations twice at the same time.
+	// One in hasty operations is sent twice at the same time.
 	hasty = 25
 
 	backoffMax  = 200 * time.Millisecond
@@ -42,7 +42,8 @@ type answer struct {
 	replay bool
 }
 
-// client makes one operation after another. One goroutine uses it, and a second one while an operation is sent twice.
+// client makes one operation after another. One goroutine uses a client. If an operation is sent twice at the same
+// time, a second goroutine uses the client during that time.
 type client struct {
 	name   string
 	rng    *rand.Rand
@@ -170,7 +171,7 @@ func (c *client) make(ctx context.Context, op *Operation) Outcome {
 	return op.Outcome
 }
 
-// repeat sends an acknowledged operation once more. If it gets an answer, this must be the same one.
+// repeat sends an acknowledged operation once more. If an answer arrives, it must be a replay of the first answer.
 func (c *client) repeat(ctx context.Context, op *Operation) {
 	a := c.attempt(ctx, c.rng.IntN(len(c.fleet.slots)), op)
 	if outcome := outcomeOf(a); outcome != Open && (outcome != Done || !a.replay) {
@@ -181,7 +182,7 @@ func (c *client) repeat(ctx context.Context, op *Operation) {
 	c.learn(op, a)
 }
 
-// insist repeats an open operation until an answer is final, for at most this time.
+// insist repeats an open operation until an answer is final, for at most atMost.
 func (c *client) insist(ctx context.Context, op *Operation, atMost time.Duration) Outcome {
 	for end := time.Now().Add(atMost); op.Outcome == Open && ctx.Err() == nil && time.Now().Before(end); {
 		_ = sleep(ctx, time.Duration(c.rng.Int64N(int64(backoffMax)))) // the loop checks ctx

@@ -99,8 +99,8 @@ func compare(remembered []Operation, j journal) Findings {
 	return f
 }
 
-// compareAt compares the clients' memory with a journal that was restored to an instant: it must contain the operations
-// acknowledged before the instant, and none sent after it.
+// compareAt compares the clients' memory with a journal that was restored to an instant. The journal must contain the
+// operations that were acknowledged before the instant, and no operation that was sent after it.
 func compareAt(remembered []Operation, j journal, instant time.Time) Findings {
 	var before []Operation
 	for i := range remembered {
@@ -109,9 +109,9 @@ func compareAt(remembered []Operation, j journal, instant time.Time) Findings {
 		case op.First.After(instant):
 			op.Outcome, op.Unsure, op.Attempts = Refused, 0, 1 // must be absent
 		case op.Outcome == Done && op.Ended.After(instant):
-			op.Outcome, op.Unsure = Open, 1 // may be there
+			op.Outcome, op.Unsure = Open, 1 // may be in the journal
 		case op.Outcome != Done && in:
-			op.Unsure = max(op.Unsure, 1) // it was tried before the instant
+			op.Unsure = max(op.Unsure, 1) // the operation was tried before the instant
 		}
 		before = append(before, op)
 	}

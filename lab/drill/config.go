@@ -11,7 +11,7 @@ import (
 // Config configures a run.
 type Config struct {
 	Exe       string // the binary of quotasvc; required
-	Results   string // directory of drill.json and the chart; empty: none are written
+	Results   string // directory of drill.json and the chart; empty: no files are written
 	Seed      uint64 // seed of the schedule and of the clients' choices
 	Kills     int    // SIGKILLs of instances, PostgreSQL servers and Redis, without the kills of failovers
 	Failovers int
@@ -22,15 +22,15 @@ type Config struct {
 	Pace      time.Duration // pause of a client between two operations
 	Calm      time.Duration // longest pause between two faults; each pause is at least a fifth of it
 
-	// Tamper is called with the primary's URL after the faults and before the comparison: a test of the drill itself
-	// changes the journal. Nil: nothing.
+	// Tamper is called with the primary's URL after the faults and before the comparison. Tests of the drill itself
+	// change the journal with it. Nil: it is not called.
 	Tamper func(ctx context.Context, databaseURL string) error
 
-	Progress io.Writer // a line every ProgressEvery, and one per rare fault
+	Progress io.Writer // a line every progressEvery, and one per rare fault
 	Log      io.Writer // output of the instances
 }
 
-// Bounds of a run. They keep a mistyped number from running for a day.
+// These constants bound a run. Without them, a mistyped number could run for a day.
 const (
 	killsMax     = 100_000
 	failoversMax = 10_000

@@ -23,7 +23,7 @@
 //
 // # Clock, concurrency, failure
 //
-// One goroutine injects one fault after another; the clients run beside it. Clients, servers and instances share this
+// One goroutine injects one fault after another, while the clients run. Clients, servers and instances share this
 // machine's clock, so instants can be compared. A failed step of the drill, such as a server that does not restart,
 // ends the run with an error. A violated invariant does not end the run; the verdict reports it.
 package drill

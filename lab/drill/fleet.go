@@ -19,14 +19,14 @@ const (
 	// startTimeout is the time limit for the start of an instance: PostgreSQL may be down when it starts.
 	startTimeout = 5 * time.Minute
 
-	// startPause is the time between two attempts to start an instance, like a supervisor's.
+	// startPause is the time between two attempts to start an instance. A supervisor waits in the same way.
 	startPause = 100 * time.Millisecond
 
 	stopTimeout = 2 * time.Minute
 )
 
-// fleet is the instances of the service and the supervisor that restarts them. One goroutine injects faults; any
-// goroutine may call instance.
+// fleet contains the instances of the service and the supervisor that restarts them. One goroutine injects faults;
+// any goroutine may read the atomic fields of a slot.
 type fleet struct {
 	exe   string
 	env   []string
@@ -34,12 +34,12 @@ type fleet struct {
 	slots []*slot
 }
 
-// slot is the place of one instance.
+// slot holds one instance at a time. When that instance has ended, the slot holds its successor.
 type slot struct {
 	mu      sync.Mutex
 	process *program.Process
 
-	api      atomic.Pointer[string] // host:port of the newest instance, even if that is dead
+	api      atomic.Pointer[string] // host:port of the newest instance, even if the instance is dead
 	faults   atomic.Int64           // grows at the beginning and the end of each fault of this instance
 	expected atomic.Bool            // a fault is ending the instance
 	crashes  *atomic.Int64          // how often a process ended although no fault had ended it

@@ -34,7 +34,7 @@ type Operation struct {
 	Kind   Kind
 	Amount int64
 	First  time.Time // time of the first attempt
-	Ended  time.Time // time of the final answer; zero while it is open
+	Ended  time.Time // time of the final answer; zero while the operation is open
 
 	Outcome  Outcome
 	Attempts int
@@ -44,7 +44,7 @@ type Operation struct {
 	send request // to send it again
 }
 
-// memory is the records of all clients.
+// memory contains the records of all clients.
 type memory struct {
 	mu    sync.Mutex
 	all   []*Operation
@@ -57,20 +57,21 @@ type memory struct {
 	waits    waits
 }
 
-// waits is the duration of refusals on instances that no fault disturbed.
+// waits contains the durations of refusals by instances that no fault disturbed.
 type waits struct {
 	longest time.Duration
 	over    []string // refusals over refusalMax
 }
 
-// refusalMax is the bound of the contract.
+// refusalMax is the longest time until a refusal that the contract allows.
 const refusalMax = 5 * time.Second
 
 func newMemory() *memory {
 	return &memory{wrong: map[string]int{}, answers: map[int]int{}}
 }
 
-// begin records an operation before it is sent. The client that sends it changes it under m.mu.
+// begin records an operation before it is sent. Later the client that sends the operation changes the record under
+// m.mu.
 func (m *memory) begin(op *Operation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

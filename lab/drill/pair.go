@@ -54,7 +54,7 @@ func startPair(ctx context.Context, root string) (_ *pair, err error) {
 	if err := os.Mkdir(p.archive(), 0o755); err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
-	if err := os.Chmod(p.archive(), 0o777); err != nil { // PostgreSQL's user writes to it; root bars all others
+	if err := os.Chmod(p.archive(), 0o777); err != nil { // PostgreSQL's user writes here; root keeps out others
 		return nil, fmt.Errorf("archive: %w", err)
 	}
 	p.primary, err = localstack.StartPostgres(ctx, localstack.PostgresConfig{Dir: filepath.Join(root, "first"), Extra: p.serverSettings()})
@@ -67,7 +67,7 @@ func startPair(ctx context.Context, root string) (_ *pair, err error) {
 	return p, nil
 }
 
-// url returns the URL of the current primary.
+// url returns a URL with the addresses of both servers. A client that uses it connects to the current primary.
 func (p *pair) url() string {
 	u, err := url.Parse(p.primary.URL())
 	if err != nil { // the URL comes from url.URL
@@ -78,7 +78,7 @@ func (p *pair) url() string {
 	return u.String()
 }
 
-// addStandby gives the primary a synchronous standby, on the given port or any free one.
+// addStandby gives the primary a synchronous standby, on the given port, or on any free port if port is 0.
 func (p *pair) addStandby(ctx context.Context, port int) error {
 	p.copies++
 	name := "copy-" + strconv.Itoa(p.copies)
@@ -90,8 +90,8 @@ func (p *pair) addStandby(ctx context.Context, port int) error {
 }
 
 // failover kills the primary, promotes the standby and creates a new standby in the old primary's place. The new
-// primary commits without waiting until that standby follows. In some kinds the standby is down for the time away
-// before.
+// primary commits without waiting until that standby follows. In some kinds of failover, the standby is first down
+// for the time away.
 func (p *pair) failover(ctx context.Context, kind Action, away time.Duration) error {
 	if err := p.prepareFailover(ctx, kind, away); err != nil {
 		return err

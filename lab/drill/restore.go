@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/localstack"
 )
 
-// backup is a base backup. The archive is open since its start.
+// backup is a base backup. The servers archive WAL from its start on.
 type backup struct {
 	dir      string // empty: none
 	password string
@@ -32,7 +32,7 @@ func (p *pair) backUp(ctx context.Context) (backup, error) {
 	if err != nil {
 		return backup{}, err
 	}
-	// A failover removes the primary's directory.
+	// The backup is moved out of the primary's directory, because a failover removes that directory.
 	dir := filepath.Join(p.root, name)
 	if err := os.Rename(made, dir); err != nil {
 		return backup{}, fmt.Errorf("keep the backup: %w", err)
@@ -40,8 +40,8 @@ func (p *pair) backUp(ctx context.Context) (backup, error) {
 	return backup{dir: dir, password: p.primary.Password()}, nil
 }
 
-// restore starts a new cluster from the backup and the archive in its state at the instant, and calls look with its
-// URL. Then it empties the archive.
+// restore starts a new cluster from the backup and the archive, in the state of the instant, and calls look with the
+// URL of the new cluster. Then it empties the archive.
 func (p *pair) restore(ctx context.Context, from backup, instant time.Time, look func(ctx context.Context, url string) error) (err error) {
 	if err := p.archiveUpTo(ctx); err != nil {
 		return err

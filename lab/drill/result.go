@@ -35,28 +35,28 @@ type Result struct {
 	AtOnce    Findings // before open operations were sent again
 	AtEnd     Findings
 	Opened    int // operations that were open at the end of the faults
-	StillOpen int // of them, those that a retry did not resolve
+	StillOpen int // operations of Opened that a retry did not resolve
 	Restores  []Restored
 
 	Verified     bool
 	VerifyReport string
 
 	LongestRefusal time.Duration // on instances that no fault disturbed
-	RefusalsOver   []string      // over five seconds
+	RefusalsOver   []string      // refusals over five seconds
 
 	mu sync.Mutex
 }
 
-// Restored is the findings in a cluster that was restored to an instant.
+// Restored contains the findings in a cluster that was restored to an instant.
 type Restored struct {
 	Instant  time.Time
 	Findings Findings
 	Verified bool
 }
 
-// Moment is the counts of operations by outcome at the end of one interval.
+// Moment contains the counts of operations by outcome at the end of one interval.
 type Moment struct {
-	At                  time.Duration // its end, since the start
+	At                  time.Duration // end of the interval, since the start
 	Done, Refused, Open int           // so far
 	Unanswered          int           // attempts without an answer or with 503, so far
 }
@@ -79,7 +79,7 @@ func (r *Result) fault(do Action, at, took time.Duration) {
 	r.Marks = append(r.Marks, Mark{at, took, do})
 }
 
-// kills and failovers count faults of these kinds.
+// kills and failovers return the numbers of faults of these kinds.
 func (r *Result) kills() int {
 	return r.Faults[KillInstance] + r.Faults[KillPrimary] + r.Faults[KillStandby] + r.Faults[KillRedis]
 }
@@ -231,7 +231,7 @@ func (r *Result) write(dir string) error {
 		return fmt.Errorf("store the results: %w", err)
 	}
 	if len(r.Timeline) <= perPoint {
-		return nil // too short for a line
+		return nil // the timeline is too short for a line
 	}
 	return r.chart(filepath.Join(dir, "drill.svg"))
 }

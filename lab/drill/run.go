@@ -75,8 +75,8 @@ func (d *drill) startAll(ctx context.Context, root string) (err error) {
 	return d.makeCatalogue(ctx)
 }
 
-// makeCatalogue creates the tenants of the load: they have many units of one meter, and few of a prepaid one, so that
-// some debits are denied.
+// makeCatalogue creates the tenants of the load. They have many units of one meter, and few units of a prepaid meter,
+// so that some debits are denied.
 func (d *drill) makeCatalogue(ctx context.Context) error {
 	c := newClients(d.cfg, d.fleet, d.memory)[0]
 	defer c.http.CloseIdleConnections()
@@ -99,7 +99,7 @@ func (d *drill) makeCatalogue(ctx context.Context) error {
 	return err
 }
 
-// drill runs the clients and the faults at the same time, and then compares.
+// drill runs the clients and the faults at the same time, and then compares the records with the journal.
 func (d *drill) drill(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -196,7 +196,7 @@ func paused(ctx context.Context, s server, d time.Duration) error {
 	return errors.Join(sleep(ctx, d), s.Resume())
 }
 
-// restore restores the backup to the present instant, under load, and checks the restored cluster.
+// restore restores the backup to the present instant while the load goes on, and checks the restored cluster.
 func (d *drill) restore(ctx context.Context) error {
 	instant := time.Now()
 	// Recovery ends at the first commit after the instant, so there must be one.

@@ -20,9 +20,9 @@ const (
 	PauseRedis    Action = "pause redis"
 
 	Failover          Action = "failover"
-	FailoverPaused    Action = "failover, standby paused before"  // commits wait for it, and are cancelled
-	FailoverDead      Action = "failover, standby killed before"  // the same; it restarts before its promotion
-	FailoverPrimaryUp Action = "failover, primary killed twice"   // it recovers from a kill and is killed again
+	FailoverPaused    Action = "failover, standby paused before"  // commits wait for the standby, and are cancelled
+	FailoverDead      Action = "failover, standby killed before"  // the same; the standby restarts before its promotion
+	FailoverPrimaryUp Action = "failover, primary killed twice"   // the primary recovers, and is killed again
 	Rolling           Action = "rolling restart of all instances" // SIGTERM, start, one after another
 	Backup            Action = "base backup"
 	Restore           Action = "restore to an instant"
@@ -46,7 +46,7 @@ var (
 	killActions  = weighted{{KillInstance, 50}, {KillPrimary, 20}, {KillStandby, 10}, {KillRedis, 20}}
 	pauseActions = weighted{{PauseInstance, 40}, {PausePrimary, 25}, {PauseStandby, 15}, {PauseRedis, 20}}
 
-	// failoverActions take turns: in half of them, commits wait for a standby that does not confirm.
+	// failoverActions are used one after another. In half of them, commits wait for a standby that does not confirm.
 	failoverActions = []Action{Failover, FailoverPaused, FailoverPrimaryUp, FailoverDead}
 )
 
@@ -104,7 +104,8 @@ func plan(cfg *Config) []step {
 	return steps
 }
 
-// withRestores inserts n backups and restores at even distances: each restore comes half of its part after the backup.
+// withRestores divides the steps into n sections. It inserts a backup after the first quarter of each section, and a
+// restore before the last quarter.
 func withRestores(steps []step, n int) []step {
 	if n == 0 {
 		return steps

@@ -14,7 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// monthsAgo makes the clock of a database show an instant n months ago, for every session that begins.
+// monthsAgo sets the clock of a database back by n months, for every session that begins after that.
 func monthsAgo(t *testing.T, url string, n int) *testenv.DatabaseClock {
 	t.Helper()
 	c := testenv.MoveClock(t, url)
@@ -22,14 +22,15 @@ func monthsAgo(t *testing.T, url string, n int) *testenv.DatabaseClock {
 	return c
 }
 
-// An operator archives a month: the months that would go, the archive, what the service says of it afterwards, and a check of the copy.
+// An operator archives old months: with a dry run, with the command, and again with the same command. The test then
+// checks the service's answers and the copy.
 func TestArchive_Command_OldMonthsLeaveFiguresStay(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
 	url := testenv.AsSuperuser(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))
 	moved := monthsAgo(t, url, 4)
 	env = append(env, "QUOTASVC_CLOCK_SKEW_MAX=8760h")
-	owner := []string{"QUOTASVC_DATABASE_URL=" + url} // takes months out of the database, which the service's role may not
+	owner := []string{"QUOTASVC_DATABASE_URL=" + url} // may remove months from the database; the service's role may not
 	must(t, owner, "migrate", "partitions")
 	in := serve(t, env)
 	in.do(t, http.StatusCreated, "PUT", "/v1/meters/credits", "", object{"unit": "credit"})
@@ -74,7 +75,7 @@ func TestArchive_Command_OldMonthsLeaveFiguresStay(t *testing.T) {
 	if lines := string(in.do(t, http.StatusOK, "GET", "/v1/audit?action=journal.archive", "", nil).body); strings.Count(lines, `"key_id":"command"`) != 1 || !strings.Contains(lines, month(4)) {
 		t.Errorf("audit log: %s", lines)
 	}
-	must(t, owner, "archive", "--before", month(2), "--to", dir) // the same again does no harm
+	must(t, owner, "archive", "--before", month(2), "--to", dir) // a second run changes nothing
 	if out := must(t, env, "verify", "--archive", dir); !strings.Contains(out, "all agree") {
 		t.Errorf("verify --archive: %s", out)
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// These tests send bad input to the whole program: it must never make a limit unlimited or stop the service. Tests in lua check
-// the arguments of the scripts; tests in internal/httpapi check the form of bodies.
+// These tests send bad input to the whole program. Bad input must never make a limit unlimited or stop the service.
+// Tests in lua check the arguments of the scripts; tests in internal/httpapi check the form of bodies.
 
 // problem is the body of an error.
 type problem struct {
@@ -139,7 +139,8 @@ func TestConsume_SeventeenLimits_422NamesThemChargesNothing(t *testing.T) {
 	}
 }
 
-// tenantless are the only keys in Redis without a tenant: heartbeats, announcements of balances, the life of the data.
+// tenantless are the only keys in Redis without a tenant: heartbeats, announcements of balances, and the epoch of the
+// data.
 var tenantless = []string{"rl:replicas", "quota:interest", "rl:life"}
 
 func encode(t testing.TB, v any) string {
@@ -283,7 +284,7 @@ func TestLimits_ForeignRedisValue_NeitherFullNorOverwritten(t *testing.T) {
 	}
 }
 
-// A Redis that cannot count never means "no limit", and the service detects its recovery without help.
+// If Redis cannot count, that never means "no limit". The service detects the recovery of Redis without help.
 func TestLimits_RedisCannotCount_OutageThatEnds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

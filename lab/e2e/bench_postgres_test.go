@@ -11,7 +11,8 @@ import (
 	benchreport "github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
-// This is the small form of `make bench-postgres`: a setting with a restart through a socket, and one with a standby.
+// This is the short form of `make bench-postgres`. It measures one setting that needs a restart and a socket, and one
+// setting with a standby.
 func TestBenchPostgres_ShortForm_ComparesSettings(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

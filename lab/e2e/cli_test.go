@@ -94,7 +94,7 @@ func TestServe_SchemaBehind_Refused(t *testing.T) {
 	if status == 0 || !strings.Contains(stderr, "quotasvc migrate up") {
 		t.Errorf("ended with %d, and does not say what to do:\n%s", status, stderr)
 	}
-	if testenv.OnCitus() { // serve --migrate applies the schema, and moves no table
+	if testenv.OnCitus() { // serve --migrate applies the schema, and distributes no table
 		must(t, env, migrateUpArgs()...)
 	}
 	in := launch(t, env, "serve", "--migrate", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
@@ -259,7 +259,7 @@ func TestVerify_Difference_NamedExitStatus1(t *testing.T) {
 	}
 }
 
-// The report for programs has the members of the API's.
+// The JSON report of the command has the same members as the report of the API.
 func TestVerify_JSON_SaysWhatWasComparedAndRead(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
@@ -301,7 +301,8 @@ func TestVerify_JSON_SaysWhatWasComparedAndRead(t *testing.T) {
 	}
 }
 
-// A tenant anchored on 31 January has periods that end on the last day of shorter months, and on the 31st again after them.
+// A tenant is anchored on 31 January. Its periods end on the last day of shorter months, and on the 31st of longer
+// months.
 func TestPeriods_AnchorJanuary31_EndOnLastDays(t *testing.T) {
 	t.Parallel()
 	in := serve(t, backends(t))

@@ -37,7 +37,7 @@ func serve(t testing.TB, env []string, listen ...string) *instance {
 	return serveBy(t, quotasvc(t), env, listen...)
 }
 
-// serveBy is serve with a program of another version.
+// serveBy does the same as serve, with the program at path.
 func serveBy(t testing.TB, path string, env []string, listen ...string) *instance {
 	t.Helper()
 	args := []string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"}
@@ -132,7 +132,7 @@ func (in *instance) setUp(t testing.TB, amount int64) {
 	in.do(t, http.StatusCreated, "PUT", "/v1/tenants/acme", "", object{"plan": "basic"})
 }
 
-// sellTokens makes the tenant ada, which has 500 tokens a year and then pays a coin for each started thousand.
+// sellTokens creates the tenant ada. It has 500 tokens a year, and then pays a coin for each started thousand tokens.
 func (in *instance) sellTokens(t testing.TB) {
 	t.Helper()
 	in.do(t, http.StatusCreated, "PUT", "/v1/meters/tokens", "", object{"unit": "tokens"})

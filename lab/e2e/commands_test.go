@@ -18,12 +18,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// asks returns the environment of commands that ask an instance.
+// asks returns the environment for commands that send requests to an instance.
 func asks(in *instance) []string {
 	return []string{"QUOTASVC_URL=" + in.api, "QUOTASVC_KEY=" + testKey}
 }
 
-// ended fails the test unless a command ends with this status and prints all of these.
+// ended fails the test unless a command ends with status want and prints all texts of prints, which are separated by
+// |.
 func ended(t *testing.T, env []string, want int, prints string, args ...string) string {
 	t.Helper()
 	status, stdout, stderr := tool(t, env, args...)
@@ -137,7 +138,7 @@ func TestCommands_Contexts_FromTheFile(t *testing.T) {
 	ended(t, env, 0, "other users of this machine can read the key", "balance", "acme", "--context", "open")
 	ended(t, env, 1, "no_answer", "balance", "acme", "--context", "away")
 	ended(t, env, 2, `no context "prod"; it has: away, open, test`, "balance", "acme", "--context", "prod")
-	ended(t, append(env, "QUOTASVC_URL=http://"+closedPort(t), "QUOTASVC_KEY=k"), 1, "no_answer", "balance", "acme") // the environment before the current context
+	ended(t, append(env, "QUOTASVC_URL=http://"+closedPort(t), "QUOTASVC_KEY=k"), 1, "no_answer", "balance", "acme") // the environment overrides the current context
 	ended(t, append(env, "QUOTASVC_URL=http://"+closedPort(t), "QUOTASVC_KEY=k"), 0, "api_calls", "balance", "acme", "--context", "test")
 	write("config.yaml", "current: test\ncontext: {}\n", 0o600)
 	ended(t, env, 2, "context|2", "balance", "acme")

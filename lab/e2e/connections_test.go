@@ -17,7 +17,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// Clients that keep connections open must not take the file descriptors of /livez and PostgreSQL: an orchestrator would kill the process.
+// Clients that keep connections open must not use up the file descriptors that /livez and PostgreSQL need. Otherwise
+// an orchestrator would kill the process.
 func TestConnections_MoreThanFiles_OperatorsAndDebitsGoOn(t *testing.T) {
 	t.Parallel()
 	in := serveBy(t, withFiles(t, 200), backends(t))
@@ -36,7 +37,7 @@ func TestConnections_MoreThanFiles_OperatorsAndDebitsGoOn(t *testing.T) {
 			held++
 		}
 	}
-	if held < 90 || held > 100 { // half of the files, less the client's
+	if held < 90 || held > 100 { // half of the files, minus the client's connection
 		t.Errorf("%d connections are held", held)
 	}
 	operators := &http.Client{Timeout: testenv.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -58,7 +59,7 @@ func TestConnections_MoreThanFiles_OperatorsAndDebitsGoOn(t *testing.T) {
 	}
 }
 
-// withFiles returns a program that is quotasvc with at most this many open files.
+// withFiles returns a program that runs quotasvc with at most this many open files.
 func withFiles(t *testing.T, most int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "quotasvc")

@@ -41,8 +41,8 @@ func (b *browser) editForm() url.Values {
 	}
 }
 
-// TestConsole_Catalogue_DiffThenSavedOnce: the preview changes nothing and says who is affected; sent twice the form saves once; what somebody else changed
-// meanwhile stays.
+// TestConsole_Catalogue_DiffThenSavedOnce: the preview changes nothing and shows the affected tenants. A form that is
+// sent twice is saved once. Changes that somebody else made in the meantime are kept.
 func TestConsole_Catalogue_DiffThenSavedOnce(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
@@ -119,7 +119,7 @@ func TestConsole_Catalogue_WrongTextsAndKeys_ChangeNothing(t *testing.T) {
 	}
 }
 
-// TestConsole_Catalogue_SessionEndsInMidForm_NothingLost: the text comes back after the sign-in.
+// TestConsole_Catalogue_SessionEndsInMidForm_NothingLost: after a new sign-in, the form shows the entered text again.
 func TestConsole_Catalogue_SessionEndsInMidForm_NothingLost(t *testing.T) {
 	oneConsole.join(t)
 	t.Parallel()
@@ -162,8 +162,9 @@ func TestConsole_Catalogue_ShadowBesideLive(t *testing.T) {
 	b.get(200, "/console/catalogue", "Shadow rules beside live ones", "strict 1/h, burst 2 live 100/s, burst 2 route /r", "What they would have denied")
 }
 
-// Whoever reads the page can decide whether a shadow rule is to be enforced: what it would have denied, of whom, beside what the live rule denied of the
-// same requests. It is remembered by all instances together, after they have ended.
+// From the page a reader can decide whether to enforce a shadow rule. The page shows the requests that the rule would
+// have denied, their tenants, and the denials of the live rule for the same requests. All instances store these
+// counts together, and the counts remain after the instances have ended.
 func TestConsole_Catalogue_WhatShadowRulesWouldHaveDenied(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
@@ -183,7 +184,7 @@ func TestConsole_Catalogue_WhatShadowRulesWouldHaveDenied(t *testing.T) {
 	}
 	use(before, "a", "acme", 200, 200, 200, 200, 200, 429, 429)
 	use(before, "g", "globex", 200, 200, 200)
-	before.stop() // it stores what it knows
+	before.stop() // it stores its counts
 	in := serve(t, env)
 	c := &consoled{instance: in, console: in.line("console ")}
 	use(c.instance, "h", "globex", 200, 200, 429)
@@ -194,7 +195,7 @@ func TestConsole_Catalogue_WhatShadowRulesWouldHaveDenied(t *testing.T) {
 		"last day 6 requests of 2 tenants acme 3 globex 3 live 3: 3 it would deny as well, 0 it would let pass last week 6 requests of 2 tenants")
 	b.get(200, at, "lax last hour none live 3: 0 it would deny as well, 3 it would let pass")
 	b.get(200, "/console/catalogue", "What they would have denied in the last hour, day and week")
-	// No denial: live has denied three requests, and nobody another one.
+	// A shadow rule denies nothing: live has denied three requests, and no other rule has denied a request.
 	if d := c.denials(t, "acme"); d.total() != 2 {
 		t.Errorf("%+v", d)
 	}
@@ -208,7 +209,7 @@ func TestConsole_Catalogue_WhatShadowRulesWouldHaveDenied(t *testing.T) {
 	}
 }
 
-// TestConsole_InChromium_ShadowCounts: the catalogue's page fetches them by itself.
+// TestConsole_InChromium_ShadowCounts: the catalogue's page fetches the counts by itself.
 func TestConsole_InChromium_ShadowCounts(t *testing.T) {
 	oneChromium.join(t)
 	t.Parallel()
@@ -229,7 +230,7 @@ func TestConsole_InChromium_ShadowCounts(t *testing.T) {
 	b.clean()
 }
 
-// receiver is who is told by a webhook. It answers with a status, and counts calls.
+// receiver is the server that a webhook calls. It answers with a status, and counts calls.
 type receiver struct {
 	*httptest.Server
 
@@ -248,7 +249,7 @@ func newReceiver(t testing.TB) *receiver {
 	return r
 }
 
-// hook sends a form of a webhook's page: one that was not sent before, unless values have its key.
+// hook sends a form of a webhook's page. The form counts as new unless values contain the key of an earlier form.
 func (b *browser) hook(status int, at, what string, values url.Values, texts ...string) string {
 	b.t.Helper()
 	values.Set("token", b.token())
@@ -258,7 +259,8 @@ func (b *browser) hook(status int, at, what string, values url.Values, texts ...
 	return b.post(status, at+"/"+what, values, texts...)
 }
 
-// TestConsole_Webhooks_MadeTestedReplayedRotated: a secret is shown once, and a form that is sent twice makes no second one.
+// TestConsole_Webhooks_MadeTestedReplayedRotated: a secret is shown once, and a form that is sent twice creates no
+// second webhook.
 func TestConsole_Webhooks_MadeTestedReplayedRotated(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t, "QUOTASVC_WEBHOOK_ALLOW_PRIVATE=true")
@@ -330,8 +332,8 @@ func TestConsole_Webhooks_PausedEnabledRotatedDeleted(t *testing.T) {
 	b.get(404, at, "There is nothing with this id")
 }
 
-// TestConsole_Webhooks_FormsSentToTwoInstances_TakeEffectOnce: each form of the pages, sent to one instance and then to the other one. What was refused may
-// be sent again.
+// TestConsole_Webhooks_FormsSentToTwoInstances_TakeEffectOnce: each form of the pages is sent to one instance and
+// then to the other instance. A form that was refused may be sent again.
 func TestConsole_Webhooks_FormsSentToTwoInstances_TakeEffectOnce(t *testing.T) {
 	t.Parallel()
 	env := append(backends(t), "QUOTASVC_LOG_LEVEL=info", "QUOTASVC_WEBHOOK_ALLOW_PRIVATE=true")
@@ -400,7 +402,8 @@ func TestConsole_Webhooks_FormsSentToTwoInstances_TakeEffectOnce(t *testing.T) {
 	b.hook(404, at, "delete", fields, "There is nothing with this id")
 }
 
-// rawReceiver answers every call with the bytes that it is given, whatever they are. Its answers end their connections.
+// rawReceiver answers every call with the given bytes, even if these are not a valid response. Each answer ends its
+// connection.
 func rawReceiver(t testing.TB, answer string) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -423,8 +426,9 @@ func rawReceiver(t testing.TB, answer string) (address string) {
 	return l.Addr().String()
 }
 
-// TestConsole_InChromium_TextsOfReceiversStayTexts: what somebody else's server answers, and every field of a webhook, is a text on the pages: its URL, status
-// lines, headers, bodies, places that it leads to, and bytes that are no text. The policy was not violated, and no script complained.
+// TestConsole_InChromium_TextsOfReceiversStayTexts: the pages show the answers of foreign servers, and every field of
+// a webhook, as plain text. This includes URLs, status lines, headers, bodies, targets of redirects, and bytes that
+// are not text. The policy was not violated, and no script reported an error.
 func TestConsole_InChromium_TextsOfReceiversStayTexts(t *testing.T) {
 	oneChromium.join(t)
 	t.Parallel()
@@ -442,7 +446,7 @@ func TestConsole_InChromium_TextsOfReceiversStayTexts(t *testing.T) {
 		"protocol":    {hostile + "\r\n\r\n", "he call failed"},
 		"header":      {"HTTP/1.1 200 OK\r\n" + hostile + "\r\n\r\n", "he call failed"},
 		"no text":     {"HTTP/1.1 200 OK\r\n\xff\xfe\x00\x1b[31m" + strings.Repeat("\xe2\x82", 90) + hostile + "\r\n\r\n", "he call failed"},
-		"a long one":  {"HTTP/1.1 x" + strings.Repeat("é", 200) + "\r\n\r\n", "he call failed"}, // it is cut, and not within a character
+		"a long one":  {"HTTP/1.1 x" + strings.Repeat("é", 200) + "\r\n\r\n", "he call failed"}, // cut between letters
 		"body":        {"HTTP/1.1 500 " + hostile + "\r\nX-Why: " + hostile + "\r\nContent-Length: " + strconv.Itoa(len(hostile)) + "\r\n\r\n" + hostile, "500"},
 		"location":    {"HTTP/1.1 302 Found\r\nLocation: javascript:alert(1)//" + hostile + "\r\nContent-Length: 0\r\n\r\n", "redirects are not followed"},
 	} {
@@ -481,7 +485,8 @@ func TestConsole_InChromium_TextsOfReceiversStayTexts(t *testing.T) {
 	b.clean("404", "400")
 }
 
-// TestConsole_InChromium_EditTheCatalogue: with a preview, and a session that ends in mid-form.
+// TestConsole_InChromium_EditTheCatalogue: in a browser, the form has a preview, and keeps its text if the session
+// ends before it is sent.
 func TestConsole_InChromium_EditTheCatalogue(t *testing.T) {
 	oneChromium.join(t)
 	t.Parallel()

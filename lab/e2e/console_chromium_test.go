@@ -26,7 +26,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// tab is a tab of a real browser. It notes what its pages complain about.
+// tab is a tab of a real browser. It records the errors that its pages report.
 type tab struct {
 	t   testing.TB
 	ctx context.Context //nolint:containedctx // that is how chromedp names a tab
@@ -48,7 +48,8 @@ var oneChromium = together[context.Context]{start: func(h *host) context.Context
 	return browser
 }}
 
-// newChromium returns a tab of oneChromium with nothing of others: cookies, and what else a browser keeps. With options it starts a browser.
+// newChromium returns a tab of oneChromium that shares no cookies and no other stored data with other tabs. With
+// options it starts a separate browser.
 func newChromium(t *testing.T, c *consoled, more ...chromedp.ExecAllocatorOption) *tab {
 	t.Helper()
 	path, at := programOf(t, "chromium"), strings.TrimSuffix(c.console, "/console/")
@@ -70,7 +71,7 @@ func allocateChromium(t testing.TB, path string, more ...chromedp.ExecAllocatorO
 	return browsers
 }
 
-// newTab opens a tab, of the same browser if parent is one.
+// newTab opens a tab. If parent is a browser or a tab, the new tab belongs to the same browser.
 func newTab(parent context.Context, t testing.TB, at string, options ...chromedp.ContextOption) *tab {
 	t.Helper()
 	ctx, stop := chromedp.NewContext(parent, options...)
@@ -108,7 +109,8 @@ func (b *tab) note(format string, args ...any) {
 	b.wrong = append(b.wrong, fmt.Sprintf(format, args...))
 }
 
-// clean fails the test if a page complained: about its policy, a script, or a file. Complaints about an answer with an expected status do not count.
+// clean fails the test if a page reported an error: about its policy, a script, or a file. Errors about an answer
+// with an expected status do not count.
 func (b *tab) clean(expected ...string) {
 	b.t.Helper()
 	b.mu.Lock()
@@ -131,7 +133,7 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// failed ends the test, and shows what the page says.
+// failed ends the test, and shows the text of the page.
 func (b *tab) failed(err error) {
 	b.t.Helper()
 	ctx, stop := context.WithTimeout(b.ctx, testenv.Patience)
@@ -140,7 +142,7 @@ func (b *tab) failed(err error) {
 	b.t.Fatalf("%v; the page says: %s", err, blanks.ReplaceAllString(text, " "))
 }
 
-// result runs an action that has one.
+// result runs an action and returns its result.
 func result[T any](b *tab, action chromedp.Action[T]) T {
 	b.t.Helper()
 	ctx, stop := context.WithTimeout(b.ctx, testenv.Patience)
@@ -162,12 +164,12 @@ func (b *tab) until(expression string) {
 		if ctx.Err() != nil {
 			b.failed(fmt.Errorf("not true within %s: %s (%w)", testenv.Patience, expression, errors.Join(err, ctx.Err())))
 		}
-		return err == nil && is // an error: the page is another one by then
+		return err == nil && is // an error means that the browser has left the page
 	}, expression)
 }
 
-// loaded waits until the page has loaded and an expression is true. Before, no script of the page hears what is pressed,
-// clicked or chosen, and the browser may give nodes other ids.
+// loaded waits until the page has loaded and an expression is true. Before that, no script of the page reacts to
+// keys, clicks or choices, and the browser may give nodes other ids.
 func (b *tab) loaded(expression string) {
 	b.t.Helper()
 	b.until(`document.readyState === "complete" && (` + expression + `)`)
@@ -207,7 +209,7 @@ func (b *tab) press(keys ...string) {
 	}
 }
 
-// choose picks an option of a list, as a hand does.
+// choose picks an option of a list, as a user would.
 func (b *tab) choose(name, value string) {
 	b.t.Helper()
 	list := fmt.Sprintf("document.querySelector(%q)", fmt.Sprintf(`main select[name=%q]`, name))
@@ -232,7 +234,7 @@ func (b *tab) signIn(key string) {
 	b.do(chromedp.WaitVisible(chromedp.CSS("header.top")))
 }
 
-// axe returns the script that looks for barriers.
+// axe returns the script that finds accessibility problems.
 func axe(t testing.TB) string {
 	t.Helper()
 	zipped, err := os.ReadFile("../../internal/pages/console/testdata/axe.min.js.gz")
@@ -244,7 +246,8 @@ func axe(t testing.TB) string {
 	return string(script)
 }
 
-// accessible fails the test if the page has a serious barrier, by day or at night. Of a night only the colours are its own.
+// accessible fails the test if the page has a serious accessibility problem, in light or in dark colours. In dark
+// colours it only checks the contrast, because nothing else differs.
 func (b *tab) accessible(script string) {
 	b.t.Helper()
 	result(b, chromedp.Evaluate[bool](script+"; true"))
@@ -275,7 +278,7 @@ func (b *tab) noBarrier(rules string) {
 	}
 }
 
-// dark shows pages as at night.
+// dark shows pages in a colour scheme: "dark" or "light".
 func (b *tab) dark(scheme string) {
 	b.t.Helper()
 	ctx, stop := context.WithTimeout(b.ctx, testenv.Patience)
@@ -310,7 +313,7 @@ func TestConsole_InChromium_FindReadExplain(t *testing.T) {
 	b.clean()
 }
 
-// TestConsole_InChromium_TopUp: with a preview, and the bar of another tab moves by itself.
+// TestConsole_InChromium_TopUp: the form has a preview. After the top-up, the bar in another tab moves by itself.
 func TestConsole_InChromium_TopUp(t *testing.T) {
 	oneChromium.join(t)
 	t.Parallel()
@@ -352,7 +355,7 @@ func TestConsole_InChromium_NoBarriers(t *testing.T) {
 	b.clean()
 }
 
-// consolePages are the pages of the console, with something to see.
+// consolePages returns the pages of the console that have content in the tests.
 func consolePages() []string {
 	return []string{
 		"/console/", "/console/tenants", "/console/tenants?q=none", "/console/tenants/acme?meter=credits", "/console/tenants/acme/journal?meter=api_calls",
@@ -371,7 +374,7 @@ func (c *consoled) browserOf(t testing.TB) *browser {
 	return b
 }
 
-// month gives acme a history.
+// month gives acme a history of grants and debits.
 func (c *consoled) month(t testing.TB) {
 	t.Helper()
 	c.do(t, 201, "POST", "/v1/tenants/acme/grants", "promo-1", object{"meter": "credits", "amount": 50, "source": "promo", "grant_id": "launch-gift", "expires_at": time.Now().AddDate(0, 0, 20).UTC().Format(time.RFC3339), "reason": "launch"})

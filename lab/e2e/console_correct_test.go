@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// formOf opens the form of a correction, and returns its hidden fields with values for the others.
+// formOf opens the form of a correction. It returns the form's hidden fields, and the given values for the other
+// fields.
 func (b *browser) formOf(path string, values ...string) url.Values {
 	b.t.Helper()
 	page := b.get(200, path)
@@ -20,7 +21,7 @@ func (b *browser) formOf(path string, values ...string) url.Values {
 	return fields
 }
 
-// stepped returns the form with its button.
+// stepped returns the form with the button of a step.
 func stepped(fields url.Values, step string) url.Values {
 	copied := url.Values{"step": {step}}
 	for name, values := range fields {
@@ -29,7 +30,7 @@ func stepped(fields url.Values, step string) url.Values {
 	return copied
 }
 
-// audited fails the test unless the newest line about acme is of this action, with this reason.
+// audited fails the test unless the newest audit line about acme has this action and this reason.
 func (c *consoled) audited(t testing.TB, action, reason string) {
 	t.Helper()
 	var list struct {
@@ -44,7 +45,8 @@ func (c *consoled) audited(t testing.TB, action, reason string) {
 	}
 }
 
-// TestConsole_Corrections_PreviewedThenDoneOnce: the preview changes nothing, the last step does what it said, and the same form sent twice does it once.
+// TestConsole_Corrections_PreviewedThenDoneOnce: the preview changes nothing, and the last step does what the preview
+// showed. A form that is sent twice takes effect once.
 func TestConsole_Corrections_PreviewedThenDoneOnce(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
@@ -76,7 +78,7 @@ func TestConsole_Corrections_PreviewedThenDoneOnce(t *testing.T) {
 		b.post(200, at+tc.name, stepped(fields, "edit"), "Preview")
 		b.post(200, at+tc.name, stepped(fields, "apply"), "Done.", tc.preview, tc.after, tc.action, reason, "bootstrap (bootstrap)")
 		c.audited(t, tc.action, reason)
-		if tc.name != "block" { // a block that is put again is the same block
+		if tc.name != "block" { // a second, equal block is the same block
 			b.post(200, at+tc.name, stepped(fields, "apply"), "This was done before.", tc.after)
 		}
 		if got := c.balance(t, "acme", "credits").Remaining; got != tc.remaining {
@@ -151,7 +153,8 @@ func TestConsole_Corrections_ReadKey_MayNot(t *testing.T) {
 	}
 }
 
-// TestConsole_Extend_MovesTheEndOnce: the grant gets a later end, once, whatever was used of it, and no unit is missing.
+// TestConsole_Extend_MovesTheEndOnce: the grant gets a later end exactly once, even if some of it was used, and no
+// unit is missing.
 func TestConsole_Extend_MovesTheEndOnce(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
@@ -214,7 +217,8 @@ func TestConsole_Extend_MovesTheEndOnce(t *testing.T) {
 	}
 }
 
-// TestConsole_SessionEndsInMidForm_NothingLost: what was entered comes back after the sign-in, with the idempotency key of the form.
+// TestConsole_SessionEndsInMidForm_NothingLost: after the sign-in, the form shows the entered values again, with the
+// form's idempotency key.
 func TestConsole_SessionEndsInMidForm_NothingLost(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)

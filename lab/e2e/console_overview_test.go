@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stream opens the stream of the overview, and returns the names of its events and what they show.
+// stream opens the stream of the overview. It returns the events: the name of each, and the content that it shows.
 func (b *browser) stream() <-chan [2]string {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -48,7 +48,7 @@ func (b *browser) stream() <-chan [2]string {
 	return events
 }
 
-// refuse has tenants refused, acme more often than globex.
+// refuse sends debits that are refused, more for acme than for globex.
 func (c *consoled) refuse(t testing.TB) {
 	t.Helper()
 	for i, tenant := range []string{"acme", "acme", "globex"} {
@@ -85,7 +85,8 @@ func TestConsole_Overview_WhatIsNow(t *testing.T) {
 	}
 }
 
-// TestConsole_Stream_EndsWithItsSession: and a service that stops does not wait for streams.
+// TestConsole_Stream_EndsWithItsSession: a stream ends with its session, and a service that stops does not wait for
+// streams.
 func TestConsole_Stream_EndsWithItsSession(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
@@ -115,7 +116,7 @@ func TestConsole_Stream_EndsWithItsSession(t *testing.T) {
 		t.Errorf("the stream of another session sends %v", e)
 	}
 	go func() {
-		for range stays { // a browser reads on
+		for range stays { // a browser continues to read
 		}
 	}()
 	c.stop()

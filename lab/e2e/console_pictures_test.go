@@ -34,7 +34,8 @@ type album struct {
 	dir string
 }
 
-// take pictures a page as it is at a width, down to its end or to a height. Without a path it is the page that is open.
+// take writes a picture of a page at a width, down to the end of the page or to a height. If path is empty, it takes
+// the page that is open.
 func (a *album) take(name, path string, width, most int64) {
 	a.t.Helper()
 	a.do(chromedp.EmulateViewport(width, most))
@@ -46,7 +47,7 @@ func (a *album) take(name, path string, width, most int64) {
 	a.snap(name)
 }
 
-// snap pictures what the window shows.
+// snap writes a picture of the content of the window.
 func (a *album) snap(name string) {
 	a.t.Helper()
 	a.rests()
@@ -72,7 +73,8 @@ func (b *tab) rests() {
 	result(b, chromedp.Evaluate[bool](still, chromedp.EvalAwaitPromise))
 }
 
-// paletted writes a picture with its 256 most frequent colours. Pages have few; what they have more are the edges of letters.
+// paletted returns a picture with its 256 most frequent colours. Pages have few colours; only the edges of letters
+// add more.
 func paletted(t testing.TB, picture []byte) []byte {
 	t.Helper()
 	full, err := png.Decode(bytes.NewReader(picture))
@@ -107,7 +109,7 @@ func paletted(t testing.TB, picture []byte) []byte {
 	return b.Bytes()
 }
 
-// newAlbum starts dev with its demo, as `make run` does, and with what people and programs do on a day.
+// newAlbum starts dev with its demo, as `make run` does, and adds the activity of a day.
 func newAlbum(t *testing.T, dir string) *album {
 	t.Helper()
 	data := filepath.Join(t.TempDir(), "data")
@@ -126,7 +128,7 @@ func newAlbum(t *testing.T, dir string) *album {
 	return &album{tab: newChromium(t, c), c: c, dir: dir}
 }
 
-// database returns the URL that the introduction of dev names.
+// database returns the URL of the database that the introduction of dev prints.
 func (in *introduction) database(t *testing.T) string {
 	t.Helper()
 	_, after, _ := strings.Cut(in.stdout.String(), "QUOTASVC_DATABASE_URL='")
@@ -137,7 +139,7 @@ func (in *introduction) database(t *testing.T) string {
 	return url
 }
 
-// furnishDay makes keys, verifications, seals and deliveries, and uses the API.
+// furnishDay creates keys, verifications, seals and deliveries, and uses the API.
 func (c *consoled) furnishDay(t *testing.T, database string) {
 	t.Helper()
 	for _, k := range []object{
@@ -189,13 +191,14 @@ func (c *consoled) furnishDay(t *testing.T, database string) {
 	b.showsSoon("/console/", "done")
 }
 
-// until asks for a page until it is as wanted.
+// until requests a page until is returns true for it.
 func (b *browser) until(path string, is func(page string) bool) {
 	b.t.Helper()
 	testenv.Eventually(b.t, func() bool { return is(b.get(200, path)) }, path, " is as wanted")
 }
 
-// TestConsole_Pictures writes the pictures of the documentation, if asked: make console-pictures.
+// TestConsole_Pictures writes the pictures of the documentation, if QUOTASVC_CONSOLE_PICTURES is set: make
+// console-pictures.
 func TestConsole_Pictures(t *testing.T) {
 	dir := os.Getenv("QUOTASVC_CONSOLE_PICTURES")
 	if dir == "" {
@@ -268,7 +271,7 @@ func (a *album) recordPictures() {
 	a.take("console-proof", "/console/proof", 1100, 900)
 }
 
-// smallAndDark are pages on a phone and at night.
+// smallAndDark takes pictures of pages on a phone and in dark colours.
 func (a *album) smallAndDark() {
 	a.t.Helper()
 	a.take("console-phone-overview", "/console/", 390, 844)
@@ -281,7 +284,7 @@ func (a *album) smallAndDark() {
 	a.dark("light")
 }
 
-// portalPictures are what a tenant's own people see.
+// portalPictures takes pictures of the portal, which a tenant's own users see.
 func (a *album) portalPictures() {
 	a.t.Helper()
 	for name, in := range map[string]struct {

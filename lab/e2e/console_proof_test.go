@@ -17,7 +17,7 @@ func newProof(t *testing.T) (c *consoled, database string) {
 	return c, testenv.AsSuperuser(t, database)
 }
 
-// Years of nightly verifications: pages of two weeks, the newest first.
+// With years of nightly verifications, a page shows two weeks, and the newest page comes first.
 func TestConsole_Proof_Years_PageByPage(t *testing.T) {
 	t.Parallel()
 	c, database := newProof(t)

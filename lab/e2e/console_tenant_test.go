@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// furnish gives acme one of everything that its page shows.
+// furnish gives acme one of each thing that its page shows.
 func (c *consoled) furnish(t testing.TB) {
 	t.Helper()
 	c.do(t, 201, "PUT", "/v1/meters/seats", "", object{"unit": "seats", "kind": "gauge"})
@@ -28,7 +28,7 @@ func (c *consoled) furnish(t testing.TB) {
 	c.do(t, 429, "POST", "/v1/debits", "too-much", object{"tenant": "acme", "subject": "user-1", "items": []object{{"meter": "api_calls", "amount": 2_500}}})
 }
 
-// furnishedConsole is the service of tests that change nothing of a furnished acme.
+// furnishedConsole is the service of tests that use a furnished acme and do not change it.
 var furnishedConsole = together[*consoled]{start: func(h *host) *consoled {
 	c := newConsole(h)
 	c.furnish(h)
@@ -88,7 +88,8 @@ func TestConsole_Tenant_GaugesFeaturesLimitsCapsMarks(t *testing.T) {
 	}
 }
 
-// TestConsole_Tenant_TextsOfItsParts_StayTexts: what people and programs name is shown as text, and runs in no spreadsheet.
+// TestConsole_Tenant_TextsOfItsParts_StayTexts: the console shows texts that users and programs supply as plain text,
+// and a spreadsheet does not run them as formulas.
 func TestConsole_Tenant_TextsOfItsParts_StayTexts(t *testing.T) {
 	oneChromium.join(t)
 	t.Parallel()
@@ -113,7 +114,8 @@ func TestConsole_Tenant_TextsOfItsParts_StayTexts(t *testing.T) {
 	}
 }
 
-// TestConsole_InChromium_Chart: it is drawn for each length, and a top-up in one tab moves the bar of the other.
+// TestConsole_InChromium_Chart: the chart is drawn for each length of time, and a top-up in one tab moves the bar of
+// the other tab.
 func TestConsole_InChromium_Chart(t *testing.T) {
 	furnishedConsole.join(t)
 	oneChromium.join(t)

@@ -26,7 +26,7 @@ func TestConsole_Tenants_FilteredAndByWhatRemains(t *testing.T) {
 		{"near=90&status=suspended", "No tenant is as asked for", nil},
 		{"meter=credits&sort=remaining", "560 credits", []string{"acme-eu"}},
 		{"near=1&sort=remaining&meter=api_calls", "globex starter active api_calls 95 % 500 calls acme starter active api_calls 25 % 7,500 calls", nil},
-		{"q=acme-&plan=starter", "acme-eu team suspended", []string{"globex starter"}}, // the search looks at all
+		{"q=acme-&plan=starter", "acme-eu team suspended", []string{"globex starter"}}, // the search covers all tenants
 		{"plan=" + url.QueryEscape(hostile[:60]), "The API does not take this", nil},
 	} {
 		page := plain(string(b.send("GET", "/console/tenants?"+tc.query, nil).body))
@@ -44,7 +44,8 @@ func TestConsole_Tenants_FilteredAndByWhatRemains(t *testing.T) {
 	}
 }
 
-// TestConsole_Tenants_Thousands: a page has fifty of them, and goes on where it ended, with the same filter.
+// TestConsole_Tenants_Thousands: a page shows fifty tenants. The next page continues where it ended, with the same
+// filter.
 func TestConsole_Tenants_Thousands(t *testing.T) {
 	oneChromium.join(t)
 	t.Parallel()

@@ -23,10 +23,10 @@ type consoled struct {
 	console string // URL, with the slash at its end
 }
 
-// oneConsole is the service of tests that change nothing of its tenants and its catalogue.
+// oneConsole is the service of tests that do not change its tenants or its catalogue.
 var oneConsole = together[*consoled]{start: func(h *host) *consoled { return newConsole(h) }}
 
-// newConsole starts a service with tenants that have something to see.
+// newConsole starts a service with a catalogue and some tenants.
 func newConsole(t testing.TB, env ...string) *consoled {
 	t.Helper()
 	in := serve(t, append(append(backends(t), "QUOTASVC_LOG_LEVEL=info"), env...))
@@ -46,7 +46,7 @@ func newConsole(t testing.TB, env ...string) *consoled {
 	return c
 }
 
-// key makes a key and returns its secret and its id.
+// key creates a key and returns its secret and its id.
 func (c *consoled) key(t testing.TB, tenant string, scopes ...string) (secret, id string) {
 	t.Helper()
 	body := object{"name": "a " + strings.Join(scopes, " ") + " key", "scopes": scopes}
@@ -131,7 +131,7 @@ var (
 	keptFields = regexp.MustCompile(`name="(kept\.[^"]+)" value="([^"]*)"`)
 )
 
-// plain returns what a person reads of a page.
+// plain returns the text of a page that a person reads, without tags.
 func plain(page string) string {
 	return strings.TrimSpace(blanks.ReplaceAllString(html.UnescapeString(tags.ReplaceAllString(page, " ")), " "))
 }
@@ -144,7 +144,7 @@ func (b *browser) signIn(key string) {
 	b.post(303, "/console/login", url.Values{"key": {key}, "target": {"/console/"}})
 }
 
-// token returns what forms of the session carry.
+// token returns the token that the forms of the session carry.
 func (b *browser) token() string {
 	b.t.Helper()
 	return tokens.FindStringSubmatch(b.get(200, "/console/tenants"))[1]
@@ -245,7 +245,7 @@ func TestConsole_TargetOfSignIn_StaysHere(t *testing.T) {
 	}
 }
 
-// pagesOf are the pages about a tenant.
+// pagesOf returns the paths of the pages about a tenant.
 func pagesOf(tenant string) []string {
 	at := "/console/tenants/" + tenant
 	return []string{at, at + "/balances", at + "/journal", at + "/refusals", at + "/journal.csv", at + "/usage.csv", at + "/statements/credits", at + "/statements/credits/current", at + "/statements/credits/current/csv"}
@@ -268,7 +268,7 @@ func TestConsole_BoundKey_SeesItsTenantOnly(t *testing.T) {
 	for _, path := range pagesOf("globex") {
 		b.get(200, path)
 	}
-	for _, tenant := range []string{"acme", "nobody"} { // it does not learn who exists
+	for _, tenant := range []string{"acme", "nobody"} { // the answer does not reveal which tenants exist
 		for _, path := range pagesOf(tenant) {
 			if page := b.get(403, path, "This key may not do that"); strings.Contains(page, "invoice-7") {
 				t.Errorf("%s shows what the tenant has", path)
@@ -429,7 +429,8 @@ func TestConsole_Refusals_EachInWords(t *testing.T) {
 	b.get(400, "/console/tenants/acme/refusals?at=2pm", "This is not a time of day", "14:05, in Europe/Berlin")
 }
 
-// A minute in the tenant's zone, with a day or without: then it is the last one that has been.
+// The page shows the refusals of a minute in the tenant's zone. If no day is given, it is the last such minute in the
+// past.
 func TestConsole_Refusals_OfAMinute(t *testing.T) {
 	oneConsole.join(t)
 	t.Parallel()
@@ -453,7 +454,8 @@ func TestConsole_Refusals_OfAMinute(t *testing.T) {
 	b.get(200, "/console/tenants/acme-eu/refusals?day="+day, "from "+day, "It needed 18,000 calls")
 	minute, err := time.ParseInLocation("2006-01-02 15:04", day+" "+at, berlin(t))
 	require.NoError(t, err)
-	// An hour later is yet to come, so it was yesterday. The minute before is empty, and its half hour has the refusal.
+	// One hour later is still in the future today, so it means yesterday. The minute before has no refusal, and the
+	// half hour around it has one.
 	later, before := minute.Add(time.Hour), minute.Add(-time.Minute)
 	b.get(200, "/console/tenants/acme-eu/refusals?at="+later.Format("15:04"), "from "+later.AddDate(0, 0, -1).Format("2006-01-02"), "Nothing was refused in this time")
 	page = b.get(200, "/console/tenants/acme-eu/refusals?day="+before.Format(time.DateOnly)+"&at="+before.Format("15:04"), "Nothing was refused in this time")
@@ -468,7 +470,7 @@ func TestConsole_Refusals_OfAMinute(t *testing.T) {
 	}
 }
 
-// berlin is the zone of the tenants.
+// berlin returns the zone of the tenants.
 func berlin(t testing.TB) *time.Location {
 	t.Helper()
 	zone, err := time.LoadLocation("Europe/Berlin")

@@ -40,10 +40,11 @@ func (b *tab) find(tenant string) {
 	b.shows("Next periods of")
 }
 
-// mostSteps bounds what a person does for an answer, who takes five seconds for a step.
+// mostSteps bounds the steps that a person needs for an answer. A step takes about five seconds.
 const mostSteps = 11
 
-// nearFivePastTwo reports whether it is nearly five past two where acme is: the last 14:05 may become another one while the test runs.
+// nearFivePastTwo reports whether it is nearly 14:05 in acme's zone. Then another 14:05 may become the last one while
+// the test runs.
 func nearFivePastTwo(t *testing.T) bool {
 	t.Helper()
 	now := time.Now().In(berlin(t))
@@ -52,7 +53,7 @@ func nearFivePastTwo(t *testing.T) bool {
 	return at.After(now) && at.Sub(now) < time.Hour
 }
 
-// answered ends a question, and begins the next one.
+// answered checks the number of steps for a question, and begins the next question.
 func (b *tab) answered(what string) {
 	b.t.Helper()
 	if b.steps > mostSteps {
@@ -69,7 +70,7 @@ func TestConsole_InChromium_SupportWalk(t *testing.T) {
 	b := newDemo(t)
 	b.steps = 0
 
-	// Why was acme refused at 14:05? The time alone is the last 14:05 that has been where acme is.
+	// Why was acme refused at 14:05? A time without a day means the last 14:05 in acme's zone.
 	b.find("acme")
 	b.click("Refusals")
 	if near {
@@ -83,7 +84,7 @@ func TestConsole_InChromium_SupportWalk(t *testing.T) {
 	b.until(`document.querySelectorAll("[aria-label=Refusals] tbody tr").length === 1 && document.querySelector("[aria-label=Refusals] tbody th").innerText.includes(" 14:05:")`)
 	b.answered("why acme was refused at 14:05")
 
-	// What did it use last month, and of which grants?
+	// What did acme use last month, and from which grants?
 	b.click("acme")
 	b.click("api_calls")
 	b.click("Statements")
@@ -98,7 +99,7 @@ func TestConsole_InChromium_SupportWalk(t *testing.T) {
 	b.shows("invoice-1077")
 	b.answered("what it used last month, and of which grants")
 
-	// Give it 500 credits until Friday.
+	// Give acme 500 credits until Friday.
 	friday := time.Now().AddDate(0, 0, 1)
 	for friday.Weekday() != time.Friday {
 		friday = friday.AddDate(0, 0, 1)
@@ -117,7 +118,7 @@ func TestConsole_InChromium_SupportWalk(t *testing.T) {
 	b.shows("grant.create")
 	b.answered("give it 500 credits until Friday")
 
-	// Who will run out this week?
+	// Which tenants will run out this week?
 	b.pick("Tenants")
 	b.shows("initech")
 	b.fill("near", "85")
@@ -127,7 +128,7 @@ func TestConsole_InChromium_SupportWalk(t *testing.T) {
 	b.shows("umbrella")
 	b.answered("who will run out this week")
 
-	// Did anybody change its plan, and when?
+	// Did anybody change acme's plan, and when?
 	b.find("acme")
 	b.shows("upgrade, ticket 1203")
 	b.pick("Events")

@@ -14,7 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// redisFault checks what every fault of Redis promises: everything succeeds while it lasts, and nothing is lost.
+// redisFault checks the promise for every fault of Redis: all calls succeed during the fault, and nothing is lost.
 func (tr *trial) redisFault(begin, end func(), known func() bool) {
 	tr.t.Helper()
 	tr.degradedIsWell = true
@@ -23,8 +23,8 @@ func (tr *trial) redisFault(begin, end func(), known func() bool) {
 	tr.exactlyWhatWasAcknowledged()
 }
 
-// redisAway is redisFault for one in which limits are decided without Redis in the end. Until Redis decides again takes up to 5 s
-// more, for which TestOutage_RedisKilled_CallersDoNotNotice waits.
+// redisAway is redisFault for a fault in which limits are finally decided without Redis. After the fault, Redis
+// decides again within 5 s; TestOutage_RedisKilled_CallersDoNotNotice waits for that.
 func (tr *trial) redisAway(begin, end func()) {
 	tr.t.Helper()
 	tr.redisFault(begin, end, tr.answers("check consume", degraded))
@@ -131,7 +131,8 @@ func TestDegradation_BothDown_ChecksFromThisProcess(t *testing.T) {
 	tr.exactlyWhatWasAcknowledged()
 }
 
-// The pause is longer than every time limit: PostgreSQL has ended the instance's transactions, and the other instance has forgotten it.
+// The pause is longer than every time limit: PostgreSQL has ended the transactions of the paused instance, and the
+// other instance no longer counts it.
 func TestDegradation_InstancePaused_OthersServeAndItGoesOn(t *testing.T) {
 	t.Parallel()
 	databaseURL, redisURL := testenv.Postgres(t), testenv.RedisURL(t)

@@ -15,20 +15,22 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// The tests of docs/degradation.md. Each puts callers of four kinds on an instance, brings one fault about, and says what
-// every kind sees. Only calls that were sent and answered in the fault are judged. The fault lasts until there are enough.
+// These constants are for the tests of docs/degradation.md. Each test runs callers of four kinds on an instance,
+// causes one fault, and checks the answers that each kind of caller gets. Only calls that were sent and answered
+// during the fault count. The fault lasts until there are enough such calls.
 const (
-	// waitMax is ten times the bound of the contract: no caller waits longer than 5 s for a refusal.
+	// waitMax is ten times the bound of the contract. By the contract, no caller waits longer than 5 s for a refusal.
 	waitMax = 50 * time.Second
 
-	// atOnceMax is ten times what a refusal takes while PostgreSQL is known to be away.
+	// atOnceMax is ten times the duration of a refusal while PostgreSQL is known to be away.
 	atOnceMax = time.Second
 
-	// callersEach is the number of callers of a kind, and answersEach how many answers each of them gets in a fault.
+	// callersEach is the number of callers of a kind. answersEach is the number of answers that each caller gets
+	// during a fault.
 	callersEach, answersEach = 3, 5
 )
 
-// call is one request and what became of it.
+// call is one request and its result.
 type call struct {
 	kind     string // check, consume, debit, admin
 	caller   int
@@ -57,9 +59,9 @@ type trial struct {
 	mu    sync.Mutex
 	calls []call // that have ended
 
-	begun   time.Time // the fault is there
+	begun   time.Time // the fault has begun
 	known   time.Time // its effect was seen
-	end     time.Time // it is about to end
+	end     time.Time // the fault is about to end
 	untried float64   // operations that were refused without an attempt, between known and end
 
 	answersEach    int
@@ -79,8 +81,8 @@ func newTrial(t *testing.T, databaseURL, redisURL string) *trial {
 	return tr
 }
 
-// through has callers on the instance before, during and after a fault. The fault lasts until known returns true and each caller
-// has had answers to calls that it sent after that. through returns when every caller succeeds again.
+// through runs callers on the instance before, during and after a fault. The fault lasts until known returns true and
+// each caller has got answers to calls that it sent after that. through returns when every caller succeeds again.
 func (tr *trial) through(begin, end func(), known func() bool) {
 	tr.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -126,7 +128,8 @@ func (tr *trial) keepCalling(ctx context.Context, kind string, n int) {
 	}
 }
 
-// call makes one request of a kind. One of kind admin stores a limit with another rate each time, because an equal one is not written.
+// call makes one request of a kind. Each request of kind admin stores a limit with another rate, because an unchanged
+// limit is not written.
 func (in *instance) call(ctx context.Context, kind, key string, rate int64) call {
 	c := call{kind: kind, sent: time.Now(), key: key}
 	method, path, body := "POST", "/v1/"+kind, debitOf("acme", "api_calls", 1)
@@ -146,13 +149,13 @@ func (in *instance) call(ctx context.Context, kind, key string, rate int64) call
 		Code     string
 		Degraded bool
 	}
-	_ = json.Unmarshal(a.body, &facts) // an answer without these has none of them
+	_ = json.Unmarshal(a.body, &facts) // an answer without these fields leaves them empty
 	c.status, c.code, c.degraded, c.body = a.status, facts.Code, facts.Degraded || a.header.Get("X-RateLimit-Mode") == "local", string(a.body)
 	return c
 }
 
-// newest reports whether each caller of the kinds has had so many answers to calls that it sent after an instant, and the newest
-// of them are as wanted.
+// newest reports whether each caller of the kinds has got this number of answers to calls that it sent after an
+// instant, and whether ok is true for the newest of these answers.
 func (tr *trial) newest(kinds string, after time.Time, answers int, ok func(c call) bool) bool {
 	type caller struct {
 		kind string
@@ -180,7 +183,8 @@ func (tr *trial) newest(kinds string, after time.Time, answers int, ok func(c ca
 	return true
 }
 
-// The known of a fault: always for one that callers need not notice, the breaker of PostgreSQL, or answers.
+// These functions are values of known in through. always is for a fault that callers need not notice. postgresIsAway
+// is for the breaker of PostgreSQL, and answers is for the answers of callers.
 
 func always() bool { return true }
 
@@ -192,13 +196,14 @@ func (tr *trial) answers(kinds string, ok func(c call) bool) func() bool {
 	return func() bool { return tr.newest(kinds, tr.begun, 1, ok) }
 }
 
-// refusedUntried returns how many operations were refused without an attempt because PostgreSQL is known to be away.
+// refusedUntried returns the number of operations that were refused without an attempt because PostgreSQL is known to
+// be away.
 func (tr *trial) refusedUntried() float64 {
 	tr.t.Helper()
 	return metricOf(tr.in.metrics(tr.t), `quotasvc_ledger_refusals_total{reason="away"}`)
 }
 
-// during returns the calls of a kind that were sent after an instant and answered in the fault.
+// during returns the calls of a kind that were sent after an instant and answered during the fault.
 func (tr *trial) during(kind string, from time.Time) []call {
 	var out []call
 	for _, c := range tr.calls {
@@ -209,8 +214,8 @@ func (tr *trial) during(kind string, from time.Time) []call {
 	return out
 }
 
-// noticed checks what holds in every fault: nobody waited longer than the contract says, every answer is a success or says unavailable, and
-// calls that were sent when all was well again succeed.
+// noticed checks the promises that hold in every fault. Nobody waits longer than the contract allows. Every answer is
+// a success or has the code unavailable. Calls that are sent after the fault succeed.
 func (tr *trial) noticed() {
 	tr.t.Helper()
 	for kind := range strings.FieldsSeq(everyKind) {
@@ -230,7 +235,8 @@ func (tr *trial) noticed() {
 	}
 }
 
-// each fails the test unless every call of the kinds that was sent after an instant and answered in the fault is as wanted.
+// each fails the test unless ok is true for every call of the kinds that was sent after an instant and answered
+// during the fault.
 func (tr *trial) each(kinds string, from time.Time, want string, ok func(c call) bool) {
 	tr.t.Helper()
 	for kind := range strings.FieldsSeq(kinds) {
@@ -250,8 +256,9 @@ func refused(c call) bool {
 	return c.status == http.StatusServiceUnavailable && (c.code == "unavailable" || c.code == "outcome_unknown")
 }
 
-// refusedAtOnce fails the test unless everything that needs PostgreSQL was refused from known on, and operations without an attempt.
-// For changes of the catalogue, of which none is counted, it looks at the quickest: all of them would wait.
+// refusedAtOnce fails the test unless everything that needs PostgreSQL was refused from known on, and operations were
+// refused without an attempt. The number of untried operations does not include changes of the catalogue. For these
+// refusedAtOnce looks at the quickest change, because with an attempt every change would wait.
 func (tr *trial) refusedAtOnce() {
 	tr.t.Helper()
 	tr.each("consume debit admin", tr.known, "a refusal", refused)

@@ -29,7 +29,7 @@ func execSQL(t *testing.T, databaseURL, statement string) {
 	}
 }
 
-// keyFile has the administrator's key, in the data directory of dev.
+// keyFile is the file with the administrator's key, in the data directory of dev.
 const keyFile = "admin.key"
 
 // introduction is the text that dev prints.
@@ -40,7 +40,8 @@ type introduction struct {
 	commands []string
 }
 
-// launchDev starts dev with the tenant of its introduction alone: the demo takes its time on a busy machine.
+// launchDev starts dev with only the tenant of its introduction. It starts without the demo, which takes long on a
+// busy machine.
 func launchDev(t *testing.T, dir string) *introduction {
 	t.Helper()
 	return introduced(launch(t, nil, "dev", "--no-demo", "--dir", dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "warn"))
@@ -52,7 +53,7 @@ func launchDemo(t *testing.T, dir string) *introduction {
 	return introduced(launch(t, nil, "dev", "--dir", dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "warn"))
 }
 
-// introduced waits until dev has introduced itself.
+// introduced waits until dev has printed its introduction.
 func introduced(p *process) *introduction {
 	p.t.Helper()
 	in := &introduction{process: p, api: p.line("  API "), console: p.line("  console "), key: p.line("  key ")}
@@ -87,7 +88,7 @@ func TestDev_Introduction_CommandsWorkDataSurvives(t *testing.T) {
 	ahead := first.roomInTheHour(t)
 	story := first.story(t, ahead)
 	for i, step := range []struct {
-		again  int // how often the command is pasted
+		again  int // number of times that the command is pasted
 		expect []string
 	}{
 		{1, []string{`"meter":"api_calls"`, `"remaining":5`}},
@@ -145,7 +146,8 @@ func TestDev_Introduction_CommandsWorkDataSurvives(t *testing.T) {
 	second.wait()
 }
 
-// story fails the test unless the demo is there, complete and so many seconds ahead of the present. It returns what two starts have in common.
+// story fails the test unless the demo is complete and the clock is ahead seconds ahead of the present. It returns
+// the text that two starts have in common.
 func (in *introduction) story(t *testing.T, ahead int) string {
 	t.Helper()
 	ask := func(path string) string {
@@ -172,8 +174,9 @@ func (in *introduction) story(t *testing.T, ahead int) string {
 	return told.String()
 }
 
-// roomInTheHour moves dev's time into the next hour if this one ends soon: the demo's allowance is renewed then, which would change the numbers in the
-// introduction. It returns how many seconds dev is ahead then.
+// roomInTheHour moves dev's time into the next hour if the current hour ends soon. The demo's allowance is renewed at
+// the end of an hour, which would change the numbers in the introduction. roomInTheHour returns the number of seconds
+// by which dev is then ahead.
 func (in *introduction) roomInTheHour(t *testing.T) (ahead int) {
 	t.Helper()
 	if left := time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)); left < testenv.Patience {
@@ -213,7 +216,8 @@ func databaseOfDev(t *testing.T, dir string) string {
 	return "postgres://quotasvc:" + read(filepath.Join(place, "password")) + "@127.0.0.1:" + port + "/quotasvc?sslmode=disable"
 }
 
-// The ledger's time survives a restart of dev, holds for commands on its database, and nobody else may serve that database.
+// The ledger's time survives a restart of dev and holds for commands on its database. No other process may serve that
+// database.
 func TestDev_TestClock_KeepsItsTime(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -239,7 +243,8 @@ func TestDev_TestClock_KeepsItsTime(t *testing.T) {
 		t.Errorf("%d credits before", got)
 	}
 	var c moved
-	// Beyond the months that were made at the start. On a slow machine they take longer than a request has: what was made stays.
+	// The clock moves beyond the months that were created at the start. On a slow machine, their creation takes
+	// longer than a request may. Months that were created stay, so a later try succeeds.
 	var ahead answer
 	testenv.Eventually(t, func() (done bool) {
 		var err error
@@ -286,7 +291,7 @@ func TestDev_TestClock_KeepsItsTime(t *testing.T) {
 	second.wait()
 }
 
-// Nobody moves the time of a service.
+// Nobody can move the time of `quotasvc serve`.
 func TestServe_TestClock_IsNotFound(t *testing.T) {
 	t.Parallel()
 	in := serve(t, backends(t))

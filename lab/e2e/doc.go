@@ -1,4 +1,4 @@
-// Package e2e holds the end-to-end tests: they run the built quotasvc as processes beside real servers, and use it as
+// Package e2e holds the end-to-end tests: they run the built quotasvc as processes with real servers, and use it as
 // callers and operators do. It has no other code.
 //
 // # Terms
@@ -11,10 +11,10 @@
 //
 //  1. A test gives a process all its settings: a process gets no variable QUOTASVC_... of the tests' own environment.
 //  2. A process ends with its test at the latest. If the test fails, the log of the process is shown.
-//  3. No test uses code of the program: what only code can show is tested in the package of that code.
+//  3. No test uses code of the program. A property that only code can show is tested in the package of that code.
 //
 // # Clock, concurrency, failure
 //
-// Tests run in parallel, each with its own database and its own Redis keys. They wait for what they mean, and let no
-// span of time pass. If the program cannot be built, each test fails with the output of the compiler.
+// Tests run in parallel, each with its own database and its own Redis keys. They wait for events, and do not sleep
+// for a fixed time. If the program cannot be built, each test fails with the output of the compiler.
 package e2e

@@ -21,8 +21,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// The stand-in for Envoy interprets deploy/envoy/envoy.yaml as Envoy's documentation describes the filters in it, and refuses
-// other filters. It is not Envoy: it shows that the file and the service fit the documentation.
+// The stand-in for Envoy interprets deploy/envoy/envoy.yaml as Envoy's documentation describes the filters in it, and
+// refuses other filters. It is not Envoy: its tests show that the file and the service fit the documentation.
 
 // node is a part of the configuration.
 type node struct{ value any }
@@ -181,8 +181,9 @@ func mutate(mutations node, r *http.Request) {
 	}
 }
 
-// extAuthz sends the client's method, path, Authorization, the allowed headers and the headers to add. 200 lets the request
-// pass. 5xx and no answer are an error. Any other answer goes to the client unchanged.
+// extAuthz sends the client's method, path, Authorization, the allowed headers and the headers to add. If the answer
+// is 200, the request passes. An answer 5xx, or no answer, is an error. Any other answer goes to the client
+// unchanged.
 func (e *envoyStandIn) extAuthz(config node, w http.ResponseWriter, r *http.Request) bool {
 	service := config.at("http_service")
 	timeout, err := time.ParseDuration(service.at("server_uri", "timeout").text())

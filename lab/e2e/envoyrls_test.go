@@ -44,7 +44,8 @@ func newRateLimited(t testing.TB, transport credentials.TransportCredentials, en
 	return r
 }
 
-// dial returns a client as Envoy is one: it does not wait for a connection, and does not repeat requests that were processed.
+// dial returns a client that behaves like Envoy: it does not wait for a connection, and does not repeat requests that
+// were processed.
 func (r *rateLimited) dial(t testing.TB, transport credentials.TransportCredentials) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(r.address, grpc.WithTransportCredentials(transport))
@@ -63,7 +64,7 @@ func envoyDescriptor(entries ...string) *ratelimitv3.RateLimitDescriptor {
 	return d
 }
 
-// charge asks with a key.
+// charge sends a request with a key.
 func (r *rateLimited) charge(t testing.TB, key string, hits uint32, descriptors ...*ratelimitv3.RateLimitDescriptor) (*rls.RateLimitResponse, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
@@ -74,7 +75,8 @@ func (r *rateLimited) charge(t testing.TB, key string, hits uint32, descriptors 
 	return rls.NewRateLimitServiceClient(r.conn).ShouldRateLimit(ctx, &rls.RateLimitRequest{Domain: "edge", Descriptors: descriptors, HitsAddend: hits})
 }
 
-// want is charge for an answer with these codes: OK or OVER_LIMIT in all, then for each descriptor.
+// want sends a request and fails the test unless the answer has these codes: OK or OVER_LIMIT for the whole request,
+// then for each descriptor.
 func (r *rateLimited) want(t testing.TB, want string, hits uint32, descriptors ...*ratelimitv3.RateLimitDescriptor) *rls.RateLimitResponse {
 	t.Helper()
 	out, err := r.charge(t, testKey, hits, descriptors...)
@@ -91,7 +93,7 @@ func (r *rateLimited) want(t testing.TB, want string, hits uint32, descriptors .
 	return out
 }
 
-// fails is charge for an error.
+// fails sends a request and fails the test unless the answer is this error.
 func (r *rateLimited) fails(t testing.TB, key string, code codes.Code, text string, descriptors ...*ratelimitv3.RateLimitDescriptor) {
 	t.Helper()
 	out, err := r.charge(t, key, 1, descriptors...)
@@ -100,7 +102,7 @@ func (r *rateLimited) fails(t testing.TB, key string, code codes.Code, text stri
 	}
 }
 
-// put stores a limit, and waits until acme's requests meet it.
+// put stores a limit, and waits until it applies to acme's requests.
 func (r *rateLimited) put(t testing.TB, rule string, limit object) {
 	t.Helper()
 	r.do(t, http.StatusCreated, "PUT", "/v1/limits/"+rule, "", limit)
@@ -112,7 +114,7 @@ func (r *rateLimited) put(t testing.TB, rule string, limit object) {
 	}, "limit ", rule, " is known")
 }
 
-// newSecret makes a key.
+// newSecret creates a key and returns its secret.
 func (r *rateLimited) newSecret(t testing.TB, key object) string {
 	t.Helper()
 	var created struct {
@@ -151,10 +153,10 @@ func TestEnvoyRateLimit_Descriptors_ChargeTheirRules(t *testing.T) {
 	if got := headersOf(r.want(t, "OVER_LIMIT: OVER_LIMIT", 0, ann)); !strings.Contains(got, "\nretry-after: ") {
 		t.Error(got)
 	}
-	r.want(t, "OVER_LIMIT: OK OVER_LIMIT", 0, bob, ann) // bob is charged all the same
+	r.want(t, "OVER_LIMIT: OK OVER_LIMIT", 0, bob, ann) // bob is charged although ann is refused
 	r.want(t, "OK: OK", 2, bob)
 	r.want(t, "OVER_LIMIT: OVER_LIMIT", 1, bob)
-	r.want(t, "OVER_LIMIT: OVER_LIMIT", 4, envoyDescriptor("tenant=acme", "user=cleo")) // can never pass
+	r.want(t, "OVER_LIMIT: OVER_LIMIT", 4, envoyDescriptor("tenant=acme", "user=cleo")) // this request can never pass
 	looks, takes := envoyDescriptor("tenant=acme", "user=dora"), envoyDescriptor("tenant=acme", "user=dora")
 	looks.HitsAddend, takes.HitsAddend = wrapperspb.UInt64(0), wrapperspb.UInt64(3)
 	for range 5 {
@@ -163,7 +165,8 @@ func TestEnvoyRateLimit_Descriptors_ChargeTheirRules(t *testing.T) {
 	r.want(t, "OK: OK", 9, takes)
 	r.want(t, "OVER_LIMIT: OVER_LIMIT", 9, looks)
 
-	// Spellings of the path are one route, as at every gateway; other methods and rules that are not named are not charged.
+	// All spellings of a path are one route, as at every gateway. Other methods, and rules that the request does not
+	// name, are not charged.
 	for i, path := range []string{"/search", "//search?q=1", "/SEARCH/", "/search;x=1"} {
 		out := r.want(t, "OK: OK", 1, envoyDescriptor("tenant=acme", "path="+path, "method=get", "user=emil", "rule=search"))
 		if got := out.GetStatuses()[0].GetLimitRemaining(); got != uint32(9-i) {
@@ -173,9 +176,9 @@ func TestEnvoyRateLimit_Descriptors_ChargeTheirRules(t *testing.T) {
 	if out := r.want(t, "OK: OK", 1, envoyDescriptor("tenant=acme", "path=/search", "method=POST")); out.GetStatuses()[0].GetCurrentLimit() != nil {
 		t.Errorf("no limit applies: %v", out)
 	}
-	r.want(t, "OVER_LIMIT: OVER_LIMIT OK", 1, envoyDescriptor("tenant=acme", "path=/"+strings.Repeat("x", 300)), bob) // it must not evade its limits
+	r.want(t, "OVER_LIMIT: OVER_LIMIT OK", 1, envoyDescriptor("tenant=acme", "path=/"+strings.Repeat("x", 300)), bob) // a long path must not evade the limits
 
-	// The domain is the tenant of descriptors that name none.
+	// If a descriptor has no tenant, the domain of the request is its tenant.
 	r.fails(t, testKey, codes.NotFound, "edge", envoyDescriptor("user=ann"))
 	r.do(t, http.StatusCreated, "PUT", "/v1/tenants/edge", "", object{"plan": "basic"})
 	testenv.Eventually(t, func() bool {
@@ -262,7 +265,8 @@ func TestEnvoyRateLimit_TLS_CertificateOfTheAPI(t *testing.T) {
 	}
 }
 
-// Refused requests of a flood cost no tokens of others, and the limit holds to the request.
+// In a flood, refused requests use no tokens of other requests, and exactly as many requests pass as the limit
+// allows.
 func TestEnvoyRateLimit_Flood_LimitIsExact(t *testing.T) {
 	t.Parallel()
 	const clients, each, limit = 32, 100, 500
@@ -289,7 +293,8 @@ func TestEnvoyRateLimit_Flood_LimitIsExact(t *testing.T) {
 		})
 	}
 	all.Wait()
-	// A Redis that is slow once leaves decisions to the instance: the limit holds for what Redis decided.
+	// If Redis is slow for a moment, the instance decides some requests. The limit holds for the requests that Redis
+	// decided.
 	local := max(0, metricOf(r.metrics(t), `quotasvc_limit_decisions_total{kind="fixed_window",mode="local",outcome="allow",rule="per-tenant"}`))
 	exact := passed.Load() == limit || local > 0 && float64(passed.Load())-local <= limit
 	if !exact || failed.Load() != 0 || passed.Load()+refused.Load() != clients*each {
@@ -297,7 +302,7 @@ func TestEnvoyRateLimit_Flood_LimitIsExact(t *testing.T) {
 	}
 }
 
-// Envoys keep their connections and go on asking while an instance stops.
+// Envoy proxies keep their connections and continue to send requests while an instance stops.
 func TestEnvoyRateLimit_StopUnderLoad_LosesNoAnswer(t *testing.T) {
 	t.Parallel()
 	const clients = 8
@@ -316,7 +321,7 @@ func TestEnvoyRateLimit_StopUnderLoad_LosesNoAnswer(t *testing.T) {
 					answered.Add(1)
 					continue
 				}
-				// The connection was told to close, and nobody listens for the next one: this request was not sent.
+				// The server closed the connection, and its port accepts no new one: this request was not sent.
 				if text := status.Convert(err).Message(); status.Code(err) != codes.Unavailable || !strings.Contains(text, "connection refused") {
 					t.Errorf("an answer is lost: %v", err)
 				}

@@ -19,7 +19,8 @@ func evictBy(t *testing.T, server *testenv.RedisServer, policy string) {
 	require.NoError(t, c.ConfigSet(t.Context(), "maxmemory-policy", policy).Err())
 }
 
-// TestStart_RedisEvicts_Refused, with one line that says which node, why and what to do. It has no maxmemory: one can be set at any time.
+// TestStart_RedisEvicts_Refused: the start fails with one line that names the node, the reason and the remedy. Redis
+// has no maxmemory here, but it can be set at any time.
 func TestStart_RedisEvicts_Refused(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
@@ -38,7 +39,7 @@ func TestStart_RedisEvicts_Refused(t *testing.T) {
 	serve(t, env).stop()
 }
 
-// TestEviction_InOperation_ShownAndServed: a service that has started goes on, and says what is wrong.
+// TestEviction_InOperation_ShownAndServed: a service that has started continues, and reports the problem.
 func TestEviction_InOperation_ShownAndServed(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(*testenv.RedisServer, []string) *instance{

@@ -15,15 +15,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// The crowd asks for more units than there are and sends every request twice at the same time.
+// All clients together ask for more units than there are. They send every request twice at the same time.
 const (
 	crowdUnits   = 1000
 	crowdClients = 200
 	crowdEach    = 6 // 1,200 operations for 1,000 units
 )
 
-// crowd sends every client's operations twice and returns both final answers by key. pick chooses the instance for the n-th
-// sending of a request. A sender that gets no answer or a 503 sends again.
+// crowd sends every client's operations twice and returns the two final answers by key. pick chooses the instance for
+// each sending of a request. A sender that gets no answer or a 503 sends again.
 func crowd(t *testing.T, pick func(client, sending int) *instance, progress func(succeeded int64)) map[string][2]answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
@@ -167,8 +167,8 @@ func TestServe_KilledAndRestarted_SameResult(t *testing.T) {
 	expectExact(t, current.Load(), env, answers)
 }
 
-// TestServe_KilledWhileGrantsAreExtended_EachOnceAndNothingMissing: whoever gets no answer sends the extension again with its key. At no moment is a
-// unit missing, and each grant has one entry about its later end.
+// TestServe_KilledWhileGrantsAreExtended_EachOnceAndNothingMissing: a client that gets no answer sends the extension
+// again with its key. At no moment is a unit missing, and each grant has one entry about its later end.
 func TestServe_KilledWhileGrantsAreExtended_EachOnceAndNothingMissing(t *testing.T) {
 	t.Parallel()
 	const grants, each = 24, 10
@@ -207,7 +207,7 @@ func TestServe_KilledWhileGrantsAreExtended_EachOnceAndNothingMissing(t *testing
 				got, err := current.Load().send(ctx, "POST", "/v1/tenants/acme/grants/"+id(n)+"/extend", "extend-"+id(n), object{"expires_at": "2095-01-01T00:00:00Z", "reason": "paid late"})
 				if err == nil && got.status == http.StatusOK {
 					if extended.Add(1) == grants/4 {
-						first.signal(syscall.SIGKILL) // amid the others
+						first.signal(syscall.SIGKILL) // while other extensions run
 					}
 					return
 				}
@@ -229,7 +229,7 @@ func TestServe_KilledWhileGrantsAreExtended_EachOnceAndNothingMissing(t *testing
 	endWatch()
 	watching.Wait()
 	in := current.Load()
-	for n := range grants { // those that were answered before the kill, too
+	for n := range grants { // also grants that were answered before the kill
 		again := in.do(t, 200, "POST", "/v1/tenants/acme/grants/"+id(n)+"/extend", "extend-"+id(n), object{"expires_at": "2095-01-01T00:00:00Z", "reason": "paid late"})
 		if replayed(again) != 1 {
 			t.Errorf("%s was extended again", id(n))

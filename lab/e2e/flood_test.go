@@ -13,7 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// What the log writes of equal lines, and the message of access lines: cmd/quotasvc/flood.go.
+// These constants have the values of cmd/quotasvc/flood.go: how many equal lines the log writes, and the message of
+// access lines.
 const (
 	floodWindow = 10 * time.Second
 	floodFirst  = 10
@@ -21,7 +22,7 @@ const (
 	accessLine  = "request"
 )
 
-// A full disk once wrote 724 equal lines in 15 s.
+// With a full disk, a service once wrote 724 equal lines in 15 s.
 func TestFlood_PostgresDiskFull_LinesBounded(t *testing.T) {
 	t.Parallel()
 	pg, disk := testenv.PostgresOnSmallDisk(t)

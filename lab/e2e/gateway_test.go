@@ -29,7 +29,7 @@ import (
 type metered struct {
 	*instance
 	app *application
-	key string // of the gateway: it may only use
+	key string // key of the gateway, which has only the scope use
 }
 
 // application is the server behind a gateway. Its answers repeat the request.
@@ -218,8 +218,8 @@ func (m *metered) meters(t *testing.T, g *gateway) {
 	}
 }
 
-// chargesLimitsOnly checks that a client of a gateway that charges limits alone uses no units, and that the application can give back what was
-// charged. A client that names a charge has no effect.
+// chargesLimitsOnly checks a gateway that charges limits alone. A client uses no units, and the application can
+// refund the charge. A charge that a client names has no effect.
 func (m *metered) chargesLimitsOnly(t *testing.T, g *gateway) {
 	t.Helper()
 	m.limit(t, "pace", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "3/day"})
@@ -342,8 +342,9 @@ func (m *metered) opensNothing(t *testing.T, g *gateway) {
 	}
 }
 
-// opensUnlessQueueFull checks that the open location of a gateway does not open because a tenant has filled its queue, and opens on any other
-// failure. A stand-in for the service answers in the form of this gateway.
+// opensUnlessQueueFull checks the open location of a gateway. It must not let requests pass if a tenant has filled
+// its queue, and must let them pass on any other failure. A stand-in for the service answers in the form that this
+// gateway expects.
 func opensUnlessQueueFull(t *testing.T, start func(m *metered) *gateway) {
 	t.Helper()
 	var code atomic.Value
@@ -451,8 +452,8 @@ func onFreePort(t testing.TB, start func(address string) *exec.Cmd) string {
 	return ""
 }
 
-// started starts a program and waits until it answers on address. The program ends with the test. ok is false if it ends
-// earlier.
+// started starts a program and waits until it answers on address. The program ends with the test. ok is false if the
+// program ends before it answers.
 func started(t testing.TB, cmd *exec.Cmd, address string) (output string, ok bool) {
 	t.Helper()
 	var out logBuffer

@@ -14,7 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/growth"
 )
 
-// growthOf is a run of `make bench-growth` with tiny sizes: what costs time is starting servers and processes.
+// growthOf returns the configuration of a run of `make bench-growth` with tiny sizes. Most of its time is the start
+// of servers and processes.
 func growthOf(t *testing.T) (bench.GrowthConfig, *logBuffer) {
 	t.Helper()
 	progress := &logBuffer{}
@@ -27,8 +28,9 @@ func growthOf(t *testing.T) (bench.GrowthConfig, *logBuffer) {
 	}, progress
 }
 
-// This is the short form of `make bench-growth`. Beside other tests its figures mean nothing, and requests may time out; that every answered
-// debit is in the journal, and that `quotasvc verify` accepts the journals that were written past the service, is part of the run.
+// This is the short form of `make bench-growth`. Other tests run at the same time, so its figures mean nothing, and
+// requests may time out. The run itself checks that every answered debit is in the journal. It also checks that
+// `quotasvc verify` accepts the journals that were written without the service.
 func TestGrowth_ShortForm_MeasuresEveryStep(t *testing.T) {
 	t.Parallel()
 	cfg, progress := growthOf(t)

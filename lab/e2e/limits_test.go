@@ -9,7 +9,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// The header is sent even for a limit with on_backend_error open, which sends no other header.
+// The header X-RateLimit-Mode is sent even for a limit with on_backend_error open, which sends no other header.
 func TestLimits_NoRedis_EveryAnswerSaysLocal(t *testing.T) {
 	t.Parallel()
 	const mode = "X-RateLimit-Mode"

@@ -16,8 +16,8 @@ import (
 // benchUnits is more than a benchmark can use.
 const benchUnits = 1 << 50
 
-// BenchmarkLocalUnits measures decisions about single units: from memory, by holds, and by a debit each, which is the baseline. ns/op is for
-// one decision. docs/recipes/local-units.md has figures.
+// BenchmarkLocalUnits measures decisions about single units: from memory, by holds, and by one debit for each unit,
+// which is the baseline. ns/op is the time of one decision. docs/recipes/local-units.md has figures.
 //
 //	go test -run xxx -bench LocalUnits ./lab/e2e
 func BenchmarkLocalUnits(b *testing.B) {
@@ -95,7 +95,7 @@ func benchTakes(b *testing.B, l *client.LocalUnits, parallel bool) {
 	b.ReportMetric(float64(l.Stats().Requests-before)/float64(b.N), "requests/op")
 }
 
-// benchRequests lets 64 callers make b.N decisions; one call makes so many.
+// benchRequests lets 64 callers make b.N decisions. Each call makes the given number of decisions.
 func benchRequests(b *testing.B, decisions int64, call func() error) {
 	var begun, made atomic.Int64
 	var all sync.WaitGroup
@@ -116,7 +116,8 @@ func benchRequests(b *testing.B, decisions int64, call func() error) {
 	b.ReportMetric(float64(cpuTime(b)-before)/float64(max(made.Load(), 1)), "cpu-ns/op")
 }
 
-// cpuTime returns the processor time that this process has used, without the service. On a busy machine it says more than the time by the clock.
+// cpuTime returns the processor time that this process has used, without the service. On a busy machine it is more
+// reliable than the elapsed time.
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage

@@ -25,11 +25,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// asBackend makes the test binary behave like a backend that spends local units of the service at this URL, for tests that kill it.
+// asBackend is a variable with the URL of a service. It makes the test binary behave like a backend that spends local
+// units of that service, for tests that kill the backend.
 const asBackend = "TEST_AS_BACKEND"
 
-// backend takes units one by one until the balance has none. It prints after each how many it took and how many of them are not charged
-// yet. At the end it prints "closed".
+// backend takes units one by one until the balance has none. After each unit it prints how many units it has taken,
+// and how many of these are not charged yet. At the end it prints "closed".
 func backend(url string) int {
 	l, err := client.NewLocalUnits(client.LocalUnitsOptions{
 		URL: url, Key: testKey, Tenant: "acme", Meter: "api_calls", Min: 50, Max: 200, TTL: 2 * time.Second, CaptureEvery: 20 * time.Millisecond,
@@ -57,7 +58,7 @@ func backend(url string) int {
 	return 0
 }
 
-// startBackend runs backend as a process of its own. The reader is its standard output.
+// startBackend runs backend in a separate process. The scanner reads its standard output.
 func startBackend(t *testing.T, url string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -69,8 +70,8 @@ func startBackend(t *testing.T, url string) (*exec.Cmd, *bufio.Scanner) {
 	return cmd, bufio.NewScanner(out)
 }
 
-// localUnits returns local units of acme's api_calls. They are closed at the test's end, after which the service must have charged all that
-// was taken, once.
+// localUnits returns local units of acme's api_calls. They are closed at the end of the test. Then the service must
+// have charged every taken unit once.
 func localUnits(t testing.TB, in *instance, change func(*client.LocalUnitsOptions)) *client.LocalUnits {
 	t.Helper()
 	o := client.LocalUnitsOptions{
@@ -84,7 +85,7 @@ func localUnits(t testing.TB, in *instance, change func(*client.LocalUnitsOption
 	return l
 }
 
-// closeAndCompare closes l. The service must have charged what was taken, and hold nothing.
+// closeAndCompare closes l. The service must have charged every taken unit, and hold nothing.
 func closeAndCompare(t *testing.T, in *instance, l *client.LocalUnits) client.LocalStats {
 	t.Helper()
 	closeLocal(t, l)
@@ -98,7 +99,7 @@ func closeAndCompare(t *testing.T, in *instance, l *client.LocalUnits) client.Lo
 	return s
 }
 
-// takeWait takes n units and fails the test without them.
+// takeWait takes n units. If it does not get them, the test fails.
 func takeWait(t *testing.T, l *client.LocalUnits, n int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
@@ -148,7 +149,7 @@ func TestLocalUnits_ManyTakers_ChargedWhatWasTaken(t *testing.T) {
 	}
 }
 
-// Two processes that share a balance grant what it has together, to the last unit.
+// Two processes that share a balance together grant all of its units, and no more.
 func TestLocalUnits_TwoProcesses_GrantTheBalanceOnce(t *testing.T) {
 	t.Parallel()
 	in := serve(t, backends(t))
@@ -177,7 +178,7 @@ func TestLocalUnits_TwoProcesses_GrantTheBalanceOnce(t *testing.T) {
 	if b.Used != granted.Load() || b.Used > units || b.Remaining != units-b.Used {
 		t.Errorf("granted %d, balance %+v", granted.Load(), b)
 	}
-	// What one process returned at its end can be taken by the next one.
+	// The next process can take the units that a process returned at its end.
 	l := localUnits(t, in, func(o *client.LocalUnitsOptions) {})
 	for range units - b.Used {
 		takeWait(t, l, 1)
@@ -200,7 +201,7 @@ func closeLocal(t *testing.T, l *client.LocalUnits) {
 	}
 }
 
-// A killed backend loses the use that it has not captured, and no more. Its units return when its holds expire.
+// A killed backend loses only the use that it has not captured. Its units return when its holds expire.
 func TestLocalUnits_BackendKilled_LosesUncapturedUseOnly(t *testing.T) {
 	t.Parallel()
 	in := serve(t, backends(t))
@@ -223,7 +224,7 @@ func TestLocalUnits_BackendKilled_LosesUncapturedUseOnly(t *testing.T) {
 		b := in.balance(t, "acme", "api_calls")
 		return b.Remaining == b.Granted-b.Used
 	})
-	// It may have taken one more unit than it printed.
+	// The backend may have taken one more unit than it printed.
 	if b := in.balance(t, "acme", "api_calls"); b.Used > taken+1 || taken-b.Used > uncharged {
 		t.Errorf("taken %d, of which %d were not charged; the balance is %+v", taken, uncharged, b)
 	}
@@ -254,7 +255,8 @@ func TestLocalUnits_LostAnswers_ChargedOnce(t *testing.T) {
 	}
 }
 
-// A process that was stopped for long finds its hold expired. What it took from it is debited.
+// A process that was stopped for long finds that its hold has expired. The units that it took from the hold are
+// debited.
 func TestLocalUnits_HoldExpiresInUse_RestIsDebited(t *testing.T) {
 	t.Parallel()
 	in := serve(t, backends(t))
@@ -354,7 +356,8 @@ func TestLocalUnits_ServiceAway_UnbackedUpToBound_DebitedAfter(t *testing.T) {
 	}
 	cut.Store(false)
 	testenv.Eventually(t, func() bool { return l.Stats().Uncharged == 0 })
-	// The balance covers what it has, less a hold that was asked for while the service was away. No unit is charged beyond it.
+	// The units of the balance cover the use first, except for a hold that was requested while the service was away.
+	// No unit is charged beyond the balance.
 	s := closeAndCompare(t, in, l)
 	left := in.balance(t, "acme", "api_calls").Remaining
 	if s.Shortfall != 30+held+left || s.Debited != 30-held-left || left > (30-held)/4+1 {
@@ -408,7 +411,7 @@ func TestLocalUnits_Close_ReturnsTheRestAtOnce(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	unused := localUnits(t, in, func(o *client.LocalUnitsOptions) {})
-	_ = unused.Take(1) // asks for a hold, and is refused or not
+	_ = unused.Take(1) // requests a hold, which may be refused
 	closeLocal(t, unused)
 	if b := in.balance(t, "acme", "api_calls"); b.Remaining != 1000-b.Used {
 		t.Errorf("%+v", b)
@@ -502,14 +505,14 @@ func TestLocalUnits_Exhausted_SaysWhy_TopUpIsNoticed(t *testing.T) {
 	closeAndCompare(t, in, l)
 }
 
-// A hold in use is extended, so that its units are not returned in between. One not in use is returned.
+// A hold in use is extended, so that its units are not returned in between. A hold that is not in use is returned.
 func TestLocalUnits_SlowUse_HoldIsExtendedThenReturned(t *testing.T) {
 	t.Parallel()
 	in := serve(t, backends(t))
 	in.setUp(t, 1000)
 	l := localUnits(t, in, func(o *client.LocalUnitsOptions) { o.Min, o.TTL, o.CaptureEvery = 500, 2*time.Second, time.Hour })
 	began := time.Now()
-	testenv.Eventually(t, func() bool { // beyond the life of a hold that nobody extends
+	testenv.Eventually(t, func() bool { // longer than a hold exists without an extension
 		takeWait(t, l, 1)
 		return time.Since(began) > 2500*time.Millisecond
 	})

@@ -12,8 +12,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// A tenant in use has been debited and checked: it is in the catalogue, has a copy of its balance, is announced, and its keys in Redis are
-// watched. It took 1,570 bytes of the heap before these were packed. See docs/decisions/memory.md.
+// A tenant in use has been debited and checked. It is in the catalogue, has a copy of its balance, and is announced,
+// and its keys in Redis are watched. It took 1,570 bytes of the heap before this data was packed. See
+// docs/decisions/memory.md.
 func TestServe_ATenantInUse_TakesAtMost700Bytes(t *testing.T) {
 	if raceDetector {
 		t.Skip("the detector has memory of its own")
@@ -58,12 +59,12 @@ func TestServe_ATenantInUse_TakesAtMost700Bytes(t *testing.T) {
 			callers.Wait()
 		}
 	}
-	use(tenants, tenants+5000) // buffers and connections are there from here on, and queues have had their length
+	use(tenants, tenants+5000) // from here on, buffers and connections exist, and queues have their full length
 	before := in.heap(t)
 	use(0, tenants)
 	each := 0.0
 	defer func() { t.Logf("%.0f bytes", each) }()
-	testenv.Eventually(t, func() bool { // what waits for a moment is gone later on a slow machine
+	testenv.Eventually(t, func() bool { // on a slow machine, temporary data is freed later
 		each = (in.heap(t) - before) / tenants
 		return each <= most
 	}, "a tenant in use takes at most ", most, " bytes")
@@ -76,10 +77,10 @@ func list(v any) []object {
 
 var heapLine = regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`)
 
-// heap returns the bytes of the heap that are in use, once what was used for a moment is gone.
+// heap returns the bytes of the heap that are in use, after temporary data was freed.
 func (in *instance) heap(t testing.TB) (bytes float64) {
 	t.Helper()
-	time.Sleep(3 * time.Second) // the copies that wait for the case that somebody asks for them: 2 s
+	time.Sleep(3 * time.Second) // copies are kept for 2 s in case a request needs them
 	for range 2 {
 		got := in.ask(t, "/debug/pprof/heap?gc=1&debug=1")
 		line := heapLine.FindSubmatch(got.body)

@@ -87,7 +87,8 @@ func (in *instance) limit(t testing.TB, rule string, body object) {
 	}, "limit ", rule, " in a check")
 }
 
-// exercised returns an instance with TLS after every event that its metrics count: denials, leases and a Redis outage.
+// exercised returns an instance with TLS in which every event that its metrics count has occurred: denials, leases
+// and a Redis outage.
 func exercised(t *testing.T) *instance {
 	t.Helper()
 	redis, authority, dir := testenv.RedisPrivate(t), testenv.NewAuthority(t), t.TempDir()
@@ -285,7 +286,7 @@ func checkDashboard(t *testing.T, all families) {
 	}
 }
 
-// The dashboard names tenants by a query of the tables, because they are no label.
+// The dashboard names tenants by a query of the tables, because tenants are not labels of metrics.
 func TestDashboard_SQL_TenantsNearExhaustion(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../deploy/grafana/quotasvc.json")

@@ -133,7 +133,7 @@ func TestNginx_OtherRefusals_Unchanged(t *testing.T) {
 	}
 }
 
-// nginx stops a flood before it asks quotasvc.
+// nginx stops a flood before it sends the requests to quotasvc.
 func TestNginx_OuterLimit_RefusesInSameForm(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)

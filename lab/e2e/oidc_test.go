@@ -21,7 +21,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// providerOf is the environment of a service that knows an identity provider, which need not run yet.
+// providerOf returns the environment of a service with an identity provider, and the provider's port. The provider
+// need not run yet.
 func providerOf(t *testing.T, more ...string) (port string, env []string) {
 	t.Helper()
 	programOf(t, "oidc-provider")
@@ -74,7 +75,8 @@ var (
 	requestID = regexp.MustCompile(`name="id" value="([^"]+)"`)
 )
 
-// atProvider signs in at the provider, and returns the path that it leads back to. fields are sent to begin.
+// atProvider signs in at the provider, and returns the path to which the provider redirects. The sign-in begins with
+// a form that contains fields.
 func (b *browser) atProvider(user string, fields url.Values) string {
 	b.t.Helper()
 	page := b.post(200, "/console/oidc/start", fields, "Signing in with Acme ID")
@@ -110,7 +112,8 @@ func (b *browser) atProvider(user string, fields url.Values) string {
 	return strings.TrimPrefix(back, b.at)
 }
 
-// TestOIDC_RealProvider_RightsByClaims: the service starts while the provider is down, people get the rights of their claims, and nobody else gets in.
+// TestOIDC_RealProvider_RightsByClaims: the service starts while the provider is down. Users get the rights of their
+// claims, and nobody else can sign in.
 func TestOIDC_RealProvider_RightsByClaims(t *testing.T) {
 	t.Parallel()
 	port, env := providerOf(t)
@@ -166,7 +169,8 @@ func TestOIDC_RealProvider_RightsByClaims(t *testing.T) {
 	}
 }
 
-// TestOIDC_InChromium_EndToEnd: in a real browser, with a real provider on another site. A form whose session ended goes with the person and comes back.
+// TestOIDC_InChromium_EndToEnd: the sign-in works in a real browser, with a real provider on another site. If the
+// session ends before a form is sent, the form is shown again after the sign-in.
 func TestOIDC_InChromium_EndToEnd(t *testing.T) {
 	oneChromium.join(t)
 	t.Parallel()

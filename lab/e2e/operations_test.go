@@ -27,7 +27,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// machine is what the page expects of a host: PostgreSQL with an administrator, Redis, sudo and systemctl.
+// machine is a host as the page expects it: PostgreSQL with an administrator, Redis, sudo and systemctl.
 type machine struct {
 	t    *testing.T
 	root string // stands for /
@@ -63,7 +63,7 @@ func newMachine(t *testing.T) *machine {
 	require.NoError(t, err)
 	password, _ := at.User.Password()
 	at.Path = "/postgres"
-	execSQL(t, at.String(), "DROP DATABASE quotasvc") // the page makes it
+	execSQL(t, at.String(), "DROP DATABASE quotasvc") // the page creates it
 	systemd := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		what, _ := io.ReadAll(r.Body)
 		if string(what) != "restart postgresql" {
@@ -96,7 +96,7 @@ func newMachine(t *testing.T) *machine {
 	}
 	m.env = append(withoutSettings(os.Environ()),
 		"PATH="+bin+":"+filepath.Dir(server)+":"+os.Getenv("PATH"), "PGHOST="+at.Hostname(), "PGPORT="+at.Port(), "PGUSER="+at.User.Username(), "PGPASSWORD="+password,
-		"QUOTASVC_DRAIN_DELAY=500ms", // the load of this test notices at once
+		"QUOTASVC_DRAIN_DELAY=500ms", // the load of this test notices the drain at once
 	)
 	repository, err := filepath.Abs("../..")
 	require.NoError(t, err)
@@ -138,7 +138,8 @@ func programOf(t *testing.T, name string) string {
 	return path
 }
 
-// portOf returns a port that nobody listens on, below those of outgoing connections and of private servers: the page takes it some seconds later.
+// portOf returns a port that nobody listens on, below the ports of outgoing connections and of private servers. The
+// page listens on it some seconds later.
 func portOf(t *testing.T) string {
 	t.Helper()
 	for range 100 {
@@ -152,8 +153,8 @@ func portOf(t *testing.T) string {
 	return ""
 }
 
-// followed sends debits to the two instances while the page is followed, and counts what no client could explain to its users: a request that
-// neither instance answered with 200.
+// followed counts the debits that are sent to the two instances while the page is followed. A debit has failed if
+// neither instance answered it with 200: no client could explain that to its users.
 type followed struct{ sent, failed int }
 
 func (m *machine) load(ctx context.Context) *followed {
@@ -229,7 +230,7 @@ func TestOperations_Page_BringsItUp(t *testing.T) {
 	}
 }
 
-// follow pastes the blocks of the page, and says in files of its own how far it is.
+// follow pastes the blocks of the page. It adds commands to them that create files, which show the progress.
 func (m *machine) follow(blocks []pageBlock) {
 	m.t.Helper()
 	tty := openTerminal(m.t, m.root, m.env)
@@ -254,7 +255,7 @@ func (m *machine) follow(blocks []pageBlock) {
 	tty.leave()
 }
 
-// logsTellNoSecret looks for the secrets in the page's files in its logs.
+// logsTellNoSecret searches the page's logs for the secrets in the page's files.
 func (m *machine) logsTellNoSecret() {
 	m.t.Helper()
 	read := func(pattern string) (texts []string) {

@@ -13,8 +13,9 @@ import (
 	benchreport "github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
-// This is the small form of `make bench-outage`: two instances, PostgreSQL, a steady load over HTTP, and a Redis that is
-// killed during the load and comes back empty. How long callers wait is for `make bench-outage`, which has the machine for itself.
+// This is the small form of `make bench-outage`: two instances, PostgreSQL, a steady load over HTTP, and a Redis that
+// is killed during the load and comes back empty. `make bench-outage` measures how long callers wait, because no
+// other program uses the machine then.
 func TestOutage_RedisKilled_CallersDoNotNotice(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
@@ -55,7 +56,7 @@ func TestOutage_RedisKilled_CallersDoNotNotice(t *testing.T) {
 	}
 	for _, in := range running {
 		testenv.Eventually(t, func() bool {
-			// A request probes a Redis that was away, and the load may have ended before there was one.
+			// Only a request probes a Redis that was away, and the load may have ended before such a request.
 			one := object{"tenant": "t-000000", "route": "/search", "items": []object{{"meter": "api_calls", "amount": 1}}}
 			if _, err := in.send(t.Context(), "POST", "/v1/check", "", one); err != nil {
 				t.Error(err)

@@ -14,7 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// pageService is what pages that are pasted beside a `quotasvc dev` expect of a shell. README.md defines KEY and api itself.
+// pageService prepares the shell for pages that expect a running `quotasvc dev`: it defines KEY, quotasvc and api.
+// README.md defines KEY and api itself.
 const pageService = `KEY=$(cat .quotasvc/admin.key)
 export QUOTASVC_URL=$API QUOTASVC_KEY=$KEY
 quotasvc() { "$PROGRAM" "$@"; }
@@ -27,7 +28,8 @@ api() {
 answered() { [ "$STATUS" = "$1" ] || { echo "the status is $STATUS, not $1"; return 1; }; }
 `
 
-// openPage returns a terminal beside a `quotasvc dev`, and what that has in place of the pages' address.
+// openPage starts `quotasvc dev` and returns a terminal. here replaces the addresses of the pages with those of this
+// dev.
 func openPage(t *testing.T, env ...string) (tty *terminal, here *strings.Replacer) {
 	t.Helper()
 	dir := t.TempDir()
@@ -42,7 +44,8 @@ func openPage(t *testing.T, env ...string) (tty *terminal, here *strings.Replace
 	return tty, strings.NewReplacer("http://127.0.0.1:8080", dev.api)
 }
 
-// runPage pastes the blocks of a page, one after the other, into a terminal beside a `quotasvc dev`, and looks for what they say they print.
+// runPage starts `quotasvc dev` and pastes the blocks of a page, one after the other, into a terminal. It checks that
+// the blocks print the texts that the page expects.
 func runPage(t *testing.T, page string, env ...string) {
 	t.Helper()
 	tty, here := openPage(t, env...)
@@ -56,7 +59,8 @@ func runPage(t *testing.T, page string, env ...string) {
 	tty.leave()
 }
 
-// Each file of the page is applied, and changes nothing the second time; each call is answered with the status behind it.
+// Each file of the page is applied, and changes nothing the second time. The answer to each call has the status that
+// is written behind the call.
 func TestPages_Pricing_FilesApplyAndCallsAnswer(t *testing.T) {
 	t.Parallel()
 	tty, here := openPage(t)
@@ -108,6 +112,6 @@ func TestPages_MigrateFromRedis_CountersComeOverOnce(t *testing.T) {
 	defer func() { _ = db.Close() }()
 	month := time.Now().UTC().Format(":2006-01")
 	require.NoError(t, db.MSet(t.Context(), "usage:acme"+month, 4212, "usage:globex"+month, 17).Err())
-	// redis-cli takes an empty name for a name.
+	// redis-cli treats an empty user name as a name, so the URL names the user default.
 	runPage(t, "docs/recipes/migrate-from-redis.md", "OLD_REDIS="+strings.Replace(old, "redis://:", "redis://default:", 1))
 }

@@ -17,11 +17,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// poolEnough is more connections than an instance and a command have.
+// poolEnough is more than the number of connections of an instance and a command.
 const poolEnough = 40
 
-// pgbouncer starts PgBouncer in a pool mode, with so many connections for each user, before the server of each URL, which must be one server, and returns the URLs through it. Without the
-// program the test fails, or is skipped if QUOTASVC_TEST_WITHOUT names it.
+// pgbouncer starts PgBouncer in a pool mode in front of a PostgreSQL server. size is the number of connections for
+// each user. All urls must be of that server. It returns the same URLs through PgBouncer. Without the program the
+// test fails, or is skipped if QUOTASVC_TEST_WITHOUT names PgBouncer.
 func pgbouncer(t testing.TB, mode string, size int, urls ...string) []string {
 	t.Helper()
 	binary, libraries := pgbouncerProgram(t)
@@ -53,7 +54,7 @@ server_login_retry = 0.1
 			readable(t, filepath.Join(dir, name), 0o644)
 		}
 		args := []string{filepath.Join(dir, "pgbouncer.ini")}
-		if os.Geteuid() == 0 { // it does not run as root
+		if os.Geteuid() == 0 { // PgBouncer does not run as root
 			args = append([]string{"-u", "nobody"}, args...)
 		}
 		cmd := exec.Command(binary, args...)
@@ -147,7 +148,7 @@ func TestPgBouncer_SessionMode_ServesAndFollows(t *testing.T) {
 	sure("locked")
 
 	server.Kill()
-	_, _ = debit("away") // whatever the answer, the next one tells
+	_, _ = debit("away") // this answer does not matter; the next one does
 	server.Start()
 	sure("away")
 	for _, args := range [][]string{{"migrate", "status"}, {"roll"}, {"verify", "--full"}, {"keys", "list"}} {

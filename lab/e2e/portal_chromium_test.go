@@ -56,7 +56,8 @@ func TestPortal_InChromium_ReadsAndEnds(t *testing.T) {
 	b.shows("This link has ended")
 }
 
-// TestPortal_InChromium_FromAnotherSite: a link on a page of another site opens, although the cookie stays away from what that site begins.
+// TestPortal_InChromium_FromAnotherSite: a link on a page of another site opens, although the browser sends no cookie
+// with requests that another site starts.
 func TestPortal_InChromium_FromAnotherSite(t *testing.T) {
 	oneConsole.join(t)
 	oneChromium.join(t)
@@ -78,7 +79,8 @@ func TestPortal_InChromium_FromAnotherSite(t *testing.T) {
 	b.clean()
 }
 
-// TestPortal_InChromium_EmbeddedWhereAllowed: in a frame of another site over TLS, and nowhere else.
+// TestPortal_InChromium_EmbeddedWhereAllowed: the page opens in a frame of an allowed site over TLS, and in no other
+// frame.
 func TestPortal_InChromium_EmbeddedWhereAllowed(t *testing.T) {
 	oneChromium.join(t)
 	t.Parallel()
@@ -115,7 +117,7 @@ func TestPortal_InChromium_EmbeddedWhereAllowed(t *testing.T) {
 	b.clean()
 }
 
-// complains waits until a page complains about something, and forgets it.
+// complains waits until a page reports an error that contains text. It then forgets all errors so far.
 func (b *tab) complains(text string) {
 	b.t.Helper()
 	testenv.Eventually(b.t, func() bool {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// link makes a link to the page of a tenant, and returns its path.
+// link creates a link to the page of a tenant, and returns its path.
 func (c *consoled) link(t testing.TB, tenant string, more object) string {
 	t.Helper()
 	body := object{"tenant": tenant}
@@ -67,7 +67,8 @@ func TestPortal_LinkShowsItsTenantInTheBrowsersLanguage(t *testing.T) {
 	b.get(200, at, "Use is suspended")
 }
 
-// TestPortal_NoOtherTenant: neither by paths, nor by queries, nor by the cookie of another link.
+// TestPortal_NoOtherTenant: a link opens no other tenant, neither by paths, nor by queries, nor by the cookie of
+// another link.
 func TestPortal_NoOtherTenant(t *testing.T) {
 	oneConsole.join(t)
 	t.Parallel()
@@ -95,7 +96,7 @@ func TestPortal_NoOtherTenant(t *testing.T) {
 		}
 	}
 	b.get(200, at, "Usage of globex")
-	// The cookie opens nothing of the API and the console, and no method changes anything.
+	// The cookie gives no access to the API and the console, and no method changes anything.
 	for _, path := range []string{"/v1/tenants/globex", "/console/tenants/globex"} {
 		if got := b.send("GET", path, nil, "Cookie", stolen[0].String()); got.status != 401 {
 			t.Errorf("%s: %d", path, got.status)
@@ -108,7 +109,7 @@ func TestPortal_NoOtherTenant(t *testing.T) {
 	}
 }
 
-// urlOf returns a URL that this test has.
+// urlOf parses a URL, which must be valid.
 func urlOf(t testing.TB, text string) *url.URL {
 	t.Helper()
 	u, err := url.Parse(text)

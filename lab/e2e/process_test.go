@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 	testenv.Main(m)
 }
 
-// built builds the program for the first test that needs it. It has the race detector if the tests have it. It is beside
-// the program of the tests, in a directory that go test removes however the tests end.
+// built builds the program for the first test that needs it. The program has the race detector if the tests have it.
+// It is beside the test binary, in a directory that go test always removes.
 var built = sync.OnceValues(func() (string, error) {
 	tests, err := os.Executable()
 	if err != nil {
@@ -52,7 +52,7 @@ func quotasvc(t testing.TB) string {
 	return path
 }
 
-// process is a quotasvc that runs beside the test.
+// process is a quotasvc that a test has started.
 type process struct {
 	t      testing.TB
 	cmd    *exec.Cmd
@@ -68,7 +68,7 @@ func launch(t testing.TB, env []string, args ...string) *process {
 	return launchBy(t, quotasvc(t), env, args...)
 }
 
-// launchBy is launch with a program of another version.
+// launchBy does the same as launch, with the program at path.
 func launchBy(t testing.TB, path string, env []string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, ended: make(chan struct{}), lines: make(chan string, 256)}
@@ -185,7 +185,7 @@ func tool(t testing.TB, env []string, args ...string) (status int, stdout, stder
 	return cmd.ProcessState.ExitCode(), out.String(), log.String()
 }
 
-// migrateUpArgs are those of `quotasvc migrate up` for the database under test.
+// migrateUpArgs returns the arguments of `quotasvc migrate up` for the database under test.
 func migrateUpArgs() []string {
 	if testenv.OnCitus() {
 		return []string{"migrate", "up", "--citus", "--citus-shards", "4"}
@@ -193,7 +193,7 @@ func migrateUpArgs() []string {
 	return []string{"migrate", "up"}
 }
 
-// must is tool for a command that must succeed.
+// must runs quotasvc and fails the test unless it exits with status 0.
 func must(t testing.TB, env []string, args ...string) (stdout string) {
 	t.Helper()
 	status, stdout, stderr := tool(t, env, args...)

@@ -2,5 +2,6 @@
 
 package e2e
 
-// raceDetector reports whether the race detector is on. It leaves two instances no core, with Redis and without it.
+// raceDetector is true if the race detector is on. It slows the program down so much that two instances have too
+// little CPU time, with or without Redis.
 const raceDetector = true

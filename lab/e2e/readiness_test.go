@@ -28,7 +28,8 @@ func (in *instance) ask(t testing.TB, path string) answer {
 	return answer{response.StatusCode, response.Header, body}
 }
 
-// A load balancer that asks /readyz must not take all instances out at once because their database hangs: checks are answered from the cache.
+// A load balancer that asks /readyz must not remove all instances at once because their database hangs. They still
+// answer checks from the cache.
 func TestReadyz_PostgresFrozen_StaysReadyAndSaysSo(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)
@@ -58,7 +59,7 @@ func TestReadyz_PostgresFrozen_StaysReadyAndSaysSo(t *testing.T) {
 	}, "PostgreSQL is back")
 }
 
-// Slow reports of one tenant must not make the instance look ill.
+// Slow reports of one tenant must not make the instance seem unhealthy.
 func TestReadyz_ReadersBusy_PostgresIsUp(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
@@ -95,7 +96,7 @@ func TestReadyz_ReadersBusy_PostgresIsUp(t *testing.T) {
 	}
 	most := int(metricOf(in.metrics(t), `quotasvc_postgres_connections_max{pool="readers"}`))
 	testenv.Eventually(t, func() bool { return of("wait_event_type = 'Lock'") >= most }, "every reader waits")
-	for range 2 { // a question that was asked before may still be under way
+	for range 2 { // an earlier probe may still be running
 		runSQL(t, watch, "SET my.since = '"+time.Now().Format(time.RFC3339Nano)+"'")
 		testenv.Eventually(t, func() bool {
 			if got := in.ask(t, "/readyz?strict=1"); got.status != 200 {
@@ -160,7 +161,7 @@ func TestStart_PostgresAway_WaitsAliveAndNotReady(t *testing.T) {
 	in.stop()
 }
 
-// serveAway starts an instance that perhaps cannot start yet, on free addresses.
+// serveAway starts an instance on free addresses. It may be unable to start yet, because a server is down.
 func serveAway(t testing.TB, env []string) *instance {
 	t.Helper()
 	return serveAt(t, env, freeAddress(t), freeAddress(t))
@@ -219,7 +220,7 @@ func TestStart_StoppedWhileWaiting_EndsWell(t *testing.T) {
 	}
 }
 
-// What waiting cannot mend ends the process at once, with the next step.
+// If waiting cannot repair an error, the process ends at once, and its message names the next step.
 func TestStart_WrongPasswordOrDatabase_EndsAtOnce(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)

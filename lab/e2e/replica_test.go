@@ -13,7 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// The lag of a replica whose replay stands still is shown in seconds and bytes, wherever somebody looks, until it has caught up.
+// If the replay of a replica is paused, its lag is shown in seconds and bytes in the metrics, in reports and in
+// /readyz, until it has caught up.
 func TestReportReplica_ReplayPaused_LagIsShown(t *testing.T) {
 	t.Parallel()
 	servers := testenv.PostgresWithStandby(t)
@@ -51,7 +52,7 @@ func TestReportReplica_ReplayPaused_LagIsShown(t *testing.T) {
 		text := in.metrics(t)
 		return metricOf(text, "quotasvc_report_replica_lag_seconds") > 3 && metricOf(text, "quotasvc_report_replica_lag_bytes") > 100
 	}, "the metrics show seconds and bytes")
-	if behind := metricOf(in.metrics(t), "quotasvc_report_replica_lag_seconds"); behind > time.Since(paused).Seconds()+30 { // ten times the lag of one that keeps up
+	if behind := metricOf(in.metrics(t), "quotasvc_report_replica_lag_seconds"); behind > time.Since(paused).Seconds()+30 { // ten times the lag of a replica that keeps up
 		t.Errorf("%.1f s behind, %s after the pause", behind, time.Since(paused))
 	}
 	if n, lag := entries(); n != 1 || lag < 3 {

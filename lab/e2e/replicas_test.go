@@ -27,7 +27,7 @@ func (in *instance) replicas(t testing.TB) string {
 	return m[1]
 }
 
-// ready is the answer of /readyz.
+// ready returns the answer of /readyz.
 func (in *instance) ready(t testing.TB) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, in.ops+"/readyz", nil)
@@ -40,7 +40,8 @@ func (in *instance) ready(t testing.TB) string {
 	return string(body)
 }
 
-// limitOfSlots creates limit slots, of leases, and waits until both instances know it, and so all of the catalogue before it.
+// limitOfSlots creates the limit slots, for leases, and waits until both instances know it. Then they also know
+// everything that was stored in the catalogue before.
 func limitOfSlots(t testing.TB, one, two *instance) {
 	t.Helper()
 	one.do(t, http.StatusCreated, "PUT", "/v1/limits/slots", "", object{"per": []string{"tenant"}, "kind": "concurrency", "burst": 1})
@@ -53,7 +54,7 @@ func limitOfSlots(t testing.TB, one, two *instance) {
 	}
 }
 
-// acquire returns the lease of slots that acme gets.
+// acquire acquires a lease of slots for acme and returns its id.
 func (in *instance) acquire(t testing.TB) string {
 	t.Helper()
 	var lease struct {
@@ -73,7 +74,7 @@ func (in *instance) renew(t testing.TB, lease string) string {
 	return renewed.ID
 }
 
-// The id of a lease or a charge that one instance has given is taken by another.
+// An instance accepts the id of a lease or a charge that another instance has created.
 func TestReplicas_IDsOfOneAnother_Taken(t *testing.T) {
 	t.Parallel()
 	env := []string{
@@ -131,7 +132,7 @@ func TestReplicas_Instances_CountEachOther(t *testing.T) {
 		}
 	}
 	one.do(t, http.StatusOK, "GET", "/v1/limits/api?explain=1", "", nil).into(t, &explained)
-	// Two are live, but at least three are assumed.
+	// Two instances are live, but at least three are assumed.
 	if away := explained.Explain.RedisAway; away.Replicas != 3 || away.Holders != 2 || away.CapacityEach != 1 || away.PerSecondEach != 4 {
 		t.Errorf("%+v", away)
 	}

@@ -37,8 +37,8 @@ func member(t *testing.T, super, role string) string {
 	return u.String()
 }
 
-// An operator installs with roles: an administrator makes them, the owner's role migrates, and the service's role serves. A month begins for which
-// nobody has made a partition.
+// An operator installs with roles. An administrator creates the roles, the owner's role migrates, and the service's
+// role serves. Then a month begins for which nobody has created a partition.
 func TestRoles_InstalledAsDocumented_ServiceLivesWithoutDDL(t *testing.T) {
 	t.Parallel()
 	super := testenv.PostgresEmpty(t)
@@ -87,7 +87,7 @@ func TestRoles_InstalledAsDocumented_ServiceLivesWithoutDDL(t *testing.T) {
 	must(t, owner, "seal", "--out", filepath.Join(t.TempDir(), "seal"))
 }
 
-// prepare makes the tenants of everyOperation.
+// prepare creates the tenants of everyOperation.
 func (in *instance) prepare(t *testing.T) {
 	t.Helper()
 	in.setUp(t, 1000)
@@ -97,7 +97,7 @@ func (in *instance) prepare(t *testing.T) {
 	in.do(t, http.StatusCreated, "PUT", "/v1/tenants/monthly", "", object{"plan": "monthly"})
 }
 
-// newOperations makes those operations that the version before this one does not have.
+// newOperations makes the operations that the previous version does not have.
 func (in *instance) newOperations(t *testing.T) {
 	t.Helper()
 	grant := object{"meter": "api_calls", "amount": 9, "source": "topup", "grant_id": "late", "expires_at": "2090-01-01T00:00:00Z"}
@@ -105,7 +105,8 @@ func (in *instance) newOperations(t *testing.T) {
 	in.do(t, http.StatusOK, "POST", "/v1/tenants/acme/grants/late/extend", "later", object{"expires_at": "2095-01-01T00:00:00Z", "reason": "paid late"})
 }
 
-// everyOperation makes one operation of each kind that the version before this one has as well, and lets a roll and a verification end well.
+// everyOperation makes one operation of each kind that the previous version has as well, and waits until a roll and a
+// verification have succeeded.
 func (in *instance) everyOperation(t *testing.T) {
 	t.Helper()
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "d", debitOf("acme", "api_calls", 3))

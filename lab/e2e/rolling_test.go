@@ -24,14 +24,15 @@ const (
 	// rollingRequests is the variable with the number of requests of the long form: `make rolling`.
 	rollingRequests = "QUOTASVC_TEST_ROLLING"
 
-	// rollingFew is the number of requests of the short form, and rollingDrain its drain delay. HAProxy asks every 100 ms.
+	// rollingFew is the number of requests of the short form. rollingDrain is its drain delay; HAProxy checks every
+	// 100 ms.
 	rollingFew   = 1500
 	rollingDrain = 2 * time.Second
 
 	rollingInstances, rollingClients = 3, 8
 )
 
-// fleet is three instances on addresses that outlive their restarts.
+// fleet contains three instances. Each keeps its addresses after a restart.
 type fleet struct {
 	env       []string
 	api, ops  [rollingInstances]string
@@ -55,7 +56,7 @@ func (f *fleet) start(t testing.TB, i int) {
 	f.instances[i].line("API ")
 }
 
-// roll restarts one instance after the other until enough.
+// roll restarts one instance after the other until enough returns true.
 func (f *fleet) roll(t testing.TB, enough func() bool) (restarts int) {
 	t.Helper()
 	for i := 0; restarts < rollingInstances || !enough(); i = (i + 1) % rollingInstances {
@@ -72,7 +73,8 @@ func (f *fleet) roll(t testing.TB, enough func() bool) (restarts int) {
 	return restarts
 }
 
-// TestRolling_HAProxyWithoutRetries_NothingFails and the one of nginx: whatever is restarted in turn, no request fails.
+// TestRolling_HAProxyWithoutRetries_NothingFails and the same test with nginx: no request fails while the instances
+// restart one after the other.
 func TestRolling_HAProxyWithoutRetries_NothingFails(t *testing.T) {
 	t.Parallel()
 	binary := gatewayProgram(t, "haproxy")
@@ -136,7 +138,7 @@ http {
 	f.rollUnderLoad(t, "http://"+address)
 	if text, err := os.ReadFile(log); t.Failed() && err == nil {
 		for line := range strings.Lines(string(text)) {
-			if !strings.Contains(line, "connect() failed") { // these go to the next instance
+			if !strings.Contains(line, "connect() failed") { // these requests go to the next instance
 				t.Log(line)
 			}
 		}

@@ -22,11 +22,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// envScenes names the pages of docs/integrate that are followed besides Go's: node, python. `make test-sdk` sets it. They need Node, npm and Debian's
-// Python packages, which `make test` does not.
+// envScenes is the variable that names the pages of docs/integrate to follow, besides the page for Go: node, python.
+// `make test-sdk` sets it. These pages need Node, npm and Debian's Python packages, and `make test` does not.
 const envScenes = "QUOTASVC_TEST_SCENES"
 
-// scene is what a stranger has who follows a page of docs/integrate: a directory with a clone named quotasvc, in which `make run` serves, and a terminal.
+// scene is the environment of a newcomer who follows a page of docs/integrate: a directory with a clone named
+// quotasvc, in which `make run` serves, and a terminal.
 type scene struct {
 	t    *testing.T
 	dev  *instance
@@ -64,7 +65,7 @@ func enter(t *testing.T, page string, clone ...string) *scene {
 	return &scene{t: t, dev: &instance{process: dev.process, api: dev.api, http: &http.Client{Transport: transport, Timeout: testenv.Patience}}, tty: tty, here: strings.NewReplacer(said...)}
 }
 
-// goFlags returns the flags that this test was built with: with others everything is compiled again.
+// goFlags returns the flags that this test was built with. With other flags, everything would be compiled again.
 func goFlags(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "env", "GOFLAGS").Output()
@@ -80,7 +81,7 @@ func pathOf(page string) string {
 	return os.Getenv("PATH")
 }
 
-// copyTree copies a file or directory as git has it: without what is built, installed or cached.
+// copyTree copies a file or directory as in a clone: without files that are built, installed or cached.
 func copyTree(t *testing.T, from, to string) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
@@ -109,7 +110,7 @@ func copyTree(t *testing.T, from, to string) {
 	require.NoError(t, err)
 }
 
-// follow pastes the page.
+// follow pastes the blocks of the page.
 func (s *scene) follow(page string) {
 	s.t.Helper()
 	for _, block := range markedBlocks(s.t, page) {
@@ -117,7 +118,7 @@ func (s *scene) follow(page string) {
 	}
 }
 
-// leave ends the scene. The books agree, as they do after any use.
+// leave ends the scene. dev must end without an error.
 func (s *scene) leave() {
 	s.t.Helper()
 	s.tty.leave()
@@ -133,7 +134,8 @@ type delivery struct {
 	body   []byte
 }
 
-// by reports whether the library of the standard and the SDK's verifier take a delivery for one of this secret. They must agree.
+// by reports whether a delivery is signed with this secret, by the Standard Webhooks library and by the SDK's
+// verifier. Both must agree.
 func (d delivery) by(t *testing.T, secret string) bool {
 	t.Helper()
 	standard, err := standardwebhooks.NewWebhook(secret)
@@ -151,7 +153,7 @@ func (d delivery) by(t *testing.T, secret string) bool {
 	return oursErr == nil
 }
 
-// webhook makes a webhook for what the tenant's allowance tells, and returns its path and its secret.
+// webhook creates a webhook for the thresholds of the tenant's allowance, and returns its path and its secret.
 func (s *scene) webhook(url string) (path, secret string) {
 	s.t.Helper()
 	var made struct {
@@ -162,7 +164,7 @@ func (s *scene) webhook(url string) (path, secret string) {
 	return "/v1/webhooks/" + made.ID, made.Secret
 }
 
-// replay has a webhook told again what has happened.
+// replay makes the service send the events of the last hour to a webhook again.
 func (s *scene) replay(path string) {
 	s.t.Helper()
 	s.dev.do(s.t, http.StatusAccepted, "POST", path+"/replay", "", object{"from": time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)})
@@ -176,7 +178,8 @@ func (s *scene) rotate(path string, overlap int) (secret string) {
 	return made.Secret
 }
 
-// The deliveries of what the page has caused are genuine to the library of the standard and to the SDK, before, during and after a rotation.
+// rotateBetweenDeliveries checks deliveries of the page's events before, during and after a rotation. Both the
+// Standard Webhooks library and the SDK must accept them.
 func (s *scene) rotateBetweenDeliveries() {
 	t := s.t
 	t.Helper()
@@ -187,7 +190,7 @@ func (s *scene) rotateBetweenDeliveries() {
 	}))
 	t.Cleanup(receiver.Close)
 	path, first := s.webhook(receiver.URL)
-	next := func() delivery { // the one at 80 percent
+	next := func() delivery { // the delivery at 80 percent
 		t.Helper()
 		s.replay(path)
 		for {
@@ -222,7 +225,7 @@ func TestScene_Express_FromThePageAlone(t *testing.T) {
 	s := enter(t, "node", "sdk/typescript")
 	s.follow("docs/integrate/node.md")
 	s.rotateBetweenDeliveries()
-	// The receiver of docs/events.md verifies with the library of the standard.
+	// The receiver of docs/events.md verifies with the Standard Webhooks library.
 	s.tty.paste("npm install standardwebhooks@1.1.1\n")
 	for _, block := range markedBlocks(t, "docs/events.md") {
 		s.tty.use(block.said(s.here))

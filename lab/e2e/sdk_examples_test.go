@@ -188,7 +188,7 @@ func fetch(t *testing.T, url string) answer {
 	return answer{resp.StatusCode, resp.Header, body}
 }
 
-// The page shows programs that run.
+// The programs on the page are the example files, which run in tests.
 func TestSDKExamples_OnThePage_AreTheFiles(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/integrate/go.md")

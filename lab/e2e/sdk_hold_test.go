@@ -16,7 +16,7 @@ func (a account) hold(amount int64) client.HoldRequest {
 	return client.HoldRequest{Tenant: a.tenant, Items: []client.Item{{Meter: "api_calls", Amount: amount}}}
 }
 
-// wantSettled fails the test unless the balance has so many units used and none held.
+// wantSettled fails the test unless the balance has this many units used and no unit held.
 func (a account) wantSettled(t testing.TB, used int64) {
 	t.Helper()
 	if b := a.balance(t, a.tenant, "api_calls"); b.Used != used || b.Remaining != b.Granted-used {
@@ -24,7 +24,7 @@ func (a account) wantSettled(t testing.TB, used int64) {
 	}
 }
 
-// words is a source of n elements that ends with an error, if there is one.
+// words returns a source of n elements. The source ends with the error end, if there is one.
 func words(n int, end error) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for range n {
@@ -196,7 +196,7 @@ func TestSDK_Hold_ServiceAway_DebitedAtItsEnd(t *testing.T) {
 		o.Attempts, o.FailOpen = 1, []string{"api_calls"}
 	})
 	body := in.hold(10)
-	body.TTLSeconds = 1 // the service may have held it, and returns it soon
+	body.TTLSeconds = 1 // the service may have held the units, and returns them soon
 	h, err := c.Hold(t.Context(), body)
 	if err != nil || !h.FailedOpen() {
 		t.Fatalf("%+v %v", h, err)

@@ -18,7 +18,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// backendOf starts an HTTP server whose requests are charged. Its paths: /fail, /panic, /missing, /flush; others are served.
+// backendOf starts an HTTP server whose requests are charged. /fail, /panic, /missing and /flush are special; other
+// paths are served.
 func backendOf(t testing.TB, c *client.Client, change func(*quotahttp.Options)) (*httptest.Server, *atomic.Int64) {
 	t.Helper()
 	o := quotahttp.Options{Rules: quotahttp.Rules[*http.Request]{
@@ -192,7 +193,7 @@ func TestSDKHTTP_LostCharge_TakenBack(t *testing.T) {
 	if got := get(t, server, "/", in.tenant); got.status != 503 || served.Load() != 0 {
 		t.Errorf("%s", got)
 	}
-	closeSDK(t, c) // waits for it
+	closeSDK(t, c) // waits for the charge
 	in.wantLeft(t, 100)
 }
 

@@ -45,7 +45,7 @@ func closeSDK(t testing.TB, c *client.Client) {
 	}
 }
 
-// losing loses the first n answers of the paths that end so, after the service has sent them.
+// losing loses the first n answers for paths with this suffix, after the service has sent them.
 func losing(n int32, suffix string) func(*client.Options) {
 	var lost atomic.Int32
 	return func(o *client.Options) {
@@ -62,7 +62,7 @@ func losing(n int32, suffix string) func(*client.Options) {
 	}
 }
 
-// sdkService is the service of tests that use nothing but an account of their own.
+// sdkService is the service of tests that each use only their own account.
 var sdkService = together[*instance]{start: func(h *host) *instance {
 	in := serve(h, backends(h))
 	in.do(h, http.StatusCreated, "PUT", "/v1/meters/api_calls", "", object{"unit": "call"})
@@ -76,7 +76,7 @@ type account struct {
 	tenant string
 }
 
-// account makes a tenant of the test's name with so many api_calls a year.
+// account creates a tenant with the test's name and amount api_calls a year.
 func (in *instance) account(t testing.TB, amount int64) account {
 	t.Helper()
 	a := account{in, t.Name()}
@@ -92,7 +92,7 @@ func (a account) consume(amount int64) client.ConsumeRequest {
 	return client.ConsumeRequest{Tenant: a.tenant, Items: []client.Item{{Meter: "api_calls", Amount: amount}}}
 }
 
-// wantLeft fails the test unless so many units are left. Refunds count as left.
+// wantLeft fails the test unless exactly this number of units remains. Refunded units count as remaining.
 func (a account) wantLeft(t testing.TB, left int64) {
 	t.Helper()
 	if b := a.balance(t, a.tenant, "api_calls"); b.Remaining != left {
@@ -166,7 +166,8 @@ func TestSDK_Refusals_ByCodeAndClass(t *testing.T) {
 	ask := func(c *client.Client, body client.ConsumeRequest) func() error {
 		return func() error { _, err := c.Consume(ctx, body); return err }
 	}
-	// A check asks: a debit that the limit does not stop yet would use up the quota, and what the quota denies is charged to no limit.
+	// The test waits with checks. A debit that the limit does not stop yet would use up the quota, and a request that
+	// the quota denies is charged to no limit.
 	testenv.Eventually(t, func() bool {
 		got, err := c.Check(ctx, client.CheckRequest{Tenant: slow.Tenant, Items: slow.Items, Route: slow.Route})
 		return err == nil && len(got.Limits) == 1
@@ -295,7 +296,7 @@ func TestSDK_FailOpen_ServiceAway_ByMeter(t *testing.T) {
 		t.Errorf("a caller that left: %v", err)
 	}
 	for range 3 {
-		_, _ = c.Consume(t.Context(), in.consume(1)) // they pass
+		_, _ = c.Consume(t.Context(), in.consume(1)) // these calls pass
 	}
 	before := asked.Load()
 	for range 1000 {
@@ -303,7 +304,7 @@ func TestSDK_FailOpen_ServiceAway_ByMeter(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := asked.Load() - before; n > 500 { // a call each second asks
+	if n := asked.Load() - before; n > 500 { // one call each second sends requests
 		t.Errorf("1,000 calls sent %d requests while the service is known to be away", n)
 	}
 	denied := sdk(t, in.instance, func(o *client.Options) { o.FailOpen = []string{client.AllMeters} })

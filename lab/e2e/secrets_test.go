@@ -32,7 +32,7 @@ func (in *instance) authorized(t testing.TB, key string) int {
 	return response.StatusCode
 }
 
-// New connections use a new password, and the next request a new key, without a restart.
+// After a rotation, new connections use the new password and the next request needs the new key, without a restart.
 func TestSecrets_FilesAndHangup_RotateWithoutRestart(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)
@@ -80,7 +80,7 @@ func TestSecrets_FilesAndHangup_RotateWithoutRestart(t *testing.T) {
 		return in.authorized(t, second) == 200 && in.ask(t, "/readyz?strict=1").status == 200
 	}, "it works on new connections")
 	testenv.Eventually(t, func() bool { return strings.Contains(in.stderr.String(), "are received again") }, "notifications are received again")
-	// What cannot be used changes nothing.
+	// Values that cannot be used change nothing.
 	put("key", "short")
 	put("database", "not a URL: hush-hush")
 	in.signal(syscall.SIGHUP)

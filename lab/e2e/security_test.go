@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// Every attack that the page names is held by a test.
+// For every attack that the page names, there is a test.
 func TestSecurity_Table_EveryAttackHasTests(t *testing.T) {
 	t.Parallel()
 	rows := heldRows(t, "security.md", 2)
@@ -28,8 +28,8 @@ func TestSecurity_Table_EveryAttackHasTests(t *testing.T) {
 	}
 }
 
-// Who can write Redis can put a copy of a balance there. A check believes it if it seems newer than what the instance knows; a debit does not.
-// An old copy is not believed.
+// An attacker who can write to Redis can store a copy of a balance there. A check uses the copy if it seems newer
+// than the instance's own data; a debit does not use it. An old copy is not used.
 func TestRedis_OldBalancePutBack_DebitIsRefused(t *testing.T) {
 	t.Parallel()
 	postgres, server := testenv.Postgres(t), testenv.RedisPrivate(t)
@@ -67,7 +67,7 @@ func TestRedis_OldBalancePutBack_DebitIsRefused(t *testing.T) {
 			t.Error("an old copy is believed")
 		}
 	}
-	forged := strings.Fields(old) // its seq and format, and last the instant that it is of
+	forged := strings.Fields(old) // its seq and format; the last field is the instant of the copy
 	forged[0], forged[len(forged)-1] = "1000", strconv.FormatInt(time.Now().UnixMicro(), 10)
 	put(strings.Join(forged, " "))
 	testenv.Eventually(t, allowed, "docs/security.md says that a check believes the copy")

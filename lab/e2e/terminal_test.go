@@ -22,11 +22,11 @@ import (
 // pageBlock is a block of a page that is marked for tests by the words after its language:
 //
 //	sh run           is pasted into a terminal
-//	sh run again     is pasted until it prints what it should: for what the service tells a moment later
-//	js file=app.mjs  is written into the directory in which the terminal is; any language
+//	sh run again     is pasted until it prints the expected texts: the service may show them a moment later
+//	js file=app.mjs  is written into the directory of the terminal; any language
 //
-// The comments `<!-- expect: ... -->` after a block are what the terminal shows then, in any order. A comment of three digits behind a call of the shell function
-// api is the status of its answer.
+// The comments `<!-- expect: ... -->` after a block contain the texts that the terminal then shows, in any order. A
+// comment of three digits behind a call of the shell function api is the status of its answer.
 type pageBlock struct {
 	language string
 	marks    map[string]string
@@ -36,7 +36,7 @@ type pageBlock struct {
 
 func (b *pageBlock) has(mark string) bool { _, ok := b.marks[mark]; return ok }
 
-// said returns the block with what this machine has in place of the page's addresses and ports.
+// said returns the block with this machine's addresses and ports in place of the page's.
 func (b pageBlock) said(here *strings.Replacer) *pageBlock {
 	b.text = here.Replace(b.text)
 	b.expect = slices.Clone(b.expect)
@@ -82,7 +82,8 @@ func expectations(blocks []pageBlock) (n int) {
 	return n
 }
 
-// terminal is a shell. What is pasted into it finds the directory, the variables and the functions of what was pasted before, and ends the test if it fails.
+// terminal is a shell. A script that is pasted into it has the directory, the variables and the functions of the
+// scripts before it. If the script fails, the test ends.
 type terminal struct {
 	t       *testing.T
 	in      io.WriteCloser
@@ -96,7 +97,7 @@ type terminal struct {
 // daemonsKeep bounds the wait for output after the end of the shell: a daemon may keep the screen open.
 const daemonsKeep = 15 * time.Second
 
-// openTerminal starts a shell in dir. What runs in its background ends with it.
+// openTerminal starts a shell in dir. The shell's background processes end with it.
 func openTerminal(t *testing.T, dir string, env []string) *terminal {
 	t.Helper()
 	tty := &terminal{t: t, ended: make(chan struct{}), scratch: t.TempDir(), cmd: exec.Command(programOf(t, "bash"))}
@@ -123,7 +124,8 @@ func openTerminal(t *testing.T, dir string, env []string) *terminal {
 	return tty
 }
 
-// paste pastes a script and returns where on the screen its output begins, once it is done. It fails the test if the script fails.
+// paste pastes a script and waits until it is done. It returns the position on the screen at which the script's
+// output begins. If the script fails, the test fails.
 func (tty *terminal) paste(script string) (begin int) {
 	tty.t.Helper()
 	tty.pasted++
@@ -145,7 +147,7 @@ func (tty *terminal) paste(script string) (begin int) {
 	return begin
 }
 
-// missing returns what is expected and not on the screen from begin on.
+// missing returns the expected texts that are not on the screen from begin on.
 func (tty *terminal) missing(begin int, expect []string) (missing []string) {
 	shown := tty.screen.String()[begin:]
 	for _, want := range expect {
@@ -156,7 +158,7 @@ func (tty *terminal) missing(begin int, expect []string) (missing []string) {
 	return missing
 }
 
-// use does with a block what its marks say.
+// use pastes, writes or skips a block, as its marks require.
 func (tty *terminal) use(block *pageBlock) {
 	tty.t.Helper()
 	switch file, isFile := block.marks["file"]; {

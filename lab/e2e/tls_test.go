@@ -96,10 +96,10 @@ func TestTLS_ClientsPostgresRedis_Verified(t *testing.T) {
 	}
 	in.http.CloseIdleConnections()
 	authority.Issue(t, cert, key)
-	in.logged("TLS certificate reloaded", 1) // by itself
+	in.logged("TLS certificate reloaded", 1) // without a signal
 	in.do(t, 200, "GET", "/v1/meters", "", nil)
 
-	// Certificates of somebody else.
+	// The servers' certificates are from another authority.
 	stranger := testenv.NewAuthority(t)
 	env[0] = "QUOTASVC_DATABASE_URL=" + verified + stranger.File
 	status, _, log := tool(t, env, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")

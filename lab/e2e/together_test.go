@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// together is a fixture of several tests. It starts for the first one that needs it, and ends with the last one. A test joins before it calls t.Parallel:
-// so all tests of a run have joined before one of them ends.
+// together is a fixture that several tests share. It starts for the first test that needs it, and ends after the last
+// one. A test joins before it calls t.Parallel, so all tests of a run have joined before one of them ends.
 type together[T any] struct {
 	start func(h *host) T
 
@@ -19,11 +19,11 @@ type together[T any] struct {
 	value *T // nil: not started
 }
 
-// host is a test for a fixture that outlasts it.
+// host is the test of a fixture. The fixture may outlast the test that starts it.
 type host struct {
 	*testing.T
 
-	failed   bool // one of the users
+	failed   bool // one of the users has failed
 	cleanups []func()
 }
 

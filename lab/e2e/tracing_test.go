@@ -48,7 +48,7 @@ func newCollector(t *testing.T) *collected {
 	return c
 }
 
-// of returns the spans of a trace whose names begin so.
+// of returns the spans of a trace whose names begin with prefix.
 func (c *collected) of(traceID, prefix string) []*tracepb.Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,8 +61,8 @@ func (c *collected) of(traceID, prefix string) []*tracepb.Span {
 	return found
 }
 
-// TestTracing_RequestsBatchesStatements: the trace of the caller continues through the request, the lane's batch, PostgreSQL and Redis. The access
-// line and the exemplar name it. No key is exported.
+// TestTracing_RequestsBatchesStatements: the trace of the caller continues through the request, the lane's batch,
+// PostgreSQL and Redis. The access line and the exemplar name the trace. No key is exported.
 func TestTracing_RequestsBatchesStatements(t *testing.T) {
 	t.Parallel()
 	c := newCollector(t)

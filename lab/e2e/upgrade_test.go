@@ -20,13 +20,14 @@ import (
 const (
 	upgrades = "testdata/upgrade"
 
-	// envSnapshot makes TestUpgrade_Snapshot_IsWritten write a snapshot: see testdata/upgrade/README.md.
+	// envSnapshot is the variable that makes TestUpgrade_Snapshot_IsWritten write a snapshot: see
+	// testdata/upgrade/README.md.
 	envSnapshot = "QUOTASVC_UPGRADE_SNAPSHOT"
-	// envProgram is the path of the program of the version before: make test-upgrade sets it.
+	// envProgram is the variable with the path of the program of the previous version: make test-upgrade sets it.
 	envProgram = "QUOTASVC_UPGRADE_PROGRAM"
 )
 
-// previousProgram returns the path of the program of the version before.
+// previousProgram returns the path of the program of the previous version.
 func previousProgram(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv(envProgram)
@@ -36,7 +37,7 @@ func previousProgram(t *testing.T) string {
 	return path
 }
 
-// restore makes the database of a dump.
+// restore loads a dump into a database.
 func restore(t *testing.T, url, file string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -62,7 +63,8 @@ func serviceEnv(t *testing.T, databaseURL string) []string {
 	}
 }
 
-// An operator brings a new version to a database of an earlier one: it says what to do, the migration keeps all figures, and the service goes on.
+// An operator starts a new version on a database of an earlier version. The new version refuses to start and names
+// the next step. The migration keeps all figures, and then the service works.
 func TestUpgrade_SchemaOfEarlierVersion_RefusedThenMigratedWithItsData(t *testing.T) {
 	t.Parallel()
 	for _, file := range snapshots(t) {
@@ -90,13 +92,14 @@ func TestUpgrade_SchemaOfEarlierVersion_RefusedThenMigratedWithItsData(t *testin
 	}
 }
 
-// During a rolling upgrade both versions serve one database: the old one goes on, and each knows what the other has done.
+// During a rolling upgrade both versions serve one database. The old version continues to work, and each version
+// knows the operations of the other.
 func TestUpgrade_OldAndNewProgram_ShareTheNewSchema(t *testing.T) {
 	t.Parallel()
 	program := previousProgram(t)
 	super := testenv.Postgres(t)
 	env := serviceEnv(t, testenv.AsService(super))
-	execSQL(t, super, "UPDATE signing_keys SET unsigned_until = now() + interval '1 day'") // as with tenants
+	execSQL(t, super, "UPDATE signing_keys SET unsigned_until = now() + interval '1 day'") // as if there were tenants
 	old, in := serveBy(t, program, env), serve(t, env)
 	old.prepare(t)
 	old.everyOperation(t)
@@ -123,7 +126,7 @@ func TestUpgrade_OldAndNewProgram_ShareTheNewSchema(t *testing.T) {
 	must(t, env, "verify", "--full")
 }
 
-// fillForSnapshot makes what sameAsInSnapshot expects: operations of two months ago and of today.
+// fillForSnapshot creates the data that sameAsInSnapshot expects: operations of two months ago and of today.
 func (in *instance) fillForSnapshot(t *testing.T, now bool) {
 	t.Helper()
 	if !now {
@@ -146,7 +149,8 @@ func (in *instance) fillForSnapshot(t *testing.T, now bool) {
 	in.do(t, http.StatusOK, "POST", "/v1/holds/hold/capture", "capture", object{"tenant": "kept"})
 }
 
-// sameAsInSnapshot fails unless the figures are those with which the snapshot was made, whenever that was.
+// sameAsInSnapshot fails the test unless the figures are the same as at the time of the snapshot. The age of the
+// snapshot does not matter.
 func (in *instance) sameAsInSnapshot(t *testing.T) {
 	t.Helper()
 	if b := in.balance(t, "kept", "credits"); b.Granted != 100 || b.Remaining != 63 {
@@ -165,7 +169,8 @@ func (in *instance) sameAsInSnapshot(t *testing.T) {
 	in.do(t, http.StatusPaymentRequired, "POST", "/v1/debits", "beyond", debitOf("kept", "credits", 1))
 }
 
-// `make upgrade-snapshot` calls it: the version before makes a database, fills it, and it is dumped.
+// `make upgrade-snapshot` runs this test: the previous version creates and fills a database, and the test dumps the
+// database.
 func TestUpgrade_Snapshot_IsWritten(t *testing.T) {
 	if os.Getenv(envSnapshot) == "" {
 		t.Skip("runs in make upgrade-snapshot")
@@ -205,7 +210,7 @@ func dump(t *testing.T, url string) []byte {
 	require.NoError(t, err)
 	var kept []string
 	for line := range strings.Lines(string(out)) {
-		if !strings.HasPrefix(line, `\`) { // of psql
+		if !strings.HasPrefix(line, `\`) { // a command of psql
 			kept = append(kept, line)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// A delivery that was under way when its process was killed is tried again a minute later, by the process that comes next.
+// If a process is killed during a delivery, the next process repeats the delivery a minute later.
 func TestWebhooks_KilledAmidACall_ToldAgain(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.Postgres(t)
@@ -44,7 +44,7 @@ func TestWebhooks_KilledAmidACall_ToldAgain(t *testing.T) {
 	id, _ := testenv.Receive(t, called)
 	in.signal(syscall.SIGKILL)
 	<-in.ended
-	execSQL(t, postgres, "UPDATE river_job SET attempted_at = attempted_at - interval '1 minute'; DELETE FROM river_leader") // a minute goes by
+	execSQL(t, postgres, "UPDATE river_job SET attempted_at = attempted_at - interval '1 minute'; DELETE FROM river_leader") // simulates that a minute has passed
 	restarted.Store(true)
 	next := serve(t, env)
 	if again, _ := testenv.Receive(t, called); again != id {
@@ -55,7 +55,7 @@ func TestWebhooks_KilledAmidACall_ToldAgain(t *testing.T) {
 	}, "it counts as delivered")
 }
 
-// What ends on a tenant that nobody uses is told by a running service.
+// If a hold expires on a tenant that nobody uses, a running service still sends the event.
 func TestEvents_HoldOfIdleTenant_ToldByItself(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
@@ -69,7 +69,7 @@ func TestEvents_HoldOfIdleTenant_ToldByItself(t *testing.T) {
 	}, "the hold's end is told")
 }
 
-// `quotasvc listen` forwards what happens from now on, in a form that the library of the standard verifies.
+// `quotasvc listen` forwards events that happen from now on, in a form that the Standard Webhooks library verifies.
 func TestListen_ForwardsEvents_Signed(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
@@ -112,7 +112,8 @@ func TestListen_ForwardsEvents_Signed(t *testing.T) {
 	}
 }
 
-// A limit that refuses much is told by a running service, once for all its instances. A verification that finds a difference tells the balance.
+// If a limit refuses many requests, a running service sends an event, once for all its instances. If a verification
+// finds a difference, it sends an event about the balance.
 func TestEvents_RejectionsAndDrift_ToldByItself(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.Postgres(t)
@@ -124,7 +125,7 @@ func TestEvents_RejectionsAndDrift_ToldByItself(t *testing.T) {
 	in.setUp(t, 1000)
 	in.do(t, http.StatusCreated, "PUT", "/v1/limits/few", "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "1/day", "burst": 1})
 	consume := object{"tenant": "acme", "items": []object{{"meter": "api_calls", "amount": 1}}}
-	var allowed int // by an instance that has refused before: each learns of the limit within a second
+	var allowed int // passed at an instance that had refused before; each instance learns of the limit within a second
 	refuses := make(map[*instance]bool, 2)
 	told := func(kind string) []toldEvent {
 		t.Helper()
@@ -133,7 +134,7 @@ func TestEvents_RejectionsAndDrift_ToldByItself(t *testing.T) {
 		return list.Items
 	}
 	testenv.Eventually(t, func() bool {
-		for _, at := range []*instance{in, other} { // also where the minute ends meanwhile: 30 of one minute are there soon
+		for _, at := range []*instance{in, other} { // if a new minute begins meanwhile, it soon has 30 refusals
 			for i := range 40 {
 				got, err := at.send(t.Context(), "POST", "/v1/consume", fmt.Sprintf("k%d-%d", time.Now().UnixNano(), i), consume)
 				require.NoError(t, err)

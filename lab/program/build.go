@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Build compiles quotasvc from the source in root into dir, and returns the path of the program. With race it has the
-// race detector, which needs a C compiler.
+// Build compiles quotasvc from the source in root into dir, and returns the path of the program. If race is set, the
+// program has the race detector, which needs a C compiler.
 func Build(ctx context.Context, root, dir string, race bool) (string, error) {
 	exe := filepath.Join(dir, "quotasvc")
 	args := []string{"build", "-C", root, "-buildvcs=false", "-o", exe}

@@ -1,5 +1,5 @@
-// Package program builds the quotasvc binary for the end-to-end tests, and runs it as a process of its own for the
-// programs that measure and drill it. The product does not contain it.
+// Package program builds the quotasvc binary for the end-to-end tests. It also runs the binary as a separate process
+// for the programs that measure and drill it. The product does not contain this package.
 //
 // # Terms
 //
@@ -7,11 +7,12 @@
 //
 // # Invariants
 //
-//  1. A process ends with its Stop or Kill, and on Linux with the process that has started it.
-//  2. Its standard output is always read, so it never waits for a reader.
+//  1. A process ends with its Stop or Kill, and on Linux also when the process that has started it ends.
+//  2. The standard output of a process is always read, so a process never waits for a reader.
 //
 // # Clock, concurrency, failure
 //
-// No clock. The methods of a process may be called from any goroutine, except Address, which one goroutine calls at a time. Each
-// process has one goroutine, locked to its operating-system thread, which ends with it.
+// The package uses no clock. The methods of a process may be called from any goroutine, except Address, which one
+// goroutine calls at a time. Each process has one goroutine, which is locked to its operating-system thread and ends
+// with the process.
 package program

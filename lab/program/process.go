@@ -37,7 +37,7 @@ func Start(log io.Writer, env []string, exe string, args ...string) (*Process, e
 	}
 	started := make(chan error, 1)
 	go func() {
-		// The kernel ends the process with the thread that has started it.
+		// The kernel kills the process when the thread that has started it ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := p.cmd.Start()
@@ -104,7 +104,8 @@ func (p *Process) Kill() error {
 	return err
 }
 
-// Stop ends the process in order. It returns how it ended. When ctx ends first, Stop kills it and returns an error.
+// Stop ends the process in order and returns the error of its end. If ctx ends first, Stop kills the process and
+// returns an error.
 func (p *Process) Stop(ctx context.Context) error {
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return err

@@ -15,7 +15,7 @@ func shell(t *testing.T, script string) *Process {
 	t.Helper()
 	p, err := Start(io.Discard, []string{"ADDRESS=127.0.0.1:1"}, "/bin/sh", "-c", script)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = p.Kill() }) // it has ended, in most tests
+	t.Cleanup(func() { _ = p.Kill() }) // in most tests the process has ended already
 	return p
 }
 

@@ -1,4 +1,4 @@
-// Command errors consumes units and says what helps if they are refused.
+// Command errors consumes units. If they are refused, it prints what the caller can do.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command hotpath decides from memory: a hold pays many decisions, and none of them needs a request.
+// Command hotpath decides from memory: one hold pays for many decisions, and these decisions need no request.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 			log.Fatal(err)
 		}
 	}
-	if err := units.Close(ctx); err != nil { // charges what was used, and returns the rest
+	if err := units.Close(ctx); err != nil { // charges the used units and returns the rest
 		log.Fatal(err)
 	}
 	s := units.Stats()

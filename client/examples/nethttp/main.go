@@ -12,7 +12,7 @@ import (
 
 func main() {
 	c, err := client.New(client.Options{ // environment: QUOTASVC_URL, QUOTASVC_KEY
-		FailOpen:          []string{"api_calls"}, // serve, uncharged, while the service is away
+		FailOpen:          []string{"api_calls"}, // requests pass uncharged while the service is away
 		OnFailOpen:        func(e client.FailOpenEvent) { log.Printf("uncharged: %s %v", e.Tenant, e.Err) },
 		OnBackgroundError: func(err error) { log.Print(err) },
 	})
@@ -25,7 +25,7 @@ func main() {
 			if r.URL.Path == "/healthz" {
 				return "", quotahttp.ErrNotCounted
 			}
-			return r.Header.Get("X-Org"), nil // in your program: what the authentication has found
+			return r.Header.Get("X-Org"), nil // in your program: the result of the authentication
 		},
 	}})
 	if err != nil {

@@ -1,4 +1,5 @@
-// Command stream holds units for an answer whose length nobody knows yet, counts while it passes, and captures what was used.
+// Command stream holds units for an answer of unknown length, counts the words while they pass, and captures the used
+// units.
 package main
 
 import (

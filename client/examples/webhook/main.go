@@ -13,7 +13,7 @@ import (
 )
 
 func main() {
-	webhook, err := client.NewWebhook(strings.Fields(os.Getenv("QUOTASVC_WEBHOOK_SECRET"))...) // two during a rotation
+	webhook, err := client.NewWebhook(strings.Fields(os.Getenv("QUOTASVC_WEBHOOK_SECRET"))...) // two in a rotation
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,18 +1,22 @@
-// Package link keeps the links to the customer's page in PostgreSQL, so that every instance knows them.
+// Package link stores the links to the customer's page in PostgreSQL, so that every instance accepts them.
 //
 // # Terms
 //
-//   - link: a URL that shows one tenant, read only, until it ends. It has an id, which logs may have, and a secret of 256 random bits.
-//   - return URL: where the page leads back to.
+//   - link: a URL of a read-only page about one tenant, which works until the link ends. It has an id, which may be
+//     logged, and a secret of 256 random bits.
+//   - return URL: the target of the page's link back to the caller's application.
 //
 // # Invariants
 //
-//  1. A secret is shown once, in the URL. PostgreSQL has its SHA-256 only.
-//  2. A link ends at its time, when the links of its tenant are ended, and when the key that made it is revoked or expires.
-//  3. A tenant has at most PerTenant links. One more ends the oldest.
-//  4. Making a link, and ending those of a tenant, leave their line in the audit log, without the secret.
+//  1. A secret is shown once, in the URL. PostgreSQL has only its SHA-256.
+//  2. A link ends when its time is over, when all links of its tenant are ended, or when the key that created it is
+//     revoked or expires.
+//  3. A tenant has at most PerTenant links. A further link ends the oldest link.
+//  4. The creation of a link, and the end of all links of a tenant, are recorded in the audit log, without the
+//     secret.
 //
 // # Clock, concurrency, failure
 //
-// PostgreSQL's clock. All methods may be called at once, and fail with the errors of the catalogue, whose connections they use, or with ErrNone.
+// PostgreSQL's clock decides when a link ends. All methods may be called from any goroutine. They fail with errors of
+// package pgstore or with ErrNone.
 package link

@@ -13,10 +13,10 @@ const (
 	// ExpiresMax bounds the lifetime of a link.
 	ExpiresMax = 7 * 24 * time.Hour
 
-	// ExpiresDefault is the lifetime of a link if the request names none: as long as a person looks at a page.
+	// ExpiresDefault is the lifetime of a link if the request has none. A person looks at a page for about this time.
 	ExpiresDefault = time.Hour
 
-	// PerTenant bounds the links of a tenant: one for each visit of a busy hour.
+	// PerTenant bounds the links of a tenant: enough for all visits in a busy hour.
 	PerTenant = 200
 
 	// ReturnURLMax bounds a return URL in bytes.
@@ -30,8 +30,8 @@ const (
 type New struct {
 	Tenant    string
 	ExpiresIn time.Duration // 0: ExpiresDefault
-	ReturnURL string        // empty: none
-	Base      string        // scheme and host that begin its URL
+	ReturnURL string        // empty: no return URL
+	Base      string        // scheme and host at the beginning of the link's URL
 }
 
 // Made is a new link.
@@ -40,7 +40,7 @@ type Made struct {
 	ExpiresAt time.Time
 }
 
-// Link is a link in force.
+// Link is a valid link.
 type Link struct {
 	ID        string
 	Tenant    string
@@ -67,7 +67,7 @@ func (n *New) check() (faults body.Faults) {
 	return faults
 }
 
-// checkURL returns what is wrong with a return URL; empty if nothing is.
+// checkURL returns the fault of a return URL, or "" if there is no fault.
 func checkURL(text string) string {
 	if text == "" {
 		return ""
@@ -85,7 +85,7 @@ func checkURL(text string) string {
 // path returns the path of a link with its secret.
 func path(id, secret string) string { return Prefix + id + "/open/" + secret }
 
-// CheckBase returns what is wrong with the scheme and host of links; empty if nothing is.
+// CheckBase returns the fault of the scheme and host of links, or "" if there is no fault.
 func CheckBase(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {

@@ -25,7 +25,7 @@ func check(t testing.TB, err error) {
 	require.NoError(t, err)
 }
 
-// open returns a store with the rights of the service and the tenant acme, and a pool that may do more.
+// open returns a store with the rights of the service, and a pool with all rights. The tenant acme exists.
 func open(t *testing.T) (*Store, *pgxpool.Pool) {
 	t.Helper()
 	url := testenv.Postgres(t)

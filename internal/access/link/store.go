@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// endedAtOnce bounds the ended links that the creation of a link deletes. It is larger than one, so that they
-	// cannot pile up.
+	// endedAtOnce bounds the ended links that the creation of a link deletes. It is larger than one, so that ended
+	// links cannot accumulate.
 	endedAtOnce = 100
 
 	secretBytes = 32
@@ -51,7 +51,7 @@ func NewStore(db *pgstore.Store, exists func(ctx context.Context, tenant string)
 	return &Store{db: db, exists: exists, queries: queries}, nil
 }
 
-// Create creates a link. Its secret is returned only this once. It fails with errcode.InvalidArgument and
+// Create creates a link. No other method returns its secret. It fails with errcode.InvalidArgument or
 // errcode.TenantNotFound.
 func (s *Store) Create(ctx context.Context, n New) (Made, error) {
 	if faults := n.check(); faults != nil {
@@ -61,7 +61,7 @@ func (s *Store) Create(ctx context.Context, n New) (Made, error) {
 		return Made{}, err
 	}
 	raw := make([]byte, secretBytes)
-	_, _ = rand.Read(raw) // never fails: on an error it ends the process
+	_, _ = rand.Read(raw) // Read never returns an error: it ends the process instead
 	id, secret := idPrefix+strings.ToLower(rand.Text()), base64.RawURLEncoding.EncodeToString(raw)
 	made := Made{URL: n.Base + path(id, secret)}
 	hash := sha256.Sum256(raw)
@@ -132,7 +132,7 @@ func (s *Store) EndAll(ctx context.Context, tenant string) error {
 	})
 }
 
-// isID reports whether text has the form of an id. Other texts are not looked up.
+// isID reports whether text has the form of an id. There is no query for other texts.
 func isID(text string) bool {
 	return len(text) == len(idPrefix)+26 && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }

@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// Lifetime is how long a session lasts: a working day. It is not prolonged, so that a stolen cookie stops working,
-	// too.
+	// Lifetime is how long a session lasts: a working day. It is never extended, so that a stolen cookie also stops
+	// working.
 	Lifetime = 12 * time.Hour
 
 	// PerKey bounds the sessions of a key. A team may share one key.
 	PerKey = 32
 
-	// endedAtOnce bounds the ended sessions that the creation of a session deletes. It is larger than one, so that they
-	// cannot pile up.
+	// endedAtOnce bounds the ended sessions that the creation of a session deletes. It is larger than one, so that
+	// ended sessions cannot accumulate.
 	endedAtOnce = 100
 
 	idLength = 32
@@ -67,7 +67,7 @@ func NewStore(db *pgstore.Store) (*Store, error) {
 // Create creates a session for a key whose secret was authenticated.
 func (s *Store) Create(ctx context.Context, keyID, secret string) (*Session, error) {
 	var raw [idLength]byte
-	_, _ = rand.Read(raw[:]) // never fails
+	_, _ = rand.Read(raw[:]) // Read never returns an error
 	made := &Session{ID: base64.RawURLEncoding.EncodeToString(raw[:]), KeyID: keyID, Secret: secret}
 	name, aead, err := derive(raw[:])
 	if err != nil {
@@ -112,13 +112,13 @@ func (s *Store) Open(ctx context.Context, id string) (*Session, error) {
 	}
 	secret, err := aead.Open(nil, nil, sealed, []byte(found.KeyID))
 	if err != nil {
-		return nil, ErrNone // the row was changed by hand
+		return nil, ErrNone // the row was changed manually
 	}
 	found.Secret, found.ExpiresAt = string(secret), found.ExpiresAt.UTC()
 	return found, nil
 }
 
-// End ends a session. It is no error if the session does not exist.
+// End ends a session. It returns no error if the session does not exist.
 func (s *Store) End(ctx context.Context, id string) error {
 	name, _, err := ofID(id)
 	if err != nil {
@@ -158,7 +158,7 @@ func ofID(id string) (name []byte, aead cipher.AEAD, err error) {
 	return derive(raw)
 }
 
-// derive returns, for an id, the name of its row and the cipher that seals its secret.
+// derive returns the name of the row of an id, and the cipher that encrypts the secret of the session.
 func derive(id []byte) (name []byte, aead cipher.AEAD, err error) {
 	name, err = hkdf.Key(sha256.New, id, nil, "quotasvc console: name of a session", sha256.Size)
 	if err != nil {

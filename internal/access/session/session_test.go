@@ -22,7 +22,7 @@ func check(t testing.TB, err error) {
 	require.NoError(t, err)
 }
 
-// open returns a store with the rights of the service, and a pool that may do more.
+// open returns a store with the rights of the service, and a pool with all rights.
 func open(t *testing.T) (*Store, *pgxpool.Pool) {
 	t.Helper()
 	url := testenv.Postgres(t)
@@ -90,7 +90,8 @@ func TestSession_StrangeIDs_OpenNothing(t *testing.T) {
 	}
 }
 
-// TestSession_RowsOpenNothing: who reads the table has neither the cookie nor the secret; who writes into it cannot give a session another key.
+// TestSession_RowsOpenNothing: a person who can read the table learns neither the cookie nor the secret. A person who
+// can write the table cannot give a session another key.
 func TestSession_RowsOpenNothing(t *testing.T) {
 	t.Parallel()
 	s, pool := open(t)

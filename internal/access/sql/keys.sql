@@ -12,7 +12,7 @@ RETURNING created_at;
 INSERT INTO key_secrets (hash, key_id, prefix) VALUES ($1, $2, $3);
 
 -- name: CountKeys
--- Counts the keys in force.
+-- Counts the valid keys.
 SELECT count(*) FROM keys WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp());
 
 -- name: LockKey
@@ -33,7 +33,8 @@ ORDER BY k.key_id
 LIMIT $4;
 
 -- name: EndSecrets
--- Lets the secrets of a locked key work for $2 seconds more, or as long as they did, if that is less; forgets those that have ended.
+-- Sets the end of the secrets of a locked key to $2 seconds from now, unless they end sooner. Deletes the secrets
+-- that have ended.
 WITH gone AS (DELETE FROM key_secrets WHERE key_id = $1 AND ends_at <= clock_timestamp())
 UPDATE key_secrets SET ends_at = least(ends_at, clock_timestamp() + make_interval(secs => $2))
 WHERE key_id = $1 AND (ends_at IS NULL OR ends_at > clock_timestamp());
@@ -43,14 +44,15 @@ WHERE key_id = $1 AND (ends_at IS NULL OR ends_at > clock_timestamp());
 UPDATE keys SET revoked_at = clock_timestamp() WHERE key_id = $1 RETURNING revoked_at;
 
 -- name: SelectSecrets
--- Reads all secrets in force with their keys.
+-- Reads all valid secrets with their keys.
 SELECT s.hash, s.ends_at, k.key_id, k.name, k.scopes, k.tenant_id, k.expires_at
 FROM key_secrets s JOIN keys k USING (key_id)
 WHERE k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp())
   AND (s.ends_at IS NULL OR s.ends_at > clock_timestamp());
 
 -- name: NoteUse
--- Notes when keys were used last; a later use stays. One element of each array per key. Locks the keys in order of their ids.
+-- Stores the latest use of keys, unless a later use is stored. Each array has one element per key. Locks the keys in
+-- order of their ids.
 WITH locked AS MATERIALIZED (
     SELECT key_id FROM keys WHERE key_id = ANY ($1::text[]) ORDER BY key_id FOR NO KEY UPDATE
 )

@@ -28,7 +28,7 @@ const (
 // MaxReason bounds the reason of a block in bytes, as in the ledger.
 const MaxReason = 500
 
-// Block refuses a tenant, a subject of a tenant, or addresses, whatever their limits and balances are. With actionAllow it
+// Block refuses a tenant, a subject of a tenant, or addresses, regardless of limits and balances. With ActionAllow it
 // exempts them from the rate limits instead.
 type Block struct {
 	Kind   string `json:"kind"`             // tenant, subject or ip
@@ -106,7 +106,7 @@ func (b *Block) isExpired(now time.Time) bool {
 	return !b.ExpiresAt.IsZero() && !now.Before(b.ExpiresAt)
 }
 
-// Key returns a block with its identifying fields in normal form, and their faults.
+// Key returns a block with its identifying fields in normal form, and the faults of these fields.
 func Key(kind, value, tenant string) (Block, []body.Fault) {
 	b := Block{Kind: kind, Value: value, Tenant: tenant}
 	var c check.Checker
@@ -115,7 +115,7 @@ func Key(kind, value, tenant string) (Block, []body.Fault) {
 	return b, c.Faults
 }
 
-// Of returns the tenant of the block; empty for addresses.
+// Of returns the tenant of the block. It returns "" for addresses.
 func (b *Block) Of() string {
 	if b.Kind == KindTenant {
 		return b.Value
@@ -150,8 +150,8 @@ func ParseCursor(cursor string) ([3]string, bool) {
 	return [3]string{parts[0], parts[1], parts[2]}, len(faults) == 0 && key.Cursor() == cursor
 }
 
-// parsePrefix parses an address, which is a prefix of all its bits, or a prefix in CIDR form. IPv4 addresses written as IPv6
-// become IPv4. The error says what the text must be.
+// parsePrefix parses an address, or a prefix in CIDR form. It returns an address as the prefix of all its bits. IPv4
+// addresses written as IPv6 become IPv4. The error says what the text must be.
 func parsePrefix(text string) (netip.Prefix, error) {
 	const must = "must be an IPv4 or IPv6 address or a prefix such as 192.0.2.0/24 or 2001:db8::/48"
 	const longest = 64 // longer than any address with its bits
@@ -183,7 +183,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	return prefix, nil
 }
 
-// prefixText returns a prefix as people write it: without bits if it is one address.
+// prefixText returns a prefix as people write it: without the number of bits if it is one address.
 func prefixText(p netip.Prefix) string {
 	if p.IsSingleIP() {
 		return p.Addr().String()
@@ -191,14 +191,14 @@ func prefixText(p netip.Prefix) string {
 	return p.String()
 }
 
-// Index holds all blocks that were in force when they were read. It is shared and must not be changed. The zero value has
-// none.
+// Index holds all blocks that were in force when they were read. It is shared and must not be changed. The zero value
+// has no blocks.
 type Index struct {
 	tenants  map[string]*Block
 	subjects map[subjectKey]*Block
 	prefixes map[netip.Prefix]*Block
 
-	// The lengths of the prefixes, longest first: an address is looked up under each.
+	// The lengths of the prefixes, longest first: an address is looked up with each length.
 	bits4, bits6 []int
 
 	// ReadAt is when the process began to read the blocks, by its own clock.
@@ -238,9 +238,9 @@ func NewIndex(blocks []Block, readAt time.Time) *Index {
 	return b
 }
 
-// Find returns the first block that refuses the tenant, its subject or the address, or otherwise whether one of them is
-// exempt from the rate limits. subject and ip may be empty. Of several prefixes with the address, the longest one in force
-// counts.
+// Find returns the first block that refuses the tenant, its subject or the address. If there is none, it reports
+// whether a block exempts the tenant, the subject or the address from the rate limits. subject and ip may be empty.
+// If several prefixes contain the address, the longest prefix in force counts.
 func (b *Index) Find(tenant, subject string, ip netip.Addr, now time.Time) (blocked *Block, exempt bool) {
 	if len(b.tenants) == 0 && len(b.subjects) == 0 && len(b.prefixes) == 0 {
 		return nil, false
@@ -261,7 +261,7 @@ func (b *Index) Find(tenant, subject string, ip netip.Addr, now time.Time) (bloc
 	return nil, exempt
 }
 
-// prefix returns the block of the longest prefix in force that contains ip, nil if there is none.
+// prefix returns the block of the longest prefix in force that contains ip. It returns nil if there is none.
 func (b *Index) prefix(ip netip.Addr, now time.Time) *Block {
 	if !ip.IsValid() || len(b.prefixes) == 0 {
 		return nil

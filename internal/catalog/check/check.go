@@ -14,11 +14,11 @@ import (
 
 // Checker collects the faults of an object.
 type Checker struct {
-	Given  body.Given   // what the document gave of the object
-	Faults []body.Fault // those that were found so far
+	Given  body.Given   // the fields of the object that the document has
+	Faults []body.Fault // the faults found so far
 }
 
-// Has reports whether a field is to be checked: it is set, or the document gave it.
+// Has reports whether a field must be checked, because it is set or because the document has it.
 func (c *Checker) Has(field string, set bool) bool { return set || c.Given.Has(field) }
 
 // Require adds a fault of field unless ok, and returns ok.
@@ -48,7 +48,7 @@ func (c *Checker) Amount(field string, n, low int64) bool {
 	return c.Require(n >= low && n <= bound.MaxAmount, field, "%s", bound.MustBeInteger(low, bound.MaxAmount))
 }
 
-// Text requires text for people of low to high bytes.
+// Text requires human-readable text of low to high bytes.
 func (c *Checker) Text(field, s string, low, high int) {
 	c.Require(bound.Text(s, low, high), field, "%s", bound.MustBeText(low, high))
 }

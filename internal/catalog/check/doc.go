@@ -1,4 +1,5 @@
-// Package check collects the faults of an object of the catalogue, each with the path of its field, so that a client gets all of them at once.
+// Package check collects the faults of an object of the catalogue, each with the path of its field. So a client gets
+// all faults at once.
 //
-// A Checker is for one goroutine. It keeps no clock, and nothing of it fails: what is wrong is in Faults.
+// Only one goroutine may use a Checker. A Checker uses no clock and returns no errors: all problems are in Faults.
 package check

@@ -22,15 +22,15 @@ const (
 	Unlisted  Action = "unlisted" // in the catalogue and not in the file; nothing was done
 )
 
-// Report is what Apply did, or would do: meters, plans, limits, tenants, blocks. Each kind is in the order of the file,
-// followed by the objects that are not in the file.
+// Report is what Apply did, or would do, to meters, plans, limits, tenants and blocks. The objects of each kind are
+// in the order of the file, followed by the objects that are not in the file.
 type Report struct {
 	Changes     []Change
 	DryRun      bool
 	MoreTenants bool // there are more unlisted tenants than Changes has
 	MoreBlocks  bool // there are more unlisted blocks than Changes has
 
-	// Warnings are sentences about changes that may be unintended: which tenants get less of what.
+	// Warnings are sentences about changes that may be unintended: which tenants get less of a meter or a feature.
 	Warnings []string
 }
 
@@ -39,7 +39,7 @@ type Change struct {
 	Kind   string // meter, plan, limit, tenant or block
 	ID     string
 	Action Action
-	Fields []FieldChange // all fields of a created object; the fields that differ of a changed one
+	Fields []FieldChange // all fields of a created object; the changed fields of a changed object
 }
 
 // FieldChange is a field before and after, as JSON. Empty: the field is absent.
@@ -56,7 +56,7 @@ func (d *Report) Count(action Action) int {
 	return n
 }
 
-// String returns the diff for people. It only counts unchanged objects.
+// String returns the diff as text for people. Of unchanged objects it writes only the number.
 func (d *Report) String() string {
 	var b strings.Builder
 	for i := range d.Changes {
@@ -106,7 +106,7 @@ func (c *Change) print(b *strings.Builder) {
 	}
 }
 
-// Add adds the difference between an object before, nil if there was none, and after.
+// Add adds the difference between an object before and after. before is nil for a new object.
 func (d *Report) Add(kind, id string, before, after any) error {
 	c := Change{Kind: kind, ID: id, Action: Unchanged}
 	old, err := fieldsOf(kind, before)
@@ -132,7 +132,7 @@ func (d *Report) Add(kind, id string, before, after any) error {
 	return nil
 }
 
-// AddUnlisted adds the stored ids that are not listed.
+// AddUnlisted adds the stored ids that are not in listed.
 func (d *Report) AddUnlisted(kind string, stored, listed []string) {
 	isListed := make(map[string]bool, len(listed))
 	for _, id := range listed {
@@ -196,8 +196,8 @@ func fieldsOf(kind string, object any) (map[string]string, error) {
 	return fields, nil
 }
 
-// flattenJSON adds the scalars of a JSON value to fields. The path of an element of a list of objects has the element's
-// meter or rule, so that an insertion in the middle does not change the paths of all elements after it.
+// flattenJSON adds the scalars of a JSON value to fields. In a list of objects, the path of an element has the
+// element's meter or rule. So an insertion in the middle does not change the paths of the later elements.
 func flattenJSON(fields map[string]string, path string, text jsontext.Value) error {
 	switch text.Kind() {
 	case '{':

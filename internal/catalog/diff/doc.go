@@ -1,3 +1,4 @@
-// Package diff says what was, or would be, changed in a catalogue: for each object its fields before and after. It is pure, and knows objects as
-// JSON only. A Report is for one goroutine. The error of a method says that an object has no JSON form.
+// Package diff describes what was, or would be, changed in a catalogue: the fields of each object before and after.
+// It has no clock, does no I/O, and handles objects only as JSON. Only one goroutine may use a Report. A method fails
+// if an object has no JSON form.
 package diff

@@ -13,13 +13,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
-// Max bounds the features of a plan, and those that a tenant overrides. They are in memory with the plan and with the tenant.
+// Max bounds the features of a plan, and the features that a tenant overrides. They are in memory with the plan and
+// with the tenant.
 const Max = 100
 
 // Value is the value of a feature. The zero value is false.
 type Value struct {
 	On      bool
-	Number  int64 // 0..bound.MaxAmount, where Counted
+	Number  int64 // 0..bound.MaxAmount, if Counted
 	Counted bool  // the value is an integer
 }
 
@@ -35,8 +36,8 @@ func Number(n int64) Value { return Value{Number: n, Counted: true} }
 // Granted reports whether the value lets a tenant use the feature.
 func (v Value) Granted() bool { return v.On || v.Number > 0 }
 
-// ReductionTo describes in words how v becomes less, to be followed by a number of tenants; empty if it does not. A
-// number and a switch cannot be compared.
+// ReductionTo describes in words how v becomes less; a number of tenants follows these words. It returns "" if v does
+// not become less. A number and a switch cannot be compared.
 func (v Value) ReductionTo(after Value) string {
 	switch {
 	case v.Granted() && !after.Granted():
@@ -61,7 +62,7 @@ var MustBe = fmt.Sprintf("must be true, false or an integer from 0 to %d", bound
 
 var errNoValue = errors.New(MustBe)
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads the text that MarshalJSON writes.
 func (v *Value) UnmarshalJSON(text []byte) error {
 	switch string(text) {
 	case "true", "false":
@@ -78,7 +79,7 @@ func (v *Value) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Of returns the features of a plan with those that a tenant overrides.
+// Of returns the features of a plan. The tenant's own values replace the plan's values.
 func Of(plan, own Set) Set {
 	if len(own) == 0 {
 		return plan
@@ -99,7 +100,8 @@ func Lookup(plan, own Set, name string) Value {
 	return plan[name]
 }
 
-// Check adds the faults of changes to a set, or, if nil removes a feature, of a patch. field is the name of changes.
+// Check adds the faults of changes, which are a set or a patch. In a patch, nil removes a feature. field is the name
+// of the field with the changes.
 func Check(c *check.Checker, field string, changes map[string]*Value) {
 	if !c.Require(len(changes) <= Max, field, "must have at most %d members", Max) {
 		return
@@ -112,5 +114,5 @@ func Check(c *check.Checker, field string, changes map[string]*Value) {
 // Changes returns a patch that creates s.
 func (s Set) Changes() map[string]*Value { return check.PatchTo(s) }
 
-// With returns s after changes, nil if no feature is left. It does not change s.
+// With returns s after changes. It returns nil if no feature remains. It does not change s.
 func (s Set) With(changes map[string]*Value) Set { return check.Patched(s, changes) }

@@ -16,7 +16,7 @@ import (
 const (
 	// behindAll sorts after every meter: no id has a tilde.
 	behindAll = "~"
-	separator = " " // no id contains it
+	separator = " " // no id contains a blank
 )
 
 // Query selects gauges of a tenant, in the order of meters and subjects.
@@ -49,9 +49,9 @@ func (q *Query) begin() (meter, subject, last string, err error) {
 	return meter, subject, last, nil
 }
 
-// List returns a page of the gauges of a tenant: those of its plan, set or not; those of its subjects that were set;
-// and those that the plan no longer has while their value is above 0. Its cost grows with the page and the plan's
-// allowances only.
+// List returns a page of the gauges of a tenant. It lists the tenant's own gauges of the plan, also if they were
+// never set, and the gauges of subjects that were set. A gauge that the plan no longer has is listed while its value
+// is above 0. The cost depends only on the size of the page and on the plan's allowances.
 func (s *Store) List(ctx context.Context, q Query) (page Page, err error) {
 	if e := ledger.FirstOf(ledger.ValidateID("tenant", q.Tenant)); e != nil {
 		return page, e

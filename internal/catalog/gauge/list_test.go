@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// pages returns all gauges of a query, as meter/subject:value/limit, and how many pages they were.
+// pages returns all gauges of a query, as meter/subject:value/limit, and the number of pages.
 func (b *bundle) pages(t testing.TB, q Query) (all []string, pages int) {
 	t.Helper()
 	for pages < 100 {
@@ -64,7 +64,7 @@ func TestList_PlanSubjectsAndWhatThePlanLost_InPages(t *testing.T) {
 		all, _ = b.pages(t, Query{Tenant: "acme", Meter: "seats", Limit: limit})
 		require.Equal(t, want[1:5], all, limit)
 	}
-	// Each item is what Get says.
+	// Each item is equal to the result of Get.
 	page, err := b.List(ctx, Query{Tenant: "acme", Limit: 500})
 	require.NoError(t, err)
 	for _, s := range page.Items {
@@ -73,7 +73,7 @@ func TestList_PlanSubjectsAndWhatThePlanLost_InPages(t *testing.T) {
 		require.Equal(t, one.At.IsZero(), s.At.IsZero())
 		require.Equal(t, one, s)
 	}
-	b.join(t, "acme", "none") // the values stay, and those of 0 are no longer anything
+	b.join(t, "acme", "none") // the values stay; gauges with the value 0 are no longer listed
 	all, _ := b.pages(t, Query{Tenant: "acme", Limit: 2})
 	require.Equal(t, []string{"seats/u1:1/0", "seats/u2:2/0", "zones/:4/0"}, all)
 }

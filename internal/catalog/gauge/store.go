@@ -19,10 +19,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
-// CodeLimit refuses a value above what the plan allows.
+// CodeLimit is the code of the error for a value above the limit of the plan.
 const CodeLimit errcode.Code = "gauge_limit"
 
-// Key names a gauge. Subject is empty for the tenant's own.
+// Key names a gauge. Subject is empty for the tenant's own gauge.
 type Key struct{ Tenant, Meter, Subject string }
 
 // Change sets a gauge: to Value, or by Delta.
@@ -41,7 +41,7 @@ type State struct {
 
 	Value, Limit int64
 	Before       int64     // the value before the change
-	At           time.Time // of the change, or of the newest one; zero: there was none
+	At           time.Time // time of the newest change; zero: the gauge was never changed
 	Replayed     bool
 }
 
@@ -173,7 +173,7 @@ func (s *Store) replay(ctx context.Context, tx *pgstore.Transaction, c *Change) 
 	return state, true, nil
 }
 
-// rows is a transaction that reads.
+// rows is the part of a transaction that reads one row.
 type rows interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
@@ -187,8 +187,8 @@ func notInPlan(k Key) error {
 	return errcode.Errorf(errcode.MeterNotInPlan, "meter", "the plan of tenant %q has no gauge %q", k.Tenant, k.Meter)
 }
 
-// limit returns the largest value that the gauge may be set to. errNotInPlan means that the plan lacks the meter, so
-// that the limit is 0.
+// limit returns the largest value that the gauge may be set to. errNotInPlan means that the plan lacks the meter;
+// then the limit is 0.
 func (s *Store) limit(ctx context.Context, tx rows, k Key) (limit int64, suspended bool, err error) {
 	var kind, plan string
 	var allowed *int64
@@ -213,7 +213,7 @@ func (s *Store) limit(ctx context.Context, tx rows, k Key) (limit int64, suspend
 	return *allowed, suspended, nil
 }
 
-// Get returns a gauge. One that was never set is 0.
+// Get returns a gauge. The value of a gauge that was never set is 0.
 func (s *Store) Get(ctx context.Context, k Key) (state State, err error) {
 	if err := k.validate(); err != nil {
 		return State{}, err
@@ -238,7 +238,7 @@ func (s *Store) Get(ctx context.Context, k Key) (state State, err error) {
 	return state, err
 }
 
-// Entries returns the entries of a gauge with numbers below before, newest first, at most limit.
+// Entries returns at most limit entries of a gauge, newest first. Their numbers are below before.
 func (s *Store) Entries(ctx context.Context, k Key, before int64, limit int) (list []Entry, err error) {
 	if err := k.validate(); err != nil {
 		return nil, err

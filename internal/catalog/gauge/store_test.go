@@ -21,7 +21,8 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// bundle is a store beside a catalogue with the gauge seats: 3 on plan free, 10 on pro, and 2 for each subject.
+// bundle is a store and a catalogue with the gauge seats. The limit is 3 on the plan free, 10 on the plan pro, and 2
+// for each subject.
 type bundle struct {
 	*Store
 	catalog *catalog.Store
@@ -77,7 +78,7 @@ func (b *bundle) add(delta int64) (State, error) {
 
 var seats = Key{Tenant: "acme", Meter: "seats"}
 
-// verify returns what a verification of everything finds.
+// verify verifies everything and returns the differences.
 func (b *bundle) verify(t testing.TB) []string {
 	t.Helper()
 	auditor, err := audit.New(b.byHand, namedsql.Target(testenv.OnCitus()))
@@ -112,7 +113,7 @@ func TestSet_PlanChange_KeepsTheValue_WhichCanOnlyFall(t *testing.T) {
 	}
 	_, err = b.set(11)
 	require.Equal(t, CodeLimit, errcode.Of(err))
-	for range 3 { // toggling plans mints nothing
+	for range 3 { // plan changes back and forth create no seats
 		b.join(t, "acme", "free")
 		state, err = b.Get(ctx, seats)
 		require.NoError(t, err)
@@ -184,7 +185,7 @@ func TestSet_ParallelAndRepeated_CountsEachKeyOnce(t *testing.T) {
 	b.join(t, "acme", "pro")
 	var changes sync.WaitGroup
 	var done, refused, replayed atomic.Int64
-	for i := range 60 { // 20 keys, each sent three times at once: 10 of them fit
+	for i := range 60 { // 20 keys, each sent three times concurrently: 10 changes are within the limit
 		changes.Go(func() {
 			state, err := b.Set(ctx, Change{Key: seats, OperationID: fmt.Sprint("p", i%20), Delta: 1})
 			switch {
@@ -213,7 +214,8 @@ func TestSet_ParallelAndRepeated_CountsEachKeyOnce(t *testing.T) {
 	require.Empty(t, b.verify(t))
 }
 
-// Whatever is asked for and however plans change: a value never rises above its limit, is what its entries say, and no plan changes it.
+// For any requests and plan changes: a value never rises above its limit, agrees with its entries, and is not changed
+// by a plan.
 func TestGauge_Programs_AgreeWithModel(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

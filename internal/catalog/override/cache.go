@@ -16,7 +16,8 @@ const (
 	// defaultSets is the number of sets in memory: about 40 MB with one override each.
 	defaultSets = 100_000
 
-	// loadQueue bounds the requests that wait for a read, and defaultLoadTimeout how long. loadBatch is the most sets of one read.
+	// loadQueue bounds the requests that wait for a read. defaultLoadTimeout bounds the time of one read. loadBatch
+	// bounds the sets of one read.
 	defaultLoadTimeout = time.Second
 	loadQueue          = 10_000
 	loadBatch          = 500
@@ -28,9 +29,9 @@ const (
 // Config configures a Cache. The zero value is valid.
 type Config struct {
 	Sets        int              // sets in memory, the least recently used is dropped first; 0 is 100,000
-	LoadTimeout time.Duration    // bounds a read on which requests wait; 0 is 1 s
+	LoadTimeout time.Duration    // bounds a read for which requests wait; 0 is 1 s
 	Lanes       *lane.Metrics    // nil: no metrics of the lane that reads
-	Now         func() time.Time // nil is time.Now; for pauses only
+	Now         func() time.Time // nil is time.Now; measures pauses only
 }
 
 // Cache is a Store with the most recently used sets in memory.
@@ -44,10 +45,10 @@ type Cache struct {
 	until atomic.Int64  // unix nanoseconds: no reads before this time, because PostgreSQL was away
 }
 
-// key names a set. An empty subject is the tenant.
+// key names a set. An empty subject means the set of the tenant.
 type key struct{ tenant, subject string }
 
-// set is immutable.
+// set has the overrides of a tenant or of a subject. It is immutable.
 type set struct {
 	of     uint32 // the number of the newest read of the tenant when the set was read
 	byRule map[string]*InForce
@@ -75,8 +76,9 @@ func (c *Cache) Stop(ctx context.Context) error { return c.lane.Stop(ctx) }
 // Sets are the overrides that apply to a request.
 type Sets struct{ subject, tenant map[string]*InForce }
 
-// Of returns the overrides of a tenant and one of its subjects; empty: none. It reads those that are not in memory, in
-// one query with others that are needed at the same moment. Overrides that cannot be read are missing.
+// Of returns the overrides of a tenant and of one of its subjects. If subject is empty, it returns only the tenant's.
+// It reads sets that are not in memory, in one query with other sets that are needed at the same moment. Overrides
+// that cannot be read are missing in the result.
 func (c *Cache) Of(ctx context.Context, t *catalog.TenantFacts, subject string) Sets {
 	var s Sets
 	if t.RuleOverrides {
@@ -130,7 +132,7 @@ func (c *Cache) read(ctx context.Context, k key) *set {
 	return read
 }
 
-// load reads the sets of keys for the lane; nil for each if PostgreSQL does not answer.
+// load reads the sets of keys for the lane. It returns nil for each key if PostgreSQL does not answer.
 func (c *Cache) load(ctx context.Context, keys []key) []*set {
 	ctx, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// bundle is a cache beside a catalogue, on a database of its own.
+// bundle is a cache and a catalogue, on a database of its own.
 type bundle struct {
 	*Cache
 	catalog *catalog.Catalog
@@ -92,7 +92,7 @@ func (b *bundle) ratesAt(t *testing.T, tenant, subject string, now time.Time) st
 	return text
 }
 
-// refuseConnections makes PostgreSQL end the service's connections and refuse new ones.
+// refuseConnections makes PostgreSQL end the service's connections and refuse new connections.
 func (b *bundle) refuseConnections(t *testing.T) {
 	t.Helper()
 	for _, statement := range []string{
@@ -104,7 +104,7 @@ func (b *bundle) refuseConnections(t *testing.T) {
 	}
 }
 
-// reads returns how often the cache has asked PostgreSQL.
+// reads returns how many queries the cache has sent to PostgreSQL.
 func reads(t *testing.T, lanes *prometheus.Registry) uint64 {
 	t.Helper()
 	families, err := lanes.Gather()
@@ -143,7 +143,7 @@ func TestCache_ManyAtOnce_FewReads_AndOnlyOfWhoHasOverrides(t *testing.T) {
 		}
 		return text
 	}
-	for range 2 { // cold, and from memory
+	for range 2 { // first from PostgreSQL, then from memory
 		var all sync.WaitGroup
 		for n := range 1000 {
 			for _, subject := range []string{"", "u", "v"} {
@@ -156,7 +156,8 @@ func TestCache_ManyAtOnce_FewReads_AndOnlyOfWhoHasOverrides(t *testing.T) {
 		}
 		all.Wait()
 	}
-	// 500 tenants, and of the 500 with subjects that have overrides (and t1) the two subjects. Who has none is never looked up.
+	// 500 tenants have a set. Of the 500 tenants whose subjects have overrides, and of t1, the two subjects have a
+	// set. Tenants and subjects without overrides are never looked up.
 	require.Equal(t, 500+2*501, b.sets.Len())
 	require.Equal(t, "r2/s s7/s ", b.rates(t, "t1", "u20000"))
 	require.Equal(t, 500+2*501+1, b.sets.Len(), "a tenant's 20,000 subjects are not read with it")
@@ -204,7 +205,7 @@ func TestCache_Change_TakesEffect_AndOutageChangesNothing(t *testing.T) {
 	}
 	require.Equal(t, before+1, reads(t, lanes), "one attempt, then a pause")
 	changed := *b.tenant(t, "t1")
-	changed.Read++ // the catalogue has read it again
+	changed.Read++ // the catalogue has read the tenant again
 	require.NotNil(t, b.Of(ctx, &changed, "").Rule("r", true, time.Now()), "what was known stays in use")
 }
 

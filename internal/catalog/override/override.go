@@ -29,7 +29,7 @@ type Override struct {
 type InForce struct {
 	Override
 
-	// Compiled is a cache of the package that uses the override.
+	// Compiled caches a value of the package that uses the override.
 	Compiled atomic.Value
 }
 

@@ -26,8 +26,8 @@ const (
 	// together.
 	RulesMax = 1000
 
-	// forgottenAtOnce bounds the expired overrides that a write deletes. It is larger than one, so that they cannot
-	// pile up.
+	// forgottenAtOnce bounds the expired overrides that a write deletes. A write adds one override and can delete
+	// more, so expired overrides do not accumulate.
 	forgottenAtOnce = 100
 )
 
@@ -47,9 +47,10 @@ func NewStore(c *catalog.Store, check func(*catalog.Limit) error) (*Store, error
 	return &Store{catalog: c, queries: queries, check: check}, nil
 }
 
-// Put creates or replaces an override. It returns the stored one and whether it is new. It fails with errcode.TenantNotFound,
-// errcode.NotFound if the tenant has no such rule, errcode.InvalidArgument if the rule cannot have these numbers, and
-// errcode.Conflict for more than RulesMax rules.
+// Put creates or replaces an override. It returns the stored override and whether it is new. It fails with
+// errcode.TenantNotFound if there is no such tenant, and with errcode.NotFound if the tenant has no such rule. It
+// fails with errcode.InvalidArgument if the numbers are not valid for the rule, and with errcode.Conflict for more
+// than RulesMax rules.
 func (s *Store) Put(ctx context.Context, o Override) (stored Override, created bool, err error) {
 	if faults := o.Check(body.Given{}); faults != nil {
 		return Override{}, false, refuse(faults...)
@@ -87,7 +88,7 @@ func (s *Store) Put(ctx context.Context, o Override) (stored Override, created b
 	return stored, created, err
 }
 
-// put stores o in place of before; nil: there is none.
+// put stores o in place of before. before is nil if there is none.
 func (s *Store) put(ctx context.Context, tx *pgstore.Transaction, o, before *Override, now time.Time) error {
 	if before == nil {
 		var n int
@@ -113,7 +114,7 @@ func (s *Store) put(ctx context.Context, tx *pgstore.Transaction, o, before *Ove
 	return note(ctx, tx, "put", before, o)
 }
 
-// Get returns an override that is in force. It fails with errcode.NotFound.
+// Get returns an override that is in force. It fails with errcode.NotFound if there is none.
 func (s *Store) Get(ctx context.Context, rule, tenant, subject string) (o Override, err error) {
 	err = s.catalog.DB().View(ctx, "read override", func(ctx context.Context, tx pgx.Tx) error {
 		found, err := s.one(ctx, tx, rule, tenant, subject, s.catalog.DB().Now())
@@ -177,7 +178,7 @@ func parseCursor(cursor string) (tenant, subject string, ok bool) {
 	return tenant, subject, err == nil && cut && bound.ID(tenant) && (subject == "" || bound.ID(subject))
 }
 
-// note announces and records a change. before and after are nil where there is no override.
+// note announces and records a change. before is nil for a new override; after is nil for a deleted override.
 func note(ctx context.Context, tx *pgstore.Transaction, action string, before, after *Override) error {
 	line := auditlog.Line{Actor: auditlog.From(ctx), Action: "override." + action, Object: auditlog.Object{Kind: "override"}}
 	for _, o := range []*Override{before, after} {
@@ -191,11 +192,11 @@ func note(ctx context.Context, tx *pgstore.Transaction, action string, before, a
 	if after != nil {
 		line.After = after
 	}
-	tx.Announce(pgstore.KindTenant, line.Object.Tenant) // as a change of the tenant
+	tx.Announce(pgstore.KindTenant, line.Object.Tenant) // announced as a change of the tenant
 	return auditlog.Record(ctx, tx, []auditlog.Line{line})
 }
 
-// one returns an override in force at now; nil if there is none.
+// one returns an override in force at now. It returns nil if there is none.
 func (s *Store) one(ctx context.Context, tx pgx.Tx, rule, tenant, subject string, now time.Time) (*Override, error) {
 	items, err := s.collect(ctx, tx, "SelectOverride", rule, tenant, subject, now)
 	if err != nil || len(items) == 0 {

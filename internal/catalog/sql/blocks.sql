@@ -1,6 +1,6 @@
 -- name: SelectBlocks
--- The blocks that are in force at $6, after $1, $2, $3 (kind, tenant, value), at most $4, in order; of tenant $5 and its subjects unless it is
--- empty.
+-- At most $4 blocks that are in force at $6, after (kind $1, tenant $2, value $3), in order. If $5 is not empty, only
+-- the blocks of tenant $5 and of its subjects.
 SELECT kind, tenant_id, value, action, expires_at, reason, created_at, updated_at
 FROM blocks
 WHERE (kind, tenant_id, value) > ($1, $2, $3) AND (expires_at IS NULL OR expires_at > $6::timestamptz)
@@ -9,7 +9,8 @@ ORDER BY kind, tenant_id, value
 LIMIT $4;
 
 -- name: SelectBlock
--- The block of kind $1 and value $3 that is in force at $4; of a subject whose tenant is not known ($2 is null), all of them.
+-- The block of kind $1, tenant $2 and value $3 that is in force at $4. If $2 is null (the tenant of a subject is not
+-- known), at most two of the blocks of all tenants.
 SELECT kind, tenant_id, value, action, expires_at, reason, created_at, updated_at
 FROM blocks
 WHERE kind = $1 AND ($2::text IS NULL OR tenant_id = $2) AND value = $3 AND (expires_at IS NULL OR expires_at > $4::timestamptz)
@@ -21,7 +22,7 @@ LIMIT 2;
 SELECT count(*) FROM blocks WHERE expires_at IS NULL OR expires_at > $1::timestamptz;
 
 -- name: UpsertBlock
--- A block that is not yet over at $7, which is now. No row if it would be.
+-- Stores a block, unless it has expired at $7, the present instant. Returns no row if it has expired.
 INSERT INTO blocks (kind, tenant_id, value, action, expires_at, reason, created_at, updated_at)
 SELECT $1, $2, $3, $4, $5, $6, $7::timestamptz, $7::timestamptz
 WHERE $5::timestamptz IS NULL OR $5 > $7::timestamptz
@@ -31,10 +32,10 @@ SET action = excluded.action, expires_at = excluded.expires_at, reason = exclude
 RETURNING created_at, updated_at;
 
 -- name: DeleteBlock
--- One row if it was in force; whether it had expired is for the caller to know.
+-- Deletes a block, even if it has expired. The caller has checked that it is in force.
 DELETE FROM blocks WHERE kind = $1 AND tenant_id = $2 AND value = $3;
 
 -- name: ForgetBlocks
--- At most $1 of those that are over at $2. Whoever writes a block does some of this, so that nothing else has to.
+-- Deletes at most $1 blocks that have expired at $2. Each write of a block runs this statement, so no job is needed.
 DELETE FROM blocks
 WHERE ctid IN (SELECT b.ctid FROM blocks b WHERE b.expires_at <= $2::timestamptz ORDER BY b.expires_at LIMIT $1);

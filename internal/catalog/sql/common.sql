@@ -1,12 +1,13 @@
 -- name: LockCatalog
--- Lets writers of meters, plans, limits and files run one after another. The number is the lock's name: "quotasvc" as ASCII,
--- one letter a byte.
+-- Lets writers of meters, plans, limits and files run one after another. The number is the lock's name: "quotasvc" as
+-- ASCII, one letter a byte.
 SELECT pg_advisory_xact_lock(x'71756f7461737663'::bigint);
 
 -- name: SelectSums
--- What tells whether rows were changed, also by a statement that somebody runs by hand: for groups of meters (1), of plans (2) and of limits (3)
--- the number of rows, and a sum of their ids, of the transactions that wrote them, and of when. Rows of one group end with the same two
--- letters. Of plans only the newest version counts, with its allowances. Reads whole tables, and returns little.
+-- The number of rows and a checksum of each group of meters (1), plans (2) and limits (3). They show whether rows
+-- were changed, also by a statement that somebody runs by hand. The checksum covers the ids of the rows, the
+-- transactions that wrote the rows, and the times of the writes. The ids of a group end with the same two letters.
+-- Only the newest version of a plan counts, with its allowances. Reads whole tables, and returns few rows.
 SELECT 1::smallint, ascii(right(meter, 1)) * 1024 + ascii(right(meter, 2)) * 8 + length(meter) % 8 AS place, count(*),
        bit_xor(hashtextextended(meter, xmin::text::bigint) # (date_part('epoch', updated_at) * 1000000)::bigint)
 FROM meters

@@ -1,5 +1,5 @@
 -- name: SelectLimits
--- Limits $1 (all if it is null) after $2, at most $3, in order.
+-- At most $3 of the limits $1 (of all limits if $1 is null) after $2, in order.
 SELECT rule, spec, created_at, updated_at
 FROM limits
 WHERE ($1::text[] IS NULL OR rule = ANY ($1)) AND rule > $2
@@ -30,7 +30,8 @@ RETURNING created_at, updated_at;
 DELETE FROM limits WHERE rule = $1;
 
 -- name: DeleteOrphans
--- The overrides of those of the rules $1 that no limit, and no limit of a plan's newest version, has the name of.
+-- Deletes the overrides of the rules in $1 that no longer exist: no limit, and no limit of a plan's newest version,
+-- has this name.
 WITH gone AS (
     SELECT k.rule FROM unnest($1::text[]) AS k (rule)
     WHERE NOT EXISTS (SELECT 1 FROM limits l WHERE l.rule = k.rule)

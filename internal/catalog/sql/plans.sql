@@ -1,5 +1,5 @@
 -- name: SelectPlans
--- The newest versions of the plans $1 (all if it is null) after $2, at most $3, in order.
+-- The newest versions of at most $3 of the plans $1 (of all plans if $1 is null) after $2, in order.
 SELECT DISTINCT ON (plan) plan, version, limits, features, created_at
 FROM plans
 WHERE ($1::text[] IS NULL OR plan = ANY ($1)) AND plan > $2
@@ -21,7 +21,8 @@ JOIN plan_allowances a ON a.plan = k.plan AND a.version = k.version
 ORDER BY a.plan, a.ordinal;
 
 -- name: NextPlanVersion
--- When a version of plan $1 can be created at the earliest: at $2, which is now, and after the version before it, however the clocks were set.
+-- The earliest possible created_at of a new version of plan $1: $2, the present instant, but later than the newest
+-- version, even if a clock was set back.
 SELECT greatest($2::timestamptz, max(p.created_at) + interval '1 microsecond') FROM plans p WHERE p.plan = $1;
 
 -- name: InsertPlan
@@ -42,12 +43,12 @@ FROM unnest($3::text[], $4::integer[], $5::bigint[], $6::text[], $7::text[], $8:
            expires_in_days, overage_at_period_end, ratio_meter, ratio_units, ratio_per, gauge, alert_at);
 
 -- name: MissingPlans
--- Those of the ids $1 that name no plan.
+-- The ids in $1 that name no plan.
 SELECT k.plan FROM unnest($1::text[]) AS k (plan) WHERE NOT EXISTS (SELECT 1 FROM plans p WHERE p.plan = k.plan);
 
 -- name: MissingAllowances
--- The places, from 1, of those pairs of the plans $1 and meters $2 (parallel arrays) of which the plan's newest version does not
--- have the meter, in order.
+-- $1 and $2 are parallel arrays of plans and meters. Returns the positions, from 1 and in order, of the pairs whose
+-- plan lacks the meter in its newest version.
 SELECT k.place
 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (plan, meter, place)
 WHERE NOT EXISTS (

@@ -17,7 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// beforeScripts is called before each pipeline of scripts; an error takes its place.
+// beforeScripts is called before each pipeline of scripts. If it returns an error, the pipeline is not sent.
 type beforeScripts func(ctx context.Context) error
 
 func (beforeScripts) DialHook(next redis.DialHook) redis.DialHook          { return next }
@@ -25,7 +25,7 @@ func (beforeScripts) ProcessHook(next redis.ProcessHook) redis.ProcessHook { ret
 
 func (f beforeScripts) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if cmds[0].Name() == "evalsha" { // pipelines set up connections as well
+		if cmds[0].Name() == "evalsha" { // the client also sets up connections with pipelines
 			if err := f(ctx); err != nil {
 				return err
 			}
@@ -34,7 +34,7 @@ func (f beforeScripts) ProcessPipelineHook(next redis.ProcessPipelineHook) redis
 	}
 }
 
-// cacheBehind is a cache, not started, whose store has the scripts and calls before.
+// cacheBehind returns a cache that is not started. Its store has loaded the scripts, and calls before.
 func cacheBehind(t *testing.T, before beforeScripts) *Cache {
 	t.Helper()
 	client := redis.NewClient(testenv.Redis(t))
@@ -46,8 +46,8 @@ func cacheBehind(t *testing.T, before beforeScripts) *Cache {
 	return c
 }
 
-// One budget for all round trips of a flush made a long queue an outage: the flush failed, the publisher paused, and
-// the queue grew.
+// Each round trip of a flush has its own budget. With one budget for all round trips, a long queue caused an outage:
+// the flush failed, the publisher paused, and the queue grew.
 func TestPublish_LongQueue_EachRoundTripHasItsOwnBudget(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -83,7 +83,7 @@ func TestPublish_LongQueue_EachRoundTripHasItsOwnBudget(t *testing.T) {
 // A cache that stops passes all copies to a slow Redis. A Redis that is away delays the stop by lastTries round trips.
 func TestStop_RedisFails_TriesAgain(t *testing.T) {
 	t.Parallel()
-	for failures, wanted := range map[int64]bool{lastTries / 2: true, 2 * lastTries: false} { // half: a busy machine may add some
+	for failures, wanted := range map[int64]bool{lastTries / 2: true, 2 * lastTries: false} { // half: busy machines may add some
 		var sent atomic.Int64
 		c := cacheBehind(t, func(context.Context) error {
 			if sent.Add(1) <= failures {

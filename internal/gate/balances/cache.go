@@ -21,7 +21,8 @@ const (
 	// defaultLocalMax is the default of Config.LocalMax: 50,000 copies take about 7 MB.
 	defaultLocalMax = 50_000
 
-	// pendingMax bounds the copies that wait while Redis is away: about 25 MB. Further ones are dropped and counted.
+	// pendingMax bounds the copies that wait while Redis is away: about 25 MB. Further copies are dropped and
+	// counted.
 	pendingMax = 65_536
 
 	// redisBudget bounds one round trip of the cache. The client's own read timeout is 100 ms.
@@ -36,9 +37,9 @@ type Config struct {
 	// KeepFor bounds the lifetime of a copy in Redis. A copy ends earlier at its balance's next event. 0 means 24 h.
 	KeepFor time.Duration
 
-	// LocalMax bounds the copies in this process (it drops the least recently used ones first), and the balances that
-	// it announces one by one. 0 means 50,000. In local mode there are no other copies. With Redis, the local copies
-	// answer checks while Redis is away.
+	// LocalMax bounds the copies in this process (it drops the least recently used copies first), and the balances
+	// that it announces one by one. 0 means 50,000. In local mode there are no other copies. With Redis, the local
+	// copies answer checks while Redis is away.
 	LocalMax int
 
 	// Clock is the ledger's clock: copies carry its instants. nil: the system's.
@@ -64,20 +65,21 @@ type Cache struct {
 	ended chan struct{} // closed when the publisher has ended
 	once  sync.Once
 
-	// parked has the copies that a part of Redis did not take: other copies do not wait for them. parkedUntil is when
-	// they are sent again. Only the publisher uses these two, and Stop after the publisher has ended.
+	// parked has the copies that a part of Redis did not take. Other copies do not wait for parked copies.
+	// parkedUntil is when the parked copies are sent again. Only the publisher uses both fields, and Stop after the
+	// publisher has ended.
 	parked      *pendingCopies
 	parkedUntil time.Time
 
-	exchangeDue time.Time // the next exchange after one that failed; only the publisher uses it
+	exchangeDue time.Time // the next exchange after a failed exchange; only the publisher uses it
 
 	mu      sync.Mutex
 	started bool
 	away    bool // the last flush failed, or some copies are parked
 }
 
-// New makes a cache that shares copies through Redis. A nil store means local mode: this process must then be the only
-// instance, because its copies are the only ones.
+// New makes a cache that shares copies through Redis. A nil store means local mode: this process must then be the
+// only instance, because no other instance sees its copies.
 func New(store *redisstore.Store, cfg Config) *Cache {
 	if cfg.FreshFor <= 0 {
 		cfg.FreshFor = defaultFreshFor
@@ -105,7 +107,7 @@ func New(store *redisstore.Store, cfg Config) *Cache {
 // Policy returns the policy for the copies of this cache.
 func (c *Cache) Policy() Policy { return Policy{FreshFor: c.cfg.FreshFor} }
 
-// Start starts the publisher. Publish may be called before.
+// Start starts the publisher. Publish may be called before Start.
 func (c *Cache) Start() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,8 +118,8 @@ func (c *Cache) Start() {
 	go c.publishLoop()
 }
 
-// Stop publishes the copies that wait and ends the publisher. It returns an error if ctx ends before, or if Redis fails
-// lastTries times in a row; the ledger has these balances, only their copies are lost. Later calls do nothing.
+// Stop publishes the copies that wait and ends the publisher. It returns an error if ctx ends first, or if Redis
+// fails lastTries times in a row. Then only copies are lost: the ledger has the balances. Later calls do nothing.
 func (c *Cache) Stop(ctx context.Context) error {
 	var err error
 	c.once.Do(func() {
@@ -129,7 +131,7 @@ func (c *Cache) Stop(ctx context.Context) error {
 			return
 		}
 		close(c.stop)
-		<-c.ended // soon: a sync lasts twice syncFor and redisBudget
+		<-c.ended // this is soon: a sync lasts at most twice syncFor and redisBudget
 		if err = c.flushLast(ctx); err != nil {
 			err = fmt.Errorf("publish the last %d balances: %w", c.pending.len()+c.parked.len(), err)
 		}
@@ -137,8 +139,9 @@ func (c *Cache) Stop(ctx context.Context) error {
 	return err
 }
 
-// Publish takes the balances of a commit or of a read of PostgreSQL. It keeps the newer ones as local copies. It passes
-// those that checks of any instance read to the publisher, without waiting. The caller must not change them afterwards.
+// Publish takes the balances of a commit or of a read of PostgreSQL. It keeps the balances that are newer than its
+// local copies. It passes the balances that checks of any instance read to the publisher, and does not wait. The
+// caller must not change copies afterwards.
 func (c *Cache) Publish(copies []ledger.BalanceCopy) {
 	refs := make([]*ledger.BalanceCopy, len(copies))
 	for i := range copies {

@@ -33,7 +33,7 @@ func startCache(t *testing.T, url string, cfg Config) *Cache {
 	return c
 }
 
-// storeAt is a store that is stopped and closed with the test.
+// storeAt returns a store that is stopped and closed at the end of the test.
 func storeAt(t *testing.T, url string) *redisstore.Store {
 	t.Helper()
 	store, err := redisstore.Open(url, redisstore.Config{})
@@ -46,7 +46,7 @@ func storeAt(t *testing.T, url string) *redisstore.Store {
 	return store
 }
 
-// readOne reads Redis and returns the newest copy of key. fromRedis is false if Redis did not answer or there is none.
+// readOne reads Redis and returns the newest copy of key. fromRedis is false if Redis was not read or did not answer.
 func (c *Cache) readOne(t *testing.T, key ledger.BalanceKey) (got Cached, fromRedis bool) {
 	t.Helper()
 	texts := c.readTexts(t, c.Reads([]ledger.BalanceKey{key}, nil))
@@ -68,8 +68,8 @@ func (c *Cache) readTexts(t *testing.T, reads *redisstore.Reads) []string {
 	return reads.Values
 }
 
-// seenSeq returns the seq of the newest copy that c finds, -1 if Redis has none. It announces the balance, as a check
-// does.
+// seenSeq returns the seq of the newest copy that c finds. It returns -1 if Redis has none. It announces the balance,
+// as a check does.
 func (c *Cache) seenSeq(t *testing.T, key ledger.BalanceKey) int64 {
 	texts := c.readTexts(t, c.Reads([]ledger.BalanceKey{key}, nil))
 	if len(texts) == 0 || texts[0] == "" {
@@ -123,7 +123,7 @@ func TestPublish_OlderCopy_DoesNotReplaceNewer(t *testing.T) {
 	a.Publish([]ledger.BalanceCopy{*copyOf("acme", 10, now)})
 	testenv.Eventually(t, func() bool { return b.seenSeq(t, key) == 10 }, "10 is seen")
 
-	// Another instance publishes 9 after 10. Its Stop returns when Redis has answered.
+	// Another instance publishes seq 9 after seq 10. Its Stop returns when Redis has answered.
 	late := startCache(t, url, Config{})
 	late.Publish([]ledger.BalanceCopy{*copyOf("acme", 9, now.Add(time.Second))})
 	require.NoError(t, late.Stop(t.Context()))

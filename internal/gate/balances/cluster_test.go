@@ -20,16 +20,16 @@ func tenantOn(c *testenv.RedisCluster, master int) string {
 	}
 }
 
-// TestPublish_Cluster holds that one master or slot does not delay the copies of others.
+// TestPublish_Cluster checks that one master or slot does not delay the copies of other masters or slots.
 func TestPublish_Cluster(t *testing.T) {
 	t.Parallel()
 	c := testenv.RedisClusterPrivate(t)
 	t.Run("a slot moves", func(t *testing.T) { publishWhileASlotMoves(t, c) })
-	t.Run("a master is away", func(t *testing.T) { publishWithoutAMaster(t, c) }) // the last one: it stays away
+	t.Run("a master is away", func(t *testing.T) { publishWithoutAMaster(t, c) }) // last: the master stays away
 }
 
-// publishWhileASlotMoves: some copies of a tenant are on the new node already, and a call with both kinds runs on
-// neither node.
+// publishWhileASlotMoves: some copies of a tenant are on the new node already, and a call with copies of both nodes
+// runs on neither node.
 func publishWhileASlotMoves(t *testing.T, c *testenv.RedisCluster) {
 	copies := newRedisCopies(storeAt(t, c.URL), time.Hour)
 	tenant := tenantOn(c, 1)
@@ -40,7 +40,7 @@ func publishWhileASlotMoves(t *testing.T, c *testenv.RedisCluster) {
 	}
 	put := func(what string, batch ...*ledger.BalanceCopy) {
 		t.Helper()
-		testenv.Eventually(t, func() bool { // a busy machine may miss the client's timeouts; a moving slot would stay
+		testenv.Eventually(t, func() bool { // a busy machine may exceed timeouts; a failure by the move would stay
 			failed, _, err := copies.put(t.Context(), batch)
 			if err != nil {
 				t.Logf("%s: %d failed: %v", what, len(failed), err)
@@ -78,7 +78,7 @@ func publishWithoutAMaster(t *testing.T, c *testenv.RedisCluster) {
 			require.NoError(t, cache.sync(), "the publisher pauses")
 			got, err := cache.Stored(t.Context(), []ledger.BalanceKey{here})
 			return err == nil && got[0] != nil && got[0].Seq == seq
-		}, "the other copy arrives with its sync") // a busy machine may miss the client's timeouts
+		}, "the other copy arrives with its sync") // a busy machine may exceed the client's timeouts
 		if cache.pending.len() != 0 || cache.parked.len() == 0 {
 			t.Errorf("%d copies wait and %d are parked", cache.pending.len(), cache.parked.len())
 		}

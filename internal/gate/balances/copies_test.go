@@ -108,7 +108,7 @@ func TestLocalCopies_ConfirmedIfRedisHasACopy(t *testing.T) {
 		t.Errorf("redis has an older one: got %+v, want ours, confirmed", older)
 	}
 	theirs := copyOf("t", 6, now)
-	for range 2 { // decoded, then recognised
+	for range 2 { // first decoded, then recognised by its hash
 		newer := local.merge(nil, keys, stored(theirs), false)[0]
 		if !newer.Confirmed || *newer.Copy != *theirs {
 			t.Errorf("redis has a newer one: got %+v, want theirs", newer)

@@ -6,8 +6,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// copyFormat is the first field of an encoded copy. A reader treats other formats as missing. The next publication with
-// a higher seq replaces them.
+// copyFormat is the first field of an encoded copy. A reader treats other formats as missing. The next publication
+// with a higher seq replaces such copies.
 const copyFormat = "1"
 
 // encodeCopy encodes the fields of a copy other than its key and seq, as integers separated by blanks: format, flags,

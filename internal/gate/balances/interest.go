@@ -8,26 +8,28 @@ import (
 )
 
 const (
-	// interestFor is how long a balance counts as wanted after its last announcement. Until then commits publish it: 8
-	// to 12 µs of CPU in this process and in Redis. Afterwards the next check reads PostgreSQL once: about 60 µs.
+	// interestFor is how long a balance counts as wanted after its last announcement. Until then commits publish it,
+	// which takes 8 to 12 µs of CPU in this process and in Redis. Afterwards the next check reads PostgreSQL once,
+	// which takes about 60 µs.
 	interestFor = 30 * time.Second
 
 	// askedFor is how long checks of this process rely on their own announcement. It is shorter than interestFor by
-	// more than a message takes, so that other instances publish for longer than this process relies on it.
+	// more than the time of a message. So other instances publish for longer than this process relies on the
+	// announcement.
 	askedFor = 25 * time.Second
 
 	// askAgain is the age at which an announcement is repeated if checks still read the balance.
 	askAgain = 10 * time.Second
 
-	// askSlack is how much older than the first announcement a copy may be. It covers the read of PostgreSQL that began
-	// with it.
+	// askSlack is how much older than the first announcement a copy may be. It covers the read of PostgreSQL that
+	// began with the announcement.
 	askSlack = 500 * time.Millisecond
 
 	// learnEvery is how often an instance that commits reads the announcements.
 	learnEvery = 100 * time.Millisecond
 
-	// blindAfter is how long ago an instance may have read the announcements. If it was longer ago, it publishes every
-	// copy.
+	// blindAfter is the longest time since an instance has read the announcements. After a longer time the instance
+	// publishes every copy.
 	blindAfter = time.Second
 
 	// passedFor is how long an unpublished copy is kept, at least, in case an announcement of its balance arrives. It
@@ -37,15 +39,15 @@ const (
 	// passedMax bounds the unpublished copies in each of two generations. Further copies are published.
 	passedMax = 32_768
 
-	// forgetAtOnce bounds the entries that one call examines for having ended.
+	// forgetAtOnce bounds the entries that one call of forget examines.
 	forgetAtOnce = 512
 )
 
-// everything stands for all balances, as an id.
+// everything is the id that means all balances.
 const everything uint64 = 0
 
-// idOf returns the FNV-1a hash of k, the same in all instances and below 2^53. If two balances share one, both are
-// published.
+// idOf returns the FNV-1a hash of k, which is the same in all instances and below 2^53. If two balances have the same
+// hash, both are published.
 func idOf(k ledger.BalanceKey) uint64 {
 	const offset, prime = 14695981039346656037, 1099511628211
 	h := uint64(offset)
@@ -53,7 +55,7 @@ func idOf(k ledger.BalanceKey) uint64 {
 		for i := range len(part) {
 			h = (h ^ uint64(part[i])) * prime
 		}
-		h = (h ^ '\n') * prime // no part contains it
+		h = (h ^ '\n') * prime // no part contains a newline
 	}
 	return max(h>>11, everything+1)
 }
@@ -65,16 +67,16 @@ type interest struct {
 	most int // balances that this process announces one by one. With more it announces all: everything is published then
 
 	mu      sync.Mutex
-	began   time.Time                // what since counts from
+	began   time.Time                // the instant from which since counts
 	asked   map[uint64]asking        // balances that checks of this process read
-	queue   []uint64                 // ids of asked that are to be announced
+	queue   []uint64                 // ids in asked that must be announced
 	failing bool                     // the last announcement failed
-	wanted  map[uint64]time.Duration // balances that checks of any process read: until when, as since
+	wanted  map[uint64]time.Duration // until when balances that checks of any process read are wanted, as since
 
 	learned time.Time // when this process last had read all announcements; zero: never
 	cursor  int64     // position after the last announcement that it has read
 
-	passed  [2]map[uint64]*ledger.BalanceCopy // newest unpublished copies: the present generation, and the one before
+	passed  [2]map[uint64]*ledger.BalanceCopy // newest unpublished copies: the present generation, and the previous one
 	rotated time.Time                         // when passed[0] began
 	news    bool                              // there were commits since learned
 }
@@ -136,7 +138,8 @@ func (in *interest) unsent(now time.Time) (ids []uint64, cursor int64, due bool)
 	return ids, in.cursor, n > 0 || in.due(now)
 }
 
-// sent records the outcome of an announcement. One that failed is repeated. ledgerNow is now on the clock of copies.
+// sent records the outcome of an announcement. A failed announcement is repeated. ledgerNow is now on the clock of
+// copies.
 func (in *interest) sent(ids []uint64, ok bool, now, ledgerNow time.Time) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -186,15 +189,15 @@ func (in *interest) confirm(copies []Cached, keys []ledger.BalanceKey, now time.
 	}
 }
 
-// covers reports whether Redis receives all copies later than one of asOf, the first of them up to learnEvery late. It
-// does if that copy was made after this process announced the balance.
+// covers reports whether Redis receives all copies that are later than a copy of asOf; the first of them may come up
+// to learnEvery late. This is so if the copy of asOf was made after this process announced the balance.
 func (a asking) covers(asOf int64, since time.Duration) bool {
 	return a.sent != 0 && since-a.sent <= askedFor && asOf >= a.from-askSlack.Microseconds()
 }
 
-// choose returns those of copies that have to be published now, in the same array. It keeps the others for a while.
-// learn is true if this process has not read the announcements for learnEvery: it must read them at once, and may then
-// have to publish some of the others. An idle process does not read announcements.
+// choose returns the copies that must be published now, in the same array. It keeps the other copies for a while.
+// learn is true if this process has not read the announcements for learnEvery. Then it must read them at once, and
+// may have to publish some of the kept copies. An idle process does not read announcements.
 func (in *interest) choose(copies []*ledger.BalanceCopy, now time.Time) (chosen []*ledger.BalanceCopy, learn bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -227,8 +230,8 @@ func (in *interest) waits() bool {
 	return in.news || len(in.passed[0])+len(in.passed[1]) > 0
 }
 
-// learn takes announcements of all instances and returns the kept copies that should have been published. complete:
-// there are no further announcements.
+// learn takes announcements of all instances and returns the kept copies that should have been published. complete
+// says that there are no further announcements.
 func (in *interest) learn(ids []uint64, cursor int64, complete bool, now time.Time) []*ledger.BalanceCopy {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -256,8 +259,8 @@ func (in *interest) learn(ids []uint64, cursor int64, complete bool, now time.Ti
 	return late
 }
 
-// blind returns the copies that were not published, once this process could not read announcements for blindAfter:
-// other instances may need them.
+// blind returns the unpublished copies if this process could not read announcements for blindAfter: other instances
+// may need these copies.
 func (in *interest) blind(now time.Time) []*ledger.BalanceCopy {
 	in.mu.Lock()
 	defer in.mu.Unlock()

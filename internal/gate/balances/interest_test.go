@@ -36,7 +36,7 @@ func newFleet(t *rapid.T, n int) *fleet {
 	return f
 }
 
-// put is the balances script.
+// put does what the balances script does.
 func (f *fleet) put(copies []*ledger.BalanceCopy) {
 	for _, c := range copies {
 		if old := f.shared[c.Tenant]; old == nil || c.Seq > old.Seq {
@@ -45,8 +45,8 @@ func (f *fleet) put(copies []*ledger.BalanceCopy) {
 	}
 }
 
-// pass lets time go by. Instances exchange announcements when these are due, at most step late. down holds until when
-// each instance cannot.
+// pass lets time go by. Instances exchange announcements when these are due, at most step late. down holds, for each
+// instance, until when it cannot exchange them.
 func (f *fleet) pass(d time.Duration, down []time.Time) {
 	const step = 50 * time.Millisecond
 	for end := f.now.Add(d); ; {
@@ -80,7 +80,7 @@ func (f *fleet) choose(i int, c *ledger.BalanceCopy) {
 	f.put(chosen)
 }
 
-// exchange is one run of the interest script for instance i, which Redis may have lost.
+// exchange is one run of the interest script for instance i. If lost is set, the run does not reach Redis.
 func (f *fleet) exchange(i int, lost bool) {
 	in := f.instances[i]
 	ids, cursor, _ := in.unsent(f.now)
@@ -102,8 +102,8 @@ func (f *fleet) exchange(i int, lost bool) {
 	f.put(in.learn(heard, f.now.UnixMilli(), true, f.now))
 }
 
-// check reads a balance in instance i, and reads PostgreSQL if the copy in Redis is not confirmed and fresh. It fails
-// if a copy that it relies on lacks a commit that is older than bound.
+// check reads a balance in instance i, and reads PostgreSQL if the copy in Redis is not confirmed and fresh. The test
+// fails if the check relies on a copy that lacks a commit older than bound.
 func (f *fleet) check(i int, tenant string, bound time.Duration) {
 	in, keys := f.instances[i], []ledger.BalanceKey{{Tenant: tenant, Meter: "m"}}
 	in.ask(keys, f.now)
@@ -124,14 +124,15 @@ func (f *fleet) check(i int, tenant string, bound time.Duration) {
 	}
 }
 
-// A copy on which a check relies lacks no commit that is older than a second and an exchange, even while exchanges
+// A copy on which a check relies lacks no commit that is older than a second plus an exchange, even while exchanges
 // fail: instances that cannot read announcements publish everything after a second.
 func TestInterest_CopyInUse_MissesNoCommit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) { runFleet(t, 5000, time.Second+200*time.Millisecond) })
 }
 
-// While Redis answers, the bound is the time between two exchanges, in the first moments of an announcement.
+// While Redis answers, a copy in use lacks at most the commits of the time between two exchanges. It lacks them only
+// in the first moments after an announcement.
 func TestInterest_RedisUp_LateByOneExchangeAtMost(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) { runFleet(t, 0, learnEvery+50*time.Millisecond) })
@@ -222,7 +223,8 @@ func TestPublish_NobodyAsks_NothingReachesRedis(t *testing.T) {
 		t.Errorf("redis has %q of a balance that nobody asks about (%v)", texts, err)
 	}
 
-	// The first check finds no copy that it may rely on, and makes a publish the copies that it had kept back.
+	// The first check finds no copy that it may rely on, and makes the cache a publish the copies that a had kept
+	// back.
 	if got, _ := b.readOne(t, keyOf(unread)); got.Confirmed {
 		t.Errorf("the first check relies on %+v", got.Copy)
 	}
@@ -230,7 +232,7 @@ func TestPublish_NobodyAsks_NothingReachesRedis(t *testing.T) {
 }
 
 // Redis has an old copy from a time when checks read the balance. Later debits were not published, because no check
-// did.
+// read the balance then.
 func TestLookup_CopyFromBeforeTheQuestion_IsNotConfirmed(t *testing.T) {
 	t.Parallel()
 	url := testenv.RedisURL(t)

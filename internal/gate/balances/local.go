@@ -32,7 +32,7 @@ func flagsOf(c *ledger.BalanceCopy) (flags uint8) {
 	return flags
 }
 
-// localCopies has the newest copies this process has seen, of the balances it used last.
+// localCopies has the newest copies that this process has seen, of the balances that it used last.
 type localCopies struct {
 	seed maphash.Seed // of texts
 
@@ -44,7 +44,7 @@ func newLocalCopies(size int) *localCopies {
 	return &localCopies{seed: maphash.MakeSeed(), all: recent.New[ledger.BalanceKey, localCopy](size)}
 }
 
-// put keeps each copy that is newer than the one it has.
+// put keeps each copy that is newer than the stored copy of the same balance.
 func (l *localCopies) put(copies []*ledger.BalanceCopy) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,16 +56,16 @@ func (l *localCopies) put(copies []*ledger.BalanceCopy) {
 	}
 }
 
-// keep stores a copy. The caller holds the lock. Many copies are of few meters, so they share the meters' names.
-// memory.
+// keep stores a copy. The caller holds the lock. Many copies are of few meters, so copies share the memory of the
+// meters' names.
 func (l *localCopies) keep(key ledger.BalanceKey, c localCopy) {
 	key.Meter = unique.Make(key.Meter).Value()
 	l.all.Put(key, c)
 }
 
-// merge appends to out, for each key, the newer of the local copy and the one in texts, and keeps it. texts are the
-// values in Redis, nil if they are unknown. A copy is confirmed if Redis has one of the same balance, or if this
-// process is alone: a balance that Redis has lost may have changed in another instance.
+// merge appends to out, for each key, the newer copy of the local copy and the copy in texts, and keeps it. texts are
+// the values in Redis; nil means that they are unknown. A copy is confirmed if Redis has a copy of the same balance,
+// or if this process is alone. If Redis has lost a balance, another instance may have changed it.
 func (l *localCopies) merge(out []Cached, keys []ledger.BalanceKey, texts []string, alone bool) []Cached {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,7 +132,7 @@ func decodeLocal(stored string) (c localCopy, ok bool) {
 }
 
 // localCopy is a copy without its key, with the hash of the text that Redis last had for it: an unchanged text is not
-// decoded again. It has 72 bytes; the copy and its text have 270.
+// decoded again. It has 72 bytes; an unpacked copy with its text has 270.
 type localCopy struct {
 	seq, remaining, limit, allowance int64
 	resetAt, validUntil, asOf        int64  // µs; 0: zero time
@@ -170,8 +170,8 @@ func fromMicros(us int64) time.Time {
 }
 
 // newer reports whether a replaces b: a has the higher seq, or the same seq and was read later, or b had ended when a
-// was read. A read counts entries that are due but not written yet. Later there may be fewer of them, because idle
-// periods have none.
+// was read. A read counts entries that are due but not written yet. A later read may count fewer such entries,
+// because idle periods have none.
 func newer(a, b *ledger.BalanceCopy) bool {
 	first, second := pack(a), pack(b)
 	return first.newer(&second)

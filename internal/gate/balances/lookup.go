@@ -11,13 +11,13 @@ import (
 // Cached is the newest copy of one balance.
 type Cached struct {
 	Copy      *ledger.BalanceCopy // nil: there is none
-	Confirmed bool                // no other instance has made a newer one, except in the last moments
+	Confirmed bool                // no other instance has made a newer copy, except in the last moments
 	Unwanted  bool                // Redis has it, but it may be from before this process announced the balance
 }
 
-// Reads returns the reads of Redis for a check of keys, which have one tenant. It returns nil if Redis cannot help: in
-// local mode, or when the caller accepts no copy (maxStale <= 0). A degraded answer then uses the local copies. From
-// then on the commits of all instances publish these balances.
+// Reads returns the reads of Redis for a check of keys, which have one tenant. It returns nil if Redis cannot help:
+// in local mode, or when the caller accepts no copy (maxStale <= 0). A degraded answer then uses the local copies.
+// After a call of Reads, the commits of all instances publish these balances.
 func (c *Cache) Reads(keys []ledger.BalanceKey, maxStale *time.Duration) *redisstore.Reads {
 	if c.redis == nil || len(keys) == 0 || maxStale != nil && *maxStale <= 0 {
 		return nil
@@ -36,8 +36,8 @@ func (c *Cache) Reads(keys []ledger.BalanceKey, maxStale *time.Duration) *rediss
 	return reads
 }
 
-// Held appends the newest copy of each of keys to out if this process holds all of them as they are in Redis: Redis has
-// announced no newer ones. ok is false if Redis must be read, or if the caller accepts no copy.
+// Held appends the newest copy of each of keys to out if this process holds all of them as they are in Redis: Redis
+// has announced no newer copies. ok is false if Redis must be read, or if the caller accepts no copy.
 func (c *Cache) Held(out []Cached, keys []ledger.BalanceKey, maxStale *time.Duration) (held []Cached, ok bool) {
 	if c.redis == nil || len(keys) == 0 || len(keys) > redisstore.MaxReads || maxStale != nil && *maxStale <= 0 {
 		return out, false
@@ -82,8 +82,8 @@ func (c *Cache) Lookup(out []Cached, keys []ledger.BalanceKey, texts []string) [
 	return out
 }
 
-// LookupReads is Lookup with the Values of reads, nil if Redis was not read. Redis announces changes of the values:
-// until then the copies are held.
+// LookupReads is Lookup with the Values of reads. reads is nil if Redis was not read. Redis announces changes of the
+// values: the copies are held until such an announcement.
 func (c *Cache) LookupReads(out []Cached, keys []ledger.BalanceKey, reads *redisstore.Reads) []Cached {
 	if reads == nil {
 		return c.Lookup(out, keys, nil)
@@ -93,8 +93,8 @@ func (c *Cache) LookupReads(out []Cached, keys []ledger.BalanceKey, reads *redis
 	return out
 }
 
-// redisKey returns the Redis key of a balance's copy. The tenant is the hash tag: its copies share a slot with its
-// limits.
+// redisKey returns the Redis key of a balance's copy. The tenant is the hash tag, so that its copies share a slot
+// with its limits.
 func redisKey(k ledger.BalanceKey) string {
 	return "quota:{" + k.Tenant + "}:bal:" + k.Meter + ":" + k.Subject
 }

@@ -18,9 +18,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// A balance that commits and checks use: its copy, its announcement, and the watch of its key in package redisstore. It
-// took 865 bytes before copies were packed.
-// Not parallel: it measures the heap.
+// A balance that commits and checks use has a copy, an announcement, and a watch of its key in package redisstore. If
+// the copy is not packed, they take 865 bytes. Not parallel: it measures the heap.
 func TestCache_ABalanceInUse_TakesAtMost360Bytes(t *testing.T) {
 	const n, atOnce, most = 10_000, 500, 360
 	c := startCache(t, testenv.RedisURL(t), Config{LocalMax: n})
@@ -67,7 +66,8 @@ func TestCache_ABalanceInUse_TakesAtMost360Bytes(t *testing.T) {
 	runtime.KeepAlive(c)
 }
 
-// TestCopy_InRedis_TakesAtMost240Bytes, everything included, for a balance of a tenant and a usual meter.
+// TestCopy_InRedis_TakesAtMost240Bytes measures a copy with all its overhead, for a balance of a tenant and a usual
+// meter.
 func TestCopy_InRedis_TakesAtMost240Bytes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fills a Redis with 12,500 keys")

@@ -6,8 +6,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// roomKept is the number of copies for which an empty queue keeps its memory: as many as a busy one has. pendingMax
-// would take 6 MB.
+// roomKept is the number of copies for which an empty queue keeps its memory: as many as a busy queue has. The memory
+// for pendingMax copies would be 6 MB.
 const roomKept = 2 * publishMax
 
 // pendingCopies has the copies that wait to be published, the newest of each balance.
@@ -24,7 +24,8 @@ func newPendingCopies(limit int) *pendingCopies {
 	return &pendingCopies{max: limit, copies: make(map[ledger.BalanceKey]*ledger.BalanceCopy)}
 }
 
-// add queues copies. A copy replaces an older one of the same balance. Without room it is dropped and counted.
+// add queues copies. A copy replaces an older copy of the same balance. If there is no room, a copy is dropped and
+// counted.
 func (p *pendingCopies) add(copies []*ledger.BalanceCopy) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,14 +13,13 @@ const (
 	defaultFreshFor = 30 * time.Second
 
 	// TermsMargin is how long after the stamp of a change of terms a copy may still lack the change: a transaction of
-	// the catalogue that writes one object is bounded to 5 s, and a debit that runs at the same time does not wait for
-	// it. The price is that checks of this tenant read PostgreSQL for 5 s after each change; checks that wait share one
-	// read.
+	// the catalogue that writes one object takes at most 5 s, and a concurrent debit does not wait for it. The price
+	// is that checks of this tenant read PostgreSQL for 5 s after each change; checks that wait share one read.
 	TermsMargin = 5 * time.Second
 
 	// AwayFreshFor is the age up to which an unconfirmed copy answers a check while Redis is away. Without it every
 	// check would read PostgreSQL during an outage of Redis. The price is that a degraded answer may be wrong for one
-	// second; the gain is one read per second, instance and balance in use, at most.
+	// second; the gain is that PostgreSQL gets at most one read per second, instance and balance in use.
 	AwayFreshFor = time.Second
 
 	// ReadPatience bounds the wait for PostgreSQL in ReadWithin. A read takes well under 1 ms. A slower read goes on in
@@ -60,7 +59,7 @@ type Policy struct {
 	FreshFor time.Duration
 }
 
-// For returns what a check does with its copies, of which it has one for each of f.Items.
+// For returns what a check does with its copies. A check has one copy for each item in f.Items.
 func (p Policy) For(copies []Cached, f *Facts) Action {
 	action := Use
 	for i := range copies {
@@ -94,7 +93,7 @@ func (p Policy) permits(c *Cached, amount int64, f *Facts) Action {
 	}
 }
 
-// fresh reports whether c, which has not ended, answers a check as well as PostgreSQL does.
+// fresh reports whether c, which has not ended, can answer a check in place of PostgreSQL.
 func (p Policy) fresh(c *Cached, f *Facts) bool {
 	if !current(c.Copy, f) {
 		return false
@@ -106,9 +105,9 @@ func (p Policy) fresh(c *Cached, f *Facts) bool {
 	return c.Confirmed && age <= p.FreshFor
 }
 
-// refreshDue reports whether a copy should be read again before it is older than FreshFor. Each copy becomes due at its
-// own point between 75 % and 95 % of FreshFor, so that copies read together, after a start for example, are not due
-// together.
+// refreshDue reports whether a copy should be read again before it is older than FreshFor. Each copy becomes due at
+// its own point between 75 % and 95 % of FreshFor. So copies that were read together, for example after a start, are
+// not due together.
 func (p Policy) refreshDue(c *ledger.BalanceCopy, now time.Time) bool {
 	least, spread := p.FreshFor*3/4, p.FreshFor/5
 	part := uint64(c.AsOf.UnixMicro()) * 0x9e3779b97f4a7c15 >> 54 // 0..1023; a Fibonacci hash spreads neighbouring instants
@@ -126,8 +125,8 @@ func ended(c *ledger.BalanceCopy, now time.Time) bool {
 	return !c.ValidUntil.IsZero() && !now.Before(c.ValidUntil)
 }
 
-// sufficient reports whether the units of an incomplete copy pay for amount. They never do for a subject: its cap may
-// be used up.
+// sufficient reports whether the units of an incomplete copy pay for amount. They never pay for a subject, because
+// its cap may be used up.
 func sufficient(c *ledger.BalanceCopy, amount int64, subject string) bool {
 	return subject == "" && amount <= c.Remaining
 }

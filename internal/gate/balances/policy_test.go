@@ -8,7 +8,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// The table of the package documentation, row by row. The policy under test accepts copies up to 30 s old.
+// The test follows the table of the package documentation, row by row. The policy under test accepts copies up to 30
+// s old.
 func TestPolicy_OneCopy(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)

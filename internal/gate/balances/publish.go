@@ -13,20 +13,20 @@ const (
 	// publishMax is the number of copies in one pipeline: four script calls.
 	publishMax = 4 * redisCallMax
 
-	// publishGap is the pause between two flushes. An idle cache publishes at once. A busy one sends at most 200
-	// flushes per second, whatever the rate of debits; other instances see a balance at most this much later.
+	// publishGap is the pause between two flushes. An idle cache publishes at once. A busy cache sends at most 200
+	// flushes per second, at any rate of debits. Other instances see a balance at most this much later.
 	publishGap = 5 * time.Millisecond
 
-	// syncFor is how long a sync exchanges announcements, and how long it publishes, before it begins another round
-	// trip. It is much less than blindAfter.
+	// syncFor is the time in which a sync begins round trips, first for announcements and then again for copies. It
+	// is much less than blindAfter.
 	syncFor = 100 * time.Millisecond
 
 	// awayFor is the longest pause after a flush that failed. Each failure doubles the pause, from publishGap on: one
 	// late reply is no outage.
 	awayFor = 500 * time.Millisecond
 
-	// lastTries is how often in a row Redis may fail while a cache stops. A slow Redis still takes all copies; one that
-	// hangs delays a stop by about a second.
+	// lastTries is the number of failures of Redis in a row after which a stopping cache gives up. A slow Redis still
+	// takes all copies; a Redis that hangs delays a stop by about a second.
 	lastTries = 10
 )
 
@@ -60,10 +60,10 @@ func (c *Cache) publishLoop() {
 	}
 }
 
-// sync exchanges announcements, if there are some or commits need them, and publishes the waiting copies. Both end
-// after syncFor, and go on at the next sync: a long queue must not keep this process from reading announcements. After
-// an exchange that failed, the next one waits for awayFor, but publishing does not: on a cluster another master may
-// have the announcements.
+// sync exchanges announcements, if there are some or commits need them, and publishes the waiting copies. Exchange
+// and publication each end after syncFor and go on at the next sync, because a long queue must not keep this process
+// from reading announcements. After a failed exchange, the next exchange waits for awayFor. Publication does not
+// wait: on a cluster another master may have the announcements.
 func (c *Cache) sync() error {
 	if now := time.Now(); !now.Before(c.exchangeDue) {
 		if c.exchange() != nil {
@@ -109,10 +109,10 @@ func (c *Cache) exchange() error {
 	}
 }
 
-// flush publishes the waiting copies: all of them, or as many as it can until the instant until, if that is not zero.
-// If Redis does not take a batch, its copies wait again, unless a newer copy of the same balance waits already, and
-// flush returns the error. On a cluster only the copies whose master did not take them wait, parked apart: flush goes
-// on with the others, and returns the error only if until is zero.
+// flush publishes the waiting copies. If until is not zero, it stops at that instant. If Redis does not take a batch,
+// flush returns the error, and the copies of the batch wait again; a copy is dropped if a newer copy of the same
+// balance already waits. On a cluster flush parks only the copies that their master did not take, and goes on with
+// the other copies. Then it returns the error only if until is zero.
 func (c *Cache) flush(ctx context.Context, until time.Time) error {
 	batch := make([]*ledger.BalanceCopy, 0, publishMax)
 	for last := error(nil); ; {
@@ -160,7 +160,7 @@ func (c *Cache) flushLast(ctx context.Context) error {
 	}
 }
 
-// setAside parks the copies for masters that are known to be away, and returns the others.
+// setAside parks the copies for masters that are known to be away, and returns the other copies.
 func (c *Cache) setAside(batch []*ledger.BalanceCopy) []*ledger.BalanceCopy {
 	if !c.redis.perTenant || !c.redis.store.AnyAway() {
 		return batch
@@ -187,8 +187,8 @@ func (c *Cache) park(copies []*ledger.BalanceCopy) {
 	c.parked.add(copies)
 }
 
-// flushParked sends the parked copies again, from time to time. It does so even if a master's breaker is open: perhaps
-// no other call probes that master.
+// flushParked sends the parked copies again, from time to time. It sends them even if a master's breaker is open,
+// because perhaps no other call probes that master.
 func (c *Cache) flushParked(ctx context.Context, until time.Time) {
 	if c.parked.len() == 0 || time.Now().Before(c.parkedUntil) {
 		return
@@ -203,7 +203,7 @@ func (c *Cache) flushParked(ctx context.Context, until time.Time) {
 	}
 }
 
-// put sends one batch. It returns the copies that were not written, and why.
+// put sends one batch. It returns the copies that were not written, and the reason.
 func (c *Cache) put(ctx context.Context, batch []*ledger.BalanceCopy) (failed []*ledger.BalanceCopy, err error) {
 	if len(batch) == 0 {
 		return nil, nil

@@ -17,16 +17,16 @@ import (
 const redisCallMax = 256
 
 const (
-	// interestKey is the set of announced balances. No copy has this key: after the colon their keys have a
-	// brace.
+	// interestKey is the set of announced balances. No copy has this key: the keys of copies have a brace after the
+	// colon.
 	interestKey = "quota:interest"
 
 	// announceMax and noticesMax bound one exchange of announcements to about 1 ms in Redis.
 	announceMax, noticesMax = 512, 2048
 )
 
-// Stored returns the copies that Redis has of keys, nil where it has none. It is a pg.CopyReader for verification. In
-// local mode it returns nil for all.
+// Stored returns the copies of keys in Redis. A copy is nil if Redis has none. Stored is a pg.CopyReader for
+// verification. In local mode all copies are nil.
 func (c *Cache) Stored(ctx context.Context, keys []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
 	if c.redis == nil {
 		return make([]*ledger.BalanceCopy, len(keys)), nil
@@ -50,7 +50,7 @@ func newRedisCopies(store *redisstore.Store, keepFor time.Duration) *redisCopies
 	}
 }
 
-// get reads the copies of keys, in their order; nil where there is none.
+// get reads the copies of keys, in the order of keys. A copy is nil if there is none.
 func (r *redisCopies) get(ctx context.Context, keys []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
 	names := make([]string, len(keys))
 	for i := range keys {
@@ -69,13 +69,13 @@ func (r *redisCopies) get(ctx context.Context, keys []ledger.BalanceKey) ([]*led
 	return out, nil
 }
 
-// put writes the copies that are newer than those in Redis. It is safe to put a copy again. failed has the copies with an
-// unknown outcome, and err says why the first of them was not written. refused counts the copies that the script rejects
-// as invalid. They are not in failed, because the script would reject them again.
+// put writes the copies that are newer than the copies in Redis. It is safe to put a copy again. failed has the
+// copies with an unknown outcome, and err is the reason why the first failed copy was not written. refused counts the
+// copies that the script rejects as invalid. They are not in failed, because the script would reject them again.
 func (r *redisCopies) put(ctx context.Context, copies []*ledger.BalanceCopy) (failed []*ledger.BalanceCopy, refused int, err error) {
 	errs := make([]error, len(copies))
 	r.send(ctx, copies, r.groups(len(copies), func(i int) string { return copies[i].Tenant }), errs)
-	var alone [][]int // while a slot moves its keys are on two nodes, and a call with several of them runs on neither
+	var alone [][]int // while a slot moves, its keys are on two nodes, and a call with several keys runs on neither
 	for i := range errs {
 		if errors.Is(errs[i], redisstore.ErrMoving) {
 			alone = append(alone, []int{i})
@@ -117,7 +117,7 @@ func (r *redisCopies) send(ctx context.Context, copies []*ledger.BalanceCopy, gr
 }
 
 // exchange announces that checks read the balances ids, at most announceMax. It returns the announcements of all
-// instances since cursor, and the next cursor. If it returns noticesMax of them, there may be more.
+// instances since cursor, and the next cursor. If it returns noticesMax announcements, there may be more.
 func (r *redisCopies) exchange(ctx context.Context, ids []uint64, cursor int64) (heard []uint64, next int64, err error) {
 	call := redisstore.Call{Keys: []string{interestKey}, Args: make([]any, 0, 3+len(ids))}
 	call.Args = append(call.Args, cursor, interestFor.Milliseconds(), noticesMax)

@@ -8,11 +8,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// roundsMax bounds how often a decision may request more balances: those of subjects' caps once, those of overflow
-// meters once, and one round in reserve.
+// roundsMax bounds the rounds of a decision, each of which may request more balances: one round for subjects' caps,
+// one for overflow meters, and one in reserve.
 const roundsMax = 3
 
-// emptyLedger has what the ledger would read of a tenant that was created at this instant.
+// emptyLedger has the data that the ledger would read of a tenant that is created at the instant now.
 type emptyLedger struct {
 	now     time.Time
 	meters  map[string]*catalog.Meter
@@ -25,7 +25,7 @@ func newEmptyLedger(s *catalog.Snapshot, p *catalog.Plan, now time.Time) *emptyL
 		Version: p.Version, CreatedAt: p.CreatedAt, Allowances: make(map[string]ledger.Allowance, len(p.Allowances)),
 	}
 	for i := range p.Allowances {
-		if p.Allowances[i].Every != "" { // a gauge's allowance has none
+		if p.Allowances[i].Every != "" { // a gauge's allowance has no interval
 			version.Allowances[p.Allowances[i].Meter] = allowanceOf(&p.Allowances[i])
 		}
 	}

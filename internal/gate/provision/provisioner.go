@@ -15,8 +15,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// DefaultPerSecond is the number of tenants that an instance creates a second at the most. It allows 180,000 sign-ups
-// an hour, and bounds what invented tenant ids can insert.
+// DefaultPerSecond is the largest number of tenants that an instance creates a second. It allows 180,000 sign-ups an
+// hour, and bounds the rows that invented tenant ids can insert.
 const DefaultPerSecond = 50
 
 // Config configures a Provisioner.
@@ -26,14 +26,14 @@ type Config struct {
 	Clock     interface{ Now() time.Time } // the ledger. Required
 }
 
-// Provisioner creates tenants on their first use. nil creates none.
+// Provisioner creates tenants on their first use. A nil Provisioner creates no tenants.
 type Provisioner struct {
 	cfg      Config
 	catalog  *catalog.Catalog
 	creating singleflight.Group // by tenant
 
 	mu       sync.Mutex
-	nextFree time.Time // when the next tenant could be created if each took its share of a second
+	nextFree time.Time // when the next tenant could be created if each tenant took its share of a second
 }
 
 // New returns a provisioner.
@@ -44,8 +44,8 @@ func New(c *catalog.Catalog, cfg Config) *Provisioner {
 	return &Provisioner{cfg: cfg, catalog: c}
 }
 
-// Plan returns the plan that the tenant id gets on its first use. ok is false if there will be no such tenant: without
-// provisioner, if the plan does not exist, or if id is not valid.
+// Plan returns the plan that the tenant id gets on its first use. ok is false if there will be no such tenant:
+// without a provisioner, if the plan does not exist, or if id is not valid.
 func (p *Provisioner) Plan(id string) (plan *catalog.Plan, ok bool) {
 	if p == nil || !bound.ID(id) {
 		return nil, false
@@ -63,7 +63,7 @@ func (p *Provisioner) Missing() error {
 }
 
 // EnsureTenant creates the tenant of a first use that its plan allows. Otherwise it returns the refusal of the use.
-// After nil the tenant exists, and the ledger must decide the use.
+// If it returns nil, the tenant exists, and the ledger must decide the use.
 func (p *Provisioner) EnsureTenant(ctx context.Context, use ledger.Operation) error {
 	if err := use.Validate(); err != nil {
 		return err
@@ -133,8 +133,8 @@ func (p *Provisioner) create(ctx context.Context, tenant string) error {
 	return nil
 }
 
-// take counts one tenant against Config.PerSecond and returns 0, or the time until one may be created. A second's
-// tenants may be created at once.
+// take counts one tenant against Config.PerSecond and returns 0, or returns the time until a tenant may be created.
+// All tenants of a second may be created at once.
 func (p *Provisioner) take(now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

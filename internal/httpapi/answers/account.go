@@ -119,10 +119,11 @@ func AuditLine(r *auditlog.Recorded) client.AuditLine {
 	}
 }
 
-// sourceTotal is the source of the rows with totals in a CSV statement. No grant has it.
+// sourceTotal is the source of the rows with totals in a CSV statement. No grant has this source.
 const sourceTotal = "total"
 
-// AppendStatementCSV appends a statement as CSV (RFC 4180): its lines, then the totals in the order in which they add up.
+// AppendStatementCSV appends a statement as CSV (RFC 4180): first its lines, then the totals in the order in which
+// they are added.
 func AppendStatementCSV(b []byte, s *history.Statement) ([]byte, error) {
 	out := bytes.NewBuffer(b)
 	w := csv.NewWriter(out)
@@ -153,7 +154,7 @@ func AppendStatementCSV(b []byte, s *history.Statement) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// cell returns text in a form that spreadsheets do not take for a formula.
+// cell returns text in a form that spreadsheets do not interpret as a formula.
 func cell(text string) string {
 	if text != "" && strings.IndexByte("=+-@\t\r\n", text[0]) >= 0 {
 		return "'" + text
@@ -174,7 +175,8 @@ func Statement(s *history.Statement) client.Statement {
 	}
 }
 
-// StatementFile returns the file name of a CSV statement. Ids may have colons, which some file systems do not allow.
+// StatementFile returns the file name of a CSV statement. It replaces colons, which ids may have and some file
+// systems do not allow.
 func StatementFile(s *history.Statement) string {
 	name := "statement_" + s.Tenant + "_" + s.Meter
 	if s.Subject != "" {

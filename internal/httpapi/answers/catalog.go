@@ -25,7 +25,7 @@ func Plan(p *catalog.Plan) client.Plan {
 	}
 }
 
-// Features returns features as JSON; nil for none.
+// Features returns features as JSON. It returns nil if there are none.
 func Features(set feature.Set) client.Features {
 	if len(set) == 0 {
 		return nil

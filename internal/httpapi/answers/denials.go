@@ -25,7 +25,7 @@ func denialOf(d *denial.Denial) client.Denial {
 	return out
 }
 
-// Shadow returns what a limit in shadow mode would have denied.
+// Shadow returns the requests that a limit in shadow mode would have denied.
 func Shadow(rule string, counts []denial.ShadowCount) client.LimitShadow {
 	return client.LimitShadow{Rule: rule, Spans: Map(counts, func(c *denial.ShadowCount) client.LimitShadowSpan {
 		return client.LimitShadowSpan{

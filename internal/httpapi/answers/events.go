@@ -53,7 +53,7 @@ func WebhookTest(message string, out webhooks.Outcome) client.WebhookTest {
 	}
 }
 
-// WebhookReplay returns what a replay has queued.
+// WebhookReplay returns the events that a replay has queued.
 func WebhookReplay(r webhooks.Replayed) client.WebhookReplay {
 	answer := client.WebhookReplay{Queued: int64(r.Events)}
 	if r.More {

@@ -42,7 +42,7 @@ func PlanLimit(l *catalog.Limit) client.PlanLimit {
 	}
 }
 
-// normalizeOf distinguishes an empty list, which means that nothing is normalized, from an absent one.
+// normalizeOf distinguishes an empty list from an absent one: an empty list means that nothing is normalized.
 func normalizeOf(forms []string) *client.LimitNormalize {
 	if forms == nil {
 		return nil
@@ -71,7 +71,7 @@ func matchOf(m catalog.Match) client.LimitMatch {
 	return client.LimitMatch{Method: m.Method, Route: m.Route, Meter: m.Meter, Plan: m.Plan, Tenant: m.Tenant}
 }
 
-// Explanation returns what a limit means in practice.
+// Explanation returns the explanation of a limit.
 func Explanation(e *gate.LimitExplanation) client.LimitExplanation {
 	out := client.LimitExplanation{
 		Summary: e.Summary, Capacity: e.Capacity, UnitsPerToken: e.Units, UnitsPerMicrosecond: e.Num, FirstSecond: e.InAnySecond,
@@ -92,7 +92,7 @@ func Explanation(e *gate.LimitExplanation) client.LimitExplanation {
 	return out
 }
 
-// perSecond returns a rate per second; 0 for no rate.
+// perSecond returns a rate per second. It returns 0 if there is no rate.
 func perSecond(r rule.Rate) float64 {
 	if r.Period == 0 {
 		return 0

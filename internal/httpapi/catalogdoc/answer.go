@@ -14,7 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// raw is JSON that is handed on as it is.
+// raw is JSON that is passed on unchanged.
 type raw = stdjson.RawMessage
 
 // Export returns a catalogue as a document.
@@ -32,7 +32,8 @@ func Export(f *catalog.File) (out client.Catalog, err error) {
 	return out, err
 }
 
-// Tag returns the ETag of a catalogue's meters, plans and limits. Blocks are left out: they expire by themselves.
+// Tag returns the ETag of a catalogue's meters, plans and limits. It does not include blocks, because blocks expire
+// by themselves.
 func Tag(f *catalog.File) (string, error) {
 	doc, err := Export(&catalog.File{Meters: f.Meters, Plans: f.Plans, Limits: f.Limits})
 	if err != nil {
@@ -46,8 +47,8 @@ func Tag(f *catalog.File) (string, error) {
 	return `"` + hex.EncodeToString(sum[:16]) + `"`, nil
 }
 
-// Expect returns a function that refuses a stored catalogue whose tag is not the only one in seen, the value of the
-// field. It returns nil if seen is empty.
+// Expect returns a function that refuses a stored catalogue if its tag differs from the tag in seen, or if seen has
+// several tags. seen is the value of the field. If seen is empty, Expect returns nil.
 func Expect(field string, seen []string) func(*catalog.File) error {
 	if len(seen) == 0 {
 		return nil
@@ -73,11 +74,11 @@ func blocksOf(f *catalog.File) ([]raw, error) {
 	return blocks, nil
 }
 
-// byID returns objects by their ids. The objects lack the field self, which would repeat the id.
+// byID returns objects by their ids. The objects do not have the field self, which would repeat the id.
 func byID[T any](objects []T, self string, id func(*T) string) (map[string]raw, error) {
 	out := make(map[string]raw, len(objects))
 	for i := range objects {
-		text, err := json.Marshal(&objects[i], json.Deterministic(true)) // what is inside, features for example, may be a map
+		text, err := json.Marshal(&objects[i], json.Deterministic(true)) // a field, for example features, may be a map
 		if err != nil {
 			return nil, fmt.Errorf("export the %s %s: %w", self, id(&objects[i]), err)
 		}
@@ -94,7 +95,7 @@ func byID[T any](objects []T, self string, id func(*T) string) (map[string]raw, 
 	return out, nil
 }
 
-// Diff returns a report as an answer.
+// Diff returns the report of an applied document as an answer.
 func Diff(r *diff.Report) client.CatalogDiff {
 	out := client.CatalogDiff{
 		DryRun: r.DryRun, Changes: []client.CatalogChange{}, Warnings: append([]string{}, r.Warnings...), MoreTenants: r.MoreTenants, MoreBlocks: r.MoreBlocks,
@@ -117,7 +118,7 @@ func Diff(r *diff.Report) client.CatalogDiff {
 	return out
 }
 
-// valueOf returns a field's JSON; nil for one that is absent.
+// valueOf returns a field's JSON. It returns nil if the field is absent.
 func valueOf(text string) raw {
 	if text == "" {
 		return nil

@@ -1,16 +1,18 @@
-// Package catalogdoc turns the catalogue into one JSON document and back: the bodies of /v1/catalog, and a catalogue file as such a body.
+// Package catalogdoc turns the catalogue into one JSON document and back. Such documents are the bodies of
+// /v1/catalog. The package also turns a catalogue file into such a body.
 //
 // # Terms
 //
 //   - document: the sections of catalog.yaml as JSON.
-//   - diff: what a document changes, as in package catalog/diff.
+//   - diff: the changes that a document causes, as in package catalog/diff.
 //
 // # Invariants
 //
-//  1. What Export writes, Request reads, and applying it changes nothing.
-//  2. A document is read by the reader of files, so that a file and a body have the same shapes, bounds and sentences.
+//  1. Request reads the documents that Export writes. Applying an exported document changes nothing.
+//  2. The reader of catalogue files also reads documents, so files and bodies have the same structure, bounds and
+//     error texts.
 //
 // # Clock, concurrency, failure
 //
-// No clock and no I/O. What is wrong with a document is a *body.Error with all faults.
+// No clock and no I/O. The error for a document is a *body.Error with all faults.
 package catalogdoc

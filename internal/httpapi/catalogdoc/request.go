@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/yamldoc"
 )
 
-// sections are those of a catalogue file. In a body each has one shape.
+// sections lists the sections of a catalogue file, with the JSON type of each section in a body.
 var sections = []struct {
 	name string
 	kind jsontext.Kind
@@ -23,10 +23,10 @@ var inMetadata = regexp.MustCompile(`^tenants\..+\.metadata[.\[]`)
 type Request struct {
 	DryRun, Prune bool
 
-	text []byte // a JSON object with the sections; empty: none was given
+	text []byte // a JSON object with the sections; empty: none
 }
 
-// Members returns the table by which a Request is read.
+// Members returns the table of the members of a Request.
 func Members() []body.Member[Request] {
 	members := []body.Member[Request]{
 		body.Optional("dry_run", func(d *body.Document, r *Request) { r.DryRun = d.Boolean() }),
@@ -50,7 +50,7 @@ func (r *Request) File() (*catalog.File, error) {
 	if len(r.text) == 0 {
 		return nil, body.Refuse("body", "must have at least one of the sections meters, plans, limits, tenants, blocks")
 	}
-	// JSON is YAML but for the escapes of characters beyond U+FFFF, and Section leaves none.
+	// JSON is YAML, except for the escapes of characters beyond U+FFFF. Section leaves no such escapes.
 	f, err := catalog.ParseFile(append(r.text, '}'))
 	if problems, ok := errors.AsType[*yamldoc.Error](err); ok {
 		var faults body.Faults

@@ -8,13 +8,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/yamldoc"
 )
 
-// Document is a catalogue file that is to be sent to the API.
+// Document is a catalogue file in the form in which a client sends it to the API.
 type Document struct {
 	members map[string]json.RawMessage
 	file    *catalog.File
 }
 
-// FromYAML reads a catalogue file as strictly as it would be applied. The error is a *yamldoc.Error with all problems and their lines.
+// FromYAML reads a catalogue file as strictly as the command that applies it. The error is a *yamldoc.Error with all
+// problems and their lines.
 func FromYAML(text []byte) (*Document, error) {
 	file, err := catalog.ParseFile(text)
 	if err != nil {
@@ -31,7 +32,7 @@ func FromYAML(text []byte) (*Document, error) {
 	return d, nil
 }
 
-// section returns a section of a file in the shape of the API.
+// section returns a section of a file in the form that the API reads.
 func section(f *catalog.File, name string) (json.RawMessage, error) {
 	var v any
 	var err error
@@ -67,5 +68,5 @@ func (d *Document) Body(dryRun, prune bool) []byte {
 	return []byte(b.String())
 }
 
-// Line returns the line of a path that a fault names.
+// Line returns the line of the file for a path in a fault.
 func (d *Document) Line(path string) int { return d.file.Line(path) }

@@ -9,8 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// AppendText appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD; only names that clients sent can have such
-// bytes.
+// AppendText appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD; only names that clients sent can
+// contain such bytes.
 func AppendText(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
@@ -30,7 +30,7 @@ func AppendTime(b []byte, t time.Time) []byte {
 	return append(b, '"')
 }
 
-// AppendTimeOrNull appends t as AppendTime does, and null for the zero time.
+// AppendTimeOrNull appends t as AppendTime does. It appends null for the zero time.
 func AppendTimeOrNull(b []byte, t time.Time) []byte {
 	if t.IsZero() {
 		return append(b, "null"...)
@@ -38,7 +38,7 @@ func AppendTimeOrNull(b []byte, t time.Time) []byte {
 	return AppendTime(b, t)
 }
 
-// AppendField appends name, which is text of a document up to the value, and n.
+// AppendField appends name and n. name is the text of the document from the previous value to n.
 func AppendField(b []byte, name string, n int64) []byte {
 	b = append(b, name...)
 	return strconv.AppendInt(b, n, 10)
@@ -55,7 +55,7 @@ func AppendDebit(b []byte, r *ledger.DebitResult, dryRun bool) []byte {
 func AppendConsume(b []byte, r *ledger.DebitResult, limits []gate.LimitVerdict, dryRun bool) []byte {
 	b = append(b, '{')
 	b = AppendDebitMembers(b, r, dryRun)
-	if len(limits) > 0 && !r.Replayed { // a replay charged its limits the first time
+	if len(limits) > 0 && !r.Replayed { // the first request charged the limits of a replay
 		b = append(b, `,"limits":`...)
 		b = appendVerdicts(b, limits)
 	}
@@ -112,7 +112,8 @@ func appendDebitedItem(b []byte, it *ledger.ItemResult) []byte {
 	return append(b, '}')
 }
 
-// appendOverflow appends how the cost of what the overflow meter paid for was rounded. A whole price rounds nothing.
+// appendOverflow appends the units that the overflow meter paid for, their price, and how their cost was rounded. A
+// price of whole units causes no rounding.
 func appendOverflow(b []byte, it *ledger.ItemResult) []byte {
 	paid, meter, cost := it.Overflow, "", int64(0)
 	for i := range it.Draws {
@@ -254,7 +255,7 @@ func AppendChargeRefund(b []byte, r *gate.ChargeRefund) []byte {
 	return append(b, '}')
 }
 
-// AppendBlocked appends the member blocked of a document; nothing for nil.
+// AppendBlocked appends the member blocked of a document. It appends nothing if blocked is nil.
 func AppendBlocked(b []byte, blocked *gate.Blocked) []byte {
 	if blocked == nil {
 		return b
@@ -274,7 +275,7 @@ func AppendBlocked(b []byte, blocked *gate.Blocked) []byte {
 	return append(b, '}')
 }
 
-// AppendLimiting appends an object Limiting.
+// AppendLimiting appends an object of the schema Limiting.
 func AppendLimiting(b []byte, l *ledger.Limiting) []byte {
 	b = append(b, `{"kind":`...)
 	b = AppendText(b, l.Kind)

@@ -24,7 +24,7 @@ type result struct {
 	refusal  refusal
 }
 
-// answer returns the answer to a request whose descriptors are all decided.
+// answer returns the answer to a request after all its descriptors were decided.
 func (s *Server) answer(results []result) *rls.RateLimitResponse {
 	out := &rls.RateLimitResponse{OverallCode: rls.RateLimitResponse_OK, Statuses: make([]*rls.RateLimitResponse_DescriptorStatus, len(results))}
 	var all []gate.LimitVerdict
@@ -51,7 +51,8 @@ func (s *Server) answer(results []result) *rls.RateLimitResponse {
 	return out
 }
 
-// merge appends verdicts to list. If several descriptors charge one rule, only the more restrictive verdict is kept.
+// merge appends verdicts to list. If several descriptors charge the same rule, it keeps only the most restrictive
+// verdict.
 func merge(list, verdicts []gate.LimitVerdict) []gate.LimitVerdict {
 	for i := range verdicts {
 		v := &verdicts[i]
@@ -80,8 +81,8 @@ func descriptorStatus(r *result) *rls.RateLimitResponse_DescriptorStatus {
 
 func saturated(n int64) uint32 { return uint32(min(max(n, 0), math.MaxUint32)) }
 
-// unitOf returns the unit whose length is the policy's window (w, in seconds). Without such a unit Envoy shows the
-// limit without a window.
+// unitOf returns the unit whose length is the window of the policy (w, in seconds). If no unit has that length, Envoy
+// shows the limit without a window.
 func unitOf(policy string) rls.RateLimitResponse_RateLimit_Unit {
 	_, rest, _ := strings.Cut(policy, ";w=")
 	digits, _, _ := strings.Cut(rest, ";")

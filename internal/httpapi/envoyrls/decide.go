@@ -56,7 +56,7 @@ func (s *Server) ShouldRateLimit(ctx context.Context, req *rls.RateLimitRequest)
 		}
 		switch {
 		case err == nil:
-		case ctx.Err() != nil: // the caller has given up, whatever failed
+		case ctx.Err() != nil: // the caller has given up; err does not matter
 			c.cause, err = err, status.FromContextError(ctx.Err()).Err()
 		default:
 			c.cause, err = err, statusOf(err).Err()
@@ -106,7 +106,7 @@ func (c *call) enter(ctx context.Context, md metadata.MD) error {
 	case 0:
 	case 1:
 		authorization = keys[0]
-	default: // several keys: a proxy may have checked another one than we would
+	default: // with several keys, a proxy may have checked another key than this server would
 		return invalid("authorization", "must appear once")
 	}
 	key, err := c.server.cfg.Keys.Authenticate(ctx, authorization, c.peer.Addr, c.started)
@@ -120,7 +120,7 @@ func (c *call) enter(ctx context.Context, md metadata.MD) error {
 	return nil
 }
 
-// chargeAll charges all descriptors at once: their order does not matter, and each of them may take a round trip.
+// chargeAll charges all descriptors concurrently. Their order does not matter, and each charge may need a round trip.
 func (s *Server) chargeAll(ctx context.Context, charges []gate.ChargeRequest) []result {
 	results := make([]result, len(charges))
 	if len(charges) == 1 {
@@ -136,7 +136,7 @@ func (s *Server) chargeAll(ctx context.Context, charges []gate.ChargeRequest) []
 }
 
 func (s *Server) charge(ctx context.Context, req gate.ChargeRequest) (r result) {
-	defer func() { // it may be on a goroutine of its own, where a panic would end the process
+	defer func() { // charge may run on its own goroutine, where a panic would end the process
 		if cause := recover(); cause != nil {
 			r = result{err: fmt.Errorf("%w: %v\n%s", errPanic, cause, debug.Stack())}
 		}
@@ -145,7 +145,7 @@ func (s *Server) charge(ctx context.Context, req gate.ChargeRequest) (r result) 
 	return result{limits: done.Limits, degraded: done.LimitsDegraded, err: err, refusal: refusalOf(err)}
 }
 
-// requestID returns the caller's id if a log can hold it, and a new one otherwise.
+// requestID returns the caller's id if the id is fit for a log. Otherwise it returns a new one.
 func requestID(md metadata.MD) string {
 	if given := md.Get("x-request-id"); len(given) == 1 && bound.ASCII(given[0], '!', 1, requestIDMax) {
 		return given[0]

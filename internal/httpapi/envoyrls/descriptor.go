@@ -17,14 +17,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
-// descriptorsMax bounds the descriptors of a request: each is a charge of its own.
+// descriptorsMax bounds the descriptors of a request: each descriptor is a separate charge.
 const descriptorsMax = 16
 
-// knownKeys lists the keys of entries for error messages.
+// knownKeys lists the keys that an entry may have, for error messages.
 const knownKeys = "tenant, subject or user, route or path, method, remote_address or ip, rule"
 
-// unusable is a value that no limit can count, and that a client may have chosen: a path, a method, a user, an address,
-// a number of hits. Such a request is over limit: an error would let it pass a proxy that fails open.
+// unusable is the error for a value that no limit can count and that a client may have chosen: a path, a method, a
+// user, an address, a number of hits. A request with such a value is over limit. An error would let the request pass
+// a proxy that fails open.
 type unusable struct {
 	descriptor   int // its index
 	field, fault string
@@ -33,8 +34,8 @@ type unusable struct {
 // Error names the field.
 func (e *unusable) Error() string { return e.field + " " + e.fault }
 
-// readRequest returns the charges of a request, one for each descriptor. The error names the field at fault: it is an *unusable, or a status
-// if the configuration of Envoy is wrong.
+// readRequest returns the charges of a request, one for each descriptor. The error names the faulty field. It is an
+// *unusable, or a status if the configuration of Envoy is wrong.
 func readRequest(req *rls.RateLimitRequest) ([]gate.ChargeRequest, error) {
 	descriptors := req.GetDescriptors()
 	switch n := len(descriptors); {
@@ -56,7 +57,7 @@ func readRequest(req *rls.RateLimitRequest) ([]gate.ChargeRequest, error) {
 	return charges, nil
 }
 
-// readDescriptor reads one descriptor, which is at path in the request.
+// readDescriptor reads one descriptor. path is its path in the request.
 func readDescriptor(c *gate.ChargeRequest, d *ratelimitv3.RateLimitDescriptor, req *rls.RateLimitRequest, path string) error {
 	switch {
 	case len(d.GetEntries()) == 0:
@@ -77,7 +78,7 @@ func readDescriptor(c *gate.ChargeRequest, d *ratelimitv3.RateLimitDescriptor, r
 		}
 		c.Tenant = req.GetDomain()
 	}
-	c.Forwarded = "envoy " + c.Route // a proxy asks: spellings of a route count as one
+	c.Forwarded = "envoy " + c.Route // a proxy sent it: different spellings of a route count as the same route
 	hits := uint64(max(req.GetHitsAddend(), 1))
 	if own := d.GetHitsAddend(); own != nil {
 		hits = own.GetValue()
@@ -89,7 +90,7 @@ func readDescriptor(c *gate.ChargeRequest, d *ratelimitv3.RateLimitDescriptor, r
 	return nil
 }
 
-// readEntry reads one entry, which is at path in the request.
+// readEntry reads one entry. path is its path in the request.
 func readEntry(c *gate.ChargeRequest, e *ratelimitv3.RateLimitDescriptor_Entry, path string) error {
 	value, known, given, fault := e.GetValue(), true, false, ""
 	valid := func(ok bool, must string) {
@@ -107,7 +108,7 @@ func readEntry(c *gate.ChargeRequest, e *ratelimitv3.RateLimitDescriptor_Entry, 
 	case "route":
 		given, c.Route = c.Route != "", value
 		valid(bound.Route(value), bound.MustBeRoute)
-	case "path": // as in :path, with its query
+	case "path": // as in :path, including the query
 		given, c.Route = c.Route != "", route.FromURI(value)
 		valid(bound.Route(c.Route), bound.MustBeRoute)
 	case "method":
@@ -134,13 +135,13 @@ func readEntry(c *gate.ChargeRequest, e *ratelimitv3.RateLimitDescriptor_Entry, 
 		return invalid(path+".key", "%q: the descriptor names this twice", e.GetKey())
 	case fault == "":
 		return nil
-	case e.GetKey() == "tenant" || e.GetKey() == "rule": // an authenticated tenant, a constant
+	case e.GetKey() == "tenant" || e.GetKey() == "rule": // neither is a client's choice
 		return invalid(path+".value", "of %s %s", e.GetKey(), fault)
 	}
 	return &unusable{field: path + ".value", fault: "of " + e.GetKey() + " " + fault}
 }
 
-// invalid returns the error for a field that cannot be used.
+// invalid returns the status for a field that the service cannot use.
 func invalid(field, format string, args ...any) error {
 	return status.Error(codes.InvalidArgument, field+" "+fmt.Sprintf(format, args...))
 }

@@ -135,7 +135,7 @@ func TestRequest_Rubbish_NamesTheField(t *testing.T) {
 	}
 }
 
-// Messages of strangers, whatever they are, are read or refused.
+// FuzzRequest: any message of an unknown caller is read or refused.
 func FuzzRequest(f *testing.F) {
 	seed, err := proto.Marshal(ask(descriptor("tenant=acme", "path=/%2e%2e/", "ip=::1", "rule=a")))
 	require.NoError(f, err)

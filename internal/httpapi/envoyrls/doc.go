@@ -4,22 +4,24 @@
 //
 //   - descriptor: a list of entries that Envoy sends. It becomes one charge of limits (gate.Charge): no balance is read, nothing is debited.
 //   - entry: a key and a value, such as tenant=acme. The keys are in descriptor.go.
-//   - hits: what a charge costs. 0 in a descriptor only looks.
-//   - over limit: the answer that refuses a request. An error is not one: Envoy's failure_mode_deny decides then.
+//   - hits: the cost of a charge. A descriptor with 0 hits reads the limits without charging them.
+//   - over limit: the answer that refuses a request. An error does not refuse a request: Envoy's failure_mode_deny
+//     decides what follows.
 //
 // # Invariants
 //
 //  1. Nothing is charged unless all descriptors of a request can be read.
-//  2. The limits of one descriptor are charged all or not at all. Descriptors are charged independently: one that is over limit does not give
-//     back what others took.
-//  3. What refuses for good (a block, a suspended tenant, a rule that is closed without Redis) and what a client can make wrong (a path that is
-//     too long) is over limit and not an error: a proxy that fails open must not let it pass.
-//  4. No request without a key in force is decided, and a bound key charges its own tenant only.
-//  5. Streams, messages, headers and times are bounded, before a caller has shown its key.
+//  2. The limits of one descriptor are charged all or not at all. Descriptors are charged independently: if one is
+//     over limit, the charges of the others remain.
+//  3. These causes give over limit and not an error, because a proxy that fails open must not let such a request
+//     pass: a block, a suspended tenant, a rule that is closed without Redis, and a value that a client can make
+//     invalid (a path that is too long).
+//  4. A request without a valid key is not decided. A key that is bound to a tenant charges only that tenant.
+//  5. Streams, messages, headers and times are bounded, even before a caller has sent its key.
 //
 // # Clock
 //
-// The process's clock, for durations.
+// The process's clock measures durations.
 //
 // # Concurrency
 //

@@ -16,10 +16,10 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// overLimit is the label of answers that refuse; other labels are names of gRPC codes.
+// overLimit is the label of answers that refuse a request. Other labels are names of gRPC codes.
 const overLimit = "OverLimit"
 
-// metrics measure requests.
+// metrics measures requests.
 type metrics struct {
 	requests *prometheus.CounterVec
 	duration prometheus.Histogram
@@ -35,7 +35,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "quotasvc_envoy_rls_request_duration_seconds",
 			Help:    "Time from the message of a request to its answer.",
-			Buckets: prometheus.ExponentialBuckets(250e-6, 2, 17), // as those of the API
+			Buckets: prometheus.ExponentialBuckets(250e-6, 2, 17), // the buckets of the API's requests
 		}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "quotasvc_envoy_rls_in_flight_requests",
@@ -51,7 +51,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 
 func (m *metrics) count(code string) { m.requests.WithLabelValues(code).Inc() }
 
-// begin starts the span of a request. It continues the caller's trace.
+// begin starts the span of a request, as part of the caller's trace.
 func (c *call) begin(ctx context.Context, md metadata.MD) context.Context {
 	tracer := c.server.cfg.Tracer
 	if tracer == nil {
@@ -62,7 +62,7 @@ func (c *call) begin(ctx context.Context, md metadata.MD) context.Context {
 	return ctx
 }
 
-// carrier reads metadata as propagators do.
+// carrier gives propagators access to metadata.
 type carrier metadata.MD
 
 // Get returns the first value of a key.
@@ -76,7 +76,7 @@ func (c carrier) Get(key string) string {
 // Set does nothing: metadata is only read.
 func (carrier) Set(_, _ string) {}
 
-// Keys returns nothing: no propagator in use asks for it.
+// Keys returns nothing: no propagator in use calls it.
 func (carrier) Keys() []string { return nil }
 
 // observe counts the request, ends its span and writes its line of the access log.

@@ -12,14 +12,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// refusal is an error of the gate that leads to a regular answer.
+// refusal is an error of the gate for which the service has a regular answer.
 type refusal struct {
 	over     bool          // the request must not pass
 	wait     time.Duration // until the same request may pass; 0: unknown, or never
 	violated []string
 }
 
-// refusalOf translates an error of the gate. Without over, the error decides nothing: see statusOf.
+// refusalOf translates an error of the gate. If over is false, the error neither permits nor refuses the request: see
+// statusOf.
 func refusalOf(err error) refusal {
 	if e, ok := errors.AsType[*gate.RateLimited](err); ok {
 		return refusal{over: true, wait: e.RetryAfter, violated: e.Violated}
@@ -39,7 +40,8 @@ func refusalOf(err error) refusal {
 	return refusal{}
 }
 
-// statusOf translates an error that decides nothing. Envoy passes or refuses the request by its failure_mode_deny.
+// statusOf translates an error that neither permits nor refuses the request. Envoy's failure_mode_deny decides about
+// the request.
 func statusOf(err error) *status.Status {
 	if s, ok := status.FromError(err); ok {
 		return s

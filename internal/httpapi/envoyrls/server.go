@@ -24,25 +24,27 @@ import (
 )
 
 const (
-	// messageMax bounds a request in bytes. descriptorsMax descriptors with the longest values have half of it.
+	// messageMax bounds a request in bytes. A request with descriptorsMax descriptors and the longest values has half
+	// of this size.
 	messageMax = 64 << 10
 
-	// headersMax bounds the metadata of a request in bytes: a key, a trace and an id need a tenth.
+	// headersMax bounds the metadata of a request in bytes. A key, a trace and an id need a tenth of this size.
 	headersMax = 16 << 10
 
 	// connectionStreamsMax bounds the requests in progress on a connection. Each worker of Envoy has one connection.
 	connectionStreamsMax = 256
 
-	// streamsMax bounds the requests in progress on all connections. At 64 KiB each they take 256 MiB.
+	// streamsMax bounds the requests in progress on all connections. At 64 KiB each, their messages need at most 256
+	// MiB.
 	streamsMax = 4096
 )
 
 const (
-	handshakeTimeout = 5 * time.Second  // from the connection to HTTP/2, with TLS
+	handshakeTimeout = 5 * time.Second  // from the connection to the end of the HTTP/2 handshake, with TLS
 	idleTimeout      = 5 * time.Minute  // Envoy opens a connection again when it needs one
-	pingEvery        = 30 * time.Second // silent connections are probed, and closed after pingTimeout
+	pingEvery        = 30 * time.Second // the server pings silent connections and closes them after pingTimeout
 	pingTimeout      = 10 * time.Second
-	pingsMin         = 10 * time.Second // clients that ping more often lose their connection
+	pingsMin         = 10 * time.Second // a client that pings more often loses its connection
 )
 
 // Config configures a Server.
@@ -56,7 +58,7 @@ type Config struct {
 	// LegacyHeaders are sent in addition to the RateLimit headers.
 	LegacyHeaders []limitheaders.Legacy
 
-	// Tracer makes a span of each request; nil makes none.
+	// Tracer creates a span for each request; nil: no spans.
 	Tracer trace.Tracer
 
 	// Log gets one line per request. Required.
@@ -69,7 +71,7 @@ type Config struct {
 // Server answers Envoy.
 type Server struct {
 	rls.UnimplementedRateLimitServiceServer
-	grpc_health_v1.UnimplementedHealthServer // Watch stays unimplemented: its streams would hold up a stop
+	grpc_health_v1.UnimplementedHealthServer // Watch stays unimplemented: its streams would delay a stop
 
 	gate    *gate.Gate
 	cfg     Config
@@ -81,7 +83,7 @@ type Server struct {
 	stopping atomic.Bool
 }
 
-// New returns a server that does not listen yet. It panics if the registry has its metrics already.
+// New returns a server that does not listen yet. It panics if its metrics are already in the registry.
 func New(g *gate.Gate, cfg Config) *Server {
 	s := &Server{gate: g, cfg: cfg, limits: limitheaders.Writer{Legacy: cfg.LegacyHeaders}, metrics: newMetrics(cfg.Metrics)}
 	s.grpc = grpc.NewServer(
@@ -95,14 +97,14 @@ func New(g *gate.Gate, cfg Config) *Server {
 	return s
 }
 
-// Serve answers on l until Stop. It returns the error of the listener if that fails before.
+// Serve answers on l until Stop. If the listener fails before, it returns the listener's error.
 func (s *Server) Serve(l net.Listener) error { return s.grpc.Serve(l) }
 
-// Drain makes the health service say that the server is about to stop. Requests are still answered.
+// Drain makes the health service report that the server is about to stop. Requests are still answered.
 func (s *Server) Drain() { s.stopping.Store(true) }
 
-// Stop tells clients to send no more requests here, and finishes those in progress. If ctx ends first, the rest is cut off and Stop returns
-// ctx's error.
+// Stop asks clients to send no more requests to this server, and finishes the requests in progress. If ctx ends
+// first, it aborts the remaining requests and returns ctx's error.
 func (s *Server) Stop(ctx context.Context) error {
 	s.Drain()
 	stopped := make(chan struct{})
@@ -114,13 +116,14 @@ func (s *Server) Stop(ctx context.Context) error {
 	case <-stopped:
 		return nil
 	case <-ctx.Done():
-		s.grpc.Stop() // GracefulStop returns then
+		s.grpc.Stop() // it makes GracefulStop return
 		<-stopped
 		return fmt.Errorf("finish requests of Envoy: %w", context.Cause(ctx))
 	}
 }
 
-// admit gives a stream its time limit, and refuses it if there are too many. gRPC calls it before it takes any of the message.
+// admit gives a stream its time limit, and refuses it if there are too many streams. gRPC calls admit before it reads
+// the message.
 func (s *Server) admit(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	if s.streams.Add(1) > streamsMax {
 		s.streams.Add(-1)

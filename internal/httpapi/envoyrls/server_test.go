@@ -29,7 +29,7 @@ import (
 
 const testKey = "0123456789abcdef0123456789abcdef"
 
-// running is a server without a gate, for requests that are answered before one is needed.
+// running is a server without a gate. Its tests send requests that are answered before the gate is called.
 type running struct {
 	*Server
 	t       testing.TB
@@ -90,7 +90,7 @@ func (r *running) dial() *grpc.ClientConn {
 	return conn
 }
 
-// silent begins a request and sends no message.
+// silent starts a request and sends no message.
 func (r *running) silent(ctx context.Context, conn *grpc.ClientConn) grpc.ClientStream {
 	r.t.Helper()
 	s, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, rls.RateLimitService_ShouldRateLimit_FullMethodName)
@@ -148,7 +148,7 @@ func TestServer_Panic_Internal(t *testing.T) {
 	r := start(t, testenv.Patience)
 	client, ctx := rls.NewRateLimitServiceClient(r.dial()), metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+testKey, "x-request-id", "the-id")
 	for _, req := range []*rls.RateLimitRequest{ask(descriptor("tenant=acme")), ask(descriptor("tenant=acme"), descriptor("tenant=acme"))} {
-		_, err := client.ShouldRateLimit(ctx, req) // there is no gate
+		_, err := client.ShouldRateLimit(ctx, req) // there is no gate, so the server panics
 		if status.Code(err) != codes.Internal || strings.Contains(err.Error(), "panic") {
 			t.Error(err)
 		}

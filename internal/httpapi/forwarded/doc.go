@@ -1,14 +1,15 @@
-// Package forwarded reads the requests that gateways ask about, and writes refusals in the form that each gateway needs. It decides nothing.
+// Package forwarded reads the requests that gateways forward for a decision, and writes refusals in the form that
+// each gateway needs. It does not decide about requests.
 //
 // # Terms
 //
-//   - gateway: a proxy that holds back a request of its client and asks whether it may pass.
-//   - forwarded request: the request that a gateway asks about, with its method and URI.
-//   - trusted proxy: a peer whose statements about client addresses count.
+//   - gateway: a proxy that delays a request of its client and asks the API whether the request may pass.
+//   - forwarded request: the request that may pass or not, described by its method and URI.
+//   - trusted proxy: a peer whose headers with client addresses are believed.
 //
 // # Invariants
 //
-//  1. What a client can write is not taken for what its gateway says: a header that may appear once is refused if it appears twice, and
-//     unknown X-Quota headers are refused.
-//  2. All spellings of a path that every server takes for one give one route. See route.FromURI.
+//  1. A header of a client cannot pass for a header of its gateway: a header that may appear once is refused if it
+//     appears twice, and unknown X-Quota headers are refused.
+//  2. If every server treats several spellings of a path as the same path, they give one route. See route.FromURI.
 package forwarded

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Headers of answers that only gateways get.
+// Headers that only the answers to gateways have.
 const (
 	// HeaderOperation names the operation that paid for the request. A refund needs it.
 	HeaderOperation = "X-Quota-Operation"
@@ -19,24 +19,25 @@ const (
 	HeaderProblem = "X-Quota-Problem"
 )
 
-// valueMax bounds a problem or the id of a charge in a header, in bytes: gateways accept 4 to 8 KiB of headers by default. A usual
-// problem has a tenth of this, and so has the id of a charge of two limits.
+// valueMax bounds a problem or the id of a charge in a header, in bytes. By default, gateways accept 4 to 8 KiB of
+// headers. A usual problem has a tenth of valueMax. The id of a charge of two limits has a tenth, too.
 const valueMax = 3 << 10
 
-// Envoy puts the path of the endpoint before the path of the forwarded request.
+// Envoy sends the path of the endpoint, followed by the path of the forwarded request.
 const (
 	Envoy       = "envoy"
 	PrefixEnvoy = "/v1/authorize/" + Envoy
 )
 
-// Gateway is a kind of proxy that asks whether a request may pass, and the form of the answers that it needs.
+// Gateway describes a kind of proxy that asks whether a request may pass, and the form of answer that it needs.
 type Gateway struct {
-	// uri and method name the headers with the URI and the method of the forwarded request. Each list begins with the header
-	// that this gateway itself sets, whatever the client sent under that name. The other headers count only if the first is
-	// missing. A gateway without such headers sends the URI as the request line, after the path of the endpoint.
+	// uri and method name the headers with the URI and the method of the forwarded request. The first header of each
+	// list is the one that this gateway itself sets, whether or not the client sent a header with that name. The
+	// other headers count only if the first is missing. If uri is nil, the gateway sends the URI in the request line,
+	// after the path of the endpoint.
 	uri, method []string
 
-	// hides reports whether the gateway passes only 401 and 403 to clients, without their bodies.
+	// hides reports whether the gateway passes only the statuses 401 and 403 to clients, without the bodies.
 	hides bool
 }
 
@@ -52,11 +53,11 @@ func Gateways() map[string]*Gateway {
 	}
 }
 
-// HasQuery reports whether the query of the gateway's own request belongs to the forwarded request.
+// HasQuery reports whether the query in the gateway's own request line is that of the forwarded request.
 func (g *Gateway) HasQuery() bool { return g.uri == nil }
 
-// Pass adds the id of the charge to the answer for a request that may pass. An id that is longer than gateways accept
-// is left out: the charge cannot be refunded then.
+// Pass adds the id of the charge to the answer for a request that may pass. It omits an id that is too long for
+// gateways; then the charge cannot be refunded.
 func (g *Gateway) Pass(h http.Header, charge string) {
 	if charge != "" && len(charge) <= valueMax {
 		h[HeaderCharge] = []string{charge}
@@ -78,7 +79,7 @@ func (g *Gateway) Refuse(h http.Header, status int, body []byte) int {
 	return http.StatusForbidden
 }
 
-// appendASCII appends a JSON document in printable ASCII, so that a header can hold it. It escapes all other characters.
+// appendASCII appends a JSON document to b in printable ASCII, as a header needs it. It escapes all other characters.
 func appendASCII(b, document []byte) []byte {
 	const hex = "0123456789abcdef"
 	unit := func(b []byte, u rune) []byte {

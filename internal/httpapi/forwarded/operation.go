@@ -7,12 +7,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
-// operationPrefix is the prefix of the operation ids of forwarded requests. So a client whose keys a gateway passes on
-// cannot use the key of a backend.
+// operationPrefix is the prefix of the operation ids of forwarded requests. A gateway may pass on a client's
+// idempotency key. Because of the prefix, that key never equals a key of a backend.
 const operationPrefix = "gw-"
 
-// OperationKey returns the key of the operation: the given one with a prefix, or a random one. An X-Request-Id never becomes a
-// key: many gateways pass on what the client sent under that name, and a client that repeats a key does not pay again.
+// OperationKey returns the idempotency key of the operation: the given key with a prefix, or a random one. It never
+// uses an X-Request-Id. Many gateways pass on a client's X-Request-Id, and a client that repeats a key does not pay
+// again.
 func OperationKey(given string, random func() string) string {
 	switch {
 	case given == "":

@@ -8,15 +8,16 @@ import (
 	"sync/atomic"
 )
 
-// Proxies are the peers whose statements about client addresses are trusted. Anybody can write X-Forwarded-For. It counts
-// only from the first trusted peer on.
+// Proxies is the set of peers whose headers with client addresses are trusted. Any client can write X-Forwarded-For,
+// so the hops in it count only as far as trusted proxies wrote them.
 type Proxies struct {
 	trusted []netip.Prefix
 	log     *slog.Logger
-	warned  atomic.Bool // the warning about an untrusted proxy was logged
+	warned  atomic.Bool // whether the warning about an untrusted proxy was logged
 }
 
-// NewProxies returns the proxies with addresses in these prefixes. log gets a line if another peer writes their headers.
+// NewProxies returns the proxies with addresses in these prefixes. If another peer sends X-Forwarded-For or
+// X-Real-IP, log gets one line.
 func NewProxies(trusted []netip.Prefix, log *slog.Logger) *Proxies {
 	p := &Proxies{log: log}
 	for _, prefix := range trusted {
@@ -25,9 +26,10 @@ func NewProxies(trusted []netip.Prefix, log *slog.Logger) *Proxies {
 	return p
 }
 
-// Client returns the address of r's client, or no address if the connection has none. That is the peer's address, unless the
-// peer is trusted: then it is the last hop in X-Forwarded-For that is not trusted, or X-Real-IP if that header is absent. A
-// hop that cannot be parsed ends the search at the hop before it.
+// Client returns the address of r's client, or no address if the connection has none. Usually this is the peer's
+// address. If the peer is trusted, it is the last hop in X-Forwarded-For that is not trusted. Without that header, it
+// is X-Real-IP. The search goes from the last hop to the first. It ends at a hop that cannot be parsed, and returns
+// the hop that it read before.
 func (p *Proxies) Client(r *http.Request) netip.Addr {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -71,7 +73,7 @@ func (p *Proxies) trusts(address netip.Addr) bool {
 	return false
 }
 
-// warnIgnored logs once why all clients of a gateway seem to have one address.
+// warnIgnored logs, the first time, why all clients of a gateway seem to have the same address.
 func (p *Proxies) warnIgnored(r *http.Request, named bool) {
 	if named && !p.warned.Swap(true) {
 		p.log.Warn("ignored X-Forwarded-For or X-Real-IP of a peer that is not a trusted proxy: limits per ip use the peer's address",

@@ -71,7 +71,7 @@ func TestProxies_LastUntrustedHop(t *testing.T) {
 	}
 }
 
-// Nothing that a client writes before the hop of a trusted proxy changes the address.
+// A client's text before the hop of a trusted proxy does not change the address.
 func TestProxies_ForgedHop_NoEffect(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -19,13 +19,13 @@ const (
 	HeaderRoute   = "X-Quota-Route"
 	HeaderMode    = "X-Quota-Mode"
 
-	// HeaderKey has the gateway's own key. The Authorization header may be the client's.
+	// HeaderKey is the header with the gateway's own key. The Authorization header may be the client's.
 	HeaderKey = "X-Quota-Key"
 
 	headerIdempotencyKey = "Idempotency-Key"
 )
 
-// Values of HeaderMode. Empty is ModeConsume.
+// Values of HeaderMode. Empty means ModeConsume.
 const (
 	ModeConsume = "consume"
 	ModeCheck   = "check"
@@ -33,8 +33,8 @@ const (
 )
 
 const (
-	// uriMax is the longest request line that nginx accepts by default. Longer URIs are refused, not cut: a client could
-	// evade a rule by a prefix that pushes the matching part out.
+	// uriMax is the longest request line that nginx accepts by default. Longer URIs are refused and not truncated:
+	// with a long prefix, a client could push the part that a rule matches beyond the end.
 	uriMax     = 8 << 10
 	mustFitURI = "must be at most 8192 bytes"
 )
@@ -45,9 +45,10 @@ type Request struct {
 	Meter           string
 	Amount          int64
 	Mode            string
-	Key             string // an Idempotency-Key; empty: none
+	Key             string // an Idempotency-Key; empty: no key
 
-	// Method and URI are as the client wrote them; empty: not named. Route is the name that the gateway gives, or that of the URI.
+	// Method and URI are as the client wrote them; empty: not given. Route is the route that the gateway names, or
+	// else the route of the URI.
 	Method, URI, Route string
 }
 
@@ -76,7 +77,7 @@ func (g *Gateway) Read(r *http.Request) (Request, error) {
 	return req, nil
 }
 
-// original returns method and URI of the forwarded request as the client wrote them.
+// original returns the method and the URI of the forwarded request as the client wrote them.
 func (g *Gateway) original(r *http.Request, h *headerReader) (method, uri string) {
 	field := "path"
 	if len(g.uri) > 0 {
@@ -101,7 +102,7 @@ type headerReader struct {
 	faults body.Faults
 }
 
-// first returns the value of the first header among names that is set, and its name.
+// first returns the first header among names that is set, as its value and its name.
 func (r *headerReader) first(names []string) (value, name string) {
 	for _, name := range names {
 		if value := r.one(name); value != "" {
@@ -111,7 +112,7 @@ func (r *headerReader) first(names []string) (value, name string) {
 	return "", ""
 }
 
-// one returns a header that may appear once. Of two values the client may have sent one.
+// one returns a header that may appear once. If there are two values, the client may have sent one of them.
 func (r *headerReader) one(name string) string {
 	values := r.header.Values(name)
 	if len(values) > 1 {
@@ -124,7 +125,7 @@ func (r *headerReader) one(name string) string {
 	return values[0]
 }
 
-// text returns a header that check accepts, or records what it must be.
+// text returns a header that check accepts. If check does not accept it, text records the fault must.
 func (r *headerReader) text(name string, check func(string) bool, must string) string {
 	value := r.one(name)
 	if value != "" && !check(value) {
@@ -134,7 +135,7 @@ func (r *headerReader) text(name string, check func(string) bool, must string) s
 	return value
 }
 
-// amount returns the amount in a header, or 1 if there is none.
+// amount returns the amount in a header. It returns 1 if there is no such header.
 func (r *headerReader) amount(name string) int64 {
 	value := r.one(name)
 	if value == "" {
@@ -156,8 +157,8 @@ func (r *headerReader) require(names ...string) {
 	}
 }
 
-// refuseUnknown records X-Quota headers that are not part of a request: a misspelt X-Quota-Amount would mean an amount
-// of 1. It ignores those of answers, which a gateway may have added.
+// refuseUnknown records X-Quota headers that a request cannot have: with a misspelt X-Quota-Amount, the amount would
+// be 1. It ignores the X-Quota headers of answers, which a gateway may have added.
 func (r *headerReader) refuseUnknown() {
 	for name := range r.header {
 		if strings.HasPrefix(name, "X-Quota-") && !isQuotaHeader(name) {

@@ -12,8 +12,8 @@ type item struct {
 	parameters map[string]any
 }
 
-// parseList parses a List of such Items by RFC 9651, section 4.2, or fails the test. It refuses everything that the section
-// allows a parser to refuse.
+// parseList parses a List of Items of this kind by RFC 9651, section 4.2. It fails the test for everything that the
+// section allows a parser to refuse.
 func parseList(t testing.TB, field string) []item {
 	t.Helper()
 	rest := strings.Trim(field, " ")
@@ -50,7 +50,7 @@ func parseItem(t testing.TB, field, rest string) (item, string) {
 		}
 		key := rest[:end]
 		if _, twice := it.parameters[key]; twice {
-			t.Fatalf("%q: duplicate %s", field, key) // legal, and still nothing to send
+			t.Fatalf("%q: duplicate %s", field, key) // the RFC permits it, but we must not send it
 		}
 		rest = rest[end+1:]
 		if strings.HasPrefix(rest, `"`) {

@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	// namedMax bounds the limits that an answer names. Clients act on the first one, and proxies bound the size of headers.
+	// namedMax bounds the limits that an answer names. Clients act on the first limit, and proxies bound the size of
+	// headers.
 	namedMax = 5
 
-	// Retry-After gets a random part of the wait, 1/jitterPart of it and at most jitterMax, if a window denied: all clients
-	// that a window denies otherwise return at the same instant. A minute spreads them enough; a tenth of the wait until
-	// midnight would be hours.
+	// If a window denied the request, Retry-After gets a random addition of at most 1/jitterPart of the wait and at
+	// most jitterMax. Without it, all clients that a window denies would return at the same instant. A minute spreads
+	// them enough; a tenth of the wait until midnight can be two hours.
 	jitterPart = 10
 	jitterMax  = time.Minute
 )
@@ -28,7 +29,7 @@ const (
 // restrictive limit.
 type Legacy string
 
-// The sets. The first two differ in the meaning of X-RateLimit-Reset.
+// The sets. The first two sets differ in the meaning of X-RateLimit-Reset.
 const (
 	// legacyXEpoch is X-RateLimit-Limit, -Remaining and -Reset, with the time of the reset in seconds since 1970.
 	legacyXEpoch Legacy = "x-ratelimit-epoch"
@@ -65,7 +66,7 @@ const (
 
 // Writer writes the headers.
 type Writer struct {
-	// Legacy are sent in addition.
+	// Legacy are the sets that are sent in addition to RateLimit and RateLimit-Policy.
 	Legacy []Legacy
 
 	// Now is the clock of headers with a time of day; nil is time.Now.
@@ -75,11 +76,11 @@ type Writer struct {
 	jitter func(limit time.Duration) time.Duration
 }
 
-// Write sets the RateLimit headers for the enforced limits among verdicts, the most restrictive first. It returns the
-// largest t that it sent: Retry-After must not be earlier.
+// Write sets the RateLimit headers for the enforced limits among verdicts, with the most restrictive limit first. It
+// returns the largest t that it sent: Retry-After must be at least as long.
 //
-// If a limit denied, only limits that denied and that will allow the request later have a t. When the other limits refill
-// does not matter to the client.
+// If a limit denied the request, only limits that denied it and will allow it later have a t. The client does not
+// need to know when the other limits refill.
 func (w *Writer) Write(h http.Header, verdicts []gate.LimitVerdict) time.Duration {
 	enforced := make([]*gate.LimitVerdict, 0, 8)
 	for i := range verdicts {
@@ -120,15 +121,17 @@ func (w *Writer) Write(h http.Header, verdicts []gate.LimitVerdict) time.Duratio
 	return longest
 }
 
-// WriteMode sends the header that limits were decided without Redis. A limit with the policy "open" has no verdict then.
+// WriteMode sends the header that says that limits were decided without Redis. In this mode a limit with the policy
+// "open" has no verdict.
 func WriteMode(h http.Header, degraded bool) {
 	if degraded {
 		set(h, headerMode, "local")
 	}
 }
 
-// showsDelay reports whether t is meaningful. When a lease returns depends on its holder; only a denial has an estimate. A
-// limit that can never allow the request has no t: a client would wait and send the same request.
+// showsDelay reports whether t is meaningful. The holder of a lease decides when the lease returns, so only a denial
+// has an estimate. A limit that can never allow the request has no t: a client would wait and send the same request
+// again.
 func showsDelay(v *gate.LimitVerdict, denied bool) bool {
 	if !v.Allowed {
 		return !v.Never
@@ -136,8 +139,8 @@ func showsDelay(v *gate.LimitVerdict, denied bool) bool {
 	return !denied && !v.Concurrent
 }
 
-// writeLegacy sends the older headers. Their clients expect all three, so -Reset is sent even for a limit that can never
-// allow the request: it is the time until the bucket is full.
+// writeLegacy sends the older headers. Their clients expect all three headers of a set. Therefore it sends -Reset
+// even for a limit that can never allow the request: -Reset is the time until the bucket is full.
 func (w *Writer) writeLegacy(h http.Header, v *gate.LimitVerdict) {
 	for _, legacy := range w.Legacy {
 		prefix, reset := "X-RateLimit-", seconds(fullIn(v))
@@ -154,7 +157,8 @@ func (w *Writer) writeLegacy(h http.Header, v *gate.LimitVerdict) {
 	}
 }
 
-// RetryAfter returns the value of Retry-After: at least 1 and at least wait, with jitter if a window denied.
+// RetryAfter returns the value of Retry-After in seconds: at least 1 and at least wait, with a random addition if a
+// window denied.
 func (w *Writer) RetryAfter(wait time.Duration, verdicts []gate.LimitVerdict) string {
 	window := slices.ContainsFunc(verdicts, func(v gate.LimitVerdict) bool { return v.Window && !v.Shadow && !v.Allowed })
 	if spread := min(wait/jitterPart, jitterMax); window && spread > 0 {
@@ -190,7 +194,8 @@ func seconds(d time.Duration) int64 {
 // randomUpTo returns a random duration from 0 to limit.
 func randomUpTo(limit time.Duration) time.Duration { return rand.N(limit + 1) }
 
-// delayOf returns how long until the limit allows the same request after a denial, or one more token otherwise.
+// delayOf returns the time until the limit allows the same request, if the limit denied it. Otherwise it returns the
+// time until the limit has one more token.
 func delayOf(v *gate.LimitVerdict) time.Duration {
 	if !v.Allowed && !v.Never {
 		return v.RetryAfter
@@ -198,7 +203,8 @@ func delayOf(v *gate.LimitVerdict) time.Duration {
 	return v.Next
 }
 
-// fullIn returns how long until the bucket is full. When all leases return is not known; of a denial there is an estimate for one.
+// fullIn returns the time until the bucket is full. It is not known when all leases will have returned; for a denial
+// there is an estimate for one lease.
 func fullIn(v *gate.LimitVerdict) time.Duration {
 	if v.Concurrent {
 		return delayOf(v)
@@ -206,7 +212,7 @@ func fullIn(v *gate.LimitVerdict) time.Duration {
 	return v.Full
 }
 
-// MostRestrictive returns the enforced limit that answers name first; nil if no limit is enforced.
+// MostRestrictive returns the enforced limit that answers name first. It returns nil if no limit is enforced.
 func MostRestrictive(verdicts []gate.LimitVerdict) *gate.LimitVerdict {
 	var first *gate.LimitVerdict
 	for i := range verdicts {
@@ -217,8 +223,8 @@ func MostRestrictive(verdicts []gate.LimitVerdict) *gate.LimitVerdict {
 	return first
 }
 
-// compareRestriction orders limits from the most restrictive: those that never allow the request, those that denied it, the
-// longest wait first, then those with the fewest tokens.
+// compareRestriction orders limits from the most restrictive. First are limits that can never allow the request. Then
+// follow limits that denied it, ordered by the longest wait. Last are the other limits, ordered by the fewest tokens.
 func compareRestriction(a, b *gate.LimitVerdict) int {
 	if order := cmp.Compare(severity(a), severity(b)); order != 0 {
 		return -order

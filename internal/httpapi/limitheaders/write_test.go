@@ -18,7 +18,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
-// noon is the time of day of tests that need one.
+// noon is the time of day of tests that need a fixed time.
 func noon() time.Time { return time.Date(2026, 5, 1, 12, 0, 0, 250_000_000, time.UTC) }
 
 func TestLimitHeaders_MostRestrictiveFirst_NoShadows(t *testing.T) {
@@ -65,7 +65,7 @@ func TestLimitHeaders_Denial_OnlyItsWait(t *testing.T) {
 // TestLimitHeaders_Never_NoWait: t=0 would mean that the same request passes now, and any other t that it passes later.
 func TestLimitHeaders_Never_NoWait(t *testing.T) {
 	t.Parallel()
-	for _, next := range []time.Duration{0, time.Second} { // a full bucket, and one that fills
+	for _, next := range []time.Duration{0, time.Second} { // a full bucket, and a bucket that refills
 		h := http.Header{}
 		wait := (&Writer{}).Write(h, []gate.LimitVerdict{
 			{Rule: "small", Never: true, Remaining: 4, Limit: 4, Policy: `"small";q=4;w=1`, Next: next},
@@ -127,7 +127,7 @@ func TestLegacyHeaders_MostRestrictiveLimit(t *testing.T) {
 	}{
 		{nil, nil},
 		{[]Legacy{legacyXDelta}, map[string]string{"X-RateLimit-Limit": "5", "X-RateLimit-Remaining": "3", "X-RateLimit-Reset": "91"}},
-		// 12:00:00.250 and 90.001 s.
+		// 12:00:00.250 plus 90.001 s, rounded up.
 		{[]Legacy{legacyXEpoch}, map[string]string{"X-RateLimit-Limit": "5", "X-RateLimit-Remaining": "3", "X-RateLimit-Reset": "1777636891"}},
 		{[]Legacy{legacyXEpoch, legacyDraft}, map[string]string{
 			"X-RateLimit-Limit": "5", "X-RateLimit-Remaining": "3", "X-RateLimit-Reset": "1777636891",
@@ -222,7 +222,7 @@ func amount() *rapid.Generator[int64] {
 	return rapid.OneOf(rapid.Int64Range(0, bound.MaxAmount), rapid.Int64Range(0, 3))
 }
 
-// drawVerdict draws verdicts of any kind, possible and impossible ones.
+// drawVerdict draws verdicts of any kind, including impossible ones.
 func drawVerdict(t *rapid.T, i int) gate.LimitVerdict {
 	v := gate.LimitVerdict{
 		Rule: fmt.Sprint(i, "-") + rapid.StringMatching(`[A-Za-z0-9._:-]{0,20}`).Draw(t, "rule"), Allowed: rapid.Bool().Draw(t, "allowed"),

@@ -13,14 +13,14 @@ import (
 	"sync"
 )
 
-// Document is a constant text that is served with an ETag, and compressed for clients that accept that.
+// Document is a constant text that is served with an ETag. It is compressed for clients that accept gzip.
 type Document struct {
 	mediaType string
 	header    map[string]string // further headers of the answer
 	forms     func() (forms, error)
 }
 
-// forms are the two ways in which a document is sent.
+// forms are the plain and the compressed form of a document.
 type forms struct{ plain, zipped form }
 
 type form struct {
@@ -28,7 +28,8 @@ type form struct {
 	etag string
 }
 
-// newDocument returns a document with the text that write returns, which is called once, by the first request.
+// newDocument returns a document with the text that write returns. The first request for the document calls write,
+// and no later request.
 func newDocument(mediaType string, header map[string]string, write func() ([]byte, error)) *Document {
 	return &Document{mediaType: mediaType, header: header, forms: sync.OnceValues(func() (forms, error) {
 		plain, err := write()
@@ -40,7 +41,7 @@ func newDocument(mediaType string, header map[string]string, write func() ([]byt
 	})}
 }
 
-// newZipped returns a document whose text is stored compressed.
+// newZipped returns a document whose text is stored in compressed form.
 func newZipped(mediaType string, header map[string]string, zipped []byte) *Document {
 	return &Document{mediaType: mediaType, header: header, forms: sync.OnceValues(func() (forms, error) {
 		r, err := gzip.NewReader(bytes.NewReader(zipped))
@@ -55,7 +56,7 @@ func newZipped(mediaType string, header map[string]string, zipped []byte) *Docum
 	})}
 }
 
-// formsOf returns both forms with their ETags. These differ, because the bytes do.
+// formsOf returns both forms. Their ETags differ, because their bytes differ.
 func formsOf(plain, zipped []byte) forms {
 	sum := sha256.Sum256(plain)
 	tag := hex.EncodeToString(sum[:16])
@@ -77,15 +78,15 @@ func compress(text []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Serve answers a GET or HEAD: 200 with the document, or 304 if its ETag is in If-None-Match. If it returns an error
-// before the status is sent, nothing was sent.
+// Serve answers a GET or HEAD: 200 with the document, or 304 if the document's ETag is in If-None-Match. If it
+// returns an error before the status is sent, it has sent nothing.
 func (d *Document) Serve(w http.ResponseWriter, r *http.Request) error {
 	both, err := d.forms()
 	if err != nil {
 		return fmt.Errorf("make the document: %w", err)
 	}
 	h, sent := w.Header(), both.plain
-	h.Set("Cache-Control", "no-cache") // store it, and revalidate it before use
+	h.Set("Cache-Control", "no-cache") // browsers store the document, and revalidate it before use
 	for name, value := range d.header {
 		h.Set(name, value)
 	}
@@ -115,7 +116,7 @@ func (d *Document) Serve(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// names reports whether an If-None-Match names etag, which has no comma.
+// names reports whether the values of an If-None-Match header contain etag, which has no comma.
 func names(values []string, etag string) bool {
 	for _, part := range strings.Split(strings.Join(values, ","), ",") {
 		if part = strings.TrimSpace(part); part == "*" || strings.TrimPrefix(part, "W/") == etag {
@@ -141,7 +142,7 @@ func acceptsGzip(values []string) bool {
 	return named == "true" || named == "" && others
 }
 
-// zeroWeight reports whether the weight of a coding, as in q=0.5, is 0.
+// zeroWeight reports whether the weight of a coding, as in q=0.5, is zero.
 func zeroWeight(weight string) bool {
 	name, number, found := strings.Cut(weight, "=")
 	if !found || !strings.EqualFold(strings.TrimSpace(name), "q") {

@@ -7,8 +7,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// ViewerPath is the path from which the page loads the viewer. The version is part of it, so that browsers may keep the
-// script.
+// ViewerPath is the path from which the page loads the viewer. The path contains the version, so that browsers may
+// keep the script.
 const ViewerPath = "/docs/redoc-2.5.4.js"
 
 // Specification is the contract, in YAML.
@@ -25,10 +25,10 @@ var viewer []byte
 // Reference holds the documents.
 type Reference struct {
 	YAML, JSON   *Document // the contract
-	Page, Viewer *Document // what shows it
+	Page, Viewer *Document // the page and its script
 }
 
-// New returns the documents. Each is created at the first request for it.
+// New returns the documents. Each document is created at the first request for it.
 func New() *Reference {
 	return &Reference{
 		YAML: newDocument("application/yaml", nil, func() ([]byte, error) { return Specification, nil }),
@@ -40,7 +40,7 @@ func New() *Reference {
 			return text, nil
 		}),
 		Page: newDocument("text/html; charset=utf-8", map[string]string{
-			// The viewer creates style elements, and a worker for its search from a blob.
+			// The viewer creates style elements, and starts its search worker from a blob.
 			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; img-src 'self' data:; worker-src blob:; " +
 				"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 			"Referrer-Policy": "no-referrer",

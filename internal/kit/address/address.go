@@ -5,8 +5,7 @@ import (
 	"net/netip"
 )
 
-// The prefix lengths of networks that share a bucket, unless a rule has its own. One customer has at least a /64 of
-// IPv6.
+// The default prefix lengths of networks that share a bucket. One customer has at least a /64 of IPv6.
 const bitsV4, bitsV6 = 32, 64
 
 // The largest lengths of prefixes.
@@ -21,12 +20,12 @@ type Prefix struct {
 	V6 int `json:"v6,omitzero"` // 1..MaxV6; 0: 64
 }
 
-// WithDefaults returns p with the usual lengths in place of zeros.
+// WithDefaults returns p with the default lengths in place of zeros.
 func (p Prefix) WithDefaults() Prefix { return Prefix{cmp.Or(p.V4, bitsV4), cmp.Or(p.V6, bitsV6)} }
 
-// Embedded returns the IPv4 address inside an address of NAT64 (64:ff9b::/96) or an IPv4-compatible one (::/96), and other addresses as
-// they are. Behind NAT64 whole networks of IPv4 share one /64. 64:ff9b:1::/48 is left alone: where it has the IPv4 address is decided
-// locally.
+// Embedded returns the IPv4 address inside a NAT64 address (64:ff9b::/96) or an IPv4-compatible address (::/96). It
+// returns other addresses unchanged. Behind NAT64 whole networks of IPv4 share one /64. Addresses in 64:ff9b:1::/48
+// are not changed: each network decides where such an address contains the IPv4 address.
 func Embedded(ip netip.Addr) netip.Addr {
 	ip = ip.Unmap().WithZone("")
 	if !ip.Is6() {
@@ -45,11 +44,11 @@ func Embedded(ip netip.Addr) netip.Addr {
 	return netip.AddrFrom4([4]byte(b[12:]))
 }
 
-// Network returns the name of the network that shares a bucket of a rule.
+// Network returns the name of ip's network. Addresses of one network share a bucket of a rule.
 func Network(ip netip.Addr, p Prefix) string {
 	prefix, bits, usual := prefixOf(ip, p)
 	if !prefix.IsValid() {
-		return Embedded(ip).String() // a hand-written rule with more bits than an address has
+		return Embedded(ip).String() // a manually written rule with more bits than an address has
 	}
 	name := prefix.Addr().AsSlice()[:(bits+7)/8]
 	if bits != usual { // another prefix length is another bucket
@@ -67,7 +66,7 @@ func Text(ip netip.Addr, p Prefix) string {
 	return prefix.String()
 }
 
-// prefixOf returns the network that counts as one caller with ip, its length, and the usual length.
+// prefixOf returns the network of ip, which counts as one caller, the length of its prefix, and the default length.
 func prefixOf(ip netip.Addr, p Prefix) (prefix netip.Prefix, bits, usual int) {
 	ip = Embedded(ip)
 	bits, usual = p.V6, bitsV6

@@ -1,15 +1,17 @@
-// Package address says which addresses count as one caller.
+// Package address defines which addresses count as one caller.
 //
 // # Terms
 //
-// A network is what shares a bucket: a prefix of an address. An embedded address is the IPv4 address in an IPv6 address of NAT64, or in an
-// IPv4-compatible one; it counts instead of the address around it.
+// A network is a prefix of an address; its addresses share a bucket. An embedded address is the IPv4 address inside a
+// NAT64 or IPv4-compatible IPv6 address; it is used instead of the IPv6 address.
 //
 // # Invariants
 //
-//  1. Addresses of one network have one name, and others have another one: lengths that are not the usual ones are part of the name.
+//  1. All addresses of a network have the same name, and different networks have different names. So a length that is
+//     not the default is part of the name.
 //
 // # Clock, concurrency, failure
 //
-// No clock, no state. Lengths beyond an address count the address alone.
+// The package has no clock and no state. If a prefix length is longer than the address, the network is this one
+// address.
 package address

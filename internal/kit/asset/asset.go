@@ -13,7 +13,7 @@ import (
 	"sync"
 )
 
-// sandbox is the policy of a picture that a user opens directly.
+// sandbox is the content security policy for a picture that a user opens directly.
 const sandbox = "default-src 'none'; sandbox"
 
 // Set is a set of assets.
@@ -29,7 +29,7 @@ type asset struct {
 	zipped    func() []byte
 }
 
-// New returns a set of the files of a directory, to be served below prefix.
+// New returns a set with the files of the directory dir. Their paths begin with prefix.
 func New(prefix string, files fs.FS, dir string) (*Set, error) {
 	s := &Set{prefix: prefix, byName: map[string]*asset{}, paths: map[string]string{}}
 	entries, err := fs.ReadDir(files, dir)
@@ -58,16 +58,16 @@ func (s *Set) Add(file, mediaType string, text []byte) {
 // zip compresses text.
 func zip(text []byte) []byte {
 	var out bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // this level is valid
+	w, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // the only error is an invalid level
 	_, _ = w.Write(text)                                    // a write to memory does not fail
 	_ = w.Close()
 	return out.Bytes()
 }
 
-// Path returns the path of a file; empty if there is none.
+// Path returns the path of a file. It returns "" if there is no such file.
 func (s *Set) Path(file string) string { return s.paths[file] }
 
-// Files returns the sizes of the files, compressed.
+// Files returns the compressed sizes of the files.
 func (s *Set) Files() map[string]int {
 	sizes := map[string]int{}
 	for file, path := range s.paths {
@@ -76,7 +76,7 @@ func (s *Set) Files() map[string]int {
 	return sizes
 }
 
-// Serve answers with the asset that the path value "name" names.
+// Serve answers with the asset whose name is the path value "name".
 func (s *Set) Serve(w http.ResponseWriter, r *http.Request) {
 	found := s.byName[r.PathValue("name")]
 	if found == nil {

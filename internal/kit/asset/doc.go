@@ -1,14 +1,15 @@
-// Package asset serves scripts, styles and pictures that are in this program.
+// Package asset serves scripts, styles and pictures that are embedded in this program.
 //
 // # Terms
 //
-//   - asset: a file. Its path has a part of its hash, so a browser keeps it until it changes.
+//   - asset: a file. Its path contains a part of its hash, so a browser can cache the file without a time limit.
 //
 // # Invariants
 //
-// A path has always the same bytes. Assets that could run by themselves, such as an SVG picture, do so in a sandbox without scripts.
+// A path always has the same bytes. Assets that may contain scripts, such as SVG pictures, are sent with a policy
+// that forbids scripts.
 //
 // # Clock, concurrency, failure
 //
-// A Set does not change once it is served. An unknown path is 404.
+// A Set does not change after serving begins. An unknown path is answered with 404.
 package asset

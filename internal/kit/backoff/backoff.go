@@ -15,14 +15,15 @@ func New(first, last time.Duration) *Backoff { return &Backoff{first, last, firs
 // Reset begins with the first pause again.
 func (b *Backoff) Reset() { b.next = b.first }
 
-// Wait waits for a random duration between half of the next pause and all of it. It returns false if ctx ends first.
+// Wait waits for a random duration between half of the next pause and the whole pause. It returns false if ctx ends
+// first.
 func (b *Backoff) Wait(ctx context.Context) bool {
 	pause := b.next/2 + rand.N(b.next/2)
 	b.next = min(2*b.next, b.last)
 	return Sleep(ctx, pause)
 }
 
-// Sleep waits for d and returns true. It returns false if ctx ends first, or has ended.
+// Sleep waits for d and returns true. It returns false if ctx ends first or has ended already.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	if ctx.Err() != nil {
 		return false

@@ -1,12 +1,13 @@
-// Package backoff waits between attempts, longer and longer.
+// Package backoff waits between attempts. Each pause is longer than the last.
 //
 // # Terms
 //
-// Sleep waits for a given time. A pause is a random time between half of its length and all of it, so that many who failed together do not return together.
+// Sleep waits for a given time. A pause is a random time between half of its length and its whole length. So callers
+// that failed at the same time do not retry at the same time.
 //
 // # Clock
 //
-// The process's.
+// It uses the clock of the process.
 //
 // # Concurrency
 //

@@ -20,14 +20,14 @@ type Document struct {
 	broken bool // the text is not JSON from here on
 }
 
-// Member is a field of an object: its name, whether it must be given, and how to read it into T.
+// Member is a field of an object: its name, whether it is required, and the function that reads it into T.
 type Member[T any] struct {
 	Name     string
 	Required bool
 	Read     func(d *Document, into *T)
 }
 
-// Required returns a member that must be given.
+// Required returns a required member.
 func Required[T any](name string, read func(d *Document, into *T)) Member[T] {
 	return Member[T]{Name: name, Required: true, Read: read}
 }
@@ -37,7 +37,7 @@ func Optional[T any](name string, read func(d *Document, into *T)) Member[T] {
 	return Member[T]{Name: name, Read: read}
 }
 
-// Decode reads text, which must hold one object of these members and nothing else. The error is an *Error.
+// Decode reads text, which must be one object with these members and nothing else. The error is an *Error.
 func Decode[T any](d *Document, text []byte, into *T, members []Member[T]) error {
 	if err := d.begin(text); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (d *Document) end() {
 	}
 }
 
-// ReadObject reads an object of these members. Unknown fields and missing required ones are faults.
+// ReadObject reads an object with these members. Unknown fields and missing required fields are faults.
 func ReadObject[T any](d *Document, into *T, members []Member[T]) {
 	if !d.enter('{', "must be an object") {
 		return
@@ -106,13 +106,13 @@ func memberIndex[T any](members []Member[T], name []byte) int {
 	return -1
 }
 
-// refuseField records that the object has no field with the name that was read last, and skips its value.
+// refuseField records that the field that was read last is unknown, and skips its value.
 func (d *Document) refuseField() {
 	d.fault("is an unknown field")
 	d.skip()
 }
 
-// ReadList reads an array of low to high values with read. It skips the values beyond high.
+// ReadList reads an array of low to high values with read. It skips the values after the first high values.
 func ReadList[T any](d *Document, into *[]T, low, high int, read func(d *Document, into *T)) {
 	n := d.list(high, func() {
 		*into = append(*into, *new(T))
@@ -123,7 +123,8 @@ func ReadList[T any](d *Document, into *[]T, low, high int, read func(d *Documen
 	}
 }
 
-// list reads an array, the values up to high with read. It returns the array's length, -1 if there is no array.
+// list reads an array. It calls read for the first high values. It returns the length of the array, or -1 if the
+// value is not an array.
 func (d *Document) list(high int, read func()) int {
 	if !d.enter('[', "must be an array") {
 		return -1
@@ -207,7 +208,7 @@ func (d *Document) skip() {
 	}
 }
 
-// breakOff ends the reading of text that is not JSON.
+// breakOff stops reading because the text is not JSON.
 func (d *Document) breakOff(err error) {
 	d.broken = true
 	syntax, ok := errors.AsType[*jsontext.SyntacticError](err)
@@ -277,5 +278,5 @@ func unquote(raw jsontext.Value) ([]byte, error) {
 	return jsontext.AppendUnquote(nil, raw)
 }
 
-// OneOf returns the sentence for a word that is not among words.
+// OneOf returns the sentence for a word that is not one of words.
 func OneOf(words ...string) string { return "must be one of: " + strings.Join(words, ", ") }

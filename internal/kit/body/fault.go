@@ -6,14 +6,14 @@ import (
 )
 
 const (
-	// faultsMax bounds the faults that are reported at once: more than any person reads.
+	// faultsMax bounds the faults that are reported at once. Nobody reads more.
 	faultsMax = 32
 
-	// pathMax bounds a path in bytes. Unknown names are the client's.
+	// pathMax bounds a path in bytes, because clients choose the names of unknown fields.
 	pathMax = 160
 )
 
-// Fault is one thing that is wrong with a request or an object.
+// Fault is one error in a request or an object.
 type Fault struct {
 	Field   string `json:"field"`   // a path such as allowances[0].amount
 	Message string `json:"message"` // what it must be
@@ -25,14 +25,14 @@ func (f *Fault) Error() string { return f.Field + " " + f.Message }
 // Faults collects faults.
 type Faults []Fault
 
-// Add adds a fault unless there are many already.
+// Add adds a fault unless there are faultsMax faults already.
 func (f *Faults) Add(field, message string) {
 	if len(*f) < faultsMax {
 		*f = append(*f, Fault{Field: field, Message: message})
 	}
 }
 
-// Err returns nil if there are no faults, and otherwise an *Error with a copy of them.
+// Err returns nil if there are no faults. Otherwise it returns an *Error with a copy of the faults.
 func (f Faults) Err() error {
 	if len(f) == 0 {
 		return nil
@@ -40,7 +40,7 @@ func (f Faults) Err() error {
 	return f.refuse()
 }
 
-// refuse returns an *Error with a copy of the faults: a Document reuses its own.
+// refuse returns an *Error with a copy of the faults, because a Document reuses its list of faults.
 func (f Faults) refuse() error { return &Error{Faults: append([]Fault(nil), f...)} }
 
 // Error is a refused request: nothing was done.
@@ -63,7 +63,7 @@ func Refuse(field, format string, args ...any) *Error {
 	return &Error{Faults: []Fault{{Field: field, Message: fmt.Sprintf(format, args...)}}}
 }
 
-// Clip shortens a name that a client sent to a length that fits an answer, as valid UTF-8.
+// Clip shortens a name that a client sent to at most pathMax bytes and makes it valid UTF-8.
 func Clip(name string) string {
 	if len(name) <= pathMax {
 		return strings.ToValidUTF8(name, "")

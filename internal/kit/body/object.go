@@ -14,28 +14,29 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
-// Checked is a type whose objects administration and catalogue files write.
+// Checked is a type whose objects are written by administrators and in catalogue files.
 type Checked interface {
-	// Check returns all faults of the object. given has the paths of the fields that a document gave; a given field must be
-	// within its bounds even if its value is the one that stands for an absent field.
+	// Check returns all faults of the object. given has the paths of the fields that a document has. A given field
+	// must be within its bounds, even if it has the value that stands for an absent field.
 	Check(given Given) []Fault
 }
 
-// Given has the paths of the fields that a document gave. The zero value has none.
+// Given has the paths of the fields that a document has. The zero value has no paths.
 type Given struct {
 	paths map[string]bool
 	at    string
 }
 
-// Has reports whether the document gave field.
+// Has reports whether the document has the field.
 func (g Given) Has(field string) bool { return g.paths[g.at+field] }
 
-// In returns what the document gave of a part of the object, such as allowances[0].
+// In returns the given fields of a part of the object, such as allowances[0].
 func (g Given) In(part string) Given { return Given{g.paths, g.at + part + "."} }
 
 // Options say how JSON reads a document.
 type Options struct {
-	// Without names fields of the struct that a document does not have: they are part of its path, or do not apply.
+	// Without names fields of the struct that a document must not have, because the URL has them or because they do
+	// not apply.
 	Without []string
 
 	// File says that the document comes from a catalogue file. null then means an absent field, lists are not required,
@@ -43,8 +44,9 @@ type Options struct {
 	File bool
 }
 
-// JSON reads text into the struct that into points to, by the json tags of its fields, and has it checked. A field is
-// required unless it is omitzero, omitempty or a bool. The error is an *Error with the faults of text and of Check.
+// JSON reads text into the struct that into points to, by the json tags of its fields, and calls its Check. A field
+// is required unless it is omitzero, omitempty or a bool. The error is an *Error with the faults of text and of
+// Check.
 func (d *Document) JSON(text []byte, into Checked, o Options) error {
 	if err := d.begin(text); err != nil {
 		return err
@@ -58,7 +60,7 @@ func (d *Document) JSON(text []byte, into Checked, o Options) error {
 	return d.faults.Err()
 }
 
-// Field is a field of a struct as documents have it.
+// Field is a field of a struct, with its name in documents.
 type Field struct {
 	Name     string
 	Required bool
@@ -80,7 +82,7 @@ func Fields(t reflect.Type, without []string) []Field {
 	return fields
 }
 
-// listMax bounds the elements of a list that are kept. Every list has a smaller bound of its own, which Check reports.
+// listMax bounds the elements of a list that are kept. Every list has a smaller bound, which Check reports.
 const listMax = 1000
 
 // objectReader reads one document into a struct.
@@ -134,7 +136,7 @@ func namesOf(fields []Field) []string {
 	return names
 }
 
-// absent skips a null that means an absent field. Raw JSON may contain nulls.
+// absent skips a null that means an absent field. In raw JSON a null is a value.
 func (r *objectReader) absent(v reflect.Value) bool {
 	if !r.File || r.dec.PeekKind() != 'n' || isRaw(v) {
 		return false
@@ -186,7 +188,8 @@ func (r *objectReader) read(v reflect.Value) {
 	}
 }
 
-// own reads a value of a type that decodes itself. Its error is the sentence for any other value.
+// own reads a value of a type that decodes itself. If decoding fails, the text of the error is the sentence of the
+// fault.
 func (r *objectReader) own(v json.Unmarshaler) {
 	raw, ok := r.value()
 	if !ok {
@@ -212,7 +215,7 @@ func (r *objectReader) integer(v reflect.Value) {
 	r.vague[path], r.hints[path] = true, integerHint(raw)
 }
 
-// integerHint says how to write the number that raw may mean; empty if that is unknown.
+// integerHint returns how to write the number that raw probably means. It returns "" if that is not known.
 func integerHint(raw jsontext.Value) string {
 	text := strings.ToLower(strings.Trim(string(raw), `"`)) // YAML reads 1e6 as text
 	if slices.Contains([]string{"unlimited", "infinite", "infinity", "inf", ".inf", "none", "no limit"}, text) {
@@ -240,8 +243,8 @@ func (r *objectReader) refuseText() {
 	r.vague[r.path()] = true
 }
 
-// canonical returns JSON without blanks and with its fields in order, as Metadata does. Text that cannot be formatted
-// is returned as it is; Check refuses it.
+// canonical returns JSON without blanks and with sorted fields, as Metadata does. Text that cannot be formatted is
+// returned unchanged; Check refuses it.
 func canonical(raw jsontext.Value) []byte {
 	value := raw.Clone()
 	if value.Format(jsontext.ReorderRawObjects(true)) != nil {
@@ -284,8 +287,8 @@ func (r *objectReader) amounts(v reflect.Value) {
 	r.leave()
 }
 
-// merge adds the faults that Check found to those of the document. If both have a sentence for one path, the document's
-// sentence is used, unless it is marked as vague.
+// merge adds the faults that Check found to the faults of the document. If both have a sentence for the same path, it
+// uses the document's sentence, unless the path is in vague.
 func (r *objectReader) merge(checked []Fault) {
 	read := len(r.faults)
 	for _, f := range checked {

@@ -16,7 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
-// order is an object as the catalogue's are.
+// order is an object like those of the catalogue.
 type order struct {
 	ID      string            `json:"order"`
 	Size    int64             `json:"size,omitzero"` // 1..10; 0: not known
@@ -154,7 +154,7 @@ func TestFields_RequiredUnlessTagOrKindSaysOtherwise(t *testing.T) {
 	assert.Equal(t, []string{"price", "parts"}, required)
 }
 
-// Whatever the text is, JSON ends without a panic, and reads what encoding/json reads of it if it accepts it.
+// JSON does not panic for any text. If it accepts a text, it reads the same values as encoding/json.
 func TestJSON_AcceptsNothingThatJSONReadsOtherwise(t *testing.T) {
 	t.Parallel()
 	const good = `{"order":"o1","size":3,"price":7,"cap":0,"gift":true,"parts":[{"kind":"a"}],"extra":{"kind":"c"},"amounts":{"m":5}}`

@@ -5,8 +5,8 @@ import (
 	"encoding/json/jsontext"
 )
 
-// Section reads an object, or an array if kind says so, with any members, and returns its text with as few escapes as
-// possible. A null is a fault unless mayBeNull reports true for its path.
+// Section reads an object or array of the given kind, with any members. It returns its text without unnecessary
+// escapes. A null is a fault unless mayBeNull reports true for its path.
 func (d *Document) Section(kind jsontext.Kind, mayBeNull func(path string) bool) []byte {
 	must := "must be an object"
 	if kind == '[' {
@@ -16,7 +16,7 @@ func (d *Document) Section(kind jsontext.Kind, mayBeNull func(path string) bool)
 		return nil
 	}
 	var out bytes.Buffer
-	enc := jsontext.NewEncoder(&out, jsontext.EscapeForJS(true), jsontext.AllowDuplicateNames(true)) // the decoder refuses unescaped ones
+	enc := jsontext.NewEncoder(&out, jsontext.EscapeForJS(true), jsontext.AllowDuplicateNames(true)) // the decoder refuses duplicates
 	next := jsontext.BeginObject
 	if kind == '[' {
 		next = jsontext.BeginArray

@@ -87,7 +87,7 @@ func (d *Document) Characters(low, high int) string {
 	return ""
 }
 
-// IsText reports whether s has low to high characters and no control characters but line ends and tabs.
+// IsText reports whether s has low to high characters and no control characters except line ends and tabs.
 func IsText(s string, low, high int) bool {
 	n := utf8.RuneCountInString(s)
 	return n >= low && n <= high && bound.Text(s, low, len(s))
@@ -118,7 +118,7 @@ func (d *Document) Duration(low, high time.Duration) time.Duration {
 	return 0
 }
 
-// day is the length of a day for ParseDuration, which knows no calendar.
+// day is the length of a day for ParseDuration, which uses no calendar.
 const day = 24 * time.Hour
 
 // ParseDuration reads a duration as time.ParseDuration does, after an optional number of days of 24 hours: 31d, 1d12h.
@@ -146,7 +146,7 @@ func ParseDuration(text string) (time.Duration, bool) {
 // Amount reads an amount of units.
 func (d *Document) Amount() int64 { return d.Integer(1, bound.MaxAmount) }
 
-// Difference reads an amount to add or, below zero, to take away.
+// Difference reads an amount to add, or to subtract if it is below zero.
 func (d *Document) Difference() int64 {
 	raw, ok := d.value()
 	if !ok {
@@ -177,7 +177,7 @@ func (d *Document) Integer(low, high int64) int64 {
 	return 0
 }
 
-// ParseInteger reads decimal digits, at most as many as the largest amount has. It returns false for anything else.
+// ParseInteger reads decimal digits: not more than the largest amount has. It returns false for any other text.
 func ParseInteger[B ~[]byte | ~string](digits B) (int64, bool) {
 	if len(digits) == 0 || len(digits) > len("9007199254740991") {
 		return 0, false
@@ -221,7 +221,7 @@ func (d *Document) Instant() time.Time {
 	return time.Time{}
 }
 
-// InstantOrNull reads an instant, or null: the zero time.
+// InstantOrNull reads an instant or null. For null it returns the zero time.
 func (d *Document) InstantOrNull() time.Time {
 	raw, ok := d.value()
 	if !ok || raw.Kind() == 'n' {
@@ -243,8 +243,8 @@ func MustBeInstant() string {
 		period.Latest.Format(time.RFC3339))
 }
 
-// ParseInstant reads an RFC 3339 time within the bounds of package period, in UTC, cut to the microseconds that PostgreSQL
-// stores. It returns false for anything else.
+// ParseInstant reads an RFC 3339 time within the bounds of package period, in UTC, cut to the microseconds that
+// PostgreSQL stores. It returns false for any other text.
 func ParseInstant(text string) (time.Time, bool) {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil || t.Before(period.Earliest) || !t.Before(period.Latest) {
@@ -285,8 +285,8 @@ func ParseAddress(text string) (address netip.Addr, ok bool) {
 	return address.Unmap(), true
 }
 
-// Metadata reads an object of the client's own. It returns the object without blanks and with its fields in order, so
-// that a retry that writes the same metadata differently gives the same bytes.
+// Metadata reads an object that the client defines. It returns the object without blanks and with sorted fields: a
+// retry that writes the same metadata differently gives the same bytes.
 func (d *Document) Metadata() []byte {
 	raw, ok := d.value()
 	if !ok {

@@ -46,10 +46,10 @@ const (
 // Amount reports whether n is an amount that a request can name: 1 to MaxAmount units.
 func Amount(n int64) bool { return n >= 1 && n <= MaxAmount }
 
-// Difference reports whether n can adjust a balance: an amount, or a negative one.
+// Difference reports whether n can adjust a balance: n or -n must be an amount.
 func Difference(n int64) bool { return n != 0 && n >= -MaxAmount && n <= MaxAmount }
 
-// MustBeInteger returns the sentence for an integer outside of low to high.
+// MustBeInteger returns the sentence for an integer that is not in the range from low to high.
 func MustBeInteger(low, high int64) string {
 	return fmt.Sprintf("must be an integer from %d to %d", low, high)
 }
@@ -77,14 +77,14 @@ const (
 func Route(s string) bool { return ASCII(s, ' ', 1, MaxRoute) }
 
 const (
-	// maxMethod is the largest length of a method in bytes. Known ones are shorter.
+	// maxMethod is the largest length of a method in bytes. All known methods are shorter.
 	maxMethod = 32
 
 	// MustBeMethod is the sentence for a value that Method refuses.
 	MustBeMethod = "must be an HTTP method in upper case, as in POST"
 )
 
-// Method reports whether s can be an HTTP method: upper-case letters and hyphens, as all known methods are.
+// Method reports whether s can be an HTTP method: it has only upper-case letters and hyphens, like all known methods.
 func Method(s string) bool {
 	if len(s) < 1 || len(s) > maxMethod || s[0] == '-' {
 		return false
@@ -101,7 +101,7 @@ const (
 	// MinAdminKey is the smallest length of the admin key in bytes: 32 random characters cannot be guessed.
 	MinAdminKey = 32
 
-	// MaxAdminKey is the largest length of the admin key in bytes. An Authorization header holds more.
+	// MaxAdminKey is the largest length of the admin key in bytes. An Authorization header may be longer.
 	MaxAdminKey = 512
 
 	// MustBeAdminKey is the sentence for a value that AdminKey refuses.
@@ -111,7 +111,8 @@ const (
 // AdminKey reports whether s can be the admin key: MinAdminKey to MaxAdminKey visible ASCII characters.
 func AdminKey(s string) bool { return ASCII(s, '!', MinAdminKey, MaxAdminKey) }
 
-// Text reports whether s is low to high bytes of text for people: UTF-8 without control characters, but with line ends and tabs.
+// Text reports whether s is text for people with low to high bytes: UTF-8 without control characters except line ends
+// and tabs.
 func Text(s string, low, high int) bool {
 	if len(s) < low || len(s) > high || !utf8.ValidString(s) {
 		return false
@@ -129,7 +130,8 @@ func MustBeText(low, high int) string {
 	return fmt.Sprintf("must be %d to %d bytes of UTF-8 without control characters", low, high)
 }
 
-// ASCII reports whether s has low to high characters, each from first to '~'. Packages use it for bounds that are theirs alone.
+// ASCII reports whether s has low to high characters, each from first to '~'. Packages use it for bounds that no
+// other package shares.
 func ASCII(s string, first byte, low, high int) bool {
 	if len(s) < low || len(s) > high {
 		return false
@@ -145,8 +147,8 @@ func ASCII(s string, first byte, low, high int) bool {
 // Storable reports whether PostgreSQL can store s as text: it is UTF-8 without NUL.
 func Storable(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
-// SaturatingAdd returns a+b for values that are not negative, or the largest int64 if the sum is larger. Sums of demands use it: they
-// are lower bounds.
+// SaturatingAdd returns a+b for values that are not negative, or the largest int64 if the sum is larger. It is used
+// for sums of demands: these are lower bounds, so a sum that is too small is still correct.
 func SaturatingAdd(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64

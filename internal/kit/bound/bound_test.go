@@ -30,7 +30,7 @@ func TestID_MatchesItsSentence(t *testing.T) {
 
 func TestAmount_EndsAreIncluded(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[int64][2]bool{ // Amount, Difference
+	for n, want := range map[int64][2]bool{ // results of Amount and Difference
 		-MaxAmount - 1: {false, false}, -MaxAmount: {false, true}, -1: {false, true}, 0: {false, false}, 1: {true, true},
 		MaxAmount: {true, true}, MaxAmount + 1: {false, false}, -1 << 63: {false, false}, 1<<63 - 1: {false, false},
 	} {
@@ -90,8 +90,8 @@ func TestMetadata_SizeDepthTextAndNumbers(t *testing.T) {
 	}
 }
 
-// The checks are called with the bytes of strangers. Whatever they are, Metadata returns, and accepts no number that a
-// numeric could not hold.
+// The checks get bytes from unknown clients. For any bytes Metadata returns without a panic, and it accepts no number
+// that PostgreSQL's numeric cannot store.
 func FuzzMetadata(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"a":1e0001}`, `{"`, `{"\`, `{"a":[-`, `{"a":"\u0000"}`} {
 		f.Add([]byte(seed))

@@ -1,5 +1,5 @@
-// Package bound holds the bounds that every part of the service shares: what an id, an amount, an idempotency key, a route,
-// metadata and the admin key must look like.
+// Package bound holds the bounds that every part of the service shares: how an id, an amount, an idempotency key, a
+// route, metadata and the admin key must look.
 //
 // # Terms
 //
@@ -8,10 +8,10 @@
 //
 // # Invariants
 //
-//  1. Each bound has one check and one sentence. Other packages call them and have none of their own.
-//  2. A value that passes its check can be stored by PostgreSQL, be part of a Redis key and be read exactly by every JSON
-//     client, as far as values of its kind are stored, keyed and read.
-//  3. The bounds are those of openapi.yaml; a test of package httpapi compares the two.
+//  1. Each bound has one check and one sentence. Other packages use these and do not define their own.
+//  2. A value that passes its check is safe in all places where values of its kind are used: PostgreSQL can store it,
+//     a Redis key can contain it, and every JSON client can read it exactly.
+//  3. The bounds are those of openapi.yaml; a test of package httpapi compares them with it.
 //
 // # Clock, concurrency, failure
 //

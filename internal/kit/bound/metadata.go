@@ -3,14 +3,14 @@ package bound
 import "bytes"
 
 const (
-	// MaxMetadata is the largest size of metadata in bytes, blanks not counted. Metadata is stored with every entry of its
-	// operation, and 4 KiB is a hundred times the rest of an entry.
+	// MaxMetadata is the largest size of metadata in bytes, without blanks. Metadata is stored with every entry of
+	// its operation, and 4 KiB is a hundred times larger than the rest of an entry.
 	MaxMetadata = 4096
 
 	// MaxMetadataDepth is the largest number of objects and arrays inside each other, the outermost object included.
 	MaxMetadataDepth = 16
 
-	// A number in metadata must fit PostgreSQL's numeric type, which jsonb uses and which holds 1e999.
+	// The bounds of a number in metadata. jsonb stores it as PostgreSQL's numeric type, which can store 1e999.
 	maxMetadataNumber   = 64 // characters
 	maxMetadataExponent = 3  // digits as written, without the sign
 
@@ -19,7 +19,7 @@ const (
 		"and without numbers beyond 64 characters or an exponent beyond 3 digits"
 )
 
-// Metadata reports whether object is a client's own JSON object within the bounds. object must be valid JSON without
+// Metadata reports whether object is a JSON object within the bounds of metadata. object must be valid JSON without
 // duplicate names and without blanks between its tokens; Metadata does not parse it a second time.
 func Metadata(object []byte) bool {
 	if len(object) < len("{}") || len(object) > MaxMetadata || object[0] != '{' {
@@ -51,8 +51,8 @@ func Metadata(object []byte) bool {
 	return true
 }
 
-// stringEnd returns the index of the closing quote of the JSON string that begins at start. It returns false if the string
-// holds U+0000, or does not end.
+// stringEnd returns the index of the closing quote of the JSON string that begins at start. It returns false if the
+// string contains U+0000 or does not end.
 func stringEnd(object []byte, start int) (int, bool) {
 	for i := start + 1; i < len(object); i++ {
 		switch object[i] {
@@ -77,7 +77,7 @@ func numberEnd(object []byte, start int) int {
 	return end
 }
 
-// isStorable reports whether jsonb can hold a JSON number.
+// isStorable reports whether jsonb can store a JSON number.
 func isStorable(number []byte) bool {
 	if len(number) > maxMetadataNumber {
 		return false

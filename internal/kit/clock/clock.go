@@ -5,17 +5,18 @@ import (
 	"time"
 )
 
-// SkewMaxDefault is the bound for clocks that agree. NTP keeps hosts within some milliseconds; a virtual machine that was paused is some
-// seconds behind until NTP has set it. Half a minute early or late matters to no period.
+// SkewMaxDefault is the bound for clocks that agree. NTP keeps hosts within some milliseconds. After a pause a
+// virtual machine is some seconds behind until NTP sets its clock. Half a minute does not matter for periods.
 const SkewMaxDefault = 30 * time.Second
 
 // Config configures a Clock. Zero values mean the defaults.
 type Config struct {
-	// SkewMax is the greatest difference between clocks that agree, SkewMaxDefault if it is 0. With a very large one
-	// PostgreSQL's clock always decides.
+	// SkewMax is the greatest difference between clocks that agree, SkewMaxDefault if it is 0. With a very large
+	// value PostgreSQL's clock always decides.
 	SkewMax time.Duration
 	Wall    func() time.Time // the instance's clock; nil: the system's
-	// Ahead is how far decisions are ahead of the clocks; below 0: behind. Only a test clock has one (package testclock).
+	// Ahead is how far decisions are ahead of the clocks; below 0: behind. It is 0 without a test clock (package
+	// testclock).
 	Ahead time.Duration
 	// Changed is called with the skew when the clocks start or stop agreeing. It must not block. nil: it is not called.
 	Changed func(agree bool, skew time.Duration)
@@ -28,7 +29,7 @@ type Clock struct {
 	mu       sync.Mutex
 	ahead    time.Duration
 	decision time.Time // at the newest reading, in UTC
-	read     time.Time // when that was, with the monotonic reading: setting the instance's clock does not move it
+	read     time.Time // when it was read, with the monotonic reading: setting the instance's clock does not change it
 	skew     time.Duration
 	disagree bool
 }
@@ -41,8 +42,8 @@ func New(cfg Config) *Clock {
 	return &Clock{cfg: cfg, ahead: cfg.Ahead}
 }
 
-// Begin returns the instance's clock, for Agree. Call it before PostgreSQL is queried. The result has no monotonic
-// reading, because that would hide steps of the clock.
+// Begin returns the time of the instance's clock, for Agree. Call it before PostgreSQL is queried. The result has no
+// monotonic reading, because that would hide steps of the clock.
 func (c *Clock) Begin() time.Time {
 	if c.cfg.Wall == nil {
 		return time.Now().Round(0)
@@ -50,8 +51,8 @@ func (c *Clock) Begin() time.Time {
 	return c.cfg.Wall().Round(0)
 }
 
-// Agree takes PostgreSQL's clock from a query that was sent at began, and returns the decision, in UTC. Call it when
-// the answer has arrived.
+// Agree returns the decision, in UTC. database is the time of PostgreSQL's clock from a query that was sent at began.
+// Call Agree as soon as the answer has arrived.
 func (c *Clock) Agree(began, database time.Time) time.Time {
 	ended := c.Begin()
 	skew := Skew(database, began, ended)
@@ -71,9 +72,9 @@ func (c *Clock) Agree(began, database time.Time) time.Time {
 	return decision
 }
 
-// Skew returns how far PostgreSQL's clock was ahead of the instance's. began and ended are the instance's clock before
-// the query was sent and after the answer arrived. It returns 0 if PostgreSQL's clock lies between the two, else the
-// distance to the nearer one.
+// Skew returns how far PostgreSQL's clock was ahead of the instance's clock. began and ended are the times of the
+// instance's clock before the query was sent and after the answer arrived. If PostgreSQL's time is between began and
+// ended, Skew returns 0; otherwise it returns the distance to the nearer one.
 func Skew(database, began, ended time.Time) time.Duration {
 	if ended.Before(began) { // the instance's clock was set back meanwhile
 		began, ended = ended, began
@@ -90,8 +91,8 @@ func Skew(database, began, ended time.Time) time.Duration {
 // Within reports whether clocks with this skew agree.
 func Within(skew, most time.Duration) bool { return skew <= most && skew >= -most }
 
-// Now returns the decision as far as it is known without a query to PostgreSQL, in UTC: the newest one plus the time
-// that has passed since. Before the first reading it is the instance's clock.
+// Now returns the decision without a query to PostgreSQL, in UTC: the newest decision plus the time that has passed
+// since then. Before the first reading it is the instance's clock.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +102,7 @@ func (c *Clock) Now() time.Time {
 	return c.decision.Add(time.Since(c.read))
 }
 
-// Advance moves all later decisions ahead. Only a clock that has not been read yet may be moved back.
+// Advance moves all later decisions ahead. by may be negative only before the first reading.
 func (c *Clock) Advance(by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

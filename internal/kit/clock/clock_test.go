@@ -9,7 +9,8 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// at returns a clock whose instance says the instants in turn, and the last one from then on.
+// at returns a clock. Its instance's clock returns the instants of walls one after the other, and then always the
+// last one.
 func at(skewMax time.Duration, changed func(bool, time.Duration), walls ...time.Time) *Clock {
 	return New(Config{SkewMax: skewMax, Changed: changed, Wall: func() time.Time {
 		now := walls[0]
@@ -50,7 +51,7 @@ func TestClock_Disagree_IsTheEarlier(t *testing.T) {
 	}
 }
 
-// The instance's clock is set after a reading. What is known of the time does not depend on it until the next one.
+// The instance's clock is set after a reading. That does not change Now until the next reading.
 func TestClock_InstanceClockSet_NowGoesOn(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
@@ -67,7 +68,7 @@ func TestClock_InstanceClockSet_NowGoesOn(t *testing.T) {
 	}
 }
 
-// A question that took a minute is no skew, wherever in that minute PostgreSQL read its clock.
+// A query that took a minute is no skew, for any instant in that minute at which PostgreSQL read its clock.
 func TestClock_LongRoundTrip_IsNoSkew(t *testing.T) {
 	t.Parallel()
 	for _, read := range []time.Duration{0, 30 * time.Second, time.Minute} {
@@ -91,7 +92,7 @@ func TestClock_VeryLongBound_TrustsPostgres(t *testing.T) {
 	}
 }
 
-// A clock that drifts around the bound is told once per change.
+// Changed is called once per change, also if the skew varies around the bound.
 func TestClock_Changes_AreToldOnce(t *testing.T) {
 	t.Parallel()
 	var told []bool
@@ -104,7 +105,8 @@ func TestClock_Changes_AreToldOnce(t *testing.T) {
 	}
 }
 
-// Whatever the clocks say, a decision is never later than PostgreSQL's clock, nor later than the instance's by more than the bound.
+// A decision is never later than PostgreSQL's clock, and never later than the instance's clock by more than the
+// bound.
 func TestClock_AnyReading_NoClockDecidesAlone(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -120,7 +122,7 @@ func TestClock_AnyReading_NoClockDecidesAlone(t *testing.T) {
 	})
 }
 
-// A test clock moves what is decided, and neither the skew nor what has been read.
+// A test clock changes the decisions. It does not change the skew or the readings.
 func TestClock_Advance_MovesDecisionsOnly(t *testing.T) {
 	t.Parallel()
 	const month, hour = 31 * 24 * time.Hour, time.Hour

@@ -1,26 +1,31 @@
-// Package clock says what time it is when two clocks may disagree: PostgreSQL's and the instance's own.
+// Package clock decides the time when two clocks may disagree: PostgreSQL's clock and the instance's clock.
 //
 // # Terms
 //
-//	reading   what PostgreSQL's clock said, and what the instance's clock said before it was asked and after it answered
-//	skew      PostgreSQL's clock minus the instance's, as far as a reading proves it: 0 if PostgreSQL's lies between the two
+//	reading   the time of PostgreSQL's clock, and the times of the instance's clock before the query and after the
+//	          answer
+//	skew      PostgreSQL's clock minus the instance's clock, as far as a reading proves it: 0 if PostgreSQL's time
+//	          is between the instance's times
 //	agree     the skew is at most SkewMax, in either direction
-//	decision  the instant that decisions, periods and expiries go by
-//	ahead     what a test clock adds to the decision (package testclock); 0 in production
+//	decision  the instant that is used for decisions, periods and expiries
+//	ahead     the time that a test clock adds to the decision (package testclock); 0 in production
 //
 // # Invariants
 //
 //	C1  While the clocks agree, the decision is PostgreSQL's clock. So all instances decide by the same clock.
-//	C2  While they do not, the decision is the earlier of the two. One clock alone never closes a period and never lets a grant expire.
-//	C3  The decision depends on one reading only. A process that starts during a step behaves like one that was there before.
-//	C4  A round trip, however long it takes, is no skew.
-//	C5  What a test clock adds has no part in the comparison: the clocks themselves are compared.
+//	C2  While the clocks disagree, the decision is the earlier time. So one wrong clock alone never closes a period
+//	    and never expires a grant.
+//	C3  The decision depends on one reading only. A process that starts while a clock is wrong behaves like a
+//	    process that started earlier.
+//	C4  A long round trip does not count as skew.
+//	C5  The time that a test clock adds does not affect the comparison: the real clocks are compared.
 //
-// # What it cannot see
+// # What it cannot detect
 //
-// Two clocks that are wrong by the same amount agree. Instances that take their time from the host of PostgreSQL have one clock, not two.
+// Two clocks that are wrong by the same amount agree. If an instance takes its time from the host of PostgreSQL,
+// there is one clock, not two.
 //
 // # Concurrency and failure
 //
-// All methods are safe for concurrent use. Nothing here does I/O or fails.
+// All methods are safe for concurrent use. The package does no I/O and returns no errors.
 package clock

@@ -1,9 +1,10 @@
 // Package cowmap has copy-on-write maps and counts, for data that is read often and changed seldom, and functions that compare two versions.
 //
-// Terms. A version is a Map that nobody changes any more. A part is a piece of a version: the entries whose keys hash to the same place.
+// Terms. A version is a Map that no longer changes. A part is a piece of a version: the entries whose keys hash to
+// the same index.
 //
-// Invariants. A version never changes. Two versions share the parts that are equal in both: a version that differs in one entry costs a
-// copy of one part and of the list of parts, not a copy of all entries.
+// Invariants. A version never changes. A fork shares all unchanged parts with its origin: a change of one entry
+// copies one part and the list of parts, not all entries.
 //
 // Clock. None.
 //

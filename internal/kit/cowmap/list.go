@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// yieldEvery is the number of steps of a long computation, some tens of microseconds, after which other goroutines may
-// run.
+// yieldEvery is the number of steps of a long computation after which other goroutines may run. The steps take some
+// tens of microseconds.
 const yieldEvery = 256
 
 // Yield lets other goroutines run in every yieldEvery-th step i of a long computation. Without it, Go would let the
@@ -17,7 +17,8 @@ func Yield(i int) {
 	}
 }
 
-// Merged merges two sorted lists into one. The number of comparisons depends on few, and only by its logarithm on many.
+// Merged merges two sorted lists into one. The number of comparisons is about len(few) times the logarithm of
+// len(many).
 func Merged[T any](many, few []T, compare func(a, b T) int) []T {
 	if len(few) == 0 {
 		return many
@@ -31,8 +32,8 @@ func Merged[T any](many, few []T, compare func(a, b T) int) []T {
 	return append(all, many...)
 }
 
-// Added returns the elements of now that before lacks. Both are sorted. It calls compare only for elements that are not
-// in both.
+// Added returns the elements of now that before does not have. Both lists must be sorted. It calls compare only for
+// elements that are not in both lists.
 func Added[T comparable](now, before []T, compare func(a, b T) int) (added []T) {
 	for i, v := range now {
 		Yield(i)

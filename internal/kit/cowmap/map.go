@@ -16,13 +16,13 @@ const (
 	growth = 4
 )
 
-// seed is used by all maps: a key has the same hash in each.
+// seed is the seed of all maps: a key has the same hash in all of them.
 var seed = maphash.MakeSeed()
 
 // Map is one version of a map. The zero value is empty.
 type Map[V any] struct {
 	parts []map[string]V
-	mine  []bool // the parts that no other version shares; nil: all
+	mine  []bool // by part: true if no other version shares it; nil: all true
 	size  int
 }
 
@@ -34,7 +34,7 @@ func (m *Map[V]) Fork() Map[V] {
 // Len returns the number of entries.
 func (m *Map[V]) Len() int { return m.size }
 
-// Get returns the value of key, or the zero value if there is none.
+// Get returns the value of key, or the zero value if key is not in the map.
 func (m *Map[V]) Get(key string) V {
 	if m.size == 0 {
 		var none V
@@ -43,7 +43,7 @@ func (m *Map[V]) Get(key string) V {
 	return m.parts[m.place(key)][key]
 }
 
-// Lookup returns the value of key, and whether there is one.
+// Lookup returns the value of key and reports whether key is in the map.
 func (m *Map[V]) Lookup(key string) (V, bool) {
 	if m.size == 0 {
 		var none V
@@ -53,7 +53,7 @@ func (m *Map[V]) Lookup(key string) (V, bool) {
 	return value, ok
 }
 
-// All returns all entries, in no order. The map must not be changed meanwhile.
+// All returns all entries, in no order. The map must not be changed during the iteration.
 func (m *Map[V]) All() iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
 		for _, part := range m.parts {
@@ -94,7 +94,7 @@ func (m *Map[V]) place(key string) int {
 	return int(maphash.String(seed, key) & uint64(len(m.parts)-1)) //nolint:gosec // less than the number of parts
 }
 
-// change returns a part that may be changed: a copy, if another version shares it.
+// change returns a part that may be changed. If another version shares the part, it is replaced by a copy first.
 func (m *Map[V]) change(place int) map[string]V {
 	if m.mine != nil && !m.mine[place] {
 		m.parts[place], m.mine[place] = maps.Clone(m.parts[place]), true

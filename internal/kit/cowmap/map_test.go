@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Versions that are forked from one another stay as they were, whatever is done to later ones.
+// A version from which another version was forked does not change when the later version changes.
 func TestMap_Versions_AreMapsThatDoNotChange(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -49,7 +49,7 @@ func TestMap_Versions_AreMapsThatDoNotChange(t *testing.T) {
 	})
 }
 
-// A changed copy costs a part, not the map.
+// A fork with one change copies one part, not the whole map.
 func TestMap_Fork_CostsLittle(t *testing.T) {
 	cost := func(n int) float64 {
 		var m Map[int]

@@ -2,7 +2,7 @@ package cowmap
 
 import "slices"
 
-// Tally counts by keys, and knows the largest count. It has versions, as a Map has. The zero value is empty.
+// Tally has a count for each key, and the largest count. It has versions, like a Map. The zero value is empty.
 type Tally struct {
 	by Map[int]
 	of []int // the number of keys with a count, by that count

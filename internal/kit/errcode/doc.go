@@ -3,14 +3,14 @@
 //
 // # Terms
 //
-//   - code: one way to fail, in the word of the REST contract. httpapi maps it to a status. A package that has a code
-//     of its own declares it as a Code.
+//   - code: a kind of failure, with its name in the REST contract. httpapi maps it to a status. A package may declare
+//     its own codes as Code.
 //   - fault: a member of the request that is wrong, with a sentence about it (body.Fault).
 //
 // # Invariants
 //
 //  1. Callers decide by the code (Of), never by the text.
-//  2. Fields and Detail may be shown to the caller. The cause may not: it is for the log.
+//  2. Fields and Detail may be shown to the caller. The cause must not be shown: it is for the log.
 //
 // # Clock, concurrency and failure
 //

@@ -9,11 +9,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 )
 
-// Code names one way to fail. Callers switch on it; httpapi maps it to a status. The words are those of the REST
+// Code names a kind of failure. Callers switch on it; httpapi maps it to a status. The names are those of the REST
 // contract.
 type Code string
 
-// The codes of errors. Where several apply to an operation, the first of this list is returned.
+// The codes of errors. If several codes apply to an operation, it returns the first of them in this list.
 const (
 	IdempotencyKeyReused Code = "idempotency_key_reused" // the key is stored with another request
 	InvalidArgument      Code = "invalid_argument"
@@ -22,34 +22,34 @@ const (
 	GrantNotFound        Code = "grant_not_found"
 	HoldNotFound         Code = "hold_not_found"
 	OperationNotFound    Code = "operation_not_found"
-	Archived             Code = "archived" // before the oldest instant that can be asked about, or never
+	Archived             Code = "archived" // the data about it was archived, or it never existed
 	TenantSuspended      Code = "tenant_suspended"
 	MeterNotInPlan       Code = "meter_not_in_plan"
-	Conflict             Code = "precondition_failed" // the state forbids it, e.g. a grant id that is taken
+	Conflict             Code = "precondition_failed" // the state forbids the operation, e.g. the grant id exists
 	HoldNotActive        Code = "hold_not_active"
 	RefundExceedsDebit   Code = "refund_exceeds_debit"
 	AmountOutOfRange     Code = "amount_out_of_range" // an amount or a sum of the balance would pass its bound
-	QuotaExceeded        Code = "quota_exceeded"      // the period's end brings more
-	CreditsExhausted     Code = "credits_exhausted"   // waiting does not help, only a grant does
+	QuotaExceeded        Code = "quota_exceeded"      // the next period brings more
+	CreditsExhausted     Code = "credits_exhausted"   // waiting does not help; a new grant helps
 	QueueFull            Code = "queue_full"
-	Unavailable          Code = "unavailable"     // it could not be decided now; this attempt did nothing
-	OutcomeUnknown       Code = "outcome_unknown" // it may have been done: retry with the same key
-	ReportTooSlow        Code = "report_too_slow" // a question about the past reads too much
+	Unavailable          Code = "unavailable"     // no decision is possible now; nothing was done
+	OutcomeUnknown       Code = "outcome_unknown" // the operation may be done: retry with the same key
+	ReportTooSlow        Code = "report_too_slow" // a report about the past reads too much data
 	Internal             Code = "internal"
 )
 
 // Error is a failure with a code.
 type Error struct {
 	Code       Code
-	Fields     []body.Fault  // what is wrong with the request, by field; nil where no field is at fault
-	Detail     string        // a sentence for the caller; empty where Fields say everything
-	RetryAfter time.Duration // > 0 where a retry can help
-	Data       any           // more about it, of a type of the package that failed: see ledger.DenialOf; nil: nothing
+	Fields     []body.Fault  // what is wrong with the request, by field; nil if no field is at fault
+	Detail     string        // a sentence for the caller; empty if Fields say everything
+	RetryAfter time.Duration // > 0 if a retry can help
+	Data       any           // details, of a type of the package that failed (see ledger.DenialOf), or nil
 	Cause      error         // for the log only
 }
 
-// Errorf returns an error with a formatted Detail. field is the request field at fault, with Detail as its sentence;
-// empty when none is.
+// Errorf returns an error with a formatted Detail. field is the request field at fault, and Detail is the sentence
+// about it. field is empty if no field is at fault.
 func Errorf(code Code, field, format string, args ...any) *Error {
 	e := &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
 	if field != "" {
@@ -58,8 +58,8 @@ func Errorf(code Code, field, format string, args ...any) *Error {
 	return e
 }
 
-// Of returns the code of err: of the first Error in its chain, Internal for a foreign error, and the empty code for
-// nil.
+// Of returns the code of the first Error in the chain of err. If there is no Error in the chain, it returns Internal.
+// For nil it returns the empty code.
 func Of(err error) Code {
 	if err == nil {
 		return ""
@@ -70,7 +70,7 @@ func Of(err error) Code {
 	return Internal
 }
 
-// Field returns the first field at fault; empty when none is.
+// Field returns the first field at fault. It returns "" if no field is at fault.
 func (e *Error) Field() string {
 	if len(e.Fields) == 0 {
 		return ""

@@ -13,11 +13,12 @@
 // # Invariants
 //
 //  1. Items are processed in the order in which Do accepted them.
-//  2. Every Do returns the answer to its item, one of the errors of this package, or the error of its context. Every DoBy
-//     returns the same, with ErrLate in place of the context's error. DoWithin returns either.
-//  3. If a caller gives up before its batch starts, the lane drops the item. Once the batch has started, the item is never
-//     dropped. So a context's error and ErrLate mean "nothing was done".
-//  4. At most MaxQueue items wait. The next one is refused at once with ErrFull. This is the backpressure.
+//  2. Every Do returns the answer to its item, one of the errors of this package, or the error of its context. Every
+//     DoBy returns the same, with ErrLate in place of the context's error. DoWithin may return ErrLate or the
+//     context's error.
+//  3. If a caller gives up before its batch starts, the lane drops the item. Once the batch has started, the item is
+//     never dropped. So a context's error or ErrLate means that nothing was done.
+//  4. At most MaxQueue items wait. A further item is refused at once with ErrFull. This is the backpressure.
 //  5. A panic in process, or a wrong number of answers, fails the items of that batch only. The lane continues.
 //
 // # Clock
@@ -32,6 +33,7 @@
 //
 // # Failure
 //
-// Stop refuses new items and finishes the queued ones. If its context ends first, Stop cancels the context of process.
-// Queued items then get ErrStopped (nothing was done). Items of the current batch get ErrUnfinished (outcome unknown).
+// Stop refuses new items and finishes the queued items. If its context ends first, Stop cancels the context of
+// process. Queued items then get ErrStopped (nothing was done). Items of the current batch get ErrUnfinished (outcome
+// unknown).
 package lane

@@ -15,8 +15,8 @@ var (
 	// ErrStopped means that the lane stopped before the item's batch started. Nothing was done.
 	ErrStopped = errors.New("lane: stopped")
 
-	// ErrUnfinished means that Stop's deadline passed while the item's batch was in process. The item may or may not have
-	// been processed. ErrUnfinished wraps ErrStopped: where the difference matters, test for ErrUnfinished first.
+	// ErrUnfinished means that Stop's deadline passed while the item's batch was in process. The item may or may not
+	// have been processed. ErrUnfinished wraps ErrStopped: if the difference matters, test for ErrUnfinished first.
 	ErrUnfinished = fmt.Errorf("%w: batch still in process, outcome unknown", ErrStopped)
 
 	// ErrPanicked means that process panicked on the item's batch. The outcome is unknown. The error is a *PanicError.
@@ -27,7 +27,8 @@ var (
 	ErrAnswers = errors.New("lane: process returned a wrong number of answers")
 )
 
-// PanicError contains the value with which process panicked. It wraps ErrPanicked, and the value if that is an error.
+// PanicError contains the value with which process panicked. It wraps ErrPanicked. If the value is an error, it wraps
+// the value, too.
 type PanicError struct {
 	Value any
 }
@@ -36,7 +37,7 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("%v: %v", ErrPanicked, e.Value)
 }
 
-// Unwrap returns ErrPanicked, and the panic value if that is an error.
+// Unwrap returns ErrPanicked, and the panic value if it is an error.
 func (e *PanicError) Unwrap() []error {
 	if cause, ok := e.Value.(error); ok {
 		return []error{ErrPanicked, cause}

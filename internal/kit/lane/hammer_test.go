@@ -13,12 +13,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/lane"
 )
 
-// TestLane_Hammer_EveryCallerGetsTheTrueOutcome runs many callers, some of which give up at any moment, and stops the lane
-// halfway. It compares each caller's result with what was processed.
+// TestLane_Hammer_EveryCallerGetsTheTrueOutcome runs many callers and stops the lane halfway. Some callers give up at
+// random moments. It compares each caller's result with the processed items.
 func TestLane_Hammer_EveryCallerGetsTheTrueOutcome(t *testing.T) {
 	t.Parallel()
 	const callers, perCaller = 64, 200
-	for _, deadline := range []time.Duration{time.Hour, 0} { // a stop that drains and one that cuts off
+	for _, deadline := range []time.Duration{time.Hour, 0} { // Stop finishes the queue, or cuts it off
 		var processed [callers * perCaller]atomic.Int32
 		l := lane.New(lane.Config{Name: "hammer", MaxQueue: callers / 2, MaxBatch: 16}, nil,
 			func(_ context.Context, batch []int) []int {

@@ -18,8 +18,8 @@ type Config struct {
 	// Name is the lane's name in metrics and logs. Lanes with the same name share their metrics.
 	Name string
 
-	// MaxQueue is the number of items that may wait, at least 1. Further items get ErrFull. An item whose caller gave up
-	// keeps its place until the lane reaches it.
+	// MaxQueue is the number of items that may wait, at least 1. Further items get ErrFull. An item whose caller gave
+	// up counts until the lane reaches it.
 	MaxQueue int
 
 	// MaxBatch is the maximum weight of a batch, at least 1. A heavier item is processed alone.
@@ -28,7 +28,8 @@ type Config struct {
 	// Metrics measures depth, batch size and wait; nil measures nothing.
 	Metrics *Metrics
 
-	// Tracer makes a span of each batch with a sampled request, with links to the requests. nil: no spans, at no cost.
+	// Tracer creates a span for each batch that has a sampled request, with links to the sampled requests. nil: no
+	// spans and no cost.
 	Tracer trace.Tracer
 
 	// Log gets an error record when process panics or returns a wrong number of answers; nil discards it.
@@ -38,7 +39,8 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Lane is a queue of items Q that are processed in batches to answers A. New makes one, Stop ends it.
+// Lane is a queue of items Q. The lane processes them in batches and returns an answer A for each item. New starts a
+// lane, Stop ends it.
 type Lane[Q, A any] struct {
 	cfg     Config
 	weight  func(Q) int
@@ -52,7 +54,7 @@ type Lane[Q, A any] struct {
 	batchItems, waitSeconds prometheus.Observer // nil without metrics
 
 	mu       sync.Mutex
-	work     sync.Cond // signals a queued ticket, or that stopping became true
+	work     sync.Cond // signalled when a ticket is queued or stopping becomes true
 	ring     []*ticket[Q, A]
 	head     int // index of the oldest ticket in ring
 	depth    int // tickets in ring
@@ -112,7 +114,7 @@ func (l *Lane[Q, A]) Depth() int {
 //
 // Nothing was done if it returns ErrFull (the queue is full), ErrStopped (the lane is stopping) or ctx's error (q was
 // dropped before its batch started). Once the batch has started, Do ignores ctx. It then returns the answer, or
-// ErrPanicked, ErrAnswers or ErrUnfinished; after these three the outcome is unknown.
+// ErrPanicked, ErrAnswers or ErrUnfinished; after these errors the outcome is unknown.
 func (l *Lane[Q, A]) Do(ctx context.Context, q Q) (A, error) {
 	var none A
 	if err := ctx.Err(); err != nil {
@@ -128,9 +130,9 @@ func (l *Lane[Q, A]) Do(ctx context.Context, q Q) (A, error) {
 	return l.collect(t)
 }
 
-// DoBy does the same as Do with a deadline for the time in the queue. If q's batch has not started by until, DoBy drops
-// q and returns ErrLate. It is cheaper than Do with a context that has this deadline. The end of ctx is ignored; ctx
-// only carries the span.
+// DoBy does the same as Do with a deadline for the time in the queue. If q's batch has not started by until, DoBy
+// drops q and returns ErrLate. It is cheaper than Do with a context that has this deadline. DoBy ignores the end of
+// ctx and takes only the span from ctx.
 func (l *Lane[Q, A]) DoBy(ctx context.Context, until time.Time, q Q) (A, error) {
 	spanOnly := context.Background()
 	if l.cfg.Tracer != nil {
@@ -139,7 +141,7 @@ func (l *Lane[Q, A]) DoBy(ctx context.Context, until time.Time, q Q) (A, error) 
 	return l.DoWithin(spanOnly, until, q)
 }
 
-// DoWithin is Do and DoBy together: it drops q when ctx ends or at until, whichever is first, unless q's batch has started.
+// DoWithin combines Do and DoBy. If q's batch has not started when ctx ends or at the time until, it drops q.
 func (l *Lane[Q, A]) DoWithin(ctx context.Context, until time.Time, q Q) (A, error) {
 	var none A
 	if err := ctx.Err(); err != nil {
@@ -157,7 +159,7 @@ func (l *Lane[Q, A]) DoWithin(ctx context.Context, until time.Time, q Q) (A, err
 	var away <-chan struct{}
 	if c, ok := ctx.(interface {
 		DoneBefore(time.Time) <-chan struct{}
-	}); ok { // Done would make a timer; this wait has one
+	}); ok { // Done would create a timer, but the ticket has one
 		away = c.DoneBefore(until)
 	} else {
 		away = ctx.Done()
@@ -189,8 +191,8 @@ const (
 	late           // the batch did not start in time
 )
 
-// await waits for t's answer. If the caller gives up, or the time is over, before t's batch has started, the lane owns
-// t from then on.
+// await waits for t's answer. If t's batch has not started when the caller gives up or the time is over, the lane
+// owns t from then on.
 func await[Q, A any](t *ticket[Q, A], away <-chan struct{}, over <-chan time.Time) (end int) {
 	select {
 	case <-t.done:
@@ -216,8 +218,8 @@ func (l *Lane[Q, A]) collect(t *ticket[Q, A]) (A, error) {
 	return answer, err
 }
 
-// Stop refuses new items, finishes the queued ones and ends the lane's goroutine. Several calls, even concurrent ones, are
-// safe; each returns nil once the goroutine has ended.
+// Stop refuses new items, finishes the queued items and ends the lane's goroutine. It may be called several times,
+// even concurrently; each call returns nil when the goroutine has ended.
 //
 // If ctx ends first, Stop answers the remaining items (ErrUnfinished in the current batch, ErrStopped in the queue), cancels
 // the context of process and returns ctx's error. The goroutine then ends when process returns.
@@ -340,7 +342,7 @@ func (l *Lane[Q, A]) run() {
 func (l *Lane[Q, A]) take() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	clear(l.batch) // answered tickets may have a new owner
+	clear(l.batch) // answered tickets may be in use for other items
 	l.batch = l.batch[:0]
 	weight := 0
 	for {

@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// rig is a lane whose batches end when the test says so: process records each batch and waits for goOn. Tests that use it
-// run in a synctest bubble, where synctest.Wait returns once every goroutine is blocked.
+// rig is a lane whose batches end when the test calls next: process records each batch and waits for goOn. Tests that
+// use it run in a synctest bubble, where synctest.Wait returns once every goroutine is blocked.
 type rig struct {
 	t       *testing.T
 	lane    *lane.Lane[int, int]
@@ -151,7 +151,7 @@ func TestBatch_HoldsAtMostMaxBatchWeight(t *testing.T) {
 		cfg := wide
 		cfg.MaxBatch = 10
 		r := newRig(t, cfg, func(q int) int { return q })
-		// 0 and -5 count as 1; 11 exceeds any batch and goes alone; 10 fills one exactly.
+		// 0 and -5 count as 1; 11 exceeds the weight of a batch and is processed alone; 10 fills a batch exactly.
 		for _, q := range []int{1, 4, 6, 1, 11, 10, 0, -5, 8, 1} {
 			r.do(q)
 		}
@@ -199,7 +199,7 @@ func TestDo_CancelledBeforeItsBatch_DropsTheItem(t *testing.T) {
 		r.answered(3, stays)
 		require.Equal(t, [][]int{{1}, {3}}, r.batches)
 
-		// Abandoned items alone do not make a batch.
+		// If all waiting items are abandoned, there is no batch.
 		r.do(4)
 		gone = r.do(5)
 		gone.cancel()
@@ -252,7 +252,7 @@ func TestDoBy_BatchTooLate_DropsTheItem(t *testing.T) {
 			r.next()
 			r.answered(q, c)
 		}
-		// A timer that was stopped must end the next wait.
+		// A timer that was stopped must work again for the next wait.
 		started = r.do(9)
 		late = r.doBy(2*time.Second, 10)
 		time.Sleep(3 * time.Second)
@@ -425,7 +425,7 @@ func TestNew_WithoutBounds_Panics(t *testing.T) {
 	}
 }
 
-// impatient is a context that makes a timer for Done.
+// impatient is a context that creates a timer when Done is called.
 type impatient struct {
 	context.Context // with the deadline
 
@@ -454,7 +454,7 @@ func (c *impatient) Err() error {
 	}
 }
 
-// Done of such a context is used only where its deadline is before the bound of the wait.
+// DoWithin calls Done of such a context only if the context's deadline is before until.
 func TestDoWithin_ContextWithTimerForDone_NeedsItOnlyForAnEarlierDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

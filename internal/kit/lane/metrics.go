@@ -20,8 +20,8 @@ type Metrics struct {
 // depther is a Lane of any item and answer type.
 type depther interface{ Depth() int }
 
-// NewMetrics creates the metrics and registers them with reg, unless reg is nil. It panics if reg already has metrics of these
-// names.
+// NewMetrics creates the metrics and registers them with reg, unless reg is nil. It panics if reg already has metrics
+// with these names.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		depth: prometheus.NewDesc("quotasvc_lane_depth_items",

@@ -11,7 +11,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/lane"
 )
 
-// values returns the metrics of the lane called name: the value of a gauge, the count and sum of a histogram.
+// values returns the metrics of the lane called name: the value of each gauge, and the count and sum of each
+// histogram.
 func values(t *testing.T, reg *prometheus.Registry, name string) map[string]float64 {
 	families, err := reg.Gather()
 	require.NoError(t, err)
@@ -47,7 +48,7 @@ func TestMetrics_DepthBatchSizeAndWaitPerLaneName(t *testing.T) {
 		r.do(1)
 		r.do(2)
 		r.do(3)
-		time.Sleep(time.Second) // on the bubble's clock: items 2 and 3 wait that long
+		time.Sleep(time.Second) // on the bubble's clock: items 2 and 3 wait for a second
 		require.Equal(t, map[string]float64{
 			"quotasvc_lane_depth_items":        2,
 			"quotasvc_lane_batch_items_count":  1,

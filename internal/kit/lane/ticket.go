@@ -22,7 +22,8 @@ const (
 
 // ticket is an item's place in the queue and the channel for its answer.
 //
-// Tickets are recycled. The caller owns an answered ticket, the lane owns an abandoned one; the owner returns it to the pool.
+// Tickets are recycled. The caller owns an answered ticket, and the lane owns an abandoned ticket; the owner returns
+// it to the pool.
 type ticket[Q, A any] struct {
 	state  atomic.Uint32
 	done   chan struct{} // capacity 1, so that answering never blocks
@@ -30,10 +31,10 @@ type ticket[Q, A any] struct {
 	weight int
 	asker  trace.Span  // of the request; nil without tracing
 	since  time.Time   // when the item was queued; set only with metrics
-	timer  *time.Timer // timer of DoBy and DoWithin, kept for reuse; nil before the first of them
+	timer  *time.Timer // timer of DoBy and DoWithin, kept for reuse; nil before their first call
 	answer A
 	err    error
-	shared bool // Stop answered it while the lane's goroutine still refers to it: never recycled
+	shared bool // Stop answered the ticket while the lane's goroutine still refers to it: it is never recycled
 }
 
 // give answers t unless it has an answer already.

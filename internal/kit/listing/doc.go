@@ -2,14 +2,15 @@
 //
 // # Terms
 //
-//   - page: up to a number of objects, in order of their ids.
-//   - cursor: names the last id of a page. The next page begins after it, whatever was added or removed meanwhile.
+//   - page: a bounded number of objects, in order of their ids.
+//   - cursor: a text that names the last id of a page. The next page begins after this id, even if objects were added
+//     or removed meanwhile.
 //
 // # Invariants
 //
-// A listing read to its end has every object that existed all the time, once.
+// A listing that is read to its end has each object that existed all the time exactly once.
 //
 // # Clock, concurrency and failure
 //
-// There is no clock, and nothing is shared. A Query of a client may be wrong: Query.After says how.
+// There is no clock and no shared state. A client may send a Query that is not valid: Query.After returns the error.
 package listing

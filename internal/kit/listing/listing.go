@@ -11,7 +11,7 @@ import (
 // Max bounds the objects of a page, as in the REST contract.
 const Max = 500
 
-// MustBeCursor is the sentence about a cursor that no page had.
+// MustBeCursor is the error text for a cursor that no page had.
 const MustBeCursor = "is an unknown cursor; it must be the next_cursor of the page before"
 
 // Query selects a part of a listing.
@@ -19,7 +19,7 @@ type Query struct {
 	Limit  int    // 1..Max
 	Cursor string // empty for the first page, then the NextCursor of the page before
 	Prefix string // only tenants whose ids begin with it; other listings ignore it
-	Tenant string // only what is about this tenant: itself, or blocks of it and of its subjects; empty: all
+	Tenant string // only this tenant, or only the blocks of this tenant and of its subjects; empty: all
 }
 
 // Page is a page of a listing, in order of ids.
@@ -28,8 +28,8 @@ type Page[T any] struct {
 	NextCursor string // empty on the last page
 }
 
-// After returns the id after which the page begins. It fails with errcode.InvalidArgument for a limit out of bounds,
-// and for a cursor that no page had.
+// After returns the id after which the page begins. It fails with errcode.InvalidArgument if the limit is out of
+// bounds, or if no page had this cursor.
 func (q Query) After() (string, error) {
 	var faults body.Faults
 	if q.Limit < 1 || q.Limit > Max {
@@ -45,7 +45,8 @@ func (q Query) After() (string, error) {
 	return string(id), nil
 }
 
-// Cut returns a page of items. The caller has read one item more than the page holds, if there is one.
+// Cut returns a page of items. The caller must read one item more than the limit: this item shows that there is a
+// next page.
 func Cut[T any](items []T, q Query, id func(*T) string) Page[T] {
 	if len(items) <= q.Limit {
 		return Page[T]{Items: items}

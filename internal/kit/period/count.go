@@ -2,15 +2,15 @@ package period
 
 import "time"
 
-// A chain is a sequence of periods that follow each other: the first one begins at an instant, which need not be a boundary,
-// and ends at the schedule's next boundary; each further one is a whole period of the schedule. A balance whose periods follow
-// each other under the same terms has a chain of periods.
+// A chain is a sequence of periods that follow each other. The first period begins at any instant and ends at the
+// schedule's next boundary. Each further period is a whole period of the schedule. The periods of a balance under the
+// same terms are a chain.
 
-// Count returns how many periods of the chain that begins at from end at or before until, and the end of the last of them. That is
-// from itself when there is none.
+// Count counts the periods that end at or before until, in the chain that begins at from. It also returns the end of
+// the last of these periods, or from if there is no such period.
 //
-// Its cost depends on the changes of the zone's clock between the two instants, about two a year, and not on the number of
-// periods. Errors are those of Containing.
+// Its cost depends on the number of changes of the zone's clock between from and until (about two a year), not on the
+// number of periods. Errors are those of Containing.
 func (s Schedule) Count(from, until time.Time) (n int, last time.Time, err error) {
 	first, err := s.Containing(from)
 	if err != nil || first.End.After(until) {
@@ -33,7 +33,8 @@ func (s Schedule) Nth(from time.Time, n int) (Period, error) {
 	if n == 0 {
 		return p, nil
 	}
-	// Guess the boundary n-1 after p.End by the schedule's nominal length, then correct the guess by counting. The last ones are steps.
+	// Guess the boundary n-1 after p.End by the schedule's nominal length, then correct the guess by counting. The
+	// last periods are single steps.
 	at := p.End
 	for left := n - 1; ; {
 		if p, err = s.Containing(at); err != nil || left == 0 {
@@ -57,8 +58,8 @@ func (s Schedule) Nth(from time.Time, n int) (Period, error) {
 	}
 }
 
-// shift returns an instant about n periods after the boundary at. It is less than one period away from the boundary it
-// is meant for, except near changes of the zone's clock. If n is 0 it is not at another boundary.
+// shift returns an instant about n periods after the boundary at. The instant is less than one period away from the
+// wanted boundary, except near changes of the zone's clock. If n is 0, the instant is before the next boundary.
 func (s Schedule) shift(at time.Time, n int) time.Time {
 	loc := s.Location
 	if loc == nil {
@@ -74,14 +75,14 @@ func (s Schedule) shift(at time.Time, n int) time.Time {
 	case Week:
 		wall = wall.AddDate(0, 0, 7*n)
 	case Month:
-		wall, half = addMonths(wall, n), 4 // days by which a month's boundary may lie after the clamped day
+		wall, half = addMonths(wall, n), 4 // days by which a month's boundary may be later than the clamped day
 	default: // Year
 		wall, half = addMonths(wall, 12*n), 4
 	}
 	return instantOf(wall.AddDate(0, 0, half), loc)
 }
 
-// between returns the number of boundaries after a, up to b. Both are boundaries, and a is not after b.
+// between returns the number of boundaries after a, up to b. a and b are boundaries, and a is not after b.
 func (s Schedule) between(a, b time.Time) int {
 	if s.Location == nil {
 		s.Location = time.UTC
@@ -113,8 +114,9 @@ func (s Schedule) index(anchor, t time.Time) int {
 	return n
 }
 
-// skipped returns how many of the boundaries after a, up to b, coincide with the one before them, because a gap of the
-// zone's clock contains a whole period. Only days are short enough: the longest gap was a day.
+// skipped counts the boundaries after a, up to b, that are at the same instant as the boundary before. That happens
+// if a gap of the zone's clock contains a whole period. It is possible only for days, because the longest gap was a
+// day.
 func (s Schedule) skipped(anchor, a, b time.Time) int {
 	if s.Every != Day {
 		return 0
@@ -135,8 +137,8 @@ func (s Schedule) skipped(anchor, a, b time.Time) int {
 	}
 }
 
-// calendarHoursBetween returns the number of calendar hours between two of their boundaries. Hours are equal as long as the zone's
-// offset does not change.
+// calendarHoursBetween returns the number of calendar hours between a and b, which are boundaries of calendar hours.
+// All hours have the same length while the zone's offset does not change.
 func calendarHoursBetween(a, b time.Time, loc *time.Location) int {
 	n := 0
 	for a.Before(b) {

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// chain steps from one period to the next, as many as end until then, and at most most.
+// chain steps from period to period. It returns the periods that end at or before until, at most most.
 func chain(t require.TestingT, s period.Schedule, from, until time.Time, most int) []period.Period {
 	var out []period.Period
 	for len(out) < most {
@@ -61,7 +61,7 @@ func TestCount_AnySchedule_CountsWhatSteppingFinds(t *testing.T) {
 	}
 }
 
-// The zones skipped one day each: 30 December 2011 and 21 August 1993.
+// Each of these zones skipped a day: 30 December 2011 and 21 August 1993.
 func TestCount_DayThatDoesNotExist_IsNotCounted(t *testing.T) {
 	t.Parallel()
 	for name, day := range map[string]time.Time{
@@ -86,8 +86,8 @@ func TestCount_DayThatDoesNotExist_IsNotCounted(t *testing.T) {
 	}
 }
 
-// Stepping takes some 200 ms, counting less than one. The bound is a part of the steps beside it, so that it holds on any
-// machine.
+// Stepping takes some 200 ms, and counting takes less than 1 ms. The bound is a fraction of the time that stepping
+// takes in the same test, so that the test works on any machine.
 func TestCount_FiftyYearsOfHours_CostLessThanSteps(t *testing.T) {
 	t.Parallel()
 	loc, err := time.LoadLocation("Australia/Lord_Howe")

@@ -11,19 +11,20 @@
 //
 // # Invariants
 //
-//  1. The periods of a schedule cover time without holes: the period that contains p.End starts at p.End, and no period is
-//     empty.
+//  1. The periods of a schedule cover time without gaps: the period that contains p.End starts at p.End, and no
+//     period is empty.
 //  2. Boundary n is the wall clock of the anchor plus n intervals, with the day clamped to the last day of the month. It is
 //     computed from the anchor, never from another boundary, so boundaries do not drift. An anchor on 31 January gives 28
 //     or 29 February, then 31 March. An anchor on 29 February gives 28 February in common years.
-//  3. Days, weeks, months and years use the wall clock, so a day has 23 or 25 hours when the clock changes. A boundary in a
-//     gap moves to the first instant after the gap. A boundary in an overlap is the earlier of the two instants. If a gap
-//     contains a whole period, that period does not exist (30 December 2011 in Apia).
+//  3. Days, weeks, months and years use the wall clock, so a day has 23 or 25 hours when the clock changes. A
+//     boundary in a gap moves to the first instant after the gap. A boundary in an overlap is the earlier of its two
+//     instants. If a gap contains a whole period, that period does not exist (30 December 2011 in Apia).
 //  4. Only the wall clock of a tenant's anchor counts. If the anchor is the later of two instants with one wall time, the
 //     first boundary is the earlier one.
-//  5. Tenant hours have 3600 s and count from the anchor instant. Calendar hours begin at full hours of the wall clock: in
-//     Kathmandu (+5:45) that is minute 15 in UTC. They have 3600 s as well, with one exception: if the zone's offset changes
-//     by a part of an hour (Lord Howe: 30 minutes, twice a year), that hour lasts until the next full hour.
+//  5. Tenant hours have 3600 s and count from the anchor instant. Calendar hours begin at full hours of the wall
+//     clock: in Kathmandu (+5:45) that is minute 15 in UTC. They also have 3600 s, with one exception: if the zone's
+//     offset changes by a part of an hour (Lord Howe: 30 minutes, twice a year), the hour of the change lasts until
+//     the next full hour.
 //  6. Anchors have microsecond precision, as in PostgreSQL. Finer digits are cut off.
 //  7. With the interval once, the only period is [anchor instant, Forever), for both kinds of anchor.
 //

@@ -26,7 +26,7 @@ func Micros(t time.Time) time.Time {
 	return t.UTC().Truncate(time.Microsecond)
 }
 
-// OrForever returns an instant, Forever for the zero time.
+// OrForever returns t, or Forever if t is the zero time.
 func OrForever(t time.Time) time.Time {
 	if t.IsZero() {
 		return Forever
@@ -34,7 +34,7 @@ func OrForever(t time.Time) time.Time {
 	return t
 }
 
-// OrNil returns a pointer to an instant, nil for the zero time.
+// OrNil returns a pointer to t, or nil if t is the zero time.
 func OrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -42,7 +42,7 @@ func OrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// OrZero returns the instant in UTC, and the zero time for nil.
+// OrZero returns the instant in UTC, or the zero time if t is nil.
 func OrZero(t *time.Time) time.Time {
 	if t == nil {
 		return time.Time{}

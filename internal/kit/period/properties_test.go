@@ -19,7 +19,7 @@ var zones = []string{
 	"Africa/Cairo",        // changes at midnight in both directions, not in every year
 	"Pacific/Apia",        // skipped a day in 2011
 	"Pacific/Kwajalein",   // skipped a day in 1993
-	"Asia/Manila",         // skipped a day in 1844, -15:56 before
+	"Asia/Manila",         // skipped a day in 1844; -15:56 before
 	"America/Juneau",      // had a day twice in 1867, +15:02 before
 	"Africa/Casablanca",   // a second change each year, for Ramadan
 	"America/Caracas",     // changed by 30 minutes in 2007 and 2016
@@ -57,8 +57,8 @@ func schedules(from, to int) *rapid.Generator[period.Schedule] {
 	})
 }
 
-// TestSchedule_PeriodsHaveNoHoleAndNoOverlap covers the years 2 to 9997, and apart from that the years 1840 to 2040, which
-// have the most unusual changes of clocks.
+// TestSchedule_PeriodsHaveNoHoleAndNoOverlap covers the years 2 to 9997. A second run covers only the years 1840 to
+// 2040, which have the most unusual changes of clocks.
 func TestSchedule_PeriodsHaveNoHoleAndNoOverlap(t *testing.T) {
 	t.Parallel()
 	for name, years := range map[string][2]int{"all of time": {2, 9998}, "on record": {1840, 2040}} {
@@ -180,8 +180,8 @@ func (d date) plus(n int, every period.Interval) date {
 	return d
 }
 
-// firstInstant returns the first quarter of an hour at which the clock shows the wall time or more. All clocks since 1972
-// have changed at quarters of an hour. ok reports whether the clock shows exactly the wall time.
+// firstInstant returns the first quarter of an hour at which the clock shows the wall time or a later time. All
+// clocks since 1972 have changed at quarters of an hour. ok reports whether the clock shows exactly the wall time.
 func firstInstant(d date, quarter int, loc *time.Location) (_ time.Time, ok bool) {
 	const step = 15 * time.Minute
 	wall := time.Date(d.year, time.Month(d.month), d.day, quarter/4, quarter%4*15, 0, 0, time.UTC)

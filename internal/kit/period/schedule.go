@@ -10,8 +10,8 @@ var (
 	// Earliest is the first valid instant. A period that contains it begins in year 1 at the earliest.
 	Earliest = time.Date(2, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-	// Latest is the first instant that is not valid any more. In every zone, a period that begins before it ends in year 9999
-	// at the latest, and so before Forever.
+	// Latest is the first instant that is not valid any more. In every zone, a period that begins before Latest ends
+	// in year 9999 at the latest, and so before Forever.
 	Latest = time.Date(9998, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 	// Forever stands for "no end": the last second of the last year that RFC 3339 can express.
@@ -26,10 +26,11 @@ var (
 	ErrNotStarted = errors.New("period: not started")
 )
 
-// Period is the time range [Start, End). Both are in UTC with microsecond precision, and Start is before End.
+// Period is the time range [Start, End). Start and End are in UTC with microsecond precision, and Start is before
+// End.
 type Period struct {
 	Start time.Time
-	End   time.Time // Forever if it does not end
+	End   time.Time // Forever if the period does not end
 }
 
 // Endless reports whether the period lasts forever.
@@ -47,8 +48,8 @@ type Schedule struct {
 
 // Containing returns the schedule's period that contains t.
 //
-// It returns ErrInvalid for an unknown interval or anchor kind, ErrOutOfRange for t or the anchor, and ErrNotStarted for a
-// once schedule with an anchor after t.
+// It returns ErrInvalid for an unknown interval or anchor kind, and ErrOutOfRange if t or the anchor is out of range.
+// For a once schedule with an anchor after t it returns ErrNotStarted.
 func (s Schedule) Containing(t time.Time) (Period, error) {
 	if err := checkRange("instant", t); err != nil {
 		return Period{}, err
@@ -94,8 +95,8 @@ func (s Schedule) wallPeriod(t time.Time) Period {
 	if s.Anchor == Tenant {
 		anchor = wallOf(s.AnchorAt, s.Location)
 	}
-	// Boundary n is not after t, because the clock at t shows its wall time or more. If t is in the second pass of an
-	// overlap, later boundaries may not be after t either. The longest overlap was a day.
+	// Boundary n is not after t, because the clock at t shows the wall time of boundary n or a later time. If t is in
+	// the second half of an overlap, further boundaries may be at or before t. The longest overlap was a day.
 	n := s.steps(anchor, wallOf(t, s.Location))
 	p := Period{Start: s.boundary(anchor, n), End: s.boundary(anchor, n+1)}
 	for !p.End.After(t) {
@@ -138,7 +139,8 @@ func (s Schedule) boundary(anchor time.Time, n int) time.Time {
 // calendarHour returns the range from the last full hour of the wall clock that is not after t to the next full hour.
 func calendarHour(t time.Time, loc *time.Location) Period {
 	var p Period
-	// Each range of constant offset has its own full hours. If t's range has none before t, use the range before it.
+	// Each range of constant offset has its own full hours. If t's range has no full hour up to t, use the range
+	// before it.
 	for at := t.In(loc); ; {
 		begin, _ := constantOffset(at)
 		p.Start = fullHour(at)

@@ -27,7 +27,7 @@ func at(t require.TestingT, s string) time.Time {
 // contains reports whether t lies in p.
 func contains(p period.Period, t time.Time) bool { return !t.Before(p.Start) && t.Before(p.End) }
 
-// following returns n periods, the first of which contains in. It returns fewer if one does not end.
+// following returns n periods; the first period contains in. It returns fewer periods if one of them does not end.
 func following(t require.TestingT, s period.Schedule, in time.Time, n int) []period.Period {
 	var periods []period.Period
 	for len(periods) < n {
@@ -46,7 +46,7 @@ func TestSchedule_KnownBoundaries(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		every      period.Interval
-		anchor     string // empty: calendar
+		anchor     string // empty: the anchor kind is Calendar
 		zone, from string
 		want       []string
 	}{

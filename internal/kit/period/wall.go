@@ -8,8 +8,9 @@ const (
 	secondsPerHour = 3600
 	secondsPerDay  = 24 * secondsPerHour
 
-	// beforeAnyWall is longer than any offset that was ever in use (the largest: Manila -15:56 until 1844, Alaska +15:02
-	// until 1867). So beforeAnyWall before wall time w, read as UTC, the clock of every zone shows less than w.
+	// beforeAnyWall is longer than any offset that was ever in use (the largest: Manila -15:56 until 1844, Alaska
+	// +15:02 until 1867). So at the instant w - beforeAnyWall, with the wall time w read as UTC, the clock of every
+	// zone shows a time before w.
 	beforeAnyWall = 30 * time.Hour
 )
 
@@ -19,10 +20,10 @@ func wallOf(t time.Time, loc *time.Location) time.Time {
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// instantOf returns the first instant at which the wall clock shows w or more. In an overlap that is the earlier instant, in
-// a gap the end of the gap.
+// instantOf returns the first instant at which the wall clock shows w or a later time. In an overlap that is the
+// earlier instant. In a gap that is the end of the gap.
 func instantOf(w time.Time, loc *time.Location) time.Time {
-	// Walk the ranges of constant offset, starting at one in which the clock shows less than w.
+	// Walk the ranges of constant offset. Start in a range in which the clock shows a time before w.
 	for t := w.Add(-beforeAnyWall).In(loc); ; {
 		_, offset := t.Zone()
 		_, end := constantOffset(t)
@@ -39,7 +40,7 @@ func instantOf(w time.Time, loc *time.Location) time.Time {
 // constantOffset returns a time range around t in which the offset of t's zone is constant. A zero begin or end means that
 // the range is unbounded there. The offset may be the same beyond the range.
 //
-// It corrects a bug of ZoneBounds (seen in Go 1.26 and 1.27): from 2038 on, where a zone's rules apply instead of its
+// It corrects a bug of ZoneBounds (seen in Go 1.26 and 1.27): from 2038 on, when a zone's rules apply instead of its
 // table, a range ends 365 days after the start of the year. In leap years that is before the end of 31 December.
 func constantOffset(t time.Time) (begin, end time.Time) {
 	begin, end = t.ZoneBounds()

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// MaxZoneName is the longest zone name accepted, in bytes. The longest in the database has 32.
+// MaxZoneName is the length of the longest accepted zone name, in bytes. The longest name in the zone database has
+// 32.
 const MaxZoneName = 64
 
 // ParseZone loads the IANA zone called name. Its error is an ErrInvalid that names the field timezone and the valid values.
@@ -31,8 +32,8 @@ func ParseZone(name string) (*time.Location, error) {
 	return loc, nil
 }
 
-// Zones is a cache for ParseZone, so that tenants in one zone share one *time.Location. It keeps existing names only, so the
-// zone database bounds its size. The zero value is ready to use.
+// Zones is a cache for ParseZone, so that tenants in one zone share one *time.Location. It caches only existing
+// names, so the zone database bounds its size. The zero value is ready to use.
 type Zones struct {
 	known sync.Map // string -> *time.Location
 }

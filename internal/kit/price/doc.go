@@ -1,16 +1,18 @@
-// Package price holds what a unit of one meter costs in units of another one: a ratio of two integers. It is pure and exact.
+// Package price has prices: the cost of a unit of one meter in units of another meter, as a ratio of two integers. It
+// is pure and exact.
 //
 // # Terms
 //
-//   - ratio: Units of the paying meter for Per units of the paid one. 1 for 1,000 is a credit for each thousand tokens.
-//   - cost: what a number of paid units costs, rounded up to a whole unit of the payer.
-//   - reach: how many units an amount of the payer pays for at the most.
+//   - ratio: Units of the paying meter for Per units of the paid meter. 1 for 1,000 is a credit for each thousand
+//     tokens.
+//   - cost: the price of a number of paid units, rounded up to a whole unit of the paying meter.
+//   - reach: the largest number of paid units whose cost is at most a given amount (MaxUnits).
 //
 // # Invariants
 //
-//  1. No amount of the payer pays for more than it reaches: Cost(Reach(n)) <= n, and Cost(Reach(n)+1) > n.
-//  2. Costs rise with what is paid for, and nothing costs nothing: what a part costs is never more than what the whole does.
-//  3. No product wraps: both are computed in 128 bits. A result beyond 2^63-1 is 2^63-1, which no balance holds.
+//  1. Cost and MaxUnits agree: Cost(MaxUnits(n)) <= n, and Cost(MaxUnits(n)+1) > n.
+//  2. More units never cost less, and 0 units cost 0. So a part of the units never costs more than all of them.
+//  3. No product overflows: products have 128 bits. A result above 2^63-1 becomes 2^63-1, which no balance reaches.
 //
-// There is no clock, no state and no failure but that of text that is no ratio.
+// There is no clock and no state. The only failure is text that is not a ratio.
 package price

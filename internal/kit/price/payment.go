@@ -5,7 +5,7 @@ import (
 	"math/big"
 )
 
-// Payment is what units of one meter cost in units of another one, as the ledger's entries remember it.
+// Payment is the price at which units of one meter were paid with units of another meter, as ledger entries store it.
 type Payment struct {
 	For   string `json:"for"`   // the meter whose use was paid for
 	Units int64  `json:"units"` // of For; 0 on further entries of the same payment
@@ -29,8 +29,8 @@ func (p *Payment) Ratio() Ratio { return Ratio{Units: p.Price, Per: max(p.Per, 1
 // fraction.
 const decimalsMax = 9
 
-// Exact returns the cost of n units before rounding: 2.345, or 2 1/3 where decimals do not end. It allocates; Cost does
-// not.
+// Exact returns the cost of n units before rounding: 2.345, or 2 1/3 if the decimals are infinite or too many. It
+// allocates memory; Cost does not.
 func (r Ratio) Exact(n int64) string {
 	cost := new(big.Rat).SetFrac(new(big.Int).Mul(big.NewInt(n), big.NewInt(r.Units)), big.NewInt(r.Per))
 	if decimals, ends := cost.FloatPrec(); ends && decimals <= decimalsMax {

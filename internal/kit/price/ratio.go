@@ -11,13 +11,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
-// Ratio is a price: Units of the paying meter for Per units of the paid one. Both are 1..bound.MaxAmount. The zero value is no price.
+// Ratio is a price: Units of the paying meter for Per units of the paid meter. Units and Per are 1..bound.MaxAmount.
+// The zero value is not a price.
 type Ratio struct{ Units, Per int64 }
 
-// Whole returns the price of units for each one.
+// Whole returns the price of units of the paying meter for each paid unit.
 func Whole(units int64) Ratio { return Ratio{units, 1} }
 
-// IsWhole reports whether one unit costs a whole number, so that nothing is ever rounded.
+// IsWhole reports whether one unit costs a whole number. Then no cost is rounded.
 func (r Ratio) IsWhole() bool { return r.Per == 1 }
 
 // Cost returns what n units cost, rounded up.
@@ -27,13 +28,13 @@ func (r Ratio) Cost(n int64) int64 {
 	return quotient(hi+carry, lo, r.Per)
 }
 
-// MaxUnits returns the most units that n units of the payer pay for.
+// MaxUnits returns the largest number of paid units that cost at most n.
 func (r Ratio) MaxUnits(n int64) int64 {
 	hi, lo := bits.Mul64(uint64(n), uint64(r.Per)) //nolint:gosec // neither is negative
 	return quotient(hi, lo, r.Units)
 }
 
-// quotient returns (hi, lo) / by, rounded down, and math.MaxInt64 for more.
+// quotient returns (hi, lo) / by, rounded down. If that is more than math.MaxInt64, it returns math.MaxInt64.
 func quotient(hi, lo uint64, by int64) int64 {
 	if hi >= uint64(by) { //nolint:gosec // by is positive
 		return math.MaxInt64
@@ -50,7 +51,7 @@ func (r Ratio) String() string {
 	return fmt.Sprintf("%d per %d", r.Units, r.Per)
 }
 
-// MarshalJSON returns an integer for a whole price, and {"units", "per"} for another one.
+// MarshalJSON returns an integer for a whole price, and {"units", "per"} for any other price.
 func (r Ratio) MarshalJSON() ([]byte, error) {
 	if r.IsWhole() {
 		return fmt.Append(nil, r.Units), nil
@@ -64,7 +65,7 @@ var MustBe = fmt.Sprintf(`must be an integer from 1 to %d, or {"units": n, "per"
 
 var errNoPrice = errors.New(MustBe)
 
-// UnmarshalJSON reads what MarshalJSON writes, and also accepts a per of 1.
+// UnmarshalJSON reads the output of MarshalJSON. It also accepts a per of 1.
 func (r *Ratio) UnmarshalJSON(text []byte) error {
 	read := Ratio{Per: 1}
 	if bytes.HasPrefix(text, []byte("{")) {

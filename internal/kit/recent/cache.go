@@ -12,9 +12,9 @@ type Cache[K comparable, V any] struct {
 	len     atomic.Int64
 }
 
-// NewCache returns a Cache for up to most entries, at least one. It calls dropped, unless that is nil, with each
-// value that leaves it: for another value of the key, for room, or because it is removed. dropped must not call
-// the Cache.
+// NewCache returns a Cache for up to most entries, at least one. It calls dropped with each value that leaves the
+// Cache: because the key gets another value, because room is needed, or because the key is removed. dropped may be
+// nil. It must not call the Cache.
 func NewCache[K comparable, V any](most int, dropped func(V)) *Cache[K, V] {
 	c := &Cache[K, V]{entries: New[K, V](most)}
 	c.entries.dropped = dropped
@@ -48,7 +48,7 @@ func (c *Cache[K, V]) Remove(key K) {
 	c.change(func() { c.entries.Remove(key) })
 }
 
-// RemoveOldest removes the least recently used key. It reports whether there was one.
+// RemoveOldest removes the least recently used key. It reports whether there was a key.
 func (c *Cache[K, V]) RemoveOldest() (ok bool) {
 	c.change(func() { ok = c.entries.RemoveOldest() })
 	return ok

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Whatever leaves a cache is dropped once: the sum of what entered and was not dropped is that of what is there.
+// The cache calls dropped once for each value that leaves: the sum of the values in the cache is the sum of all
+// values that entered, minus the sum of the dropped values.
 func TestCache_EveryValueThatLeaves_IsDropped(t *testing.T) {
 	t.Parallel()
 	entered, dropped := 0, 0
@@ -18,7 +19,7 @@ func TestCache_EveryValueThatLeaves_IsDropped(t *testing.T) {
 	for i := range 10 {
 		put(fmt.Sprint(i%5), i)
 	}
-	put("4", 100) // another value of a key that is there
+	put("4", 100) // another value of an existing key
 	c.Remove("3")
 	c.Remove("of nobody")
 	if c.Len() != 2 || dropped != entered-107 {

@@ -2,7 +2,8 @@ package recent
 
 import "hash/maphash"
 
-// pageSize is the number of entries that are allocated together. Pages of more than 32 KiB are allocated without loss.
+// pageSize is the number of entries that are allocated together. For pages of more than 32 KiB, Go's allocator wastes
+// almost no memory.
 const pageSize = 1024
 
 // Map holds the values of the most recently used keys.
@@ -13,14 +14,14 @@ type Map[K comparable, V any] struct {
 	heads []uint32 // by hash: the first entry of the chain
 	pages []*[pageSize]entry[K, V]
 	taken uint32 // entries of pages that have been used at least once
-	free  uint32 // the first entry that is free again; they form a chain
+	free  uint32 // the first removed entry; removed entries form a chain
 
 	dropped func(V) // called with each value that leaves the map; may be nil
 
 	newest, oldest uint32
 }
 
-// entry is one entry of a page. Entries refer to each other by their numbers, which begin at 1; 0 means none.
+// entry is one entry of a page. Entries refer to each other by their numbers, which begin at 1; 0 means no entry.
 type entry[K comparable, V any] struct {
 	key   K
 	value V
@@ -92,7 +93,7 @@ func (m *Map[K, V]) Remove(key K) {
 	}
 }
 
-// RemoveOldest removes the least recently used key. It reports whether there was one.
+// RemoveOldest removes the least recently used key. It reports whether there was a key.
 func (m *Map[K, V]) RemoveOldest() bool {
 	if m.len == 0 {
 		return false
@@ -156,7 +157,7 @@ func (m *Map[K, V]) leave(at uint32) {
 	}
 }
 
-// link makes an entry the most recently used one.
+// link makes an entry the most recently used entry.
 func (m *Map[K, V]) link(at uint32) {
 	e := m.entry(at)
 	e.newer, e.older = 0, m.newest

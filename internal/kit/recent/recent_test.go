@@ -24,7 +24,7 @@ func TestMap_AnyProgram_LikeAList(t *testing.T) {
 				t.Fatalf("%d: %d, %v; want %v", key, got, ok, list)
 			}
 		}
-		use := func(p pair) { // the newest is the last
+		use := func(p pair) { // the last element is the newest
 			if at := find(p.key); at >= 0 {
 				list = slices.Delete(list, at, at+1)
 			}

@@ -32,7 +32,7 @@ const (
 	AllForms = letterCase | trailingSlash | matrix | encodedSlash
 )
 
-// FormsOf returns the set of these names. It ignores unknown ones.
+// FormsOf returns the set of these names. It ignores unknown names.
 func FormsOf(forms []string) Forms {
 	var set Forms
 	for i, name := range FormNames() {
@@ -43,8 +43,8 @@ func FormsOf(forms []string) Forms {
 	return set
 }
 
-// Normalize returns the one spelling that stands for all spellings of a route in these forms. It allocates nothing if
-// the route already has that spelling.
+// Normalize returns the normalized spelling of a route: it is the same for all spellings that differ only in these
+// forms. It allocates nothing if the route already has that spelling.
 //
 // When parameters or encoded slashes are removed, new segments . and .. may appear. They are resolved: /..;/search
 // becomes /search.
@@ -66,7 +66,7 @@ func Normalize(route string, forms Forms) string {
 		if forms&trailingSlash != 0 {
 			route = withoutEnd(route)
 		}
-		if route == before { // one step may reveal work for another, as in /x/..%2f%00
+		if route == before { // one step may create work for another, as in /x/..%2f%00
 			break
 		}
 	}
@@ -86,7 +86,7 @@ func isNormal(route string) bool {
 	return route == "" || withoutEnd(route) == route
 }
 
-// withoutParameters removes what follows a semicolon in each segment.
+// withoutParameters removes the semicolon and the text after it in each segment.
 func withoutParameters(route string) string {
 	if strings.IndexByte(route, ';') < 0 {
 		return route
@@ -107,7 +107,8 @@ func withoutParameters(route string) string {
 	return string(b)
 }
 
-// withoutEnd removes slashes, blanks and control characters at the end, also escaped ones. It keeps one slash.
+// withoutEnd removes slashes, blanks and control characters at the end, even if they are escaped. It never removes
+// the first character.
 func withoutEnd(route string) string {
 	for n := len(route); n > 1; n = len(route) {
 		switch c := route[n-1]; {
@@ -122,14 +123,14 @@ func withoutEnd(route string) string {
 	return route
 }
 
-// isBlank reports whether two hexadecimal digits are a blank or a control character.
+// isBlank reports whether two hexadecimal digits are the code of a blank or of a control character.
 func isBlank(high, low int) bool {
 	c := high<<4 | low
 	return high >= 0 && low >= 0 && (c <= ' ' || c == 0x7f)
 }
 
-// In returns the patterns that match the normalized spellings of the routes that p matches. A final ** begins after a
-// slash, which a normalized route may lack: for /v1/** there is a second pattern, /v1.
+// In returns the patterns that match the normalized spellings of the routes that p matches. A normalized route may
+// lack the slash before a final **: for /v1/** there is a second pattern, /v1.
 func (p Pattern) In(forms Forms) []Pattern {
 	keep := forms
 	if p.rest {
@@ -152,14 +153,14 @@ func (p Pattern) In(forms Forms) []Pattern {
 	return patterns
 }
 
-// Spellings caches a route in its spelling for some forms. Few sets of forms are in use, so two are cached. The zero
-// value is empty.
+// Spellings caches a route in its spelling for some forms. Few sets of forms are in use, so spellings for two sets
+// are cached. The zero value is empty.
 type Spellings [2]struct {
 	forms Forms // none: unused
 	text  string
 }
 
-// In returns the route text in its spelling for some forms. text must be the same in all calls.
+// In returns the spelling of the route text for some forms. text must be the same in all calls.
 func (s *Spellings) In(text string, forms Forms) string {
 	if forms == 0 {
 		return text

@@ -35,7 +35,7 @@ func TestNormalize_Forms(t *testing.T) {
 	require.Equal(t, "/Search;x/", Normalize("/Search;x/", 0))
 }
 
-// A normalized route stays as it is.
+// The normalization of a normalized route changes nothing.
 func TestNormalize_Idempotent(t *testing.T) {
 	t.Parallel()
 	parts := rapid.SliceOfN(rapid.SampledFrom([]string{"/", ".", "..", ";", "%2f", "%2F", "%00", "%20", " ", "A", "b", "%", "x=1"}), 1, 16)

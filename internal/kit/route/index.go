@@ -7,9 +7,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/cowmap"
 )
 
-// Index finds the patterns that match a route. The time does not grow with the number of patterns that begin alike. It
-// is a tree of segments, the texts between slashes. T is the value of a pattern. The zero value is empty. Once it no
-// longer changes, many goroutines may read and fork an Index.
+// Index finds the patterns that match a route. It is a tree of segments, the texts between slashes, so the time does
+// not grow with the number of patterns that begin alike. T is the type of a pattern's value. The zero value is empty.
+// Many goroutines may read and fork an Index that no longer changes.
 type Index[T comparable] struct {
 	exact  cowmap.Map[[]T] // patterns without a wildcard
 	root   segment[T]
@@ -20,11 +20,11 @@ type Index[T comparable] struct {
 // owner identifies the index to which a node belongs.
 type owner struct{ _ byte }
 
-// segment is a node: all patterns that begin alike, up to a slash.
+// segment is a node. It has all patterns with the same text up to a slash.
 type segment[T comparable] struct {
 	owner   *owner
-	literal *cowmap.Map[*segment[T]] // the next segment has no star; nil: there is none
-	star    *segment[T]              // the next segment is a star alone
+	literal *cowmap.Map[*segment[T]] // the next segments without a star; nil: there are none
+	star    *segment[T]              // the next segment is only a star
 	partial []partial[T]             // the next segment has a star and other text
 
 	ends []T       // values of patterns that end here
@@ -44,8 +44,8 @@ type tail[T comparable] struct {
 	value   T
 }
 
-// Fork returns an index that may be changed and begins as a copy of x. x must not be changed from then on. The two share the nodes that are
-// equal, so a change costs the nodes of one pattern.
+// Fork returns an index that may be changed and begins as a copy of x. x must not be changed from then on. Both share
+// the nodes that are equal, so a change copies only the nodes of one pattern.
 func (x *Index[T]) Fork() Index[T] {
 	by := &owner{}
 	return Index[T]{exact: x.exact.Fork(), root: *x.root.fork(by), any: slices.Clip(x.any), forked: by}
@@ -91,12 +91,13 @@ func (x *Index[T]) Remove(p Pattern, value T) {
 	}
 }
 
-// without returns a copy of list without value.
+// without returns a copy of list from which value is removed.
 func without[T comparable](list []T, value T) []T {
 	return slices.DeleteFunc(slices.Clone(list), func(v T) bool { return v == value })
 }
 
-// add adds a value below n, which may be changed. left and rest describe the rest of its pattern.
+// add adds a value below the node n, which it may change. left and rest describe the remaining part of the value's
+// pattern.
 func (n *segment[T]) add(by *owner, left string, rest bool, value T) {
 	text, after, more := strings.Cut(left, "/")
 	switch {
@@ -112,7 +113,7 @@ func (n *segment[T]) add(by *owner, left string, rest bool, value T) {
 	}
 }
 
-// remove removes a value below n, which may be changed.
+// remove removes a value below the node n, which it may change.
 func (n *segment[T]) remove(by *owner, left string, rest bool, value T) {
 	text, after, more := strings.Cut(left, "/")
 	switch {
@@ -160,7 +161,7 @@ func part(text string, rest bool) Pattern {
 	return p
 }
 
-// child returns the node for a segment. It may be changed, as n may.
+// child returns the node for a segment. The caller may change this node if it may change n.
 func (n *segment[T]) child(by *owner, text string) *segment[T] {
 	mine := func(next *segment[T]) *segment[T] {
 		switch {
@@ -196,8 +197,7 @@ func (n *segment[T]) child(by *owner, text string) *segment[T] {
 	return next
 }
 
-// Append appends to list the values of the patterns that match route. An empty route is matched by the zero Pattern
-// alone.
+// Append appends to list the values of the patterns that match route. Only the zero Pattern matches an empty route.
 func (x *Index[T]) Append(list []T, route string) []T {
 	list = append(list, x.any...)
 	if route == "" {
@@ -207,7 +207,8 @@ func (x *Index[T]) Append(list []T, route string) []T {
 	return x.root.append(list, route, true)
 }
 
-// append appends the values of patterns that match the rest of a route. more is false after its last segment.
+// append appends the values of patterns that match the rest of a route. more is false after the last segment of the
+// route.
 func (n *segment[T]) append(list []T, route string, more bool) []T {
 	if !more {
 		return append(list, n.ends...)

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The index finds what a linear scan with Match finds, in every order of precedence.
+// The index finds the same patterns as a linear scan with Match, sorted by precedence.
 func TestIndex_FindsWhatMatchFinds(t *testing.T) {
 	t.Parallel()
 	text := rapid.StringOfN(rapid.SampledFrom([]rune("ab//**")), 1, 10, -1)
@@ -44,7 +44,7 @@ func TestIndex_FindsWhatMatchFinds(t *testing.T) {
 				t.Fatalf("%q is matched by %v, want %v", r, got, want)
 			}
 		}
-		// A fork in which some are removed and others are added. The first index stays as it is.
+		// This fork removes some patterns and adds others. The first index does not change.
 		fork, left := x.Fork(), slices.Clone(all)
 		for i := range rapid.IntRange(0, 10).Draw(t, "changes") {
 			p, err := Parse(text.Draw(t, fmt.Sprint("added ", i)))
@@ -80,7 +80,7 @@ func TestIndex_Append_AllocatesNothing(t *testing.T) {
 	require.ElementsMatch(t, []int{7, 500}, list)
 }
 
-// BenchmarkIndex finds one of patterns that differ behind their first star only.
+// BenchmarkIndex finds one of many patterns that differ only after their first star.
 func BenchmarkIndex(b *testing.B) {
 	for _, n := range []int{10, 100, 1000, 10_000} {
 		b.Run(fmt.Sprint("patterns=", n), func(b *testing.B) {

@@ -8,8 +8,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
-// Pattern matches routes. It is literal text in which * stands for one or more characters without a slash, and ** at the end
-// for any rest, an empty one included. The zero value matches every route and requests without one.
+// Pattern matches routes. It is literal text with wildcards: * stands for one or more characters except slashes, and
+// ** at the end stands for any rest, even an empty rest. The zero value matches every route, and requests without a
+// route.
 //
 // Matching compares bytes and allocates nothing. A star ends at the next slash, so backtracking never leaves a segment.
 type Pattern struct {
@@ -19,7 +20,7 @@ type Pattern struct {
 	rest    bool // the pattern ends with **, which is not part of text
 }
 
-// Parse parses a pattern. The error says what it must be.
+// Parse parses a pattern. The error says what a pattern must look like.
 func Parse(text string) (Pattern, error) {
 	if !bound.Route(text) {
 		return Pattern{}, errors.New(bound.MustBeRoute)
@@ -88,9 +89,9 @@ func (p Pattern) Sample() string {
 	return strings.ReplaceAll(p.text, "*", "x")
 }
 
-// Compare orders patterns from the most specific: patterns without wildcards first, then by the length of the literal
-// beginning, then by their own length without a final **. The pattern that matches everything is last. Compare returns 0 for
-// patterns of equal precedence.
+// Compare orders patterns from the most specific: patterns without wildcards first, then patterns with a longer text
+// before the first wildcard, then longer patterns (a final ** is not counted). The pattern that matches everything is
+// last. Compare returns 0 for patterns of equal precedence.
 func (p Pattern) Compare(o Pattern) int {
 	first := func(is bool) int {
 		if is {

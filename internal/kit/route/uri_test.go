@@ -60,7 +60,7 @@ func TestFromURI_OneSpelling(t *testing.T) {
 	}
 }
 
-// For any spelling of a path the route is the same, and catalogues can name it.
+// All spellings of a path give the same route, and a catalogue can contain this route.
 func TestFromURI_OtherSpellingsGiveSameRoute(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

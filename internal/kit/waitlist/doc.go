@@ -1,11 +1,14 @@
-// Package waitlist keeps what waits to be done together, and hands it out in batches that are fair to tenants.
+// Package waitlist keeps values that wait to be processed together, and returns them in batches that are fair to
+// tenants.
 //
 // # Invariants
 //
-//	W1  What waits longest goes first, within the bounds of W2 and W3.
-//	W2  A batch has places of one group only: that of the place that waits longest.
-//	W3  While others of the group wait, no tenant has more than Config.Share places of a batch. Room that is left goes to whoever waits.
-//	W4  At most Config.Most places wait, and Config.MostOf of one tenant: a tenant that asks too much is refused, the others are not.
+//	W1  The value that has waited longest is taken first, within the bounds of W2 and W3.
+//	W2  A batch has places of one group only: the group of the place that has waited longest.
+//	W3  If more places wait than a batch has, each tenant first gets at most Config.Share places. Remaining room
+//	    goes to any waiting places of the group.
+//	W4  At most Config.Most places wait, and at most Config.MostOf places of one tenant. So a tenant that sends too
+//	    much is refused, and other tenants are not.
 //
 // # Concurrency
 //

@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// Config bounds a list. All are at least 1.
+// Config bounds a list. All values must be at least 1.
 type Config struct {
-	Most   int // places that wait
-	MostOf int // of them, those of one tenant
-	Batch  int // places of a batch
-	Share  int // of them, those of one tenant while others wait
+	Most   int // the most places that wait
+	MostOf int // the most waiting places of one tenant
+	Batch  int // the most places of a batch
+	Share  int // the most places of one tenant in a batch while others wait
 }
 
 // List holds values that wait.
@@ -29,14 +29,14 @@ type Place[V any] struct {
 	list   *List[V]
 	tenant string
 	group  int
-	left   bool // it is in a batch or was removed; guarded by the list's mu
+	left   bool // the place is in a batch or was removed; guarded by the list's mu
 }
 
 // New returns an empty list.
 func New[V any](cfg Config) *List[V] { return &List[V]{cfg: cfg, of: map[string]int{}} }
 
 // Add adds a value of a tenant. Values in one batch have the same group. It returns nil if there is no room. crowded
-// reports that a whole batch is waiting.
+// reports that a whole batch is waiting, or that there is no room.
 func (l *List[V]) Add(v V, tenant string, group int) (p *Place[V], crowded bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,7 +56,7 @@ func (l *List[V]) Len() int {
 	return len(l.waiting)
 }
 
-// Take removes a batch and returns it, empty if nothing waits.
+// Take removes a batch and returns it. The batch is empty if no value waits.
 func (l *List[V]) Take() []*Place[V] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +72,8 @@ func (l *List[V]) Take() []*Place[V] {
 	return batch
 }
 
-// pick appends the places that have waited longest to batch while it has room, with at most share places of one tenant.
+// pick appends places to batch while it has room, those that have waited longest first, with at most share places of
+// one tenant.
 func (l *List[V]) pick(batch []*Place[V], share int) []*Place[V] {
 	group, taken := l.waiting[0].group, map[string]int{}
 	for _, p := range l.waiting {
@@ -104,7 +105,7 @@ func (p *Place[V]) Waits() bool {
 	return !p.left
 }
 
-// Remove removes the place. It returns false if it no longer waits.
+// Remove removes the place. It returns false if the place no longer waits.
 func (p *Place[V]) Remove() bool {
 	l := p.list
 	l.mu.Lock()

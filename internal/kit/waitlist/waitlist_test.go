@@ -60,12 +60,12 @@ func TestTake_TenantWithMany_LeavesRoomForOthers(t *testing.T) {
 	l := New[string](Config{Most: 100, MostOf: 100, Batch: 4, Share: 2})
 	add(t, l, 0, "a1", "a2", "a3", "a4", "a5", "a6", "b1", "c1")
 	want(t, take(l), "a1", "a2", "b1", "c1")
-	want(t, take(l), "a3", "a4", "a5", "a6") // nobody else waits
+	want(t, take(l), "a3", "a4", "a5", "a6") // no other tenant waits
 	add(t, l, 0, "a1", "a2", "a3", "a4", "b1")
-	want(t, take(l), "a1", "a2", "b1", "a3") // the rest of the room is for whoever waits
+	want(t, take(l), "a1", "a2", "b1", "a3") // the remaining room is for any tenant that waits
 	want(t, take(l), "a4")
 	add(t, l, 0, "a1", "a2", "a3", "b1")
-	want(t, take(l), "a1", "a2", "a3", "b1") // all fit
+	want(t, take(l), "a1", "a2", "a3", "b1") // all places fit
 }
 
 func TestAdd_Bounds(t *testing.T) {
@@ -94,14 +94,14 @@ func TestRemove_OnlyWhatWaits(t *testing.T) {
 	if !b.Waits() || !b.Remove() || b.Waits() || b.Remove() {
 		t.Error("a place that waits is removed once")
 	}
-	add(t, l, 0, "b2") // its tenant has room again
+	add(t, l, 0, "b2") // there is room for its tenant again
 	want(t, take(l), "a1", "b2")
 	if a.Waits() || a.Remove() || l.Len() != 0 {
 		t.Error("a place in a batch was removed")
 	}
 }
 
-// Nothing is lost or given twice, and each batch keeps the bounds.
+// No value is lost or returned twice, and each batch keeps the bounds.
 func TestList_RandomPrograms(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -173,7 +173,7 @@ func checkBatch(rt *rapid.T, cfg Config, l *List[int], model *[]*Place[int]) {
 	}
 	others := slices.ContainsFunc(*model, func(p *Place[int]) bool { return p.group == first.group && p.tenant != first.tenant })
 	if of > cfg.Share && others {
-		// Others wait still, so each of them has its share as well.
+		// Values of other tenants still wait, so each waiting tenant must have its full share in the batch.
 		for _, m := range *model {
 			n := 0
 			for _, p := range batch {

@@ -1,2 +1,3 @@
-// Package yamldoc reads YAML as JSON, so that a file and a request body are decoded alike, and knows the line of each value.
+// Package yamldoc reads YAML as JSON, so that a file and a request body are decoded alike. It also returns the line
+// of each value.
 package yamldoc

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// maxProblems bounds the problems that are listed: more than anyone reads.
+// maxProblems bounds the problems that are listed. Nobody reads more.
 const maxProblems = 50
 
 // Problem is one problem of a file.
@@ -21,7 +21,7 @@ type Error struct {
 	Problems []Problem // in order of their lines
 }
 
-// Error returns a line per problem.
+// Error returns one line for each problem.
 func (e *Error) Error() string {
 	lines := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
@@ -34,17 +34,17 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Problems collects the problems of a file. The zero value has none.
+// Problems collects the problems of a file. The zero value has no problems.
 type Problems struct{ list []Problem }
 
-// Add adds a problem, unless there are many already.
+// Add adds a problem, unless there are maxProblems problems already.
 func (p *Problems) Add(line int, path, message string) {
 	if len(p.list) < maxProblems {
 		p.list = append(p.list, Problem{line, path, message})
 	}
 }
 
-// Err returns nil if there are no problems, and otherwise an *Error with all of them.
+// Err returns nil if there are no problems. Otherwise it returns an *Error with all problems.
 func (p *Problems) Err() error {
 	if len(p.list) == 0 {
 		return nil

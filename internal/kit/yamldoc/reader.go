@@ -16,11 +16,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 )
 
-// yamlDepth bounds nesting. The objects need 6 levels; metadata has a smaller bound.
+// yamlDepth bounds the nesting. Catalogue objects need 6 levels; metadata has a smaller bound.
 const yamlDepth = 32
 
-// Reader turns YAML into JSON, so that files and request bodies are decoded alike, and notes the line of each value. It
-// accepts the part of YAML that JSON has: no anchors, aliases, merge keys or tags.
+// Reader turns YAML into JSON, so that files and request bodies are decoded alike, and notes the line of each value.
+// It accepts only YAML that JSON can express: no anchors, aliases, merge keys or tags.
 type Reader struct {
 	Lines    map[string]int  // by path, as in plans.starter.allowances[0].amount
 	Nulls    map[string]bool // paths of nulls
@@ -63,7 +63,7 @@ func (r *Reader) ObjectText(path, self, key string, n ast.Node) ([]byte, bool) {
 	return text, ok
 }
 
-// Parse returns the root of the only document, nil if there is none.
+// Parse returns the root of the only document. It returns nil if there is no document.
 func (r *Reader) Parse(data []byte) ast.Node {
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
@@ -93,7 +93,7 @@ func (r *Reader) Parse(data []byte) ast.Node {
 // unmatched matches the parser's message about a bracket that is closed by another kind of bracket.
 var unmatched = regexp.MustCompile(`could not find '.' character corresponding to '(.)'`)
 
-// explain returns the parser's message about a line, or a better one where the parser's is misleading.
+// explain returns the parser's message about a line, or a better message if the parser's is misleading.
 func explain(message string, data []byte, line int) string {
 	lines := bytes.Split(data, []byte("\n"))
 	text := lines[min(max(line, 1), len(lines))-1]
@@ -115,7 +115,7 @@ func LineOf(n ast.Node) int {
 	return 1
 }
 
-// Pairs returns the pairs of a mapping. It adds a problem for other nodes. A null is an empty mapping.
+// Pairs returns the pairs of a mapping. A null counts as an empty mapping. For any other node it adds a problem.
 func (r *Reader) Pairs(path string, n ast.Node) []*ast.MappingValueNode {
 	switch n := n.(type) {
 	case *ast.MappingNode:
@@ -134,14 +134,14 @@ func (r *Reader) Key(path string, pair *ast.MappingValueNode) (string, bool) {
 	switch k := pair.Key.(type) {
 	case *ast.StringNode:
 		return k.Value, true
-	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode: // an id may look like one
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode: // an id may look like a number or a bool
 		return k.GetToken().Value, true
 	}
 	r.Problems.Add(LineOf(pair.Key), path, "has a key that is not plain text")
 	return "", false
 }
 
-// json appends n as JSON. It returns false, after adding a problem, for what JSON does not have.
+// json appends n as JSON. If JSON cannot express n, it adds a problem and returns false.
 func (r *Reader) json(to []byte, path string, n ast.Node, depth int) ([]byte, bool) {
 	r.Lines[path] = LineOf(n)
 	if depth > yamlDepth {
@@ -218,7 +218,8 @@ func (r *Reader) text(to []byte, path string, n ast.Node, s string) ([]byte, boo
 	return quoted, true
 }
 
-// plainNumber matches numbers that YAML and JSON read alike. 010 is 8 in one version of YAML and 10 in another.
+// plainNumber matches numbers that have the same meaning in YAML and JSON. 010 is 8 in one version of YAML and 10 in
+// another.
 var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
 func (r *Reader) number(to []byte, path string, n ast.Node) ([]byte, bool) {

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// citusPackages finds the packages of make test-citus, which may be on several lines.
+// citusPackages matches the value of CITUS_PACKAGES in the Makefile, which may be on several lines.
 var citusPackages = regexp.MustCompile(`(?m)^CITUS_PACKAGES := ((?:.*\\\n)*.*)$`)
 
-// make test-citus shows that the service runs on Citus: statements that no test sends there may be refused there.
+// make test-citus shows that the service runs on Citus. Citus may refuse a statement that no test executes there.
 func TestMakefile_TestCitus_NamesEveryPackageThatUsesTheDatabase(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../Makefile")
@@ -44,7 +44,7 @@ func TestMakefile_TestCitus_NamesEveryPackageThatUsesTheDatabase(t *testing.T) {
 	}
 }
 
-// usesDatabase reports whether a file asks for a database of its own.
+// usesDatabase reports whether a file uses a function of testenv that gives a test its own database.
 func usesDatabase(f *file) (uses bool) {
 	ast.Inspect(f.syntax, func(n ast.Node) bool {
 		if call, ok := n.(*ast.SelectorExpr); ok {

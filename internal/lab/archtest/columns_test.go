@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// maxColumns bounds a line of hand-written code, a tab counted as four columns.
+// maxColumns is the maximum length of a line of hand-written code. A tab counts as four columns.
 const maxColumns = 120
 
-// wideFiles are the files from before this rule. A file that is made narrow leaves the list, and none joins it. The
-// linter lll cannot hold such a list: golangci-lint only warns when an exclusion excludes nothing, so the list would
-// not shrink.
+// wideFiles is the path of the list of files that are older than this rule and break it. A file that is made narrow
+// must leave the list, and no file is added. The linter lll cannot hold such a list: golangci-lint only warns when an
+// exclusion excludes nothing, so the list would not become shorter.
 const wideFiles = "testdata/wide.txt"
 
 func isWide(text string) bool {

@@ -1,7 +1,6 @@
-// Package archtest tests the rules of the architecture with the Go tools alone. They say who
-// imports whom, what pure files may use, how long files and packages may get, and what the
-// product's binary contains. docs/architecture.md explains them. golangci-lint checks some of
-// them a second time, in the editor.
+// Package archtest tests the rules of the architecture with the Go tools alone. The rules define which package may
+// import which, what pure files may use, how long files and packages may be, and what the product's binary may
+// contain. docs/architecture.md explains the rules. golangci-lint also checks some of them, in the editor.
 //
 // A commit that changes the architecture changes the tables here as well.
 package archtest

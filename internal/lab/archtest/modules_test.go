@@ -14,13 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// clientModules are the modules that other programs import, by their folders.
+// clientModules are the paths of the modules that other programs import, by the folder of each module.
 var clientModules = map[string]string{
 	"client":           module + "/client",
 	"client/quotaecho": module + "/client/quotaecho",
 }
 
-// inModule runs the go command in a module's folder, without the others of this repository.
+// inModule runs the go command in a module's folder, without the other modules of this repository.
 func inModule(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", args...)
@@ -32,14 +32,14 @@ func inModule(t *testing.T, dir string, args ...string) string {
 	return string(out)
 }
 
-// laboratoryAlone are modules that only lab/ needs: they draw, count and drive a browser.
+// laboratoryAlone are modules that only lab/ needs: for charts, histograms and a browser.
 var laboratoryAlone = []string{
 	"github.com/HdrHistogram/hdrhistogram-go", "github.com/chromedp/cdproto", "github.com/chromedp/chromedp",
 	"gonum.org/v1/plot", "golang.org/x/image", "codeberg.org/go-latex/latex", "codeberg.org/go-fonts/liberation",
 	"codeberg.org/go-pdf/fpdf", "git.sr.ht/~sbinet/gg", "github.com/golang/freetype", "github.com/ajstarks/svgo",
 }
 
-// The service needs none of the libraries of the laboratory, which is a module of its own.
+// The laboratory (lab/) is a separate module. The service needs none of the libraries that only the laboratory uses.
 func TestProduct_Modules_NoneOfTheLaboratory(t *testing.T) {
 	t.Parallel()
 	modulesOf := func(dir string) map[string]bool {
@@ -61,10 +61,11 @@ func TestProduct_Modules_NoneOfTheLaboratory(t *testing.T) {
 	if product[module+"/lab"] {
 		t.Error("the service needs its laboratory")
 	}
-	inModule(t, "../../../lab", "list", "-deps", "-test", "./...") // its go.mod has all that it needs
+	inModule(t, "../../../lab", "list", "-deps", "-test", "./...") // lab's go.mod lists all modules that lab needs
 }
 
-// The client needs the standard library and nothing else, and the middleware the oldest echo that it works with.
+// The client needs only the standard library. Its middleware for echo works with the oldest version that its go.mod
+// names.
 func TestClient_Modules_CompileAlone(t *testing.T) {
 	t.Parallel()
 	for dir := range clientModules {
@@ -76,8 +77,8 @@ func TestClient_Modules_CompileAlone(t *testing.T) {
 	}
 }
 
-// A program that imports the client gets no module of the service, and keeps its own versions of what the service uses
-// as well.
+// A program that imports the client gets no module of the service. It also keeps its own versions of the modules that
+// the service uses too.
 func TestClient_User_KeepsItsVersions(t *testing.T) {
 	t.Parallel()
 	own := map[string]string{
@@ -112,8 +113,8 @@ func TestClient_User_KeepsItsVersions(t *testing.T) {
 	}
 }
 
-// With go.work the go command reads the version of Go there; without it, as in the image, it reads that of go.mod. All
-// must name the same.
+// If go.work exists, the go command takes the version of Go from it. The image is built without go.work: there the
+// version comes from go.mod. All these files must name the same version.
 func TestGo_WorkAndModules_SameVersion(t *testing.T) {
 	t.Parallel()
 	versions := func(file string) string {

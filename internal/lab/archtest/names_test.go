@@ -13,7 +13,8 @@ import (
 // subjectFirst matches the name of a test: its subject, then conditions and guarantees.
 var subjectFirst = regexp.MustCompile(`^Test[A-Z][A-Za-z0-9]*(_[A-Za-z0-9]+)+$`)
 
-// testNamesStartWithTheSubject finds names such as TestADebitIsDenied: nobody finds them from the subject.
+// testNamesStartWithTheSubject finds names such as TestADebitIsDenied. A reader who looks for the tests of a subject
+// would not find such a name.
 func testNamesStartWithTheSubject(f *file) []string {
 	var wrong []string
 	for _, d := range f.syntax.Decls {

@@ -58,7 +58,7 @@ func TestDocuments_NamedTests_Exist(t *testing.T) {
 	}
 }
 
-// A promise has one row, which names all its tests: of two rows one is forgotten.
+// Each promise has one row, which names all its tests. If there were two rows, a change would often miss one of them.
 func TestDocuments_Promise_HasOneRow(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/proof.md")

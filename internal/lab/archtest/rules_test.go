@@ -51,8 +51,8 @@ var notEvenInTests = []string{"github.com/labstack/echo", "unsafe", "C"}
 var pure = regexp.MustCompile(`^internal/((kit/bound|ledger|kit/period|kit/price|ratelimit/rule)/\w+|gate/balances/policy|` +
 	`ratelimit/(lease_id|vector|workbench|replica/membership|replica/shares))\.go$`)
 
-// pureOurs are the packages of ours that pure files may import: those that are pure, and errcode, replica and redisstore
-// for their values (errors, sets of replicas, script calls and replies).
+// pureOurs are the packages of this repository that pure files may import. Most of them are pure. errcode, replica
+// and redisstore are allowed for their values: errors, sets of replicas, script calls and replies.
 var pureOurs = []string{
 	"internal/kit/bound", "internal/kit/errcode", "internal/kit/price", "internal/kit/period",
 	"internal/ledger",
@@ -133,7 +133,7 @@ func nothingHappensBeforeMain(f *file) []string {
 	return wrong
 }
 
-// todo matches a marker of unfinished work, issue the number of an issue.
+// todo matches a marker of unfinished work. issue matches the number of an issue.
 var (
 	todo  = regexp.MustCompile(`\b(TODO|FIXME|XXX|HACK)\b`)
 	issue = regexp.MustCompile(`#\d+`)
@@ -141,7 +141,7 @@ var (
 
 func noPromisesInComments(f *file) []string {
 	if f.pkg == "internal/lab/archtest" {
-		return nil // it contains the markers
+		return nil // this package contains the markers
 	}
 	var wrong []string
 	for _, group := range f.syntax.Comments {

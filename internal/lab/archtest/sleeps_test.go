@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// maySleep lists the functions of tests that let a span of time pass, with the reason. All others wait for what they mean:
-// testenv.Eventually, testenv.Receive. In a bubble of testing/synctest time costs nothing. The list only gets shorter.
+// maySleep lists the functions of tests that may sleep for a fixed time, with the reason. All other tests wait for an
+// event, with testenv.Eventually or testenv.Receive. Sleeping in a bubble of testing/synctest is allowed, because it
+// takes no real time. The list may only become shorter.
 var maySleep = map[string]string{
 	"lab/e2e/process_test.go pace":                                          "the pace of a load",
 	"internal/gate/bundle_test.go pace":                                     "the pace of a load",

@@ -47,7 +47,7 @@ func (f *file) at(pos token.Pos) string {
 	return f.path + ":" + strconv.Itoa(f.positions.Position(pos).Line)
 }
 
-// repository returns every Go file below the root. They are parsed once.
+// repository returns every Go file below the root. The files are parsed only once.
 func repository(t *testing.T) []*file {
 	t.Helper()
 	files, err := parsed()

@@ -20,7 +20,7 @@ var (
 	// switchRow finds a row of the table of switches in CONTRIBUTING.md: the variable, and what sets it.
 	switchRow = regexp.MustCompile("(?m)^\\| `(QUOTASVC_[A-Z0-9_]+)` \\|.*\\|([^|]*)\\|$")
 
-	// switchSet finds what a recipe of the Makefile sets.
+	// switchSet finds the variables that a recipe of the Makefile sets.
 	switchSet = regexp.MustCompile(`\b(QUOTASVC_[A-Z0-9_]+)=`)
 
 	// settingTag finds the variable of a setting in the tag of its field.
@@ -33,7 +33,7 @@ var (
 // noSwitches are names in tests that nobody sets by hand.
 var noSwitches = []string{
 	"QUOTASVC_NO_SUCH_SETTING", // must not exist
-	"QUOTASVC_TEST_AS_PROGRAM", // tests start themselves with it
+	"QUOTASVC_TEST_AS_PROGRAM", // tests that start their own binary set it
 }
 
 // namesIn returns the names of environment variables that are string literals in the file.
@@ -100,7 +100,7 @@ func tagsOf(f *file) string {
 	return tags.String()
 }
 
-// The table has each switch once, with the target of make that sets it, and no other.
+// The table lists each switch exactly once, with the target of make that sets it, and nothing else.
 func TestSwitches_Contributing_ListsAll(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../CONTRIBUTING.md")

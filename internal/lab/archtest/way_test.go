@@ -10,10 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// step finds a file of a way in docs/architecture.md, and the function that is named behind it, if there is one.
+// step matches a file in a section "The way of one ..." of docs/architecture.md, and the function that follows its
+// name, if there is one.
 var step = regexp.MustCompile("`((?:[a-z]+/)*[a-z_]+\\.go)`(?: ([A-Za-z]+))?")
 
-// A newcomer follows the ways of one debit and one check from file to file: each of their steps must be there.
+// docs/architecture.md follows one debit and one check from file to file. Each file and each function that it names
+// must exist.
 func TestArchitecture_Ways_NameFilesAndFunctions(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/architecture.md")

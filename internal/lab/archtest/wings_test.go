@@ -13,10 +13,11 @@ import (
 type wing struct {
 	name    string
 	imports []string // the wings that its code may import
-	inTests []string // those that only its tests may import
+	inTests []string // the wings that only its tests may import
 }
 
-// wings are the house from the ground up: no wing imports one above it. docs/architecture.md says what each is for.
+// wings lists the wings from the lowest to the highest: a wing imports only wings that come before it in this list.
+// docs/architecture.md describes the purpose of each.
 var wings = []wing{
 	{name: "kit"},
 	{name: "serve", imports: []string{"kit"}},
@@ -25,7 +26,7 @@ var wings = []wing{
 	{name: "ratelimit", imports: []string{"kit", "store"}},
 	{name: "ledger", imports: []string{"kit", "store", "outbox"}},
 	{name: "catalog", imports: []string{"kit", "store", "outbox", "ledger"}},
-	// Tests of links and keys have tenants and announcements.
+	// Tests of links and keys create tenants and announcements.
 	{name: "access", imports: []string{"kit", "store", "outbox"}, inTests: []string{"catalog"}},
 	{name: "notify", imports: []string{"kit", "store", "outbox"}},
 	{name: "report", imports: []string{"kit", "store", "outbox", "ledger", "catalog"}},
@@ -35,16 +36,17 @@ var wings = []wing{
 		imports: []string{"kit", "outbox", "ratelimit", "ledger", "catalog", "access", "notify", "report", "gate"},
 		inTests: []string{"serve", "store"}, // the API behind real connections, over a real database
 	},
-	// People's pages and commands are clients of the API: they see no more than a key may.
+	// The pages and the commands are clients of the API: they can read and do only what an API key allows.
 	{name: "pages", imports: []string{"kit", "store", "ratelimit", "access", "httpapi"}},
 	{name: "cli", imports: []string{"kit", "catalog", "httpapi"}},
-	// The laboratory measures and tests; nothing of it is in a request.
+	// The laboratory measures and tests. No request runs its code.
 	{name: "lab", imports: []string{"store"}},
 }
 
-// outside are the folders that are no wing, with what they may import. It also says which of them a wing may import.
+// outside lists the folders that are not wings, each with everything that it may import. It also lists wings, each
+// with the folders that it may import and that are not wings.
 var outside = map[string][]string{
-	"client":        {}, // other programs import it, so it imports nothing of ours
+	"client":        {}, // other programs import it, so it imports none of our packages
 	"deploy":        {},
 	"migrations":    {},
 	"lua":           {},
@@ -63,11 +65,12 @@ var outside = map[string][]string{
 // laboratoryInTheProduct are the packages of the laboratory that the service's program contains, for `quotasvc dev`.
 var laboratoryInTheProduct = []string{"internal/lab/demo", "internal/lab/localstack"}
 
-// narrow lists packages whose code may import less than their wing does, with all that it may import of ours.
+// narrow lists packages that may import less than the rest of their wing, each with all packages of ours that it may
+// import.
 var narrow = map[string][]string{
 	// the domain
 	"internal/ledger": {"internal/kit/bound", "internal/kit/errcode", "internal/kit/period", "internal/kit/price"},
-	// never the domain: it must not share its mistakes
+	// The audit never imports the domain: it must not repeat the domain's mistakes.
 	"internal/ledger/audit":      {"internal/kit/backoff", "internal/ledger/audit/seal", "internal/store/namedsql"},
 	"internal/ledger/audit/seal": {},
 	// the arithmetic of limits
@@ -81,16 +84,17 @@ var narrow = map[string][]string{
 	"internal/kit/lane": {},
 }
 
-// onlyTests are the second implementations: no code but tests imports them.
+// onlyTests are the second implementations. Only tests import them.
 var onlyTests = []string{"internal/ledger/model", "internal/ratelimit/rule/oracle"}
 
-// forAnyTest are servers and embedded files.
+// forAnyTest are packages that the tests of every package may import: servers and embedded files.
 var forAnyTest = []string{
 	"internal/lab/localstack", "internal/lab/testenv", "internal/store/namedsql",
 	"deploy/postgres", "migrations", "lua",
 }
 
-// roomOf returns the wing of a package, with its path, or the folder outside of the wings in which it is.
+// roomOf returns the path of the wing that contains a package. If the package is in no wing, roomOf returns its
+// folder.
 func roomOf(pkg string) string {
 	parts := strings.SplitN(pkg, "/", 3)
 	if (parts[0] == "internal" || parts[0] == "cmd") && len(parts) > 1 {
@@ -99,7 +103,7 @@ func roomOf(pkg string) string {
 	return parts[0]
 }
 
-// mayImportRoom reports whether a package of one room may import one of another room.
+// mayImportRoom reports whether the packages of the wing or folder from may import the packages of to.
 func mayImportRoom(from, to string, test bool) bool {
 	if slices.Contains(outside[from], to) {
 		return true
@@ -123,7 +127,7 @@ func mayImport(f *file, ours string) bool {
 	case ours == f.pkg:
 		return true
 	case f.pkg == "internal/lab/localstack" && ours == "internal/lab/testenv":
-		return false // which imports it
+		return false // testenv imports localstack
 	case f.test && slices.Contains(forAnyTest, ours):
 		return true
 	case !f.test && slices.Contains(onlyTests, ours):
@@ -151,7 +155,8 @@ func importsGoDown(f *file) []string {
 	return wrong
 }
 
-// A wing imports wings below it, so there is no circle; and each is there, with no other beside them.
+// A wing imports only wings that are below it, so imports have no cycle. The table lists exactly the wings that
+// exist.
 func TestWings_Table_GoesDown(t *testing.T) {
 	t.Parallel()
 	var below, names []string
@@ -173,7 +178,7 @@ func TestWings_Table_GoesDown(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, names) {
 		t.Errorf("the wings are %q, the table has %q", got, names)
 	}
-	// What no package imports any longer leaves the table.
+	// An import that no package uses any more must leave the table.
 	used := map[[2]string]bool{}
 	for _, f := range repository(t) {
 		for _, p := range f.imports() {

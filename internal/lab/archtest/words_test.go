@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// oddWords are words that newcomers did not understand as parts of names, with what to write. They do not come back.
+// oddWords are words that newcomers did not understand in names, each with better words. They must not come back.
 var oddWords = map[string]string{
 	"crowd":   "counts of rules",
 	"desk":    "provisioner",
@@ -36,8 +36,8 @@ var oddWords = map[string]string{
 	"world":   "empty ledger",
 }
 
-// oddWordsKept are the packages that have such names still. Rows only leave this list, except for those of the client:
-// there "settle" means one thing, to capture or release what a request held.
+// oddWordsKept are the packages that still have such names. Rows are only removed from this list. The rows of the
+// client stay: there "settle" means one thing, to capture or release the units that a request held.
 var oddWordsKept = map[string][]string{
 	"client":           {"settle", "settled"},
 	"client/quotahttp": {"settle"},

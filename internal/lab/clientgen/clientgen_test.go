@@ -14,7 +14,7 @@ import (
 
 const root = "../../.."
 
-// TestFeatures_OfGo_NameTestsThatExist: the table says nothing that no test of the repository shows.
+// TestFeatures_OfGo_NameTestsThatExist: each supported feature in the table names only tests that exist.
 func TestFeatures_OfGo_NameTestsThatExist(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(filepath.Join(root, "client/features.json"))
@@ -71,7 +71,8 @@ func TestComplete_UnknownOrUnshown_Refused(t *testing.T) {
 	}
 }
 
-// TestOperations_OfTheContract_EachHasAMethod: what the contract has is in the client, and its methods are those of the contract as it is now.
+// TestOperations_OfTheContract_EachHasAMethod: each operation of the contract has a method in the client, and the
+// generated methods are up to date.
 func TestOperations_OfTheContract_EachHasAMethod(t *testing.T) {
 	t.Parallel()
 	contract, err := openapi3.NewLoader().LoadFromFile(filepath.Join(root, "internal/httpapi/reference/openapi.yaml"))

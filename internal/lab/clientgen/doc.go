@@ -1,10 +1,12 @@
-// Command clientgen writes what the Go client has from the contract (internal/httpapi/reference/openapi.yaml): the types, by oapi-codegen, and
-// one method for each operation. It also writes the table of what the SDKs have, docs/sdks.md, from their features.json.
+// Command clientgen generates from the contract (internal/httpapi/reference/openapi.yaml) one method of the Go client
+// for each operation. oapi-codegen generates the types. clientgen also writes docs/sdks.md, the table of the SDKs'
+// features, from their features.json.
 //
 // # Terms
 //
 //   - operation: a method of a path in the contract. Its operationId names the Go method.
-//   - key: the operation takes an Idempotency-Key. safe: it may be sent twice without one, and takes effect once.
+//   - key: the operation takes an Idempotency-Key.
+//   - safe: the operation may be sent twice without an Idempotency-Key, and takes effect once.
 //
 // # Invariants
 //
@@ -13,7 +15,7 @@
 //
 // # Clock, concurrency, failure
 //
-// None of the first two. An error ends the program, and no file is written.
+// The program uses no clock and no goroutines. If the generation fails, the program ends and writes no file.
 package main
 
 //go:generate go run github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2 -config oapi-codegen.yaml ../../httpapi/reference/openapi.yaml

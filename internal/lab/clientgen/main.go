@@ -8,7 +8,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// main writes the files below the root of the repository, which is its argument.
+// main writes the generated files. Its argument is the root of the repository.
 func main() {
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "usage: clientgen ROOT")

@@ -32,7 +32,7 @@ func methodsOf(operations []*operation, codes []string) ([]byte, error) {
 	return text, nil
 }
 
-// ofStatus reports whether the error of a code stands for all errors with its status, and is written by hand.
+// ofStatus reports whether the error of a code covers all errors with its status. Such an error is written by hand.
 func ofStatus(code string) bool {
 	return slices.Contains([]string{"forbidden", "not_found", "unauthenticated"}, code)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// operation is what the template knows of an operation.
+// operation is the data of one operation for the template.
 type operation struct {
 	ID, Method, Path, Summary string
 
@@ -17,9 +17,9 @@ type operation struct {
 	Query  []param // in the order of the contract
 	Body   string  // type of the request's body; empty: none
 	Answer string  // type of the answer; empty: none, or text
-	Text   bool    // the answer is handed on as it is
+	Text   bool    // the answer is returned as it is
 	Key    bool    // it takes an Idempotency-Key
-	Safe   bool    // it may be sent twice without one
+	Safe   bool    // it may be sent twice without an Idempotency-Key
 	Item   string  // type of the items of a page; empty: it does not answer in pages
 }
 
@@ -34,10 +34,12 @@ type param struct {
 	Name, Type, Doc string
 }
 
-// A POST without Idempotency-Key that may be sent twice: it changes nothing, has keys in its body, or sets a state.
+// safePosts are the POST operations that may be sent twice without an Idempotency-Key. Each of them changes nothing,
+// has keys in its body, or sets a state.
 var safePosts = []string{"check", "checkBatch", "debitBatch", "refundCharge", "renewLease", "resetLimit", "applyCatalog"}
 
-// Gateways call these with headers alone. A program calls check, consume and chargeLimits.
+// forGateways are operations that gateways call with headers alone. A program calls check, consume and chargeLimits
+// instead.
 var forGateways = []string{"authorize", "authorizeEnvoy"}
 
 var methods = []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodPatch, http.MethodDelete}
@@ -83,7 +85,7 @@ func newOperation(method, path string, op *openapi3.Operation, params openapi3.P
 		case p.In == openapi3.ParameterInHeader:
 			o.Key = o.Key || p.Name == "Idempotency-Key"
 			continue
-		case p.Name == "format": // the method decides which form it reads
+		case p.Name == "format": // the generated method reads only one format
 			continue
 		}
 		typ, err := typeOf(p.Schema.Value)
@@ -147,7 +149,7 @@ func (o *operation) readAnswer(op *openapi3.Operation) error {
 	return fmt.Errorf("no answer with a status from 200 to 204")
 }
 
-// nameOf returns the name of a schema that is referred to; empty for another one.
+// nameOf returns the name of the schema that ref refers to. It returns an empty string for a schema without a name.
 func nameOf(ref *openapi3.SchemaRef) string {
 	if ref == nil {
 		return ""
@@ -159,7 +161,7 @@ func nameOf(ref *openapi3.SchemaRef) string {
 	return name
 }
 
-// renamed are the schemas whose types have other names: overlay.yaml says why.
+// renamed maps schemas to the different names of their Go types. overlay.yaml gives the reasons.
 var renamed = map[string]string{"NewKey": "CreatedKey"}
 
 // typeOf returns the Go type of a parameter.

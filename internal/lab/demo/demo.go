@@ -11,23 +11,25 @@ import (
 )
 
 const (
-	// Days is how long the story is: the calendar month before this one is in it as far as possible, and one on the first day of a month has a whole one.
+	// Days is the length of the story. It contains as much of the previous calendar month as possible: on the first
+	// day of a month, all of it.
 	Days = 45
 
-	// Behind is how far the clock of a new database is behind.
+	// Behind is the time by which the clock of a new database is behind the present.
 	Behind = Days * 24 * time.Hour
 
-	// rushed bounds the story. It takes about two seconds on an idle machine.
+	// rushed is the time limit for the story. The story takes about two seconds on an idle machine.
 	rushed = 90 * time.Second
 
-	// closing bounds the last step, which brings the clock to the present.
+	// closing is the time limit for the last step, which sets the clock to the present.
 	closing = 5 * time.Second
 
-	lastHours = Days*24 - 12 // from this hour on the clock goes hour by hour
+	lastHours = Days*24 - 12 // from this hour on, the clock advances hour by hour
 )
 
-// Play enters the story of the demo into the service of api, if its clock is behind. The error says why the story is incomplete; the clock is at the present all the
-// same, unless ctx has ended or the service does not answer.
+// Play plays the story of the demo on the service of api, if the service's clock is behind. If the story stays
+// incomplete, Play returns the reason as an error. Even then the clock is at the present, unless ctx has ended or the
+// service does not answer.
 func Play(ctx context.Context, api *client.API) error {
 	clock, err := api.GetTestClock(ctx)
 	if err != nil || clock.OffsetSeconds >= 0 {
@@ -46,22 +48,22 @@ func Play(ctx context.Context, api *client.API) error {
 	return errors.Join(err, s.pass(arriving, s.behind))
 }
 
-// There reports whether the story's tenants are there.
+// There reports whether the story was played before: whether its first tenant exists.
 func There(ctx context.Context, api *client.API) bool {
 	_, err := api.GetTenant(ctx, customers()[0].id)
 	return err == nil
 }
 
-// story is a story that is being told.
+// story is the state of a story that is being played.
 type story struct {
 	api    *client.API
-	today  time.Time // the day in which it ends, in UTC
+	today  time.Time // the day on which the story ends, in UTC
 	behind time.Duration
 
-	tooMuch time.Time // when acme asks for far too much, in the last day
+	tooMuch time.Time // when acme asks for far too much, on the last day
 }
 
-// play creates the catalogue and the tenants, and lets time pass.
+// play creates the catalogue and the tenants, and plays the story up to the present.
 func (s *story) play(ctx context.Context) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -82,7 +84,8 @@ func (s *story) play(ctx context.Context) error {
 	return s.end(ctx)
 }
 
-// passMeeting lets some time pass, but not beyond the present. If acme asks for too much in it, the clock stands still there for that.
+// passMeeting advances the clock, but not beyond the present. If acme asks for too much within that time, the clock
+// first advances to that instant and stops there for the request.
 func (s *story) passMeeting(ctx context.Context, by time.Duration) error {
 	by = min(by, s.behind) // a story that was interrupted goes on between two hours
 	until := (time.Until(s.tooMuch) + s.behind).Round(time.Second)
@@ -99,12 +102,12 @@ func (s *story) passMeeting(ctx context.Context, by time.Duration) error {
 	return s.pass(ctx, by-(before-s.behind))
 }
 
-// lastFivePastTwo returns the last time before the present at which it was five past two in the afternoon where acme is: a time at which somebody may ask
-// why it was refused. The seconds leave room for a slow machine on both sides.
+// lastFivePastTwo returns the last time before the present at which it was 14:05:20 in acme's zone. At that time of
+// the day, somebody may ask why a request was refused. The seconds leave room for a slow machine on both sides.
 func lastFivePastTwo(now time.Time) time.Time {
 	zone, err := time.LoadLocation(customers()[0].zone)
 	if err != nil {
-		zone = time.UTC // this machine knows no zones, and the console shows UTC then
+		zone = time.UTC // this machine has no zone data, and then the console shows UTC
 	}
 	year, month, day := now.In(zone).Date()
 	at := time.Date(year, month, day, 14, 5, 20, 0, zone)
@@ -114,7 +117,7 @@ func lastFivePastTwo(now time.Time) time.Time {
 	return at
 }
 
-// pass lets some time pass. Sent again after a lost answer, it passes once.
+// pass advances the clock. If the request is sent again after a lost answer, the clock advances only once.
 func (s *story) pass(ctx context.Context, by time.Duration) error {
 	got, err := s.api.AdvanceTestClock(ctx, client.TestClockRequest{Advance: by.String()}, client.WithKey(fmt.Sprintf("demo-%d", int64(s.behind/time.Second))))
 	if err != nil {
@@ -130,7 +133,8 @@ func unknown(err error) bool {
 	return e != nil && e.Status == http.StatusNotFound
 }
 
-// refused returns nil for a refusal: some are part of the story.
+// refused returns nil for a refusal, because some refusals are part of the story. It returns other errors as they
+// are.
 func refused(err error) error {
 	switch e := client.AsError(err); {
 	case e == nil:

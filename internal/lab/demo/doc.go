@@ -1,21 +1,23 @@
-// Package demo gives `quotasvc dev` something to see: some tenants with weeks of use, refusals, and balances that come to their end.
+// Package demo fills the database of `quotasvc dev` with an example: some tenants with weeks of use, refusals, and
+// balances that are nearly used up.
 //
 // # Terms
 //
-//   - story: what happens in the Days before the first start, hour by hour. It ends at the present.
-//     At 14:05 of its last day, where acme is, acme asks for far too much.
-//   - behind: how far the ledger's time is before the present while the story is told. The test clock of a new database begins there.
+//   - story: the events of the Days before the first start, hour by hour. It ends at the present. At 14:05 of its
+//     last day, in acme's zone, acme asks for far too much.
+//   - behind: the time by which the ledger's clock is behind the present while the story is played. The test clock of
+//     a new database starts with that difference.
 //
 // # Invariants
 //
-//  1. Everything is made through the API, as a client would.
-//  2. The story is told once. A start that finds the clock at the present or ahead of it changes nothing.
-//  3. A story that was interrupted goes on at the next start, from the hour at which the clock stands. Its requests carry idempotency keys made of the
-//     hour, so what was done is not done twice.
-//  4. Whatever fails, the clock comes to the present, unless the process is ended meanwhile.
+//  1. The story uses only the API, as a client would.
+//  2. The story is played once. A start that finds the clock at the present or ahead of it changes nothing.
+//  3. After an interruption the next start continues the story, from the hour that the clock shows. Requests carry
+//     idempotency keys that contain the hour, so nothing takes effect twice.
+//  4. After any failure the clock is set to the present, unless the process ends before that.
 //
 // # Clock, concurrency, failure
 //
-// The ledger's time is moved by the story alone, so nobody else should use the service meanwhile. Rate limits and the audit log stay on real time: they
-// show the story's requests as made now.
+// Only the story moves the ledger's time, so nobody else should use the service until the story has ended. Rate
+// limits and the audit log use real time: they show the story's requests as made now.
 package demo

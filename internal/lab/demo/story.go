@@ -8,16 +8,16 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// The meters are those of dev's catalogue.
+// calls and credits are meters of dev's catalogue.
 const (
 	calls   = "api_calls"
 	credits = "ai_credits"
 )
 
-// seats is a gauge that the story adds: it is set, not used up.
+// seats is a gauge that the story adds. A gauge is set; it is not used up.
 const seats = "seats"
 
-// features are those of a plan.
+// features returns the features of a plan.
 func features(sso bool, upload int) client.Features {
 	return client.Features{"sso": sso, "max_upload_mb": upload}
 }
@@ -39,7 +39,7 @@ func customers() []customer {
 	}
 }
 
-// begin makes plans, limits, a webhook and the tenants, each unless it is there.
+// begin creates the plans, limits, webhook and tenants that do not exist yet.
 func (s *story) begin(ctx context.Context) error {
 	prepaid := client.Allowance{Meter: credits, Amount: 0, Every: client.AllowanceEveryOnce, Anchor: client.AllowanceAnchorTenant}
 	monthly := func(amount int64) client.Allowance {
@@ -73,7 +73,7 @@ func (s *story) begin(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			continue // it is from a start before, and may have another plan since
+			continue // an earlier start has created the tenant, and its plan may have changed since then
 		}
 		if _, err := s.api.PutTenant(ctx, c.id, client.TenantRequest{Plan: c.plan, Timezone: c.zone, Metadata: client.Metadata{"segment": c.segment}}); err != nil {
 			return fmt.Errorf("make the tenant %s: %w", c.id, err)
@@ -83,13 +83,13 @@ func (s *story) begin(ctx context.Context) error {
 	if err != nil || len(hooks.Items) > 0 {
 		return err
 	}
-	_, err = s.api.CreateWebhook(ctx, client.WebhookRequest{ // paused: dev calls nobody
+	_, err = s.api.CreateWebhook(ctx, client.WebhookRequest{ // paused: dev sends nothing to other systems
 		URL: "https://hooks.example.com/quotasvc", Status: client.WebhookStatusPaused, Types: []client.EventType{client.EventTypeBalanceExhausted, client.EventTypePlanChanged},
 	})
 	return err
 }
 
-// happen does what happens in an hour of the story.
+// happen plays the events of one hour of the story.
 func (s *story) happen(ctx context.Context, hour int) error {
 	if event := s.events()[hour]; event != nil {
 		if err := event(ctx); err != nil {
@@ -105,7 +105,8 @@ func (s *story) happen(ctx context.Context, hour int) error {
 	return err
 }
 
-// use returns what the tenants use in a step. Weekends are quiet, and no two days are alike.
+// use returns the debits of the tenants in the step that starts at hour. They are fewer at weekends, and differ from
+// day to day.
 func (s *story) use(hour int) []client.BatchDebit {
 	day := s.today.Add(-Behind + time.Duration(hour)*time.Hour)
 	part := int64(100)
@@ -136,7 +137,7 @@ func (s *story) use(hour int) []client.BatchDebit {
 
 const suspended = 41 * 24 // the hour in which initech is suspended
 
-// events are what happens once, by hour.
+// events returns the events that happen only once, by the hour of each.
 func (s *story) events() map[int]func(context.Context) error {
 	return map[int]func(context.Context) error{
 		0: func(ctx context.Context) error {
@@ -174,7 +175,7 @@ func (s *story) events() map[int]func(context.Context) error {
 	}
 }
 
-// seat sets how many people of tenants may sign in.
+// seat sets the gauge seats of tenants: how many people may sign in.
 func (s *story) seat(ctx context.Context, of map[string]int64) error {
 	for tenant, n := range of {
 		if _, err := s.api.SetGauge(ctx, tenant, seats, client.SetGaugeQuery{}, client.GaugeRequest{Value: n}, client.WithKey(fmt.Sprintf("demo-seats-%d", n))); err != nil {
@@ -189,7 +190,7 @@ type grant struct {
 	tenant, id string
 	source     client.GrantRequestSource
 	amount     int64
-	days       int // until it ends; 0: never
+	days       int // until the grant ends; 0: never
 	reason     string
 }
 
@@ -206,7 +207,7 @@ func (s *story) grants(ctx context.Context, list ...grant) error {
 	return nil
 }
 
-// Nearly nothing remains of these in the end, and acme asks for more credits than that.
+// At the end of the story nearly no calls and credits remain, and acme asks for more credits than it has.
 const (
 	callsLeft   = 850 // of globex
 	creditsLeft = 12  // of acme
@@ -214,7 +215,7 @@ const (
 	muchTooMuch = 2_500
 )
 
-// runOut uses up nearly all that globex and acme have, and lets acme ask for more.
+// runOut uses nearly all calls of globex and nearly all credits of acme, and lets acme ask for more credits.
 func (s *story) runOut(ctx context.Context, hour int) error {
 	left := Days*24 - hour
 	if err := s.drain(ctx, "globex", calls, callsLeft, left, hour); err != nil {
@@ -232,7 +233,7 @@ func (s *story) runOut(ctx context.Context, hour int) error {
 	return refused(err)
 }
 
-// askTooMuch lets acme ask for more than it ever had.
+// askTooMuch lets acme ask for more credits than it ever had.
 func (s *story) askTooMuch(ctx context.Context) error {
 	_, err := s.api.Debit(ctx, client.DebitRequest{
 		Tenant: "acme", Subject: "user-1", Items: client.Items{{Meter: credits, Amount: muchTooMuch}}, Metadata: client.Metadata{"model": "large"},
@@ -240,7 +241,7 @@ func (s *story) askTooMuch(ctx context.Context) error {
 	return refused(err)
 }
 
-// drain uses a share of what a tenant has, so that in as many more hours as parts the rest remains.
+// drain debits one share of the units above rest. parts is the number of hours after which only rest remains.
 func (s *story) drain(ctx context.Context, tenant, meter string, rest int64, parts, hour int) error {
 	b, err := s.api.GetBalance(ctx, tenant, meter, client.GetBalanceQuery{})
 	if err != nil {
@@ -253,12 +254,12 @@ func (s *story) drain(ctx context.Context, tenant, meter string, rest int64, par
 	_, err = s.api.Debit(ctx, client.DebitRequest{Tenant: tenant, Subject: "batch", Items: client.Items{{Meter: meter, Amount: amount}}},
 		client.WithKey(fmt.Sprintf("demo-%d-%s-batch", hour, tenant)))
 	if e := client.AsError(err); e != nil && e.Code == client.ProblemCodeIdempotencyKeyReused {
-		return nil // it was done before an interruption
+		return nil // this was done before an interruption
 	}
 	return err
 }
 
-// end is what happens at the present: a hold, and calls that meet a rate limit.
+// end plays the events at the present: a hold, and calls that a rate limit refuses.
 func (s *story) end(ctx context.Context) error {
 	_, err := s.api.Hold(ctx, client.HoldRequest{
 		Tenant: "hooli", HoldID: "render-8841", Subject: "user-1", TTLSeconds: 24 * 3600, Items: client.Items{{Meter: credits, Amount: 250}},

@@ -15,7 +15,7 @@ import (
 // Signal is the empty file that selects how PostgreSQL starts a copied cluster.
 type Signal string
 
-// The signals of PostgreSQL's manual.
+// These are the signal files of PostgreSQL's manual.
 const (
 	SignalStandby  Signal = "standby.signal"  // follow a primary until it is promoted
 	SignalRecovery Signal = "recovery.signal" // restore from the archive up to a target

@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// MinPostgresMajor is the oldest PostgreSQL that the schema and the writer support. All
-// supported releases of Debian and Ubuntu have it or a newer one.
+// MinPostgresMajor is the oldest PostgreSQL that the schema and the writer support. All supported releases of Debian
+// and Ubuntu have this version or a newer one.
 const MinPostgresMajor = 14
 
-// versionTimeout is the time limit of `postgres --version`. It answers in milliseconds, or later from
-// a cold disk.
+// versionTimeout is the time limit of `postgres --version`. The command takes milliseconds, or longer from a cold
+// disk.
 const versionTimeout = 20 * time.Second
 
 // PostgresBinaries is one installed PostgreSQL.
@@ -75,9 +75,9 @@ func (e *MissingError) Error() string {
 
 func (e *MissingError) Unwrap() error { return e.Cause }
 
-// Postgres finds an installed PostgreSQL. With major 0 it returns the one in PATH
-// or else the newest; otherwise only that major version, which an existing data
-// directory needs. It fails with *MissingError.
+// Postgres finds an installed PostgreSQL. If major is 0, it returns the installation in PATH, or else the newest.
+// Otherwise it returns only an installation of that major version, which existing data needs. It fails with
+// *MissingError.
 func (s Search) Postgres(ctx context.Context, major int) (PostgresBinaries, error) {
 	missing := &MissingError{
 		Program: "PostgreSQL",
@@ -98,8 +98,8 @@ func (s Search) Postgres(ctx context.Context, major int) (PostgresBinaries, erro
 	return slices.MaxFunc(elsewhere, func(a, b PostgresBinaries) int { return a.Major - b.Major }), nil
 }
 
-// examine returns the usable installations among dirs, in order, and stores in
-// missing why another one is not usable.
+// examine returns the usable installations among dirs, in order. For an installation that is not usable, it stores
+// the reason in missing.
 func (s Search) examine(ctx context.Context, dirs []string, major int, missing *MissingError) []PostgresBinaries {
 	var found []PostgresBinaries
 	for _, dir := range dirs {
@@ -127,8 +127,7 @@ func (s Search) examine(ctx context.Context, dirs []string, major int, missing *
 	return found
 }
 
-// Redis finds redis-server or, failing that, valkey-server. It fails with
-// *MissingError.
+// Redis finds redis-server, or valkey-server if there is no redis-server. It fails with *MissingError.
 func (s Search) Redis() (string, error) {
 	for _, name := range []string{"redis-server", "valkey-server"} {
 		for _, dir := range slices.Concat(s.Path, expand(s.RedisDirs)) {

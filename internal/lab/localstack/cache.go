@@ -15,9 +15,9 @@ import (
 	"syscall"
 )
 
-// copyCached copies the cluster in the cache to dir and returns its password. It
-// fills the cache first if it is empty. A copy takes some 50 ms, initdb one to
-// three seconds. Processes that run at the same time share one initdb.
+// copyCached copies the cluster in the cache to dir and returns its password. If the cache is empty, copyCached fills
+// it first. A copy takes about 50 ms, and initdb takes one to three seconds. Processes that run at the same time
+// share one initdb.
 func (p *Postgres) copyCached(ctx context.Context, dir, passwordFile string) (string, error) {
 	if err := os.MkdirAll(p.cfg.Cache, 0o700); err != nil {
 		return "", fmt.Errorf("cluster cache: %w", err)
@@ -45,8 +45,8 @@ func (p *Postgres) copyCached(ctx context.Context, dir, passwordFile string) (st
 	return password, nil
 }
 
-// fillCache runs initdb in dir and stores a copy in the cache. It removes clusters
-// of other versions, of some 40 MB each.
+// fillCache runs initdb in dir and stores a copy in the cache. It also removes the clusters of other versions from
+// the cache, which have about 40 MB each.
 func (p *Postgres) fillCache(ctx context.Context, kept, dir, passwordFile string) (string, error) {
 	p.password = rand.Text()
 	if err := p.initdb(ctx, dir, passwordFile); err != nil {

@@ -15,10 +15,10 @@ import (
 type CitusConfig struct {
 	PostgresConfig // of every node; Dir holds one directory per node
 
-	Workers int // nodes that hold shards, beside the coordinator, which holds none
+	Workers int // number of nodes that hold shards; the coordinator is an additional node without shards
 }
 
-// Citus is a private cluster: a coordinator and workers. Each is a PostgreSQL with a port of its own.
+// Citus is a private cluster: a coordinator and workers. Each node is a PostgreSQL with its own port.
 type Citus struct {
 	Coordinator *Postgres
 	Workers     []*Postgres
@@ -75,7 +75,7 @@ func StartCitus(ctx context.Context, cfg CitusConfig) (_ *Citus, err error) {
 	return c, nil
 }
 
-// setPassword gives the superuser another password. Citus would do so when the node is added: on all nodes, roles get
+// setPassword changes the superuser's password. Citus would change it when the node is added: on all nodes, roles get
 // the coordinator's password.
 func (p *Postgres) setPassword(ctx context.Context, password string) error {
 	if err := p.exec(ctx, "ALTER ROLE "+Superuser+" PASSWORD '"+password+"'"); err != nil {
@@ -149,9 +149,9 @@ func (c *Citus) CopyDatabase(ctx context.Context, name, template string) error {
 	return nil
 }
 
-// DropDatabase drops a database on all nodes, the coordinator first, because it has connections to the others. Citus'
-// own processes may reconnect during the drop, and PostgreSQL gives up after five seconds. Then DropDatabase tries
-// again, until ctx ends.
+// DropDatabase drops a database on all nodes. It starts with the coordinator, which has connections to the other
+// nodes. Citus' own processes may reconnect during the drop, and PostgreSQL gives up after five seconds. Then
+// DropDatabase tries again, until ctx ends.
 func (c *Citus) DropDatabase(ctx context.Context, name string) error {
 	var errs error
 	for _, n := range c.Nodes() {

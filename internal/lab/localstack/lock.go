@@ -11,9 +11,8 @@ import (
 	"syscall"
 )
 
-// lockName is the file whose flock means "this directory is in use". The kernel
-// drops the lock when its holder dies, so it is never stale; the pid inside is
-// only for the message.
+// lockName is the file whose flock means "this directory is in use". The kernel drops the lock when its holder dies,
+// so the lock is never stale. The pid in the file is only for the error message.
 const lockName = "lock"
 
 // InUseError reports a directory that another process uses.
@@ -61,8 +60,8 @@ func (l *dirLock) release() error {
 	return nil
 }
 
-// unlockFile ends the lock on f and closes it. Close alone is too late: between fork and exec a child that this process
-// starts just then has f open too, and holds the lock for that long.
+// unlockFile ends the lock on f and closes f. Close alone is not enough: a child that this process starts at the same
+// moment has f open between its fork and its exec, and holds the lock until the exec.
 func unlockFile(f *os.File) error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }

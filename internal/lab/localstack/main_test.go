@@ -14,8 +14,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// helperDir makes the test binary an owner of servers in that directory: it starts them, prints their pids and waits
-// until it is killed. helperCache is the owner's durableCache.
+// helperDir is the variable that makes the test binary an owner of servers in a directory: the binary starts servers
+// there, prints their pids and waits until it is killed. helperCache is the variable with the owner's durableCache.
 const (
 	helperDir   = "LOCALSTACK_TEST_HELPER_DIR"
 	helperCache = "LOCALSTACK_TEST_HELPER_CACHE"
@@ -29,7 +29,7 @@ const testLimit = 5 * time.Minute
 // of initdb does not depend on an earlier run.
 var cacheDir string
 
-// durableCache is cacheDir for clusters that survive a power cut.
+// durableCache returns the directory like cacheDir for clusters that survive a power cut.
 func durableCache() string { return filepath.Join(cacheDir, "durable") }
 
 func TestMain(m *testing.M) {
@@ -56,7 +56,7 @@ func run(m *testing.M) int {
 	return code
 }
 
-// helper is the second process in tests of dying owners and taken directories.
+// helper runs in the second process of tests in which an owner dies or a directory is in use.
 func helper(dir string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), testLimit)
 	defer cancel()
@@ -72,8 +72,8 @@ func helper(dir string) int {
 	return 1
 }
 
-// newDir returns a directory that the run user can enter. If the tests run as root, it
-// cannot enter the parents of t.TempDir.
+// newDir returns a directory that the run user can enter. If the tests run as root, the run user cannot enter the
+// parents of t.TempDir.
 func newDir(t *testing.T) string {
 	t.Helper()
 	bin, err := SystemSearch().Postgres(t.Context(), 0)
@@ -126,7 +126,7 @@ func endWithTest(t *testing.T, stop func(context.Context) error) {
 	})
 }
 
-// sql runs statements on a server. The last one returns one value.
+// sql runs statements on a server. The last statement returns one value.
 func sql[T any](t *testing.T, url string, statements ...string) T {
 	t.Helper()
 	var v T
@@ -144,7 +144,8 @@ func sql[T any](t *testing.T, url string, statements ...string) T {
 	return v
 }
 
-// answerTo returns the result of a probe, which it ends if the server is slow.
+// answerTo returns the result of a probe. It repeats a probe that ended at its time limit, because the server may be
+// slow.
 func answerTo(t *testing.T, probe func(context.Context) error) (err error) {
 	t.Helper()
 	eventually(t, "an answer", func() bool {

@@ -94,7 +94,7 @@ func TestStack_SecondStart_NamesPidOfFirst(t *testing.T) {
 	}
 }
 
-// If the kernel does not end the servers of a dead owner, the next start does.
+// If the kernel does not end the servers of a dead owner, the next start stops them.
 func TestPostgres_LeftoverServer_StoppedByNextStart(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(*testing.T) (pid int, again func() error){
@@ -153,7 +153,7 @@ func TestPostgres_ReusedPid_LeftAlone(t *testing.T) {
 	}
 }
 
-// The kernel sends the parent-death signal when the forking thread ends, not the process.
+// The kernel sends the parent-death signal when the thread that forked the child ends, not when the process ends.
 func TestServer_StartingThreadEnds_Survives(t *testing.T) {
 	t.Parallel()
 	var r *Redis
@@ -178,7 +178,7 @@ func TestServer_StartingThreadEnds_Survives(t *testing.T) {
 	require.NoError(t, <-asked)
 	endWithTest(t, r.Stop)
 	eventually(t, "the thread to end", func() bool { return thread == "" || !fileExists("/proc/"+thread) })
-	if err := answerTo(t, r.probe); err != nil { // a signal that was sent would have reached it
+	if err := answerTo(t, r.probe); err != nil { // a signal from the kernel would have ended the server by now
 		t.Errorf("the server ended with the thread: %v", err)
 	}
 }
@@ -206,7 +206,7 @@ func TestRedis_Persist_DataSurvivesStop(t *testing.T) {
 	if reply := redisCommand(t, r, "SET kept 42"); reply != "+OK" {
 		t.Fatal(reply)
 	}
-	// Enough data for a slow load: a server that loads data is not ready.
+	// This is enough data for a slow load. A server that loads data is not ready.
 	if reply := redisCommand(t, r, `EVAL "for i = 1, 300000 do redis.call('SET', i, i) end return 1" 0`); reply != ":1" {
 		t.Fatal(reply)
 	}

@@ -74,10 +74,9 @@ func writeNote(path, text string) error {
 	return nil
 }
 
-// removeAbandoned removes the stand-ins of deleted temporary checkouts: of
-// directories below a temporary root whose note no longer exists. It keeps all
-// others, because their checkout may be on a disk that is not mounted now. It
-// ignores errors.
+// removeAbandoned removes the stand-ins of deleted temporary checkouts: of directories below a temporary root whose
+// note no longer exists. It keeps all other stand-ins, because their checkout may be on a disk that is not mounted
+// now. It ignores errors.
 func removeAbandoned(root string) {
 	// Glob's only error is a malformed pattern.
 	origins, _ := filepath.Glob(filepath.Join(root, "*", originName))

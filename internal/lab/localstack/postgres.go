@@ -63,7 +63,7 @@ func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Postgres, error) {
 	if p.dir, p.as, err = p.place(ctx); err != nil {
 		return nil, err
 	}
-	// The server reports its directory without links, and awaitReady compares the two.
+	// The server reports its directory without links, and awaitReady compares that path with p.dir.
 	if p.dir, err = filepath.EvalSymlinks(p.dir); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
@@ -142,8 +142,8 @@ func (p *Postgres) launch(ctx context.Context) error {
 		return err
 	}
 	defer logFile.Close() // the child has its own descriptor
-	// A dev server stops in order when its owner dies. A test server saves nothing but
-	// must remove its shared memory, so it does not get SIGKILL.
+	// A dev server stops in order when its owner dies. A test server need not save data, but it must remove its
+	// shared memory, so it gets SIGQUIT and not SIGKILL.
 	death := syscall.SIGQUIT
 	if p.cfg.Durable {
 		death = syscall.SIGINT

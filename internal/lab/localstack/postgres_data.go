@@ -18,11 +18,11 @@ const (
 	// connectTimeout is the time limit of one attempt to connect to a starting server.
 	connectTimeout = 2 * time.Second
 
-	// strangerGrace is the time that the child gets, after another server has refused a
-	// connection on its port, to notice that the port is taken and to exit.
+	// strangerGrace is the time in which the child must notice that its port is taken, and exit. It begins when
+	// another server has refused a connection on that port.
 	strangerGrace = time.Second
 
-	// PostgreSQL's codes, from its manual's appendix A.
+	// These are PostgreSQL's error codes, from appendix A of its manual.
 	codeInvalidPassword    = "28P01"
 	codeCannotConnectNow   = "57P03" // starting, stopping or in recovery
 	codeTooManyConnections = "53300"
@@ -30,9 +30,8 @@ const (
 	codeObjectInUse        = "55006"
 )
 
-// ensureData creates the cluster if there is none. It creates it under another name
-// and renames it when it is complete, so an interrupted first start leaves no
-// incomplete cluster.
+// ensureData creates the cluster if there is none. It creates the cluster under another name and renames it when it
+// is complete, so an interrupted first start leaves no incomplete cluster.
 func (p *Postgres) ensureData(ctx context.Context) error {
 	passwordFile := filepath.Join(p.dir, "password")
 	if _, err := os.Stat(p.dataDir()); err == nil {
@@ -110,8 +109,7 @@ func writeSecret(path, secret string, u runUser) error {
 	return own(path, u)
 }
 
-// awaitReady waits until the server answers and checks by its data directory that
-// it is this one.
+// awaitReady waits until the server answers, and checks by the data directory that it is this server.
 func (p *Postgres) awaitReady(ctx context.Context) error {
 	var last error
 	err := poll(ctx, func() bool {

@@ -27,7 +27,7 @@ const (
 type command struct {
 	path        string
 	args        []string
-	dir         string         // working directory; must be enterable by as
+	dir         string         // working directory; the user as must be able to enter it
 	as          runUser        // zero: the caller
 	env         []string       // further variables
 	log         *os.File       // stdout and stderr; nil: discarded
@@ -60,7 +60,8 @@ func (c command) cmd(ctx context.Context) *exec.Cmd {
 // runTool runs a short program and returns its output. An error quotes the output.
 // If ctx ends first, runTool kills the program.
 func runTool(ctx context.Context, c command) (string, error) {
-	// The kernel sends the parent-death signal when the forking thread ends, so keep it.
+	// The kernel sends the parent-death signal when the forking thread ends, so the thread must not end before the
+	// tool.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	c.deathSignal = syscall.SIGKILL
@@ -170,8 +171,8 @@ func (p *process) kill(ctx context.Context) error {
 	return nil
 }
 
-// pause stops the child and its children without ending them: connections stay
-// open without answers. resume undoes it.
+// pause stops the child and its children without ending them: connections stay open without answers. resume lets them
+// continue.
 func (p *process) pause() error {
 	if err := p.signal(syscall.SIGSTOP); err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// setDeathSignal does nothing: only Linux has a parent-death signal. A server
-// orphaned by a crash is found by its pid file at the next start.
+// setDeathSignal does nothing: only Linux has a parent-death signal. The next start finds the server of a dead owner
+// by its pid file.
 func setDeathSignal(*syscall.SysProcAttr, syscall.Signal) {}
 
 // childrenOf lists the pids whose parent is pid; pgrep is part of the BSDs and macOS.

@@ -42,8 +42,8 @@ type RedisConfig struct {
 	Log         *slog.Logger // progress messages; nil: none
 }
 
-// Redis is a private Redis (or Valkey) server. It can be stopped or killed and
-// started again any number of times; the URL stays, the data only with Persist.
+// Redis is a private Redis (or Valkey) server. It can be stopped or killed and started again any number of times. The
+// URL stays the same; the data stays only with Persist.
 type Redis struct {
 	Server
 	cfg      RedisConfig
@@ -162,7 +162,7 @@ func (r *Redis) launch(ctx context.Context) error {
 	return nil
 }
 
-// writeConfig writes the configuration, but not over a file that a Sentinel has changed.
+// writeConfig writes the configuration. It does not overwrite a file that a Sentinel has changed.
 func (r *Redis) writeConfig(path string) error {
 	if r.cfg.Mode == RedisSentinel && r.wasReady {
 		return nil
@@ -197,7 +197,7 @@ func (r *Redis) config() string {
 		lines = append(lines, "databases "+strconv.Itoa(r.cfg.Databases))
 	}
 	if r.cfg.Mode != RedisSentinel {
-		lines = append(lines, "masterauth "+r.password, "maxmemory-policy noeviction") // the service requires it
+		lines = append(lines, "masterauth "+r.password, "maxmemory-policy noeviction") // the service needs noeviction
 	}
 	if r.cfg.Mode == RedisClusterNode {
 		lines = append(lines, "cluster-enabled yes", "cluster-port "+strconv.Itoa(r.busPort))
@@ -206,8 +206,7 @@ func (r *Redis) config() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// awaitReady waits until the server answers and checks by its process id that it is
-// this one.
+// awaitReady waits until the server answers, and checks by the process id that it is this server.
 func (r *Redis) awaitReady(ctx context.Context) error {
 	var last error
 	err := poll(ctx, func() bool {

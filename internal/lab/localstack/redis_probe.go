@@ -48,7 +48,7 @@ func (r *Redis) Info(ctx context.Context, section string) (string, error) {
 		return "", err
 	}
 	in := bufio.NewReader(io.LimitReader(conn, maxReplyBytes))
-	// One write, three replies. PING is refused while data is being loaded, INFO is not.
+	// One write gets three replies. PING is refused while data is being loaded, INFO is not.
 	if _, err := fmt.Fprintf(conn, "AUTH %s\r\nPING\r\nINFO %s\r\n", r.password, section); err != nil {
 		return "", err
 	}

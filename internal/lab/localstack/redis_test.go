@@ -53,7 +53,7 @@ func TestRedisInfo_Reply_Bounded(t *testing.T) {
 	}
 }
 
-// The race detector finds a violation.
+// The race detector fails this test if a restart writes data that the address is read from.
 func TestServer_Address_ReadableDuringRestart(t *testing.T) {
 	t.Parallel()
 	p, r := startPostgres(t, PostgresConfig{}), startRedis(t, RedisConfig{})
@@ -75,7 +75,7 @@ func TestServer_Address_ReadableDuringRestart(t *testing.T) {
 			}
 			left--
 		default:
-			_, _ = r.Info(t.Context(), "server") // it may be down
+			_, _ = r.Info(t.Context(), "server") // the server may be down
 			if after := p.URL() + r.URL(); after != before {
 				t.Fatalf("%s has become %s", before, after)
 			}

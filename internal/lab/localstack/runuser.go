@@ -118,9 +118,8 @@ func own(dir string, u runUser) error {
 	return nil
 }
 
-// mkdirs is MkdirAll that returns the directories it has created, innermost first.
-// Everyone can enter the parents, because the run user must pass through them. Only
-// dir holds secrets.
+// mkdirs creates directories like MkdirAll, and returns those that it has created, innermost first. Everyone can
+// enter the parents, because the run user must pass through them. Only dir holds secrets.
 func mkdirs(dir string) ([]string, error) {
 	var missing []string
 	for d := dir; ; d = filepath.Dir(d) {

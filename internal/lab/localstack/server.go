@@ -79,9 +79,9 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop stops the server in order: PostgreSQL rolls back open transactions, Redis
-// saves. If the server still runs when ctx ends (30 s by default), Stop kills it and
-// returns an error. Stopping a stopped server does nothing.
+// Stop stops the server in order: PostgreSQL rolls back open transactions, and Redis saves its data. If the server
+// still runs when ctx ends (30 s by default), Stop kills it and returns an error. Stop does nothing if the server is
+// stopped already.
 func (s *Server) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *Server) Kill() error {
 	return errors.Join(s.kill(), s.unlock())
 }
 
-// Restart is Stop and Start.
+// Restart stops and starts the server.
 func (s *Server) Restart(ctx context.Context) error {
 	if err := s.Stop(ctx); err != nil {
 		return err

@@ -35,8 +35,7 @@ func Start(ctx context.Context, cfg Config) (_ *Stack, err error) {
 		return nil, fmt.Errorf("create data directory: %w", err)
 	}
 	if os.Geteuid() == 0 {
-		// The run user must be able to enter, whatever the umask is. Each server's own
-		// directory inside is private.
+		// The run user must be able to enter, with any umask. Each server's own directory inside is private.
 		if err := os.Chmod(cfg.Dir, 0o755); err != nil {
 			return nil, fmt.Errorf("open data directory: %w", err)
 		}

@@ -22,8 +22,8 @@ const (
 	// it.
 	EnvCitus = "QUOTASVC_TEST_CITUS"
 
-	// workers and shardGroups size a cluster for tests: two groups on each worker. Each group adds a tenth of a second
-	// to the creation of a database.
+	// workers and shardGroups are the numbers of workers and of shard groups in a cluster for tests: two groups on
+	// each worker. Each group adds a tenth of a second to the creation of a database.
 	workers     = 2
 	shardGroups = 4
 )
@@ -56,8 +56,8 @@ type CitusServer struct {
 	Workers     []*PostgresServer
 }
 
-// CitusPrivate starts a coordinator and two workers for this test from local binaries. If PostgreSQL has no Citus, it
-// prints how to install it and skips the test; under `make test-citus` the test fails.
+// CitusPrivate starts a coordinator and two workers for this test from local binaries. If PostgreSQL has no Citus,
+// CitusPrivate prints how to install Citus and skips the test; under `make test-citus` the test fails.
 func CitusPrivate(t testing.TB) *CitusServer {
 	t.Helper()
 	shared.requireMain(t)
@@ -109,8 +109,8 @@ func prepareCitus(ctx context.Context, databaseURL string) error {
 }
 
 // easeUpdates lets tests shift instants of distributed rows by hand. Citus refuses UPDATE .. SET at = at - interval,
-// because the result depends on the session's time zone; here it is UTC. The service has no such statement: the cluster
-// of CitusPrivate would refuse it.
+// because the result depends on the session's time zone. In tests that zone is UTC. The service has no such
+// statement: the cluster of CitusPrivate would refuse it.
 func easeUpdates(ctx context.Context, databaseURL string) error {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
@@ -145,7 +145,7 @@ func letRolesLogIn(ctx context.Context, databaseURL string) error {
 	return nil
 }
 
-// localCitus is localPostgres for a cluster.
+// localCitus does the same as localPostgres, for a cluster.
 func (s source) localCitus(ctx context.Context, workers int) (*localstack.Citus, func(context.Context) error, error) {
 	dir, err := s.postgresDir(ctx)
 	if err != nil {
@@ -156,7 +156,7 @@ func (s source) localCitus(ctx context.Context, workers int) (*localstack.Citus,
 			Dir: dir, Extra: map[string]string{
 				"max_connections": maxConnections, "max_wal_size": maxWALSize,
 				"citus.enable_unsafe_triggers": "on", // tests use triggers to make rows fail
-				"citus.recover_2pc_interval":   "1s", // a killed node keeps its prepared transactions' locks so long
+				"citus.recover_2pc_interval":   "1s", // prepared transactions of a killed node keep locks for this time
 			}, Cache: s.cache, Search: &s.search,
 		},
 		Workers: workers,

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// withoutVariable lists programs that tests may do without; scripts/install-test-tools.sh installs them.
+// withoutVariable is the variable that lists the programs that may be missing in a test run;
+// scripts/install-test-tools.sh installs them.
 const withoutVariable = "QUOTASVC_TEST_WITHOUT"
 
 // libfaketime is the library that gives a process a clock of its own.
@@ -23,8 +24,8 @@ type PostgresClock struct {
 	file string
 }
 
-// PostgresWithClock is PostgresPrivate with a clock that Shift sets. Without libfaketime the test fails, or is skipped
-// if QUOTASVC_TEST_WITHOUT names it.
+// PostgresWithClock is PostgresPrivate with a clock that Shift sets. If libfaketime is missing, the test fails, or is
+// skipped if QUOTASVC_TEST_WITHOUT contains libfaketime.
 func PostgresWithClock(t testing.TB) *PostgresClock {
 	t.Helper()
 	library, err := findFaketime()

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// The same images as docker-compose.yml.
+	// These are the images of docker-compose.yml.
 	postgresImage = "postgres:17"
 	redisImage    = "redis:7"
 

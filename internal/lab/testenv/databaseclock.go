@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// DatabaseClock is the clock of one database, which the test moves: clock_timestamp() of every session that begins
-// after MoveClock, on Citus of the sessions on all nodes.
+// DatabaseClock is the clock of one database, which the test moves. It changes clock_timestamp() in every session
+// that begins after MoveClock. On Citus it changes the sessions on all nodes.
 type DatabaseClock struct {
 	t     testing.TB
 	nodes []string // URLs
@@ -26,9 +26,9 @@ func MoveClock(t testing.TB, databaseURL string) *DatabaseClock {
 	if OnCitus() {
 		c.nodes = nodesOf(t, databaseURL)
 	}
-	// Each node has a table of its own, which Citus does not manage: a statement that a node executes for another one
-	// must not query other nodes. It uses timeofday because Citus forwards pg_catalog.clock_timestamp() without its
-	// schema, and the node would resolve that to moved.clock_timestamp() again.
+	// Each node has its own table, which Citus does not manage: a statement that a node executes for another node
+	// must not query other nodes. The function uses timeofday because Citus forwards pg_catalog.clock_timestamp()
+	// without its schema, and the node would then call moved.clock_timestamp() again.
 	c.exec(`CREATE SCHEMA moved;
 		CREATE TABLE moved.clock (ahead interval NOT NULL);
 		INSERT INTO moved.clock VALUES ('0');
@@ -82,7 +82,7 @@ func (c *DatabaseClock) Advance(d time.Duration) {
 	c.exec("UPDATE moved.clock SET ahead = ahead + $1::interval", d)
 }
 
-// Set sets the clock to an instant. It runs on from there.
+// Set sets the clock to an instant. The clock runs on from there.
 func (c *DatabaseClock) Set(at time.Time) {
 	c.t.Helper()
 	c.exec("UPDATE moved.clock SET ahead = $1::interval", time.Until(at))

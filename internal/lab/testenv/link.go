@@ -59,7 +59,7 @@ func acceptAll(t testing.TB, serve func(client net.Conn)) (address string) {
 	return ln.Addr().String()
 }
 
-// NewLinkTo is NewLink for a server's URL. It returns the URL through the link.
+// NewLinkTo does the same as NewLink, for the URL of a server. It returns the URL through the link.
 func NewLinkTo(t testing.TB, server string) (*Link, string) {
 	t.Helper()
 	u, err := url.Parse(server)
@@ -85,7 +85,7 @@ func (l *Link) Heal() {
 	close(l.whole)
 }
 
-// pass waits until the link is not cut, and then for its delay. It returns false at the end of the test.
+// pass waits until the link is not cut, and then waits for Delay. It returns false at the end of the test.
 func (l *Link) pass() bool {
 	l.mu.Lock()
 	whole := l.whole

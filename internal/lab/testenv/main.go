@@ -53,7 +53,7 @@ func Main(m *testing.M, options ...goleak.Option) {
 	os.Exit(shared.run(m.Run, options))
 }
 
-// run does what Main does and returns the exit status.
+// run does the work of Main and returns the exit status.
 func (e *env) run(tests func() int, options []goleak.Option) int {
 	e.mu.Lock()
 	e.running = true

@@ -25,16 +25,16 @@ const (
 	staleHours = 2
 )
 
-// Postgres returns the URL of a new database with all migrations applied. It is
-// dropped when the test ends, even if a connection is open.
+// Postgres returns the URL of a new database with all migrations applied. The database is dropped when the test ends,
+// even if a connection is open.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	shared.requireMain(t)
 	return shared.database(t, true)
 }
 
-// PostgresEmpty returns the URL of a new database without tables. It is dropped when
-// the test ends, even if a connection is open.
+// PostgresEmpty returns the URL of a new database without tables. The database is dropped when the test ends, even if
+// a connection is open.
 func PostgresEmpty(t testing.TB) string {
 	t.Helper()
 	shared.requireMain(t)
@@ -84,7 +84,7 @@ type postgresEnv struct {
 
 // serverFacts describes how to create databases on a server.
 type serverFacts struct {
-	fileCopy bool // a template is copied as files: half of the CPU time, and a checkpoint, cheap without fsync
+	fileCopy bool // a template is copied as files, with half the CPU time and a checkpoint (cheap without fsync)
 	utc      bool // databases have the time zone UTC
 }
 

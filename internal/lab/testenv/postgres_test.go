@@ -140,7 +140,7 @@ func TestTemplate_ConcurrentProcesses_CreatedOnce(t *testing.T) {
 	}
 }
 
-// A process that is killed while it creates the template leaves one that accepts connections.
+// A process that is killed while it creates the template leaves a template that accepts connections.
 func TestTemplate_Unfinished_CreatedAgain(t *testing.T) {
 	t.Parallel()
 	server := PostgresPrivate(t)

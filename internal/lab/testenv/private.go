@@ -27,7 +27,7 @@ func (c *control) Stop() { c.t.Helper(); within(c.t, "stop "+c.name, c.server.St
 // Start starts the stopped or killed server and returns when it answers.
 func (c *control) Start() { c.t.Helper(); within(c.t, "start "+c.name, c.server.Start) }
 
-// Restart is Stop and Start.
+// Restart stops and starts the server.
 func (c *control) Restart() { c.t.Helper(); within(c.t, "restart "+c.name, c.server.Restart) }
 
 // Kill ends the server at once, as a crash would.
@@ -53,7 +53,8 @@ func PostgresPrivate(t testing.TB) *PostgresServer {
 	return startPostgres(t)
 }
 
-// PostgresReplicated is a PostgresPrivate with a synchronous standby: every COMMIT waits until the standby has it.
+// PostgresReplicated is a PostgresPrivate with a synchronous standby: every COMMIT waits until the standby has stored
+// it.
 type PostgresReplicated struct {
 	*PostgresServer
 
@@ -61,7 +62,7 @@ type PostgresReplicated struct {
 	standby *localstack.Postgres
 }
 
-// PostgresWithStandby starts both servers for this test from local binaries.
+// PostgresWithStandby starts a primary and its standby for this test from local binaries.
 func PostgresWithStandby(t testing.TB) *PostgresReplicated {
 	t.Helper()
 	primary, server := startPostgresOf(t)
@@ -82,7 +83,7 @@ func PostgresWithStandby(t testing.TB) *PostgresReplicated {
 	}
 }
 
-// Promote makes the standby a primary. Kill the old one first.
+// Promote makes the standby a primary. Kill the old primary first.
 func (p *PostgresReplicated) Promote() {
 	p.t.Helper()
 	within(p.t, "promote the standby", p.standby.Promote)
@@ -157,8 +158,8 @@ func cleanUp(t testing.TB, stop func(context.Context) error) {
 	t.Cleanup(func() { within(t, "stop a private server", stop) })
 }
 
-// within limits do to stopTimeout, which is enough for a start as well. It calls Error, not Fatal, because fault tests
-// call it from other goroutines.
+// within calls do with the time limit stopTimeout, which is enough for a start as well. It reports an error with
+// Error, not Fatal, because fault tests call within from other goroutines.
 func within(t testing.TB, what string, do func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)

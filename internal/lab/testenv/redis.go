@@ -16,7 +16,8 @@ const (
 	// defaultRedisDatabases is the number of databases of a server that forbids CONFIG.
 	defaultRedisDatabases = 16
 
-	// leaseTTL frees the databases of killed runs. A process renews its leases a few times in that time.
+	// leaseTTL is the time after which the databases of a killed run are free again. A process renews its leases a
+	// few times in that time.
 	leaseTTL   = 20 * time.Minute
 	renewEvery = leaseTTL / 5
 
@@ -30,16 +31,15 @@ const (
 	oursKey  = "quotasvc-testenv:ours"
 )
 
-// Redis returns the options of a client of the test's own logical database. It is
-// empty at first and is emptied when the test ends. Other tests share the server's
-// scripts, functions, configuration and channels.
+// Redis returns the options of a client of the test's own logical database. The database is empty at first and is
+// emptied when the test ends. Other tests share the server's scripts, functions, configuration and channels.
 func Redis(t testing.TB) *redis.Options {
 	t.Helper()
 	shared.requireMain(t)
 	return shared.logical(t)
 }
 
-// RedisURL is Redis with a URL as its result.
+// RedisURL does the same as Redis, and returns a URL.
 func RedisURL(t testing.TB) string {
 	t.Helper()
 	o := Redis(t)

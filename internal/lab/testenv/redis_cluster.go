@@ -21,7 +21,7 @@ const (
 	clusterMasters = 3
 	clusterSlots   = 16384
 
-	// migrateKeys is the number of keys of one MIGRATE, migrateMillis its timeout in ms.
+	// migrateKeys is the number of keys of one MIGRATE. migrateMillis is its timeout in ms.
 	migrateKeys, migrateMillis = 100, 5000
 )
 
@@ -40,7 +40,7 @@ type RedisCluster struct {
 }
 
 // RedisClusterPrivate starts a cluster for this test from local binaries. No replica takes over from a slow master
-// before the test calls LetFail: a takeover loses the last writes.
+// before the test calls LetFail, because a takeover loses the last writes.
 func RedisClusterPrivate(t testing.TB) *RedisCluster {
 	t.Helper()
 	g := newGroup(t)
@@ -126,7 +126,7 @@ func (c *RedisCluster) complete(ctx context.Context, n *RedisServer) error {
 	return nil
 }
 
-// LetFail lets the replica of a silent master take over after seconds.
+// LetFail lets the replica of a silent master take over after a few seconds.
 func (c *RedisCluster) LetFail() {
 	c.g.t.Helper()
 	c.failAfter(failureTimeout)
@@ -203,7 +203,7 @@ func (c *RedisCluster) MoveKeys(slot int, from, to *RedisServer) int {
 			return moved
 		}
 		command := []any{"MIGRATE", host, port, "", 0, migrateMillis, "AUTH", c.Password, "KEYS"}
-		c.g.do(c.clients[from], append(command, keys...)...) // NOKEY if all have expired
+		c.g.do(c.clients[from], append(command, keys...)...) // the reply is NOKEY if all keys have expired
 		moved += len(keys)
 	}
 }

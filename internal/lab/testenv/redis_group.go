@@ -21,14 +21,14 @@ const (
 	// for each change in it. Gossip takes seconds on a busy machine.
 	groupTimeout = 90 * time.Second
 
-	// groupPoll is the interval for polling their state.
+	// groupPoll is the interval for polling the state of a cluster or of sentinels.
 	groupPoll = 20 * time.Millisecond
 
 	// failureTimeout is the time after which a silent node counts as failed. Production
 	// uses 15 or 30 s. With less than 3 s, a busy machine makes healthy nodes fail.
 	failureTimeout = 3 * time.Second
 
-	// calmTimeout is the same for tests in which no node should fail.
+	// calmTimeout replaces failureTimeout in tests in which no node should fail.
 	calmTimeout = 2 * time.Minute
 )
 

@@ -15,15 +15,16 @@ import (
 // serviceLogin is the role that the code under test logs in as. It has the rights of quotasvc_service and no others.
 const serviceLogin = "quotasvc_test_service"
 
-// PostgresService is Postgres for the code under test alone: the URL has the service's role.
+// PostgresService returns the URL of a new database like Postgres, with the service's role in the URL. It is for the
+// code under test alone.
 func PostgresService(t testing.TB) string {
 	t.Helper()
 	return AsService(Postgres(t))
 }
 
-// AsService returns the URL of the same database for the service's role. Tests open every part of the service with it,
-// so each test shows that the role's rights suffice. A test that rewrites rows or changes tables uses the URL of
-// Postgres. An address that is not a URL is returned unchanged.
+// AsService returns the URL of the same database for the service's role. Tests start all code of the service with
+// this URL, so each test shows that the role's rights suffice. A test that rewrites rows or changes tables uses the
+// URL of Postgres. An address that is not a URL is returned unchanged.
 func AsService(databaseURL string) string {
 	u, err := url.Parse(databaseURL)
 	if err != nil || u.User == nil {
@@ -37,7 +38,7 @@ func AsService(databaseURL string) string {
 	return u.String()
 }
 
-// AsSuperuser turns a URL of PostgresService back into the one of Postgres.
+// AsSuperuser turns a URL of PostgresService back into the URL that Postgres returned.
 func AsSuperuser(t testing.TB, databaseURL string) string {
 	t.Helper()
 	u, err := url.Parse(databaseURL)
@@ -71,7 +72,7 @@ func makeServiceLogin(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// makeServiceLoginAt is makeServiceLogin on a separate server.
+// makeServiceLoginAt does the same as makeServiceLogin, on a separate server.
 func makeServiceLoginAt(ctx context.Context, databaseURL string) error {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {

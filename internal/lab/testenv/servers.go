@@ -17,7 +17,7 @@ func Servers(ctx context.Context) (environment []string, stop func(context.Conte
 	if err != nil {
 		return nil, nil, errors.Join(err, e.stop(ctx))
 	}
-	if _, err := p.template.get(); err != nil { // once here, so that the processes need not wait for it
+	if _, err := p.template.get(); err != nil { // create it here, so that the processes need not wait for it
 		return nil, nil, errors.Join(err, e.stop(ctx))
 	}
 	r, err := e.startRedis(ctx)

@@ -22,20 +22,19 @@ const (
 	// tempPrefix begins the names of all temporary directories.
 	tempPrefix = "quotasvc-test-"
 
-	// maxConnections is the setting of a PostgreSQL for one test, whose parts have their own pools. PostgreSQL's
-	// default is 100.
+	// maxConnections is max_connections of a PostgreSQL for one test, in which each component has its own pool.
+	// PostgreSQL's default is 100.
 	maxConnections = "200"
 
-	// sharedConnections is the setting of a PostgreSQL for the parallel tests of several packages.
+	// sharedConnections is max_connections of a PostgreSQL for the parallel tests of several packages.
 	sharedConnections = "400"
 
-	// maxWALSize is the setting of a local PostgreSQL. Its directory may lie in memory,
-	// so WAL is recycled early. Checkpoints cost little without fsync. The default is
-	// 1 GB.
+	// maxWALSize is max_wal_size of a local PostgreSQL. Its directory may lie in memory, so WAL is recycled early.
+	// Checkpoints cost little without fsync. The default is 1 GB.
 	maxWALSize = "256MB"
 
-	// redisDatabases is the setting of a local or container Redis: more than the number
-	// of parallel tests. An empty database costs nothing. The default is 16.
+	// redisDatabases is the number of databases of a local or container Redis: more than the number of parallel
+	// tests. An empty database costs nothing. The default is 16.
 	redisDatabases = 512
 )
 
@@ -154,7 +153,7 @@ func (s source) localPostgres(ctx context.Context, connections string, env ...st
 	return p, stop, nil
 }
 
-// localRedis is localPostgres for Redis.
+// localRedis does the same as localPostgres, for Redis.
 func (s source) localRedis(ctx context.Context) (*localstack.Redis, func(context.Context) error, error) {
 	if _, err := s.search.Redis(); err != nil {
 		return nil, nil, err

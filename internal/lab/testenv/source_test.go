@@ -104,8 +104,7 @@ func TestSource_NoServer_ErrorNamesPackages(t *testing.T) {
 	}
 }
 
-// Without an engine the library must report an error, and not panic or hang. With one,
-// the servers must work.
+// Without an engine the library must report an error, and not panic or hang. With an engine, the servers must work.
 func TestContainers_Engine_UsedOrAbsenceReported(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)

@@ -26,10 +26,9 @@ const templateLock int64 = 0x71756f746174706c
 // template of some 8 MB for each tested state of the migrations.
 const templatePrefix = "quotasvc_template_"
 
-// ensureTemplate returns the name of a database with all migrations applied. It
-// creates the database if it does not exist. A finished template refuses
-// connections: this marks it as finished, and CREATE DATABASE would fail while a
-// connection to it is open.
+// ensureTemplate returns the name of a database with all migrations applied. It creates the database if it does not
+// exist. A finished template refuses connections. This marks the template as finished, and CREATE DATABASE would fail
+// while a connection to the template is open.
 func (p *postgresEnv) ensureTemplate(ctx context.Context) (string, error) {
 	name, err := templateName(migrations.FS, postgres.RolesSQL, time.Now())
 	if err != nil {
@@ -100,7 +99,7 @@ func migrate(ctx context.Context, databaseURL string) error {
 	return migrateThen(ctx, databaseURL, func() error { return nil })
 }
 
-// migrateThen is migrate with a step between the two.
+// migrateThen applies all migrations to a database, calls then, and grants the rights of the roles.
 func migrateThen(ctx context.Context, databaseURL string, then func() error) (err error) {
 	db, err := sql.Open("pgx", databaseURL)
 	if err != nil {

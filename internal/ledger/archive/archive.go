@@ -24,7 +24,7 @@ var sqlFiles embed.FS
 // keysKept is how far back keys are looked up: 31 days, plus one day for the difference of clocks.
 const keysKept = 32 * 24 * time.Hour
 
-// Options select what to archive. All but Progress are required.
+// Options select what to archive. All fields except DryRun and Progress are required.
 type Options struct {
 	DatabaseURL string
 	Before      journal.Month // the oldest month that is kept
@@ -32,14 +32,14 @@ type Options struct {
 	DryRun      bool          // only report what would be done
 	// Verify compares the whole journal with the other tables, and fails if they differ.
 	Verify func(context.Context) error
-	// Checkpoint writes a checkpoint with archived = true for each balance, at its last entry before the border. It can
-	// be called again.
+	// Checkpoint writes a checkpoint with archived = true for each balance, at its last entry before the border. It
+	// must be idempotent.
 	Checkpoint func(ctx context.Context, border time.Time) error
-	// Rollup writes the sums of a balance up to an entry, so that later sums do not need older entries. It can be
-	// called again.
+	// Rollup writes the sums of a balance up to an entry, so that later sums do not need older entries. It must be
+	// idempotent.
 	Rollup   func(ctx context.Context, k ledger.BalanceKey, seq int64) error
 	Log      *slog.Logger
-	Progress func(Progress) // nil: no progress
+	Progress func(Progress) // nil: progress is not reported
 }
 
 // Progress is the state of a run.
@@ -56,9 +56,9 @@ type Month struct {
 	Bytes int64 // with indexes
 }
 
-// Result is what was archived, or what a dry run would archive.
+// Result lists the months that were archived, or that a dry run would archive.
 type Result struct {
-	Months   []Month // whose partitions are removed, oldest first
+	Months   []Month // months whose partitions are removed, oldest first
 	Manifest *Manifest
 	Oldest   time.Time // the oldest instant that can be queried from now on
 	Nothing  bool      // there was nothing to archive
@@ -91,7 +91,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := r.connect(ctx); err != nil {
 		return nil, err
 	}
-	defer func() { _ = r.conn.Close(context.WithoutCancel(ctx)) }() // what was done is committed
+	defer func() { _ = r.conn.Close(context.WithoutCancel(ctx)) }() // finished steps are committed
 	months, err := r.plan(ctx)
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (r *run) connect(ctx context.Context) error {
 	return nil
 }
 
-// lockWait is how long a run waits for another one: PostgreSQL notices a killed run with a delay.
+// lockWait is how long a run waits for the lock: PostgreSQL releases the lock of a killed run with a delay.
 const lockWait = 5 * time.Second
 
 // lock takes the lock that allows one run at a time.
@@ -185,7 +185,7 @@ func (r *run) readState(ctx context.Context) error {
 	return nil
 }
 
-// plan reads the state, refuses what is not allowed, and returns the months to archive.
+// plan reads the state, refuses a border that is not allowed, and returns the months to archive.
 func (r *run) plan(ctx context.Context) ([]Month, error) {
 	if err := r.readState(ctx); err != nil {
 		return nil, err
@@ -248,7 +248,7 @@ func (m *Manifest) months() ([]journal.Month, error) {
 	return out, nil
 }
 
-// digest returns the manifest's digest as it is stored.
+// digest returns the manifest's digest as the database stores it.
 func (r *run) digest() ([]byte, error) {
 	_, text, err := ReadManifest(string(r.dir))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 )
 
-// year returns a ledger with six months of use until now: the present month and five months before.
+// year returns a ledger with six months of use: the present month and the five months before.
 func year(t *testing.T) (b *bundle, begin journal.Month) {
 	t.Helper()
 	now := journal.MonthOf(time.Now())

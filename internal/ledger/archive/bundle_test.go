@@ -34,11 +34,11 @@ type bundle struct {
 	history *history.Reader
 	keys    int
 	moved   *testenv.DatabaseClock
-	at      time.Time // last position of the clock
-	close   func()    // has an effect once; the end of the test also calls it
+	at      time.Time // last instant to which the clock was set
+	close   func()    // the first call closes all; the end of the test also calls it
 }
 
-// newBundle returns a ledger whose clock stands at the first instant of a month.
+// newBundle returns a ledger whose clock is set to the first instant of a month.
 func newBundle(t *testing.T, begin journal.Month) *bundle {
 	t.Helper()
 	b := &bundle{t: t, url: testenv.Postgres(t)}
@@ -93,7 +93,7 @@ func (b *bundle) count(sql string, args ...any) (n int64) {
 	return n
 }
 
-// clock sets PostgreSQL's clock to an instant, from which it runs on, and updates the ledger.
+// clock sets PostgreSQL's clock to an instant, from which the clock continues, and updates the ledger's time.
 func (b *bundle) clock(at time.Time) {
 	b.t.Helper()
 	b.at = at
@@ -125,7 +125,7 @@ func (b *bundle) key() string {
 	return fmt.Sprintf("op-%05d", b.keys)
 }
 
-// asOf returns a context for the operation with a key: every third one has no actor.
+// asOf returns a context for the operation with a key. About every third operation has no actor.
 func asOf(ctx context.Context, key string) context.Context {
 	if key == "" || (key[len(key)-1]-'0')%3 == 0 {
 		return ctx
@@ -152,7 +152,7 @@ func (b *bundle) topup(tenant string, amount int64) {
 	do(b, &ledger.Grant{Tenant: tenant, Key: b.key(), Meter: "credits", Amount: amount, Source: ledger.SourceTopup})
 }
 
-// verifier returns a verifier on the database. Close it.
+// verifier returns a verifier on the database. The caller must call end.
 func (b *bundle) verifier(ctx context.Context) (v *verifier.Verifier, end func(), err error) {
 	v, err = verifier.Open(ctx, verifier.Config{Target: namedsql.Target(testenv.OnCitus()), DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	return v, func() { _ = v.Stop(context.WithoutCancel(ctx)) }, err
@@ -196,7 +196,7 @@ func (b *bundle) options(before journal.Month, dir string) Options {
 	}
 }
 
-// rollup writes the sums of a balance up to an entry.
+// rollup writes the sums of a balance up to the entry seq.
 func (b *bundle) rollup(ctx context.Context, k ledger.BalanceKey, seq int64) error {
 	w, err := history.OpenRollups(ctx, history.RollupConfig{Target: namedsql.Target(testenv.OnCitus()), DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	if err != nil {

@@ -28,7 +28,7 @@ type CheckOptions struct {
 	DatabaseURL string
 	Dir         string
 	Log         *slog.Logger
-	Progress    func(Progress) // nil: no progress
+	Progress    func(Progress) // nil: progress is not reported
 }
 
 // Report is the result of a check.
@@ -59,8 +59,8 @@ type check struct {
 }
 
 // Check compares an archive with its manifest and with the database that it comes from: the files are unaltered, each
-// balance's entries are complete and in their hash chain, and the database continues where they end. An error means
-// that the archive could not be checked at all.
+// balance's entries are complete and in their hash chain, and the database continues where the archive ends. An error
+// means that the archive could not be checked at all.
 func Check(ctx context.Context, o CheckOptions) (*Report, error) {
 	m, digest, err := ReadManifest(o.Dir)
 	if err != nil {
@@ -87,7 +87,7 @@ func Check(ctx context.Context, o CheckOptions) (*Report, error) {
 		return nil, err
 	}
 	if !c.compareFiles() {
-		return c.report, nil // their rows cannot be trusted
+		return c.report, nil // the rows of altered files cannot be trusted
 	}
 	return c.report, c.compareEntries(ctx)
 }
@@ -299,8 +299,8 @@ func (r *endRows) of(key ledger.BalanceKey) (out []end) {
 
 func (r *endRows) err() error { return errors.Join(r.fail, r.rows.Err()) }
 
-// compareBalance reads the entries of a balance, and compares their numbering, instants and chain with the recorded
-// beginnings and ends in the database.
+// compareBalance reads the entries of a balance, and compares their numbering, instants and chain with the ends of
+// archives that the database has recorded.
 func (c *check) compareBalance(key ledger.BalanceKey) error {
 	ends := c.ends.of(key)
 	c.report.Balances++
@@ -384,7 +384,8 @@ func startOf(ends []end, seq int64) ledger.Chain {
 	return ledger.Chain{}
 }
 
-// chainFrom returns the first entry that the chain covers at the next end from entry seq on; 0: none.
+// chainFrom returns the first entry that the chain covers, as recorded at the first end at or after entry seq. It
+// returns 0 if there is no such end or chain.
 func chainFrom(ends []end, seq int64) int64 {
 	for _, e := range ends {
 		if e.seq >= seq {

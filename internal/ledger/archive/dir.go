@@ -25,14 +25,14 @@ const (
 	partial = ".partial"
 )
 
-// Manifest describes an archive. It is rewritten after each file; the last time, Complete is set.
+// Manifest describes an archive. It is written again after each file. The last version has Complete set.
 type Manifest struct {
 	Format   int       `json:"format"`
 	Complete bool      `json:"complete"`
 	Database string    `json:"database"` // id of the database, which a restored copy shares
 	Schema   int64     `json:"schema"`   // version of the schema
 	Before   string    `json:"before"`   // the oldest month that was kept in the database
-	Oldest   time.Time `json:"oldest"`   // its first instant
+	Oldest   time.Time `json:"oldest"`   // the first instant of that month
 	Months   []string  `json:"months"`   // months of the entries in this archive
 	MadeAt   time.Time `json:"made_at"`
 	Files    []File    `json:"files"`
@@ -123,7 +123,7 @@ func (d directory) open(want *Manifest) (*Manifest, error) {
 	return want, nil
 }
 
-// names lists the directory; nil: it does not exist.
+// names lists the directory. It returns nil if the directory does not exist.
 func (d directory) names() ([]string, error) {
 	entries, err := os.ReadDir(string(d))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -139,8 +139,8 @@ func (d directory) names() ([]string, error) {
 	return names, nil
 }
 
-// begun returns the manifest in a directory that contains names; nil: the directory is empty. It refuses a directory
-// that contains anything but the archive that want describes.
+// begun returns the manifest in a directory that contains names, nil if the directory is empty. It refuses a
+// directory that contains anything except the archive that want describes.
 func (d directory) begun(names []string, want *Manifest) (*Manifest, error) {
 	if len(names) == 0 || len(names) == 1 && names[0] == manifestName+partial {
 		return nil, nil

@@ -4,26 +4,26 @@
 // # Terms
 //
 //	border    the first instant of the oldest month that is kept. Earlier entries are archived
-//	archive   a directory with one Parquet file per table (of entries: per month) and manifest.json, which lists
-//	          them with rows and SHA-256
-//	archived  of a month: its entries are in an archive, and no longer in the database
+//	archive   a directory with one Parquet file per table (for entries: per month) and manifest.json, which lists
+//	          the files with their rows and SHA-256
+//	archived  state of a month: its entries are in an archive, and no longer in the database
 //
 // # Invariants
 //
 //	A1  Nothing is removed before all files and the manifest are complete and on disk, and the journal was verified
 //	    without a difference.
-//	A2  Only what the files contain is removed: partitions with as many rows as their file, rows by the keys in their
-//	    file.
+//	A2  Only rows that the files contain are removed: a partition only if its file has the same number of rows, other
+//	    rows by the keys in their file.
 //	A3  Months in which operation keys are still looked up stay.
 //	A4  The border is committed before the first row is removed. A reader checks it after reading, so it
 //	    notices missing rows.
 //	A5  A run can be killed at any point. Called again with the same arguments, it continues. An incomplete file
 //	    is written again.
-//	A6  Rows named by clients stay while the name must be unique: grants of clients are not removed.
+//	A6  Rows whose names clients chose stay while the names must be unique: grants of clients are not removed.
 //
 // # Clock
 //
-// PostgreSQL's clock and the host's: the earlier one decides which months may be removed.
+// PostgreSQL's clock and the host's clock may differ. The earlier clock decides which months may be removed.
 //
 // # Concurrency
 //

@@ -16,7 +16,7 @@ import (
 type table struct {
 	name   string
 	export string // the statement
-	both   bool   // the statement takes the border as an instant, and the first kept day
+	both   bool   // the statement takes the border twice: as an instant, and as the first day that is kept
 	keep   bool   // rows are exported, not removed
 }
 

@@ -18,11 +18,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
-// largeBalances is the number of balances in the suite, with 200 entries each in two archived months; `make
-// bench-archive` sets a larger one.
+// largeBalances is the number of balances in the suite. Each has 200 entries in two archived months. `make
+// bench-archive` sets a larger number.
 const largeBalances = 20
 
-// An archive of many entries logs its cost: time by step, bytes in the database and in the files.
+// An archive of many entries logs its cost: the time of each step, and the bytes in the database and in the files.
 func TestArchive_ManyEntries_CostIsShown(t *testing.T) {
 	t.Parallel()
 	n := largeBalances

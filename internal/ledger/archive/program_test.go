@@ -17,18 +17,18 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// twins are two ledgers with the same history. Months of one are archived; the other keeps everything.
+// twins are two ledgers with the same history. Months of one ledger are archived; the other one keeps everything.
 type twins struct {
 	archived, whole *bundle
 	log             []string
 	at              time.Time // time of both clocks
-	border          time.Time // of archives; zero: none yet
+	border          time.Time // of the newest archive; zero if there is none yet
 	dirs            []string
 	made            []string // keys of debits, oldest first
 	holds, grants   []string
 }
 
-// try makes an operation on both ledgers. An operation that the archive makes impossible is made on neither.
+// try runs an operation on both ledgers. If the archive makes the operation impossible, it runs on neither.
 func try[R any](w *twins, name string, op func() ledger.Request[R]) (done bool, err error) {
 	ctx := asOf(w.archived.t.Context(), op().ID().Key)
 	got, gotErr := pg.Do(ctx, w.archived.Ledger, op())
@@ -65,7 +65,7 @@ func (w *twins) compare() error {
 	return nil
 }
 
-// figuresOf returns the figures that do not depend on the microsecond of an operation.
+// figuresOf returns the figures that do not depend on the exact instant of an operation.
 func figuresOf(list []ledger.Balance) string {
 	var out []string
 	for i := range list {
@@ -111,8 +111,8 @@ func (w *twins) step(t *rapid.T, n int) error {
 		return err
 	case 5:
 		_, err := try(w, "hold", func() ledger.Request[ledger.HoldResult] {
-			// A quarter of an hour off the steps of the clock: the two holds are made some milliseconds apart, and must
-			// end in the same step.
+			// The end is a quarter of an hour off the steps of the clock. The two holds are made some milliseconds
+			// apart, and must end in the same step.
 			ttl := time.Duration(amount)*time.Hour/2 + 15*time.Minute
 			return &ledger.Hold{Tenant: tenant, Key: key, HoldID: key, Items: []ledger.Item{{Meter: meter, Amount: amount}}, TTL: ttl}
 		})
@@ -163,7 +163,7 @@ func (w *twins) step(t *rapid.T, n int) error {
 	}
 }
 
-// archive archives all allowed months, or one less. Answers about the time since the border stay the same.
+// archive archives all allowed months, or one month less. Answers about the time since the border must stay the same.
 func (w *twins) archive(t *rapid.T, begin journal.Month, dir string) error {
 	b := w.archived
 	before := journal.MonthOf(w.at.Add(-keysKept)) - journal.Month(rapid.IntRange(0, 1).Draw(t, "keep"))
@@ -190,7 +190,7 @@ func (w *twins) archive(t *rapid.T, begin journal.Month, dir string) error {
 	return b.verify(b.t.Context())
 }
 
-// forgetWhenMade removes the creation times of grants: the grant of a period that is not written yet is created by its
+// forgetWhenMade removes the creation times of grants, because the grant of an unwritten period is created by its
 // first reader.
 func forgetWhenMade(a answers) {
 	for _, answer := range a {
@@ -202,8 +202,9 @@ func forgetWhenMade(a answers) {
 	}
 }
 
-// Random programs run on two ledgers, and one of them is archived at random instants. Operations and balances of both
-// stay equal, except for operations that name archived rows. Afterwards verify is clean, and so is every archive.
+// Random programs run on two ledgers, and one of these is archived at random instants. Operations and balances of
+// both stay equal, except for operations that name archived rows. At the end, verify finds no difference, and every
+// archive is clean.
 func TestArchive_RandomInstants_NothingTellsThemApart(t *testing.T) {
 	t.Parallel()
 	steps := model.SoakSteps(t, "QUOTASVC_SOAK_ARCHIVE_STEPS")

@@ -14,10 +14,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// answers are the answers that readers get about a tenant.
+// answers has the answer of each read about a tenant, by the name of the read.
 type answers map[string]any
 
-// ask returns the answers to all possible queries about a tenant in [from, now].
+// ask runs all kinds of reads about a tenant in [from, now].
 func (b *bundle) ask(tenant string, from time.Time, operations ...string) answers {
 	b.t.Helper()
 	ctx, out := b.t.Context(), answers{}
@@ -62,7 +62,7 @@ func (b *bundle) wantArchived(what string, err error, oldest time.Time) {
 	}
 }
 
-// Before archives existed, dropping a month changed the balance of prepaid credits on a past day to -50.
+// Without archives, dropping a month changed the balance of prepaid credits on a past day to -50.
 func TestArchive_AnswersSinceBorder_AreTheSame_OlderOnesSayArchived(t *testing.T) {
 	t.Parallel()
 	b, begin := year(t)
@@ -124,7 +124,7 @@ func TestArchive_IdleBalance_VerifyStaysClean_AndSpends(t *testing.T) {
 	b, begin := year(t)
 	b.clock(begin.Start().AddDate(0, 1, 3))
 	b.clock(time.Now())
-	// Its entries are all in the oldest month.
+	// All entries of this tenant are in the oldest month.
 	b.moved.Set(begin.Start().Add(48 * time.Hour))
 	b.tenant("idle")
 	b.topup("idle", 500)

@@ -19,8 +19,8 @@ import (
 // removeRows is the number of rows removed per transaction: some tens of milliseconds.
 const removeRows = 1000
 
-// remove removes what the files contain. Everything before it can be repeated; from here on the months are recorded as
-// archived.
+// remove removes the rows that the files contain. All steps before it can be repeated. Its first step records the
+// months as archived.
 func (r *run) remove(ctx context.Context, m *Manifest) error {
 	months, err := m.months()
 	if err != nil {
@@ -82,8 +82,8 @@ func (r *run) record(ctx context.Context, months []journal.Month, digest []byte)
 	return nil
 }
 
-// removeMonth detaches and drops a month's partition. Before and after it is detached, the partition must have as many
-// entries as its file.
+// removeMonth detaches and drops a month's partition. Before and after it is detached, the partition must have the
+// same number of entries as its file.
 func (r *run) removeMonth(ctx context.Context, f *File) error {
 	month, err := monthOfFile(f)
 	if err != nil {

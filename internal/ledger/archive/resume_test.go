@@ -18,8 +18,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// runUntil runs o until its progress reports step for the nth time, and kills it there. It reports whether the run
-// ended before that.
+// runUntil runs o until its progress reports step for the nth time, and kills the run there. It reports whether the
+// run ended earlier.
 func (b *bundle) runUntil(o Options, step string, nth int) (ended bool) {
 	b.t.Helper()
 	ctx, kill := context.WithCancel(b.t.Context())
@@ -73,7 +73,8 @@ func TestArchive_KilledAtEachStep_NextRunGoesOn(t *testing.T) {
 	assert.Equal(t, before, b.ask("acme", border))
 }
 
-// A run waits until PostgreSQL has noticed that a killed run is gone. It does not wait for a running one.
+// If a run was killed, the next run waits until PostgreSQL has noticed that. It does not wait for a run that is still
+// working.
 func TestArchive_OtherRun_WaitedForAWhile(t *testing.T) {
 	t.Parallel()
 	b, begin := year(t)
@@ -99,7 +100,7 @@ func TestArchive_OtherRun_WaitedForAWhile(t *testing.T) {
 
 func (o *Options) dir() directory { return directory(o.Dir) }
 
-// exported returns a ledger and an archive whose files are complete, before anything is removed.
+// exported returns a ledger and an archive with complete files. Nothing is removed from the database yet.
 func exported(t *testing.T) (*bundle, Options) {
 	t.Helper()
 	b, begin := year(t)
@@ -198,8 +199,8 @@ func TestArchive_OtherArchiveInDirectory_Refused(t *testing.T) {
 	}
 }
 
-// The end of the archive in the database's record must fit the archive, and archives must follow each other. Archives
-// from before actors do not have that column.
+// The end of the archive in the database's record must match the archive, and archives must follow each other.
+// Archives from versions without actors do not have that column.
 func TestCheck_FilesWithoutActors_Clean(t *testing.T) {
 	t.Parallel()
 	now := journal.MonthOf(time.Now())

@@ -18,8 +18,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
-// Seals from before an archive stay valid after it, as far as their entries still exist; heads of archived days are
-// removed with their months.
+// A seal from before an archive stays valid afterwards, as far as the sealed entries still exist. The heads of
+// archived days are removed with their months.
 func TestArchive_SealedDays_AreCheckedAfterwards(t *testing.T) {
 	t.Parallel()
 	now := journal.MonthOf(time.Now())

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// DifferencesMax bounds the differences that a report lists. All are counted.
+	// DifferencesMax bounds the differences that a report lists. All differences are counted.
 	DifferencesMax = 100
 	// orphansTimeout bounds the one statement that reads the whole journal.
 	orphansTimeout = 30 * time.Minute
@@ -32,27 +32,28 @@ type Key struct{ Tenant, Meter, Subject string }
 // String returns tenant, meter and subject with slashes between them, as far as they are given.
 func (k Key) String() string { return strings.TrimRight(k.Tenant+"/"+k.Meter+"/"+k.Subject, "/") }
 
-// Copy is what a cache holds about a balance.
+// Copy is the cached copy of a balance.
 type Copy struct {
 	Seq, Remaining   int64
 	AsOf, ValidUntil time.Time // when the copy was made, and the balance's next event
 }
 
-// CopyReader returns what a cache holds for each key, nil for a key without a copy.
+// CopyReader returns the cached copy for each key, nil for a key without a copy.
 type CopyReader func(context.Context, []Key) ([]*Copy, error)
 
 // Options selects what is verified.
 type Options struct {
 	Tenant   string        // empty: all tenants
 	Copies   CopyReader    // nil: no cache is compared
-	Progress func(Report)  // called after every chunk; nil: no progress
-	Pause    time.Duration // between chunks, to spare the database
+	Progress func(Report)  // called after every page or range; nil: not called
+	Pause    time.Duration // between pages, to spare the database
 	// Incremental reads the entries after the newest checkpoints, and skips balances that did not change. Otherwise the
 	// pass begins at the first entries, or at archived checkpoints.
 	Incremental bool
 	// ReadOnly writes no checkpoints.
 	ReadOnly bool
-	// After continues a pass over all tenants after this balance, with the results that the pass has so far.
+	// After is the position from which an interrupted pass over all tenants continues, with its results so far; nil:
+	// a new pass.
 	After *Position
 	// Save is called with the position after every page; nil: positions are not saved.
 	Save func(context.Context, *Position)
@@ -154,10 +155,10 @@ func (p *pass) onePage(ctx context.Context, page []*candidate, t *tenants) error
 	return p.compareTenants(ctx, ended, p.touched, t.archived)
 }
 
-// tenants are the tenants whose balances a pass has read in part.
+// tenants tracks the tenant whose balances a pass has read only in part.
 type tenants struct {
 	open     string
-	archived map[string]bool // have archived checkpoints
+	archived map[string]bool // tenants that have archived checkpoints
 }
 
 func newTenants() *tenants { return &tenants{archived: map[string]bool{}} }
@@ -179,7 +180,7 @@ func (t *tenants) add(page []*candidate) (ended []string) {
 	return ended
 }
 
-// findOrphans reports entries, grants, periods and checkpoints of balances that do not exist.
+// findOrphans reports entries, checkpoints, grants, closed periods and hold lines of balances that do not exist.
 func (a *Auditor) findOrphans(ctx context.Context, tenant string, report *Report) error {
 	ctx, cancel := context.WithTimeout(ctx, orphansTimeout)
 	defer cancel()
@@ -238,14 +239,14 @@ type Report struct {
 	Balances, Entries, Periods, Grants int64
 	Unchanged                          int64 // balances that an incremental pass did not need to read
 	Copies                             int64 // cached copies compared
-	StaleCopies                        int64 // of these, copies older than their balance; not a difference
+	StaleCopies                        int64 // of these, copies that need not equal their balance: see compareCopies
 	CopiesCompared                     bool  // false: there was no cache to compare
 	Incremental                        bool  // only entries after the last clean pass were read
 	Totals                             map[string]Totals
 	Count                              int64        // differences found
 	Differences                        []Difference // the first DifferencesMax
 	Unread                             int64        // balances or tenants not read, because of a time-out or a lock
-	UnreadFirst                        []Key        // the first of them
+	UnreadFirst                        []Key        // the first DifferencesMax of these
 	Elapsed                            time.Duration
 
 	totals map[string]*totals
@@ -303,7 +304,7 @@ func (r *Report) sums() map[string][]string {
 	return out
 }
 
-// restore returns the report of an interrupted pass, which continues it.
+// restore returns the report of an interrupted pass, to continue the pass.
 func (p *Position) restore() *Report {
 	out := p.Report.Clone()
 	if out.Totals == nil {

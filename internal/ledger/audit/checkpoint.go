@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// checkpoint is what an earlier pass has verified about a balance's entries up to and including Seq.
+// checkpoint is the result of an earlier pass for a balance's entries up to and including Seq.
 type checkpoint struct {
 	Seq, At, Remaining int64 // of entry Seq
 	Chain              chain
@@ -111,7 +111,7 @@ type saved struct {
 	archived bool
 }
 
-// save writes checkpoints, and removes earlier ones that are not archived.
+// save writes checkpoints, and removes earlier checkpoints that are not archived.
 func (a *Auditor) save(ctx context.Context, list []saved) error {
 	if len(list) == 0 {
 		return nil

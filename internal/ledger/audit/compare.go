@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// compare compares the stored rows of balance k with its entries. clean reports that they agree.
+// compare compares the stored rows of balance k with its entries. clean reports whether they agree.
 func (s *stored) compare(k Key, j *journal, r *Report) (clean bool) {
 	before := r.Count
 	r.Balances++
@@ -57,8 +57,8 @@ func (b *balance) compareChain(k Key, j *journal, r *Report) {
 	}
 }
 
-// comparePeriods checks the sums of each period, that every period foots, and that each period opens with what the
-// period before it closed with.
+// comparePeriods checks that the sums of each period equal the sums of its entries and give its closing balance. It
+// also checks that each period opens with the closing balance of the period before.
 func (s *stored) comparePeriods(k Key, j *journal, r *Report) {
 	b := s.balances[k]
 	list := slices.Clone(s.periods[k])
@@ -116,8 +116,8 @@ func (p *period) compareSums(k Key, at string, sums *periodSums, r *Report) {
 	r.equal(k, at+"overage", sums.overage, p.overage)
 }
 
-// compareRun compares the opening of a run of idle periods: what it owed, and the rollover into its first period. An
-// ordinary period has neither.
+// compareRun compares the opening of a run of idle periods: the overage that it owed, and the rollover into its first
+// period. An ordinary period has neither value.
 func (p *period) compareRun(k Key, at string, sums *periodSums, j *journal, r *Report) {
 	owing, rollover, rolledOver := int64(0), int64(0), int64(0)
 	if p.idle > 0 {
@@ -159,8 +159,8 @@ func (s *stored) compareEnd(k Key, at string, j *journal, list []period, i int, 
 	}
 }
 
-// compareGrants compares every grant with the entries about it, checks that open grants sum to remaining, and that the
-// head burns first.
+// compareGrants compares every grant with the entries about it, checks that open grants sum to remaining, and that
+// the head is the first grant in burn order.
 func (s *stored) compareGrants(k Key, j *journal, r *Report) {
 	b := s.balances[k]
 	open, held := int64(0), int64(0)
@@ -228,8 +228,8 @@ func (g *grant) compare(k Key, j *journal, r *Report) {
 	}
 	switch sums.Kind {
 	case "grant", "schedule", "rollover_in", "adjust_up":
-		// The rollover of a run of idle periods is entered with the run and belongs to the period after it. Older
-		// versions also called a minimum a rollover when nothing rolled over to it.
+		// The rollover of a run of idle periods is entered with the run and belongs to the period after it. In older
+		// versions, a grant with only a minimum has the operation id of a rollover.
 		minimum, isMinimum := strings.CutPrefix(sums.Operation, "§rollover-min/")
 		if g.operation != sums.Operation && !strings.HasPrefix(sums.Operation, "§idle/") && (!isMinimum || g.operation != "§rollover/"+minimum) {
 			r.add(k, "operation"+of, sums.Operation, g.operation)

@@ -9,11 +9,11 @@ import (
 // ErrCopiesUnread means that the cache did not answer, so its copies could not be compared.
 var ErrCopiesUnread = errors.New("the cached copies of balances cannot be read")
 
-// compareCopies compares cached copies with their balances. It reads the copies first, so a copy that is newer than its
-// balance is a difference. An older copy is not a difference: it was published a moment ago, or its instance was killed
-// before it could publish the next one. Checks limit its age. A copy is not a difference either if it was made when
-// something was due and not yet written: a read computes that in memory. Only a copy that was made before the stored
-// next event, and names that event, must agree with the balance.
+// compareCopies compares cached copies with their balances. It reads the copies first, so a copy that is newer than
+// its balance is a difference. An older copy is not a difference: it was published a moment ago, or its instance was
+// killed before it could publish the next copy. Checks limit the age of copies. A copy is not a difference either if
+// it was made when an event was due but not yet written, because a read processes the event in memory. Only a copy
+// that was made before the stored next event, and names that event, must agree with the balance.
 func (a *Auditor) compareCopies(ctx context.Context, keys []Key, read CopyReader, r *Report) error {
 	copies, err := read(ctx, keys)
 	if err != nil {

@@ -1,26 +1,28 @@
-// Package audit proves that what the ledger has stored agrees with its journal.
+// Package audit proves that the rows of the ledger agree with its journal.
 //
 // It is a second implementation. It reads the entries of each balance once, in order, and adds them up with its own
-// table of kinds. Then it compares the sums with balances, grants and periods. It must not import package ledger or its
-// store, so that one mistake cannot make a rule wrong in both. A test of the architecture refuses the import.
+// table of kinds. Then it compares the sums with balances, grants and periods. It must not import package ledger or
+// its store, so that one mistake cannot make a rule wrong in both implementations. A test of the architecture refuses
+// the import.
 //
 // # What is compared
 //
 //	A1  Entries of a balance are numbered from 1 without a gap, never run backwards in time, and lie in the month of
 //	    their instant. Each remaining_after follows from the entry before it.
-//	A2  A period's sums equal the sums of its entries; every period foots; closing and opening of neighbours meet.
+//	A2  A period's sums equal the sums of its entries and give its closing balance; the next period opens with that
+//	    balance.
 //	A3  A grant agrees with the entry that created it; its remainder follows from its entries; open grants sum to
-//	    remaining; the head burns first; nothing is due before the balance's next event.
+//	    remaining; the head grant is first in burn order; nothing is due before the balance's next event.
 //	A4  Holds, hold lines and refunds agree with the entries of their operations.
 //	A5  Per meter, over all balances: issued + refunded + adjusted = used + expired + remaining + held.
 //	A6  A cached copy of the stored state agrees with the balance.
 //	A7  Entries, grants, periods, hold lines and checkpoints belong to balances that exist.
-//	A8  The hash chain of a balance's entries equals the one in its row.
+//	A8  The hash chain of a balance's entries equals the chain in its row.
 //
 // # Checkpoints
 //
-// A clean comparison writes a row of checkpoints: everything up to its entry is verified. Its state (checkpoint.go) is
-// a JSON object:
+// A comparison without a difference writes a row of checkpoints: all entries up to the row's seq are verified. Its
+// state (checkpoint.go) is a JSON object:
 //
 //	v        the format
 //	open     the start of the newest entry's period
@@ -28,15 +30,16 @@
 //	forgave  the entry that last forgave overage
 //	period   the sums of the newest entry's period, in the order of periodSums.list
 //	totals   the sums of all periods: issued, used, refunded, expired, adjusted
-//	grants   grants that had not ended, by id: issued, scheduled, returned, left, topped, and the entry that created it
+//	grants   grants that had not ended, by id: issued, scheduled, returned, left, topped, and the first entry
 //	facts    a digest of the balance's row
 //
 // An archived checkpoint (Pin) stands for entries that were removed: every pass begins at it.
 //
 // # Clock, concurrency, failure
 //
-// Balances are compared in REPEATABLE READ transactions, so concurrent writes cannot be mistaken for differences. Most
-// entries of a large balance are read before, in ranges: entries never change. Instants come from PostgreSQL. An
-// Auditor is safe for concurrent use. Differences are results, not errors. A balance that cannot be read, because of a
-// time-out or a lock, is reported and does not stop the pass. An error means that nothing more can be read.
+// Balances are compared in REPEATABLE READ transactions, so concurrent writes cannot be mistaken for differences.
+// Most entries of a large balance are read before the transaction, in ranges, because entries never change. Instants
+// come from PostgreSQL. An Auditor is safe for concurrent use. Differences are results, not errors. A balance that
+// cannot be read, because of a time-out or a lock, is reported and does not stop the pass. An error means that
+// nothing more can be read.
 package audit

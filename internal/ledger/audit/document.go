@@ -11,10 +11,11 @@ import (
 	"unicode/utf8"
 )
 
-// documents writes the canonical form of JSON documents, which depends only on their values: members sorted by name,
-// the last of equal names, texts without escapes, numbers as digits and a power of ten. It reads a document once and
-// reuses its buffers: the general decoder took half of a pass's time. Rare forms, such as an escape or a fraction, are
-// left to the general decoder. It is not safe for concurrent use.
+// documents writes the canonical form of JSON documents, which depends only on their values. Members are sorted by
+// name, and only the last of several members with equal names is kept. Texts have no escapes. Numbers are digits and
+// a power of ten. It reads a document once and reuses its buffers, because the general decoder took half of a pass's
+// time. Rare forms, such as an escape or a fraction, are left to slower, general code. It is not safe for concurrent
+// use.
 type documents struct {
 	in      []byte
 	at      int // the next byte of in
@@ -145,7 +146,7 @@ func (d *documents) number() error {
 	return nil
 }
 
-// open reserves room for a count in front of what follows. close writes the count.
+// open reserves one byte for the count of the elements that follow. close writes the count.
 func (d *documents) open() int {
 	d.out = append(d.out, 0)
 	return len(d.out)

@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// jsonText draws JSON in PostgreSQL's form and in other forms: spaces, escapes, members in any order and twice, more
-// than 127 elements.
+// jsonText draws JSON in PostgreSQL's form and in other forms: with spaces, escapes, members in any order and
+// repeated, and more than 127 elements.
 func jsonText(depth int) *rapid.Generator[string] {
 	space := rapid.SampledFrom([]string{"", "", "", " ", "\n\t\r"})
 	name := rapid.SampledFrom([]string{`""`, `"a"`, `"b"`, `"ab"`, `"é"`, `"\u0061"`, `"\\\""`, `"😀"`, `"\ud83d\ude00"`, `"\ud800"`, "\"\xff\"", `"` + strings.Repeat("x", 130) + `"`})
@@ -50,10 +50,10 @@ func jsonText(depth int) *rapid.Generator[string] {
 	})
 }
 
-// The form of a document equals the general decoder's, and text that is not JSON is an error.
+// The form of a document equals that of the general decoder. Text that is not JSON is an error.
 func TestDocuments_AnyText_EqualGeneralDecoder(t *testing.T) {
 	t.Parallel()
-	var d documents // one for all: no document may change the next one
+	var d documents // used for all: no document may change the next one
 	broken := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		document := []byte(jsonText(2).Draw(rt, "document"))
@@ -81,7 +81,7 @@ func TestDocuments_AnyText_EqualGeneralDecoder(t *testing.T) {
 	}
 }
 
-// A document with the usual content takes no memory.
+// A document with usual content needs no additional memory.
 func TestDocuments_PlainDocument_TakesNoMemory(t *testing.T) {
 	var d documents
 	document := []byte(`{"route": "/search", "region": "é", "sizes": [1, 200, -3], "cached": true, "a": {"b": null}}`)
@@ -101,7 +101,8 @@ func BenchmarkDocuments(b *testing.B) {
 	}
 }
 
-// plainForm appends the canonical form of a JSON document. It reads token by token with the general decoder.
+// plainForm appends the canonical form of a JSON document. It reads the document token by token with the general
+// decoder.
 func plainForm(b, document []byte) ([]byte, error) {
 	d := json.NewDecoder(bytes.NewReader(document))
 	d.UseNumber()
@@ -168,7 +169,7 @@ func plainObject(b []byte, d *json.Decoder) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		members = slices.DeleteFunc(members, func(m member) bool { return m.name == name.(string) }) // last one counts
+		members = slices.DeleteFunc(members, func(m member) bool { return m.name == name.(string) }) // the last counts
 		members = append(members, member{name.(string), value})
 	}
 	slices.SortFunc(members, func(a, b member) int { return cmp.Compare(a.name, b.name) })

@@ -25,11 +25,11 @@ type entry struct {
 	actor             []byte // empty: none
 
 	moves *moves // what one unit of the entry moves; nil: unknown kind
-	named string // the kind of moves
+	named string // the kind to which moves belongs
 	span  monthSpan
 }
 
-// monthSpan is the instants of a month, microseconds since 1970: from inclusive, until exclusive.
+// monthSpan is the time of a month in microseconds since 1970: from inclusive, until exclusive.
 type monthSpan struct{ from, until int64 }
 
 // PostgreSQL counts instants and days from the year 2000.
@@ -38,8 +38,8 @@ const (
 	epoch2000Days = 10_957
 )
 
-// readable fails unless the columns of VerifyEntries come in PostgreSQL's binary form. Texts are the same in both
-// forms.
+// readable fails unless the columns of VerifyEntries come in PostgreSQL's binary form. Text columns are not checked:
+// their binary and text forms are the same.
 func readable(rows pgx.Rows) error {
 	fields := rows.FieldDescriptions()
 	for _, i := range [...]int{0, 1, 3, 4, 6, 9, 10, 11, 12, 13, 14, 15} {
@@ -52,7 +52,7 @@ func readable(rows pgx.Rows) error {
 
 // eachEntry calls do with each row of VerifyEntries, and with the position of its balance in the request, from 0. The
 // statement does not order the rows over all balances, because that would sort all rows. PostgreSQL returns them in
-// order nevertheless, and it is an error if it does not.
+// order nevertheless; eachEntry returns an error if it does not.
 func eachEntry(rows pgx.Rows, do func(balance int, e *entry) error) error {
 	defer rows.Close()
 	var e entry

@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
-// The entries of a group come in order without a sort of all entries, which would write to disk.
+// The entries of a group of balances come in order without a sort of all entries. Such a sort would write to disk.
 func TestVerifyEntries_ManyBalances_AreNotSorted(t *testing.T) {
 	t.Parallel()
 	testenv.NotOnCitus(t, "rows of all shards are sorted there")
@@ -21,7 +21,7 @@ func TestVerifyEntries_ManyBalances_AreNotSorted(t *testing.T) {
 	db, err := pgx.Connect(t.Context(), testenv.Postgres(t))
 	require.NoError(t, err)
 	defer func() { _ = db.Close(t.Context()) }()
-	// The same settings as in the verifier's connections.
+	// These are the settings of the verifier's connections.
 	if _, err := db.Exec(t.Context(), "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off"); err != nil {
 		t.Fatal(err)
 	}
@@ -35,8 +35,8 @@ func TestVerifyEntries_ManyBalances_AreNotSorted(t *testing.T) {
 	}
 }
 
-// If entries do not come in the order of the balances, they would be added to balances that were read before: that is
-// an error.
+// Entries must come in the order of the balances. Otherwise they would be added to balances that were already
+// complete, so this is an error.
 func TestEachEntry_BalancesOutOfOrder_IsAnError(t *testing.T) {
 	t.Parallel()
 	db, err := pgx.Connect(t.Context(), testenv.Postgres(t))
@@ -57,7 +57,7 @@ func TestEachEntry_BalancesOutOfOrder_IsAnError(t *testing.T) {
 	}
 }
 
-// An entry that resembles the one before takes no memory.
+// An entry that resembles the one before needs no additional memory.
 func TestJournal_PlainEntry_TakesNoMemory(t *testing.T) {
 	debit := moves{used: 1, left: -1}
 	at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
@@ -73,7 +73,7 @@ func TestJournal_PlainEntry_TakesNoMemory(t *testing.T) {
 	}
 	add()
 	add()
-	faults := len(j.faults) // the first entry is not one that a balance can begin with
+	faults := len(j.faults) // a balance cannot begin with the first entry
 	if n := testing.AllocsPerRun(1000, add); n > 0 {
 		t.Errorf("%v allocations", n)
 	}

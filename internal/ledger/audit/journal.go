@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// journal is the sums and facts from the entries of one balance, up to and including the newest entry that was read.
+// journal has the sums and facts from the entries of one balance, up to and including the newest entry that was read.
 type journal struct {
 	first, last, count int64
 	at, remaining      int64 // created_at and remaining_after of the newest entry
@@ -15,7 +15,7 @@ type journal struct {
 	periods            map[int64]*periodSums // by start
 	grants             map[string]*grantSums
 
-	// The period and the grant of the newest entry: most entries have the same ones as the entry before.
+	// The period and the grant of the newest entry: most entries have the same period and grant as the entry before.
 	period      *periodSums
 	periodStart int64
 	grant       *grantSums
@@ -32,23 +32,23 @@ type fault struct{ what, want, got string }
 // faultsMax bounds the faults that one balance reports. Each kind is reported at its first entry.
 const faultsMax = 16
 
-// periodSums is the sums of the entries of one period.
+// periodSums has the sums of the entries of one period.
 type periodSums struct {
 	moves
 
 	owing, forgiven int64 // overage at the period's beginning, and overage forgiven at its end
 	held            int64 // reserved units after the period's newest entry
 	lastSeq         int64
-	rollover        string // id of the rollover that ended in the period; of several, the last
+	rollover        string // id of the last rollover that ended in the period
 }
 
-// grantSums is the sums of the entries about one grant.
+// grantSums has the sums of the entries about one grant.
 type grantSums struct {
 	Issued    int64 `json:"issued,omitempty"`
 	Scheduled int64 `json:"scheduled,omitempty"`
 	Returned  int64 `json:"returned,omitempty"` // amount of the entry that created this grant from returned units
 	Left      int64 `json:"left,omitempty"`
-	Topped    int64 `json:"topped,omitempty"`    // for a rollover: units issued in the newest period that issued any
+	Topped    int64 `json:"topped,omitempty"`    // for a rollover: units issued in the newest period that issued units
 	ToppedIn  int64 `json:"topped_in,omitempty"` // start of that period, microseconds since 1970
 	maker
 }
@@ -85,8 +85,8 @@ func (j *journal) fault(what, want, got string) {
 	}
 }
 
-// add takes the next entry. The hash chain covers it, unless it is older than unchained and the stored chain begins
-// later.
+// add takes the next entry. The hash chain must cover the entry, unless the entry is older than unchained and the
+// stored chain begins later.
 func (j *journal) add(h *hasher, k Key, e *entry, stored *chain, unchained int64) error {
 	m := e.moves
 	if m == nil {
@@ -200,10 +200,10 @@ func (j *journal) addToGrant(e *entry, m *moves) {
 	}
 }
 
-// extend adopts the later end of a grant. The facts that a checkpoint has seen stay as they are.
+// extend sets the later end in the facts of a grant. It copies the facts first, because a checkpoint may share them.
 func (j *journal) extend(e *entry, g *grantSums) {
 	if g.Facts == nil {
-		return // a checkpoint has seen it end, and compare reports that; or its maker has no facts
+		return // a checkpoint has seen the grant end, and compare reports that; or its first entry has no facts
 	}
 	var of struct {
 		Answer struct {
@@ -219,8 +219,8 @@ func (j *journal) extend(e *entry, g *grantSums) {
 	facts.ExpiresAt, g.Facts = a.Until, &facts
 }
 
-// roll takes an entry about a rollover. The rolled amount is entered in the period before, the addition up to a minimum
-// in the grant's own period.
+// roll adds an entry about a rollover grant. Units that roll over are entered in the period before. Units that a
+// minimum adds are entered in the grant's own period.
 func (g *grantSums) roll(e *entry, m *moves) {
 	if m.issued != 0 && g.ToppedIn != e.period {
 		g.Topped, g.ToppedIn = 0, e.period
@@ -229,7 +229,7 @@ func (g *grantSums) roll(e *entry, m *moves) {
 }
 
 // makerOf returns the facts of a grant's first entry. Its Kind is empty if an entry of this kind cannot be the first
-// one.
+// entry.
 func makerOf(e *entry) maker {
 	m := maker{Source: string(e.source), Operation: string(e.operation)}
 	switch kind := string(e.kind); kind {

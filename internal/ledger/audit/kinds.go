@@ -1,12 +1,13 @@
 package audit
 
-// moves is what one unit of an entry adds to the sums of its period, to the grant it names, and to what holds reserve.
+// moves says what one unit of an entry adds to the sums of its period, to the grant that it names, and to the units
+// that holds reserve.
 type moves struct {
 	granted, refunded, used, expired, adjusted int64
 	overage, owed, paid                        int64
 	held                                       int64
-	left                                       int64 // what is left of the grant
-	issued                                     int64 // what the grant has issued
+	left                                       int64 // remainder of the grant
+	issued                                     int64 // units that the grant has issued
 }
 
 // remaining returns what one unit adds to the remaining units of the balance.
@@ -15,7 +16,7 @@ func (m *moves) remaining() int64 {
 }
 
 // kinds is the auditor's own table of the kinds of entries. It deliberately shares nothing with the ledger's table; a
-// test compares the two.
+// test compares both tables.
 var kinds = map[string]moves{
 	"grant":         {granted: 1, left: 1, issued: 1},
 	"debit":         {used: 1, left: -1},
@@ -43,7 +44,7 @@ var kinds = map[string]moves{
 	"denial":        {},
 }
 
-// Moved is what one unit of an entry of a kind adds to the sums of its period.
+// Moved says what one unit of an entry of a kind adds to the sums of its period.
 type Moved struct {
 	Granted, Refunded, Used, Expired, Adjusted, Held, Overage, Owed, Paid, Remaining int64
 }

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// pageBalances is the number of balances that one transaction compares: few, so that it does not delay the removal
-	// of dead row versions.
+	// pageBalances is the number of balances that one transaction compares: few, so that the transaction does not
+	// delay the removal of dead row versions.
 	pageBalances = 200
 	// rangeEntries is the default of Auditor.RangeEntries: about half a second.
 	rangeEntries = 100_000
@@ -50,8 +50,8 @@ func (c *candidate) pending() int64 {
 	return c.seq
 }
 
-// unchanged reports whether nothing was entered since the checkpoint, and the balance's row is the one that was
-// compared then.
+// unchanged reports whether no entry was written since the checkpoint, and the balance's row is equal to the row that
+// was compared then.
 func (c *candidate) unchanged() bool {
 	return c.from != nil && c.from.Seq == c.seq && c.from.State.Facts == c.facts
 }
@@ -106,8 +106,8 @@ func (p *pass) verify(ctx context.Context, page []*candidate) error {
 	return nil
 }
 
-// group verifies balances together. If that takes too long, it tries halves. A single balance that cannot be read is
-// reported, and the pass continues.
+// group verifies balances together. If that takes too long, it verifies the two halves of the group separately. A
+// single balance that cannot be read is reported, and the pass continues.
 func (p *pass) group(ctx context.Context, group []*candidate) error {
 	if p.options.Incremental {
 		changed := make([]*candidate, 0, len(group))
@@ -195,8 +195,8 @@ func (p *pass) compare(ctx context.Context, group []*candidate) error {
 	return nil
 }
 
-// readAhead reads the entries of a group in ranges, except the newest, if the group is one balance with more entries
-// than one transaction should read.
+// readAhead reads the entries of a large balance in ranges, except the last range. It reads nothing unless the group
+// is one balance with more entries than one transaction should read.
 func (p *pass) readAhead(ctx context.Context, group []*candidate, journals []*journal) error {
 	for len(group) == 1 && group[0].seq-journals[0].last > p.auditor.RangeEntries {
 		last := journals[0].last
@@ -216,7 +216,7 @@ func (p *pass) readAhead(ctx context.Context, group []*candidate, journals []*jo
 	return nil
 }
 
-// read adds to each journal the next entries of its balance, at most n of each.
+// read adds to each journal the next entries of its balance, at most n entries for each balance.
 func (p *pass) read(ctx context.Context, tx pgx.Tx, group []*candidate, journals []*journal, n int64) error {
 	tenants, meters, subjects := make([]string, len(group)), make([]string, len(group)), make([]string, len(group))
 	after, until := make([]int64, len(group)), make([]int64, len(group))

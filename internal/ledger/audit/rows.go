@@ -12,7 +12,7 @@ import (
 
 func text64(n int64) string { return strconv.FormatInt(n, 10) }
 
-// stored is the stored rows of some balances, read in one transaction.
+// stored has the stored rows of some balances, read in one transaction.
 type stored struct {
 	order    []Key
 	balances map[Key]*balance
@@ -57,7 +57,7 @@ type period struct {
 	overage, held, closing, lastSeq int64
 	closedAt                        time.Time
 	idle                            int64 // number of idle periods in the row; 0: an ordinary period
-	rolledOver, rollover, owing     int64 // what the first of them began with
+	rolledOver, rollover, owing     int64 // the state in which the first of these periods began
 }
 
 // grant is a row of grants.
@@ -88,7 +88,7 @@ func columnsOf(keys []Key) (tenants, meters, subjects []string) {
 	return tenants, meters, subjects
 }
 
-// scanBalances reads VerifyBalances and VerifyStored.
+// scanBalances reads the rows of VerifyStored or VerifyCopied.
 func scanBalances(rows pgx.Rows, into map[Key]*balance) error {
 	var k Key
 	var b balance

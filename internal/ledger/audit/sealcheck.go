@@ -39,16 +39,17 @@ func (r *SealReport) add(format string, args ...any) {
 type sealCheck struct {
 	*Auditor
 	seal     *seal.Seal
-	until    time.Time // its day
+	until    time.Time // day of the seal
 	report   *SealReport
 	progress func(SealReport)
 	days     map[time.Time]*seal.Heads // of the days with a seal
 	open     *segment                  // of the newest balance
 }
 
-// CheckSeal compares the journal and the log of seals with a seal that a third party keeps: every head that was sealed
-// up to its day is the hash of today's entries, the heads of each day have the day's root, and the log has the root of
-// the seal's checkpoint. It returns a *Refusal if the seal belongs to another database.
+// CheckSeal compares the journal and the log of seals with a seal that a third party keeps. Every head that was
+// sealed up to the seal's day must be the hash of today's entries. The heads of each day must have the day's root,
+// and the log must have the root of the seal's checkpoint. It returns a *Refusal if the seal belongs to another
+// database.
 func (a *Auditor) CheckSeal(ctx context.Context, s *seal.Seal, progress func(SealReport)) (*SealReport, error) {
 	state, err := a.readSealState(ctx)
 	if err != nil {
@@ -209,8 +210,8 @@ func (c *sealCheck) take(h *sealedHead) *segment {
 	return t
 }
 
-// continues reports whether a sealed head can be the hash of the segment and the entries after it. It cannot if it
-// covers archived entries from before balances had chains.
+// continues reports whether a sealed head can be the hash of the segment and the entries after it. A head cannot if
+// it covers archived entries from before balances had chains.
 func (t *segment) continues(head *chain) bool {
 	return len(t.marks) > 0 || head.From == t.chain.From || t.chain.From == 0 && head.From == t.last+1
 }

@@ -13,7 +13,7 @@ import (
 
 const (
 	// sealDelay is the time between the end of a day and its seal: operations that were decided before the end may
-	// still be committed. An even later one is part of the next seal.
+	// still be committed. An operation that is committed even later is part of the next seal.
 	sealDelay = time.Minute
 	// sealPage is the number of balances that are examined together. Most of them have no new entry.
 	sealPage = 500
@@ -21,10 +21,10 @@ const (
 
 // SealOptions select what to seal.
 type SealOptions struct {
-	Day      time.Time        // its first instant in UTC; zero: the last day that has ended
+	Day      time.Time        // first instant of the day in UTC; zero: the last day that has ended
 	Signer   seal.Signer      // nil: the checkpoint is not signed
 	Host     func() time.Time // the clock of this machine; nil: time.Now
-	Progress func(Sealing)    // called after every page; nil: no progress
+	Progress func(Sealing)    // called after every page; nil: not called
 }
 
 // Sealing is the progress of a run.
@@ -38,7 +38,7 @@ func (r *Refusal) Error() string { return r.Reason }
 
 func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
 
-// sealRun is one run.
+// sealRun is one run of Seal.
 type sealRun struct {
 	*Auditor
 	options *SealOptions
@@ -48,10 +48,10 @@ type sealRun struct {
 	done    Sealing
 }
 
-// Seal seals a day: it hashes the entries after the previous seal up to the end of the day, writes the head of each
-// balance, and writes their root to the log of seals. If the day is sealed already, it returns that seal. It can be
-// interrupted and called again. It returns a *Refusal if the day cannot be sealed, and another error if entries are not
-// in the hash chain of their balance: Verify reports the details then.
+// Seal seals a day. It hashes the entries after the previous seal up to the end of the day, and writes the head of
+// each balance. Then it writes the root of the heads to the log of seals. If the day is sealed already, it returns
+// that seal. It can be interrupted and called again. It returns a *Refusal if the day cannot be sealed, and another
+// error if entries are not in the hash chain of their balance: Verify reports the details then.
 func (a *Auditor) Seal(ctx context.Context, o SealOptions) (*seal.Seal, error) {
 	r := &sealRun{Auditor: a, options: &o}
 	unlock, err := r.lock(ctx)
@@ -187,7 +187,7 @@ func (r *sealRun) dropUnfinished(ctx context.Context) error {
 	})
 }
 
-// balancePage is the balances of a page with entries after their newest head.
+// balancePage has the balances of a page that have entries after their newest head.
 type balancePage struct {
 	segments []*segment
 	begun    []chain // beginning of each segment

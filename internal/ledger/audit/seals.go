@@ -13,7 +13,7 @@ import (
 // maxPosition is greater than every position in the log.
 const maxPosition = int64(1) << 62
 
-// sealState is the state of the database that making and checking seals needs.
+// sealState is the state of the database that is needed to make and to check seals.
 type sealState struct {
 	now      time.Time
 	database string

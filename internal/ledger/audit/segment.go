@@ -17,8 +17,8 @@ type segment struct {
 	until int64 // seq of the last entry to read
 	fault string
 
-	// marks are the sealed heads, oldest first. Each is compared when its entry was read. differ is called with the
-	// first mark that does not agree; later marks differ for the same reason.
+	// marks are the sealed heads, oldest first. Each mark is compared when its last entry was read. differ is called
+	// with the first mark that does not agree; later marks differ for the same reason.
 	marks    []mark
 	differ   func(*segment, *mark)
 	reported bool

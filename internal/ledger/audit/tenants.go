@@ -13,7 +13,7 @@ import (
 const tenantTimeout = 10 * time.Minute
 
 // compareTenants compares refunds and holds of tenants with the journal. touched contains the tenants with such
-// entries; the others are looked up.
+// entries; the other tenants are looked up.
 func (p *pass) compareTenants(ctx context.Context, tenants []string, touched, archived map[string]bool) error {
 	rows, err := p.auditor.pool.Query(ctx, p.auditor.sql["WithRefundsOrHolds"], tenants)
 	if err != nil {

@@ -17,7 +17,7 @@ type Totals struct {
 // totals are Totals without a bound: issued, used, refunded, expired, adjusted, remaining, held.
 type totals [7]big.Int
 
-// overallSums is the number of totals that come from entries: all but remaining and held.
+// overallSums is the number of totals that come from entries: all except remaining and held.
 const overallSums = 5
 
 // overall returns the sums over all periods: issued, used, refunded, expired, adjusted. The sums of one period fit in
@@ -38,7 +38,7 @@ func (j *journal) overall() []*big.Int {
 	for _, p := range j.periods {
 		add(p, 1)
 	}
-	if j.resumed != nil { // its open period is in periods, and also in its totals
+	if j.resumed != nil { // the checkpoint's open period is in j.periods, and also in the checkpoint's totals
 		add(periodOf(j.resumed.State.Period), -1)
 	}
 	return out

@@ -8,9 +8,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// unlessArchived returns an answer about a tenant at an instant, or the error that prevented it. If the entries of that
-// instant were archived, it returns errcode.Archived instead of both, because both may be wrong then. field names the
-// instant in the request.
+// unlessArchived returns an answer about a tenant at an instant, or the error that prevented it. If the entries of
+// that instant were archived, it returns errcode.Archived instead of the answer and the error, because both may be
+// wrong then. field names the instant in the request.
 func unlessArchived[V any](ctx context.Context, r *Reader, tenant, field string, at time.Time, answer V, err error) (V, error) {
 	var none V
 	if err != nil && errcode.Of(err) != errcode.NotFound {

@@ -12,7 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// BalanceAsOf returns a balance as it was at a past instant. Its list of grants is empty. errcode.NotFound: the balance did not exist yet.
+// BalanceAsOf returns a balance as it was at a past instant. Its list of grants is empty. It returns errcode.NotFound
+// if the balance did not exist yet.
 func (r *Reader) BalanceAsOf(ctx context.Context, tenant, meter, subject string, at time.Time) (*ledger.Balance, error) {
 	at, e := r.past(ctx, "as_of", at)
 	if e != nil {
@@ -28,7 +29,7 @@ func (r *Reader) BalanceAsOf(ctx context.Context, tenant, meter, subject string,
 	return unlessArchived(ctx, r, tenant, "as_of", at, past, err)
 }
 
-// BalancesAsOf returns a tenant's balances as they were at a past instant, without those that did not exist yet.
+// BalancesAsOf returns a tenant's balances as they were at a past instant, without balances that did not exist yet.
 func (r *Reader) BalancesAsOf(ctx context.Context, tenant, subject string, at time.Time) ([]ledger.Balance, error) {
 	at, e := r.past(ctx, "as_of", at)
 	if e != nil {
@@ -54,8 +55,9 @@ func (r *Reader) BalancesAsOf(ctx context.Context, tenant, subject string, at ti
 	return unlessArchived(ctx, r, tenant, "as_of", at, past, err)
 }
 
-// past returns at, to the microsecond, if it lies in the past. field is its name in errors. The instance's clock may have been set since
-// PostgreSQL's was read, so nothing is refused without a new reading.
+// past returns at, cut to microseconds, if it lies in the past. field is its name in errors. The instance's clock may
+// have been changed since PostgreSQL's clock was read, so past reads PostgreSQL's clock again before it refuses an
+// instant.
 func (r *Reader) past(ctx context.Context, field string, at time.Time) (time.Time, error) {
 	at = period.Micros(at)
 	if e := ledger.ValidateInstant(field, at); e != nil {
@@ -73,11 +75,11 @@ func (r *Reader) past(ctx context.Context, field string, at time.Time) (time.Tim
 	return at, nil
 }
 
-// bookAsOf returns b, which was viewed at the instant at, as it was then.
+// bookAsOf returns a balance as it was at the instant at. b is a view of the balance at that instant.
 func (q *report) bookAsOf(ctx context.Context, b *ledger.Book, at time.Time) (*ledger.Balance, error) {
 	// A period can begin without an entry; UpdatedAt does not show that.
 	if !at.Before(b.Start) && (len(b.Unwritten) > 0 || !b.UpdatedAt.After(at)) {
-		out := b.View(at) // nothing was written since: what was due until then is computed in memory
+		out := b.View(at) // nothing was written since: the view has processed due events in memory
 		out.AsOf, out.Grants = at, []ledger.GrantRecord{}
 		return &out, nil
 	}

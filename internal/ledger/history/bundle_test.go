@@ -21,7 +21,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
-// bundle is a reader and a ledger on a database of their own, with a way to write the catalogue by hand.
+// bundle is a reader and a ledger on a separate database, with methods that write the catalogue by SQL.
 type bundle struct {
 	*Reader
 	t   testing.TB
@@ -59,7 +59,7 @@ func (b *bundle) reader(l *pg.Ledger, cfg Config) *Reader {
 	return r
 }
 
-// report returns a report outside the queue.
+// report returns a report that does not wait in the queue.
 func (b *bundle) report() *report { return &report{Reader: b.Reader, pool: b.primary} }
 
 func (b *bundle) check(err error) {
@@ -106,8 +106,8 @@ func (b *bundle) monthly(id string, amount int64) {
 	b.tenant(id, fmt.Sprintf("monthly-%d", amount), at, at)
 }
 
-// rewind moves all rows into the past, as if that much time had gone by. It adds seven seconds: the id of an allowance contains its
-// period's start, and after whole periods the ids would come again.
+// rewind moves all rows into the past, as if the given time had passed. It adds seven seconds: the id of an allowance
+// contains the start of its period, and after whole periods a new allowance would get an old id.
 func (b *bundle) rewind(by time.Duration) {
 	b.t.Helper()
 	by += 7 * time.Second
@@ -116,7 +116,7 @@ func (b *bundle) rewind(by time.Duration) {
 			period_end = CASE WHEN period_end < '9999-01-01' THEN period_end - $1::interval ELSE period_end END,
 			next_event_at = CASE WHEN next_event_at < '9999-01-01' THEN next_event_at - $1::interval ELSE next_event_at END,
 			roll_at = CASE WHEN roll_at < '9999-01-01' THEN roll_at - $1::interval ELSE roll_at END
-			WHERE period_start > 'epoch'`, // otherwise it was not opened, and has no instants
+			WHERE period_start > 'epoch'`, // others have no open period
 		`UPDATE periods SET period_start = period_start - $1::interval, period_end = period_end - $1::interval, terms_at = terms_at - $1::interval`,
 		`UPDATE grants SET effective_at = effective_at - $1::interval,
 			expires_at = CASE WHEN expires_at < '9999-01-01' THEN expires_at - $1::interval ELSE expires_at END`,
@@ -134,7 +134,7 @@ func (b *bundle) rewind(by time.Duration) {
 	}
 }
 
-// rollups opens a writer of rollups with this many entries per row.
+// rollups opens a writer of rollups with the given number of entries per row.
 func (b *bundle) rollups(every int64) *Rollups {
 	b.t.Helper()
 	w, err := OpenRollups(b.t.Context(), RollupConfig{Target: namedsql.Target(testenv.OnCitus()), DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
@@ -144,7 +144,7 @@ func (b *bundle) rollups(every int64) *Rollups {
 	return w
 }
 
-// roll works off what is due.
+// roll processes all balances that are due.
 func (b *bundle) roll() {
 	b.t.Helper()
 	_, err := b.ledger.RunRoll(b.t.Context(), nil, func(pg.Roll) {})
@@ -159,7 +159,7 @@ func topupOf(tenant, key, meter string, amount int64) *ledger.Grant {
 	return &ledger.Grant{Tenant: tenant, Key: key, Meter: meter, Amount: amount, Source: ledger.SourceTopup}
 }
 
-// must makes an operation.
+// must runs an operation, which must succeed.
 func must[R any](b *bundle, op ledger.Request[R]) *R {
 	b.t.Helper()
 	out, err := pg.Do(b.t.Context(), b.ledger, op)
@@ -167,7 +167,7 @@ func must[R any](b *bundle, op ledger.Request[R]) *R {
 	return out
 }
 
-// try makes an operation that may be refused.
+// try runs a debit, which may be refused.
 func (b *bundle) try(d *ledger.Debit) error {
 	b.t.Helper()
 	_, err := pg.Do(b.t.Context(), b.ledger, d)
@@ -201,7 +201,7 @@ func wantSums(t testing.TB, got *ledger.Balance, want ledger.Sums) {
 	wantEqual(t, "remaining of "+got.Meter, got.Remaining, want.Remaining())
 }
 
-// wantEqual fails the test when got differs from want. what names them in the message.
+// wantEqual fails the test when got differs from want. what names the compared value in the message.
 func wantEqual[V any](t testing.TB, what string, got, want V) {
 	t.Helper()
 	assert.Equal(t, want, got, what)

@@ -20,17 +20,17 @@ import (
 // Order is the order of a list.
 type Order string
 
-// The orders of entries. In both, the entries of a balance are together.
+// The orders of entries. In both orders, the entries of a balance are together.
 const (
 	OldestFirst Order = "asc"  // meter, subject, seq
-	NewestFirst Order = "desc" // the same backwards
+	NewestFirst Order = "desc" // the reverse order
 )
 
 // EntryQuery selects entries of a tenant.
 type EntryQuery struct {
 	Tenant   string
 	Meter    string           // empty: all
-	Subject  string           // empty: all; else entries of its balances, and of requests that named it
+	Subject  string           // empty: all; else entries of its balances, and of requests that named this subject
 	Kind     ledger.EntryKind // empty: all
 	From, To time.Time        // [From, To) of created_at; zero: no bound
 	Order    Order            // empty: OldestFirst
@@ -42,8 +42,8 @@ type EntryQuery struct {
 type EntryPage struct {
 	Items      []ledger.Entry
 	NextCursor string
-	// ArchivedBefore is set if the query has no From and older entries were archived: the list begins there. Zero: none
-	// were.
+	// ArchivedBefore is set if the query has no From and older entries were archived: the list begins at this
+	// instant. Zero: no entries were archived.
 	ArchivedBefore time.Time
 }
 
@@ -54,9 +54,9 @@ type position struct {
 }
 
 const (
-	// afterIDs comes after every meter and subject: ids have no such character.
+	// afterIDs sorts after every meter and subject, because ids do not contain this character.
 	afterIDs = "~"
-	// balancesMax are the balances that a list looks up at a time.
+	// balancesMax is the number of balances that a list looks up at a time.
 	balancesMax = 100
 	// backwardsMark ends the cursors of lists with the newest first, so that they cannot be used for the other order.
 	backwardsMark = "-"
@@ -179,7 +179,8 @@ func (ask *EntryQuery) times() (from, to time.Time) {
 	return from, to
 }
 
-// entriesByBalance reads the balances in the list's order, and of each the entries between the bounds in time.
+// entriesByBalance reads the balances in the list's order, and the entries of each balance between the bounds in
+// time.
 func (q *report) entriesByBalance(ctx context.Context, ask *EntryQuery, start position) ([]ledger.Entry, error) {
 	items, next := []ledger.Entry{}, start
 	if ask.Meter != "" {

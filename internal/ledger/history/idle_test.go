@@ -11,13 +11,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// figures are what an idle period shows.
+// figures are the statement of an idle period and the balance in its middle.
 type figures struct {
 	Statement *Statement
 	Middle    *ledger.Balance
 }
 
-// idlePeriods reads periods of an hour, which must foot and follow each other.
+// idlePeriods reads the statements of successive hours. The figures of a statement must add up, and each statement
+// must open with the closing balance of the hour before.
 func (b *bundle) idlePeriods(first time.Time, hours int) (out []figures) {
 	b.t.Helper()
 	for i := range hours {
@@ -35,25 +36,27 @@ func (b *bundle) idlePeriods(first time.Time, hours int) (out []figures) {
 		middle, err := b.BalanceAsOf(b.t.Context(), "acme", "api_calls", "", at.Add(30*time.Minute))
 		b.check(err)
 		wantEqual(b.t, "start of the period as of its middle", middle.PeriodStart, at)
-		// When it was written, up to which entry, and what only open periods show: nothing else differs.
+		// Only these fields may differ: the time of the answer, its last entry, and a field that only open periods
+		// have.
 		s.AsOf, middle.Seq, middle.Carried = time.Time{}, 0, nil
 		out = append(out, figures{s, middle})
 	}
 	return out
 }
 
-// What idle periods show is derived from the terms, whether a run of them is stored or was only skipped in memory. Between the two nothing may
-// change, and it is what the periods would have shown one by one.
+// The figures of idle periods are derived from the terms. They are the same before a run of idle periods is stored
+// and afterwards, and the same as if each period had been closed alone.
 func TestStatement_IdlePeriods_SameBeforeAndAfterTheyAreWritten(t *testing.T) {
 	t.Parallel()
 	const hours = 9
 	for name, tc := range map[string]struct {
 		debit int64
-		// closing of each period, and remaining in the middle of it: 10 an hour, of which 4 to 25 roll over
+		// the closing balance of each period, and what remains in its middle; 10 an hour are granted, and 4 to 25
+		// roll over
 		closing, middle [hours]int64
 	}{
 		"rollover": {6, [hours]int64{4, 14, 24, 25, 25, 25, 25, 25, 25}, [hours]int64{4, 14, 24, 34, 35, 35, 35, 35, 35}},
-		// 37 are owed: the allowance and the minimum of the rollover pay 14, 14 and 9 of them
+		// 37 units are owed: the allowance and the minimum of the rollover pay 14, 14 and 9 units of the debt
 		"overage owed on": {47, [hours]int64{0, 0, 0, 5, 15, 25, 25, 25, 25}, [hours]int64{0, 0, 0, 5, 15, 25, 35, 35, 35}},
 	} {
 		t.Run(name, func(t *testing.T) {

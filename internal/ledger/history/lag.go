@@ -17,8 +17,9 @@ const (
 	lagEvery   = time.Second
 	lagTimeout = time.Second
 
-	// lagMarks bounds the recorded positions of the primary that the replica has not reached. Beyond it every second
-	// one is dropped, so that the lag of a replica that is three hours behind is still known to half a minute.
+	// lagMarks bounds the recorded positions of the primary that the replica has not reached. If there are more,
+	// every second position is dropped, so that the lag of a replica that is three hours behind is still known to
+	// half a minute.
 	lagMarks = 4096
 )
 
@@ -41,8 +42,8 @@ type lag struct {
 
 	mu       sync.Mutex
 	waiting  []mark    // positions that the replica has not reached, oldest first
-	complete time.Time // the replica has what was committed until then; zero: not known
-	bytes    int64     // behind, at the last check; -1: not known
+	complete time.Time // instant until which the replica has all commits; zero: not known
+	bytes    int64     // bytes that the replica lacked at the last check; -1: not known
 	err      error     // of the last check
 }
 
@@ -93,7 +94,7 @@ func (l *lag) run(ctx context.Context) {
 	}
 }
 
-// look queries both servers. While one does not answer, the known lag gets old.
+// look queries both servers. While one server does not answer, the lag is not updated.
 func (l *lag) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lagTimeout)
 	defer cancel()
@@ -133,8 +134,8 @@ func (l *lag) note(m mark) {
 }
 
 // reached records the replica's position. newest is the commit time, by the primary's clock, of the last transaction
-// that the replica has replayed. It is used until the replica has reached the first mark. err is the error of the query
-// to the primary.
+// that the replica has replayed. newest is used until the replica has reached the first mark. err is the error of the
+// query to the primary.
 func (l *lag) reached(replayed, written int64, newest *time.Time, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -168,7 +169,8 @@ func (l *lag) state() (complete time.Time, bytes int64, err error) {
 	return l.complete, l.bytes, l.err
 }
 
-// completeUntil returns the instant until which the replica has everything; zero: not known.
+// completeUntil returns the instant until which the replica has all commits. It returns the zero time if that is not
+// known.
 func (l *lag) completeUntil() time.Time {
 	if l == nil {
 		return time.Time{}
@@ -177,10 +179,10 @@ func (l *lag) completeUntil() time.Time {
 	return complete
 }
 
-// Lag is how far the replica for reports is behind.
+// Lag says how far the replica for reports is behind.
 type Lag struct {
-	Seconds float64 // age of the instant until which it has everything; about 1 if it keeps up
-	Bytes   int64   // of WAL that it had not replayed; -1: not known
+	Seconds float64 // age of the instant until which it has all commits; about 1 if it keeps up
+	Bytes   int64   // WAL that it had not replayed; -1: not known
 }
 
 // ReplicaLag returns how far the replica is behind, and nil if there is no replica or its lag is not known.
@@ -204,12 +206,13 @@ func (r *Reader) ReplicaState(context.Context) error {
 
 // Source says where the answer of a report came from.
 type Source struct {
-	// Complete says that the answer comes from the replica, which had everything that was committed until then. Zero:
-	// from the primary, or not known.
+	// Complete is the instant until which the replica had all commits when the report began. Zero: the answer comes
+	// from the primary, or the instant is not known.
 	Complete time.Time
 }
 
-// Behind returns the age of the data in the answer, in seconds, for a header. Empty: from the primary, or not known.
+// Behind returns the age of the data in the answer, in seconds, for a header. It is empty if the answer comes from
+// the primary, or if the age is not known.
 func (s *Source) Behind() string {
 	if s.Complete.IsZero() {
 		return ""

@@ -15,14 +15,16 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// The large balance in the suite has largeEntries over the last largeDays days. With QUOTASVC_HISTORY_ENTRIES (`make bench-history`) it has as many over
-// 33 days. With fewer than 200 entries an hour not each hour ends with a row of rollups, and use by hour reads more.
+// The large balance in the suite has largeEntries over the last largeDays days. QUOTASVC_HISTORY_ENTRIES (`make
+// bench-history`) sets another number of entries, over 33 days. With fewer than 200 entries an hour, not every hour
+// ends with a row of rollups, and use by hour reads more rows.
 const (
 	largeEntries = 40_000
 	largeDays    = 7
 )
 
-// large makes a balance with n entries over the last days, and the sums of its journal. It makes them by SQL, as debits of one unit would.
+// large creates a balance with n entries over the last days, and the sums of its journal. SQL writes the entries, as
+// debits of one unit would.
 func (b *bundle) large(n, days int) ledger.BalanceKey {
 	b.t.Helper()
 	at := time.Now().UTC().AddDate(0, 0, -40)
@@ -58,7 +60,7 @@ func (b *bundle) largeSize() (n, days int) {
 	return n, 33
 }
 
-// cost is what a statement reads, and what it writes to files because it does not fit into its memory.
+// cost is what a statement reads, and the blocks that it writes to files because they do not fit into its memory.
 type cost struct{ rows, buffers, spilled int64 }
 
 // explain runs a statement of the package and returns what it reads of the tables.
@@ -78,7 +80,7 @@ func (b *bundle) explain(statement string, args ...any) cost {
 		Read     int64   `json:"Shared Read Blocks"`
 		Temp     int64   `json:"Temp Written Blocks"`
 		Plans    []node  `json:"Plans"`
-		// Of a node of Citus: what each other node does.
+		// For a plan of Citus: the plans on the other nodes.
 		Remote struct {
 			Job struct {
 				Tasks []struct {
@@ -91,7 +93,7 @@ func (b *bundle) explain(statement string, args ...any) cost {
 	b.check(json.Unmarshal(raw, &tree))
 	var c cost
 	var walk func(n *node)
-	top := func(n *node) { // its buffers are those of all below it
+	top := func(n *node) { // the buffers of a node include those of all nodes below it
 		c.buffers, c.spilled = c.buffers+n.Hit+n.Read, c.spilled+n.Temp
 		walk(n)
 	}
@@ -114,11 +116,12 @@ func (b *bundle) explain(statement string, args ...any) cost {
 	return c
 }
 
-// usageBound bounds the rows that use over a number of steps reads: some per step, whatever lies in it, and the entries before the first row of
-// rollups and after the last.
+// usageBound bounds the rows that a query of use over the given number of steps reads. The query reads a fixed number
+// of rows per step, for any number of entries in the step. It also reads the entries before the first row of rollups
+// and after the last.
 func usageBound(steps int) int64 { return int64(5*(steps+2) + 3*rollupEvery) }
 
-// A question about a large balance reads a few thousand rows, and not the balance's entries.
+// A report about a large balance reads a few thousand rows, and not all entries of the balance.
 func TestReports_LargeBalance_ReadFewRows(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -133,7 +136,7 @@ func TestReports_LargeBalance_ReadFewRows(t *testing.T) {
 		return []any{k.Tenant, k.Meter, k.Subject, s.after, s.last, step, zone, from, to, monthOf(from), monthOf(to)}
 	}
 	days -= 2
-	most := now.AddDate(0, 0, -days).Add(-7 * time.Hour) // it begins within a day
+	most := now.AddDate(0, 0, -days).Add(-7 * time.Hour) // the range begins within a day
 	for what, q := range map[string]struct {
 		bound     int64
 		statement string
@@ -158,7 +161,7 @@ func TestReports_LargeBalance_ReadFewRows(t *testing.T) {
 		if got.spilled > 0 {
 			t.Errorf("%s: %d blocks did not fit into PostgreSQL's memory for a sort", what, got.spilled)
 		}
-		if got.buffers > 5*q.bound { // an index was read from its beginning
+		if got.buffers > 5*q.bound { // the scan of an index began at its first page
 			t.Errorf("%s: %d buffers read, want at most %d", what, got.buffers, 5*q.bound)
 		}
 	}
@@ -183,7 +186,7 @@ func (b *bundle) compareLargeUsage(k ledger.BalanceKey, now, from time.Time) {
 	}
 }
 
-// questions returns one report of each sort about a balance with entries over the last 33 days.
+// questions returns one report of each kind about a balance with entries over the last 33 days.
 func (b *bundle) questions(k ledger.BalanceKey) map[string]func() error {
 	ctx, now := b.t.Context(), time.Now().UTC()
 	usage := func(step UsageStep, zone string) func() error {
@@ -218,7 +221,8 @@ func (b *bundle) questions(k ledger.BalanceKey) map[string]func() error {
 	}
 }
 
-// readBesideReports reads balances of other tenants, first alone, then while 24 clients ask for reports without a pause.
+// readBesideReports reads balances of other tenants, first alone, then while 24 clients request reports without a
+// pause.
 func (b *bundle) readBesideReports(k ledger.BalanceKey) {
 	b.t.Helper()
 	const reads, tenants, clients = 5000, 50, 24
@@ -269,7 +273,7 @@ func (b *bundle) readBesideReports(k ledger.BalanceKey) {
 	}
 }
 
-// timed logs the fastest and the median of eleven runs: other work on the machine makes single ones slow.
+// timed logs the fastest and the median of eleven runs, because other work on the machine makes single runs slow.
 func (b *bundle) timed(what string, ask func() error) {
 	b.t.Helper()
 	took := make([]time.Duration, 11)

@@ -29,7 +29,8 @@ type StatementPage struct {
 	NextCursor string
 }
 
-// Statements returns the closed and open periods, those that began last first; of those that began together, by meter.
+// Statements returns the closed and open periods. The newest start comes first; periods with the same start are
+// sorted by meter.
 func (r *Reader) Statements(ctx context.Context, ask StatementQuery) (StatementPage, error) {
 	if e := ledger.FirstOf(ledger.ValidateID("tenant", ask.Tenant), ledger.ValidateSubject(ask.Subject), pg.ValidLimit(ask.Limit)); e != nil {
 		return StatementPage{}, e
@@ -118,8 +119,8 @@ func (q *report) books(ctx context.Context, ask *StatementQuery) ([]*ledger.Book
 	return []*ledger.Book{b}, now, nil
 }
 
-// periodsOf returns up to n periods of one balance that follow a position, the newest first: the open one, those that were closed in memory only,
-// and the stored ones.
+// periodsOf returns up to n periods of one balance that follow a position, the newest first: the open period, the
+// periods that were closed only in memory, and the stored periods.
 func (q *report) periodsOf(ctx context.Context, b *ledger.Book, now time.Time, from statementPosition, n int) ([]Statement, error) {
 	if err := q.follow(ctx, b.BalanceKey, b.Seq-int64(len(b.Unwritten))); err != nil {
 		return nil, err
@@ -156,8 +157,8 @@ func (q *report) periodsOf(ctx context.Context, b *ledger.Book, now time.Time, f
 	return out, nil
 }
 
-// eachPeriod visits the periods of a row, the newest first: up to most of them, and one that does not follow the list's
-// position.
+// eachPeriod visits the periods of a row, the newest first. It visits at most `most` periods that follow the list's
+// position. Before these it may visit one period that does not follow the position.
 func eachPeriod(b *ledger.Book, row *ledger.PeriodRow, from statementPosition, most int, visit func(*Statement)) error {
 	if most <= 0 {
 		return nil
@@ -185,8 +186,8 @@ func eachPeriod(b *ledger.Book, row *ledger.PeriodRow, from statementPosition, m
 	return nil
 }
 
-// storedPeriods returns up to n rows that start at or before an instant, the newest first. The first of them need not
-// follow the list's position: one more is read.
+// storedPeriods returns up to n rows that start at or before an instant, the newest first. It reads one row more,
+// because the first row need not follow the list's position.
 func (q *report) storedPeriods(ctx context.Context, k ledger.BalanceKey, until time.Time, n int) ([]ledger.PeriodRow, error) {
 	rows, err := q.pool.Query(ctx, q.sql["PeriodsUntil"], k.Tenant, k.Meter, k.Subject, until, n+1)
 	if err != nil {

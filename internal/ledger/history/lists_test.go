@@ -16,12 +16,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// plainFilter is what a list of entries must contain, by a scan of everything.
+// plainFilter returns the entries that a list must contain. It scans all entries.
 const plainFilter = `SELECT format('%s/%s/%s', e.meter, e.subject, e.seq) FROM entries e
 	WHERE e.tenant_id = $1 AND e.seq > 0 AND ($2 = '' OR e.meter = $2) AND ($3 = '' OR e.subject = $3 OR e.op_subject = $3)
 		AND ($4 = '' OR e.kind = $4) AND e.created_at >= $5 AND e.created_at < $6 ORDER BY e.meter, e.subject, e.seq`
 
-// several makes entries of two meters, one with a cap per subject, over some hours.
+// several creates entries of two meters over some hours. One of the meters has a cap per subject.
 func (b *bundle) several(r *rand.Rand) {
 	b.t.Helper()
 	b.hourly("acme", 10)

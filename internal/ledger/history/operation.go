@@ -18,8 +18,9 @@ type OperationRecord struct {
 	Entries    []ledger.Entry
 }
 
-// Operation looks up an operation by its id: the Idempotency-Key of the request, or the id of an operation that the ledger made by itself. Of
-// several with this id it returns the newest, or the newest at or before at unless at is zero.
+// Operation looks up an operation by its id: the Idempotency-Key of the request, or the id of an operation that the
+// ledger made by itself. If several operations have this id, it returns the newest. If at is not zero, it returns the
+// newest at or before at.
 func (r *Reader) Operation(ctx context.Context, tenant, id string, at time.Time) (*OperationRecord, error) {
 	if e := ledger.FirstOf(ledger.ValidateID("tenant", tenant), ledger.ValidateInstant("at", at)); e != nil {
 		return nil, e

@@ -16,7 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// The definitions that this package had before it had rollups and bisection: sums over all entries of a range.
+// These are the definitions of this package without rollups and bisection: sums over all entries of a range.
 const (
 	oracleSums = `SELECT e.kind, e.source, sum(e.amount)::bigint, count(*) FROM entries e
 		WHERE e.tenant_id = $1 AND e.meter = $2 AND e.subject = $3 AND e.seq > $4 AND e.seq <= $5 AND coalesce(e.effective_at, e.created_at) <= $6
@@ -30,7 +30,7 @@ const (
 		GROUP BY 1 ORDER BY 1`
 )
 
-// wander makes n random operations of tenant acme, with time that passes between some of them.
+// wander makes n random operations of tenant acme. Time passes between some of them.
 func (b *bundle) wander(r *rand.Rand, n int) {
 	b.t.Helper()
 	var debits, holds []string
@@ -101,7 +101,8 @@ func (b *bundle) oracleUsage(q UsageQuery) []UsageBucket {
 	return buckets
 }
 
-// instants returns when the entries of the balance were written and due, and an instant beside each.
+// instants returns the times at which the entries of the balance were written or due, and the microsecond before
+// each.
 func (b *bundle) instants(k ledger.BalanceKey) []time.Time {
 	b.t.Helper()
 	rows, err := b.db.Query(b.t.Context(), `SELECT created_at FROM entries WHERE tenant_id = $1 AND meter = $2 AND subject = $3
@@ -116,7 +117,7 @@ func (b *bundle) instants(k ledger.BalanceKey) []time.Time {
 	return all
 }
 
-// spans returns the entries of each closed period, and those of the open one.
+// spans returns the range of the entries of each closed period and of the open period.
 func (b *bundle) spans(k ledger.BalanceKey) []span {
 	b.t.Helper()
 	rows, err := b.db.Query(b.t.Context(), `SELECT last_seq FROM periods WHERE tenant_id = $1 AND meter = $2 AND subject = $3
@@ -131,7 +132,7 @@ func (b *bundle) spans(k ledger.BalanceKey) []span {
 	return all
 }
 
-// Rollups and bisection answer what sums over all entries answer, with any number of rollups: none, some, and all.
+// Rollups and bisection return the same sums as a scan of all entries, with no rollups, some, and all of them.
 func TestSums_RandomPrograms_EqualSumsOverAllEntries(t *testing.T) {
 	t.Parallel()
 	for range 1 {
@@ -159,7 +160,7 @@ func TestSums_RandomPrograms_EqualSumsOverAllEntries(t *testing.T) {
 	}
 }
 
-// sample returns n of all at random.
+// sample returns n random elements of all, some perhaps twice.
 func sample(r *rand.Rand, all []time.Time, n int) []time.Time {
 	out := make([]time.Time, n)
 	for i := range out {
@@ -181,7 +182,7 @@ func (b *bundle) compareSums(k ledger.BalanceKey, r *rand.Rand) {
 		}
 		_, got, err := b.report().beforePeriod(b.t.Context(), k, b.startOf(k, s))
 		b.check(err)
-		if got != held.Held && s.last > s.after { // several periods without entries have the same seqs
+		if got != held.Held && s.last > s.after { // successive periods without entries have the same seqs
 			b.t.Errorf("held before entry %d: %d, want %d", s.after, got, held.Held)
 		}
 		for _, at := range sample(r, append(instants, period.Forever), 6) {
@@ -204,7 +205,8 @@ func (b *bundle) startOf(k ledger.BalanceKey, s span) (at time.Time) {
 func (b *bundle) compareUsage(k ledger.BalanceKey, r *rand.Rand) {
 	b.t.Helper()
 	instants := b.instants(k)
-	// Its clocks went half an hour ahead the day before yesterday, and back yesterday, as those of Lord Howe Island do: an hour begins twice.
+	// The clocks of this zone went half an hour ahead the day before yesterday, and back yesterday, as those of Lord
+	// Howe Island do. So an hour begins twice.
 	now := time.Now().UTC()
 	shifted := fmt.Sprintf("A-10:30B-11,J%d,J%d", now.AddDate(0, 0, -2).YearDay(), now.AddDate(0, 0, -1).YearDay())
 	for i, at := range sample(r, instants, 3) {

@@ -9,11 +9,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// PeriodInfo is one period of a balance: the open one, or a later one.
+// PeriodInfo is the open period of a balance, or a later period.
 type PeriodInfo struct {
 	Start, End           time.Time // End zero: no end
 	LocalStart, LocalEnd string    // RFC 3339 in the tenant's zone
-	Allowance            int64     // what the period brings under the present terms
+	Allowance            int64     // allowance of the period under the present terms
 }
 
 // PeriodsMax bounds the list of periods.

@@ -67,8 +67,8 @@ func isTimeLimit(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded)
 }
 
-// planMode returns how statements are planned: once per connection, and on Citus for each tenant, because the plan
-// determines the node.
+// planMode returns the planner's mode: one generic plan per connection. On Citus each execution is planned for its
+// tenant, because the plan determines the node.
 func planMode(target namedsql.Target) string {
 	if target == namedsql.Citus {
 		return "force_custom_plan"

@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// queue lets a few reports run at once, and a bounded number wait. The rest is refused at once.
+// queue lets a few reports run at once, and a bounded number wait. Further reports are refused at once.
 type queue struct {
 	slots    chan struct{}
 	waiting  atomic.Int64

@@ -13,7 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// sleeping is a report that PostgreSQL works on until somebody stops it: an hour is longer than any test waits.
+// sleeping is a report on which PostgreSQL works until the report is cancelled: an hour is longer than any test
+// waits.
 func sleeping(ctx context.Context, q *report) (int, error) {
 	if _, err := q.pool.Exec(ctx, "SELECT pg_sleep(3600)"); err != nil {
 		return 0, failed("sleep", err)
@@ -21,7 +22,7 @@ func sleeping(ctx context.Context, q *report) (int, error) {
 	return 1, nil
 }
 
-// reportsRunning returns the statements of reports that PostgreSQL works on.
+// reportsRunning returns the number of statements of reports that PostgreSQL is running.
 func (b *bundle) reportsRunning() (n int) {
 	b.t.Helper()
 	b.check(b.db.QueryRow(b.t.Context(), `SELECT count(*) FROM pg_stat_activity
@@ -67,14 +68,14 @@ func TestReports_TimeOver_TooSlow_DatabaseStopsWorking(t *testing.T) {
 	testenv.Eventually(t, func() bool { return b.reportsRunning() == 0 }, "the database stops working")
 }
 
-// A client that goes away must not cost the database the rest of its report.
+// When a client goes away, the database stops the work on its report.
 func TestReports_ClientGone_DatabaseStopsWorking(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		for { // each ends when its time is over
+		for { // each report ends at its time limit
 			if _, err := reported(ctx, b.Reader, sleeping); ctx.Err() != nil {
 				done <- err
 				return
@@ -89,7 +90,8 @@ func TestReports_ClientGone_DatabaseStopsWorking(t *testing.T) {
 	testenv.Eventually(t, func() bool { return b.reportsRunning() == 0 }, "the database stops working")
 }
 
-// While reports take all their connections, and others wait, reads of balances have theirs.
+// Reads of balances have separate connections. They do not wait while reports use all connections for reports, and
+// other reports wait in the queue.
 func TestReports_AllPlacesTaken_BalancesReadAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -100,7 +102,7 @@ func TestReports_AllPlacesTaken_BalancesReadAtOnce(t *testing.T) {
 	var clients sync.WaitGroup
 	for range reportsDefault {
 		clients.Go(func() {
-			for ctx.Err() == nil { // each ends when its time is over
+			for ctx.Err() == nil { // each report ends at its time limit
 				_, _ = reported(ctx, b.Reader, sleeping)
 			}
 		})
@@ -137,7 +139,7 @@ func TestPing_AllReadersTaken_Answers(t *testing.T) {
 	b.check(b.ledger.Ping(t.Context()))
 }
 
-// A replica that lags gives no wrong sums: what it lacks is read from the primary.
+// A replica that lags causes no wrong sums: the missing entries are read from the primary.
 func TestReports_ReplicaLags_AnswersOfPrimary(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -145,7 +147,7 @@ func TestReports_ReplicaLags_AnswersOfPrimary(t *testing.T) {
 	must(b, debitOf("acme", "k1", 4))
 	then := b.mustBalance("acme", "api_calls")
 	must(b, debitOf("acme", "k2", 1))
-	r := b.reader(b.ledger, Config{ReplicaURL: testenv.Postgres(t)}) // it has the tables and no row
+	r := b.reader(b.ledger, Config{ReplicaURL: testenv.Postgres(t)}) // the replica has the tables and no rows
 	was, err := r.BalanceAsOf(t.Context(), "acme", "api_calls", "", then.AsOf)
 	b.check(err)
 	wantSums(t, was, ledger.Sums{Granted: 10, Used: 4})

@@ -23,14 +23,16 @@ import (
 var sqlFiles embed.FS
 
 const (
-	// reportsDefault are the reports that run at once. More would take PostgreSQL's cores from debits and checks.
+	// reportsDefault is the number of reports that run at once. More would take PostgreSQL's cores from debits and
+	// checks.
 	reportsDefault = 3
-	// queueMax bounds the reports that wait, and queueWait how long each of them does.
+	// queueMax bounds the reports that wait. queueWait bounds the wait of each report.
 	queueMax  = 64
 	queueWait = 2 * time.Second
-	// reportTimeout bounds the run time of a report. With queueWait it is less than the 5 s in which every caller is answered.
+	// reportTimeout bounds the run time of a report. Together with queueWait it is less than the 5 s in which every
+	// caller is answered.
 	reportTimeout = 2500 * time.Millisecond
-	// readTimeout bounds a look-up, which is no report.
+	// readTimeout bounds a look-up, which is not a report.
 	readTimeout = 3 * time.Second
 )
 
@@ -81,8 +83,8 @@ func Open(ctx context.Context, l *pg.Ledger, cfg Config) (*Reader, error) {
 	return r, nil
 }
 
-// openReplica opens the pool of the replica, and a connection to each server for the checks of its lag, because reports
-// may use all others.
+// openReplica opens the pool of the replica, and a connection to each server for the checks of its lag, because
+// reports may use all other connections.
 func (r *Reader) openReplica(ctx context.Context, target namedsql.Target, cfg *Config) (err error) {
 	if r.replica, err = newPool(ctx, target, cfg.ReplicaURL, cfg.ReplicaLogin, cfg.Traces, int32(cfg.Reports), "quotasvc-reports", reportTimeout); err != nil {
 		return err
@@ -134,20 +136,20 @@ func reported[V any](ctx context.Context, r *Reader, ask func(context.Context, *
 	if r.replica != nil {
 		q.pool = r.replica
 	}
-	complete := r.lag.completeUntil() // before it reads
+	complete := r.lag.completeUntil() // must be read before the report
 	answer, err = ask(ctx, q)
 	if s, ok := ctx.Value(sourceKey{}).(*Source); ok && q.pool == r.replica {
 		s.Complete = complete
 	}
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		err = tooSlow(err) // whichever error the time limit has caused
+		err = tooSlow(err) // the time limit may have caused any error
 	}
 	leave(err)
 	return answer, err
 }
 
 // Report runs a query of another package as a report about a tenant, on the replica if there is one. An empty tenant
-// means all tenants. Errors of ask must be those of Failed, or *errcode.Error.
+// means all tenants. ask must return errors of Failed, or *errcode.Error.
 func Report[V any](ctx context.Context, r *Reader, tenant string, ask func(context.Context, *pgxpool.Pool) (V, error)) (V, error) {
 	return reported(ctx, r, func(ctx context.Context, q *report) (answer V, err error) {
 		if tenant != "" {

@@ -22,24 +22,25 @@ const (
 	// rollupEvery is the largest number of entries between two rows of rollups. A sum reads at most about twice as many
 	// entries. A row takes about 300 bytes, 0.5 % of the entries that it covers.
 	rollupEvery = 500
-	// rollupLeast is the least number of entries after a row for which another row is written at the end of a half
-	// hour. With rows there, use by hour and by day reads no entries. With a lower number rows would take more than 1 %
-	// of the size of their entries.
+	// rollupLeast is the smallest number of entries after a row for which another row is written at the end of a half
+	// hour. With rows at these ends, use by hour and by day reads no entries. With a smaller number, rows would take
+	// more than 1 % of the size of their entries.
 	rollupLeast = 100
 	// rollupPause is the pause after a row, as a multiple of the time that the row took: a writer that catches up uses
 	// a fifth of a core.
 	rollupPause = 4
-	// passEvery is the pause between two passes over all balances; passBalances are read at a time, and passPause apart.
+	// passEvery is the pause between two passes over all balances. A pass reads passBalances at a time, and pauses
+	// for passPause between them.
 	passEvery    = time.Minute
 	passBalances = 2000
 	passPause    = 200 * time.Millisecond
 	// hintsMax bounds the balances that wait for a row before the next pass finds them.
 	hintsMax = 256
-	// HintOneIn is the share of the commits that should be passed to Hint: one in so many. A balance that grows by
-	// rollupEvery entries in fewer commits waits for the next pass.
+	// HintOneIn is the number of commits of which one should be passed to Hint. A balance that grows by rollupEvery
+	// entries in fewer commits waits for the next pass.
 	HintOneIn = 100
-	// writeTimeout bounds one row. It reads rollupEvery entries, or, before the border of an archive, all entries that
-	// have no row yet.
+	// writeTimeout bounds the writing of one row. Writing reads rollupEvery entries, or, before the border of an
+	// archive, all entries that have no row yet.
 	writeTimeout = 30 * time.Second
 )
 
@@ -52,9 +53,10 @@ type RollupConfig struct {
 	Login       *pgpool.Login         // changes user and password of new connections; nil: those of the URL
 }
 
-// Rollups writes the rows of table rollups: cumulative sums of a balance, where half hours end and at least every 500 entries. It follows the
-// journal in the background: commits hint at balances that grow, and a pass over all balances each minute finds the rest. Any number of instances
-// may do so at once: what they write is the same. All methods are safe for concurrent use.
+// Rollups writes the rows of table rollups: cumulative sums of a balance, where half hours end and at least every 500
+// entries. It follows the journal in the background: commits hint at balances that grow, and a pass over all balances
+// each minute finds the rest. Any number of instances may write at once, because all write the same rows. All methods
+// are safe for concurrent use.
 type Rollups struct {
 	log     *slog.Logger
 	pool    *pgxpool.Pool
@@ -103,7 +105,7 @@ func (w *Rollups) Stop(context.Context) error {
 	return nil
 }
 
-// Hint records those of the changed balances that are large. It does not block. One commit in HintOneIn is enough.
+// Hint records the large balances among the changed balances. It does not block. One commit in HintOneIn is enough.
 func (w *Rollups) Hint(changed []ledger.BalanceCopy) {
 	for i := range changed {
 		if changed[i].Seq < w.every {
@@ -137,7 +139,7 @@ func (w *Rollups) run(ctx context.Context) {
 	}
 }
 
-// Pass reads all balances, and writes the missing rows of those that have grown.
+// Pass reads all balances, and writes the missing rows of balances that have grown.
 func (w *Rollups) Pass(ctx context.Context) error {
 	var after ledger.BalanceKey
 	for {
@@ -158,8 +160,8 @@ func (w *Rollups) Pass(ctx context.Context) error {
 	}
 }
 
-// look returns the last of the next balances after a key (the key after itself at the end), and those of them that lack
-// a row.
+// look reads the next balances after a key. It returns the last of these balances (at the end, the key after itself),
+// and the balances that lack a row.
 func (w *Rollups) look(ctx context.Context, after ledger.BalanceKey) (last ledger.BalanceKey, grown []ledger.BalanceKey, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -196,8 +198,8 @@ func (w *Rollups) CatchUp(ctx context.Context, k ledger.BalanceKey) error {
 	return ctx.Err()
 }
 
-// RollupTo writes the rows of a balance up to entry seq, and one for seq itself, which must be the last entry of its
-// operation. All older entries may be archived then: sums from seq on do not need them.
+// RollupTo writes the rows of a balance up to entry seq, and a row for seq itself, which must be the last entry of
+// its operation. All older entries may be archived then: sums from seq on do not need them.
 func (w *Rollups) RollupTo(ctx context.Context, k ledger.BalanceKey, seq int64) error {
 	for ctx.Err() == nil {
 		done, missing, err := w.state(ctx, k, seq)
@@ -230,7 +232,8 @@ func (w *Rollups) state(ctx context.Context, k ledger.BalanceKey, seq int64) (do
 	return newest == seq, seq - newest, nil
 }
 
-// write writes the next row of a balance, or that of entry seq if it is above 0.
+// write writes the next row of a balance, or the row of entry seq if seq is above 0. It reports whether it wrote a
+// row.
 func (w *Rollups) write(ctx context.Context, k ledger.BalanceKey, seq int64) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()

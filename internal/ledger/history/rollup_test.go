@@ -11,13 +11,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// Rows of rollups stand where a half hour ends, on a large balance where a quarter ends, but not closer than needed. The half hours have 3, 1, 12, 1 and 25
-// entries, and their quarters 2 and 1, 1, 5 and 7, 1, 13 and 12.
+// A row of rollups ends where a half hour ends, or, on a large balance, where a quarter of an hour ends. It is not
+// closer to the row before than needed. The half hours have 3, 1, 12, 1 and 25 entries. Their quarters have 2 and 1,
+// 1, 5 and 7, 1, 13 and 12 entries.
 func TestRollups_Rows_StandWhereHalfHoursAndQuartersEnd(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	b.hourly("acme", 100)
-	for i := range 41 { // and the allowance
+	for i := range 41 { // with the grant of the allowance: 42 entries
 		must(b, debitOf("acme", fmt.Sprint("k", i), 1))
 	}
 	b.exec(`UPDATE entries SET created_at = $1::timestamptz - interval '1 minute' * CASE WHEN seq <= 2 THEN 150 WHEN seq <= 3 THEN 135 WHEN seq <= 4 THEN 120
@@ -30,7 +31,8 @@ func TestRollups_Rows_StandWhereHalfHoursAndQuartersEnd(t *testing.T) {
 	b.check(err)
 	got, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	b.check(err)
-	// 3: the first half hour's end after two entries. 4: there is no later one within ten. 9, 30: no half hour ends within ten, a quarter does. 27, 40:
-	// nothing ends.
+	// Row 3: the first end of a half hour after two entries. Row 4: no later half hour ends within ten entries. Rows
+	// 9 and 30: no half hour ends within ten entries, and a quarter does. Rows 27 and 40: nothing ends within ten
+	// entries.
 	wantEqual(t, "rows", got, []int64{3, 4, 9, 16, 17, 27, 30, 40})
 }

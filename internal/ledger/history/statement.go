@@ -12,8 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// Statement is the account of one period of one balance. It foots:
-// opening + granted + refunded - used - expired + adjusted = closing, and closing = remaining + held.
+// Statement is the account of one period of one balance. Its sums agree: opening + granted + refunded - used -
+// expired + adjusted = closing, and closing = remaining + held.
 type Statement struct {
 	ledger.BalanceKey
 	ledger.Sums // Overage is not part of the sum
@@ -35,7 +35,8 @@ type StatementLine struct {
 	Entries int64
 }
 
-// Statement returns the account of the period that starts at start. errcode.NotFound: the balance has no such period.
+// Statement returns the account of the period that starts at start. It returns errcode.NotFound if the balance has no
+// such period.
 func (r *Reader) Statement(ctx context.Context, tenant, meter, subject string, start time.Time) (*Statement, error) {
 	if e := ledger.ValidateInstant("period_start", start); e != nil {
 		return nil, e
@@ -51,8 +52,8 @@ func (r *Reader) Statement(ctx context.Context, tenant, meter, subject string, s
 	return s, nil
 }
 
-// StatementAt returns the account of the period that contains a past instant. errcode.NotFound: the balance had no period
-// then. errcode.Archived: the period ended before the oldest instant in the database.
+// StatementAt returns the account of the period that contains a past instant. It returns errcode.NotFound if the
+// balance had no period then, and errcode.Archived if the period ended before the oldest instant in the database.
 func (r *Reader) StatementAt(ctx context.Context, tenant, meter, subject string, at time.Time) (*Statement, error) {
 	at, e := r.past(ctx, "period_start", at)
 	if e != nil {
@@ -66,7 +67,7 @@ func (r *Reader) StatementCurrent(ctx context.Context, tenant, meter, subject st
 	return r.statementOf(ctx, tenant, meter, subject, func(b *ledger.Book) time.Time { return b.Start })
 }
 
-// StatementLast returns the account of the newest closed period. errcode.NotFound: none was closed.
+// StatementLast returns the account of the newest closed period. It returns errcode.NotFound if no period was closed.
 func (r *Reader) StatementLast(ctx context.Context, tenant, meter, subject string) (*Statement, error) {
 	return r.statementOf(ctx, tenant, meter, subject, func(b *ledger.Book) time.Time { return b.Start.Add(-time.Microsecond) })
 }
@@ -162,8 +163,9 @@ func openPeriod(b *ledger.Book, now time.Time) *Statement {
 	return s
 }
 
-// fillLines totals a period from the entries that were stored when b was read and those that advance made in memory. It leaves out
-// entries that were stored later: they may duplicate the latter.
+// fillLines computes the lines of a period from the entries that were stored when b was read and the entries that
+// advance made in memory. It leaves out entries that were stored later, because they may be the stored form of
+// entries made in memory.
 func (q *report) fillLines(ctx context.Context, b *ledger.Book, s *Statement) error {
 	var sums []sum
 	stored := b.Start // start of the period of the newest stored entries
@@ -197,15 +199,15 @@ func (q *report) beforePeriod(ctx context.Context, k ledger.BalanceKey, start ti
 	return seq, held, nil
 }
 
-// closedPeriod is a stored period, or a run of idle ones.
+// closedPeriod is a stored period, or a run of idle periods.
 type closedPeriod struct {
 	ledger.PeriodRow
 
 	own        span  // its entries
-	heldBefore int64 // what was held when it began
+	heldBefore int64 // units that were held when it began
 }
 
-// closedPeriod reads the stored period that contains an instant. pgx.ErrNoRows: there is none.
+// closedPeriod reads the stored period that contains an instant. It returns pgx.ErrNoRows if there is no such period.
 func (q *report) closedPeriod(ctx context.Context, k ledger.BalanceKey, at time.Time) (*closedPeriod, error) {
 	c := &closedPeriod{PeriodRow: ledger.PeriodRow{BalanceKey: k}}
 	err := q.pool.QueryRow(ctx, q.sql["PeriodAt"], k.Tenant, k.Meter, k.Subject, at).Scan(

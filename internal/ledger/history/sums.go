@@ -45,8 +45,8 @@ func (q *report) between(ctx context.Context, k ledger.BalanceKey, s span, from,
 	return q.until(ctx, k, span{before.last, s.last}, to.Add(-time.Microsecond))
 }
 
-// sum is the total of the entries of one kind and source. It may exceed 64 bits: units that are held and released
-// again, or granted and taken back, are not bounded in a period as use is.
+// sum is the total of the entries of one kind and source. It may exceed 64 bits. Use in a period is bounded, but
+// units that are held and released again, or granted and taken back, are not.
 type sum struct {
 	kind    ledger.EntryKind
 	source  ledger.Source
@@ -85,8 +85,8 @@ func linesOf(sums []sum) []StatementLine {
 	return lines
 }
 
-// apply adds entered to the sums of a balance. These fit 64 bits whatever was entered, so adding modulo 2^64 is exact. It fails on a kind of
-// entry that this version does not know.
+// apply adds entered to the sums of a balance. The resulting sums always fit into 64 bits, so addition modulo 2^64 is
+// exact. It fails on a kind of entry that this version does not know.
 func apply(sums *ledger.Sums, entered []sum) error {
 	for _, s := range entered {
 		if _, known := s.kind.Moves(); !known {

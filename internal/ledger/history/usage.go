@@ -27,11 +27,11 @@ const (
 	UsageMonthsMax = 10 * 366 * 24 * time.Hour
 )
 
-// UsageGroup divides use.
+// UsageGroup is the property by which use is divided: the subject, or a dimension.
 type UsageGroup string
 
-// UsageBySubject divides the use of the tenant's own balance by the subject in the requests; the empty subject has all
-// requests without one.
+// UsageBySubject divides the use of the tenant's own balance by the subject in the requests. The empty subject has
+// all requests without a subject.
 const UsageBySubject UsageGroup = "subject"
 
 // usageByMetadata is the prefix of a group that divides use by a member of the metadata of requests, which is a
@@ -41,7 +41,7 @@ const usageByMetadata = "metadata."
 // UsageByDimension returns the group of a dimension.
 func UsageByDimension(name string) UsageGroup { return UsageGroup(usageByMetadata + name) }
 
-// Dimension returns the dimension by which g divides; "" for another group.
+// Dimension returns the dimension by which g divides. It returns "" for another group.
 func (g UsageGroup) Dimension() string {
 	name, _ := strings.CutPrefix(string(g), usageByMetadata)
 	if name == string(g) {
@@ -50,8 +50,8 @@ func (g UsageGroup) Dimension() string {
 	return name
 }
 
-// UsageValuesMax bounds the values of a dimension that an answer names: those with the most use. A product has a few models and features; ids of
-// documents do not belong there.
+// UsageValuesMax bounds the values of a dimension that an answer names: the values with the most use. Dimensions are
+// meant for few values, such as models or features of a product, not for ids of documents.
 const UsageValuesMax = 100
 
 // UsageGroupsMax bounds the steps times subjects of an answer.
@@ -62,12 +62,12 @@ type UsageBucket struct {
 	Start      time.Time
 	Used       int64 // drawn from grants
 	Overage    int64
-	Refunded   int64 // of both
+	Refunded   int64 // of used units and of overage
 	Operations int64
-	Value      string // of the group; empty: none
+	Value      string // value of the group; empty: no group, or no value
 }
 
-// UsageQuery asks for the use of one balance in [From, To).
+// UsageQuery selects the use of one balance in [From, To).
 type UsageQuery struct {
 	Tenant, Meter, Subject string
 	From, To               time.Time
@@ -97,7 +97,7 @@ func (q *report) usage(ctx context.Context, ask *UsageQuery) ([]UsageBucket, err
 		return nil, err
 	}
 	named := ask.Group != ""
-	if newest == 0 && k.Subject != "" { // the plan has no cap per subject: the entries of the tenant's own balance have the subjects
+	if newest == 0 && k.Subject != "" { // no cap per subject: the tenant's own entries have the subjects
 		k.Subject, named = "", true
 		if newest, err = q.newest(ctx, k); err != nil {
 			return nil, err
@@ -128,11 +128,11 @@ func (q *report) usage(ctx context.Context, ask *UsageQuery) ([]UsageBucket, err
 	return out, nil
 }
 
-// usageNamed divides the use of s by the requested group, or returns that of requests with the requested subject.
+// usageNamed divides the use of s by the requested group, or returns the use by requests with the requested subject.
 func (q *report) usageNamed(ctx context.Context, ask *UsageQuery, k ledger.BalanceKey, s span) ([]UsageBucket, error) {
 	args := []any{k.Tenant, k.Meter, k.Subject, s.after, s.last, string(ask.Step), ask.Zone, q.lastMonth(), UsageGroupsMax + 1}
 	statement := "UsageBySubject"
-	of := ask.Subject // the requested subject; a balance of its own has no other subjects
+	of := ask.Subject // the requested subject; a subject's own balance has no other subjects
 	if k.Subject != "" {
 		of = ""
 	}

@@ -9,13 +9,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// many lets each entry of these kinds stand for the 512 that a busy period has: each amount becomes 2^62.
+// many sets the amount of each entry of these kinds to 2^62. A busy period reaches such a sum with 512 entries.
 func (b *bundle) many(kinds ...string) {
 	b.t.Helper()
 	b.exec("UPDATE entries SET amount = 1::bigint << 62 WHERE kind = ANY($1)", kinds)
 }
 
-// Several periods of a month, each near its bound, are more than 64 bits hold. Such a figure is shown as the largest number.
+// The sum of several periods in a month, each near its bound, may need more than 64 bits. The largest number is shown
+// then.
 func TestUsage_MonthBeyond64Bits_ShowsLargestNumber(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -45,8 +46,8 @@ func TestUsage_MonthBeyond64Bits_ShowsLargestNumber(t *testing.T) {
 	}
 }
 
-// What is held and released again is not bounded as use is. The lines of a statement end at the largest number, and the balance at an instant,
-// which is summed from them, is exact.
+// The sum of units held and released again has no bound, unlike use. The lines of a statement stop at the largest
+// number. The balance at an instant is summed from the same entries and is exact.
 func TestStatement_LinesBeyond64Bits_BalanceAsOfExact(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

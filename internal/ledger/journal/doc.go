@@ -1,5 +1,6 @@
 // Package journal keeps the monthly partitions of the table entries: it lists, creates, detaches and drops them. It
-// also creates those of events and their deliveries, and drops these once they are EventsKept old.
+// also creates the partitions of events and their deliveries, and drops these partitions when they are EventsKept
+// old.
 //
 // # Terms
 //
@@ -8,12 +9,12 @@
 //
 // # Invariants
 //
-//	J1  There is no DEFAULT partition. It would lock out all its readers whenever a partition is created, and would
-//	    prevent detaching one concurrently.
+//	J1  There is no DEFAULT partition. The creation of another partition would lock out all its readers, and no
+//	    partition could be detached concurrently.
 //	J2  A partition is created as a separate table and then attached. Readers and writers of entries neither wait
 //	    for it nor delay it.
-//	J3  A partition is detached CONCURRENTLY: it waits for transactions that have used entries, and nobody waits
-//	    behind it.
+//	J3  A partition is detached CONCURRENTLY: the statement waits for transactions that have used entries, and no
+//	    other statement waits for it.
 //	J4  A statement that needs a lock waits for it at most lockWait at a time, and tries again later.
 //	J5  A new partition has the columns, checks and indexes of entries. A new index of entries is created on each
 //	    older partition CONCURRENTLY.
@@ -29,6 +30,6 @@
 // # Failure
 //
 // Errors are those of the driver, wrapped. MissingMonth recognizes that entries could not be written because a
-// partition is missing. Partitions of later months are not needed yet, so a caller logs that one could not be created,
-// and continues.
+// partition is missing. Partitions of later months are not needed yet, so a caller logs that a partition could not be
+// created, and continues.
 package journal

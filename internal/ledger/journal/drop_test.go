@@ -23,7 +23,7 @@ func (s *stand) monthsOf(table string) (out []Month) {
 	return out
 }
 
-// insertInto writes a row of the last instant of a month.
+// insertInto writes a row with the last instant of a month.
 func (s *stand) insertInto(table string, m Month) {
 	s.t.Helper()
 	at := m.End().Add(-time.Microsecond)
@@ -38,8 +38,8 @@ func (s *stand) insertInto(table string, m Month) {
 	}
 }
 
-// Month after month, events and deliveries can be read for 90 days, a month is dropped as soon as all its rows are
-// older, and the journal stays.
+// Events and deliveries can be read for 90 days. A month is dropped as soon as all its rows are older, and the
+// journal stays.
 func TestMakeAhead_EventsOlderThan90Days_DroppedByTheMonth(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -54,7 +54,7 @@ func TestMakeAhead_EventsOlderThan90Days_DroppedByTheMonth(t *testing.T) {
 		}
 	}
 	for now := s.now - before + 1; now <= s.now+after; now++ {
-		for range 2 { // again: there is nothing left to do
+		for range 2 { // the second run has nothing to do
 			require.NoError(t, s.MakeAhead(t.Context(), s.conn, now))
 		}
 		for _, table := range eventTables {

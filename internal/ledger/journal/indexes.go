@@ -19,9 +19,9 @@ type missingIndex struct {
 	left              bool   // an interrupted attempt has left an index
 }
 
-// BuildIndexes creates the indexes of entries that partitions lack, after a migration has created those of the parent,
-// and attaches them. Each is created CONCURRENTLY: nobody waits for it. It can be interrupted and called again. The
-// connection must not be in a transaction.
+// BuildIndexes creates the indexes of entries that partitions lack, after a migration has created the parent's
+// indexes, and attaches them. Each index is created CONCURRENTLY, so no other statement waits for it. It can be
+// interrupted and called again. The connection must not be in a transaction.
 func (j *Journal) BuildIndexes(ctx context.Context, conn *pgx.Conn) error {
 	rows, err := conn.Query(ctx, j.sql["MissingIndexes"])
 	if err != nil {

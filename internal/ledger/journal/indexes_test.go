@@ -13,7 +13,7 @@ const beforeIndexes = 6
 
 const unfinishedIndexes = "SELECT count(*) FROM pg_index i WHERE NOT i.indisvalid AND i.indrelid IN (SELECT 'entries'::regclass UNION SELECT inhrelid FROM pg_inherits WHERE inhparent = 'entries'::regclass)"
 
-// A journal with entries gets its new indexes without a lock on its tables during their creation.
+// A journal with entries gets its new indexes. Its tables are not locked while the indexes are created.
 func TestBuildIndexes_JournalWithEntries_MadeAndAttached(t *testing.T) {
 	testenv.NotOnCitus(t, "no database was distributed before this migration")
 	t.Parallel()

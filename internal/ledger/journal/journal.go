@@ -22,12 +22,12 @@ import (
 var sqlFiles embed.FS
 
 const (
-	// MonthsAhead is the number of months after the current one that have their partition in advance. Whoever may
-	// create partitions can be absent for almost a year.
+	// MonthsAhead is the number of months after the current one that have their partition in advance. So the process
+	// that may create partitions can be absent for almost a year.
 	MonthsAhead = 12
 
-	// MonthsKept is the number of months before the current one whose missing partitions are created. Entries get an
-	// instant in them when a clock that was ahead is set back.
+	// MonthsKept is the number of months before the current one whose missing partitions are created. Entries may get
+	// an instant in these months if a clock that was ahead is set back.
 	MonthsKept = 1
 
 	// EventsKept is how long events and their deliveries can be read. Then their partitions are dropped.
@@ -42,7 +42,7 @@ const (
 	lockPause = 150 * time.Millisecond
 )
 
-// The tables with a partition for each month. Old partitions of those after entries are dropped.
+// The tables with a partition for each month. Old partitions are dropped, except those of entries.
 const entries = "entries"
 
 var tables = []string{entries, "events", "webhook_deliveries"}
@@ -96,7 +96,8 @@ func (j *Journal) partitionsOf(ctx context.Context, conn *pgx.Conn, table string
 	return out, nil
 }
 
-// Ahead returns how many consecutive months after now have a partition; -1: not even the current month has one.
+// Ahead returns how many consecutive months after now have a partition. It returns -1 if the current month has no
+// partition.
 func Ahead(partitions []Partition, now Month) int {
 	ahead := -1
 	for covered(partitions, now+Month(ahead)+1) {
@@ -114,8 +115,9 @@ func covered(partitions []Partition, m Month) bool {
 	return false
 }
 
-// MakeAhead creates the missing partitions from MonthsKept months before now to MonthsAhead after it, the nearest
-// first. It stops at the first that cannot be created. Then it drops old partitions of events and deliveries.
+// MakeAhead creates the missing partitions from MonthsKept months before now to MonthsAhead after it, the oldest
+// first. Then it drops old partitions of events and deliveries. It stops at the first partition that cannot be
+// created.
 func (j *Journal) MakeAhead(ctx context.Context, conn *pgx.Conn, now Month) error {
 	for _, table := range tables {
 		partitions, err := j.partitionsOf(ctx, conn, table)
@@ -134,8 +136,8 @@ func (j *Journal) MakeAhead(ctx context.Context, conn *pgx.Conn, now Month) erro
 	return j.DropOld(ctx, conn, now)
 }
 
-// Make creates the partitions of a month, unless they exist. It fails for an archived month: nothing may be entered
-// there.
+// Make creates the partitions of a month, unless they exist. It fails for an archived month, because no entry may be
+// added there.
 func (j *Journal) Make(ctx context.Context, conn *pgx.Conn, m Month) error {
 	for _, table := range tables {
 		if err := j.makeOf(ctx, conn, table, m); err != nil {
@@ -190,8 +192,8 @@ func (j *Journal) makeOf(ctx context.Context, conn *pgx.Conn, of string, m Month
 	return nil
 }
 
-// DropOld drops the partitions of events and deliveries whose newest row is older than EventsKept at the beginning of
-// the month now.
+// DropOld drops the partitions of events and deliveries that ended at least EventsKept before the beginning of the
+// month now.
 func (j *Journal) DropOld(ctx context.Context, conn *pgx.Conn, now Month) error {
 	for _, table := range tables {
 		if table == entries { // archives drop these
@@ -213,9 +215,9 @@ func (j *Journal) DropOld(ctx context.Context, conn *pgx.Conn, now Month) error 
 	return nil
 }
 
-// makeStatements create a table and attach it. CREATE TABLE ... PARTITION OF would lock out all readers and writers of
-// entries; ATTACH locks out only others that attach or detach. The table is empty, so it is not scanned. Each statement
-// is sent separately: Citus forwards its text to the nodes.
+// makeStatements returns the statements that create a table and attach it. CREATE TABLE ... PARTITION OF would lock
+// out all readers and writers of entries; ATTACH locks out only other statements that attach or detach. The table is
+// empty, so it is not scanned. Each statement is sent separately, because Citus forwards its text to the nodes.
 func makeStatements(of string, m Month) []string {
 	return []string{
 		fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING ALL)", m.partitionOf(of), of),
@@ -258,8 +260,8 @@ func (j *Journal) Detach(ctx context.Context, conn *pgx.Conn, m Month) error {
 	return nil
 }
 
-// detach detaches a partition without delaying others. Citus cannot do it CONCURRENTLY: there each attempt waits up to
-// lockWait for the lock.
+// detach detaches a partition without delaying others. Citus cannot detach CONCURRENTLY: there each attempt waits up
+// to lockWait for the lock.
 func (j *Journal) detach(ctx context.Context, conn *pgx.Conn, partition, how string) error {
 	var distributed bool
 	if err := conn.QueryRow(ctx, j.sql["OnCitus"]).Scan(&distributed); err != nil {
@@ -337,7 +339,8 @@ var partitionKey = regexp.MustCompile(`\(month\) = \((\d{4}-\d{2})-\d{2}\)`)
 // be written because of that.
 func MissingMonth(err error) (Month, bool) {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
-	// On Citus the table is a shard such as entries_102062; its coordinator forwards only the message.
+	// On Citus the table is a shard such as entries_102062. The coordinator forwards only the message, without the
+	// table.
 	ofOurs := pgErr != nil && (shardOfTable.MatchString(pgErr.TableName) || pgErr.TableName == "" && ofTable.MatchString(pgErr.Message))
 	if !ok || pgErr.Code != "23514" || !ofOurs || pgErr.ConstraintName != "" {
 		return 0, false

@@ -98,7 +98,7 @@ func TestStatements_PrepareAndAreUsed(t *testing.T) {
 	testenv.Statements(t, newStand(t).sql)
 }
 
-// A list of partitions is complete, or lacks only the one that is being dropped.
+// A list of partitions is complete, or lacks only the partition that is being dropped.
 func TestPartitions_OneIsDroppedMeanwhile_TheOthersAreListed(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -257,7 +257,8 @@ func TestDetach_OldMonth_LeavesTable_DropTakesIt(t *testing.T) {
 	}
 }
 
-// If Detach is interrupted while it waits for readers, it leaves a detachment that only FINALIZE ends.
+// If Detach is interrupted while it waits for readers, the partition stays half detached. Only FINALIZE ends this
+// state.
 func TestDetach_Interrupted_ContinuedByNextCall(t *testing.T) {
 	testenv.NotOnCitus(t, "a partition cannot be detached concurrently there, so that nothing is left to be continued")
 	t.Parallel()

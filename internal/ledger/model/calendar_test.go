@@ -15,10 +15,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// calendar is a third implementation of balances, without state or events: it has the terms and the requests, and
-// computes every answer from the beginning. It divides time into periods, creates a pot for every allowance and grant,
-// with the instants between which it can be spent, and takes each debit from the pots that are open at its instant.
-// Package period, which has its own tests, divides the time.
+// calendar is a third implementation of balances, without state or events. It has the terms and the requests, and
+// computes every answer from the beginning. It divides time into periods. For every allowance and grant it creates a
+// pot, with the instants between which the pot can be spent. It takes each debit from the pots that are open at its
+// instant. Package period, which has its own tests, divides the time.
 type calendar struct {
 	history []ledger.TenantTerms
 	plans   map[string][]ledger.PlanVersion
@@ -53,7 +53,8 @@ type calendarAnswer struct {
 	at           time.Time
 }
 
-// remembered reports whether retries at now get the answer: keys are remembered by whole months, and at least 32 days.
+// remembered reports whether a retry at now gets the stored answer. Keys are remembered by whole months, for at least
+// 32 days.
 func (a *calendarAnswer) remembered(now time.Time) bool {
 	y, m, _ := now.Add(-32 * 24 * time.Hour).UTC().Date()
 	return !a.at.Before(time.Date(y, m, 1, 0, 0, 0, 0, time.UTC))
@@ -64,14 +65,14 @@ type pot struct {
 	calendarGrant
 	source   string
 	left     int64
-	promised time.Time // original end, which orders burning; a change of plans can bring until forward
+	promised time.Time // original end, which orders burning; a change of plans can make until earlier
 }
 
 func (p *pot) alive(t time.Time) bool { return !p.from.After(t) && p.until.After(t) }
 
 // calendarPeriod is a period with its sums.
 type calendarPeriod struct {
-	agreed     time.Time // the instant whose terms it has; for the first period, later than its start
+	agreed     time.Time // instant of the terms that apply; in the first period later than its start
 	start, end time.Time
 	plan       string
 	version    int32
@@ -131,7 +132,7 @@ func (c *calendar) endOf(meter string, t time.Time) (start, end time.Time) {
 		}
 		return p.Start, p.End
 	}
-	// A period without an interval ends when the plan changes or gets an interval.
+	// A period without an interval ends when the terms change to another plan, or when the meter gets an interval.
 	for _, at := range c.changes() {
 		later, _, b, has := c.agreed(meter, at)
 		if !at.After(t) {
@@ -163,7 +164,7 @@ func (c *calendar) draw(meter string, now time.Time) ([]calendarPeriod, []*pot) 
 			again := gifts[row.Plan]
 			gifts[row.Plan] = again || a.Every == period.Once && a.Amount > 0
 			if a.Amount > 0 && !(again && a.Every == period.Once) {
-				until := end // the allowance of a trial ends when the period is cut short; one without an end stays
+				until := end // when the period is cut short, the allowance of a trial ends; one without an end stays
 				if a.Every == period.Once {
 					until = period.Forever
 				}
@@ -237,8 +238,8 @@ func (c *calendar) remaining(meter string, now time.Time) int64 {
 	return periods[len(periods)-1].closing()
 }
 
-// ask returns the answer to a request: the first answer to a repeated one while its key is remembered, else the answer
-// of decide. sticky stores denials.
+// ask returns the answer to a request. A repeated request gets the first answer while its key is remembered, else the
+// answer of decide. sticky says that denials are stored.
 func (c *calendar) ask(id, body string, sticky bool, now time.Time, decide func() (answer string, done bool)) string {
 	if old, known := c.answers[id]; known && old.remembered(now) {
 		if old.body != body {
@@ -320,8 +321,8 @@ func (c *calendar) grant(g *ledger.Grant, now time.Time) (string, bool) {
 	return fmt.Sprintf("ok left %d", c.remaining(g.Meter, now)), true
 }
 
-// describe returns a meter as text: every period, and what can be spent, in burn order. describeAll returns the same
-// for a book.
+// describe returns a meter as text: every period, and the pots that can be spent, in burn order. describeAll does the
+// same for a book.
 func (c *calendar) describe(meter string, now time.Time) string {
 	periods, pots := c.state(meter, now)
 	var out strings.Builder
@@ -337,7 +338,7 @@ func (c *calendar) describe(meter string, now time.Time) string {
 	return out.String()
 }
 
-// describeAll returns a book in the format of describe, with the periods that were closed before.
+// describeAll returns a book in the format of describe, including its closed periods.
 func describeAll(t *rapid.T, s *Memory, b *ledger.Book) string {
 	var out strings.Builder
 	closed, _, err := s.single(slices.Concat(s.periods[b.BalanceKey], b.Closed))

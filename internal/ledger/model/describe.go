@@ -54,7 +54,7 @@ func (m *Model) Describe(keys []ledger.BalanceKey) string {
 	return out.String()
 }
 
-// periodText returns p in the format of PeriodText.
+// periodText returns c in the format of PeriodText.
 func periodText(c *ledger.PeriodRow) string {
 	return PeriodText(c.Plan, c.Start, c.End, [...]int64{c.Opening, c.Granted, c.Refunded, c.Used, c.Expired, c.Adjusted, c.Overage, c.Held, c.Closing})
 }

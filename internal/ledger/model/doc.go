@@ -1,22 +1,22 @@
-// Package model is a second implementation of the ledger's rules, with the code that compares the two. Only tests
-// import it.
+// Package model is a second implementation of the ledger's rules, with the code that compares both implementations.
+// Only tests import it.
 //
 // # Model
 //
 // A Model is slow and eager, and written from the documents. It keeps whole grants, searches all events for the
-// earliest due one, and copies everything before an operation. It shares no code with the decisions of package ledger:
-// it uses only the requests, keys and codes of that package.
+// earliest due event, and copies everything before an operation. It shares no code with the decisions of package
+// ledger: it uses only the requests, keys and codes of that package.
 //
 // # Drivers
 //
-// A Program draws random requests, and changes of plans, for one tenant. Memory keeps the ledger's rows in maps, as
-// tables do, so that the decisions can be tested without a database. The tests here send the same requests to the model
-// and, through the memory, to package ledger. The tests of the store send them to several instances of the real ledger
-// at once. Explain then looks for an order of the requests in which the model gives the same answers.
+// A Program draws random requests, and changes of plans, for one tenant. Memory keeps the ledger's rows in maps
+// instead of tables, so that the decisions can be tested without a database. The tests here send the same requests to
+// the model and, through the memory, to package ledger. The tests of the store send them to several instances of the
+// real ledger at once. Explain then looks for an order of the requests in which the model gives the same answers.
 //
 // # Invariants
 //
-//	M1  Both give the same answers, balances and closed periods, wherever batches are cut and whenever rolls run.
+//	M1  Both implementations give the same answers, balances and closed periods, for any batches and any rolls.
 //	M2  Memory accepts only rows that the schema's constraints accept, and entries that replay to the stored sums.
 //
 // # Clock, concurrency, failure

@@ -22,9 +22,9 @@ type Observation struct {
 	alternatives        map[string]bool       // answers of models that differ
 }
 
-// search looks for orders of the observations in which a model gives the same answers. An observation that was answered
-// before another one was sent comes first. This is the search of Wing and Gong; it keeps every model at the end of such
-// an order.
+// search looks for orders of the observations in which a model gives the same answers. If an observation was answered
+// before another observation was sent, the answered observation comes first. This is the search of Wing and Gong; it
+// keeps every model at the end of such an order.
 type search struct {
 	all  []*Observation
 	seed maphash.Seed
@@ -32,8 +32,8 @@ type search struct {
 	ends []*Model
 }
 
-// Explain returns every model that the models able can have become after the observations in all. It returns an error
-// when no order explains them.
+// Explain returns all models that can result from the models able after the observations in all. It returns an error
+// if no order of the observations gives their answers.
 func Explain(able []*Model, all []*Observation, seed maphash.Seed) ([]*Model, error) {
 	s := &search{all: all, seed: seed, seen: map[uint64]bool{}}
 	for _, m := range able {
@@ -52,7 +52,7 @@ func Explain(able []*Model, all []*Observation, seed maphash.Seed) ([]*Model, er
 	return nil, fmt.Errorf("the model gives these answers in no order:%s", report.String())
 }
 
-// step tries every observation that can come next. done has a bit for each that m has answered.
+// step tries every observation that can come next. done has a bit for each observation that m has answered.
 func (s *search) step(m *Model, done uint64) {
 	id := s.identify(m, done)
 	if s.seen[id] {

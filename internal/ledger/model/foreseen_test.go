@@ -12,8 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// After any grants, holds and debits, a denied debit or hold succeeds at the instant that its denial names, if nothing
-// else happens, and not before. When the denial names no instant, it does not succeed up to the period's end.
+// A denied debit or hold succeeds at the instant that its denial names, if nothing else happens, and not earlier. If
+// the denial names no instant, the request does not succeed before the period ends.
 func TestDenial_WouldSucceedAt_IsTheFirstSuchInstant(t *testing.T) {
 	t.Parallel()
 	at := func(minute int) string {
@@ -21,7 +21,7 @@ func TestDenial_WouldSucceedAt_IsTheFirstSuchInstant(t *testing.T) {
 	}
 	const end = 3 * 60 // the month ends three hours after the story begins
 	rapid.Check(t, func(rt *rapid.T) {
-		meter := rapid.SampledFrom([]string{"calls", "credits"}).Draw(rt, "meter") // only the first has an allowance
+		meter := rapid.SampledFrom([]string{"calls", "credits"}).Draw(rt, "meter") // only calls has an allowance
 		subject := rapid.SampledFrom([]string{"", " subject=ann"}).Draw(rt, "subject")
 		lines := []string{"at " + at(0), "plan basic calls 20 every=month per-subject=9", "tenant acme plan=basic"}
 		minute := 0
@@ -60,7 +60,7 @@ func TestDenial_WouldSucceedAt_IsTheFirstSuchInstant(t *testing.T) {
 		now := do("try " + asked)
 		where := slices.Index(now, "would-succeed")
 		if where < 0 {
-			return // it succeeds, or the meter is unknown
+			return // the request succeeds, or the meter is unknown
 		}
 		then := now[where+1]
 		for m := minute + 1; m <= end; m++ { // everything happens at a full minute
@@ -68,7 +68,7 @@ func TestDenial_WouldSucceedAt_IsTheFirstSuchInstant(t *testing.T) {
 			do("at " + named)
 			for _, verb := range []string{"try ", ""} {
 				if verb == "" && !passes {
-					break // without try, a denial may be stored
+					break // without try, the denial may be stored
 				}
 				said := do(verb + asked)
 				if passes = said[0] == "ok"; passes != (formatted(named) == then) {

@@ -55,7 +55,7 @@ func (b *balance) draw(n int64, each func(g *grant, part int64)) {
 	}
 }
 
-// giveBack returns reserved units to their grant, or handles them by policy if it has ended.
+// giveBack returns reserved units to their grant. If the grant has ended, policy decides where they go.
 func (m *Model) giveBack(r *reservation, n int64, policy ledger.ReturnPolicy, now time.Time) {
 	b := m.balances[r.balance]
 	r.left -= n

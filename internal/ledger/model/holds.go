@@ -223,9 +223,9 @@ func (m *Model) capture(c *ledger.HoldChange, h *hold, op *operation) {
 	}
 }
 
-// captureCost returns how much a capture of units of item i takes from what the hold reserves at the price of r. All
-// captures together cost their units, rounded up. One unit stays while others are reserved, unless the capture is the
-// final one.
+// captureCost returns how many of the units that the hold reserves at the price of r are taken by a capture of units
+// of item i. All captures together cost the price of all their units, rounded up. While other units of the item are
+// reserved, one unit of the overflow meter stays reserved, unless the capture is final.
 func (m *Model) captureCost(c *ledger.HoldChange, h *hold, r *reservation, i int, units int64) int64 {
 	terms := Terms{price: -r.price, per: r.per}
 	open := int64(0)

@@ -7,8 +7,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// single returns periods with each run of idle ones replaced by its single periods, and the entries that these would
-// have had.
+// single returns periods, with each run of idle periods replaced by its single periods. It also returns the entries
+// that the single periods would have had.
 func (s *Memory) single(periods []ledger.PeriodRow) (out []ledger.PeriodRow, entries []ledger.Entry, err error) {
 	for i := range periods {
 		if periods[i].Idle == 0 {
@@ -33,8 +33,8 @@ func (s *Memory) single(periods []ledger.PeriodRow) (out []ledger.PeriodRow, ent
 	return out, entries, nil
 }
 
-// checkRun returns an error unless the single periods of a run follow each other from its start to its end, each with
-// correct sums, and change the balance as the run does.
+// checkRun checks the single periods of a run. It returns an error unless they follow each other from the run's start
+// to its end, have correct sums, and change the balance as the run does.
 func checkRun(run *ledger.PeriodRow, periods []ledger.PeriodRow) error {
 	at, opening, used := run.Start, run.Opening, int64(0)
 	for i := range periods {
@@ -50,8 +50,8 @@ func checkRun(run *ledger.PeriodRow, periods []ledger.PeriodRow) error {
 	return nil
 }
 
-// journalOf returns the entries of a balance in order. The entries of single idle periods replace those of a run. The
-// result depends neither on when the balance was used nor on rolls.
+// journalOf returns the entries of a balance in order. The entries of single idle periods replace the entries of a
+// run. The result depends neither on when the balance was used nor on rolls.
 func (s *Memory) journalOf(k ledger.BalanceKey) ([]ledger.Entry, error) {
 	_, out, err := s.single(s.periods[k])
 	if err != nil {

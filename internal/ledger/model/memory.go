@@ -12,8 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// Memory replaces PostgreSQL in tests of the decisions. It keeps the rows of one tenant as the tables do: what is left
-// of the head grant is in the balance. A batch gets no more rows than the store would read for it.
+// Memory replaces PostgreSQL in tests of the decisions. It keeps the rows of one tenant as the tables do: the
+// remainder of the head grant is in the balance. A batch gets no more rows than the store would read for it.
 type Memory struct {
 	History  []ledger.TenantTerms // terms of the tenant, oldest first
 	Plans    map[string][]ledger.PlanVersion
@@ -23,7 +23,7 @@ type Memory struct {
 	holds    map[ledger.HoldKey]ledger.HoldRow
 	refunds  map[ledger.EntryKey]ledger.RefundSum // refunded so far
 	entries  map[ledger.OperationID][]ledger.Entry
-	periods  map[ledger.BalanceKey][]ledger.PeriodRow // closed ones, oldest first
+	periods  map[ledger.BalanceKey][]ledger.PeriodRow // closed periods, oldest first
 }
 
 func newMemory() *Memory {
@@ -39,7 +39,7 @@ func newMemory() *Memory {
 	}
 }
 
-// reading is what must be read to decide calls. It grows when a decision needs more.
+// reading lists the rows that must be read to decide calls. It grows when a decision needs more rows.
 type reading struct {
 	calls   []*ledger.Call
 	targets ledger.Targets
@@ -176,7 +176,7 @@ func (s *Memory) load(r *reading, now time.Time) *ledger.Batch {
 		if book.Plan != "" {
 			book.Terms = ledger.AllowanceOf(k, s.Plans, book.Plan, book.PlanVersion)
 		}
-		// As if terms changed after every entry: the book requires all that it may need.
+		// period.Forever means that terms changed after every entry, so the book requires all rows that it may need.
 		needsGrants, needsTerms := book.Lacks(now, period.Forever, most)
 		if needsTerms || book.MayBeCut(period.Forever) || r.all {
 			book.Timeline = ledger.NewTimeline(k, s.History, s.Plans)

@@ -13,7 +13,7 @@ import (
 type Model struct {
 	Now       time.Time
 	Suspended bool
-	Changes   []PlanChange // oldest first; the first one is the sign-up
+	Changes   []PlanChange // oldest first; the first change is the sign-up
 	anchor    time.Time
 	plans     map[string][]planVersion
 	balances  map[ledger.BalanceKey]*balance
@@ -30,13 +30,13 @@ type balance struct {
 	owed                                                         int64     // part of overage that earlier periods left
 	paid                                                         int64     // old overage paid by this period
 	paidByRollover                                               int64     // part of paid
-	nominal                                                      time.Time // when the period would have begun if no change had opened it
-	promised                                                     time.Time // when it would end if no change ended it
+	nominal                                                      time.Time // when it would have begun without a change
+	promised                                                     time.Time // when it would end without a change
 	carried                                                      int64     // use between nominal and the period's start
-	toggled                                                      int64     // use of allowances since the first change that counts
+	toggled                                                      int64     // use since the first change that counts
 	toggling                                                     time.Time // until then changes count together
-	gifts                                                        []string  // plans whose once-only allowance was granted
-	forgiven                                                     time.Time // overage of periods before it is not owed
+	gifts                                                        []string  // plans that granted a once-only allowance
+	forgiven                                                     time.Time // overage of earlier periods is not owed
 	entries                                                      int
 	grants                                                       []grant
 	closed                                                       []string // its closed periods, as text
@@ -68,7 +68,7 @@ type reservation struct {
 	subject       bool
 	balance       ledger.BalanceKey
 	grant, source string
-	price         int64 // negative on an overflow meter: units of it for per units of the item's meter
+	price         int64 // negative on an overflow meter, whose units pay for per units of the item's meter
 	per           int64
 	left          int64
 	until         time.Time
@@ -83,7 +83,7 @@ type operation struct {
 	groups       []group
 }
 
-// group is what one charge bought from an overflow meter, at a price that is not a whole number.
+// group is one charge to an overflow meter at a price that is not a whole number.
 type group struct{ item, units, back int64 }
 
 // usedPart is a part of a debit or capture that can be refunded.
@@ -93,7 +93,7 @@ type usedPart struct {
 	balance       ledger.BalanceKey
 	grant, source string
 	price, per    int64 // as in reservation
-	group         int   // parts that were rounded together, if per is not 1
+	group         int   // index of the group whose parts were rounded together, if per is not 1
 	amount, back  int64
 	overage       bool
 	start         time.Time // start of the period in which it counts

@@ -11,13 +11,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// refused is the panic that refuses an operation: the code, and for a denial also what was available.
+// refused is the panic that refuses an operation: the code, and for a denial also the available units.
 type refused struct{ answer string }
 
 func (m *Model) refuse(code errcode.Code) { panic(refused{string(code)}) }
 
-// apply returns the answer to the request with key id. A repeated request gets the first answer. Otherwise act works on
-// a copy, which is kept unless act refuses. storeDenials keeps denials for repeats.
+// apply returns the answer to the request with key id. A repeated request gets the first answer. For a new request,
+// act works on a copy of m, which replaces m unless act refuses. With storeDenials, a denial is the first answer too.
 func (m *Model) apply(id, body string, storeDenials bool, act func(m *Model, op *operation) string) (answer string) {
 	if old, ok := m.ops[id]; ok {
 		if old.body != body {
@@ -34,7 +34,7 @@ func (m *Model) apply(id, body string, storeDenials bool, act func(m *Model, op 
 				panic(r)
 			}
 			answer = no.answer
-			// A refusal does not undo what was due.
+			// A refusal does not undo the events that were due.
 			for _, k := range work.Keys() {
 				m.touch(k)
 			}
@@ -87,7 +87,7 @@ func (t *Terms) costs(n int64) int64 {
 	return cost
 }
 
-// deny refuses amount with the code and the meter that limits it.
+// deny refuses amount, with the code and the available units.
 func (m *Model) deny(meter, subject string, amount, available int64) {
 	b := m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: meter})
 	if b.plan == "" && b.entries == 0 {
@@ -181,7 +181,7 @@ func (m *Model) debitItem(op *operation, i int, meter, subject string, amount in
 	}
 	b.entries++
 	if charged+beyond == 0 {
-		op.parts = append(op.parts, usedPart{item: i, meter: meter, balance: k, price: 1, per: 1}) // an entry for the operation itself
+		op.parts = append(op.parts, usedPart{item: i, meter: meter, balance: k, price: 1, per: 1}) // entry of 0 units
 	}
 	if subject != "" && b.plan != "" && b.terms.perSubject != nil {
 		sk := ledger.BalanceKey{Tenant: Tenant, Meter: meter, Subject: subject}

@@ -27,7 +27,7 @@ func (m *Model) touch(k ledger.BalanceKey) *balance {
 	return b
 }
 
-// open opens a period at start under the terms of due, and grants its allowance less used. A once-only allowance is
+// open opens a period at start under the terms of due, and grants its allowance minus used. A once-only allowance is
 // granted once for each plan.
 func (m *Model) open(k ledger.BalanceKey, b *balance, due, start time.Time, used int64) {
 	b.plan, b.terms = m.termsAt(k, due)
@@ -119,8 +119,8 @@ func (b *balance) grant(id string) *grant {
 	return nil
 }
 
-// event processes what is due on k at due: the ends of holds, the ends of grants, the end of the period, and pending
-// grants.
+// event processes the events of k that are due at due: the ends of holds, the ends of grants, the end of the period,
+// and pending grants.
 func (m *Model) event(k ledger.BalanceKey, b *balance, due time.Time) {
 	for i := range m.reserves {
 		if r := &m.reserves[i]; r.balance == k && r.left > 0 && !r.until.After(due) {
@@ -167,7 +167,7 @@ func (m *Model) closing(k ledger.BalanceKey, b *balance) closing {
 	plan, terms := m.termsAt(k, b.end)
 	c.cut = b.plan == "" || b.terms.once || b.promised.After(b.end)
 	for i, change := range m.Changes {
-		// A change exactly at the end of a period counts like one within a day of changes.
+		// A change exactly at the end of a period cuts the period only if earlier changes still count together.
 		if i > 0 && change.at.Equal(b.end) && change.Now && (plan != b.plan || !reflect.DeepEqual(terms, b.terms)) {
 			c.cut = c.cut || b.toggling.After(b.end)
 			c.reset = c.cut && change.Reset
@@ -189,8 +189,8 @@ func (m *Model) closing(k ledger.BalanceKey, b *balance) closing {
 	return c
 }
 
-// rollOver computes what the next period gets by rollover. After a change whose use still counts, it gets what had
-// rolled over before.
+// rollOver computes the units that roll over into the next period. After a change whose use still counts, only units
+// that had rolled over before move.
 func (c *closing) rollOver(k ledger.BalanceKey, b *balance) {
 	counts := c.cut && !c.reset
 	if k.Subject != "" || !counts && (b.plan == "" || b.terms.rollMin == nil && b.terms.rollMax == nil) {
@@ -213,7 +213,7 @@ func (c *closing) rollOver(k ledger.BalanceKey, b *balance) {
 }
 
 // expire ends the grants that end at due, and those of the plan when the period closes. Rollover takes units of the
-// plan's grants; the rest of them expires in one entry.
+// plan's grants; the remaining units of these grants expire in one entry.
 func (b *balance) expire(due time.Time, closes bool, c *closing) {
 	lost := int64(0)
 	for i := range b.grants {
@@ -236,8 +236,8 @@ func (b *balance) expire(due time.Time, closes bool, c *closing) {
 	}
 }
 
-// count counts the use of the period that ends at at. It returns by how much the next allowance is smaller, and the
-// count and the end of the changes that count together.
+// count adds up the use until the end of the period that ends at the instant at. It returns the units by which the
+// next allowance is reduced, and the use and the end of the changes that count together.
 func (c *closing) count(b *balance, at time.Time, scheduled bool) (used, toggled int64, toggling time.Time) {
 	toggled, toggling = b.toggled+c.used, b.toggling
 	if c.cut && b.plan != "" && !b.terms.once && b.promised.After(toggling) {
@@ -261,7 +261,7 @@ func (c *closing) count(b *balance, at time.Time, scheduled bool) (used, toggled
 	return toggled, toggled, toggling
 }
 
-// closePeriod closes the open period and opens the next one.
+// closePeriod closes the open period and opens the next period.
 func (m *Model) closePeriod(k ledger.BalanceKey, b *balance, c *closing) {
 	at, owing, forgiven := b.end, int64(0), b.forgiven
 	switch {

@@ -20,10 +20,10 @@ type till struct {
 	now    time.Time
 	price  price.Ratio
 	serial int
-	credit int64 // the amount at first
+	credit int64 // the amount at the start
 }
 
-// openTill draws a price and credits, both small or of any size.
+// openTill draws a price and an amount of credits: both small, or of any size.
 func openTill(t *rapid.T) *till {
 	amount := rapid.OneOf(rapid.Int64Range(1, 12), rapid.Int64Range(1, 5000), rapid.Int64Range(ledger.MaxAmount-9, ledger.MaxAmount))
 	s := &till{t: t, memory: newMemory(), now: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}
@@ -60,7 +60,7 @@ func (s *till) do(op ledger.Operation) error {
 	return nil
 }
 
-// taken returns how many credits are gone. No balance may ever be below zero, or above what was granted.
+// taken returns the number of credits that were taken. No balance may ever be below zero, or above its grants.
 func (s *till) taken() int64 {
 	credits := s.memory.balances[ledger.BalanceKey{Tenant: Tenant, Meter: "credits"}]
 	left := credits.Remaining() + credits.Held
@@ -70,8 +70,8 @@ func (s *till) taken() int64 {
 	return s.credit - left
 }
 
-// Whatever the parts, refunds return what the remaining units do not cost: never more than was taken, and in the end
-// all of it.
+// Partial refunds of any size return what was taken, minus the price of the units that remain. They never return more
+// than was taken, and together they return all of it.
 func TestPrice_PartsOfRefundsComeToTheWhole(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -107,8 +107,8 @@ func TestPrice_PartsOfRefundsComeToTheWhole(t *testing.T) {
 	})
 }
 
-// All captures of a hold cost what their units cost, rounded up once. The final capture pays the exact cost, and the
-// rest returns. Later refunds, in any order, add up to what was taken.
+// All captures of a hold cost the price of their units, rounded up once for all. The final capture pays the exact
+// price, and the rest returns. Later refunds, in any order, add up to the amount that was taken.
 func TestPrice_CapturesCostTheirUnitsOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -148,7 +148,7 @@ func TestPrice_CapturesCostTheirUnitsOnce(t *testing.T) {
 			if s.taken() > before {
 				t.Fatalf("a refund has taken %d credits", s.taken()-before)
 			}
-			if err != nil || s.serial > 80 { // less than the part is left, or the capture is large: take the rest
+			if err != nil || s.serial > 80 { // less than the part is left, or the capture is large: refund the rest
 				_ = s.do(&ledger.Refund{Tenant: Tenant, Key: s.key(), OperationID: captures[i]})
 				captures = append(captures[:i], captures[i+1:]...)
 			}

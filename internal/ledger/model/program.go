@@ -117,7 +117,7 @@ func (p *Program) ChangePlan(c PlanChange) {
 	}
 }
 
-// NameFresh lets later requests refer to what earlier requests created: grants to void, debits to refund.
+// NameFresh lets later requests refer to grants and debits of earlier requests, to void or to refund them.
 func (p *Program) NameFresh() {
 	p.grants, p.debits = append(p.grants, p.fresh.grants...), append(p.debits, p.fresh.debits...)
 	p.fresh.grants, p.fresh.debits = nil, nil

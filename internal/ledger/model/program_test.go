@@ -16,8 +16,8 @@ func (p *Program) tick(d time.Duration) {
 	p.Model.Now = p.Now
 }
 
-// batch sends new requests, repeated ones and ones that reuse a key, to the model and, in batches, to package ledger. A
-// batch may be lost before or after its commit, and is then sent again.
+// batch sends new requests, repeated requests and requests that reuse a key. They go to the model and, in batches, to
+// package ledger. A batch may be lost before or after its commit, and is then sent again.
 func (p *Program) batch() {
 	t := p.T
 	var batch []Request
@@ -35,8 +35,8 @@ func (p *Program) batch() {
 			batch = append(batch, p.RequestUnder(s.ID))
 		}
 	}
-	// The ledger looks up what an operation refers to before its batch begins. So no request here refers to another one
-	// of its batch.
+	// The ledger looks up the operation to which a request refers before the batch begins. So no request here refers
+	// to another request of its batch.
 	p.NameFresh()
 	var want, got []string
 	for i := range batch {
@@ -50,7 +50,8 @@ func (p *Program) batch() {
 		calls[i] = batch[i].Call()
 		Suspend(calls[i], p.Model.Suspended)
 	}
-	// A repeated request may succeed only now, together with its refund: then each request is a batch of its own.
+	// A repeated request may succeed only now, and its refund may be in the same batch. Then each request is a
+	// separate batch.
 	most := len(calls)
 	for _, a := range batch {
 		if slices.ContainsFunc(batch, func(b Request) bool { return b.refers == a.ID }) {
@@ -93,7 +94,8 @@ func (p *Program) logBalances() {
 }
 
 // loseAnswer runs a batch whose COMMIT gets no answer. It then sends the successful calls again, which must get the
-// same answers. It leaves out denials: a denial that is not stored is decided anew, after the rest of its batch.
+// same answers. It does not repeat denials: a denial that is not stored is decided again, after the rest of its
+// batch.
 func (p *Program) loseAnswer(calls []*ledger.Call) {
 	p.Memory.run(p.T, calls, p.Now, false)
 	var done []*ledger.Call
@@ -114,8 +116,8 @@ func (p *Program) loseAnswer(calls []*ledger.Call) {
 	}
 }
 
-// compare compares every balance, advanced to now, and its closed periods after the first seen ones with the model. It
-// returns the new number of seen periods.
+// compare compares every balance, advanced to now, with the model. seen is the number of closed periods that were
+// compared before: compare reads only the later ones. It returns the new numbers.
 func (p *Program) compare(seen map[ledger.BalanceKey]int) map[ledger.BalanceKey]int {
 	out := map[ledger.BalanceKey]int{}
 	for k := range p.Memory.balances {
@@ -149,9 +151,9 @@ func (p *Program) compare(seen map[ledger.BalanceKey]int) map[ledger.BalanceKey]
 }
 
 // The programs have all operations, repeated requests and reused keys. The clock steps over several periods, and idle
-// times last up to 300 periods (10,000 in one of a hundred programs of a soak). Plans get new versions and are changed.
-// Rolls come at random, batches are cut anywhere, and crashes come before and after the commit. QUOTASVC_SOAK_STEPS is
-// the number of steps of a soak.
+// times last up to 300 periods (10,000 in one of a hundred programs of a soak). Plans get new versions, and tenants
+// change plans. Rolls run at random, batches are cut anywhere, and crashes happen before and after the commit.
+// QUOTASVC_SOAK_STEPS is the number of steps of a soak.
 func TestModel_Programs_AgreeWithLedger(t *testing.T) {
 	t.Parallel()
 	wanted, steps := SoakSteps(t, "QUOTASVC_SOAK_STEPS"), 60
@@ -167,7 +169,7 @@ func TestModel_Programs_AgreeWithLedger(t *testing.T) {
 		since := p.Now
 		for i := range steps {
 			if p.Now.Sub(since) > 20*24*time.Hour {
-				p.Sent, since = nil, p.Now // their keys may be forgotten soon
+				p.Sent, since = nil, p.Now // the keys may be forgotten soon
 			}
 			if i%10 == 9 {
 				seen = p.compare(seen)

@@ -70,7 +70,7 @@ func (m *Model) refund(r *ledger.Refund) string {
 	return answer
 }
 
-// bought returns, by price, what overflow meters have paid for an item and did not get back.
+// bought returns, by price, the units that overflow meters have paid for an item and that were not given back.
 func (op *operation) bought(item int) map[int64]int64 {
 	out := map[int64]int64{}
 	for _, p := range op.parts {
@@ -81,7 +81,8 @@ func (op *operation) bought(item int) map[int64]int64 {
 	return out
 }
 
-// priced returns, by group, what was paid for an item at a price that is not a whole number, and not given back.
+// priced returns, by group, the units that were paid for an item at a price that is not a whole number and that were
+// not given back.
 func (op *operation) priced(item int) map[int]int64 {
 	out := map[int]int64{}
 	for _, p := range op.parts {
@@ -92,7 +93,7 @@ func (op *operation) priced(item int) map[int]int64 {
 	return out
 }
 
-// refundItem gives units of an item back, those drawn last first.
+// refundItem gives units of an item back. The units that were drawn last come first.
 func (m *Model) refundItem(op *operation, item int, units int64, r *ledger.Refund) string {
 	bought, costs := op.bought(item), map[int64]int64{}
 	tenant, subject, forfeited := units, units, int64(0)
@@ -153,8 +154,8 @@ func (m *Model) refundItem(op *operation, item int, units int64, r *ledger.Refun
 	return fmt.Sprintf(" [%d back, %d forfeited]", units, forfeited)
 }
 
-// refundOverage takes back n units of overage. For an earlier period it takes back what is still owed, then what the
-// period's grants have paid, the rollover's part first. It returns the lost units.
+// refundOverage takes back n units of overage. For an earlier period it first takes back overage that is still owed,
+// then overage that grants of the open period have paid, the rollover's part first. It returns the lost units.
 func (m *Model) refundOverage(b *balance, p *usedPart, n int64, r *ledger.Refund, line int) int64 {
 	if b.start.Equal(p.start) {
 		b.overage -= n
@@ -251,7 +252,7 @@ func (m *Model) changeGrant(x *ledger.GrantChange) string {
 	return ""
 }
 
-// extendGrant gives a grant that a person issued a later end; until is zero for never.
+// extendGrant gives a later end to a grant that a client issued. A zero until means that the grant never ends.
 func (m *Model) extendGrant(g *grant, until time.Time) {
 	if until.IsZero() {
 		until = farAway

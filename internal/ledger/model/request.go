@@ -27,7 +27,7 @@ func (r *Request) Ask(m *Model, storeDenials bool) string {
 	return m.apply(r.ID, r.Body, storeDenials, r.act)
 }
 
-// Try returns what m answers to a dry run. It changes nothing.
+// Try returns the answer of m to a dry run. It changes nothing.
 func (r *Request) Try(m *Model) string { return m.clone().apply("try "+r.ID, r.Body, false, r.act) }
 
 // Request draws a request with a new key.

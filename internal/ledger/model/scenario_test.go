@@ -19,13 +19,13 @@ import (
 )
 
 // A scenario states a rule of the ledger as a story: testdata/scenarios has one file per rule, and its README.md
-// explains the language. Each runs twice on a Memory, with a clock that the story sets: once without rolls, and once
-// with a roll before every line. Both runs must give the answers that the file expects.
+// explains the language. Each scenario runs twice on a Memory, with a clock that the story sets: once without rolls,
+// and once with a roll before every line. Both runs must give the answers that the file expects.
 
 // scenario is one run of a file.
 type scenario struct {
 	t         *testing.T
-	rt        *rapid.T // for Memory, which fails it
+	rt        *rapid.T // Memory reports failures to it
 	file      string
 	line      int
 	sweeps    bool // a roll runs before every line

@@ -47,9 +47,10 @@ func (s *scenario) balance(w words) (string, error) {
 		b.Used, b.Expired, b.Adjusted, b.Carried, formatInstant(b.Start), formatInstant(b.End), cmp.Or(b.Plan, "none"), b.PlanVersion, b.Seq), nil
 }
 
-// statement TENANT METER START [subject=SUBJECT] of the period that began at START, closed or open. foots is yes when
-// opening + granted + refunded - used - expired + adjusted = closing, and the entries of the period add up to each of
-// these. After the figures the answer has the sum of each kind of entry, by source: debit.topup 5.
+// statement TENANT METER START [subject=SUBJECT] shows the statement of the period that began at START, closed or
+// open. foots is yes when opening + granted + refunded - used - expired + adjusted = closing, and the entries of the
+// period add up to each of these figures. After the figures the answer has the sum of each kind of entry, by source:
+// debit.topup 5.
 func (s *scenario) statement(w words) (string, error) {
 	m, b, err := s.read(w.args[0], w.args[1], w.subject())
 	if err != nil {
@@ -103,7 +104,7 @@ func (s *scenario) statement(w words) (string, error) {
 	return "none", nil
 }
 
-// entries TENANT METER [last=N] [subject=SUBJECT]: kind:amount:remaining of each entry, oldest first.
+// entries TENANT METER [last=N] [subject=SUBJECT] shows kind:amount:remaining of each entry, oldest first.
 func (s *scenario) entries(w words) (string, error) {
 	m, b, err := s.read(w.args[0], w.args[1], w.subject())
 	if err != nil {
@@ -124,8 +125,8 @@ func (s *scenario) entries(w words) (string, error) {
 	return fmt.Sprintf("ok count %d list %s", len(list), strings.Join(shown, ",")), nil
 }
 
-// grants TENANT METER [id=GRANT] [subject=SUBJECT]: the remainder of each open grant, in burn order; with id=, all
-// facts of one grant.
+// grants TENANT METER [id=GRANT] [subject=SUBJECT] shows the remainder of each open grant, in burn order. With id= it
+// shows all fields of one grant.
 func (s *scenario) grants(w words) (string, error) {
 	m, b, err := s.read(w.args[0], w.args[1], w.subject())
 	if err != nil {
@@ -158,7 +159,7 @@ func (s *Memory) factsOf(b *ledger.Book, id string) string {
 	for _, g := range s.grants[b.BalanceKey] {
 		rows[g.ID] = g
 	}
-	for _, g := range b.Grants { // as they stand now
+	for _, g := range b.Grants { // with their present remainders
 		rows[g.ID] = g.GrantRecord
 	}
 	for _, g := range rows {

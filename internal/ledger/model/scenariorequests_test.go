@@ -13,7 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// The verbs that are requests. Each is a separate batch. After try nothing is stored, as with dry_run.
+// The verbs that are requests. Each request is a separate batch. After the word try nothing is stored, as with
+// dry_run.
 
 // send validates and sends a request of a tenant. It returns the beginning of the answer: ok, replayed, or the code of
 // the error and the fields of the denial. The call is nil when the request is refused.
@@ -55,8 +56,8 @@ func refusal(err error) string {
 	return out
 }
 
-// drawn returns draws as text: grant:amount on the item's meter, meter/grant:amount on another one, overage:amount for
-// overage.
+// drawn returns draws as text: grant:amount for a draw on the item's meter, meter/grant:amount for one on another
+// meter, and overage:amount for overage.
 func drawn(meter string, draws []ledger.Draw) string {
 	var out []string
 	for _, d := range draws {
@@ -75,8 +76,8 @@ func drawn(meter string, draws []ledger.Draw) string {
 	return strings.Join(out, "+")
 }
 
-// nameOf shortens ids that the ledger creates: to allowance:2026-01-01 and rollover:2026-02-01, with the day of the
-// start, and to regrant and adjustment.
+// nameOf shortens the ids that the ledger creates. An id with an instant gets the day of it: allowance:2026-01-01 or
+// rollover:2026-02-01. The other ids become regrant and adjustment.
 func nameOf(grant string) string {
 	for _, prefix := range []string{"allowance:", "rollover:"} {
 		if rest, ok := strings.CutPrefix(grant, prefix); ok {
@@ -91,7 +92,8 @@ func nameOf(grant string) string {
 	return grant
 }
 
-// prefixOf returns the prefix of the names of an item's pairs: its meter when there are several items, else nothing.
+// prefixOf returns the prefix of the names in an item's pairs: its meter if there are several items, else an empty
+// string.
 func prefixOf(items int, meter string) string {
 	if items > 1 {
 		return meter + "."
@@ -218,8 +220,8 @@ func (s *scenario) extend(w words) (string, error) {
 	return s.held(w.args[0], &ledger.HoldChange{Tenant: w.args[0], HoldID: w.args[1], Key: s.key(w), Action: ledger.ActionExtend, TTL: ttl})
 }
 
-// refund TENANT KEY [AMOUNT | METER AMOUNT] [on-expired=forfeit|regrant] of the debit or capture that was sent with
-// KEY.
+// refund TENANT KEY [AMOUNT | METER AMOUNT] [on-expired=forfeit|regrant] refunds the debit or capture that was sent
+// with KEY.
 func (s *scenario) refund(w words) (string, error) {
 	r := &ledger.Refund{Tenant: w.args[0], OperationID: w.args[1], Key: s.key(w), Return: ledger.ReturnPolicy(w.named["on-expired"])}
 	if at, ok := w.named["at"]; ok {

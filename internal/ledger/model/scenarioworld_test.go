@@ -113,8 +113,8 @@ func readAllowance(amount int64, w words) (ledger.Allowance, error) {
 	return a, err
 }
 
-// tenant TENANT plan=PLAN [anchor=INSTANT] [zone=ZONE] [own=METER:AMOUNT] [apply=now [prorate=yes] [usage=reset]] signs
-// a tenant up, or changes its terms from the next period on.
+// tenant TENANT plan=PLAN [anchor=INSTANT] [zone=ZONE] [own=METER:AMOUNT] [apply=now [prorate=yes] [usage=reset]]
+// signs a tenant up, or changes its terms: from the next period on, or at once with apply=now.
 func (s *scenario) tenant(w words) (string, error) {
 	terms := ledger.TenantTerms{
 		Since: s.now, AnchorAt: s.now, Zone: time.UTC, Now: w.named["apply"] == "now", Prorate: w.named["prorate"] == "yes",
@@ -154,7 +154,7 @@ func (s *scenario) tenant(w words) (string, error) {
 		terms.Overrides = map[string]int64{items[0].Meter: items[0].Amount}
 	}
 	m.History = append(m.History, terms)
-	if terms.Now { // open periods end, and are due
+	if terms.Now { // open periods end now, and are due
 		m.makeDue(s.now)
 	}
 	return "ok", nil

@@ -26,8 +26,8 @@ func SoakSteps(t *testing.T, variable string) int {
 	return steps
 }
 
-// RunPrograms runs random programs: up to most of them if wanted is 0, else until they have had wanted steps in total.
-// program returns its number of steps.
+// RunPrograms runs random programs. If wanted is 0, it runs at most `most` programs. Otherwise it runs programs until
+// they have made wanted steps in total. program returns its number of steps.
 func RunPrograms(t *testing.T, most, wanted int, program func(*rapid.T) int) {
 	t.Helper()
 	started := time.Now()

@@ -32,7 +32,7 @@ type PlanChange struct {
 	at           time.Time
 	Plan         string
 	Now, Prorate bool
-	Reset        bool // what was used before does not count
+	Reset        bool // earlier use does not count
 }
 
 // termsAt returns the plan and the terms of k at t. The plan is empty when it has no such meter.

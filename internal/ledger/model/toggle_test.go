@@ -13,16 +13,16 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// toggles is a tenant whose plan changes all the time, and who uses all that is available.
+// toggles is a tenant whose plan changes all the time, and which uses all available units.
 type toggles struct {
 	t      *rapid.T
 	memory *Memory
 	now    time.Time
 	serial int
-	every  map[string]period.Interval // of each plan
+	every  map[string]period.Interval // interval of each plan
 }
 
-// startToggles draws plans of all intervals, with rollover, overage and caps of subjects.
+// startToggles draws plans of all intervals, with rollover, overage and caps per subject.
 func startToggles(t *rapid.T) *toggles {
 	g := &toggles{t: t, memory: newMemory(), every: map[string]period.Interval{}}
 	g.now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(rapid.IntRange(0, 40*24).Draw(t, "birth")) * time.Hour)
@@ -53,7 +53,8 @@ func startToggles(t *rapid.T) *toggles {
 	return g
 }
 
-// change takes a plan: now, with what was used, and prorated or not.
+// change changes to a random plan: from the next period on, or at once. If the change is at once, used units count,
+// and the amount is prorated or not.
 func (g *toggles) change(now bool) {
 	plan := fmt.Sprint("p", rapid.IntRange(0, len(g.memory.Plans)-1).Draw(g.t, "plan"))
 	row := ledger.TenantTerms{Since: g.now, Plan: plan, AnchorAt: g.now, Zone: time.UTC, Now: now, Prorate: now && rapid.Bool().Draw(g.t, "prorate")}
@@ -79,8 +80,9 @@ func (g *toggles) use() {
 	g.memory.run(g.t, []*ledger.Call{ledger.NewCall(op)}, g.now, false)
 }
 
-// drawn returns the units that were drawn from allowances and did not return, by the schedule of the allowance's plan
-// and the nominal period in which it was opened. Once-only allowances have one period for each plan.
+// drawn returns the units that were drawn from allowances and did not return. The key is the schedule of the
+// allowance's plan and the nominal period in which the allowance was opened. A once-only allowance has one period for
+// each plan.
 func (g *toggles) drawn(k ledger.BalanceKey) map[string]int64 {
 	planAt := map[string]string{}
 	b := g.memory.balances[k]
@@ -106,7 +108,7 @@ func (g *toggles) drawn(k ledger.BalanceKey) map[string]int64 {
 			case ledger.EntryDebit, ledger.EntryHold, ledger.EntryPayOwed:
 				sums[of] += e.Amount
 			case ledger.EntryRefund, ledger.EntryRelease, ledger.EntryRefundPaid:
-				if !strings.Contains(string(e.Detail), `"policy"`) { // it returned to the allowance
+				if !strings.Contains(string(e.Detail), `"policy"`) { // the units returned to the allowance
 					sums[of] -= e.Amount
 				}
 			}
@@ -115,8 +117,9 @@ func (g *toggles) drawn(k ledger.BalanceKey) map[string]int64 {
 	return sums
 }
 
-// However plans are toggled: from the allowances with one schedule, one period draws no more than the largest of them,
-// and a once-only allowance never gives more than its amount. A subject's cap is also an allowance.
+// For any sequence of plan changes, the allowances with one schedule together give, in one period, no more units than
+// the largest of them has. A once-only allowance never gives more than its amount. A subject's cap is also an
+// allowance.
 func TestPlanChanges_Toggled_DrawNoMoreThanLargestAllowance(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -147,7 +150,7 @@ func TestPlanChanges_Toggled_DrawNoMoreThanLargestAllowance(t *testing.T) {
 	})
 }
 
-// most returns the largest allowance of k with the schedule of a period in drawn.
+// most returns the largest allowance of k with the schedule in of, which is a key of drawn.
 func (g *toggles) most(k ledger.BalanceKey, of string) int64 {
 	most := int64(0)
 	for plan, versions := range g.memory.Plans {

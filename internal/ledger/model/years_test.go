@@ -14,8 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// years sends the same requests over years to the calendar and twice to package ledger. After every step all three must
-// agree.
+// years sends the same requests, over years, to the calendar and to two memories of package ledger. After every step
+// all three must agree.
 type years struct {
 	t      *rapid.T
 	now    time.Time
@@ -54,7 +54,7 @@ func startYears(t *rapid.T) *years {
 	return y
 }
 
-// version adds a version of a plan to all three.
+// version adds a version of a plan to the calendar and both memories.
 func (y *years) version(plan string) {
 	v := ledger.PlanVersion{Version: int32(len(y.cal.plans[plan])) + 1, CreatedAt: y.now, Allowances: map[string]ledger.Allowance{}}
 	for _, meter := range yearMeters {
@@ -83,8 +83,8 @@ func (y *years) terms(row ledger.TenantTerms) {
 	y.rough.History, y.plain.History = y.cal.history, y.cal.history
 }
 
-// tick advances the clock: by up to 36 hours, by up to 100 days, or to the end of a period or the start or end of a
-// grant, or to a microsecond before it.
+// tick advances the clock: by up to 36 hours, by up to 100 days, or to a boundary. A boundary is the end of a period,
+// the start or end of a grant, or a microsecond before one of these.
 func (y *years) tick() {
 	t := y.t
 	switch rapid.IntRange(0, 3).Draw(t, "tick") {
@@ -128,7 +128,7 @@ func (y *years) request() asked {
 		switch rapid.IntRange(0, 3).Draw(t, "expires") {
 		case 0:
 			g.ExpiresAt = y.now.Add(time.Duration(rapid.IntRange(1, 90*24).Draw(t, "hours")) * time.Hour)
-		case 1: // together with the period
+		case 1: // the grant ends together with the period
 			periods, _ := y.cal.draw(g.Meter, y.now)
 			if end := periods[len(periods)-1].end; end.Before(period.Forever) {
 				g.ExpiresAt = end
@@ -154,7 +154,7 @@ func (y *years) request() asked {
 	return r
 }
 
-// shown returns an answer in the calendar's format: with the id of each grant that paid.
+// shown returns an answer in the calendar's format, with the id of each grant that paid.
 func shown(c *ledger.Call) string {
 	r, ok := c.Answer.(*ledger.DebitResult)
 	if !ok || c.Err != nil {
@@ -171,7 +171,7 @@ func shown(c *ledger.Call) string {
 	return out
 }
 
-// batch sends new and repeated requests to all three.
+// batch sends new and repeated requests to the calendar and both memories.
 func (y *years) batch() {
 	t := y.t
 	var batch []asked
@@ -235,7 +235,7 @@ func (y *years) runRough(calls []*ledger.Call) {
 		var again []*ledger.Call
 		for i, c := range calls {
 			first[i] = shown(c)
-			// A denial that is not stored is decided anew, after the rest of its batch.
+			// A denial that is not stored is decided again, after the rest of its batch.
 			if lines := ledger.Remembered(y.rough.entries[c.ID], remembered); len(lines) > 0 && string(lines[0].Fingerprint) == string(c.Fingerprint[:]) {
 				again = append(again, c)
 			}
@@ -251,7 +251,7 @@ func (y *years) runRough(calls []*ledger.Call) {
 	}
 	y.rough.run(t, calls, y.now, false)
 	if !slices.ContainsFunc(calls, func(c *ledger.Call) bool { return c.Err == nil || y.rough.kept(c.ID) }) {
-		// I11: all are refused. A second run changes nothing; the first may have processed what was due.
+		// I11: all requests are refused. The first run may have processed due events; a second run changes nothing.
 		before := y.rough.frozen()
 		y.rough.run(t, calls, y.now, false)
 		require.Equal(t, before, y.rough.frozen(), "refused requests have changed rows")
@@ -279,8 +279,8 @@ func (s *Memory) write(t *rapid.T, k ledger.BalanceKey, now time.Time) {
 	}
 }
 
-// journal returns the entries of a balance as text, without their numbers and the time at which they were written:
-// rolls write them sooner, and idle periods are not written at all.
+// journal returns the entries of a balance as text, without their numbers and the times at which they were written.
+// Those differ between memories: rolls write entries sooner, and idle periods are not written at all.
 func (s *Memory) journal(t *rapid.T, k ledger.BalanceKey) []string {
 	lines, err := s.journalOf(k)
 	require.NoError(t, err)
@@ -291,8 +291,8 @@ func (s *Memory) journal(t *rapid.T, k ledger.BalanceKey) []string {
 	return out
 }
 
-// compare compares both memories with the calendar (I1, I2, I4, I5, I18, I19, I21, I23 of docs/proof.md), the rows of
-// each with its entries (I3, I6, I7), and the entries of one memory with those of the other (I14, I15).
+// compare compares both memories with the calendar (I1, I2, I4, I5, I18, I19, I21, I23 of docs/proof.md). It compares
+// the rows of each memory with its entries (I3, I6, I7), and the entries of both memories (I14, I15).
 func (y *years) compare() {
 	t := y.t
 	y.rough.check(t)

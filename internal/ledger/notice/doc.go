@@ -5,7 +5,7 @@
 //
 //  1. The events depend on the changes alone. Nothing is read, and nothing is changed.
 //  2. Entries are examined one by one: a threshold that one operation of a batch crosses has its event even if the
-//     next one refunds the use.
+//     next operation refunds the use.
 //  3. A batch of debits that stay below the lowest threshold costs one comparison per balance.
 //
 // # Clock

@@ -82,7 +82,7 @@ func (n *notices) entered(e *ledger.Entry) {
 	}
 }
 
-// endsWithPeriod reports whether the entry's grant ends with its period, as the grants of every plan do.
+// endsWithPeriod reports whether the entry's grant ends with its period, as periodic allowances and rollovers do.
 func (n *notices) endsWithPeriod(e *ledger.Entry) bool {
 	if e.Source != ledger.SourceAllowance && e.Source != ledger.SourceRollover {
 		return false
@@ -111,8 +111,8 @@ func (n *notices) holdExpired(e *ledger.Entry) {
 	})
 }
 
-// opened adds an event for an opened period that is still open: of several missed periods only the last one has an
-// event.
+// opened adds an event for an opened period that is still open. If several periods were missed, only the last period
+// has an event.
 func (n *notices) opened(e *ledger.Entry) {
 	book := n.book(e.BalanceKey)
 	if book == nil || !book.Start.Equal(e.PeriodStart) || book.Subject != "" {
@@ -124,7 +124,7 @@ func (n *notices) opened(e *ledger.Entry) {
 	})
 }
 
-// book returns a changed book of the batch; nil: the book has not changed.
+// book returns a changed book of the batch. It returns nil if the book has not changed.
 func (n *notices) book(k ledger.BalanceKey) *ledger.Book {
 	if n.books == nil {
 		n.books = make(map[ledger.BalanceKey]*ledger.Book, len(n.changes.Books))
@@ -195,7 +195,7 @@ func (n *notices) watch(b *ledger.Book) {
 		return
 	}
 	if b.HeadOnly() && b.Remaining() > 0 && (len(levels) == 0 || !reached(&b.Sums, levels[0])) {
-		return // debits alone only add to what is used
+		return // debits only add to use, which is below the lowest level
 	}
 	if n.watched == nil {
 		n.watched = map[ledger.BalanceKey]*watched{}
@@ -203,8 +203,9 @@ func (n *notices) watch(b *ledger.Book) {
 	n.watched[b.BalanceKey] = &watched{Book: b, levels: levels}
 }
 
-// levelsOf returns the percentages that have events for a balance, in order, and whether it has any events. Balances of
-// subjects have events only if the plan names percentages: there may be as many of them as a tenant has users.
+// levelsOf returns the percentages that have events for a balance, in order, and whether it has any events. Balances
+// of subjects have events only if the plan names percentages: a tenant may have one such balance for each of its
+// users.
 func levelsOf(b *ledger.Book) (levels []int16, emits bool) {
 	if b.Terms != nil && b.Terms.AlertAt != nil {
 		levels = *b.Terms.AlertAt
@@ -216,16 +217,17 @@ func levelsOf(b *ledger.Book) (levels []int16, emits bool) {
 	return defaultLevels, b.Subject == ""
 }
 
-// used returns what counts as used: overage of earlier periods does not.
+// used returns the units that count as used. Overage of earlier periods does not count.
 func used(s *ledger.Sums) int64 { return max(0, s.Used-s.Refunded) + max(0, s.Overage-s.Owed) }
 
-// reached reports whether a percentage of what can be used is used. Nothing is reached where nothing can be used.
+// reached reports whether at least percent of the limit is used. No percentage is reached if the limit is 0.
 func reached(s *ledger.Sums, percent int16) bool {
 	limit := s.Limit()
 	if limit <= 0 {
 		return false
 	}
-	// used*100 >= percent*limit without a product that is too large: amounts have 53 bits, and percent at most ten.
+	// used*100 >= percent*limit without a product that is too large: amounts have 53 bits, and percent has at most
+	// ten bits.
 	whole, rest := limit/100*int64(percent), limit%100*int64(percent)
 	return used(s) >= whole+(rest+99)/100
 }
@@ -250,7 +252,7 @@ func (w *watched) addCrossed(emitted *events.Emitted) {
 				emitted.Events = append(emitted.Events, w.event(events.ThresholdReached, e, &sums, level, mark))
 			}
 		}
-		// The mark contains the limit: the event comes again after a top-up, but not after each refund.
+		// The mark contains the limit, so the event is emitted again after a top-up, but not after each refund.
 		mark := "exhausted:" + strconv.FormatInt(sums.Limit(), 10)
 		if before.Remaining() > 0 && sums.Remaining() == 0 && !seen[mark] {
 			seen[mark] = true
@@ -259,7 +261,8 @@ func (w *watched) addCrossed(emitted *events.Emitted) {
 	}
 }
 
-// makesRoom reports whether an entry removes what a plan gave, at the end of a period or of a trial. That is not use.
+// makesRoom reports whether an entry removes units that a plan gave, at the end of a period or of a trial. Such an
+// entry is not use.
 func makesRoom(e *ledger.Entry) bool {
 	return e.Kind == ledger.EntryExpire && (e.Source == ledger.SourceAllowance || e.Source == ledger.SourceRollover)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// At a month's end nearly every debit works off the end of its balance's period. It then takes two round trips, as any
-// other does: the lock also reads what it needs for that, once earlier debits have needed it as well.
+// At a month's end nearly every debit closes the period of its balance. Such a debit takes two round trips, like any
+// other. After a few such debits, the round trip with the lock also reads the rows that they need.
 func TestDebit_WhosePeriodHasEnded_TakesTwoRoundTrips(t *testing.T) {
 	testenv.NotOnCitus(t, "batches have further statements there")
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestDebit_WhosePeriodHasEnded_TakesTwoRoundTrips(t *testing.T) {
 			t.Errorf("debit %d: want two round trips, and terms and wishes read in the first:\n%s", i, strings.Join(got, "\n"))
 		}
 	}
-	// What debits no longer need is soon no longer read.
+	// Rows that debits no longer need are soon no longer read.
 	var got []string
 	for i := range learned {
 		sent.take()
@@ -56,8 +56,8 @@ func TestDebit_WhosePeriodHasEnded_TakesTwoRoundTrips(t *testing.T) {
 	b.mustVerify()
 }
 
-// Terms that this version cannot read fail only debits that need them: no other tenant of the batch, and no debit
-// within a period that is open.
+// Terms that this version cannot read fail only the debits that need them. Debits of other tenants in the batch
+// succeed, and so do debits within an open period.
 func TestDebit_TermsOfATenantUnreadable_OthersAreServed(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

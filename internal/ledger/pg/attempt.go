@@ -13,23 +13,26 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
-// progress is how far an attempt came before it ended.
+// progress says how far an attempt came before it ended.
 type progress struct {
 	creating   bool // the attempt was to create rows of balances in the batch's transaction
 	committing bool // COMMIT was sent, with something to write
 }
 
-// attempt runs the batch through one transaction: at most one round trip for what the operations refer to, one to lock
-// and read, one for grants and terms if lock has not read them, one to write and commit. A plain debit needs the second
-// and the last. next is what the decisions lack: then nothing was written.
+// attempt runs the batch in one transaction of at most four round trips: one to look up the rows to which operations
+// refer, one to lock and read, one to read grants and terms if lock has not read them, and one to write and commit. A
+// plain debit needs only the second and the last. If decisions lack rows, next names these rows, and nothing was
+// written.
 func (l *Ledger) attempt(ctx context.Context, p *plan) (next ledger.Next, reached progress, err error) {
 	err = l.inTx(ctx, p, func(ctx context.Context, t *tx) error {
-		// Find out which balances to lock: those that the calls name, and those of what they refer to.
+		// Find out which balances to lock: those that the calls name, and those of the holds, grants and operations
+		// to which the calls refer.
 		if err := t.locate(ctx, p); err != nil {
 			return err
 		}
 		p.arrange()
-		// Lock and read them. In stateSkipLocked the calls that need locked ones are parked, and the others go on.
+		// Lock and read the balances. In stateSkipLocked the calls that need locked balances are parked, and the
+		// other calls go on.
 		if err := t.lock(ctx, p); err != nil {
 			return err
 		}
@@ -39,7 +42,7 @@ func (l *Ledger) attempt(ctx context.Context, p *plan) (next ledger.Next, reache
 				return nil
 			}
 		}
-		// Balances without a row get one with the batch, or in a transaction of their own before the next attempt.
+		// Balances without a row get a row with the batch, or in a separate transaction before the next attempt.
 		if missing := t.missing(p); len(missing) > 0 {
 			added, err := t.addNewBalances(ctx, missing, p)
 			if err != nil {
@@ -55,7 +58,7 @@ func (l *Ledger) attempt(ctx context.Context, p *plan) (next ledger.Next, reache
 		if err := t.readMore(ctx, p); err != nil {
 			return err
 		}
-		// Decide. If that takes balances that are not locked, the next attempt locks them.
+		// Decide. If the decisions need balances that are not locked, the next attempt locks them.
 		next = t.batch.Decide(p.calls)
 		if next.All || len(next.More) > 0 {
 			l.learned.addKeys(next.More, p.calls)
@@ -78,7 +81,8 @@ func (l *Ledger) attempt(ctx context.Context, p *plan) (next ledger.Next, reache
 	return next, reached, err
 }
 
-// lock is the first round trip: it locks the balances, then reads the clock and what is stored under the batch's keys.
+// lock makes the round trip that locks the balances, and then reads the clock and the entries stored under the
+// batch's keys.
 func (t *tx) lock(ctx context.Context, p *plan) error {
 	t.batch.Absent = p.absent
 	t.batch.Located = *p.located
@@ -111,7 +115,7 @@ func (t *tx) lock(ctx context.Context, p *plan) error {
 }
 
 // queueLocks queues the statements that lock the plan's balances as its state requires. In stateSkipLocked, existing
-// receives those that have a row.
+// receives the balances that have a row.
 func (t *tx) queueLocks(out *pgx.Batch, p *plan, tenants, meters, subjects []string) (existing *[]ledger.BalanceKey) {
 	existing = new([]ledger.BalanceKey)
 	statement := "LockBalances"
@@ -124,7 +128,8 @@ func (t *tx) queueLocks(out *pgx.Batch, p *plan, tenants, meters, subjects []str
 	case stateWaitLong:
 		out.Queue("SET LOCAL lock_timeout = " + milliseconds(lockPatience))
 	case stateSkipLocked:
-		// The statements wait for no row. They can wait for DDL only, and before that ends no request can be served.
+		// The statements wait for no row. They can only wait for DDL, and no request can be served before the DDL
+		// ends.
 		out.Queue("SET LOCAL lock_timeout = " + milliseconds(tableLockTimeout))
 		statement = "LockFreeBalances"
 	}
@@ -137,8 +142,8 @@ func (t *tx) queueLocks(out *pgx.Batch, p *plan, tenants, meters, subjects []str
 	return existing
 }
 
-// scanClock reads the row of the Clock statement. The batch's instant is the one on which PostgreSQL's clock and the
-// instance's agree.
+// scanClock reads the row of the Clock statement. The batch's instant is derived from PostgreSQL's clock and the
+// instance's clock (package clock).
 func (t *tx) scanClock(row pgx.Row) error {
 	var now, tenants, plans, newest time.Time
 	var immediate []string
@@ -160,7 +165,8 @@ func (t *tx) scanClock(row pgx.Row) error {
 	return nil
 }
 
-// readMore reads grants and terms of the balances that need them. In the normal case none does, and nothing is read.
+// readMore reads grants and terms of the balances that need them. Normally no balance needs them, and nothing is
+// read.
 func (t *tx) readMore(ctx context.Context, p *plan) error {
 	var grants, terms []ledger.BalanceKey
 	for k, book := range t.batch.Books {
@@ -215,7 +221,8 @@ func (t *tx) noteNeed(needed bool) {
 	}
 }
 
-// load queues the reads of grants and terms. Where terms are read, a period most likely opens.
+// load queues the reads of grants and terms. If terms are read, a period most likely opens, so the subscribers of its
+// event are read as well.
 func (t *tx) load(out *pgx.Batch, grants, terms []ledger.BalanceKey, named []ledger.GrantKey) *loading {
 	if len(terms) > 0 {
 		t.subscribers.Queue(out)
@@ -223,8 +230,8 @@ func (t *tx) load(out *pgx.Batch, grants, terms []ledger.BalanceKey, named []led
 	return t.ledger.queueLoad(out, grants, terms, named)
 }
 
-// lacks gives the book what is known of its plan, and reports whether a decision that draws up to most needs its grants
-// or its terms as well.
+// lacks gives the book the known allowance of its plan. It reports whether a decision that draws at most `most` units
+// also needs the book's grants or terms.
 func (t *tx) lacks(book *ledger.Book, most int64) (grants, terms bool) {
 	if book.Plan != "" {
 		book.Terms = t.ledger.learned.allowance(book.BalanceKey, book.Plan, book.PlanVersion)
@@ -234,8 +241,8 @@ func (t *tx) lacks(book *ledger.Book, most int64) (grants, terms bool) {
 	return grants || cut, terms || cut
 }
 
-// markUncut remembers which of the balances have an open period that the newest terms of their tenant do not end early.
-// The terms of these balances were read.
+// markUncut remembers the balances whose open period is not ended early by the newest terms of their tenant. The
+// terms of these balances were read.
 func (t *tx) markUncut(keys []ledger.BalanceKey) {
 	for _, k := range keys {
 		book := t.batch.Books[k]
@@ -245,8 +252,8 @@ func (t *tx) markUncut(keys []ledger.BalanceKey) {
 	}
 }
 
-// mayBeCut reports whether terms of its tenant that apply at once may end the open period of the book early. It returns
-// false if it is known that they do not.
+// mayBeCut reports whether the tenant's terms that apply at once may end the open period of the book early. It
+// returns false if it is known that they do not.
 func (t *tx) mayBeCut(book *ledger.Book) bool {
 	at, ok := t.changedNow[book.Tenant]
 	if !ok || t.ledger.learned.isUncut(book.BalanceKey, uncutPeriod{start: book.Start, terms: at}) {

@@ -20,7 +20,7 @@ func audited(k ledger.Kind) bool {
 	return false
 }
 
-// linesOf returns the lines of the audit log for those of calls that were decided now. Replays and refusals have none.
+// linesOf returns the lines of the audit log for the calls that were decided now. Replays and refusals have no line.
 func linesOf(calls []*ledger.Call) []auditlog.Line {
 	var lines []auditlog.Line
 	for _, c := range calls {
@@ -72,7 +72,7 @@ type balanceState struct {
 	Amount    int64  `json:"amount,omitzero"` // the change of remaining; only after the change
 }
 
-// refundFacts is what a refund has returned.
+// refundFacts has the units that a refund has returned.
 type refundFacts struct {
 	Operation string       `json:"operation_id"` // the refunded operation
 	Items     []refundItem `json:"items"`
@@ -128,7 +128,7 @@ func refundItems(items []ledger.RefundItem) []refundItem {
 	return column(items, func(i *ledger.RefundItem) refundItem { return refundItem{i.Meter, i.Refunded, i.Forfeited} })
 }
 
-// recordRoll records in the transaction that stores roll that an administrator has started it.
+// recordRoll records that an administrator has started roll, in the transaction that stores roll.
 func recordRoll(ctx context.Context, tx pgx.Tx, roll *Roll) error {
 	actor := auditlog.From(ctx)
 	if !actor.Admin {

@@ -31,21 +31,21 @@ func (b *bundle) texts(sql string, args ...any) []string {
 	return out
 }
 
-// actors lists the entries of a tenant in order: operation (own for the ledger's), kind, actor.
+// actors lists the entries of a tenant in order: operation ("own" for an operation of the ledger itself) and actor.
 func (b *bundle) actors(tenant string) []string {
 	b.t.Helper()
 	return b.texts(`SELECT DISTINCT CASE WHEN operation_id LIKE '§%' THEN 'own' ELSE operation_id END || ' ' || coalesce(actor, 'NULL')
 		FROM entries WHERE tenant_id = $1 ORDER BY 1`, tenant)
 }
 
-// lines lists the audit log in order: action, actor, object, before, after, reason.
+// lines lists the audit log in order: action, actor, object, values before and after, reason.
 func (b *bundle) lines() []string {
 	b.t.Helper()
 	return b.texts(`SELECT concat_ws(' ', action, actor_key, object_kind || ':' || tenant_id || '/' || object_id, coalesce(before::text, '-'), after::text, reason)
 		FROM audit ORDER BY audit_id`)
 }
 
-// do makes an operation for an actor.
+// do runs an operation of an actor.
 func do[R any](ctx context.Context, b *bundle, op ledger.Request[R]) *R {
 	b.t.Helper()
 	r, err := Do(ctx, b.Ledger, op)
@@ -64,7 +64,7 @@ func TestDo_Actor_InItsEntriesAlone(t *testing.T) {
 	b.tenant("acme", "hourly", at, at, "UTC")
 	do(b.as("key_1", false), b, debitOf("acme", "d1", 10))
 	b.rewind("acme", time.Hour)
-	do(b.as("key_2", true), b, debitOf("acme", "d2", 20)) // closes a period, too
+	do(b.as("key_2", true), b, debitOf("acme", "d2", 20)) // also closes a period
 	do(t.Context(), b, debitOf("acme", "d3", 1))
 	if r := do(b.as("key_3", false), b, debitOf("acme", "d1", 10)); !r.Replayed {
 		t.Error("d1 was made twice")
@@ -131,7 +131,8 @@ func TestDo_Administrator_OneLineInTheAuditLog(t *testing.T) {
 	b.mustVerify()
 }
 
-// The answer to COMMIT is lost, and the batch runs again: it finds the operation done, and its line with it.
+// The answer to COMMIT is lost, and the batch runs again. It finds the operation stored, together with its line in
+// the audit log.
 func TestDo_AnswerToCommitLost_OneLine(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -158,15 +159,15 @@ func TestDo_AnswerToCommitLost_OneLine(t *testing.T) {
 	b.mustVerify()
 }
 
-// PostgreSQL refuses one operation, because a text of its line cannot be stored. Its neighbours in the batch are
-// served, each with its line.
+// PostgreSQL refuses one operation, because a text of its audit line cannot be stored. The other operations of the
+// batch succeed, each with its line.
 func TestDo_LineRefused_NoChangeAndNeighboursServed(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, func(c *Config) { c.Lanes = 1 })
 	b.answerWithin = testenv.Patience
 	b.simple("acme", 100)
 	do(t.Context(), b, debitOf("acme", "d0", 1))
-	unlock := b.lockRow("acme") // so that they are in one batch
+	unlock := b.lockRow("acme") // so that the operations are in one batch
 	bad := auditlog.With(t.Context(), &auditlog.Actor{KeyID: "key_b", Name: "a\x00b", Admin: true})
 	var wg sync.WaitGroup
 	for i := range 6 {

@@ -52,8 +52,8 @@ func (l *Ledger) Views(ctx context.Context, tenant, subject string, at time.Time
 	return books, m.Now, nil
 }
 
-// BalancesOf returns those balances of keys that exist, in the order of keys. On Citus it reads the balances of each
-// shard group together, at an instant of their own.
+// BalancesOf returns the existing balances among keys, in the order of keys. On Citus it reads the balances of each
+// shard group together; the groups are read at different instants.
 func (l *Ledger) BalancesOf(ctx context.Context, keys []ledger.BalanceKey) ([]ledger.Balance, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -99,7 +99,8 @@ func (l *Ledger) keysOf(ctx context.Context, tenant, subject string) ([]ledger.B
 	return keys, nil
 }
 
-// Balance returns one balance. errcode.MeterNotInPlan: the plan lacks the meter and nothing was ever granted.
+// Balance returns one balance. It returns errcode.MeterNotInPlan if the plan lacks the meter and nothing was ever
+// granted.
 func (l *Ledger) Balance(ctx context.Context, tenant, meter, subject string) (*ledger.Balance, error) {
 	b, now, err := l.View(ctx, ledger.BalanceKey{Tenant: tenant, Meter: meter, Subject: subject}, time.Time{})
 	if err != nil {
@@ -109,8 +110,9 @@ func (l *Ledger) Balance(ctx context.Context, tenant, meter, subject string) (*l
 	return &out, nil
 }
 
-// View returns one balance with its open grants, advanced in memory to the instant at (zero means now), and the instant
-// of the view. It locks and writes nothing. errcode.MeterNotInPlan: the plan lacks the meter and nothing was ever granted.
+// View returns one balance with its open grants, advanced in memory to the instant at (zero means now), and the
+// instant of the view. It locks and writes nothing. It returns errcode.MeterNotInPlan if the plan lacks the meter and
+// nothing was ever granted.
 func (l *Ledger) View(ctx context.Context, k ledger.BalanceKey, at time.Time) (*ledger.Book, time.Time, error) {
 	if e := ledger.FirstOf(ledger.ValidateID("tenant", k.Tenant), ledger.ValidateID("meter", k.Meter), ledger.ValidateSubject(k.Subject)); e != nil {
 		return nil, time.Time{}, e

@@ -14,27 +14,28 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 )
 
-// Bounds of an operation's life. A caller is answered within five seconds, whatever happens to the database; half a
-// second of that is for what happens around the ledger.
+// Time limits of an operation. A caller is answered within five seconds, even if the database fails. Half a second of
+// that is for the work outside the ledger.
 const (
 	// refusalMax is the time from the arrival of an operation to its answer.
 	refusalMax = 4500 * time.Millisecond
-	// queueMax bounds the time in the queue of a lane: the rest is enough for two attempts on a slow server.
+	// queueMax bounds the time in the queue of a lane. The remaining time is enough for two attempts on a slow
+	// server.
 	queueMax = 2 * time.Second
-	// parkedMax is the time until a parked operation is refused: the rest is enough for a last attempt.
+	// parkedMax is the time until a parked operation is refused. The remaining time is enough for a last attempt.
 	parkedMax = 4 * time.Second
 	// attemptTimeout bounds one transaction, from acquiring the connection to the answer to COMMIT.
 	attemptTimeout = 4 * time.Second
-	// rerunReserve is the time that an attempt leaves for another one, which finds out whether a lost COMMIT took
+	// rerunReserve is the time that an attempt leaves for another attempt, which finds out whether a lost COMMIT took
 	// effect.
 	rerunReserve = 500 * time.Millisecond
-	// slowAttempt is the duration of an attempt after which the database is probed: a usual one takes some
+	// slowAttempt is the duration of an attempt after which the database is probed. A normal attempt takes some
 	// milliseconds.
 	slowAttempt = time.Second
 	// retriesMax is the number of transient failures in a row after which a batch is refused.
 	retriesMax = 4
-	// retriesHalved is retriesMax for a half of a batch that the database has refused: the whole batch has had its
-	// retries.
+	// retriesHalved is retriesMax for a half of a batch that the database has refused. The whole batch has already
+	// used its retries.
 	retriesHalved = 1
 	// retryDelay is doubled with each failure, with full jitter.
 	retryDelay = 20 * time.Millisecond
@@ -42,7 +43,7 @@ const (
 	passesMax = 1000
 )
 
-// verdict is what the end of an attempt means for its batch.
+// verdict says what the end of an attempt means for its batch.
 type verdict string
 
 const (
@@ -50,13 +51,13 @@ const (
 	verdictRowTaken verdict = "row_taken" // another transaction is creating the same row; nothing was written
 	verdictLocked   verdict = "locked"    // another transaction kept a balance locked; nothing was written
 	verdictRetry    verdict = "retry"     // another failure that passes; nothing was written
-	verdictUnknown  verdict = "unknown"   // COMMIT may have happened: run it again, and never answer "failed"
+	verdictUnknown  verdict = "unknown"   // COMMIT may have happened: run the batch again, and never answer "failed"
 	verdictData     verdict = "data"      // this batch can never be written as it is: find the operation at fault
 	verdictBug      verdict = "bug"       // decisions request more data without an end
 )
 
-// runBatches runs the plan's calls, those of each shard group as a batch of its own. The calls that wait for locked
-// balances have no answer then: they are in p.parked.
+// runBatches runs the plan's calls, with one batch for each shard group. Afterwards, the calls that wait for locked
+// balances have no answer: they are in p.parked.
 func (l *Ledger) runBatches(ctx context.Context, p *plan) {
 	for _, part := range l.byGroup(p) {
 		l.runBatch(ctx, part)
@@ -66,12 +67,12 @@ func (l *Ledger) runBatches(ctx context.Context, p *plan) {
 	}
 }
 
-// runBatch runs attempts until each of the plan's calls is answered or parked. It never fails as a whole. It is the
-// table of doc.go as code: after each attempt the verdict and the state give the next state.
+// runBatch runs attempts until each of the plan's calls is answered or parked. It never fails as a whole. It
+// implements the table of doc.go: after each attempt, the verdict and the state give the next state.
 func (l *Ledger) runBatch(ctx context.Context, p *plan) {
 	failures := 0
 	for {
-		// Attempts follow one another while each succeeds and the decisions need a wider one.
+		// Attempts are repeated while each succeeds and the decisions need more rows.
 		var reached progress
 		err := p.repeat(passesMax, func() (next ledger.Next, err error) {
 			next, reached, err = l.attempt(ctx, p)
@@ -106,7 +107,7 @@ func (l *Ledger) runBatch(ctx context.Context, p *plan) {
 	}
 }
 
-// verdictOf judges the attempt that ended with err in the plan's state. reached is how far it came.
+// verdictOf judges the attempt that ended with err in the plan's state. reached says how far the attempt came.
 func (p *plan) verdictOf(err error, reached progress) verdict {
 	switch {
 	case err == nil:
@@ -121,8 +122,8 @@ func (p *plan) verdictOf(err error, reached progress) verdict {
 	return classify(err, reached.committing)
 }
 
-// mayRetry notes a failed attempt, the failures-th in a row, and reports whether the batch runs again in the same
-// state. If not, its calls are answered: by the batch's halves, or by a refusal.
+// mayRetry notes a failed attempt and reports whether the batch runs again in the same state. failures counts the
+// failed attempts in a row. If the batch does not run again, mayRetry has run its halves or refused its calls.
 func (l *Ledger) mayRetry(ctx context.Context, p *plan, result verdict, err error, failures int) bool {
 	l.metrics.failedAttempts.WithLabelValues(string(result)).Inc()
 	if suggestsAway(err) {
@@ -148,8 +149,8 @@ func (l *Ledger) mayRetry(ctx context.Context, p *plan, result verdict, err erro
 	return true
 }
 
-// halve finds the operation that PostgreSQL refuses: it runs each half of the batch by itself, so that the operation's
-// neighbours are served.
+// halve finds the operation that PostgreSQL refuses: it runs each half of the batch by itself, so that the other
+// operations are served.
 func (l *Ledger) halve(ctx context.Context, p *plan, cause error) {
 	if len(p.calls) == 1 {
 		c := p.calls[0]
@@ -176,8 +177,8 @@ func (l *Ledger) giveUp(p *plan, r reason, cause error) {
 	l.refuseAll(p.calls, p.mayBeStored, r, cause)
 }
 
-// refuseAll answers calls with the reason, or with outcome_unknown if they may be stored: an attempt's COMMIT was not
-// answered.
+// refuseAll answers calls with the reason. It answers with outcome_unknown if the calls may be stored, because an
+// attempt's COMMIT was not answered.
 func (l *Ledger) refuseAll(calls []*ledger.Call, mayBeStored bool, r reason, cause error) {
 	if mayBeStored {
 		r = reasonUnknown
@@ -195,8 +196,8 @@ func pause(ctx context.Context, failures int) {
 	backoff.Sleep(ctx, rand.N(retryDelay<<(failures-1))+time.Millisecond)
 }
 
-// classify translates a failed attempt. It is the one place that looks into driver errors of the write path.
-// committing: COMMIT was sent.
+// classify translates a failed attempt. Only it and the functions below look into driver errors of the write path.
+// committing means that COMMIT was sent.
 func classify(err error, committing bool) verdict {
 	pgErr, answered := errors.AsType[*pgconn.PgError](err)
 	if _, missing := journal.MissingMonth(err); missing {
@@ -225,8 +226,8 @@ func classify(err error, committing bool) verdict {
 	return verdictData
 }
 
-// isKeyConflict reports a unique violation of the journal: an entry with one of the batch's keys is where the look-up
-// did not expect it, or another instance has just written it.
+// isKeyConflict reports a unique violation of the journal: an entry with one of the batch's keys is in a month that
+// the look-up did not read, or another instance has just written it.
 func isKeyConflict(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pgErr.Code == "23505" && (strings.HasPrefix(pgErr.TableName, "entries") || citusName(pgErr, "entries"))
@@ -242,8 +243,8 @@ func isRowTaken(err error) bool {
 	return isLockTimeout(err) || pgErr.Code == "23505" && ofBalances
 }
 
-// isPersistentConflict reports a unique violation that survived all retries: one operation can never be stored. A
-// transient conflict is with a row of another instance, and the next attempt finds that row.
+// isPersistentConflict reports a unique violation. If it remains after all retries, one operation can never be
+// stored. A transient conflict is a conflict with a row of another instance, and the next attempt finds that row.
 func isPersistentConflict(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pgErr.Code == "23505"

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver goose works through
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver for goose
 	"github.com/pressly/goose/v3"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
@@ -31,7 +31,7 @@ const (
 
 	benchTenants = 10_000
 
-	// benchUnits is what each balance starts with: more than any run can use up.
+	// benchUnits is the amount that each balance starts with: more than any run can use up.
 	benchUnits = 1 << 50
 )
 
@@ -42,13 +42,14 @@ func durableLedger(b *testing.B, tenants int) (*Ledger, string) {
 	ctx := b.Context()
 	p, err := localstack.StartPostgres(ctx, localstack.PostgresConfig{
 		Dir: filepath.Join(b.TempDir(), "postgres"), Durable: true,
-		// Room for a run without a checkpoint in its middle, which would make runs incomparable.
+		// The server has room for a run without a checkpoint in its middle. A checkpoint would make runs
+		// incomparable.
 		Extra: map[string]string{"max_wal_size": "8GB", "checkpoint_timeout": "30min", "shared_buffers": "512MB"},
 	})
 	require.NoError(b, err)
 	b.Cleanup(func() {
 		require.NoError(b, p.Stop(context.Background()))
-		require.NoError(b, os.RemoveAll(p.Dir())) // a stand-in, if PostgreSQL's user may not enter the test's directory
+		require.NoError(b, os.RemoveAll(p.Dir())) // exists if PostgreSQL's user may not enter the test's directory
 	})
 	migrateForBench(b, p.URL())
 	seedForBench(b, p.URL(), tenants)
@@ -58,7 +59,7 @@ func durableLedger(b *testing.B, tenants int) (*Ledger, string) {
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, l.Stop(context.Background())) })
 	require.NoError(b, l.Start(ctx))
-	// The first debit of a balance makes its row and opens its period.
+	// The first debit of a balance inserts its row and opens its period.
 	for from := 0; from < tenants; from += ledger.BatchMax {
 		var debits []*ledger.Debit
 		for i := from; i < min(from+ledger.BatchMax, tenants); i++ {
@@ -128,7 +129,7 @@ func BenchmarkDebit(b *testing.B) {
 						if n > int64(b.N) {
 							return
 						}
-						// A stride that visits all tenants in an order the index does not have.
+						// The stride visits all tenants, in another order than that of the index.
 						tenant := names[int(n*7919)%tenants]
 						if _, err := Do(b.Context(), l, debitOf(tenant, fmt.Sprintf("key-%016x", uint64(n)*0x9e3779b97f4a7c15), 1)); err != nil {
 							b.Error(err)
@@ -175,7 +176,7 @@ func BenchmarkDebitBatch(b *testing.B) {
 	b.ReportMetric(float64(b.N)*ledger.BatchMax/b.Elapsed().Seconds(), "debits/s")
 }
 
-// BenchmarkDecide measures the decisions alone: the time of a debit between reading and writing.
+// BenchmarkDecide measures only the decisions: the time of a debit between reading and writing.
 func BenchmarkDecide(b *testing.B) {
 	q, err := namedsql.Load(sqlFiles)
 	require.NoError(b, err)
@@ -221,7 +222,7 @@ func BenchmarkDecide(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batchDefault), "ns/debit")
 }
 
-// BenchmarkCheckBatch measures reading balances for checks, alone and together.
+// BenchmarkCheckBatch measures the reads of balances for checks, one check alone and many together.
 func BenchmarkCheckBatch(b *testing.B) {
 	l, _ := durableLedger(b, benchTenants)
 	for i := range benchTenants {

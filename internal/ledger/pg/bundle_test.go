@@ -22,12 +22,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
-// bundle is a ledger on a database of its own, with a way to write the catalogue by hand.
+// bundle is a ledger on a separate database, with methods that write the catalogue by SQL.
 type bundle struct {
 	*Ledger
 	t   testing.TB
 	url string
-	db  *pgx.Conn // beside the ledger's pools: the test's own statements are not the ledger's
+	db  *pgx.Conn // beside the ledger's pools: for the statements of the test itself
 }
 
 func newBundle(t testing.TB, change ...func(*Config)) *bundle {
@@ -42,7 +42,7 @@ func newBundleOn(t testing.TB, url string, change ...func(*Config)) *bundle {
 	return b
 }
 
-// reconnect gives the test a new connection of its own.
+// reconnect gives the test a new connection.
 func (b *bundle) reconnect() {
 	b.t.Helper()
 	db, err := pgx.Connect(b.t.Context(), b.url)
@@ -51,10 +51,11 @@ func (b *bundle) reconnect() {
 	b.db = db
 }
 
-// openLedger opens one more ledger on url: another instance of the service.
-// throughCoordinator is for tests that lose what the URL's server answers: on Citus batches would go to other nodes.
+// throughCoordinator sends batches to the server of the URL. Tests that lose its answers need this: on Citus batches
+// would go to other nodes.
 func throughCoordinator(c *Config) { c.ThroughCoordinator = true }
 
+// openLedger opens one more ledger on url: another instance of the service.
 func openLedger(t testing.TB, url string, change ...func(*Config)) *Ledger {
 	t.Helper()
 	cfg := Config{DatabaseURL: testenv.AsService(url), Readers: 2, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)), Metrics: prometheus.NewRegistry()}
@@ -95,7 +96,7 @@ func (b *bundle) meter(ids ...string) {
 	}
 }
 
-// plan adds a version. Each allowance is "meter amount every anchor".
+// plan adds a version of a plan. Each allowance is "meter amount every anchor".
 func (b *bundle) plan(id string, version int, at time.Time, allowances ...string) {
 	b.t.Helper()
 	b.exec("INSERT INTO plans (plan, version, created_at) VALUES ($1, $2, $3)", id, version, at)
@@ -119,7 +120,7 @@ func (b *bundle) tenant(id, plan string, at, anchor time.Time, zone string) {
 		id, at, plan, anchor, zone)
 }
 
-// simple signs up tenant id today with one monthly calendar allowance of meter api_calls.
+// simple signs up tenant id today. Its plan has one monthly calendar allowance, of meter api_calls.
 func (b *bundle) simple(id string, amount int64) {
 	b.t.Helper()
 	at := time.Now().Add(-time.Hour).UTC()
@@ -161,7 +162,7 @@ func wantSums(t testing.TB, got *ledger.Balance, want ledger.Sums) {
 	wantEqual(t, "remaining of "+got.Meter, got.Remaining, want.Remaining())
 }
 
-// wantEqual fails the test when got differs from want. what names them in the message.
+// wantEqual fails the test when got differs from want. what names the compared value in the message.
 func wantEqual[V any](t testing.TB, what string, got, want V) {
 	t.Helper()
 	assert.Equal(t, want, got, what)
@@ -237,7 +238,7 @@ func wantCode(t testing.TB, err error, code errcode.Code) *errcode.Error {
 	return e
 }
 
-// Check makes one check.
+// Check runs one check.
 func (b *bundle) Check(ctx context.Context, tenant, subject string, items []ledger.Item) (*ledger.CheckResult, error) {
 	out := b.CheckBatch(ctx, []ledger.CheckRequest{{Tenant: tenant, Subject: subject, Items: items}})
 	return out[0].Result, out[0].Err

@@ -33,13 +33,13 @@ func (l *Ledger) CheckBatch(ctx context.Context, requests []ledger.CheckRequest)
 	return out
 }
 
-// check is a request and where its answer goes.
+// check is a request and its outcome, which is filled in later.
 type check struct {
 	request *ledger.CheckRequest
 	out     *CheckOutcome
 }
 
-// callsOf returns the debits that the checks are about, for a plan.
+// callsOf returns the debits that the checks simulate, for a plan.
 func callsOf(checks []*check) []*ledger.Call {
 	calls := make([]*ledger.Call, len(checks))
 	for i, c := range checks {
@@ -48,18 +48,18 @@ func callsOf(checks []*check) []*ledger.Call {
 	return calls
 }
 
-// checkTogether answers the requests of one shard group: from the rows of their balances where the rows are enough,
-// else from a view.
+// checkTogether answers the requests of one shard group: from the rows of their balances if the rows are enough,
+// otherwise from a view.
 func (l *Ledger) checkTogether(ctx context.Context, open []*check) {
 	if open = l.checkRows(ctx, open); len(open) > 0 {
 		l.checkViews(ctx, open)
 	}
 }
 
-// checkRows answers the checks for which the rows of their balances are enough. For most debits they are: no event is
-// due, the head grant covers the amount, and the plan's allowance is known. It takes one round trip with two
-// statements; a view takes seven statements. It returns the other checks. If a row cannot be read, it returns all
-// checks: a view finds out which row.
+// checkRows answers the checks for which the rows of their balances are enough. They are enough for most debits: no
+// event is due, the head grant covers the amount, and the plan's allowance is known. It takes one round trip with two
+// statements; a view takes seven statements. It returns the checks that it did not answer. If a row cannot be read,
+// it returns all checks, because a view finds out which row.
 func (l *Ledger) checkRows(ctx context.Context, open []*check) (rest []*check) {
 	rows := make([]*check, 0, len(open))
 	calls := callsOf(open)
@@ -126,7 +126,7 @@ func (t *tx) dropLacking(p *plan) {
 	}
 }
 
-// answers answers a check, if the batch has all that it needs.
+// answers answers a check if the batch has all rows that the check needs. It reports whether it answered the check.
 func (t *tx) answers(c *check) bool {
 	for i := range c.request.Items {
 		if t.batch.Books[ledger.BalanceKey{Tenant: c.request.Tenant, Meter: c.request.Items[i].Meter}] == nil {
@@ -164,7 +164,7 @@ func (l *Ledger) checkViews(ctx context.Context, open []*check) {
 	}
 	err = uncomputable(err)
 	if half := len(open) / 2; half > 0 && errcode.Of(err) == errcode.Internal {
-		// One of the balances cannot be read or computed. The others can.
+		// One of the balances cannot be read or computed, but the other balances can.
 		l.checkViews(ctx, open[:half])
 		l.checkViews(ctx, open[half:])
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// Each check of a batch, of one tenant or of many, gets the answer that it gets alone.
+// Each check of a batch gets the same answer as alone. The checks are of one tenant or of many.
 func TestCheckBatch_AnswersAsCheck(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -84,7 +84,7 @@ func TestCheckBatch_UnreadableBalance_FailsItsOwnCheckOnly(t *testing.T) {
 	}
 }
 
-// Checks that the rows of balances answer get the answer that a view gives.
+// Checks that are answered from the rows of balances get the same answer as from a view.
 func TestCheckBatch_FromRows_AnswersAsView(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -125,7 +125,7 @@ func TestCheckBatch_FromRows_AnswersAsView(t *testing.T) {
 		rapid.Check(t, func(rt *rapid.T) {
 			q := question.Draw(rt, "question")
 			var row, view CheckOutcome
-			b.checkViews(t.Context(), []*check{{&q, &view}}) // it also reads the plan's allowance
+			b.checkViews(t.Context(), []*check{{&q, &view}}) // also reads the plan's allowance
 			rest := b.checkRows(t.Context(), []*check{{&q, &row}})
 			if row.Err != nil {
 				rt.Fatal(row.Err)
@@ -142,16 +142,16 @@ func TestCheckBatch_FromRows_AnswersAsView(t *testing.T) {
 	if n := compare("at first"); n == 0 {
 		t.Error("no question was answered from rows: nothing was compared")
 	}
-	// A change of terms that applies at once ends periods without touching their balances. Another change ends only
-	// periods that have no end of their own.
+	// A change of terms that applies at once ends periods, and their balances are not written. Another change ends
+	// only periods that have no end of their own.
 	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, immediate) SELECT tenant_id, clock_timestamp(), 'small', $1, 'UTC', tenant_id < 't2'
 		FROM tenants WHERE tenant_id IN ('t0', 't1', 't3', 't6')`, at)
 	b.exec("UPDATE tenants SET plan = 'small' WHERE tenant_id IN ('t0', 't1', 't3', 't6')")
 	compare("after a change of terms")
 }
 
-// A check whose balance row is enough costs one round trip with two statements, alone or with others. The first check
-// of a plan reads its terms.
+// A check that needs only the row of its balance costs one round trip with two statements, alone or with others. The
+// first check of a plan reads its terms.
 func TestCheckBatch_OneRoundTrip_ForAllTenants(t *testing.T) {
 	testenv.NotOnCitus(t, "there is one for each shard group")
 	t.Parallel()
@@ -180,7 +180,7 @@ func TestCheckBatch_OneRoundTrip_ForAllTenants(t *testing.T) {
 	}
 	wantEqual(t, "statements of 64 checks", ask(questions), want)
 	wantEqual(t, "statements of one check", ask(questions[:1]), want)
-	for i := range questions { // no debit uses units that another one needs
+	for i := range questions { // there is enough for all checks
 		questions[i] = ledger.CheckRequest{Tenant: "t0", Subject: fmt.Sprint("u", i%20), Items: []ledger.Item{{Meter: "api_calls", Amount: int64(i%10 + 1)}}}
 	}
 	sent.take()
@@ -200,7 +200,7 @@ func TestCheckBatch_OneRoundTrip_ForAllTenants(t *testing.T) {
 	}
 }
 
-// timeless returns r without the parts that differ between readings: instants, and the causes of refusals.
+// timeless returns r without the fields that differ between readings: instants, and the causes of refusals.
 func timeless(r *ledger.CheckResult) *ledger.CheckResult {
 	if r == nil {
 		return nil

@@ -75,8 +75,8 @@ func connectTo(cfg *pgx.ConnConfig, node citus.Address) {
 	}
 }
 
-// writersFor returns the writers of the node that holds the plan's shard group. It returns those of the coordinator if
-// there is no such node, if it cannot be reached, or if the plan has no calls.
+// writersFor returns the writers of the node that holds the plan's shard group. It returns the writers of the
+// coordinator if there is no such node, if it cannot be reached, or if the plan has no calls.
 func (l *Ledger) writersFor(p *plan) *pgxpool.Pool {
 	if p != nil && len(p.calls) > 0 {
 		if node := l.nodes.Of(tenantOfCall(p.calls[0])); node != nil {
@@ -86,15 +86,15 @@ func (l *Ledger) writersFor(p *plan) *pgxpool.Pool {
 	return l.writers
 }
 
-// citusWriterSettings replace settings of a writer's connection. Each plan is made for its parameters, so Citus knows
-// the tenants of a statement and sends it to one node. A setting that the connection makes within a transaction applies
-// on that node as well, as lock_timeout must.
+// citusWriterSettings returns settings that replace those of a writer's connection. Each plan is made for its
+// parameters, so Citus knows the tenants of a statement and sends it to one node. A setting that the connection makes
+// within a transaction applies on that node as well, as lock_timeout must.
 func citusWriterSettings() map[string]string {
 	return map[string]string{"plan_cache_mode": "force_custom_plan", "citus.propagate_set_commands": "local"}
 }
 
-// divide returns values by the shard groups of their tenants. Groups are in the order of their first values. Without
-// Citus there is one group.
+// divide divides values by the shard groups of their tenants. Groups are in the order of their first values. Without
+// Citus there is only one group.
 func divide[V any](l *Ledger, values []V, tenantOf func(V) string) [][]V {
 	if l.cluster == nil || len(values) < 2 {
 		return [][]V{values}
@@ -114,7 +114,7 @@ func divide[V any](l *Ledger, values []V, tenantOf func(V) string) [][]V {
 	return out
 }
 
-// GroupOf returns the shard group of a tenant. Without Citus it is 0 for all.
+// GroupOf returns the shard group of a tenant. Without Citus it is 0 for all tenants.
 func (l *Ledger) GroupOf(tenant string) int {
 	if l.cluster == nil {
 		return 0
@@ -124,7 +124,7 @@ func (l *Ledger) GroupOf(tenant string) int {
 
 func tenantOfCall(c *ledger.Call) string { return c.ID.Tenant }
 
-// byGroup returns a plan for each shard group of the calls: p itself if there is one.
+// byGroup returns a plan for each shard group of the calls. If there is only one group, it returns p itself.
 func (l *Ledger) byGroup(p *plan) []*plan {
 	if len(p.calls) == 0 {
 		return nil
@@ -157,10 +157,10 @@ var nodeErrors = []struct{ message, code string }{
 }
 
 // codeUnclear is the code of an error of the cluster itself: a node was lost, or does not answer. After COMMIT was
-// sent, nobody knows what became of the transaction.
+// sent, the outcome of the transaction is unknown.
 const codeUnclear = "08007"
 
-// restoreCode replaces the code of an error that Citus reports as an internal one by the code that PostgreSQL has for
+// restoreCode restores the code of an error that Citus reports as an internal error: the code that PostgreSQL has for
 // it.
 func (l *Ledger) restoreCode(err error) {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
@@ -188,7 +188,7 @@ func citusName(pgErr *pgconn.PgError, table string) bool {
 	return pgErr.TableName == "" && strings.Contains(pgErr.Message, `"`+table+"_")
 }
 
-// refreshGroups reads the shards again, in case one was split or moved, and checks whether the nodes answer.
+// refreshGroups reads the shards again, in case a shard was split or moved, and checks whether the nodes answer.
 func (l *Ledger) refreshGroups(ctx context.Context) {
 	if l.cluster == nil {
 		return
@@ -201,8 +201,8 @@ func (l *Ledger) refreshGroups(ctx context.Context) {
 	l.nodes.Reach(ctx)
 }
 
-// dueInGroups returns up to limit due balances, those of each shard group together, and the position of the earliest
-// balance.
+// dueInGroups returns due balances, divided by shard group, and the position of the earliest balance. args are the
+// parameters of the statement DueBalances.
 func (l *Ledger) dueInGroups(ctx context.Context, args ...any) (
 	groups [][]ledger.BalanceKey, first duePosition, err error,
 ) {

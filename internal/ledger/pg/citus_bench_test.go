@@ -18,12 +18,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// benchCitus is the variable with the length of a round of the comparison, such as 5s: `make bench-citus` sets it.
+// benchCitus is the name of a variable: the length of a round of the comparison, such as 5s. `make bench-citus` sets
+// it.
 const benchCitus = "QUOTASVC_BENCH_CITUS"
 
-// The same debits on PostgreSQL and on a cluster of a coordinator and two workers, sent to its nodes and through the
-// coordinator, in turns, without HTTP. Both ways to the cluster keep their connections open, and only their own work
-// counts.
+// The test runs the same debits on PostgreSQL and on a cluster of a coordinator and two workers. On the cluster they
+// go to the nodes directly or through the coordinator. The three ways alternate, without HTTP. Both ways to the
+// cluster keep their connections open, and only the work of the measured way counts.
 func TestBench_DebitsOnCitusBesidePostgres(t *testing.T) {
 	round, err := time.ParseDuration(os.Getenv(benchCitus))
 	if err != nil {
@@ -49,7 +50,7 @@ const citusBenchTenants = 1000
 type benchStand struct {
 	*bundle
 	name  string
-	of    string   // the prefix of its tenants' ids
+	of    string   // the prefix of the ids of its tenants
 	roots []string // process ids of the servers
 	next  atomic.Int64
 }
@@ -67,7 +68,7 @@ func newBenchStand(t *testing.T, name, url string, throughCoordinator bool, node
 		require.NoError(t, err)
 		var dir string
 		require.NoError(t, conn.QueryRow(t.Context(), "SELECT current_setting('data_directory')").Scan(&dir))
-		_ = conn.Close(t.Context()) // nothing is left to write
+		_ = conn.Close(t.Context()) // there is nothing left to write
 		text, err := os.ReadFile(filepath.Join(dir, "postmaster.pid"))
 		if err != nil {
 			t.Skip("the servers run as another user: measure as root or as that user: ", err)
@@ -80,7 +81,7 @@ func newBenchStand(t *testing.T, name, url string, throughCoordinator bool, node
 
 func (s *benchStand) measure(t *testing.T, turn, clients int, round time.Duration) {
 	t.Helper()
-	s.debitFor(t, clients, round/4) // these warm connections and caches
+	s.debitFor(t, clients, round/4) // these debits warm connections and caches
 	servers, self := s.serverCPU(t), selfCPU()
 	began := time.Now()
 	debits := s.debitFor(t, clients, round)
@@ -115,7 +116,8 @@ func (s *benchStand) debitFor(t *testing.T, clients int, d time.Duration) int64 
 	return made.Load()
 }
 
-// serverCPU returns the CPU time of the servers' live processes. Backends live as long as their connections.
+// serverCPU returns the CPU time of those processes of the servers that still run. A backend runs as long as its
+// connection is open.
 func (s *benchStand) serverCPU(t *testing.T) time.Duration {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -126,10 +128,10 @@ func (s *benchStand) serverCPU(t *testing.T) time.Duration {
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		_, rest, _ := strings.Cut(string(text), ") ")
-		fields := strings.Fields(rest) // from the state on: parent is 1, utime 11, stime 12
+		fields := strings.Fields(rest) // from the state on: parent is field 1, utime 11, stime 12
 		pid := filepath.Base(filepath.Dir(path))
 		for _, root := range s.roots {
 			if len(fields) > 12 && (fields[1] == root || pid == root) {

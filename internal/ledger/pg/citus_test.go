@@ -27,8 +27,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
-// hotStatements returns the statements of a batch and of a check, for Citus. They name several tenants, all of one
-// shard group. It includes those that store denials, about once a second.
+// hotStatements returns the statements of a batch and of a check, for Citus. Such a statement names several tenants,
+// all of one shard group. The result includes the statements that store denials, about once a second.
 func hotStatements(t *testing.T) map[string]string {
 	t.Helper()
 	hot := map[string]string{}
@@ -60,8 +60,8 @@ func statementsOf(t *testing.T, dir string) map[string]string {
 
 var tableReference = regexp.MustCompile(`(?:FROM|JOIN|UPDATE) (\w+) (\w+)\b`)
 
-// Runs without Citus as well. On Citus, a statement that does not repeat its tenants for every distributed table goes
-// to all nodes or is refused.
+// This test also runs without Citus. On Citus, a statement must name its tenants for every distributed table.
+// Otherwise it goes to all nodes or is refused.
 func TestStatements_OfBatchesAndChecks_NameTheTenantsForEveryTable(t *testing.T) {
 	t.Parallel()
 	distributed := map[string]bool{}
@@ -80,8 +80,8 @@ func TestStatements_OfBatchesAndChecks_NameTheTenantsForEveryTable(t *testing.T)
 	}
 }
 
-// nameTheTenants compares how often a statement reads or writes a distributed table with how often it names its
-// tenants, and returns the number of such tables.
+// nameTheTenants compares two numbers: how often a statement reads or writes a distributed table, and how often it
+// names its tenants for this table. It returns the number of such tables.
 func nameTheTenants(t *testing.T, distributed map[string]bool, name, statement, condition string) (seen int) {
 	t.Helper()
 	references := map[string]int{}
@@ -100,7 +100,7 @@ func nameTheTenants(t *testing.T, distributed map[string]bool, name, statement, 
 	return seen
 }
 
-// TestCitus_Cluster starts one cluster for all tests on it: its start takes several seconds.
+// TestCitus_Cluster starts one cluster for all tests that need one, because the start takes several seconds.
 func TestCitus_Cluster(t *testing.T) {
 	t.Parallel()
 	s := testenv.CitusPrivate(t)
@@ -119,7 +119,7 @@ func TestCitus_Cluster(t *testing.T) {
 	b.mustVerifyOn(namedsql.Citus)
 }
 
-// Each tenant crosses a threshold with every twentieth debit: no event may be lost or emitted twice.
+// Each tenant crosses a threshold with every twentieth debit. No event may be lost or emitted twice.
 const citusAllowance = 100
 
 var citusAlerts = func() (percent []int16) {
@@ -135,7 +135,7 @@ type citusBundle struct {
 	tenants []string
 
 	mu   sync.Mutex
-	keys map[string]map[string]bool // by tenant: the keys of acknowledged debits of 1
+	keys map[string]map[string]bool // by tenant: the keys of acknowledged debits of 1 unit
 }
 
 // inOneGroup returns the tenants of a shard group.
@@ -149,7 +149,7 @@ var literals = map[string]string{
 	"bigint": "2", "integer": "2", "boolean": "true", "bytea": "'a'",
 }
 
-// direct uses the nodes, and then loses them: the coordinator serves until they are reached again.
+// direct debits through the nodes, then loses the nodes: the coordinator serves until the nodes are reached again.
 func (b *citusBundle) direct(t *testing.T) {
 	testenv.Eventually(t, func() bool { return b.nodes.Reached() == len(b.server.Workers) })
 	round := 0
@@ -165,14 +165,14 @@ func (b *citusBundle) direct(t *testing.T) {
 		}
 		return b.writers.Stat().AcquireCount() - before
 	}
-	debits() // rows of balances
+	debits() // creates the rows of balances
 	wantEqual(t, "batches through the coordinator", debits(), 0)
 	for _, id := range b.tenants {
 		if pool := b.nodes.Of(id); pool != nil {
 			b.nodes.Lost(pool, errors.New("a test"))
 		}
 	}
-	if b.nodes.Reached() == 0 { // else it was reached again meanwhile
+	if b.nodes.Reached() == 0 { // otherwise a node was reached again meanwhile
 		if n := debits(); n == 0 {
 			t.Error("no batch went through the coordinator after all nodes were lost")
 		}
@@ -183,7 +183,7 @@ func (b *citusBundle) direct(t *testing.T) {
 	b.compare(t)
 }
 
-// plans examines the plans of the coordinator, and those of the node.
+// plans examines the plans of the coordinator and of one node.
 func (b *citusBundle) plans(t *testing.T) {
 	two := b.inOneGroup(0)[:2]
 	for _, pool := range []*pgxpool.Pool{b.writers, b.nodes.Of(two[0])} {
@@ -204,7 +204,7 @@ func (b *citusBundle) plansOf(t *testing.T, pool *pgxpool.Pool, two []string) {
 		}
 		plan := explainForTenants(t, conn.Conn(), name, statement, two)
 		tasks := strings.Count(plan, "Task Count: ")
-		// The rows of rare statements come from the client alone: they are copied to their shard.
+		// These rare statements read no table: Citus copies their rows to the shard.
 		copied := strings.Contains(plan, "Citus INSERT ... SELECT") && tasks == 0 && name != "InsertPlainDebits" && name != "InsertEntries"
 		if !copied && (tasks != 1 || !strings.Contains(plan, "Task Count: 1\n")) {
 			t.Errorf("%s is not planned for one node:\n%s", name, plan)
@@ -255,7 +255,7 @@ func (b *citusBundle) divided(t *testing.T) {
 	for _, id := range b.tenants {
 		debits = append(debits, debitOf(id, "first", 1))
 	}
-	for range 2 { // the second time as retries
+	for range 2 { // the second time all are retries
 		for i, out := range b.DebitBatch(t.Context(), debits) {
 			if out.Err != nil {
 				t.Fatal(out.Err)
@@ -321,15 +321,15 @@ func (b *citusBundle) thresholds(t *testing.T, tenant string) []int16 {
 	return told
 }
 
-// citusLoad is the result of debits during a change of the cluster. Each key is tried until it succeeds.
+// citusLoad is the result of debits during a change of the cluster. Each key is repeated until it succeeds.
 type citusLoad struct {
 	served, refused atomic.Int64
 	slowest         atomic.Int64 // nanoseconds, of calls for the tenants of watch
 	failedWatched   atomic.Int64
 }
 
-// underLoad makes debits for all tenants while do runs, and until each key has succeeded. watch are the tenants that
-// must not notice.
+// underLoad makes debits for all tenants while do runs, and until each key has succeeded. watch contains the tenants
+// that the change must not affect.
 func (b *citusBundle) underLoad(t *testing.T, name string, watch map[string]bool, do func(served func() int64)) *citusLoad {
 	t.Helper()
 	var l citusLoad
@@ -421,7 +421,7 @@ func (b *citusBundle) kill(t *testing.T) {
 		for range 3 {
 			waitFor(t, served, 300)
 			victim.Kill()
-			waitFor(t, served, 100) // of the others
+			waitFor(t, served, 100) // debits of the other tenants
 			victim.Start()
 		}
 		waitFor(t, served, 300)
@@ -436,9 +436,9 @@ func (b *citusBundle) kill(t *testing.T) {
 	read()
 }
 
-// followEvents lists events and reads the list as it grows, until the function that it returns is called. That function
-// compares the events read with the stored ones: a reader that continues after the newest position must miss none,
-// whatever happens to nodes meanwhile.
+// followEvents lists events, and reads the list as it grows, until the returned function is called. That function
+// compares the events read with the stored ones. A reader that continues after the newest position must miss none,
+// even when nodes fail meanwhile.
 func (b *citusBundle) followEvents(t *testing.T) (read func()) {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), b.server.URL)
@@ -461,7 +461,7 @@ func (b *citusBundle) followEvents(t *testing.T) (read func()) {
 	var following sync.WaitGroup
 	following.Go(func() {
 		for ctx.Err() == nil {
-			_, _ = step(ctx) // a node may be away
+			_, _ = step(ctx) // a node may be unreachable
 		}
 	})
 	return func() {
@@ -472,7 +472,7 @@ func (b *citusBundle) followEvents(t *testing.T) (read func()) {
 		var stored int
 		testenv.Eventually(t, func() bool {
 			if _, err := step(t.Context()); err != nil {
-				return false // connections of the pool to the node that was killed
+				return false // the pool still has connections to the node that was killed
 			}
 			err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM events").Scan(&stored)
 			return err == nil && seen >= stored

@@ -18,7 +18,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/model"
 )
 
-// question is a request or read of one client. It goes to member first, and is repeated at both members until it is
+// question is a request or read of one client. It is sent to both members in turn, beginning with first, until it is
 // answered.
 type question struct {
 	*model.Request // nil for reads
@@ -27,22 +27,22 @@ type question struct {
 	ask            func(l *Ledger) told
 	expect         func(m *model.Model) string
 
-	asked   int64 // stamp of the first attempt; 0: none yet
-	silent  bool  // an attempt was not answered, so that its effect is unknown
+	asked   int64 // stamp of the first attempt; 0 if there was none yet
+	silent  bool  // an attempt was not answered, so its effect is unknown
 	answers []told
 }
 
 // told is an answer.
 type told struct {
 	text        string
-	at          time.Time // of the decision, in PostgreSQL's time; zero: the answer has none
-	stored      bool      // every repeat of this key gets this answer
+	at          time.Time // instant of the decision, in PostgreSQL's time; zero if the answer has none
+	stored      bool      // every repeat with this key gets this answer
 	asked, when int64
 	err         error // why there is no answer
 }
 
-// group draws requests that several clients send at the same time: new ones, some of them twice, repeated ones, other
-// ones under a used key, several debits in one call, reads and dry runs.
+// group draws requests that several clients send at the same time. These are new requests, some of which are sent
+// twice, repeated requests, different requests under a used key, several debits in one call, reads and dry runs.
 func (s *life) group() func() error {
 	t := s.T
 	var all []*question
@@ -131,7 +131,7 @@ func (s *life) reading(keys []ledger.BalanceKey) *question {
 	}
 }
 
-// trying returns the question for a dry run.
+// trying returns a question that sends r as a dry run.
 func (s *life) trying(r model.Request) *question {
 	q := s.asking(r)
 	q.what, q.Request = "try "+q.what, nil
@@ -164,7 +164,8 @@ func (s *life) atOnce(all []*question, together bool) error {
 	wg.Go(func() { s.pursueTogether(batch) })
 	wg.Wait()
 	s.late.Wait()
-	// A killed member may have carried out a request without an answer. A repeat shows it, now that no call runs.
+	// A killed member may have carried out a request that it did not answer. A repeat shows this, now that no call
+	// runs.
 	for _, q := range all {
 		if n := len(q.answers); q.silent && n > 0 && !q.answers[n-1].stored && q.Request != nil {
 			s.pursue(q)
@@ -186,7 +187,7 @@ func (s *life) atOnce(all []*question, together bool) error {
 	return err
 }
 
-// pursue repeats a question until it is answered, as a client with a key does.
+// pursue repeats a question until it is answered, as a client does with its key.
 func (s *life) pursue(q *question) {
 	deadline := time.Now().Add(testenv.Patience)
 	for try := q.first; ; try++ {
@@ -213,7 +214,7 @@ func (q *question) why(got told, answered bool) error {
 	return got.err
 }
 
-// note keeps an answer and reports whether it is final.
+// note stores an answer and reports whether it is final.
 func (s *life) note(q *question, got told, answered bool, stamp int64) bool {
 	code := errcode.Of(got.err)
 	if !answered || code == errcode.OutcomeUnknown {
@@ -228,7 +229,7 @@ func (s *life) note(q *question, got told, answered bool, stamp int64) bool {
 	return true
 }
 
-// pursueTogether sends several debits in one call, and repeats one by one those that are not answered.
+// pursueTogether sends several debits in one call. It repeats the unanswered ones one by one.
 func (s *life) pursueTogether(batch []*question) {
 	if len(batch) == 0 {
 		return
@@ -256,9 +257,9 @@ func (s *life) pursueTogether(batch []*question) {
 	wg.Wait()
 }
 
-// observe returns the observations to explain. All answers that are stored under a key are one observation, because
-// there was one decision. It may have been made as soon as the first of its senders had asked. It returns an error when
-// these answers differ.
+// observe returns the observations that the models must explain. All stored answers under one key are one
+// observation, because there was one decision. The decision may be as early as the first attempt of any of its
+// senders. observe returns an error when these answers differ.
 func (s *life) observe(all []*question, before time.Time) ([]*model.Observation, error) {
 	var out []*model.Observation
 	kept := map[string]*model.Observation{}
@@ -297,7 +298,7 @@ func (s *life) observe(all []*question, before time.Time) ([]*model.Observation,
 	return out, nil
 }
 
-// compareAsked orders the questions with the request same by their stamps, before all others.
+// compareAsked orders questions for slices.MinFunc: those with the request same come first, by their stamps.
 func compareAsked(a, b *question, same string) int {
 	rank := func(q *question) int64 {
 		if q.Request == nil || q.ID+" "+q.Body != same || q.asked == 0 {
@@ -336,7 +337,8 @@ func persist[V any](s *life, first int, read func(*Ledger) (V, error)) (V, error
 // backOff waits before a repeat, as a client should.
 func backOff() { time.Sleep(time.Duration(1+rand.IntN(10)) * time.Millisecond) }
 
-// compare reads every balance from one instance and keeps the models that agree. It returns an error when none does.
+// compare reads every balance from one instance, and keeps the models that agree with all of them. It returns an
+// error when no model does.
 func (s *life) compare(reader int) error {
 	keys := s.keys()
 	type view struct {

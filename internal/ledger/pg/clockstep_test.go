@@ -21,14 +21,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// steady holds the results of a tenant's operations while clocks moved.
+// steady holds the results of operations that were made while clocks moved.
 type steady struct {
 	mu   sync.Mutex
-	done map[string]int64 // remaining after each operation, by key
+	done map[string]int64 // by key: the units that remained after the operation
 }
 
-// load debits the tenants one after another until stop is closed, and sends every fourth request twice. It returns an
-// error for every call that was not answered.
+// load debits the tenants in turn until stop is closed. It sends every fourth request twice. It returns an error for
+// every call that was not answered.
 func load(b *bundle, l *Ledger, tenants int, stop chan struct{}, name string, into *steady) []error {
 	var errs []error
 	for n := 0; ; n++ {
@@ -80,8 +80,8 @@ func (s *steady) replayAll(b *bundle, l *Ledger) {
 	}
 }
 
-// PostgreSQL's clock steps by some time, under load, and is set right again: no period is closed or opened, nothing
-// expires, every request and every retry is answered, and afterwards there is no trace of the step.
+// PostgreSQL's clock steps under load and is later set right. No period is closed or opened, nothing expires, and
+// every request and retry is answered. Afterwards there is no trace of the step.
 func TestClock_PostgresSteps_NothingExpires(t *testing.T) {
 	t.Parallel()
 	server := testenv.PostgresWithClock(t)
@@ -99,7 +99,7 @@ func TestClock_PostgresSteps_NothingExpires(t *testing.T) {
 			working.Go(func() { failed = load(b, b.Ledger, tenants, stop, "load", done) })
 			done.goesOn(t, 2*tenants)
 			server.Shift(by)
-			late := openLedger(t, b.url) // it starts during the step
+			late := openLedger(t, b.url) // this instance starts during the step
 			done.goesOn(t, 2*tenants)
 			if _, err := b.RunRoll(t.Context(), nil, func(Roll) {}); err != nil {
 				t.Errorf("roll: %v", err)
@@ -140,7 +140,7 @@ func TestClock_PostgresSteps_NothingExpires(t *testing.T) {
 	}
 }
 
-// copyOf returns the URL of a new database on the server, a copy of the one at url, to which no session is connected.
+// copyOf copies the database at databaseURL, to which no session is connected, and returns the URL of the copy.
 func copyOf(t *testing.T, databaseURL string) string {
 	t.Helper()
 	u, err := url.Parse(databaseURL)
@@ -155,15 +155,15 @@ func copyOf(t *testing.T, databaseURL string) string {
 	return u.String()
 }
 
-// clockOf returns a clock of an instance whose own clock is the machine's plus by.
+// clockOf returns a configuration of an instance. Its own clock is that of the machine plus by.
 func clockOf(by *atomic.Int64, skewMax time.Duration) func(*Config) {
 	return func(c *Config) {
 		c.Clock = clock.New(clock.Config{SkewMax: skewMax, Wall: func() time.Time { return time.Now().Add(time.Duration(by.Load())) }})
 	}
 }
 
-// One instance's own clock is wrong. It decides by the earlier clock, so nothing closes too early; the other instance
-// works as always.
+// One instance's own clock is wrong. This instance decides by the earlier clock, so nothing closes too early. The
+// other instance is not affected.
 func TestClock_InstanceWrong_OtherUnaffected(t *testing.T) {
 	t.Parallel()
 	for _, by := range []time.Duration{40 * 24 * time.Hour, -40 * 24 * time.Hour} {
@@ -205,8 +205,8 @@ func TestClock_InstanceWrong_OtherUnaffected(t *testing.T) {
 	}
 }
 
-// Both clocks are wrong, by different amounts: decisions use the earlier one, and retries are answered, then and
-// afterwards.
+// Both clocks are wrong, by different amounts. Decisions use the earlier clock. Retries are answered, both then and
+// after the clocks are right again.
 func TestClock_BothWrong_EarlierDecides(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
@@ -257,8 +257,8 @@ func TestClock_BothWrong_EarlierDecides(t *testing.T) {
 	b.mustVerify()
 }
 
-// If the operator trusts PostgreSQL's clock alone, a step ahead closes periods. Then coming months have entries, and
-// after the clock was set back every retry is answered, by an instance that has seen the step and by one that has not.
+// If the operator trusts PostgreSQL's clock alone, a step ahead closes periods, and coming months get entries. After
+// the clock was set back every retry is answered, both by an instance that has seen the step and by one that has not.
 func TestClock_PostgresTrusted_RetriesAnsweredAfterStep(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
@@ -288,7 +288,7 @@ func TestClock_PostgresTrusted_RetriesAnsweredAfterStep(t *testing.T) {
 	b.mustVerify()
 }
 
-// The metric and the state show the step, with its sign, while nobody uses the ledger.
+// The metric and the state show the clock's step, with its sign, also while nobody uses the ledger.
 func TestClock_Skew_IsShownWhileIdle(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
@@ -322,8 +322,8 @@ func gauge(t *testing.T, registry *prometheus.Registry, name string) float64 {
 	return 0
 }
 
-// A hold that is made while a clock is behind counts its time from the newest entry of its balance: it does not end at
-// once.
+// A hold that is made while a clock is behind counts its duration from the newest entry of its balance. So it does
+// not end at once.
 func TestClock_InstanceBehind_HoldLasts(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -17,14 +17,14 @@ import (
 // Option changes what Do does with an operation.
 type Option func(treatment) treatment
 
-// treatment is what Do does with an operation. The zero value carries it out.
+// treatment says what Do does with an operation. The zero value means: carry it out.
 type treatment struct {
 	dryRun bool
 	at     time.Time // of a dry run; zero: now
 }
 
-// DryRun makes Do return the answer that it would give now, and record nothing, if dry is true. Do does not look up the
-// operation's key then.
+// DryRun, if dry is true, makes Do return the answer that it would give now, and record nothing. Do then does not
+// look up the operation's key.
 func DryRun(dry bool) Option {
 	return func(t treatment) treatment {
 		t.dryRun = dry
@@ -32,8 +32,8 @@ func DryRun(dry bool) Option {
 	}
 }
 
-// DryRunAt is DryRun(true) at an instant to come, at most simulatedMax ahead, on the assumption that nothing changes
-// until then except by what falls due: periods, grants, holds, terms. Zero means now.
+// DryRunAt is DryRun(true) at a future instant, at most simulatedMax ahead. It assumes that until then only due
+// events change the ledger: those of periods, grants, holds and terms. A zero at means now.
 func DryRunAt(at time.Time) Option {
 	return func(treatment) treatment { return treatment{dryRun: true, at: at} }
 }
@@ -41,8 +41,8 @@ func DryRunAt(at time.Time) Option {
 // simulatedMax bounds how far ahead the instant of a dry run may be: a year's period and some days.
 const simulatedMax = 400 * 24 * time.Hour
 
-// Do carries out the operation op, once per tenant and key, and returns its answer. A retry gets the stored answer with
-// Replayed set. Errors are *errcode.Error; see errcode.Code for what each promises.
+// Do carries out the operation op, once per tenant and key, and returns its answer. A retry gets the stored answer
+// with Replayed set. Errors are *errcode.Error; see errcode.Code for the meaning of each code.
 func Do[R any](ctx context.Context, l *Ledger, op ledger.Request[R], options ...Option) (*R, error) {
 	if err := op.Validate(); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func Do[R any](ctx context.Context, l *Ledger, op ledger.Request[R], options ...
 	return out, l.OrArchived(ctx, c.ID.Tenant, err)
 }
 
-// simulateAt decides a call on a view, at an instant to come; zero means now.
+// simulateAt decides a call on a view, at a future instant. A zero at means now.
 func (l *Ledger) simulateAt(ctx context.Context, c *ledger.Call, at time.Time) error {
 	p := newPlan([]*ledger.Call{c})
 	err := p.repeat(extraRounds, func() (ledger.Next, error) {
@@ -101,7 +101,8 @@ type DebitOutcome struct {
 	Err    error
 }
 
-// DebitBatch makes independent debits, each with its own key, and answers each. At most ledger.BatchMax.
+// DebitBatch carries out at most ledger.BatchMax independent debits, each with its own key. It returns an outcome for
+// each debit.
 func (l *Ledger) DebitBatch(ctx context.Context, debits []*ledger.Debit) []DebitOutcome {
 	out := make([]DebitOutcome, len(debits))
 	groups := map[int][]int{} // by lane
@@ -137,10 +138,11 @@ func (l *Ledger) DebitBatch(ctx context.Context, debits []*ledger.Debit) []Debit
 	return out
 }
 
-// writerLane is a lane for operations. It returns nil, or a function that waits for parked calls.
+// writerLane is a lane for operations. For each group it returns nil, or a function that waits for the group's parked
+// calls.
 type writerLane = lane.Lane[group, func(context.Context)]
 
-// group is the calls of one caller, all of one lane.
+// group has the calls of one caller, all of one lane.
 type group struct {
 	calls []*ledger.Call
 	by    time.Time // deadline for the caller's answer
@@ -155,8 +157,8 @@ func (l *Ledger) laneOf(tenant string) int {
 	return int(maphash.String(l.seed, tenant) % uint64(l.inUse.Load()))
 }
 
-// shareLanes divides the lanes among the instances. With twice as many lanes each transaction has half as many debits,
-// and most of a transaction's cost does not depend on their number: docs/decisions/debit-speed.md.
+// shareLanes divides the lanes among the instances. With twice as many lanes each transaction has half as many
+// debits, and most of a transaction's cost does not depend on the number of debits: docs/decisions/debit-speed.md.
 func (l *Ledger) shareLanes() {
 	n := l.cfg.Lanes
 	if l.share {
@@ -166,8 +168,8 @@ func (l *Ledger) shareLanes() {
 }
 
 // enqueue puts a group of calls of one lane into its queue, and waits for their answers: from the lane, or from the
-// queue of parked calls. It returns within answerWithin, and when ctx's deadline comes, if that is earlier. After an
-// error the calls have no answer and must not be read: the lane may still be working on them.
+// queue of parked calls. It returns within answerWithin, or at ctx's deadline if that is earlier. After an error the
+// calls have no answer and must not be read: the lane may still be working on them.
 func (l *Ledger) enqueue(ctx context.Context, ln int, calls []*ledger.Call) error {
 	if cause := l.breaker.Cause(); cause != nil {
 		return l.refuseCaller(reasonAway, cause, len(calls))
@@ -175,8 +177,8 @@ func (l *Ledger) enqueue(ctx context.Context, ln int, calls []*ledger.Call) erro
 	askedBy(auditlog.From(ctx), calls)
 	now := time.Now()
 	by := now.Add(l.answerWithin)
-	// A request that has waited elsewhere has less time left. Its batch ends with it: this happens only while
-	// PostgreSQL hangs.
+	// A request that has waited elsewhere has less time left. Its batch ends at the same deadline, which happens only
+	// while PostgreSQL hangs.
 	if end, ok := ctx.Deadline(); ok && end.Before(by) {
 		by = end
 	}
@@ -201,7 +203,7 @@ func (l *Ledger) enqueue(ctx context.Context, ln int, calls []*ledger.Call) erro
 }
 
 // askedBy notes who requested calls. Calls of administrators keep the whole actor for the audit log: a copy, because
-// they may outlive the request.
+// the calls may outlive the request.
 func askedBy(actor *auditlog.Actor, calls []*ledger.Call) {
 	for _, c := range calls {
 		if c.Actor = actor.KeyID; actor.Admin && audited(c.Kind) {

@@ -10,8 +10,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// A dry run for an instant predicts the answer: the same debit at that instant, when it has come, has the same answer.
-// The dry run writes nothing.
+// A dry run for an instant gets the same answer as the same debit gets when that instant has come. The dry run writes
+// nothing.
 func TestDryRunAt_AnswersAsTheDebitWillBe(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -30,7 +30,7 @@ func TestDryRunAt_AnswersAsTheDebitWillBe(t *testing.T) {
 	b.mustVerify()
 }
 
-// Nearly 10,000 hourly periods lie ahead: a question about a year must not keep a processor busy.
+// Nearly 10,000 hourly periods lie ahead. A dry run a year ahead must not keep a processor busy.
 func TestDryRunAt_YearOfHourlyPeriods_IsQuick(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -39,7 +39,7 @@ func TestDryRunAt_YearOfHourlyPeriods_IsQuick(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // an idle machine needs some 50 ms
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // an idle machine needs about 50 ms
 	defer cancel()
 	got, err := Do(ctx, b.Ledger, debitOf("acme", "k2", 10), DryRunAt(began.Add(simulatedMax-time.Minute)))
 	if err != nil || got.Items[0].Remaining != 0 {

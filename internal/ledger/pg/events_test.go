@@ -19,7 +19,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
-// told returns the events so far: type, meter, subject, and the data that differs between them.
+// told returns the events so far: type, meter, subject, and the fields of data that differ between them.
 func (b *bundle) told() []string {
 	b.t.Helper()
 	rows, err := b.db.Query(b.t.Context(), `SELECT concat_ws(' ', tenant_id, type, nullif(meter, ''), nullif(subject, ''), data->>'threshold', data->>'grant_id',
@@ -77,12 +77,12 @@ func TestEvents_DebitCrossesThresholds_EachToldOnceInThePeriod(t *testing.T) {
 	b.wantTold("acme balance.threshold_reached api_calls 80 80 100")
 	b.debit("acme", "k2", 1) // a replay
 	b.do(&ledger.Refund{Tenant: "acme", Key: "r", OperationID: "k2"})
-	b.debit("acme", "k3", 21) // 80 again, and 100
+	b.debit("acme", "k3", 21) // crosses 80 again, and 100
 	want := []string{
 		"acme balance.threshold_reached api_calls 80 80 100", "acme balance.threshold_reached api_calls 100 100 100", "acme balance.exhausted api_calls 100 100",
 	}
 	b.wantTold(want...)
-	// A refund and a new debit at the same limit emit nothing again; after a top-up, exhaustion is a new event.
+	// A refund and a new debit at the same limit emit nothing again. After a top-up, exhaustion is a new event.
 	b.do(&ledger.Refund{Tenant: "acme", Key: "r3", OperationID: "k3", Amount: 5})
 	b.debit("acme", "k4", 5)
 	b.wantTold(want...)
@@ -171,7 +171,7 @@ func (s *statements) take() []string {
 	return out
 }
 
-// The methods of a tracer of pgx.
+// These are the methods of a tracer of pgx.
 func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
 	s.add(d.SQL)
 	return ctx
@@ -187,7 +187,7 @@ func (s *statements) TraceBatchQuery(_ context.Context, _ *pgx.Conn, d pgx.Trace
 }
 func (s *statements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
-// trace replaces a pool of the ledger by one that records its statements.
+// trace replaces a pool of the ledger by another one, which records its statements.
 func (b *bundle) trace(pool **pgxpool.Pool) *statements {
 	b.t.Helper()
 	sent := &statements{}
@@ -200,8 +200,7 @@ func (b *bundle) trace(pool **pgxpool.Pool) *statements {
 	return sent
 }
 
-// A balance that stays below its lowest threshold must not pay for events: it costs no further statement and no round
-// trip.
+// A balance that stays below its lowest threshold costs no further statement and no round trip for events.
 func TestEvents_BelowTheThreshold_NoStatementMore(t *testing.T) {
 	testenv.NotOnCitus(t, "batches have further statements there")
 	t.Parallel()
@@ -224,9 +223,9 @@ func TestEvents_BelowTheThreshold_NoStatementMore(t *testing.T) {
 	if got := strings.Join(sent.take(), "\n"); !strings.Contains(got, "INSERT INTO events") || !strings.Contains(got, "FROM event_marks") && !strings.Contains(got, "JOIN event_marks") {
 		t.Errorf("a threshold was crossed, and no event was inserted:\n%s", got)
 	}
-	b.debit("acme", "after", 1) // above an emitted threshold there is no further statement either
+	b.debit("acme", "after", 1) // above an emitted threshold there are no further statements either
 	wantEqual(t, "statements of a debit above it", sent.take(), want)
-	for tenant, levels := range map[string]string{"none": "{}", "ten": "{10,20,30,40,50,60,70,80,90,100}"} { // the plan names them
+	for tenant, levels := range map[string]string{"none": "{}", "ten": "{10,20,30,40,50,60,70,80,90,100}"} { // set in the plan
 		b.simple(tenant, 1000)
 		b.exec("UPDATE plan_allowances SET alert_at = $2 WHERE plan = (SELECT plan FROM tenants WHERE tenant_id = $1)", tenant, levels)
 		b.debit(tenant, "first", 1)
@@ -237,7 +236,7 @@ func TestEvents_BelowTheThreshold_NoStatementMore(t *testing.T) {
 	}
 }
 
-// Two instances debit one balance at the same time: the debit that crosses the threshold emits it, once.
+// Two instances debit one balance at the same time. The debit that crosses the threshold emits the event, once.
 func TestEvents_TwoInstances_OneBalance_ToldOnce(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -285,7 +284,7 @@ func TestEvents_SweepOfIdleTenant_TellsWhatEnded(t *testing.T) {
 	sweep := b.NewSweep()
 	tick := func(add ...string) {
 		t.Helper()
-		if err := b.Ping(t.Context()); err != nil { // this reads the agreed time
+		if err := b.Ping(t.Context()); err != nil { // reads the agreed time
 			t.Fatal(err)
 		}
 		if _, _, err := events.Remind(t.Context(), pool, b.Now()); err != nil {
@@ -295,7 +294,7 @@ func TestEvents_SweepOfIdleTenant_TellsWhatEnded(t *testing.T) {
 		want = append(want, add...)
 		b.wantTold(want...)
 	}
-	tick("acme grant.expiring credits short 5") // it lasts less than 7 days
+	tick("acme grant.expiring credits short 5") // the grant lasts less than 7 days
 	tick()
 	moved.Advance(2 * time.Minute)
 	tick("acme hold.expired credits job:7 3")
@@ -314,8 +313,8 @@ func TestEvents_SweepOfIdleTenant_TellsWhatEnded(t *testing.T) {
 	b.mustVerify()
 }
 
-// TestEvents_ExtendedGrant_IsAnnouncedBeforeItsLastEnd: an end that was not announced yet is announced later, an
-// announced one is announced again, and one that no longer comes is not announced at all.
+// TestEvents_ExtendedGrant_IsAnnouncedBeforeItsLastEnd extends three grants. An end that was not announced yet is
+// announced later. An announced end is announced again. An end that no longer comes is not announced.
 func TestEvents_ExtendedGrant_IsAnnouncedBeforeItsLastEnd(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
@@ -335,7 +334,7 @@ func TestEvents_ExtendedGrant_IsAnnouncedBeforeItsLastEnd(t *testing.T) {
 	t.Cleanup(pool.Close)
 	tick := func(add ...string) {
 		t.Helper()
-		if err := b.Ping(t.Context()); err != nil { // this reads the agreed time
+		if err := b.Ping(t.Context()); err != nil { // reads the agreed time
 			t.Fatal(err)
 		}
 		if _, _, err := events.Remind(t.Context(), pool, b.Now()); err != nil {
@@ -349,7 +348,7 @@ func TestEvents_ExtendedGrant_IsAnnouncedBeforeItsLastEnd(t *testing.T) {
 		b.do(&ledger.GrantChange{Action: ledger.ExtendGrant, Tenant: "acme", Key: "x-" + id, GrantID: id, ExpiresAt: ends, Reason: "paid late"})
 	}
 	tick()
-	moved.Advance(19 * 24 * time.Hour) // all would have been announced by now
+	moved.Advance(19 * 24 * time.Hour) // without the extensions, all ends would have been announced by now
 	tick()
 	moved.Advance(15 * 24 * time.Hour)
 	tick("acme grant.expiring credits told 10")
@@ -360,7 +359,7 @@ func TestEvents_ExtendedGrant_IsAnnouncedBeforeItsLastEnd(t *testing.T) {
 	b.mustVerify()
 }
 
-// A reminder that was read as due, and is moved before it is taken, stays.
+// A reminder that was read as due, and is moved before it is processed, is kept.
 func TestEvents_ReminderMovedMeanwhile_StaysForItsNewEnd(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -371,7 +370,8 @@ func TestEvents_ReminderMovedMeanwhile_StaysForItsNewEnd(t *testing.T) {
 	pool, err := pgxpool.New(t.Context(), testenv.AsService(b.url))
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	// A lock of the reminder's row keeps Remind waiting between the two; then the extension is committed already.
+	// A lock of the reminder's row stops Remind between its read and its write. When the lock ends, the extension is
+	// committed.
 	hold, err := b.db.Begin(t.Context())
 	require.NoError(t, err)
 	if _, err := hold.Exec(t.Context(), "UPDATE grant_reminders SET due_at = due_at + interval '30 days'"); err != nil {

@@ -19,14 +19,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// proxy connects a ledger to PostgreSQL. It can cut a connection instead of passing the answer to a COMMIT: the commit
-// is done, and the ledger gets no answer.
+// proxy connects a ledger to PostgreSQL. Instead of passing on the answer to a COMMIT it can cut the connection: the
+// commit is done, and the ledger gets no answer.
 type proxy struct {
 	listener net.Listener
 	target   string
-	every    atomic.Int64 // one of this many answers to COMMIT is lost; 0: none
+	every    atomic.Int64 // one of this many answers to COMMIT is lost; none if 0
 	commits  atomic.Int64
-	refuse   atomic.Bool // no new connections
+	refuse   atomic.Bool // new connections are refused
 	lost     atomic.Int64
 	mu       sync.Mutex
 	conns    []net.Conn
@@ -85,7 +85,7 @@ func (p *proxy) accept() {
 		}
 		p.mu.Lock()
 		p.conns = append(p.conns, client, server)
-		late := p.refuse.Load() // it may have changed since the check above
+		late := p.refuse.Load() // the value may have changed since the check above
 		p.mu.Unlock()
 		if late {
 			p.cut()
@@ -96,7 +96,7 @@ func (p *proxy) accept() {
 	}
 }
 
-// loses reports whether the connection is to be cut instead of passing chunk on.
+// loses reports whether to cut the connection instead of passing on chunk.
 func (p *proxy) loses(chunk []byte) bool {
 	every := p.every.Load()
 	if every == 0 || !bytes.Contains(chunk, commitDone) || p.commits.Add(1)%every != 0 {
@@ -147,8 +147,8 @@ func TestBatch_LostCommitAnswers_ChargeOnce_NeverFail(t *testing.T) {
 		wg.Go(func() {
 			for i := range 20 {
 				_, err := Do(t.Context(), l, debitOf("acme", fmt.Sprintf("c%d-%d", client, i), 1))
-				// On a slow machine a call waits behind too many attempts. Then it is refused before its turn, and sent
-				// again.
+				// On a slow machine a call waits behind too many attempts. Then it is refused before an attempt, and
+				// is sent again.
 				for err != nil && strings.Contains(err.Error(), "for its turn") {
 					_, err = Do(t.Context(), l, debitOf("acme", fmt.Sprintf("c%d-%d", client, i), 1))
 				}
@@ -228,7 +228,7 @@ func TestBatch_KillsUnderLoad_LoseNoAnswer(t *testing.T) {
 				}
 				l := []*Ledger{b.Ledger, other}[(client+i)%2]
 				d := debitOf(fmt.Sprint("t", client%tenants), fmt.Sprintf("c%d-%d", client, i), 1)
-				// As callers should, retry with the same key until there is an answer.
+				// Callers should do the same: retry with the same key until there is an answer.
 				for {
 					_, err := Do(context.Background(), l, d)
 					if err == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// refuse makes PostgreSQL refuse every entry of the operations named with an error of the given SQLSTATE.
+// refuse makes PostgreSQL refuse every entry of the named operations, with an error of the given SQLSTATE.
 func (b *bundle) refuse(code string, operations ...string) {
 	b.t.Helper()
 	testenv.NotOnCitus(b.t, "a trigger of a shard does not find the table of this test")
@@ -35,7 +35,8 @@ func (b *bundle) refuse(code string, operations ...string) {
 	}
 }
 
-// I13: operations that PostgreSQL refuses fail alone, wherever in the batch they are and however many they are.
+// I13 of docs/proof.md: only the operations that PostgreSQL refuses fail, for any number of them, at any position in
+// the batch.
 func TestBatch_RefusedOperation_KeepsNeighboursAnswers(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"22P02", "23514", "23505"} {
@@ -82,7 +83,7 @@ func TestBatch_RefusedOperation_KeepsNeighboursAnswers(t *testing.T) {
 	}
 }
 
-// A batch that waits for a lock is in the middle of its transaction. Its backend is terminated there, twice.
+// A batch that waits for a lock is in the middle of its transaction. There the test terminates its backend, twice.
 func TestBatch_TerminatedBackend_RunsAgain(t *testing.T) {
 	testenv.NotOnCitus(t, "the test looks for a backend that waits for a lock: those are on the nodes")
 	t.Parallel()
@@ -90,7 +91,7 @@ func TestBatch_TerminatedBackend_RunsAgain(t *testing.T) {
 	b.answerWithin = testenv.Patience
 	b.simple("acme", 100)
 	first := b.mustDebit(debitOf("acme", "k0", 1))
-	// On a connection of its own, because pg_stat_activity does not change within a transaction.
+	// The blocker has its own connection, because pg_stat_activity does not change within a transaction.
 	blocker := &bundle{t: t, url: b.url}
 	blocker.reconnect()
 	blocker.exec("BEGIN")
@@ -132,8 +133,8 @@ func TestBatch_TerminatedBackend_RunsAgain(t *testing.T) {
 	b.mustVerify()
 }
 
-// I8 and I9: an operation acknowledged before the server was killed is stored afterwards, and either instance repeats the answer. A
-// denied operation is not stored.
+// I8 and I9 of docs/proof.md: an operation that was acknowledged before the server was killed is still stored after
+// the restart. If the client retries, either instance returns the same answer. A denied operation is not stored.
 func TestBatch_ServerKilled_AcknowledgedAnswersStay(t *testing.T) {
 	t.Parallel()
 	server := testenv.PostgresPrivate(t)
@@ -141,7 +142,7 @@ func TestBatch_ServerKilled_AcknowledgedAnswersStay(t *testing.T) {
 	b.simple("acme", 1_000_000)
 	b.simple("tiny", 40)
 	p, through := startProxy(t, server.URL)
-	p.every.Store(5) // meanwhile answers to COMMIT are lost
+	p.every.Store(5) // from now on one in five answers to COMMIT is lost
 	ledgers := []*Ledger{b.Ledger, openLedger(t, through, throughCoordinator)}
 	var mu sync.Mutex
 	acknowledged := map[string]*ledger.DebitResult{}
@@ -171,7 +172,7 @@ func TestBatch_ServerKilled_AcknowledgedAnswersStay(t *testing.T) {
 					acknowledged[tenant+"/"+key] = r
 				case errcode.QuotaExceeded, errcode.Unavailable, errcode.QueueFull:
 					denied[tenant+"/"+key] = true
-				case errcode.OutcomeUnknown: // may be stored or not
+				case errcode.OutcomeUnknown: // the debit may be stored or not
 				default:
 					t.Errorf("debit: %v", err)
 				}
@@ -207,7 +208,7 @@ func TestBatch_ServerKilled_AcknowledgedAnswersStay(t *testing.T) {
 		}
 	}
 	p.every.Store(0)
-	for _, l := range ledgers { // each notices without help that the server is back
+	for _, l := range ledgers { // each instance notices by itself that the server is back
 		testenv.Eventually(t, func() bool { return l.breaker.Cause() == nil })
 	}
 	for id, first := range acknowledged {

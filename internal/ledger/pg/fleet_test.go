@@ -18,18 +18,18 @@ import (
 )
 
 // fleet is two instances of the ledger on one database, each behind a proxy. While it is disturbed, answers to COMMIT
-// are lost, connections break, the instances' own clocks are wrong, and instances are killed as by SIGKILL: the callers
-// get no answer, every connection is cut, and a new instance starts without any state.
+// are lost, connections break, and the instances' own clocks are wrong. Instances are killed as by SIGKILL: the
+// callers get no answer, every connection is cut, and a new instance starts without any state.
 type fleet struct {
 	url     string
 	mu      sync.Mutex
 	members [2]*member
-	running sync.WaitGroup // stops of killed members
-	asked   chan struct{}  // a value for each call of ask, while the calls are counted
+	running sync.WaitGroup // the stops of killed members
+	asked   chan struct{}  // gets a value for each call of ask, while the calls are counted
 	counts  struct{ kills, cuts, lost, clocks int64 }
 }
 
-// member is an instance.
+// member is an instance of the ledger.
 type member struct {
 	*Ledger
 	proxy  *proxy
@@ -37,12 +37,13 @@ type member struct {
 	wrong  *atomic.Int64 // its own clock minus PostgreSQL's, in nanoseconds
 }
 
-// asksPerFault is the average number of calls of ask between two faults: a program of five rounds has about a hundred
+// asksPerFault is the average number of calls of ask between two faults. A program of five rounds has about a hundred
 // calls.
 const asksPerFault = 6
 
-// wrongs are errors of an instance's clock with which PostgreSQL's clock decides: small ones, and any that is ahead,
-// because PostgreSQL's clock is the earlier one then. So the models know the instant of every decision.
+// wrongs are differences between an instance's clock and PostgreSQL's. With each of them PostgreSQL's clock decides,
+// so the models know the instant of every decision. Either the difference is less than clock.SkewMaxDefault, or the
+// instance's clock is ahead: then the earlier clock decides.
 var wrongs = []time.Duration{0, 0, -25 * time.Second, 25 * time.Second, time.Minute, 240 * time.Hour, 400 * 24 * time.Hour}
 
 func startFleet(t *testing.T, url string) *fleet {
@@ -64,7 +65,7 @@ func startFleet(t *testing.T, url string) *fleet {
 	return f
 }
 
-// open starts an instance. On a busy machine PostgreSQL may not answer in time.
+// open starts an instance. It tries again while PostgreSQL does not answer in time, because the machine may be busy.
 func (f *fleet) open() (m *member, err error) {
 	for begun := time.Now(); time.Since(begun) < testenv.Patience; {
 		if m, err = f.tryOpen(); errcode.Of(err) != errcode.Unavailable {
@@ -79,7 +80,7 @@ func (f *fleet) tryOpen() (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	// With few connections, other calls wait when one is lost.
+	// With few connections, a lost connection makes other calls wait.
 	cfg := Config{DatabaseURL: through, Readers: 2, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()}
 	wrong := new(atomic.Int64)
 	wrong.Store(int64(wrongs[rand.IntN(len(wrongs))]))
@@ -109,7 +110,7 @@ func (f *fleet) member(n int) *member {
 	return f.members[n%len(f.members)]
 }
 
-// ask calls do on member n. answered is false when the member was killed before do returned. do may then still run;
+// ask calls do on member n. answered is false if the member was killed before do returned. Then do may still run;
 // late waits for it.
 func ask[V any](f *fleet, late *sync.WaitGroup, n int, do func(*Ledger) V) (answer V, answered bool) {
 	select {
@@ -149,8 +150,8 @@ func (f *fleet) kill(n int) error {
 	return nil
 }
 
-// disturb causes faults until stop is called, each after some calls of ask. stop returns an error when a new instance
-// could not start.
+// disturb causes faults until stop is called. Several calls of ask lie between two faults. stop returns an error if a
+// new instance could not start.
 func (f *fleet) disturb() (stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

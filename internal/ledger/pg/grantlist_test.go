@@ -10,8 +10,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// GET grants and GET balances agree at every instant: before the first use, after a period's end that nobody has
-// written, and page by page.
+// The list of grants and the balance agree at every instant: before the first use, and after the end of a period that
+// is not yet written. They also agree page by page.
 func TestGrants_PeriodNotYetWritten_AgreeWithBalance(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -14,10 +14,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// GrantsOpen selects grants that can be drawn from, now or later.
+// GrantsOpen is the status in a GrantQuery for all grants that can be drawn from, now or later.
 const GrantsOpen ledger.GrantStatus = "open"
 
-// GrantQuery selects grants of a tenant. Order: meter, subject, grant id.
+// GrantQuery selects grants of a tenant, in the order of meter, subject and grant id.
 type GrantQuery struct {
 	Tenant string
 	Meter  string             // empty: all
@@ -121,7 +121,7 @@ func (q *GrantQuery) selects(status ledger.GrantStatus) bool {
 	return q.Status == "" || q.Status == status || q.Status == GrantsOpen && open
 }
 
-// storedGrants returns up to one more than a page of grants as they are stored.
+// storedGrants returns grants as they are stored: up to a page, and one more.
 func (l *Ledger) storedGrants(ctx context.Context, q *GrantQuery, after grantPosition) ([]ledger.GrantRecord, error) {
 	rows, err := l.readers.Query(ctx, l.sql["GrantsPage"], q.Tenant, after.meter, after.subject, after.id, q.Meter, q.storedStates(), q.Limit+1)
 	if err != nil {
@@ -152,7 +152,7 @@ func (l *Ledger) balancesBetween(ctx context.Context, q *GrantQuery, after, unti
 }
 
 // mergeGrants returns the grants after one position and up to another as they are at the view's instant: the stored
-// ones, and those that their balances have changed or opened since.
+// grants, with the changes and the new grants of the view.
 func mergeGrants(stored []ledger.GrantRecord, view *ledger.Batch, after, until grantPosition) []ledger.GrantRecord {
 	all := map[grantPosition]ledger.GrantRecord{}
 	add := func(g *ledger.GrantRecord) {

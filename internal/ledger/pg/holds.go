@@ -20,7 +20,7 @@ type HoldRecord struct {
 	CreatedAt, ExpiresAt time.Time
 }
 
-// HoldQuery selects holds of a tenant. Order: hold id.
+// HoldQuery selects holds of a tenant, in the order of their ids.
 type HoldQuery struct {
 	Tenant string
 	Status ledger.HoldStatus // empty: all
@@ -62,7 +62,7 @@ func (l *Ledger) Holds(ctx context.Context, q HoldQuery) (HoldPage, error) {
 	return page, nil
 }
 
-// HoldByID returns one hold of a tenant. errcode.HoldNotFound: no hold has this id.
+// HoldByID returns one hold of a tenant. It returns errcode.HoldNotFound if no hold has this id.
 func (l *Ledger) HoldByID(ctx context.Context, tenant, id string) (*HoldRecord, error) {
 	if e := ledger.FirstOf(ledger.ValidateID("tenant", tenant), ledger.ValidateID("hold_id", id)); e != nil {
 		return nil, e

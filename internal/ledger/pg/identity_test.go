@@ -12,7 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// age shifts all instants of the tenant's journal back by days, so that its operations were made that long ago.
+// age moves all instants of the tenant's journal back by the given days, as if its operations were made that long
+// ago.
 func (b *bundle) age(tenant string, days int) {
 	b.t.Helper()
 	shift := fmt.Sprintf("interval '%d days'", days)
@@ -47,8 +48,8 @@ func (b *bundle) refund(r *ledger.Refund) (*ledger.RefundResult, error) {
 	return Do(b.t.Context(), b.Ledger, r)
 }
 
-// Two operations share a key, because it was used again after its memory had ended. A refund refunds one of them: the
-// newest, or the newest at or before an instant.
+// Two operations share a key: it was used again after the end of the time in which it is remembered. A refund refunds
+// one of these operations: the newest one, or the newest one at or before an instant.
 func TestRefund_KeyUsedAgainLongAfter_RefundsOneOperation(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -82,7 +83,7 @@ func TestRefund_KeyUsedAgainLongAfter_RefundsOneOperation(t *testing.T) {
 	b.mustVerify()
 }
 
-// The older operation was refunded before its key was used again: the newer one can be refunded nevertheless.
+// The older operation was refunded before its key was used again. The newer one can still be refunded.
 func TestRefund_OlderOperationRefundedBefore_NewerCanBe(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -104,8 +105,8 @@ func TestRefund_OlderOperationRefundedBefore_NewerCanBe(t *testing.T) {
 	b.mustVerify()
 }
 
-// The migration gives every row of refunds the month of its operation. The sum that two operations with one id shared
-// is divided: refunds from before the newer operation belong to the older one.
+// The migration gives every row of refunds the month of its operation. If two operations with one id shared a sum,
+// the sum is divided: refunds from before the newer operation belong to the older one.
 func TestMigration_RefundsWithoutMonth_GetTheirOperations(t *testing.T) {
 	testenv.NotOnCitus(t, "no database was distributed before this migration")
 	t.Parallel()
@@ -153,8 +154,8 @@ func TestMigration_RefundsWithoutMonth_GetTheirOperations(t *testing.T) {
 	}
 }
 
-// A clock that was ahead has left entries in a month that has not begun. A retry of such an operation gets its answer,
-// and a request with its key on another balance is refused.
+// A clock that was ahead has left entries in a month that has not begun. A retry of such an operation gets its
+// answer. A request with the same key on another balance is refused.
 func TestRetry_EntryInComingMonth_IsAnswered(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -187,7 +188,8 @@ func TestRetry_EntryInComingMonth_IsAnswered(t *testing.T) {
 	}
 }
 
-// A refund issued units anew under its key. The same key, after its memory has ended, cannot do so again.
+// A refund issued new units under its key. If the key is used again after the end of the time in which it is
+// remembered, it cannot issue units again.
 func TestRefund_KeyOfRegrantUsedAgain_IsConflict(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -16,15 +16,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// answered is what a caller received, and after what time.
+// answered is the result that a caller received, and the time that it took.
 type answered struct {
 	tenant string
 	err    error
 	took   time.Duration
 }
 
-// load debits from each of tenants with one client, up to most times and until one fails, and returns what the clients
-// got.
+// load starts one client for each of tenants. A client makes up to most debits and stops at its first error. got
+// waits for the clients and returns their results.
 func (b *bundle) load(most int, tenants ...string) (got func() []answered) {
 	var mu sync.Mutex
 	var all []answered
@@ -48,7 +48,7 @@ func (b *bundle) load(most int, tenants ...string) (got func() []answered) {
 	}
 }
 
-// lockRow locks the tenant's balance in a transaction that is not the ledger's, until the returned function is called.
+// lockRow locks the tenant's balance in a transaction outside the ledger, until the returned function is called.
 func (b *bundle) lockRow(tenant string) (unlock func()) {
 	b.t.Helper()
 	other := &bundle{t: b.t, url: b.url}
@@ -61,8 +61,8 @@ func (b *bundle) lockRow(tenant string) (unlock func()) {
 	}
 }
 
-// promised is the time within which each caller is answered. Tests allow ten times as much, because other work may fill
-// the machine.
+// promised is the time within which each caller is answered. Tests allow ten times as much, because other work may
+// use the machine.
 const promised = 5 * time.Second
 
 func longest(all []answered) (longest time.Duration) {
@@ -72,8 +72,8 @@ func longest(all []answered) (longest time.Duration) {
 	return longest
 }
 
-// One row that a foreign transaction has locked delays no other tenant, whichever lane it is in. Calls on the row are
-// refused within five seconds with the reason, and served when the lock ends.
+// A row that another transaction has locked delays no other tenant, in any lane. Calls on this row are refused within
+// five seconds, with the reason. They succeed when the lock has ended.
 func TestBatch_LockedBalance_DelaysNobodyElse(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -92,7 +92,7 @@ func TestBatch_LockedBalance_DelaysNobodyElse(t *testing.T) {
 			t.Errorf("a call of %s failed: %v", a.tenant, a.err)
 		}
 	}
-	if took := longest(served); took > 10*time.Second { // within a second on an idle machine
+	if took := longest(served); took > 10*time.Second { // it is less than a second on an idle machine
 		t.Errorf("%d calls of the other tenants waited up to %v", len(served), took)
 	}
 	for _, a := range refused() {
@@ -109,8 +109,8 @@ func TestBatch_LockedBalance_DelaysNobodyElse(t *testing.T) {
 	b.mustVerify()
 }
 
-// An instance that freezes inside a transaction keeps the balances of its batch locked. Another instance goes on with
-// all other balances.
+// An instance that freezes inside a transaction keeps the balances of its batch locked. Another instance continues
+// with all other balances.
 func TestBatch_FrozenInstance_OtherTenantsGoOn(t *testing.T) {
 	testenv.NotOnCitus(t, "the frozen batch of the test spans two shard groups, which no batch does there")
 	t.Parallel()
@@ -119,7 +119,7 @@ func TestBatch_FrozenInstance_OtherTenantsGoOn(t *testing.T) {
 		b.simple(tenant, 1000)
 		b.mustDebit(debitOf(tenant, "first", 1))
 	}
-	// The first round trip of a batch of a and b, without the rest.
+	// These are the statements of the first round trip of a batch of a and b. The rest of the batch never comes.
 	frozen := &bundle{t: t, url: b.url}
 	frozen.reconnect()
 	frozen.exec("BEGIN")
@@ -155,8 +155,8 @@ func TestBatch_FrozenInstance_OtherTenantsGoOn(t *testing.T) {
 	b.mustVerify()
 }
 
-// Calls on a locked balance are answered in the order in which they came. An operation over several balances, one of
-// them locked, waits as a whole.
+// Calls on a locked balance are answered in the order in which they came. An operation over several balances waits as
+// a whole if one of them is locked.
 func TestBatch_LockedBalance_ServedInOrderAndWhole(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -210,14 +210,14 @@ func TestBatch_LockedBalance_ServedInOrderAndWhole(t *testing.T) {
 	b.mustVerify()
 }
 
-// parkedCalls returns how many calls are parked.
+// parkedCalls returns the number of parked calls.
 func (b *bundle) parkedCalls() int {
 	b.lockWait.mu.Lock()
 	defer b.lockWait.mu.Unlock()
 	return len(b.lockWait.calls)
 }
 
-// A balance that two instances use all the time is not starved: a waiting call is served.
+// A call is not starved by two instances that use its balance all the time: it is served.
 func TestBatch_SlowNeighbour_IsNotStarved(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -227,7 +227,7 @@ func TestBatch_SlowNeighbour_IsNotStarved(t *testing.T) {
 	neighbour := &bundle{t: t, url: b.url}
 	neighbour.reconnect()
 	stop, ended := make(chan struct{}), make(chan struct{})
-	go func() { // holds the row for 180 ms, again and again
+	go func() { // repeatedly holds the row for 180 ms
 		defer close(ended)
 		for {
 			select {
@@ -276,8 +276,8 @@ func TestStop_CallsWaitForLockedBalance_AreRefused(t *testing.T) {
 	}
 }
 
-// While PostgreSQL hangs, every caller is refused within five seconds, and soon at once. It is served again about a
-// second after its return.
+// While PostgreSQL hangs, every caller is refused: within five seconds at first, and soon at once. About a second
+// after PostgreSQL answers again, callers are served.
 func TestBatch_DatabaseHangs_RefusedWithinFiveSecondsThenAtOnce(t *testing.T) {
 	t.Parallel()
 	server := testenv.PostgresPrivate(t)
@@ -296,7 +296,7 @@ func TestBatch_DatabaseHangs_RefusedWithinFiveSecondsThenAtOnce(t *testing.T) {
 		}
 	}
 	testenv.Eventually(t, func() bool { return b.Away() != nil }, "PostgreSQL known to be away")
-	for i := range 20 { // no attempt is made for these
+	for i := range 20 { // these calls make no attempt
 		_, err := Do(t.Context(), b.Ledger, debitOf("n1", fmt.Sprint("away-", i), 1))
 		if e := wantCode(t, err, errcode.Unavailable); !strings.Contains(e.Detail, reasonAway.text()) {
 			t.Errorf("PostgreSQL is known to be away, and a caller got %q", e.Detail)

@@ -25,7 +25,7 @@ type jobs struct {
 	closed  bool
 }
 
-// newJobs returns an owner of at most most jobs at once.
+// newJobs returns an owner of jobs that runs at most `most` jobs at once.
 func newJobs(most int, log *slog.Logger) *jobs {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &jobs{most: most, log: log, ctx: ctx, cancel: cancel}

@@ -36,7 +36,7 @@ func (t *tx) queueKeys(out *pgx.Batch, p *plan) {
 	out.Queue(t.ledger.sql[statement], args...).Query(scanEntries(t.batch.Stored))
 }
 
-// remember keeps those of the entries found whose keys are still remembered at the batch's instant. If keys may lie in
+// remember keeps only the found entries whose keys are still remembered at the batch's instant. If keys may lie in
 // months that the look-up left out, it first looks into every month.
 func (t *tx) remember(ctx context.Context, p *plan) error {
 	if p.search == searchRecent && t.batch.KeysMayLieOutside(p.firstMonth, p.lastMonth, t.newestMonth) {
@@ -64,7 +64,7 @@ func (t *tx) lookEverywhere(ctx context.Context, p *plan) error {
 }
 
 // Keys returns the remembered keys of the tenant's operations, in no order. It fails with errcode.QueueFull if there
-// are more than most.
+// are more than `most` keys.
 func (l *Ledger) Keys(ctx context.Context, tenant string, most int) ([]string, error) {
 	var keys []string
 	first, _ := ledger.KeyMonths(l.clock.Now())

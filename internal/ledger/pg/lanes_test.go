@@ -8,8 +8,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// With several instances each uses one lane: with all lanes, transactions would be small and cost more. The number
-// follows the instances.
+// If there are several instances, each of them uses one lane. If each used all lanes, transactions would be small and
+// cost more. The number of lanes follows the number of instances.
 func TestLanes_BesideOtherInstances_OneEach(t *testing.T) {
 	t.Parallel()
 	testenv.NotOnCitus(t, "the lanes there are those of the shard groups, however many instances there are")

@@ -7,15 +7,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// learnedDefault is the bound of each of the caches.
+// learnedDefault is the default bound of each cache.
 const learnedDefault = 50_000
 
-// learnedCache keeps what earlier batches have learned: which further balances the debits of a balance have needed, so
-// that the next batch locks them at once, and the allowances of plan versions. A wrong balance costs a lock that was
-// not needed, a missing one costs another transaction. Plan versions are immutable, so their allowances can be missing,
+// learnedCache keeps data from earlier batches: the further balances that debits of a balance have needed, so that
+// the next batch locks them at once, and the allowances of plan versions. A wrong balance costs an unnecessary lock,
+// and a missing balance costs another transaction. Plan versions are immutable, so their allowances can be missing,
 // but never wrong. All methods may be called from any goroutine.
 type learnedCache struct {
-	most int // bound of each cache; a full one is emptied
+	most int // bound of each cache; a full cache is emptied
 
 	mu       sync.Mutex
 	overflow map[ledger.BalanceKey][]ledger.BalanceKey // by the balance of an item: the balances of its overflow meter
@@ -26,8 +26,9 @@ type learnedCache struct {
 	uncut      map[ledger.BalanceKey]uncutPeriod
 }
 
-// uncutPeriod records that none of the tenant's terms that apply at once, up to those made at the instant terms, ends
-// the open period that began at start. Neither ever changes.
+// uncutPeriod records that terms which apply at once do not end early the open period that began at start. This is
+// known for terms that were made at or before the instant terms. These terms and the start of the period never
+// change.
 type uncutPeriod struct{ start, terms time.Time }
 
 type allowanceKey struct {
@@ -37,7 +38,7 @@ type allowanceKey struct {
 	version int32
 }
 
-// newLearnedCache returns an empty cache. Each of its parts has up to most entries; 0 means learnedDefault.
+// newLearnedCache returns an empty cache. Each of its caches has at most `most` entries; 0 means learnedDefault.
 func newLearnedCache(most int) *learnedCache {
 	if most <= 0 {
 		most = learnedDefault
@@ -93,7 +94,7 @@ type spender interface {
 
 var _, _ spender = (*ledger.Debit)(nil), (*ledger.Hold)(nil)
 
-// spending returns what an operation draws; no items for operations that draw nothing.
+// spending returns the items that an operation draws. It returns no items for operations that draw nothing.
 func spending(op ledger.Operation) (tenant, subject string, items []ledger.Item) {
 	if s, ok := op.(spender); ok {
 		return s.Spends()
@@ -101,7 +102,7 @@ func spending(op ledger.Operation) (tenant, subject string, items []ledger.Item)
 	return "", "", nil
 }
 
-// keysFor returns the balances that calls are likely to need beside those that they name.
+// keysFor returns the balances that calls are likely to need besides the balances that they name.
 func (c *learnedCache) keysFor(calls []*ledger.Call) []ledger.BalanceKey {
 	c.mu.Lock()
 	defer c.mu.Unlock()

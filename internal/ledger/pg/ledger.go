@@ -30,29 +30,29 @@ var sqlFiles embed.FS
 
 // Defaults of Config.
 const (
-	lanesDefault   = 2    // of all instances, at least one each; measured on 2 cores: a third lane only moves CPU away from PostgreSQL
+	lanesDefault   = 2    // of all instances, at least 1 each; measured on 2 cores: a third takes PostgreSQL's CPU
 	lanesOnCitus   = 32   // at most: one for each shard group, so that a node that hangs delays nobody else
-	queueDefault   = 8192 // about 150 ms of work at 50,000 debits/s: beyond that, a refusal serves callers better than a wait
+	queueDefault   = 8192 // about 150 ms of work at 50,000 debits/s: then a refusal is better than a longer wait
 	batchDefault   = 1024 // row locks and memory of one transaction; larger batches gain nothing measurable
 	readersDefault = 8
-	writersSpare   = 3 // connections beside those of the lanes: for rolls, partition upkeep and operations on locked balances
+	writersSpare   = 3 // connections besides the lanes': for rolls, partition upkeep and locked balances
 )
 
 // Config configures a Ledger. Zero values mean the defaults.
 type Config struct {
 	DatabaseURL    string                // PostgreSQL, required
-	Lanes          int                   // writer lanes, 1..64; each owns one connection while it works. 0: see Instances, on Citus one for each shard group
-	Instances      func() int            // instances on the database: if Lanes is 0, each of several uses one lane instead of two. nil: this one alone
+	Lanes          int                   // writer lanes, 1..64, one connection each. 0: see Instances, lanesOnCitus
+	Instances      func() int            // number of instances; if several and Lanes is 0, one lane each. nil: this one
 	MaxQueue       int                   // groups waiting per lane before errcode.QueueFull
 	MaxBatch       int                   // operations per transaction
 	Readers        int                   // connections for reads
-	CachedBalances int                   // bound of each cache of what batches have learned; 0: learnedDefault
+	CachedBalances int                   // bound of each cache of learnedCache; 0: learnedDefault
 	Log            *slog.Logger          // required
 	Metrics        prometheus.Registerer // required
 	LaneMetrics    *lane.Metrics         // nil: none
 	Tracer         trace.Tracer          // spans of batches; nil: none
 	Traces         trace.TracerProvider  // spans of statements; nil: none
-	// Clock decides the time when PostgreSQL's clock and the instance's disagree. nil: one with the defaults.
+	// Clock decides the time when PostgreSQL's clock and the instance's disagree. nil: a clock with the defaults.
 	Clock *clock.Clock
 	// ThroughCoordinator sends all statements to the URL's server, even if each node of a Citus cluster could be
 	// queried directly.
@@ -74,7 +74,7 @@ type Ledger struct {
 	cluster  *citus.Cluster // nil: PostgreSQL without Citus
 	nodes    *citus.Nodes   // writers of each node; nil: all statements go through writers
 	lanes    []*writerLane
-	inUse    atomic.Int32 // number of lanes in use: the first ones of lanes
+	inUse    atomic.Int32 // number of lanes in use, from the first lane on
 	share    bool         // inUse depends on the number of instances
 	lockWait *lockWait
 	breaker  *breaker.Breaker
@@ -136,7 +136,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 		{"readers", "quotasvc-reader", &l.readers, cfg.Readers, readerSettings()},
 		{"probe", "quotasvc-reader", &l.probe, 1, readerSettings()},
 	} {
-		// A pool has no connection before its first use: there is nothing to close when the next one fails.
+		// A pool has no connection before its first use, so there is nothing to close if the next pool fails.
 		if *p.pool, err = newPool(ctx, &cfg, p.size, p.application, p.settings, nil); err != nil {
 			return nil, err
 		}
@@ -178,8 +178,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Start reads PostgreSQL's clock, makes the partitions of the coming months if its role may, and starts the background
-// loops. It fails if PostgreSQL does not answer.
+// Start reads PostgreSQL's clock, creates the partitions of the coming months if its role has the right, and starts
+// the background loops. It fails if PostgreSQL does not answer.
 func (l *Ledger) Start(ctx context.Context) error {
 	if err := l.Ping(ctx); err != nil {
 		return err
@@ -202,7 +202,7 @@ func (l *Ledger) warnDurability(ctx context.Context) {
 	}
 }
 
-// Stop refuses new operations, finishes queued and running ones until ctx's deadline, and closes the pools.
+// Stop refuses new operations, finishes the queued and running operations until ctx's deadline, and closes the pools.
 func (l *Ledger) Stop(ctx context.Context) error {
 	var errs []error
 	for _, lane := range l.lanes {

@@ -20,11 +20,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
-// life is one tenant of a service program: the requests that clients send to the fleet for it, and the models that
-// explain every answer so far.
+// life is one tenant of a service program. It has the requests that clients send to the fleet for this tenant, and
+// the models that explain every answer so far.
 //
-// PostgreSQL's clock cannot be set. Instead, the stored rows are moved into the past, and ahead grows by as much: the
-// model's time is PostgreSQL's time plus ahead.
+// PostgreSQL's clock cannot be set. Instead, the stored rows are moved into the past, and ahead grows by the same
+// duration. So the model's time is PostgreSQL's time plus ahead.
 type life struct {
 	*model.Program
 	fleet  *fleet
@@ -32,7 +32,7 @@ type life struct {
 	db     *pgx.Conn      // not through the fleet's proxies
 	tenant string
 	ahead  time.Duration
-	able   []*model.Model // those that explain every answer so far
+	able   []*model.Model // the models that explain every answer so far
 	stamps atomic.Int64   // orders requests and answers of all clients
 	past   []moment
 	seed   maphash.Seed
@@ -47,7 +47,7 @@ type moment struct {
 	figures string
 }
 
-// live signs up a new tenant, as model.Start does in memory.
+// live signs up a new tenant in the database, as model.Start does in memory.
 func live(t *rapid.T, db *pgx.Conn, tenant string, f *fleet) (*life, error) {
 	s := &life{Program: model.Start(t), fleet: f, db: db, tenant: tenant, seed: maphash.MakeSeed()}
 	now, err := s.clock()
@@ -87,7 +87,7 @@ func (s *life) look() error {
 	return nil
 }
 
-// stored returns an instant of the model in PostgreSQL's time.
+// stored converts an instant of the model to PostgreSQL's time.
 func (s *life) stored(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
@@ -96,7 +96,7 @@ func (s *life) stored(t time.Time) time.Time {
 }
 
 // atomically makes changes in one transaction, because rolls of other programs work on this tenant. It locks the
-// balances, so that no batch and no roll continues with rows from before the change, and reads the clock under the
+// balances, so no batch and no roll continues with rows from before the change. It reads the clock after it has the
 // locks.
 func (s *life) atomically(change func(b *pgx.Batch)) error {
 	ctx := context.Background()
@@ -114,7 +114,7 @@ func (s *life) atomically(change func(b *pgx.Batch)) error {
 }
 
 // rewindTenant moves all rows of tenant $1 into the past by $2. A balance has no instants before its first period is
-// opened; a killed instance leaves such rows.
+// opened. A killed instance leaves such rows.
 var rewindTenant = []string{
 	`UPDATE balances SET period_start = period_start - $2::interval, updated_at = updated_at - $2::interval,
 		period_end = CASE WHEN period_end < '9999-01-01' THEN period_end - $2::interval ELSE period_end END,
@@ -134,7 +134,8 @@ var rewindTenant = []string{
 	`UPDATE tenant_terms SET effective_at = effective_at - $2::interval, anchor = anchor - $2::interval WHERE tenant_id = $1`,
 }
 
-// rewind lets time pass. The added microsecond keeps ids of allowances, which contain their period's start, unique.
+// rewind moves the rows into the past, as if time had passed. The added microsecond keeps the ids of allowances
+// unique, because such an id contains the start of a period.
 func (s *life) rewind(by time.Duration) error {
 	by = by.Truncate(time.Second) + time.Microsecond
 	err := s.atomically(func(b *pgx.Batch) {
@@ -150,12 +151,12 @@ func (s *life) rewind(by time.Duration) error {
 	s.ahead += by
 	s.logf("%s pass", by)
 	after := s.fingerprints()
-	// A request with instants is another one now: its stored fingerprint is that of the old time.
+	// A request with instants has another fingerprint now: the stored one is that of the old time.
 	s.Sent = slices.DeleteFunc(s.Sent, func(r model.Request) bool { return before[r.ID] != after[r.ID] })
 	return err
 }
 
-// fingerprints returns the fingerprints of the requests that can be sent again, by the requests' ids.
+// fingerprints returns the fingerprints of the requests that can be sent again, by the id of the request.
 func (s *life) fingerprints() map[string][16]byte {
 	out := map[string][16]byte{}
 	for i := range s.Sent {
@@ -228,12 +229,12 @@ func (s *life) logf(format string, args ...any) {
 	s.log = append(s.log, s.Now.Format("15:04:05.000000 ")+fmt.Sprintf(format, args...))
 }
 
-// asked returns a context with the actor of c. Its request is named after its key.
+// asked returns a context with the actor of c. The id of the request in this context is the key of c.
 func asked(c *ledger.Call) context.Context {
 	return auditlog.With(context.Background(), &auditlog.Actor{KeyID: c.Actor, RequestID: c.ID.Key, Admin: c.Actor == model.Administrator})
 }
 
-// send sends c to l and sets its answer. It returns the instant of the decision, zero when the answer has none.
+// send sends c to l and sets the answer of c. It returns the instant of the decision, or zero if the answer has none.
 func (s *life) send(l *Ledger, c *ledger.Call) (decided time.Time) {
 	ctx := asked(c)
 	switch r := c.Op.(type) {
@@ -262,7 +263,7 @@ func (s *life) send(l *Ledger, c *ledger.Call) (decided time.Time) {
 	panic(fmt.Sprintf("unknown request %T", c.Op))
 }
 
-// try sends c to l as a dry run and sets its answer. It returns the instant of the decision.
+// try sends c to l as a dry run and sets the answer of c. It returns the instant of the decision.
 func (s *life) try(l *Ledger, c *ledger.Call) (decided time.Time) {
 	ctx := asked(c)
 	switch r := c.Op.(type) {
@@ -291,7 +292,7 @@ func (s *life) try(l *Ledger, c *ledger.Call) (decided time.Time) {
 	panic(fmt.Sprintf("unknown request %T", c.Op))
 }
 
-// prepared returns a call of the request for this tenant, with instants in PostgreSQL's time.
+// prepared returns a call of the request for this tenant. Its instants are in PostgreSQL's time.
 func (s *life) prepared(r *model.Request) *ledger.Call {
 	c := r.Call()
 	model.Suspend(c, s.able[0].Suspended)

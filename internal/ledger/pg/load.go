@@ -15,7 +15,8 @@ type loading struct {
 	terms         *termsRows
 }
 
-// queueLoad queues the reads of open grants and of terms, and of the named grants in any state.
+// queueLoad queues the reads of open grants and hold lines, of terms and plan versions, and of the named grants in
+// any state.
 func (l *Ledger) queueLoad(out *pgx.Batch, grants, terms []ledger.BalanceKey, named []ledger.GrantKey) *loading {
 	more := &loading{
 		grants: map[ledger.BalanceKey][]*ledger.OpenGrant{},
@@ -40,8 +41,8 @@ func (l *Ledger) queueLoad(out *pgx.Batch, grants, terms []ledger.BalanceKey, na
 	return more
 }
 
-// attach adds to books the rows that were read: open grants to those of grantKeys, terms to those of termKeys. It
-// remembers the allowances of their plans.
+// attach adds the rows that were read to books: grants and hold lines to the books of grantKeys, terms to the books
+// of termKeys. It remembers the allowances of their plans in learned.
 func (more *loading) attach(
 	books map[ledger.BalanceKey]*ledger.Book, grantKeys, termKeys []ledger.BalanceKey, learned *learnedCache,
 ) {

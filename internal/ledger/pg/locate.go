@@ -9,8 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// locate looks up what the plan's operations refer to, unless an earlier attempt has done so, and adds the balances
-// that earlier debits of the same balances have needed.
+// locate looks up the balances and entries to which the plan's operations refer, unless an earlier attempt has looked
+// them up. It adds the balances that earlier debits of the same balances have needed.
 func (t *tx) locate(ctx context.Context, p *plan) error {
 	if p.located != nil {
 		return nil
@@ -27,8 +27,8 @@ func (t *tx) locate(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// find runs before the locks, because the rows that it reads never change. A row that does not exist yet does not exist
-// for this batch.
+// find looks up targets. It runs before the locks, because the rows that it reads never change. A row that does not
+// exist yet does not exist for this batch.
 func (l *Ledger) find(ctx context.Context, conn *pgx.Conn, targets *ledger.Targets) (*ledger.Located, error) {
 	found := &ledger.Located{}
 	sharing := map[ledger.OperationID][]ledger.Entry{} // entries of all operations with the ids of those to be refunded
@@ -66,8 +66,7 @@ func (l *Ledger) find(ctx context.Context, conn *pgx.Conn, targets *ledger.Targe
 	return found, nil
 }
 
-// queueTargets queues the reads of the state that targets are in. It also looks up which of the grant ids newGrants
-// exist.
+// queueTargets queues the reads of the targets' state. It also looks up which of the grants newGrants exist.
 func (l *Ledger) queueTargets(out *pgx.Batch, b *ledger.Batch, targets *ledger.Targets, newGrants []ledger.GrantKey) {
 	b.Targets = ledger.NewTargetState()
 	if len(newGrants) > 0 {
@@ -84,7 +83,7 @@ func (l *Ledger) queueTargets(out *pgx.Batch, b *ledger.Batch, targets *ledger.T
 	}
 }
 
-// pairs turns elements into the two columns of an unnest, each pair once.
+// pairs returns the elements as two columns for unnest, without duplicates.
 func pairs[E comparable](in []E, split func(E) (string, string)) (a, b []string) {
 	seen := map[E]bool{}
 	for _, e := range in {

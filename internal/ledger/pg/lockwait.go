@@ -14,17 +14,18 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// lockMemory is how long a balance counts as locked after it was last seen locked. Its operations are parked and run at
-// once: so a lane waits lockTimeout only once for a locked balance, however rarely the balance is used.
+// lockMemory is how long a balance counts as locked after it was last seen locked. Its operations are parked and run
+// at once. So a lane waits lockTimeout only once for a locked balance, even if the balance is rarely used.
 const lockMemory = 10 * time.Second
 
-// lockWait is the queue of the calls whose balances another transaction has locked: they are parked, so that the lanes
-// go on without them. Its goroutine runs them on a connection of its own. It keeps them in order: a call that comes
-// later waits behind the earlier ones of the same balance.
+// lockWait is the queue of parked calls: another transaction has locked their balances, and the lanes go on without
+// them. Its goroutine runs parked calls on a connection of its own. It keeps them in order: a later call waits behind
+// the earlier calls of the same balance.
 //
-// Each round runs the first call of every locked balance without waiting for locks. Where it succeeds, the other calls
-// of that balance follow. If none succeeds, the round waits for one balance up to lockPatience, another one each time:
-// a row that others lock again and again can be locked only from PostgreSQL's own queue of waiters.
+// Each round runs the first call of every locked balance without waiting for locks. If a first call succeeds, the
+// other calls of its balance follow. If no first call succeeds, the round waits for one balance up to lockPatience,
+// each round for another balance. This wait is in PostgreSQL's own lock queue: without it, a row that other
+// transactions lock again and again might never be free.
 type lockWait struct {
 	ledger *Ledger
 	cancel context.CancelFunc
@@ -33,15 +34,15 @@ type lockWait struct {
 
 	mu     sync.Mutex
 	work   sync.Cond
-	calls  []*waitingCall // in order; answered ones leave with the next round
+	calls  []*waitingCall // in order; answered calls leave with the next round
 	locked map[ledger.BalanceKey]*lockedBalance
-	rounds int // that waited for one balance: each waits for the next one
+	rounds int // rounds that waited for one balance: each waits for the next balance
 	closed bool
 }
 
 // lockedBalance is a balance that another transaction has locked, as far as is known.
 type lockedBalance struct {
-	calls int // that wait for it
+	calls int // calls that wait for it
 	since time.Time
 	seen  time.Time
 }
@@ -65,10 +66,10 @@ const (
 
 // caller waits for the answers to its parked calls.
 type caller struct {
-	until time.Time // then its calls that are not running are refused
+	until time.Time // from then on its calls that are not running are refused
 	done  chan struct{}
 
-	// The queue's mutex protects these.
+	// The queue's mutex protects these fields.
 	left int    // calls without an answer
 	over reason // why the calls no longer wait; empty while they wait
 }
@@ -116,8 +117,8 @@ func (w *lockWait) lockedBalances() int {
 	return n
 }
 
-// filterRunnable returns the plan of those of p's calls that can run. The others, which have to wait behind parked
-// calls, are parked. Only calls that name all their balances are parked here; the rest find out in their attempt.
+// filterRunnable returns a plan with the calls of p that can run. Calls that have to wait behind parked calls are
+// parked. It parks only calls that name all their balances; for other calls, the attempt finds locked balances.
 func (w *lockWait) filterRunnable(p *plan) *plan {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -156,8 +157,8 @@ func (w *lockWait) waitsFor(c *ledger.Call) []ledger.BalanceKey {
 	return slices.DeleteFunc(p.keysOf(c, w.ledger.learned), isFree)
 }
 
-// add takes parked calls into the queue and returns functions that wait for their answers, per group; nil where no call
-// of the group is among them.
+// add adds parked calls to the queue. For each group it returns a function that waits for the answers of the group's
+// parked calls, or nil if the group has no parked call.
 func (w *lockWait) add(groups []group, parked []parkedCall) []func(context.Context) {
 	callers := make([]*caller, len(groups))
 	waits := make([]func(context.Context), len(groups))
@@ -209,8 +210,8 @@ func (w *lockWait) markLocked(keys []ledger.BalanceKey, n int) {
 	}
 }
 
-// await waits until the calls of a caller are answered. When its time is over or ctx ends, it refuses those that are
-// not running.
+// await waits until the calls of a caller are answered. When the caller's time is over or ctx ends, it refuses the
+// calls that are not running.
 func (w *lockWait) await(ctx context.Context, waiting *caller) {
 	timer := time.NewTimer(time.Until(waiting.until))
 	defer timer.Stop()
@@ -243,7 +244,7 @@ func (w *lockWait) refuse(c *waitingCall, r reason, cause error) {
 	w.finish(c)
 }
 
-// finish marks a call as answered, and lets its caller go on if it was the last one. The caller holds mu.
+// finish marks a call as answered, and lets its caller go on if it was the caller's last call. The caller holds mu.
 func (w *lockWait) finish(c *waitingCall) {
 	c.state = callAnswered
 	for _, k := range c.keys {
@@ -334,7 +335,7 @@ func (w *lockWait) nextLocked() (ledger.BalanceKey, bool) {
 	return keys[w.rounds%len(keys)], true
 }
 
-// runFollowers runs the calls that wait for freed balances only, after those that ran first.
+// runFollowers runs the calls that wait only for freed balances, after the calls that ran first.
 func (w *lockWait) runFollowers(ctx context.Context, freed keySet) {
 	isLocked := func(k ledger.BalanceKey) bool { return !freed.has(k) }
 	for {
@@ -345,7 +346,7 @@ func (w *lockWait) runFollowers(ctx context.Context, freed keySet) {
 	}
 }
 
-// run runs calls as a batch that begins in the state how, and puts those back whose balances are still locked. It
+// run runs calls as a batch that begins in the state how. It puts calls back whose balances are still locked, and
 // returns the balances that were free.
 func (w *lockWait) run(ctx context.Context, calls []*waitingCall, how state) (freed keySet) {
 	if len(calls) == 0 {
@@ -431,8 +432,8 @@ func undecided(err error) bool {
 	}
 }
 
-// runParked runs parked calls as a lane runs queued ones, from the state how on, and returns those that are parked
-// again. A panic fails the batch, as it does in a lane.
+// runParked runs parked calls like a lane runs queued calls, from the state how on. It returns the calls that are
+// parked again. A panic fails the batch, as it does in a lane.
 func (l *Ledger) runParked(ctx context.Context, calls []*ledger.Call, how state) (again []parkedCall) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -58,7 +58,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	for _, r := range reasons() {
 		m.refused.WithLabelValues(string(r))
 	}
-	// Alerts look for an increase. A series that first appears with the value 1 shows none, so these start at 0.
+	// Alerts look for an increase. A series that first appears with the value 1 shows no increase, so these series
+	// start at 0.
 	for _, kind := range ledger.Kinds() {
 		m.decided.WithLabelValues(string(kind), string(errcode.QueueFull))
 		m.decided.WithLabelValues(string(kind), string(errcode.OutcomeUnknown))

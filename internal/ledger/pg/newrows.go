@@ -23,8 +23,9 @@ func (t *tx) missing(p *plan) []ledger.BalanceKey {
 	return out
 }
 
-// addNewBalances gives missing balances empty books, so that the batch creates their rows. It returns false if the rows
-// have to be created before: another transaction creates them at the same time, or some cannot be created.
+// addNewBalances gives missing balances empty books, so that the batch creates their rows. It returns false if the
+// rows must be created in an earlier transaction: another transaction creates them at the same time, or some rows
+// cannot be created.
 func (t *tx) addNewBalances(ctx context.Context, keys []ledger.BalanceKey, p *plan) (added bool, err error) {
 	if p.state != stateUsual {
 		return false, nil
@@ -45,7 +46,7 @@ func (t *tx) addNewBalances(ctx context.Context, keys []ledger.BalanceKey, p *pl
 	return true, nil
 }
 
-// createMissing creates missing rows in a transaction of its own, and notes in p why others cannot be created.
+// createMissing creates missing rows in a transaction of its own, and notes in p why other rows cannot be created.
 func (t *tx) createMissing(ctx context.Context, keys []ledger.BalanceKey, p *plan) error {
 	tenants, meters, subjects := columnsOf(keys)
 	err := t.insertMissing(ctx, tenants, meters, subjects)

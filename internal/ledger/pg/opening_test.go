@@ -16,7 +16,7 @@ func TestOpening_RowIsWrittenOnce(t *testing.T) {
 	b.simple("acme", 1000)
 	b.mustDebit(debitOf("acme", "first", 3))
 	var once bool
-	// An updated row has another position than the one at which it was inserted.
+	// An updated row has another position than the inserted row had.
 	if err := b.db.QueryRow(t.Context(), "SELECT b.ctid = '(0,1)' AND b.xmin = e.xmin FROM balances b JOIN entries e USING (tenant_id) WHERE e.operation_id = 'first'").Scan(&once); err != nil {
 		t.Fatal(err)
 	}
@@ -27,8 +27,8 @@ func TestOpening_RowIsWrittenOnce(t *testing.T) {
 	b.mustVerify()
 }
 
-// Instances that open the same balances at the same time, in batches of any order and with the same keys in part: every
-// debit counts once.
+// Two instances open the same balances at the same time. Their batches have any order, and some debits have the same
+// keys. Every debit counts once.
 func TestOpening_ByTwoInstances_EachDebitCountsOnce(t *testing.T) {
 	t.Parallel()
 	const tenants = 60
@@ -61,8 +61,8 @@ func TestOpening_ByTwoInstances_EachDebitCountsOnce(t *testing.T) {
 	b.mustVerify()
 }
 
-// Another transaction has inserted the row of a balance and does not end: other balances are opened meanwhile, and this
-// one waits.
+// Another transaction has inserted the row of a balance and does not end. Meanwhile other balances are opened, and
+// only this balance waits.
 func TestOpening_RowOfAStranger_DelaysNobodyElse(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -79,7 +79,7 @@ func TestOpening_RowOfAStranger_DelaysNobodyElse(t *testing.T) {
 		_, err := Do(t.Context(), b.Ledger, debitOf("t2", "k", 1))
 		waited <- err
 	}()
-	for _, tenant := range []string{"t0", "t1", "t3", "t4"} { // while the stranger's transaction is open
+	for _, tenant := range []string{"t0", "t1", "t3", "t4"} { // while the other transaction is open
 		b.mustDebit(debitOf(tenant, "k", 1))
 	}
 	testenv.Eventually(t, func() bool { return b.parkedCalls() > 0 })

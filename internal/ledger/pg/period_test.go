@@ -49,7 +49,7 @@ func TestBalance_ShowsPeriodNotYetWritten(t *testing.T) {
 	if _, err := b.RunRoll(t.Context(), nil, func(Roll) {}); err != nil {
 		t.Fatal(err)
 	}
-	// A balance that was never used has no row, so a roll has nothing to do; the first grant inserts the row.
+	// A balance that was never used has no row, so a roll has nothing to do. The first grant inserts the row.
 	if _, err := Do(t.Context(), b.Ledger, topupOf("acme", "g1", "api_calls", 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -71,13 +71,13 @@ func TestPeriods_OpenedLate_GetAllowanceOfDueDate(t *testing.T) {
 	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 1)); err != nil {
 		t.Fatal(err)
 	}
-	// The same history again, but version 2 was made after the last boundary: it waits for the next one.
+	// The same history again, with version 2 created after the last boundary: it applies from the next boundary on.
 	b.plan("pro", 2, first.Add(time.Minute), "api_calls 500 month calendar")
 	b.tenant("late", "pro", signup, signup, "UTC")
 	if got := b.mustBalance("late", "api_calls"); got.Granted != 100 || got.PlanVersion != 1 {
 		t.Errorf("a version made after the boundary applies before the next one: %+v", got)
 	}
-	// And a tenant that changed its plan before the boundary.
+	// This tenant changed its plan before the boundary.
 	b.plan("big", 1, signup, "api_calls 900 month calendar")
 	b.tenant("mover", "pro", signup, signup, "UTC")
 	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone) VALUES ('mover', $1, 'big', $2, 'UTC')`, first.AddDate(0, -1, 5), signup)
@@ -172,7 +172,7 @@ func TestBurnOrder_PriorityThenExpiryThenEffectThenID(t *testing.T) {
 	b.mustVerify()
 }
 
-// A first use costs the same after one idle period and after more than a year of hours.
+// The first use after idle periods costs the same after one period and after more than a year of hours.
 func TestDebit_AfterIdlePeriods_WritesSameRows(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -181,7 +181,7 @@ func TestDebit_AfterIdlePeriods_WritesSameRows(t *testing.T) {
 	var want string
 	for _, idle := range []int{1, 100, 10_000} {
 		tenant := fmt.Sprint("idle-", idle)
-		signup := now.Add(-time.Duration(idle+1)*time.Hour - time.Minute) // one period that opens the balance, and the idle ones
+		signup := now.Add(-time.Duration(idle+1)*time.Hour - time.Minute) // the opening period, then the idle ones
 		b.tenant(tenant, "pro", signup, signup, "UTC")
 		if _, err := Do(t.Context(), b.Ledger, debitOf(tenant, "k1", 3)); err != nil {
 			t.Fatal(err)
@@ -209,7 +209,8 @@ func TestDebit_AfterIdlePeriods_WritesSameRows(t *testing.T) {
 	t.Logf("each: %s; the row of a run has %d bytes, that of a period %d", want, run, used)
 }
 
-// 43,800 hours of five years, and ten times as many, are read in one step. Stepping through them took more than 30 s.
+// A read covers 43,800 hours of five years, or ten times as many, in one step. One step per hour would take more than
+// 30 s.
 func TestBalance_IdleForYears_AnswersAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -226,14 +227,14 @@ func TestBalance_IdleForYears_AnswersAtOnce(t *testing.T) {
 			tenant := fmt.Sprint(plan, years)
 			signup := now.AddDate(-years, 0, 0)
 			b.tenant(tenant, plan, signup, signup, "Australia/Lord_Howe")
-			b.mustBalance(tenant, "api_calls") // within readTimeout
+			b.mustBalance(tenant, "api_calls") // must end within readTimeout
 			if _, err := b.Check(t.Context(), tenant, "", []ledger.Item{{Meter: "api_calls", Amount: 1}}); err != nil {
 				t.Fatal(err)
 			}
 			k := ledger.BalanceKey{Tenant: tenant, Meter: "api_calls"}
 			seen, err := b.viewBalances(t.Context(), time.Time{}, k)
 			require.NoError(t, err)
-			if n := len(seen.Books[k].Unwritten); n > 10 { // as many as after a day: most periods are not worked off one by one
+			if n := len(seen.Books[k].Unwritten); n > 10 { // as after one day: periods are not processed one by one
 				t.Errorf("%s after %d years: a balance needs %d entries", plan, years, n)
 			}
 		}
@@ -303,8 +304,8 @@ func (b *bundle) hourly(id string, amount int64) {
 	b.tenant(id, "hourly", at, at, "UTC")
 }
 
-// hourlies signs up tenants t000, t001 and so on, at most ledger.BatchMax, as hourly does for 10 units, and debits one
-// of each.
+// hourlies signs up tenants t000, t001 and so on, at most ledger.BatchMax. Each has an hourly allowance of 10 units,
+// as from hourly, and one unit of it is debited.
 func (b *bundle) hourlies(n int) {
 	b.t.Helper()
 	b.hourly("t000", 10)
@@ -323,9 +324,9 @@ func (b *bundle) hourlies(n int) {
 	}
 }
 
-// rewind moves all rows of a tenant into the past, as if that much time had passed; of all tenants when tenant is
-// empty. It adds seven seconds: the id of an allowance contains its period's start, and after whole periods the ids
-// would repeat.
+// rewind moves all rows of a tenant into the past, as if the given time had passed. An empty tenant means all
+// tenants. It adds seven seconds: the id of an allowance contains the start of its period, and after whole periods
+// the ids would repeat.
 func (b *bundle) rewind(tenant string, by time.Duration) {
 	b.t.Helper()
 	by += 7 * time.Second
@@ -335,7 +336,7 @@ func (b *bundle) rewind(tenant string, by time.Duration) {
 			next_event_at = CASE WHEN next_event_at < '9999-01-01' THEN next_event_at - $2::interval ELSE next_event_at END,
 			roll_at = CASE WHEN roll_at < '9999-01-01' THEN roll_at - $2::interval ELSE roll_at END,
 			span_end = CASE WHEN span_end > 'epoch' THEN span_end - $2::interval ELSE span_end END
-			WHERE $1 IN ('', tenant_id) AND period_start > 'epoch'`, // otherwise not opened, without instants
+			WHERE $1 IN ('', tenant_id) AND period_start > 'epoch'`, // others have no open period
 		`UPDATE periods SET period_start = period_start - $2::interval, period_end = period_end - $2::interval, terms_at = terms_at - $2::interval WHERE $1 IN ('', tenant_id)`,
 		`UPDATE grants SET effective_at = effective_at - $2::interval,
 			expires_at = CASE WHEN expires_at < '9999-01-01' THEN expires_at - $2::interval ELSE expires_at END WHERE $1 IN ('', tenant_id)`,

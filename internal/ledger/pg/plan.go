@@ -8,19 +8,19 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// plan is what has to be locked or read to decide the calls of a batch, and the state that the batch is in. It grows
-// when a decision turns out to need more.
+// plan lists the rows that must be locked or read to decide the calls of a batch, and has the state of the batch. It
+// grows when a decision needs more rows.
 type plan struct {
 	calls    []*ledger.Call
 	ids      []ledger.OperationID // of the calls, each once
 	targets  ledger.Targets
 	named    []ledger.GrantKey // grants to which refunds may return units
 	reissued []ledger.GrantKey // grants that refunds may issue under ids made from their keys
-	located  *ledger.Located   // what was found of the targets; nil: not looked up yet
+	located  *ledger.Located   // the rows found for the targets; nil: not looked up yet
 
 	more   []ledger.BalanceKey                  // balances that decisions requested
 	keys   []ledger.BalanceKey                  // all balances, sorted, each once
-	demand map[ledger.BalanceKey]int64          // what may be drawn from each at most
+	demand map[ledger.BalanceKey]int64          // the most that may be drawn from each
 	absent map[ledger.BalanceKey]ledger.Absence // balances that cannot exist
 
 	state  state
@@ -29,7 +29,7 @@ type plan struct {
 
 	firstMonth, lastMonth ledger.Month // of the latest search in recent months
 
-	retries     int  // transient failures in a row that it survives
+	retries     int  // transient failures in a row after which it still runs again
 	mayBeStored bool // an attempt's COMMIT was not answered, so that its calls may have been carried out
 
 	extra  map[*ledger.Call][]ledger.BalanceKey // balances that a call's decision requested beyond its demand
@@ -43,7 +43,8 @@ type state int
 const (
 	// stateUsual waits up to lockTimeout for locks, and creates missing rows in the transaction that uses them.
 	stateUsual state = iota
-	// stateRowsFirst waits up to lockTimeout, and creates missing rows in a transaction before. So do the states below.
+	// stateRowsFirst waits up to lockTimeout, and creates missing rows in an earlier transaction. The states below
+	// create them in the same way.
 	stateRowsFirst
 	// stateSkipLocked waits for no row. Calls on balances that another transaction has locked are parked.
 	stateSkipLocked
@@ -55,8 +56,8 @@ const (
 type reads int
 
 const (
-	readNeeded reads = iota // those whose rows show that the decision needs them
-	readAll                 // all: a decision needed more than the rows show
+	readNeeded reads = iota // balances whose rows show that the decision needs them
+	readAll                 // all balances: a decision needed more than the rows show
 )
 
 // search selects the months in which an attempt looks for the entries that are stored under the calls' keys.
@@ -83,7 +84,7 @@ func (s keySet) has(k ledger.BalanceKey) bool {
 	return ok
 }
 
-// among returns those of keys that are in the set. It reuses keys.
+// among returns the keys that are in the set. It reuses keys.
 func (s keySet) among(keys []ledger.BalanceKey) []ledger.BalanceKey {
 	return slices.DeleteFunc(keys, func(k ledger.BalanceKey) bool { return !s.has(k) })
 }
@@ -108,7 +109,7 @@ func newPlan(calls []*ledger.Call) *plan {
 	return p
 }
 
-// arrange lists the balances to lock, in order, with what may be drawn from each.
+// arrange lists the balances to lock, in order, with the most that may be drawn from each.
 func (p *plan) arrange() {
 	p.demand = make(map[ledger.BalanceKey]int64, len(p.calls))
 	for _, c := range p.calls {
@@ -164,8 +165,8 @@ var errNotEnough = errors.New("ledger: a decision lacks grants or terms that wer
 // errNoEnd is the error of decisions that request further balances without an end.
 var errNoEnd = errors.New("ledger: a decision asks for further balances without an end")
 
-// repeat calls round until its decisions need nothing more, at most limit times, and widens the plan by what each round
-// lacked.
+// repeat calls round until its decisions need no more rows, at most limit times. After each round it adds the rows
+// that the round lacked to the plan.
 func (p *plan) repeat(limit int, round func() (ledger.Next, error)) error {
 	for range limit {
 		next, err := round()

@@ -16,7 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/pgpool"
 )
 
-// Bounds of what one connection waits for.
+// Time limits of one connection.
 const (
 	statementTimeout = 4 * time.Second
 	// lockTimeout bounds a batch's wait for a row that another transaction has locked. A batch of another instance
@@ -26,19 +26,19 @@ const (
 	// lockPatience is lockTimeout for parked calls. They wait on a connection of their own, and delay no other calls.
 	// Each round waits this long for one of several locked balances.
 	lockPatience = 250 * time.Millisecond
-	// tableLockTimeout is lockTimeout where no row is waited for: a change of the schema ends within moments or not at
-	// all.
+	// tableLockTimeout is lockTimeout for statements that wait for no row. They can only wait for a change of the
+	// schema, which ends within moments or not at all.
 	tableLockTimeout = 2 * time.Second
 	idleTxTimeout    = 10 * time.Second // an instance that hangs inside a transaction gives up its locks
 	dialTimeout      = 2 * time.Second
-	probeTimeout     = 2 * time.Second        // of a probe of a database that is suspected to be away: a connection takes some time
-	probeEvery       = 250 * time.Millisecond // pause between two probes: operations are accepted again within about a second of its return
+	probeTimeout     = 2 * time.Second        // of a probe: to open a connection takes some time
+	probeEvery       = 250 * time.Millisecond // pause between two probes: operations resume within about a second
 	readTimeout      = 3 * time.Second
 )
 
-// writerSettings force index plans. On fresh or badly analysed tables the planner otherwise reads whole tables for the
-// joins with unnest, and throughput falls a hundredfold. Generic plans save planning each batch again. On Citus each
-// plan depends on the tenants.
+// writerSettings returns settings that force index plans. On fresh or badly analysed tables the planner otherwise
+// reads whole tables for the joins with unnest, and throughput drops to a hundredth. With generic plans, statements
+// are not planned again for each batch. On Citus each plan depends on the tenants.
 func (l *Ledger) writerSettings() map[string]string {
 	settings := map[string]string{
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_material": "off",
@@ -96,7 +96,7 @@ func (l *Ledger) Readers() *pgxpool.Pool { return l.readers }
 var errNoWrites = errors.New("the database is read-only")
 
 // newBreaker returns the breaker that tracks whether the database can be reached and written to. It probes on
-// connections of its own: those of the pools may hang.
+// connections of its own, because connections of the pools may hang.
 func newBreaker(cfg *Config) (*breaker.Breaker, error) {
 	params, err := pgx.ParseConfig(cfg.DatabaseURL)
 	if err != nil {
@@ -125,7 +125,7 @@ func newBreaker(cfg *Config) (*breaker.Breaker, error) {
 }
 
 // wayDown returns err if it means that the database cannot be reached. It returns nil if the database answered with
-// another error, for example that it has no connection left: the lanes have theirs.
+// another error, for example that it has no connection left: the lanes still have their connections.
 func wayDown(err error) error {
 	if suggestsAway(err) {
 		return err

@@ -16,7 +16,8 @@ import (
 )
 
 // batchStatements are the statements of a batch. PostgreSQL plans them once per connection, possibly while the tables
-// are empty. The plans must be right for full tables: the keys in the outer loop, everything else by index.
+// are empty. The plans must be right for full tables: the keys are in the outer loop, and all other rows are found by
+// an index.
 var batchStatements = []string{
 	"LockBalances", "StoredEntries", "OpenGrants", "NamedGrants", "TakenGrants", "OpenHoldLines", "Holds", "Refunds", "HoldBalances",
 	"GrantBalances", "EntriesOfOperations", "TenantTerms", "UpdateBalances", "UpdateDrawnBalances", "UpdateGrants", "UpdateHoldLines",
@@ -27,8 +28,8 @@ func TestStatements_PrepareAndAreUsed(t *testing.T) {
 	testenv.Statements(t, newBundle(t).sql)
 }
 
-// Wrong plans have cost a hundred times the right ones: sequential scans, whole partitions materialised for a join, and
-// the look-up of keys through the history index.
+// Wrong plans have cost a hundred times as much as right ones. They had sequential scans, materialised whole
+// partitions for a join, or looked up keys through the index of the history.
 func TestStatements_PlansOfEmptyTables_FitFullOnes(t *testing.T) {
 	testenv.NotOnCitus(t, "a plan depends on its tenants there; TestCitus_Cluster looks at them")
 	t.Parallel()
@@ -49,8 +50,8 @@ func TestStatements_PlansOfEmptyTables_FitFullOnes(t *testing.T) {
 	}
 }
 
-// A check has generic plans as well, with the settings of the readers. A bitmap of one tenant's rows is no fault in
-// these.
+// Checks also use generic plans, with the settings of the readers. For checks, a bitmap scan of one tenant's rows is
+// not a fault.
 func TestChecks_PlansOfEmptyTables_FitFullOnes(t *testing.T) {
 	testenv.NotOnCitus(t, "a plan depends on its tenants there; TestCitus_Cluster looks at them")
 	t.Parallel()
@@ -61,7 +62,7 @@ func TestChecks_PlansOfEmptyTables_FitFullOnes(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan"); err != nil {
 		t.Fatal(err)
 	}
-	for name, ofTenants := range map[string]bool{ // the others read tables of the catalogue as well, which are small
+	for name, ofTenants := range map[string]bool{ // other statements also read small tables of the catalogue
 		"SelectBalances": true, "OpenGrants": true, "OpenHoldLines": true, "TenantTerms": true, "Clock": false, "PlanVersions": false, "WhyAbsent": false,
 	} {
 		plan := explain(t, conn.Conn(), name, b.sql[name])
@@ -90,7 +91,7 @@ type planNode struct {
 	Plans      []planNode `json:"Plans"`
 }
 
-// wrong describes the fault of a node. It returns an empty string if there is none.
+// wrong describes the fault of a plan node. It returns an empty string if the node has no fault.
 func (n *planNode) wrong() string {
 	switch {
 	case slices.Contains([]string{"Seq Scan", "Hash Join", "Merge Join", "Materialize", "Bitmap Heap Scan"}, n.Type):
@@ -103,7 +104,7 @@ func (n *planNode) wrong() string {
 	return ""
 }
 
-// explain returns the generic plan that the writer's connection uses.
+// explain returns the generic plan that the connection of the writer uses.
 func explain(t *testing.T, conn *pgx.Conn, name, sql string) queryPlan {
 	t.Helper()
 	sd, err := conn.Prepare(t.Context(), "explain_"+name, sql)
@@ -152,7 +153,7 @@ func TestDebit_BalanceUpdates_AreHeapOnly(t *testing.T) {
 		}
 		return updates >= 49 // the first debit inserts the row
 	})
-	if hot*10 < updates*9 { // not all: a full page moves a row
+	if hot*10 < updates*9 { // not all updates: a full page moves a row
 		t.Errorf("%d of %d updates of balances were heap-only", hot, updates)
 	}
 }

@@ -40,7 +40,7 @@ const (
 	reasonIntegrity reason = "integrity"
 )
 
-// reasons lists all of them, so that each has a series from the start.
+// reasons lists all reasons, so that each has a metric series from the start.
 func reasons() []reason {
 	return []reason{
 		reasonAway, reasonUnreachable, reasonStarting, reasonReadOnly, reasonNoSpace, reasonBusy, reasonNoPartition, reasonTimeout, reasonLocked,
@@ -111,7 +111,7 @@ func refusal(r reason, cause error) *errcode.Error {
 	return e
 }
 
-// unavailable wraps a failed read with what went wrong. A read changes nothing.
+// unavailable wraps the error of a failed read. what names the read. A read changes nothing.
 func unavailable(what string, err error) *errcode.Error {
 	r := reasonOf(err)
 	e := &errcode.Error{Code: r.code(), Detail: r.text(), RetryAfter: time.Second, Cause: fmt.Errorf("%s: %w", what, err)}
@@ -121,7 +121,8 @@ func unavailable(what string, err error) *errcode.Error {
 	return e
 }
 
-// reasonOf translates an error of the database. It is, with classify, the one place that looks into driver errors.
+// reasonOf translates an error of the database. reasonOf and classify are the functions that translate the driver's
+// errors.
 func reasonOf(err error) reason {
 	if _, missing := errors.AsType[*noPartitionError](err); missing {
 		return reasonNoPartition

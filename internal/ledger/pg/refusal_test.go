@@ -56,8 +56,8 @@ func TestRefusal_Reasons_SayWhatWas(t *testing.T) {
 	}
 }
 
-// A COMMIT that is not answered, for example because a standby does not confirm it, is outcome_unknown within five
-// seconds.
+// If a COMMIT is not answered, for example because a standby does not confirm it, callers get outcome_unknown within
+// five seconds.
 func TestBatch_CommitHangs_OutcomeUnknownWithinFiveSeconds(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -83,7 +83,8 @@ func TestBatch_CommitHangs_OutcomeUnknownWithinFiveSeconds(t *testing.T) {
 	b.mustVerify()
 }
 
-// A request that waited elsewhere has less time left than the ledger's own limit.
+// A request that has waited elsewhere has less time left than the ledger's own limit. It is answered before its own
+// deadline.
 func TestBatch_CallersDeadlineIsNearer_AnsweredThen(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -96,7 +97,7 @@ func TestBatch_CallersDeadlineIsNearer_AnsweredThen(t *testing.T) {
 	defer cancel()
 	began := time.Now()
 	_, err := Do(ctx, b.Ledger, debitOf("acme", "k", 1))
-	if took := time.Since(began); took > 15*time.Second { // its attempts would take longer without that deadline
+	if took := time.Since(began); took > 15*time.Second { // without ctx the attempts would take longer
 		t.Errorf("answered after %v", took)
 	}
 	wantCode(t, err, errcode.OutcomeUnknown)
@@ -107,8 +108,8 @@ func TestBatch_CallersDeadlineIsNearer_AnsweredThen(t *testing.T) {
 	})
 }
 
-// An attempt whose COMMIT was lost, followed by one that the database refuses, must not be answered "nothing was
-// changed".
+// The COMMIT of the first attempt was lost, and the database refuses the second attempt. The answer must not be
+// "nothing was changed".
 func TestBatch_UnknownThenDataError_StaysUnknown(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

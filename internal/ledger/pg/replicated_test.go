@@ -12,10 +12,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// A COMMIT that waits for a synchronous standby and is cancelled has happened, on the primary alone: PostgreSQL shows
-// its rows, and a failover loses them. The service cancels after four seconds. Its next attempt finds the key in the
-// journal, as a replay. That replay must not be answered either: it stores nothing, but its lock of the balance (FOR NO
-// KEY UPDATE) has given its transaction an xid, so its COMMIT waits for the standby as well.
+// A COMMIT that waits for a synchronous standby and is cancelled has happened, but only on the primary. PostgreSQL
+// shows its rows, and a failover loses them. The service cancels after four seconds. Its next attempt finds the key
+// in the journal, as a replay. This replay must not be answered either. It stores nothing. Its lock of the balance
+// (FOR NO KEY UPDATE) has given its transaction an xid, so its COMMIT waits for the standby as well.
 func TestBatch_StandbyAway_CancelledCommitIsNotAcknowledged(t *testing.T) {
 	t.Parallel()
 	server := testenv.PostgresWithStandby(t)
@@ -40,7 +40,7 @@ func TestBatch_StandbyAway_CancelledCommitIsNotAcknowledged(t *testing.T) {
 	}
 
 	server.Kill()
-	server.Standby.Kill() // it loses what it had received and not yet stored
+	server.Standby.Kill() // the standby loses what it had received and not yet stored
 	server.Standby.Start()
 	server.Promote()
 	testenv.Eventually(t, func() bool {
@@ -54,7 +54,7 @@ func TestBatch_StandbyAway_CancelledCommitIsNotAcknowledged(t *testing.T) {
 	b.mustVerify()
 }
 
-// bothHosts returns the URL of whichever server writes.
+// bothHosts returns the URL of the server that accepts writes.
 func bothHosts(t *testing.T, server *testenv.PostgresReplicated) string {
 	t.Helper()
 	u, err := url.Parse(server.URL)
@@ -66,7 +66,7 @@ func bothHosts(t *testing.T, server *testenv.PostgresReplicated) string {
 	return u.String()
 }
 
-// entriesOf counts the entries under a key on one server. A transaction that only reads has no xid and waits for no
+// entriesOf counts the entries with a key on one server. A transaction that only reads has no xid and waits for no
 // standby.
 func entriesOf(t *testing.T, url, key string) (n int) {
 	t.Helper()

@@ -20,7 +20,7 @@ func TestRefund_OfCapture_CountsInUnitsOfHeldMeter(t *testing.T) {
 	if _, err := Do(t.Context(), b.Ledger, holdOf("acme", "k1", "h1", 6)); err != nil {
 		t.Fatal(err)
 	}
-	// The first entry of the second capture lies on the overflow meter, and also carries the answer.
+	// The first entry of the second capture is on the overflow meter. It also carries the answer.
 	for i, key := range []string{"c1", "c2"} {
 		if _, err := b.change(ledger.HoldChange{Key: key, Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 4 - int64(i)}}}); err != nil {
 			t.Fatal(err)
@@ -69,8 +69,8 @@ func TestRegrant_KeepsPriorityAndCostBasis(t *testing.T) {
 	b.mustVerify()
 }
 
-// A version of the plan that was stamped before a tenant signed up, and committed after the tenant's first use, is the
-// only one in force since; the open period still has the terms it was opened with.
+// A version of the plan has an instant before the sign-up of a tenant, and is committed after the tenant's first use.
+// Since then it is the only version in force. The open period keeps the terms with which it was opened.
 func TestPlanVersion_CommittedLate_KeepsTermsOfOpenPeriod(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -88,8 +88,8 @@ func TestPlanVersion_CommittedLate_KeepsTermsOfOpenPeriod(t *testing.T) {
 	b.mustVerify()
 }
 
-// A balance whose sums are near their bound: use is refused with a code of its own, used units can still be refunded,
-// and reads and PostgreSQL's constraints accept the sums.
+// The sums of a balance are near their bound. Use is refused with a separate code, and used units can still be
+// refunded. Reads and PostgreSQL's constraints accept the sums.
 func TestTurnover_SumsAtTheirBound_UseRefusedRefundsPass(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -21,21 +21,22 @@ import (
 const (
 	// rollSaveEvery is the time between two records of a roll's progress, and between two renewals of its slot.
 	rollSaveEvery = time.Second
-	// sweepWhole is how often a sweep begins with the earliest due balance. Otherwise it begins where the last one
-	// ended: before that position are only balances that were locked then, or that came due long before their entry was
-	// written.
+	// sweepWhole is how often a sweep begins with the earliest due balance. Otherwise a sweep begins where the last
+	// sweep ended. Before that position there are only balances that were locked then, or whose due instant is long
+	// before the entry that set it was written.
 	sweepWhole = time.Minute
-	// sweepOverlap is how long before the end of the last sweep the next one begins: longer than a transaction, which
-	// may make a balance due while it waits.
+	// sweepOverlap is how long before the end of the last sweep the next sweep begins. It is longer than a
+	// transaction, because a transaction may make a balance due while it waits.
 	sweepOverlap = 10 * time.Second
-	// rollSlot is how long the slot lasts without renewal: then its process has ended or hangs.
+	// rollSlot is how long the slot lasts without renewal. After that time, its process has ended or hangs.
 	rollSlot = 10 * time.Second
-	// rollEvents bounds the events that one transaction of a roll works off: some 6,000 rows, well below attemptTimeout
-	// on a slow disk.
+	// rollEvents bounds the events that one transaction of a roll processes: about 6,000 rows, well below
+	// attemptTimeout on a slow disk.
 	rollEvents = 2000
-	// rollsMax bounds the rolls that one process runs at once. More of them would slow live requests down.
+	// rollsMax bounds the rolls that one process runs at once. More rolls would slow down live requests.
 	rollsMax = 4
-	// rollAsideMax bounds the balances that one roll sets aside. So many have a common cause, which a person must find.
+	// rollAsideMax bounds the balances that one roll sets aside. So many failures have a common cause, which a person
+	// must find.
 	rollAsideMax = 100
 )
 
@@ -53,10 +54,10 @@ const (
 // Roll is one run over the balances that have events due.
 type Roll struct {
 	ID         string
-	AsOf       time.Time // the roll works off events due at or before this instant
+	AsOf       time.Time // the roll processes events due at or before this instant
 	Status     RollStatus
 	Total      int64 // balances due when it began
-	Processed  int64 // balances worked off; may exceed Total when more fall due
+	Processed  int64 // balances that were processed; may exceed Total when more become due
 	SetAside   int64 // balances that could not be written, each named in the log; they stay due
 	Error      string
 	StartedAt  time.Time
@@ -89,12 +90,12 @@ func (l *Ledger) StartRoll(ctx context.Context, asOf *time.Time) (Roll, error) {
 	return roll, nil
 }
 
-// RunRoll makes a roll and returns when it is done. It calls progress after every chunk.
+// RunRoll runs a roll and returns when it is done. It calls progress after every chunk.
 //
-// Balances are right without rolls: every decision and every read first works off what is due. A roll writes the due
-// events of balances that nobody uses: it closes the last period that was used, and ends holds and grants. If only idle
-// periods pass, it writes nothing. It can be stopped at any time. A balance that cannot be written is set aside, and
-// the roll goes on: the balance stays due for the next one.
+// Balances are right without rolls: every decision and every read first processes the due events. A roll writes the
+// due events of balances that nobody uses: it closes the last period that was used, and ends holds and grants. If
+// only idle periods pass, it writes nothing. It can be stopped at any time. A balance that cannot be written is set
+// aside, and the roll goes on. The balance stays due for the next roll.
 func (l *Ledger) RunRoll(ctx context.Context, asOf *time.Time, progress func(Roll)) (Roll, error) {
 	roll, err := l.beginRoll(ctx, asOf)
 	if err != nil {
@@ -105,22 +106,22 @@ func (l *Ledger) RunRoll(ctx context.Context, asOf *time.Time, progress func(Rol
 	return roll, err
 }
 
-// Sweep makes small rolls again and again, without a record: it works off events that have come due on balances that
-// nobody uses. Each instance has one. A run of more than one transaction needs the slot. There is one slot, so at a
-// month's end one process works, not every instance.
+// Sweep runs small rolls repeatedly, without a record: it processes events that have become due on balances that
+// nobody uses. Each instance has a sweep. A run of more than one transaction needs the slot. There is only one slot,
+// so at a month's end only one process works.
 type Sweep struct {
 	ledger *Ledger
 	holder string              // its name for the slot
-	aside  []ledger.BalanceKey // what it could not write; tried again by rolls
-	start  duePosition         // all events due before it were worked off
+	aside  []ledger.BalanceKey // balances that it could not write; rolls try them again
+	start  duePosition         // all events due before it were processed
 	whole  time.Time           // when it last began with the earliest due balance
 }
 
 // NewSweep returns a sweep. Its methods are for one goroutine.
 func (l *Ledger) NewSweep() *Sweep { return &Sweep{ledger: l, holder: "sweep-" + rand.Text()} }
 
-// Run works off what is due now. It rests between transactions as a roll does. If a roll or another sweep has the slot,
-// Run leaves the rest to it.
+// Run processes the events that are due now. It pauses between transactions as a roll does. If a roll or another
+// sweep has the slot, Run leaves the remaining events to the holder of the slot.
 func (s *Sweep) Run(ctx context.Context) error {
 	now, err := s.ledger.askTime(ctx, s.ledger.readers)
 	if err != nil {
@@ -132,7 +133,7 @@ func (s *Sweep) Run(ctx context.Context) error {
 	r := &roller{Roll: &Roll{ID: "sweep", AsOf: now}, ledger: s.ledger, chunk: chunkMin, start: s.start, from: s.start, aside: s.aside}
 	defer func() { s.aside = r.aside }()
 	var kept time.Time
-	var sleeper throttle // never idle: nobody waits for a sweep
+	var sleeper throttle // always in busy mode, because nobody waits for a sweep
 	for ctx.Err() == nil {
 		began := time.Now()
 		done, err := r.next(ctx)
@@ -154,9 +155,9 @@ func (s *Sweep) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// takeSlot takes or keeps the only slot for working off due events, and reports whether holder has it. A roll takes it
+// takeSlot takes or keeps the only slot for processing due events, and reports whether holder has it. A roll takes it
 // from any holder, because a person waits for the roll. Sweeps then end within rollSaveEvery; two rolls take the slot
-// from each other, which harms neither.
+// from each other, which harms no roll.
 func (l *Ledger) takeSlot(ctx context.Context, holder string, isRoll bool) (mine bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -206,8 +207,8 @@ func (l *Ledger) beginRoll(ctx context.Context, asOf *time.Time) (Roll, error) {
 	return roll, nil
 }
 
-// lookAround reads PostgreSQL's counter of transactions, to see whether others work. On Citus each node has its own
-// counter: there a roll always holds back.
+// lookAround reads PostgreSQL's counter of transactions, to see whether other clients work. On Citus each node has
+// its own counter, so a roll always slows itself down there.
 func (l *Ledger) lookAround(ctx context.Context, t *throttle) error {
 	if l.cluster != nil || !t.due() {
 		return nil
@@ -222,19 +223,19 @@ func (l *Ledger) lookAround(ctx context.Context, t *throttle) error {
 	return nil
 }
 
-// roller is a roll at work.
+// roller is a running roll or sweep.
 type roller struct {
 	*Roll
 
 	ledger *Ledger
 	chunk  int         // balances of the next transaction
-	start  duePosition // all events due before it were worked off
-	from   duePosition // events due before it were worked off, or are on locked balances
+	start  duePosition // all events due before it were processed
+	from   duePosition // events due before it were processed, or are on locked balances
 	// aside are the balances that this roll could not write. It leaves them out from then on; the next roll tries them
 	// again.
 	aside    []ledger.BalanceKey
 	failures int  // attempts that failed in a row
-	slow     bool // the newest balance was set aside for being slow, and none was written since
+	slow     bool // the newest balance was set aside because it was slow, and no balance was written since
 }
 
 func (l *Ledger) runRoll(ctx context.Context, roll *Roll, progress func(Roll)) error {
@@ -268,9 +269,9 @@ func (l *Ledger) runRoll(ctx context.Context, roll *Roll, progress func(Roll)) e
 	}
 }
 
-// next advances one chunk and reports whether nothing was due. A chunk that PostgreSQL refuses, or that takes too long,
-// is halved. A single balance that is refused again and again is set aside. It fails when PostgreSQL is away, or
-// refuses too much.
+// next advances one chunk and reports whether nothing was due. A chunk that PostgreSQL refuses, or that takes too
+// long, is halved. A single balance that is refused again and again is set aside. It fails when PostgreSQL is away,
+// or when too many balances were set aside.
 func (r *roller) next(ctx context.Context) (done bool, err error) {
 	began := time.Now()
 	out, err := r.ledger.rollOnce(ctx, r.AsOf, r.chunk, r.from, r.aside)
@@ -300,7 +301,7 @@ func (r *roller) next(ctx context.Context) (done bool, err error) {
 	case r.failures <= retriesMax:
 		pause(ctx, r.failures)
 		return false, nil
-	case fault == faultAway, fault == faultSlow && r.slow: // all of PostgreSQL is slow, and not one balance
+	case fault == faultAway, fault == faultSlow && r.slow: // PostgreSQL is slow as a whole, not only one balance
 		return false, err
 	}
 	if out.taken == nil { // the row itself could not be read
@@ -329,11 +330,11 @@ func (r *roller) setAside(k ledger.BalanceKey, why error) error {
 	return nil
 }
 
-// fault is what made a chunk of a roll fail.
+// fault is the reason why a chunk of a roll failed.
 type fault string
 
 const (
-	faultData fault = "data" // PostgreSQL refuses what was to be written, or a row cannot be read or computed
+	faultData fault = "data" // PostgreSQL refuses a row to be written, or a row cannot be read or computed
 	faultSlow fault = "slow" // the transaction took too long
 	faultAway fault = "away" // PostgreSQL does not answer
 )
@@ -367,7 +368,7 @@ func (l *Ledger) saveRoll(ctx context.Context, roll *Roll) error {
 	return nil
 }
 
-// rolled is what one transaction of a roll has done.
+// rolled is the result of one transaction of a roll.
 type rolled struct {
 	taken    []ledger.BalanceKey // the locked balances; empty: no balance from the position on is due
 	next     duePosition         // where the next transaction goes on, if taken is not empty
@@ -386,8 +387,8 @@ func (p duePosition) before(q duePosition) bool {
 	return p.due.Before(q.due) || p.due.Equal(q.due) && p.tenant < q.tenant
 }
 
-// rollOnce advances up to chunk due balances to asOf, from a position on and without those set aside, and at most about
-// rollEvents events.
+// rollOnce advances at most chunk due balances to asOf, beginning at a position and without the balances that were
+// set aside. It processes at most about rollEvents events.
 func (l *Ledger) rollOnce(ctx context.Context, asOf time.Time, chunk int, from duePosition, aside []ledger.BalanceKey) (out rolled, err error) {
 	tenants, meters, subjects := columnsOf(aside)
 	args := []any{asOf, chunk, tenants, meters, subjects, toDB(from.due), from.tenant}
@@ -409,8 +410,8 @@ func (l *Ledger) rollOnce(ctx context.Context, asOf time.Time, chunk int, from d
 	return out, nil
 }
 
-// rollDue locks due balances with the statement lock and advances them. On Citus tenants are the tenants of the
-// balances.
+// rollDue locks due balances with the statement lock and advances them. tenants is set only on Citus, to the tenants
+// of the balances.
 func (l *Ledger) rollDue(ctx context.Context, asOf time.Time, lock string, args []any, tenants []string) (out rolled, err error) {
 	err = l.inTx(ctx, nil, func(ctx context.Context, t *tx) (err error) {
 		defer func() {

@@ -16,7 +16,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// backlog signs tenants up for an hourly allowance that many hours ago, with balances that were not used since.
+// backlog signs tenants up for an hourly allowance, the given number of hours ago. Their balances were not used
+// since.
 func (b *bundle) backlog(tenants, hours int) {
 	b.t.Helper()
 	at := time.Now().UTC().Add(-time.Duration(hours) * time.Hour)
@@ -28,7 +29,7 @@ func (b *bundle) backlog(tenants, hours int) {
 	b.exec(`INSERT INTO balances (tenant_id, meter) SELECT tenant_id, 'api_calls' FROM tenants WHERE tenant_id LIKE 'idle-%'`)
 }
 
-// Idle periods are derived: there is nothing to write for them, however many balances there are.
+// Idle periods are derived: a roll writes nothing for them, for any number of balances.
 func TestRoll_OnlyIdlePeriodsPass_HasNothingToDo(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -55,7 +56,7 @@ func TestRoll_OnlyIdlePeriodsPass_HasNothingToDo(t *testing.T) {
 	}
 }
 
-// The first entry in a period that was only opened makes it due for a roll; later debits do not change that.
+// An opened period becomes due for a roll with its first entry. Later debits do not change that.
 func TestDebit_FirstInOpenedPeriod_MakesItDueAtItsEnd(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -96,14 +97,14 @@ func TestRoll_WeekOfHourlyBacklog_IsCaughtUp(t *testing.T) {
 	b.mustVerify()
 }
 
-// The open period of one balance is in the table of closed ones already, so it can never be closed.
+// The open period of one balance is already in the table of closed periods, so it can never be closed.
 func TestRoll_BalanceThatCannotBeWritten_IsSetAside_OthersAreRolled(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	const tenants = 40
 	b.hourlies(tenants)
 	b.rewind("", 90*time.Minute)
-	b.exec("UPDATE balances SET roll_at = roll_at - interval '1 minute' WHERE tenant_id = 't007'") // it is always the first
+	b.exec("UPDATE balances SET roll_at = roll_at - interval '1 minute' WHERE tenant_id = 't007'") // t007 is always first
 	b.exec(`INSERT INTO periods (tenant_id, meter, subject, period_start, period_end, plan, plan_version, opening, granted, refunded, used, expired,
 			adjusted, overage, held, closing, last_seq, closed_at)
 		SELECT tenant_id, meter, subject, period_start, period_end, '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, period_end FROM balances WHERE tenant_id = 't007'`)
@@ -120,8 +121,8 @@ func TestRoll_BalanceThatCannotBeWritten_IsSetAside_OthersAreRolled(t *testing.T
 	}
 }
 
-// At a month's end the sweeps of all instances find the same work. One of them does it, and none does while a roll
-// runs.
+// At a month's end the sweeps of all instances find the same work. Only one sweep does it. While a roll runs, no
+// sweep does it.
 func TestSweep_MoreThanOneTransaction_WaitsForItsTurn(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -129,7 +130,7 @@ func TestSweep_MoreThanOneTransaction_WaitsForItsTurn(t *testing.T) {
 	b.hourlies(balances)
 	b.rewind("", 90*time.Minute)
 	due := balances
-	sweep := func(s *Sweep, all bool, why string) { // a transaction takes chunkMin balances, on Citus those of them in one shard group
+	sweep := func(s *Sweep, all bool, why string) { // a transaction takes chunkMin balances, on Citus only those in one shard group
 		t.Helper()
 		before := due
 		require.NoError(t, s.Run(t.Context()))
@@ -154,7 +155,7 @@ func TestSweep_MoreThanOneTransaction_WaitsForItsTurn(t *testing.T) {
 	if ok, err := b.takeSlot(t.Context(), other.holder, false); ok || err != nil {
 		t.Errorf("two sweeps have the turn (%v)", err)
 	}
-	b.exec("UPDATE roll_turn SET until = clock_timestamp() - interval '1 second'") // its process was killed
+	b.exec("UPDATE roll_turn SET until = clock_timestamp() - interval '1 second'") // its holder was killed
 	if ok, err := b.takeSlot(t.Context(), other.holder, false); !ok || err != nil {
 		t.Errorf("a turn that has ended is not free (%v)", err)
 	}
@@ -166,8 +167,8 @@ func TestSweep_MoreThanOneTransaction_WaitsForItsTurn(t *testing.T) {
 	b.mustVerify()
 }
 
-// A dump keeps its snapshot for hours, and PostgreSQL keeps each index entry that a roll has made dead. A roll does not
-// read these again and again: each of a million balances would cost more than the one before.
+// A dump keeps its snapshot for hours, and PostgreSQL keeps each index entry that a roll has made dead. A roll must
+// not read these entries repeatedly: each of a million balances would cost more than the one before.
 func TestRoll_BesideOpenSnapshot_ReadsNoDeadEntriesAgain(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -218,8 +219,8 @@ func TestRoll_BesideOpenSnapshot_ReadsNoDeadEntriesAgain(t *testing.T) {
 	b.mustVerify()
 }
 
-// A sweep begins where the last one ended, and sometimes with the earliest due balance: an event that came due in the
-// past is worked off within sweepWhole.
+// A sweep normally begins where the last one ended. At least every sweepWhole it begins with the earliest due
+// balance, to process an event that came due in the past.
 func TestSweep_DueInThePast_IsFoundByTheNextWholeOne(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

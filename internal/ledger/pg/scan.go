@@ -12,8 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// termsCommitMargin covers a catalogue change that was stamped before an entry and committed after it. Catalogue
-// transactions are bounded to seconds.
+// termsCommitMargin covers a catalogue change whose instant is before an entry but which was committed after the
+// entry. Catalogue transactions are bounded to seconds.
 const termsCommitMargin = time.Minute
 
 var epoch = time.Unix(0, 0).UTC()
@@ -53,8 +53,8 @@ func grantColumns(grants []ledger.GrantKey) (tenants, meters, subjects, ids []st
 	return tenants, meters, subjects, ids
 }
 
-// chainOf decodes a chain that chains has encoded. Any other length counts as no chain: the next entry begins a new
-// one, and verify reports it.
+// chainOf decodes a chain that the function chains has encoded. A value of any other length counts as no chain: the
+// next entry begins a new chain, and verify reports it.
 func chainOf(stored []byte) (c ledger.Chain) {
 	if len(stored) == chainLength {
 		c.From, c.Last = int64(binary.BigEndian.Uint64(stored)), int64(binary.BigEndian.Uint64(stored[8:]))
@@ -66,7 +66,7 @@ func chainOf(stored []byte) (c ledger.Chain) {
 func scanBalances(into map[ledger.BalanceKey]*ledger.Book) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var b ledger.BalanceRow
-		var chain pgtype.DriverBytes // not copied: chainOf does
+		var chain pgtype.DriverBytes // not copied, because chainOf copies it
 		_, err := pgx.ForEachRow(rows, []any{
 			&b.Tenant, &b.Meter, &b.Subject, &b.Seq, &b.Plan, &b.PlanVersion, &b.Allowance, &b.Renews, &b.Start, &b.End,
 			&b.Opening, &b.Granted, &b.Refunded, &b.Used, &b.Expired, &b.Adjusted, &b.Held, &b.Overage,
@@ -94,7 +94,7 @@ func entryTargets(e *ledger.Entry) []any {
 	}
 }
 
-// takeEntry returns the entry that was scanned and makes room for the next one.
+// takeEntry returns the entry that was scanned, and clears scanned for the next entry.
 func takeEntry(scanned *ledger.Entry) ledger.Entry {
 	e := *scanned
 	e.CreatedAt, e.PeriodStart, e.EffectiveAt = e.CreatedAt.UTC(), e.PeriodStart.UTC(), fromDB(e.EffectiveAt)
@@ -232,7 +232,8 @@ func scanPlaces(add func(id string, k ledger.BalanceKey)) func(pgx.Rows) error {
 	}
 }
 
-// scanAbsent reads WhyAbsent and notes which of the keys name a tenant or a meter that does not exist.
+// scanAbsent reads the rows of WhyAbsent and notes which of the keys name a tenant or a meter that does not exist, or
+// a gauge.
 func scanAbsent(keys []ledger.BalanceKey, into map[ledger.BalanceKey]ledger.Absence) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var tenant, meter string

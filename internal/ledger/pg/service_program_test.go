@@ -20,8 +20,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 )
 
-// Past is package history. That package imports this one, so main_test.go, which is outside this package, sets the
-// functions.
+// Past has functions of package history. That package imports this one, so main_test.go, which is outside this
+// package, sets them.
 var Past struct {
 	Balance   func(l *Ledger, k ledger.BalanceKey, at time.Time) (*ledger.Balance, error)
 	Statement func(l *Ledger, k ledger.BalanceKey, at time.Time) (*PastStatement, error)
@@ -35,10 +35,10 @@ type PastStatement struct {
 	Start, End time.Time
 	Closed     bool
 	Closing    int64
-	Lines      ledger.Sums // the sum of its lines
+	Lines      ledger.Sums // the sum of the lines of the statement
 }
 
-// step draws the tenant's next step, and returns it to run together with the steps of other tenants.
+// step draws the tenant's next step, and returns it. The caller runs it together with the steps of other tenants.
 func (s *life) step() func() error {
 	t := s.T
 	plan := func() string { return rapid.SampledFrom([]string{"small", "large"}).Draw(t, "plan") }
@@ -92,8 +92,7 @@ func (s *life) roll(n int) error {
 	return err
 }
 
-// misplaced returns an error that lists the balances, of all tenants, whose open period does not follow their last
-// closed one.
+// misplaced returns an error that lists balances of any tenant whose open period does not follow the last closed one.
 func (s *life) misplaced() error {
 	rows, err := s.db.Query(context.Background(), `SELECT b.tenant_id, b.meter, b.subject, row_to_json(b)::text, json_agg(p ORDER BY p.period_start)::text
 		FROM balances b JOIN periods p USING (tenant_id, meter, subject)
@@ -110,7 +109,7 @@ func (s *life) misplaced() error {
 	return errors.Join(append(all, err)...)
 }
 
-// remember reads a balance of the past again, which must equal the earlier reading.
+// remember reads a balance of the past again. The figures must equal those of the earlier read.
 func (s *life) remember(n int, was moment) error {
 	b, err := persist(s, n, func(l *Ledger) (*ledger.Balance, error) {
 		return Past.Balance(l, s.named(was.k), s.stored(was.at))
@@ -156,8 +155,7 @@ func (s *life) end(v *verifier.Verifier) error {
 	return nil
 }
 
-// compareTrail compares the audit log with the journal: each operation of an administrator that is audited has one
-// line.
+// compareTrail compares the audit log with the journal: each audited operation of an administrator has one line.
 func (s *life) compareTrail() error {
 	rows, err := s.db.Query(context.Background(), `SELECT coalesce(e.operation_id, a.request_id) || ': ' || coalesce(e.kind, 'no operation') || ', ' || coalesce(a.lines, 'no line')
 		FROM (SELECT operation_id, kind FROM entries WHERE tenant_id = $1 AND line = 1 AND actor = $2
@@ -176,9 +174,9 @@ func (s *life) compareTrail() error {
 	return err
 }
 
-// compareStatements reads the statements of all periods of a balance, newest first. Each must foot, begin with the
-// closing amount of the one before, and have lines that add up to its sums. The closed periods must be those of a
-// model.
+// compareStatements reads the statements of all periods of a balance, newest first. The figures of each statement
+// must add up, and its lines must add up to its sums. It must begin with the closing amount of the one before. The
+// closed periods must be those of a model.
 func (s *life) compareStatements(k ledger.BalanceKey) error {
 	var got []string
 	next := (*PastStatement)(nil)
@@ -214,8 +212,8 @@ func (s *life) compareStatements(k ledger.BalanceKey) error {
 	return fmt.Errorf("the closed periods of %v are\n  %s\nand the model's\n  %s", k, strings.Join(got, "\n  "), strings.Join(s.able[0].ClosedPeriods(k), "\n  "))
 }
 
-// checkStatement returns an error when b does not foot, when its lines do not add up to it, or when next does not
-// continue it.
+// checkStatement returns an error when the figures of b do not add up, when its lines do not add up to its sums, or
+// when next does not begin with its closing amount.
 func checkStatement(b, next *PastStatement) error {
 	sum := b.Lines
 	switch {
@@ -229,12 +227,12 @@ func checkStatement(b, next *PastStatement) error {
 	return nil
 }
 
-// The programs run on the real ledger, for several tenants at a time. They have all operations, concurrent and repeated
-// requests to two instances, batches, reads, dry runs, balances of the past, passing time, new plan versions, plan
-// changes, suspensions and rolls. Meanwhile answers to COMMIT are lost, connections break and instances are killed.
-// There must be an order of the requests in which the model gives the same answers; the model has no SQL, batches,
-// instances or faults. QUOTASVC_SOAK_SERVICE_STEPS is the number of steps of a soak: requests, and changes around the
-// service.
+// The programs run on the real ledger, for several tenants at a time. They have all operations, concurrent and
+// repeated requests to two instances, batches, reads, dry runs, and balances of the past. Time passes, plans get new
+// versions and are changed, tenants are suspended, and rolls run. Meanwhile answers to COMMIT are lost, connections
+// break and instances are killed. There must be an order of the requests in which the model gives the same answers.
+// The model has no SQL, batches, instances or faults. QUOTASVC_SOAK_SERVICE_STEPS is the number of steps of a soak:
+// requests, and changes around the service.
 func TestService_Programs_AreExplainedByModel(t *testing.T) {
 	t.Parallel()
 	wanted := model.SoakSteps(t, "QUOTASVC_SOAK_SERVICE_STEPS")
@@ -274,7 +272,7 @@ func TestService_Programs_AreExplainedByModel(t *testing.T) {
 			wg.Wait()
 			for i, err := range errs {
 				if err != nil {
-					// Log at once: the same concurrency may not occur again when rapid repeats the program.
+					// Log now: the same concurrency may not occur again when rapid repeats the program.
 					t.Logf("tenant %s\n%s\n%v", lives[i].tenant, strings.Join(lives[i].log, "\n"), err)
 					rt.Fatal(err)
 				}

@@ -14,8 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// allowance adds an allowance to version 1 of a plan. columns sets further columns of plan_allowances: "name = value,
-// ...".
+// allowance adds an allowance to version 1 of a plan. columns sets further columns of plan_allowances, in the form
+// "name = value, ...".
 func (b *bundle) allowance(plan, meter string, amount int64, every, columns string) {
 	b.t.Helper()
 	at := time.Now().UTC().Add(-100 * time.Hour)
@@ -28,7 +28,7 @@ func (b *bundle) allowance(plan, meter string, amount int64, every, columns stri
 	}
 }
 
-// signUp makes a tenant whose periods began a minute ago.
+// signUp creates a tenant whose periods began a minute ago.
 func (b *bundle) signUp(id, plan string) {
 	b.t.Helper()
 	at := time.Now().UTC().Add(-time.Minute)
@@ -92,7 +92,7 @@ func TestDebit_OverflowsIntoCredits_ThenOverageUpToCap(t *testing.T) {
 	b.meter("credits")
 	b.allowance("pro", "api_calls", 10, "month", "overflow_meter = 'credits', overflow_price = 3, overage_policy = 'allow', overage_cap = 5")
 	b.signUp("acme", "pro")
-	b.mustGrant("acme", "g1", "credits", 10) // pays for 3 units, and one credit is left
+	b.mustGrant("acme", "g1", "credits", 10) // pays for 3 units, and one credit remains
 	if got := drawsOf(b.mustDebit(debitOf("acme", "k1", 8)).Items[0]); got != "api_calls/allowance:8 " {
 		t.Errorf("drawn %q", got)
 	}
@@ -118,8 +118,8 @@ func TestDebit_OverflowsIntoCredits_ThenOverageUpToCap(t *testing.T) {
 	b.mustVerify()
 }
 
-// The payment has used up the allowance. The refund finds the allowance again in another transaction, at another time
-// of its period.
+// The payment has used up the allowance. The refund finds the allowance again, in another transaction and later in
+// the period.
 func TestRefund_PreservedOverage_ReturnsWhatAllowancePaid(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -127,7 +127,7 @@ func TestRefund_PreservedOverage_ReturnsWhatAllowancePaid(t *testing.T) {
 	b.exec("UPDATE plan_allowances SET overage_policy = 'allow', overage_at_period_end = 'preserve' WHERE plan = 'hourly'")
 	b.mustDebit(debitOf("acme", "k1", 25))
 	b.rewind("acme", time.Hour)
-	b.mustDebit(debitOf("acme", "k2", 1)) // the new period pays 10 of 15
+	b.mustDebit(debitOf("acme", "k2", 1)) // the new period pays 10 of the 15 units owed
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10, Used: 10, Overage: 6, Owed: 5, Paid: 10})
 	b.rewind("acme", 0)
 	r, err := Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Amount: 9})
@@ -153,7 +153,7 @@ func TestDebit_SubjectCap_ChargedWithTenant_NamedInDenial(t *testing.T) {
 	wantEqual(t, "what limits", ledger.DenialOf(e).Limiting, ledger.Limiting{Kind: "allowance", Meter: "api_calls", Subject: "ann", Level: "subject"})
 	wantEqual(t, "available", ledger.DenialOf(e).Available, 3)
 	b.mustDebit(as("bob", "k3", 10))
-	b.mustDebit(debitOf("acme", "k4", 60)) // no subject, no cap
+	b.mustDebit(debitOf("acme", "k4", 60)) // no subject, so no cap
 	if again := b.mustDebit(as("ann", "k1", 7)); !again.Replayed || !slices.Equal(again.Items[0].Draws, first.Items[0].Draws) {
 		t.Errorf("got %+v", again)
 	}
@@ -323,13 +323,13 @@ func TestRefund_InParts_ReturnsToGrantsUpToDebit(t *testing.T) {
 	b.allowance("pro", "api_calls", 10, "month", "overflow_meter = 'credits', overflow_price = 2, overage_policy = 'allow', per_subject = 100")
 	b.signUp("acme", "pro")
 	b.mustGrant("acme", "g1", "credits", 6)
-	d := debitOf("acme", "k1", 15) // 10 own, 3 by credits, 2 overage
+	d := debitOf("acme", "k1", 15) // 10 of the allowance, 3 paid by credits, 2 of overage
 	d.Subject = "ann"
 	b.mustDebit(d)
 	refund := func(key string, amount int64) (*ledger.RefundResult, error) {
 		return Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: key, OperationID: "k1", Amount: amount})
 	}
-	r, err := refund("r1", 4) // 2 overage, 2 by credits
+	r, err := refund("r1", 4) // 2 of overage, 2 paid by credits
 	require.NoError(t, err)
 	wantEqual(t, "refund", refundedOf(r), refunded{Refunded: 4})
 	b.wantSums("acme", "credits", ledger.Sums{Granted: 6, Refunded: 4, Used: 6})
@@ -388,7 +388,7 @@ func TestRefund_EndedAllowance_ForfeitedOrRegranted(t *testing.T) {
 	wantEqual(t, "regranted", refundedOf(r), refunded{Refunded: 4, Remaining: 14})
 	b.mustVerify()
 	b.rewind("acme", 2*time.Hour)
-	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10}) // the allowance's part has ended with the period
+	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10}) // the part of the allowance has ended with the period
 	b.mustDebit(debitOf("acme", "k9", 1))
 	b.mustVerify()
 }
@@ -439,7 +439,7 @@ func TestRollover_CarriesWithinBounds(t *testing.T) {
 	for _, tc := range []struct {
 		name              string
 		columns           string
-		used, want, after int64 // remaining one period on, and two periods on without use
+		used, want, after int64 // units that remain one period later, and two periods later without use
 	}{
 		{"at most the maximum", "rollover_max = 30", 20, 130, 130},
 		{"all that is left below the maximum", "rollover_max = 30", 95, 105, 130},
@@ -483,7 +483,7 @@ func TestPlanChange_Now_EndsPeriod_Prorates_KeepsPaidGrants(t *testing.T) {
 			SELECT tenant_id, clock_timestamp(), 'large', anchor, timezone, true, tenant_id = 'acme' FROM tenants WHERE tenant_id = $1`, tenant)
 	}
 	got := b.mustBalance("acme", "api_calls")
-	// 59 of 60 minutes are left, less the time this test takes: one unit a second.
+	// 59 of 60 minutes are left, minus the duration of this test, at one unit a second.
 	if got.Granted < 3480 || got.Granted > 3540 || got.Opening != 50 || got.Used != 0 || got.Plan != "large" {
 		t.Errorf("got %+v", got)
 	}

@@ -16,8 +16,8 @@ import (
 type termsRows struct {
 	history map[string][]ledger.TenantTerms // by tenant, oldest first
 	plans   map[string][]ledger.PlanVersion // by plan, in order of versions
-	// faults holds by tenant why this process cannot use its history: for example a time zone that only a newer version
-	// has.
+	// faults has, by tenant, the reason why this process cannot use the tenant's history: for example a time zone
+	// that only a newer version has.
 	faults map[string]error
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// changeNow gives the tenant other terms at once, as the catalogue does: with one row.
+// changeNow gives the tenant other terms at once. Like the catalogue it writes one row.
 func (b *bundle) changeNow(tenant, plan string, at time.Time) {
 	b.t.Helper()
 	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, immediate)
@@ -32,7 +32,8 @@ func (b *bundle) mustSubject(tenant, meter, subject string) *ledger.Balance {
 	return out
 }
 
-// Terms that apply at once write no balance. Each balance finds them when it is next used, and each read includes them.
+// A change of terms that applies at once writes no balance. The next use of each balance applies it, and each read
+// includes it.
 func TestTermsNow_EverySubject_RightWhenTouched(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -67,7 +68,7 @@ func TestTermsNow_EverySubject_RightWhenTouched(t *testing.T) {
 	b.mustVerify()
 }
 
-// A change of terms that is committed after an entry with a later instant ends the period after that entry.
+// A change of terms may be committed after an entry with a later instant. It ends the period after that entry.
 func TestTermsNow_CommittedLate_EndsPeriodAfterItsEntries(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -86,8 +87,8 @@ func TestTermsNow_CommittedLate_EndsPeriodAfterItsEntries(t *testing.T) {
 	b.mustVerify()
 }
 
-// A change of terms may be stamped before a period's end and committed after the next period was opened under the old
-// terms. It ends that next period.
+// A change of terms may have an instant before a period's end, and be committed after the next period was opened with
+// the old terms. It ends that next period.
 func TestTermsNow_CommittedAfterNextPeriodOpened_EndsIt(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -96,7 +97,7 @@ func TestTermsNow_CommittedAfterNextPeriodOpened_EndsIt(t *testing.T) {
 	b.signUp("acme", "small")
 	b.mustDebit(debitOf("acme", "k1", 30))
 	opened := b.mustBalance("acme", "api_calls").PeriodStart
-	b.exec("UPDATE tenant_terms SET effective_at = effective_at - interval '1 hour'") // so that the change follows it
+	b.exec("UPDATE tenant_terms SET effective_at = effective_at - interval '1 hour'") // so that the change is later
 	b.changeNow("acme", "large", opened.Add(-time.Second))
 	b.mustDebit(debitOf("acme", "k2", 7))
 	if got := b.mustBalance("acme", "api_calls"); got.Plan != "large" || got.Used != 7 || !got.PeriodStart.After(opened) {
@@ -108,7 +109,7 @@ func TestTermsNow_CommittedAfterNextPeriodOpened_EndsIt(t *testing.T) {
 	}
 }
 
-// A change that has no effect on a meter is examined once per balance, not with every debit.
+// If a change has no effect on a meter, each balance of the meter examines it only once, not with every debit.
 func TestTermsNow_NoEffectOnMeter_ReadOnce(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -129,7 +130,7 @@ func TestTermsNow_NoEffectOnMeter_ReadOnce(t *testing.T) {
 	if got := b.mustBalance("acme", "api_calls"); got.Used != 2 || got.Remaining != 98 {
 		t.Errorf("got %+v", got)
 	}
-	// Another instance, and the same one after a restart, reach the same result.
+	// Another instance reaches the same result, as does the same instance after a restart.
 	other := openLedger(t, b.url)
 	if r, err := Do(t.Context(), other, debitOf("acme", "k3", 1)); err != nil || r.Items[0].Remaining != 97 {
 		t.Errorf("got %+v, %v", r, err)

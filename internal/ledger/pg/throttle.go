@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	// chunkMin and chunkMax bound the rows that one transaction of a roll locks. chunkTime is how long the transaction
-	// should take: debits of its tenants wait for it, and all others share PostgreSQL with it. One transaction of 256
-	// rows takes some 50 ms, in which the p99 of other debits grew to 46 times.
+	// chunkMin and chunkMax bound the rows that one transaction of a roll locks. chunkTime is how long the
+	// transaction should take: debits of its tenants wait for it, and all other debits share PostgreSQL with it. One
+	// transaction of 256 rows takes about 50 ms, in which the p99 of other debits grew 46-fold.
 	chunkMin  = 16
 	chunkMax  = 256
 	chunkTime = 4 * time.Millisecond
 
-	// sleepBusy and sleepIdle are the pause after a transaction, as a multiple of its duration, while others work on
-	// the database and while none do. With sleepBusy a roll takes a third of one core, and less where PostgreSQL is
-	// busy. With 5 and chunks of half the size it was a third as fast, and the p99 of debits beside it was no lower: it
-	// comes from debits that roll their own balance.
+	// sleepBusy and sleepIdle are the pause after a transaction, as a multiple of its duration, while other clients
+	// use the database and while no other client uses it. With sleepBusy a roll takes a third of one core, and less
+	// if PostgreSQL is busy. With 5 and chunks of half the size, a roll took three times as long. The p99 of debits
+	// during the roll was no lower, because it comes from debits that roll their own balance.
 	sleepBusy = 2
 	sleepIdle = 0.25
 	sleepMax  = time.Second
 
-	// busyCommits is the number of transactions of others per second from which on PostgreSQL counts as busy. An idle
-	// instance makes some ten.
+	// busyCommits is the number of other clients' transactions per second from which on PostgreSQL counts as busy. An
+	// idle instance makes about ten.
 	busyCommits = 100
 
 	// loadEvery is how often a roll reads how busy PostgreSQL is. Sessions report their transactions up to a second
@@ -33,16 +33,16 @@ const (
 	ownLate   = 0.25
 )
 
-// nextChunk returns the number of rows that takes about chunkTime, if chunk rows took so long. It at most doubles, and
-// falls at once.
+// nextChunk returns the number of rows that need about chunkTime, if chunk rows needed the time took. The number at
+// most doubles, but decreases at once.
 func nextChunk(chunk int, took time.Duration) int {
 	fits := int(float64(chunk) * float64(chunkTime) / float64(max(took, time.Microsecond)))
 	return min(max(fits, chunkMin), 2*chunk, chunkMax)
 }
 
-// throttle makes a roll sleep between its transactions, so that requests find PostgreSQL idle. It sleeps long until the
-// database's counter of transactions shows no other load. The zero value sleeps long. It is for one goroutine.
-// It does not query PostgreSQL itself: its caller does when due returns true.
+// throttle makes a roll sleep between its transactions, so that requests find PostgreSQL idle. It sleeps long until
+// the database's counter of transactions shows no other load. The zero value sleeps long. It is for one goroutine. It
+// does not query PostgreSQL itself: its caller queries PostgreSQL when due returns true.
 type throttle struct {
 	own     int64     // transactions of the roll since readAt
 	readAt  time.Time // when the counter was last read; zero: not yet

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A roll sleeps long at first and while others work; when alone it continues quickly.
+// A roll pauses long at first and while others commit. When it is alone, its pauses are short.
 func TestThrottle_FollowsWhatOthersCommit(t *testing.T) {
 	t.Parallel()
 	var p throttle

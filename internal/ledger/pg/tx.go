@@ -13,7 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
-// tx is one transaction of a batch on one connection: of the writers, or of the readers for checks.
+// tx is one transaction of a batch on one connection. The connection is from the writers, or, for checks, from the
+// readers.
 type tx struct {
 	ledger *Ledger
 	conn   *pgx.Conn
@@ -23,12 +24,13 @@ type tx struct {
 	locked keySet
 	// newBalances are the plan's balances that have no row yet. If the batch changes them, it creates the rows.
 	newBalances keySet
-	ahead       *loading           // what was read with the lock, for all balances of the plan; nil: nothing
+	ahead       *loading           // rows that were read with the lock, for all balances of the plan; nil: none
 	subscribers events.Subscribers // of events that a period opened
 	began       time.Time          // the instance's clock, before PostgreSQL's was read
-	// termsChanged is when terms last changed for a tenant that may have balances already.
+	// termsChanged is the instant at which terms last changed for a tenant that may already have balances.
 	termsChanged time.Time
-	// changedNow holds by tenant when terms that apply at once were last made. Tenants without such terms are missing.
+	// changedNow has, by tenant, the instant at which terms that apply at once were last made. Tenants without such
+	// terms are missing.
 	changedNow  map[string]time.Time
 	newestMonth ledger.Month // the latest month that holds entries
 }
@@ -59,14 +61,14 @@ func (l *Ledger) inTx(ctx context.Context, p *plan, do func(ctx context.Context,
 		err = l.createPartition(ctx, conn, pool, err)
 		t.dropIfReadOnly(err)
 		if t.conn.IsClosed() {
-			// If one connection died, the idle ones are most likely dead as well.
+			// If one connection died, the idle connections are most likely dead as well.
 			pool.Reset()
 		}
 	}
 	return err
 }
 
-// attemptTime returns how long an attempt within ctx may take: it leaves time for another one.
+// attemptTime returns how long an attempt within ctx may take: it leaves time for another attempt.
 func attemptTime(ctx context.Context) time.Duration {
 	end, ends := ctx.Deadline()
 	if !ends {

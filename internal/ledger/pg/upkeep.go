@@ -18,13 +18,14 @@ const (
 	upkeepTimeout  = 20 * time.Second
 	// makeTimeout bounds how long operations wait for the partition of their month.
 	makeTimeout = 2 * time.Second
-	// aheadEnough is the number of months ahead from which on a failure to make partitions is no warning: `quotasvc
-	// migrate partitions` makes them with a role that may.
+	// aheadEnough is the number of months ahead from which on a failure to create partitions is not logged as a
+	// warning: `quotasvc migrate partitions` creates them with a role that has the right.
 	aheadEnough = 3
 )
 
-// upkeep makes the journal's partitions in advance, and checks whether rolls are made, at the start and every hour.
-// Every few seconds it compares the clocks and reads how many instances there are. Nothing waits for it.
+// upkeep creates the journal's partitions in advance and reads the newest finished roll for the metrics, at the start
+// and every hour. Every few seconds it compares the clocks and reads how many instances there are. No request waits
+// for it.
 type upkeep struct {
 	ledger *Ledger
 	cancel context.CancelFunc
@@ -79,8 +80,8 @@ func (u *upkeep) once(ctx context.Context) {
 	l.metrics.setAside.Set(float64(aside))
 }
 
-// makePartitions makes the missing partitions of the months around now. It fails only if it cannot list the existing
-// ones: those of later months are not needed yet.
+// makePartitions creates the missing partitions of the months around now. It fails only if it cannot list the
+// existing partitions, because partitions of later months are not needed yet.
 func (l *Ledger) makePartitions(ctx context.Context, now time.Time) error {
 	conn, err := l.writers.Acquire(ctx)
 	if err != nil {
@@ -106,7 +107,8 @@ func (l *Ledger) makePartitions(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// MakeMonths makes the missing partitions of the months around a later instant, before a test clock goes there.
+// MakeMonths creates the missing partitions of the months around a later instant, before a test clock is set to that
+// instant.
 func (l *Ledger) MakeMonths(ctx context.Context, at time.Time) error {
 	conn, err := l.writers.Acquire(ctx)
 	if err != nil {
@@ -120,7 +122,7 @@ func (l *Ledger) MakeMonths(ctx context.Context, at time.Time) error {
 }
 
 // noPartitionError reports that entries could not be written: the journal has no partition for their month, and this
-// instance could not make it.
+// instance could not create it.
 type noPartitionError struct {
 	month journal.Month
 	cause error
@@ -132,8 +134,9 @@ func (e *noPartitionError) Error() string {
 
 func (e *noPartitionError) Unwrap() error { return e.cause }
 
-// createPartition creates the partition whose absence caused err, and returns err, so that the attempt is retried. conn
-// belongs to a pool, and must not be in a transaction. On Citus the coordinator makes partitions, on all nodes.
+// createPartition creates the partition whose absence caused err, and returns err, so that the attempt is retried.
+// conn belongs to a pool, and must not be in a transaction. On Citus the coordinator creates partitions, on all
+// nodes.
 func (l *Ledger) createPartition(ctx context.Context, conn *pgxpool.Conn, of *pgxpool.Pool, err error) error {
 	month, missing := journal.MissingMonth(err)
 	if !missing {

@@ -12,8 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// view reads what p's calls need, at one instant, and advances it in memory to the instant at; zero means now. It locks
-// and writes nothing.
+// view reads the rows that p's calls need, at one instant, and advances the balances in memory to the instant at. A
+// zero at means now. It locks and writes nothing.
 func (l *Ledger) view(ctx context.Context, p *plan, at time.Time) (b *ledger.Batch, err error) {
 	err = l.onReader(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		if p.located == nil {
@@ -83,9 +83,9 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, p *plan, at time.Ti
 }
 
 // queueSnapshot begins a transaction that sees one instant. Its statements have generic plans, like those of the
-// writers. Otherwise PostgreSQL plans some again each time, if the first ones of the connection named few balances, and
-// planning takes longer than running them. On Citus each plan depends on the tenants. The readers' other statements
-// have conditions that only a plan of their own can use.
+// writers. Otherwise, if the first statements of the connection named few balances, PostgreSQL plans some statements
+// again each time, and planning takes longer than execution. On Citus each plan depends on the tenants. The readers'
+// other statements have conditions that only a custom plan can use.
 func (l *Ledger) queueSnapshot(out *pgx.Batch) {
 	out.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 	if l.cluster == nil {
@@ -93,8 +93,8 @@ func (l *Ledger) queueSnapshot(out *pgx.Batch) {
 	}
 }
 
-// isUnreadable reports whether a read failed because of what is stored, and not because PostgreSQL does not answer. A
-// retry does not help.
+// isUnreadable reports whether a read failed because of the stored data, and not because PostgreSQL does not answer.
+// A retry does not help.
 func isUnreadable(err error) bool {
 	if _, ok := errors.AsType[pgx.ScanArgError](err); ok {
 		return true

@@ -21,7 +21,8 @@ func queueChanges(q map[string]string, out *pgx.Batch, c *ledger.Changes, newBal
 	}
 	changed := c.Books
 	if len(newBalances) > 0 {
-		// These come before the entries: a transaction that creates the same rows at the same time is noticed here.
+		// These rows come before the entries: a transaction that creates the same rows at the same time is noticed
+		// here.
 		changed = queueNewBalances(q, out, changed, newBalances)
 	}
 	queueEntries(q, out, c.Entries)
@@ -57,7 +58,7 @@ func orNull[V comparable](v V) *V {
 }
 
 // queueEntries writes the entries. Plain debits have a cheaper statement of their own. If they are not the majority,
-// one statement writes all entries: a second one is not worth its cost.
+// one statement writes all entries, because a second statement is not worth its cost.
 func queueEntries(q map[string]string, out *pgx.Batch, entries []ledger.Entry) {
 	plain := make([]*ledger.Entry, 0, len(entries))
 	var others []*ledger.Entry
@@ -128,8 +129,8 @@ func queueOtherEntries(q map[string]string, out *pgx.Batch, e []*ledger.Entry) {
 	)
 }
 
-// queueNewBalances creates the rows of those of the changed balances that are new, and returns the others. In key
-// order, batches that create the same rows cannot deadlock.
+// queueNewBalances creates the rows of the new balances among changed, and returns the other balances. It creates
+// them in key order, so that batches that create the same rows cannot deadlock.
 func queueNewBalances(q map[string]string, out *pgx.Batch, changed []*ledger.Book, newBalances keySet) (others []*ledger.Book) {
 	var created []*ledger.Book
 	for _, b := range changed {
@@ -146,7 +147,7 @@ func queueNewBalances(q map[string]string, out *pgx.Batch, changed []*ledger.Boo
 	return others
 }
 
-// queueChangedBalances writes the balances. Those that only debits have changed have a statement of their own.
+// queueChangedBalances writes the balances. Balances that only debits have changed have a statement of their own.
 func queueChangedBalances(q map[string]string, out *pgx.Batch, changed []*ledger.Book) {
 	drawn := make([]*ledger.Book, 0, len(changed))
 	var others []*ledger.Book
@@ -179,7 +180,7 @@ func queueChangedBalances(q map[string]string, out *pgx.Batch, changed []*ledger
 // chainLength is the length of a stored chain: the first and the newest seq that it covers, big endian, and the hash.
 const chainLength = 8 + 8 + 32
 
-// chains encodes the heads of hash chains, NULL for those that cover nothing. They share one array.
+// chains encodes the hash chains of books, NULL for chains that cover no entry. The encoded chains share one array.
 func chains(books []*ledger.Book) [][]byte {
 	buf, out := make([]byte, 0, chainLength*len(books)), make([][]byte, len(books))
 	for i, b := range books {
@@ -266,7 +267,7 @@ func queueGrants(q map[string]string, out *pgx.Batch, g []*ledger.OpenGrant) {
 	)
 }
 
-// queueExtended writes the later ends of those grants that have one.
+// queueExtended writes the later ends of the grants that were extended.
 func queueExtended(q map[string]string, out *pgx.Batch, changed []*ledger.OpenGrant) {
 	var keys []ledger.GrantKey
 	var ends []time.Time

@@ -22,8 +22,8 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// bundle is a verifier on a separate database, with a ledger that writes the data to verify, and a clock that the test
-// moves.
+// bundle is a verifier on a separate database, with a ledger that writes the data to verify, and with a clock that
+// the test moves.
 type bundle struct {
 	*Verifier
 	t      testing.TB
@@ -32,7 +32,7 @@ type bundle struct {
 	ledger *pg.Ledger
 	moved  *testenv.DatabaseClock
 
-	rangeEntries int64 // for verifiers that are opened later; 0: the default
+	rangeEntries int64 // for verifiers that are opened later; 0 is the default
 }
 
 func newBundle(t testing.TB) *bundle {
@@ -96,7 +96,7 @@ func (b *bundle) open(change func(*Config)) *Verifier {
 	return v
 }
 
-// Seal seals as the role that owns the tables: the service's role may not write seals.
+// Seal seals with the role that owns the tables, because the service's role may not write seals.
 func (b *bundle) Seal(ctx context.Context, o audit.SealOptions) (*seal.Seal, error) {
 	return b.open(func(c *Config) { c.DatabaseURL = b.url }).Seal(ctx, o)
 }
@@ -167,7 +167,7 @@ func holdOf(tenant, key, id string, amount int64) *ledger.Hold {
 	return &ledger.Hold{Tenant: tenant, Key: key, HoldID: id, Items: []ledger.Item{{Meter: "api_calls", Amount: amount}}}
 }
 
-// mustDo runs an operation. The one with key d1 has no actor; the others of history have actor key_1.
+// mustDo runs an operation. The operation with key d1 has no actor; all others have actor key_1.
 func mustDo[R any](b *bundle, op ledger.Request[R]) *R {
 	b.t.Helper()
 	ctx := b.t.Context()

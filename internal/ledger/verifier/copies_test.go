@@ -48,7 +48,7 @@ func (b *bundle) nextEvent() (at time.Time) {
 	return at
 }
 
-// A cache that does not answer is not a fault of the database.
+// A cache that does not answer is not a difference in the database.
 func TestVerify_CacheAway_Named(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -65,8 +65,8 @@ func TestVerify_CacheAway_Named(t *testing.T) {
 	}
 }
 
-// A check processes in memory what is due, and publishes its view as a copy, with a seq that is not written yet. Such
-// copies, from checks before the first debit of a month, were once reported as differences.
+// A check processes due events in memory, and publishes the result as a copy with a seq that is not written yet. Such
+// a copy, from a check before the first debit of a month, is not a difference.
 func TestVerify_CopyOfCheckAfterPeriodEnd_NoDifference(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

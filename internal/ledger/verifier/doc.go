@@ -1,21 +1,24 @@
 // Package verifier runs verifications: on demand, in the background of an instance, and continuously at a low rate.
-// Package ledger/audit decides what agrees with the journal; this package starts it and stores its findings.
+// Package ledger/audit compares the tables with the journal; this package starts the comparison and stores its
+// findings.
 //
 // # Words
 //
 //	verification  one pass over the balances of one or all tenants; a row of verifications if a client requested it
-//	full pass     reads the whole journal; other passes read what was entered since the checkpoints of clean passes
+//	full pass     reads the whole journal; other passes read only the entries after the checkpoints of clean passes
 //	watch         the continuous verifier: one pass after another, with pauses
 //
 // # Invariants
 //
-//	V1  An instance runs at most one verification for clients. A second request for the same one returns that one.
-//	V2  The watch has its own slot. Neither it nor a verification waits for rolls, and rolls wait for neither of them.
-//	V3  What could not be read is neither clean nor different: a verification then fails, and the watch keeps its
-//	    earlier findings.
-//	V4  Differences emit an event (events.VerifyDrift). A verification that a client requested emits one for each
-//	    balance, in the transaction that records its end; the watch and commands emit one for each balance and day.
-//	V5  Verifications read through their own connections, so that they cannot use up those of balances and reports.
+//	V1  An instance runs at most one verification for clients. A second request for the same tenant returns the
+//	    running verification.
+//	V2  The watch has its own slot. Verifications and the watch do not wait for rolls, and rolls do not wait for them.
+//	V3  A balance that cannot be read is neither clean nor different: a verification then fails, and the watch keeps
+//	    its earlier findings.
+//	V4  Differences emit an event (events.VerifyDrift). A verification that a client requested emits one event
+//	    for each balance, in the transaction that records its end. The watch and commands emit one event for each
+//	    balance and day.
+//	V5  Verifications read through their own connections, so that they use no connection of balances or reports.
 //
 // # Clock, concurrency, failure
 //

@@ -12,8 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// document draws the text of a JSON value as any client may write it: with spaces, escapes, members in any order and
-// twice, and numbers in any form.
+// document draws the text of a JSON value as any client may write it: with spaces and escapes, with members in any
+// order and repeated, and with numbers in any form.
 func document(depth int) *rapid.Generator[string] {
 	space := rapid.SampledFrom([]string{"", "", " ", "\n\t"})
 	text := rapid.Custom(func(t *rapid.T) string {
@@ -60,8 +60,8 @@ func document(depth int) *rapid.Generator[string] {
 	})
 }
 
-// The hash chain covers the document that the ledger received, and verify reads the one that PostgreSQL made from it.
-// Both have one canonical form.
+// The hash chain covers the document that the ledger received. verify reads the document that PostgreSQL made from
+// it. Both documents have the same canonical form.
 func TestVerify_DocumentsOfStrangers_HaveOneForm(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -19,13 +19,14 @@ const driftTextMax = 300
 // star.
 const all = "*"
 
-// driftDay is how long verifications that were not requested through the API do not emit the same difference again.
+// driftDay is the time in which verifications that were not requested through the API emit the same difference only
+// once.
 const driftDay = 24 * time.Hour
 
-// drifts returns an event for each balance that differs, with its first difference, in the order of the report. The
-// report is that of a verification of one tenant, or of all (""). It lists up to audit.DifferencesMax differences,
-// which also bounds the events. A difference in a meter's sums over all tenants names no tenant; one in a tenant's
-// holds and refunds names no meter.
+// drifts returns an event for each balance that differs, with its first difference, in the order of the report.
+// tenant is the tenant of the verification, or "" for all tenants. The report lists up to audit.DifferencesMax
+// differences, which also bounds the events. A difference in a meter's sums over all tenants names no tenant. A
+// difference in a tenant's holds and refunds names no meter.
 func drifts(r *audit.Report, tenant, verification string, at time.Time) (out []events.Event) {
 	of := map[audit.Key]int{} // indices in out
 	for _, d := range r.Differences {
@@ -60,9 +61,9 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:driftTextMax], "") + "..."
 }
 
-// EmitDrift emits events for the differences of a verification of a tenant, or of all (""), that was not requested
-// through the API: the watch repeats it every hour, on each instance. A balance has one event a day (UTC), from the
-// first verification that finds it.
+// EmitDrift emits events for the differences of a verification that was not requested through the API. For example,
+// the watch repeats its verification every hour on each instance. tenant is the verified tenant, or "" for all
+// tenants. A balance has at most one event per day (UTC), from the first verification that finds a difference.
 func (v *Verifier) EmitDrift(ctx context.Context, tenant string, r *audit.Report) error {
 	if len(r.Differences) == 0 {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 )
 
-// told returns the events so far: their balances, their verifications, and how many differences they name.
+// told returns the events so far: their balances, their verifications, and whether they name differences.
 func (b *bundle) told() []string {
 	b.t.Helper()
 	rows, err := b.db.Query(b.t.Context(), `SELECT concat_ws(' ', type, nullif(tenant_id, ''), meter, nullif(subject, ''), data->>'verification_id', (data->>'differences')::int > 0,
@@ -34,7 +34,7 @@ func (b *bundle) wantTold(want ...string) {
 	assert.Equal(b.t, append([]string{}, want...), b.told(), "events")
 }
 
-// verification starts a verification as a client does, and returns it when it has ended.
+// verification starts a verification as a client does, waits for its end, and returns it.
 func (b *bundle) verification(tenant string) Verification {
 	b.t.Helper()
 	started, err := b.StartVerification(b.t.Context(), tenant)
@@ -52,7 +52,7 @@ func drift(tenant, id string) string {
 	return strings.Join(strings.Fields(fmt.Sprintf("verify.drift %s api_calls  %s t t", tenant, id)), " ")
 }
 
-// tamper changes balances so that several facts of each are wrong.
+// tamper changes balances: several fields of each become wrong.
 func (b *bundle) tamper(tenants ...string) {
 	b.t.Helper()
 	b.exec("UPDATE balances SET granted = granted + 7, opening = opening + 1 WHERE tenant_id = ANY ($1)", tenants)
@@ -75,15 +75,15 @@ func TestVerification_Difference_ToldOncePerBalance(t *testing.T) {
 	if all.Status != VerificationDrift || all.Report.Count < 4 {
 		t.Fatalf("%+v", all)
 	}
-	b.wantTold(drift("acme", all.ID), drift("globex", all.ID), drift("", all.ID)) // the last one: the sums of the meter over all tenants
-	one := b.verification("acme")                                                 // it emits its own event
+	b.wantTold(drift("acme", all.ID), drift("globex", all.ID), drift("", all.ID)) // the last: sums of the meter over all tenants
+	one := b.verification("acme")                                                 // emits its own event
 	if one.Status != VerificationDrift {
 		t.Fatalf("%+v", one)
 	}
 	b.wantTold(drift("acme", all.ID), drift("globex", all.ID), drift("", all.ID), drift("acme", one.ID))
 }
 
-// A verification's end and its events are stored together, or neither is.
+// The end of a verification and its events are stored in one transaction: if one write fails, nothing is stored.
 func TestVerification_EventCannotBeWritten_NotRecorded(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -107,7 +107,7 @@ func TestVerification_EventCannotBeWritten_NotRecorded(t *testing.T) {
 	b.wantTold(drift("acme", "v1")) // the sums are those of acme
 }
 
-// The watch finds the same difference in every pass and on every instance. It emits one event a day.
+// The watch finds the same difference in every pass and on every instance. It emits one event a day for it.
 func TestWatch_Difference_ToldOnceADay_BySeveralInstances(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

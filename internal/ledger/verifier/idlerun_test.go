@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// idleRuns creates rows of periods that stand for several idle periods: for a balance that owed, for one with units
-// that rolled over, and for one with a minimum to which nothing rolled over.
+// idleRuns creates rows of periods that represent several idle periods. One balance owed units. Another had units
+// that rolled over. The third one got the minimum, and nothing rolled over.
 func (b *bundle) idleRuns() {
 	b.t.Helper()
 	b.plan("owing", 10, "hour", "overage_policy = 'allow', overage_at_period_end = 'preserve'")
@@ -23,7 +23,8 @@ func (b *bundle) idleRuns() {
 	}
 }
 
-// What a run of idle periods began with follows from the journal: each of its periods is derived from it.
+// The values at the start of a run of idle periods must follow from the journal, because the periods of the run are
+// derived from these values.
 func TestVerify_ChangedIdleRun_IsReported(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -15,11 +15,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// The sizes in the suite; `make bench-verify` sets larger ones.
+// These are the sizes in the suite; `make bench-verify` sets larger ones.
 const (
 	largeEntries  = 12_000
 	largeRange    = 5_000 // entries that one transaction reads
-	largeBalances = 2_000 // with one entry each: some pages
+	largeBalances = 2_000 // with one entry each: several pages
 )
 
 func sizeOf(t *testing.T, variable string, otherwise int) int {
@@ -33,8 +33,8 @@ func sizeOf(t *testing.T, variable string, otherwise int) int {
 	return n
 }
 
-// large creates a balance with n entries of one unit within the last hours, as debits would, and their hash chain. It
-// returns the chain.
+// large creates a balance with n entries of one unit within the last hours, as debits would, and the hash chain of
+// these entries. It returns the chain.
 func (b *bundle) large(n int) *ledger.Chain {
 	b.t.Helper()
 	b.plan("large", 1_000_000_000, "month", "")
@@ -46,7 +46,7 @@ func (b *bundle) large(n int) *ledger.Chain {
 	return chain
 }
 
-// grow creates entries first to n of the large balance, and adds them to chain.
+// grow creates the entries from first to n of the large balance, and adds them to chain.
 func (b *bundle) grow(chain *ledger.Chain, first, n int) {
 	b.t.Helper()
 	const step = 500_000
@@ -92,8 +92,8 @@ func used(t testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// measure logs how many rows per second do processes, the CPU time of this process for each row, without the server's,
-// and the largest heap so far.
+// measure runs do, which processes n rows. It logs the rows per second, the CPU time of this process (not of the
+// server) per row, and the largest heap so far.
 func (b *bundle) measure(what string, n int, do func()) {
 	b.t.Helper()
 	began, before := time.Now(), used(b.t)
@@ -101,7 +101,7 @@ func (b *bundle) measure(what string, n int, do func()) {
 	took, cpu := time.Since(began), used(b.t)-before
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	heap := m.HeapSys // what the heap needed at its largest
+	heap := m.HeapSys // memory from the system, which does not shrink: the largest heap so far
 	b.t.Logf("%-45s %9d in %8s: %8.0f/s, %5.2f µs of CPU each, heap at most %d MB", what, n, took.Round(time.Millisecond), float64(n)/took.Seconds(),
 		float64(cpu.Nanoseconds())/1e3/float64(n), heap>>20)
 	if heap > 512<<20 {
@@ -157,7 +157,7 @@ func TestVerify_LargeBalance_IsReadInRanges(t *testing.T) {
 	}
 }
 
-// Many balances cost a verification and a seal little each, and even less without new entries.
+// Each of many balances costs a verification and a seal little, and even less without new entries.
 func TestVerify_ManyBalances_UnchangedOnesAreNotRead(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -165,7 +165,7 @@ func TestVerify_ManyBalances_UnchangedOnesAreNotRead(t *testing.T) {
 	b.nextDay()
 	b.simple("acme", 1000)
 	mustDo(b, debitOf("acme", "first", 1))
-	// Each is a copy of acme's, without a chain: the database records that it is older than chains.
+	// Each new balance is a copy of acme's, without a chain: the database records that it is older than chains.
 	b.exec("UPDATE chain_start SET at = 'infinity'")
 	b.exec(`INSERT INTO tenants SELECT (jsonb_populate_record(o, jsonb_build_object('tenant_id', 't' || g))).* FROM tenants o, generate_series(1, $1::integer) g`, n)
 	for _, table := range []string{"entries", "grants", "balances"} {

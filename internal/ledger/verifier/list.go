@@ -21,7 +21,7 @@ type Summary struct {
 	Status                    VerificationStatus
 	Balances, Entries, Unread int64
 	Differences               int64
-	Incremental               bool // only entries since the last clean one were read
+	Incremental               bool // only entries since the last clean verification were read
 	Error                     string
 	StartedAt                 time.Time
 	FinishedAt                time.Time // zero while running
@@ -37,8 +37,8 @@ type Query struct {
 // idMax is the maximum length of a verification's id in a cursor.
 const idMax = 128
 
-// Verifications returns a page of the requested verifications, the newest first, and the cursor of the next page; empty
-// on the last page.
+// Verifications returns a page of the requested verifications, the newest first, and the cursor of the next page. The
+// cursor is empty on the last page.
 func (v *Verifier) Verifications(ctx context.Context, q Query) ([]Summary, string, error) {
 	at, id, err := afterCursor(q.Cursor)
 	if err != nil {
@@ -83,7 +83,7 @@ func scanSummary(row pgx.CollectableRow) (Summary, error) {
 // afterCursor returns the position at which a page begins: after the verification with this start and id.
 func afterCursor(cursor string) (at time.Time, id string, err error) {
 	if cursor == "" {
-		return time.UnixMicro(1 << 57), "", nil // later than any
+		return time.UnixMicro(1 << 57), "", nil // later than any verification
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err == nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Entries may be removed up to a pinned checkpoint, and only up to there. After it verify is as strict as before.
+// Entries may be removed up to a pinned checkpoint and no further. Afterwards verify is as strict as before.
 func TestPin_EntriesBeforeRemoved_VerifyStaysStrict(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -40,7 +40,7 @@ func (v *Verifier) Seals(ctx context.Context, before int64, limit int) ([]audit.
 	return list, nil
 }
 
-// SealOfDay returns the seal of a day with its proofs. errcode.NotFound: the day has no seal.
+// SealOfDay returns the seal of a day with its proofs. It returns errcode.NotFound if the day has no seal.
 func (v *Verifier) SealOfDay(ctx context.Context, day time.Time) (*seal.Seal, error) {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
@@ -60,7 +60,8 @@ func (v *Verifier) SealOfDay(ctx context.Context, day time.Time) (*seal.Seal, er
 	return s, nil
 }
 
-// Refused reports whether a day cannot be sealed, or a seal cannot be checked, even if it is tried again, and why.
+// Refused reports whether err means that a day cannot be sealed, or that a seal cannot be checked, so that a retry
+// does not help. It returns the reason.
 func Refused(err error) (reason string, ok bool) {
 	refusal, ok := errors.AsType[*audit.Refusal](err)
 	if !ok {

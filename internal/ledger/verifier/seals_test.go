@@ -14,7 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// later is a host clock that is ahead, so the database's clock decides.
+// later is a host clock that is ahead. So the database's clock decides.
 func later() time.Time { return time.Now().AddDate(5, 0, 0) }
 
 func (b *bundle) sealDay(day time.Time, signer seal.Signer) *seal.Seal {
@@ -86,7 +86,7 @@ func TestSeal_Days_AreChainedAndCheckedByTheNewest(t *testing.T) {
 		t.Errorf("second seal: %+v", second)
 	}
 	b.nextDay()
-	third := b.sealDay(time.Time{}, signer) // there are no new entries
+	third := b.sealDay(time.Time{}, signer) // without new entries
 	if third.Heads != 0 {
 		t.Errorf("third seal: %+v", third)
 	}
@@ -94,7 +94,7 @@ func TestSeal_Days_AreChainedAndCheckedByTheNewest(t *testing.T) {
 	if text, err := again.Encode(); err != nil || string(text) != encoded(b, third) {
 		t.Errorf("sealed again: %s (%v)", text, err)
 	}
-	mustDo(b, debitOf("acme", "d3", 1)) // after the day, so no seal covers it
+	mustDo(b, debitOf("acme", "d3", 1)) // made after the day, so no seal covers it
 	for i, s := range []*seal.Seal{first, second, third} {
 		report := b.mustCheck(s)
 		if want := int64(min(2+i, 3)); report.Heads != want || report.Seals != int64(i+1) || report.Balances != 2 {
@@ -168,7 +168,8 @@ func TestSeal_LateEntries_AreInTheNext(t *testing.T) {
 	b.mustCheck(second)
 }
 
-// Days that were not sealed are in the next seal. A run that was interrupted is continued, or left for another day.
+// Days that were not sealed are covered by the next seal. An interrupted run is continued, or replaced by the run of
+// a later day.
 func TestSeal_AfterInterruptedRuns_CoversAll(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -200,8 +201,8 @@ func TestSeal_AfterInterruptedRuns_CoversAll(t *testing.T) {
 	}
 }
 
-// A person who can write the tables can remove an operation with all its effects and compute the chains again: verify
-// finds nothing, but a seal that somebody else holds does. The rest of the test changes what was sealed.
+// A person who can write the tables can remove an operation with all its effects and compute the chains again. verify
+// does not find this. A seal that somebody else keeps does. The other cases of the test change the sealed rows.
 func TestCheckSeal_HistoryRewritten_IsFound(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -235,7 +236,7 @@ func TestCheckSeal_HistoryRewritten_IsFound(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
 		do         func()
-		clean      bool // the first seal still holds
+		clean      bool // the first seal is still valid
 	}{
 		{"operation removed with its effects and its chain", "entries 1 to 3 were sealed", func() { restore("before", rewritten, "WHERE tenant_id = 'acme'") }, false},
 		{"the same, and a later operation in its place", "are not those that were sealed", func() {
@@ -302,7 +303,7 @@ func removeTenant(b *bundle, tenant string) {
 func TestCheckSeal_OtherDatabase_IsRefused(t *testing.T) {
 	t.Parallel()
 	b, other := newBundle(t), newBundle(t)
-	other.exec("UPDATE database_identity SET database_id = gen_random_uuid()") // databases of tests are copies of one
+	other.exec("UPDATE database_identity SET database_id = gen_random_uuid()") // test databases are copies of one
 	b.nextDay()
 	s := b.sealDay(time.Time{}, nil)
 	b.mustCheck(s)
@@ -312,7 +313,7 @@ func TestCheckSeal_OtherDatabase_IsRefused(t *testing.T) {
 	}
 }
 
-// The heads of a balance can be on two of the pages that are read.
+// The heads of one balance can be on two of the pages that are read.
 func TestCheckSeal_ManyBalances_AllAreRead(t *testing.T) {
 	t.Parallel()
 	const tenants, days = 700, 3

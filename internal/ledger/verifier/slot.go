@@ -26,8 +26,8 @@ func newSlot() *slot {
 	return &slot{ctx: ctx, cancel: cancel}
 }
 
-// take reserves the slot for v. If a verification of the same tenant runs, it returns that one. No other call waits
-// meanwhile.
+// take reserves the slot for v. If a verification of the same tenant runs, it returns that verification. It does no
+// I/O, so other calls do not wait for it.
 func (s *slot) take(v *Verification) (running *Verification, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +54,7 @@ func (s *slot) begun(v Verification) {
 	s.running = &v
 }
 
-// leave lets the next verification begin. The one with this id has its result, but may still be saving it.
+// leave lets the next verification begin. The verification with this id has its result, but may still be saving it.
 func (s *slot) leave(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

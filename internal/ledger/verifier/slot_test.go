@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
-// A reader of copies that waits keeps a verification running.
+// waitingCopies returns a reader of copies that waits, which keeps a verification running.
 func waitingCopies(begun chan<- struct{}, end <-chan struct{}) CopyReader {
 	return func(ctx context.Context, keys []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
 		begun <- struct{}{}

@@ -27,8 +27,8 @@ func (v *Verifier) background(t *testing.T) (got Verification) {
 	return got
 }
 
-// A balance that cannot be read is neither clean nor different: neither verifications nor the watch report either,
-// whatever the watch found before.
+// A balance that cannot be read is neither clean nor different. Verifications and the watch do not report it as
+// either, even if the watch found a difference before.
 func TestVerify_BalanceUnread_NeitherCleanNorDrift(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -17,14 +17,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
-// verificationBeat is how often a running verification saves its progress. After a minute without, it counts as
-// abandoned, so several beats may be late.
+// verificationBeat is how often a running verification saves its progress. After a minute without a save it counts as
+// abandoned, so several saves may be late.
 const verificationBeat = 5 * time.Second
 
 // VerificationStatus is the state of a verification.
 type VerificationStatus string
 
-// The states of a verification. The process of an abandoned one has ended.
+// The states of a verification. The process of an abandoned verification has ended.
 const (
 	VerificationRunning   VerificationStatus = "running"
 	VerificationClean     VerificationStatus = "clean"
@@ -33,8 +33,8 @@ const (
 	VerificationAbandoned VerificationStatus = "abandoned"
 )
 
-// Outcome returns how a verification with this report ended, and why it failed: what could not be read is neither clean
-// nor different.
+// Outcome returns how a verification with this report ended, and why it failed: a balance that could not be read is
+// neither clean nor different.
 func Outcome(r *audit.Report) (status VerificationStatus, failure string) {
 	switch {
 	case r.Count > 0:
@@ -57,8 +57,9 @@ type Verification struct {
 	FinishedAt time.Time // zero while running
 }
 
-// StartVerification starts a verification in the background, including cached copies, and returns at once. While the
-// same one runs on this instance, it returns that one; while another one runs, it fails with errcode.QueueFull.
+// StartVerification starts a verification in the background, including cached copies, and returns at once. If a
+// verification of the same tenant runs on this instance, it returns that verification. If another verification runs,
+// it fails with errcode.QueueFull.
 func (v *Verifier) StartVerification(ctx context.Context, tenant string) (Verification, error) {
 	if err := v.mustExist(ctx, tenant); err != nil {
 		return Verification{}, err
@@ -91,7 +92,7 @@ func (v *Verifier) StartVerification(ctx context.Context, tenant string) (Verifi
 	return now, nil
 }
 
-// recordStart records, in the transaction that stores of, that an administrator has started it.
+// recordStart records that an administrator has started a verification, in the transaction that stores it.
 func recordStart(ctx context.Context, tx pgx.Tx, of *Verification) error {
 	actor := auditlog.From(ctx)
 	if !actor.Admin {
@@ -157,7 +158,7 @@ func (v *Verifier) runVerification(ctx context.Context, of *Verification) {
 		v.log.Error("journal and state differ", "verification_id", of.ID, "differences", report.Count)
 	case VerificationRunning, VerificationClean, VerificationAbandoned:
 	}
-	v.slot.leave(of.ID) // a client that reads the result may start the next one
+	v.slot.leave(of.ID) // a client that reads the result may start the next verification
 	save(context.WithoutCancel(ctx))
 }
 

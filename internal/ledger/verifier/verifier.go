@@ -43,7 +43,7 @@ type Config struct {
 	Every time.Duration
 	// Login changes user and password of new connections. nil: those of the URL.
 	Login  *pgpool.Login
-	Copies CopyReader // reads the cached copies that verifications compare; nil: they compare none
+	Copies CopyReader // reads the cached copies that verifications compare; nil: no copies are compared
 }
 
 // Verifier verifies the ledger's tables.
@@ -58,7 +58,7 @@ type Verifier struct {
 	watch   *watch
 
 	wholeUpTo     int64         // entries
-	positionEvery time.Duration // interval of full passes
+	positionEvery time.Duration // time between two saved positions of a full pass
 }
 
 // Open prepares the connections. It does not wait for PostgreSQL.
@@ -85,7 +85,8 @@ func Open(ctx context.Context, cfg Config) (*Verifier, error) {
 // Start starts the watch, if there is one.
 func (v *Verifier) Start() { v.watch.start() }
 
-// Stop ends what runs after its present chunk, within ctx, and closes the connections.
+// Stop ends the running verification and the watch after their present chunks, and closes the connections. It waits
+// for the verification until ctx ends.
 func (v *Verifier) Stop(ctx context.Context) error {
 	err := v.slot.stop(ctx)
 	v.watch.stop()

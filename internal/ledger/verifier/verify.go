@@ -12,22 +12,22 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 )
 
-// CopyReader returns the cached copy of each key, nil where there is none.
+// CopyReader returns the cached copy of each key, nil for a key without a copy.
 type CopyReader func(context.Context, []ledger.BalanceKey) ([]*ledger.BalanceCopy, error)
 
 // Options selects what is verified.
 type Options struct {
 	Tenant   string             // empty: all
 	Copies   CopyReader         // nil: no cache is compared
-	Progress func(audit.Report) // called after every chunk; nil: not wanted
+	Progress func(audit.Report) // called after every chunk; nil: not called
 	Pause    time.Duration      // between chunks, to spare the database
-	// Full reads the whole journal. Otherwise a pass over a journal with more than wholeUpTo entries reads only those
-	// since the last clean pass.
+	// Full reads the whole journal. Otherwise a pass over a journal with more than wholeUpTo entries reads only the
+	// entries since the last clean pass.
 	Full bool
 }
 
-// Verify compares balances, grants, periods and cached copies with the journal: see package audit. errcode.TenantNotFound:
-// the tenant does not exist.
+// Verify compares balances, grants, periods and cached copies with the journal: see package audit. It returns
+// errcode.TenantNotFound if the tenant does not exist.
 func (v *Verifier) Verify(ctx context.Context, o Options) (*audit.Report, error) {
 	if err := v.mustExist(ctx, o.Tenant); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ const wholeUpTo = 1_000_000
 // positionEvery is how often a full pass saves its position: an interruption repeats at most this much work.
 const positionEvery = 2 * time.Second
 
-// resume lets a full pass continue where the last one was interrupted, and save its position.
+// resume lets a full pass continue where the last full pass was interrupted, and makes it save its position.
 func (v *Verifier) resume(ctx context.Context, o *audit.Options) {
 	var stored []byte
 	err := v.pool.QueryRow(ctx, v.sql["SavedPosition"]).Scan(&stored)

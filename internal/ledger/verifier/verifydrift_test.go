@@ -14,9 +14,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// history writes entries of tenant acme: two closed periods, expired allowances, a head that is not the only open
-// grant, an exhausted, a pending, an extended, an expired and a voided grant, adjustments, a refund, overage and a
-// hold.
+// history writes entries of tenant acme. They make two closed periods, expired allowances, and a head grant that is
+// not the only open grant. Other grants are exhausted, pending, extended, expired and voided. There are adjustments,
+// a refund, overage and a hold.
 func (b *bundle) history() {
 	b.t.Helper()
 	b.plan("hourly", 100, "hour", "")
@@ -37,7 +37,7 @@ func (b *bundle) history() {
 	issue("short", 5, 0, 90*time.Minute)
 	b.advance(time.Hour)
 	issue("used", 7, 0, 20*time.Minute)
-	mustDo(b, debitOf("acme", "d2", 104)) // the allowance, and most of the grant that ends first
+	mustDo(b, debitOf("acme", "d2", 104)) // uses the allowance, and most of the grant that ends first
 	mustDo(b, debitOf("acme", "d3", 3))
 	b.advance(time.Hour)
 	issue("paid", 50, 0, 0)
@@ -61,21 +61,22 @@ func (b *bundle) history() {
 	}
 	capture := &ledger.HoldChange{Tenant: "acme", Key: "h-capture", HoldID: "h1", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 1}}}
 	mustDo(b, capture)
-	mustDo(b, debitOf("acme", "d6", 2)) // only the head pays: the remainder in its grants row is outdated from now on
+	mustDo(b, debitOf("acme", "d6", 2)) // only the head pays: its grants row has an outdated remainder now
 }
 
-// Conditions for the rows that history writes.
+// These are conditions for the rows that history writes.
 const (
 	own    = "tenant_id = 'acme' AND meter = 'api_calls'"
 	oldest = own + " AND period_start = (SELECT min(period_start) FROM periods)"
 	newest = own + " AND period_start = (SELECT max(period_start) FROM periods)"
 )
 
-// damage changes one stored fact. fact is part of the difference that must be reported, or the consequence of damage
-// that is not.
+// damage changes one stored value. fact is a part of the difference that must be reported. If verify does not report
+// the damage, fact is its consequence.
 type damage struct{ name, sql, fact string }
 
-// The test changes one stored fact at a time, verifies, and restores it. A difference must name the fact.
+// The test changes one stored value at a time, verifies, and restores the value. A difference must name the changed
+// fact.
 func TestVerify_ChangedAmount_IsReported(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -238,8 +239,8 @@ func TestVerify_ChangedAmount_IsReported(t *testing.T) {
 	b.mustVerify()
 }
 
-// The table lists damage that verify does not report: these facts are not in the journal. When verify reports one, move
-// it to the table above. docs/proof.md has the same list.
+// The table lists damage that verify does not report, because these facts are not in the journal. When verify reports
+// such damage, move the line to the table above. docs/proof.md has the same list.
 func TestVerify_UnprovenFacts_AreListed(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -270,7 +271,7 @@ func TestVerify_UnprovenFacts_AreListed(t *testing.T) {
 	b.mustVerify()
 }
 
-// expectNamed does the damage and verifies. A difference must name the fact.
+// expectNamed does the damage and verifies. A difference must name d.fact.
 func (b *bundle) expectNamed(d damage) {
 	b.t.Helper()
 	report := b.verifyDamaged(d)

@@ -20,11 +20,11 @@ type watch struct {
 	cancel   context.CancelFunc
 	done     sync.WaitGroup
 	full     time.Time // when the last full pass began
-	found    int64     // differences of the newest complete pass, or of a later one that found more
+	found    int64     // differences of the newest complete pass, or of a later pass that found more
 }
 
-// fullEvery is how often the watch reads the whole journal. Only then are old entries, closed periods and ended grants
-// read.
+// fullEvery is how often the watch reads the whole journal. Only a full pass reads old entries, closed periods and
+// ended grants.
 const fullEvery = 24 * time.Hour
 
 func (w *watch) start() {

@@ -12,9 +12,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 )
 
-// The largest balance is used and refunded again and again. In no period the sums reach their bound. Over all periods
-// use exceeds 64 bits, and refunds are a little less. Nothing differs, whether the entries are read or a checkpoint
-// replaces them.
+// The largest balance is used and refunded repeatedly. In no period do the sums reach their bound. Over all periods,
+// use exceeds 64 bits, and refunds are a little less. verify finds no difference, from the entries or from a
+// checkpoint that replaces them.
 func TestVerify_SumsOverPeriodsBeyond64Bits_Agree(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -52,7 +52,7 @@ func TestVerify_SumsOverPeriodsBeyond64Bits_Agree(t *testing.T) {
 	}
 }
 
-// Damaged stored numbers are reported, however large their sums become.
+// Damaged numbers are reported, for any size of their sums.
 func TestVerify_DamagedNumbersBeyond64Bits_AreReported(t *testing.T) {
 	t.Parallel()
 	for table, fact := range map[string]string{"balances SET seq": "newest entry", "hold_lines SET amount": "held of grant"} {

@@ -21,7 +21,7 @@ import (
 
 // The states of a delivery.
 const (
-	StatusPending   = "pending"   // waits for its next attempt
+	StatusPending   = "pending"   // the delivery waits for its next attempt
 	StatusDelivered = "delivered" // the receiver has accepted it
 	StatusDead      = "dead"      // every attempt failed for keepTrying
 	StatusSkipped   = "skipped"   // the webhook was paused or deleted
@@ -30,7 +30,7 @@ const (
 // Statuses returns the states of a delivery.
 func Statuses() []string { return []string{StatusPending, StatusDelivered, StatusDead, StatusSkipped} }
 
-// replayMax bounds the events of one replay: a transaction of some seconds.
+// replayMax bounds the events of one replay. The transaction takes some seconds.
 const replayMax = 10_000
 
 // Delivery is one event for one webhook.
@@ -39,13 +39,13 @@ type Delivery struct {
 	Type        string
 	Tenant      string
 	Status      string
-	Attempts    int // of the newest round: a replay starts a new one
+	Attempts    int // since the latest replay, if there was one
 	QueuedAt    time.Time
 	NextAt      time.Time // zero: there is no further attempt
-	AttemptedAt time.Time // zero: there was none
-	StatusCode  int       // of the newest answer; 0: there was none
+	AttemptedAt time.Time // zero: there was no attempt
+	StatusCode  int       // of the newest answer; 0: there was no answer
 	Latency     time.Duration
-	Error       string // of the newest attempt; empty: it succeeded, or there was none
+	Error       string // of the newest attempt; empty: it succeeded, or there was no attempt
 }
 
 // EventID returns the id of the event.
@@ -58,8 +58,8 @@ type DeliveryQuery struct {
 	Cursor string // empty for the first page, then the NextCursor of the page before
 }
 
-// Deliveries returns a page of deliveries, the newest event first. It fails with errcode.NotFound, and with errcode.InvalidArgument
-// for an unknown cursor.
+// Deliveries returns a page of deliveries, the newest event first. It fails with errcode.NotFound, or with
+// errcode.InvalidArgument if the cursor is unknown.
 func (s *Store) Deliveries(ctx context.Context, id string, q DeliveryQuery, may May) (list listing.Page[Delivery], err error) {
 	if _, err := s.Get(ctx, id, may); err != nil {
 		return list, err
@@ -111,17 +111,16 @@ func scanDelivery(row pgx.CollectableRow) (Delivery, error) {
 	return d, err
 }
 
-// Replayed is what a replay has queued.
+// Replayed is the result of a replay.
 type Replayed struct {
-	Events int // events that are delivered again
+	Events int // number of events that are delivered again
 	// More reports that there are further events. Next is the instant of the first of them.
 	More bool
 	Next time.Time
 }
 
-// Replay delivers the events of [from, to) again, at most replayMax of them; a zero to means until now. Pending
-// deliveries are left as they are. It fails with errcode.NotFound, and with errcode.Conflict if the webhook is
-// paused.
+// Replay delivers the events of [from, to) again, at most replayMax events. A zero to means now. Pending deliveries
+// do not change. It fails with errcode.NotFound, or with errcode.Conflict if the webhook is paused.
 func (s *Store) Replay(ctx context.Context, id string, from, to time.Time, may May) (r Replayed, err error) {
 	err = s.db.Write(ctx, "replay", func(ctx context.Context, tx *pgstore.Transaction) error {
 		w, err := lock(ctx, tx, id, may)
@@ -166,7 +165,7 @@ func (s *Store) Replay(ctx context.Context, id string, from, to time.Time, may M
 	return r, err
 }
 
-// eventsBetween returns events of the webhook: at most one more than a replay may have.
+// eventsBetween returns events of the webhook: at most one more than replayMax.
 func (w *Webhook) eventsBetween(ctx context.Context, tx pgx.Tx, from, to time.Time) ([]events.Listed, error) {
 	var tenant *string
 	if w.Tenant != "" {
@@ -213,7 +212,7 @@ type queued struct {
 	kind, tenant string
 }
 
-// insertDeliveries runs a statement that inserts deliveries, and returns those that need a job.
+// insertDeliveries runs a statement that inserts deliveries, and returns the deliveries that need a job.
 func insertDeliveries(ctx context.Context, tx pgx.Tx, statement string, all []queued) ([]queued, error) {
 	if len(all) == 0 {
 		return nil, nil
@@ -239,8 +238,8 @@ func insertDeliveries(ctx context.Context, tx pgx.Tx, statement string, all []qu
 // testID is the first part of the webhook-id of a test call.
 const testID = "test_"
 
-// Test calls the webhook's receiver once, now, with an event of the type webhook.test, even if the webhook is paused.
-// It returns the outcome. It fails with errcode.NotFound.
+// Test calls the webhook's receiver immediately and once, with an event of the type webhook.test, even if the webhook
+// is paused. It returns the outcome. It fails with errcode.NotFound.
 func (s *Service) Test(ctx context.Context, id string, may May) (messageID string, out Outcome, err error) {
 	w, err := s.Get(ctx, id, may)
 	if err != nil {

@@ -1,24 +1,27 @@
-// Package webhooks tells events to receivers over HTTP, signed as Standard Webhooks has it.
+// Package webhooks delivers events to receivers over HTTP, with the signatures of Standard Webhooks.
 //
 // # Terms
 //
-//   - webhook: a URL that is told events of some types, of one tenant or of all.
-//   - delivery: one event for one webhook. It is pending until the receiver has accepted it, or it is dead.
+//   - webhook: a URL that receives events of some types, of one tenant or of all tenants.
+//   - delivery: one event for one webhook. It is pending until the receiver accepts it, it is dead, or it is skipped.
 //   - attempt: one call of the receiver. It succeeds with a status of 200 to 299.
 //
 // # Invariants
 //
-//  1. A delivery is inserted in the transaction that lists its event, with the job that carries it out. It is attempted at least once.
-//  2. Each webhook has a queue of its own, with few workers on each instance: a receiver that is slow, never answers or answers too much delays no other
-//     one.
-//  3. Every call has a deadline. Redirects are not followed, and of an answer only its beginning is read.
-//  4. A call goes to a public address, which is checked when the connection is made: a name that resolves to another address later is refused as well.
+//  1. A delivery and its job are inserted in the transaction that lists the event. The delivery is attempted at least
+//     once, unless it is skipped.
+//  2. Each webhook has its own queue, with few workers on each instance. So a receiver that is slow, never answers or
+//     answers too much delays no other receiver.
+//  3. Every call has a deadline. Redirects are not followed, and only the beginning of an answer is read.
+//  4. A call goes to a public address. The address is checked when the connection is opened, so a name that later
+//     resolves to a private address is refused, too.
 //  5. webhook-id is the id of the event, on every attempt and every replay.
-//  6. A process that dies amid a call leaves a job that another one, or the next one, takes within a minute.
+//  6. If a process dies during a call, another process takes the job within a minute.
 //
 // # Clock
 //
-// PostgreSQL's decides when a delivery is due and when it is dead. The instance's is in signatures.
+// PostgreSQL's clock decides when a delivery is due and when it is dead. Signatures contain the time of the
+// instance's clock.
 //
 // # Concurrency
 //
@@ -26,6 +29,6 @@
 //
 // # Failure
 //
-// Errors of the store are those of package catalog. A delivery whose outcome could not be stored is tried again: receivers see an event twice, and
-// know it by its id.
+// Errors of the store are those of package pgstore. If the outcome of an attempt cannot be stored, the delivery is
+// attempted again: the receiver gets the event twice and recognizes it by its id.
 package webhooks

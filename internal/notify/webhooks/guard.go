@@ -16,20 +16,20 @@ type Guard struct {
 	AllowPrivate bool // permits every address
 }
 
-// special are networks that no public receiver uses, in addition to those that netip knows.
+// special are networks that no public receiver uses. netip itself recognizes others.
 var special = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"),      // this network
-	netip.MustParsePrefix("100.64.0.0/10"),  // behind a carrier's NAT
-	netip.MustParsePrefix("192.0.0.0/24"),   // protocols
-	netip.MustParsePrefix("198.18.0.0/15"),  // benchmarks
-	netip.MustParsePrefix("240.0.0.0/4"),    // reserved, with broadcast
-	netip.MustParsePrefix("64:ff9b:1::/48"), // NAT64 of a local network, which decides where it has the IPv4 address
-	netip.MustParsePrefix("2001::/32"),      // Teredo: the IPv4 address is hidden
+	netip.MustParsePrefix("0.0.0.0/8"),      // addresses of the local network
+	netip.MustParsePrefix("100.64.0.0/10"),  // carrier-grade NAT
+	netip.MustParsePrefix("192.0.0.0/24"),   // reserved for protocols
+	netip.MustParsePrefix("198.18.0.0/15"),  // for benchmarks
+	netip.MustParsePrefix("240.0.0.0/4"),    // reserved, and the broadcast address
+	netip.MustParsePrefix("64:ff9b:1::/48"), // local NAT64: the position of the IPv4 address is not known
+	netip.MustParsePrefix("2001::/32"),      // Teredo: the IPv4 address is obfuscated
 	netip.MustParsePrefix("fec0::/10"),      // site-local, deprecated
-	netip.MustParsePrefix("100::/64"),       // discarded
+	netip.MustParsePrefix("100::/64"),       // for packets to discard
 }
 
-// sixToFour is 6to4: the IPv4 address follows.
+// sixToFour is the prefix of 6to4. The IPv4 address follows the prefix.
 var sixToFour = netip.MustParsePrefix("2002::/16")
 
 // Permit returns an error if the address must not be called.
@@ -42,7 +42,7 @@ func (g *Guard) Permit(ip netip.Addr) error {
 		b := ip.As16()
 		ip = netip.AddrFrom4([4]byte(b[2:6]))
 	}
-	if !ip.IsGlobalUnicast() || ip.IsPrivate() { // multicast, loopback, link-local and unspecified addresses are no global unicast
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() { // multicast, loopback and link-local are not global unicast
 		return errPrivate
 	}
 	for _, p := range special {
@@ -53,7 +53,7 @@ func (g *Guard) Permit(ip netip.Addr) error {
 	return nil
 }
 
-// control is called before a connection is opened, with the address to which a name was resolved.
+// control checks the address to which a name was resolved. It is called before a connection is opened.
 func (g *Guard) control(_, target string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(target)
 	if err != nil {

@@ -54,7 +54,8 @@ func TestWebhook_BadURL_Refused(t *testing.T) {
 	}
 }
 
-// A name that resolves to a private address is refused when the connection is made, whatever it resolved to before.
+// A name that resolves to a private address is refused when the connection is opened, even if it resolved to a public
+// address before.
 func TestSender_NameOfAPrivateAddress_NotCalled(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)

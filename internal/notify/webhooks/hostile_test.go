@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// says answers with some bytes, as they are, and closes the connection.
+// says answers with the raw bytes of text and closes the connection.
 func says(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
@@ -43,7 +43,7 @@ func large(status int) http.HandlerFunc {
 	}
 }
 
-// refuseAddress lets the guard refuse one address, whatever it permits: a name that resolves to it is that of a private network.
+// refuseAddress makes the guard refuse one address, as if it were an address of a private network.
 func (b *bundle) refuseAddress(address string, refused func() bool) {
 	strict := &Guard{}
 	dialer := &net.Dialer{Timeout: dialTimeout, Control: func(network, target string, c syscall.RawConn) error {
@@ -55,7 +55,8 @@ func (b *bundle) refuseAddress(address string, refused func() bool) {
 	b.sender.client.Transport.(*http.Transport).DialContext = dialer.DialContext
 }
 
-// Receivers are hostile in every way until they are mended. Others get each event meanwhile, and they get all of them afterwards.
+// Some receivers are hostile in every way until the test repairs them. Meanwhile other receivers get each event.
+// Afterwards the repaired receivers get all events.
 func TestDelivery_HostileReceivers_NothingIsLost(t *testing.T) {
 	t.Parallel()
 	b := newQuietBundle(t, func(p *pace) { p.call = time.Second })
@@ -85,7 +86,7 @@ func TestDelivery_HostileReceivers_NothingIsLost(t *testing.T) {
 			http.Redirect(w, q, elsewhere.URL, http.StatusPermanentRedirect)
 		}),
 		"has a private address": newReceiver(t, nil),
-		"answers slowly": newReceiver(t, func(_ http.ResponseWriter, q *http.Request) { // when another one is asked
+		"answers slowly": newReceiver(t, func(_ http.ResponseWriter, q *http.Request) { // after another call
 			select {
 			case <-asked:
 			case <-q.Context().Done():
@@ -100,12 +101,12 @@ func TestDelivery_HostileReceivers_NothingIsLost(t *testing.T) {
 	b.start()
 	ids, takes := map[string]string{}, map[string]bool{"answers slowly": true, "answers with 10 MB": true, "closes amid its body": true, "good, and has no business": true}
 	for name, r := range receivers {
-		w, _ := b.webhook(strings.Replace(r.URL, "127.0.0.1", "localhost", 1)) // a name
+		w, _ := b.webhook(strings.Replace(r.URL, "127.0.0.1", "localhost", 1)) // a name, not an address
 		ids[name] = w.ID
 	}
 	good, _ := b.webhook(newReceiver(t, nil).URL)
 
-	const count = 12 // more than a receiver is told at a time
+	const count = 12 // more events than concurrent calls to one receiver
 	for range count {
 		b.tell("acme")
 	}
@@ -160,7 +161,8 @@ func TestDelivery_HostileReceivers_NothingIsLost(t *testing.T) {
 	}
 }
 
-// Webhooks are deleted amid calls that never end. Others are told meanwhile, also one that is made afterwards, and nothing of the deleted ones is left.
+// Webhooks are deleted during calls that never end. Meanwhile other webhooks get their events, even a webhook that is
+// created afterwards. No rows of the deleted webhooks remain.
 func TestWebhook_DeletedDuringDelivery_OthersNotDelayed_NothingIsLeft(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -233,7 +235,8 @@ func TestWebhook_DeletedDuringDelivery_OthersNotDelayed_NothingIsLeft(t *testing
 	}
 }
 
-// A receiver goes over to each new secret at once, and accepts what is signed with it alone. What was signed before is told again.
+// A receiver uses each new secret at once and accepts only calls that are signed with it. Calls that were signed
+// before are repeated.
 func TestWebhook_RotatedDuringAFlood_NothingIsLost(t *testing.T) {
 	t.Parallel()
 	for name, overlap := range map[string]time.Duration{"with an overlap": time.Hour, "without": 0} {
@@ -247,7 +250,7 @@ func TestWebhook_RotatedDuringAFlood_NothingIsLost(t *testing.T) {
 			var r *receiver
 			r = newReceiver(t, func(w http.ResponseWriter, q *http.Request) {
 				var call received
-				for _, c := range r.got() { // this one, or an earlier one that is equal
+				for _, c := range r.got() { // this call, or an equal earlier call
 					if c.header.Get("webhook-signature") == q.Header.Get("webhook-signature") {
 						call = c
 					}
@@ -267,7 +270,7 @@ func TestWebhook_RotatedDuringAFlood_NothingIsLost(t *testing.T) {
 			secret = first
 			const rotations, each = 3, 20
 			rotate := func() {
-				mu.Lock() // calls that are under way are verified afterwards
+				mu.Lock() // running calls are verified after this
 				defer mu.Unlock()
 				for range each {
 					b.tell("acme")

@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics measure deliveries. None has a webhook as a label: there may be hundreds.
+// metrics measure deliveries. No metric has a webhook as a label: there may be hundreds of webhooks.
 type metrics struct {
 	attempts        *prometheus.CounterVec
 	ends            *prometheus.CounterVec

@@ -15,7 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// schema describes River's tables: columns, constraints, indexes, and its function.
+// schema returns a description of River's tables: columns, constraints, indexes, and River's function.
 func schema(t *testing.T, pool *pgxpool.Pool) []string {
 	t.Helper()
 	rows, err := pool.Query(t.Context(), `
@@ -39,7 +39,7 @@ func schema(t *testing.T, pool *pgxpool.Pool) []string {
 	return lines
 }
 
-// River's tables are made by a migration of ours. They must be those that the library in go.mod expects.
+// Our own migration creates River's tables. They must be the tables that the library version in go.mod expects.
 func TestMigration_RiversTables_AsItsOwnMigrationsMakeThem(t *testing.T) {
 	t.Parallel()
 	testenv.NotOnCitus(t, "Citus adds triggers to tables")

@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// callTimeout bounds a call from its DNS query to its answer. In this time a receiver can store the event and
-	// answer.
+	// callTimeout bounds a call from the DNS query to the answer. It is long enough for a receiver to store the event
+	// and answer.
 	callTimeout = 8 * time.Second
 
 	// dialTimeout bounds the connection, with TLS.
 	dialTimeout = 4 * time.Second
 
-	// readMax bounds how much of an answer is read, so that its connection can be used again; headersMax bounds its
-	// headers.
+	// readMax bounds the bytes of an answer that are read, so that its connection can be used again. headersMax
+	// bounds its headers.
 	readMax    = 4 << 10
 	headersMax = 16 << 10
 
@@ -49,7 +49,7 @@ func newSender(guard *Guard, timeout time.Duration) *Sender {
 		Transport: &http.Transport{
 			DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, ResponseHeaderTimeout: timeout, MaxResponseHeaderBytes: headersMax,
 			MaxIdleConns: 100, MaxIdleConnsPerHost: workersPerWebhook, IdleConnTimeout: 30 * time.Second, DisableCompression: true,
-		}, // no proxy: the checked address would not be the one that is called
+		}, // no proxy: it would call another address than the checked one
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Timeout:       timeout,
 	}}
@@ -96,12 +96,12 @@ func newMessage(id, eventType string, at time.Time, data any) (Message, error) {
 
 // Outcome is the result of an attempt.
 type Outcome struct {
-	Status  int // of the answer; 0: there was none
+	Status  int // of the answer; 0: there was no answer
 	Latency time.Duration
 	Error   string // empty: the receiver accepted the call
 }
 
-// Send calls a receiver once. It sends one signature for each secret; there is at least one.
+// Send calls a receiver once. It sends one signature for each secret. There must be at least one secret.
 func (s *Sender) Send(ctx context.Context, url string, secrets [][]byte, m Message) Outcome {
 	began := time.Now()
 	out := Outcome{}
@@ -137,7 +137,7 @@ func (s *Sender) send(ctx context.Context, url string, secrets [][]byte, m Messa
 	return answer.StatusCode, fmt.Sprintf("status %d", answer.StatusCode)
 }
 
-// Sign sets the headers of Standard Webhooks.
+// Sign sets the headers that Standard Webhooks defines.
 func Sign(h http.Header, secrets [][]byte, m Message, at time.Time) error {
 	var signatures []string
 	for _, secret := range secrets {
@@ -157,7 +157,7 @@ func Sign(h http.Header, secrets [][]byte, m Message, at time.Time) error {
 	return nil
 }
 
-// errorMax bounds a stored reason in bytes.
+// errorMax bounds the stored reason of a failure in bytes.
 const errorMax = 200
 
 // reason returns a short reason for a failed call. It contains no address: clients must not learn to which internal
@@ -179,8 +179,8 @@ func (s *Sender) reason(err error) string {
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
 		text = inner.Error()
 	}
-	// The receiver wrote part of the text, and the cut may fall within a character. PostgreSQL and JSON accept neither
-	// an incomplete character nor a zero byte.
+	// Part of the text comes from the receiver, and the cut may split a character. PostgreSQL and JSON accept no
+	// incomplete characters and no zero bytes.
 	text = strings.ReplaceAll(strings.ToValidUTF8(text[:min(len(text), errorMax)], ""), "\x00", "")
 	return "the call failed: " + text
 }

@@ -28,27 +28,28 @@ const (
 	// followEvery is the time between two checks for webhooks that other instances have created or deleted.
 	followEvery = time.Second
 
-	// leavePatience bounds the wait for the calls of one queue that is closed, and leaveTimeout the wait for all of
-	// them in one check, because new webhooks wait meanwhile.
+	// leavePatience bounds the wait for the running calls of one queue that is being closed. leaveTimeout bounds the
+	// wait for all such queues in one check, because new webhooks wait meanwhile.
 	leavePatience = 50 * time.Millisecond
 	leaveTimeout  = 500 * time.Millisecond
 
-	// pollEvery is the time between two polls of a queue. Normally a notification brings new jobs at once.
+	// pollEvery is the time between two polls of a queue. Normally a notification starts new jobs at once.
 	pollEvery = 15 * time.Second
 
-	// fetchPause is the least time between two fetches of jobs of one webhook. Each brings at most workersPerWebhook: 200 deliveries a second.
+	// fetchPause is the least time between two fetches of jobs of one webhook. Each fetch returns at most
+	// workersPerWebhook jobs, so there are at most 200 deliveries a second.
 	fetchPause = 20 * time.Millisecond
 
 	// sweepEvery is the time between two removals of jobs whose webhook was deleted while they ran.
 	sweepEvery = 10 * time.Minute
 
-	// measureEvery is the time between two counts of what is pending.
+	// measureEvery is the time between two counts of pending deliveries.
 	measureEvery = 15 * time.Second
 
-	// jobsKept is how long River keeps ended jobs. The deliveries have more details than they.
+	// jobsKept is how long River keeps ended jobs. The table of deliveries has more details.
 	jobsKept = 10 * time.Minute
 
-	// pendingMax bounds the count of pending deliveries. An operator would not act differently on a higher number.
+	// pendingMax bounds the count of pending deliveries. A higher number would not change what an operator does.
 	pendingMax = 100_000
 
 	// deliveriesAtOnce bounds the rows of one statement.
@@ -63,7 +64,7 @@ type Config struct {
 	Log          *slog.Logger          // required
 	Metrics      prometheus.Registerer // required
 
-	pace pace // of tests; zero: the constants
+	pace pace // set by tests; zero: the constants
 }
 
 // pace has the intervals that tests shorten.
@@ -83,7 +84,8 @@ type Service struct {
 	done   sync.WaitGroup
 }
 
-// New returns a service that delivers nothing before Start. It panics if the registry has its metrics already.
+// New returns a service that delivers nothing before Start. It panics if the registry already has the metrics of a
+// Service.
 func New(cfg Config) (*Service, error) {
 	cfg.pace = pace{
 		call: cmp.Or(cfg.pace.call, callTimeout), follow: cmp.Or(cfg.pace.follow, followEvery), sweep: cmp.Or(cfg.pace.sweep, sweepEvery), poll: cmp.Or(cfg.pace.poll, pollEvery),
@@ -103,7 +105,7 @@ func New(cfg Config) (*Service, error) {
 		CompletedJobRetentionPeriod: jobsKept,
 		CancelledJobRetentionPeriod: jobsKept,
 		DiscardedJobRetentionPeriod: jobsKept,
-		ReindexerIndexNames:         never, // it needs the owner of the tables
+		ReindexerIndexNames:         never, // only the owner of the tables may reindex
 		Logger:                      slog.New(quiet{cfg.Log.Handler()}),
 	})
 	if err != nil {
@@ -114,7 +116,7 @@ func New(cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// Start starts deliveries. ctx bounds the start alone.
+// Start starts deliveries. ctx bounds only the start.
 func (s *Service) Start(ctx context.Context) error {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
@@ -126,12 +128,12 @@ func (s *Service) Start(ctx context.Context) error {
 	return nil
 }
 
-// stopPatience is how long a stop waits for calls in progress. While PostgreSQL is away the job queue would try to
-// deregister for longer than a stop may last, and other parts have to stop as well.
+// stopPatience is how long a stop waits for calls in progress. While PostgreSQL is away, the job queue would try to
+// deregister for too long, and other parts of the service must also be stopped.
 const stopPatience = 2 * time.Second
 
 // Stop ends deliveries. Calls in progress may finish until ctx ends, but not longer than stopPatience. Another
-// instance, or the next process, repeats the rest.
+// instance or the next process repeats the calls that were cut off.
 func (s *Service) Stop(ctx context.Context) error {
 	calm, cancel := context.WithTimeout(ctx, stopPatience)
 	defer cancel()
@@ -157,7 +159,7 @@ func (s *Service) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		gone, err := s.followOnce(ctx)
 		if err == nil && (gone || again || time.Since(swept) >= s.cfg.pace.sweep) {
-			swept, again = time.Now(), gone // again: the job queue records the end of a job with a delay
+			swept, again = time.Now(), gone // sweep again later: the job queue records the end of a job with a delay
 			err = s.sweep(ctx)
 		}
 		if err == nil && time.Since(measured) >= measureEvery {
@@ -200,8 +202,9 @@ func (s *Service) followOnce(ctx context.Context) (gone bool, err error) {
 	return gone, nil
 }
 
-// leave closes the queues of deleted webhooks, and reports whether it has closed one. A queue takes no new jobs at
-// once. If its calls take long, it is closed in a later check, so that new webhooks do not wait.
+// leave closes the queues of deleted webhooks, and reports whether it has closed a queue. From now on these queues
+// start no new jobs. If the calls of a queue take long, it is closed in a later check, so that new webhooks do not
+// wait.
 func (s *Service) leave(ctx context.Context, ids []string) (gone bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
 	defer cancel()
@@ -293,7 +296,7 @@ func (s *Service) Queue(ctx context.Context, tx pgx.Tx, found []events.Listed) e
 	return nil
 }
 
-// quiet passes on warnings and errors only: River's own lines about its start and stop do not help operators.
+// quiet passes on only warnings and errors: River's lines about its start and stop do not help operators.
 type quiet struct{ slog.Handler }
 
 // Enabled implements slog.Handler.

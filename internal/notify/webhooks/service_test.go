@@ -69,7 +69,7 @@ func TestDelivery_TypesAndTenant_OthersNotTold(t *testing.T) {
 	}
 }
 
-// A receiver that is slow or hostile in any way must not delay another one.
+// A receiver that is slow or hostile in any way must not delay another receiver.
 func TestDelivery_HostileReceivers_DelayNobodyElse(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -101,7 +101,7 @@ func TestDelivery_HostileReceivers_DelayNobodyElse(t *testing.T) {
 	for _, r := range hostile {
 		b.webhook(r.URL)
 	}
-	nobody, err := net.Listen("tcp", "127.0.0.1:0") // it accepts connections and says nothing
+	nobody, err := net.Listen("tcp", "127.0.0.1:0") // it accepts connections and never answers
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = nobody.Close() })
 	b.webhook("http://" + nobody.Addr().String())
@@ -121,7 +121,7 @@ func TestDelivery_HostileReceivers_DelayNobodyElse(t *testing.T) {
 		}
 		return true
 	})
-	for _, name := range []string{"never answers", "stops amid its body"} { // no call of them has ended yet
+	for _, name := range []string{"never answers", "stops amid its body"} { // none of their calls has ended yet
 		if n := len(hostile[name].got()); n > workersPerWebhook {
 			t.Errorf("%s: %d calls at a time", name, n)
 		}
@@ -168,7 +168,7 @@ func TestPauses_AsPromised(t *testing.T) {
 	}
 }
 
-// What a killed process leaves is looked for every 30 s.
+// River searches every 30 s for jobs of killed processes.
 func TestRescue_WithinAMinute(t *testing.T) {
 	t.Parallel()
 	if after := jobTimeout(callTimeout) + rescueSlack + 30*time.Second; after >= time.Minute {
@@ -246,7 +246,7 @@ func keys(m map[string]int) map[string]bool {
 	return out
 }
 
-// What is pending when a webhook is paused or deleted is skipped, also what waits for its second attempt.
+// If a webhook is paused or deleted, its pending deliveries are skipped, even those that wait for a second attempt.
 func TestWebhook_PausedOrDeleted_PendingSkipped(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -281,7 +281,8 @@ func TestWebhook_PausedOrDeleted_PendingSkipped(t *testing.T) {
 	b.eventually("its queue is left", func() bool { return testutil.ToFloat64(b.metrics.webhooks) == 1 })
 }
 
-// While secrets are rotated again and again, every delivery can be verified with the newest secret and with the one before.
+// While secrets are rotated repeatedly, every delivery can be verified with the newest secret and with the previous
+// secret.
 func TestWebhook_RotatedDuringDelivery_BothSecretsVerify(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -311,7 +312,8 @@ func TestWebhook_RotatedDuringDelivery_BothSecretsVerify(t *testing.T) {
 	}
 }
 
-// A flood of events reaches a slow receiver with few calls at a time, and all of it in the end. The first calls last until another one was told all.
+// A slow receiver gets a flood of events with few calls at a time, and in the end it has all events. The first calls
+// last until another receiver has all events.
 func TestDelivery_Flood_FewCallsAtATime_NothingLost(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -39,11 +39,11 @@ type Store struct {
 	jobs  jobs
 }
 
-// May returns an error if the caller may not use a webhook: a key may be bound to a tenant.
+// May returns an error if the caller has no right to use a webhook, because its key is bound to another tenant.
 type May func(*Webhook) error
 
-// Create creates a webhook and returns its secret, which is returned only this once. It fails with
-// errcode.InvalidArgument, and with errcode.Conflict for more than WebhooksMax.
+// Create creates a webhook and returns its secret. No other method returns this secret. It fails with
+// errcode.InvalidArgument, or with errcode.Conflict if there are WebhooksMax webhooks.
 func (s *Store) Create(ctx context.Context, c Change) (w Webhook, secret string, err error) {
 	if faults := c.check(s.guard); faults != nil {
 		return Webhook{}, "", refuse(faults...)
@@ -77,8 +77,8 @@ func (s *Store) Create(ctx context.Context, c Change) (w Webhook, secret string,
 	return w, shown(key), err
 }
 
-// Update changes a webhook. If it is paused it receives no more events, and its pending deliveries are skipped. It
-// fails with errcode.NotFound.
+// Update changes a webhook. A webhook that is paused receives no more events, and its pending deliveries are skipped.
+// It fails with errcode.NotFound.
 func (s *Store) Update(ctx context.Context, id string, c Change, may May) (w Webhook, err error) {
 	if faults := c.check(s.guard); faults != nil {
 		return Webhook{}, refuse(faults...)

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// WebhooksMax bounds the webhooks: every instance serves a queue for each.
+	// WebhooksMax bounds the webhooks: every instance serves a queue for each webhook.
 	WebhooksMax = 500
 
 	// URLMax bounds a URL in bytes.
@@ -27,12 +27,12 @@ const (
 	OverlapMax = 7 * 24 * time.Hour
 
 	secretPrefix = "whsec_"
-	secretBytes  = 32 // the standard allows 24 to 64
+	secretBytes  = 32 // Standard Webhooks allows 24 to 64
 	idPrefix     = "wh_"
 )
 
-// The states of a webhook. A paused one receives no events, and none are stored for it meanwhile. A replay delivers
-// them later.
+// The states of a webhook. A paused webhook receives no events, and no deliveries are stored for it. A replay
+// delivers the events later.
 const (
 	Active = "active"
 	Paused = "paused"
@@ -49,11 +49,11 @@ type Webhook struct {
 	UpdatedAt time.Time
 }
 
-// Change describes a new webhook, or the changes of an existing one.
+// Change describes a new webhook, or the changes of an existing webhook.
 type Change struct {
 	URL    *string
 	Types  []string // nil: unchanged
-	Tenant string   // of a new webhook only
+	Tenant string   // only for a new webhook
 	Status *string
 }
 
@@ -62,11 +62,11 @@ func newID() string { return idPrefix + strings.ToLower(rand.Text()) }
 
 func newSecret() []byte {
 	secret := make([]byte, secretBytes)
-	_, _ = rand.Read(secret) // never fails: on an error it ends the process
+	_, _ = rand.Read(secret) // Read never returns an error: it ends the process instead
 	return secret
 }
 
-// shown returns a secret in the form in which receivers configure it.
+// shown returns a secret as text, as it is configured in receivers.
 func shown(secret []byte) string { return secretPrefix + base64.StdEncoding.EncodeToString(secret) }
 
 // Members returns the members of the body of a request for a webhook.
@@ -134,7 +134,8 @@ func (c *Change) check(guard *Guard) (faults body.Faults) {
 	return faults
 }
 
-// checkURL returns what is wrong with a URL; empty if nothing is. Names are resolved when the receiver is called.
+// checkURL returns the fault of a URL, or "" if there is no fault. It does not resolve names: they are resolved when
+// the receiver is called.
 func checkURL(text string, guard *Guard) string {
 	const must = "must be an absolute URL with http or https and a host, without user, password and fragment"
 	u, err := url.Parse(text)

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// keepTrying is how long a delivery is attempted.
+	// keepTrying is the time after which a delivery is no longer attempted.
 	keepTrying = 3 * 24 * time.Hour
 
-	// rescueSlack is how long after its timeout a job is taken to belong to a process that died. The search runs every
-	// 30 s, so the job is tried again within a minute.
+	// rescueSlack is the time after the timeout of a job after which its process counts as dead. The search runs
+	// every 30 s, so the job is tried again within a minute.
 	rescueSlack = 3 * time.Second
 
 	// storeTimeout bounds a statement of a job.
@@ -28,24 +28,25 @@ const (
 	// faultPause is the pause after a job that could not be carried out, because PostgreSQL was away or its process died.
 	faultPause = 2 * time.Second
 
-	// jobAttemptsMax bounds such attempts. Attempts that failed at the receiver do not count here.
+	// jobAttemptsMax bounds the attempts of a job that could not be carried out. Attempts that failed at the receiver
+	// do not count here.
 	jobAttemptsMax = 10_000
 )
 
-// pauses returns the pauses after failed attempts. The last one is repeated.
+// pauses returns the pauses after failed attempts. The last pause is repeated.
 func pauses() []time.Duration {
 	return []time.Duration{5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour}
 }
 
-// pauseAfter returns the pause after a number of failed attempts, from the table, plus up to a tenth. The random part
-// spreads deliveries that failed together.
+// pauseAfter returns the pause after a number of failed attempts: a value of pauses plus a random part of up to a
+// tenth. The random part spreads deliveries that failed at the same time.
 func pauseAfter(attempts int) time.Duration {
 	all := pauses()
 	d := all[min(max(attempts, 1), len(all))-1]
 	return d + rand.N(d/10)
 }
 
-// jobTimeout bounds a job: a call, and the statements around it.
+// jobTimeout bounds a job: the call, and the statements before and after it.
 func jobTimeout(call time.Duration) time.Duration { return call + 4*time.Second }
 
 // job is a delivery as River keeps it.
@@ -103,7 +104,7 @@ func (w *worker) Work(ctx context.Context, j *river.Job[job]) error {
 	case *d.state == Paused:
 		return w.end(ctx, j.Args, StatusSkipped, "the webhook was paused")
 	case d.event == nil && !d.old && time.Since(time.UnixMicro(j.Args.Position)) < events.Kept:
-		return river.JobSnooze(faultPause) // on Citus its node may commit after the coordinator, which has the job
+		return river.JobSnooze(faultPause) // on Citus the delivery may become visible after its job
 	case d.event == nil:
 		return w.end(ctx, j.Args, StatusDead, "the event is older than 90 days")
 	}
@@ -113,7 +114,7 @@ func (w *worker) Work(ctx context.Context, j *river.Job[job]) error {
 	}
 	out := w.sender.Send(ctx, *d.url, d.secrets, m)
 	if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
-		return river.JobSnooze(0) // this instance stops; another one tries it
+		return river.JobSnooze(0) // this instance stops; another instance tries the job
 	}
 	return w.record(ctx, j.Args, d, out)
 }
@@ -121,7 +122,7 @@ func (w *worker) Work(ctx context.Context, j *river.Job[job]) error {
 // attempt has the data for one attempt.
 type attempt struct {
 	attempts   int
-	old        bool // the delivery was attempted for keepTrying: this attempt is the last
+	old        bool // the delivery is older than keepTrying: this attempt is the last
 	url, state *string
 	secrets    [][]byte
 	event      *events.Listed
@@ -162,7 +163,7 @@ func (w *worker) read(ctx context.Context, a job) (*attempt, error) {
 
 // record stores the outcome of an attempt, and snoozes the job if another attempt follows.
 func (w *worker) record(ctx context.Context, a job, d *attempt, out Outcome) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout) // the call was made, so its outcome is stored even after the deadline
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout) // stored even after the deadline: the call was made
 	defer cancel()
 	status, pause := StatusDelivered, time.Duration(0)
 	switch {

@@ -8,20 +8,20 @@ const (
 	Command   = "command"   // a command on the database
 )
 
-// Actor is who makes a change.
+// Actor is the user, command or service that makes a change.
 type Actor struct {
 	KeyID     string // empty: the service itself
 	Name      string // of the key, or of the command
 	RequestID string // empty for commands
 	IP        string // the client's address; empty for commands
-	Admin     bool   // the key has the scope admin: its changes are recorded in the audit log
+	Admin     bool   // the key has the scope admin; the audit log records its changes
 }
 
-// Key is the key under which a context has its actor. A context with a Value method of its own may return an *Actor for
-// it.
+// Key is the key under which a context has its actor. A context type with its own Value method may return an *Actor
+// for this key.
 type Key struct{}
 
-// With returns a context whose changes are those of a.
+// With returns a context in which a is the actor of all changes.
 func With(ctx context.Context, a *Actor) context.Context { return context.WithValue(ctx, Key{}, a) }
 
 var (

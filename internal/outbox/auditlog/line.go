@@ -15,20 +15,21 @@ import (
 type Object struct {
 	Kind   string // such as limit or grant
 	ID     string
-	Tenant string // empty: not about one tenant
+	Tenant string // empty: the object belongs to no tenant
 }
 
 // Line is a change to be recorded.
 type Line struct {
 	Actor  *Actor
-	Action string // kind of the object and what was done, such as limit.put
+	Action string // kind of the object and kind of the change, such as limit.put
 	Object Object
-	Before any // encoded as JSON; nil: it did not exist
-	After  any // nil: it no longer exists
+	Before any // encoded as JSON; nil: the object did not exist
+	After  any // nil: the object no longer exists
 	Reason string
 }
 
-// Queue adds a statement to a batch that inserts the lines, if there are any. It fails only for a Before or After that is not JSON.
+// Queue adds a statement that inserts the lines to a batch. It adds nothing if there are no lines. It fails only if a
+// Before or After cannot be encoded as JSON.
 func Queue(batch *pgx.Batch, lines []Line) error {
 	if len(lines) == 0 {
 		return nil
@@ -82,7 +83,7 @@ func columnsOf(lines []Line) ([]any, error) {
 	return append(args, documents[0], documents[1]), nil
 }
 
-// encode returns a value as JSON, and nil for nil.
+// encode returns a value as JSON. It returns nil for nil.
 func encode(value any) (*string, error) {
 	if value == nil {
 		return nil, nil

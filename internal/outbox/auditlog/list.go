@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Query selects lines. Empty fields select all.
+// Query selects lines. An empty field selects all lines.
 type Query struct {
 	Tenant, Actor, Action string
 	From, To              time.Time // from inclusive, to exclusive

@@ -18,8 +18,8 @@ const (
 	// listEvery is the time between two searches for new events, and so about the delay of an event.
 	listEvery = 500 * time.Millisecond
 
-	// dueEvery is the time between two searches for what has come due on idle tenants. Its events are emitted within a minute, even if one
-	// search fails.
+	// dueEvery is the time between two searches for events that have come due on idle tenants. These events are
+	// emitted within a minute, even if one search fails.
 	dueEvery = 20 * time.Second
 
 	// forgetEvery is the time between two removals of old marks.
@@ -35,8 +35,8 @@ const (
 // DispatcherConfig configures a Dispatcher.
 type DispatcherConfig struct {
 	Pool    *pgxpool.Pool                                 // of the database's writer; it is not closed. Required
-	Sweep   func(context.Context) error                   // brings idle balances up to date and emits what is due. Required
-	Clock   interface{ Now() time.Time }                  // the ledger. Required
+	Sweep   func(context.Context) error                   // updates idle balances and emits their due events. Required
+	Clock   interface{ Now() time.Time }                  // is the ledger. Required
 	Each    func(context.Context, pgx.Tx, []Listed) error // receives new events in the transaction that lists them; may be nil
 	Listed  func()                                        // called after each such commit; may be nil
 	Log     *slog.Logger                                  // required
@@ -53,7 +53,7 @@ type Dispatcher struct {
 	waiting, oldest prometheus.Gauge
 }
 
-// NewDispatcher returns a dispatcher that is not started. It panics if its metrics are registered already.
+// NewDispatcher returns a dispatcher that does nothing before Start. It panics if its metrics are registered already.
 func NewDispatcher(cfg DispatcherConfig) *Dispatcher {
 	if cfg.Each == nil {
 		cfg.Each = func(context.Context, pgx.Tx, []Listed) error { return nil }
@@ -92,8 +92,8 @@ func (d *Dispatcher) Stop(context.Context) error {
 	return nil
 }
 
-// every calls do again and again, with a pause of 75 to 100 % of pause between calls, until ctx ends. Of several failures in a row it logs
-// the first one.
+// every calls do repeatedly until ctx ends. Between calls it waits for 75 to 100 % of pause. If several calls in a
+// row fail, it logs only the first failure.
 func (d *Dispatcher) every(ctx context.Context, pause time.Duration, do func(context.Context) error) {
 	failing := false
 	for ctx.Err() == nil {
@@ -105,7 +105,7 @@ func (d *Dispatcher) every(ctx context.Context, pause time.Duration, do func(con
 			d.cfg.Log.Info("events are emitted again")
 		}
 		failing = err != nil
-		backoff.Sleep(ctx, pause*3/4+rand.N(pause/4)) // instances do not all look at once
+		backoff.Sleep(ctx, pause*3/4+rand.N(pause/4)) // random, so that instances do not search at the same time
 	}
 }
 
@@ -129,7 +129,7 @@ func (d *Dispatcher) listOnce(ctx context.Context) (int, error) {
 	return Number(ctx, d.cfg.Pool, d.cfg.Each)
 }
 
-// due emits what has come due.
+// due emits the events that have come due.
 func (d *Dispatcher) due(ctx context.Context) error {
 	if err := d.measure(ctx); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (d *Dispatcher) due(ctx context.Context) error {
 	if err := d.cfg.Sweep(ctx); err != nil {
 		return err
 	}
-	if rand.N(forgetEvery) > dueEvery { // on average once per forgetEvery, without a stored time
+	if rand.N(forgetEvery) > dueEvery { // on average once per forgetEvery, so no time must be stored
 		return nil
 	}
 	for {

@@ -9,14 +9,14 @@ type Type string
 const (
 	ThresholdReached Type = "balance.threshold_reached" // a percentage of the period's limit is used
 	Exhausted        Type = "balance.exhausted"         // nothing remains of a balance
-	GrantCreated     Type = "grant.created"             // a grant was issued that is not part of a plan
+	GrantCreated     Type = "grant.created"             // a grant was created that is not part of a plan
 	GrantExpiring    Type = "grant.expiring"            // a grant ends in Ahead
 	GrantExpired     Type = "grant.expired"             // a grant has ended with units left
-	HoldExpired      Type = "hold.expired"              // a hold has ended by itself
+	HoldExpired      Type = "hold.expired"              // a hold has expired
 	PeriodOpened     Type = "period.opened"             // emitted only if a webhook subscribes to it
 	PlanChanged      Type = "plan.changed"              // a tenant has another plan
 	TenantSuspended  Type = "tenant.suspended"
-	RejectionsHigh   Type = "limit.rejections_high" // a limit refuses many requests of one tenant
+	RejectionsHigh   Type = "limit.rejections_high" // a limit rejects many requests of one tenant
 	VerifyDrift      Type = "verify.drift"          // a verification has found a difference
 )
 
@@ -29,40 +29,41 @@ func Types() []string {
 }
 
 const (
-	// Kept is how long events can be read.
+	// Kept is how long events can be read after their instant.
 	Kept = 90 * 24 * time.Hour
 
-	// Ahead is how long before the end of a grant that end is announced.
+	// Ahead is the time before the end of a grant at which GrantExpiring is emitted.
 	Ahead = 7 * 24 * time.Hour
 )
 
-// Event is what happened.
+// Event is a fact that users want to know about; see Type.
 type Event struct {
 	Type    Type
 	At      time.Time
-	Tenant  string // empty: it is not about one tenant
-	Meter   string // empty: it is not about one meter
+	Tenant  string // empty: the event is not about one tenant
+	Meter   string // empty: the event is not about one meter
 	Subject string // empty: the tenant itself
 	Data    any    // encoded as a JSON object
-	Once    *Once  // nil: it is emitted each time it happens
+	Once    *Once  // nil: the event is emitted each time
 }
 
-// Once limits an event to one per period: the period of a balance, or an hour or a day of the calendar.
+// Once makes sure that an event is emitted once per period: the period of a balance, or an hour or a day of the
+// calendar.
 type Once struct {
 	Start, End time.Time // of the period
 	Mark       string    // names the event within the period
 }
 
-// Reminder says when the end of a grant is to be announced.
+// Reminder says when the end of a grant must be announced.
 type Reminder struct {
 	Tenant, Meter, Subject, Grant string
 	DueAt                         time.Time
 }
 
-// Emitted is what one transaction emits.
+// Emitted is the events and reminders of one transaction.
 type Emitted struct {
 	Events    []Event
-	Dropped   []Reminder // to remove before the new ones are inserted; they need not exist
+	Dropped   []Reminder // removed before Reminders are inserted; they need not exist
 	Reminders []Reminder
 }
 
@@ -74,7 +75,7 @@ type (
 	// Level is the data of ThresholdReached and Exhausted.
 	Level struct {
 		Threshold   int16      `json:"threshold,omitzero"` // percentage; absent on Exhausted
-		Used        int64      `json:"used"`               // in the period, less what was refunded, with overage
+		Used        int64      `json:"used"`               // in the period, with overage and without refunded units
 		Limit       int64      `json:"limit"`
 		Remaining   int64      `json:"remaining"`
 		Held        int64      `json:"held,omitzero"`
@@ -87,8 +88,8 @@ type (
 	Grant struct {
 		Grant       string     `json:"grant_id"`
 		Source      string     `json:"source"`
-		Amount      int64      `json:"amount"`             // GrantExpired: the units that were left
-		Remaining   *int64     `json:"remaining,omitzero"` // only GrantExpiring
+		Amount      int64      `json:"amount"`             // with GrantExpired: the remaining units
+		Remaining   *int64     `json:"remaining,omitzero"` // only with GrantExpiring
 		EffectiveAt *time.Time `json:"effective_at,omitzero"`
 		ExpiresAt   *time.Time `json:"expires_at"` // nil: never
 	}
@@ -96,7 +97,7 @@ type (
 	// Hold is the data of HoldExpired.
 	Hold struct {
 		Hold      string    `json:"hold_id"`
-		Amount    int64     `json:"amount"` // units of the meter that are free again
+		Amount    int64     `json:"amount"` // units of the meter that are available again
 		ExpiredAt time.Time `json:"expired_at"`
 	}
 
@@ -120,17 +121,17 @@ type (
 	Rejections struct {
 		Rule      string    `json:"rule"`
 		Minute    time.Time `json:"minute"`     // its start
-		Count     int64     `json:"rejections"` // in that minute, up to the event
-		Threshold int64     `json:"threshold"`  // the number from which on the event is emitted
+		Count     int64     `json:"rejections"` // in Minute, up to the event
+		Threshold int64     `json:"threshold"`  // the event is emitted from this number on
 	}
 
 	// Drift is the data of VerifyDrift: the first difference of a balance.
 	Drift struct {
-		Verification string `json:"verification_id,omitzero"` // absent: the API did not start it
+		Verification string `json:"verification_id,omitzero"` // absent if the API did not start the verification
 		What         string `json:"what"`
 		Journal      string `json:"journal"`     // the value by the journal
 		Stored       string `json:"stored"`      // the stored value
-		Differences  int    `json:"differences"` // of this balance; the verification may list fewer than it found
-		Total        int64  `json:"total"`       // of the whole verification
+		Differences  int    `json:"differences"` // number for this balance; the verification may list fewer
+		Total        int64  `json:"total"`       // number in the whole verification
 	}
 )

@@ -36,7 +36,7 @@ func record(t *testing.T, tx pgx.Tx, tenant, reason string, at time.Time) {
 
 func nobody(context.Context, pgx.Tx, []Listed) error { return nil }
 
-// listed returns what a reader reads who goes on after an event.
+// listed returns what a reader gets with the query q, for example after an event.
 func listed(t *testing.T, pool *pgxpool.Pool, q Query) (reasons []string, last string, page Page) {
 	t.Helper()
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {
@@ -58,7 +58,7 @@ func data(reasons ...string) (out []string) {
 	return out
 }
 
-// A transaction that began first and commits last must not hide its event from a reader who went on meanwhile.
+// If a transaction begins first and commits last, a reader that has continued meanwhile must still get its event.
 func TestNumber_LateCommit_NotMissedByAReader(t *testing.T) {
 	t.Parallel()
 	pool := open(t)
@@ -85,7 +85,8 @@ func TestNumber_LateCommit_NotMissedByAReader(t *testing.T) {
 	assert.Equal(t, data("first"), got)
 }
 
-// On Citus a transaction becomes visible node by node, and a node may be lost in the midst of COMMIT. Who has read past its events would never see them.
+// On Citus a transaction becomes visible node by node, and a node may be lost during COMMIT. A reader that has read
+// past the events of this node would never see them.
 func TestNumber_PositionNotVisibleYet_ListEndsBeforeIt(t *testing.T) {
 	t.Parallel()
 	pool := open(t)
@@ -137,7 +138,7 @@ func TestNumber_PositionNotVisibleYet_ListEndsBeforeIt(t *testing.T) {
 	wantListed(Query{After: after, Limit: 10}, "lost", "there", "later")
 }
 
-// Positions that were dropped with their month must not hold up the list for ever.
+// Positions that were dropped with their month must not stop the list for ever.
 func TestNumber_PositionsGone_GoesOnAfterADay(t *testing.T) {
 	t.Parallel()
 	pool := open(t)
@@ -272,7 +273,7 @@ func TestForget_MarksOfEndedPeriods_Alone(t *testing.T) {
 	}
 	emit(now.Add(-marksKept - time.Hour))
 	emit(now.Add(time.Hour))
-	emit(now.Add(time.Hour)) // emitted already
+	emit(now.Add(time.Hour)) // was emitted already
 	if more, err := Forget(t.Context(), pool, now); more || err != nil {
 		t.Fatal(more, err)
 	}
@@ -285,7 +286,8 @@ func TestForget_MarksOfEndedPeriods_Alone(t *testing.T) {
 	}
 }
 
-// Several instances find the same at the same time, each in a transaction that others do not see yet. One tells it.
+// Several instances find the same event at the same time, each in a transaction that others do not see yet. Only one
+// instance emits the event.
 func TestRecordOnce_ManyAtOnce_ToldOnce_RolledBackOnesCountForNothing(t *testing.T) {
 	t.Parallel()
 	pool := open(t)

@@ -35,7 +35,8 @@ func (l *Listed) ID() string { return IDOf(l.Position) }
 // IDOf returns the id of the event at a position.
 func IDOf(position int64) string { return fmt.Sprintf("%s%0*d", idPrefix, idDigits, position) }
 
-// ParseID returns the position in an event's id, and false if id is malformed. It does not look whether the event exists.
+// ParseID returns the position in an event's id, and false if id is malformed. It does not check whether the event
+// exists.
 func ParseID(id string) (position int64, ok bool) {
 	digits, ours := strings.CutPrefix(id, idPrefix)
 	if !ours || len(digits) != idDigits || strings.Trim(digits, "0123456789") != "" {
@@ -45,7 +46,7 @@ func ParseID(id string) (position int64, ok bool) {
 	return position, err == nil
 }
 
-// Query selects events. Empty fields select all.
+// Query selects events. An empty field selects all events.
 type Query struct {
 	Tenant string
 	Type   string
@@ -60,7 +61,7 @@ type Page struct {
 	NextCursor string // empty on the last page
 }
 
-// List returns these errors for wrong ids from a client.
+// List returns these errors if a client sends a wrong cursor or id.
 var (
 	ErrCursor = errors.New("an unknown cursor")
 	ErrAfter  = errors.New("not the id of an event")

@@ -9,23 +9,25 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// numberMax bounds the events that one transaction lists.
+// numberMax bounds the events that get positions in one transaction.
 const numberMax = 500
 
-// assumeVisibleAfter is the age from which positions count as visible even if some are missing: their months have been dropped meanwhile.
+// assumeVisibleAfter is the age after which positions count as visible even if some are missing: their months may
+// have been dropped meanwhile.
 const assumeVisibleAfter = 24 * time.Hour
 
 // listing says up to which position the list is complete.
 type listing struct {
-	to                 int64 // a reader up to this position misses nothing
-	givenFrom, givenTo int64 // the positions that were given last
+	to                 int64 // a reader up to this position misses no event
+	givenFrom, givenTo int64 // the positions that were assigned last
 }
 
 func (l *listing) read(row pgx.Row) error { return row.Scan(&l.to, &l.givenFrom, &l.givenTo) }
 
-// Number gives positions to new committed events, the oldest first, and calls each with them in the same transaction. A second transaction
-// makes them visible in the list. Number returns how many events there were. It returns 0 if there are none, if another instance is doing
-// the same, or if some of the positions given before are not visible yet.
+// Number assigns positions to new committed events, the oldest first, and calls each with these events in the same
+// transaction. A second transaction makes the events visible in the list. Number returns the number of events. It
+// returns 0 if there are no new events, if another instance assigns positions, or if some of the latest positions are
+// not visible yet.
 func Number(ctx context.Context, pool *pgxpool.Pool, each func(context.Context, pgx.Tx, []Listed) error) (n int, err error) {
 	inTx := func(do func(pgx.Tx) error) error {
 		if err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, do); err != nil {
@@ -50,16 +52,17 @@ func Number(ctx context.Context, pool *pgxpool.Pool, each func(context.Context, 
 	if err != nil || n == 0 {
 		return 0, err
 	}
-	// A second transaction, because the new positions are visible everywhere only after the first one has ended.
+	// This needs a second transaction: the new positions are visible everywhere only after the first transaction has
+	// ended.
 	return n, inTx(func(tx pgx.Tx) error {
 		_, err := advanceListing(ctx, tx, func(*pgx.Batch) {})
 		return err
 	})
 }
 
-// advanceListing takes the lock of the list, and moves the end of the list to the positions that were given last. It reports false if another
-// instance has the lock, or if some of these positions are not visible: a node that failed during COMMIT has not completed it yet. with adds
-// statements to the same round trip.
+// advanceListing takes the lock of the list, and moves the end of the list to the positions that were assigned last.
+// It returns false if another instance has the lock, or if some of these positions are not visible yet, because a
+// node failed during COMMIT. with adds statements to the same round trip.
 func advanceListing(ctx context.Context, tx pgx.Tx, with func(*pgx.Batch)) (free bool, err error) {
 	var alone bool
 	var l listing
@@ -81,7 +84,7 @@ func advanceListing(ctx context.Context, tx pgx.Tx, with func(*pgx.Batch)) (free
 	return true, err
 }
 
-// give stores positions for the events of found.
+// give stores positions for the events in found.
 func give(ctx context.Context, tx pgx.Tx, found []unlisted, each func(context.Context, pgx.Tx, []Listed) error) error {
 	var newest, clock int64
 	if err := tx.QueryRow(ctx, queries["NewestPosition"]).Scan(&newest, &clock); err != nil {
@@ -120,7 +123,8 @@ func scanUnlisted(row pgx.CollectableRow) (unlisted, error) {
 	return u, err
 }
 
-// Waiting returns how many events are not in the list yet, up to waitingMax, and the age of the oldest one.
+// Waiting returns the number of events that are not in the list yet, up to waitingMax, and the age of the oldest of
+// these events.
 func Waiting(ctx context.Context, pool *pgxpool.Pool) (count int, oldest time.Duration, err error) {
 	var seconds float64
 	if err := pool.QueryRow(ctx, queries["CountUnlisted"], waitingMax).Scan(&count, &seconds); err != nil {
@@ -129,5 +133,5 @@ func Waiting(ctx context.Context, pool *pgxpool.Pool) (count int, oldest time.Du
 	return count, time.Duration(seconds * float64(time.Second)), nil
 }
 
-// waitingMax bounds the count of waiting events. An operator would not act differently on a higher number.
+// waitingMax bounds the count of waiting events. A higher number would not change what an operator does.
 const waitingMax = 100_000

@@ -18,14 +18,15 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// Subscribers lists the tenants with a webhook for PeriodOpened. It is loaded once per transaction; the zero value is not loaded.
+// Subscribers lists the tenants with a webhook for PeriodOpened. The list is loaded once per transaction. The zero
+// value has no list yet.
 type Subscribers struct {
 	tenants []string // "" stands for all
 	loaded  bool
 }
 
-// Queue adds the query to a batch that the transaction sends anyway, so that Emit needs no round trip for it. It is for transactions that
-// most likely open periods.
+// Queue adds the query for the subscribers to a batch that the transaction sends in any case, so that Emit needs no
+// round trip for it. It is for transactions that will probably open periods.
 func (s *Subscribers) Queue(batch *pgx.Batch) {
 	batch.Queue(queries["TenantsWhoWant"], string(PeriodOpened)).Query(s.scan)
 }
@@ -36,8 +37,9 @@ func (s *Subscribers) scan(rows pgx.Rows) error {
 	return err
 }
 
-// Emit adds statements to batch that insert emitted. Before, it reads in the transaction: the marks of events that are emitted once per
-// period, and, for PeriodOpened, the subscribers, unless these are loaded. The caller holds the lock on the balances.
+// Emit adds statements to batch that insert emitted. For events with Event.Once it first reads their marks in the
+// transaction. For PeriodOpened it first reads the subscribers, unless they are loaded. The caller holds the lock on
+// the balances.
 func Emit(ctx context.Context, tx querier, batch *pgx.Batch, emitted Emitted, subscribers *Subscribers) error {
 	events, err := withoutRepeated(ctx, tx, emitted.Events)
 	if err != nil {
@@ -58,7 +60,7 @@ func Emit(ctx context.Context, tx querier, batch *pgx.Batch, emitted Emitted, su
 	return nil
 }
 
-// Record inserts events in a transaction. None of them has Event.Once.
+// Record inserts events in a transaction. The events must not have Event.Once.
 func Record(ctx context.Context, tx pgx.Tx, events []Event) error {
 	if len(events) == 0 {
 		return nil
@@ -73,8 +75,9 @@ func Record(ctx context.Context, tx pgx.Tx, events []Event) error {
 	return nil
 }
 
-// RecordOnce inserts those of events that were not emitted before in their period. Each has Event.Once, and no two in one call are the same.
-// The caller needs no lock: if several transactions emit the same event at the same time, one inserts it, and the others wait for its commit.
+// RecordOnce inserts the events that were not emitted before in their period. Each event must have Event.Once, and
+// one call must not contain the same event twice. The caller needs no lock: if several transactions emit the same
+// event at the same time, one transaction inserts it, and the others wait for its commit.
 func RecordOnce(ctx context.Context, tx pgx.Tx, events []Event) error {
 	if len(events) == 0 {
 		return nil
@@ -89,7 +92,7 @@ func RecordOnce(ctx context.Context, tx pgx.Tx, events []Event) error {
 	}
 	fresh := slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return !slices.ContainsFunc(ours, e.sameMark) })
 	for i := range fresh {
-		fresh[i].Once = nil // its mark is inserted already
+		fresh[i].Once = nil // the mark is inserted already
 	}
 	return Record(ctx, tx, fresh)
 }
@@ -125,7 +128,7 @@ func marks(once []Event) []any {
 	}
 }
 
-// withoutRepeated returns events without those that have Event.Once and were emitted before in their period.
+// withoutRepeated removes the events that have Event.Once and were emitted before in their period.
 func withoutRepeated(ctx context.Context, tx querier, events []Event) ([]Event, error) {
 	once := slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return e.Once == nil })
 	if len(once) == 0 {
@@ -149,13 +152,13 @@ func scanMark(row pgx.CollectableRow) (e Event, err error) {
 	return e, err
 }
 
-// sameMark reports whether b, as read from the database, has the mark of e.
+// sameMark reports whether b, which was read from the database, has the mark of e.
 func (e *Event) sameMark(b Event) bool {
 	return b.Tenant == e.Tenant && b.Meter == e.Meter && b.Subject == e.Subject && b.Once.Mark == e.Once.Mark &&
 		b.Once.Start.Equal(e.Once.Start.Truncate(time.Microsecond)) // PostgreSQL's resolution
 }
 
-// filterSubscribed returns events without those of type PeriodOpened to which no webhook subscribes.
+// filterSubscribed removes the events of type PeriodOpened to which no webhook subscribes.
 func (s *Subscribers) filterSubscribed(ctx context.Context, tx querier, events []Event) ([]Event, error) {
 	if !slices.ContainsFunc(events, func(e Event) bool { return e.Type == PeriodOpened }) {
 		return events, nil

@@ -14,8 +14,8 @@ const (
 	// remindMax bounds the reminders of one transaction.
 	remindMax = 500
 
-	// forgetMax bounds the marks that one transaction deletes. marksKept is how long marks stay after the end of their period: while a clock
-	// is behind, entries of that period may still arrive.
+	// forgetMax bounds the marks that one transaction deletes. marksKept is how long marks are kept after the end of
+	// their period: if a clock is behind, entries of this period may still arrive.
 	forgetMax = 5000
 	marksKept = 7 * 24 * time.Hour
 )
@@ -51,7 +51,7 @@ func Remind(ctx context.Context, pool *pgxpool.Pool, now time.Time) (done int, m
 			return err
 		}
 		done = len(due)
-		return Record(ctx, tx, slices.DeleteFunc(reminded, func(e Event) bool { return *e.Data.(Grant).Remaining == 0 })) // nothing is lost at its end
+		return Record(ctx, tx, slices.DeleteFunc(reminded, func(e Event) bool { return *e.Data.(Grant).Remaining == 0 })) // no units left
 	})
 	if err != nil {
 		return 0, false, fmt.Errorf("announce ends of grants: %w", err)

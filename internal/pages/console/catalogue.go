@@ -11,16 +11,16 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// perCatalogue bounds each part of the catalogue's page.
+// perCatalogue bounds each list on the catalogue's page.
 const perCatalogue = 500
 
-// plansBeside is how many plans are shown side by side; more are a list.
+// plansBeside is the number of plans that are shown side by side. More plans are shown as a list.
 const plansBeside = 8
 
-// shadowsAsked bounds the shadow rules whose fullest buckets are read.
+// shadowsAsked bounds the shadow rules whose fullest buckets and counts are read.
 const shadowsAsked = 10
 
-// catalogueView is the catalogue.
+// catalogueView is the data of the catalogue's page.
 type catalogueView struct {
 	meters part[*client.MeterList]
 	plans  part[*client.PlanList]
@@ -44,7 +44,8 @@ func showCatalogue(c *call) error {
 	return c.render(http.StatusOK, cataloguePage(c, v))
 }
 
-// readTops reads the fullest buckets of the first shadow rules. Keys that are bound to a tenant have no right to.
+// readTops reads the fullest buckets of the first shadow rules. It reads none with a key that is bound to a tenant,
+// which may not read them.
 func (v *catalogueView) readTops(c *call) {
 	v.tops = map[string]part[*client.LimitTop]{}
 	if v.limits.value == nil || c.key.Tenant != "" {
@@ -69,7 +70,7 @@ func (v *catalogueView) planMeters() []string {
 	return slices.Sorted(maps.Keys(meters))
 }
 
-// allowanceOf returns a plan's allowance of a meter; nil: it has none.
+// allowanceOf returns a plan's allowance of a meter. It returns nil if the plan has none.
 func allowanceOf(p *client.Plan, meter string) *client.Allowance {
 	for i := range p.Allowances {
 		if p.Allowances[i].Meter == meter {
@@ -79,7 +80,7 @@ func allowanceOf(p *client.Plan, meter string) *client.Allowance {
 	return nil
 }
 
-// everyText returns the text about how often an allowance is granted.
+// everyText returns a text that says how often an allowance is granted.
 func everyText(a *client.Allowance) string {
 	switch a.Every {
 	case "":
@@ -93,17 +94,17 @@ func everyText(a *client.Allowance) string {
 	}
 }
 
-// featuresText returns the text about the features of a plan.
+// featuresText returns a text with the features of a plan.
 func featuresText(p *client.Plan) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(p.Features)) {
-		value, _ := json.Marshal(p.Features[name]) // a switch or a number
+		value, _ := json.Marshal(p.Features[name]) // true, false or a number
 		list = append(list, name+": "+string(value))
 	}
 	return cmp.Or(strings.Join(list, ", "), "none")
 }
 
-// planLimits describes the limits that a plan has of its own.
+// planLimits describes the limits that only this plan has.
 func planLimits(p *client.Plan) []string {
 	list := make([]string, len(p.Limits))
 	for i := range p.Limits {
@@ -112,7 +113,7 @@ func planLimits(p *client.Plan) []string {
 	return list
 }
 
-// shadowPair is a rule in shadow mode beside the live ones that decide the same requests.
+// shadowPair is a rule in shadow mode with the live rules that decide the same requests.
 type shadowPair struct {
 	shadow *client.Limit
 	live   []*client.Limit
@@ -120,7 +121,7 @@ type shadowPair struct {
 	counts part[*client.LimitShadow]
 }
 
-// shadowPairs returns the shadow rules with their fullest buckets.
+// shadowPairs returns the pairs of shadow rules and live rules, with the fullest buckets of the shadow rules.
 func (v *catalogueView) shadowPairs() []shadowPair {
 	pairs := shadowPairs(v.limits.value.Items)
 	for i := range pairs {
@@ -129,7 +130,7 @@ func (v *catalogueView) shadowPairs() []shadowPair {
 	return pairs
 }
 
-// shadowPairs returns the shadow rules among limits.
+// shadowPairs returns the pairs for the shadow rules among limits.
 func shadowPairs(limits []client.Limit) []shadowPair {
 	var pairs []shadowPair
 	for i := range limits {
@@ -148,7 +149,7 @@ func shadowPairs(limits []client.Limit) []shadowPair {
 	return pairs
 }
 
-// rateText returns the text about how fast a limit lets requests pass.
+// rateText returns a text that says how many requests a limit lets pass.
 func rateText(l *client.Limit) string {
 	if l.Rate == "" {
 		return num(l.Burst) + " at once"
@@ -156,7 +157,7 @@ func rateText(l *client.Limit) string {
 	return l.Rate + ", burst " + num(l.Burst)
 }
 
-// fullest describes the fullest buckets of a limit, and which are full.
+// fullest describes the fullest buckets of a limit. It names the buckets that are full.
 func fullest(top *client.LimitTop) string {
 	if top == nil {
 		return ""
@@ -180,7 +181,7 @@ func fullest(top *client.LimitTop) string {
 	return cmp.Or(strings.Join(list, "; "), "no bucket has anything in it")
 }
 
-// extras describes what an allowance has besides its amount.
+// extras describes the options of an allowance in addition to its amount.
 func extras(a *client.Allowance) string {
 	var list []string
 	if a.Rollover != nil {
@@ -205,7 +206,7 @@ func extras(a *client.Allowance) string {
 	return strings.Join(list, "; ")
 }
 
-// appliesTo describes what a limit counts, and for whom.
+// appliesTo describes the requests that a limit counts.
 func appliesTo(m *client.LimitMatch) string {
 	var list []string
 	for _, p := range [][2]string{{"route ", m.Route}, {"method ", m.Method}, {"meter ", m.Meter}, {"plan ", m.Plan}, {"tenant ", m.Tenant}} {

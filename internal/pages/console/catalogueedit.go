@@ -18,22 +18,23 @@ import (
 )
 
 const (
-	// editMax bounds the catalogue that can be edited in a form, in bytes of YAML. Larger ones are files, and `quotasvc apply` takes them.
+	// editMax bounds the catalogue that can be edited in a form, in bytes of YAML. `quotasvc apply` accepts files
+	// with larger catalogues.
 	editMax = 256 << 10
 
 	// plansAsked bounds the changed plans whose tenants are looked up. tenantsNamed bounds the tenants that are named
-	// for each.
+	// for each of those plans.
 	plansAsked, tenantsNamed = 20, 5
 )
 
-// editView is a change of the catalogue at one of its steps.
+// editView is the data of a change of the catalogue at one of its steps.
 type editView struct {
 	text  string // YAML
 	seen  string // the ETag of the catalogue that was edited
 	prune bool
 	once  string // the key of the form
 
-	kept     bool // the form waited for a sign-in
+	kept     bool // whether the form was kept during a sign-in
 	problem  *failure
 	diff     *client.CatalogDiff // of a dry run, or of the change
 	affected []affected
@@ -41,7 +42,7 @@ type editView struct {
 	replayed bool
 }
 
-// affected are the tenants of a plan that changes.
+// affected has the tenants of a plan that changes.
 type affected struct {
 	plan    string
 	tenants []client.Tenant
@@ -77,11 +78,11 @@ func sendCatalogue(c *call) error {
 	h := c.w.Header()
 	h.Set("Content-Type", "application/yaml; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="catalog.yaml"`)
-	_, _ = c.w.Write([]byte(text)) // an error only means that the browser has left
+	_, _ = c.w.Write([]byte(text)) // on an error the browser has closed the connection
 	return nil
 }
 
-// showCatalogueForm shows the catalogue as text to edit, or a kept form.
+// showCatalogueForm shows the catalogue as a text to edit, or shows a kept form.
 func showCatalogueForm(c *call) error {
 	v := &editView{once: "console-" + rand.Text()}
 	if c.kept != nil {
@@ -106,7 +107,7 @@ func editOf(f form) *editView {
 	return &editView{text: strings.ReplaceAll(f.get("text"), "\r\n", "\n"), seen: f.get("seen"), prune: f.get("prune") != "", once: f.get("once")}
 }
 
-// sendCatalogueForm previews a change of the catalogue, or makes it.
+// sendCatalogueForm previews a change of the catalogue or carries it out.
 func sendCatalogueForm(c *call) error {
 	v := editOf(form(c.r.PostForm))
 	step := c.r.PostForm.Get("step")
@@ -124,7 +125,7 @@ func sendCatalogueForm(c *call) error {
 	return c.render(status, catalogueEditPage(c, v))
 }
 
-// send sends the change to the API, or a dry run of it.
+// send sends the change, or a dry run of it, to the API.
 func (v *editView) send(c *call, dry bool) error {
 	if v.once == "" || v.seen == "" {
 		return &failure{status: http.StatusBadRequest, title: "The form is incomplete", detail: "Nothing was changed. Open the page again."}
@@ -192,7 +193,7 @@ func affectedBy(ctx context.Context, api *client.API, diff *client.CatalogDiff) 
 	return list
 }
 
-// touched returns the changes that a page shows one by one.
+// touched returns the changes that the page shows in detail.
 func (v *editView) touched() []client.CatalogChange {
 	var list []client.CatalogChange
 	for _, change := range v.diff.Changes {
@@ -214,5 +215,5 @@ func (v *editView) summary() string {
 	return fmt.Sprintf("%s created, %s changed, %s deleted, %s unchanged.", num(n.Created), num(n.Changed), num(n.Deleted), num(n.Unchanged))
 }
 
-// fieldText writes a value of a field; empty if it is absent.
+// fieldText returns the value of a field as text. It returns a dash if the field is absent.
 func fieldText(raw json.RawMessage) string { return cmp.Or(strings.Trim(string(raw), `"`), "\u2013") }

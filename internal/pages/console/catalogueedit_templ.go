@@ -190,7 +190,7 @@ func catalogueForm(c *call, v *editView) templ.Component {
 	})
 }
 
-// catalogueHidden carries what the form is about through its steps.
+// catalogueHidden has the hidden fields that each step of the form passes on.
 func catalogueHidden(c *call, v *editView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -501,7 +501,7 @@ func catalogueDone(v *editView) templ.Component {
 	})
 }
 
-// catalogueDiff shows every object that differs, field by field.
+// catalogueDiff shows each object that differs, with its fields.
 func catalogueDiff(v *editView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -817,7 +817,7 @@ func whoIsAffected(v *editView) templ.Component {
 	})
 }
 
-// plansSide shows plans side by side: a row per meter.
+// plansSide shows plans side by side, with a row for each meter.
 func plansSide(v *catalogueView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1031,7 +1031,7 @@ func plansSide(v *catalogueView) templ.Component {
 	})
 }
 
-// shadows shows each rule in shadow mode beside the live rules that decide the same requests.
+// shadows shows each shadow rule with the live rules that decide the same requests.
 func shadows(c *call, v *catalogueView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

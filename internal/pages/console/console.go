@@ -25,21 +25,22 @@ import (
 const Prefix = "/console/"
 
 const (
-	// formMax bounds the body of a form: the longest field is a reason of 500 bytes. catalogueMax bounds a form with a
-	// text of editMax bytes.
+	// formMax bounds the body of a form in bytes. Its longest field is a reason of 500 bytes. catalogueMax bounds a
+	// form that has a text of editMax bytes.
 	formMax      = 64 << 10
 	catalogueMax = 3*editMax + formMax
 
-	// policy lets a page load only files that this program serves, and send its forms only here.
+	// policy is the Content-Security-Policy. A page may load only files of this program, and may send forms only to
+	// this program.
 	policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
 )
 
-// Config configures a Console. Every field is required unless it says otherwise.
+// Config configures a Console. Every field is required unless its comment says otherwise.
 type Config struct {
 	// API answers the calls of the pages.
 	API http.Handler
 
-	// Keys authenticates people who sign in, as it does for the API.
+	// Keys authenticates people who sign in with a key, as for the API.
 	Keys *access.Directory
 
 	// Sessions has the sessions of people who are signed in.
@@ -48,17 +49,18 @@ type Config struct {
 	// Client returns the address of a request's sender.
 	Client func(*http.Request) netip.Addr
 
-	// Provider lets people sign in without a key; nil: only with keys. ProviderName is its name on the sign-in page.
+	// Provider lets people sign in without a key; nil: people can sign in only with keys. ProviderName is its name on
+	// the sign-in page.
 	Provider     *oidc.Provider
 	ProviderName string
 
-	// Base is the scheme and host at which browsers find the console; empty: those of their requests.
+	// Base is the scheme and host of the console's URL in browsers; empty: those of the request.
 	Base string
 
-	// Ancestors is the directive frame-ancestors: which sites may show pages in a frame.
+	// Ancestors is the directive frame-ancestors. It names the sites that may show pages in a frame.
 	Ancestors string
 
-	// Once remembers the forms that were sent, on all instances.
+	// Once remembers the forms that were sent to any instance.
 	Once *claim.Names
 
 	// Log gets one line per page.
@@ -90,10 +92,10 @@ func New(cfg Config) *Console {
 	return c
 }
 
-// Drain ends the streams, and opens no new ones. Pages are served as before.
+// Drain ends the streams and refuses new ones. Pages are still served.
 func (c *Console) Drain() { c.streams.stop() }
 
-// Has reports whether a path is the console's.
+// Has reports whether a path belongs to the console.
 func (c *Console) Has(path string) bool {
 	return strings.HasPrefix(path, Prefix) || path == strings.TrimSuffix(Prefix, "/")
 }
@@ -114,13 +116,13 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.handler.ServeHTTP(w, r)
 }
 
-// page is the page at a path.
+// page is a page of the console.
 type page struct {
 	show   func(*call) error
 	public bool // needs no session
 	admin  bool // needs a key with the scope admin
 
-	formMax int64 // of the body in bytes; 0: formMax
+	formMax int64 // bound of the body in bytes; 0: the constant formMax
 }
 
 // pages returns the pages by their patterns.
@@ -128,7 +130,7 @@ func (c *Console) pages() map[string]page {
 	const tenant = Prefix + "tenants/{tenant}"
 	return map[string]page{
 		"GET " + Prefix + "login":  {show: showLogin, public: true},
-		"POST " + Prefix + "login": {show: signIn, public: true, formMax: catalogueMax}, // it may carry any kept form
+		"POST " + Prefix + "login": {show: signIn, public: true, formMax: catalogueMax}, // has any kept form
 
 		"POST " + Prefix + "logout":                          {show: signOut},
 		"POST " + Prefix + "oidc/start":                      {show: beginSignIn, public: true},
@@ -173,15 +175,15 @@ func (c *Console) pages() map[string]page {
 
 // call is one request for a page.
 type call struct {
-	*client.API // with the session's key; nil without a session
+	*client.API // uses the session's key; nil without a session
 
 	console *Console
 	w       http.ResponseWriter
 	r       *http.Request
-	ctx     context.Context //nolint:containedctx // the request's: a call is its request
+	ctx     context.Context //nolint:containedctx // the request's context: a call lasts as long as its request
 	session *session.Session
-	key     *access.Key // of the session
-	kept    form        // the fields of a kept form, on the page that shows them again
+	key     *access.Key // the key of the session
+	kept    form        // the fields of a kept form, if the page shows that form again; nil otherwise
 	status  int
 }
 
@@ -205,12 +207,12 @@ func (c *Console) serve(p page) http.HandlerFunc {
 	}
 }
 
-// answer runs a page, and shows its error.
+// answer runs a page. If the page fails, it shows the error.
 func (c *Console) answer(call *call, p page) {
 	r := call.r
 	defer func() {
 		if cause := recover(); cause != nil {
-			if cause == http.ErrAbortHandler { //nolint:errorlint // net/http compares the same way: it is a panic value
+			if cause == http.ErrAbortHandler { //nolint:errorlint // as in net/http, this compares a panic value
 				panic(cause)
 			}
 			c.cfg.Log.LogAttrs(call.ctx, slog.LevelError, "console page failed", slog.Any("error", cause), slog.String("stack", string(debug.Stack())))
@@ -225,7 +227,7 @@ func (c *Console) answer(call *call, p page) {
 	}
 }
 
-// run opens the session, and shows the page if the session may see it.
+// run opens the session. It shows the page if the session permits that.
 func (c *call) run(p page) error {
 	c.r.Body = http.MaxBytesReader(c.w, c.r.Body, cmp.Or(p.formMax, formMax))
 	if p.public {
@@ -254,7 +256,7 @@ func (c *call) run(p page) error {
 // mayChange reports whether the key may make corrections.
 func (c *call) mayChange() bool { return c.key != nil && c.key.Scopes.Has(access.Admin) }
 
-// render sends a page. Nothing is sent if the page cannot be rendered.
+// render sends a page. If the page cannot be rendered, it sends nothing.
 func (c *call) render(status int, content templ.Component) error {
 	var out bytes.Buffer
 	if err := content.Render(c.ctx, &out); err != nil {
@@ -264,7 +266,7 @@ func (c *call) render(status int, content templ.Component) error {
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	c.status = status
 	c.w.WriteHeader(status)
-	_, _ = c.w.Write(out.Bytes()) // an error only means that the browser has left
+	_, _ = c.w.Write(out.Bytes()) // on an error the browser has closed the connection
 	return nil
 }
 
@@ -284,7 +286,7 @@ func (c *call) redirect(path string) error {
 // partial reports whether htmx requests a part of a page.
 func (c *call) partial() bool { return c.r.Header.Get("Hx-Request") == "true" }
 
-// token returns the token for the forms of this session.
+// token returns the token that the forms of this session contain.
 func (c *call) token() string {
 	if c.session == nil {
 		return ""

@@ -12,9 +12,9 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// correction is a change that an administrator can make.
+// correction is a kind of change that an administrator can make.
 type correction struct {
-	name   string // in paths
+	name   string // the name in paths
 	title  string
 	help   string
 	verb   string // on the button of the last step
@@ -22,16 +22,16 @@ type correction struct {
 	fields []field
 	// fill suggests values for a new form, from the object that is corrected.
 	fill func(*call, *correctionView) error
-	// try describes the changes that the form would make, and makes none.
+	// try describes the changes that the form would make. It changes nothing.
 	try func(*call, *correctionView) error
-	// do makes the changes, and describes them.
+	// do makes the changes and describes them.
 	do func(*call, *correctionView) error
 }
 
 // field is a field of a form.
 type field struct {
 	name, label, help string
-	kind              string // of the input: text, number, time, area, choice; hidden
+	kind              string // kind of the input: text, number, time, area, choice or hidden
 	choices           []string
 	required          bool
 }
@@ -39,7 +39,7 @@ type field struct {
 // difference is one value before and after.
 type difference struct{ what, before, after string }
 
-// correctionView is a correction of a tenant at one of its steps.
+// correctionView is the data of a correction of a tenant at one of its steps.
 type correctionView struct {
 	*tenantView
 
@@ -48,23 +48,23 @@ type correctionView struct {
 	once    string // the idempotency key of the form
 	problem *failure
 
-	tried bool // the differences below are those of a dry run
-	done  bool // the differences below were made
-	// replayed says that the form was sent before, and changed nothing this time.
+	tried bool // whether changes are those of a dry run
+	done  bool // whether changes were made
+	// replayed reports whether the form was sent before, so that it changed nothing this time.
 	replayed bool
 	changes  []difference
-	plans    []string // that a form suggests
+	plans    []string // the plans that a form suggests
 	audit    *auditPreview
 	notes    []string
 }
 
-// auditPreview is the line that a correction writes to the audit log.
+// auditPreview is the line of the audit log for a correction, before or after it is written.
 type auditPreview struct {
 	action, kind, id, reason string
 	line                     *client.AuditLine // the stored line; nil before it is written
 }
 
-// get returns a field without leading and trailing blanks.
+// get returns the value of a field without leading and trailing blanks.
 func (v *correctionView) get(name string) string { return strings.TrimSpace(v.given.get(name)) }
 
 // corrections returns all corrections in the order in which menus show them.
@@ -72,7 +72,7 @@ func corrections() []*correction {
 	return []*correction{topUp(), adjust(), voidGrant(), extendGrant(), refund(), changePlan(), suspend(), resume(), blockTenant()}
 }
 
-// correctionNamed returns a correction; nil if there is none.
+// correctionNamed returns a correction by its name. It returns nil if there is none.
 func correctionNamed(name string) *correction {
 	all := corrections()
 	if i := slices.IndexFunc(all, func(c *correction) bool { return c.name == name }); i >= 0 {
@@ -81,7 +81,7 @@ func correctionNamed(name string) *correction {
 	return nil
 }
 
-// openCorrection returns the form of the path.
+// openCorrection returns the view for the correction in the path.
 func (c *call) openCorrection(given form) (*correctionView, error) {
 	what := correctionNamed(c.r.PathValue("what"))
 	if what == nil {
@@ -96,7 +96,7 @@ func (c *call) openCorrection(given form) (*correctionView, error) {
 		v.once = "console-" + rand.Text()
 	}
 	if t.meter = given.get("meter"); what.name == "plan" {
-		if list, err := c.ListPlans(c.ctx, client.ListPlansQuery{Limit: suggestionsMax}); err == nil { // without plans nothing is suggested
+		if list, err := c.ListPlans(c.ctx, client.ListPlansQuery{Limit: suggestionsMax}); err == nil { // without plans there are no suggestions
 			for i := range list.Items {
 				v.plans = append(v.plans, list.Items[i].Plan)
 			}
@@ -105,7 +105,7 @@ func (c *call) openCorrection(given form) (*correctionView, error) {
 	return v, nil
 }
 
-// suggestionsMax is the number of values that a field suggests.
+// suggestionsMax bounds the values that a field suggests.
 const suggestionsMax = 200
 
 // suggested returns suggestions for a field.
@@ -120,7 +120,7 @@ func (v *correctionView) suggested(f field) []string {
 	}
 }
 
-// help describes the value of a field.
+// help returns the help text of a field.
 func (v *correctionView) help(f field) string {
 	if f.name == "plan" {
 		return "The plan is " + v.Plan + " now."
@@ -128,13 +128,14 @@ func (v *correctionView) help(f field) string {
 	return f.help
 }
 
-// counters returns the meters that are drawn down.
+// counters returns the meters that are not gauges, at most suggestionsMax of them.
 func (v *tenantView) counters() []string {
 	all := slices.DeleteFunc(slices.Sorted(maps.Keys(v.units)), func(m string) bool { return slices.Contains(v.gaugeMeters, m) })
 	return all[:min(len(all), suggestionsMax)]
 }
 
-// showCorrection shows the form of a correction, with the fields of the path's query or of a kept form.
+// showCorrection shows the form of a correction. The values of its fields come from the URL's query or from a kept
+// form.
 func showCorrection(c *call) error {
 	given := form(c.r.URL.Query())
 	kept := c.kept != nil
@@ -146,7 +147,7 @@ func showCorrection(c *call) error {
 		return err
 	}
 	if !kept {
-		v.once = "console-" + rand.Text() // differs from the ids of all links
+		v.once = "console-" + rand.Text() // a link may contain a key, and this form needs a new one
 		if v.what.fill != nil {
 			if err := v.what.fill(c, v); err != nil {
 				return err
@@ -158,7 +159,7 @@ func showCorrection(c *call) error {
 	return c.render(http.StatusOK, correctionPage(c, v))
 }
 
-// sendCorrection previews a correction, or makes it.
+// sendCorrection previews a correction or carries it out.
 func sendCorrection(c *call) error {
 	v, err := c.openCorrection(form(c.r.PostForm))
 	if err != nil {
@@ -195,12 +196,13 @@ func (v *correctionView) integer(name string) (int64, error) {
 	return n, nil
 }
 
-// instant reads a field that is a time in the tenant's zone.
+// instant reads a field with a time in the tenant's zone.
 func (v *correctionView) instant(name string) (time.Time, error) {
 	return dayIn(name, v.get(name), v.zone)
 }
 
-// written finds the line that the request has written to the audit log. Without it, the page shows the expected line.
+// written finds the line of the audit log that the request has written. If it finds none, the page shows the expected
+// line.
 func (v *correctionView) written(c *call, m *client.Meta) {
 	v.replayed = v.replayed || m.Replayed
 	if v.audit == nil || m.Replayed {
@@ -217,7 +219,7 @@ func (v *correctionView) written(c *call, m *client.Meta) {
 	}
 }
 
-// amountChange is a difference of an amount of a meter.
+// amountChange returns the difference between two amounts of a meter.
 func (v *correctionView) amountChange(what, meter string, before, after int64) difference {
 	unit := " " + v.unit(meter)
 	return difference{what, num(before) + unit, num(after) + unit}

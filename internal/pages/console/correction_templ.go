@@ -154,7 +154,7 @@ func correctionPage(c *call, v *correctionView) templ.Component {
 	})
 }
 
-// correctionForm asks for the fields.
+// correctionForm shows the form with the fields of a correction.
 func correctionForm(c *call, v *correctionView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -718,7 +718,7 @@ func correctionField(v *correctionView, f field) templ.Component {
 	})
 }
 
-// correctionPreview shows what a dry run found, and asks for the last step.
+// correctionPreview shows the changes that a dry run found, with the button for the last step.
 func correctionPreview(c *call, v *correctionView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1118,7 +1118,7 @@ func differences(v *correctionView) templ.Component {
 	})
 }
 
-// auditLine shows the line of the audit log that the correction leaves, or left.
+// auditLine shows the line of the audit log for the correction, before or after it is written.
 func auditLine(v *correctionView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1318,7 +1318,7 @@ func auditLine(v *correctionView) templ.Component {
 	})
 }
 
-// suggestions are values that a field with this list offers.
+// suggestions shows the values that a field with this list suggests.
 func suggestions(id string, values []string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

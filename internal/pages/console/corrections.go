@@ -87,7 +87,7 @@ func adjust() *correction {
 	}
 }
 
-// changed describes the answer to a void or an adjustment.
+// changed describes the result of a void or an adjustment.
 func (v *correctionView) changed(c *call, got *client.ChangeAnswer, action, kind, id string, dry bool, m *client.Meta) {
 	v.changes = []difference{v.amountChange("Remaining of "+got.Meter, got.Meter, got.Before, got.Remaining)}
 	v.audit = &auditPreview{action: action, kind: kind, id: id, reason: v.get("reason")}
@@ -163,8 +163,8 @@ func refund() *correction {
 	}
 }
 
-// patch changes the tenant, if it is still in the state in which the form was opened. A form that is sent twice finds
-// its change made.
+// patch changes the tenant if the tenant has not changed since the form was opened. If the form is sent twice, the
+// second request finds the change done.
 func patch(c *call, v *correctionView, p client.TenantPatch, done func(*client.Tenant) bool) error {
 	p.Reason = v.get("reason")
 	var m client.Meta
@@ -235,7 +235,7 @@ func changePlan() *correction {
 	}
 }
 
-// setStatus is a correction of the tenant's status.
+// setStatus returns a correction that changes the tenant's status.
 func setStatus(name, title, help string, to client.TenantStatus, danger bool) *correction {
 	send := func(c *call, v *correctionView, dry bool) error {
 		return patch(c, v, client.TenantPatch{Status: to, DryRun: dry}, func(t *client.Tenant) bool { return t.Status == to })
@@ -296,7 +296,7 @@ func blockTenant() *correction {
 	}
 }
 
-// ends returns the text about when a grant ends, and in which zone.
+// ends returns a text with the end of a grant and its zone.
 func (v *correctionView) ends(t *time.Time) string {
 	if t == nil {
 		return "never"
@@ -304,7 +304,7 @@ func (v *correctionView) ends(t *time.Time) string {
 	return short(*t, v.zone) + " (" + v.Timezone + ")"
 }
 
-// untilText returns the text about when a block ends.
+// untilText returns a text with the end of a block.
 func untilText(t *time.Time, v *correctionView) string {
 	if t.IsZero() {
 		return "without an end"

@@ -11,19 +11,20 @@ import (
 	"github.com/quotasvc/quotasvc/internal/access"
 )
 
-// explainView explains what would happen if a tenant used an amount, now or at another time.
+// explainView is the data of a page that explains what would happen if a tenant used an amount, now or at another
+// time.
 type explainView struct {
-	tenant, meter, amount, subject, route, at string // as they were entered
+	tenant, meter, amount, subject, route, at string // as entered
 
 	when    time.Time // the instant in the tenant's zone; zero: now
 	past    bool      // when lies in the past
-	asked   bool      // the form was complete
-	mayAsk  bool      // the key has the scope use, which checks require
+	asked   bool      // whether the form was complete
+	mayAsk  bool      // whether the key has the scope use, which checks require
 	problem *failure
 	unit    string
 	zone    *time.Location
-	answer  *client.CheckAnswer // of now
-	draws   *client.DebitAnswer // the draws of such a debit; nil if it would be refused
+	answer  *client.CheckAnswer // the check for now
+	draws   *client.DebitAnswer // the draws of the debit for this amount; nil if it would be refused
 	steps   []step
 
 	allowed bool
@@ -31,14 +32,14 @@ type explainView struct {
 	asOf    time.Time
 }
 
-// step is one step of the waterfall.
+// step is one step of the decision.
 type step struct {
 	title, text string
 	outcome     outcome
-	meter       string // the meter whose units it takes
-	amount      int64  // that it takes
+	meter       string // the meter from which it takes units
+	amount      int64  // the units that it takes
 
-	link, href string // where to read more
+	link, href string // a link to more information
 }
 
 // outcome is the result of a step.
@@ -48,7 +49,7 @@ const (
 	passes outcome = "passes"
 	takes  outcome = "takes"
 	denies outcome = "denies"
-	notes  outcome = "notes" // decides nothing
+	notes  outcome = "notes" // has no effect on the decision
 )
 
 // showExplain shows what would happen if a tenant used an amount of a meter.
@@ -70,7 +71,7 @@ func showExplain(c *call) error {
 	return c.render(http.StatusOK, explainPage(c, v))
 }
 
-// ask checks, and then runs the debit as a dry run, whose draws are those of a real one.
+// ask sends a check, and then a dry run of the debit. The draws of the dry run are those of a real debit.
 func (v *explainView) ask(c *call) error {
 	amount, err := strconv.ParseInt(strings.ReplaceAll(v.amount, ",", ""), 10, 64)
 	if err != nil {
@@ -165,7 +166,7 @@ func (v *explainView) limitStep(l *client.LimitVerdict) step {
 	return s
 }
 
-// itemSteps describes the grants that would pay an item, or what is missing.
+// itemSteps describes the grants that would pay for an item, or the missing units.
 func (v *explainView) itemSteps(item *client.CheckedItem) []step {
 	if v.draws == nil {
 		text := fmt.Sprintf("%s %s are needed and %s are left of %s.", num(item.Required), v.unit, num(item.Remaining), num(item.Limit))
@@ -184,7 +185,7 @@ func (v *explainView) itemSteps(item *client.CheckedItem) []step {
 	return v.drawSteps()
 }
 
-// drawSteps describes the grants that pay.
+// drawSteps describes the grants that pay for the amount.
 func (v *explainView) drawSteps() []step {
 	var steps []step
 	for _, d := range v.draws.Items {
@@ -215,7 +216,7 @@ func (v *explainView) roundingStep(d *client.DebitedItem) step {
 		num(o.Units), v.unit, d.Meter, num(o.Price.Units), o.Meter, num(o.Price.Per), o.Exact, o.Rounding, num(o.Cost))}
 }
 
-// ordinal names the position of a grant in the burn order.
+// ordinal returns a text with the position of a grant in the burn order.
 func ordinal(n int) string {
 	switch n {
 	case 0:
@@ -229,7 +230,7 @@ func ordinal(n int) string {
 	}
 }
 
-// verdict returns one sentence about what would happen.
+// verdict returns a sentence that says what would happen.
 func (v *explainView) verdict() string {
 	if !v.when.IsZero() {
 		return v.verdictAt()

@@ -389,7 +389,7 @@ func explainPage(c *call, v *explainView) templ.Component {
 	})
 }
 
-// sourceOfAnswer says where the answer came from.
+// sourceOfAnswer returns a text with the source of the answer.
 func sourceOfAnswer(v *explainView) string {
 	if v.answer == nil {
 		return "ledger"
@@ -404,7 +404,7 @@ func sourceOfAnswer(v *explainView) string {
 	return text
 }
 
-// formatInt writes a number for programs.
+// formatInt returns a number in the form for programs.
 func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
 
 var _ = templruntime.GeneratedTemplate

@@ -9,10 +9,10 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// notForeseen is the note of every explanation of a future instant.
+// notForeseen is a note in every explanation of a future instant.
 const notForeseen = "Their levels at that time are not known. Blocks and a suspension count as they are now."
 
-// askAt explains the given instant: a future one by a dry run, a past one by stored data.
+// askAt explains the given instant. A future instant needs a dry run, a past one needs stored data.
 func (v *explainView) askAt(c *call, items client.Items) error {
 	tried, err := c.Debit(c.ctx, client.DebitRequest{Tenant: v.tenant, Items: items, Subject: v.subject, DryRun: true, At: v.when})
 	if err == nil {
@@ -28,7 +28,7 @@ func (v *explainView) askAt(c *call, items client.Items) error {
 		if !names(e, "at") {
 			return err
 		}
-		past := v.askPast(c, items[0].Amount) // the ledger's clock decides whether it is past
+		past := v.askPast(c, items[0].Amount) // the ledger's clock decides whether the instant is past
 		if e := client.AsError(past); e != nil && names(e, "as_of") {
 			return err
 		}
@@ -39,12 +39,12 @@ func (v *explainView) askAt(c *call, items client.Items) error {
 	return nil
 }
 
-// names reports whether an error of the API is about a field.
+// names reports whether an error of the API names a field.
 func names(e *client.Error, field string) bool {
 	return e.Problem != nil && slices.ContainsFunc(e.Problem.Errors, func(f client.FieldError) bool { return f.Field == field })
 }
 
-// askPast reads what was left at a past instant, and whether anything was refused in that minute.
+// askPast reads the remaining units at a past instant, and the refusals in that minute.
 func (v *explainView) askPast(c *call, amount int64) error {
 	v.past, v.asOf, v.allowed = true, v.when, true
 	subjects := []string{""}
@@ -54,7 +54,7 @@ func (v *explainView) askPast(c *call, amount int64) error {
 	for _, subject := range subjects {
 		b, err := c.GetBalance(c.ctx, v.tenant, v.meter, client.GetBalanceQuery{Subject: subject, AsOf: v.when})
 		if e := client.AsError(err); subject != "" && e != nil && e.Status == http.StatusNotFound {
-			continue // it had no balance of its own: no cap
+			continue // the subject had no balance, so it had no cap
 		}
 		if err != nil {
 			return err
@@ -85,7 +85,7 @@ func (v *explainView) askPast(c *call, amount int64) error {
 	return nil
 }
 
-// verdictAt returns one sentence about what would happen, or would have happened, at the given instant.
+// verdictAt returns a sentence that says what would happen, or would have happened, at the given instant.
 func (v *explainView) verdictAt() string {
 	what, when := fmt.Sprintf("%s %s of %s", v.amount, v.unit, v.meter), stamp(v.when, v.zone)
 	switch {

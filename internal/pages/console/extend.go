@@ -41,7 +41,7 @@ func extendGrant() *correction {
 	}
 }
 
-// notExtended changes an error so that it refers to the grant.
+// notExtended changes an error so that it names the grant.
 func notExtended(err error) error {
 	e := client.AsError(err)
 	if e == nil {

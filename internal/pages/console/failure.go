@@ -16,18 +16,18 @@ import (
 // failure is an error with texts for people.
 type failure struct {
 	status int
-	title  string // what happened
-	detail string // what was not done, and what to do
+	title  string // what failed
+	detail string // what was not done, and what the person can do
 	fields []client.FieldError
-	id     string // of the request, for the log
-	// unknown says that something may have been changed.
+	id     string // id of the request in the log
+	// unknown reports whether something may have been changed.
 	unknown bool
 }
 
-// Error is for logs.
+// Error returns a text for logs.
 func (f *failure) Error() string { return f.title + ": " + f.detail }
 
-// changed returns one sentence about whether something was changed.
+// changed returns a sentence that says whether something was changed.
 func (f *failure) changed() string {
 	if f.unknown {
 		return "It is not known whether something was changed."
@@ -35,7 +35,7 @@ func (f *failure) changed() string {
 	return "Nothing was changed."
 }
 
-// badForm returns the error for a body that is not a form, or too large.
+// badForm returns the error for a body that is not a form or that is too large.
 func badForm(err error) error {
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return &failure{status: http.StatusRequestEntityTooLarge, title: "The form is too large", detail: "Nothing was changed. A form may have 64 KiB, and the text of the catalogue 256 KiB."}
@@ -43,7 +43,7 @@ func badForm(err error) error {
 	return &failure{status: http.StatusBadRequest, title: "The form cannot be read", detail: "Nothing was changed. Open the page again and send its form."}
 }
 
-// explain returns the texts about an error.
+// explain returns an error with texts for people.
 func explain(err error) *failure {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f
@@ -57,7 +57,7 @@ func explain(err error) *failure {
 	return &failure{status: http.StatusServiceUnavailable, title: "PostgreSQL does not answer", detail: "Sessions are kept there, so no page can be shown. Nothing was changed. Try again in a moment."}
 }
 
-// titles are the titles of codes.
+// titles has the titles of errors by their codes.
 var titles = map[client.ProblemCode]string{
 	client.ProblemCodeInvalidArgument: "The API does not take this", client.ProblemCodeForbidden: "This key may not do that",
 	client.ProblemCodeUnauthenticated: "The key does not work any more", client.ProblemCodeTenantNotFound: "There is no such tenant",

@@ -9,7 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// TestExplain_UnknownOutcome_IsNotCalledNothing: a page never says that nothing was changed if something may have been.
+// TestExplain_UnknownOutcome_IsNotCalledNothing: if something may have been changed, a page does not say that nothing
+// was changed.
 func TestExplain_UnknownOutcome_IsNotCalledNothing(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// form is the fields of a form.
+// form has the values of a form by the names of its fields.
 type form map[string][]string
 
 // get returns the first value of a field.
 func (f form) get(name string) string { return url.Values(f).Get(name) }
 
-// without returns the form without some fields.
+// without returns a copy of the form without these fields.
 func (f form) without(names ...string) form {
 	rest := form{}
 	for name, values := range f {

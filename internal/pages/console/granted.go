@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// refusalsHere, limitsHere, gaugesHere and capsHere bound a tenant's page; each limit, gauge and cap costs a call
+	// refusalsHere, limitsHere, gaugesHere and capsHere bound a tenant's page. Each limit, gauge and cap needs a call
 	// of the API.
 	refusalsHere = 5
 	limitsHere   = 20
@@ -20,7 +20,7 @@ const (
 	capsHere     = 10
 )
 
-// granted is what a tenant's plan grants besides units: features, gauges, limits, caps of subjects.
+// granted has what a tenant's plan grants in addition to units: features, gauges, limits, caps of subjects.
 type granted struct {
 	features part[*client.TenantFeatures]
 	gauges   []gauged
@@ -39,7 +39,7 @@ type gauged struct {
 // limited is a limit that may apply to a tenant.
 type limited struct {
 	rule, kind, mode, applies, per string
-	part[*client.LimitState]       // nil: each subject, route or address has a level of its own
+	part[*client.LimitState]       // empty if the levels differ by subject, route or address
 }
 
 // readGranted reads v.granted.
@@ -52,13 +52,13 @@ func (v *tenantView) readGranted(c *call) {
 		}
 		g := take(c.GetGauge(c.ctx, id, meter, client.GetGaugeQuery{}))
 		if g.err != nil && (g.err.status == http.StatusNotFound || g.err.status == http.StatusForbidden) {
-			continue // the plan does not have it
+			continue // the plan does not have this gauge
 		}
 		v.granted.gauges = append(v.granted.gauges, gauged{meter, g})
 	}
 	plan, err := c.GetPlan(c.ctx, v.Plan)
 	if err != nil {
-		plan = &client.Plan{} // without a plan no limits and caps are shown; the catalogue's page shows why
+		plan = &client.Plan{} // without a plan, the page shows no limits and caps; the catalogue's page shows why
 	}
 	v.readLimits(c, plan)
 	if i := slices.IndexFunc(plan.Allowances, func(a client.Allowance) bool { return a.Meter == v.meter }); i >= 0 {
@@ -66,7 +66,7 @@ func (v *tenantView) readGranted(c *call) {
 	}
 }
 
-// readLimits reads the limits that may apply, with the levels of those for which the tenant has one bucket.
+// readLimits reads the limits that may apply. It reads the level of a limit only if the tenant has a single bucket.
 func (v *tenantView) readLimits(c *call, plan *client.Plan) {
 	var all []limited
 	add := func(rule string, kind client.LimitKind, mode client.LimitMode, match *client.LimitMatch, per []client.LimitPer) {
@@ -96,7 +96,7 @@ func (v *tenantView) readLimits(c *call, plan *client.Plan) {
 	v.granted.limits, v.granted.more = all[:min(len(all), limitsHere)], max(0, len(all)-limitsHere)
 }
 
-// readCaps reads what remains of the caps of the subjects with the most use.
+// readCaps reads the remaining units under the caps of the subjects with the most use.
 func (v *tenantView) readCaps(c *call) {
 	if v.granted.cap == nil {
 		return
@@ -109,7 +109,7 @@ func (v *tenantView) readCaps(c *call) {
 	}
 }
 
-// readRefused reads the last refusals.
+// readRefused reads the latest refusals.
 func (v *tenantView) readRefused(c *call) {
 	v.refused = take(c.ListDenials(c.ctx, v.Tenant.Tenant, client.ListDenialsQuery{Limit: refusalsHere}))
 }
@@ -135,12 +135,12 @@ func (g *granted) featureText(name string) string {
 	}
 }
 
-// overridden reports whether a feature is the tenant's own.
+// overridden reports whether the tenant overrides a feature of its plan.
 func (g *granted) overridden(name string) bool {
 	return slices.Contains(g.features.value.Overridden, name)
 }
 
-// level returns how much of a bucket is used, in percent.
+// level returns the used share of a bucket in percent.
 func level(s *client.LimitState) int {
 	if s.Limit <= 0 {
 		return 0
@@ -148,7 +148,7 @@ func level(s *client.LimitState) int {
 	return int(min(max(0, (s.Limit-s.Remaining)*100/s.Limit), 100))
 }
 
-// back returns the text about when a bucket is full again.
+// back returns a text that says when a bucket will be full again.
 func back(s *client.LimitState) string {
 	if s.ResetAfterMs <= 0 {
 		return ""

@@ -98,7 +98,7 @@ func lastRefused(v *tenantView) templ.Component {
 	})
 }
 
-// why says in words why a request was refused.
+// why returns a text with the reason of a refusal.
 func why(v *tenantView, d *client.Denial) string { return (&refusalsView{tenantView: v}).why(d) }
 
 func limitLevels(v *tenantView) templ.Component {
@@ -642,7 +642,7 @@ func featuresAndGauges(v *tenantView) templ.Component {
 	})
 }
 
-// gaugeShare is a gauge's value in percent of its limit; more than 100 if it is over.
+// gaugeShare returns a gauge's value in percent of its limit. It can be more than 100.
 func gaugeShare(g *client.Gauge) int {
 	if g.Limit <= 0 {
 		return int(min(g.Value, 1) * 100)

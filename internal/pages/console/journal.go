@@ -13,11 +13,11 @@ import (
 const (
 	entriesPerPage = 100
 
-	// csvRowsMax bounds a file of journal lines. If the file is cut, its last row says so.
+	// csvRowsMax bounds the rows of a file. If rows are missing, the last row says so.
 	csvRowsMax = 50_000
 )
 
-// kinds are the kinds of entries by which the journal can be filtered.
+// kinds returns the kinds of entries by which the journal can be filtered.
 func kinds() []client.EntryKind {
 	return []client.EntryKind{
 		client.EntryKindDebit, client.EntryKindGrant, client.EntryKindRefund, client.EntryKindHold, client.EntryKindCapture, client.EntryKindRelease,
@@ -26,16 +26,16 @@ func kinds() []client.EntryKind {
 	}
 }
 
-// journalView is a page of the journal.
+// journalView is the data of a page of the journal.
 type journalView struct {
 	*tenantView
 
 	filter   client.ListEntriesQuery
-	from, to string // as they were entered, in the tenant's zone
+	from, to string // as entered, in the tenant's zone
 	page     *client.EntryList
 }
 
-// dayIn reads a day or a local time in a zone. Empty is zero.
+// dayIn reads a day or a local time in a zone. It returns the zero time for an empty text.
 func dayIn(field, text string, zone *time.Location) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -51,7 +51,7 @@ func dayIn(field, text string, zone *time.Location) (time.Time, error) {
 	}
 }
 
-// clip shortens a text that a person entered.
+// clip shortens a text that a person has entered.
 func clip(s string) string {
 	const most = 60
 	if runes := []rune(s); len(runes) > most {
@@ -78,7 +78,7 @@ func (v *journalView) entriesQuery(c *call) error {
 	return err
 }
 
-// link returns the path of the journal with the same filters, from a cursor on.
+// link returns the path of the journal with the same filters, starting at a cursor.
 func (v *journalView) link(file, cursor string) string {
 	f := v.filter
 	return with(path("tenants", v.Tenant.Tenant, file), "meter", f.Meter, "subject", f.Subject, "kind", f.Kind, "order", f.Order, "from", v.from, "to", v.to, "cursor", cursor)
@@ -101,7 +101,7 @@ func showJournal(c *call) error {
 	return c.render(http.StatusOK, journalPage(c, v))
 }
 
-// sheet starts a CSV file. Cells that a spreadsheet would run as formulas begin with an apostrophe.
+// sheet starts a CSV file. A cell that a spreadsheet would run as a formula begins with an apostrophe.
 func (c *call) sheet(name string) *csv.Writer {
 	h := c.w.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8")
@@ -109,7 +109,7 @@ func (c *call) sheet(name string) *csv.Writer {
 	return csv.NewWriter(c.w)
 }
 
-// cleanName returns a file name made of ids.
+// cleanName returns a file name that consists of ids.
 func cleanName(name string) string { return strings.Map(inFileName, name) }
 
 func inFileName(r rune) rune {
@@ -119,7 +119,7 @@ func inFileName(r rune) rune {
 	return r
 }
 
-// cell makes text harmless for spreadsheets.
+// cell returns a text that a spreadsheet does not run as a formula.
 func cell(s string) string {
 	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
 		return "'" + s
@@ -127,7 +127,7 @@ func cell(s string) string {
 	return s
 }
 
-// sendJournal sends the journal with the filters of the page as CSV.
+// sendJournal sends the journal as CSV, with the filters of the page.
 func sendJournal(c *call) error {
 	t, err := c.readTenant()
 	if err != nil {
@@ -138,7 +138,7 @@ func sendJournal(c *call) error {
 		return err
 	}
 	v.filter.Limit, v.filter.Cursor = 500, ""
-	page, err := c.ListEntries(c.ctx, t.Tenant.Tenant, v.filter) // before the first byte, so that an error can be shown as a page
+	page, err := c.ListEntries(c.ctx, t.Tenant.Tenant, v.filter) // first, so that its error can be a page
 	if err != nil {
 		return err
 	}

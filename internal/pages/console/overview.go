@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// nearPercent is the percentage from which a tenant is near its end: the default of the first threshold of
-	// allowances.
+	// nearPercent is the used percentage from which the page lists a tenant. It equals the default of the first
+	// threshold of allowances.
 	nearPercent = 80
 
-	// nearHere bounds the tenants in this part; the list of tenants has all.
+	// nearHere bounds the tenants in this section. The list of tenants has all of them.
 	nearHere = 10
 
-	// barsHeight is the height of the refusals' chart.
+	// barsHeight is the height of the chart of refusals.
 	barsHeight = 56
 )
 
-// overview is the first page.
+// overview is the data of the first page.
 type overview struct {
 	status part[*client.ServiceStatus]
 }
@@ -40,7 +40,7 @@ func showStart(c *call) error {
 	return c.render(http.StatusOK, overviewPage(c, v))
 }
 
-// streamStart sends the current part of the overview again and again, while the session lasts.
+// streamStart sends the current state of the overview repeatedly while the session lasts.
 func streamStart(c *call) error {
 	if c.key.Tenant != "" {
 		return &failure{status: http.StatusForbidden, title: "This key may not do that", detail: "The overview is about all tenants."}
@@ -63,13 +63,14 @@ func streamStart(c *call) error {
 	return nil
 }
 
-// showNear shows tenants that are near their end. It is a report, which the page requests after it is loaded.
+// showNear shows tenants that have used nearPercent or more. It is a slow report, so the page requests it after the
+// page was loaded.
 func showNear(c *call) error {
 	list := take(c.ListTenants(c.ctx, client.ListTenantsQuery{Near: nearPercent, Sort: "remaining", Limit: nearHere}))
 	return c.render(http.StatusOK, near(c.readUnits(), list))
 }
 
-// rate writes requests a second.
+// rate returns a text with the requests per second.
 func rate(n int64, r *client.StatusRequests, at time.Time) string {
 	seconds := at.Sub(r.From).Seconds()
 	if seconds < 1 {
@@ -78,7 +79,7 @@ func rate(n int64, r *client.StatusRequests, at time.Time) string {
 	return strconv.FormatFloat(float64(n)/seconds, 'f', 1, 64)
 }
 
-// ofAll writes a share in percent.
+// ofAll returns a share in percent as text.
 func ofAll(n, all int64) string {
 	if all <= 0 {
 		return "none"
@@ -86,7 +87,7 @@ func ofAll(n, all int64) string {
 	return strconv.FormatFloat(float64(n)/float64(all)*100, 'f', 1, 64) + " %"
 }
 
-// bar is a minute of the refusals' chart.
+// bar is a minute in the chart of refusals.
 type bar struct {
 	x, y, height string
 	text         string
@@ -113,7 +114,7 @@ func bars(r *client.StatusRefusals) []bar {
 	return out
 }
 
-// barsText describes the chart.
+// barsText describes the chart for people who cannot see it.
 func barsText(r *client.StatusRefusals) string {
 	var worst client.RefusedMinute
 	for _, m := range r.Minutes {
@@ -127,7 +128,7 @@ func barsText(r *client.StatusRefusals) string {
 	return num(r.Total) + " refusals in the last hour, most of them, " + num(worst.N) + ", at " + worst.Minute.UTC().Format("15:04") + " UTC"
 }
 
-// ago writes how long ago an instant was, in its largest unit.
+// ago returns a text with the time since an instant, in the largest unit.
 func ago(t, now time.Time) string {
 	d := now.Sub(t)
 	switch {

@@ -129,7 +129,7 @@ func overviewPage(c *call, v overview) templ.Component {
 	})
 }
 
-// now is what a stream sends again.
+// now shows the section that a stream sends repeatedly.
 func now(v overview) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -938,7 +938,7 @@ func lastJobs(s *client.ServiceStatus) templ.Component {
 	})
 }
 
-// verified says what a verification is of.
+// verified returns a text with the tenants of a verification.
 func verified(tenant string) string {
 	if tenant == "" {
 		return "all tenants"
@@ -946,7 +946,7 @@ func verified(tenant string) string {
 	return tenant
 }
 
-// near shows who is near the end.
+// near shows the tenants that have used nearPercent or more.
 func near(units map[string]string, list part[*client.TenantList]) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1123,7 +1123,7 @@ func near(units map[string]string, list part[*client.TenantList]) templ.Componen
 	})
 }
 
-// usedShare is a share of what there was, as a bar and in percent.
+// usedShare shows a used share as a bar and in percent.
 func usedShare(p int) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

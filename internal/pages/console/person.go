@@ -20,7 +20,8 @@ const (
 	codeMax = 4096
 )
 
-// enterPerson does what enter does, for the session of a person. Pages then call the API with a made-up key.
+// enterPerson does the work of enter for the session of a person. Pages then call the API with a key that exists only
+// in this process.
 func (c *call) enterPerson(found *session.Session) error {
 	key := c.console.cfg.Provider.Key(found.Secret)
 	if key == nil {
@@ -32,8 +33,8 @@ func (c *call) enterPerson(found *session.Session) error {
 	return err
 }
 
-// attemptCookie returns the cookie of a sign-in in progress, without a value. The provider redirects from another site,
-// so the cookie cannot be strict.
+// attemptCookie returns the cookie of a sign-in in progress, without a value. The provider redirects from another
+// site, so the cookie must not be SameSite=Strict.
 func attemptCookie(r *http.Request) *http.Cookie {
 	c := &http.Cookie{Name: attemptPlain, Path: Prefix + "oidc/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: inprocess.Secure(r)}
 	if c.Secure {
@@ -54,7 +55,7 @@ func (c *call) callback() string {
 	return base + Prefix + "oidc/callback"
 }
 
-// errNoProvider is the error if there is no provider.
+// errNoProvider is the error if no provider is configured.
 var errNoProvider = &failure{status: http.StatusNotFound, title: "There is no identity provider", detail: "This console takes keys of the API only."}
 
 // beginSignIn redirects to the identity provider.
@@ -107,7 +108,7 @@ func finishSignIn(c *call) error {
 	}
 	gone := attemptCookie(c.r)
 	gone.MaxAge = -1
-	http.SetCookie(c.w, gone) // an attempt can be used once
+	http.SetCookie(c.w, gone) // an attempt can be used only once
 	attempt, err := p.Open(sent.Value)
 	if err != nil {
 		return c.signInFailed(l, err)
@@ -127,7 +128,8 @@ func finishSignIn(c *call) error {
 	return c.welcome(person, l)
 }
 
-// reason returns the provider's error code if it has the form of OAuth's codes: small letters.
+// reason returns the provider's error code. It returns the empty string if the code has other characters than OAuth's
+// codes, which have small letters and underscores.
 func reason(code string) string {
 	if code == "" || len(code) > 64 || strings.Trim(code, "abcdefghijklmnopqrstuvwxyz_") != "" {
 		return ""
@@ -135,7 +137,7 @@ func reason(code string) string {
 	return " (" + strings.ReplaceAll(code, "_", " ") + ")"
 }
 
-// welcome creates the session of a person, and goes to the target, with the kept form if there is one.
+// welcome creates the session of a person. It redirects to the target, or shows the kept form if there is one.
 func (c *call) welcome(person *oidc.Person, l login) error {
 	text, err := person.Text()
 	if err != nil {
@@ -162,7 +164,7 @@ func (c *call) welcome(person *oidc.Person, l login) error {
 	return c.showKept(l.target)
 }
 
-// signInFailed shows the sign-in page with the error. A kept form is not lost.
+// signInFailed shows the sign-in page with the error. The page still contains the kept form.
 func (c *call) signInFailed(l login, err error) error {
 	e, ok := errors.AsType[*oidc.Error](err)
 	if !ok {
@@ -173,7 +175,7 @@ func (c *call) signInFailed(l login, err error) error {
 	return c.render(e.Status, loginPage(c, l))
 }
 
-// leaveProvider also ends the session at the provider, if it has an endpoint for that.
+// leaveProvider ends the session at the provider, too, if the provider has an endpoint for that.
 func (c *call) leaveProvider() error {
 	if p := c.console.cfg.Provider; p != nil {
 		if to := p.Logout(); to != "" {

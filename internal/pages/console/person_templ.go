@@ -7,7 +7,7 @@ package console
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// providerForm begins a sign-in at the identity provider. A form that waits goes with it.
+// providerForm shows the button that begins a sign-in at the identity provider. It passes on a kept form.
 func providerForm(c *call, l login) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -110,8 +110,8 @@ func providerForm(c *call, l login) templ.Component {
 	})
 }
 
-// onwardPage leads the browser on by a navigation of its own. A redirect would continue the navigation that another site began, in which the browser
-// keeps the session's cookie back. A redirect of a form may not leave this origin either.
+// onwardPage is a page that starts a new navigation. A redirect would continue the navigation that another site began,
+// in which the browser does not send the session's cookie. Also, a form must not be redirected to another origin.
 func onwardPage(title, to string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -7,10 +7,10 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// perRecords is how many lines a page of keys, audit or events has.
+// perRecords is the number of lines on a page of keys, of the audit log or of events.
 const perRecords = 50
 
-// cursorOf returns the cursor of the next page; empty on the last one.
+// cursorOf returns the cursor of the next page. It returns the empty string on the last page.
 func cursorOf(c *string) string {
 	if c == nil {
 		return ""
@@ -18,7 +18,7 @@ func cursorOf(c *string) string {
 	return *c
 }
 
-// keysView is a page of keys.
+// keysView is the data of a page of keys.
 type keysView struct{ page *client.KeyList }
 
 // showKeys lists keys, without their secrets.
@@ -30,7 +30,7 @@ func showKeys(c *call) error {
 	return c.render(http.StatusOK, keysPage(c, keysView{list}))
 }
 
-// keyTime writes when something happened to a key.
+// keyTime returns a text with the time of an event of a key.
 func keyTime(t *time.Time) string {
 	if t == nil {
 		return "never"
@@ -38,14 +38,14 @@ func keyTime(t *time.Time) string {
 	return stamp(*t, time.UTC)
 }
 
-// auditView is a page of the audit log.
+// auditView is the data of a page of the audit log.
 type auditView struct {
 	filter   client.ListAuditQuery
-	from, to string // as they were entered, in UTC
+	from, to string // as entered, in UTC
 	page     *client.AuditList
 }
 
-// showAudit shows who changed what.
+// showAudit shows the changes with the people and programs that made them.
 func showAudit(c *call) error {
 	q := c.r.URL.Query()
 	v := auditView{from: q.Get("from"), to: q.Get("to"), filter: client.ListAuditQuery{
@@ -70,13 +70,13 @@ func (v *auditView) link(cursor string) string {
 	return with(path("audit"), "tenant", f.Tenant, "actor", f.Actor, "action", f.Action, "from", v.from, "to", v.to, "cursor", cursor)
 }
 
-// eventsView is a page of events.
+// eventsView is the data of a page of events.
 type eventsView struct {
 	filter client.ListEventsQuery
 	page   *client.EventList
 }
 
-// showEvents lists events, the oldest first, with the content that webhooks receive.
+// showEvents lists events, oldest first, with the content that webhooks receive.
 func showEvents(c *call) error {
 	q := c.r.URL.Query()
 	v := eventsView{filter: client.ListEventsQuery{Tenant: q.Get("tenant"), Type: q.Get("type"), After: q.Get("after"), Limit: perRecords, Cursor: q.Get("cursor")}}
@@ -87,7 +87,7 @@ func showEvents(c *call) error {
 	return c.render(http.StatusOK, eventsPage(c, v))
 }
 
-// tenantOf returns the tenant of an event; empty: the event is about the service.
+// tenantOf returns the tenant of an event. It returns the empty string if the event is about the service.
 func tenantOf(e *client.Event) string {
 	if e.Tenant == nil {
 		return ""
@@ -95,16 +95,16 @@ func tenantOf(e *client.Event) string {
 	return *e.Tenant
 }
 
-// proofView shows the proofs of the journal.
+// proofView is the data of the page with the proofs of the journal.
 type proofView struct {
 	runs   part[*client.VerificationList]
-	cursor string // of the page of runs; empty: the first one
+	cursor string // cursor of the page of runs; empty: the first page
 	seals  part[*client.SealList]
-	run    part[*client.Verification] // the one that was asked for
+	run    part[*client.Verification] // the verification that the URL names
 	asked  string
 }
 
-// showProof shows the verifications that were started, what one of them found, and the seals.
+// showProof shows the verifications that were started, the result of one of them, and the seals.
 func showProof(c *call) error {
 	q := c.r.URL.Query()
 	v := &proofView{asked: q.Get("verification"), cursor: q.Get("cursor")}
@@ -124,10 +124,10 @@ func showProof(c *call) error {
 	return c.render(http.StatusOK, proofPage(c, v))
 }
 
-// perProof is how many verifications and how many seals a page has: two weeks of nights.
+// perProof is the number of verifications and of seals on a page. A page of seals covers two weeks.
 const perProof = 14
 
-// ofWhom returns the text about the tenants of a verification.
+// ofWhom returns a text with the tenants of a verification.
 func ofWhom(tenant string) string {
 	if tenant == "" {
 		return "all tenants"
@@ -135,7 +135,7 @@ func ofWhom(tenant string) string {
 	return tenant
 }
 
-// firstOf returns a note if only a part of a list is shown; empty otherwise.
+// firstOf returns a note if the page shows only a part of a list. Otherwise it returns the empty string.
 func firstOf(shown, all int64) string {
 	if shown >= all {
 		return ""
@@ -143,10 +143,10 @@ func firstOf(shown, all int64) string {
 	return ": the first " + num(shown) + " of " + num(all)
 }
 
-// second writes an instant in UTC to the second, below a heading that names the zone.
+// second returns a text with an instant in UTC, to the second. The heading above it names the zone.
 func second(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
 
-// startVerification starts a verification, of one tenant or of all.
+// startVerification starts a verification of one tenant or of all tenants.
 func startVerification(c *call) error {
 	run, err := c.StartVerification(c.ctx, client.VerificationRequest{Tenant: c.r.PostForm.Get("tenant")})
 	if err != nil {

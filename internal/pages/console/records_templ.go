@@ -219,7 +219,7 @@ func keysPage(c *call, v keysView) templ.Component {
 	})
 }
 
-// nextPage links to the next page, if there is one.
+// nextPage shows a link to the next page, if there is one.
 func nextPage(to string, cursor *string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -603,7 +603,7 @@ func auditPage(c *call, v auditView) templ.Component {
 	})
 }
 
-// orNothing says that there was nothing.
+// orNothing returns a text, or the word nothing if the text is empty.
 func orNothing(text string) string {
 	if text == "" {
 		return "nothing"

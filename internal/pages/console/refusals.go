@@ -8,19 +8,19 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// refusalsView shows the refusals of a tenant in an interval.
+// refusalsView is the data of the page with the refusals of a tenant in an interval.
 type refusalsView struct {
 	*tenantView
 
-	day, at  string // as they were entered; for a time without a day, the day that was found
-	from, to string // as they were entered
+	day, at  string // as entered; if only a time was entered, day is its last occurrence
+	from, to string // as entered
 	list     *client.DenialList
 }
 
-// refusalsShown is how many refusals a page explains.
+// refusalsShown is the number of refusals that a page explains.
 const refusalsShown = 100
 
-// showRefusals shows why a tenant was refused.
+// showRefusals shows the refusals of a tenant with their reasons.
 func showRefusals(c *call) error {
 	t, err := c.readTenant()
 	if err != nil {
@@ -44,7 +44,8 @@ func showRefusals(c *call) error {
 	return c.render(http.StatusOK, refusalsPage(c, v))
 }
 
-// moment returns the minute, or the day, that was entered. A time without a day means its last occurrence.
+// moment returns the minute or the day that was entered. If only a time was entered, it is the last occurrence of
+// that time.
 func (v *refusalsView) moment(c *call) (from, to time.Time, err error) {
 	if v.at == "" {
 		if from, err = dayIn("day", v.day, v.zone); err != nil {
@@ -65,7 +66,7 @@ func (v *refusalsView) moment(c *call) (from, to time.Time, err error) {
 			return from, to, err
 		}
 	} else {
-		newest, err := c.ListDenials(c.ctx, v.Tenant.Tenant, client.ListDenialsQuery{Limit: 1}) // the list ends with the present minute, by the ledger's clock
+		newest, err := c.ListDenials(c.ctx, v.Tenant.Tenant, client.ListDenialsQuery{Limit: 1}) // the list ends at the present minute of the ledger's clock
 		if err != nil {
 			return from, to, err
 		}
@@ -78,13 +79,13 @@ func (v *refusalsView) moment(c *call) (from, to time.Time, err error) {
 	return from, from.Add(time.Minute), nil
 }
 
-// minuteOf returns the minute of a day at a time of day, in the day's zone.
+// minuteOf returns the minute of a day with the time of day of clock, in the day's zone.
 func minuteOf(day, clock time.Time) time.Time {
 	year, month, date := day.Date()
 	return time.Date(year, month, date, clock.Hour(), clock.Minute(), 0, 0, day.Location())
 }
 
-// link returns the path of the refusals of a time.
+// link returns the path of the refusals between two times.
 func (v *refusalsView) link(from, to time.Time) string {
 	const entered = "2006-01-02T15:04"
 	return with(path("tenants", v.Tenant.Tenant, "refusals"), "from", from.In(v.zone).Format(entered), "to", to.In(v.zone).Format(entered))
@@ -101,7 +102,7 @@ func refusalsAt(tenant string, minute time.Time, zone *time.Location) string {
 	return with(path("tenants", tenant, "refusals"), "day", local.Format(time.DateOnly), "at", local.Format("15:04"))
 }
 
-// why describes why a request was refused.
+// why describes the reason of a refusal.
 func (v *refusalsView) why(d *client.Denial) string {
 	numbers := ""
 	if d.Available != nil {
@@ -127,7 +128,7 @@ func (v *refusalsView) why(d *client.Denial) string {
 	}
 }
 
-// clock writes the time of day of a refusal.
+// clock returns a text with the time of a refusal.
 func (v *refusalsView) clock(t time.Time) string {
 	return t.In(v.zone).Format("2006-01-02 15:04:05")
 }

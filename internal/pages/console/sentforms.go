@@ -9,16 +9,18 @@ import (
 )
 
 const (
-	// sentAge is how long a sent form is remembered. The session of an older page has ended.
+	// sentAge is the time for which a sent form is remembered. When it ends, the session of the form's page has
+	// ended, too.
 	sentAge = 24 * time.Hour
 
-	// forgetBudget bounds the wait for the removal of a form that changed nothing.
+	// forgetBudget bounds the time in which once removes the key of a form that changed nothing.
 	forgetBudget = time.Second
 )
 
-// once calls do, unless the form with this key was sent before. It is for objects without idempotency keys in the API,
-// such as webhooks, which would be created twice. It holds across instances while Redis answers, and otherwise on each
-// instance. A refused form may be sent again. A form with an unknown outcome may not: the page shows the present state.
+// once calls do, unless a form with this key was sent before. It is for objects without idempotency keys in the API,
+// such as webhooks, which would be created twice. While Redis answers, all instances share the keys; otherwise each
+// instance has its own. A refused form may be sent again. A form with an unknown outcome may not be sent again: the
+// page shows the present state.
 func (c *call) once(key string, do func() error) error {
 	if key == "" || len(key) > keyMax {
 		return &failure{status: http.StatusBadRequest, title: "The form is incomplete", detail: "Nothing was changed. Open the page again."}

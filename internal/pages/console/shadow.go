@@ -9,22 +9,22 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// shadowsTime bounds the time in which one page reads what shadow rules would have denied. Each is a report about all
-// tenants.
+// shadowsTime bounds the time in which one page reads the reports of the shadow rules. The report of one rule covers
+// all tenants.
 const shadowsTime = 8 * time.Second
 
-// shadowTopHere bounds the tenants that are named for each span.
+// shadowTopHere bounds the tenants that are named for each interval.
 const shadowTopHere = 5
 
-// shadowView is what the shadow rules would have denied.
+// shadowView is the data of the page with the requests that shadow rules would have denied.
 type shadowView struct {
 	pairs  []shadowPair
 	left   int // shadow rules that were not read
 	limits part[*client.LimitList]
 }
 
-// showShadows shows what shadow rules would have denied, beside what live ones did. The catalogue's page requests it
-// after it is loaded.
+// showShadows shows the requests that shadow rules would have denied, with the requests that live rules denied. The
+// catalogue's page requests it after that page was loaded.
 func showShadows(c *call) error {
 	v := &shadowView{limits: take(c.ListLimits(c.ctx, client.ListLimitsQuery{Limit: perCatalogue}))}
 	if v.limits.value != nil {
@@ -40,10 +40,11 @@ func showShadows(c *call) error {
 	return c.render(http.StatusOK, shadowsPage(c, v))
 }
 
-// spanText names a span.
+// spanText returns the name of an interval.
 func spanText(span string) string { return "last " + span }
 
-// shadowDenies returns the text about how many requests a rule would have denied, and of how many tenants.
+// shadowDenies returns a text with the number of requests that a rule would have denied, and the number of their
+// tenants.
 func shadowDenies(s *client.LimitShadowSpan) string {
 	if s.WouldDeny == 0 {
 		return "none"
@@ -51,8 +52,8 @@ func shadowDenies(s *client.LimitShadowSpan) string {
 	return count(int(s.WouldDeny), "request", "requests") + " of " + count(int(s.Tenants), "tenant", "tenants")
 }
 
-// shadowLimits returns what the live rules denied of the requests that the shadow rule also decided, including rules
-// without a denial.
+// shadowLimits returns, for each live rule, its denials of requests that the shadow rule also decided. It includes
+// live rules without a denial.
 func (p *shadowPair) shadowLimits(s *client.LimitShadowSpan) []client.LimitShadowLimit {
 	list := slices.Clone(s.Limits)
 	for _, l := range p.live {

@@ -9,7 +9,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "github.com/quotasvc/quotasvc/client"
 
-// shadowsPage shows what shadow rules would have denied. The catalogue's page takes the section out of it.
+// shadowsPage shows the requests that shadow rules would have denied. The catalogue's page includes its section.
 func shadowsPage(c *call, v *shadowView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

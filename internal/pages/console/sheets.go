@@ -8,14 +8,14 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// list is a table of a tenant's page that can be downloaded.
+// list is a table of a tenant's page that can be downloaded as a file.
 type list struct {
 	header []string
 	// rows returns the rows, at most csvRowsMax.
 	rows func(*call, *tenantView) ([][]string, error)
 }
 
-// lists are the tables by their names in paths.
+// lists returns the tables by their names in paths.
 func lists() map[string]list {
 	return map[string]list{
 		"grants":   {[]string{"grant", "meter", "unit", "source", "amount", "remaining", "status", "effective_at", "expires_at", "reason"}, grantRows},
@@ -27,7 +27,7 @@ func lists() map[string]list {
 	}
 }
 
-// csv returns the path of a table as a file.
+// csv returns the path at which a table can be downloaded.
 func (v *tenantView) csv(name string) string {
 	return with(path("tenants", v.Tenant.Tenant, "lists", name+".csv"), "meter", v.meter, "by", v.by)
 }
@@ -44,14 +44,14 @@ func sendList(c *call) error {
 		return err
 	}
 	v.readBalances(c)
-	rows, err := found.rows(c, v) // before the first byte, so that an error can be shown as a page
+	rows, err := found.rows(c, v) // read before the first byte is sent, so that an error can be shown as a page
 	if err != nil {
 		return err
 	}
 	return c.sendRows(v.Tenant.Tenant+"-"+name, found.header, rows)
 }
 
-// cutCSV returns the name of a file without its ending.
+// cutCSV returns the name of a file without .csv. It returns false if the name has another ending.
 func cutCSV(file string) (string, bool) {
 	const ending = ".csv"
 	if n := len(file) - len(ending); n > 0 && file[n:] == ending {
@@ -60,13 +60,13 @@ func cutCSV(file string) (string, bool) {
 	return "", false
 }
 
-// sendRows sends rows as a file. If they are cut, the last row says so.
+// sendRows sends rows as a file. If rows are missing, the last row says so.
 func (c *call) sendRows(name string, header []string, rows [][]string) error {
 	w := c.sheet(name + ".csv")
 	_ = w.Write(header)
 	for _, row := range rows[:min(len(rows), csvRowsMax)] {
 		for i := range row {
-			if _, err := strconv.ParseInt(row[i], 10, 64); err != nil { // a negative amount is not a formula
+			if _, err := strconv.ParseInt(row[i], 10, 64); err != nil { // a number with a minus sign is not a formula
 				row[i] = cell(row[i])
 			}
 		}
@@ -79,7 +79,7 @@ func (c *call) sendRows(name string, header []string, rows [][]string) error {
 	return nil
 }
 
-// instantCell writes an instant for programs; empty for none.
+// instantCell returns an instant in the form for programs. It returns the empty string if there is none.
 func instantCell(t *time.Time) string {
 	if t == nil || t.IsZero() {
 		return ""
@@ -202,10 +202,10 @@ func sendUsage(c *call) error {
 }
 
 const (
-	// tenantsPerFilePage is the page size of the calls for a file: the API's largest.
+	// tenantsPerFilePage is the page size of the API calls for a file: the largest that the API permits.
 	tenantsPerFilePage = 500
 
-	// The largest number of pages in a file. A list with balances reads the balances of each tenant.
+	// The largest number of pages in a file. For a list with balances, the API reads the balances of each tenant.
 	tenantPagesMax   = csvRowsMax / tenantsPerFilePage
 	standingPagesMax = 10
 )

@@ -17,16 +17,16 @@ import (
 
 const (
 	cookiePlain  = "quotasvc_console"
-	cookieSecure = "__Secure-quotasvc_console" // browsers take it over TLS only
+	cookieSecure = "__Secure-quotasvc_console" // browsers accept it only over TLS
 
-	// keyMax bounds the field `key`: all keys are shorter.
+	// keyMax bounds the field `key` in bytes. All keys are shorter.
 	keyMax = 512
 
 	// keptPrefix is the prefix of a kept form's fields on the sign-in page.
 	keptPrefix = "kept."
 )
 
-// cookie returns the cookie of sessions, without a value.
+// cookie returns the cookie of a session, without a value.
 func cookie(r *http.Request) *http.Cookie {
 	c := &http.Cookie{Name: cookiePlain, Path: Prefix, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: inprocess.Secure(r)}
 	if c.Secure {
@@ -35,7 +35,7 @@ func cookie(r *http.Request) *http.Cookie {
 	return c
 }
 
-// enter opens the session of a call, if it has one whose key still works.
+// enter opens the session of a call, if the call has one and the session's key is still valid.
 func (c *call) enter() error {
 	sent, err := c.r.Cookie(cookie(c.r).Name)
 	if err != nil {
@@ -66,20 +66,21 @@ func (c *call) enter() error {
 	return err
 }
 
-// authenticate returns the key with this secret. Wrong secrets count together with those that the API receives.
+// authenticate returns the key with this secret. Wrong secrets count as failed attempts together with those sent to
+// the API.
 func (c *call) authenticate(secret string) (*access.Key, error) {
 	address := func() netip.Addr { return c.console.cfg.Client(c.r) }
 	return c.console.cfg.Keys.Authenticate(c.ctx, "Bearer "+secret, address, c.console.now())
 }
 
-// login is what the sign-in page shows.
+// login is the data of the sign-in page.
 type login struct {
-	target  string // where to go afterwards
-	kept    form   // the form that waits
+	target  string // the path to open after the sign-in
+	kept    form   // the kept form
 	problem string
 }
 
-// askToSignIn answers a request without a session. If it was a form, its fields are kept.
+// askToSignIn answers a request without a session. If the request was a form, its fields are kept.
 func (c *call) askToSignIn() error {
 	l := login{target: c.r.URL.RequestURI()}
 	if c.r.Method == http.MethodPost {
@@ -93,7 +94,7 @@ func (c *call) askToSignIn() error {
 		}
 	}
 	if c.partial() {
-		c.w.Header().Set("Hx-Refresh", "true") // the page is loaded again, which leads to the sign-in
+		c.w.Header().Set("Hx-Refresh", "true") // htmx loads the page again, which leads to the sign-in
 		c.status = http.StatusUnauthorized
 		c.w.WriteHeader(c.status)
 		return nil
@@ -112,7 +113,7 @@ func showLogin(c *call) error {
 	return c.render(http.StatusOK, loginPage(c, login{target: Prefix}))
 }
 
-// signIn exchanges a key for a session, and goes to the target, with the kept form if there is one.
+// signIn exchanges a key for a session. It redirects to the target, or shows the kept form if there is one.
 func signIn(c *call) error {
 	if err := c.r.ParseForm(); err != nil {
 		return badForm(err)
@@ -150,7 +151,7 @@ func signIn(c *call) error {
 	return c.showKept(l.target)
 }
 
-// keyOf authenticates a person who signs in. A *failure describes what is wrong with the key.
+// keyOf authenticates a person who signs in with a key. A *failure describes the fault of the key.
 func (c *call) keyOf(secret string) (*access.Key, error) {
 	if secret == "" || len(secret) > keyMax || strings.ContainsFunc(secret, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, &failure{status: http.StatusBadRequest, detail: "Enter a key of the API: visible characters without spaces."}
@@ -171,7 +172,7 @@ func (c *call) keyOf(secret string) (*access.Key, error) {
 	return key, nil
 }
 
-// target returns where to go after the sign-in: a path of the console.
+// target returns the path of the console to open after the sign-in.
 func target(given string) string {
 	u, err := url.Parse(given)
 	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(stdpath.Clean(u.Path)+"/", Prefix) || strings.ContainsAny(given, "\\\r\n") {
@@ -180,7 +181,7 @@ func target(given string) string {
 	return u.RequestURI()
 }
 
-// showKept shows the page of a form with the fields that were kept.
+// showKept shows the page of a form with the fields that were kept during the sign-in.
 func (c *call) showKept(path string) error {
 	r := c.r.Clone(c.ctx)
 	r.Method, r.URL, r.Form, r.PostForm = http.MethodGet, &url.URL{Path: path}, nil, nil

@@ -6,14 +6,14 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// statementsView lists the periods of a meter.
+// statementsView is the data of the page with the statements of a meter, one for each period.
 type statementsView struct {
 	*tenantView
 
 	page *client.StatementList
 }
 
-// showStatements lists the statements of a meter, the newest first.
+// showStatements lists the statements of a meter, newest first.
 func showStatements(c *call) error {
 	if c.r.PathValue("meter") == "" {
 		return c.firstStatements()
@@ -46,14 +46,14 @@ func (c *call) firstStatements() error {
 	return c.redirect(path("tenants", t.Tenant.Tenant, "statements", t.meter))
 }
 
-// statementView is the statement of one period.
+// statementView is the data of the statement of one period.
 type statementView struct {
 	*tenantView
 
 	s *client.Statement
 }
 
-// showStatement shows the statement of a period, in a form that can be printed.
+// showStatement shows the statement of a period in a form that can be printed.
 func showStatement(c *call) error {
 	t, err := c.readTenant()
 	if err != nil {
@@ -74,7 +74,7 @@ type sum struct {
 	amount     int64
 }
 
-// sums returns the steps. Overage is left out: no grant paid it.
+// sums returns the steps. It omits overage, because no grant paid for that.
 func (v *statementView) sums() []sum {
 	s := v.s
 	return []sum{
@@ -86,7 +86,7 @@ func (v *statementView) sums() []sum {
 	}
 }
 
-// foots reports whether opening and steps add up to the closing.
+// foots reports whether the opening plus the steps equals the closing.
 func (v *statementView) foots() bool {
 	total := v.s.Opening
 	for _, s := range v.sums() {
@@ -95,7 +95,7 @@ func (v *statementView) foots() bool {
 	return total == v.s.Closing
 }
 
-// sendStatement sends the API's CSV of a statement.
+// sendStatement sends the CSV file of a statement, as the API returns it.
 func sendStatement(c *call) error {
 	tenant, meter, period := c.r.PathValue("tenant"), c.r.PathValue("meter"), c.r.PathValue("period")
 	text, err := c.GetStatementCSV(c.ctx, tenant, meter, period, client.GetStatementQuery{Subject: c.r.URL.Query().Get("subject")})

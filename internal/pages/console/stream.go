@@ -10,25 +10,26 @@ import (
 )
 
 const (
-	// streamEvery is how often a stream sends. It is also the heartbeat for proxies that close silent connections after
-	// 30 or 60 seconds.
+	// streamEvery is the time between two events of a stream. The events are also a heartbeat for proxies, which
+	// close silent connections after 30 or 60 seconds.
 	streamEvery = 5 * time.Second
 
-	// streamFor bounds a stream. The browser opens the next one by itself, perhaps on another instance.
+	// streamFor bounds the time of a stream. The browser then opens the next one, perhaps on another instance.
 	streamFor = 10 * time.Minute
 
 	// streamRetry is the browser's pause before it opens the next stream.
 	streamRetry = 2 * time.Second
 
-	// streamsMax bounds the streams of an instance, and streamsPerSession those of a session: a browser has six connections to a host.
+	// streamsMax bounds the streams of an instance. streamsPerSession bounds the streams of a session: a browser has
+	// six connections to a host.
 	streamsMax        = 64
 	streamsPerSession = 4
 
-	// streamWrite bounds one write. A browser that reads nothing for so long counts as gone.
+	// streamWrite bounds the time of one write. A browser that reads nothing for that time counts as gone.
 	streamWrite = 10 * time.Second
 )
 
-// streams are the open streams of an instance.
+// streams has the open streams of an instance.
 type streams struct {
 	every, last time.Duration // streamEvery and streamFor, except in tests
 	max, each   int
@@ -46,7 +47,7 @@ func newStreams() *streams {
 	return s
 }
 
-// take counts a stream of a session. It returns false if there is no room for it.
+// take counts a new stream of a session. It returns false if there are too many streams.
 func (s *streams) take(session string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,15 +71,15 @@ func (s *streams) leave(session string) {
 // event is one event of a stream.
 type event struct{ name, data string }
 
-// send sends the result of next at once and then every few seconds, until next says that it is the last one, the
-// browser leaves, the instance stops, or the stream has lasted long enough. If there is no room for a further stream it
-// sends the event full.
+// send sends the result of next at once and then every few seconds. It stops if next returns last, if the browser
+// leaves, if the instance stops, or if the stream has lasted streamFor. If there are too many streams, it sends only
+// the event full.
 func (s *streams) send(w http.ResponseWriter, r *http.Request, session string, next func(context.Context) (e event, last bool)) {
 	out := http.NewResponseController(w)
 	_ = out.SetReadDeadline(time.Time{}) // the time limit for reading a request must not end a stream
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // nginx then does not buffer events
+	h.Set("X-Accel-Buffering", "no") // makes nginx send events without buffering
 	w.WriteHeader(http.StatusOK)
 	if !s.take(session) {
 		_ = write(out, w, event{name: "full"})
@@ -107,7 +108,7 @@ func (s *streams) send(w http.ResponseWriter, r *http.Request, session string, n
 
 // write sends an event.
 func write(out *http.ResponseController, w http.ResponseWriter, e event) error {
-	_ = out.SetWriteDeadline(time.Now().Add(streamWrite)) // a server without deadlines does not cut the stream either
+	_ = out.SetWriteDeadline(time.Now().Add(streamWrite)) // an error means that the server has no deadlines
 	var b strings.Builder
 	b.WriteString("retry: " + strconv.FormatInt(streamRetry.Milliseconds(), 10) + "\nevent: " + e.name + "\n")
 	for line := range strings.Lines(e.data + "\n") {

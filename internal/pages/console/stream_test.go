@@ -16,13 +16,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// streamed is a server of one stream that counts.
+// streamed is a server with one stream. Its events have the numbers 1, 2, 3 and so on.
 type streamed struct {
 	*streams
 	t   *testing.T
 	url string
 
-	hurried bool // the server may cut off a request before its first event
+	hurried bool // the server may abort a request before its first event
 }
 
 func newStreamed(t *testing.T, last int, limit ...time.Duration) *streamed {
@@ -52,7 +52,7 @@ type opened struct {
 	body io.ReadCloser
 }
 
-// open opens a stream of a session, which ends with the test.
+// open opens a stream of a session. The stream ends with the test.
 func (s *streamed) open(session string) opened {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), testenv.Patience)
@@ -68,7 +68,7 @@ func (s *streamed) open(session string) opened {
 	return opened{got.Header, got.Body}
 }
 
-// events reads the names of n events; fewer if the stream ends.
+// events returns the names of the next n events. It returns fewer names if the stream ends.
 func events(got opened, n int) (names []string) {
 	for lines := bufio.NewScanner(got.body); len(names) < n && lines.Scan(); {
 		if name, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
@@ -78,7 +78,7 @@ func events(got opened, n int) (names []string) {
 	return names
 }
 
-// count waits until so many streams are open.
+// count waits until want streams are open.
 func (s *streamed) count(want int) {
 	s.t.Helper()
 	testenv.Eventually(s.t, func() bool {
@@ -88,8 +88,8 @@ func (s *streamed) count(want int) {
 	}, "there are ", want, " streams")
 }
 
-// A stream lasts longer than the server's time limits for a request, and ends with its last event. On a busy machine a request may not even be read
-// within them: it is sent again then.
+// A stream lasts longer than the server's time limits for a request, and ends with its last event. On a busy machine,
+// the server may not even read a request within these limits. The test then sends the request again.
 func TestStream_OutlastsTheServersLimits(t *testing.T) {
 	t.Parallel()
 	const all = 30
@@ -132,7 +132,7 @@ func TestStream_EndsWhenTheBrowserLeavesAndWhenTheInstanceStops(t *testing.T) {
 	s.count(1)
 	s.stop()
 	s.stop()
-	events(stays, 1_000_000) // until it ends
+	events(stays, 1_000_000) // until the stream ends
 	s.count(0)
 }
 

@@ -14,21 +14,21 @@ import (
 
 const (
 	periodsNext = 12
-	entriesHere = 12 // on the tenant's page; the journal has all
+	entriesHere = 12 // for the tenant's page; the journal has all entries
 	holdsHere   = 50
 	termsHere   = 50
 
-	// atOnce bounds the concurrent calls of one page: reports have three connections.
+	// atOnce bounds the concurrent calls of one page: the pool for reports has three connections.
 	atOnce = 3
 )
 
-// part is a piece of a page, or the error that is shown in its place.
+// part is the answer to one call of the API, or the error that the page shows in its place.
 type part[T any] struct {
 	value T
 	err   *failure
 }
 
-// take wraps the result of one call.
+// take returns the result of one call as a part.
 func take[T any](v *T, err error) part[*T] {
 	if err != nil {
 		return part[*T]{err: explain(err)}
@@ -36,15 +36,15 @@ func take[T any](v *T, err error) part[*T] {
 	return part[*T]{value: v}
 }
 
-// tenantView is a tenant's page.
+// tenantView is the data of a tenant's page.
 type tenantView struct {
 	*client.Tenant
 
 	zone    *time.Location
-	units   map[string]string // of meters
-	by      string            // the length of the chart's steps: hour, day or month
-	meter   string            // whose chart, periods and subjects are shown; empty: there is none
-	from    time.Time         // of the chart
+	units   map[string]string // units by meter
+	by      string            // the interval of the chart: hour, day or month
+	meter   string            // the meter whose chart, periods and subjects are shown; empty: none
+	from    time.Time         // start of the chart
 	to      time.Time
 	now     time.Time
 	balance part[*client.BalanceList]
@@ -55,10 +55,10 @@ type tenantView struct {
 	entries part[*client.EntryList]
 	terms   part[*client.TermsList]
 	reached part[*client.EventList]  // thresholds
-	refused part[*client.DenialList] // the last ones
+	refused part[*client.DenialList] // the latest refusals
 	granted granted
 
-	gaugeMeters []string // of the catalogue, in order
+	gaugeMeters []string // the gauges of the catalogue, in order
 }
 
 // unit returns the unit of a meter.
@@ -72,7 +72,7 @@ func (c *call) readUnits() map[string]string {
 	units := map[string]string{}
 	for m, err := range c.AllMeters(c.ctx, client.ListMetersQuery{Limit: 500}) {
 		if err != nil {
-			break // the word "units" is used then
+			break // the page then uses the word "units"
 		}
 		units[m.Meter] = m.Unit
 	}
@@ -88,7 +88,7 @@ func (c *call) readTenant() (*tenantView, error) {
 	v := &tenantView{Tenant: t, zone: zoneOf(t.Timezone), units: map[string]string{}, now: c.console.now()}
 	for m, err := range c.AllMeters(c.ctx, client.ListMetersQuery{Limit: 500}) {
 		if err != nil {
-			break // the word "units" is used then
+			break // the page then uses the word "units"
 		}
 		v.units[m.Meter] = m.Unit
 		if m.Kind == client.MeterKindGauge {
@@ -98,7 +98,7 @@ func (c *call) readTenant() (*tenantView, error) {
 	return v, nil
 }
 
-// readBalances reads the balances, and chooses the meter of the page.
+// readBalances reads the balances and chooses the meter of the page.
 func (v *tenantView) readBalances(c *call) {
 	v.balance = take(c.ListBalances(c.ctx, v.Tenant.Tenant, client.ListBalancesQuery{}))
 	v.meter = c.r.URL.Query().Get("meter")
@@ -121,7 +121,7 @@ func (v *tenantView) readBalances(c *call) {
 // termsRead bounds the changes of terms that a page reads. The API lists them oldest first.
 const termsRead = 2000
 
-// readTerms reads the terms, the newest first.
+// readTerms reads the terms, newest first.
 func (v *tenantView) readTerms(c *call) {
 	list := &client.TermsList{}
 	for t, err := range c.AllTerms(c.ctx, v.Tenant.Tenant, client.ListTermsQuery{Limit: 500}) {
@@ -172,11 +172,11 @@ func showTenant(c *call) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	v.readCaps(c) // of the subjects that are known now
+	v.readCaps(c) // for the subjects, which are known only now
 	return c.render(http.StatusOK, tenantPage(c, v))
 }
 
-// showBalances sends the meters of a tenant. An open page requests them again and again.
+// showBalances sends the section with the meters of a tenant. An open page requests it repeatedly.
 func showBalances(c *call) error {
 	v, err := c.readTenant()
 	if err != nil {
@@ -186,13 +186,13 @@ func showBalances(c *call) error {
 	return c.render(http.StatusOK, meters(c, v))
 }
 
-// stripe is a part of a bar, in thousandths of its width.
+// stripe is a segment of a bar. from and width are percentages of the bar's width.
 type stripe struct {
 	class       string
 	from, width string
 }
 
-// stripes divides a bar into used, held and remaining units, and units that were used beyond what was there.
+// stripes divides a bar into used, held and remaining units, and overage.
 func stripes(b *client.Balance) []stripe {
 	whole := float64(b.Used) + float64(b.Held) + float64(b.Remaining) + float64(b.Overage)
 	if whole <= 0 {
@@ -214,7 +214,7 @@ func stripes(b *client.Balance) []stripe {
 	return out
 }
 
-// grantStripes divides a bar by the grants with units left, in burn order.
+// grantStripes divides a bar by the grants that have remaining units, in burn order.
 func grantStripes(b *client.Balance) []stripe {
 	var whole, at float64
 	for i := range b.Grants {
@@ -233,10 +233,10 @@ func grantStripes(b *client.Balance) []stripe {
 	return out
 }
 
-// percent writes a share of a width.
+// percent returns a share of a width as text.
 func percent(p float64) string { return formatFloat(math.Round(p*100)/100) + "%" }
 
-// usedPercent returns share as a number.
+// usedPercent returns the used share in percent, rounded down.
 func usedPercent(b *client.Balance) int {
 	whole := b.Used + b.Held + b.Remaining
 	if whole <= 0 {
@@ -245,7 +245,7 @@ func usedPercent(b *client.Balance) int {
 	return int(math.Floor(float64(b.Used) / float64(whole) * 100))
 }
 
-// share returns the used share in percent, rounded down so that 100 means all.
+// share returns the used share in percent as text, rounded down so that 100 means everything.
 func share(b *client.Balance) string {
 	whole := b.Used + b.Held + b.Remaining
 	if whole <= 0 {
@@ -254,10 +254,10 @@ func share(b *client.Balance) string {
 	return num(int64(math.Floor(float64(b.Used)/float64(whole)*100))) + " %"
 }
 
-// cardsMax is the number of meters that have a card. Further meters are lines of a table.
+// cardsMax is the number of meters that have a card. A tenant with more meters has a table.
 const cardsMax = 12
 
-// subjects returns the subjects with the most use over the time of the chart, the largest first.
+// subjects returns the subjects with the most use in the interval of the chart, the largest use first.
 func (v *tenantView) subjects() []client.Usage {
 	list := v.everySubject()
 	return list[:min(len(list), subjectsHere)]

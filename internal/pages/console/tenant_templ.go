@@ -454,7 +454,7 @@ func meters(c *call, v *tenantView) templ.Component {
 	})
 }
 
-// meterRows shows more meters than there is room for as cards: one line each, and a card of the chosen one alone.
+// meterRows shows meters if there are too many for cards: a line for each meter, and a card for the chosen one.
 func meterRows(v *tenantView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1332,7 +1332,7 @@ func meterCard(c *call, v *tenantView, b *client.Balance) templ.Component {
 	})
 }
 
-// barText says what a bar shows.
+// barText returns a text for a bar, for people who cannot see it.
 func barText(v *tenantView, b *client.Balance) string {
 	unit := v.unit(b.Meter)
 	text := b.Meter + ": " + num(b.Used) + " " + unit + " used, " + num(b.Held) + " held, " + num(b.Remaining) + " remaining"
@@ -1342,7 +1342,7 @@ func barText(v *tenantView, b *client.Balance) string {
 	return text
 }
 
-// endText says when a grant ends.
+// endText returns a text with the end of a grant.
 func endText(t *time.Time, in *time.Location) string {
 	if t == nil {
 		return "never"
@@ -1778,7 +1778,7 @@ func bySubject(v *tenantView) templ.Component {
 	})
 }
 
-// subjectCap shows what remains of a subject's cap.
+// subjectCap shows the remaining units under a subject's cap.
 func subjectCap(v *tenantView, subject string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2448,7 +2448,8 @@ func entryTable(c *call, v *tenantView, items []client.Entry) templ.Component {
 	})
 }
 
-// listed reports whether the tenant's page offers a correction. Grants and operations offer theirs themselves.
+// listed reports whether the tenant's page offers a correction. Corrections of grants and operations are offered
+// beside these.
 func listed(v *tenantView, what *correction) bool {
 	switch what.name {
 	case "void", "extend", "refund":
@@ -2470,12 +2471,13 @@ func extendable(g *client.Grant) bool {
 	return g.Source == client.SourceTopup || g.Source == client.SourcePromo || g.Source == client.SourceAdjustment
 }
 
-// refundable reports whether entries of a kind belong to operations that can be refunded.
+// refundable reports whether entries of this kind belong to operations that can be refunded.
 func refundable(k client.EntryKind) bool {
 	return k == client.EntryKindDebit || k == client.EntryKindCapture || k == client.EntryKindOverage
 }
 
-// subjectText returns the subject of an entry's balance, or the one that its request named.
+// subjectText returns the subject of an entry's balance. If it has none, it returns the subject that its request
+// named.
 func subjectText(e *client.Entry) string {
 	if e.Subject != "" {
 		return e.Subject

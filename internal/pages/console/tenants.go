@@ -8,18 +8,18 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// tenantsPerPage fills a screen or two.
+// tenantsPerPage is the number of tenants on a page, which fill one or two screens.
 const tenantsPerPage = 50
 
-// tenantsView is a page of tenants.
+// tenantsView is the data of a page of tenants.
 type tenantsView struct {
 	prefix, plan, status, near, meter, sort, cursor string
 
 	query   client.ListTenantsQuery
 	tenants []client.Tenant
 	next    string
-	units   map[string]string // of meters, if balances are shown
-	plans   []string          // to choose from
+	units   map[string]string // units by meter, if balances are shown
+	plans   []string          // the plans to choose from
 	meters  []string
 	problem *failure
 }
@@ -29,7 +29,7 @@ func (v *tenantsView) withBalances() bool {
 	return v.near != "" || v.meter != "" || v.sort == "remaining"
 }
 
-// filtered reports whether the list is not of all tenants.
+// filtered reports whether the list has a filter other than a prefix.
 func (v *tenantsView) filtered() bool { return v.plan != "" || v.status != "" || v.withBalances() }
 
 // link returns the path of the list, with the same filters and this cursor.
@@ -37,7 +37,7 @@ func (v *tenantsView) link(cursor string) string {
 	return with(path("tenants"), "q", v.prefix, "plan", v.plan, "status", v.status, "near", v.near, "meter", v.meter, "sort", v.sort, "cursor", cursor)
 }
 
-// csv returns the path of the list as a file.
+// csv returns the path at which the list can be downloaded.
 func (v *tenantsView) csv() string {
 	return with(path("tenants.csv"), "q", v.prefix, "plan", v.plan, "status", v.status, "near", v.near, "meter", v.meter, "sort", v.sort)
 }
@@ -50,7 +50,7 @@ func (c *call) readTenants(limit int64) (*tenantsView, error) {
 	if v.sort == "tenant" {
 		v.sort = ""
 	}
-	if v.prefix != "" { // a prefix searches all tenants
+	if v.prefix != "" { // a prefix searches all tenants, so other filters do not apply
 		v.plan, v.status, v.near, v.meter, v.sort = "", "", "", "", ""
 	}
 	v.query = client.ListTenantsQuery{Limit: limit, Cursor: v.cursor, Prefix: v.prefix, Plan: v.plan, Status: v.status, Meter: v.meter, Sort: v.sort}
@@ -70,7 +70,7 @@ func (c *call) readTenants(limit int64) (*tenantsView, error) {
 	return v, v.read(c)
 }
 
-// read reads the page of the view's cursor.
+// read reads the page of the list at the view's cursor.
 func (v *tenantsView) read(c *call) error {
 	list, err := c.ListTenants(c.ctx, v.query)
 	if err != nil {
@@ -83,7 +83,7 @@ func (v *tenantsView) read(c *call) error {
 	return nil
 }
 
-// showTenants lists tenants: by the beginning of their ids, or by plan, status, and nearness to their end.
+// showTenants lists tenants. It can select them by a prefix of their ids, or by plan, status and used percentage.
 func showTenants(c *call) error {
 	v, err := c.readTenants(tenantsPerPage)
 	status := http.StatusOK
@@ -98,7 +98,7 @@ func showTenants(c *call) error {
 	return c.render(status, tenantsPage(c, v))
 }
 
-// planNames returns the plans of the catalogue; none if they cannot be read.
+// planNames returns the plans of the catalogue. It returns none if they cannot be read.
 func (c *call) planNames() (names []string) {
 	if list, err := c.ListPlans(c.ctx, client.ListPlansQuery{Limit: perCatalogue}); err == nil {
 		for i := range list.Items {
@@ -108,7 +108,7 @@ func (c *call) planNames() (names []string) {
 	return names
 }
 
-// meterNames returns the meters of the catalogue; none if they cannot be read.
+// meterNames returns the meters of the catalogue. It returns none if they cannot be read.
 func (c *call) meterNames() (names []string) {
 	if list, err := c.ListMeters(c.ctx, client.ListMetersQuery{Limit: perCatalogue}); err == nil {
 		for i := range list.Items {

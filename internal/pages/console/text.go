@@ -14,7 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// num writes a number with thousands separators.
+// num returns a number as text with thousands separators.
 func num(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	sign := ""
@@ -27,7 +27,7 @@ func num(n int64) string {
 	return sign + digits
 }
 
-// signed does what num does, with a plus sign.
+// signed is like num, with a plus sign for positive numbers.
 func signed(n int64) string {
 	if n > 0 {
 		return "+" + num(n)
@@ -35,7 +35,7 @@ func signed(n int64) string {
 	return num(n)
 }
 
-// count writes a number with a noun.
+// count returns a number with a noun.
 func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -43,10 +43,10 @@ func count(n int, one, many string) string {
 	return num(int64(n)) + " " + many
 }
 
-// stamp writes an instant in a zone, to the second, and names the zone.
+// stamp returns an instant in a zone as text, to the second, with the name of the zone.
 func stamp(t time.Time, in *time.Location) string { return t.In(in).Format("2006-01-02 15:04:05 MST") }
 
-// short writes an instant to the minute. At the start of a day it writes the day only.
+// short returns an instant as text, to the minute. At the start of a day it returns only the day.
 func short(t time.Time, in *time.Location) string {
 	local := t.In(in)
 	if h, m, s := local.Clock(); h == 0 && m == 0 && s == 0 {
@@ -55,10 +55,10 @@ func short(t time.Time, in *time.Location) string {
 	return local.Format("2006-01-02 15:04")
 }
 
-// machine writes an instant for programs.
+// machine returns an instant in the form for programs.
 func machine(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// zoneOf returns the zone with an IANA name, and UTC if this machine does not know it.
+// zoneOf returns the zone with an IANA name. It returns UTC if this machine does not know the zone.
 func zoneOf(name string) *time.Location {
 	zone, err := time.LoadLocation(name)
 	if err != nil {
@@ -67,7 +67,7 @@ func zoneOf(name string) *time.Location {
 	return zone
 }
 
-// path joins segments below the console's prefix. Each may have any characters.
+// path joins segments with the console's prefix. A segment may contain any characters.
 func path(segments ...string) string {
 	for i, s := range segments {
 		segments[i] = url.PathEscape(s)
@@ -75,7 +75,7 @@ func path(segments ...string) string {
 	return Prefix + strings.Join(segments, "/")
 }
 
-// with adds a query of names and values to a path. Empty values are left out.
+// with adds a query of names and values to a path. It omits empty values.
 func with(path string, pairs ...string) string {
 	q := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -89,7 +89,7 @@ func with(path string, pairs ...string) string {
 	return path + "?" + q.Encode()
 }
 
-// sentence writes a detail of the API as a sentence.
+// sentence returns a detail of the API as a sentence.
 func sentence(s string) string {
 	if s == "" {
 		return ""
@@ -102,10 +102,10 @@ func sentence(s string) string {
 	return s
 }
 
-// words writes a name of the API in words: rollover_in becomes rollover in.
+// words returns a name of the API in words: rollover_in becomes rollover in.
 func words[T ~string](name T) string { return strings.ReplaceAll(string(name), "_", " ") }
 
-// pretty writes JSON for people; empty for none.
+// pretty returns JSON in a form for people. It returns the empty string if there is none.
 func pretty(raw any) string {
 	switch v := raw.(type) {
 	case json.RawMessage:
@@ -129,7 +129,7 @@ func pretty(raw any) string {
 	return string(text)
 }
 
-// members returns the members of a JSON object; nil for none.
+// members returns the members of a JSON object. It returns nil if there is none.
 func members(object json.RawMessage) map[string]any {
 	var out map[string]any
 	if json.Unmarshal(object, &out) != nil {
@@ -138,7 +138,7 @@ func members(object json.RawMessage) map[string]any {
 	return out
 }
 
-// compact writes metadata on one line; empty for none.
+// compact returns metadata on one line. It returns the empty string if there is none.
 func compact(m map[string]any) string {
 	if len(m) == 0 {
 		return ""
@@ -150,8 +150,8 @@ func compact(m map[string]any) string {
 	return string(text)
 }
 
-// said writes the data of an event for people: its members by name, numbers with thousands separators, times in UTC.
-// Members that are null are left out.
+// said returns the data of an event as text for people: the members by name, numbers with thousands separators, times
+// in UTC. It omits members that are null.
 func said(data map[string]any) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(data)) {
@@ -180,10 +180,10 @@ func said(data map[string]any) string {
 	return strings.Join(parts, " \u00b7 ")
 }
 
-// formatFloat writes a number without an exponent.
+// formatFloat returns a number as text, without an exponent.
 func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// periodText writes a period in a zone.
+// periodText returns a period as text in a zone.
 func periodText(start, end *time.Time, in *time.Location) string {
 	switch {
 	case start == nil:
@@ -195,7 +195,7 @@ func periodText(start, end *time.Time, in *time.Location) string {
 	}
 }
 
-// sourceText returns the text about the source of units.
+// sourceText returns a text for the source of units.
 func sourceText(s client.Source) string {
 	switch s {
 	case client.SourceAllowance:

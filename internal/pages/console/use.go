@@ -12,10 +12,10 @@ import (
 const (
 	chartHours  = 48 // two days of use
 	chartDays   = 31 // a month
-	chartMonths = 13 // a year, and the same month of the year before
+	chartMonths = 13 // a year, and the same month of the previous year
 
-	// marksMax bounds the thresholds that are read: two for each of five meters with a daily period fill a chart of a
-	// month.
+	// marksMax bounds the thresholds that are read. Two thresholds for each of five meters with a daily period fill
+	// the chart of a month.
 	marksMax = 500
 )
 
@@ -25,13 +25,13 @@ type interval struct {
 	short string // on the axis of the chart
 	start time.Time
 	use   client.Usage
-	marks []string // events in this step
+	marks []string // events in this interval
 }
 
-// lengths are the lengths of steps.
+// lengths returns the lengths of the chart's intervals.
 func lengths() []string { return []string{"hour", "day", "month"} }
 
-// chooseSteps reads the length of the steps from the path, and sets the time of the chart: up to now.
+// chooseSteps takes the length of the intervals from the URL, and sets the time of the chart, which ends now.
 func (v *tenantView) chooseSteps(by string) {
 	if v.by = by; !slices.Contains(lengths(), by) {
 		v.by = "day"
@@ -47,7 +47,7 @@ func (v *tenantView) chooseSteps(by string) {
 	}
 }
 
-// after returns the start of the step that follows.
+// after returns the start of the next interval.
 func (v *tenantView) after(start time.Time) time.Time {
 	switch v.by {
 	case "hour":
@@ -59,7 +59,7 @@ func (v *tenantView) after(start time.Time) time.Time {
 	}
 }
 
-// names returns the names of a step.
+// names returns the names of an interval.
 func (v *tenantView) names(start time.Time) (label, short string) {
 	switch local := start.In(v.zone); v.by {
 	case "hour":
@@ -71,7 +71,7 @@ func (v *tenantView) names(start time.Time) (label, short string) {
 	}
 }
 
-// intervals returns each step of the chart with its use, which may be 0, and its events.
+// intervals returns each interval of the chart with its use, which may be 0, and its events.
 func (v *tenantView) intervals() []interval {
 	if v.usage.value == nil {
 		return nil
@@ -113,13 +113,13 @@ func (v *tenantView) intervals() []interval {
 	return out
 }
 
-// happening is an event to mark in the chart.
+// happening is an event that the chart marks.
 type happening struct {
 	at   time.Time
 	text string
 }
 
-// planChanges returns the changes of plan.
+// planChanges returns the changes to another plan.
 func (v *tenantView) planChanges() (out []happening) {
 	if v.terms.value == nil {
 		return nil
@@ -140,11 +140,11 @@ func (v *tenantView) readReached(c *call) {
 	}))
 }
 
-// eventAt returns the id that an event at an instant would have: ids are microseconds, so they sort by time.
+// eventAt returns the id of an event at an instant. Ids contain microseconds, so they are sorted by time.
 func eventAt(t time.Time) string { return fmt.Sprintf("evt_%016d", max(t.UnixMicro(), 0)) }
 
-// plural names the steps.
+// plural returns the plural name of the intervals.
 func (v *tenantView) plural() string { return v.by + "s" }
 
-// marked joins the events of a step.
+// marked returns the events of an interval as text.
 func (s *interval) marked() string { return strings.Join(s.marks, ", ") }

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// eventTypes are the types of events that a webhook can receive, in the order of forms.
+// eventTypes returns the types of events that a webhook can receive, in the order of the forms.
 func eventTypes() []client.EventType {
 	return []client.EventType{
 		client.EventTypeBalanceThresholdReached, client.EventTypeBalanceExhausted, client.EventTypeGrantCreated, client.EventTypeGrantExpiring,
@@ -20,17 +20,17 @@ func eventTypes() []client.EventType {
 	}
 }
 
-// deliveryStates are the states by which deliveries can be filtered.
+// deliveryStates returns the states by which deliveries can be filtered.
 func deliveryStates() []client.DeliveryStatus {
 	return []client.DeliveryStatus{client.DeliveryStatusPending, client.DeliveryStatusDelivered, client.DeliveryStatusDead, client.DeliveryStatusSkipped}
 }
 
-// webhooksView is a page of webhooks.
+// webhooksView is the data of a page of webhooks.
 type webhooksView struct {
 	page    *client.WebhookEndpointList
-	once    string   // of the form
-	given   form     // of a new webhook
-	problem *failure // of the new webhook
+	once    string   // key of the form
+	given   form     // values of the form for a new webhook
+	problem *failure // error of that form
 	kept    bool
 }
 
@@ -48,12 +48,12 @@ func (c *call) listWebhooks(status int, v webhooksView) error {
 	return c.render(status, webhooksPage(c, v))
 }
 
-// wants reports whether the form of a new webhook names a type.
+// wants reports whether the form for a new webhook selects a type.
 func (v *webhooksView) wants(t client.EventType) bool {
 	return slices.Contains(v.given["types"], string(t))
 }
 
-// makeWebhook creates a webhook, and shows its secret only this once.
+// makeWebhook creates a webhook and shows its secret, which is shown only this time.
 func makeWebhook(c *call) error {
 	v := webhooksView{given: form(c.r.PostForm)}
 	request := client.WebhookRequest{URL: strings.TrimSpace(v.given.get("url")), Tenant: strings.TrimSpace(v.given.get("tenant"))}
@@ -72,12 +72,12 @@ func makeWebhook(c *call) error {
 	return c.render(http.StatusOK, webhookSecretPage(c, made, "The webhook is made."))
 }
 
-// webhookView is one webhook.
+// webhookView is the data of the page of one webhook.
 type webhookView struct {
 	*client.WebhookEndpoint
 
-	once       string // of the forms on this page
-	status     string // of the deliveries that are shown
+	once       string // key of the forms on this page
+	status     string // status of the deliveries that are shown
 	deliveries part[*client.DeliveryList]
 	cursor     string
 
@@ -86,7 +86,7 @@ type webhookView struct {
 	replay  *client.WebhookReplay
 	rotated *client.NewWebhookEndpoint
 	done    string // what was done
-	from    string // of a replay, as it was entered
+	from    string // start of a replay, as entered
 	to      string
 }
 
@@ -114,7 +114,7 @@ func showWebhook(c *call) error {
 	return c.showDeliveries(http.StatusOK, v)
 }
 
-// showDeliveries shows the page, or the deliveries alone if htmx asks for them.
+// showDeliveries shows the page. If the request comes from htmx, it shows only the deliveries.
 func (c *call) showDeliveries(status int, v *webhookView) error {
 	v.deliveries = take(c.ListDeliveries(c.ctx, v.WebhookID, client.ListDeliveriesQuery{Status: v.status, Limit: perRecords, Cursor: v.cursor}))
 	if c.partial() {
@@ -181,7 +181,7 @@ func (v *webhookView) setStatus(c *call, status client.WebhookStatus, done strin
 	return err
 }
 
-// deliverAgain replays the events of the interval that was entered, in UTC.
+// deliverAgain replays the events of the interval that the form has, in UTC.
 func (v *webhookView) deliverAgain(c *call) error {
 	from, err := dayIn("from", v.from, time.UTC)
 	if err != nil {
@@ -195,7 +195,7 @@ func (v *webhookView) deliverAgain(c *call) error {
 	return err
 }
 
-// rotationOverlap is how long the previous secret works if the form has that option, in seconds.
+// rotationOverlap is the time in seconds for which the previous secret still works, if the form selects that option.
 const rotationOverlap = 24 * 3600
 
 // rotate gives the webhook a new secret.
@@ -211,7 +211,7 @@ func (v *webhookView) rotate(c *call, overlaps bool) (err error) {
 	return err
 }
 
-// host returns the part of a receiver's URL that a list shows.
+// host returns the part of a receiver's URL that lists show.
 func host(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -220,7 +220,7 @@ func host(raw string) string {
 	return u.Host + u.Path
 }
 
-// typesText names the types of events that a webhook receives.
+// typesText returns a text with the types of events that a webhook receives.
 func typesText(types []client.EventType) string {
 	list := make([]string, len(types))
 	for i, t := range types {

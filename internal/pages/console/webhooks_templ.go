@@ -14,7 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// eventTabs are the pages about what happened, and about who is told.
+// eventTabs shows the tabs of two pages: events, and the webhooks that receive events.
 func eventTabs(c *call, at string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -414,7 +414,7 @@ func webhooksPage(c *call, v webhooksView) templ.Component {
 	})
 }
 
-// webhookSecretPage shows a secret, which is shown this once.
+// webhookSecretPage shows a secret, which is shown only this time.
 func webhookSecretPage(c *call, made *client.NewWebhookEndpoint, text string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1197,7 +1197,7 @@ func replayResult(r *client.WebhookReplay) templ.Component {
 	})
 }
 
-// deliveries is the list of a webhook's deliveries.
+// deliveries shows the list of a webhook's deliveries.
 func deliveries(v *webhookView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

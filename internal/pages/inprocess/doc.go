@@ -1,18 +1,20 @@
-// Package inprocess calls the API's handler in this process, for pages that are made here.
+// Package inprocess calls the API's handler in this process, for the pages of this service.
 //
 // # Terms
 //
-//   - sender: the request for a page, whose address the API takes for that of its caller.
-//   - caller: what a page calls the API as. It is either a secret, which the API authenticates as it does any other,
-//     or a key that the page has made up from a session. Such a session is that of a person who came from an identity provider, or of a link to
-//     one tenant's page.
+//   - sender: the request for a page. The API treats its address as the address of the caller.
+//   - caller: the identity with which a page calls the API. Either it is a secret, which the API authenticates as
+//     usual, or it is a made-up key, which the page creates from a session. Such a session belongs to a person who
+//     signed in with an identity provider, or to a link to one tenant's page.
 //
 // # Invariants
 //
-//  1. A made-up key travels in the context of the call. No header and nothing else that comes over a connection can carry one.
-//  2. Such a call has no Authorization header, so what a browser sends never reaches the API.
+//  1. A made-up key is passed in the context of the call. No header and no other data of a connection can contain
+//     such a key.
+//  2. A call with a made-up key has no Authorization header, so the browser's headers never reach the API's
+//     authentication.
 //
 // # Clock, concurrency, failure
 //
-// A call has the time limit of the client. A client serves one page.
+// The client's timeout bounds each call. A client serves one page.
 package inprocess

@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// apiURL is the address of calls. It leads nowhere: the transport passes requests to the handler.
+	// apiURL is the address of calls. No host has this address: the transport passes requests to the handler.
 	apiURL = "http://console.invalid"
 
 	// timeout is longer than the API's own time limit of a request.
 	timeout = 6 * time.Second
 
-	// noSecret is the key that the client sends for a made-up key. The transport removes it.
+	// noSecret is the text that the client sends as key for a made-up key. The transport removes it.
 	noSecret = "none"
 )
 
-// forwardedHeaders are copied from the page's request, so that the API sees the same sender.
+// forwardedHeaders lists the headers that are copied from the page's request, so that the API sees the same sender.
 var forwardedHeaders = []string{"X-Forwarded-For", "X-Real-Ip", "X-Forwarded-Proto"}
 
-// Secure reports whether the browser's connection uses TLS, to this process or to a proxy. A client that claims so
-// wrongly only loses its own cookie.
+// Secure reports whether the browser's connection uses TLS, to this process or to a proxy. If a client forges the
+// header, only its own cookie is lost.
 func Secure(r *http.Request) bool {
 	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
 }
@@ -37,7 +37,7 @@ func Secure(r *http.Request) bool {
 type transport struct {
 	api    http.Handler
 	sender *http.Request
-	key    *access.Key // made up; nil: the request has a secret
+	key    *access.Key // a made-up key; nil: the request has a secret
 }
 
 // WithSecret returns a client of the API for one page, with the secret of a key.
@@ -92,26 +92,26 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // recorder stores an answer.
 type recorder struct {
 	header http.Header
-	sent   http.Header // a copy of header at the time when the status was sent
+	sent   http.Header // copy of header from the time when the status was sent
 	status int
 	body   bytes.Buffer
 }
 
-// Header is that of http.ResponseWriter.
+// Header implements http.ResponseWriter.
 func (a *recorder) Header() http.Header { return a.header }
 
-// WriteHeader is that of http.ResponseWriter.
+// WriteHeader implements http.ResponseWriter.
 func (a *recorder) WriteHeader(status int) {
 	if a.status != 0 {
 		return
 	}
 	a.status, a.sent = status, make(http.Header, len(a.header))
-	for name, values := range a.header { // in the spelling of a header that was read from a connection
+	for name, values := range a.header { // spelled like a header that net/http reads from a connection
 		a.sent[http.CanonicalHeaderKey(name)] = slices.Clone(values)
 	}
 }
 
-// Write is that of http.ResponseWriter.
+// Write implements http.ResponseWriter.
 func (a *recorder) Write(text []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
 	return a.body.Write(text)

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// limitsMax bounds the limits on the page. Each may need a request to Redis.
+	// limitsMax bounds the limits on the page. Each limit may need a request to Redis.
 	limitsMax = 20
 
 	// limitsRead bounds the limits that are read.
@@ -25,10 +25,11 @@ type limitRow struct {
 	per   []client.LimitPer
 	rate  string
 	burst int64
-	state *client.LimitState // nil: there are many buckets, or it cannot be read
+	state *client.LimitState // nil: there are many buckets, or the state cannot be read
 }
 
-// readLimits reads the limits that apply to the tenant: its plan's, and the general ones that those do not replace.
+// readLimits reads the limits that apply to the tenant: the limits of its plan, and the general limits that the plan
+// does not replace.
 func (o *overview) readLimits(v *visit) {
 	ctx := v.r.Context()
 	plan, err := v.GetPlan(ctx, o.Plan)
@@ -67,8 +68,8 @@ func (o *overview) readLimits(v *visit) {
 	}
 }
 
-// addLimit adds a limit if it applies to the tenant. Limits that all tenants share are left out: they say nothing about
-// this tenant.
+// addLimit adds a limit if it applies to the tenant. It omits limits that all tenants share, because their state does
+// not depend on this tenant.
 func (o *overview) addLimit(l limitRow) {
 	m := l.match
 	elsewhere := m.Tenant != "" && m.Tenant != o.Tenant.Tenant || m.Plan != "" && m.Plan != o.Plan
@@ -78,7 +79,7 @@ func (o *overview) addLimit(l limitRow) {
 	o.limits = append(o.limits, l)
 }
 
-// whatText returns the text about what a limit applies to.
+// whatText returns a text that says to which requests a limit applies.
 func (v *visit) whatText(l *limitRow) string {
 	text := v.say("limits.any")
 	switch {
@@ -95,7 +96,7 @@ func (v *visit) whatText(l *limitRow) string {
 	return text
 }
 
-// rateText returns the text about how much a limit allows.
+// rateText returns a text that says how much a limit allows.
 func (v *visit) rateText(l *limitRow) string {
 	rate, err := rule.ParseRate(l.rate)
 	if err != nil { // a limit of concurrent work has no rate
@@ -104,7 +105,7 @@ func (v *visit) rateText(l *limitRow) string {
 	return v.say("limits.rates", "n", v.lang.number(rate.Count), "time", v.timeText(rate))
 }
 
-// timeText writes the period of a rate.
+// timeText returns the period of a rate as text.
 func (v *visit) timeText(rate rule.Rate) string {
 	if rate.Month {
 		return v.say("time.month")
@@ -120,7 +121,7 @@ func (v *visit) timeText(rate rule.Rate) string {
 	return strconv.FormatInt(rate.Period.Milliseconds(), 10) + " ms"
 }
 
-// nowText returns the text about what is left of a limit.
+// nowText returns a text that says how much of a limit remains.
 func (v *visit) nowText(l *limitRow) string {
 	if l.state == nil {
 		return v.say("limits.own")

@@ -25,7 +25,7 @@ const (
 	assetPrefix = link.Prefix + "_/assets/" // no link has the id _
 
 	cookiePlain  = "quotasvc_portal"
-	cookieSecure = "__Secure-quotasvc_portal" // browsers take it over TLS only
+	cookieSecure = "__Secure-quotasvc_portal" // browsers accept it only over TLS
 
 	policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none'; "
 )
@@ -41,10 +41,11 @@ type Config struct {
 	// Links has the links.
 	Links *link.Store
 
-	// Look is the look that the operator has chosen.
+	// Look is the look that the operator has configured.
 	Look *look.Look
 
-	// Ancestors is the directive frame-ancestors. Embedded reports whether it lets any site show the pages in a frame.
+	// Ancestors is the directive frame-ancestors. Embedded reports whether this directive lets any site show the
+	// pages in a frame.
 	Ancestors string
 	Embedded  bool
 
@@ -93,7 +94,7 @@ func New(cfg Config) (*Portal, error) {
 	return p, nil
 }
 
-// Has reports whether a path is the portal's.
+// Has reports whether a path belongs to the portal.
 func (p *Portal) Has(path string) bool { return strings.HasPrefix(path, link.Prefix) }
 
 // ServeHTTP serves a request for a page.
@@ -131,7 +132,7 @@ func (p *Portal) serve(show func(*visit) error) http.HandlerFunc {
 		started := p.now()
 		v := &visit{portal: p, w: w, r: r, lang: p.locales.in(r.Header.Get("Accept-Language")), status: http.StatusOK}
 		p.answer(v, show)
-		attrs := []slog.Attr{ // the path may have a secret; the route has none
+		attrs := []slog.Attr{ // the path may contain a secret; the route does not
 			slog.String("route", r.Pattern), slog.Int("status", v.status), slog.Int64("duration_us", p.now().Sub(started).Microseconds()), slog.String("remote_addr", r.RemoteAddr),
 		}
 		if v.link != nil {
@@ -141,11 +142,11 @@ func (p *Portal) serve(show func(*visit) error) http.HandlerFunc {
 	}
 }
 
-// answer shows a page, or its error.
+// answer shows a page. If the page fails, it shows the error.
 func (p *Portal) answer(v *visit, show func(*visit) error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			if cause == http.ErrAbortHandler { //nolint:errorlint // net/http compares the same way: it is a panic value
+			if cause == http.ErrAbortHandler { //nolint:errorlint // as in net/http, this compares a panic value
 				panic(cause)
 			}
 			p.cfg.Log.LogAttrs(v.r.Context(), slog.LevelError, "portal page failed", slog.Any("error", cause), slog.String("stack", string(debug.Stack())))
@@ -157,7 +158,7 @@ func (p *Portal) answer(v *visit, show func(*visit) error) {
 	}
 }
 
-// fail shows an error, without details that belong to the operator.
+// fail shows an error. It omits details that belong to the operator.
 func (v *visit) fail(err error) {
 	status, key := http.StatusServiceUnavailable, "problem"
 	switch e := client.AsError(err); {
@@ -174,7 +175,7 @@ func (v *visit) fail(err error) {
 	}
 }
 
-// render sends a page. Nothing is sent if the page cannot be rendered.
+// render sends a page. If the page cannot be rendered, it sends nothing.
 func (v *visit) render(status int, content templ.Component) error {
 	var out bytes.Buffer
 	if err := content.Render(v.r.Context(), &out); err != nil {
@@ -186,7 +187,7 @@ func (v *visit) render(status int, content templ.Component) error {
 	h.Set("Vary", "Accept-Language, Cookie")
 	v.status = status
 	v.w.WriteHeader(status)
-	_, _ = v.w.Write(out.Bytes()) // an error only means that the visitor has left
+	_, _ = v.w.Write(out.Bytes()) // on an error the browser has closed the connection
 	return nil
 }
 
@@ -196,7 +197,7 @@ func (v *visit) say(key string, places ...string) string { return v.lang.say(key
 // asset returns the path of an asset.
 func (v *visit) asset(name string) string { return v.portal.assets.Path(name) }
 
-// logo returns the path of the logo; empty: there is none.
+// logo returns the path of the logo. It returns the empty string if there is none.
 func (v *visit) logo() string {
 	if path := v.asset("logo.svg"); path != "" {
 		return path
@@ -204,7 +205,7 @@ func (v *visit) logo() string {
 	return v.asset("logo.png")
 }
 
-// inside shows a page only if the cookie has the secret of the link.
+// inside returns a handler that shows a page only if the cookie has the secret of the link.
 func inside(show func(*visit) error) func(*visit) error {
 	return func(v *visit) error {
 		sent, err := v.r.Cookie(v.cookie().Name)
@@ -222,15 +223,15 @@ func inside(show func(*visit) error) func(*visit) error {
 	}
 }
 
-// open opens the link of the path.
+// open opens the link in the path.
 func (v *visit) open(secret string) error {
 	found, err := v.portal.cfg.Links.Open(v.r.Context(), v.r.PathValue("link"), secret)
 	v.link = found
 	return err
 }
 
-// cookie returns the cookie of the link, without a value. In a frame of another site a browser sends only cookies with
-// SameSite=None, which need TLS. They are partitioned, so that no other site can use them.
+// cookie returns the cookie of the link, without a value. In a frame on another site, a browser sends only cookies
+// with SameSite=None, which need TLS. Such a cookie is partitioned, so that no other site can use it.
 func (v *visit) cookie() *http.Cookie {
 	c := &http.Cookie{Name: cookiePlain, Path: v.path(), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: inprocess.Secure(v.r)}
 	if c.Secure {
@@ -252,8 +253,9 @@ func enter(v *visit) error {
 	c.Value, c.MaxAge = secret, max(1, int(v.link.ExpiresAt.Sub(v.portal.now())/time.Second))
 	http.SetCookie(v.w, c)
 	if c.SameSite == http.SameSiteStrictMode && v.r.Header.Get("Sec-Fetch-Site") == "cross-site" {
-		// A redirect would be part of the other site's navigation, for which the browser does not send the cookie. This
-		// page starts a navigation of its own, which replaces the link in the history.
+		// A redirect would be part of the other site's navigation, and in that navigation the browser does not send
+		// the cookie. Therefore the answer is a page that starts a new navigation. It replaces the link in the
+		// history.
 		return v.render(http.StatusOK, enterPage(v))
 	}
 	v.status = http.StatusSeeOther

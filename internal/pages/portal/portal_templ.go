@@ -212,7 +212,7 @@ func frame(v *visit, title string) templ.Component {
 	})
 }
 
-// enterPage leads on to the first page.
+// enterPage leads to the first page.
 func enterPage(v *visit) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -303,7 +303,7 @@ func enterPage(v *visit) templ.Component {
 	})
 }
 
-// failurePage says in general what happened. The rest is in the log.
+// failurePage shows an error without details. The details are in the log.
 func failurePage(v *visit, key string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -7,14 +7,14 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// statementList is the periods of a meter.
+// statementList is the data of the page that lists the statements of a meter, one for each period.
 type statementList struct {
 	*overview
 
 	page *client.StatementList
 }
 
-// showStatements lists the statements of a meter, the newest first.
+// showStatements lists the statements of a meter, newest first.
 func showStatements(v *visit) error {
 	o, err := v.read()
 	if err != nil {
@@ -28,14 +28,14 @@ func showStatements(v *visit) error {
 	return v.render(http.StatusOK, statementsPage(v, &statementList{o, page}))
 }
 
-// statementView is the statement of one period.
+// statementView is the data of the statement of one period.
 type statementView struct {
 	*overview
 
 	s *client.Statement
 }
 
-// showStatement shows the statement of a period, in a form that can be printed.
+// showStatement shows the statement of a period in a form that can be printed.
 func showStatement(v *visit) error {
 	o, err := v.read()
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *statementView) sums() []sum {
 	}
 }
 
-// signed writes the amount of a step with its sign.
+// signed returns the amount of a step with its sign.
 func (v *visit) signed(n int64) string {
 	if n > 0 {
 		return "+" + v.lang.number(n)
@@ -74,7 +74,7 @@ func (v *visit) signed(n int64) string {
 	return v.lang.number(n)
 }
 
-// periodText writes a period.
+// periodText returns a period as text.
 func (v *visit) periodText(o *overview, start, end *time.Time) string {
 	switch {
 	case start == nil:

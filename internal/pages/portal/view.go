@@ -17,27 +17,27 @@ import (
 )
 
 const (
-	chartDays = 31 // a month of use
+	chartDays = 31 // the days of a month
 
-	// atOnce bounds the concurrent calls of one page: reports have three connections.
+	// atOnce bounds the concurrent calls of one page: the pool for reports has three connections.
 	atOnce = 3
 )
 
-// overview is the first page.
+// overview is the data of the first page.
 type overview struct {
 	*client.Tenant
 
 	zone     *time.Location
-	units    map[string]string // of meters
-	meter    string            // whose chart is shown; empty: there is none
-	from, to time.Time         // of the chart
+	units    map[string]string // units by meter
+	meter    string            // the meter whose chart is shown; empty: none
+	from, to time.Time         // interval of the chart
 	balances []client.Balance
 	failed   struct{ balances, usage, limits bool }
 	usage    []client.Usage
 	limits   []limitRow
 }
 
-// path returns the path of a page of the link.
+// path returns the path of a page below the link.
 func (v *visit) path(segments ...string) string {
 	for i, s := range segments {
 		segments[i] = url.PathEscape(s)
@@ -61,14 +61,14 @@ func (v *visit) read() (*overview, error) {
 	o := &overview{Tenant: t, zone: zone, units: map[string]string{}, to: v.portal.now().In(zone)}
 	for m, err := range v.AllMeters(v.r.Context(), client.ListMetersQuery{Limit: 500}) {
 		if err != nil {
-			break // amounts are then shown without a unit
+			break // the page then shows amounts without a unit
 		}
 		o.units[m.Meter] = m.Unit
 	}
 	return o, nil
 }
 
-// readBalances reads the balances, and chooses the meter of the chart.
+// readBalances reads the balances and chooses the meter of the chart.
 func (o *overview) readBalances(v *visit) {
 	list, err := v.ListBalances(v.r.Context(), v.link.Tenant, client.ListBalancesQuery{})
 	if err != nil {
@@ -88,7 +88,7 @@ func (o *overview) readBalances(v *visit) {
 	o.from = time.Date(o.to.Year(), o.to.Month(), o.to.Day()-chartDays+1, 0, 0, 0, 0, o.zone)
 }
 
-// showOverview shows what the tenant has.
+// showOverview shows the tenant's units and use.
 func showOverview(v *visit) error {
 	o, err := v.read()
 	if err != nil {
@@ -113,7 +113,7 @@ func showOverview(v *visit) error {
 	return v.render(http.StatusOK, overviewPage(v, o))
 }
 
-// showMeters sends the bars. An open page requests them again and again.
+// showMeters sends the section with the bars. An open page requests it repeatedly.
 func showMeters(v *visit) error {
 	o, err := v.read()
 	if err != nil {
@@ -129,7 +129,7 @@ func (o *overview) unit(meter string) string { return o.units[meter] }
 // stripe is a part of a bar.
 type stripe struct{ class, from, width string }
 
-// stripes divides a bar into used, reserved and remaining units, and units that were used beyond what was there.
+// stripes divides a bar into used, reserved and remaining units, and overage.
 func stripes(b *client.Balance) []stripe {
 	whole := float64(b.Used) + float64(b.Held) + float64(b.Remaining) + float64(b.Overage)
 	if whole <= 0 {
@@ -150,12 +150,13 @@ func stripes(b *client.Balance) []stripe {
 	return out
 }
 
-// percent writes a share of a width.
+// percent returns a share of a width as text.
 func percent(p float64) string {
 	return strconv.FormatFloat(math.Round(p*100)/100, 'f', -1, 64) + "%"
 }
 
-// share returns the used share in percent, rounded down so that 100 means all; empty: there was nothing.
+// share returns the used share in percent as text, rounded down so that 100 means everything. It returns the empty
+// string if there were no units.
 func (v *visit) share(b *client.Balance) string {
 	whole := b.Used + b.Held + b.Remaining
 	if whole <= 0 {
@@ -164,7 +165,7 @@ func (v *visit) share(b *client.Balance) string {
 	return v.say("share", "share", strconv.Itoa(int(math.Floor(float64(b.Used)/float64(whole)*100))))
 }
 
-// barText says what a bar shows.
+// barText returns a text for a bar, for people who cannot see it.
 func (v *visit) barText(o *overview, b *client.Balance) string {
 	key := "bar"
 	if b.Overage > 0 {
@@ -174,7 +175,7 @@ func (v *visit) barText(o *overview, b *client.Balance) string {
 	return v.say(key, "meter", b.Meter, "unit", o.unit(b.Meter), "used", n(b.Used), "held", n(b.Held), "left", n(b.Remaining), "over", n(b.Overage))
 }
 
-// resetText says when new units come.
+// resetText returns a text that says when the next units come.
 func (v *visit) resetText(o *overview, b *client.Balance) string {
 	if b.Period.End == nil {
 		return v.say("reset.none")
@@ -187,15 +188,15 @@ func (v *visit) resetText(o *overview, b *client.Balance) string {
 	return v.say("reset", "at", v.lang.moment(b.Period.End.In(o.zone))) + " (" + until + ")"
 }
 
-// source is a source of the units that are left.
+// source is a source of the remaining units.
 type source struct {
 	name string
 	left int64
 	ends *time.Time
 }
 
-// sources returns the units that are left, by their source and end, in burn order. Grants with equal ones are one line:
-// their ids belong to the operator.
+// sources returns the remaining units by their source and end, in burn order. Grants with the same source and end are
+// one line, because the ids of grants belong to the operator.
 func sources(b *client.Balance) []source {
 	var out []source
 	for i := range b.Grants {
@@ -215,7 +216,7 @@ func sources(b *client.Balance) []source {
 	return out
 }
 
-// sourceText says where units come from.
+// sourceText returns a text that says where units come from.
 func (v *visit) sourceText(name string) string {
 	switch client.Source(name) {
 	case client.SourceAllowance, client.SourceTopup, client.SourcePromo, client.SourceRollover, client.SourceAdjustment, client.SourceRefund:
@@ -231,7 +232,7 @@ type day struct {
 	used, over int64
 }
 
-// days returns the use of each day of the chart, also of those without any.
+// days returns the use of each day of the chart, including days without use.
 func (o *overview) days() []day {
 	found := map[int64]client.Usage{}
 	for _, u := range o.usage {
@@ -245,7 +246,7 @@ func (o *overview) days() []day {
 	return out
 }
 
-// The chart's size in its own units. It is as wide as the page allows.
+// The size of the chart in its own units. On the page, the chart is as wide as the page allows.
 const (
 	chartWidth  = 620.0
 	chartHeight = 160.0
@@ -258,7 +259,7 @@ type column struct {
 	title               string
 }
 
-// columns returns the bars of the chart, and the largest use of a day.
+// columns returns the bars of the chart and the largest use of a day.
 func (o *overview) columns(v *visit) (list []column, most int64) {
 	days := o.days()
 	for _, d := range days {
@@ -292,7 +293,7 @@ func (v *visit) mostText(o *overview, most int64) string {
 	return v.say("use.chart", "meter", o.meter, "n", strconv.Itoa(len(o.days())), "most", v.lang.number(most), "unit", o.unit(o.meter))
 }
 
-// endText says until when something can be used.
+// endText returns a text that says how long units can be used.
 func (v *visit) endText(o *overview, at *time.Time) string {
 	if at == nil {
 		return v.say("grant.never")
@@ -300,5 +301,5 @@ func (v *visit) endText(o *overview, at *time.Time) string {
 	return v.lang.moment(at.In(o.zone))
 }
 
-// heading is the name of the page's owner, or the tenant's.
+// heading returns the name of the pages' owner. Without one, it returns a general title.
 func (v *visit) heading() string { return cmp.Or(v.portal.cfg.Look.Name, v.say("title")) }

@@ -13,19 +13,19 @@ import (
 //go:embed messages/*.json
 var messageFiles embed.FS
 
-// tags are the languages. The first one is for browsers that accept none of them. Each has a file.
+// tags lists the languages. A browser that accepts none of them gets the first one. Each language has a file.
 var tags = []language.Tag{language.English, language.German}
 
-// locale is one language: the messages of one file in messages/, and how it writes numbers and dates. A message is a
-// text with a key. Its places, such as {amount}, are filled in. All languages have the same messages with the same
-// places.
+// locale is one language. It has the messages of one file in messages/, and writes numbers and dates in that
+// language. A message is a text with a key. Placeholders such as {amount} are replaced by texts. All languages have
+// the same messages with the same placeholders.
 type locale struct {
 	tag      string // as in the attribute lang
 	messages map[string]string
 	months   []string
 }
 
-// locales are all languages. They do not change. A browser that asks for none of them gets English.
+// locales has all languages. They do not change.
 type locales struct {
 	languages []*locale
 	matcher   language.Matcher
@@ -49,7 +49,7 @@ func openLocales() (*locales, error) {
 	return b, nil
 }
 
-// in returns the language that suits an Accept-Language header best.
+// in returns the language that matches an Accept-Language header best.
 func (b *locales) in(header string) *locale {
 	if len(header) > 1000 { // no browser sends such a header
 		header = ""
@@ -62,8 +62,8 @@ func (b *locales) in(header string) *locale {
 	return b.languages[at]
 }
 
-// say returns a message with its places filled in. places has names and their texts in turn. For an unknown message it
-// returns the key.
+// say returns a message and replaces its placeholders. places alternates the names of placeholders and their texts.
+// For an unknown message, say returns the key.
 func (l *locale) say(key string, places ...string) string {
 	text, known := l.messages[key]
 	if !known {
@@ -75,7 +75,7 @@ func (l *locale) say(key string, places ...string) string {
 	return text
 }
 
-// count returns the singular or plural message of a key, with the number in its place {n}.
+// count returns the singular or plural message of a key. It replaces the placeholder {n} by the number.
 func (l *locale) count(key string, n int64) string {
 	if n == 1 {
 		key += ".one"
@@ -83,7 +83,7 @@ func (l *locale) count(key string, n int64) string {
 	return l.say(key, "n", l.number(n))
 }
 
-// number writes a whole number with thousands separators.
+// number returns a whole number as text, with thousands separators.
 func (l *locale) number(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	sign := ""
@@ -96,13 +96,13 @@ func (l *locale) number(n int64) string {
 	return sign + digits
 }
 
-// day writes a day.
+// day returns a day as text.
 func (l *locale) day(t time.Time) string {
 	return l.say("day", "d", strconv.Itoa(t.Day()), "month", l.months[t.Month()-1], "year", strconv.Itoa(t.Year()))
 }
 
-// moment writes an instant to the minute, in t's zone. At the start of a day it writes the day only. It does not name
-// the zone.
+// moment returns an instant in t's zone as text, to the minute. At the start of a day it returns only the day. The
+// text does not name the zone.
 func (l *locale) moment(t time.Time) string {
 	if h, m, s := t.Clock(); h == 0 && m == 0 && s == 0 {
 		return l.day(t)

@@ -27,7 +27,8 @@ func placesOf(text string) []string {
 	return slices.Compact(found)
 }
 
-// TestLanguages_HaveTheSameMessages: with the same places, and none that no page asks for.
+// TestLanguages_HaveTheSameMessages: all languages have the same messages with the same placeholders, and a page uses
+// each message.
 func TestLanguages_HaveTheSameMessages(t *testing.T) {
 	t.Parallel()
 	b := open(t)

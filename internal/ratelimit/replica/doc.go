@@ -1,5 +1,5 @@
-// Package replica tells the processes that decide limits in one Redis about each other, and divides rules among them while Redis is
-// away.
+// Package replica finds the other processes that decide limits in the same Redis, and divides rules among these
+// processes while Redis is away.
 //
 // # Terms
 //
@@ -9,13 +9,14 @@
 //
 // # Invariants
 //
-//  1. The portions of one bucket sum to at most the bucket, in tokens and in rate, as long as no replica misses another that lives.
-//     Replicas that never saw the others hold at least one token each.
-//  2. A replica counts from its first heartbeat until it leaves or confirmBeats consecutive heartbeats come without it.
+//  1. The portions of one bucket sum to at most the bucket, in tokens and in rate, as long as every replica knows all
+//     live replicas. Replicas that never saw the others hold at least one token each.
+//  2. A replica counts from its first heartbeat until it leaves, or until confirmBeats consecutive heartbeats do not
+//     contain it.
 //
 // # Clock
 //
-// A registration expires by Redis's clock. The time between heartbeats is this process's.
+// A registration expires by Redis's clock. The time between heartbeats is by this process's clock.
 //
 // # Concurrency
 //
@@ -23,5 +24,5 @@
 //
 // # Failure
 //
-// While Redis is away the last Set stays in use. Before the first reply it is the configured minimum.
+// While Redis is away the last Set is used. Before the first reply it has the configured minimum of replicas.
 package replica

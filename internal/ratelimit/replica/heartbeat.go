@@ -16,20 +16,21 @@ import (
 )
 
 const (
-	// DefaultBeat is the time between two beats: a new replica is known to all after it.
+	// DefaultBeat is the time between two heartbeats. After this time all replicas know a new replica.
 	DefaultBeat = 2 * time.Second
 
-	// beatsMissed is how many beats a replica may miss before Redis forgets it.
+	// beatsMissed is the number of heartbeats that a replica may miss before Redis forgets it.
 	beatsMissed = 3
 
-	// beatTimeout bounds a beat: a connection and an answer. It is also the longest delay of a stop by the last beat.
+	// beatTimeout bounds the time of a heartbeat: a connection and an answer. It also bounds the delay of Stop, which
+	// sends the last heartbeat.
 	beatTimeout = 500 * time.Millisecond
 
-	// replicasKey is the set of replicas. It differs from all keys of buckets: these continue with a brace.
+	// replicasKey is the set of replicas. It cannot be the key of a bucket: those have a brace after "rl:".
 	replicasKey = "rl:replicas"
 )
 
-// operation is the kind of a heartbeat. The values are the script's.
+// operation is the kind of a heartbeat. The script uses the same values.
 type operation int64
 
 const (
@@ -39,21 +40,21 @@ const (
 
 // Config is a heartbeat's configuration. The zero value is valid.
 type Config struct {
-	// Minimum is the least number of replicas to divide by, 1..Max; 0 is 1. Until Redis has answered once, this number
-	// is used.
+	// Minimum is the smallest number of replicas to divide by, 1..Max; 0 is 1. It is also the number until Redis has
+	// answered for the first time.
 	Minimum int
-	// Every is the time between two beats; 0 is DefaultBeat.
+	// Every is the time between two heartbeats; 0 is DefaultBeat.
 	Every time.Duration
-	// Log gets one line per change of the number of replicas, and when heartbeats start or stop failing; nil discards
-	// them.
+	// Log gets one line for each change of the number of replicas, and when heartbeats start or stop failing; nil
+	// discards them.
 	Log *slog.Logger
 	// Metrics may be nil.
 	Metrics *Metrics
 }
 
-// Heartbeat registers this process in Redis and reads which other processes decide there. While Redis is down the last known number
-// is used. After Redis returns, a lower number is adopted only once several heartbeats have confirmed it. Create it with NewHeartbeat;
-// it is safe for concurrent use.
+// Heartbeat registers this process in Redis and reads which other processes decide there. While Redis is down the
+// last known number is used. After Redis returns, a lower number is used only when several heartbeats have confirmed
+// it. Create it with NewHeartbeat. It is safe for concurrent use.
 type Heartbeat struct {
 	cfg      Config
 	script   *redisstore.Script
@@ -97,16 +98,16 @@ func NewHeartbeat(store *redisstore.Store, cfg Config) *Heartbeat {
 // Replicas returns the replicas as of the last heartbeat. It does not wait.
 func (h *Heartbeat) Replicas() *Set { return h.replicas.Load() }
 
-// Start sends the first heartbeat and starts the goroutine that sends the others. It returns an error if Redis did not answer the
-// first one; the goroutine runs in any case. Call it once.
+// Start sends the first heartbeat and starts the goroutine that sends the later ones. It returns an error if Redis
+// did not answer the first one; the goroutine runs in any case. Call Start once.
 func (h *Heartbeat) Start(ctx context.Context) error {
 	err := h.beat(ctx)
 	h.work.Go(h.run)
 	return err
 }
 
-// Stop ends the goroutine and removes this process from Redis, so that the others stop counting it at once. If ctx has ended or Redis
-// does not answer, the others drop it after some heartbeats; that is no error.
+// Stop ends the goroutine and removes this process from Redis, so the other replicas stop counting it at once. If ctx
+// has ended or Redis does not answer, the others drop it after some heartbeats, and Stop returns no error.
 func (h *Heartbeat) Stop(ctx context.Context) error {
 	h.once.Do(func() {
 		h.cancel()

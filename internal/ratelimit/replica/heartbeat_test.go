@@ -17,14 +17,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// pulse is a heartbeat whose beats the test makes.
+// pulse is a heartbeat that is sent by the test.
 type pulse struct {
 	*Heartbeat
 
 	t *testing.T
 }
 
-// pulses are n of them on one Redis, with signs that count for minutes.
+// pulses returns n pulses on one Redis. Their registrations count for minutes.
 func pulses(t *testing.T, server *testenv.RedisServer, n int) []pulse {
 	t.Helper()
 	all := make([]pulse, n)
@@ -57,7 +57,7 @@ func (p pulse) sees(want int) {
 	}
 }
 
-// killed makes a replica silent for longer than signs count.
+// killed makes the last heartbeat of a replica so old that Redis has forgotten the replica (beatsMissed heartbeats).
 func (p pulse) killed(client *redis.Client) {
 	p.t.Helper()
 	ctx := context.Background()
@@ -70,7 +70,7 @@ func TestHeartbeat_ReplicasSeeEachOther(t *testing.T) {
 	server := testenv.RedisPrivate(t)
 	direct := patientClient(t, server.Options())
 	all := pulses(t, server, 4)
-	for i, p := range all[:3] { // whoever comes sees all before it
+	for i, p := range all[:3] { // a new replica sees all earlier ones
 		p.beats(1)
 		p.sees(i + 1)
 	}
@@ -78,7 +78,7 @@ func TestHeartbeat_ReplicasSeeEachOther(t *testing.T) {
 	all[0].sees(3)
 	all[1].beats(1)
 	all[1].sees(3)
-	// A goodbye counts at once, and does not expire before all have heard it.
+	// A leave counts at once, and stays until all replicas have seen it.
 	require.NoError(t, all[2].Stop(t.Context()))
 	all[0].beats(1)
 	all[0].sees(2)
@@ -86,19 +86,19 @@ func TestHeartbeat_ReplicasSeeEachOther(t *testing.T) {
 	all[3].sees(3)
 	all[0].beats(1)
 	all[0].sees(3)
-	// A kill is believed when it was confirmed.
+	// A killed replica is dropped after confirmBeats heartbeats.
 	all[3].killed(direct)
 	all[0].beats(confirmBeats - 1)
 	all[0].sees(3)
 	all[0].beats(1)
 	all[0].sees(2)
-	// It was only frozen, and goes on.
+	// The replica was only frozen, and continues.
 	all[3].beats(1)
 	all[0].beats(1)
 	all[0].sees(3)
 }
 
-// TestHeartbeat_RedisAway_LastReplicasStay: not hearing from anybody is not hearing that nobody is there.
+// TestHeartbeat_RedisAway_LastReplicasStay: a heartbeat without an answer does not mean that there are no replicas.
 func TestHeartbeat_RedisAway_LastReplicasStay(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
@@ -115,13 +115,13 @@ func TestHeartbeat_RedisAway_LastReplicasStay(t *testing.T) {
 	if n := testutil.ToFloat64(a.cfg.Metrics.beatFailures); n != 2*confirmBeats {
 		t.Errorf("%v failures are counted", n)
 	}
-	// It comes back empty. The first who beats is alone there, and knows better.
+	// Redis comes back empty. The first replica finds only itself there, and still counts the others.
 	server.Start()
 	a.beats(confirmBeats - 1)
 	a.sees(3)
 	all[1].beats(1)
 	all[1].sees(3)
-	// Beats before another outage say nothing after it.
+	// Heartbeats before another outage do not count as consecutive with those after it.
 	server.Kill()
 	for _, p := range all[:2] {
 		p.misses(1)
@@ -129,7 +129,7 @@ func TestHeartbeat_RedisAway_LastReplicasStay(t *testing.T) {
 	server.Start()
 	a.beats(confirmBeats - 1)
 	a.sees(3)
-	// The second comes back, too; the third does not.
+	// The second replica comes back, too; the third does not.
 	all[1].beats(1)
 	a.beats(1)
 	a.sees(2)
@@ -149,7 +149,7 @@ func TestHeartbeat_RestartBetweenBeats_IsNoDeath(t *testing.T) {
 			p.beats(1)
 		}
 	}
-	for range 3 { // nobody's beat fails, but the set is gone
+	for range 3 { // no heartbeat fails, but the set is deleted
 		direct.FlushDB(t.Context())
 		for _, p := range all {
 			p.beats(1)
@@ -174,7 +174,7 @@ func TestHeartbeat_WithoutRedis_MinimumCounts(t *testing.T) {
 	testenv.Eventually(t, func() bool { return testutil.ToFloat64(h.cfg.Metrics.beatFailures) > 5 }, "beats are missed")
 	server.Start()
 	testenv.Eventually(t, func() bool { return h.Replicas().known }, "redis has answered")
-	// It is alone, but at least five are to be reckoned with.
+	// The replica is alone, but the minimum is five.
 	if r := h.Replicas(); r.Count() != 5 || r.Live() != 1 || r.Portion(2, "key") != (rule.Portion{Tokens: 1, Holders: 2}) || r.Portion(50, "key") != (rule.Portion{Tokens: 10, Holders: 5}) {
 		t.Errorf("%+v", r)
 	}
@@ -190,13 +190,13 @@ func TestHeartbeat_WithoutRedis_MinimumCounts(t *testing.T) {
 	}
 }
 
-// TestHeartbeat_ReplicasComeAndGo is the whole life, with the goroutines' own beats.
+// TestHeartbeat_ReplicasComeAndGo runs replicas from start to stop, with the heartbeats of their goroutines.
 func TestHeartbeat_ReplicasComeAndGo(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	direct := patientClient(t, server.Options())
-	// A busy machine may freeze a replica for longer than its signs count. It is not believed to be gone before another
-	// second has passed.
+	// A busy machine may freeze a replica until Redis has forgotten it. The other replicas count it for another
+	// second.
 	const every = 250 * time.Millisecond
 	var log lines
 	var all []*Heartbeat
@@ -218,14 +218,14 @@ func TestHeartbeat_ReplicasComeAndGo(t *testing.T) {
 	see(3, all[:3]...)
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := all[2].Stop(over); err != nil { // as if killed: nobody is told
+	if err := all[2].Stop(over); err != nil { // as if killed: no leave is sent
 		t.Fatal(err)
 	}
 	if direct.ZScore(t.Context(), replicasKey, fmt.Sprintf("-%d", all[2].id)).Err() == nil {
 		t.Error("a replica that was cut off has said goodbye")
 	}
 	see(2, all[:2]...)
-	// An outage and a Redis that has forgotten everything: the number never falls.
+	// Redis goes away and comes back without data: the number of replicas never decreases.
 	server.Kill()
 	testenv.Eventually(t, func() bool { return testutil.ToFloat64(all[0].cfg.Metrics.beatFailures) > 2 }, "beats are missed")
 	see(2, all[:2]...)
@@ -254,13 +254,14 @@ func TestHeartbeat_Cluster_OneKey(t *testing.T) {
 	}
 }
 
-// TestMembership_NeverMissesALiveReplica: whatever is heard and however often nothing is, a replica counts from its first
-// sign until its goodbye or confirmBeats beats in a row without it.
+// TestMembership_NeverMissesALiveReplica: a replica counts from the first heartbeat that contains it until it leaves,
+// or until confirmBeats consecutive heartbeats do not contain it. This is checked for any sequence of heartbeats and
+// failures.
 func TestMembership_NeverMissesALiveReplica(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := membership{self: 99, others: map[uint64]int{}}
-		missing := map[uint64]int{} // since it was heard last; absent: it does not count
+		missing := map[uint64]int{} // absences since the last heartbeat with it; no entry: it does not count
 		some := rapid.SliceOfDistinct(rapid.Uint64Range(1, 5), rapid.ID)
 		for range rapid.IntRange(1, 60).Draw(t, "beats") {
 			if rapid.IntRange(0, 9).Draw(t, "fails") == 0 {

@@ -15,8 +15,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	redis.SetLogger(mute{}) // it has one logger for all clients, and outages make it talk
-	// A client that could not connect looks again after a second, and only then sees that it has been closed.
+	redis.SetLogger(mute{}) // there is one logger for all clients, and outages make it log
+	// A client that could not connect tries again after a second. Only then it notices that it was closed.
 	testenv.Main(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
@@ -24,7 +24,7 @@ type mute struct{}
 
 func (mute) Printf(context.Context, string, ...any) {}
 
-// patientClient is a client that a busy machine does not make fail.
+// patientClient returns a client whose calls do not time out on a busy machine.
 func patientClient(t testing.TB, o *redis.Options) *redis.Client {
 	t.Helper()
 	opts := *o
@@ -36,7 +36,7 @@ func patientClient(t testing.TB, o *redis.Options) *redis.Client {
 	return c
 }
 
-// productionClient is a client as the service has it.
+// productionClient returns a client like that of the service.
 func productionClient(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
 	c, err := redisstore.NewClient(url)
@@ -45,7 +45,7 @@ func productionClient(t testing.TB, url string) redis.UniversalClient {
 	return c
 }
 
-// storeOn is a store that is stopped before its client is closed.
+// storeOn returns a store that is stopped before its client is closed.
 func storeOn(t testing.TB, client redis.UniversalClient) *redisstore.Store {
 	t.Helper()
 	store := redisstore.New(client, redisstore.Config{})
@@ -57,7 +57,7 @@ func storeOn(t testing.TB, client redis.UniversalClient) *redisstore.Store {
 	return store
 }
 
-// lines is a log that can be searched.
+// lines is a log with a method to search it.
 type lines struct {
 	mu  sync.Mutex
 	all []string

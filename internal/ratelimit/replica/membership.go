@@ -5,19 +5,21 @@ import (
 	"slices"
 )
 
-// confirmBeats is the number of consecutive heartbeats without a replica after which it counts as gone. A Redis that was restarted
-// empty or failed over has no replicas at first, and all of them return within a beat or two. Dividing by too many for some seconds
-// costs a little capacity during an outage. Dividing by one would admit the rule many times over.
+// confirmBeats is the number of consecutive heartbeats without a replica after which it counts as gone. A Redis that
+// was restarted empty or failed over has no replicas at first, and all of them return within two heartbeats. If a
+// process divides by too many replicas for some seconds, an outage has a little less capacity. If it divided by one,
+// the replicas together would admit the rule many times.
 const confirmBeats = 4
 
-// membership is the set of live replicas, as one of them sees it. A new replica counts at once. A replica that leaves is removed at
-// once. A replica whose heartbeats stop is removed after confirmBeats. A heartbeat of its own that fails changes nothing.
+// membership is the set of live replicas, as one of them sees it. A new replica counts at once. A replica that leaves
+// is removed at once. A replica whose heartbeats stop is removed after confirmBeats. If the process's own heartbeat
+// fails, the set does not change.
 type membership struct {
 	self   uint64
 	others map[uint64]int // consecutive heartbeats in which the replica did not appear
 }
 
-// heartbeats are the replicas in a reply of the script: those that live, and those that left.
+// heartbeats are the replicas in a reply of the script: the live ones and those that left.
 type heartbeats struct{ live, left []uint64 }
 
 // beat applies a heartbeat, and reports whether the set of others has changed.
@@ -45,7 +47,7 @@ func (m *membership) beat(s heartbeats) (changed bool) {
 	return changed
 }
 
-// missed records a heartbeat that Redis did not answer: absences before and after it are not consecutive.
+// missed records a heartbeat that Redis did not answer. Absences before and after it are not consecutive.
 func (m *membership) missed() {
 	for id := range m.others {
 		m.others[id] = 0

@@ -8,8 +8,8 @@ type Metrics struct {
 	beatFailures prometheus.Counter
 }
 
-// NewMetrics creates the metrics and registers them. It panics if reg has metrics of these names already, which is a
-// programming error. A nil reg leaves them unregistered.
+// NewMetrics creates the metrics and registers them. It panics if reg already has metrics of these names, which is a
+// programming error. With a nil reg they are not registered.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		live: prometheus.NewGauge(prometheus.GaugeOpts{

@@ -7,22 +7,23 @@ import (
 )
 
 // Max is the largest number of replicas that share one bucket. It keeps the arithmetic of a share exact: units per
-// token stay below 2^45 * 256 = 2^53. If there are more replicas, 256 of them hold a share of a bucket, and others hold
-// one of another bucket.
+// token stay below 2^45 * 256 = 2^53. If there are more replicas, each bucket has shares on 256 of them, different
+// ones for each bucket.
 const Max = 256
 
-// Set is the replicas that share the rules while Redis is away. It does not change; nil is one process alone.
+// Set has the replicas that share the rules while Redis is away. It does not change. A nil Set is one process alone.
 type Set struct {
 	count  int      // replicas to divide by, at least 1
-	known  bool     // self and others are known
+	known  bool     // whether self and others are known
 	self   uint64   // this process
-	others []uint64 // may be fewer than count-1: count has a configured minimum
+	others []uint64 // may be fewer than count-1, because count has a configured minimum
 }
 
-// Anonymous returns n replicas, 1 to Max, that do not know each other. They cannot agree on who holds the tokens that do not divide.
+// Anonymous returns n replicas, 1 to Max, that do not know each other. So they cannot agree on the holders of a
+// remainder.
 func Anonymous(n int) *Set { return &Set{count: min(max(n, 1), Max)} }
 
-// Known returns the replicas self and others. They divide by at least minimum.
+// Known returns the set of self and others. They divide by at least minimum.
 func Known(self uint64, others []uint64, minimum int) *Set {
 	return &Set{count: max(1+len(others), minimum), known: true, self: self, others: slices.Clone(others)}
 }
@@ -43,8 +44,8 @@ func (r *Set) Live() int {
 	return 1 + len(r.others)
 }
 
-// Share returns how a bucket of a capacity is divided: the number of replicas that hold a share, and the tokens of the
-// smallest share. All replicas hold one, unless there are more replicas than tokens.
+// Share returns how a bucket of the given capacity is divided: the number of replicas that hold a share, and the
+// tokens of the smallest share. Every replica holds a share, unless there are more replicas than tokens.
 func (r *Set) Share(capacity int64) (holders, tokens int64) {
 	n := int64(min(r.Count(), Max))
 	if r == nil || r.known {
@@ -53,11 +54,12 @@ func (r *Set) Share(capacity int64) (holders, tokens int64) {
 	return n, max(1, capacity/n)
 }
 
-// Portion returns this process's part of the bucket under key. The portions of all replicas sum to the rule's capacity and rate, or
-// to less if the configured minimum exceeds the live replicas. All replicas that know each other order themselves per bucket in the
-// same way (rendezvous hashing); the first ones get the tokens that do not divide.
+// Portion returns this process's part of the bucket under key. The portions of all replicas sum to the rule's
+// capacity and rate. The sum is less if the configured minimum exceeds the number of live replicas. Replicas that
+// know each other compute the same order for a bucket (rendezvous hashing). The first ones get a token more each,
+// until the remainder is used up.
 //
-// Anonymous replicas have at least one token each. Together that may exceed the capacity, but not the rate.
+// Anonymous replicas have at least one token each. Together these tokens may exceed the capacity, but not the rate.
 func (r *Set) Portion(capacity int64, key string) rule.Portion {
 	holders, tokens := r.Share(capacity)
 	p := rule.Portion{Tokens: tokens, Holders: holders}
@@ -77,8 +79,8 @@ func (r *Set) Portion(capacity int64, key string) rule.Portion {
 	return p
 }
 
-// place returns this process's position in the order of a bucket, from 0. Replicas that are only assumed because of the
-// minimum come last.
+// place returns this process's position in the order of a bucket, from 0. Replicas that are only assumed, because of
+// the minimum, come last.
 func (r *Set) place(key string) int64 {
 	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a
 	hash := uint64(offset)
@@ -94,7 +96,7 @@ func (r *Set) place(key string) int64 {
 	return place
 }
 
-// weight mixes the hash of a bucket and an id as SplitMix64 does, so that the orders of two buckets are independent.
+// weight mixes the hash of a bucket with an id as SplitMix64 does. So the orders of two buckets are independent.
 func weight(hash, id uint64) uint64 {
 	w := hash ^ id
 	w = (w ^ w>>30) * 0xbf58476d1ce4e5b9
@@ -102,8 +104,8 @@ func weight(hash, id uint64) uint64 {
 	return w ^ w>>31
 }
 
-// LimitOf returns the limit with which this process decides a bucket while Redis is away: the rule's own for one replica, else this
-// process's portion of it.
+// LimitOf returns the limit by which this process decides a bucket while Redis is away: the rule's own limit if there
+// is one replica, else this process's portion of it.
 func (r *Set) LimitOf(of *rule.Rule, key string) rule.Limit {
 	if r.Count() <= 1 {
 		return of.Limit()

@@ -12,13 +12,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// crowd is n replicas that know each other, each as it sees them, and reckon with at least floor.
+// crowd returns n replicas that know each other, as each of them sees the set. Each divides by at least floor.
 func crowd(t *rapid.T, n, floor int) []*Set {
 	ids := rapid.SliceOfNDistinct(rapid.Uint64(), n, n, rapid.ID).Draw(t, "ids")
 	all := make([]*Set, n)
 	for i, self := range ids {
 		others := slices.Concat(ids[:i], ids[i+1:])
-		slices.Reverse(others[:len(others)/2]) // in whatever order they were heard of
+		slices.Reverse(others[:len(others)/2]) // in any order in which they became known
 		all[i] = Known(self, others, floor)
 	}
 	return all
@@ -52,15 +52,15 @@ func TestSet_Known_PortionsSumToTheCapacity(t *testing.T) {
 		if n >= floor && (sum != capacity || holding != min(int64(n), capacity, Max)) {
 			t.Fatalf("%d of %d replicas hold %d tokens of %d", holding, n, sum, capacity)
 		}
-		// Replicas that were only reckoned with hold the others' tokens at most.
+		// Replicas that are only assumed take tokens only when all live ones have theirs.
 		if capacity < int64(floor) && sum < min(capacity, int64(n), Max) {
 			t.Fatalf("%d replicas of %d hold %d tokens of %d", n, floor, sum, capacity)
 		}
 	})
 }
 
-// TestSet_HigherMinimum_NeverGivesMore: as long as nobody misses one that lives, what each believes beyond that costs
-// room and nothing else.
+// TestSet_HigherMinimum_NeverGivesMore: as long as every replica knows all live ones, additional assumed replicas
+// only cost capacity.
 func TestSet_HigherMinimum_NeverGivesMore(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -102,8 +102,8 @@ func TestSet_Anonymous_HoldATokenEach(t *testing.T) {
 	}
 }
 
-// TestSet_Buckets_AreSpreadOverReplicas: who holds one bucket's only token says nothing of another's, and losing one replica
-// moves its buckets only.
+// TestSet_Buckets_AreSpreadOverReplicas: the holder of a bucket's only token does not depend on other buckets. When a
+// replica is lost, only the buckets that it held move.
 func TestSet_Buckets_AreSpreadOverReplicas(t *testing.T) {
 	t.Parallel()
 	const buckets = 10_000
@@ -126,7 +126,7 @@ func TestSet_Buckets_AreSpreadOverReplicas(t *testing.T) {
 			t.Fatalf("%s moves from %x to %x though %x is gone", key, was, now, ids[0])
 		}
 	}
-	for _, id := range ids { // 2000 each; the standard deviation is 40
+	for _, id := range ids { // about 2000 each; the standard deviation is 40
 		if held[id] < 1800 || held[id] > 2200 {
 			t.Errorf("replica %x holds %d of %d buckets", id, held[id], buckets)
 		}

@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// MaxBanAfter bounds the denials before a ban: the time of each is kept, in 7 bytes of Redis.
+	// MaxBanAfter bounds the number of denials before a ban, because the time of each takes 7 bytes in Redis.
 	MaxBanAfter = 1000
 
 	// minBan and maxBan bound the times of a ban.
 	minBan, maxBan = time.Millisecond, 366 * Day
 )
 
-// Ban is the rule for buckets that deny again and again. When a bucket has denied After consumes, all of them less than
-// Within ago, it denies everything for the time For. The last of these denials begins the ban. Denials while a bucket
-// is banned do not count. The zero value is no ban.
+// Ban is the rule for buckets that deny repeatedly. If a bucket has denied After consumes, all of them less than
+// Within ago, it then denies everything for the time For. The last of these denials begins the ban. Denials during a
+// ban do not count. The zero value is no ban.
 type Ban struct {
 	After       int64         // 1..MaxBanAfter; 0: no ban
 	Within, For time.Duration // whole ms, 1 ms to 366 days
@@ -58,18 +58,19 @@ func banTime(field, text string) (time.Duration, error) {
 
 // BanState has the recent denials of a bucket, or its ban. The zero value has neither.
 type BanState struct {
-	ends    int64   // µs; when the ban ends; 0: none yet
+	ends    int64   // µs; when the ban ends; 0 if there was none yet
 	denials []int64 // µs; ascending
 }
 
-// Left returns how long the ban lasts from now on, in µs; 0: there is none. A ban that would last longer than For is cut: the rule has changed.
+// Left returns the time from now until the ban ends, in µs, or 0 if there is no ban. A ban longer than For is
+// shortened to For: the rule has changed.
 func (s *BanState) Left(b Ban, now int64) int64 {
 	s.ends = min(s.ends, now+b.For.Microseconds())
 	return max(0, s.ends-now)
 }
 
-// Deny counts a denial of a bucket that is not banned. If the denial begins a ban it returns the length of the ban in
-// µs, else 0.
+// Deny counts a denial of a bucket that is not banned. If the denial begins a ban, Deny returns the length of the ban
+// in µs, else 0.
 func (s *BanState) Deny(b Ban, now int64) int64 {
 	kept := s.denials[:0]
 	for _, at := range s.denials {
@@ -85,7 +86,7 @@ func (s *BanState) Deny(b Ban, now int64) int64 {
 	return b.For.Microseconds()
 }
 
-// BannedFor returns the state of a bucket that is banned for us from now on.
+// BannedFor returns the state of a bucket that is banned from now on, for the given number of µs.
 func BannedFor(us, now int64) BanState { return BanState{ends: now + us} }
 
 // Over reports whether the state can be dropped at now.

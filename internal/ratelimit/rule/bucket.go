@@ -4,18 +4,18 @@ import (
 	"time"
 )
 
-// bucket is the parameters of a token bucket in units. A token is s units, and num units come back per microsecond. Both are integers
-// for every rational rate, so nothing is rounded:
+// bucket has the parameters of a token bucket in units. A token is s units, and num units come back per microsecond.
+// For every rational rate both are integers, so nothing is rounded:
 //
 //	rate R per P us, g = gcd(R, P):  num = R/g,  s = P/g
 //
-// The state is the debt in units, not the remaining units. So a missing state is a full bucket, a larger capacity adds exactly the
-// difference, and a smaller one gives nothing away.
+// The state is the number of missing units, not the remaining units. So a missing state is a full bucket, a larger
+// capacity adds exactly the difference, and a smaller capacity gives nothing away.
 //
 // Invariants: num, s >= 1; tokens >= 1, or 0 for a portion without tokens; (tokens+debt)*s < 2^53; num < 2^53.
 type bucket struct {
 	tokens int64 // capacity
-	debt   int64 // tokens that may be owed beyond it
+	debt   int64 // tokens that may be owed beyond the capacity
 	num    int64 // units per us
 	s      int64 // units per token
 }
@@ -34,8 +34,8 @@ func (b bucket) exact() bool { return b.tokens+b.debt <= maxExact/b.s }
 
 func (b bucket) full() int64 { return b.tokens * b.s }
 
-// Advance refills for the time that has passed. It waits if the clock is a little behind the state, and rebases if it is far behind. The
-// time until now counts at the rate that the state was stored with.
+// Advance refills the bucket for the time that has passed, at the rate with which the state was stored. If the clock
+// is a little behind the state, the bucket waits. If the clock is far behind, the state is moved to now.
 func (b bucket) Advance(s State, at Moment) Level {
 	st := advancing(s.At, at.Now)
 	if s.Used == 0 {
@@ -117,8 +117,8 @@ func (b bucket) scaled(s State, from bucket) State {
 	return State{At: s.At, Used: convert(s.Used, from.full(), b.full()), Unit: b.s, Num: b.num}
 }
 
-// leaky is a bucket as a queue: its debt is the work that waits, and a request is due when the debt before it has been worked off. It
-// admits what a token bucket admits.
+// leaky is a bucket that works as a queue. Its missing units are the work that waits. A request is due when the work
+// before it is done. A leaky bucket admits the same requests as a token bucket.
 type leaky struct{ bucket }
 
 // Delay implements Limit.

@@ -7,7 +7,7 @@ import (
 
 // mulCap returns a*b for non-negative a and b, capped far beyond all exact values.
 func mulCap(a, b int64) int64 {
-	const most = 1 << 61 // two of them can be added without overflow
+	const most = 1 << 61 // the sum of two does not overflow
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi != 0 || lo > most {
 		return most
@@ -15,8 +15,8 @@ func mulCap(a, b int64) int64 {
 	return int64(lo)
 }
 
-// convert returns used * to / from, rounded up by less than one unit, at most 2^53-1. It turns a level of from units per token into one of
-// to units per token, and a level of a bucket of from units into that of a share of to units.
+// convert returns used * to / from, rounded up by less than one unit, at most 2^53-1. It converts a level from one
+// number of units per token to another, or a level of a bucket of from units to that of a share of to units.
 func convert(used, from, to int64) int64 {
 	whole, rest := used/from, used%from
 	hi, lo := bits.Mul64(uint64(whole), uint64(to))
@@ -27,7 +27,7 @@ func convert(used, from, to int64) int64 {
 	return int64(lo) + part
 }
 
-// mulDivCeil returns ceil(a*b/c) for 0 <= a < c and b >= 1; the product may pass 64 bits.
+// mulDivCeil returns ceil(a*b/c) for 0 <= a < c and b >= 1. The product may exceed 64 bits.
 func mulDivCeil(a, b, c int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	q, rest := bits.Div64(hi, lo, uint64(c))
@@ -37,7 +37,7 @@ func mulDivCeil(a, b, c int64) int64 {
 	return int64(q)
 }
 
-// partOf returns a*b/c rounded down, for 0 <= b <= c; the product may pass 64 bits.
+// partOf returns a*b/c rounded down, for 0 <= b <= c. The product may exceed 64 bits.
 func partOf(a, b, c int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	q, _ := bits.Div64(hi, lo, uint64(c))
@@ -72,5 +72,5 @@ func floorMod(a, b int64) int64 {
 	return m
 }
 
-// Micros returns us microseconds.
+// Micros returns the duration of us microseconds.
 func Micros(us int64) time.Duration { return time.Duration(us) * time.Microsecond }

@@ -5,51 +5,53 @@ import (
 	"time"
 )
 
-// Explanation is what a rule means in practice.
+// Explanation describes the effects of a rule.
 type Explanation struct {
-	// Num is the units that come back per microsecond, Units the units of one token. Both are 0 for kinds other than
-	// buckets.
+	// Num is the number of units that come back per microsecond, and Units the number of units of one token. Both are
+	// 0 for kinds other than buckets.
 	Num, Units int64
 	// Capacity is in tokens.
 	Capacity int64
-	// InAnySecond is the largest number of tokens that pass within one second: for a bucket its burst and the refill of a
-	// second, for a fixed window the counts of two windows around a start.
+	// InAnySecond is the largest number of tokens that pass within one second. For a bucket it is the burst plus the
+	// refill of a second, for a fixed window the counts of two windows around a start.
 	InAnySecond int64
-	// Sustained is the rate in the long run.
+	// Sustained is the long-term rate.
 	Sustained Rate
-	// LongestWait is the time in which a bucket that owes all it may becomes full.
+	// LongestWait is the time in which a bucket that owes as much as it may becomes full.
 	LongestWait time.Duration
-	// Fills is the time in which an empty bucket that owes nothing becomes full. Buckets only.
+	// Fills is the time in which an empty bucket that owes nothing becomes full. It is set for buckets only.
 	Fills time.Duration
 	// MaxTTL is the longest lifetime of a key after its last change.
 	MaxTTL time.Duration
-	// KeyBytes is about the memory of one bucket in Redis, everything included.
+	// KeyBytes is the approximate memory of one bucket in Redis, everything included.
 	KeyBytes int64
-	// Holders is the number of replicas that hold a portion of a bucket while Redis is away. Share is the tokens of the smallest
-	// portion, and ShareRate its part of the rate. For one replica they are those of the whole rule.
+	// Holders is the number of replicas that hold a portion of a bucket while Redis is away. Share is the number of
+	// tokens of the smallest portion, and ShareRate the part of the rate that belongs to it. For one replica they are
+	// those of the whole rule.
 	Holders, Share int64
 	ShareRate      Rate
-	// WindowStart and WindowEnd are the fixed window of now; zero for other kinds.
+	// WindowStart and WindowEnd are the bounds of the present fixed window; zero for other kinds.
 	WindowStart, WindowEnd time.Time
 }
 
 const (
-	// keyOverhead is the memory of a key with an expiry besides key and value: an entry of 32 bytes in each of two tables
-	// and, with the tables two thirds full, 21 bytes in them.
+	// keyOverhead is the memory of a key with an expiry, besides key and value. It is an entry of 32 bytes in each of
+	// two tables, and, because the tables are about two thirds full, 21 bytes of the tables.
 	keyOverhead = 85
 
 	// valueHeader is the memory around a short value: object, length, end.
 	valueHeader = 20
 
-	// longestChange is the largest change of a clock by law: a day can be so much longer than 24 hours.
+	// longestChange is the largest change of a clock by law. A day can be longer than 24 hours by this time.
 	longestChange = 2 * time.Hour
 
 	// typicalTenant is the length of a tenant's id that KeyBytes assumes.
 	typicalTenant = 12
 )
 
-// Explain returns what a rule of any kind but concurrency means at now. zone is the calendar of its windows; nil is the rule's own.
-// dimension says that its buckets have a dimension. holders and share are what the replicas' Share returns for the rule's burst.
+// Explain returns the explanation of a rule of any kind except concurrency at now. zone is the calendar of its
+// windows; nil is the rule's own. dimension means that its buckets have a dimension. holders and share are the
+// results of the replicas' Share for the rule's burst.
 func (r *Rule) Explain(now time.Time, zone *time.Location, dimension bool, holders, share int64) Explanation {
 	e := Explanation{Capacity: r.Burst, Sustained: r.Rate, ShareRate: r.Rate, Holders: holders, Share: share}
 	if r.Kind == KindTokenBucket || r.Kind == KindLeakyBucket {
@@ -84,8 +86,8 @@ func (r *Rule) Explain(now time.Time, zone *time.Location, dimension bool, holde
 		e.LongestWait = r.Rate.Period
 		value = 7*(1+int(l.tokens+l.debt)) + bytesOf(short(l.length/1000))
 	}
-	// A key lives a second longer than its bucket needs, plus the time by which a bucket's clock may be ahead. The key
-	// of a fixed window lives up to an eighth longer.
+	// A key lives a second longer than its bucket needs it, plus the time by which a bucket's clock may be ahead. The
+	// key of a fixed window lives up to an eighth longer.
 	e.MaxTTL = e.LongestWait + maxAheadUS*time.Microsecond
 	if r.Kind == KindFixedWindow {
 		e.MaxTTL = Micros(roughly(e.MaxTTL.Microseconds()))
@@ -125,7 +127,8 @@ func bytesOf(n int64) int { return max(1, (bits.Len64(uint64(n))+7)/8) }
 // capped returns a*b, at most 2^53-1.
 func capped(a, b int64) int64 { return min(mulCap(a, b), maxExact) }
 
-// sizeClass returns the memory that Redis's allocator takes for n bytes: a multiple of 16 up to 128, then four steps per doubling.
+// sizeClass returns the memory that Redis's allocator takes for n bytes: a multiple of 16 up to 128, then one of four
+// sizes for each doubling.
 func sizeClass(n int) int64 {
 	step := 16
 	if n > 128 {

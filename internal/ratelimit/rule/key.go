@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// dimensionLen is the length of a dimension in base64url: 96 bits. Among a billion subjects of one rule two share a bucket
-	// with a probability of 10^-11. Each further character would cost memory in every key.
+	// dimensionLen is the length of a dimension in base64url: 96 bits. For a billion subjects of one rule, the
+	// probability that any two share a bucket is 10^-11. Each further character would cost memory in every key.
 	dimensionLen = 16
 )
 
@@ -17,11 +17,11 @@ type Bucket struct {
 	Tenant string
 	// Rule must come from Compile; it may be of any kind.
 	Rule *Rule
-	// Dimension is a result of the function Dimension; empty for none.
+	// Dimension is a result of the function Dimension, or empty if the bucket has none.
 	Dimension string
 }
 
-// Name returns the bucket's key in Redis, by which it is reset. The error is a *FieldError.
+// Name returns the bucket's key in Redis, which Reset takes. The error is a *FieldError.
 func (b Bucket) Name() (string, error) {
 	switch {
 	case b.Rule == nil || b.Rule.letter == "":
@@ -36,13 +36,13 @@ func (b Bucket) Name() (string, error) {
 	return key, nil
 }
 
-// Dimension hashes the values that separate the buckets of one rule, in a fixed order, to 96 bits in base64url. Values may be any bytes:
-// keys contain only the hash.
+// Dimension hashes the values that separate the buckets of one rule, in a fixed order, to 96 bits in base64url.
+// Values may be any bytes, because keys contain only the hash.
 func Dimension(values ...string) string {
-	var stack [256]byte // a subject and a route pattern fit; longer values go to the heap
+	var stack [256]byte // enough for a subject and a route pattern; longer values go to the heap
 	all := stack[:0]
 	for _, v := range values {
-		all = binary.BigEndian.AppendUint64(all, uint64(len(v))) // so that ("ab","c") and ("a","bc") differ
+		all = binary.BigEndian.AppendUint64(all, uint64(len(v))) // so ("ab","c") and ("a","bc") differ
 		all = append(all, v...)
 	}
 	sum := sha256.Sum256(all)
@@ -53,16 +53,17 @@ func Dimension(values ...string) string {
 
 // BucketKey returns the key of a bucket and its hash tag:
 //
-//	rl:{<tenant>}<kind>:<rule>[/<dimension>]   of a tenant: all of them are in one slot
-//	rl:{<rule>[/<dimension>]}<kind>            of a shared rule: each in a slot of its own
+//	rl:{<tenant>}<kind>:<rule>[/<dimension>]   of a tenant: all its buckets are in one slot
+//	rl:{<rule>[/<dimension>]}<kind>            of a shared rule: each bucket is in a separate slot
 //
-// Neither tenants nor rules contain a brace or a slash. Keys are short because memory comes in size classes: a key of at most 44 bytes
-// (20 for tenant and rule together, besides a dimension) takes 48.
+// Neither tenants nor rules contain a brace or a slash. Keys are short because memory comes in size classes: a key of
+// at most 44 bytes (20 for tenant and rule together, if there is a dimension) takes 48 bytes.
 func (r *Rule) BucketKey(tenant, dimension string) (key, tag string) {
 	return bucketKeyOf(r.letter, r.Shared, tenant, r.ID, dimension)
 }
 
-// BanKey returns the key of a bucket's denials or ban, beside that of the bucket and in its slot. No bucket's key ends like this.
+// BanKey returns the key of a bucket's denials or ban. It is in the slot of the bucket. No key of a bucket has this
+// ending.
 func BanKey(bucket string) string { return bucket + "!" }
 
 // LeaseKey returns the key and hash tag of a bucket of a concurrency rule, as BucketKey does for a compiled rule.

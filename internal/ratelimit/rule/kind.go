@@ -4,29 +4,29 @@ import (
 	"fmt"
 )
 
-// Kind is how the tokens of a bucket come back. The values are the script's.
+// Kind is the way in which the tokens of a bucket come back. The script uses the same values.
 type Kind int
 
 const (
 	// KindTokenBucket refills continuously at the rate up to the burst.
 	KindTokenBucket Kind = 1
-	// KindLeakyBucket is a queue of the burst's length that is worked off at the rate. An admitted request has to wait for the
-	// delay in its verdict, so that requests are evenly spaced.
+	// KindLeakyBucket is a queue with the length of the burst, which is worked off at the rate. An admitted request
+	// has to wait for the delay in its verdict, so requests are evenly spaced.
 	KindLeakyBucket Kind = 2
-	// KindFixedWindow counts from zero at each start of a minute, hour, day, week or month of a calendar, or of another period
-	// since the epoch. Around a start it may pass twice its count.
+	// KindFixedWindow counts from zero at each start of a minute, hour, day, week or month of a calendar, or of
+	// another period since the epoch. Around a start it may pass twice its count.
 	KindFixedWindow Kind = 3
-	// KindSlidingWindow adds to the count of the current window a part of the previous window's count: the part that the
-	// sliding window still covers, as if that count had been spread evenly.
+	// KindSlidingWindow adds to the count of the current window a part of the previous window's count: the part that
+	// the sliding window still covers, as if that count had been spread evenly.
 	KindSlidingWindow Kind = 4
 	// KindSlidingLog stores the time of each token, up to 1,000 of them. It is exact in every interval.
 	KindSlidingLog Kind = 5
-	// KindConcurrency bounds the number of leases at a time. It has a script of its own, and no charges.
+	// KindConcurrency bounds the number of leases at a time. It has a separate script, and no charges.
 	KindConcurrency Kind = 6
 )
 
-// names returns the kind as the API writes it, and its letter in keys. The letter is part of the key because the states of two kinds
-// have different meanings. Every verdict needs the name, and a switch is fast.
+// names returns the kind as the API writes it, and its letter in keys. The letter is part of the key because the
+// states of two kinds have different meanings. Every verdict needs the name, and a switch is fast.
 func (k Kind) names() (name, letter string) {
 	switch k {
 	case KindTokenBucket:
@@ -52,19 +52,19 @@ func (k Kind) String() string {
 	return name
 }
 
-// letter returns the kind in keys.
+// letter returns the letter of the kind in keys.
 func (k Kind) letter() string {
 	_, letter := k.names()
 	return letter
 }
 
-// Windowed reports whether tokens come back all at once, at an instant that many buckets share. Callers that were denied should then
-// spread their retries.
+// Windowed reports whether tokens come back all at once, at an instant that many buckets share. If so, callers that
+// were denied should spread their retries.
 func (k Kind) Windowed() bool {
 	return k == KindFixedWindow || k == KindSlidingWindow
 }
 
-// parseKind reads what String writes; empty is token_bucket.
+// parseKind reads a kind as String writes it; empty is token_bucket.
 func parseKind(s string) (Kind, error) {
 	if s == "" {
 		return KindTokenBucket, nil

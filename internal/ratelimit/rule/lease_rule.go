@@ -5,24 +5,25 @@ import (
 	"time"
 )
 
-// Bounds of leases.
+// These are bounds of leases.
 const (
-	// MinLeaseTTL and MaxLeaseTTL bound the lifetime of a lease without a renewal: how long a dead holder blocks its place.
+	// MinLeaseTTL and MaxLeaseTTL bound the time for which a lease lasts without a renewal. A dead holder blocks its
+	// slot for that time.
 	MinLeaseTTL = time.Second
-	// MaxLeaseTTL does not bound the work: a holder that needs longer renews.
+	// MaxLeaseTTL does not bound the work, because a holder that needs longer renews.
 	MaxLeaseTTL = time.Hour
 
-	// DefaultLeaseTTL is for rules without a rate: the lease of a dead holder ends within a minute, and a live holder renews
-	// every 20 s or so, which is cheap.
+	// DefaultLeaseTTL is for rules without a rate. The lease of a dead holder ends within a minute. A live holder
+	// renews about every 20 s, which is cheap.
 	DefaultLeaseTTL = time.Minute
 
-	// MaxLeases is the largest capacity of a concurrency rule. A bucket of that size takes 1.2 MB of Redis, and moving it after a
-	// step of the clock takes 20 ms.
+	// MaxLeases is the largest capacity of a concurrency rule. A bucket of that size takes 1.2 MB of Redis. When the
+	// clock was set back, moving the bucket takes 20 ms.
 	MaxLeases = 10_000
 )
 
-// compileConcurrency compiles a rule of kind concurrency: at most Burst leases at a time. A rate is optional. If given,
-// its count is used when no burst is set, and its period is the default lifetime of a lease.
+// compileConcurrency compiles a rule of kind concurrency: at most Burst leases at a time. A rate is optional. Its
+// count is used when no burst is set, and its period is the default time for which a lease lasts.
 func compileConcurrency(spec Spec) (Rule, error) {
 	r := Rule{ID: spec.ID, Metric: spec.ID, Kind: KindConcurrency, Burst: spec.Burst, Cost: 1, Shadow: spec.Shadow, Shared: spec.Shared}
 	if spec.Debt != 0 {
@@ -59,7 +60,7 @@ func compileConcurrency(spec Spec) (Rule, error) {
 	return r, nil
 }
 
-// LeaseTTL returns the default lifetime of a lease of a concurrency rule.
+// LeaseTTL returns the default time for which a lease of a concurrency rule lasts.
 func (r *Rule) LeaseTTL() time.Duration {
 	if r.Rate.Period > 0 {
 		return r.Rate.Period
@@ -67,7 +68,7 @@ func (r *Rule) LeaseTTL() time.Duration {
 	return DefaultLeaseTTL
 }
 
-// LeaseTTLFor checks a requested lifetime and returns it; for 0 it returns the rule's default. The error is a *FieldError.
+// LeaseTTLFor checks a requested TTL and returns it; for 0 it returns the rule's default. The error is a *FieldError.
 func (r *Rule) LeaseTTLFor(asked time.Duration) (time.Duration, error) {
 	if asked == 0 {
 		return r.LeaseTTL(), nil

@@ -7,19 +7,20 @@ import (
 )
 
 const (
-	// maxLog bounds a log: 1,000 tokens take 7 KB of Redis per bucket, and every charge copies them.
+	// maxLog bounds the tokens of a log: 1,000 take 7 KB of Redis per bucket, and every charge copies them.
 	maxLog = 1000
 
 	// maxLogPeriod bounds the time for which an entry is kept.
 	maxLogPeriod = 31 * Day
 )
 
-// slidingLog stores the time of each token. No interval of its length, wherever it begins, passes more than the limit.
+// slidingLog stores the time of each token. No interval of its length, with any start, passes more than the limit.
 //
-// Invariants: tokens 1..maxLog, with the debt; length up to maxLogPeriod; the script's logs are those of Advance.
+// Invariants: tokens 1..maxLog, with the debt; length up to maxLogPeriod; logs from the script are as Advance would
+// compute them.
 type slidingLog struct {
 	tokens int64
-	debt   int64 // tokens that may be owed beyond them
+	debt   int64 // tokens that may be owed beyond the limit
 	length int64 // us
 }
 
@@ -66,8 +67,8 @@ func (l slidingLog) Charge(st Level, cost int64) Level {
 	return st
 }
 
-// Refund removes tokens that were logged when the charge was made or before, the newest first. These are the charge's
-// own tokens, if the log still has them.
+// Refund removes tokens that were logged at or before the time of the charge, the newest first. These are the
+// charge's own tokens, if the log still has them.
 func (l slidingLog) Refund(st Level, cost, at int64) Level {
 	behind := len(st.log)
 	if at != UnknownTime {

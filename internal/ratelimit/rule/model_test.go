@@ -11,11 +11,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule/oracle"
 )
 
-// start is a time in 2026, as large as the numbers will be in use.
+// start is a time in 2026, so numbers are as large as in real use.
 const start = int64(1_790_000_000_123_456)
 
-// TestLimit_EqualsTheOracle drives the limit of one rule, of any kind, with random charges and clock steps in both directions. The verdict,
-// the remaining tokens and the waits are those of exact fractions.
+// TestLimit_EqualsTheOracle makes random charges on one rule, of any kind, with clock steps in both directions. The
+// verdict, the remaining tokens and the waits must equal those of exact fractions.
 func TestLimit_EqualsTheOracle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -35,7 +35,7 @@ func TestLimit_EqualsTheOracle(t *testing.T) {
 				Kind: r.Kind, Key: "key", Count: r.Rate.Count, Period: r.Rate.Period.Microseconds(), Capacity: r.Burst, Cost: cost, Debt: r.Debt,
 			}})
 			if until <= now {
-				state = rule.State{} // the bucket is full: it may have been forgotten
+				state = rule.State{} // the bucket is full: its state may have been dropped
 			}
 			level := l.Advance(state, rule.Moment{Now: now})
 			got := oracle.Row{Code: rule.Pass}
@@ -66,13 +66,13 @@ func TestLimit_EqualsTheOracle(t *testing.T) {
 				got.Delay = l.Delay(level, own).Microseconds()
 			}
 			if op == rule.Refund {
-				got.Delay = rows[0].Delay // a refund has no turn
+				got.Delay = rows[0].Delay // a refund has no delay
 			}
 			if got != rows[0] {
 				t.Fatalf("%s %s: op %d of %d gives %+v, the oracle says %+v", r.Kind, r.Rate, op, cost, got, rows[0])
 			}
 			if !dirty {
-				continue // a denial and a peek store nothing
+				continue // denials and peeks store nothing
 			}
 			if state, until = l.Store(level, now); state.Empty() {
 				until = now + level.Ahead
@@ -84,7 +84,7 @@ func TestLimit_EqualsTheOracle(t *testing.T) {
 	})
 }
 
-// drawRule draws a rule of any kind, with rates that divide and rates that do not.
+// drawRule draws a rule of any kind, with rates that divide evenly and rates that do not.
 func drawRule(t *rapid.T) *rule.Rule {
 	kind := rule.Kind(rapid.IntRange(int(rule.KindTokenBucket), int(rule.KindSlidingLog)).Draw(t, "kind"))
 	rate := rule.Rate{

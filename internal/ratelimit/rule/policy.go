@@ -8,7 +8,7 @@ import (
 // structuredMax is the largest integer of a structured field (RFC 9651 3.3.1).
 const structuredMax = 999_999_999_999_999
 
-// Refills returns the longest time until a bucket of the rule is full again; 0 for concurrency.
+// Refills returns the longest time until a bucket of the rule is full again, or 0 for concurrency.
 func (r *Rule) Refills() time.Duration {
 	if r.Kind == KindConcurrency {
 		return 0
@@ -17,8 +17,8 @@ func (r *Rule) Refills() time.Duration {
 	return e.LongestWait
 }
 
-// Policy returns the rule's member of the RateLimit-Policy header: q is what a full bucket holds, w the seconds in which an empty one
-// fills, at least 1. Ids have no character that a structured field escapes.
+// Policy returns the rule's member of the RateLimit-Policy header. q is the capacity, and w the seconds in which an
+// empty bucket fills, at least 1. Ids have no character that must be escaped in a structured field.
 func (r *Rule) Policy() string {
 	text := `"` + r.ID + `";q=` + strconv.FormatInt(min(r.Burst, structuredMax), 10)
 	if r.Kind == KindConcurrency {

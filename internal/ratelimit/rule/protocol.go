@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// Op is what to do with a request. The values are the script's.
+// Op is the operation of a request. The script uses the same values.
 type Op int64
 
-// The operations.
+// These are the operations.
 const (
 	Consume Op = 0
 	Peek    Op = 1
 	Refund  Op = 2
 	Raise   Op = 3 // raise the level to at least a known one
-	Late    Op = 4 // charge after the fact: what is left and what may be owed
+	Late    Op = 4 // charge after the fact: take at most the tokens left and the tokens that may be owed
 )
 
 // Params are the parameters of a key for the script; their meaning depends on the kind.
 type Params [4]int64
 
-// WithBan is added to the script's number of a rule if the call contains the rule's ban.
+// WithBan is added to the script's number of a rule if the call contains the ban of the rule.
 const WithBan = 16
 
 // Word returns the script's number for the rule's kind and for whether the rule denies.
@@ -31,8 +31,8 @@ func (r *Rule) Word() int64 {
 	return 2*int64(r.Kind) + 1
 }
 
-// windowSlack is how far Redis's clock may be behind the estimate. The window of that earlier time and the next one are sent, so that
-// one of them is right however long the way takes.
+// windowSlack is the largest time by which Redis's clock may be behind the estimate. The window of that earlier time
+// and the next window are sent. So one of these windows is right, even if the call arrives late.
 const windowSlack = time.Second
 
 // Params implements Limit.
@@ -95,10 +95,10 @@ func (l slidingLog) Read(row []int64, ahead, now int64, _ Params) Level {
 	return Level{Now: now, Ahead: ahead, Used: row[0], fromScript: (*logAnswer)(row[1:4])}
 }
 
-// mantissas are the script's MANTISSAS.
+// mantissas are the MANTISSAS of the script.
 const mantissas = "\x01\x02\x03\x04\x05\x06\x08\x09\x0c\x0f\x12\x18\x19\x24\x48\x4b"
 
-// short returns the script's short form of n.
+// short returns the short form of n in the script.
 func short(n int64) int64 {
 	m, e := n, int64(0)
 	for m%10 == 0 {

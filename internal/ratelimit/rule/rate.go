@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// minPeriod and maxPeriod bound the period of a rate. A millisecond is the shortest period that can be observed through
-	// HTTP. 366 days hold every year, and keep units per token (at most the period in µs) below 2^45.
+	// minPeriod and maxPeriod bound the period of a rate. A millisecond is the shortest period that can be observed
+	// through HTTP. 366 days hold every year, and keep units per token (at most the period in µs) below 2^45.
 	minPeriod = time.Millisecond
 	maxPeriod = 366 * 24 * time.Hour
 
-	// maxExact is the largest integer that Redis's Lua holds exactly: its numbers are doubles.
+	// maxExact is the largest integer that a number of Redis's Lua, a double, holds exactly.
 	maxExact = bound.MaxAmount
 
 	monthUnit    = "month"
@@ -26,7 +26,8 @@ const (
 type Rate struct {
 	// Count is 1..2^53-1.
 	Count int64
-	// Period is a whole number of milliseconds, 1 ms..366 days. A day is 24 hours, unless a fixed window follows a calendar.
+	// Period is a whole number of milliseconds, 1 ms..366 days. A day is 24 hours, unless a fixed window follows a
+	// calendar.
 	Period time.Duration
 	// Month means that the period is a calendar month, for fixed windows only. Period is 31 days then.
 	Month bool
@@ -34,7 +35,7 @@ type Rate struct {
 
 // unit is a name for a length of time in a rate.
 type unit struct {
-	name   string // the name String uses
+	name   string // the name that String uses
 	other  []string
 	length time.Duration
 }
@@ -57,8 +58,8 @@ func units() []unit {
 //	unit   = "ms" | "s" | "sec" | "second" | "seconds" | "m" | "min" | "minute" | "minutes" | "h" | "hour" | "hours"
 //	       | "d" | "day" | "days" | "w" | "week" | "weeks" | "month"
 //
-// with count and number decimal integers without sign, at least 1: "60/s", "100/min", "5/30s", "10/day". The number of a
-// month can only be 1. An error is a *FieldError on "rate" that names the bound.
+// where count and number are decimal integers without sign, at least 1: "60/s", "100/min", "5/30s", "10/day". The
+// number of a month can only be 1. An error is a *FieldError on "rate" that names the bound.
 func ParseRate(s string) (Rate, error) {
 	count, per, ok := strings.Cut(s, "/")
 	if !ok {
@@ -104,9 +105,10 @@ func (r Rate) String() string {
 	return fmt.Sprintf("%d/%s", r.Count, r.Period)
 }
 
-// part returns a percentage of the rate, exactly. Count and period can be up to a hundred times larger than those of a rate in a Spec.
+// part returns a percentage of the rate, exactly. Its count and period can be up to a hundred times as large as those
+// of a rate in a Spec.
 func (r Rate) part(percent int64) Rate {
-	// percent/whole in lowest terms with the count
+	// percent/whole and the count are reduced to lowest terms.
 	g := gcd(percent, whole)
 	times, longer := percent/g, whole/g
 	g = gcd(r.Count, longer)
@@ -138,7 +140,7 @@ func unitLength(name string) time.Duration {
 	return 0
 }
 
-// positive reads a decimal integer of 1..maxExact, digits only.
+// positive reads a decimal integer of 1..maxExact, with digits only.
 func positive(s string) (int64, error) {
 	for _, c := range []byte(s) {
 		if c < '0' || c > '9' {

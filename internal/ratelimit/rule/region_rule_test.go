@@ -53,8 +53,8 @@ func TestCompile_RegionShare(t *testing.T) {
 	}
 }
 
-// TestCompile_RegionShares_SumToTheRate: shares that make up 100 % add up to the rate to the unit, and their
-// capacities to at most the burst plus a token for each that has less than one.
+// TestCompile_RegionShares_SumToTheRate: shares that sum to 100 % have rates that sum exactly to the rate. The sum of
+// their capacities is at most the burst, plus a token for each share that would have less than one token.
 func TestCompile_RegionShares_SumToTheRate(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

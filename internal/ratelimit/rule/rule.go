@@ -7,10 +7,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
-// whole is all of a rule, in percent.
+// whole is 100 %.
 const whole = 100
 
-// BackendPolicy is what a rule does while Redis is away.
+// BackendPolicy decides how a rule works while Redis is away.
 type BackendPolicy int
 
 const (
@@ -38,42 +38,45 @@ func (p BackendPolicy) String() string {
 
 // Spec is a rule as it is written in the catalogue.
 type Spec struct {
-	// ID names the rule, ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$. It is part of the buckets' keys: buckets
-	// keep their levels when a rule changes under the same ID.
+	// ID names the rule, ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$. It is part of the keys of the buckets. So buckets keep
+	// their levels when a rule changes under the same ID.
 	ID string
-	// Kind is "token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log" or "concurrency"; empty is
-	// token_bucket.
+	// Kind is "token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log" or "concurrency"; empty
+	// is token_bucket.
 	Kind string
-	// Rate is the tokens that come back per period, as ParseRate reads it. For windows and the log it is the whole limit.
+	// Rate is the number of tokens that come back per period, in the form of ParseRate. For windows and the log it is
+	// the whole limit.
 	Rate string
-	// Burst is the capacity in tokens, for buckets at most 2^53 / units per token. 0 is the rate's count, which is the only
-	// capacity of windows and logs.
+	// Burst is the capacity in tokens, for buckets at most 2^53 / units per token. 0 is the rate's count, which is
+	// the only capacity of windows and logs.
 	Burst int64
 	// Cost is the default cost of a charge, at most the burst; 0 is 1.
 	Cost int64
-	// Debt is by how many tokens a charge after the fact may take a bucket below zero; 0: not below. Debt and capacity together have the
-	// bound of the capacity: 2^53 / units per token, or the tokens of a log. Leases owe nothing.
+	// Debt is the number of tokens by which a charge after the fact may take a bucket below zero; with 0 it may not
+	// go below. Debt and capacity together have the bound of the capacity: 2^53 / units per token, or the tokens of a
+	// log. Leases have no debt.
 	Debt int64
-	// Ban denies everything for a time after some denials; not for leases.
+	// Ban denies everything for a time after some denials. Leases have no ban.
 	Ban BanSpec
-	// Shadow makes the rule count what it would deny, and deny nothing.
+	// Shadow makes the rule count its denials without denying.
 	Shadow bool
 	// OnBackendError is "local_share", "open" or "closed"; empty is local_share.
 	OnBackendError string
-	// Shared makes the rule's buckets common to all tenants. Their dimension is a route, an address or empty. On a cluster each
-	// bucket has a slot of its own.
+	// Shared makes the rule's buckets common to all tenants. Their dimension is a route, an address or empty. On a
+	// cluster each bucket has a separate slot.
 	Shared bool
 	// Zone is the calendar of windows of a minute to a month; nil is UTC. A charge can have its own.
 	Zone *time.Location
-	// RegionShare is the percentage of the rule for this region's Redis, 1..100; 0 is 100. Rates of buckets are divided exactly.
-	// Capacities are whole tokens, rounded down, and at least one.
+	// RegionShare is the percentage of the rate for this region's Redis, 1..100; 0 is 100. Rates of buckets are
+	// divided exactly. Capacities are whole tokens, rounded down, and at least one.
 	RegionShare int64
 }
 
-// Rule is a compiled rule. Make it with Compile; it does not change and may be shared.
+// Rule is a compiled rule. Create it with Compile; it does not change and may be shared.
 //
-// A change under the same ID keeps the levels of the rule's buckets: a larger burst adds the difference, a smaller one gives nothing away
-// (a debt beyond the new burst is paid back first), and a new rate applies from now on. Another Debt changes what later charges may take.
+// A change under the same ID keeps the levels of the rule's buckets. A larger burst adds the difference. A smaller
+// burst gives nothing away: the tokens taken beyond it come back first. A new rate applies from now on. Another Debt
+// changes the tokens that later charges may take.
 type Rule struct {
 	ID             string
 	Metric         string // the rule's label in metrics; several rules may have the same
@@ -89,7 +92,7 @@ type Rule struct {
 	Zone           *time.Location
 
 	limit  Limit
-	letter string // the kind's, in keys
+	letter string // of the kind, in keys
 }
 
 // Compile checks spec and computes its arithmetic. The error is a *FieldError that names the field and its bound.
@@ -138,7 +141,7 @@ func Compile(spec Spec) (Rule, error) {
 	return r, nil
 }
 
-// compileLimit sets limit, and Rate and Burst to those of the region. It needs Kind, Rate and Burst.
+// compileLimit sets limit, and sets Rate and Burst to those of the region. It needs Kind, Rate and Burst.
 func (r *Rule) compileLimit(percent int64) error {
 	if err := r.Rate.check(); err != nil {
 		return err
@@ -158,7 +161,7 @@ func (r *Rule) compileLimit(percent int64) error {
 func (r *Rule) compileBucket(percent int64) error {
 	field := "burst"
 	if r.Burst == 0 {
-		field, r.Burst = "rate", r.Rate.Count // there was no burst: if it is too large, the field in error is the rate
+		field, r.Burst = "rate", r.Rate.Count // there was no burst: if it is too large, the rate is the field in error
 	}
 	if r.Burst < 1 {
 		return &FieldError{"burst", fmt.Sprintf("%d is not at least 1", r.Burst)}
@@ -219,17 +222,18 @@ func (r *Rule) compileWindow(percent int64) error {
 	return nil
 }
 
-// debtError is about a debt that, with the capacity, is more than most tokens.
+// debtError returns the error for a debt that, together with the capacity, exceeds most tokens.
 func (r *Rule) debtError(most int64) error {
 	return &FieldError{"debt", fmt.Sprintf("a debt of %d cannot be counted exactly with this rate and capacity; it may be at most %d", r.Debt, most-r.Burst)}
 }
 
-// tokensOf returns a percentage of a capacity in whole tokens, at least one: a rule without tokens would deny everything.
+// tokensOf returns a percentage of a capacity in whole tokens, at least one, because a rule without tokens would deny
+// everything.
 func tokensOf(tokens, percent int64) int64 {
 	return max(1, tokens/whole*percent+tokens%whole*percent/whole)
 }
 
-// Limit returns the rule's arithmetic; nil for a rule of kind concurrency.
+// Limit returns the rule's arithmetic, or nil for a rule of kind concurrency.
 func (r *Rule) Limit() Limit { return r.limit }
 
 // Compiled reports whether r came from Compile.
@@ -247,7 +251,7 @@ func parsePolicy(s string) (BackendPolicy, error) {
 	return 0, &FieldError{"on_backend_error", fmt.Sprintf("%q is not local_share, open or closed", clip(s))}
 }
 
-// checkID returns a *FieldError on field unless id is one that can be part of a Redis key.
+// checkID returns a *FieldError on field if id cannot be part of a Redis key.
 func checkID(field, id string) error {
 	if !bound.ID(id) {
 		return &FieldError{field, bound.MustBeID}

@@ -115,7 +115,7 @@ func TestCompile_AcceptsTheLargestExactValues(t *testing.T) {
 	}
 }
 
-// TestShort_MeansItsNumber: the script reads them back, and those of usual rates take a byte.
+// TestShort_MeansItsNumber: the script reads these short forms, and those of usual rates take one byte.
 func TestShort_MeansItsNumber(t *testing.T) {
 	t.Parallel()
 	long := func(s int64) int64 {

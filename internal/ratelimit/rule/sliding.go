@@ -2,16 +2,18 @@ package rule
 
 import "time"
 
-// slidingWindow estimates the tokens taken in the last window's time: all tokens of the current window, and of the previous window the
-// part that the sliding window still covers, as if its tokens had come evenly. Windows are aligned to the epoch.
+// slidingWindow estimates the tokens taken in the time of one window until now. It adds all tokens of the current
+// window and a part of those of the previous window: the part that the sliding window still covers, as if its tokens
+// had come evenly. Windows are aligned to the epoch.
 //
-// The estimate is a whole number of tokens times ticks. A tick is a microsecond, or a millisecond if the product would pass 2^53. The
-// estimate is exact for even traffic. For uneven traffic, a window's time may pass up to twice the limit, or deny from half of it on.
+// The estimate is a whole number of tokens times ticks. A tick is a microsecond, or a millisecond if the product
+// would exceed 2^53. The estimate is exact for even traffic. With uneven traffic, up to twice the limit may pass in
+// the time of a window, or denials may begin at half the limit.
 //
 // Invariants: tokens, ticks, tick >= 1; (tokens+debt)*ticks < 2^53.
 type slidingWindow struct {
 	tokens int64
-	debt   int64 // tokens that may be owed beyond them
+	debt   int64 // tokens that may be owed beyond the limit
 	ticks  int64 // per window
 	tick   int64 // us
 }
@@ -32,7 +34,7 @@ func (w slidingWindow) length() int64 { return w.ticks * w.tick }
 // Capacity implements Limit.
 func (w slidingWindow) Capacity() int64 { return w.tokens }
 
-// within sets the window of st.
+// within sets the bounds of the window that contains the time of st.
 func (w slidingWindow) within(st Level) Level {
 	st.start = st.Now + st.Ahead - (st.Now+st.Ahead)%w.length()
 	st.end = st.start + w.length()
@@ -48,7 +50,7 @@ func (w slidingWindow) Advance(s State, at Moment) Level {
 	current, previous, ts := s.Used, s.Prev, s.At
 	st.MustStore = s.Unit != w.length()
 	if st.Rebased || s.Unit != w.length() {
-		// The estimate as of its own time, rounded up, counts as charged then.
+		// The estimate at the state's own time, rounded up, counts as charged then.
 		if rest := s.Unit - ts%s.Unit; rest < s.Unit && previous > 0 {
 			previous = mulDivCeil(rest, previous, s.Unit)
 		}
@@ -66,7 +68,7 @@ func (w slidingWindow) Advance(s State, at Moment) Level {
 	return st
 }
 
-// level returns the estimate in tokens times ticks, capped far beyond the capacity.
+// level returns the estimate in tokens times ticks. Its cap is far beyond the capacity.
 func (w slidingWindow) level(st Level) int64 {
 	covered := w.ticks - (st.Now+st.Ahead-st.start)/w.tick
 	return mulCap(st.Used, w.ticks) + mulCap(st.Prev, covered)
@@ -114,7 +116,8 @@ func (w slidingWindow) Wait(st Level, cost int64) time.Duration {
 		return 0
 	}
 	room := (w.tokens - cost) * w.ticks
-	// In this window the part of the previous window shrinks to 0; in the next one the part of this window does.
+	// In this window the counted part of the previous window shrinks to 0. In the next window the counted part of
+	// this window shrinks.
 	start, shrinking := st.start, st.Prev
 	if own := mulCap(st.Used, w.ticks); own <= room {
 		room -= own

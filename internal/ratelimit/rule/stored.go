@@ -5,12 +5,13 @@ import (
 	"strings"
 )
 
-// Layout is what the keys of a rule's buckets have in common. Rules of one id can have several, in different plans.
+// Layout describes the common form of the keys of a rule's buckets. Rules with one id in different plans can have
+// several layouts.
 type Layout struct {
 	ID        string
 	Kind      Kind
 	Shared    bool
-	Dimension bool // each bucket has a dimension
+	Dimension bool // whether each bucket has a dimension
 }
 
 // Layout returns the layout of a compiled rule.
@@ -18,7 +19,8 @@ func (r *Rule) Layout(dimension bool) Layout {
 	return Layout{ID: r.ID, Kind: r.Kind, Shared: r.Shared, Dimension: dimension}
 }
 
-// Pattern returns a pattern of Redis that all keys of the layout match, and hardly any others. An id has no character that is special in it.
+// Pattern returns a pattern of Redis that matches all keys of the layout, and hardly any others. An id has no
+// character that is special in a pattern.
 func (l Layout) Pattern() string {
 	dimension := ""
 	if l.Dimension {
@@ -28,7 +30,7 @@ func (l Layout) Pattern() string {
 	return key
 }
 
-// Parse returns tenant and dimension of a key, and false if it is not of the layout.
+// Parse returns the tenant and the dimension of a key. ok is false if the key does not have the layout.
 func (l Layout) Parse(key string) (tenant, dimension string, ok bool) {
 	tag, _, closed := strings.Cut(strings.TrimPrefix(key, "rl:{"), "}")
 	if !closed {
@@ -50,8 +52,9 @@ func (l Layout) Parse(key string) (tenant, dimension string, ok bool) {
 	return tenant, dimension, key == want
 }
 
-// Used returns the tokens that are missing to a full bucket as of a moment, rounded up. stored is a value as lua/limits.lua describes it. ok
-// is false if it is not a bucket of the rule's kind. r is compiled, and not of kind concurrency.
+// Used returns the number of tokens that are missing from a full bucket at a moment, rounded up. stored has the
+// format of lua/limits.lua. ok is false if stored is not a bucket of the rule's kind. r is compiled, and not of kind
+// concurrency.
 func (r *Rule) Used(stored string, at Moment) (tokens int64, ok bool) {
 	s, ok := r.state(stored)
 	if !ok {
@@ -60,7 +63,7 @@ func (r *Rule) Used(stored string, at Moment) (tokens int64, ok bool) {
 	return r.UsedIn(s, at), true
 }
 
-// UsedIn returns the tokens that are missing to a full bucket as of a moment, rounded up. r is as for Used.
+// UsedIn returns the number of tokens that are missing from a full bucket at a moment, rounded up. r is as for Used.
 func (r *Rule) UsedIn(s State, at Moment) (tokens int64) {
 	level := r.limit.Advance(s, at)
 	switch l := r.limit.(type) {
@@ -135,7 +138,7 @@ func (s *State) readWindow(rest string) (ok bool) {
 	return ok
 }
 
-// readLog reads the tokens of a log, whose time is read already.
+// readLog reads the tokens of a log, after its time was read.
 func (s *State) readLog(rest string) (ok bool) {
 	if len(rest) > (maxLog+1)*timeBytes {
 		return false
@@ -151,7 +154,7 @@ func (s *State) readLog(rest string) (ok bool) {
 	return true
 }
 
-// varint reads an integer of the script's varint.
+// varint reads an integer in the varint format of the script.
 func varint(text string) (n int64, rest string, ok bool) {
 	v, read := binary.Uvarint([]byte(text))
 	if read <= 0 || v > maxExact {
@@ -160,7 +163,7 @@ func varint(text string) (n int64, rest string, ok bool) {
 	return int64(v), text[read:], true
 }
 
-// bigEndian reads an integer of 1 to 7 bytes, highest first.
+// bigEndian reads an integer of 1 to 7 bytes, the highest byte first.
 func bigEndian(text string) (n int64, ok bool) {
 	if len(text) < 1 || len(text) > timeBytes {
 		return 0, false
@@ -171,7 +174,7 @@ func bigEndian(text string) (n int64, ok bool) {
 	return n, n <= maxExact
 }
 
-// long returns the number of a short form; 0 if there is none below 2^53.
+// long returns the number of a short form, or 0 if there is none below 2^53.
 func long(form int64) int64 {
 	n, zeros := form/8, form%8
 	if form < 128 {

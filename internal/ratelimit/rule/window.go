@@ -7,23 +7,23 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// epochMonday is where weeks begin: 1970-01-05 was the first Monday of the epoch.
+// epochMonday is the start of the weeks: 1970-01-05 was the first Monday of the epoch.
 const (
 	Day         = 24 * time.Hour
 	week        = 7 * Day
 	epochMonday = 4 * Day
 )
 
-// fixedWindow counts tokens from each start of a window. The count belongs to the window of its last charge, so it is kept when the
-// rule's calendar changes.
+// fixedWindow counts tokens from each start of a window. The count belongs to the window of its last charge, so it is
+// kept when the rule's calendar changes.
 //
-// Windows of a minute begin with the calendar's minute in every zone. Windows of an hour, a day or a week in UTC all have one length. Such
-// windows are a length and a phase. The others need a zone and a calendar.
+// Windows of a minute begin with the calendar's minute in every zone. Windows of an hour, a day or a week in UTC all
+// have one length. Such windows are described by a length and a phase. Other windows need a zone and a calendar.
 type fixedWindow struct {
 	tokens int64
-	debt   int64           // tokens that may be owed beyond them, until the window ends
+	debt   int64           // tokens that may be owed beyond the limit, until the window ends
 	length int64           // us
-	phase  int64           // µs; the start of a window
+	phase  int64           // µs; the start of any window
 	every  period.Interval // of a calendar; empty if the windows have one length in every zone
 }
 
@@ -51,7 +51,7 @@ func (w fixedWindow) even(zone *time.Location) bool {
 func (w fixedWindow) bounds(us int64, zone *time.Location) (start, end int64) {
 	if !w.even(zone) {
 		p, err := period.Schedule{Every: w.every, Anchor: period.Calendar, Location: zone}.Containing(time.UnixMicro(us))
-		if err == nil { // always: times are below 2^53 µs, in the year 2255
+		if err == nil { // always nil: times are below 2^53 µs, in the year 2255
 			return p.Start.UnixMicro(), p.End.UnixMicro()
 		}
 	}
@@ -81,7 +81,8 @@ func (w fixedWindow) Charge(st Level, cost int64) Level {
 	return st
 }
 
-// Refund does not check the window's end: a charge after it was made before the clock was set back, and is counted here.
+// Refund does not check the window's end. A charge after the end was made before the clock was set back, and is
+// counted here.
 func (w fixedWindow) Refund(st Level, cost, at int64) Level {
 	if at == UnknownTime || at >= st.start {
 		st.Used = max(0, st.Used-cost)
@@ -95,7 +96,8 @@ func (w fixedWindow) Store(st Level, now int64) (s State, until int64) {
 	return State{At: now + st.Ahead, Used: st.Used, Unit: now + st.Ahead + roughly(until-now-st.Ahead)}, until
 }
 
-// roughly returns us rounded up to four bits, at least 8192. The script does the same: the life of a key takes a byte there.
+// roughly returns us rounded up to four significant bits, at least 8192. The script does the same, because the life
+// of a key takes a byte there.
 func roughly(us int64) int64 {
 	const digits, least = 4, 8192
 	bit := max(0, bits.Len64(uint64(us))-digits)

@@ -6,14 +6,16 @@ import (
 )
 
 const (
-	// Kept is the number of explanations kept per tenant. A page of a support tool shows as many.
+	// Kept is the number of explanations that are kept for each tenant. A page of a support tool shows this number.
 	Kept = 100
 
-	// Other replaces meters and rules for which a minute has no room. No id has a bracket.
+	// Other is the name under which denials are counted if a minute has no room for another meter or rule. No id
+	// contains a bracket.
 	Other = "(other)"
 
-	// KeptFor is how long counts and explanations are kept at least: the last whole month and some days, in which a support case is still open. Counts go
-	// by weeks, so that they are kept up to seven days longer.
+	// KeptFor is the shortest time for which counts and explanations are kept: the last whole month, plus some days
+	// in which a support case may still be open. Counts are deleted by weeks, so they are kept up to seven days
+	// longer.
 	KeptFor = 35 * 24 * time.Hour
 )
 
@@ -21,15 +23,15 @@ const (
 type Denial struct {
 	At                  time.Time // the ledger's time
 	Tenant              string
-	Code                string // of the problem
-	Meter               string // that was requested or did not suffice; empty: none, or several
+	Code                string // code of the problem
+	Meter               string // requested, or not sufficient; empty: none, or several
 	Rule                string // the limit that refused; if several did, the one with the longest wait; empty: no limit did
 	Subject, Route      string // as in the request; empty: absent
 	Required, Available int64  // units; Required 0: units are not the reason
 	RequestID           string // X-Request-Id; empty: the request has none
 }
 
-// line is a denial as it is stored.
+// line is a denial in the form in which it is stored.
 type line struct {
 	At        time.Time `json:"at"`
 	Code      string    `json:"code"`

@@ -17,7 +17,7 @@ type high struct {
 	count        int64
 }
 
-// limited returns the tenants and minutes in which limits have refused, each once.
+// limited returns the pairs of tenant and minute in which limits have refused requests, without duplicates.
 func (w *write) limited() (tenants []string, minutes []time.Time) {
 	for i, rule := range w.rule { // in the order of tenants and minutes
 		if rule == "" || rule == Other {
@@ -36,8 +36,8 @@ func scanHigh(row pgx.CollectableRow) (h high, err error) {
 	return h, err
 }
 
-// emitHigh emits events about limits in the transaction that has counted their refusals. If it fails, the denials are
-// still counted, and the next refusal of the same minute tries again.
+// emitHigh emits events about limits, in the transaction that has counted the refusals. If it fails, the denials are
+// still counted, and the next refusal in the same minute tries again.
 func (r *Recorder) emitHigh(ctx context.Context, tx pgx.Tx, found []high) {
 	if len(found) == 0 {
 		return

@@ -17,7 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// told returns the events so far.
+// told returns the events that were stored.
 func (b *bench) told() []string {
 	b.t.Helper()
 	rows, err := b.pool.Query(b.t.Context(), `SELECT concat_ws(' ', type, tenant_id, data->>'rule', data->>'minute', data->>'rejections', data->>'threshold') FROM events`)
@@ -34,12 +34,12 @@ func (b *bench) wantTold(want ...string) {
 	assert.Equal(b.t, append([]string{}, want...), b.told(), "events")
 }
 
-// stopped is a clock that stands still.
+// stopped is a clock that does not move.
 type stopped struct{ time.Time }
 
 func (s stopped) Now() time.Time { return s.Time }
 
-// watching returns a further recorder that tells of a limit from threshold refusals a minute on.
+// watching returns another recorder. It emits an event for a limit that refuses threshold requests in a minute.
 func (b *bench) watching(threshold int64) *Recorder {
 	b.t.Helper()
 	r := b.open()
@@ -64,16 +64,16 @@ func TestRecorder_LimitRefusesMany_ToldOnceAnHour(t *testing.T) {
 	}
 	r.refuse(99, "acme", "per-tenant", "calls", minute(1))
 	r.refuse(99, "acme", "other-rule", "calls", minute(1))
-	r.refuse(500, "acme", "", "calls", minute(1)) // no limit refuses them
+	r.refuse(500, "acme", "", "calls", minute(1)) // refused without a limit
 	b.flush(r)
 	r.refuse(99, "acme", "per-tenant", "calls", minute(2))
 	b.flush(r)
 	b.wantTold()
-	r.refuse(1, "acme", "per-tenant", "tokens", minute(1)) // the hundredth of that minute, for another meter
+	r.refuse(1, "acme", "per-tenant", "tokens", minute(1)) // the hundredth refusal of that minute, for another meter
 	b.flush(r)
 	want := []string{text("acme", "per-tenant", 1, 100)}
 	b.wantTold(want...)
-	for m := range 60 { // an attack: it is one event
+	for m := range 60 { // an attack causes one event
 		r.refuse(100, "acme", "per-tenant", "calls", minute(m))
 		b.flush(r)
 	}
@@ -85,7 +85,8 @@ func TestRecorder_LimitRefusesMany_ToldOnceAnHour(t *testing.T) {
 	b.wantTold(append(want, text("globex", "per-tenant", 3, 100), text("acme", "other-rule", 4, 101), text("acme", "per-tenant", 60, 200))...)
 }
 
-// What no single instance has refused often enough is told all the same, and once: each of them adds to the same count.
+// Refusals on several instances are added to the same count. If they exceed the threshold only together, exactly one
+// event is emitted.
 func TestRecorder_LimitRefusesMany_OnSeveralInstances_ToldOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme")
@@ -105,7 +106,7 @@ func TestRecorder_LimitRefusesMany_OnSeveralInstances_ToldOnce(t *testing.T) {
 	}
 }
 
-// A million refusals with hostile names make one event for each limit that exists, and none for what is counted as others.
+// 400,000 refusals with hostile names cause one event for the limit that exists, and none for refusals under Other.
 func TestRecorder_Flood_OneEvent(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme")
@@ -127,7 +128,7 @@ func TestRecorder_Flood_OneEvent(t *testing.T) {
 	}
 }
 
-// Who cannot tell still counts: nothing that is counted depends on events.
+// If an event cannot be written, the denials are counted, because no count depends on events.
 func TestRecorder_EventsCannotBeWritten_DenialsAreCounted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme")
@@ -152,7 +153,7 @@ func TestRecorder_EventsCannotBeWritten_DenialsAreCounted(t *testing.T) {
 		first.Format(time.DateOnly), first.AddDate(0, 1, 0).Format(time.DateOnly)))
 	r.refuse(1, "acme", "per-tenant", "calls", minute)
 	b.flush(r)
-	if got := b.told(); len(got) != 1 { // with the next refusal
+	if got := b.told(); len(got) != 1 { // emitted with the next refusal
 		t.Errorf("%q", got)
 	}
 }

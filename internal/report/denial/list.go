@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// CountsMax bounds the counts of an answer. A tenant that one limit refuses all day has 1,440.
+	// CountsMax bounds the counts of an answer. If one limit refuses a tenant all day, the tenant has 1,440 counts.
 	CountsMax = 2000
 
-	// DefaultSpan is the length of time of a query without `from`.
+	// DefaultSpan is the time that a query without `from` covers.
 	DefaultSpan = 24 * time.Hour
 )
 
@@ -27,31 +27,32 @@ type Query struct {
 	Tenant string
 	From   time.Time // zero: DefaultSpan before To
 	To     time.Time // zero: now
-	Limit  int       // explanations at most: 1 or more
+	Limit  int       // the most explanations; 1 or more
 }
 
-// Count is how many denials of one code, meter and rule there were in a minute.
+// Count is the number of denials with the same code, meter and rule in a minute.
 type Count struct {
 	Minute            time.Time
 	Code, Meter, Rule string // meter and rule: empty, or Other, as in Denial
 	N                 int64
 }
 
-// List is the answer.
+// List is the answer to a query.
 type List struct {
 	From, To time.Time
 	Denials  []Denial // newest first
 	Counts   []Count  // newest first
 
-	// CountsFrom is the minute from which on the counts are complete, if there are more than CountsMax; zero: all are
-	// here.
+	// CountsFrom is the first minute for which the counts are complete, if there are more than CountsMax counts;
+	// zero: the counts are complete.
 	CountsFrom time.Time
 }
 
-// Read answers q, as a report of r. Errors are *errcode.Error: errcode.TenantNotFound, errcode.InvalidArgument for a To that is not later than From, or those of reports.
+// Read answers q, as a report of r. Errors are *errcode.Error: errcode.TenantNotFound, errcode.InvalidArgument if To
+// is not later than From, or those of reports.
 func Read(ctx context.Context, r *history.Reader, now time.Time, q Query) (List, error) {
 	if q.To.IsZero() {
-		q.To = now.Add(time.Minute).Truncate(time.Minute) // the present minute, too
+		q.To = now.Add(time.Minute).Truncate(time.Minute) // to include the present minute
 	}
 	if q.From.IsZero() {
 		q.From = q.To.Add(-DefaultSpan)
@@ -88,7 +89,7 @@ func readRecent(ctx context.Context, pool *pgxpool.Pool, q *Query) ([]Denial, er
 	if err != nil {
 		return nil, fmt.Errorf("decode explanations: %w", err)
 	}
-	slices.SortStableFunc(all, func(a, b Denial) int { return b.At.Compare(a.At) }) // several instances have written them
+	slices.SortStableFunc(all, func(a, b Denial) int { return b.At.Compare(a.At) }) // from several instances
 	all = slices.DeleteFunc(all, func(d Denial) bool { return d.At.Before(q.From) || !d.At.Before(q.To) })
 	return all[:min(len(all), q.Limit)], nil
 }

@@ -10,24 +10,25 @@ import (
 	"time"
 )
 
-// Bounds of the memory of a process between two flushes. A flood of one tenant has a handful of keys; the rest is for
-// attacks, and for the time while PostgreSQL is away.
+// Bounds of the memory of a process between two flushes. A flood of requests of one tenant has only a few keys. The
+// remaining room is for attacks, and for the time while PostgreSQL is down.
 const (
 	shards = 16
 
-	// tenantsMax and keysMax bound the tenants and their counts: 16,000 and 64,000 in all, some 15 MB.
+	// tenantsMax and keysMax bound the tenants and the counts of a shard. All shards together have 16,000 tenants and
+	// 64,000 counts, in about 15 MB.
 	tenantsMax = 1000
 	keysMax    = 4000
 
-	// recentMax bounds the explanations: 16,000 in all. Each has up to 770 bytes.
+	// recentMax bounds the explanations of a shard: 16,000 in all shards. Each explanation has up to 770 bytes.
 	recentMax = 1000
 
-	// keysOfTenant bounds a tenant's counts of one minute. A client can name any meter, but a plan has few, and few
-	// rules.
+	// keysOfTenant bounds a tenant's counts of one minute. A client can name any meter, but a plan has only a few
+	// meters and rules.
 	keysOfTenant = 20
 
-	// keysOfTenantMax bounds all counts of a tenant, so that it does not take the room of others while PostgreSQL is
-	// away.
+	// keysOfTenantMax bounds all counts of a tenant. Because of it, one tenant cannot use the room of others while
+	// PostgreSQL is down.
 	keysOfTenantMax = 400
 )
 
@@ -38,13 +39,13 @@ type key struct {
 	meter, rule string
 }
 
-// explanation is a denial as it is kept until the next flush. Its texts are copied into one buffer: strings of a
-// request may be parts of its headers, which would all stay in memory with them.
+// explanation is a denial in the form in which it is kept until the next flush. Its texts are copied into one buffer.
+// A string of a request may be a part of the request's headers, and would keep all of them in memory.
 type explanation struct {
 	at                  time.Time
 	code                string
 	required, available int64
-	ends                [5]int // of the texts in buf
+	ends                [5]int // ends of the texts in buf
 	buf                 []byte
 }
 
@@ -68,13 +69,13 @@ func (e *explanation) denial(tenant string) Denial {
 	}
 }
 
-// noted is what a process knows of one tenant since the last flush.
+// noted has the denials of one tenant since the last flush.
 type noted struct {
 	counts map[key]int64
-	minute int64 // the newest
-	named  int   // keys of that minute
+	minute int64 // the newest minute
+	named  int   // number of keys of that minute
 	recent []explanation
-	next   int // the oldest of recent, which is replaced next
+	next   int // index of the oldest explanation in recent, which is replaced next
 }
 
 // newest returns the explanations, newest first.
@@ -87,7 +88,8 @@ func (n *noted) newest(tenant string) []Denial {
 	return out
 }
 
-// keep stores an explanation, and replaces the oldest one if there are Kept. It reports whether it took room.
+// keep stores an explanation. If there is no room for a further one, it replaces the oldest. grew reports whether
+// there is one more, and kept whether d was stored.
 func (n *noted) keep(d *Denial, room bool) (grew, kept bool) {
 	switch {
 	case len(n.recent) < Kept && room:
@@ -103,7 +105,7 @@ func (n *noted) keep(d *Denial, room bool) (grew, kept bool) {
 	}
 }
 
-// shard is a part of the memory, so that processors do not wait for each other.
+// shard is one of several memories with their own locks, so that processors do not wait for each other.
 type shard struct {
 	mu      sync.Mutex
 	tenants map[string]*noted
@@ -111,7 +113,7 @@ type shard struct {
 	recent  int
 }
 
-// memory has everything that was noted since the last flush.
+// memory has the denials since the last flush.
 type memory struct {
 	seed   maphash.Seed
 	shards [shards]shard
@@ -125,14 +127,14 @@ func newMemory() *memory {
 	return m
 }
 
-// missed counts what had no room.
+// missed counts denials for which there was no room.
 type missed struct {
 	counts, explanations, named int64 // named: counted, but under Other
 }
 
 func (m *memory) of(tenant string) *shard { return &m.shards[maphash.String(m.seed, tenant)%shards] }
 
-// note counts a denial and keeps its explanation.
+// note counts a denial and keeps its explanation. It returns the losses.
 func (m *memory) note(d *Denial) (lost missed) {
 	s := m.of(d.Tenant)
 	s.mu.Lock()
@@ -152,7 +154,7 @@ func (m *memory) note(d *Denial) (lost missed) {
 	return lost
 }
 
-// tenant returns the memory of a tenant; nil if there is no room for it.
+// tenant returns the memory of a tenant. It returns nil if there is no room for the tenant.
 func (s *shard) tenant(tenant string) *noted {
 	n := s.tenants[tenant]
 	if n == nil && len(s.tenants) < tenantsMax {
@@ -162,7 +164,8 @@ func (s *shard) tenant(tenant string) *noted {
 	return n
 }
 
-// count adds to a count, or to the count under Other of the same minute and code.
+// count adds by to the count of k. If there is no room for k, it adds to the count under Other with the same minute
+// and code.
 func (s *shard) count(n *noted, k key, by int64) (lost missed) {
 	if _, known := n.counts[k]; known {
 		n.counts[k] += by
@@ -190,7 +193,7 @@ func (s *shard) count(n *noted, k key, by int64) (lost missed) {
 	return lost
 }
 
-// take returns everything that was noted, and removes it.
+// take removes and returns all denials since the last flush.
 func (m *memory) take() map[string]*noted {
 	all := map[string]*noted{}
 	for i := range m.shards {
@@ -206,7 +209,8 @@ func (m *memory) take() map[string]*noted {
 	return all
 }
 
-// restore puts back what was taken and could not be stored. Notes in between are newer.
+// restore puts back denials that take returned and that could not be stored. Denials that were noted since then are
+// newer.
 func (m *memory) restore(tenants map[string]*noted) (lost missed) {
 	add := func(more missed) {
 		lost.counts += more.counts
@@ -246,7 +250,8 @@ func (s *shard) restore(tenant string, before *noted) (lost missed) {
 	return lost
 }
 
-// sortedKeys returns the keys in the order in which all instances write them, which prevents deadlocks.
+// sortedKeys returns the keys in the order in which all instances write their rows. A common order prevents
+// deadlocks.
 func (n *noted) sortedKeys() []key {
 	return slices.SortedFunc(maps.Keys(n.counts), func(a, b key) int {
 		return cmp.Or(int(a.minute-b.minute), strings.Compare(a.code, b.code), strings.Compare(a.meter, b.meter), strings.Compare(a.rule, b.rule))

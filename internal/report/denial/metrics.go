@@ -2,7 +2,8 @@ package denial
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics measure denials that were lost or counted under Other. The number of denials is in quotasvc_decisions_total.
+// metrics counts denials that were lost or counted under Other. The number of all denials is in
+// quotasvc_decisions_total.
 type metrics struct {
 	counts, explanations, named, shadows prometheus.Counter
 	weeks                                prometheus.Gauge

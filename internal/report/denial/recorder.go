@@ -22,15 +22,17 @@ import (
 )
 
 const (
-	// flushEvery is the pause between two flushes, and so the time that a killed process loses. A shorter pause costs
-	// idle services nothing and busy ones more transactions.
+	// flushEvery is the pause between two flushes. A process that is killed loses the denials of this time. A shorter
+	// pause costs nothing in an idle service, and more transactions in a busy one.
 	flushEvery = time.Second
 
-	// flushTimeout bounds a flush; what is left stays in memory. chunkTimeout bounds one of its transactions.
+	// flushTimeout bounds the time of a flush; unwritten denials stay in memory. chunkTimeout bounds the time of one
+	// of its transactions.
 	flushTimeout = 5 * time.Second
 	chunkTimeout = 2 * time.Second
 
-	// chunkTenants bounds the tenants of a transaction: at most 10,000 counts of a minute and 50,000 explanations.
+	// chunkTenants bounds the tenants of a transaction. It has at most 10,000 counts of a minute and 50,000
+	// explanations.
 	chunkTenants = 500
 
 	// upkeepEvery is the pause between two checks of the partitions.
@@ -61,11 +63,11 @@ type Config struct {
 	Log         *slog.Logger                 // required
 	Metrics     prometheus.Registerer        // required
 	Clock       interface{ Now() time.Time } // the ledger, required
-	Login       *pgpool.Login                // changes user and password of new connections; nil: those of the URL
-	Every       time.Duration                // between flushes; 0: flushEvery
+	Login       *pgpool.Login                // changes user and password of new connections; nil: as in the URL
+	Every       time.Duration                // pause between flushes; 0: flushEvery
 
-	// RejectionsHigh is the number of a tenant's requests refused by a limit in one minute from which on
-	// events.RejectionsHigh is emitted, once per hour. 0: never.
+	// RejectionsHigh is the number of refusals from which events.RejectionsHigh is emitted: of requests of one
+	// tenant, by one limit, in one minute. The event is emitted once per hour. 0: never.
 	RejectionsHigh int64
 }
 
@@ -80,7 +82,7 @@ type Recorder struct {
 	done    sync.WaitGroup
 }
 
-// Open returns a recorder with a connection of its own. It does not wait for PostgreSQL.
+// Open returns a recorder with its own connection. It does not wait for PostgreSQL.
 func Open(ctx context.Context, cfg Config) (*Recorder, error) {
 	if cfg.Every == 0 {
 		cfg.Every = flushEvery
@@ -95,7 +97,7 @@ func Open(ctx context.Context, cfg Config) (*Recorder, error) {
 	limit := strconv.FormatInt(chunkTimeout.Milliseconds(), 10)
 	pgpool.Set(conn.ConnConfig, map[string]string{
 		"jit": "off", "statement_timeout": limit, "idle_in_transaction_session_timeout": limit,
-		"plan_cache_mode": "force_custom_plan", // on Citus only a plan for these tenants leaves out the other nodes
+		"plan_cache_mode": "force_custom_plan", // on Citus, only a custom plan uses only the tenants' nodes
 	})
 	if r.pool, err = pgxpool.NewWithConfig(ctx, conn); err != nil {
 		return nil, fmt.Errorf("denials: open pool: %w", err)
@@ -103,14 +105,14 @@ func Open(ctx context.Context, cfg Config) (*Recorder, error) {
 	return r, nil
 }
 
-// Start starts the flushes.
+// Start starts the goroutine that flushes.
 func (r *Recorder) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
 	r.done.Go(func() { r.run(ctx) })
 }
 
-// Stop flushes everything, and closes the connection. It fails if ctx ends before all is stored.
+// Stop flushes all denials, and closes the connection. It fails if ctx ends before all denials are stored.
 func (r *Recorder) Stop(ctx context.Context) error {
 	r.cancel()
 	r.done.Wait()
@@ -118,8 +120,8 @@ func (r *Recorder) Stop(ctx context.Context) error {
 	return r.Flush(ctx)
 }
 
-// Note counts a denial and keeps its explanation. A denial without an instant gets the present one. It does not block.
-// d and its texts are not kept.
+// Note counts a denial and keeps its explanation. A denial without an instant gets the present one. Note does not
+// block, and does not keep d and its texts.
 func (r *Recorder) Note(d *Denial) {
 	if r == nil {
 		return
@@ -150,7 +152,7 @@ func (r *Recorder) run(ctx context.Context) {
 	}
 }
 
-// maintain creates and drops partitions as far as the role may, and deletes old explanations.
+// maintain creates and drops partitions if the role may do so, and deletes old explanations.
 func (r *Recorder) maintain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, upkeepTimeout)
 	defer cancel()
@@ -178,7 +180,8 @@ func (r *Recorder) maintain(ctx context.Context) {
 	}
 }
 
-// Flush stores everything that was noted. What cannot be stored stays in memory as far as there is room.
+// Flush stores all denials and shadows since the last flush. If some cannot be stored, they stay in memory as long as
+// there is room.
 func (r *Recorder) Flush(ctx context.Context) error {
 	return errors.Join(r.flushDenials(ctx), r.flushShadows(ctx))
 }
@@ -209,7 +212,7 @@ func (r *Recorder) flushDenials(ctx context.Context) error {
 	return nil
 }
 
-// store stores the notes of some tenants. With an error, kept reports that certainly nothing was stored.
+// store stores the denials of some tenants. If it fails, kept reports whether it is certain that nothing was stored.
 func (r *Recorder) store(ctx context.Context, tenants []string, of map[string]*noted) (kept bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
 	defer cancel()
@@ -244,7 +247,7 @@ func (r *Recorder) store(ctx context.Context, tenants []string, of map[string]*n
 	return true, nil
 }
 
-// all returns the counts in n as missed.
+// all returns the number of all denials in n, as missed.
 func (n *noted) all() (lost missed) {
 	for _, by := range n.counts {
 		lost.counts += by
@@ -253,14 +256,14 @@ func (n *noted) all() (lost missed) {
 	return lost
 }
 
-// send adds the rows in one transaction. With an error, kept reports that certainly nothing was stored.
+// send adds rows in one transaction. If it fails, kept reports whether it is certain that nothing was stored.
 func send(ctx context.Context, conn *pgx.Conn, add func(context.Context, pgx.Tx) error) (kept bool, err error) {
 	tx, err := conn.Begin(ctx)
 	if err != nil {
 		return true, err
 	}
 	if err := add(ctx, tx); err != nil {
-		_ = tx.Rollback(ctx) // or the connection is lost
+		_ = tx.Rollback(ctx) // it fails only if the connection is lost
 		return !faulty(err), err
 	}
 	if err := tx.Commit(ctx); err != nil {
@@ -269,9 +272,9 @@ func send(ctx context.Context, conn *pgx.Conn, add func(context.Context, pgx.Tx)
 	return true, nil
 }
 
-// add adds counts and explanations, and returns the limits that refuse many requests. It writes explanations before it
-// reads the counts: instances that have refused the same tenant wait for each other at its row, so that one of them
-// sees the counts of all.
+// add adds counts and explanations. It returns the limits that refuse many requests. It writes explanations before it
+// reads counts. Instances that have refused the same tenant wait for each other at the tenant's row, so the last of
+// them reads the counts of all instances.
 func (r *Recorder) add(ctx context.Context, tx pgx.Tx, w *write) (found []high, err error) {
 	var batch pgx.Batch
 	if len(w.n) > 0 {

@@ -22,7 +22,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// bench is a recorder that is not started, on a database with some tenants.
+// bench is a recorder on a database with some tenants. It is not started.
 type bench struct {
 	*Recorder
 	t      *testing.T
@@ -56,7 +56,7 @@ func newBench(t *testing.T, tenants ...string) *bench {
 	return b
 }
 
-// open returns a further recorder, as of another instance.
+// open returns another recorder, like that of another instance.
 func (b *bench) open() *Recorder {
 	b.t.Helper()
 	r, err := Open(b.t.Context(), Config{DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Clock: systemClock{}})
@@ -101,7 +101,7 @@ func refusal(tenant string, at time.Time, i int) *Denial {
 	return &Denial{At: at, Tenant: tenant, Code: "quota_exceeded", Meter: "calls", Required: 5, Available: 2, RequestID: fmt.Sprint("r", i)}
 }
 
-// Two instances have refused 300 requests each. The last 100 are kept, and all are counted.
+// Each of two instances has refused 300 requests. The last 100 explanations are kept, and all requests are counted.
 func TestRecorder_TwoInstances_CountsAddUp_Last100Kept(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme")
@@ -125,7 +125,8 @@ func TestRecorder_TwoInstances_CountsAddUp_Last100Kept(t *testing.T) {
 	if len(list.Denials) != Kept {
 		t.Fatalf("%d are kept", len(list.Denials))
 	}
-	// What one instance has is newer than what the other has; each has had room for the other's last ones.
+	// The list is sorted by time, although a flush of one instance stores some explanations that are older than those
+	// of the other.
 	if !slices.IsSortedFunc(list.Denials, func(a, b Denial) int { return b.At.Compare(a.At) }) {
 		t.Error("not newest first")
 	}
@@ -163,7 +164,7 @@ func TestRecorder_OneInstance_ExactlyTheLast100(t *testing.T) {
 	}
 }
 
-// A client may name any meter, and any tenant.
+// A client may name any meter and any tenant.
 func TestRecorder_HostileNames_RowsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme", "quiet")
@@ -198,7 +199,7 @@ func TestRecorder_HostileNames_RowsAreBounded(t *testing.T) {
 	}
 }
 
-// Whatever is noted, memory has its bounds.
+// Memory is bounded for any denials.
 func TestMemory_Flood_Bounded(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
@@ -229,7 +230,7 @@ func TestMemory_Flood_Bounded(t *testing.T) {
 	}
 }
 
-// While PostgreSQL is away nothing is lost as far as there is room, and nothing is counted twice.
+// While PostgreSQL is down, no denial is lost as long as there is room, and no denial is counted twice.
 func TestRecorder_PostgresAway_KeptInMemory(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme")
@@ -254,7 +255,8 @@ func TestRecorder_PostgresAway_KeptInMemory(t *testing.T) {
 	}
 }
 
-// The owner makes the coming weeks and drops old ones. Without a partition a role that may not make one keeps the explanations.
+// The owner creates the coming weeks and drops old ones. If a partition is missing and the role may not create it,
+// explanations are still stored.
 func TestMaintain_Weeks_MadeAndDropped(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme")
@@ -290,7 +292,7 @@ func TestMaintain_Weeks_MadeAndDropped(t *testing.T) {
 	if n := b.number("SELECT count(*) FROM denial_counts"); n != 1 {
 		t.Errorf("%d counts", n)
 	}
-	// KeptFor after the end of its week it is there, and not any more a little later.
+	// The partition exists until KeptFor after the end of its week, and not afterwards.
 	end := weekOf(later).Add(week)
 	for _, step := range []struct {
 		at   time.Time
@@ -303,7 +305,8 @@ func TestMaintain_Weeks_MadeAndDropped(t *testing.T) {
 	}
 }
 
-// Explanations stay as long as counts do. Then the row of a tenant that was not refused since leaves, by the service's own role.
+// Explanations are kept as long as counts. Then the row of a tenant without a later denial is deleted. The service's
+// own role may do this.
 func TestMaintain_OldExplanations_Forgotten(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme", "globex")
@@ -327,7 +330,7 @@ func mustPartitions(t *testing.T, conn *pgxpool.Conn) []partition {
 	return all
 }
 
-// A list has a bounded number of counts, and says from where on they are complete.
+// A list has a bounded number of counts. It names the first minute for which they are complete.
 func TestRead_ManyCounts_SaysFromWhereTheyAreComplete(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme")
@@ -368,12 +371,12 @@ func BenchmarkNote(b *testing.B) {
 	}
 }
 
-// systemClock is the time of this machine.
+// systemClock reads the time of this machine.
 type systemClock struct{}
 
 func (systemClock) Now() time.Time { return time.Now() }
 
-// The shards that have nothing to take go on being written; the race detector sees it if they are read without their lock.
+// While take empties some shards, others are still written. The race detector finds reads without a shard's lock.
 func TestMemory_TakenWhileNoted_NothingIsLost(t *testing.T) {
 	t.Parallel()
 	const callers, each = 4, 500

@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-// shadowKeysOfTenant bounds the counts of a tenant between two flushes: a handful of shadow limits apply to it.
-// tenantsMax and keysMax bound all tenants, as for denials: some 15 MB.
+// shadowKeysOfTenant bounds the counts of a tenant between two flushes: only a few shadow limits apply to a tenant.
+// As for denials, tenantsMax and keysMax bound the tenants and counts of a shard, in about 15 MB for all shards.
 const shadowKeysOfTenant = 400
 
-// Shadow is what a limit in shadow mode decided about a request that was granted or refused. It is no denial.
+// Shadow is the decision of a limit in shadow mode about a request that was granted or refused. It is not a denial.
 type Shadow struct {
 	At     time.Time // the ledger's time; zero: now
 	Tenant string
 	Rule   string // the limit in shadow mode
 
 	Refused   bool   // whether the request was refused
-	RefusedBy string // the limit that refused it; empty: another reason, or it was granted
+	RefusedBy string // the limit that refused the request; empty: another reason, or the request was granted
 	Denies    bool   // whether this limit would have denied it
 }
 
 // shadowKey identifies a count of a tenant.
 type shadowKey struct {
 	minute          int64  // Unix time in minutes
-	rule, refusedBy string // refusedBy: empty: the request was granted; Other: the reason was not a limit
+	rule, refusedBy string // the refusing limit; empty: the request was granted; Other: the reason was not a limit
 }
 
-// said counts how many requests a limit would have denied and passed.
+// said counts the requests that a limit would have denied and passed.
 type said struct{ denies, passes int64 }
 
 func (s said) plus(more said) said { return said{s.denies + more.denies, s.passes + more.passes} }
@@ -54,8 +54,8 @@ func (n shadowed) sortedKeys() []shadowKey {
 	})
 }
 
-// shadows has the counts of shadow limits since the last flush. Its memory is its own: a flood of them takes no room
-// from denials.
+// shadows has the counts of shadow limits since the last flush. It has its own memory, so a flood of shadows takes no
+// room from denials.
 type shadows struct {
 	seed   maphash.Seed
 	shards [shards]shadowShard
@@ -64,7 +64,7 @@ type shadows struct {
 type shadowShard struct {
 	mu      sync.Mutex
 	tenants map[string]shadowed
-	keys    int // of all tenants
+	keys    int // keys of all tenants
 }
 
 func newShadows() *shadows {
@@ -75,7 +75,7 @@ func newShadows() *shadows {
 	return m
 }
 
-// note counts a decision, and returns how many requests had no room: 0 or 1.
+// note counts a decision. It returns the number of requests for which there was no room: 0 or 1.
 func (m *shadows) note(s *Shadow) (lost int64) {
 	by, refusedBy := said{denies: 1}, s.RefusedBy
 	switch {
@@ -108,7 +108,7 @@ func (m *shadows) add(tenant string, k shadowKey, by said) (lost int64) {
 	return 0
 }
 
-// take returns all counts, and removes them.
+// take removes and returns all counts.
 func (m *shadows) take() map[string]shadowed {
 	all := map[string]shadowed{}
 	for i := range m.shards {
@@ -123,7 +123,8 @@ func (m *shadows) take() map[string]shadowed {
 	return all
 }
 
-// restore puts back what was taken and could not be stored, and returns what had no room.
+// restore puts back counts that take returned and that could not be stored. It returns the number of requests for
+// which there was no room.
 func (m *shadows) restore(tenants map[string]shadowed) (lost int64) {
 	for tenant, n := range tenants {
 		for k, by := range n {

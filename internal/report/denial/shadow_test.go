@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shadow returns what is known of a limit at an instant, by span.
+// shadow returns the counts of a limit at an instant, by the name of the span.
 func (b *bench) shadow(now time.Time, rule string) map[string]ShadowCount {
 	b.t.Helper()
 	counts, err := ReadShadow(b.t.Context(), b.reader, now, rule)
@@ -23,14 +23,15 @@ func (b *bench) shadow(now time.Time, rule string) map[string]ShadowCount {
 	return by
 }
 
-// saysOf notes n requests.
+// saysOf notes n equal decisions.
 func saysOf(r *Recorder, n int, s Shadow) {
 	for range n {
 		r.NoteShadow(&s)
 	}
 }
 
-// What two instances have noted adds up, apart for what became of the requests. A request that passes with the limit as without it is not counted.
+// The counts of two instances are added, separately for each outcome of the requests. A request is not counted if it
+// passes both with the limit and without it.
 func TestShadows_TwoInstances_AddUpByWhatBecameOfTheRequests(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme", "globex")
@@ -66,7 +67,7 @@ func TestShadows_TwoInstances_AddUpByWhatBecameOfTheRequests(t *testing.T) {
 	if c := b.shadow(now, "nothing")["week"]; c.Denies != 0 || c.Tenants != 0 || len(c.Top)+len(c.Limits) != 0 {
 		t.Errorf("%+v", c)
 	}
-	// It is no denial.
+	// Shadows are not denials.
 	if n := b.number("SELECT (SELECT count(*) FROM denial_counts) + (SELECT count(*) FROM denials_recent) + (SELECT count(*) FROM events)"); n != 0 {
 		t.Errorf("%d rows of denials", n)
 	}
@@ -75,7 +76,7 @@ func TestShadows_TwoInstances_AddUpByWhatBecameOfTheRequests(t *testing.T) {
 	}
 }
 
-// Each span begins to the minute, though a week is added up from hours.
+// Each span begins at a full minute, although a week is summed up from hours.
 func TestReadShadow_Spans_BeginToTheMinute(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme")
@@ -98,7 +99,8 @@ func TestReadShadow_Spans_BeginToTheMinute(t *testing.T) {
 	}
 }
 
-// While PostgreSQL is away nothing is lost as far as there is room, and nothing is counted twice. Denials are stored though this cannot be.
+// While the table is missing, no count is lost as long as there is room, and nothing is counted twice. Denials are
+// still stored.
 func TestShadows_TableAway_KeptInMemory_DenialsStored(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme")
@@ -125,7 +127,8 @@ func TestShadows_TableAway_KeptInMemory_DenialsStored(t *testing.T) {
 	}
 }
 
-// Weeks are made in advance and dropped as those of denials are. Without one a role that may not make it counts nothing, and says so.
+// Partitions of weeks are created in advance and dropped like those of denials. If a partition is missing and the
+// role may not create it, nothing is counted, and a log line says so.
 func TestMaintain_ShadowWeeks_MadeAndDropped(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme")
@@ -158,7 +161,7 @@ func TestMaintain_ShadowWeeks_MadeAndDropped(t *testing.T) {
 	}
 }
 
-// Whatever is noted, memory has its bounds, takes none of that of denials, and knows what had no room.
+// Memory is bounded for any decisions. It takes no room from denials, and counts the losses.
 func TestShadows_Flood_Bounded(t *testing.T) {
 	t.Parallel()
 	m := newShadows()
@@ -189,7 +192,7 @@ func TestShadows_Flood_Bounded(t *testing.T) {
 	}
 }
 
-// A flood adds to what is there: it makes nothing and asks nobody.
+// A flood adds to an existing count: it allocates nothing and sends no query.
 func TestNoteShadow_KnownCount_AllocatesNothing(t *testing.T) {
 	b := &Recorder{shadows: newShadows(), cfg: Config{Clock: systemClock{}}}
 	at := time.Now()
@@ -203,13 +206,14 @@ func TestNoteShadow_KnownCount_AllocatesNothing(t *testing.T) {
 	}
 }
 
-// A limit that would deny everybody, all the time: thousands of tenants in each of four hours and three minutes of the last one. The answer stays short.
+// A limit that would deny all requests has thousands of tenants in each of five hours and in three minutes. The
+// answer stays short.
 func TestReadShadow_ManyTenants_Bounded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	now := time.Now().UTC().Truncate(time.Hour).Add(30 * time.Minute)
 	const tenants = 4_000
-	// The minutes are of the hour before the present one: those are read by minute.
+	// The minutes are in the previous hour: the span of an hour reads that hour by minutes.
 	b.exec(`INSERT INTO shadow_counts (rule, every, since, tenant_id, refused_by, denies, passes)
 		SELECT 'all', 60, $1::timestamptz - h * interval '30 hours', 't' || i, '', 1 + (i = 7)::int, 0 FROM generate_series(1, $2::integer) AS i, generate_series(0, 4) AS h
 		UNION ALL
@@ -223,7 +227,7 @@ func TestReadShadow_ManyTenants_Bounded(t *testing.T) {
 		if c.Denies != hours*(tenants+1) || c.Tenants != tenants || len(c.Top) != ShadowTop || c.Top[0] != (ShadowTenant{"t7", 2 * hours}) {
 			t.Errorf("%s: %d of %d tenants, %+v", c.Span, c.Denies, c.Tenants, c.Top)
 		}
-		limits := map[string]int{"hour": ShadowRefusers}[c.Span] // of longer spans those minutes are in hours
+		limits := map[string]int{"hour": ShadowRefusers}[c.Span] // longer spans read hours instead of these minutes
 		if len(c.Limits) != limits || limits > 0 && c.Limits[0].Denies+c.Limits[0].Passes != 2*3*tenants/40 {
 			t.Errorf("%s: %+v", c.Span, c.Limits)
 		}

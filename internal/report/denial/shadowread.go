@@ -14,12 +14,12 @@ const (
 	// ShadowTop bounds the tenants of an answer.
 	ShadowTop = 10
 
-	// ShadowRefusers bounds the limits of an answer: at most 16 decide a request, and each route and plan may have
-	// others.
+	// ShadowRefusers bounds the limits of an answer. At most 16 limits decide a request, and each route and plan may
+	// have other limits.
 	ShadowRefusers = 20
 )
 
-// ShadowSpan is a named length of time up to now.
+// ShadowSpan is a named time that ends now.
 type ShadowSpan struct {
 	Name string
 	Back time.Duration // at most KeptFor
@@ -30,21 +30,21 @@ func ShadowSpans() []ShadowSpan {
 	return []ShadowSpan{{"hour", time.Hour}, {"day", 24 * time.Hour}, {"week", week}}
 }
 
-// ShadowCount is what a limit in shadow mode would have done in [From, To), to the minute.
+// ShadowCount counts the decisions of a limit in shadow mode in [From, To), to the minute.
 type ShadowCount struct {
 	Span     string
 	From, To time.Time
 
-	Denies  int64          // requests that were granted, but that it would have denied
-	Tenants int64          // number of tenants of these requests
-	Top     []ShadowTenant // tenants with the most, at most ShadowTop
+	Denies  int64          // granted requests that the limit would have denied
+	Tenants int64          // number of the tenants of these requests
+	Top     []ShadowTenant // tenants with the most of these requests; at most ShadowTop
 
-	// DeniesRefused counts requests that were refused for another reason than a limit, and that it would have denied as
-	// well.
+	// DeniesRefused counts requests that were refused, but not by a limit, and that this limit would have denied,
+	// too.
 	DeniesRefused int64
 
-	// Limits are the limits that refused requests which this limit decided as well: at most ShadowRefusers, those with
-	// the most refusals first.
+	// Limits are the limits that refused requests about which this limit also decided. There are at most
+	// ShadowRefusers, and those with the most refusals are first.
 	Limits []ShadowLimit
 }
 
@@ -54,14 +54,15 @@ type ShadowTenant struct {
 	Denies int64
 }
 
-// ShadowLimit is a limit that refused requests. Of these the shadow limit would have denied Denies, and passed Passes.
+// ShadowLimit is a limit that refused requests. The shadow limit would have denied Denies of these requests and
+// passed Passes of them.
 type ShadowLimit struct {
 	Rule           string
 	Denies, Passes int64
 }
 
-// ReadShadow returns what a limit in shadow mode would have done in each of ShadowSpans, as a report of r. For an
-// unknown limit all counts are zero. Errors are those of reports.
+// ReadShadow returns the counts of a limit in shadow mode for each of ShadowSpans, as a report of r. For an unknown
+// limit all counts are zero. Errors are those of reports.
 func ReadShadow(ctx context.Context, r *history.Reader, now time.Time, rule string) ([]ShadowCount, error) {
 	return history.Report(ctx, r, "", func(ctx context.Context, pool *pgxpool.Pool) (out []ShadowCount, err error) {
 		err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
@@ -86,7 +87,7 @@ func ReadShadow(ctx context.Context, r *history.Reader, now time.Time, rule stri
 	})
 }
 
-// read fills c from the hourly counts of its time, and from the counts of the minutes before the first full hour.
+// read fills c from hourly counts. For the minutes before the first full hour, it reads counts of minutes.
 func (c *ShadowCount) read(ctx context.Context, tx pgx.Tx, rule string) error {
 	hours := c.From.Add(time.Hour - 1).Truncate(time.Hour)
 	rows, _ := tx.Query(ctx, queries["ShadowSums"], rule, c.From, hours, c.To, ShadowRefusers+2) // granted and Other have rows as well; its error is that of the rows

@@ -10,16 +10,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The lengths of time of a row of shadow_counts, in minutes.
+// The time that a row of shadow_counts covers, in minutes.
 const (
 	everyMinute = 1
 	everyHour   = 60
 )
 
-// NoteShadow counts the decision of a limit in shadow mode about a request. It does not block. s and its texts are not
-// kept.
+// NoteShadow counts the decision of a limit in shadow mode about a request. It does not block, and does not keep s
+// and its texts.
 func (r *Recorder) NoteShadow(s *Shadow) {
-	if r == nil || !s.Denies && s.RefusedBy == "" { // the limit would have changed nothing
+	if r == nil || !s.Denies && s.RefusedBy == "" { // with this limit enforced, the outcome would be the same
 		return
 	}
 	if s.At.IsZero() {
@@ -34,8 +34,8 @@ func (r *Recorder) missShadows(lost int64) {
 	}
 }
 
-// flushShadows stores the counts of shadow limits, in transactions of its own: if these or those of flushDenials fail,
-// the others do not.
+// flushShadows stores the counts of shadow limits. It uses separate transactions, so an error here has no effect on
+// flushDenials, and the other way round.
 func (r *Recorder) flushShadows(ctx context.Context) error {
 	taken := r.shadows.take()
 	if len(taken) == 0 {
@@ -62,7 +62,7 @@ func (r *Recorder) flushShadows(ctx context.Context) error {
 	return nil
 }
 
-// storeShadows stores w in one transaction. With an error, kept reports that certainly nothing was stored.
+// storeShadows stores w in one transaction. If it fails, kept reports whether it is certain that nothing was stored.
 func (r *Recorder) storeShadows(ctx context.Context, w *shadowWrite) (kept bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
 	defer cancel()
@@ -87,7 +87,7 @@ func (r *Recorder) storeShadows(ctx context.Context, w *shadowWrite) (kept bool,
 	return send(ctx, conn.Conn(), add)
 }
 
-// shadowWrite are the rows of one transaction, by column.
+// shadowWrite has the rows of one transaction as columns.
 type shadowWrite struct {
 	tenant, rule, refusedBy []string
 	every                   []int16
@@ -95,7 +95,7 @@ type shadowWrite struct {
 	denies, passes          []int64
 }
 
-// shadowRows returns the rows of some tenants: those of minutes, and of hours.
+// shadowRows returns the rows of some tenants, both for minutes and for hours.
 func shadowRows(tenants []string, of map[string]shadowed) *shadowWrite {
 	w := &shadowWrite{}
 	for _, tenant := range tenants {

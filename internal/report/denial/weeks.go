@@ -14,11 +14,12 @@ import (
 const (
 	week = 7 * 24 * time.Hour
 
-	// weeksAhead is the number of weeks after the current one that have their partition in advance: the process that
-	// creates partitions can be down for two months.
+	// weeksAhead is the number of weeks after the current one whose partitions are created in advance. The process
+	// that creates partitions can be down for two months.
 	weeksAhead = 9
 
-	// lockWait bounds the wait for a lock on the table. Only flushes and lists of denials wait behind it.
+	// lockWait bounds the wait for a lock on the table. During the wait, only flushes and lists of denials are
+	// blocked.
 	lockWait = "SET LOCAL lock_timeout = 500"
 )
 
@@ -38,14 +39,14 @@ const (
 
 func (t weekly) partitionName(start time.Time) string { return string(t) + start.Format("_2006_01_02") }
 
-// partition is one partition of such a table.
+// partition is one partition of a weekly table.
 type partition struct {
 	name     string
 	from, to time.Time
 }
 
-// Maintain creates the partitions of the coming weeks, and drops those that are older than KeptFor at now. The
-// connection must belong to the role that owns the tables, and be in no transaction.
+// Maintain creates the partitions of the coming weeks. It drops the partitions that are older than KeptFor at now.
+// The connection must belong to the role that owns the tables, and must not be in a transaction.
 func Maintain(ctx context.Context, conn *pgx.Conn, now time.Time, log *slog.Logger) error {
 	start := weekOf(now)
 	var starts []time.Time
@@ -63,7 +64,7 @@ func Maintain(ctx context.Context, conn *pgx.Conn, now time.Time, log *slog.Logg
 	return nil
 }
 
-// weeksLeft returns how many weeks after that of now have a partition in each table: see ahead.
+// weeksLeft returns the number of weeks after the week of now that have a partition in each table: see ahead.
 func weeksLeft(ctx context.Context, conn *pgx.Conn, now time.Time) (int, error) {
 	least := weeksAhead
 	for _, table := range []weekly{countsTable, shadowsTable} {
@@ -93,8 +94,8 @@ func (t weekly) partitions(ctx context.Context, conn *pgx.Conn) ([]partition, er
 	return out, nil
 }
 
-// ahead returns how many weeks after that of now have a partition, up to the first without one; -1 if the week of now
-// has none.
+// ahead returns the number of consecutive weeks after the week of now that have a partition. It returns -1 if the
+// week of now has none.
 func ahead(all []partition, now time.Time) int {
 	n := -1
 	for covered(all, weekOf(now).Add(time.Duration(n+1)*week)) {
@@ -125,8 +126,8 @@ func (t weekly) makeWeeks(ctx context.Context, conn *pgx.Conn, starts []time.Tim
 				return err
 			}
 			made = true
-			// Each partition is created as a table and then attached: CREATE TABLE ... PARTITION OF would lock out
-			// flushes and lists. Citus runs each statement on the nodes, too.
+			// Each partition is created as a table and then attached. CREATE TABLE ... PARTITION OF would block
+			// flushes and lists. Citus runs each statement on its nodes, too.
 			for _, statement := range []string{
 				lockWait,
 				fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING ALL)", name, t),
@@ -149,7 +150,7 @@ func (t weekly) makeWeeks(ctx context.Context, conn *pgx.Conn, starts []time.Tim
 	return nil
 }
 
-// dropOld drops the partitions of weeks that ended longer than KeptFor ago.
+// dropOld drops the partitions of weeks that ended KeptFor ago or earlier.
 func (t weekly) dropOld(ctx context.Context, conn *pgx.Conn, now time.Time, log *slog.Logger) error {
 	all, err := t.partitions(ctx, conn)
 	if err != nil {

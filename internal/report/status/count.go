@@ -11,7 +11,7 @@ import (
 // requestsMetric counts the answered requests of the API by their status.
 const requestsMetric = "quotasvc_http_requests_total"
 
-// count reads the counters. It ignores collectors that fail, as long as requests are counted.
+// count reads the counters. It ignores collectors that fail, if the counter of requests can be read.
 func count(from prometheus.Gatherer) (Requests, error) {
 	families, err := from.Gather()
 	var out Requests

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// recordsFor is how long records are shown before they are read again.
+	// recordsFor is the time for which records are kept before they are read again.
 	recordsFor = 4 * time.Second
 
-	// restShare is the factor by which the pause before the next reading is longer than the last reading took.
+	// restShare is the pause before the next read of the records, as a multiple of the time that the last read took.
 	restShare = 20
 
 	// refusalsBack is the time for which refusals are counted.
@@ -25,10 +25,10 @@ const (
 	tenantsMax = 10
 )
 
-// Records is what all instances have written to PostgreSQL.
+// Records has data that all instances have written to PostgreSQL.
 type Records struct {
 	Refusals     Refusals
-	Verification *Job // nil: there was none
+	Verification *Job // nil: none was started
 	Roll         *Roll
 	Seal         *Seal
 	Archive      *Archive
@@ -38,11 +38,11 @@ type Records struct {
 type Refusals struct {
 	From, To time.Time
 	Total    int64
-	Minutes  []Minute // with refusals, oldest first
+	Minutes  []Minute // minutes with refusals, oldest first
 	Tenants  []Refused
 }
 
-// Minute is how many requests were refused in a minute.
+// Minute is the number of requests that were refused in a minute.
 type Minute struct {
 	Minute time.Time
 	N      int64
@@ -55,11 +55,11 @@ type Refused struct {
 	Code   string // the most frequent code of its refusals
 }
 
-// Job is a verification or a roll. Status is running, abandoned, or its outcome.
+// Job is a verification or a roll. Status is running, abandoned, or the outcome.
 type Job struct {
-	ID, Tenant, Status string // tenant: empty: all
+	ID, Tenant, Status string // empty tenant: all tenants
 	StartedAt          time.Time
-	FinishedAt         time.Time // zero: it runs, or was abandoned
+	FinishedAt         time.Time // zero: the job is running or was abandoned
 }
 
 // Roll is a roll with its progress.
@@ -88,10 +88,10 @@ type Archive struct {
 type recorded struct {
 	turn  chan struct{}
 	value *Records
-	until time.Time // when they are read again
+	until time.Time // when the records are read again
 }
 
-// readRecords returns records that are a few seconds old at most.
+// readRecords returns records that are at most a few seconds old.
 func (b *Board) readRecords(ctx context.Context) (*Records, error) {
 	r := &b.records
 	select {
@@ -112,8 +112,8 @@ func (b *Board) readRecords(ctx context.Context) (*Records, error) {
 	return read, nil
 }
 
-// ask reads the records in one transaction. Connections for reports avoid plans that these statements need, so it
-// allows them.
+// ask reads the records in one transaction. Connections for reports forbid plans that these statements need, so ask
+// permits them again.
 func (b *Board) ask(ctx context.Context, pool *pgxpool.Pool) (*Records, error) {
 	now := b.cfg.Clock.Now()
 	out := &Records{Refusals: Refusals{From: now.Add(-refusalsBack).Truncate(time.Minute).UTC(), To: now.Add(time.Minute).Truncate(time.Minute).UTC()}}

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// sampleEvery is how often the counters are read.
+	// sampleEvery is the pause between two reads of the counters.
 	sampleEvery = 5 * time.Second
 
-	// window is the length of "now": long enough for a rate that does not jump.
+	// window is the time that the present rates cover. It is long enough for steady rates.
 	window = time.Minute
 )
 
@@ -40,29 +40,29 @@ type Config struct {
 	// Faults returns the parts of this instance that do not work. It must not wait.
 	Faults func() []Fault
 
-	// Log gets a line when the counters cannot be read.
+	// Log gets a line if the counters cannot be read.
 	Log *slog.Logger
 }
 
-// Fault is a part that does not work as it should.
+// Fault is a part that does not work correctly.
 type Fault struct{ Part, Reason string }
 
-// Requests are those that this instance answered from From on.
+// Requests counts the requests that this instance has answered since From.
 type Requests struct {
 	From                      time.Time
-	Answered, Refused, Failed int64 // Answered counts all; the others are part of it
+	Answered, Refused, Failed int64 // Answered includes Refused and Failed
 }
 
-// Status is the answer.
+// Status is the state of the service.
 type Status struct {
 	At        time.Time
 	StartedAt time.Time
 	Requests  Requests
 	Faults    []Fault
-	Records   *Records // nil: they could not be read
+	Records   *Records // nil: the records could not be read
 }
 
-// Board knows the state of the service. Create it with New.
+// Board reports the state of the service. Create it with New.
 type Board struct {
 	cfg     Config
 	sql     map[string]string
@@ -71,7 +71,7 @@ type Board struct {
 	done    sync.WaitGroup
 
 	mu      sync.Mutex
-	samples []Requests // oldest first: the counters since the process began, with From as the instant of the sample
+	samples []Requests // oldest first; counts since the process began; From is the instant of the sample
 
 	records recorded
 }
@@ -86,7 +86,7 @@ func New(cfg Config) (*Board, error) {
 	return &Board{cfg: cfg, sql: sql, started: now, cancel: func() {}, samples: []Requests{{From: now}}, records: recorded{turn: make(chan struct{}, 1)}}, nil
 }
 
-// Start begins to read the counters.
+// Start starts the goroutine that reads the counters.
 func (b *Board) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
@@ -104,7 +104,7 @@ func (b *Board) Start() {
 	})
 }
 
-// Stop ends the reading.
+// Stop ends this goroutine.
 func (b *Board) Stop(context.Context) error {
 	b.cancel()
 	b.done.Wait()

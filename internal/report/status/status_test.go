@@ -17,7 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// now is the instant that every test asks at.
+// now is the instant of every read in these tests.
 var now = time.Date(2026, 11, 25, 14, 5, 30, 0, time.UTC)
 
 type bench struct {
@@ -63,7 +63,7 @@ func (b *bench) exec(sql string, args ...any) {
 	}
 }
 
-// refused stores n refusals of a tenant some minutes ago.
+// refused stores n refusals of a tenant at a time before now.
 func (b *bench) refused(tenant, code string, ago time.Duration, n int) {
 	b.t.Helper()
 	b.exec("INSERT INTO denial_counts (tenant_id, minute, code, meter, rule, n) VALUES ($1, $2, $3, '', '', $4)", tenant, now.Add(-ago).Truncate(time.Minute), code, n)
@@ -144,7 +144,7 @@ func TestRead_RequestsOfTheWindow(t *testing.T) {
 	if got, want := b.since(began.Add(20*time.Second)), (Requests{From: began.UTC(), Answered: 19, Refused: 3, Failed: 4}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	got := b.since(began.Add(75 * time.Second)) // the sample at 10 s is the newest one that is a minute old
+	got := b.since(began.Add(75 * time.Second)) // the sample at 10 s is the newest that is at least a minute old
 	if want := (Requests{From: began.Add(10 * time.Second).UTC(), Answered: 9, Refused: 3, Failed: 4}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -156,7 +156,7 @@ func TestRead_RequestsOfTheWindow(t *testing.T) {
 	}
 }
 
-// Whatever is away, there is an answer, and it says what is missing.
+// If PostgreSQL or its data cannot be read, there is still an answer, and it names the missing data.
 func TestRead_RecordsAway_SaysSo(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -174,7 +174,7 @@ func TestStart_Stop_LeavesNothing(t *testing.T) {
 	require.NoError(t, b.Stop(t.Context()))
 }
 
-// clockAt is a clock that stands.
+// clockAt is a clock that does not move.
 type clockAt time.Time
 
 func (c clockAt) Now() time.Time { return time.Time(c) }

@@ -26,26 +26,26 @@ const (
 	MetadataNameMax = 64
 )
 
-// Query selects tenants. Zero values select all.
+// Query selects tenants. The zero value of a field selects all.
 type Query struct {
 	Plan     string
 	Status   string
-	Metadata map[string]string // values of members of the metadata; numbers and booleans as they are written
+	Metadata map[string]string // values of members of the metadata; numbers and booleans as in JSON
 
-	Near        *int   // percent: only tenants with a balance at least this near its end; nil: see AboutBalances
-	Meter       string // only balances of this meter. Empty: the balance nearest its end; with ByRemaining the one with the least units
-	ByRemaining bool   // sort by remaining units, least first, instead of by tenant
+	Near        *int   // only tenants with a balance of which at least this percentage is used; nil: see AboutBalances
+	Meter       string // only this meter; empty: the meter with the largest percentage (ByRemaining: the least units)
+	ByRemaining bool   // sort by remaining units, least first; false: sort by tenant
 
-	Tenant string // only this one
+	Tenant string // only this tenant
 	Limit  int    // 1..listing.Max
-	Cursor string // empty for the first page, then the NextCursor of the page before, with the same query
+	Cursor string // empty for the first page; otherwise the NextCursor of the previous page of the same query
 }
 
-// AboutBalances reports whether q selects by balances. Without Near it selects balances with units used or remaining in
-// the open period.
+// AboutBalances reports whether q selects by balances. Without Near, it selects balances that have used or remaining
+// units in the open period.
 func (q *Query) AboutBalances() bool { return q.Near != nil || q.Meter != "" || q.ByRemaining }
 
-// Filters reports whether q is more than a list of all tenants.
+// Filters reports whether q selects only some tenants.
 func (q *Query) Filters() bool {
 	return q.AboutBalances() || q.filtersTenants()
 }
@@ -60,7 +60,7 @@ func (q *Query) percent() int {
 	return *q.Near
 }
 
-// members returns names and values of the metadata.
+// members returns the names and values of the metadata.
 func (q *Query) members() (names, values []string) {
 	names, values = []string{}, []string{}
 	for _, name := range slices.Sorted(maps.Keys(q.Metadata)) {
@@ -87,28 +87,28 @@ func (q *Query) matches(t *catalog.Tenant) bool {
 	return true
 }
 
-// BalanceStatus is how much of a balance is used.
+// BalanceStatus has the used and the remaining units of a balance.
 type BalanceStatus struct {
 	Meter           string
 	Used, Remaining int64 // Used is net of refunds
-	Percent         int   // used of used and remaining, rounded down
+	Percent         int   // 100 * used / (used + remaining), rounded down
 }
 
-// statusOf returns the status of a balance. ok is false if nothing is used and nothing remains.
+// statusOf returns the status of a balance. ok is false if the balance has no used and no remaining units.
 func statusOf(b *ledger.Balance) (s BalanceStatus, ok bool) {
 	s = BalanceStatus{Meter: b.Meter, Used: max(b.Used-b.Refunded, 0), Remaining: b.Remaining}
 	if s.Used+s.Remaining == 0 {
 		return s, false
 	}
-	s.Percent = int(s.Used * 100 / (s.Used + s.Remaining)) // of amounts up to 2^53: no overflow
+	s.Percent = int(s.Used * 100 / (s.Used + s.Remaining)) // amounts are at most 2^53: no overflow
 	return s, true
 }
 
-// position is where a page begins: after balance (tenant, meter, subject), or after all balances of tenant if meter is
-// empty. Sorted by remaining units, it is after (remaining, tenant).
+// position is the position at which a page begins. It is after the balance (tenant, meter, subject), or after all
+// balances of tenant if meter is empty. In a list by remaining units, it is after (remaining, tenant).
 type position struct {
 	tenant, meter, subject string
-	listed                 bool // tenant is on the page before, but not all of its balances have been read
+	listed                 bool // tenant is on the previous page, which has not read all of its balances
 	remaining              int64
 }
 

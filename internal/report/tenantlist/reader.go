@@ -19,39 +19,40 @@ import (
 )
 
 const (
-	// tenantsStep and balancesStep are the rows that a statement reads at most, in some 20 ms. Larger steps would not
-	// stop in time.
+	// tenantsStep and balancesStep bound the rows that a statement reads, in about 20 ms. After a larger step, a page
+	// would end too late.
 	tenantsStep  = 5000
 	balancesStep = 20_000
 
-	// pageTime bounds the steps of a page. The last step, and the work after it, still fit into the time limit of
-	// reports.
+	// pageTime bounds the time of a page's steps. The last step, and the work after it, still fit into the time limit
+	// of reports.
 	pageTime = 1200 * time.Millisecond
 
-	// fewTenants bounds the tenants whose balances are looked up one by one to sort them: some 100 ms.
+	// fewTenants bounds the tenants whose balances are looked up one by one to sort them, in about 100 ms.
 	fewTenants = 20_000
 
-	// walkStep is the number of rows that the first step of a walk keeps. Each further step keeps walkGrowth times as
-	// many, up to walkMax. If more than fewTenants of a million match, the first page of a hundred needs one step,
-	// seldom two.
+	// walkStep is the number of rows that the first step of a walk keeps. Each further step keeps walkGrowth times
+	// more, up to walkMax. If more than fewTenants of a million tenants match, the first page of a hundred tenants
+	// needs one step, rarely two.
 	walkStep   = 5000
 	walkGrowth = 4
 	walkMax    = 80_000
 
-	// sortedMax is the number of balances that an idle machine reads in the time of a report: 1.2 million take half a second to one (docs/decisions/near.md).
+	// sortedMax is the number of balances that an idle machine reads in the time of a report: 1.2 million balances
+	// take half a second to one second (docs/decisions/near.md).
 	sortedMax = 2_500_000
 
-	// viewsMax bounds the balances that are computed together.
+	// viewsMax bounds the balances that the ledger computes in one call.
 	viewsMax = 500
 
-	// behindAll sorts after every meter: no id has a tilde.
+	// behindAll sorts after every meter: no id contains a tilde.
 	behindAll = "~"
 )
 
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// Reader answers queries. It has no goroutines and no connections of its own.
+// Reader answers queries. It has no goroutines and no connections.
 type Reader struct {
 	reports *history.Reader
 	ledger  *pg.Ledger
@@ -81,20 +82,20 @@ type Item struct {
 	Balance *BalanceStatus // set if the query selects by balances
 }
 
-// Page is a part of a list. It may have fewer items than asked for, or none, although there are more pages.
+// Page is a page of a list. It may have fewer items than requested, or none, even if there are more pages.
 type Page struct {
 	Items      []Item
 	NextCursor string // empty on the last page
 }
 
-// found has ids in their order, with statuses if the query selects by balances.
+// found has the ids of a page in their order. It has statuses if the query selects by balances.
 type found struct {
 	ids      []string
 	statuses map[string]*BalanceStatus
 	next     string
 }
 
-// List returns a page of tenants. Errors: see the package.
+// List returns a page of tenants. The package comment describes its errors.
 func (r *Reader) List(ctx context.Context, q Query) (Page, error) {
 	if err := q.validate(); err != nil {
 		return Page{}, err
@@ -134,7 +135,7 @@ func (r *Reader) List(ctx context.Context, q Query) (Page, error) {
 	return page, nil
 }
 
-// one answers q for one tenant.
+// one answers a query for one tenant.
 func (r *Reader) one(ctx context.Context, q *Query) (Page, error) {
 	tenants, err := r.store.TenantsNamed(ctx, []string{q.Tenant})
 	if err != nil || len(tenants) == 0 || !q.matches(&tenants[0]) {
@@ -156,7 +157,7 @@ func (r *Reader) one(ctx context.Context, q *Query) (Page, error) {
 	return Page{Items: []Item{item}}, nil
 }
 
-// offer replaces best by the status of b if q selects b and b ranks before best.
+// offer replaces best by the status of b, if q selects b and prefers it to best.
 func (q *Query) offer(best **BalanceStatus, b *ledger.Balance) {
 	s, ok := statusOf(b)
 	if !ok || s.Percent < q.percent() || q.Meter != "" && s.Meter != q.Meter {
@@ -202,7 +203,7 @@ func (r *Reader) matching(ctx context.Context, pool *pgxpool.Pool, q *Query, fro
 func (r *Reader) standing(ctx context.Context, pool *pgxpool.Pool, q *Query, from position) (f found, err error) {
 	f.statuses = map[string]*BalanceStatus{}
 	names, values := q.members()
-	listed := "" // the tenant in whose balances the page before has ended, and which is on that page
+	listed := "" // the tenant on the previous page whose balances that page did not read to the end
 	if from.listed {
 		listed = from.tenant
 	}
@@ -242,7 +243,7 @@ func (r *Reader) standing(ctx context.Context, pool *pgxpool.Pool, q *Query, fro
 	}
 }
 
-// addStatus adds the tenants of candidates to f. It reports whether there is one more than fits on the page.
+// addStatus adds the tenants of candidates to f. It reports whether one more tenant exists than the page can have.
 func (r *Reader) addStatus(ctx context.Context, q *Query, f *found, candidates []ledger.BalanceKey) (full bool, err error) {
 	for keys := range slices.Chunk(candidates, viewsMax) {
 		all, err := r.ledger.BalancesOf(ctx, keys)
@@ -268,8 +269,8 @@ func (r *Reader) addStatus(ctx context.Context, q *Query, f *found, candidates [
 }
 
 // byRemaining lists tenants by remaining units, least first. If few tenants match, it reads their balances. Otherwise
-// it walks all balances in their order: each step reads all of them, keeps the next ones, and looks up only their
-// tenants.
+// it walks all balances in this order: each step reads all balances, keeps the next ones, and looks up only the
+// tenants of these.
 func (r *Reader) byRemaining(ctx context.Context, pool *pgxpool.Pool, q *Query, from position) (f found, err error) {
 	f.statuses = map[string]*BalanceStatus{}
 	var all []ledger.BalanceKey
@@ -299,13 +300,14 @@ func (r *Reader) byRemaining(ctx context.Context, pool *pgxpool.Pool, q *Query, 
 	return f, nil
 }
 
-// least has tenants in the order of their remaining units, with the meters of these units.
+// least has tenants in the order of their remaining units, with the meter of these units for each tenant.
 type least struct {
 	tenants, meters []string
 	remaining       []int64
 }
 
-// page returns the balances of at most limit tenants. It sets f.next to the position after them if there are more.
+// page returns the balances of at most limit tenants. If there are more tenants, it sets f.next to the position after
+// the last one.
 func (l *least) page(limit int, f *found) []ledger.BalanceKey {
 	if n := len(l.tenants); n > limit {
 		f.next = position{tenant: l.tenants[limit-1], remaining: l.remaining[limit-1]}.cursor(true)
@@ -317,7 +319,7 @@ func (l *least) page(limit int, f *found) []ledger.BalanceKey {
 	return keys
 }
 
-// leastOfFew returns a page of the matching tenants, if they are few.
+// leastOfFew returns a page of the matching tenants, if at most fewTenants match.
 func (r *Reader) leastOfFew(ctx context.Context, tx pgx.Tx, q *Query, from position, f *found) (keys []ledger.BalanceKey, few bool, err error) {
 	names, values := q.members()
 	var l least
@@ -330,7 +332,7 @@ func (r *Reader) leastOfFew(ctx context.Context, tx pgx.Tx, q *Query, from posit
 	return l.page(q.Limit, f), true, nil
 }
 
-// walk returns a page. The page is short if its time was over.
+// walk returns a page. The page is short if the time for it was over.
 func (r *Reader) walk(ctx context.Context, tx pgx.Tx, q *Query, from position, f *found) ([]ledger.BalanceKey, error) {
 	names, values := q.members()
 	var all least
@@ -346,11 +348,11 @@ func (r *Reader) walk(ctx context.Context, tx pgx.Tx, q *Query, from position, f
 			return nil, err
 		}
 		all.tenants, all.meters, all.remaining = append(all.tenants, l.tenants...), append(all.meters, l.meters...), append(all.remaining, l.remaining...)
-		full := match == q.Limit+1-(len(all.tenants)-len(l.tenants)) // there may be more among those that were read
+		full := match == q.Limit+1-(len(all.tenants)-len(l.tenants)) // the step may have read further matches
 		switch {
 		case len(all.tenants) > q.Limit, walked < step && !full:
 			return all.page(q.Limit, f), nil
-		case time.Since(began)+time.Since(stepBegan) >= r.pageTime: // another step would take as long as this one
+		case time.Since(began)+time.Since(stepBegan) >= r.pageTime: // another step would take the time of this one
 			keys := all.page(q.Limit, f)
 			f.next = last.cursor(true)
 			return keys, nil
@@ -359,8 +361,8 @@ func (r *Reader) walk(ctx context.Context, tx pgx.Tx, q *Query, from position, f
 	}
 }
 
-// tooMany returns err of a report that was too slow. If the number of balances is the cause, it returns an error that
-// says what a caller can do.
+// tooMany returns err for a report that was too slow. If the number of balances is the cause, it returns an error
+// that explains how to narrow the list.
 func (r *Reader) tooMany(ctx context.Context, err error) error {
 	var n int64
 	ask := r.store.DB().View(ctx, "count balances", func(ctx context.Context, tx pgx.Tx) error {

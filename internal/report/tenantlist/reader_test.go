@@ -25,7 +25,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
-// bench is a reader with what it reads.
+// bench is a reader with its backends.
 type bench struct {
 	*Reader
 	t     *testing.T
@@ -65,7 +65,7 @@ func (b *bench) check(err error) {
 	require.NoError(b.t, err)
 }
 
-// all returns the ids of all pages, and how many pages there were.
+// all returns the ids on all pages, and the number of pages.
 func (b *bench) all(q Query) (ids []string, pages int) {
 	b.t.Helper()
 	for pages = 1; ; pages++ {
@@ -83,7 +83,7 @@ func (b *bench) all(q Query) (ids []string, pages int) {
 	}
 }
 
-// Wherever a step or a page ends, also in the midst of a tenant's balances, each tenant is listed once.
+// A step or a page may end anywhere, even between two balances of a tenant. Each tenant is listed exactly once.
 func TestList_ShortStepsAndPages_EachTenantOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -104,7 +104,7 @@ func TestList_ShortStepsAndPages_EachTenantOnce(t *testing.T) {
 		byPlan = append(byPlan, id)
 		for j, m := range meters {
 			amount := int64(1)
-			if i%3 != 0 && (i+j)%2 == 0 { // one or two of its meters are near
+			if i%3 != 0 && (i+j)%2 == 0 { // one or two of the tenant's meters are near
 				amount = 5
 			}
 			for _, subject := range []string{"ann", "bob"} {
@@ -118,7 +118,7 @@ func TestList_ShortStepsAndPages_EachTenantOnce(t *testing.T) {
 	}
 	eighty := 80
 	limits, steps := []int{1, 5, 500}, []int{1, 2, 7, 1000}
-	if testenv.OnCitus() { // each step asks all nodes
+	if testenv.OnCitus() { // each step queries all nodes
 		limits, steps = []int{2, 500}, []int{1, 3, 1000}
 	}
 	for _, limit := range limits {
@@ -147,7 +147,8 @@ func TestList_ShortStepsAndPages_EachTenantOnce(t *testing.T) {
 	}
 }
 
-// Few tenants that match are looked up one by one, of many a part of all balances is walked, in steps: the order is the same.
+// If few tenants match, they are looked up one by one. If many match, all balances are walked in steps. Both ways
+// give the same order.
 func TestList_ByRemaining_WalkAgreesWithLookingUp(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -201,7 +202,7 @@ func TestList_ByRemaining_WalkAgreesWithLookingUp(t *testing.T) {
 				for _, few := range []int{1, 1000} {
 					for _, page := range []time.Duration{0, testenv.Patience} {
 						if few == 1000 && (step < 1000 || page == 0) {
-							continue // looked up without a step
+							continue // tenants are looked up without a step
 						}
 						b.walkStep, b.fewTenants, b.pageTime = step, few, page
 						q.ByRemaining, q.Limit = true, limit
@@ -215,13 +216,14 @@ func TestList_ByRemaining_WalkAgreesWithLookingUp(t *testing.T) {
 	}
 }
 
-// A list that is too slow because there are too many balances is refused with what to do instead; one that is too slow for another reason is not.
+// If a list is too slow because of the number of balances, the error says how to narrow the list. If it is too slow
+// for another reason, the error does not say so.
 func TestList_ByRemaining_TooManyBalances_NamesTheBound(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	tx, err := b.pool.Begin(t.Context())
 	b.check(err)
-	defer tx.Rollback(context.Background()) //nolint:errcheck // the database goes with the test
+	defer tx.Rollback(context.Background()) //nolint:errcheck // the database is deleted after the test
 	_, err = tx.Exec(t.Context(), "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
 	b.check(err)
 	for bound, code := range map[int64]errcode.Code{-1: errcode.InvalidArgument, 1000: errcode.ReportTooSlow} {

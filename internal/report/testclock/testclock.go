@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// Least is the shortest step. For a shorter time one can simply wait.
+	// Least is the shortest step. For a shorter time, a user can wait.
 	Least = time.Second
 
-	// Most bounds how far the time is ahead in all: ten years, as long as the longest trial.
+	// Most bounds ahead: ten years, which is the longest trial.
 	Most = 3653 * 24 * time.Hour
 )
 
@@ -35,8 +35,8 @@ const (
 	writeRow = `UPDATE test_clock SET ahead_us = $1, last_key = $2`
 )
 
-// Install creates the table in the database of dev unless it exists. In a new table the time begins that much behind
-// the clocks, so that a past can be filled.
+// Install creates the table in the database of dev unless the table exists. In a new table, the time begins behind
+// the clocks by behind, so that a past can be filled.
 func Install(ctx context.Context, databaseURL string, behind time.Duration) error {
 	return with(ctx, databaseURL, func(conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, makeTable); err != nil {
@@ -49,8 +49,8 @@ func Install(ctx context.Context, databaseURL string, behind time.Duration) erro
 	})
 }
 
-// Ahead returns how far the ledger's time of a database is ahead, or, below 0, behind. It returns 0 if the database is
-// not one of dev.
+// Ahead returns the time by which a database is ahead of the clocks. It is below 0 if the database is behind them. It
+// returns 0 if the database is not one of dev.
 func Ahead(ctx context.Context, databaseURL string) (time.Duration, error) {
 	var ahead int64
 	err := with(ctx, databaseURL, func(conn *pgx.Conn) error {
@@ -66,7 +66,7 @@ func Ahead(ctx context.Context, databaseURL string) (time.Duration, error) {
 	return time.Duration(ahead) * time.Microsecond, nil
 }
 
-// with calls do with a connection of its own.
+// with calls do with a new connection.
 func with(ctx context.Context, databaseURL string, do func(*pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -74,7 +74,7 @@ func with(ctx context.Context, databaseURL string, do func(*pgx.Conn) error) err
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to be written
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // all data is written
 	return do(conn)
 }
 
@@ -95,20 +95,20 @@ func New(db *pgstore.Store, ledger *pg.Ledger, agreed *clock.Clock) *Clock {
 type State struct {
 	Now      time.Time
 	Ahead    time.Duration
-	Replayed bool // the step with this key was made earlier
+	Replayed bool // whether an earlier request made the step with this key
 }
 
-// State returns the time, as far as it is known without a query to PostgreSQL.
+// State returns the time that is known without a query to PostgreSQL.
 func (c *Clock) State() State { return State{Now: c.agreed.Now(), Ahead: c.agreed.Ahead()} }
 
-// step is the audit log's record of a step.
+// step is a step in the form that the audit log stores.
 type step struct {
 	Advance string `json:"advance"`
 	Ahead   string `json:"ahead"`
 }
 
-// Advance moves the time forward. A call with the key of the previous step changes nothing; a call without a key always
-// moves the time. It fails with *body.Error for a step out of bounds, and otherwise with the errors of
+// Advance moves the time forward. A call with the key of the previous step changes nothing. A call without a key
+// always moves the time. The error is a *body.Error if the step is out of bounds. All other errors are those of
 // pgstore.Store.Write.
 func (c *Clock) Advance(ctx context.Context, by time.Duration, key string) (State, error) {
 	select {
@@ -124,7 +124,7 @@ func (c *Clock) Advance(ctx context.Context, by time.Duration, key string) (Stat
 	if ahead := c.agreed.Ahead(); by > Most-ahead {
 		return State{}, body.Refuse("advance", "must not move the clock more than 87672h (3653d) ahead in all; it is %s ahead", ahead)
 	}
-	// Create the months to which entries are about to be written.
+	// Create the months into which entries will be written.
 	if err := c.ledger.MakeMonths(ctx, c.agreed.Now().Add(by)); err != nil {
 		return State{}, err
 	}
@@ -152,7 +152,7 @@ func (c *Clock) Advance(ctx context.Context, by time.Duration, key string) (Stat
 	if err != nil {
 		return State{}, err
 	}
-	if more := ahead - c.agreed.Ahead(); more > 0 { // includes steps that an earlier request has stored without an answer
+	if more := ahead - c.agreed.Ahead(); more > 0 { // includes steps of earlier requests with an unknown outcome
 		c.agreed.Advance(more)
 	}
 	state := c.State()

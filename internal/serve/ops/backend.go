@@ -13,13 +13,13 @@ const (
 	// askTimeout bounds one check of a backend. A healthy backend answers in milliseconds.
 	askTimeout = time.Second
 
-	// askEvery is the pause between two checks. An operator, or a scrape, sees a state that is at most two seconds old.
+	// askEvery is the pause between two checks. Operators and scrapes see a state that is at most two seconds old.
 	askEvery = time.Second
 )
 
 var errNotAsked = errors.New("not asked yet")
 
-// Backend knows whether a server answers, by periodic checks. Create it with NewBackend.
+// Backend checks periodically whether a server answers. Create it with NewBackend.
 type Backend struct {
 	name   string
 	ask    func(context.Context) error
@@ -29,7 +29,7 @@ type Backend struct {
 }
 
 // NewBackend returns a backend. It checks once before it returns, and then every second until Stop. ask must end with
-// its context. It needs a connection of its own, so that other users of the server do not change the answer. The metric
+// its context. It needs a separate connection, so that other users of the server do not change the answer. The metric
 // is quotasvc_<name>_up.
 func NewBackend(ctx context.Context, name string, ask func(context.Context) error, metrics prometheus.Registerer) *Backend {
 	b := &Backend{name: name, ask: ask, ended: make(chan struct{})}

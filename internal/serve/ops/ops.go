@@ -12,7 +12,8 @@ import (
 
 // Config configures the endpoints.
 type Config struct {
-	// Metrics are those of the process. /metrics serves them, and those of the service once it has started. Required.
+	// Metrics are the metrics of the process. /metrics serves them, and after the start also the metrics of the
+	// service. Required.
 	Metrics *prometheus.Registry
 
 	// Stopping reports whether the service is shutting down. Required.
@@ -21,14 +22,14 @@ type Config struct {
 	// Level is the level of the log, which /log-level reads and changes. Required.
 	Level *slog.LevelVar
 
-	// Pprof turns on /debug/pprof/. Profiles cost CPU, and a stack shows names of tenants.
+	// Pprof turns on /debug/pprof/. Profiles cost CPU time, and a stack trace may contain names of tenants.
 	Pprof bool
 
-	// Log gets a line when the level was changed. Required.
+	// Log gets a line when the level is changed. Required.
 	Log *slog.Logger
 }
 
-// Service is the state that a started service shows.
+// Service is the state of a started service that the endpoints show.
 type Service struct {
 	Metrics    prometheus.Gatherer
 	Conditions []Condition
@@ -41,7 +42,8 @@ type Service struct {
 	// Replicas returns the counts of instances for /readyz. nil without Redis. It must not block.
 	Replicas func() ReplicaCount
 
-	// ReportLag returns how far the replica for reports is behind, nil if it is not known. nil without a replica. It must not block.
+	// ReportLag returns how far the replica for reports is behind, or nil if that is not known. The function is nil
+	// if there is no replica. It must not block.
 	ReportLag func() *ReportLag
 }
 
@@ -49,8 +51,8 @@ type Service struct {
 type Endpoints struct {
 	cfg     Config
 	mux     *http.ServeMux
-	service atomic.Pointer[Service] // nil: it has not started
-	waiting atomic.Pointer[string]  // the start waits for this
+	service atomic.Pointer[Service] // nil: the service has not started
+	waiting atomic.Pointer[string]  // the reason why the start still waits
 	metrics atomic.Pointer[http.Handler]
 }
 
@@ -72,7 +74,7 @@ func New(cfg Config) *Endpoints {
 	e.mux.HandleFunc("PUT /log-level", e.putLevel)
 	e.serveMetrics(cfg.Metrics)
 	e.mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) { (*e.metrics.Load()).ServeHTTP(w, r) })
-	if cfg.Pprof { // without cmdline: a command line may hold a password
+	if cfg.Pprof { // without cmdline: a command line may contain a password
 		e.mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		e.mux.HandleFunc("GET /debug/pprof/cmdline", http.NotFound)
 		e.mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
@@ -85,7 +87,7 @@ func New(cfg Config) *Endpoints {
 // ServeHTTP implements http.Handler.
 func (e *Endpoints) ServeHTTP(w http.ResponseWriter, r *http.Request) { e.mux.ServeHTTP(w, r) }
 
-// Waiting sets what the start of the service waits for. /readyz shows it.
+// Waiting sets the reason why the start of the service still waits. /readyz shows it.
 func (e *Endpoints) Waiting(reason string) { e.waiting.Store(&reason) }
 
 // Show marks the service as started.
@@ -95,6 +97,6 @@ func (e *Endpoints) Show(s Service) {
 }
 
 func (e *Endpoints) serveMetrics(from prometheus.Gatherer) {
-	h := promhttp.HandlerFor(from, promhttp.HandlerOpts{EnableOpenMetrics: true}) // only that format has exemplars
+	h := promhttp.HandlerFor(from, promhttp.HandlerOpts{EnableOpenMetrics: true}) // only OpenMetrics has exemplars
 	e.metrics.Store(&h)
 }

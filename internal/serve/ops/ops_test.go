@@ -41,7 +41,7 @@ func ask(t *testing.T, e *Endpoints, method, path, body string, status int) stri
 	return w.Body.String()
 }
 
-// The counts are information; they do not change readiness.
+// The counts of instances do not change readiness.
 func TestReadyz_CountsInstances(t *testing.T) {
 	t.Parallel()
 	for _, r := range []ReplicaCount{{Live: 2, DividedBy: 3}, {Live: 1, DividedBy: 8}} {
@@ -54,7 +54,7 @@ func TestReadyz_CountsInstances(t *testing.T) {
 	}
 }
 
-// A warning is for people: only strict readiness fails by it.
+// A warning makes only strict readiness fail.
 func TestReadyz_Warning_ShownAndStrictFails(t *testing.T) {
 	t.Parallel()
 	var wrong atomic.Bool
@@ -105,7 +105,7 @@ func TestReadyz_NamesWhatIsMissing(t *testing.T) {
 	expect(503, `{"ready":false,"checks":{"shutdown":"shutting down"}}`)
 }
 
-// However many ask, one question at a time goes to the backend, and nobody waits for it.
+// For any number of requests to /readyz, one check at a time goes to the backend, and no request waits for it.
 func TestBackend_Hangs_AskedOnceAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

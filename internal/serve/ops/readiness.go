@@ -5,39 +5,39 @@ import (
 	"net/http"
 )
 
-// Condition is something that must be true for the service to be ready.
+// Condition is a fact that must be true for the service to be ready.
 type Condition struct {
 	Name string
 	// Check returns nil, or why the service is not ready. Operators see the text. It must not wait.
 	Check func() error
 }
 
-// ReplicaCount is the number of instances that decide limits in the same Redis, this one included.
+// ReplicaCount is the number of instances that decide limits in the same Redis, including this instance.
 type ReplicaCount struct {
 	Live      int `json:"live"`       // last count from Redis
-	DividedBy int `json:"divided_by"` // number among which limits are divided while Redis is down
+	DividedBy int `json:"divided_by"` // number of instances among which limits are divided while Redis is down
 }
 
 // ReportLag is how far the replica for reports is behind.
 type ReportLag struct {
 	Seconds float64 `json:"seconds"`
-	Bytes   int64   `json:"bytes"` // of WAL that it had not replayed; -1: not known
+	Bytes   int64   `json:"bytes"` // of WAL that the replica has not replayed; -1: not known
 }
 
 // readiness is the body of /readyz.
 type readiness struct {
 	Ready    bool              `json:"ready"`
 	Checks   map[string]string `json:"checks"`             // ok, or the reason
-	Backends map[string]string `json:"backends,omitempty"` // ok, or what is wrong; no condition unless strict
-	Warnings map[string]string `json:"warnings,omitempty"` // what an operator must fix; no condition unless strict
+	Backends map[string]string `json:"backends,omitempty"` // ok, or the error; a condition only if strict
+	Warnings map[string]string `json:"warnings,omitempty"` // problems to fix; a condition only if strict
 	// Replicas does not affect readiness: one instance alone can serve. If it did, all instances would become unready
 	// together.
 	Replicas *ReplicaCount `json:"replicas,omitempty"`
-	// ReportLag is no condition: a report from a replica that lags is still an answer.
+	// ReportLag does not affect readiness: a report from a replica that is behind is still useful.
 	ReportLag *ReportLag `json:"report_lag,omitempty"`
 }
 
-// fail notes a reason why the service is not ready.
+// fail adds a reason why the service is not ready.
 func (r *readiness) fail(name, reason string) { r.Ready, r.Checks[name] = false, reason }
 
 func (e *Endpoints) readyz(w http.ResponseWriter, r *http.Request) {
@@ -49,7 +49,7 @@ func (e *Endpoints) readyz(w http.ResponseWriter, r *http.Request) {
 	send(w, status, answer)
 }
 
-// readiness returns the present state. Strict readiness needs the backends.
+// readiness returns the present state. Strict readiness also requires the backends and no warnings.
 func (e *Endpoints) readiness(strict bool) readiness {
 	answer, s := readiness{Ready: true, Checks: map[string]string{}}, e.service.Load()
 	if e.cfg.Stopping() { // nothing else matters any more
@@ -95,7 +95,7 @@ func (e *Endpoints) readiness(strict bool) readiness {
 	return answer
 }
 
-// Fault is a part that does not work as it should.
+// Fault is a condition, backend or warning that is not in order, with the reason.
 type Fault struct{ Part, Reason string }
 
 // Faults returns the conditions that do not hold, the backends that are down, and the warnings. It does not wait.

@@ -24,13 +24,13 @@ import (
 // scope is the instrumentation scope of the service's spans.
 const scope = "github.com/quotasvc/quotasvc"
 
-// Tracing creates and exports spans. A nil Tracing creates none.
+// Tracing creates and exports spans. A nil Tracing creates no spans.
 type Tracing struct {
 	provider   *sdktrace.TracerProvider
 	propagator propagation.TextMapPropagator
 }
 
-// Wanted reports whether the environment asks for tracing.
+// Wanted reports whether the environment configures tracing.
 func Wanted() bool {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return false
@@ -45,9 +45,9 @@ func Wanted() bool {
 	}
 }
 
-// Start returns tracing as the OTEL_* variables configure it, nil if they configure none. Exporter, endpoint, protocol,
-// headers, sampler and attributes are those of the OpenTelemetry specification. It fails for an unknown exporter. It
-// does not check whether the endpoint answers.
+// Start returns tracing as the OTEL_* variables configure it, or nil if tracing is not configured. The variables for
+// exporter, endpoint, protocol, headers, sampler and attributes are those of the OpenTelemetry specification. It
+// fails for an unknown exporter. It does not check whether the endpoint answers.
 func Start(ctx context.Context, version string, log *slog.Logger) (*Tracing, error) {
 	if !Wanted() {
 		return nil, nil
@@ -66,8 +66,8 @@ func Start(ctx context.Context, version string, log *slog.Logger) (*Tracing, err
 	return New(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about)), nil
 }
 
-// newExporter returns the exporter that OTEL_TRACES_EXPORTER names: otlp, over HTTP, or console. Every collector takes OTLP over HTTP, so there is none
-// over gRPC.
+// newExporter returns the exporter that OTEL_TRACES_EXPORTER names: otlp, over HTTP, or console. Every collector
+// accepts OTLP over HTTP, so there is no exporter for gRPC.
 func newExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	switch name := os.Getenv("OTEL_TRACES_EXPORTER"); name {
 	case "", "otlp":
@@ -103,7 +103,7 @@ func (t *Tracing) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Tracer returns the tracer of the lanes, nil if there is no tracing.
+// Tracer returns the tracer of the lanes. It returns nil if there is no tracing.
 func (t *Tracing) Tracer() trace.Tracer {
 	if t == nil {
 		return nil
@@ -111,7 +111,7 @@ func (t *Tracing) Tracer() trace.Tracer {
 	return t.provider.Tracer(scope)
 }
 
-// Provider returns the provider for the libraries of PostgreSQL and Redis, nil if there is no tracing.
+// Provider returns the provider for the libraries of PostgreSQL and Redis. It returns nil if there is no tracing.
 func (t *Tracing) Provider() trace.TracerProvider {
 	if t == nil {
 		return nil
@@ -127,7 +127,7 @@ func (t *Tracing) Handler(next http.Handler) http.Handler {
 	return otelhttp.NewHandler(next, "request", otelhttp.WithTracerProvider(t.provider), otelhttp.WithPropagators(t.propagator))
 }
 
-// quietFor is the time after a logged error of the exporter during which further ones are not logged.
+// quietFor is the time after a logged error of the exporter in which further errors are not logged.
 const quietFor = time.Minute
 
 // quiet logs the exporter's errors, at most one a minute.

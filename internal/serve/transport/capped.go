@@ -11,7 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// lastMax bounds the connections that are accepted while the listener closes. The kernel's queue has 4096 places at most, by default.
+// lastMax bounds the connections that are accepted while the listener closes. By default the kernel's queue has at
+// most 4096 connections.
 const lastMax = 4096
 
 // metrics measure the connections of all listeners.
@@ -31,8 +32,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// capped is a listener that closes connections beyond a maximum at once. They could wait in the kernel's queue instead, but then a load balancer
-// waits with them and does not try the next instance.
+// capped is a listener that closes connections beyond a maximum at once. Without this, further connections would wait
+// in the kernel's queue, and a load balancer would wait instead of trying the next instance.
 type capped struct {
 	net.Listener
 
@@ -55,7 +56,7 @@ func (c *capped) Accept() (net.Conn, error) {
 		conn, err := c.Listener.Accept()
 		if err != nil {
 			c.closing.Lock()   // Close is collecting the last connections
-			c.closing.Unlock() //nolint:staticcheck // nothing is guarded: it waits
+			c.closing.Unlock() //nolint:staticcheck // no data is guarded: this waits for Close
 			select {
 			case conn = <-c.last:
 			default:
@@ -68,19 +69,19 @@ func (c *capped) Accept() (net.Conn, error) {
 		}
 		c.count.Add(-1)
 		c.refused.Inc()
-		_ = conn.Close() // nothing was sent or read
+		_ = conn.Close() // no data was sent or read
 	}
 }
 
-// Close implements net.Listener. It first accepts the connections that the kernel has established but nobody has
-// accepted: closing the socket would reset them, and a load balancer that has sent a request on one does not repeat it
-// elsewhere. Only two system calls lie between the last of them and the end of listening.
+// Close implements net.Listener. It first accepts the connections that wait in the kernel's queue. Closing the socket
+// would reset them, and a load balancer does not repeat a request that it has sent on such a connection. Only two
+// system calls are between the last accept and the end of listening.
 func (c *capped) Close() error {
 	c.closing.Lock()
 	defer c.closing.Unlock()
 	if l, ok := c.Listener.(*net.TCPListener); ok {
 		if raw, err := l.SyscallConn(); err == nil {
-			_ = raw.Control(c.takeWaiting) // fails if the listener is closed already
+			_ = raw.Control(c.takeWaiting) // fails only if the listener is closed already
 		}
 	}
 	return c.Listener.Close()
@@ -99,14 +100,14 @@ func (c *capped) takeWaiting(listening uintptr) {
 	for _, fd := range taken {
 		syscall.CloseOnExec(fd)
 		file := os.NewFile(uintptr(fd), "connection")
-		if conn, err := net.FileConn(file); err == nil { // a copy
+		if conn, err := net.FileConn(file); err == nil { // conn has a copy of the descriptor
 			c.last <- conn
 		}
 		_ = file.Close()
 	}
 }
 
-// observe is the server's ConnState: each connection that was accepted ends once.
+// observe is the server's ConnState. It counts the end of each accepted connection once.
 func (c *capped) observe(_ net.Conn, state http.ConnState) {
 	if state == http.StateClosed || state == http.StateHijacked {
 		c.ended()
@@ -118,7 +119,7 @@ func (c *capped) ended() {
 	c.open.Dec()
 }
 
-// tracked is a capped listener whose connections report their end themselves, for servers without a ConnState.
+// tracked is a capped listener for servers without a ConnState: its connections report their own end.
 type tracked struct{ *capped }
 
 // Accept implements net.Listener.

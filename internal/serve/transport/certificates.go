@@ -15,24 +15,25 @@ import (
 	"time"
 )
 
-// certificatesEvery is how often the files are read. They are small, and some mounts change them without a change of name or time.
+// certificatesEvery is how often the files are read. The files are small. They are read even if their time has not
+// changed, because some mounts change a file without changing its name or time.
 const certificatesEvery = 5 * time.Second
 
 // CertificateFiles names PEM files.
 type CertificateFiles struct {
-	Cert, Key string // required; Cert may have intermediate certificates after the server's
+	Cert, Key string // required; in Cert, intermediate certificates may follow the server's certificate
 	ClientCA  string // empty: clients need no certificate
 }
 
-// Certificates are the certificate of the API and the authorities of its clients. They follow their files: connections that begin after a change
-// use the new ones. All methods are safe for concurrent use.
+// Certificates are the certificate of the API and the authorities of its clients. If the files change, new
+// connections use the new contents. All methods are safe for concurrent use.
 type Certificates struct {
 	files   CertificateFiles
 	log     *slog.Logger
 	current atomic.Pointer[tls.Config]
 
 	mu   sync.Mutex
-	seen [sha256.Size]byte // of the files at the last read, valid or not
+	seen [sha256.Size]byte // hash of the files at the last read, even if they were not valid
 }
 
 // LoadCertificates reads the files. The error names the file at fault.
@@ -69,7 +70,7 @@ func (c *Certificates) Watch(ctx context.Context) {
 	}
 }
 
-// expires returns when the certificate in use ends: the first of its chain to end.
+// expires returns when the certificate in use expires. That is the earliest expiry in its chain.
 func (c *Certificates) expires() time.Time {
 	pair := c.current.Load().Certificates[0]
 	end := pair.Leaf.NotAfter
@@ -81,7 +82,7 @@ func (c *Certificates) expires() time.Time {
 	return end
 }
 
-// config returns the configuration of a listener with this protocol. Each connection takes the newest certificate.
+// config returns the configuration of a listener with this protocol. Each connection uses the newest certificate.
 func (c *Certificates) config(protocol string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -97,7 +98,7 @@ func (c *Certificates) config(protocol string) *tls.Config {
 	}
 }
 
-// read reads the files, and reports whether they differ from those of the last read.
+// read reads the files and reports whether they have changed since the last read.
 func (c *Certificates) read() (changed bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -28,7 +28,7 @@ func (s *running) dial() net.Conn {
 	return conn
 }
 
-// say sends text on a connection and returns the next answer.
+// say sends text on a connection and returns the next response.
 func say(t testing.TB, conn net.Conn, from *bufio.Reader, text string) reply {
 	t.Helper()
 	if _, err := io.WriteString(conn, text); err != nil {
@@ -43,7 +43,7 @@ func say(t testing.TB, conn net.Conn, from *bufio.Reader, text string) reply {
 	return reply{response.StatusCode, response.Header, response.Close}
 }
 
-// A load balancer may be sending a request on an idle connection when the order to stop arrives.
+// A load balancer may be sending a request on an idle connection when the shutdown begins.
 func TestShutdown_DrainDelay_IdleConnectionsStay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestShutdown_DrainDelay_IdleConnectionsStay(t *testing.T) {
 		began := time.Now()
 		done := make(chan error, 1)
 		go func() { done <- s.server.Shutdown(t.Context()) }()
-		time.Sleep(999 * time.Millisecond) // the requests that were on their way
+		time.Sleep(999 * time.Millisecond) // requests that load balancers had already sent
 		for i, c := range clients[:40] {
 			response := say(t, c, c.from, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
 			if response.StatusCode != http.StatusOK || !response.Close {
@@ -88,7 +88,7 @@ func TestShutdown_DrainDelay_IdleConnectionsStay(t *testing.T) {
 	})
 }
 
-// well answers each request.
+// well answers each request successfully.
 func well(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "well") }
 
 func TestAnswers_NoSniffNoStore(t *testing.T) {
@@ -102,7 +102,7 @@ func TestAnswers_NoSniffNoStore(t *testing.T) {
 	}
 }
 
-// net/http drops a Content-Length beside Transfer-Encoding. What follows on the connection is never read.
+// net/http drops a Content-Length beside Transfer-Encoding. The bytes that follow on the connection are never read.
 func TestRequest_TransferEncoding_ClosesConnection(t *testing.T) {
 	t.Parallel()
 	served := make(chan string, 10)
@@ -129,7 +129,7 @@ func TestRequest_TransferEncoding_ClosesConnection(t *testing.T) {
 	}
 }
 
-// Who answers with Connection: close before the body has arrived is not held up by it.
+// A handler that answers with Connection: close before the body has arrived does not wait for the body.
 func TestRequest_SlowBodyRefused_AnsweredAndClosedAtOnce(t *testing.T) {
 	t.Parallel()
 	refuse := func(w http.ResponseWriter, _ *http.Request) {
@@ -157,7 +157,7 @@ func TestRequest_SlowBodyRefused_AnsweredAndClosedAtOnce(t *testing.T) {
 			}
 		}
 	})
-	// A client that sends all of its body before it reads gets its answer.
+	// A client that sends its whole body before it reads gets the answer.
 	conn := start(t, refuse).dial()
 	whole := fmt.Sprintf("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s", 200<<10, strings.Repeat("x", 200<<10))
 	if response := say(t, conn, bufio.NewReader(conn), whole); response.StatusCode != http.StatusUnauthorized {
@@ -182,7 +182,7 @@ func TestConnections_BeyondMaximum_ClosedAndCounted(t *testing.T) {
 			t.Errorf("the fourth connection: %q, %v", n, err)
 		}
 	}
-	s.get(s.ops) // operators have places of their own
+	s.get(s.ops) // operators have their own bound on connections
 	m := s.server.metrics
 	if n := testutil.ToFloat64(m.refused.WithLabelValues("api")); n != 2 {
 		t.Errorf("%v refused", n)
@@ -198,8 +198,8 @@ func TestConnections_BeyondMaximum_ClosedAndCounted(t *testing.T) {
 	}
 }
 
-// net/http drops a request that it has just read on a new connection once Shutdown has begun. Here the request arrives when
-// the listener is closed.
+// After the start of Shutdown net/http drops a request that it has just read on a new connection. In this test the
+// request arrives when the listener is closed.
 func TestShutdown_RequestOnNewConnection_Answered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -222,13 +222,13 @@ func TestShutdown_RequestOnNewConnection_Answered(t *testing.T) {
 	})
 }
 
-// Connections whose handshake is done, and that the server has not accepted when its listener closes, are served.
+// When the listener closes, connections that are established and not yet accepted are still served.
 func TestCapped_Close_WaitingConnectionsServed(t *testing.T) {
 	t.Parallel()
 	inner := listen(t)
 	l := newCapped(inner, 100, newMetrics(prometheus.NewRegistry()), "api")
 	var waiting []net.Conn
-	for range 20 { // nobody accepts
+	for range 20 { // no goroutine accepts connections
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", inner.Addr().String())
 		require.NoError(t, err)
 		defer conn.Close()
@@ -258,7 +258,7 @@ func TestCapped_Close_WaitingConnectionsServed(t *testing.T) {
 	}
 }
 
-// A client that sends a request byte by byte holds its connection for a few seconds, and delays nobody.
+// A client that sends a request byte by byte keeps its connection for a few seconds and delays no other client.
 func TestRequest_SlowHeaders_ClosedInSeconds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -271,7 +271,7 @@ func TestRequest_SlowHeaders_ClosedInSeconds(t *testing.T) {
 				if _, err := io.WriteString(conn, text); err != nil {
 					t.Fatal(i, err)
 				}
-				go func() { _, _ = io.Copy(io.Discard, conn) }() // a 408 may come, and a pipe holds nothing
+				go func() { _, _ = io.Copy(io.Discard, conn) }() // a 408 may be sent, and a pipe has no buffer
 				slow = append(slow, conn)
 			}
 		}
@@ -285,7 +285,7 @@ func TestRequest_SlowHeaders_ClosedInSeconds(t *testing.T) {
 		}
 		for open := len(slow); open > 0; {
 			open = 0
-			for _, conn := range slow { // a byte now and then does not help
+			for _, conn := range slow { // sending a byte now and then does not extend the time
 				if _, err := io.WriteString(conn, "x"); err == nil {
 					open++
 				}

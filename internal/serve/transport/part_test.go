@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// echoPart is a part that sends back one byte per connection.
+// echoPart returns a part that sends back one byte per connection.
 func echoPart(most int, drained, stopped *atomic.Bool) *Part {
 	return &Part{
 		Name: "echo", Protocol: "echo", ConnectionsMax: most,
@@ -29,7 +29,7 @@ func echoPart(most int, drained, stopped *atomic.Bool) *Part {
 				go func() {
 					_, _ = io.CopyN(conn, conn, 1)
 					_ = conn.Close()
-					_ = conn.Close() // counted once
+					_ = conn.Close() // two closes count as one
 				}()
 			}
 		},
@@ -95,5 +95,5 @@ func TestPart_Fails_AllEnds(t *testing.T) {
 	if err := s.server.Wait(); err == nil || !strings.Contains(err.Error(), "no more") || !stopped.Load() {
 		t.Errorf("stopped %t, %v", stopped.Load(), err)
 	}
-	_ = s.server.Shutdown(t.Context()) // it reports the same error
+	_ = s.server.Shutdown(t.Context()) // it returns the same error
 }

@@ -18,29 +18,31 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 )
 
-// Time limits of a connection. A slow or silent client must not hold one for ever.
+// Time limits of a connection. A slow or silent client must not keep a connection for ever.
 const (
 	headerTimeout = 5 * time.Second  // the header of a request is one packet
 	readTimeout   = 15 * time.Second // 1 MiB over a slow line
 	writeTimeout  = 15 * time.Second // added to readTimeout and the time limit of the request
-	// idleTimeout is longer than the 60 s after which common load balancers close idle connections. The side that closes
-	// first must not be the one that receives a request at that moment.
+	// idleTimeout is longer than the 60 s after which common load balancers close idle connections. The load balancer
+	// must close first: a server that closes may receive a request at that moment.
 	idleTimeout = 90 * time.Second
 	// headerBytesMax is far more than a key, a token and a trace header need.
 	headerBytesMax = 32 << 10
 )
 
 const (
-	// opsConnectionsMax bounds the connections of operators: probes, scrapes and profiles. They are in the reserve of file descriptors.
+	// opsConnectionsMax bounds the connections of operators: probes, scrapes and profiles. They are part of the
+	// reserve of file descriptors.
 	opsConnectionsMax = 64
 
 	// bodyGrace is how long a connection that is about to be closed still accepts the rest of a request's body. A
-	// client that sends all of it before it reads gets its answer; one that sends slowly does not hold the connection.
+	// client that sends the whole body before it reads gets its answer. A client that sends slowly cannot keep the
+	// connection.
 	bodyGrace = 500 * time.Millisecond
 
-	// drainGap is the time between the end of listening and http.Server.Shutdown. From Shutdown on net/http drops,
-	// without an answer, a request that it has just read on a new connection. A load balancer sends a request together
-	// with its connection, or at once after it.
+	// drainGap is the time between the end of listening and http.Server.Shutdown. After the start of Shutdown,
+	// net/http drops a request that it has just read on a new connection, without an answer. Load balancers send a
+	// request at once after they open a connection.
 	drainGap = 500 * time.Millisecond
 )
 
@@ -49,33 +51,33 @@ type Config struct {
 	// Ops is the handler of the operators' endpoints. Required.
 	Ops http.Handler
 
-	// RequestTimeout is the longest that a handler of the API takes. Answers are cut off some time after it.
+	// RequestTimeout is the longest time that a handler of the API may take. Answers are cut off some time after it.
 	RequestTimeout time.Duration
 
-	// DrainDelay is how long a server that shuts down continues to accept connections, so that load balancers notice.
-	// Zero: it stops at once.
+	// DrainDelay is how long a server that shuts down still accepts connections, so that load balancers notice the
+	// shutdown. Zero: it stops at once.
 	DrainDelay time.Duration
 
-	// ConnectionsMax bounds the connections of clients. One more is closed before it is served. Required.
+	// ConnectionsMax bounds the connections of clients. A further connection is closed before it is served. Required.
 	ConnectionsMax int
 
 	// TLS has the certificate of the API. nil: plain HTTP.
 	TLS *Certificates
 
-	// Log gets a line for a connection that failed. Required.
+	// Log gets a line for each connection that failed. Required.
 	Log *slog.Logger
 
 	// Metrics gets the metrics of connections. Required.
 	Metrics prometheus.Registerer
 }
 
-// Part serves one more listener, in a protocol of its own. It is drained and stopped together with the API.
+// Part serves a further listener in its own protocol. It is drained and stopped together with the API.
 type Part struct {
 	Name           string // of the listener, in metrics and errors
 	Protocol       string // for ALPN, if there is TLS
 	ConnectionsMax int
 	Serve          func(net.Listener) error    // returns when the listener or the part is closed
-	Drain          func()                      // tells load balancers that the server stops soon
+	Drain          func()                      // informs load balancers that the server stops soon
 	Stop           func(context.Context) error // finishes requests in progress, and cuts them off when its context ends
 }
 
@@ -86,7 +88,8 @@ type besideAPI struct {
 	listener net.Listener
 }
 
-// Server serves the API on one listener, the operators' endpoints on another, and perhaps parts on others.
+// Server serves the API on one listener, the operators' endpoints on a second listener, and optional parts on further
+// listeners.
 type Server struct {
 	cfg      Config
 	api      *http.Server
@@ -98,7 +101,7 @@ type Server struct {
 	stopping atomic.Bool
 }
 
-// New returns a server that does not listen yet. It panics if the registry has its metrics already.
+// New returns a server that does not listen yet. It panics if the registry already has the metrics of a server.
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, metrics: newMetrics(cfg.Metrics)}
 	if cfg.TLS != nil {
@@ -108,7 +111,7 @@ func New(cfg Config) *Server {
 	}
 	s.api = newServer(&cfg)
 	s.api.WriteTimeout = readTimeout + cfg.RequestTimeout + writeTimeout
-	s.ops = newServer(&cfg) // without WriteTimeout: a profile lasts as long as its reader asked for
+	s.ops = newServer(&cfg) // without WriteTimeout: a profile takes as long as its request demands
 	s.ops.Handler = cfg.Ops
 	return s
 }
@@ -122,8 +125,8 @@ func newServer(cfg *Config) *http.Server {
 		ErrorLog:          slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn),
 		Protocols:         new(http.Protocols),
 	}
-	// HTTP/1.1 only: the bound on connections, closing after an answer and draining assume connections that carry one
-	// request at a time, and load balancers speak HTTP/1.1 to their servers.
+	// HTTP/1.1 only, which load balancers use for their servers. The bound on connections, closing after an answer
+	// and draining assume that a connection has one request at a time.
 	server.Protocols.SetHTTP1(true)
 	return server
 }
@@ -181,12 +184,12 @@ func (s *Server) ServePages(name string, h http.Handler, l net.Listener, most in
 	}, l)
 }
 
-// guarded adds to h what all answers of the API share.
+// guarded adds the headers and checks to h that all answers of the API need.
 //
-// A request with Transfer-Encoding closes its connection. If it has a Content-Length as well, RFC 9112 6.3 demands
-// that: the bytes that follow may be a request that a proxy in front has not seen. net/http drops that Content-Length
-// without a trace, so every such request closes its connection. Clients send JSON with a Content-Length, so this costs
-// them nothing.
+// A request with Transfer-Encoding closes its connection. If it also has a Content-Length, RFC 9112 6.3 requires
+// this: the bytes that follow may be a request that a proxy in front has not seen. net/http removes this
+// Content-Length, so it is not known whether there was one; therefore every request with Transfer-Encoding closes its
+// connection. Clients send JSON with a Content-Length, so this costs them nothing.
 func (s *Server) guarded(h http.Handler) http.Handler {
 	noSniff, noStore, closing := []string{"nosniff"}, []string{"no-store"}, []string{"close"} // shared by all answers: no allocation
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -197,8 +200,8 @@ func (s *Server) guarded(h http.Handler) http.Handler {
 		}
 		h.ServeHTTP(w, r)
 		if r.ContentLength != 0 && header.Get("Connection") == "close" {
-			// It is not known here whether more bytes follow; the connection ends in any case. net/http would read for
-			// up to readTimeout.
+			// It is not known here whether more bytes follow, and the connection ends in any case. Without this
+			// deadline net/http would read for up to readTimeout.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyGrace))
 		}
 	})
@@ -209,7 +212,7 @@ func (s *Server) served(err error, what string) error {
 	if errors.Is(err, http.ErrServerClosed) || s.stopping.Load() {
 		return nil
 	}
-	// The service is useless without one of its listeners: the others end as well, and Wait returns the error.
+	// The service needs all of its listeners: the others end, too, and Wait returns the error.
 	return errors.Join(fmt.Errorf("%s: %w", what, err), s.cut())
 }
 
@@ -219,7 +222,7 @@ func (s *Server) cut() error {
 	for _, p := range s.beside() {
 		now, cancel := context.WithCancel(context.Background())
 		cancel()
-		_ = p.Stop(now) // it reports that it was cut off
+		_ = p.Stop(now) // its error only says that it was cut off
 	}
 	return err
 }
@@ -230,11 +233,13 @@ func (s *Server) Wait() error { return s.serving.Wait() }
 // Stopping reports whether Shutdown was called.
 func (s *Server) Stopping() bool { return s.stopping.Load() }
 
-// Shutdown stops serving without losing a request. For DrainDelay requests are still answered, each with Connection: close, and idle connections
-// stay open: a load balancer may be sending a request on one. Then the listener and idle connections close, and requests in progress finish. If ctx
-// ends first, the rest is cut off and Shutdown returns ctx's error. The operators' endpoints stop last. A second call returns nil at once.
+// Shutdown stops serving without losing a request. During DrainDelay requests are still answered, each with
+// Connection: close. Idle connections stay open, because a load balancer may be sending a request on one of them.
+// Then the listener and idle connections close, and requests in progress finish. If ctx ends first, these requests
+// are cut off and Shutdown returns ctx's error. The operators' endpoints stop last. A second call returns nil at
+// once.
 //
-// Stop what handlers use after Shutdown: requests need it to the end.
+// Stop the things that handlers use only after Shutdown: requests need them to the end.
 func (s *Server) Shutdown(ctx context.Context) error {
 	if s.stopping.Swap(true) {
 		return nil
@@ -245,7 +250,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	if s.cfg.DrainDelay > 0 {
 		backoff.Sleep(ctx, s.cfg.DrainDelay)
-		_ = s.listener.Close() // it is closed again, and reported, below
+		_ = s.listener.Close() // it is closed again below, where errors are returned
 		for _, p := range parts {
 			_ = p.listener.Close()
 		}

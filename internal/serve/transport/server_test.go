@@ -44,7 +44,7 @@ func start(t testing.TB, h http.HandlerFunc, change ...func(*Config)) *running {
 	return startOn(t, h, api, ops, "http://"+api.Addr().String(), &http.Transport{}, change)
 }
 
-// startInBubble is start within synctest: connections are pipes, and no time passes while anybody has something to do.
+// startInBubble is start within synctest: connections are pipes, and no time passes while any goroutine can run.
 func startInBubble(t testing.TB, h http.HandlerFunc, change ...func(*Config)) (*running, *pipes) {
 	t.Helper()
 	api, ops := newPipes(), newPipes()
@@ -182,7 +182,7 @@ func TestShutdown_FinishesAcceptedRequests(t *testing.T) {
 		if response := s.get(s.url + "/"); response.StatusCode != http.StatusAccepted || !response.Close {
 			t.Errorf("%d, close %v", response.StatusCode, response.Close)
 		}
-		time.Sleep(time.Second) // DrainDelay is over, and drainGap
+		time.Sleep(time.Second) // DrainDelay and drainGap have passed
 		if conn, err := api.dial(); err == nil {
 			_ = conn.Close()
 			t.Error("the listener is open")

@@ -22,7 +22,7 @@ type Config struct {
 type Breaker struct {
 	cfg    Config
 	cause  atomic.Pointer[error] // nil: closed
-	kick   chan struct{}         // holds a suspicion that no probe has checked yet
+	kick   chan struct{}         // has a suspicion that no probe has checked yet
 	served atomic.Int64          // unix nanoseconds of the last report of success
 	cancel context.CancelFunc
 	ended  chan struct{}
@@ -36,7 +36,7 @@ func New(cfg Config) *Breaker {
 	return b
 }
 
-// Cause returns why the server could not be reached, nil while the breaker is closed.
+// Cause returns why the server could not be reached. It returns nil while the breaker is closed.
 func (b *Breaker) Cause() error {
 	if cause := b.cause.Load(); cause != nil {
 		return *cause
@@ -52,10 +52,11 @@ func (b *Breaker) Suspect() {
 	}
 }
 
-// Served reports that the server has just answered a request. A probe that began before and fails opens nothing.
+// Served reports that the server has just answered a request. A probe that began before this report and fails does
+// not open the breaker.
 func (b *Breaker) Served() { b.served.Store(time.Now().UnixNano()) }
 
-// Stop ends the probes. The breaker stays as it is.
+// Stop ends the probes. The breaker stays open or closed.
 func (b *Breaker) Stop() {
 	b.cancel()
 	<-b.ended

@@ -119,7 +119,7 @@ func TestStop_DuringProbe_Returns(t *testing.T) {
 		began := time.Now()
 		b.Stop()
 		require.Zero(t, time.Since(began))
-		b.Suspect() // after the end: nothing happens, nobody waits
+		b.Suspect() // after Stop: nothing happens, and Suspect does not wait
 		b.Suspect()
 	})
 }

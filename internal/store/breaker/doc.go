@@ -1,20 +1,21 @@
-// Package breaker knows whether a server can be reached, so that callers need not find out one by one.
+// Package breaker keeps the state whether a server can be reached, so that not every caller has to wait for a
+// timeout.
 //
 // # Terms
 //
-// A breaker is closed while its server can be reached as far as is known, and open while it cannot. A suspicion is the report
-// of a caller that got no answer. A probe asks the server whether it can be reached; it has a connection of its own.
+// A breaker is open while its server cannot be reached; otherwise it is closed. A suspicion is the report of a caller
+// that got no answer. A probe checks whether the server can be reached, on a separate connection.
 //
 // # Invariants
 //
-//  1. A suspicion alone opens nothing: the breaker opens when a probe has failed, and nobody was served meanwhile. One lost
-//     connection is no outage, nor is a server that is too busy for new connections.
+//  1. A suspicion alone opens nothing. The breaker opens when a probe has failed and no caller got an answer during
+//     the probe. One lost connection is no outage. A server that is too busy for new connections is no outage either.
 //  2. While the breaker is open, it probes every Every. The first success closes it.
-//  3. Without suspicion it probes nothing and costs its callers one atomic read and one write.
+//  3. Without a suspicion there are no probes, and a caller pays one atomic read and one atomic write.
 //
 // # Clock
 //
-// The runtime's, for the pauses between probes.
+// The pauses between probes are measured with the runtime's clock.
 //
 // # Concurrency
 //

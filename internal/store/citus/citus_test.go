@@ -23,7 +23,8 @@ func connect(t *testing.T, url string) *pgx.Conn {
 	return conn
 }
 
-// A new table needs a place: without one it would be on the coordinator alone, and statements that join it would fail.
+// A new table needs a place. Without a place it would be only on the coordinator, and statements that join it would
+// fail.
 func TestTables_EveryTableOfTheSchema_HasOnePlace(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, testenv.Postgres(t))
@@ -95,11 +96,11 @@ func TestCitus_PlacesAndGroups_AgreeWithTheCluster(t *testing.T) {
 	if len(groups) != 4 {
 		t.Errorf("200 tenants are in %d groups", len(groups))
 	}
-	// Again: nothing is left to do.
+	// The second run has nothing to do.
 	if err := citus.Distribute(t.Context(), conn, 4, slog.New(slog.DiscardHandler)); err != nil {
 		t.Error(err)
 	}
-	// A later migration's table.
+	// This table is like one of a later migration.
 	if _, err := conn.Exec(t.Context(), "SELECT undistribute_table('rollups')"); err != nil {
 		t.Fatal(err)
 	}

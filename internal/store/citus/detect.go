@@ -25,7 +25,7 @@ type Cluster struct {
 	Groups  *Groups
 }
 
-// NotPlacedError reports that the database has the extension, but some tables are not in their place.
+// NotPlacedError reports that the database has the extension and that some tables are not in their place.
 type NotPlacedError struct {
 	Tables []string
 }
@@ -37,14 +37,15 @@ func (e *NotPlacedError) Error() string {
 
 const selectExtension = "SELECT extversion FROM pg_extension WHERE extname = 'citus'"
 
-// selectPlaces returns the tables $1 that exist, each with its place. A local table that Citus knows, because a foreign key leads to it, is local.
+// selectPlaces returns the tables $1 that exist, each with its place. A local table that Citus lists because a
+// foreign key refers to it also counts as local.
 const selectPlaces = `SELECT t.name, CASE WHEN p.partmethod = 'h' THEN 'distributed' WHEN p.partmethod = 'n' AND p.repmodel = 't' THEN 'reference' ELSE 'local' END
 	FROM unnest($1::text[]) AS t (name)
 	JOIN pg_class c ON c.oid = to_regclass(t.name)
 	LEFT JOIN pg_dist_partition p ON p.logicalrelid = c.oid`
 
-// Detect returns the cluster, or nil for a database without Citus, after one query. It fails with *NotPlacedError if a
-// table is not in its place.
+// Detect returns the cluster, or nil for a database without Citus: that costs one query. It fails with
+// *NotPlacedError if a table is not in its place.
 func Detect(ctx context.Context, db Querier) (*Cluster, error) {
 	c := &Cluster{Groups: &Groups{}}
 	switch err := db.QueryRow(ctx, selectExtension).Scan(&c.Version); {
@@ -72,7 +73,7 @@ func Detect(ctx context.Context, db Querier) (*Cluster, error) {
 	return c, c.Groups.Refresh(ctx, db)
 }
 
-// IsDistributed reports whether the database has the extension and at least one table that was placed.
+// IsDistributed reports whether the database has the extension and its table tenants is distributed.
 func IsDistributed(ctx context.Context, db Querier) (bool, error) {
 	var version string
 	switch err := db.QueryRow(ctx, selectExtension).Scan(&version); {

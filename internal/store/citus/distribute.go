@@ -15,12 +15,12 @@ import (
 const DefaultShards = 32
 
 // Distribute gives every table its place. It can be interrupted and run again. conn must belong to the role that owns
-// the tables, lead to the coordinator, and be in no transaction. Rows that tables already have are moved with them.
+// the tables, lead to the coordinator, and be in no transaction. The existing rows of a table are moved with it.
 func Distribute(ctx context.Context, conn *pgx.Conn, shards int, log *slog.Logger) error {
 	if err := ready(ctx, conn); err != nil {
 		return err
 	}
-	// One connection per node: foreign keys between reference tables, and to tables with data, need it.
+	// Use one connection per node: foreign keys between reference tables, and to tables with data, need this.
 	if _, err := conn.Exec(ctx, "SET citus.multi_shard_modify_mode = 'sequential'"); err != nil {
 		return fmt.Errorf("prepare the session: %w", err)
 	}
@@ -65,7 +65,7 @@ func placeTable(ctx context.Context, conn *pgx.Conn, t TableIn, shards int) erro
 	return err
 }
 
-// ready returns an error that says what Distribute lacks.
+// ready returns an error if a requirement of Distribute is not met.
 func ready(ctx context.Context, conn *pgx.Conn) error {
 	var version string
 	switch err := conn.QueryRow(ctx, selectExtension).Scan(&version); {

@@ -1,6 +1,6 @@
 package citus
 
-// GroupsAt returns groups whose shards lie at these addresses, in the order of their hashes.
+// GroupsAt returns groups with one shard at each address, in the order of their hashes.
 func GroupsAt(at ...Address) *Groups {
 	shards := make([]shard, len(at))
 	for i, a := range at {

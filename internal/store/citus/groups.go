@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Groups knows in which shard group each tenant lies. The zero value knows no shards: all tenants are in group 0.
+// Groups maps tenants to shard groups. The zero value has no shards: all tenants are in group 0.
 type Groups struct {
 	shards atomic.Pointer[[]shard] // in the order of their hashes
 }
@@ -24,7 +24,7 @@ type shard struct {
 	Port int32
 }
 
-// selectShards returns the shards of balances, each with its node. The coordinator's group is 0.
+// selectShards returns the shards of balances, each with its node. groupid 0 is the coordinator.
 const selectShards = `SELECT DISTINCT ON (s.shardid) s.shardid, s.shardminvalue::integer,
 		CASE WHEN n.groupid <> 0 AND n.hasmetadata AND n.metadatasynced THEN n.nodename ELSE '' END, n.nodeport
 	FROM pg_dist_shard s

@@ -2,7 +2,8 @@ package citus
 
 import "math/bits"
 
-// hashOf returns PostgreSQL's hash of a text whose collation compares bytes: Bob Jenkins's lookup3, as Citus uses it to choose a shard.
+// hashOf returns PostgreSQL's hash of a text whose collation compares bytes. It is Bob Jenkins's lookup3. Citus
+// chooses the shard with it.
 func hashOf(key string) int32 {
 	n := uint32(len(key))
 	a := 0x9e3779b9 + n + 3923095

@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// reachTimeout bounds how long Reach waits for a node. No request waits for it: meanwhile statements go through the
-// coordinator.
+// reachTimeout bounds how long Reach waits for a node. No request waits for Reach: meanwhile statements go through
+// the coordinator.
 const reachTimeout = time.Second
 
-// Address is the address of a node, as pg_dist_node has it.
+// Address is the address of a node in pg_dist_node.
 type Address struct {
 	Host string
 	Port uint16
@@ -22,9 +22,8 @@ type Address struct {
 
 func (a Address) String() string { return fmt.Sprintf("%s:%d", a.Host, a.Port) }
 
-// Nodes has a pool of connections to each node that holds shards and knows where the others lie. A statement that is
-// sent to its tenants' node is planned and executed there, without the coordinator. The zero value and nil have no
-// nodes.
+// Nodes has a pool of connections to each node that has shards and its own copy of the shard map. Such a node plans
+// and executes the statements about its tenants without the coordinator. The zero value and nil have no nodes.
 type Nodes struct {
 	groups *Groups
 	open   func(Address) (*pgxpool.Pool, error)
@@ -36,7 +35,7 @@ type Nodes struct {
 
 type node struct {
 	pool    *pgxpool.Pool
-	reached bool // it answered the latest request
+	reached bool // the node answered the latest check or statement
 }
 
 // NewNodes returns the nodes of groups. open creates a pool for an address; it must not connect.
@@ -44,8 +43,8 @@ func NewNodes(groups *Groups, log *slog.Logger, open func(Address) (*pgxpool.Poo
 	return &Nodes{groups: groups, open: open, log: log, nodes: map[Address]*node{}}
 }
 
-// Of returns the pool of the node that holds the tenant. It returns nil if the coordinator must be used: because it is
-// that node, or because the node was not reached.
+// Of returns the pool of the node that holds the tenant. It returns nil if the coordinator must be used: because the
+// tenant is on the coordinator, or because the node was not reached.
 func (n *Nodes) Of(tenant string) *pgxpool.Pool {
 	if n == nil || n.groups == nil {
 		return nil
@@ -58,7 +57,7 @@ func (n *Nodes) Of(tenant string) *pgxpool.Pool {
 	return nil
 }
 
-// Lost records that the node of this pool cannot be used. Until it is reached again, the coordinator is used.
+// Lost records that the node of this pool cannot be used. Until the node is reached again, the coordinator is used.
 func (n *Nodes) Lost(pool *pgxpool.Pool, cause error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -70,7 +69,7 @@ func (n *Nodes) Lost(pool *pgxpool.Pool, cause error) {
 	}
 }
 
-// Reach checks whether each node that holds shards answers, all at the same time.
+// Reach checks whether each node that holds shards answers. It checks all nodes at the same time.
 func (n *Nodes) Reach(ctx context.Context) {
 	if n == nil || n.groups == nil {
 		return

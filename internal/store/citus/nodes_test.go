@@ -16,14 +16,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/citus"
 )
 
-// Of three nodes one answers, one does not, and one may not be asked.
+// The first of three nodes answers, the second does not, and the third may not be used.
 func TestNodes_OnlyThoseThatAnswer_AreAsked(t *testing.T) {
 	t.Parallel()
 	server, err := url.Parse(testenv.Postgres(t))
 	require.NoError(t, err)
 	port, err := strconv.ParseUint(server.Port(), 10, 16)
 	require.NoError(t, err)
-	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0") // accepts, and says nothing
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0") // accepts, and never answers
 	require.NoError(t, err)
 	defer silent.Close()
 	at := []citus.Address{{Host: server.Hostname(), Port: uint16(port)}, {Host: "127.0.0.1", Port: uint16(silent.Addr().(*net.TCPAddr).Port)}, {}}

@@ -1,6 +1,6 @@
 package citus
 
-// Place says where a table lies.
+// Place says on which nodes the rows of a table are.
 type Place string
 
 // The places.
@@ -16,7 +16,7 @@ type TableIn struct {
 	Place Place
 }
 
-// Tables lists every table, in the order in which they are placed: a table comes after those that it refers to.
+// Tables returns all tables in the order in which they are placed: a table comes after those that it refers to.
 // docs/decisions/citus.md gives the reason for each place.
 func Tables() []TableIn {
 	return []TableIn{
@@ -26,8 +26,8 @@ func Tables() []TableIn {
 		{"plan_allowances", Reference},
 		{"journal_months", Reference},
 		{"archives", Reference},
-		// Its lines are written in the transaction of the change. With a copy on every node, Citus commits both or
-		// neither.
+		// Its lines are written in the transaction of the change. With a copy on every node, Citus commits either
+		// both the line and the change, or neither of them.
 		{"audit", Reference},
 		// The transaction of an event reads whether a webhook subscribes to it.
 		{"webhooks", Reference},

@@ -14,10 +14,10 @@ import (
 	"github.com/quotasvc/quotasvc/migrations"
 )
 
-// firstDistributed is the schema's version of the first databases that were distributed.
+// firstDistributed is the schema version of the first databases that were distributed.
 const firstDistributed = 14
 
-// Later migrations change tables that are distributed, with rows in them, and make tables that are placed afterwards.
+// Later migrations change distributed tables that have rows, and create tables that are placed afterwards.
 func TestCitus_LaterMigrations_ApplyToADistributedDatabase(t *testing.T) {
 	t.Parallel()
 	if !testenv.OnCitus() {

@@ -3,16 +3,17 @@
 //
 // # Invariants
 //
-//  1. Of all callers that claim a name while it is stored, one is the first. This holds across processes while Redis
-//     answers, and within a process while Redis is away or not configured.
-//  2. Memory is bounded: in Redis by the times that callers give, in the process by localMax names. A full process
-//     forgets some names early.
+//  1. Only one of the callers that claim a name is the first, until the name expires or is dropped. This holds across
+//     processes while Redis answers, and within a process while Redis is away or not configured.
+//  2. Memory is bounded: in Redis by the lifetimes that callers give, in the process by localMax names. If the
+//     process has localMax names, it forgets some of them early.
 //
 // # Clock
 //
-// Names expire by Redis's clock, or by the process's own.
+// Names in Redis expire by Redis's clock, names in the process by the process's clock.
 //
 // # Failure
 //
-// While Redis is away names are stored in the process. Names in Redis and names in the process do not know each other.
+// While Redis is away, names are stored in the process. A name that is stored in one of these places can be claimed
+// again in the other.
 package claim

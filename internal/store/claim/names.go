@@ -8,7 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// localMax bounds the names in a process: about 10 MB.
+// localMax bounds the names in a process. They take about 10 MB.
 const localMax = 65_536
 
 // Names stores texts under names. It is safe for concurrent use.
@@ -29,8 +29,8 @@ func New(store *redisstore.Store) *Names {
 	return &Names{store: store, local: map[string]remembered{}}
 }
 
-// Claim stores text under name for ttl and returns true. If the name is taken, it returns the stored text and false.
-// The name must have a hash tag.
+// Claim stores text under name for ttl and returns true. If the name is stored already, it returns the stored text
+// and false. The name must have a hash tag.
 func (n *Names) Claim(ctx context.Context, name, text string, ttl time.Duration) (held string, first bool) {
 	if n.store != nil {
 		if held, first, err := n.store.PutNew(ctx, name, text, ttl); err == nil {
@@ -47,7 +47,7 @@ func (n *Names) Claim(ctx context.Context, name, text string, ttl time.Duration)
 	return "", true
 }
 
-// Put replaces the text under a name that was claimed.
+// Put replaces the text under a claimed name.
 func (n *Names) Put(ctx context.Context, name, text string, ttl time.Duration) {
 	if n.store != nil && n.store.Put(ctx, name, text, ttl) == nil {
 		return
@@ -67,7 +67,8 @@ func (n *Names) Drop(ctx context.Context, name string) {
 	delete(n.local, name)
 }
 
-// put stores a name. If there is no room, it drops names that have expired, and otherwise any. The caller holds mu.
+// put stores a name. If there is no room, it drops expired names; if no name has expired, it drops any name. The
+// caller holds mu.
 func (n *Names) put(name, text string, now time.Time, ttl time.Duration) {
 	if len(n.local) >= localMax {
 		for other, r := range n.local {

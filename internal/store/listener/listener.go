@@ -24,14 +24,14 @@ const (
 
 // Config configures a Listener. All fields are required.
 type Config struct {
-	Pool      *pgxpool.Pool // has the settings of the connection. It is not used itself: its connections may go through a pooler, which drops LISTEN
+	Pool      *pgxpool.Pool // only its settings are used: its own connections may go through a pooler
 	Statement string        // LISTEN
 	Heartbeat time.Duration // how often the connection is checked
 	Log       *slog.Logger
 
 	Notified func(payload string)
 	Lost     func() // called when the connection was lost
-	Back     func() // called when there is a new one
+	Back     func() // called when there is a new connection
 }
 
 // Listener receives notifications.
@@ -43,7 +43,7 @@ type Listener struct {
 // New returns a listener that is not connected.
 func New(cfg Config) *Listener { return &Listener{cfg: cfg} }
 
-// Listening reports whether it is connected.
+// Listening reports whether l has a connection that receives notifications.
 func (l *Listener) Listening() bool { return l.listening.Load() }
 
 // Connect opens a connection for Run.
@@ -70,7 +70,7 @@ func (l *Listener) Connect(ctx context.Context) (*pgx.Conn, error) {
 // Begin makes Listening true: data that was read since Connect counts as fresh. Call Run next.
 func (l *Listener) Begin() { l.listening.Store(true) }
 
-// Run handles notifications until ctx ends, on conn first and on new connections after conn is lost.
+// Run handles notifications until ctx ends. It uses conn first, and new connections after conn is lost.
 func (l *Listener) Run(ctx context.Context, conn *pgx.Conn) {
 	for {
 		err := l.receive(ctx, conn)
@@ -122,5 +122,5 @@ func (l *Listener) receive(ctx context.Context, conn *pgx.Conn) error {
 func Close(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = conn.Close(ctx) // the server notices without it
+	_ = conn.Close(ctx) // the server notices the end of the connection in any case
 }

@@ -4,6 +4,6 @@
 // statement locks, in which order, and what a missing row means. Comments are for readers of the files and are not
 // sent.
 //
-// One text serves PostgreSQL and Citus. A line for Citus only begins with "-- citus: "; mostly it is a condition that
-// repeats the tenants. A line for PostgreSQL only ends with " -- plain".
+// One file serves PostgreSQL and Citus. A line that is only for Citus begins with "-- citus: "; mostly it is a
+// condition that repeats the tenants. A line that is only for PostgreSQL ends with " -- plain".
 package namedsql

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Load reads the files sql/*.sql of files and returns the SQL of each statement by its name. It fails when a file
-// cannot be read, when a statement is empty or lacks its semicolon, and when two statements have one name.
+// Load reads the files sql/*.sql of files and returns the SQL of each statement by its name. It fails if a file
+// cannot be read, if a statement is empty or lacks its semicolon, or if two statements have the same name.
 func Load(files fs.FS) (map[string]string, error) { return LoadFor(Plain, files) }
 
 // Target is the kind of database that statements are for.
@@ -19,14 +19,14 @@ const (
 	Citus Target = true  // PostgreSQL with Citus, whose tables are distributed
 )
 
-// On Citus a line that begins with citusLine is part of the statement, without that beginning; otherwise it is left
-// out. A line that ends with plainLine is part of the statement on PostgreSQL only.
+// A line that begins with citusLine is part of the statement on Citus only, without citusLine. A line that ends with
+// plainLine is part of the statement on PostgreSQL only.
 const (
 	citusLine = "-- citus: "
 	plainLine = " -- plain"
 )
 
-// LoadFor does what Load does, for one kind of database.
+// LoadFor is Load for one kind of database.
 func LoadFor(target Target, files fs.FS) (map[string]string, error) {
 	paths, err := fs.Glob(files, "sql/*.sql")
 	if err != nil {

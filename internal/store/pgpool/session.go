@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// settingsTimeout bounds the statement that applies the settings of a new connection. A pooler without a free
-	// server accepts a client and lets its first statement wait.
+	// settingsTimeout bounds the statement that applies the settings of a new connection. If a pooler has no free
+	// server connection, it accepts a client and lets its first statement wait.
 	settingsTimeout = 2 * time.Second
 
 	// sessionTimeout bounds CheckSessions.
 	sessionTimeout = 5 * time.Second
 
-	// sessionTries is how often CheckSessions compares. A pooler in transaction mode mostly gives two alternating
-	// clients the same server; with many idle servers this may need some tries.
+	// sessionTries is how often CheckSessions compares two connections. A pooler in transaction mode mostly gives the
+	// same server connection to clients that alternate; if it has many idle server connections, this may need several
+	// tries.
 	sessionTries = 5
 )
 
-// Set makes every connection of cfg begin with these settings. They are applied by statements, because PgBouncer
-// refuses connections that pass them as parameters. Settings hold for a session, so behind a pooler they need one in
-// session mode; see CheckSessions.
+// Set applies settings to every new connection of cfg. It uses statements, because PgBouncer refuses connections that
+// pass settings as parameters. Settings belong to a session, so a pooler must be in session mode; see CheckSessions.
 func Set(cfg *pgx.ConnConfig, settings map[string]string) {
 	var statements strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
@@ -48,8 +48,8 @@ var ErrSessionsShared = errors.New("PostgreSQL is reached through a pooler in tr
 	"PostgreSQL directly")
 
 // CheckSessions checks that each connection to databaseURL has a session of its own. It returns ErrSessionsShared if
-// not, and another error if it could not find out. A direct connection costs one round trip. Behind a pooler it opens a
-// second connection and compares the two.
+// connections share a session, and another error if the check failed. A direct connection costs one round trip.
+// Behind a pooler it opens a second connection and compares the sessions of both connections.
 func CheckSessions(ctx context.Context, databaseURL string) error {
 	cfg, err := pgx.ParseConfig(databaseURL)
 	if err != nil {
@@ -65,7 +65,7 @@ func CheckSessions(ctx context.Context, databaseURL string) error {
 	}
 	defer func() { _ = first.Close(ctx) }()
 	pid, err := sessionOf(ctx, first)
-	if err != nil || pid == first.PgConn().PID() { // a pooler reports numbers of its own
+	if err != nil || pid == first.PgConn().PID() { // a pooler reports its own process numbers
 		return err
 	}
 	second, err := pgx.ConnectConfig(ctx, cfg)
@@ -81,7 +81,8 @@ func CheckSessions(ctx context.Context, databaseURL string) error {
 	return nil
 }
 
-// compareSessions looks for the session pid of first, before and while second is in a transaction.
+// compareSessions checks whether second gets the session pid, which first had, and whether first gets another one
+// while second is in a transaction.
 func compareSessions(ctx context.Context, first, second *pgx.Conn, pid uint32) error {
 	if _, err := second.Exec(ctx, "BEGIN"); err != nil {
 		if strings.Contains(err.Error(), "statement pooling") {

@@ -13,12 +13,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// Errors with which the function of a write ends it.
+// Errors that the function of a write returns to end the write.
 var (
 	// ErrRollback ends a write that must not commit although it succeeded.
 	ErrRollback = errors.New("rolled back on request")
 
-	// ErrRace is the error of a row that another transaction inserted first: the write runs again.
+	// ErrRace says that another transaction inserted the row first: the write runs again.
 	ErrRace = errors.New("made by another transaction in the meantime")
 )
 
@@ -61,7 +61,7 @@ func DidNotAnswer(cause error) *errcode.Error {
 	return &errcode.Error{Code: errcode.Unavailable, Detail: detail, Cause: cause}
 }
 
-// isTemporary reports whether a SQLSTATE is about the state of the server, not about the statement.
+// isTemporary reports whether a SQLSTATE describes the state of the server, not a fault of the statement.
 func isTemporary(code string) bool {
 	switch code {
 	case "25006", // read-only transaction: a failover is under way
@@ -72,7 +72,7 @@ func isTemporary(code string) bool {
 	}
 	switch code[:min(2, len(code))] {
 	case "08", // connection
-		"40", // deadlock, serialisation failure: those that outlive the retries
+		"40", // deadlock, serialisation failure: still failing after the retries
 		"53", // out of connections, disk or memory
 		"58": // the system that PostgreSQL runs on
 		return true
@@ -86,8 +86,8 @@ func isRetryable(err error) bool {
 	return errors.Is(err, ErrRace) || ok && (pgErr.Code == "40001" || pgErr.Code == "40P01" || pgErr.Code == "23505")
 }
 
-// isConnectionLost reports whether the connection could not be made or is gone. A commit that was sent on it may have
-// succeeded. Other statements had no effect.
+// isConnectionLost reports whether the connection could not be opened or was lost. A commit that was sent on it may
+// have succeeded. Other statements had no effect.
 func isConnectionLost(err error) bool {
 	if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return false

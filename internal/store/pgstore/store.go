@@ -18,19 +18,20 @@ import (
 )
 
 const (
-	// defaultTimeout: no caller waits longer than five seconds for a refusal; half a second is for what happens around
-	// the transaction.
+	// defaultTimeout bounds a transaction. No caller waits longer than five seconds for a refusal; half a second of
+	// that is for the work before and after the transaction.
 	defaultTimeout = 4500 * time.Millisecond
 
-	// slowAfter is how long a transaction may take until PostgreSQL is probed: they take some milliseconds.
+	// slowAfter is the duration of a transaction after which PostgreSQL is probed: transactions take some
+	// milliseconds.
 	slowAfter = time.Second
 
-	// attempts bounds the runs of a transaction that conflicts with another one or whose connection was dead. Of two
-	// conflicting writers one succeeds, and few connections are dead once PostgreSQL is back, so a fourth failure has
-	// another cause.
+	// attempts bounds the runs of a transaction that conflicts with another transaction or whose connection was dead.
+	// Of two conflicting writers one succeeds, and few connections are dead once PostgreSQL is back, so a fourth
+	// failure has another cause.
 	attempts = 4
 
-	// retryPause bounds the random pause between attempts: about the duration of the other transaction.
+	// retryPause bounds the random pause between attempts. It is about the duration of the conflicting transaction.
 	retryPause = 20 * time.Millisecond
 
 	// MaxAnnouncements bounds the changes that one transaction announces by name. More are announced as Everything.
@@ -41,10 +42,11 @@ const (
 	// KindKey is the kind of the announcements of package access.
 	KindKey = "key"
 
-	// KindTenant is the kind of the announcements about a tenant: of itself, and of its overrides.
+	// KindTenant is the kind of the announcements about a tenant: changes of the tenant and of its overrides.
 	KindTenant = "tenant"
 
-	// Everything is the announcement of changes that are not named one by one.
+	// Everything is the announcement of a transaction with more than MaxAnnouncements changes, or with changes that
+	// cannot be named.
 	Everything = "all"
 )
 
@@ -53,21 +55,22 @@ type Config struct {
 	// Target says whether the tables are distributed over a Citus cluster.
 	Target namedsql.Target
 
-	// Away, if not nil, returns why PostgreSQL cannot be reached, and nil if it may be. Nothing is tried while it
-	// returns an error.
+	// Away, if not nil, returns why PostgreSQL cannot be reached; it returns nil if PostgreSQL may be reachable.
+	// While it returns an error, no statement is sent.
 	Away func() error
 
 	// Suspect, if not nil, is called when PostgreSQL does not answer. It does not wait.
 	Suspect func()
 
-	// Clock says what time it is when PostgreSQL's clock and the instance's disagree. nil: one with the defaults.
+	// Clock decides the time when PostgreSQL's clock and the instance's clock disagree. nil: a clock with the
+	// defaults.
 	Clock *clock.Clock
 
-	// Timeout bounds a transaction that reads, or writes one object; 0 is 4.5 s.
+	// Timeout bounds a transaction that reads, or that writes one object; 0 is 4.5 s.
 	Timeout time.Duration
 }
 
-// Store asks PostgreSQL. It has no goroutines. It does not close the pool.
+// Store runs transactions in PostgreSQL. It has no goroutines. It does not close the pool.
 type Store struct {
 	pool    *pgxpool.Pool
 	queries map[string]string
@@ -81,7 +84,7 @@ type Store struct {
 	committed func(announcements []string)
 }
 
-// New returns a store. It does not use the pool, which should have 2 connections or more.
+// New returns a store. It does not use the pool yet. The pool should have 2 connections or more.
 func New(pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.New(clock.Config{})
@@ -105,7 +108,7 @@ func New(pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	}, nil
 }
 
-// Target returns the kind of database that the store is for.
+// Target returns the kind of database that the store uses.
 func (s *Store) Target() namedsql.Target { return s.cfg.Target }
 
 // Pool returns the connections of the store, for statements outside of Write and View.
@@ -114,10 +117,10 @@ func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 // Clock returns the clock that changes are stamped with.
 func (s *Store) Clock() *clock.Clock { return s.cfg.Clock }
 
-// Now returns the time of that clock, as far as it is known without a question to PostgreSQL.
+// Now returns the time of the store's clock. It does not query PostgreSQL.
 func (s *Store) Now() time.Time { return s.cfg.Clock.Now() }
 
-// Away returns why PostgreSQL cannot be reached, and nil if it may be.
+// Away returns why PostgreSQL cannot be reached. It returns nil if PostgreSQL may be reachable.
 func (s *Store) Away() error { return s.cfg.Away() }
 
 // Suspect says that PostgreSQL did not answer. It does not wait.
@@ -139,25 +142,25 @@ type Transaction struct {
 	pgx.Tx
 	store         *Store
 	announcements []string
-	committing    bool // only the commit remains: a failure may be a success
+	committing    bool // only the commit remains: if it fails, the write may still be stored
 }
 
-// Announce notes that an object was changed, for the commit.
+// Announce records that an object was changed. The commit announces it.
 func (tx *Transaction) Announce(kind, id string) {
 	tx.announcements = append(tx.announcements, kind+":"+id)
 }
 
-// AnnounceEverything notes that more was changed than can be named.
+// AnnounceEverything records that more was changed than can be named.
 func (tx *Transaction) AnnounceEverything() { tx.announcements = append(tx.announcements, Everything) }
 
-// Announcements returns what was noted so far.
+// Announcements returns the announcements that were recorded so far.
 func (tx *Transaction) Announcements() []string { return tx.announcements }
 
 // Now returns the instant with which a change is stamped: see Store.NowIn. Call it after the locks.
 func (tx *Transaction) Now(ctx context.Context) (time.Time, error) { return tx.store.NowIn(ctx, tx.Tx) }
 
-// NowIn returns the time in a transaction: PostgreSQL's clock, or the instance's if the two disagree and that is the
-// earlier.
+// NowIn returns the time in a transaction. It is the time of PostgreSQL's clock. If the instance's clock disagrees
+// and is earlier, it is the time of the instance's clock.
 func (s *Store) NowIn(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 	began := s.cfg.Clock.Begin()
 	var now time.Time
@@ -173,8 +176,8 @@ type Options struct {
 	Alone   bool          // no other write of this store with Alone runs meanwhile
 }
 
-// Write runs do in one transaction and commits. It may run do more than once. Errors of the driver become
-// *errcode.Error; so do other errors of do that are none. After ErrRollback nothing is committed, and Write succeeds.
+// Write runs do in one transaction and commits. It may run do more than once. All errors become *errcode.Error: those
+// of the driver, and those that do returns. After ErrRollback nothing is committed, and Write succeeds.
 func (s *Store) Write(ctx context.Context, op string, do func(context.Context, *Transaction) error) error {
 	return s.WriteWith(ctx, op, Options{}, do)
 }
@@ -247,8 +250,8 @@ func (s *Store) writeOnce(ctx context.Context, do func(context.Context, *Transac
 	return tx, err
 }
 
-// View runs do in one read-only transaction with one view of the database. It runs do again if the connection was dead.
-// Errors are as those of Write.
+// View runs do in one read-only transaction, on one snapshot of the database. It runs do again if the connection was
+// dead. It returns the same errors as Write.
 func (s *Store) View(ctx context.Context, op string, do func(context.Context, pgx.Tx) error) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return s.reach(ctx, op, func(ctx context.Context) error {
@@ -256,8 +259,8 @@ func (s *Store) View(ctx context.Context, op string, do func(context.Context, pg
 	})
 }
 
-// Send reads with a batch of statements that prepare makes, in one round trip. It prepares and sends again if the
-// connection was dead. Errors are as those of Write.
+// Send reads with a batch of statements in one round trip. prepare creates the batch. Send creates and sends it again
+// if the connection was dead. It returns the same errors as Write.
 func (s *Store) Send(ctx context.Context, op string, prepare func() *pgx.Batch) error {
 	return s.reach(ctx, op, func(ctx context.Context) error {
 		return s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return conn.SendBatch(ctx, prepare()).Close() })

@@ -19,9 +19,9 @@ func newBatch(s *Store, sh *shard) *Batch {
 	return &Batch{store: s, shard: sh, reads: readPlan{cluster: s.IsCluster()}}
 }
 
-// Run sends calls of script, and the keys to read, as one pipeline. It returns a reply per call, in order. An Err
-// matches ErrAway or, if the script itself replied with an error, ErrScript. Run reports to the breaker whether the
-// shard answered.
+// Run sends calls of script, and the keys to read, as one pipeline. It returns a reply per call, in order. Reply.Err
+// matches ErrScript if the script itself replied with an error, and ErrAway otherwise. Run reports to the breaker
+// whether the shard answered.
 func (b *Batch) Run(script *Script, calls []Call) []Reply {
 	b.sent = b.store.clock.micros()
 	var replies []Reply
@@ -49,7 +49,7 @@ func (b *Batch) Run(script *Script, calls []Call) []Reply {
 	return replies
 }
 
-// watch records which keys a Run will read, if they can be watched.
+// watch records the keys that a Run will read, if Redis can announce changes. It returns 0 if not.
 func (b *Batch) watch(calls []Call) (stamp int64) {
 	w := b.store.watch
 	if len(b.reads.places) == 0 && !slices.ContainsFunc(calls, func(c Call) bool { return c.Watch }) {

@@ -8,28 +8,29 @@ import (
 )
 
 const (
-	// breakerWindow and breakerAge define which calls count: the latest 20, none older than 10 s. Counting calls
-	// instead of seconds makes the breaker as quick on a busy service as on an idle one: a server that stops answering
-	// fails few calls per second, which would be a small part of 10 s with earlier successes.
+	// breakerWindow and breakerAge define which calls count: the latest 20 calls that are not older than 10 s. The
+	// breaker counts calls, not seconds, because a server that stops answering fails few calls per second. Those few
+	// would be a small part of 10 s with many earlier successes.
 	breakerWindow = 20
 	breakerAge    = 10 * time.Second
 
 	// breakerFailures is the number of failures among breakerWindow calls that open the breaker: half.
 	breakerFailures = breakerWindow / 2
 
-	// breakerStreak failures in a row open the breaker at once: each call to a hanging server takes its whole timeout,
-	// and 20 of them take seconds. As many rejected writes without an accepted one open it as well: successful reads
-	// prove nothing then.
+	// breakerStreak is the number of failures in a row that opens the breaker at once: each call to a hanging server
+	// takes its whole timeout, and 20 such calls take seconds. The same number of rejected writes without an accepted
+	// write opens the breaker, too: then successful reads prove nothing.
 	breakerStreak = 5
 
-	// RetryAfter is the time for which an open breaker sends nothing, before one call probes.
+	// RetryAfter is the time for which an open breaker refuses all calls. After this time one call probes.
 	RetryAfter = 5 * time.Second
 )
 
-// breaker stops requests to a server that does not answer or rejects writes. Closed, it counts calls. Open, it refuses
-// them. After RetryAfter it lets one probe through, and the result of the probe closes or reopens it.
+// breaker stops requests to a server that does not answer or rejects writes. A closed breaker counts calls. An open
+// breaker refuses calls. After RetryAfter it lets one probe through, and the result of the probe closes or reopens
+// the breaker.
 type breaker struct {
-	onChange func(open bool, err error) // called under mu; err is why it opened
+	onChange func(open bool, err error) // called under mu; err is why the breaker opened
 
 	refusing  atomic.Bool  // open or probing; the closed path takes no lock
 	unwritten atomic.Int32 // rejected writes since the last accepted one
@@ -104,16 +105,16 @@ func (b *breaker) wrote() {
 	}
 }
 
-// isReadOnly reports whether the breaker is open because writes are refused. Then only an accepted write proves that
-// the server is well.
+// isReadOnly reports whether the breaker is open because the server rejects writes. Then only an accepted write
+// proves that the server works.
 func (b *breaker) isReadOnly() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.readOnly
 }
 
-// endProbe ends a probe with its result. An undecided one (the caller left before anything was sent) lets the next
-// request probe at once.
+// endProbe ends a probe with its result. If the result is undecided (the caller left before anything was sent), the
+// next request probes at once.
 func (b *breaker) endProbe(now time.Time, result probe) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -148,8 +149,8 @@ const (
 // isOpen reports whether calls are refused.
 func (b *breaker) isOpen() bool { return b.refusing.Load() }
 
-// refusesAll reports whether the breaker is open and no probe is in progress. Requests that were let through before
-// need not be sent then.
+// refusesAll reports whether the breaker is open and no probe is in progress. Then requests that are still queued
+// need not be sent.
 func (b *breaker) refusesAll() bool {
 	if !b.refusing.Load() {
 		return false
@@ -166,7 +167,7 @@ func (b *breaker) open(now time.Time, err error) {
 	b.onChange(true, err)
 }
 
-// close clears the failures that opened it.
+// close closes the breaker and clears the failures that opened it.
 func (b *breaker) close() {
 	b.calls, b.streak, b.readOnly = [breakerWindow]outcome{}, 0, false
 	b.unwritten.Store(0)

@@ -56,12 +56,12 @@ func TestBreaker_OpensAtHalfOf20OrFiveInARow(t *testing.T) {
 		{"-+-+-+-+-+-+-+-+-+-", false},                      // 19 calls
 		{"-+-+-+-+-+-+-+-+-+-+-", true},                     // half of the latest 20
 		{"++-+-+-+-+-+-+-+-+-+", false},                     // 9 of 20
-		{"++++++++++++++++++++++++++++++++++----", false},   // four after many
-		{"++++++++++++++++++++++++++++++++++-----", true},   // five, after any number of successes
+		{"++++++++++++++++++++++++++++++++++----", false},   // four failures after many successes
+		{"++++++++++++++++++++++++++++++++++-----", true},   // five failures after many successes
 		{"++++r++++r++++r++++r++++", false},                 // four refused writes
-		{"++++r++++r++++r++++r++++r", true},                 // five, with any number of successful reads between
-		{"++++r++++r++++r++++r+w++r++++r++++r++++r", false}, // with a write between
-		{"++++r++++r++++r++++r++++-", false},                // the fifth was not refused
+		{"++++r++++r++++r++++r++++r", true},                 // five, with successful reads between them
+		{"++++r++++r++++r++++r+w++r++++r++++r++++r", false}, // an accepted write between them
+		{"++++r++++r++++r++++r++++-", false},                // the fifth failure was not a refused write
 	} {
 		b := newTestBreaker()
 		b.outcomes(tc.calls)

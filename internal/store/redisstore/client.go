@@ -15,15 +15,16 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// The timeouts of a client. All are set, because the defaults of go-redis add up to many seconds. A request that waits
-// so long for a rate limit loses more than the limit protects.
+// The timeouts of a client. All of them are set, because the defaults of go-redis add up to many seconds. Waiting for
+// seconds would harm a request more than the rate limit protects the service.
 const (
-	ioTimeout   = 100 * time.Millisecond // a script takes well under 1 ms; 100 ms is a server in trouble
+	ioTimeout   = 100 * time.Millisecond // a script takes well under 1 ms; after 100 ms the server has a problem
 	dialTimeout = 250 * time.Millisecond // TCP, TLS and AUTH across one region
-	poolTimeout = 50 * time.Millisecond  // a pool that stays busy this long will not help this request
+	poolTimeout = 50 * time.Millisecond  // a pool that stays busy for this time will not help this request
 
-	// poolSize is the number of connections per node. Each lane uses one, and copies of balances use a few. Each
-	// carries pipelines of many requests, so the pool is a reserve for slow replies and does not bound concurrency.
+	// poolSize is the number of connections per node. Each lane uses one connection, and copies of balances use a
+	// few. A connection carries pipelines of many requests, so the pool is a reserve for slow replies and does not
+	// bound concurrency.
 	poolSize = 16
 )
 
@@ -33,9 +34,9 @@ const (
 //	redis+sentinel://[user:password@]host[:port],host[:port]/master[/db]
 //	redis+cluster://[user:password@]host[:port],host[:port]
 //
-// rediss+sentinel:// and rediss+cluster:// add TLS. The only query parameters are pool_size=<connections per node> and
-// sentinel_user and sentinel_password. Every timeout is set, contexts are respected, and no command is retried that may
-// have run. NewClient does not connect. Errors never contain the URL, because it may contain a password.
+// rediss+sentinel:// and rediss+cluster:// add TLS. The only query parameters are pool_size=<connections per node>
+// and sentinel_user and sentinel_password. Every timeout is set, and contexts are respected. A command that may have
+// run is not retried. NewClient does not connect. Errors never contain the URL, because it may contain a password.
 func NewClient(rawURL string) (redis.UniversalClient, error) { return newClient(rawURL, nil) }
 
 func newClient(rawURL string, login *Login) (redis.UniversalClient, error) {
@@ -224,7 +225,7 @@ func parseQuery(u *url.URL, kind serverKind, opts *redis.UniversalOptions) error
 	return nil
 }
 
-// SetLogger sets the logger of go-redis. It has one for all clients of a process.
+// SetLogger sets the logger of go-redis, which has one logger for all clients of a process.
 func SetLogger(logger interface {
 	Printf(ctx context.Context, format string, v ...any)
 },

@@ -6,22 +6,24 @@
 //   - shard: a part of Redis that keeps keys: a server, the master that the sentinels name, or a master of a cluster.
 //   - hash tag: the part of a key in braces. It decides the slot, and so the shard, on a cluster.
 //   - lane: a queue of requests in front of a shard. The waiting requests are sent as one pipeline: a batch.
-//   - kind: the lanes of one user: limits, leases, reads. Work defines how a kind turns a batch into script calls.
-//   - reads: keys to read. They are sent with another request of their slot, in its pipeline, or alone.
-//   - held: a value that was read and of which Redis has announced no change since. See Watch.
+//   - kind: the lanes of one part of the program: limits, leases, reads. Work defines how a kind turns a batch into
+//     script calls.
+//   - reads: keys to read. They are sent alone, or in the pipeline of another request of their slot.
+//   - held: a value that this process has read and for which Redis has announced no change since. See Watch.
 //   - breaker: the switch of a shard that stops requests while the shard does not answer. A probe is the one request
-//     that it lets through.
+//     that an open breaker lets through.
 //   - evict: to delete keys that have not expired, because memory is full. See EvictionWatch.
 //
-// # The way of a request
+// # What happens to a request
 //
 // Lanes.Do finds the shard of the key, checks its breaker, and puts the request into the lane of its hash tag. The
-// lane's goroutine takes the waiting requests, the kind's sender encodes them into as few script calls as it can, and
-// Batch.Run sends these together with the keys to read. Each request gets its part of the replies back.
+// lane's goroutine takes the waiting requests, and the kind's sender encodes them into few script calls. Batch.Run
+// sends these calls together with the keys to read. Each request gets its part of the replies.
 //
 // # Invariants
 //
-//  1. A script call is sent at most once. Only the reply NOSCRIPT leads to a second send: the script did not run then.
+//  1. A script call is sent at most once. The only exception is the reply NOSCRIPT, which means that the script did
+//     not run: then the call is sent a second time.
 //
 //  2. Requests with one hash tag are sent in order of arrival.
 //
@@ -30,9 +32,9 @@
 //
 //  4. A shard that does not answer delays no request of another shard.
 //
-//  5. A shard that answers but rejects writes counts as away until it has accepted a write.
+//  5. A shard that answers and rejects writes counts as away until it accepts a write.
 //
-//  6. A held value (Watch) was in Redis HeldFor ago or later.
+//  6. A held value is out of date by at most HeldFor (see Watch).
 //
 // # Clock
 //
@@ -40,8 +42,9 @@
 //
 // # Concurrency
 //
-// A Store is safe for concurrent use. Kinds and scripts are added before the first request. Each lane has a goroutine,
-// and another one loads the scripts into new nodes of a cluster; Stop ends them. An EvictionWatch has one of its own.
+// A Store is safe for concurrent use. Kinds and scripts are added before the first request. Each lane has a
+// goroutine, and another goroutine loads the scripts into new nodes of a cluster; Stop ends all of these. An
+// EvictionWatch has its own goroutine.
 //
 // # Failure
 //

@@ -12,12 +12,12 @@ import (
 )
 
 var (
-	// ErrAway matches every error after which Redis did not answer a request: it is down, slow or read-only, the slot
-	// is moving, or the queue is full. Whether a script ran may be unknown.
+	// ErrAway matches the error of every request that Redis did not answer: Redis is down, slow or read-only, the
+	// slot is moving, or the queue is full. Whether a script ran may be unknown.
 	ErrAway = errors.New("redis did not answer")
 
 	// ErrScript matches a script's own error reply and a reply that the caller cannot read. Redis itself works: the
-	// cause is a bug, or a stored value of another program.
+	// cause is a bug or a value that another program stored.
 	ErrScript = errors.New("redis script")
 
 	// ErrStopped means that the store was stopped before the request was sent. Nothing was done.
@@ -54,8 +54,8 @@ func causes() []string {
 type failure struct {
 	cause string
 	text  string
-	// healthy means that the shard itself works: only one slot or value of it does not. It does not count for the
-	// breaker.
+	// healthy means that the shard itself works and only one slot or value does not. Such a failure does not count
+	// for the breaker.
 	healthy bool
 }
 
@@ -87,7 +87,7 @@ func (e *ScriptError) Error() string { return ErrScript.Error() + ": " + e.Text 
 // Is makes errors.Is match ErrScript.
 func (e *ScriptError) Is(target error) bool { return target == ErrScript }
 
-// blamesShard reports whether err means that the shard itself does not answer, and not only one slot or value of it.
+// blamesShard reports whether err means that the whole shard does not answer, not only one slot or value.
 func blamesShard(err error) bool {
 	if !errors.Is(err, ErrAway) {
 		return false
@@ -110,8 +110,8 @@ func classify(err error) error {
 	}
 }
 
-// isMoving reports whether a node of a cluster answered that it cannot run a command while the slot moves. Nothing ran.
-// The client follows a limited number of redirections; such an error needed more.
+// isMoving reports whether a node of a cluster answered that it cannot run a command while the slot moves. Nothing
+// ran. The client follows a limited number of redirections; this command needed more.
 func isMoving(err error) bool {
 	_, moved := redis.IsMovedError(err)
 	_, ask := redis.IsAskError(err)
@@ -119,7 +119,8 @@ func isMoving(err error) bool {
 }
 
 // rejectsWrites reports whether err is a reply of a server that runs no command that writes: a replica, or a server
-// that is out of memory or cannot save. Such a server still answers reads, from state that lacks the latest writes.
+// that is out of memory or cannot save its data. Such a server still answers reads, from data that lacks the latest
+// writes.
 func rejectsWrites(err error) bool {
 	for _, code := range []string{"READONLY ", "OOM ", "MISCONF ", "NOREPLICAS "} {
 		if redis.HasErrorPrefix(err, code) {
@@ -157,7 +158,8 @@ func (s *Store) translate(ctx context.Context, err error) error {
 	return err
 }
 
-// ctxError returns why ctx is over, nil if it is not. A deadline counts even before its timer has fired.
+// ctxError returns why ctx has ended. It returns nil if ctx has not ended. A deadline counts even before its timer
+// has fired.
 func ctxError(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok && ctx.Err() == nil && time.Until(deadline) <= 0 {
 		return context.DeadlineExceeded

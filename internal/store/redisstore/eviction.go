@@ -18,11 +18,11 @@ const (
 	// noEviction is the only policy under which a Redis that is full refuses writes instead of deleting keys.
 	noEviction = "noeviction"
 
-	// evictionEvery is the pause between two queries of the policy. A change, a failover and a Redis that comes back
-	// are noticed within it. One query costs a master about 0.1 ms.
+	// evictionEvery is the pause between two queries of the policy. A change of the policy, a failover and a restart
+	// of Redis are noticed within this time. One query costs a master about 0.1 ms.
 	evictionEvery = 5 * time.Second
 
-	// evictionAgain is how often the line is logged again while the finding stays the same.
+	// evictionAgain is the time after which the line is logged again while the finding stays the same.
 	evictionAgain = 10 * time.Minute
 
 	// evictionTimeout bounds one query of all masters. At a start up to evictionTries queries are sent, because the
@@ -38,7 +38,7 @@ const (
 type Evicting struct {
 	Node      string
 	Policy    string
-	MaxMemory int64 // bytes; 0: it has no bound, and evicts nothing until it gets one
+	MaxMemory int64 // bytes; 0: there is no bound, and nothing is evicted until one is set
 	Evicted   int64 // keys, since the start of the server
 }
 
@@ -54,8 +54,9 @@ func (e *EvictionError) Error() string {
 		"Set maxmemory-policy noeviction (redis-cli CONFIG SET maxmemory-policy noeviction, and in its configuration or parameter group)"
 }
 
-// EvictionWatch finds out whether masters may evict keys. It sends INFO memory to each of them, because managed servers
-// forbid CONFIG. A master without a bound (maxmemory 0) counts as well: a bound can be set at any time.
+// EvictionWatch finds out whether masters may evict keys. It sends INFO memory and INFO stats to each master, because
+// managed servers forbid CONFIG. A master without a bound (maxmemory 0) counts as well: a bound can be set at any
+// time.
 type EvictionWatch struct {
 	store  *Store
 	log    *slog.Logger
@@ -64,7 +65,7 @@ type EvictionWatch struct {
 	ended  sync.WaitGroup
 
 	found   atomic.Pointer[EvictionError]
-	logged  string // the newest line, and when
+	logged  string // the newest line
 	at      time.Time
 	unknown int // masters that did not report their policy
 }
@@ -74,8 +75,8 @@ func NewEvictionWatch(s *Store, log *slog.Logger) *EvictionWatch {
 	return &EvictionWatch{store: s, log: log, every: evictionEvery, cancel: func() {}}
 }
 
-// Look queries the masters once, at a start. It returns an *EvictionError if one of them may evict keys. It returns nil
-// if none may, or if none answers: Redis may be away at a start. Call it before Start.
+// Look queries the masters once, at a start. It returns an *EvictionError if a master may evict keys. It returns nil
+// if no master may evict keys, or if no master answers: Redis may be away at a start. Call it before Start.
 func (w *EvictionWatch) Look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, evictionTimeout)
 	defer cancel()
@@ -130,8 +131,8 @@ func (w *EvictionWatch) run(ctx context.Context) {
 	}
 }
 
-// look queries the masters once and stores the answers. It returns false if a master did not answer; then nothing is
-// stored, unless another master may evict keys.
+// look queries the masters once and stores the answers. It returns false if a master did not answer. Then it stores
+// the answers of the other masters only if one of them may evict keys.
 func (w *EvictionWatch) look(ctx context.Context) (complete bool) {
 	masters, unknown, err := w.store.policies(ctx)
 	var evicting []Evicting
@@ -178,7 +179,7 @@ func (w *EvictionWatch) logFound() {
 }
 
 // policies returns the policy of every master. unknown is the number of masters that answered without a policy. The
-// error is that of a master that did not answer; the policies of the others are returned with it.
+// error says that a master did not answer; the policies of the other masters are returned with it.
 func (s *Store) policies(ctx context.Context) (masters []Evicting, unknown int, err error) {
 	var mu sync.Mutex
 	ask := func(ctx context.Context, master *redis.Client) error {

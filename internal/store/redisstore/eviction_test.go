@@ -82,7 +82,7 @@ func TestEviction_EveryPolicyButNoeviction_IsNamedWithWhatToDo(t *testing.T) {
 	}
 }
 
-// TestEviction_PolicyChanges_ToldOnce: the policy changes, and a server comes back with another one.
+// TestEviction_PolicyChanges_ToldOnce: the policy changes, and then a server restarts with another policy.
 func TestEviction_PolicyChanges_ToldOnce(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.RedisPrivate(t).Options())
@@ -100,7 +100,8 @@ func TestEviction_PolicyChanges_ToldOnce(t *testing.T) {
 	}
 }
 
-// TestEviction_RedisAway_StartIsNotRefused: and a finding stays valid while Redis is away.
+// TestEviction_RedisAway_StartIsNotRefused: a start is not refused while Redis is away, and an earlier finding stays
+// valid.
 func TestEviction_RedisAway_StartIsNotRefused(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
@@ -145,7 +146,7 @@ func TestEviction_InfoForbidden_IsUnknown(t *testing.T) {
 	}
 }
 
-// TestEviction_Cluster_EveryMaster names the one that differs.
+// TestEviction_Cluster_EveryMaster checks that the error names the master whose policy differs.
 func TestEviction_Cluster_EveryMaster(t *testing.T) {
 	t.Parallel()
 	c := testenv.RedisClusterPrivate(t)
@@ -156,7 +157,7 @@ func TestEviction_Cluster_EveryMaster(t *testing.T) {
 	testenv.Eventually(t, func() bool { return w.look(t.Context()) })
 	require.NoError(t, w.Found())
 	setPolicy(t, c.Client(c.Masters[1]), "volatile-lru")
-	setPolicy(t, c.Client(c.Replicas[0]), "volatile-lru") // it deletes nothing by itself while it is a replica
+	setPolicy(t, c.Client(c.Replicas[0]), "volatile-lru") // a replica deletes nothing by itself
 	testenv.Eventually(t, func() bool { return w.look(t.Context()) })
 	found, ok := errors.AsType[*EvictionError](w.Found())
 	if !ok || len(found.Masters) != 1 || found.Masters[0].Node != c.Masters[1].Addr || found.Masters[0].Policy != "volatile-lru" {

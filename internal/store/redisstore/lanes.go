@@ -13,7 +13,8 @@ import (
 
 const (
 	// movingPause is the first pause before a request whose slot is moving is sent again. Each pause is twice as long
-	// as the one before, up to movingPauseMax: a slot of a few keys moves in a millisecond, a full one takes longer.
+	// as the pause before, up to movingPauseMax: a slot with few keys moves in a millisecond, a full slot takes
+	// longer.
 	movingPause    = 2 * time.Millisecond
 	movingPauseMax = 16 * time.Millisecond
 )
@@ -22,14 +23,15 @@ const (
 type Work[Q, A any] struct {
 	// Name is the name of the lanes in metrics.
 	Name string
-	// Lanes is the number of lanes per shard: how many pipelines are in Redis at a time.
+	// Lanes is the number of lanes per shard. Each lane has at most one pipeline in Redis at a time.
 	Lanes int
-	// MaxBatch bounds the weights in one pipeline, and so the time it takes.
+	// MaxBatch bounds the sum of the weights in one pipeline, and so the time that the pipeline takes.
 	MaxBatch int
-	// Weight is the weight of a request without the keys read with it; nil is 1.
+	// Weight returns the weight of a request without its keys to read. If Weight is nil, the weight is 1.
 	Weight func(Q) int
-	// NewSender returns the function that sends the batches of one lane. The lane calls it from one goroutine, so it
-	// may reuse buffers of its own. It must call Run once or more and return a result per request, in order.
+	// NewSender returns the function that sends the batches of one lane. The lane calls this function from one
+	// goroutine, so the function may reuse its own buffers. It must call Run at least once and return a result per
+	// request, in order.
 	NewSender func() func(b *Batch, requests []Q) []Result[A]
 }
 
@@ -117,8 +119,8 @@ func (l *Lanes[Q, A]) newLane(sh *shard) *lane.Lane[item[Q], Result[A]] {
 	}, weight, process)
 }
 
-// Do sends a request to the shard of key and reads the keys of reads (nil: none) in the same pipeline. It sends the
-// request again while the slot is moving. It leaves reads.Values nil if the keys were not read.
+// Do sends a request to the shard of key and reads the keys of reads in the same pipeline. reads may be nil. It sends
+// the request again while the slot is moving. It leaves reads.Values nil if the keys were not read.
 //
 // Errors: one that matches ErrAway, one that matches ErrScript, ErrStopped, ErrUnfinished, or ctx's error. The request
 // leaves the queue by deadline (see QueueDeadline), or it fails.
@@ -161,7 +163,7 @@ func (l *Lanes[Q, A]) Do(ctx context.Context, deadline time.Time, key string, re
 	}
 }
 
-// laneOf returns the lane of a hash tag: requests of one tenant share a lane, so they meet in a batch.
+// laneOf returns the lane of key's hash tag: requests of one tenant share a lane, so they can share a batch.
 func (l *Lanes[Q, A]) laneOf(sh *shard, key string) *lane.Lane[item[Q], Result[A]] {
 	lanes := (*sh.lanes.Load())[l.kind].(shardLanes[Q, A])
 	if len(lanes) == 1 {
@@ -170,8 +172,8 @@ func (l *Lanes[Q, A]) laneOf(sh *shard, key string) *lane.Lane[item[Q], Result[A
 	return lanes[maphash.String(l.store.seed, HashTag(key))%uint64(len(lanes))]
 }
 
-// ready returns why a batch for sh should not be sent: the breaker has opened while it was queued, or the masters of a
-// cluster are not known.
+// ready returns why a batch for sh should not be sent: the breaker opened while the batch was queued, or the masters
+// of a cluster are not known.
 func (s *Store) ready(ctx context.Context, sh *shard, key string) error {
 	if sh.breaker.refusesAll() {
 		return errOpen
@@ -184,7 +186,7 @@ func (s *Store) ready(ctx context.Context, sh *shard, key string) error {
 	return err
 }
 
-// emptied returns s with length 0. It clears the elements, so that they keep nothing alive.
+// emptied returns s with length 0. It clears the elements, so that s keeps no memory alive.
 func emptied[T any](s []T) []T {
 	clear(s)
 	return s[:0]

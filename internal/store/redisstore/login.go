@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 )
 
-// Login is the user and the password of new connections. It can be changed while a store is in use; connections that
-// are open stay as they are. All methods are safe for concurrent use.
+// Login is the user and the password of new connections. It can be changed while a store is in use; open connections
+// keep their user and password. All methods are safe for concurrent use.
 type Login struct{ current atomic.Pointer[pair] }
 
 type pair struct{ user, password string }
 
-// Follow takes user and password from a URL. It reports whether the rest differs from the URL before: then a new client
-// is needed. An error means that the URL is not valid; then nothing has changed.
+// Follow takes user and password from the URL now. more reports whether the rest of now differs from the URL before:
+// then a new client is needed. An error means that a URL is not valid; then nothing has changed.
 func (l *Login) Follow(before, now string) (more bool, err error) {
 	from, kind, err := parseURL(before)
 	if err != nil {
@@ -29,7 +29,8 @@ func (l *Login) Follow(before, now string) (more bool, err error) {
 		(from.TLSConfig == nil) != (to.TLSConfig == nil) || from.PoolSize != to.PoolSize || from.SentinelPassword != to.SentinelPassword, nil
 }
 
-// of returns the user and the password for new connections: those of the client's URL before the first Follow.
+// of returns a function that returns the user and the password for new connections. Before the first Follow they are
+// user and password of the client's URL.
 func (l *Login) of(user, password string) func() (string, string) {
 	return func() (string, string) {
 		if p := l.current.Load(); p != nil {

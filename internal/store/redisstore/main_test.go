@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) {
 	redis.SetLogger(mute{}) // all clients share one logger, and outages fill it
-	// A client that could not connect tries again after a second, and only then notices that it was closed.
+	// After a failed connection a client waits a second, and only then notices that it was closed.
 	testenv.Main(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
@@ -21,7 +21,7 @@ type mute struct{}
 
 func (mute) Printf(context.Context, string, ...any) {}
 
-// patientClient is a client as NewClient makes it, except for its patience.
+// patientClient returns a client like those of NewClient, except that its timeouts are long.
 func patientClient(t testing.TB, o *redis.Options) *redis.Client {
 	t.Helper()
 	opts := baseOptions()
@@ -33,7 +33,7 @@ func patientClient(t testing.TB, o *redis.Options) *redis.Client {
 	return c
 }
 
-// storeOn is a store that is stopped before its client is closed.
+// storeOn returns a store that is stopped before its client is closed.
 func storeOn(t testing.TB, client redis.UniversalClient, cfg Config) *Store {
 	t.Helper()
 	s := New(client, cfg)
@@ -47,7 +47,7 @@ func storeOn(t testing.TB, client redis.UniversalClient, cfg Config) *Store {
 	return s
 }
 
-// holds reports whether s has a non-zero element, also beyond its length.
+// holds reports whether s has a non-zero element. It also looks at elements beyond the length of s.
 func holds[T any](s []T) bool {
 	for _, x := range s[:cap(s)] {
 		if !reflect.ValueOf(&x).Elem().IsZero() {

@@ -13,7 +13,7 @@ type Metrics struct {
 	policyUnknown prometheus.Gauge
 }
 
-// NewMetrics creates the metrics and registers them. It panics if reg has metrics of these names already, which is a
+// NewMetrics creates the metrics and registers them. It panics if reg already has metrics with these names: that is a
 // programming error. A nil reg leaves them unregistered.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{

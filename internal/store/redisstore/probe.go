@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// trialTTL is the lifetime of a trial write, which nothing reads.
+// trialTTL is the lifetime of the value of a trial write. Nothing reads this value.
 const trialTTL = time.Second
 
 // probeOutcome turns the result of a probe of sh into the breaker's verdict. A shard that was refusing writes must also
@@ -22,7 +22,7 @@ func (s *Store) probeOutcome(ctx context.Context, deadline time.Time, sh *shard,
 	}
 	trial, cancel := context.WithDeadline(ctx, deadline.Add(s.cfg.Budget/2))
 	defer cancel()
-	// NX leaves an existing value alone, which is no error.
+	// If the key exists, NX keeps its value. That is no error.
 	err = s.client.SetArgs(trial, trialKey(key), "", redis.SetArgs{Mode: "NX", TTL: trialTTL}).Err()
 	switch {
 	case err == nil, errors.Is(err, redis.Nil):
@@ -34,7 +34,7 @@ func (s *Store) probeOutcome(ctx context.Context, deadline time.Time, sh *shard,
 	}
 }
 
-// probeOf returns what the error of a request proves about its shard.
+// probeOf returns the result of a probe from the error of its request.
 func probeOf(err error) probe {
 	switch {
 	case err == nil, errors.Is(err, ErrScript):

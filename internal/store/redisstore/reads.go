@@ -14,26 +14,26 @@ const (
 	// MaxReads bounds the keys of one Reads.
 	MaxReads = 16
 
-	// maxReadBatch bounds the keys that one pipeline reads for requests that only read, and maxCommandKeys the keys of
-	// one command: 256 values of a hundred bytes take Redis a quarter of a millisecond.
+	// maxReadBatch bounds the keys that one pipeline reads for requests that only read. maxCommandKeys bounds the
+	// keys of one command: Redis needs a quarter of a millisecond for 256 values of a hundred bytes.
 	maxReadBatch   = 256
 	maxCommandKeys = 256
 )
 
-// Reads are keys to read. They can be sent with another request of the same slot, in its pipeline, or alone with Read.
+// Reads are keys to read. They can be sent alone with Read, or in the pipeline of another request of the same slot.
 type Reads struct {
-	// Keys are at most MaxReads keys with one hash tag. On a cluster this is the tag of the request with which they are
-	// sent.
+	// Keys are at most MaxReads keys with one hash tag. On a cluster this must be the tag of the request whose
+	// pipeline reads them.
 	Keys []string
-	// Values are the strings under Keys, empty for a key that does not exist or has another type. nil: the keys were
-	// not read.
+	// Values are the strings under Keys. The string is empty if the key does not exist or has another type. nil: the
+	// keys were not read.
 	Values []string
 
 	stamp int64 // of the watch; 0: the keys are not watched
 }
 
-// NewReads returns the reads of keys; nil for no keys. The error means that there are too many keys, or one without
-// {tag} as its hash tag.
+// NewReads returns the reads of keys. It returns nil if there are no keys. It fails if there are too many keys, or if
+// a key does not have {tag} as its hash tag.
 func NewReads(tag string, keys []string) (*Reads, error) {
 	switch {
 	case len(keys) == 0:
@@ -67,8 +67,8 @@ func newReadLanes(s *Store) *Lanes[struct{}, struct{}] {
 	})
 }
 
-// Read reads keys without another request. It waits at most the budget, and not at all for a shard that is away. Errors
-// are those of Lanes.Do.
+// Read reads keys without another request. It waits at most for the budget. It fails at once if the shard is away.
+// Errors are those of Lanes.Do.
 func (s *Store) Read(ctx context.Context, reads *Reads) error {
 	if reads == nil || len(reads.Keys) == 0 {
 		return nil
@@ -77,8 +77,8 @@ func (s *Store) Read(ctx context.Context, reads *Reads) error {
 	return err
 }
 
-// ReadAll returns the strings under keys of any slots, empty for a key that does not exist or has another type. It uses
-// no lane and no breaker: it is for tools and tests of what is stored.
+// ReadAll returns the strings under keys of any slots. The string is empty if the key does not exist or has another
+// type. It uses no lane and no breaker: it is for tools and tests that examine the stored values.
 func (s *Store) ReadAll(ctx context.Context, keys []string) ([]string, error) {
 	plan := readPlan{cluster: s.IsCluster()}
 	plan.add(keys)
@@ -89,8 +89,8 @@ func (s *Store) ReadAll(ctx context.Context, keys []string) ([]string, error) {
 	return plan.of(0), nil
 }
 
-// sendReads sends the reads of a batch that contains nothing else. The error of each is in plan. With watch, Redis
-// remembers the keys; watched reports whether it does.
+// sendReads sends the reads of a batch that contains only reads. It stores the error of each command in plan. With
+// watch, Redis remembers the keys; watched reports whether Redis remembers them.
 func (s *Store) sendReads(ctx context.Context, plan *readPlan, watch bool) (watched bool) {
 	pipe := s.client.Pipeline()
 	tracking := s.startTracking(ctx, pipe, watch)
@@ -110,13 +110,14 @@ func (s *Store) Kept(reads *Reads) {
 	}
 }
 
-// readPlan is the keys that a batch reads, each once, and their values. It reuses its memory. It is for one goroutine.
+// readPlan is the keys that a batch reads and their values. It has each key only once. It reuses its memory. It is
+// for one goroutine.
 type readPlan struct {
 	cluster  bool
 	commands []readCommand
 	open     map[string]int   // by slot: the command that takes its next key
 	places   map[string]place // of the keys
-	wanted   []place          // of the requests' keys, one request after the other
+	wanted   []place          // where the values of the requests' keys are, request by request
 	ends     []int            // by request: where its part of wanted ends
 	values   []string         // by wanted
 	sent     bool
@@ -130,7 +131,7 @@ type readCommand struct {
 	err  error // matches ErrAway
 }
 
-// place is where a key's value is: a command, and the position in its reply.
+// place says where a key's value is: the command, and the position in its reply.
 type place struct{ command, position int }
 
 // add adds the keys of one request.
@@ -202,7 +203,7 @@ func (p *readPlan) collect(execErr error) {
 			c.err = classify(c.err)
 		}
 	}
-	p.values = make([]string, len(p.wanted)) // they are returned to the requests
+	p.values = make([]string, len(p.wanted)) // new memory: the values are returned to the requests
 	for i, at := range p.wanted {
 		if c := &p.commands[at.command]; c.err == nil {
 			p.values[i] = c.cmd.Val()[at.position]
@@ -210,7 +211,8 @@ func (p *readPlan) collect(execErr error) {
 	}
 }
 
-// of returns the values of the request's keys; nil if it has no keys or they were not read.
+// of returns the values of the request's keys. It returns nil if the request has no keys, or if its keys were not
+// read.
 func (p *readPlan) of(request int) []string {
 	from, to := p.part(request)
 	if from == to || len(p.values) == 0 || p.errOf(request) != nil {

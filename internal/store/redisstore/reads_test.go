@@ -29,8 +29,8 @@ func TestNewReads_RefusesForeignTagsAndTooMany(t *testing.T) {
 	}
 }
 
-// TestReadPlan_ReadsEachKeyOnce: a key of many requests is read once; commands are bounded, and on a cluster each has
-// keys of one slot.
+// TestReadPlan_ReadsEachKeyOnce: a key of many requests is read once. Commands have a bounded size. On a cluster each
+// command has keys of one slot.
 func TestReadPlan_ReadsEachKeyOnce(t *testing.T) {
 	t.Parallel()
 	for _, cluster := range []bool{false, true} {

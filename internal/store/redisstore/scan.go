@@ -9,7 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// scanPage is the number of keys that Redis examines for one page: about 0.2 ms, during which it serves nothing else.
+// scanPage is the number of keys that Redis examines for one page. That takes about 0.2 ms, in which Redis serves no
+// other command.
 const scanPage = 500
 
 // Scan is a walk over the keys of all shards.
@@ -17,23 +18,23 @@ type Scan struct {
 	// Match is a pattern in which * matches any text. Keep reports which of the matching keys are read.
 	Match string
 	Keep  func(key string) bool
-	// Ends makes the walk read sorted sets whose scores are times in µs, instead of strings.
+	// Ends says that the keys have sorted sets whose scores are times in µs, and not strings.
 	Ends bool
 	// Visit receives the pages, one at a time. A key may occur more than once.
 	Visit func(Page)
 }
 
-// Page is some keys of one shard, and what is stored under them.
+// Page is some keys of one shard and the values that are stored under them.
 type Page struct {
 	Now    int64    // µs; the server's time, before the values were read
-	Keys   []string // without those that do not exist any more, or have another type
+	Keys   []string // without keys that no longer exist or have another type
 	Values []string // by key
-	Counts []int64  // by key, of Scan.Ends: how many members have a time after Now
+	Counts []int64  // by key, with Scan.Ends: the number of members whose time is after Now
 }
 
-// Walk carries out scan. It does not block Redis. It bypasses lanes and breakers. Its run time grows with the number of
-// keys. complete is false if ctx ended first, or if keys were about to move to another shard. The error matches
-// ErrAway. Keys that are created or deleted during the walk may be missing.
+// Walk carries out scan. It does not block Redis. It bypasses lanes and breakers. Its run time grows with the number
+// of keys. complete is false if ctx ended first, or if keys were moving to another shard. The error matches ErrAway.
+// Keys that are created or deleted during the walk may be missing.
 func (s *Store) Walk(ctx context.Context, scan Scan) (complete bool, err error) {
 	complete = true
 	if s.cluster == nil {
@@ -65,7 +66,8 @@ func (s *Store) Walk(ctx context.Context, scan Scan) (complete bool, err error) 
 	}
 }
 
-// shard walks over the keys of one server. A round trip reads the values of one page and finds the keys of the next.
+// shard walks over the keys of one server. One round trip reads the values of a page and finds the keys of the next
+// page.
 func (scan *Scan) shard(ctx context.Context, server redis.Cmdable, complete *bool) error {
 	var page Page
 	for cursor, first := uint64(0), true; first || cursor > 0 || len(page.Keys) > 0; first = false {

@@ -16,12 +16,12 @@ var errNoReply = errors.New("no reply")
 
 // Script is a Lua script that is sent at most once per call.
 //
-// go-redis sends a command again when its reply was lost, the cluster client even with MaxRetries off, and a script
-// that charges must not run twice. Here only the reply NOSCRIPT leads to a second send: it means that the script did
-// not run. After any other error of the connection the outcome is unknown.
+// A script that charges must not run twice. But go-redis sends a command again if its reply was lost; its cluster
+// client does this even with MaxRetries off. Here a script is sent a second time only after the reply NOSCRIPT, which
+// means that it did not run. After an error of the connection the outcome is unknown.
 //
-// A script replies with an array of integers, or with one string that packs the integers in 7 bytes each (a third of
-// the time for large replies). A Script is safe for concurrent use.
+// A script replies with an array of integers, or with one string that packs each integer in 7 bytes. For large
+// replies the string takes a third of the time. A Script is safe for concurrent use.
 type Script struct {
 	store   *Store
 	name    string
@@ -35,7 +35,7 @@ type Call struct {
 	Keys   []string
 	Args   []any // strings and integers, or pointers to them
 	Packed bool  // the reply is one string
-	Watch  bool  // Redis is to announce changes of the keys; see Watch
+	Watch  bool  // Redis announces changes of the keys; see Watch
 }
 
 // Reply is the answer to a Call: Ints or Err.
@@ -44,8 +44,8 @@ type Reply struct {
 	Err  error
 }
 
-// NewScript creates a script. The name is for errors and metrics, and the script begins its error replies with it,
-// after a code: "ERR limits: ...".
+// NewScript creates a script. The name is used in errors and metrics. The script must begin its error replies with a
+// code and this name: "ERR limits: ...".
 func (s *Store) NewScript(name, source string) *Script {
 	script := &Script{store: s, name: name, source: source, sha: redis.NewScript(source).Hash()}
 	script.buffers.New = newSendBuffers
@@ -72,16 +72,16 @@ func (s *Script) load(ctx context.Context, client redis.UniversalClient) error {
 	return nil
 }
 
-// Run runs the script for every call in one pipeline, without a lane and a breaker: one round trip, and a second one
-// only for the calls that were answered NOSCRIPT. Calls for one slot run in order. It returns a reply per call, in
-// order; errors are those of Batch.Run. ctx bounds it.
+// Run runs the script for every call in one pipeline, without a lane or a breaker. It takes one round trip, and a
+// second round trip if calls were answered NOSCRIPT. Calls for one slot run in order. Run returns a reply per call,
+// in order; errors are those of Batch.Run. ctx bounds the time.
 func (s *Script) Run(ctx context.Context, calls ...Call) []Reply {
 	replies, _ := s.run(ctx, calls, nil, false)
 	return replies
 }
 
-// run sends the keys to read with the calls, if plan is not nil. With watch, Redis remembers the keys to read and those
-// of calls with Watch; watched reports whether it does.
+// run sends the keys to read with the calls, if plan is not nil. With watch, Redis remembers the keys to read and the
+// keys of calls with Watch; watched reports whether Redis remembers them.
 func (s *Script) run(ctx context.Context, calls []Call, plan *readPlan, watch bool) (replies []Reply, watched bool) {
 	replies = make([]Reply, len(calls))
 	started := time.Now() // a measurement only; no decision depends on it
@@ -115,20 +115,20 @@ func (s *Script) send(
 		}
 		cmd := newCommand(ctx, calls[i].Packed, b.command(command, script, &calls[i]))
 		b.cmds = append(b.cmds, cmd)
-		_ = pipe.Process(ctx, cmd) // queues; it cannot fail
+		_ = pipe.Process(ctx, cmd) // only queues: it cannot fail
 	}
 	if plan != nil {
 		plan.queue(ctx, pipe, watch)
 	}
-	_, execErr := pipe.Exec(ctx) // it returns when go-redis is done with the commands
+	_, execErr := pipe.Exec(ctx) // go-redis no longer uses the commands after Exec
 	if plan != nil {
 		plan.collect(execErr)
 	}
 	for n, i := range only {
 		ints, err := b.cmds[n].ints()
 		if errors.Is(err, errNoReply) && execErr != nil {
-			// go-redis leaves the commands without an error when it could not set up the connection, after a wrong
-			// password for example. A script always replies.
+			// If go-redis cannot set up the connection, for example because of a wrong password, it sets no error in
+			// the commands. But a script always replies.
 			err = execErr
 		}
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
@@ -141,7 +141,8 @@ func (s *Script) send(
 	return missing, s.store.endTracking(tracking)
 }
 
-// classify turns an error into one that matches ErrScript, if the script itself replied with it, or ErrAway.
+// classify returns an error that matches ErrScript if the script itself replied with err. Otherwise the error matches
+// ErrAway.
 func (s *Script) classify(err error) error {
 	if err == nil || errors.Is(err, ErrScript) {
 		return err
@@ -162,7 +163,7 @@ type sendBuffers struct {
 	all  []int
 }
 
-// command appends a command to args and returns its part.
+// command appends a command to args and returns the part of args with this command.
 func (b *sendBuffers) command(command, script any, call *Call) []any {
 	from := len(b.args)
 	b.args = append(b.args, command, script, len(call.Keys))
@@ -177,7 +178,7 @@ func (b *sendBuffers) clear() {
 	b.args, b.cmds, b.all = emptied(b.args), emptied(b.cmds), emptied(b.all)
 }
 
-// scriptCommand is a command that go-redis never sends again by itself: not alone, in a pipeline or on a cluster.
+// scriptCommand is a command that go-redis never retries: not alone, not in a pipeline, not on a cluster.
 type scriptCommand interface {
 	redis.Cmder
 	ints() ([]int64, error)
@@ -219,8 +220,8 @@ func (c packedCommand) ints() ([]int64, error) {
 	return unpackInts(packed)
 }
 
-// packedSize is the number of bytes of a packed integer, the highest byte first: the numbers of scripts are exact to
-// 2^53.
+// packedSize is the number of bytes of a packed integer, with the highest byte first. 7 bytes are enough: the numbers
+// of scripts are exact up to 2^53.
 const packedSize = 7
 
 func unpackInts(packed string) ([]int64, error) {

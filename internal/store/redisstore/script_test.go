@@ -19,7 +19,7 @@ import (
 	"github.com/quotasvc/quotasvc/lua"
 )
 
-// TestScript_OnlyMissingCallsAreSentAgain uses two servers, of which one has the script.
+// TestScript_OnlyMissingCallsAreSentAgain uses two servers. Only one of them has the script.
 func TestScript_OnlyMissingCallsAreSentAgain(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -147,7 +147,8 @@ func TestUnpackInts_IsExact(t *testing.T) {
 	}
 }
 
-// TestScript_LostPipelineRunsOnce: a pipeline whose replies are lost has run, each call once, on every kind of client.
+// TestScript_LostPipelineRunsOnce: if the replies of a pipeline are lost, each of its calls has run once. This holds
+// on every kind of client.
 func TestScript_LostPipelineRunsOnce(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)

@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	// shardsMax bounds the shards of a process: more masters than anybody runs. It matters where nodes return under new
-	// addresses again and again. The shard that has been unused for the longest time is dropped then.
+	// shardsMax bounds the shards of a process: no known cluster has so many masters. The bound matters if nodes
+	// return under new addresses again and again. Then the shard that has been unused for the longest time is
+	// dropped.
 	shardsMax = 256
 
 	// reloadEvery bounds how often the map of a cluster is read while a shard is away. A failover takes seconds, but
@@ -23,19 +24,20 @@ const (
 	// have moved to another master will not return.
 	sweepEvery = time.Second
 
-	// nodesQueued bounds the new nodes that wait for their scripts. A node beyond it gets a script with the first call.
+	// nodesQueued bounds the new nodes that wait for their scripts. A node beyond this number gets a script with the
+	// first call.
 	nodesQueued = 64
 )
 
-// shard is one place where Redis keeps keys: a server, the master that the sentinels name, or one master of a cluster.
-// Each has lanes and a breaker of its own, so one that hangs delays only its own tenants.
+// shard is one place where Redis keeps keys: a server, the master that the sentinels name, or one master of a
+// cluster. Each shard has its own lanes and its own breaker, so a shard that hangs delays only its own tenants.
 type shard struct {
 	name    string // in logs and metrics
 	breaker *breaker
 	lanes   atomic.Pointer[[]stopper] // one element per kind of lanes
 
-	// ahead is how far the server's clock was ahead of this process's in its last reply, in µs. It includes the time of
-	// the request's way to the server.
+	// ahead is how far the server's clock was ahead of this process's clock at the last reply, in µs. It includes the
+	// network time from this process to the server.
 	ahead atomic.Int64
 
 	lastUsed  atomic.Int64           // µs of the last request; cluster only
@@ -104,8 +106,8 @@ func (s *Store) shardOf(key string) *shard {
 	return sh
 }
 
-// master returns the address of the master that has key. The cluster client knows the map, so this does not wait. If it
-// is the wrong master, the client redirects the request: that is slower but correct.
+// master returns the address of the master that has key. The cluster client knows the map, so this does not wait. If
+// the map is out of date, the client redirects the request: that is slower but correct.
 func (s *Store) master(key string) (addr string, ok bool) {
 	node, err := s.cluster.MasterForKey(s.stopping, key)
 	if err != nil {
@@ -121,7 +123,7 @@ func (s *Store) add(name string) *shard {
 		return sh
 	}
 	if s.stopping.Err() != nil {
-		return s.first // stopped: it refuses, as a new shard would
+		return s.first // stopped: first refuses the request, as a new shard would
 	}
 	if len(s.byNode) >= shardsMax {
 		var unused *shard
@@ -169,7 +171,7 @@ func (s *Store) drop(sh *shard) {
 	})
 }
 
-// learn finds the masters of a cluster unless they are known. The error means that no node reported them.
+// learn finds the masters of a cluster if they are not known yet. The error means that no node reported the masters.
 func (s *Store) learn(ctx context.Context, key string) error {
 	if s.cluster == nil || s.mapped.Load() {
 		return nil
@@ -192,7 +194,7 @@ func (s *Store) suspect(sh *shard, key string) {
 	}
 }
 
-// claimEvery returns true to one caller when at least every has passed since the last time it did.
+// claimEvery returns true to one caller if at least every has passed since it last returned true.
 func claimEvery(last *atomic.Int64, now int64, every time.Duration) bool {
 	before := last.Load()
 	return (before == 0 || now-before >= every.Microseconds()) && last.CompareAndSwap(before, now)
@@ -214,8 +216,8 @@ func (s *Store) shardsLocked() []*shard {
 	return all
 }
 
-// loadNewNodes is the goroutine that loads the scripts into new nodes of a cluster. A node that rejects a script now
-// gets it with the first call.
+// loadNewNodes is the goroutine that loads the scripts into new nodes of a cluster. If a node rejects a script now,
+// it gets the script with the first call.
 func (s *Store) loadNewNodes() {
 	defer close(s.ended)
 	for {
@@ -246,8 +248,8 @@ func (s *Store) allScripts() []*Script {
 	return s.scripts
 }
 
-// HashTag returns the part of key that decides its slot on a cluster: the text in its first braces; without braces, all
-// of it.
+// HashTag returns the part of key that decides its slot on a cluster: the text in the first braces, or the whole key
+// if it has no braces.
 func HashTag(key string) string {
 	open := strings.IndexByte(key, '{')
 	if open < 0 {

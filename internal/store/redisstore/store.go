@@ -18,12 +18,13 @@ import (
 )
 
 const (
-	// DefaultBudget is the longest a request may take. Half of it may pass in the queue and half in Redis: a request
-	// that is still queued after its half would hardly be answered in time.
+	// DefaultBudget is the longest time that a request may take: half of it in the queue and half in Redis. A request
+	// that is still queued after half of the budget would hardly be answered in time.
 	DefaultBudget = 120 * time.Millisecond
 
-	// DefaultMaxQueue bounds the requests that wait per lane. Requests of one tenant are decided at over 150,000/s, so
-	// they are served within the queue's half of the budget. Mixed requests (30,000/s) run into the budget first.
+	// DefaultMaxQueue bounds the requests that wait per lane. Requests of one tenant are decided at over 150,000/s,
+	// so a full queue of them is served within half of the budget. Mixed requests (30,000/s) reach that time bound
+	// first.
 	DefaultMaxQueue = 2048
 
 	// loadTimeout bounds loading the scripts into a new node of a cluster.
@@ -32,20 +33,21 @@ const (
 
 // Config is a store's configuration. The zero value is valid.
 type Config struct {
-	// Budget is the longest a request may take; 0 is DefaultBudget.
+	// Budget is the longest time that a request may take; 0 is DefaultBudget.
 	Budget time.Duration
-	// MaxQueue bounds the requests that wait per lane; 0 is DefaultMaxQueue. A request beyond it fails with ErrAway.
+	// MaxQueue bounds the requests that wait per lane; 0 is DefaultMaxQueue. A request beyond MaxQueue fails with
+	// ErrAway.
 	MaxQueue int
-	// WatchMax bounds the keys whose changes are followed, so that values of them are held; 0 is DefaultWatchMax.
+	// WatchMax bounds the keys whose changes Redis announces, and so the held values; 0 is DefaultWatchMax.
 	WatchMax int
-	// Log gets a line for a node that rejected the scripts; nil discards it.
+	// Log gets a line for each node that rejects the scripts; nil discards these lines.
 	Log *slog.Logger
 	// Metrics and LaneMetrics may be nil.
 	Metrics     *Metrics
 	LaneMetrics *lane.Metrics
-	// Login has user and password for new connections; nil: those of the URL.
+	// Login has user and password for new connections; nil: the user and password of the URL.
 	Login *Login
-	// Tracer creates spans of batches, Traces spans of commands; nil: none.
+	// Tracer creates spans of batches. Traces creates spans of commands. nil: no spans.
 	Tracer trace.Tracer
 	Traces trace.TracerProvider
 	// Now is the clock of the breaker; nil is time.Now.
@@ -74,12 +76,12 @@ func (cfg Config) withDefaults() Config {
 	return cfg
 }
 
-// Store sends requests to the shards of one Redis. Make it with Open, or with New for a client of your own. It is safe
-// for concurrent use.
+// Store sends requests to the shards of one Redis. Create it with Open, or with New for an existing client. It is
+// safe for concurrent use.
 type Store struct {
 	cfg     Config
 	client  redis.UniversalClient
-	cluster *redis.ClusterClient // nil: there is one shard
+	cluster *redis.ClusterClient // nil unless Redis is a cluster
 	metrics *Metrics
 	clock   ticker
 	seed    maphash.Seed
@@ -89,7 +91,7 @@ type Store struct {
 	changed atomic.Pointer[func(shard string, err error, away int)]
 	away    atomic.Int32 // shards whose breaker is open
 
-	// first is the only shard. On a cluster it is used until the masters are known.
+	// first is the only shard, except on a cluster: there it is used until the masters are known.
 	first    *shard
 	mapped   atomic.Bool  // the cluster client knows the masters
 	reloaded atomic.Int64 // µs; when the map of the cluster was last read early
@@ -103,11 +105,11 @@ type Store struct {
 	mu      sync.RWMutex // guards the fields below
 	byNode  map[string]*shard
 	scripts []*Script
-	kinds   []func(*shard) stopper // each creates a shard's lanes of one kind
+	kinds   []func(*shard) stopper // each function creates a shard's lanes of one kind
 	dropped sync.WaitGroup         // shards that are being stopped
 }
 
-// Open makes a store for a URL; see NewClient. It does not connect. Close the store after Stop.
+// Open creates a store for a URL; see NewClient. It does not connect. Close the store after Stop.
 func Open(url string, cfg Config) (*Store, error) {
 	client, err := newClient(url, cfg.Login)
 	if err != nil {
@@ -116,8 +118,8 @@ func Open(url string, cfg Config) (*Store, error) {
 	return New(client, cfg), nil
 }
 
-// New creates a store on client, which must have its timeouts set and respect contexts, as NewClient's do. It starts
-// goroutines: end them with Stop.
+// New creates a store on client. client must have its timeouts set and respect contexts, as the clients of NewClient
+// do. New starts goroutines: end them with Stop.
 func New(client redis.UniversalClient, cfg Config) *Store {
 	cfg = cfg.withDefaults()
 	if cfg.Traces != nil { // without arguments: they may be keys of tenants' balances, and are binary
@@ -148,7 +150,7 @@ func New(client redis.UniversalClient, cfg Config) *Store {
 	return s
 }
 
-// Watch returns the watch on values that this process has read; nil on a cluster.
+// Watch returns the watch on values that this process has read. It returns nil on a cluster.
 func (s *Store) Watch() *Watch { return s.watch }
 
 // Start learns the masters of a cluster and loads the scripts. It is optional: an error means that Redis is away or
@@ -161,8 +163,9 @@ func (s *Store) Start(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Stop refuses new requests, sends the queued ones and ends the goroutines. If ctx ends first, requests in Redis are
-// cut off: their outcome is unknown. Stop does not close the connections; scripts that run without a lane still work.
+// Stop refuses new requests, sends the queued requests and ends the goroutines. If ctx ends first, requests in Redis
+// are cut off: their outcome is unknown. Stop does not close the connections; scripts that run without a lane still
+// work.
 func (s *Store) Stop(ctx context.Context) error {
 	errs := s.stopShards(ctx)
 	s.mu.Lock()
@@ -187,7 +190,7 @@ func (s *Store) stopShards(ctx context.Context) (errs []error) {
 // Close closes the connections.
 func (s *Store) Close() error { return s.client.Close() }
 
-// Ping returns nil if Redis answers, on a cluster each of its masters.
+// Ping returns nil if Redis answers. On a cluster each master must answer.
 func (s *Store) Ping(ctx context.Context) error {
 	if s.cluster == nil {
 		return s.client.Ping(ctx).Err()
@@ -198,7 +201,7 @@ func (s *Store) Ping(ctx context.Context) error {
 // IsCluster reports whether the keys of one command or script call must share a hash tag.
 func (s *Store) IsCluster() bool { return s.cluster != nil }
 
-// Budget returns the longest a request may take.
+// Budget returns the longest time that a request may take.
 func (s *Store) Budget() time.Duration { return s.cfg.Budget }
 
 // AnyAway reports whether the breaker of any shard is open.
@@ -211,19 +214,19 @@ func (s *Store) IsAway(key string) bool { return s.shardOf(key).breaker.isOpen()
 // number of open breakers.
 func (s *Store) OnChange(f func(shard string, err error, away int)) { s.changed.Store(&f) }
 
-// QueueDeadline returns the latest time at which a request that begins now may leave the queue: half of the budget from
-// now, as the other half is for Redis, or ctx's deadline if that is earlier. Do does not watch ctx's cancellation while
-// a request is queued; the bound is short.
+// QueueDeadline returns the latest time at which a request that begins now may leave the queue. It is half of the
+// budget from now, because the other half is for Redis. If ctx's deadline is earlier, it is ctx's deadline. Do
+// ignores the cancellation of ctx while a request is queued: this time is short.
 func (s *Store) QueueDeadline(ctx context.Context) time.Time {
-	deadline := time.Now().Add(s.cfg.Budget / 2) // not cfg.Now: it bounds a real wait, as a context's deadline does
+	deadline := time.Now().Add(s.cfg.Budget / 2) // not cfg.Now: this bounds a real wait, as a context's deadline does
 	if own, ok := ctx.Deadline(); ok && own.Before(deadline) {
 		return own
 	}
 	return deadline
 }
 
-// Delete deletes keys of one slot and reports whether any existed. The error matches ErrAway: whether they were deleted
-// is unknown.
+// Delete deletes keys of one slot and reports whether any of them existed. The error matches ErrAway: whether the
+// keys were deleted is unknown.
 func (s *Store) Delete(ctx context.Context, keys ...string) (existed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Budget)
 	defer cancel()
@@ -257,7 +260,7 @@ func (s *Store) Put(ctx context.Context, key, text string, ttl time.Duration) er
 	return nil
 }
 
-// noteShard is called by the breaker of a shard, once per change.
+// noteShard is called by the breaker of a shard each time it opens or closes.
 func (s *Store) noteShard(sh *shard, open bool, err error) {
 	value, delta := 0.0, int32(-1)
 	if open {

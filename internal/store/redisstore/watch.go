@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// HeldFor bounds how old a held value may be: a value counts as held while this process knows everything that
-	// happened on the server up to HeldFor ago.
+	// HeldFor is the longest time by which a held value may be out of date. A value counts as held only while this
+	// process knows all changes on the server up to HeldFor ago.
 	HeldFor = 25 * time.Millisecond
 
 	// beatEvery is how often this process checks that it receives all announcements, while it uses held values.
@@ -28,10 +28,10 @@ const (
 	idleAfter = time.Second
 
 	// rereadAfter bounds how long a value is held without being read again.
-	rereadAfter = 5 * time.Minute // in whole seconds
+	rereadAfter = 5 * time.Minute // a whole number of seconds
 
-	// DefaultWatchMax bounds the keys that are watched: about 35 bytes each in this process, and 100 in Redis. For
-	// 200,000 keys the maps of the stripes would be twice as large, because their sizes are powers of two.
+	// DefaultWatchMax bounds the keys that are watched. A key takes about 35 bytes in this process and 100 bytes in
+	// Redis. For 200,000 keys the maps of the stripes would be twice as large, because their sizes are powers of two.
 	DefaultWatchMax = 150_000
 
 	// watchRetry is the pause before the watch connects again.
@@ -46,13 +46,13 @@ const (
 )
 
 // Watch tracks which of the values that this process has read are unchanged in Redis. Redis remembers the keys that
-// were read and announces their changes (CLIENT TRACKING, on a connection of its own).
+// were read and announces their changes on a separate connection (CLIENT TRACKING).
 //
-// The process also sends itself a message through Redis. When the message arrives on the connection of the
-// announcements, all earlier changes have arrived as well, and both connections lead to the same server. So a held
-// value is one that was in Redis HeldFor ago or later.
+// The process also sends itself a message through Redis. If the message arrives on the connection of the
+// announcements, both connections lead to the same server, and all earlier announcements have arrived. So a held
+// value is out of date by at most HeldFor.
 //
-// There is no watch on a cluster, nor where the server refuses the commands. Then no value counts as held, and every
+// There is no watch on a cluster or on a server that refuses the commands. Then no value counts as held, and every
 // value is read.
 type Watch struct {
 	store   *Store
@@ -62,8 +62,8 @@ type Watch struct {
 	ended   chan struct{}
 
 	news      atomic.Pointer[redis.PubSub]
-	connected atomic.Int64 // the connection's id on the server, before it is subscribed
-	target    atomic.Int64 // the same id, once it is subscribed; 0: there is none
+	connected atomic.Int64 // the connection's id on the server; it may not be subscribed yet
+	target    atomic.Int64 // the id of a subscribed connection; 0: no connection is subscribed
 	heard     atomic.Int64 // µs: all changes before this instant are known
 	wanted    atomic.Int64 // µs: when a held value was last used
 	stamps    atomic.Int64
@@ -71,9 +71,9 @@ type Watch struct {
 	stripes [watchStripes]watchStripe
 }
 
-// watchStripe has keys by their hash. If two keys have the same hash, a change of one counts as a change of both. The
-// reverse mistake, that a read of one counts for the other, has a chance of 1 in 10^9 with DefaultWatchMax keys, and
-// each process has another seed.
+// watchStripe has keys by their hash. If two keys have the same hash, a change of one key counts as a change of both
+// keys. A read of one key would also count as a read of the other: that has a chance of 1 in 10^9 with
+// DefaultWatchMax keys, and each process has another seed.
 type watchStripe struct {
 	mu  sync.Mutex
 	all map[uint64]watched
@@ -81,7 +81,7 @@ type watchStripe struct {
 
 // watched is a key whose value was read.
 type watched struct {
-	stamp uint32 // of the newest read, its low bits: reads of a key that overlap are not 2^32 reads apart
+	stamp uint32 // low bits of the newest read's stamp: reads of a key that overlap are not 2^32 reads apart
 	at    uint32 // s; when the value was kept; 0: it is being read
 }
 
@@ -101,13 +101,13 @@ func newWatch(s *Store, client redis.UniversalClient) *Watch {
 	return w
 }
 
-// stop waits for the goroutines. Their context has ended.
+// stop waits for the goroutines. The caller has ended their context.
 func (w *Watch) stop() {
-	w.reconnect() // which ends the wait for announcements
+	w.reconnect() // it ends the wait for announcements
 	<-w.ended
 }
 
-// onConnect stores the id of a new connection. Announcements on the one before may be lost.
+// onConnect stores the id of a new connection. Announcements on the previous connection may be lost.
 func (w *Watch) onConnect(ctx context.Context, conn *redis.Conn) error {
 	w.disconnected()
 	id, err := conn.ClientID(ctx).Result()
@@ -115,7 +115,7 @@ func (w *Watch) onConnect(ctx context.Context, conn *redis.Conn) error {
 	return err
 }
 
-// reconnect ends the connection. run opens another one.
+// reconnect ends the connection. run opens a new connection.
 func (w *Watch) reconnect() {
 	if news := w.news.Swap(nil); news != nil {
 		w.disconnected()
@@ -163,7 +163,7 @@ func (w *Watch) hear(ctx context.Context) error {
 			return ctx.Err()
 		case errors.As(err, &late) && late.Timeout():
 			continue
-		case err != nil: // also when all keys were deleted at once: that message has no list of keys
+		case err != nil: // also if all keys were deleted at once: that message has no list of keys
 			return err
 		}
 		switch m := message.(type) {
@@ -209,8 +209,8 @@ func (w *Watch) beat(ctx context.Context) {
 	}
 }
 
-// Holds reports whether the values of all keys, as this process keeps them, were in Redis HeldFor ago or later. A nil
-// Watch returns false.
+// Holds reports whether this process's values of all keys are out of date by at most HeldFor. A nil Watch returns
+// false.
 func (w *Watch) Holds(keys ...string) bool {
 	if w == nil {
 		return false
@@ -249,7 +249,7 @@ func (w *Watch) Forget(key string) {
 	delete(s.all, hash)
 }
 
-// begin is called before keys are read. It returns a stamp for kept, and 0 if they cannot be watched.
+// begin is called before keys are read. It returns a stamp for kept. It returns 0 if the keys cannot be watched.
 func (w *Watch) begin() (stamp int64) {
 	if w == nil || w.target.Load() == 0 {
 		return 0
@@ -274,7 +274,7 @@ func (w *Watch) reading(stamp int64, key string) {
 }
 
 // kept records that this process now keeps the value of key that was read under stamp. The value counts as held if no
-// change was announced since, and no other read of it has begun.
+// change was announced since then and no other read of the key has begun.
 func (w *Watch) kept(stamp int64, key string) {
 	s, hash := w.stripe(key)
 	s.mu.Lock()
@@ -285,7 +285,7 @@ func (w *Watch) kept(stamp int64, key string) {
 	case e.stamp == uint32(stamp):
 		e.at = uint32(w.store.clock.micros() / second)
 		s.all[hash] = e
-	default: // this process may have kept the older of two values last
+	default: // two reads overlapped, and this process may now keep the older value
 		delete(s.all, hash)
 	}
 }
@@ -304,7 +304,7 @@ func (w *Watch) stripe(key string) (s *watchStripe, hash uint64) {
 	return &w.stripes[hash%watchStripes], hash
 }
 
-// startTracking begins a pipeline whose keys Redis is to remember. It returns nil if Redis is not to remember them.
+// startTracking begins a pipeline whose keys Redis must remember. It returns nil if watch is false.
 func (s *Store) startTracking(ctx context.Context, pipe redis.Pipeliner, watch bool) *redis.StatusCmd {
 	if !watch {
 		return nil
@@ -315,7 +315,7 @@ func (s *Store) startTracking(ctx context.Context, pipe redis.Pipeliner, watch b
 }
 
 // endTracking reports whether Redis remembers the keys of a pipeline. If the server does not know the watch's
-// connection, it is another server.
+// connection, the watch is connected to another server, and it reconnects.
 func (s *Store) endTracking(cmd *redis.StatusCmd) bool {
 	if cmd == nil {
 		return false

@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// watcher is a store and the client of another process.
+// watcher returns a store, and a client that stands for another process.
 func watcher(t *testing.T) (*Store, *redis.Client) {
 	t.Helper()
 	return watcherOn(t, testenv.Redis(t))
@@ -43,7 +43,7 @@ func read(t *testing.T, s *Store, key string) string {
 	return reads.Values[0]
 }
 
-// hold reads key until its value is held: the connection of a first read may not report to the watch yet.
+// hold reads key until its value is held: at the first read Redis may not yet send announcements to the watch.
 func hold(t *testing.T, s *Store, key string) {
 	t.Helper()
 	testenv.Eventually(t, func() bool {
@@ -63,7 +63,7 @@ func TestWatch_Read_HeldUntilItChanges(t *testing.T) {
 	for name, change := range map[string]func(key string) error{
 		"set":     func(key string) error { return other.Set(t.Context(), key, "2", 0).Err() },
 		"deleted": func(key string) error { return other.Del(t.Context(), key).Err() },
-		"expired": func(key string) error { // Redis deletes it when a command reads it, or later by itself, which takes long beside many other keys
+		"expired": func(key string) error { // Redis may delete it only when a command reads it
 			require.NoError(t, other.PExpire(t.Context(), key, time.Millisecond).Err())
 			testenv.Eventually(t, func() bool { return other.Exists(t.Context(), key).Val() == 0 }, "it expires")
 			return nil
@@ -116,7 +116,7 @@ func TestWatch_ChangedWhileRead_NotHeld(t *testing.T) {
 	require.False(t, w.Holds("k"), "the older of two values was kept last")
 }
 
-// A connection that dies may have lost announcements: no value is held until it is read again.
+// If the connection dies, announcements may be lost: no value is held until it is read again.
 func TestWatch_ConnectionLost_NothingHeld(t *testing.T) {
 	t.Parallel()
 	s, other := watcher(t)
@@ -136,7 +136,7 @@ func TestWatch_ServerHangs_NotHeldAfterHeldFor(t *testing.T) {
 	s, _ := watcherOn(t, server.Options())
 	hold(t, s, "w:{a}")
 	server.Pause()
-	s.Watch().eventually(t, false, "w:{a}") // connections do not fail: only the age of the last beat ends it
+	s.Watch().eventually(t, false, "w:{a}") // no connection fails: it ends because the last beat is too old
 	server.Resume()
 	s.Watch().eventually(t, true, "w:{a}")
 }

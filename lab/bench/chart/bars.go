@@ -114,7 +114,7 @@ func (r *rows) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// upTo are ticks that end at the longest bar, left of the notes.
+// upTo places ticks up to the end of the longest bar, left of the notes.
 type upTo struct{ *rows }
 
 // Ticks returns the ticks of an axis.

@@ -3,16 +3,17 @@
 // # Terms
 //
 // A page is one file: a title and panels from top to bottom, with aligned axes. A panel holds curves over an axis, or
-// bars. An ink is the color of one meaning: the service, a baseline, a missed target. It has the same meaning on every
-// page.
+// bars. An ink is a color with one meaning: the service, a baseline, a missed target. It has the same meaning on
+// every page.
 //
 // # Invariants
 //
-//  1. The text of a page is whole: axes get ticks where values are, and names and figures the room that they need.
+//  1. No text of a page is cut off: axes have ticks where values are, and names and figures get the room that they
+//     need.
 //  2. Each page has a title and a description for readers who do not see it.
 //  3. Each page can be read on a light and on a dark background.
 //
 // # Clock, concurrency, failure
 //
-// No clock. A page and its panels belong to one goroutine. Save fails if the file cannot be written.
+// The package uses no clock. A page and its panels belong to one goroutine. Save fails if the file cannot be written.
 package chart

@@ -42,7 +42,7 @@ func (i Ink) shades() shades {
 func (i Ink) color() color.Color { return i.shades().light }
 
 // darkStyle returns the rules that replace the light colors on a dark background. The canvas writes colors into the
-// style of each element, so the rules match those.
+// style of each element, so the rules match those styles.
 func darkStyle() string {
 	hex := func(c color.RGBA) string { return fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B) }
 	var b strings.Builder

@@ -97,7 +97,8 @@ func (p *Panel) Key(name string, ink Ink) {
 // Tall doubles the height of the panel.
 func (p *Panel) Tall() { p.height = 2 * curveHeight }
 
-// LogY makes the vertical axis logarithmic between two powers of ten. Points below least are drawn at least.
+// LogY makes the vertical axis logarithmic between two powers of ten. A point below least is drawn at the value
+// least.
 func (p *Panel) LogY(least, most float64) {
 	p.plot.Y.Scale, p.plot.Y.Tick.Marker = floor{least}, decades{}
 	p.plot.Y.Min, p.plot.Y.Max = least, most
@@ -205,8 +206,8 @@ func (f floor) Normalize(least, most, x float64) float64 {
 	return math.Log(max(x, f.least)/least) / math.Log(most/least)
 }
 
-// Figure returns a value as text: thousands in groups, small values with up to two digits after the point, tiny ones
-// with four.
+// Figure returns a value as text: thousands in groups, small values with up to two digits after the point, tiny
+// values with four.
 func Figure(v float64) string {
 	if math.Abs(v) < 0.1 {
 		return strconv.FormatFloat(math.Round(v*1e4)/1e4, 'f', -1, 64)

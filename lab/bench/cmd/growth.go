@@ -39,7 +39,7 @@ type growthCmd struct {
 	Markdown     bool              `help:"Print the tables for a page of the documents."`
 }
 
-// sizes returns the preset, with the sizes given on the command line.
+// sizes returns the preset. Sizes from the command line replace those of the preset.
 func (c *growthCmd) sizes() bench.GrowthSizes {
 	z := bench.GrowthMedium
 	switch {

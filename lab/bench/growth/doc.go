@@ -3,9 +3,9 @@
 // # Terms
 //
 // A step measures one dimension: tenants, journal, instances, partitions, catalogue; or the layout of the table
-// balances; or a month's end. A size is one value of a dimension. Each size has a database and processes of its own,
-// and all sizes of a step get the same load in the same rounds. A load is debits or checks: a closed loop for
-// throughput and CPU time, and a fixed rate for latency.
+// balances; or a month's end. A size is one value of a dimension. Most sizes have their own database and processes;
+// some sizes use those of another size, with other tenants or settings. All sizes of a step get the same load in the
+// same rounds. A load is debits or checks: a closed loop for throughput and CPU time, and a fixed rate for latency.
 //
 // # Invariants
 //
@@ -16,5 +16,6 @@
 //
 // # Clock, concurrency, failure
 //
-// No clock. Values belong to one goroutine. A stored result that cannot be read fails the run before it starts.
+// The package uses no clock. Values belong to one goroutine. A stored result that cannot be read fails the run before
+// it starts.
 package growth

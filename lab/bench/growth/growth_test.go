@@ -39,7 +39,7 @@ func misses(s *Step) (names []string) {
 func TestJudge_Sizes_RatioWithinRoundAndMemory(t *testing.T) {
 	t.Parallel()
 	first := sizeOf("1", 1, 100e6, []float64{1000, 500, 1000}, []float64{1000, 4000, 1000})
-	// The machine was slow in the second round: for both.
+	// In the second round the machine was slow for both sizes.
 	same := sizeOf("2", 2, 109e6, []float64{860, 430, 900}, []float64{1400, 5600, 1500})
 	require.Empty(t, misses(stepOf(Journal, first, same)))
 	slow := sizeOf("2", 2, 111e6, []float64{840, 420, 900}, []float64{1600, 6400, 1000})

@@ -21,8 +21,8 @@ const (
 	bloatMost       = 2.0  // x heap and indexes after the debits, with the layout of the schema
 )
 
-// InMemory ends the label of a size whose instances keep all of its tenants in memory. Their memory grows by
-// configuration, and has no bound.
+// InMemory ends the label of a size whose instances keep all of its tenants in memory. The memory of such instances
+// grows with the number of tenants, so it has no bound.
 const InMemory = ", all of them in memory"
 
 // AsMigrated is the label of the layout that the schema makes.
@@ -61,7 +61,7 @@ func (s *Step) name(i int, what string) string {
 	return fmt.Sprintf("%s, %s: %s", s.Name, s.Sizes[i].Label, what)
 }
 
-// ratios returns size i's values divided by those of the first size, round by round.
+// ratios returns over divided by under, round by round. It leaves out rounds in which under is 0.
 func ratios(over, under []float64) (all []float64) {
 	for i := range min(len(over), len(under)) {
 		if under[i] > 0 {
@@ -78,12 +78,12 @@ func between(t report.Target, all []float64) report.Target {
 	return t
 }
 
-// Throughput returns the ratio of size i's throughput to that of the first, round by round.
+// Throughput returns the ratio of size i's throughput to that of the first size, round by round.
 func (s *Step) Throughput(i int, load string) []float64 {
 	return ratios(s.Sizes[i].load(load).Rates, s.Sizes[0].load(load).Rates)
 }
 
-// Latency returns the ratio of size i's p99 to that of the first, round by round.
+// Latency returns the ratio of size i's p99 to that of the first size, round by round.
 func (s *Step) Latency(i int, load string) []float64 {
 	return ratios(s.Sizes[i].load(load).P99s, s.Sizes[0].load(load).P99s)
 }
@@ -127,5 +127,5 @@ func count(n int64) string {
 	return chart.Figure(float64(n))
 }
 
-// Label names a size by its number and what is counted.
+// Label returns the name of a size: its number, and the thing that is counted.
 func Label(n int64, what string) string { return count(n) + " " + what }

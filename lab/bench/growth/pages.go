@@ -36,7 +36,7 @@ func (r *Result) draw(pathOf func(name string) string) error {
 	return nil
 }
 
-// ratioPage has a bar for each size and load of all dimensions.
+// ratioPage draws a bar for each size and load of all dimensions.
 func (r *Result) ratioPage(title, axis string, bound float64, of func(*Step, int, string) []float64) *chart.Page {
 	var bars []chart.Bar
 	for at := range r.Steps {

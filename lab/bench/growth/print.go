@@ -38,7 +38,7 @@ func (r *Result) Print(p *report.Printer) error {
 	return p.Targets(r.Targets())
 }
 
-// Markdown writes the tables for a page, and the runs that they come from.
+// Markdown writes the tables for a page, with the machine, the load and the time of each run.
 func (r *Result) Markdown(out io.Writer) error {
 	for i := range r.Steps {
 		s := &r.Steps[i]
@@ -122,10 +122,10 @@ func (s *Step) sizes() table {
 	for i := range s.Sizes {
 		z := &s.Sizes[i]
 		if z.Verified == 0 && z.Memory == 0 {
-			continue // it shares another size's database and instances
+			continue // this size shares another size's database and instances
 		}
 		row := []string{z.Label, figure(float64(z.Entries)), bytes(z.Disk), bytes(z.Memory), seconds(z.Start), fmt.Sprintf("%.2f", z.Pages), seconds(z.Verified), figure(float64(z.Entries) / z.Verified)}
-		if z.Verified == 0 { // it uses another size's database
+		if z.Verified == 0 { // this size uses another size's database
 			row[1], row[6], row[7] = "", "", ""
 		}
 		t = append(t, row)

@@ -34,7 +34,7 @@ const (
 	Checks = "checks"
 )
 
-// Result is the measured steps so far. growth.json has the same content.
+// Result contains the steps that were measured so far. growth.json has the same content.
 type Result struct {
 	Steps []Step `json:"steps"`
 }
@@ -97,7 +97,7 @@ type Layout struct {
 	Vacuums    int64      `json:"autovacuums"`
 }
 
-// Bloat returns how much the heap and its indexes have grown, as a factor.
+// Bloat returns the growth of the heap and its indexes, as a factor.
 func (l *Layout) Bloat() float64 {
 	return float64(l.Heap+l.Indexes) / float64(max(l.HeapBefore+l.IndexesWas, 1))
 }
@@ -125,10 +125,10 @@ type Phase struct {
 	report.Latency `json:"latency_micros"`
 }
 
-// Store is the file of the results in a directory.
+// Store returns the path of the stored results in a directory.
 func Store(dir string) string { return filepath.Join(dir, "growth.json") }
 
-// Read reads the stored results of a directory. Without a file it returns an empty result.
+// Read reads the stored results of a directory. If there is no file, it returns an empty result.
 func Read(dir string) (*Result, error) {
 	text, err := os.ReadFile(Store(dir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -181,7 +181,7 @@ func (s *Size) load(name string) *Load {
 	return &Load{}
 }
 
-// ErrPartial refuses to record a run in which steps are missing.
+// ErrPartial is the error for a record of a run in which steps are missing.
 var ErrPartial = errors.New("not all steps were measured; a record needs all")
 
 // Keep writes the record and the pictures below docs. It fails if a step is missing.

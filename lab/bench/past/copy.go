@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Rows in the binary format of PostgreSQL's COPY, which costs both sides least. Its manual describes it under "COPY",
-// "Binary Format".
+// The functions of this file write rows in the binary format of PostgreSQL's COPY, which costs client and server the
+// least. PostgreSQL's manual describes it under "COPY", "Binary Format".
 
 var copyBegin = []byte("PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00")
 
@@ -40,7 +40,7 @@ func copyNull(b []byte) []byte { return binary.BigEndian.AppendUint32(b, ^uint32
 
 // copyStream is the data of a COPY. It encodes further rows when its buffer is empty.
 type copyStream struct {
-	row  func(b []byte) []byte // appends the next row, nothing at the end
+	row  func(b []byte) []byte // appends the next row, or nothing after the last row
 	buf  []byte
 	at   int
 	over bool

@@ -8,6 +8,6 @@
 //
 // # Clock, concurrency, failure
 //
-// No clock: callers give the instant at which a journal begins. Write uses several connections, and each COPY is a
-// separate transaction. If Write fails, the incomplete journal must be deleted.
+// The package uses no clock: callers give the instant at which a journal begins. Write uses several connections, and
+// each COPY is a separate transaction. If Write fails, the incomplete journal must be deleted.
 package past

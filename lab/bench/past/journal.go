@@ -22,8 +22,8 @@ import (
 var tenantsSQL string
 
 // Journal is a journal that is written without the service: each tenant has a balance with its allowance and a number
-// of debits of one unit, as the service would have written them, with their hash chain. `quotasvc verify` accepts it.
-// The service would take six to twelve minutes for 20M entries; Write takes two or three.
+// of debits of one unit. The rows and their hash chain are the same as the service would have written, and `quotasvc
+// verify` accepts them. For 20M entries Write takes two or three minutes; the service would take six to twelve.
 type Journal struct {
 	Tenants int
 	Debits  int           // of each tenant, at least 1
@@ -42,18 +42,19 @@ func TenantID(v int) string { return fmt.Sprintf("t-%06d", v) }
 
 const (
 	historyAmount = 1_000_000_000_000 // the allowance, as in tenants.sql
-	historyPart   = 250_000           // entries per COPY: some seconds, so that progress is visible
+	historyPart   = 250_000           // entries per COPY: each takes some seconds, so that progress is visible
 
-	// historyFill is the fill factor of the months' index pages, in percent: what random keys cause in the long run.
-	// Ordered keys would fill the pages, and the first live debits would split all of them.
+	// historyFill is the fill factor of the months' index pages, in percent. Random keys lead to this value in the
+	// long run. Ordered keys would fill the pages, and the first live debits would split all of them.
 	historyFill = 70
 
-	// rollupStep is the number of entries between rows of sums. The service would write them in the background, beside
-	// the load.
+	// rollupStep is the number of entries between rows of sums. The service would write these rows in the background,
+	// at the same time as the load.
 	rollupStep = 400
 )
 
-// Yearly is a journal of balances whose debits began with the last month and whose period does not end soon.
+// Yearly returns a journal of balances with a period of a year. The debits began with the last month, and the period
+// does not end soon.
 func Yearly(tenants, debits int, now time.Time) Journal {
 	now = now.UTC().Truncate(time.Second)
 	last := time.Date(now.Year(), now.Month()-1, 1, 0, 0, 0, 0, time.UTC)
@@ -74,8 +75,8 @@ func (h *Journal) operation() string {
 	return "§allowance/" + Meter + "//" + h.Anchor.Format(time.RFC3339Nano)
 }
 
-// Write stores the catalogue's tenants, the journal, the balances and their grants. It calls done with the share that
-// is written.
+// Write stores the tenants, the journal, the balances and their grants. It calls done with the share that is written
+// so far.
 func (h *Journal) Write(ctx context.Context, url string, done func(share float64)) error {
 	db, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -108,7 +109,7 @@ func (h *Journal) Write(ctx context.Context, url string, done func(share float64
 			return fmt.Errorf("sums and months: %w", err)
 		}
 	}
-	// Otherwise autovacuum would do this during the load.
+	// Without this, autovacuum would do the same work during the load.
 	if _, err := db.Exec(ctx, "VACUUM (ANALYZE) entries, balances, grants, tenants, tenant_terms, rollups"); err != nil {
 		return fmt.Errorf("vacuum: %w", err)
 	}
@@ -133,7 +134,7 @@ func (h *Journal) fillIndexes(ctx context.Context, db *pgx.Conn, percent int) er
 	return nil
 }
 
-// inParts writes entries, balances and grants on one connection per core.
+// inParts writes entries, balances and grants on several connections: one per core, but at most four.
 func (h *Journal) inParts(ctx context.Context, url string, done func(share float64)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -212,7 +213,7 @@ func (h *Journal) entryRows(first int, chains []ledger.Chain) func(b []byte) []b
 			e.Kind, e.OperationID, e.Amount, e.Requested, e.Fingerprint, e.Actor = ledger.EntryGrant, h.operation(), historyAmount, 0, nil, ""
 			e.CreatedAt, e.EffectiveAt = h.at(1), h.Anchor
 		} else {
-			key = fmt.Appendf(key[:0], "g%015x", uint64(first+at)*uint64(h.Debits)+uint64(i)) // no live key
+			key = fmt.Appendf(key[:0], "g%015x", uint64(first+at)*uint64(h.Debits)+uint64(i)) // not a key of the load
 			e.Kind, e.OperationID, e.Amount, e.Requested, e.Fingerprint, e.Actor = ledger.EntryDebit, string(key), 1, 1, fingerprint, historyActor
 			e.CreatedAt, e.EffectiveAt = h.at(i), time.Time{}
 		}

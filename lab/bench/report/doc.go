@@ -11,9 +11,10 @@
 //  1. The cost of a unit is the CPU time of the service, PostgreSQL and Redis together. It is divided by the CPU
 //     time of the bare echo handler in the same round; the result is the median of the rounds.
 //  2. A target that was missed is never drawn or printed like one that was met.
-//  3. What a run has not measured has no target and no bar.
+//  3. A value that a run has not measured has no target and no bar.
 //
 // # Clock, concurrency, failure
 //
-// No clock. Values belong to one goroutine. A record that cannot be read fails the run before it starts.
+// The package uses no clock. Values belong to one goroutine. A record that cannot be read fails the run before it
+// starts.
 package report

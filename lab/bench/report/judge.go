@@ -17,7 +17,7 @@ const (
 	checkCost      = 1.5  // x echo
 	checkBatchCost = 0.35 // x echo, each
 	keptCost       = 1.05 // x another binary; two runs of the same binary differ by less
-	thresholdCost  = 1.05 // x a debit without thresholds: as much as two runs of it differ
+	thresholdCost  = 1.05 // x a debit without thresholds; two runs of that debit differ as much
 	oneClientP99   = 3.0  // ms
 	memoryMB       = 150.0
 	firstTouchRate = 10_000.0
@@ -57,7 +57,7 @@ func measured(all ...Target) []Target {
 	return slices.DeleteFunc(all, func(t Target) bool { return t.High == 0 })
 }
 
-// costs are the targets of CPU time.
+// costs returns the targets for CPU time.
 func (r *Results) costs() []Target {
 	return measured(
 		r.cost("CPU of a debit, many tenants, to bare echo", DebitsMany, EchoDebits, debitCost),
@@ -72,8 +72,8 @@ func (r *Results) costs() []Target {
 	)
 }
 
-// cost returns the median over the rounds of a's cost per unit divided by b's. For a baseline only the HTTP server
-// counts: it does not use PostgreSQL or Redis.
+// cost returns the ratio of a's cost per unit to b's, as the median of the rounds. For a baseline only the HTTP
+// server counts: it does not use PostgreSQL or Redis.
 func (r *Results) cost(what, a, b string, most float64) Target {
 	over, base := r.variant(a).Rounds, r.variant(b)
 	var all []float64
@@ -91,7 +91,7 @@ func (r *Results) cost(what, a, b string, most float64) Target {
 	return t
 }
 
-// ratio returns the median over the rounds of a's rate divided by b's.
+// ratio returns the ratio of a's rate to b's, as the median of the rounds.
 func (r *Results) ratio(what, a, b string) Target {
 	over, under := r.variant(a).Rates, r.variant(b).Rates
 	var all []float64
@@ -111,7 +111,7 @@ func (t *Target) between(all []float64) {
 	}
 }
 
-// batches are the targets of debits in batches.
+// batches returns the targets for debits in batches.
 func (r *Results) batches() (all []Target) {
 	v := r.variant(DebitBatches)
 	if cost := us(v.CPU.Cost()); cost > 0 {
@@ -137,7 +137,7 @@ func nonZero(v, otherwise float64) float64 {
 	return v
 }
 
-// latencies are the targets of p99.
+// latencies returns the targets for p99.
 func (r *Results) latencies() (all []Target) {
 	if o := r.OneClient; o != nil {
 		t := AtMost("p99 of a debit, one client, idle service", "ms", oneClientP99, float64(o.P99)/1000)
@@ -157,7 +157,7 @@ func (r *Results) latencies() (all []Target) {
 	return all
 }
 
-// sizes are the targets of memory, of first debits and of verify.
+// sizes returns the targets for memory, for first debits and for verify.
 func (r *Results) sizes() (all []Target) {
 	const mb = 1e6
 	if m := r.Machine.ServiceMemory; m > 0 {

@@ -95,8 +95,8 @@ func (r *Results) costPage() *chart.Page {
 	}
 }
 
-// TargetsPage shows which part of each target's allowance was used, because targets have different units. Missed
-// targets are red. It returns nil without targets.
+// TargetsPage shows which share of each target's allowance was used, because targets have different units. Missed
+// targets are red. It returns nil if there are no targets.
 func TargetsPage(title string, targets []Target) *chart.Page {
 	if len(targets) == 0 {
 		return nil
@@ -126,7 +126,7 @@ func TargetsPage(title string, targets []Target) *chart.Page {
 	}
 }
 
-// latencyPage has a curve over the rates for each load and percentile.
+// latencyPage draws a curve over the rates for each load and percentile.
 func (r *Results) latencyPage() *chart.Page {
 	if len(r.OpenLoops) == 0 {
 		return nil

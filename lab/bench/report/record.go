@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// Record is the figures of an earlier run by their names. A commit's changes are measured against the last record.
+// Record contains the figures of an earlier run, by their names. A new run is compared with the last record.
 type Record struct {
 	Machine  Machine            `json:"machine"`
 	Targets  map[string]float64 `json:"targets"`
@@ -22,7 +22,7 @@ type Record struct {
 	NotThere []string           `json:"not_there,omitempty"`
 }
 
-// Record returns the figures of a run that are worth keeping.
+// record returns the figures of a run that are worth keeping.
 func (r *Results) record() *Record {
 	out := &Record{
 		Machine: r.Machine, Targets: map[string]float64{}, Ratios: map[string]float64{}, Rates: map[string]float64{}, Costs: map[string]float64{},
@@ -52,7 +52,7 @@ func digits(v float64) float64 {
 	return float64(int64(v*100+0.5)) / 100
 }
 
-// ErrPartial refuses to record a run in which variants are missing.
+// ErrPartial is the error for a record of a run in which variants are missing.
 var ErrPartial = errors.New("this run has measured some variants only; a record needs all")
 
 // recordFile is the path of the record below the documents.
@@ -76,7 +76,7 @@ func (r *Results) Keep(docs string) error {
 	return r.charts(func(name string) string { return Picture(docs, name) })
 }
 
-// Last reads the record below docs. Without one it returns nil.
+// Last reads the record below docs. It returns nil if there is no record.
 func Last(docs string) (*Record, error) {
 	text, err := os.ReadFile(filepath.Join(docs, recordFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -92,7 +92,7 @@ func Last(docs string) (*Record, error) {
 	return r, nil
 }
 
-// change returns the difference to the recorded value, or an empty text if there is none.
+// change returns the difference to the recorded value, or an empty text if one of the values is missing.
 func change(now float64, recorded map[string]float64, name string) string {
 	was := recorded[name]
 	if was == 0 || now == 0 {

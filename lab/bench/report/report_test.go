@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// whole returns the results of a run that measured everything, in which echo costs 20 µs, a debit 60 and a check 28.
+// whole returns the results of a run that measured everything. In it echo costs 20 µs, a debit 60 µs and a check 28
+// µs.
 func whole() *Results {
 	cpu := func(service, postgres int) CPU {
 		return CPU{Service: time.Duration(service) * time.Microsecond, PostgreSQL: time.Duration(postgres) * time.Microsecond}

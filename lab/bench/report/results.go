@@ -25,7 +25,7 @@ type Results struct {
 	VerifyPerSecond float64    `json:"verify_entries_per_second"`
 }
 
-// Machine describes the machine and the run: the numbers depend on it.
+// Machine describes the machine and the settings of the run, on which the numbers depend.
 type Machine struct {
 	Date          time.Time `json:"date"`
 	CPU           string    `json:"cpu"`
@@ -67,7 +67,7 @@ type OpenLoop struct {
 	Latency  `json:"latency_micros"`
 }
 
-// Latency is percentiles in microseconds.
+// Latency contains percentiles in microseconds.
 type Latency struct {
 	P50  int64 `json:"p50"`
 	P90  int64 `json:"p90"`
@@ -76,7 +76,8 @@ type Latency struct {
 	Max  int64 `json:"max"`
 }
 
-// InUse is the cost of many tenants: each gets its first debit in a batch and then a check, in a separate service.
+// InUse is the cost of many tenants, in a separate service. Each tenant gets its first debit in a batch, and then a
+// check.
 type InUse struct {
 	Tenants    int     `json:"tenants"`
 	FirstTouch float64 `json:"first_debits_per_second"`

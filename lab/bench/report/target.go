@@ -33,8 +33,8 @@ func AllMet(targets []Target) bool {
 	return !slices.ContainsFunc(targets, func(t Target) bool { return !t.Pass })
 }
 
-// strain returns the used part of the target's allowance: above 1 the target is missed. If the target is met in another
-// way, it is at most 1.
+// strain returns the used share of the target's allowance: at most 1 if the target is met, at least 1 if it is
+// missed.
 func (t *Target) strain() float64 {
 	s := 0.0
 	switch {

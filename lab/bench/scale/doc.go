@@ -25,6 +25,6 @@
 //
 // # Clock, concurrency, failure
 //
-// No clock, no I/O. Values do not change after their creation. An input that is not positive is an error, which names
-// it.
+// The package uses no clock and no I/O. Values do not change after their creation. If an input is not positive, the
+// error names it.
 package scale

@@ -12,7 +12,7 @@ const BatchMax = 1024
 type Costs struct {
 	Service     float64 // in the service, HTTP included
 	Row         float64 // in PostgreSQL, for the debit itself
-	Transaction float64 // in PostgreSQL, per transaction, whatever it contains
+	Transaction float64 // in PostgreSQL, per transaction, independent of its content
 	Redis       float64 // for the copies of balances that checks read
 	WAL         float64 // bytes of WAL
 	Journal     float64 // bytes of the journal with its indexes
@@ -33,7 +33,7 @@ type Machine struct {
 	GBMonth   float64 // price of disk
 }
 
-// Choice is the operator's decisions.
+// Choice contains the operator's decisions.
 type Choice struct {
 	Mean     float64 // average share of the rate in a month: a rate applies to the busiest time
 	Months   float64 // months of the journal that stay in the database
@@ -43,7 +43,7 @@ type Choice struct {
 	Lanes    float64 // lanes per instance, or more if these would be too busy; on Citus one for each shard group
 }
 
-// Plan is the resources that a rate needs.
+// Plan contains the resources that a rate needs.
 type Plan struct {
 	Rate        float64 // debits/s
 	Batch       float64 // debits in a transaction
@@ -51,7 +51,7 @@ type Plan struct {
 	Instances   float64
 	Nodes       float64
 	First       string  // the resource that decided Nodes
-	Fits        bool    // false: it needs more than one node without Citus, or more nodes than shard groups
+	Fits        bool    // false: the rate needs more than one node without Citus, or more nodes than shard groups
 	Lanes       float64 // of all instances
 	Connections float64 // of lanes, on a node
 	WAL         float64 // bytes/s of all nodes, without replicas
@@ -114,7 +114,7 @@ const (
 // batch returns the number of debits in a transaction of a lane that receives rate debits/s.
 func batch(rate float64, c *Costs, m *Machine) float64 {
 	b := 1.0
-	for range 200 { // it rises to its limit
+	for range 200 { // b rises to its limit
 		took := m.trip(c) + c.Transaction + b*c.Row
 		next := min(BatchMax, 1+rate*took/second)
 		if math.Abs(next-b) < 1e-6*b {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Rates are the steps of a table, in debits/s.
+// Rates returns the rates of a table's rows, in debits/s.
 func Rates() []float64 { return []float64{1e3, 1e4, 3e4, 1e5, 3e5, 1e6} }
 
 // Way is a way to run the service.
@@ -16,19 +16,19 @@ type Way struct {
 	Choice Choice
 }
 
-// Measured is the costs of single debits over HTTP, on balances that are also checked. docs/scaling.md names the run of
-// each. Row and Transaction follow from two figures of one run: 27.3 µs per debit in transactions of 500, and 37.9 in
-// transactions of 56.
+// Measured returns the costs of single debits over HTTP, on balances that are also checked. docs/scaling.md names the
+// run of each cost. Row and Transaction follow from two figures of one run: 27.3 µs per debit in transactions of 500
+// debits, and 37.9 µs per debit in transactions of 56.
 func Measured() Costs {
 	return Costs{Service: 42.6, Row: 26, Transaction: 670, Redis: 4.4, WAL: 990, Journal: 425, Trips: 2, Debits: 1}
 }
 
-// citusTransaction is the cost of a transaction in a Citus cluster: five statements are planned again, 1.0 to 2.1 ms
-// each on a busy machine.
+// citusTransaction is the cost of a transaction in a Citus cluster: five statements are planned again, and each takes
+// 1.0 to 2.1 ms on a busy machine.
 const citusTransaction = 5000
 
-// Assumed is a typical cloud machine: 16 cores, a disk of 16 TB with 500 MB/s, replicas in another zone of the same
-// region.
+// Assumed returns a typical cloud machine: 16 cores, a disk of 16 TB with 500 MB/s, replicas in another zone of the
+// same region.
 func Assumed() Machine {
 	return Machine{Cores: 16, Busy: 0.6, WAL: 500e6, Disk: 16e12, Flush: 500, RoundTrip: 500, Redis: 0.6e6, CoreHour: 0.04, GBMonth: 0.1}
 }
@@ -103,7 +103,7 @@ func short(v float64) string {
 	}
 }
 
-// bytes writes a number of bytes in the largest unit that leaves at least one.
+// bytes writes a number of bytes in the largest unit in which the number is at least 1.
 func bytes(n float64) string {
 	for _, u := range []struct {
 		size float64

@@ -36,14 +36,14 @@ type SettingResult struct {
 	Errors  int64        `json:"errors"`
 	Gives   string       `json:"gives_up,omitempty"`
 
-	// Relative to the base of the group: the median of the rounds' ratios, and their bounds.
+	// These are relative to the base of the group: the median of the rounds' ratios, with the lowest and the highest.
 	Ratio      Ratio   `json:"throughput_ratio"`
 	BatchRatio Ratio   `json:"batch_throughput_ratio"`
 	CPURatio   Ratio   `json:"cpu_ratio"` // service, PostgreSQL and Redis
 	PerDebit   float64 `json:"cpu_micros_per_debit"`
 }
 
-// Ratio is a median and bounds.
+// Ratio is a median, with the lowest and the highest value.
 type Ratio struct {
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`
@@ -79,7 +79,7 @@ func (r *SettingResult) costs() []float64 {
 	return out
 }
 
-// Summarize compares each setting with the base of its group, which precedes it.
+// Summarize compares each setting with the base of its group, which comes before the others in the list.
 func (r *Result) Summarize() {
 	var against *SettingResult
 	for i := range r.Settings {

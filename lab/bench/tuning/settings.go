@@ -21,7 +21,7 @@ type Setting struct {
 	gives  string            // its cost or loss, in words
 }
 
-// base is the setting with which the others of its group are compared, in the same round. It comes first.
+// base is the setting with which the other settings of its group are compared, in the same round. It comes first.
 const base = "as the base"
 
 // WithStandby is the group with a standby on the same machine. Its servers are not restarted for each setting.

@@ -23,7 +23,7 @@ const (
 	exitUsage   = 2
 )
 
-// errViolated ends a run that found a broken promise. The verdict names it.
+// errViolated ends a run that found a broken promise. The verdict names the promise.
 var errViolated = errors.New("a promise was broken")
 
 // cli is the command line.

@@ -13,7 +13,7 @@ export interface paths {
         put?: never;
         /**
          * Check whether a consume would be allowed
-         * @description Checks limits and balances and changes neither. The status is 200 even if `allowed` is false; `code` is then the code that a consume would fail with.
+         * @description Checks limits and balances without a change. The status is 200 even if `allowed` is false. Then `code` is the code of the refusal that a consume would get.
          */
         post: operations["check"];
         delete?: never;
@@ -33,7 +33,7 @@ export interface paths {
         put?: never;
         /**
          * Up to 1000 independent checks
-         * @description Each result is the answer that POST /v1/check would return, or its problem, in the order of the checks. The limits of all checks are asked together. A body with an invalid field is refused as a whole, as is one of more than 1048576 bytes.
+         * @description Each result is the answer that POST /v1/check would return, or its problem, in the order of the checks. The limits of all checks are read together. A body with an invalid field, or with more than 1048576 bytes, is refused as a whole.
          */
         post: operations["checkBatch"];
         delete?: never;
@@ -53,7 +53,7 @@ export interface paths {
         put?: never;
         /**
          * Charge the rate limits and debit the balance, or neither
-         * @description All limits and all items must allow it; otherwise nothing is charged.
+         * @description If one limit or one item does not permit the request, nothing is charged.
          */
         post: operations["consume"];
         delete?: never;
@@ -67,30 +67,33 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The kind of the gateway; it decides the form of a refusal. */
+                /** @description The kind of the gateway. It determines the form of a refusal. */
                 gateway: "nginx" | "haproxy" | "traefik" | "envoy";
             };
             cookie?: never;
         };
         /**
          * Decide whether a request may pass the gateway
-         * @description For gateways that hold back a request of their client and ask whether it may pass: any method, no body, everything in
-         *     headers. It consumes one item; with `X-Quota-Mode: check` it only checks, with `limit` it only charges limits, and `X-Quota-Charge` names the charge. 200 lets the request pass. A refusal has
-         *     the status and the problem of a consume, except for `nginx`, which would turn most statuses into 500: there it is 403
-         *     (401 stays 401), with the status in `X-Quota-Status` and the problem in `X-Quota-Problem`.
+         * @description For gateways that delay a request of their client and ask whether it may pass. The gateway sends any method, no
+         *     body, and all data in headers. The request consumes one item. With `X-Quota-Mode: check` it only checks. With
+         *     `limit` it only charges limits, and `X-Quota-Charge` is the id of the charge. The answer 200 lets the request
+         *     pass. A refusal has the status and the problem of a consume. Only for `nginx`, which would turn most statuses
+         *     into 500, the status is 403 (401 stays 401). Then `X-Quota-Status` has the status of the refusal, and
+         *     `X-Quota-Problem` has the problem.
          *
-         *     The service trusts these headers, so the gateway must replace or remove those that its clients send. `nginx` and
+         *     The service trusts these headers, so the gateway must replace or remove such headers of its clients. `nginx` and
          *     `haproxy` describe the forwarded request with `X-Original-URI` and `X-Original-Method`, `traefik` with
-         *     `X-Forwarded-Uri` and `X-Forwarded-Method`. If a gateway's own headers are missing, the others count. Limits see the
-         *     method, and the path in a normal form, without the query, unless `X-Quota-Route` names the route. Other spellings of a route
-         *     count as the same one unless a limit's `normalize` says otherwise.
+         *     `X-Forwarded-Uri` and `X-Forwarded-Method`. If a gateway's own headers are missing, the headers of the other
+         *     gateways count. Limits see the method and the path, in a normal form and without the query. `X-Quota-Route` can
+         *     name a route instead of the path. Other spellings of a route count as the same route unless a limit's
+         *     `normalize` says otherwise.
          *
-         *     Limits per `ip` use the peer of the connection or, if that is a trusted proxy, the client in `X-Forwarded-For` or
-         *     `X-Real-IP`.
+         *     Limits per `ip` use the peer of the connection. If the peer is a trusted proxy, they use the client in
+         *     `X-Forwarded-For` or `X-Real-IP`.
          *
-         *     A request with an `Idempotency-Key` that was used before, for the same method, URI and X-Quota headers, passes
-         *     without being charged units again. Limits are charged each time. Without a key each request is charged. An
-         *     `X-Request-Id` is not a key.
+         *     If an earlier request had the same `Idempotency-Key`, method, URI and X-Quota headers, the request passes
+         *     without another charge of units. Limits are charged each time. Without a key, units are charged for each
+         *     request. An `X-Request-Id` is not a key.
          */
         get: operations["authorize"];
         put?: never;
@@ -113,7 +116,7 @@ export interface paths {
         };
         /**
          * Decide whether a request may pass Envoy
-         * @description Like the operation above. Envoy sends the method of the forwarded request, and its path after `path_prefix`.
+         * @description Like the operation above. Envoy sends the method of the forwarded request. Its path follows `path_prefix`.
          */
         get: operations["authorizeEnvoy"];
         put?: never;
@@ -135,7 +138,7 @@ export interface paths {
         put?: never;
         /**
          * Debit the balance
-         * @description All items succeed or none does. Rate limits are not charged.
+         * @description All items succeed or all fail. Rate limits are not charged.
          */
         post: operations["debit"];
         delete?: never;
@@ -155,7 +158,7 @@ export interface paths {
         put?: never;
         /**
          * Up to 1000 independent debits
-         * @description Each debit succeeds or fails alone, under its own idempotency key. Results are in the order of the debits. A body with an invalid field is refused as a whole, before anything is done. With `dry_run` each debit is decided as if it were the only one.
+         * @description Each debit succeeds or fails independently, with its own idempotency key. Results are in the order of the debits. A body with an invalid field is refused as a whole, before any debit is carried out. With `dry_run`, each debit is decided as if there were no other debit.
          */
         post: operations["debitBatch"];
         delete?: never;
@@ -175,7 +178,7 @@ export interface paths {
         put?: never;
         /**
          * Reserve units for work that is about to start
-         * @description Held units leave `remaining` at once. A capture uses them. A release or the expiry of the hold returns them to their grants. All items are held or none is. Overage cannot be held.
+         * @description Held units leave `remaining` at once. A capture uses them. A release or the expiry of the hold returns them to their grants. All items are held, or none. Overage cannot be held.
          */
         post: operations["hold"];
         delete?: never;
@@ -198,7 +201,7 @@ export interface paths {
         put?: never;
         /**
          * Use held units
-         * @description Without `items` the capture uses all held units. With `items` it uses those; the rest stays held unless `final` is true. A capture of more than is held is decided like a debit. A hold without remaining units is `captured`.
+         * @description Without `items`, the capture uses all held units. With `items`, it uses these amounts, and the rest stays held unless `final` is true. If the amounts exceed the hold, the capture is decided like a debit. A hold without remaining units is `captured`.
          */
         post: operations["captureHold"];
         delete?: never;
@@ -221,7 +224,7 @@ export interface paths {
         put?: never;
         /**
          * Return held units
-         * @description Everything that is still reserved returns to the grants it came from. A hold that is captured, released or expired is 409.
+         * @description The units that are still reserved return to the grants from which they came. For a hold that is captured, released or expired the answer is 409.
          */
         post: operations["releaseHold"];
         delete?: never;
@@ -264,7 +267,7 @@ export interface paths {
         put?: never;
         /**
          * Refund a debit or a capture, in whole or in part
-         * @description Repeated refunds add up to at most the debit. Units return to their grants, the last drawn first.
+         * @description Repeated refunds cannot exceed the debit. Units return to their grants. Units that were drawn last return first.
          */
         post: operations["refund"];
         delete?: never;
@@ -284,7 +287,7 @@ export interface paths {
         put?: never;
         /**
          * Charge limits without a debit
-         * @description Charges the limits that apply, all or none, and writes nothing to the ledger. `cost` multiplies what each limit takes of a request. `rules` names the limits to charge; a limit that replaces one of them is charged in its place. A limit of them that does not apply is not charged. A limit with `match.meter` does not apply. With `after_the_fact` nothing is denied: the limits are charged down to their `debt` below zero. With an `Idempotency-Key` a repetition within 10 minutes charges nothing and shows the limits as they are; while Redis is down, only the instance that has charged knows the key.
+         * @description Charges all limits that apply, or none, without an entry in the ledger. `cost` multiplies the tokens that each limit takes for a request. `rules` names the limits to charge. If another limit replaces a named limit, that other limit is charged instead. A named limit that does not apply is not charged. A limit with `match.meter` never applies here. With `after_the_fact` nothing is denied, and the limits are charged down to their `debt` below zero. If an `Idempotency-Key` is repeated within 10 minutes, nothing is charged, and the answer shows the present state of the limits. While Redis is down, only the instance that has charged knows the key.
          */
         post: operations["chargeLimits"];
         delete?: never;
@@ -304,7 +307,7 @@ export interface paths {
         put?: never;
         /**
          * Give back the tokens of a charge
-         * @description Gives back what the charge took and what has not come back by itself. A second refund of a charge gives nothing back. An id that was not issued is 404. After 503 the refund may have been made.
+         * @description Returns the tokens that the charge took, except for tokens that have come back with time. A second refund of a charge returns nothing. For an id that was not issued the answer is 404. After 503, the refund may have been made.
          */
         post: operations["refundCharge"];
         delete?: never;
@@ -324,11 +327,11 @@ export interface paths {
         put?: never;
         /**
          * Acquire one of a limited number of leases
-         * @description Returns a lease of a limit of kind `concurrency`, if fewer are held than the limit allows. The holder releases it
-         *     after its work, and renews it during long work. Other leases expire, so that those of a dead holder become available
-         *     again. If limits replace the named one, the most specific that applies decides.
+         * @description Returns a lease of a limit of kind `concurrency` if a lease is free. The holder releases the lease after its
+         *     work, and renews it during long work. Leases that are not renewed expire, so the leases of a dead holder become
+         *     free again. If limits replace the named limit, the most specific limit that applies decides.
          *
-         *     The same `Idempotency-Key` returns the same lease while it lasts, so a retry takes no second one.
+         *     The same `Idempotency-Key` returns the same lease while the lease lasts, so a retry takes no second lease.
          */
         post: operations["acquireLease"];
         delete?: never;
@@ -342,7 +345,7 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The id from the acquisition; opaque. */
+                /** @description The id that the acquisition returned; opaque. */
                 lease_id: components["parameters"]["LeasePath"];
             };
             cookie?: never;
@@ -351,7 +354,7 @@ export interface paths {
         put?: never;
         /**
          * Renew a lease
-         * @description The lease ends `ttl_seconds` from now, even if it would have lasted longer. A lease that has ended is `lease_not_found`: someone else may hold that place by now. Renew after a third of the time, which leaves time for retries. If the tenant, the subject or the address is blocked by now, or the tenant is suspended, the lease ends: `forbidden` or `tenant_suspended`.
+         * @description The lease ends `ttl_seconds` from now, even if it would have lasted longer. For a lease that has ended the answer is `lease_not_found`, because another caller may hold it now. Renew after a third of the time, which leaves time for retries. If the tenant, the subject or the address has been blocked, or the tenant has been suspended, the lease ends. The answer is then `forbidden` or `tenant_suspended`.
          */
         post: operations["renewLease"];
         delete?: never;
@@ -365,7 +368,7 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The id from the acquisition; opaque. */
+                /** @description The id that the acquisition returned; opaque. */
                 lease_id: components["parameters"]["LeasePath"];
             };
             cookie?: never;
@@ -375,7 +378,7 @@ export interface paths {
         post?: never;
         /**
          * Release a lease
-         * @description A release of a lease that has ended succeeds, so it can be repeated. After `unavailable` the lease ends at its time, unless a repetition releases it earlier.
+         * @description A release of a lease that has ended succeeds, so it can be repeated. After `unavailable` the lease still ends at its time, or earlier if the release is repeated.
          */
         delete: operations["releaseLease"];
         options?: never;
@@ -395,7 +398,7 @@ export interface paths {
         };
         /**
          * The balances of a tenant
-         * @description One for each meter of the plan, used or not, and one for each other meter with a grant; with `as_of`, those that existed then. Not paged.
+         * @description One balance for each meter of the plan, used or unused, and for each other meter that has a grant. With `as_of`, the balances that existed at that instant. The list is not paged.
          */
         get: operations["listBalances"];
         put?: never;
@@ -420,7 +423,7 @@ export interface paths {
         };
         /**
          * One balance with its open grants
-         * @description The balance at this instant, or at the one of `as_of`.
+         * @description The balance now, or at the instant `as_of`.
          */
         get: operations["getBalance"];
         put?: never;
@@ -443,7 +446,7 @@ export interface paths {
         };
         /**
          * Journal entries of a tenant, by meter and in the order in which they were written
-         * @description In the order of meter, subject and the number of the entry in its balance. The journal only grows.
+         * @description Sorted by meter, by subject, and by the number of the entry in its balance. Entries are added to the journal and never changed.
          */
         get: operations["listEntries"];
         put?: never;
@@ -461,14 +464,14 @@ export interface paths {
             path: {
                 /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
-                /** @description The idempotency key of the request, or an id of the ledger's own operations from the entries. Percent-encode characters that a path segment cannot hold. */
+                /** @description The idempotency key of the request, or the id of an operation that the ledger started, as entries show it. Percent-encode characters that a path segment cannot contain. */
                 operation_id: string;
             };
             cookie?: never;
         };
         /**
          * One operation with its entries
-         * @description A key that is used again after its memory has ended names another operation. The answer is one of them.
+         * @description If a key is used again after the service has forgotten it, the key names another operation. The answer is one of these operations.
          */
         get: operations["getOperation"];
         put?: never;
@@ -491,7 +494,7 @@ export interface paths {
         };
         /**
          * The open period and the following ones
-         * @description According to the tenant's present terms.
+         * @description The periods follow from the tenant's present terms.
          */
         get: operations["listPeriods"];
         put?: never;
@@ -513,8 +516,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The closed and open periods, those that began last first
-         * @description Without the lines of the statements. Periods that began together are in the order of their meters.
+         * The closed and open periods, sorted by start, latest first
+         * @description The statements have no lines here. Periods with the same start are sorted by meter.
          */
         get: operations["listStatements"];
         put?: never;
@@ -534,14 +537,14 @@ export interface paths {
                 tenant: components["parameters"]["TenantPath"];
                 /** @description The id of the meter. */
                 meter: components["parameters"]["MeterPath"];
-                /** @description The start of the period; `current`: the open period; `last`: the newest closed one; `at:` and a time: the period that contains it. */
+                /** @description The start of the period, or one of these: `current` for the open period, `last` for the newest closed one, `at:` and a time for the period that contains that time. */
                 period_start: string;
             };
             cookie?: never;
         };
         /**
          * The statement of one period
-         * @description The figures add up: opening + granted + refunded - used - expired + adjusted = closing. As CSV, with `format=csv` or `Accept: text/csv`, it has a header row, a row per kind of entry and source of grants, and a row of source `total` for each figure of the sum.
+         * @description The figures add up: opening + granted + refunded - used - expired + adjusted = closing. With `format=csv` or `Accept: text/csv`, the answer is CSV. The file has a header row, a row for each kind of entry and source of grants, and a row with source `total` for each figure of the sum.
          */
         get: operations["getStatement"];
         put?: never;
@@ -564,7 +567,7 @@ export interface paths {
         };
         /**
          * Use per hour, day or month
-         * @description The hours, days or months of [from, to) with any use, oldest first. At most 31 days by hour, 366 days by day and 3660 days by month. Not paged.
+         * @description Lists the hours, days or months in [from, to) that have use, oldest first. The time is limited to 31 days by hour, 366 days by day and 3660 days by month. The list is not paged.
          */
         get: operations["listUsage"];
         put?: never;
@@ -586,8 +589,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Why requests were refused
-         * @description Refused debits, consumes, holds, captures, charges and authorizes of [from, to): how many there were in each minute, and the last ones with their explanation. Checks and dry runs are not among them, nor are faults of a request (400) and failures of the service (503). A denial is listed about a second after its answer. Counts are kept for 35 days at least, and the last 100 explanations of a tenant. Not paged.
+         * The refused requests of a tenant
+         * @description Refused debits, consumes, holds, captures, charges and authorizes in [from, to). The answer has the number of denials in each minute, and the last denials with explanations. It does not have checks, dry runs, faults of a request (400) and failures of the service (503). A denial is listed about a second after its answer. Counts are kept for at least 35 days. The last 100 explanations of a tenant are kept. The list is not paged.
          */
         get: operations["listDenials"];
         put?: never;
@@ -610,7 +613,7 @@ export interface paths {
         };
         /**
          * The holds of a tenant
-         * @description In the order of their ids, active ones and those that ended.
+         * @description Sorted by id. The list has active and ended holds.
          */
         get: operations["listHolds"];
         put?: never;
@@ -635,7 +638,7 @@ export interface paths {
         };
         /**
          * One hold
-         * @description The hold with what was captured of it.
+         * @description The hold and the units that were captured from it.
          */
         get: operations["getHold"];
         put?: never;
@@ -658,13 +661,13 @@ export interface paths {
         };
         /**
          * The grants of a tenant
-         * @description In the order of meter, subject and id, those that ended included.
+         * @description Sorted by meter, subject and id. The list includes ended grants.
          */
         get: operations["listGrants"];
         put?: never;
         /**
          * Issue a grant
-         * @description Adds units that can be spent at once, or from `effective_at` on. Paid grants survive the end of a period.
+         * @description Adds units that can be used at once, or from `effective_at` on. Paid grants stay valid after the end of a period.
          */
         post: operations["grant"];
         delete?: never;
@@ -689,7 +692,7 @@ export interface paths {
         put?: never;
         /**
          * Void the remainder of a grant
-         * @description Units that were drawn or are held stay so.
+         * @description Units that were drawn or are held do not change.
          */
         post: operations["voidGrant"];
         delete?: never;
@@ -714,7 +717,7 @@ export interface paths {
         put?: never;
         /**
          * Give a grant a later end
-         * @description The grant keeps its id and all that is left of it or on hold; only its end, and with it its place in burn order, changes. A pending grant can be extended too. Refused with 409 for a grant that is used up, has ended or was taken back, that never ends, or that ends with its period (allowances and what is carried over of them), and with 400 for an end that is not later than the one it has.
+         * @description The grant keeps its id and its remaining and held units. Only its end changes, and with it its position in the burn order. A pending grant can be extended, too. The answer is 409 for a grant that is used up, has ended, was voided, never ends, or ends with its period (an allowance or a rollover). The answer is 400 for an end that is not later than the present end.
          */
         post: operations["extendGrant"];
         delete?: never;
@@ -737,7 +740,7 @@ export interface paths {
         put?: never;
         /**
          * Correct a balance
-         * @description A positive amount adds a grant of source adjustment that does not expire. A negative amount draws from the grants in burn order.
+         * @description A positive amount adds a grant with source adjustment that does not expire. A negative amount is drawn from the grants in burn order.
          */
         post: operations["adjust"];
         delete?: never;
@@ -755,7 +758,7 @@ export interface paths {
         };
         /**
          * All meters
-         * @description In the order of their ids.
+         * @description Sorted by id.
          */
         get: operations["listMeters"];
         put?: never;
@@ -778,18 +781,18 @@ export interface paths {
         };
         /**
          * One meter
-         * @description As it is stored.
+         * @description Returns the stored object.
          */
         get: operations["getMeter"];
         /**
          * Create or replace a meter
-         * @description 201 if it is new, 200 if it was there.
+         * @description The answer is 201 for a new meter and 200 for an existing one.
          */
         put: operations["putMeter"];
         post?: never;
         /**
          * Delete an unused meter
-         * @description Refused if a version of a plan, even an old one, a limit, or a balance with entries refers to it.
+         * @description A meter cannot be deleted if a version of a plan (even an old one), a limit, or a balance with entries refers to it.
          */
         delete: operations["deleteMeter"];
         options?: never;
@@ -806,7 +809,7 @@ export interface paths {
         };
         /**
          * All plans, each in its newest version
-         * @description In the order of their ids.
+         * @description Sorted by id.
          */
         get: operations["listPlans"];
         put?: never;
@@ -829,12 +832,12 @@ export interface paths {
         };
         /**
          * The newest version of a plan
-         * @description Its allowances and limits.
+         * @description The allowances and limits of the plan.
          */
         get: operations["getPlan"];
         /**
          * Create a new version of a plan
-         * @description Versions are immutable. Open periods keep the version that they were opened with; the next ones open with the newest. A PUT that changes nothing creates no version.
+         * @description Versions are immutable. An open period keeps the version with which it was opened. The next periods use the newest version. A PUT that changes nothing creates no version.
          */
         put: operations["putPlan"];
         post?: never;
@@ -852,8 +855,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * All tenants, or those of a plan, with a status, with some metadata, or near their end
-         * @description In the order of their ids, or of what remains. With a filter a page may have fewer items than `limit`, or none, and be followed by others: go on until `next_cursor` is null. By id each tenant is listed once, whatever changes meanwhile; by what remains, one whose balance changes between two pages may come twice or be missing.
+         * All tenants, or those with a plan, a status, some metadata, or a used percentage
+         * @description Sorted by id, or by remaining units. With a filter, a page may have fewer items than `limit`, or none, and further pages may follow. Continue until `next_cursor` is null. In a list sorted by id, each tenant is listed exactly once, for any changes between two pages. In a list sorted by remaining units, a tenant whose balance changes between two pages may be listed twice or be missing.
          */
         get: operations["listTenants"];
         put?: never;
@@ -876,12 +879,12 @@ export interface paths {
         };
         /**
          * One tenant
-         * @description As it is stored, with an ETag for If-Match.
+         * @description Returns the stored tenant, with an ETag for If-Match.
          */
         get: operations["getTenant"];
         /**
          * Create or replace a tenant
-         * @description Open periods keep the terms that they were opened with; the next ones open under the new plan, anchor, zone and overrides. Fields that the body omits get their defaults. With If-Match it replaces and never creates.
+         * @description An open period keeps the terms with which it was opened. The next periods open with the new plan, anchor, zone and overrides. Fields that are not in the body get their defaults. With If-Match, the request replaces a tenant and never creates one.
          */
         put: operations["putTenant"];
         post?: never;
@@ -890,7 +893,7 @@ export interface paths {
         head?: never;
         /**
          * Change the given fields of a tenant
-         * @description Fields that are absent stay as they are. New terms, such as another plan, apply at the next period of each meter unless `apply` is `now`.
+         * @description Absent fields do not change. New terms, such as another plan, apply from the next period of each meter, or at once if `apply` is `now`.
          */
         patch: operations["patchTenant"];
         trace?: never;
@@ -906,8 +909,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The gauges of a tenant, in order of meters and subjects
-         * @description Those of its plan, also if they were never set; those of its subjects that were set; and those that its plan no longer has, with a limit of 0, until their value is 0.
+         * The gauges of a tenant, sorted by meter and subject
+         * @description The list has the gauges of the tenant's plan, even if they were never set, and those gauges of its subjects that were set. It also has gauges that the plan no longer has, with a limit of 0, until their value is 0.
          */
         get: operations["listGauges"];
         put?: never;
@@ -932,12 +935,12 @@ export interface paths {
         };
         /**
          * The present value of a gauge
-         * @description One that was never set is 0.
+         * @description A gauge that was never set is 0.
          */
         get: operations["getGauge"];
         /**
          * Set a gauge, such as the seats of a team, or change it by a difference
-         * @description Above the plan's amount it is 403 `gauge_limit`, and the value stays. A value that is above the amount because the plan was changed can only fall.
+         * @description A value above the plan's amount is refused with 403 `gauge_limit`, and the old value stays. If a change of the plan has left the value above the amount, the value can only decrease.
          */
         put: operations["setGauge"];
         post?: never;
@@ -961,7 +964,7 @@ export interface paths {
         };
         /**
          * The journal of a gauge, newest first
-         * @description Each change with its key, its values before and after, and what was allowed at that moment.
+         * @description Each change has its key, the values before and after, and the limit at that time.
          */
         get: operations["listGaugeEntries"];
         put?: never;
@@ -984,7 +987,7 @@ export interface paths {
         };
         /**
          * The features that a tenant has now
-         * @description Those of the newest version of its plan, with those that the tenant overrides. Answered from memory, as a check of a feature is.
+         * @description The features in the newest version of the tenant's plan, with the tenant's overrides. They are read from memory, as in a check of a feature.
          */
         get: operations["getFeatures"];
         put?: never;
@@ -1007,7 +1010,7 @@ export interface paths {
         };
         /**
          * The history of a tenant's plan, anchor, zone and overrides with their reasons, oldest first
-         * @description One line for each change, with the instant from which on it is in force.
+         * @description One item for each change, with the instant from which the terms are in force.
          */
         get: operations["listTerms"];
         put?: never;
@@ -1027,7 +1030,7 @@ export interface paths {
         };
         /**
          * All rate limits
-         * @description In the order of their ids. Limits of plans are part of their plan.
+         * @description Sorted by id. Limits of plans are not here; they are part of their plan.
          */
         get: operations["listLimits"];
         put?: never;
@@ -1050,18 +1053,18 @@ export interface paths {
         };
         /**
          * One rate limit
-         * @description As it is stored; with `explain=1` also what it means in numbers.
+         * @description Returns the stored limit. With `explain=1`, it also returns an explanation in numbers.
          */
         get: operations["getLimit"];
         /**
          * Create or replace a rate limit
-         * @description 201 if it is new. Every instance applies it within a second.
+         * @description The answer is 201 for a new limit. Every instance applies the limit within a second.
          */
         put: operations["putLimit"];
         post?: never;
         /**
          * Delete a rate limit
-         * @description Every instance stops applying it within a second. A limit that another one replaces stays until that one is gone: 409.
+         * @description Every instance stops applying the limit within a second. If another limit replaces this one, the answer is 409. Delete that limit first.
          */
         delete: operations["deleteLimit"];
         options?: never;
@@ -1083,7 +1086,7 @@ export interface paths {
         put?: never;
         /**
          * Reset a bucket
-         * @description The body names one bucket, by the dimensions that divide the limit's buckets and by nothing else. The bucket becomes as it was before its first charge. For a limit of a plan, or one that a plan's limit replaces, the limit that applies to the tenant counts. For kind concurrency all its leases end. A repetition changes nothing.
+         * @description The body names one bucket by exactly the dimensions that divide the limit's buckets. The bucket returns to its state before the first charge. For a limit of a plan, or a limit that a plan's limit replaces, the reset affects the limit that applies to the tenant. For kind concurrency, all leases of the bucket end. A repetition changes nothing.
          */
         post: operations["resetLimit"];
         delete?: never;
@@ -1104,7 +1107,7 @@ export interface paths {
         };
         /**
          * The state of a bucket
-         * @description The parameters name one bucket, by the dimensions that divide the limit's buckets, as for a reset. For a limit of a plan, or one that a plan's limit replaces, the limit that applies to the tenant counts. Nothing is charged.
+         * @description The parameters name one bucket by the dimensions that divide the limit's buckets, as for a reset. For a limit of a plan, or a limit that a plan's limit replaces, the answer is about the limit that applies to the tenant. Nothing is charged.
          */
         get: operations["getLimitState"];
         put?: never;
@@ -1127,7 +1130,7 @@ export interface paths {
         };
         /**
          * The fullest buckets of a limit
-         * @description Looks at all buckets of the limit as they are now, those of plans that have a limit of this id included, and answers with the fullest: those of which the largest part is used. All requests are served meanwhile. An instance looks for one caller at a time; another one waits up to a second, then it gets 503 `queue_full`. Keys that are bound to a tenant are refused.
+         * @description Reads all buckets of the limit, including those of plans' limits with the same id, and returns the fullest. These are the buckets with the largest used share. Other requests are still served. An instance does this for one caller at a time. Another caller waits up to a second and then gets 503 `queue_full`. Keys that are bound to a tenant are refused.
          */
         get: operations["getLimitTop"];
         put?: never;
@@ -1149,8 +1152,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What a limit in shadow mode would have denied
-         * @description How many requests the limit would have denied in the last hour, day and week, had it been enforced, of how many tenants, and how many requests the enforced limits denied that decide the same requests. Consumes, charges, authorizes and leases count; checks, dry runs and charges after the fact do not, nor do requests that failed (400 and 503). A request counts about a second after its answer, in the time in which the limit was in shadow mode. Counts are kept for 35 days at least, also of a limit that is enforced or deleted now. Limits of plans that have this id are added up. Keys that are bound to a tenant are refused.
+         * The denials that a limit in shadow mode would have made
+         * @description For the last hour, day and week, this is the number of requests that the limit would have denied if it had been enforced, and the number of their tenants. It is also the number of requests denied by enforced limits that decide the same requests. Consumes, charges, authorizes and leases count. Checks, dry runs, charges after the fact, and requests that failed (400 and 503) do not. Only the time in which the limit was in shadow mode counts. A request is counted about a second after its answer. Counts are kept for at least 35 days, even if the limit is now enforced or deleted. Limits of plans with this id are added up. Keys that are bound to a tenant are refused.
          */
         get: operations["getLimitShadow"];
         put?: never;
@@ -1173,7 +1176,7 @@ export interface paths {
         };
         /**
          * The overrides of a limit
-         * @description In the order of tenants and subjects. Expired overrides are left out.
+         * @description Sorted by tenant and subject. The list does not have expired overrides.
          */
         get: operations["listLimitOverrides"];
         put?: never;
@@ -1198,12 +1201,12 @@ export interface paths {
         };
         /**
          * The override of a limit for a tenant
-         * @description As it is stored.
+         * @description Returns the stored object.
          */
         get: operations["getLimitOverride"];
         /**
          * Change rate and burst of a limit for a tenant
-         * @description It applies to the tenant as a whole, and to its subjects that have none of their own.
+         * @description The override applies to the tenant as a whole, and to its subjects that have no override of their own.
          */
         put: operations["putLimitOverride"];
         post?: never;
@@ -1233,18 +1236,18 @@ export interface paths {
         };
         /**
          * The override of a limit for a subject of a tenant
-         * @description As it is stored.
+         * @description Returns the stored object.
          */
         get: operations["getSubjectLimitOverride"];
         /**
          * Change rate and burst of a limit for a subject of a tenant
-         * @description It applies to this subject instead of those of the tenant and of the limit.
+         * @description The override applies to this subject instead of the numbers of the tenant and of the limit.
          */
         put: operations["putSubjectLimitOverride"];
         post?: never;
         /**
          * Delete the override of a limit for a subject of a tenant
-         * @description The numbers of the tenant, or of the limit, apply again.
+         * @description The numbers of the tenant's override, or of the limit, apply again.
          */
         delete: operations["deleteSubjectLimitOverride"];
         options?: never;
@@ -1277,27 +1280,27 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description What is blocked or exempt. */
+                /** @description The kind of the blocked or exempt object. */
                 kind: components["parameters"]["BlockKindPath"];
-                /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
+                /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24. The slash may be written as %2F. */
                 value: components["parameters"]["BlockValuePath"];
             };
             cookie?: never;
         };
         /**
          * One block of a tenant, a subject or an address
-         * @description As it is stored.
+         * @description Returns the stored object.
          */
         get: operations["getBlock"];
         /**
          * Block or exempt a tenant, a subject or an address
-         * @description Every instance applies it within a second. A block refuses; an exemption (`allow`) passes the rate limits.
+         * @description Every instance applies the block within a second. A block refuses requests. An exemption (`allow`) exempts requests from rate limits.
          */
         put: operations["putBlock"];
         post?: never;
         /**
          * Delete a block of a tenant, a subject or an address
-         * @description Every instance lifts it within a second.
+         * @description Every instance stops applying the block within a second.
          */
         delete: operations["deleteBlock"];
         options?: never;
@@ -1310,9 +1313,9 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description What is blocked or exempt. */
+                /** @description The kind of the blocked or exempt object. */
                 kind: components["parameters"]["BlockKindPath"];
-                /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
+                /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24. The slash may be written as %2F. */
                 value: components["parameters"]["BlockValuePath"];
                 /** @description The number after the slash of a prefix. */
                 bits: components["parameters"]["BlockBitsPath"];
@@ -1321,18 +1324,18 @@ export interface paths {
         };
         /**
          * One block of a prefix of addresses
-         * @description As it is stored.
+         * @description Returns the stored object.
          */
         get: operations["getBlockPrefix"];
         /**
          * Block or exempt a prefix of addresses
-         * @description As for one address, for all that begin with these bits.
+         * @description Like the block of one address, for all addresses that begin with these bits.
          */
         put: operations["putBlockPrefix"];
         post?: never;
         /**
          * Delete a block of a prefix of addresses
-         * @description Every instance lifts it within a second.
+         * @description Every instance stops applying the block within a second.
          */
         delete: operations["deleteBlockPrefix"];
         options?: never;
@@ -1351,7 +1354,7 @@ export interface paths {
         put?: never;
         /**
          * Close due periods and open the next ones
-         * @description Balances are right without a roll: a period is closed and opened when its balance is next used. A roll does this in the background for idle balances. A repetition changes nothing.
+         * @description Balances are correct without a roll: a period is closed and the next one is opened when its balance is next used. A roll does this in the background for unused balances. A repetition changes nothing.
          */
         post: operations["startRoll"];
         delete?: never;
@@ -1372,7 +1375,7 @@ export interface paths {
         };
         /**
          * The progress of a roll
-         * @description Counts of balances, while it runs and afterwards.
+         * @description The numbers of balances, while the roll runs and afterwards.
          */
         get: operations["getRoll"];
         put?: never;
@@ -1392,13 +1395,13 @@ export interface paths {
         };
         /**
          * The verifications, newest first
-         * @description Those that `POST /v1/verifications` started, without their differences; a single one has them. The continuous verification of each instance is in its metrics. A key that is bound to a tenant sees those of its tenant.
+         * @description Verifications that `POST /v1/verifications` started, without their differences. A single verification has its differences. The continuous verification of each instance is in its metrics. A key that is bound to a tenant sees only verifications of that tenant.
          */
         get: operations["listVerifications"];
         put?: never;
         /**
          * Verify that journal, balances, grants, periods and cached copies agree
-         * @description Compares every balance with sums over the journal, in the background, in chunks that do not slow down requests. The service does this continuously at a low rate; this starts a pass now.
+         * @description Compares every balance with sums over the journal. This runs in the background, in chunks that do not slow down requests. The service does this continuously at a low rate. This request starts a complete pass now.
          */
         post: operations["startVerification"];
         delete?: never;
@@ -1419,7 +1422,7 @@ export interface paths {
         };
         /**
          * The progress and the result of a verification
-         * @description What was compared, and the differences that were found.
+         * @description The objects that were compared, and the differences that were found.
          */
         get: operations["getVerification"];
         put?: never;
@@ -1439,7 +1442,7 @@ export interface paths {
         };
         /**
          * The sealed days, newest first
-         * @description Without their proofs; a single seal has them.
+         * @description The list has no proofs. A single seal has its proofs.
          */
         get: operations["listSeals"];
         put?: never;
@@ -1464,8 +1467,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The seal of a day, to be held by somebody else
-         * @description The answer is the file that `quotasvc seal` writes. `quotasvc verify --seal FILE` proves later that the journal still is what was sealed until that day.
+         * The seal of a day, for somebody else to keep
+         * @description The answer is the file that `quotasvc seal` writes. With this file, `quotasvc verify --seal FILE` can prove later that the journal up to that day has not changed.
          */
         get: operations["getSeal"];
         put?: never;
@@ -1484,8 +1487,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How the service is now
-         * @description What the instance that answers did in the last minute, what does not work and why, who was refused most in the last hour, and the last jobs. It answers also while PostgreSQL or Redis is away. Refusals and jobs are those of all instances, a few seconds old; they are missing while they cannot be read. A key that is bound to a tenant may not ask.
+         * The present state of the service
+         * @description The requests of the answering instance in the last minute, the parts that do not work and the reasons, the most frequent refusals of the last hour, and the last jobs. There is an answer even while PostgreSQL or Redis is down. Refusals and jobs are those of all instances and a few seconds old. They are missing while they cannot be read. Keys that are bound to a tenant are refused.
          */
         get: operations["getStatus"];
         put?: never;
@@ -1506,8 +1509,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make a link to the page of a tenant, for its people
-         * @description The link shows what the tenant has and uses, read only, until it ends: to be opened, or shown inside a page of yours. Whoever has it sees the page, so give it to people who have signed in to your own pages. It ends at its time, with the key that made it, and when the links of its tenant are ended. A retry makes another link. A tenant has at most 200; one more ends the oldest.
+         * Create a link to the page of a tenant, for its people
+         * @description The link shows the tenant's units and use, read-only, until it ends. It can be opened, or shown inside another page. Anybody who has the link sees the page, so give it only to people who have signed in to your own pages. A link ends at its time, when the key that created it ends, or when the links of its tenant are ended. A retry creates another link. A tenant has at most 200 links. A further link ends the oldest one.
          */
         post: operations["createPortalSession"];
         delete?: never;
@@ -1531,7 +1534,7 @@ export interface paths {
         post?: never;
         /**
          * End all links to the page of a tenant
-         * @description Pages that are open show nothing more from their next question on. Ending them again changes nothing.
+         * @description From the next request on, open pages show nothing. A repetition changes nothing.
          */
         delete: operations["endPortalSessions"];
         options?: never;
@@ -1548,13 +1551,13 @@ export interface paths {
         };
         /**
          * The keys, without secrets
-         * @description Revoked and expired keys included.
+         * @description The list includes revoked and expired keys.
          */
         get: operations["listKeys"];
         put?: never;
         /**
          * Create a key
-         * @description The answer has the secret, which is shown this once. A key with a tenant is bound to it: it is refused for every other tenant, and lists show it that tenant only. A bound admin key creates only keys bound to the same tenant. A retry creates another key.
+         * @description The answer has the secret, which is shown only this time. A key with a tenant is bound to it. Such a key is refused for every other tenant, and lists show it only that tenant. A bound admin key creates only keys that are bound to the same tenant. A retry creates another key.
          */
         post: operations["createKey"];
         delete?: never;
@@ -1575,14 +1578,14 @@ export interface paths {
         };
         /**
          * One key, without its secret
-         * @description Its scopes, its state, and when it was last used.
+         * @description The scopes of the key, its state, and the time of its last use.
          */
         get: operations["getKey"];
         put?: never;
         post?: never;
         /**
          * Revoke a key
-         * @description Every instance refuses the key within a second. Revoking it again changes nothing.
+         * @description Every instance refuses the key within a second. A repetition changes nothing.
          */
         delete: operations["revokeKey"];
         options?: never;
@@ -1604,7 +1607,7 @@ export interface paths {
         put?: never;
         /**
          * Give a key a new secret
-         * @description The key keeps its id. Its secrets so far work for `overlap_seconds` more, at once no longer by default. The answer has the new secret, which is shown this once. A retry makes another one.
+         * @description The key keeps its id. Its previous secrets work for another `overlap_seconds`. By default, they stop working at once. The answer has the new secret, which is shown only this time. A retry creates another secret.
          */
         post: operations["rotateKey"];
         delete?: never;
@@ -1621,8 +1624,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What administrators changed, newest first
-         * @description A line is written in the transaction of its change. A key bound to a tenant sees the lines of that tenant.
+         * The changes by administrators, newest first
+         * @description A line is written in the transaction of its change. A key that is bound to a tenant sees only the lines of that tenant.
          */
         get: operations["listAudit"];
         put?: never;
@@ -1641,8 +1644,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What happened, oldest first
-         * @description Events of the last 90 days. An event is written in the transaction of what it tells, and appears here within about a second. Events appear in the order of their ids: whoever asks again with the last `event_id` as `after` misses none. A key bound to a tenant sees the events of that tenant.
+         * The events, oldest first
+         * @description Events of the last 90 days. An event is written in the transaction of its change, and is listed within about a second. Events are listed in the order of their ids. So a client that passes the last `event_id` as `after` misses no event. A key that is bound to a tenant sees only the events of that tenant.
          */
         get: operations["listEvents"];
         put?: never;
@@ -1662,13 +1665,13 @@ export interface paths {
         };
         /**
          * The catalogue as one document
-         * @description Meters, plans in their newest version, limits and blocks, each with its defaults. POST accepts it as it is. Tenants are not in it.
+         * @description Meters, plans in their newest version, limits and blocks, each with its defaults. POST accepts this document unchanged. It has no tenants.
          */
         get: operations["exportCatalog"];
         put?: never;
         /**
-         * Change the catalogue to what a document says
-         * @description What `quotasvc apply` does with catalog.yaml: all of it or nothing, in one transaction. What the document does not name stays as it is, unless `prune` is true. Sending it again changes nothing. All faults are reported at once.
+         * Change the catalogue to the content of a document
+         * @description Like `quotasvc apply` for catalog.yaml. All changes are made in one transaction, or none. Objects that the document does not name do not change unless `prune` is true. A repetition changes nothing. The answer reports all faults together.
          */
         post: operations["applyCatalog"];
         delete?: never;
@@ -1686,13 +1689,13 @@ export interface paths {
         };
         /**
          * The webhooks, without secrets
-         * @description A key bound to a tenant sees the webhooks of that tenant.
+         * @description A key that is bound to a tenant sees only the webhooks of that tenant.
          */
         get: operations["listWebhooks"];
         put?: never;
         /**
-         * Tell events to a receiver
-         * @description The answer has the secret with which deliveries are signed, as Standard Webhooks has it. It is shown this once. A retry makes another webhook. At most 500.
+         * Create a webhook that sends events to a receiver
+         * @description The answer has the secret with which deliveries are signed, as in Standard Webhooks. The secret is shown only this time. A retry creates another webhook. There are at most 500 webhooks.
          */
         post: operations["createWebhook"];
         delete?: never;
@@ -1713,21 +1716,21 @@ export interface paths {
         };
         /**
          * One webhook
-         * @description Without its secret.
+         * @description The webhook without its secret.
          */
         get: operations["getWebhook"];
         put?: never;
         post?: never;
         /**
          * Delete a webhook
-         * @description What is pending is skipped.
+         * @description Pending deliveries are skipped.
          */
         delete: operations["deleteWebhook"];
         options?: never;
         head?: never;
         /**
          * Change or pause a webhook
-         * @description A paused webhook is told nothing. What is pending when it is paused is skipped; a replay catches up.
+         * @description A paused webhook gets no events. Deliveries that are pending when it is paused are skipped. A replay can deliver them later.
          */
         patch: operations["patchWebhook"];
         trace?: never;
@@ -1745,8 +1748,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Call the receiver once
-         * @description It is called now, with an event of the type `webhook.test`, and the answer says how it went. Works on a paused webhook, too.
+         * Call the receiver once, as a test
+         * @description The service calls the receiver now, with an event of the type `webhook.test`, and returns the result of the call. This works for a paused webhook, too.
          */
         post: operations["testWebhook"];
         delete?: never;
@@ -1769,7 +1772,7 @@ export interface paths {
         put?: never;
         /**
          * Give a webhook a new secret
-         * @description Deliveries carry a signature of each secret so far for `overlap_seconds` more, at once no longer by default. The answer has the new secret, which is shown this once. A retry makes another one.
+         * @description For another `overlap_seconds`, deliveries have a signature of each previous secret. By default, the previous secrets are not used any more. The answer has the new secret, which is shown only this time. A retry creates another secret.
          */
         post: operations["rotateWebhook"];
         delete?: never;
@@ -1792,7 +1795,7 @@ export interface paths {
         put?: never;
         /**
          * Deliver events again
-         * @description Events of the types and the tenant of the webhook, also those that were delivered, are dead, or happened while it was paused. The `webhook-id` of an event stays the same. At most 10,000 at once: `next_from` says where to go on. A paused webhook is refused (409).
+         * @description Replays the events of the types and the tenant of the webhook, even events that were delivered, are dead, or happened while the webhook was paused. The `webhook-id` of an event stays the same. A replay has at most 10,000 events. `next_from` is then the start of the next replay. For a paused webhook the answer is 409.
          */
         post: operations["replayWebhook"];
         delete?: never;
@@ -1812,8 +1815,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Deliveries and how they went
-         * @description The newest event first. Kept as long as events.
+         * The deliveries of a webhook and their results
+         * @description Sorted by event, newest first. Deliveries are kept as long as events.
          */
         get: operations["listDeliveries"];
         put?: never;
@@ -1839,7 +1842,7 @@ export interface paths {
         put?: never;
         /**
          * Move the ledger's time forward
-         * @description In `quotasvc dev` only; 404 elsewhere. Periods close, trials and grants end and holds expire as if the time had passed, and idempotency keys are forgotten. It never goes back, not even at a restart, and at most 3653 days ahead in all. Rate limits, leases, callers' keys, overrides of limits, the audit log, seals and archives stay on real time.
+         * @description In `quotasvc dev` only; 404 elsewhere. Periods close, trials and grants end, holds expire and idempotency keys are forgotten as if the time had passed. The time never goes back, not even at a restart. It can be at most 3653 days ahead in all. These stay on real time: rate limits, leases, callers' keys, overrides of limits, the audit log, seals and archives.
          */
         post: operations["advanceTestClock"];
         delete?: never;
@@ -1857,7 +1860,7 @@ export interface paths {
         };
         /**
          * This document
-         * @description `/v1/openapi.json` is the same in JSON, and `/docs` shows it to people. No key is needed.
+         * @description `/v1/openapi.json` has the same document in JSON, and `/docs` shows it to people. No key is needed.
          */
         get: operations["getSpec"];
         put?: never;
@@ -1896,22 +1899,22 @@ export interface components {
         Id: string;
         /**
          * Format: int64
-         * @description In the meter's smallest unit.
+         * @description An amount in the meter's smallest unit.
          */
         Amount: number;
         /**
          * Format: int64
-         * @description A sum of many entries, in the meter's smallest unit. It may exceed 2^53-1, which single amounts do not. 2^63-1 stands for any larger sum.
+         * @description A sum of many entries, in the meter's smallest unit. It can exceed 2^53-1, in contrast to a single amount. 2^63-1 stands for any larger sum.
          */
         Sum: number;
         /**
          * Format: int64
-         * @description In the meter's smallest unit.
+         * @description A number of units, in the meter's smallest unit.
          */
         Count: number;
-        /** @description Someone below the tenant, for records, caps and limits per subject. */
+        /** @description A user, team, key or project of the tenant, for records, caps and limits per subject. */
         Subject: string;
-        /** @description Charges limits without a debit. */
+        /** @description A charge of limits without a debit. */
         ChargeRequest: {
             tenant: components["schemas"]["Id"];
             subject?: components["schemas"]["Subject"];
@@ -1920,25 +1923,25 @@ export interface components {
             method?: components["schemas"]["Method"];
             /**
              * Format: int64
-             * @description How many requests this is; 1 by default.
+             * @description The number of requests that this charge stands for; 1 by default.
              */
             cost?: number;
-            /** @description The work is done: the limits are charged whatever is left. What would take a limit further below zero than its `debt` is not charged; `charged` says what was. */
+            /** @description The work is done: the limits are charged even if nothing remains. A limit is charged at most down to its `debt` below zero. `charged` is the number of tokens that were charged. */
             after_the_fact?: boolean;
             /** @description The limits to charge; all that apply by default. */
             rules?: components["schemas"]["Id"][];
-            /** @description Decide and change nothing. */
+            /** @description Return the result and change nothing. */
             dry_run?: boolean;
         };
-        /** @description What was charged. */
+        /** @description The result of a charge. */
         ChargeAnswer: {
             /** @description Always true. A denial is a problem. */
             allowed: boolean;
             /** @description The verdicts of the limits, after the charge. */
             limits: components["schemas"]["LimitVerdict"][];
-            /** @description Names the charge in a refund. Absent if no limit was charged. */
+            /** @description The id of the charge for a refund. Absent if no limit was charged. */
             charge_id?: string;
-            /** @description Present and true when nothing was done. */
+            /** @description Present and true in the answer to a dry run. */
             dry_run?: boolean;
         };
         /** @description The charge to take back. */
@@ -1946,14 +1949,14 @@ export interface components {
             /** @description The id that the charge returned. */
             charge_id: string;
         };
-        /** @description What came of a refund of a charge. */
+        /** @description The result of a refund of a charge. */
         ChargeRefundAnswer: {
-            /** @description False if the charge was refunded before, or its tokens have come back by themselves. */
+            /** @description False if the charge was refunded before, or if its tokens have come back with time. */
             refunded: boolean;
             /** @description The limits after the refund. */
             limits: components["schemas"]["LimitVerdict"][];
         };
-        /** @description Asks for a lease of a concurrency limit. */
+        /** @description A request for a lease of a concurrency limit. */
         LeaseRequest: {
             /** @description A limit of kind `concurrency`. */
             rule: string;
@@ -1962,29 +1965,29 @@ export interface components {
             route?: components["schemas"]["Route"];
             ip?: components["schemas"]["Ip"];
             ttl_seconds?: components["schemas"]["LeaseTtl"];
-            /** @description Decide and change nothing. */
+            /** @description Return the result and change nothing. */
             dry_run?: boolean;
         };
-        /** @description How much longer a lease lasts. */
+        /** @description The new duration of a lease. */
         LeaseRenewal: {
             ttl_seconds?: components["schemas"]["LeaseTtl"];
         };
         /**
          * Format: int64
-         * @description How long the lease lasts. The default is that of the limit: the period of its rate, or 60.
+         * @description How long the lease lasts. The default is that of the limit: the period of its rate, or 60 seconds.
          */
         LeaseTtl: number;
-        /** @description A lease, or what a dry run found. */
+        /** @description A lease, or the result of a dry run. */
         LeaseAnswer: {
             /** @description Absent after a dry run. */
             lease_id?: string;
             /** @description The limit that decided */
             rule: string;
-            /** @description The limit that it replaces */
+            /** @description The limit that this one replaces */
             replaces?: string;
             /**
              * Format: date-time
-             * @description When the lease ends unless it is renewed, by the clock that decides. Absent after a dry run.
+             * @description When the lease ends unless it is renewed, by the clock of Redis or of the instance. Absent after a dry run.
              */
             expires_at?: string;
             /**
@@ -1999,22 +2002,22 @@ export interface components {
             limit: number;
             /**
              * Format: int64
-             * @description The number of held leases, this one included. Absent if unknown.
+             * @description The number of held leases, including this one. Absent if unknown.
              */
             in_use?: number;
             /**
              * Format: int64
-             * @description Leases that are free. Absent if unknown.
+             * @description The number of free leases. Absent if unknown.
              */
             remaining?: number;
             /** @description The limit is in shadow mode and denies nobody. */
             shadow?: boolean;
             /** @description Redis is down; decided by the limit's `on_backend_error`. */
             degraded?: boolean;
-            /** @description Present and true when nothing was done. */
+            /** @description Present and true in the answer to a dry run. */
             dry_run?: boolean;
         };
-        /** @description Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits. */
+        /** @description Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, or exponents with more than 3 digits. */
         Metadata: {
             [key: string]: unknown;
         };
@@ -2024,21 +2027,21 @@ export interface components {
         Method: string;
         /** @description A route in which `*` matches one or more characters without a slash, and `**` at the end matches any rest. */
         RoutePattern: string;
-        /** @description The address of the caller, for limits per address and blocks. IPv4 or IPv6; IPv6 addresses with the same first 64 bits count as one caller unless a limit has its own `ip_prefix`. An IPv6 address that has an IPv4 address in it (::ffff:0:0/96, 64:ff9b::/96, ::/96) counts as the IPv4 address. */
+        /** @description The IPv4 or IPv6 address of the caller, for limits per address and blocks. IPv6 addresses with the same first 64 bits count as one caller unless a limit has its own `ip_prefix`. An IPv6 address that contains an IPv4 address (::ffff:0:0/96, 64:ff9b::/96, ::/96) counts as that IPv4 address. */
         Ip: string;
         /** @description An amount of a meter. */
         Item: {
             meter: components["schemas"]["Id"];
             amount: components["schemas"]["Amount"];
         };
-        /** @description Each meter once. */
+        /** @description Each meter may appear once. */
         Items: components["schemas"]["Item"][];
         /**
-         * @description What to do if less is available than asked for. `normal` charges all or nothing. `best_effort` charges what is available and returns the rest as `shortfall`. `drain` is for finished work: it charges what is available and records the rest as overage, regardless of the cap, up to 2^53-1.
+         * @description What happens if less is available than requested. `normal` charges all or nothing. `best_effort` charges the available units and returns the rest as `shortfall`. `drain` is for finished work: it charges the available units and records the rest as overage, even above the cap, up to 2^53-1.
          * @enum {string}
          */
         Mode: "normal" | "best_effort" | "drain";
-        /** @description What would be consumed; items, a feature, or both. */
+        /** @description The units or features of the consume to check. Requires items, a feature, or both. */
         CheckRequest: {
             tenant: components["schemas"]["Id"];
             items?: components["schemas"]["Items"];
@@ -2049,11 +2052,11 @@ export interface components {
             method?: components["schemas"]["Method"];
             /**
              * Format: int64
-             * @description The largest age of a balance copy that may answer. 0 reads the ledger, and asks Redis for the limits; otherwise both may be answered from memory.
+             * @description The largest age of a balance copy that may answer. With 0, the balance is read from the ledger, and the limits are read from Redis. Otherwise both may be read from memory.
              */
             max_stale_ms?: number;
         };
-        /** @description What is consumed; items, a feature, or both. */
+        /** @description The units or features to consume. Requires items, a feature, or both. */
         ConsumeRequest: {
             tenant: components["schemas"]["Id"];
             items?: components["schemas"]["Items"];
@@ -2064,63 +2067,63 @@ export interface components {
             method?: components["schemas"]["Method"];
             mode?: components["schemas"]["Mode"];
             metadata?: components["schemas"]["Metadata"];
-            /** @description Decide and change nothing. */
+            /** @description Return the result and change nothing. */
             dry_run?: boolean;
         };
-        /** @description What is debited. */
+        /** @description The units to debit. */
         DebitRequest: {
             tenant: components["schemas"]["Id"];
             items: components["schemas"]["Items"];
             subject?: components["schemas"]["Subject"];
             mode?: components["schemas"]["Mode"];
             metadata?: components["schemas"]["Metadata"];
-            /** @description Decide and change nothing. */
+            /** @description Return the result and change nothing. */
             dry_run?: boolean;
             /**
              * Format: date-time
-             * @description With `dry_run`: decide as it would be at this instant, at most 400 days ahead, if nothing is used until then. Periods, grants, holds and agreed terms begin and end on the way; blocks and a suspension are those of now.
+             * @description With `dry_run`: decide as at this instant, if nothing is used until then. It can be at most 400 days ahead. Periods, grants, holds and agreed terms begin and end as scheduled. Blocks and a suspension are those of now.
              */
             at?: string;
         };
         /** @description Independent debits. */
         DebitBatchRequest: {
-            /** @description They are decided one by one. */
+            /** @description The debits. Each is decided independently. */
             debits: components["schemas"]["BatchDebit"][];
-            /** @description Decide and change nothing. */
+            /** @description Return the result and change nothing. */
             dry_run?: boolean;
         };
         /** @description One debit of a batch. */
         BatchDebit: {
-            /** @description As the header of POST /v1/debits. The service does without it where `dry_run` is true. */
+            /** @description Like the header of POST /v1/debits. The service does not need it if `dry_run` is true. */
             idempotency_key: string;
             tenant: components["schemas"]["Id"];
             items: components["schemas"]["Items"];
             subject?: components["schemas"]["Subject"];
             mode?: components["schemas"]["Mode"];
             metadata?: components["schemas"]["Metadata"];
-            /** @description Decide and change nothing. */
+            /** @description Return the result and change nothing. */
             dry_run?: boolean;
         };
         /** @description Independent checks. */
         CheckBatchRequest: {
-            /** @description They are decided one by one. */
+            /** @description The checks. Each is decided independently. */
             checks: components["schemas"]["CheckRequest"][];
         };
-        /** @description One result per check, in the order of the request. */
+        /** @description One result for each check, in the order of the request. */
         CheckBatchAnswer: {
             /** @description The answer of each check, or its problem. */
             results: (components["schemas"]["CheckAnswer"] | components["schemas"]["Problem"])[];
         };
-        /** @description The answer of a check. `allowed` tells which one it is. */
+        /** @description The answer to a check. `allowed` selects the form of the answer. */
         CheckAnswer: {
             /** @description Whether a consume would be allowed. */
             allowed: boolean;
             /** @description The items of the request, in its order. Empty if the balances of a blocked request could not be read. */
             items: components["schemas"]["CheckedItem"][];
-            /** @description The verdicts of the limits that apply. */
+            /** @description The verdicts of the limits that apply to the request. */
             limits: components["schemas"]["LimitVerdict"][];
             /**
-             * @description Where the balances come from.
+             * @description The source of the balances.
              * @enum {string}
              */
             source: "ledger" | "cache" | "local";
@@ -2129,10 +2132,10 @@ export interface components {
              * @description The instant of the oldest balance that was used.
              */
             as_of: string;
-            /** @description A backend was down; balances may be older than asked for, or limits were decided by one replica alone. */
+            /** @description A backend was down. Balances may be older than permitted, or each replica decided limits alone. */
             degraded?: boolean;
         } & (components["schemas"]["CheckAllowed"] | components["schemas"]["CheckDenied"]);
-        /** @description What a check adds that is allowed. */
+        /** @description The members of an answer to a check that is allowed. */
         CheckAllowed: {
             /**
              * @description Always true.
@@ -2140,7 +2143,7 @@ export interface components {
              */
             allowed: true;
         };
-        /** @description What a check adds that is denied. */
+        /** @description The members of an answer to a check that is denied. */
         CheckDenied: {
             /**
              * @description Always false.
@@ -2151,7 +2154,7 @@ export interface components {
             limiting?: components["schemas"]["Limiting"];
             blocked?: components["schemas"]["Blocked"];
         };
-        /** @description How the balance of an item stands. */
+        /** @description The balance of an item. */
         CheckedItem: {
             meter: components["schemas"]["Id"];
             required: components["schemas"]["Amount"];
@@ -2159,25 +2162,25 @@ export interface components {
             limit: components["schemas"]["Count"];
             /**
              * Format: int64
-             * @description The largest amount of this meter alone that would be allowed now.
+             * @description The largest amount of this meter that would be allowed now, without other items.
              */
             max_allowed_now: number;
             /**
              * Format: date-time
-             * @description When it would be allowed if nothing else happens: a grant takes effect, a hold expires, or the next period brings enough. Absent if no known event helps. An answer from a copy (`source`) considers only the end of the period.
+             * @description The instant at which the item would be allowed if nothing else happens: a grant takes effect, a hold expires, or the next period brings enough units. Absent if no known event helps. An answer from a copy (`source`) considers only the end of the period.
              */
             would_succeed_at?: string;
             /**
-             * @description What prevents this item; absent if nothing does.
+             * @description The code of the refusal of this item; absent if it would be allowed.
              * @enum {string}
              */
             code?: "quota_exceeded" | "credits_exhausted" | "meter_not_in_plan";
         };
-        /** @description What a limit decided. */
+        /** @description The decision of a limit. */
         LimitVerdict: {
             rule: components["schemas"]["Id"];
             kind: components["schemas"]["LimitKind"];
-            /** @description The rule that this one replaces; absent if it replaces none. */
+            /** @description The rule that this limit replaces; absent if there is none. */
             replaces?: string;
             /** @description Whether the limit lets the request pass. */
             allowed: boolean;
@@ -2193,29 +2196,29 @@ export interface components {
             limit: number;
             /**
              * Format: int64
-             * @description When the same cost would pass; 0 if it passed, null if it never will.
+             * @description The time after which the same cost would pass. It is 0 if the cost passed, and null if it will never pass.
              */
             retry_after_ms: number | null;
             /**
              * Format: int64
-             * @description How long an admitted request waits for its turn in a leaky bucket; absent if it need not wait.
+             * @description How long an admitted request waits in a leaky bucket before it starts; absent if it need not wait.
              */
             delay_ms?: number;
             /**
              * Format: int64
-             * @description The time until the bucket's ban ends; absent if it is not banned.
+             * @description The time until the bucket's ban ends; absent if the bucket is not banned.
              */
             banned_ms?: number;
             /**
              * Format: int64
-             * @description Only of a charge after the fact: the tokens that it took.
+             * @description Only for a charge after the fact: the tokens that the charge took.
              */
             charged?: number;
-            /** @description The limit counts and denies nothing. */
+            /** @description The limit is in shadow mode. It counts requests and denies none. */
             shadow: boolean;
             /** @description Only for a limit in shadow mode: whether it would have denied the request. */
             would_deny?: boolean;
-            /** @description Decided by one replica alone. */
+            /** @description One replica decided this alone. */
             degraded?: boolean;
         };
         /** @description On `forbidden`, the blocked tenant, subject or address. */
@@ -2231,15 +2234,15 @@ export interface components {
             /** @description The reason that was given. */
             reason?: string;
         };
-        /** @description What prevents the request. */
+        /** @description The balance or cap that prevents the request. */
         Limiting: {
             /**
-             * @description allowance: the next period adds more. credit: only a grant helps.
+             * @description With allowance, the next period adds more units. With credit, only a grant helps.
              * @enum {string}
              */
             kind: "allowance" | "credit";
             meter: components["schemas"]["Id"];
-            /** @description Empty for the tenant itself. */
+            /** @description The subject; empty for the tenant itself. */
             subject: string;
             /**
              * @description Whether the tenant's balance or the subject's cap prevents it.
@@ -2247,46 +2250,46 @@ export interface components {
              */
             level: "tenant" | "subject";
         };
-        /** @description What was debited. */
+        /** @description The units that were debited. */
         DebitAnswer: {
-            /** @description The idempotency key; `dry-run` on a dry run without one. */
+            /** @description The idempotency key; `dry-run` for a dry run without a key. */
             operation_id: string;
             tenant: components["schemas"]["Id"];
-            /** @description What was charged, in the order of the request. */
+            /** @description The units that were charged, in the order of the request. */
             items: components["schemas"]["DebitedItem"][];
-            /** @description The verdicts of the rate limits on a consume, after the charge. Absent if no limit applies, and on a replay, which charges none. */
+            /** @description The verdicts of the rate limits on a consume, after the charge. Absent if no limit applies. Absent on a replay, because a replay charges no limits. */
             limits?: components["schemas"]["LimitVerdict"][];
             /**
              * Format: date-time
-             * @description The instant that the answer is about.
+             * @description The instant for which the answer holds.
              */
             as_of: string;
-            /** @description Present and true when nothing was done. */
+            /** @description Present and true in the answer to a dry run. */
             dry_run?: boolean;
         };
-        /** @description What was charged for an item. */
+        /** @description The units that were charged for an item. */
         DebitedItem: {
             meter: components["schemas"]["Id"];
             requested: components["schemas"]["Amount"];
             charged: components["schemas"]["Count"];
             shortfall: components["schemas"]["Count"];
-            /** @description The grants that paid, in burn order. */
+            /** @description The grants that paid for the item, in burn order. */
             draws: components["schemas"]["Draw"][];
             overflow?: components["schemas"]["OverflowPayment"];
             remaining: components["schemas"]["Count"];
         };
-        /** @description How the cost of what the overflow meter paid for was rounded. Present only where the price is a ratio; a whole price rounds nothing. The draws of the overflow meter add up to `cost`. */
+        /** @description The rounding of the cost that the overflow meter paid. Present only if the price is a ratio, because a whole price needs no rounding. The draws of the overflow meter add up to `cost`. */
         OverflowPayment: {
             /** @description The overflow meter. */
             meter: string;
             /**
              * Format: int64
-             * @description How many units of the item it paid for.
+             * @description The number of units of the item that the overflow meter paid for.
              */
             units: number;
             price: components["schemas"]["OverflowRatio"];
             /**
-             * @description What the units cost exactly: `2.345`, or `2 1/3` where decimals do not end or are more than nine.
+             * @description The exact cost of the units: `2.345`, or `2 1/3` if the decimals do not end or are more than nine.
              * @example 2.345
              */
             exact: string;
@@ -2297,18 +2300,18 @@ export interface components {
             rounding: "up";
             /**
              * Format: int64
-             * @description What was charged of the overflow meter: exact, rounded.
+             * @description The units of the overflow meter that were charged: the exact cost, rounded.
              */
             cost: number;
         };
-        /** @description The price in the plan, `units` of the overflow meter for `per` of the item's. */
+        /** @description The price in the plan, which is `units` of the overflow meter for `per` units of the item's meter. */
         OverflowRatio: {
             units: components["schemas"]["Amount"];
             per: components["schemas"]["Amount"];
         };
-        /** @description A part of an amount, taken from one grant. */
+        /** @description A part of an amount that was taken from one grant. */
         Draw: {
-            /** @description Empty for overage. */
+            /** @description The grant; empty for overage. */
             grant: string;
             source: components["schemas"]["Source"];
             /** @description The item's meter, or its overflow meter. */
@@ -2316,16 +2319,16 @@ export interface components {
             amount: components["schemas"]["Amount"];
         };
         /**
-         * @description The source of a grant. overage is use that no grant paid.
+         * @description The source of a grant. overage is use that no grant paid for.
          * @enum {string}
          */
         Source: "allowance" | "topup" | "promo" | "rollover" | "refund" | "adjustment" | "overage";
-        /** @description One result per debit, in the order of the request. */
+        /** @description One result for each debit, in the order of the request. */
         DebitBatchAnswer: {
             /** @description The answer of each debit, or its problem. */
             results: components["schemas"]["BatchResult"][];
         };
-        /** @description The status and the body that POST /v1/debits would return, in one object. `status` 200 or a `code` tells which it is. */
+        /** @description The status and the body that POST /v1/debits would return, in one object. It has `status` 200, or a `code` for a refusal. */
         BatchResult: components["schemas"]["BatchDebited"] | components["schemas"]["BatchRefused"];
         /** @description A debit of a batch that was carried out. */
         BatchDebited: {
@@ -2335,19 +2338,19 @@ export interface components {
              * @enum {integer}
              */
             status: 200;
-            /** @description It is the stored answer of an earlier request with the same key. */
+            /** @description Whether this is the stored answer to an earlier request with the same key. */
             replayed: boolean;
-            /** @description The idempotency key; `dry-run` on a dry run without one. */
+            /** @description The idempotency key; `dry-run` for a dry run without a key. */
             operation_id: string;
             tenant: components["schemas"]["Id"];
-            /** @description What was charged, in the order of the request. */
+            /** @description The units that were charged, in the order of the request. */
             items: components["schemas"]["DebitedItem"][];
             /**
              * Format: date-time
-             * @description When it was decided.
+             * @description The instant of the decision.
              */
             as_of: string;
-            /** @description Present and true when nothing was done. */
+            /** @description Present and true in the answer to a dry run. */
             dry_run?: boolean;
         };
         /** @description A debit of a batch that was refused. The members after `errors` depend on `code`. */
@@ -2358,7 +2361,7 @@ export interface components {
              * @enum {integer}
              */
             status: 400 | 402 | 403 | 404 | 409 | 410 | 422 | 429 | 500 | 503;
-            /** @description It is the stored denial of an earlier request with the same key. */
+            /** @description Whether this is the stored denial of an earlier request with the same key. */
             replayed: boolean;
             /**
              * Format: uri
@@ -2367,18 +2370,18 @@ export interface components {
             type: string;
             /** @description The code in words. */
             title: string;
-            /** @description What happened to this request, for people. Its text may change. */
+            /** @description What happened to this request. The text is for people and may change. */
             detail: string;
             code: components["schemas"]["ProblemCode"];
             /** @description The faults of the request, by field. */
             errors?: components["schemas"]["FieldError"][];
         } & (components["schemas"]["QuotaProblem"] | components["schemas"]["RateLimitProblem"] | components["schemas"]["CapacityProblem"] | components["schemas"]["ForbiddenProblem"] | components["schemas"]["ArchivedProblem"] | components["schemas"]["UnavailableProblem"] | components["schemas"]["OtherProblem"]);
-        /** @description What a tenant or a subject has of a meter in the open period. */
+        /** @description The units of a meter that a tenant or a subject has in the open period. */
         Balance: {
             meter: components["schemas"]["Id"];
-            /** @description Empty for the tenant itself. */
+            /** @description The subject; empty for the tenant itself. */
             subject: string;
-            /** @description The plan that the open period was opened with; absent if the plan lacks the meter. */
+            /** @description The plan with which the open period was opened; absent if the plan does not have the meter. */
             plan?: string;
             /**
              * Format: int32
@@ -2394,7 +2397,7 @@ export interface components {
             granted: components["schemas"]["Count"];
             /**
              * Format: int64
-             * @description Units of allowances that were used before the change of plan that opened the period. Its allowance was granted without them. null with as_of in a period that has closed.
+             * @description Units of allowances that were used before the change of plan that opened the period. The allowance of the period is smaller by these units. null with as_of in a period that has closed.
              */
             carried: number | null;
             refunded: components["schemas"]["Count"];
@@ -2410,38 +2413,38 @@ export interface components {
             overage: components["schemas"]["Count"];
             /**
              * Format: int64
-             * @description The number of its newest entry, for the If-Match of an adjustment.
+             * @description The number of the balance's newest entry, for the If-Match of an adjustment.
              */
             seq: number;
             period: components["schemas"]["BalancePeriod"];
-            /** @description The grants with units to draw, in burn order. */
+            /** @description The grants that have units to draw, in burn order. */
             grants: components["schemas"]["Grant"][];
             /**
              * Format: date-time
-             * @description The instant that the answer is about.
+             * @description The instant for which the answer holds.
              */
             as_of: string;
         };
-        /** @description A period, from its start until before its end. */
+        /** @description A period. It includes its start and not its end. */
         BalancePeriod: {
             /**
              * Format: date-time
-             * @description null if no period is open.
+             * @description The start; null if no period is open.
              */
             start: string | null;
             /**
              * Format: date-time
-             * @description null if the period has no end.
+             * @description The end; null if the period has no end.
              */
             end: string | null;
         };
         /** @description A page of balances. */
         BalanceList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["Balance"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
-        /** @description null on the last page. */
+        /** @description The cursor of the next page; null on the last page. */
         NextCursor: string | null;
         /** @description A line of the journal. It never changes. */
         Entry: {
@@ -2454,16 +2457,16 @@ export interface components {
             line: number;
             /**
              * Format: int64
-             * @description Counts the balance's entries from 1, without a gap.
+             * @description The number of the entry in its balance, starting at 1 and without gaps.
              */
             seq: number;
             kind: components["schemas"]["EntryKind"];
             meter: components["schemas"]["Id"];
-            /** @description The subject; empty for the tenant itself. */
+            /** @description The subject of the balance; empty for the tenant itself. */
             subject: string;
             /**
              * Format: date-time
-             * @description The start of the period in which it counts.
+             * @description The start of the period to which the entry belongs.
              */
             period_start: string;
             /** @description The grant; empty if there is none. */
@@ -2479,41 +2482,41 @@ export interface components {
             item: number;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description The instant of creation.
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description When a line of the system was due, if that was before it was written.
+             * @description When an entry of the ledger's own operations was due, if it was written later.
              */
             effective_at?: string;
-            /** @description The subject of the request. */
+            /** @description The subject that the request named. */
             operation_subject?: string;
-            /** @description The id of the key with which the operation was asked for. Absent in lines of the system, and in those of versions before. */
+            /** @description The id of the key of the request. Absent in entries of the ledger's own operations, and in entries of earlier versions. */
             actor?: string;
             metadata?: components["schemas"]["Metadata"];
-            /** @description Further facts of some kinds. */
+            /** @description Further data, for some kinds. */
             detail?: {
                 [key: string]: unknown;
             };
         };
         /**
-         * @description What an entry records. A grant takes effect (`grant`), or is issued for later (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A grant ends later (`extend_grant`). A denial is stored: `denial`.
+         * @description What an entry records. A grant takes effect (`grant`), or is issued for a later time (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A grant gets a later end (`extend_grant`). A denial is stored: `denial`.
          * @enum {string}
          */
         EntryKind: "grant" | "debit" | "overage" | "refund" | "unoverage" | "forgive" | "owe" | "settle" | "unowe" | "unsettle" | "closed_refund" | "expire" | "void" | "adjust_up" | "adjust_down" | "hold" | "capture" | "release" | "rollover_out" | "rollover_in" | "schedule" | "extend" | "extend_grant" | "denial";
         /** @description A page of entries. */
         EntryList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["Entry"][];
             next_cursor: components["schemas"]["NextCursor"];
             /**
              * Format: date-time
-             * @description The list has no `from` and begins here; what happened before was archived. Absent if nothing was.
+             * @description Present if the list has no `from` and older entries were archived. The list begins at this instant.
              */
             archived_before?: string;
         };
-        /** @description What one request did. */
+        /** @description The result of one request. */
         Operation: {
             /** @description The id of the operation. */
             operation_id: string;
@@ -2521,25 +2524,25 @@ export interface components {
             kind: components["schemas"]["EntryKind"];
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description The instant of creation.
              */
             created_at: string;
-            /** @description Its lines in the journal. */
+            /** @description The lines of the operation in the journal. */
             entries: components["schemas"]["Entry"][];
         };
-        /** @description A period of a meter, past or to come. */
+        /** @description A past or future period of a meter. */
         Period: {
             /**
              * Format: date-time
-             * @description Inclusive.
+             * @description The inclusive start.
              */
             start: string;
             /**
              * Format: date-time
-             * @description Exclusive; null if the period has no end.
+             * @description The end, exclusive; null if the period has no end.
              */
             end: string | null;
-            /** @description The same instant in the tenant's time zone. */
+            /** @description The start in the tenant's time zone. */
             local_start: string;
             /** @description The end in the tenant's time zone. */
             local_end: string | null;
@@ -2547,7 +2550,7 @@ export interface components {
         };
         /** @description The coming periods. */
         PeriodList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["Period"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
@@ -2559,7 +2562,7 @@ export interface components {
             subject?: components["schemas"]["Subject"];
             ttl_seconds?: components["schemas"]["TtlSeconds"];
             metadata?: components["schemas"]["Metadata"];
-            /** @description Decide and change nothing. */
+            /** @description Return the result and change nothing. */
             dry_run?: boolean;
         };
         /**
@@ -2567,38 +2570,38 @@ export interface components {
          * @description Seconds from now; an hour by default, a day at most.
          */
         TtlSeconds: number;
-        /** @description What to use of a hold. */
+        /** @description The units of a hold to use. */
         CaptureRequest: {
             tenant: components["schemas"]["Id"];
             items?: components["schemas"]["Items"];
-            /** @description Release the rest of the hold. A capture without items leaves no rest. */
+            /** @description Whether to release the rest of the hold. After a capture without items there is no rest. */
             final?: boolean;
             on_expired?: components["schemas"]["OnExpired"];
-            /** @description Decide and change nothing. */
+            /** @description Return the result and change nothing. */
             dry_run?: boolean;
         };
-        /** @description A hold to give back. */
+        /** @description A hold to release. */
         ReleaseRequest: {
             tenant: components["schemas"]["Id"];
             on_expired?: components["schemas"]["OnExpired"];
-            /** @description Decide and change nothing. */
+            /** @description Return the result and change nothing. */
             dry_run?: boolean;
         };
-        /** @description How much longer a hold lasts. */
+        /** @description A hold to extend. */
         ExtendRequest: {
             tenant: components["schemas"]["Id"];
             ttl_seconds: components["schemas"]["TtlSeconds"];
-            /** @description Decide and change nothing. */
+            /** @description Return the result and change nothing. */
             dry_run?: boolean;
         };
         /**
-         * @description What happens to units whose grant has ended. `forfeit`, the default: they expire at once. `regrant`: they are granted again, until the end of the period if they were part of an allowance, without an end otherwise.
+         * @description What happens to units whose grant has ended. With `forfeit`, the default, they expire at once. With `regrant`, they are granted again. If they were part of an allowance, the new grant ends with the period; otherwise it has no end.
          * @enum {string}
          */
         OnExpired: "forfeit" | "regrant";
         /** @description A hold after a change. */
         HoldAnswer: {
-            /** @description The idempotency key; `dry-run` on a dry run without one. */
+            /** @description The idempotency key; `dry-run` for a dry run without a key. */
             operation_id: string;
             hold_id: components["schemas"]["Id"];
             tenant: components["schemas"]["Id"];
@@ -2607,25 +2610,25 @@ export interface components {
             items: components["schemas"]["HeldItem"][];
             /**
              * Format: date-time
-             * @description When it expires unless it is captured or released.
+             * @description The instant at which the hold expires unless it is captured or released.
              */
             expires_at: string;
             /**
              * Format: date-time
-             * @description The instant that the answer is about.
+             * @description The instant for which the answer holds.
              */
             as_of: string;
-            /** @description Present and true when nothing was done. */
+            /** @description Present and true in the answer to a dry run. */
             dry_run?: boolean;
         };
         /**
-         * @description A hold that was captured in part and then released counts as captured. One that was captured in part and then expired counts as expired.
+         * @description A hold that was captured in part and then released is `captured`. A hold that was captured in part and then expired is `expired`.
          * @enum {string}
          */
         HoldStatus: "active" | "captured" | "released" | "expired";
         /** @description A page of holds. */
         HoldList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["Hold"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
@@ -2639,16 +2642,16 @@ export interface components {
             items: components["schemas"]["HoldPart"][];
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description The instant of creation.
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description When it expires unless it is captured or released.
+             * @description The instant at which the hold expires unless it is captured or released.
              */
             expires_at: string;
         };
-        /** @description What a hold has of a meter. */
+        /** @description The units of a meter in a hold. */
         HoldPart: {
             meter: components["schemas"]["Id"];
             /**
@@ -2658,7 +2661,7 @@ export interface components {
             amount: number;
             /**
              * Format: int64
-             * @description The used amount; above `amount` if a capture exceeded the hold.
+             * @description The used amount. It exceeds `amount` if a capture exceeded the hold.
              */
             captured: number;
             /**
@@ -2667,129 +2670,129 @@ export interface components {
              */
             held: number;
         };
-        /** @description What a hold has of a meter after a change. */
+        /** @description The units of a meter in a hold after a change. */
         HeldItem: {
             meter: components["schemas"]["Id"];
             amount: components["schemas"]["Amount"];
             captured: components["schemas"]["Count"];
             held: components["schemas"]["Count"];
-            /** @description The draws of this capture; for other operations, the draws of the held units. */
+            /** @description The draws of a capture. For other operations, the draws of the held units. */
             draws: components["schemas"]["Draw"][];
             remaining: components["schemas"]["Count"];
         };
-        /** @description An operation to take back, whole or in part. */
+        /** @description The operation to refund, in whole or in part. */
         RefundRequest: {
             tenant: components["schemas"]["Id"];
             /** @description The idempotency key of the debit or capture. */
             operation_id: string;
             /**
              * Format: date-time
-             * @description Of several operations with this id, the newest at or before this instant is refunded; by default the newest. A key that is used again after its memory has ended names another operation.
+             * @description The refund is for the newest operation with this id at or before this instant. By default it is for the newest one. If a key is used again after the service has forgotten it, the key names another operation.
              */
             at?: string;
             /**
              * Format: int64
-             * @description In the units of the item; by default everything that was not refunded yet.
+             * @description The amount in units of the item's meter. By default, it is all that was not yet refunded.
              */
             amount?: number;
-            /** @description The item to refund; all by default. Required with `amount` if the operation has several. */
+            /** @description The meter of the item to refund. By default all items are refunded. Required with `amount` if the operation has several items. */
             meter?: string;
             on_expired?: components["schemas"]["OnExpired"];
             reason?: components["schemas"]["Reason"];
-            /** @description Decide and change nothing. */
+            /** @description Return the result and change nothing. */
             dry_run?: boolean;
         };
         /** @description The reason, for the records. At most 500 bytes of UTF-8. */
         Reason: string;
-        /** @description What was refunded. */
+        /** @description The units that were refunded. */
         RefundAnswer: {
-            /** @description The idempotency key; `dry-run` on a dry run without one. */
+            /** @description The idempotency key; `dry-run` for a dry run without a key. */
             operation_id: string;
             /** @description The operation that was refunded. */
             refund_of: string;
             /**
              * Format: date-time
-             * @description When the refunded operation was made; absent in replays of answers of earlier versions.
+             * @description The time of the refunded operation. Absent in replayed answers of earlier versions.
              */
             refund_of_at?: string;
             tenant: components["schemas"]["Id"];
-            /** @description What was refunded, by item. */
+            /** @description The units that were refunded, by item. */
             items: components["schemas"]["RefundedItem"][];
             /**
              * Format: date-time
-             * @description The instant that the answer is about.
+             * @description The instant for which the answer holds.
              */
             as_of: string;
-            /** @description Present and true when nothing was done. */
+            /** @description Present and true in the answer to a dry run. */
             dry_run?: boolean;
         };
-        /** @description What was refunded of an item. */
+        /** @description The units that were refunded for an item. */
         RefundedItem: {
             meter: components["schemas"]["Id"];
             refunded: components["schemas"]["Amount"];
-            /** @description The grants that got the units. */
+            /** @description The grants to which the units returned. */
             draws: components["schemas"]["Draw"][];
             /**
              * Format: int64
-             * @description The part of the draws that expired at once because its grant had ended.
+             * @description The units of the draws that expired at once because their grant had ended.
              */
             forfeited: number;
             remaining: components["schemas"]["Count"];
         };
-        /** @description Why a grant is taken back. */
+        /** @description The grant to take back, and the reason. */
         VoidRequest: {
             reason: components["schemas"]["Reason"];
-            /** @description Required only if several meters have a grant of this id. */
+            /** @description The meter of the grant. Required only if grants of several meters have this id. */
             meter?: string;
-            /** @description Decide and change nothing. */
+            /** @description Return the result and change nothing. */
             dry_run?: boolean;
         };
-        /** @description How long a grant is to last, and why. */
+        /** @description The new end of a grant, and the reason. */
         GrantExtensionRequest: {
             /**
              * Format: date-time
-             * @description No draws from this instant on; later than the grant's end. null for never.
+             * @description The instant from which units cannot be drawn. It must be later than the grant's present end. null means that there is no end.
              */
             expires_at: string | null;
             reason: components["schemas"]["Reason"];
-            /** @description Required only if several meters have a grant of this id. */
+            /** @description The meter of the grant. Required only if grants of several meters have this id. */
             meter?: string;
-            /** @description Decide and change nothing. */
+            /** @description Return the result and change nothing. */
             dry_run?: boolean;
         };
         /** @description A grant whose end was moved. */
         GrantExtension: {
-            /** @description The idempotency key; `dry-run` on a dry run without one. */
+            /** @description The idempotency key; `dry-run` for a dry run without a key. */
             operation_id: string;
             tenant: components["schemas"]["Id"];
             meter: components["schemas"]["Id"];
-            /** @description Empty for the tenant itself. */
+            /** @description The subject; empty for the tenant itself. */
             subject: string;
             /** @description The grant. */
             grant: string;
             /**
              * Format: int64
-             * @description What can be drawn of the grant until its new end; of a pending grant, its amount.
+             * @description The units that can be drawn from the grant until its new end. For a pending grant, it is the amount.
              */
             units: number;
             /**
              * Format: int64
-             * @description Units of the grant on hold. What comes back of them before the new end can be drawn again.
+             * @description Units of the grant that are on hold. Units that return before the new end can be drawn again.
              */
             held: number;
             /**
              * Format: date-time
-             * @description The end before.
+             * @description The end before the change.
              */
             previous_expires_at: string;
             /**
              * Format: date-time
-             * @description The end after; null for never.
+             * @description The end after the change; null if there is none.
              */
             expires_at: string | null;
             /**
              * Format: int64
-             * @description Remaining of the balance, which an extension does not change.
+             * @description The remaining units of the balance, which an extension does not change.
              */
             remaining: number;
             /**
@@ -2799,10 +2802,10 @@ export interface components {
             seq: number;
             /**
              * Format: date-time
-             * @description The instant that the answer is about.
+             * @description The instant for which the answer holds.
              */
             as_of: string;
-            /** @description Present and true when nothing was done. */
+            /** @description Present and true in the answer to a dry run. */
             dry_run?: boolean;
         };
         /** @description A correction of a balance. */
@@ -2814,34 +2817,34 @@ export interface components {
              */
             amount: number;
             reason: components["schemas"]["Reason"];
-            /** @description The subject of the balance; the tenant's own balance by default. */
+            /** @description The subject of the balance. By default it is the tenant's own balance. */
             subject?: string;
-            /** @description Decide and change nothing. */
+            /** @description Return the result and change nothing. */
             dry_run?: boolean;
         };
         /** @description A balance before and after a change. */
         ChangeAnswer: {
-            /** @description The idempotency key; `dry-run` on a dry run without one. */
+            /** @description The idempotency key; `dry-run` for a dry run without a key. */
             operation_id: string;
             tenant: components["schemas"]["Id"];
             meter: components["schemas"]["Id"];
-            /** @description Empty for the tenant itself. */
+            /** @description The subject; empty for the tenant itself. */
             subject: string;
             /** @description The grant that was voided, or issued by an adjustment. */
             grant?: string;
             /**
              * Format: int64
-             * @description The change of remaining.
+             * @description The change of the remaining units.
              */
             amount: number;
             /**
              * Format: int64
-             * @description Remaining before the change.
+             * @description The remaining units before the change.
              */
             before: number;
             /**
              * Format: int64
-             * @description Remaining after the change.
+             * @description The remaining units after the change.
              */
             remaining: number;
             /**
@@ -2851,19 +2854,19 @@ export interface components {
             seq: number;
             /**
              * Format: date-time
-             * @description The instant that the answer is about.
+             * @description The instant for which the answer holds.
              */
             as_of: string;
-            /** @description Present and true when nothing was done. */
+            /** @description Present and true in the answer to a dry run. */
             dry_run?: boolean;
         };
-        /** @description The account of a period. It adds up: opening + granted + refunded - used - expired + adjusted = closing. */
+        /** @description The statement of a period. It adds up: opening + granted + refunded - used - expired + adjusted = closing. */
         Statement: {
             tenant: components["schemas"]["Id"];
             meter: components["schemas"]["Id"];
-            /** @description Empty for the tenant itself. */
+            /** @description The subject; empty for the tenant itself. */
             subject: string;
-            /** @description The plan of the period; absent if it lacks the meter. */
+            /** @description The plan of the period; absent if the plan does not have the meter. */
             plan?: string;
             /**
              * Format: int32
@@ -2871,7 +2874,7 @@ export interface components {
              */
             plan_version?: number;
             period: components["schemas"]["BalancePeriod"];
-            /** @description False while the period is open; the figures are then those of as_of. */
+            /** @description False while the period is open. The figures are then those at as_of. */
             closed: boolean;
             opening: components["schemas"]["Count"];
             granted: components["schemas"]["Count"];
@@ -2891,23 +2894,23 @@ export interface components {
             held: components["schemas"]["Count"];
             /**
              * Format: int64
-             * @description Use that no grant paid. Not part of the sum.
+             * @description Use that no grant paid for. It is not part of the sum.
              */
             overage: number;
-            /** @description The sums of entries, per kind and source of grants. */
+            /** @description The sums of entries, for each kind and source of grants. */
             lines: components["schemas"]["StatementLine"][];
             /**
              * Format: date-time
-             * @description The instant that the answer is about.
+             * @description The instant for which the answer holds.
              */
             as_of: string;
         };
         /** @description A statement without its lines. */
         StatementSummary: {
             meter: components["schemas"]["Id"];
-            /** @description Empty for the tenant itself. */
+            /** @description The subject; empty for the tenant itself. */
             subject: string;
-            /** @description The plan of the period; absent if it lacks the meter. */
+            /** @description The plan of the period; absent if the plan does not have the meter. */
             plan?: string;
             /**
              * Format: int32
@@ -2942,7 +2945,7 @@ export interface components {
         };
         /** @description A page of statements. */
         StatementList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["StatementSummary"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
@@ -2954,11 +2957,11 @@ export interface components {
             amount: components["schemas"]["Sum"];
             /**
              * Format: int64
-             * @description How many entries.
+             * @description The number of entries.
              */
             entries: number;
         };
-        /** @description What was used in an hour, a day or a month. */
+        /** @description The use in an hour, a day or a month. */
         Usage: {
             /**
              * Format: date-time
@@ -2973,36 +2976,36 @@ export interface components {
             overage: components["schemas"]["Sum"];
             /**
              * Format: int64
-             * @description Refunds of both; the net use is used + overage - refunded. 2^63-1 stands for any larger sum.
+             * @description Units that were refunded, of used and overage. The net use is used + overage - refunded. 2^63-1 stands for any larger sum.
              */
             refunded: number;
             /**
              * Format: int64
-             * @description How many operations.
+             * @description The number of operations.
              */
             operations: number;
-            /** @description With group_by. For example {"subject":"ann"} or {"model":"small"}. */
+            /** @description The group, with group_by. For example {"subject":"ann"} or {"model":"small"}. */
             group?: {
                 [key: string]: string;
             };
         };
         /** @description Use by time, oldest first. */
         UsageList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["Usage"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
-        /** @description A refused request, and why. */
+        /** @description A refused request and the reason. */
         Denial: {
             /**
              * Format: date-time
-             * @description When it was refused.
+             * @description The time of the refusal.
              */
             at: string;
             code: components["schemas"]["ProblemCode"];
-            /** @description The meter that did not suffice or that the plan lacks, or the one that was asked for. Absent if several were, or none. */
+            /** @description The meter that did not suffice, that the plan does not have, or that was requested. Absent if there were several such meters, or none. */
             meter?: string;
-            /** @description The limit that refused it; of several, the one that does so the longest. */
+            /** @description The limit that refused the request; if several did, the one with the longest wait. */
             rule?: string;
             /** @description The subject that the request named. */
             subject?: string;
@@ -3018,10 +3021,10 @@ export interface components {
              * @description The units that could have been charged instead.
              */
             available?: number;
-            /** @description X-Request-Id of the refusal, which the log has as well; empty where there is none, as for Envoy over gRPC. */
+            /** @description X-Request-Id of the refusal, which is in the log, too; empty if there is none, as for Envoy over gRPC. */
             request_id: string;
         };
-        /** @description How many requests were refused in a minute for one reason. */
+        /** @description The number of requests that were refused in a minute for the same reason. */
         DenialCount: {
             /**
              * Format: date-time
@@ -3029,35 +3032,35 @@ export interface components {
              */
             minute: string;
             code: components["schemas"]["ProblemCode"];
-            /** @description As in Denial; `(other)`: many meters and limits in that minute are counted together. */
+            /** @description As in Denial. `(other)` means that many meters and limits in that minute are counted together. */
             meter?: string;
-            /** @description As in Denial; `(other)`, as meter. */
+            /** @description As in Denial. `(other)` has the same meaning as for meter. */
             rule?: string;
             /**
              * Format: int64
-             * @description How many.
+             * @description The number of requests.
              */
             n: number;
         };
-        /** @description Why requests were refused. */
+        /** @description The refused requests. */
         DenialList: {
             /**
              * Format: date-time
-             * @description The start of the time that was asked about.
+             * @description The start of the time that the answer covers.
              */
             from: string;
             /**
              * Format: date-time
-             * @description Its end.
+             * @description The end of this time.
              */
             to: string;
-            /** @description The last denials with their explanation, newest first. */
+            /** @description The last denials with explanations, newest first. */
             items: components["schemas"]["Denial"][];
-            /** @description All denials by minute, newest first; 2,000 lines at most. */
+            /** @description The numbers of all denials by minute, newest first. There are at most 2,000 items. */
             counts: components["schemas"]["DenialCount"][];
             /**
              * Format: date-time
-             * @description Only if there are more lines: the minute from which on all are here. Ask for the time before it.
+             * @description Present if there are more items: the first minute for which the counts are complete. For older counts, request the time before it.
              */
             counts_from?: string;
         };
@@ -3066,33 +3069,33 @@ export interface components {
             meter: components["schemas"]["Id"];
             amount: components["schemas"]["Amount"];
             /**
-             * @description Where the units come from. It decides their priority unless that is given.
+             * @description The source of the units. It determines their priority unless `priority` is given.
              * @enum {string}
              */
             source: "topup" | "promo" | "adjustment";
-            /** @description The subject of the balance, if the plan has a cap per subject; the tenant's own balance by default. */
+            /** @description The subject of the balance, if the plan has a cap per subject. By default it is the tenant's own balance. */
             subject?: string;
-            /** @description Unique in the balance; made from the key by default. Ids of the ledger's own grants are refused: they begin with `allowance:` or `rollover:`, or are `adjustment-` or `regrant-` and 16 hexadecimal digits. */
+            /** @description An id that is unique in the balance. By default it is derived from the key. Ids of the ledger's own grants are refused: they begin with `allowance:` or `rollover:`, or consist of `adjustment-` or `regrant-` and 16 hexadecimal digits. */
             grant_id?: string;
             /**
              * Format: int32
-             * @description Lower burns first. The default is 10 for allowances, 50 for promos and 100 for others.
+             * @description Grants with lower values burn first. The default is 10 for allowances, 50 for promos and 100 for others.
              */
             priority?: number;
             /**
              * Format: date-time
-             * @description No draws before this instant; now by default and for a past instant.
+             * @description The instant from which units can be drawn. By default, and for a past instant, it is now.
              */
             effective_at?: string;
             /**
              * Format: date-time
-             * @description No draws from this instant on; never by default.
+             * @description The instant from which units cannot be drawn. By default there is none.
              */
             expires_at?: string;
-            /** @description The cost of a unit, for your own accounts. */
+            /** @description The cost of a unit, for your own accounting. */
             cost_basis?: string;
             reason?: components["schemas"]["Reason"];
-            /** @description Decide and change nothing. */
+            /** @description Return the result and change nothing. */
             dry_run?: boolean;
         };
         /** @description An amount that can be spent. */
@@ -3108,20 +3111,20 @@ export interface components {
             held: components["schemas"]["Count"];
             /**
              * Format: int32
-             * @description Lower burns first.
+             * @description Grants with lower values burn first.
              */
             priority: number;
             /**
              * Format: date-time
-             * @description No draws before this instant.
+             * @description The instant from which units can be drawn.
              */
             effective_at: string;
             /**
              * Format: date-time
-             * @description null for never.
+             * @description The instant of the end; null if there is none.
              */
             expires_at: string | null;
-            /** @description The cost of a unit, for your own accounts. */
+            /** @description The cost of a unit, for your own accounting. */
             cost_basis?: string;
             /** @description The reason that was given. */
             reason?: string;
@@ -3130,16 +3133,16 @@ export interface components {
             operation_id: string;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description The instant of creation.
              */
             created_at: string;
         };
         /**
-         * @description pending - takes effect later; active - has units; exhausted - has none; expired; voided - taken back.
+         * @description A pending grant takes effect later. An active grant has units. An exhausted grant has none. An expired grant has ended. A voided grant was taken back.
          * @enum {string}
          */
         GrantStatus: "pending" | "active" | "exhausted" | "expired" | "voided";
-        /** @description The grant, and the balance after it. */
+        /** @description The grant and the balance after it. */
         GrantAnswer: {
             tenant: components["schemas"]["Id"];
             /** @description The id of the grant. */
@@ -3153,38 +3156,38 @@ export interface components {
             held: components["schemas"]["Count"];
             /**
              * Format: int32
-             * @description Lower burns first.
+             * @description Grants with lower values burn first.
              */
             priority: number;
             /**
              * Format: date-time
-             * @description No draws before this instant.
+             * @description The instant from which units can be drawn.
              */
             effective_at: string;
             /**
              * Format: date-time
-             * @description null for never.
+             * @description The instant of the end; null if there is none.
              */
             expires_at: string | null;
-            /** @description The cost of a unit, for your own accounts. */
+            /** @description The cost of a unit, for your own accounting. */
             cost_basis?: string;
             /** @description The reason that was given. */
             reason?: string;
             status: components["schemas"]["GrantStatus"];
-            /** @description The idempotency key; `dry-run` on a dry run without one. */
+            /** @description The idempotency key; `dry-run` for a dry run without a key. */
             operation_id: string;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description The instant of creation.
              */
             created_at: string;
             balance: components["schemas"]["Position"];
             /**
              * Format: date-time
-             * @description The instant that the answer is about.
+             * @description The instant for which the answer holds.
              */
             as_of: string;
-            /** @description Present and true when nothing was done. */
+            /** @description Present and true in the answer to a dry run. */
             dry_run?: boolean;
         };
         /** @description The balance after the grant. */
@@ -3193,41 +3196,41 @@ export interface components {
             limit: components["schemas"]["Count"];
             /**
              * Format: date-time
-             * @description The end of the period; null if it has none.
+             * @description The end of the period; null if the period has no end.
              */
             reset_at: string | null;
         };
         /** @description A page of grants. */
         GrantList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["Grant"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
-        /** @description What is counted. */
+        /** @description The unit and the kind of a meter. */
         MeterRequest: {
-            /** @description The unit of which amounts are integers. */
+            /** @description The unit in which amounts are counted. Amounts are integers. */
             unit: string;
             /** @description For people. */
             description?: string;
             /**
-             * @description `counter` (the default) is drawn down by debits. `gauge` is set: seats. It cannot be changed while the meter is in use.
+             * @description A `counter`, the default, has units that debits use. A `gauge` is set to a value, such as a number of seats. The kind cannot change while the meter is in use.
              * @enum {string}
              */
             kind?: "counter" | "gauge";
-            /** @description Store a denial under its idempotency key and replay it, like a success. */
+            /** @description Whether a denial is stored with its idempotency key and replayed, like a success. */
             denial_replay?: boolean;
-            /** @description The members of the metadata of requests by which use can be divided (`group_by` of usage). Each once. */
+            /** @description The members of the metadata of requests by which use can be divided (`group_by` of usage). Each member may appear once. */
             dimensions?: components["schemas"]["Id"][];
         };
-        /** @description What is counted, in its smallest unit. */
+        /** @description A kind of use, or a value, that is counted in its smallest unit. */
         Meter: {
             meter: components["schemas"]["Id"];
-            /** @description The unit of which amounts are integers. */
+            /** @description The unit in which amounts are counted. Amounts are integers. */
             unit: string;
             /** @description For people. */
             description: string;
             /**
-             * @description Whether it is drawn down, or set.
+             * @description Whether the meter has units that debits use, or a value that is set.
              * @enum {string}
              */
             kind: "counter" | "gauge";
@@ -3237,42 +3240,42 @@ export interface components {
             dimensions?: components["schemas"]["Id"][];
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description The instant of creation.
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description When it last changed.
+             * @description The instant of the last change.
              */
             updated_at: string;
         };
         /** @description A page of meters. */
         MeterList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["Meter"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
-        /** @description What tenants of the plan may use. Each PUT makes a new version. */
+        /** @description The content of a plan. Each PUT that changes the plan creates a new version. */
         PlanRequest: {
-            /** @description Each meter once. */
+            /** @description Each meter may appear once. */
             allowances: components["schemas"]["Allowance"][];
-            /** @description Rate limits for the tenants of this plan, each rule once. They replace the global limits of the same rule. */
+            /** @description Rate limits for the tenants of this plan. Each rule may appear once. They replace the general limits of the same rule. */
             limits?: components["schemas"]["PlanLimit"][];
             features?: components["schemas"]["Features"];
         };
-        /** @description A feature that the plan must grant, beside the items or instead of them. If it does not, the code is `feature_not_in_plan`, and nothing else is asked. */
+        /** @description A feature that the plan must grant, in addition to items or instead of them. If the plan does not grant it, the code is `feature_not_in_plan`, and limits and balances are not read. */
         Feature: string;
-        /** @description Features by name. One that is false or 0, or is not here, is not granted. */
+        /** @description Features by name. A feature that is false, 0 or absent is not granted. */
         Features: {
             [key: string]: components["schemas"]["FeatureValue"];
         };
-        /** @description A switch, or a bound such as the size of an upload. */
+        /** @description True or false, or a bound such as the size of an upload. */
         FeatureValue: boolean | number;
-        /** @description The tenant's own features to set; null removes one, so that the plan's holds again. */
+        /** @description The tenant's own features to set. null removes the tenant's own value, so that the plan's value applies again. */
         FeaturePatch: {
             [key: string]: boolean | number | null;
         };
-        /** @description The value, or what to add to it; one of the two. */
+        /** @description The new value, or a difference. Exactly one of these is required. */
         GaugeRequest: {
             /**
              * Format: int64
@@ -3281,16 +3284,16 @@ export interface components {
             value?: number;
             /**
              * Format: int64
-             * @description What to add; below 0, to take away.
+             * @description The difference; negative to reduce the value.
              */
             delta?: number;
-            /** @description Decide and change nothing. */
+            /** @description Return the result and change nothing. */
             dry_run?: boolean;
         };
-        /** @description A value that is set, not drawn down. No period and no plan changes it. */
+        /** @description A value that is set. Debits, periods and changes of the plan do not change it. */
         Gauge: {
             meter: components["schemas"]["Id"];
-            /** @description Whose it is; empty for the tenant's own. */
+            /** @description The subject; empty for the tenant's own gauge. */
             subject: string;
             value: components["schemas"]["Count"];
             /**
@@ -3300,12 +3303,12 @@ export interface components {
             limit: number;
             /**
              * Format: int64
-             * @description By how much the value may rise.
+             * @description How much the value may increase.
              */
             remaining: number;
             /**
              * Format: int64
-             * @description How far the value is above the limit, which fell. It can only fall then.
+             * @description How much the value exceeds the limit, after the limit was reduced. The value can then only decrease.
              */
             over: number;
             /**
@@ -3315,15 +3318,15 @@ export interface components {
             before?: number;
             /**
              * Format: date-time
-             * @description When it was changed last; absent if never.
+             * @description The instant of the last change; absent if there was none.
              */
             changed_at?: string;
-            /** @description Nothing was changed. */
+            /** @description True after a dry run. */
             dry_run?: boolean;
         };
         /** @description A page of gauges. */
         GaugeList: {
-            /** @description In order of meters, then of subjects; the tenant's own gauge is the first of its meter. */
+            /** @description Sorted by meter, then by subject. The tenant's own gauge is the first of its meter. */
             items: components["schemas"]["Gauge"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
@@ -3331,7 +3334,7 @@ export interface components {
         GaugeEntry: {
             /**
              * Format: int64
-             * @description Its number within the gauge, from 1 without gaps.
+             * @description The number of the change in its gauge, starting at 1 and without gaps.
              */
             seq: number;
             /** @description The Idempotency-Key. */
@@ -3340,46 +3343,46 @@ export interface components {
             after: components["schemas"]["Count"];
             /**
              * Format: int64
-             * @description What was allowed at that moment.
+             * @description The limit at that time.
              */
             limit: number;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description The instant of creation.
              */
             created_at: string;
-            /** @description The id of the key with which it was asked for. */
+            /** @description The id of the key of the request. */
             actor: string;
         };
         /** @description A page of entries. */
         GaugeEntryList: {
-            /** @description Newest first. */
+            /** @description The items of this page, newest first. */
             items: components["schemas"]["GaugeEntry"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
-        /** @description What a tenant has besides what is counted. */
+        /** @description The features of a tenant. */
         TenantFeatures: {
             tenant: components["schemas"]["Id"];
             plan: components["schemas"]["Id"];
             features: components["schemas"]["Features"];
-            /** @description The names of those that are the tenant's own, in order. */
+            /** @description The names of the features that the tenant overrides, sorted. */
             overridden: components["schemas"]["Id"][];
         };
-        /** @description What a plan grants of a meter per period. */
+        /** @description The units of a meter that a plan grants per period. */
         Allowance: {
             meter: components["schemas"]["Id"];
             /**
              * Format: int64
-             * @description The units of each period; 0 for a meter that only grants pay for.
+             * @description The units of each period. It is 0 for a meter that has only units of grants.
              */
             amount: number;
             /**
-             * @description How often it is granted. Absent, as `anchor`, for a gauge, which has no periods.
+             * @description How often the amount is granted. Absent for a gauge, like `anchor`, because a gauge has no periods.
              * @enum {string}
              */
             every?: "hour" | "day" | "week" | "month" | "year" | "once";
             /**
-             * @description `calendar`: periods begin with those of the calendar in the tenant's zone. `tenant`: they begin at the tenant's anchor instant and after each interval, on the last day of a month that is too short.
+             * @description With `calendar`, periods begin with the periods of the calendar in the tenant's zone. With `tenant`, they begin at the tenant's anchor instant and after each interval. In a month that is too short, they begin on its last day.
              * @enum {string}
              */
             anchor?: "calendar" | "tenant";
@@ -3393,11 +3396,11 @@ export interface components {
             per_subject?: number;
             /**
              * Format: int64
-             * @description A trial: how long the units last after they are granted, in days of 24 hours; for ever by default. Only if `every` is `once`.
+             * @description For a trial: the number of days after which the granted units expire. A day has 24 hours. By default the units do not expire. Only if `every` is `once`.
              */
             expires_in_days?: number;
             /**
-             * @description The percentages of what can be used in the period at which `balance.threshold_reached` is told, in order; 80 and 100 by default, none with an empty list. The balances of subjects are told only where it is given.
+             * @description The used percentages at which the event `balance.threshold_reached` is emitted, in ascending order. The default is 80 and 100. With an empty list there are no such events. For balances of subjects there are events only if this list is given.
              * @example [
              *       50,
              *       80,
@@ -3406,11 +3409,11 @@ export interface components {
              */
             alert_at?: number[];
         };
-        /** @description How much of the remainder of a period the next one gets: all, but at least `min` and at most `max`. By default the remainder expires. Not if `every` is `once`, which has no next period. */
+        /** @description How many units the next period gets from the remainder of a period: the remainder, but at most `max`. If the remainder is less than `min`, the next period gets `min`. By default the remainder expires. Not if `every` is `once`, which has no next period. */
         Rollover: {
             /**
              * Format: int64
-             * @description The least that is carried, if that much is left; 0 by default.
+             * @description The least that the next period gets. If less remains, the difference is granted. 0 by default.
              */
             min?: number;
             max: components["schemas"]["Amount"];
@@ -3424,23 +3427,23 @@ export interface components {
             policy: "deny" | "allow";
             /**
              * Format: int64
-             * @description The most overage that may be owed at a time, only with `allow`; no cap by default.
+             * @description The most overage that a balance may owe, only with `allow`. By default there is no cap.
              */
             cap?: number;
             /**
-             * @description What happens to the overage of a period, drains included. `forgive`, the default: the next period begins without it. `preserve`: it stays owed, and the next allowance pays it first. Not if `every` is `once`.
+             * @description What happens to the overage at the end of a period, including overage of `drain`. With `forgive`, the default, the next period begins without it. With `preserve`, it stays owed, and the next allowance pays for it first. Not if `every` is `once`.
              * @enum {string}
              */
             at_period_end?: "forgive" | "preserve";
         };
-        /** @description The meter that pays after this one is used up, before overage. It must be a different meter of which this plan has an allowance, of 0 if only grants pay, without an overflow. */
+        /** @description The meter that pays after this one is used up, before overage. It must be a different meter of this plan, with an allowance and without an overflow. The allowance is 0 if only grants pay. */
         Overflow: {
             meter: components["schemas"]["Id"];
             price: components["schemas"]["Price"];
         };
-        /** @description What units cost in units of the meter that pays: an integer for each one, or `units` for `per` of them. One credit for 1,000 tokens is `{"units": 1, "per": 1000}`. The cost of each item of a debit is rounded up to a whole unit. */
+        /** @description The cost of units in units of the meter that pays: an integer for each unit, or `units` for `per` units. One credit for 1,000 tokens is `{"units": 1, "per": 1000}`. The cost of each item of a debit is rounded up to a whole unit. */
         Price: components["schemas"]["Amount"] | components["schemas"]["PriceRatio"];
-        /** @description A price that is no whole number. Answers have an integer if `per` is 1. */
+        /** @description A price that need not be a whole number. Answers have an integer instead if `per` is 1. */
         PriceRatio: {
             units: components["schemas"]["Amount"];
             per: components["schemas"]["Amount"];
@@ -3450,34 +3453,34 @@ export interface components {
             plan: components["schemas"]["Id"];
             /**
              * Format: int32
-             * @description 1 at first, one more with every change.
+             * @description 1 for the first version, one more after every change.
              */
             version: number;
             features?: components["schemas"]["Features"];
-            /** @description Only in the answer to `PUT`: sentences about whom this version gives less of what, as those of `POST /v1/catalog`, such as `plan free: feature sso is lost by 31 tenants`. Absent if nobody gets less. */
+            /** @description Only in the answer to `PUT`: sentences about tenants that get less with this version, as in the answer to `POST /v1/catalog`. An example is `plan free: feature sso is lost by 31 tenants`. Absent if no tenant gets less. */
             warnings?: string[];
-            /** @description Each meter once. */
+            /** @description Each meter may appear once. */
             allowances: components["schemas"]["Allowance"][];
             /** @description Rate limits for the tenants of this plan. */
             limits: components["schemas"]["PlanLimit"][];
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description The instant of creation.
              */
             created_at: string;
         };
         /** @description A page of plans. */
         PlanList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["Plan"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
-        /** @description A tenant as it shall be. */
+        /** @description The content of a tenant. */
         TenantRequest: {
             plan: components["schemas"]["Id"];
             /**
              * Format: date-time
-             * @description The start of tenant-anchored periods; by default the instant of the tenant's creation.
+             * @description The start of tenant-anchored periods. By default it is the instant of the tenant's creation.
              */
             anchor?: string;
             /** @description An IANA zone; UTC by default. */
@@ -3487,7 +3490,7 @@ export interface components {
             overrides?: components["schemas"]["Overrides"];
             features?: components["schemas"]["Features"];
         };
-        /** @description Amounts that this tenant gets per period instead of those of its plan, by meter. The plan must have the meters. A once-only allowance is granted with the plan, so a later override of it has no effect until terms apply now. */
+        /** @description Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until terms apply now. */
         Overrides: {
             [key: string]: components["schemas"]["OverrideAmount"];
         };
@@ -3496,11 +3499,11 @@ export interface components {
          * @description Units per period.
          */
         OverrideAmount: number;
-        /** @description New amounts of these meters; null restores the amount of the plan. Other overrides stay. */
+        /** @description New amounts for these meters. null restores the amount of the plan. Other overrides do not change. */
         OverridePatch: {
             [key: string]: number | null;
         };
-        /** @description `apply` and `prorate` require `plan`, `anchor`, `timezone` or `overrides`, which together are the terms of the tenant. `reason` requires one of them, or `status`. */
+        /** @description `apply` and `prorate` require at least one of `plan`, `anchor`, `timezone` and `overrides`, which together are the terms of the tenant. `reason` requires one of these fields, or `status`. */
         TenantPatch: {
             plan?: components["schemas"]["Id"];
             /**
@@ -3513,25 +3516,25 @@ export interface components {
             status?: components["schemas"]["TenantStatus"];
             metadata?: components["schemas"]["Metadata"];
             /**
-             * @description When new terms take effect: at the next period of each meter (the default), or now. Now ends the open periods that were opened under other terms. It also applies terms that wait for the next period, and a newer version of the plan. Paid grants never change. A repetition changes nothing.
+             * @description When new terms take effect: at the next period of each meter (the default), or now. `now` ends the open periods that were opened with other terms. It also applies terms that wait for the next period, and a newer version of the plan. Paid grants never change. A repetition changes nothing.
              * @enum {string}
              */
             apply?: "now" | "next_period";
-            /** @description Periods that apply now opens get their share of the allowance only, rounded down. */
+            /** @description Whether periods that `now` opens get only a part of the allowance, in proportion to the rest of the period, rounded down. */
             prorate?: boolean;
             /**
-             * @description Requires apply now. With carry, the default, an allowance that the change opens is smaller by what was used of the allowances before, at least 0. With reset it is whole; a reset needs a reason.
+             * @description Requires `apply` to be `now`. With `carry`, the default, an allowance that the change opens is reduced by the use of the previous allowances, to at least 0. With `reset` the allowance is not reduced. `reset` requires a reason.
              * @enum {string}
              */
             usage?: "carry" | "reset";
             overrides?: components["schemas"]["OverridePatch"];
             features?: components["schemas"]["FeaturePatch"];
             reason?: components["schemas"]["Reason"];
-            /** @description Return what would become of the tenant, and change nothing. */
+            /** @description Return the tenant after the change, and change nothing. */
             dry_run?: boolean;
         };
         /**
-         * @description Requests of a suspended tenant are refused with 403. It keeps its balances.
+         * @description Requests of a suspended tenant are refused with 403. Its balances stay.
          * @enum {string}
          */
         TenantStatus: "active" | "suspended";
@@ -3553,17 +3556,17 @@ export interface components {
             version: components["schemas"]["TenantVersion"];
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description The instant of creation.
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description When it last changed.
+             * @description The instant of the last change.
              */
             updated_at: string;
             standing?: components["schemas"]["Standing"];
         };
-        /** @description Where a tenant stands; only in lists with `near`, `meter` or `sort=remaining`. The balance that is nearest its end, or of which least remains. */
+        /** @description The balance by which a tenant is listed, only in lists with `near`, `meter` or `sort=remaining`. It is the balance with the largest used percentage, or with the least remaining units. */
         Standing: {
             meter: components["schemas"]["Id"];
             /**
@@ -3572,15 +3575,15 @@ export interface components {
              */
             used: number;
             remaining: components["schemas"]["Count"];
-            /** @description Used of used and remaining, rounded down. */
+            /** @description 100 * used / (used + remaining), rounded down. */
             percent: number;
         };
         /**
          * Format: int64
-         * @description 1 at first, one more with every change. If-Match compares it.
+         * @description 1 for the first version, one more after every change. If-Match compares it.
          */
         TenantVersion: number;
-        /** @description The stored tenant; after a dry run, what would be stored. */
+        /** @description The stored tenant. After a dry run, it is the tenant after the change. */
         TenantChange: {
             tenant: components["schemas"]["Id"];
             plan: components["schemas"]["Id"];
@@ -3598,35 +3601,35 @@ export interface components {
             version: components["schemas"]["TenantVersion"];
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description The instant of creation.
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description When it last changed.
+             * @description The instant of the last change.
              */
             updated_at: string;
             before: components["schemas"]["Tenant"];
             /**
-             * @description When the terms of the request take effect, the default included. `apply`, `prorate` and `usage` are absent when the request names no terms.
+             * @description When the terms of the request take effect, even if the request did not name this option. `apply`, `prorate` and `usage` are absent if the request names no terms.
              * @enum {string}
              */
             apply?: "now" | "next_period";
-            /** @description Whether periods that this change opens at once get their share of the allowance only. */
+            /** @description Whether periods that this change opens at once get only a part of the allowance, in proportion to the rest of the period. */
             prorate?: boolean;
             /**
-             * @description Whether what was used before makes allowances that this change opens at once smaller.
+             * @description Whether earlier use reduces the allowances that this change opens at once.
              * @enum {string}
              */
             usage?: "carry" | "reset";
-            /** @description Present and true when nothing was done. */
+            /** @description Present and true in the answer to a dry run. */
             dry_run?: boolean;
         };
-        /** @description The terms of a tenant from an instant until its next terms. */
+        /** @description The terms of a tenant from an instant until the next terms. */
         Terms: {
             /**
              * Format: date-time
-             * @description From when on they are in force.
+             * @description The instant from which the terms are in force.
              */
             effective_at: string;
             plan: components["schemas"]["Id"];
@@ -3639,14 +3642,14 @@ export interface components {
             timezone: string;
             overrides: components["schemas"]["Overrides"];
             /**
-             * @description Whether they took effect now, like the first terms, or at the next period of each meter.
+             * @description Whether the terms took effect now, like the first terms, or at the next period of each meter.
              * @enum {string}
              */
             apply: "now" | "next_period";
-            /** @description Whether periods that they opened at once got their share of the allowance only. */
+            /** @description Whether a period that these terms opened at once got only a part of the allowance in proportion to the rest of the period. */
             prorate: boolean;
             /**
-             * @description Whether allowances that they opened at once were smaller by what was used before. Terms from before version 1.1 of this API say reset.
+             * @description Whether earlier use reduced the allowances that these terms opened at once. For terms from before version 1.1 of this API, it is `reset`.
              * @enum {string}
              */
             usage: "carry" | "reset";
@@ -3654,19 +3657,19 @@ export interface components {
         };
         /** @description A page of terms. */
         TermsList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["Terms"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
         /** @description A page of tenants. */
         TenantList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["Tenant"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
-        /** @description A rate limit as it shall be. */
+        /** @description The content of a rate limit. */
         LimitRequest: {
-            /** @description Each combination of these has a bucket. Without tenant and subject all tenants share the buckets. `global` must be alone and is one bucket. */
+            /** @description Each combination of these dimensions has a bucket. Without tenant and subject, all tenants share the buckets. `global` must be the only dimension and means one bucket. */
             per: components["schemas"]["LimitPer"][];
             match?: components["schemas"]["LimitMatch"];
             kind: components["schemas"]["LimitKind"];
@@ -3699,7 +3702,7 @@ export interface components {
         /** @description A rate limit of a plan. */
         PlanLimit: {
             rule: components["schemas"]["Id"];
-            /** @description Each combination of these has a bucket. It must include tenant or subject: limits of a plan are not shared by tenants. */
+            /** @description Each combination of these dimensions has a bucket. Tenant or subject is required, because tenants do not share limits of a plan. */
             per: components["schemas"]["LimitPer"][];
             match?: components["schemas"]["LimitMatch"];
             kind: components["schemas"]["LimitKind"];
@@ -3730,16 +3733,16 @@ export interface components {
             ip_prefix?: components["schemas"]["LimitIPPrefix"];
         };
         /**
-         * @description What has a bucket of its own.
+         * @description A dimension by which a limit has buckets.
          * @enum {string}
          */
         LimitPer: "tenant" | "subject" | "route" | "ip" | "global";
         /**
-         * @description `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: admitted requests wait for their turn. `concurrency` limits leases; check and consume do not use it.
+         * @description `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: an admitted request waits until it may start. `concurrency` limits leases; check and consume do not use it.
          * @enum {string}
          */
         LimitKind: "token_bucket" | "fixed_window" | "sliding_window" | "sliding_log" | "leaky_bucket" | "concurrency";
-        /** @description Tokens per request on some routes; the most specific matching pattern counts. */
+        /** @description Tokens per request on some routes. If several patterns match, the most specific one counts. */
         LimitCosts: components["schemas"]["LimitCost"][];
         /** @description The cost of requests to a route. */
         LimitCost: {
@@ -3751,21 +3754,21 @@ export interface components {
             cost: number;
         };
         /**
-         * @description `amount` takes the cost for each unit of `match.meter`, which it requires. `request` by default.
+         * @description With `amount`, the cost is charged for each unit of `match.meter`, which is then required. The default is `request`.
          * @enum {string}
          */
         LimitCostBy: "request" | "amount";
-        /** @description The rule that this one replaces: where both apply, only this one counts. Of several the most specific counts: of a tenant, of a plan, by the precedence of routes, of a meter, by id. */
+        /** @description The rule that this rule replaces. If both apply to a request, only this one counts. If several rules replace the same rule, the most specific one counts. A rule of a tenant is the most specific, then a rule of a plan, then the precedence of routes, then a rule of a meter, then the id. */
         LimitReplaces: string;
         /** @description The IANA zone of a fixed window's calendar, or `tenant` for the zone of each tenant; UTC by default. */
         LimitTimezone: string;
         /**
          * Format: int64
-         * @description The percentage of rate and burst that the Redis of this region has; 100 by default.
+         * @description The percentage of rate and burst that this region's Redis gets; 100 by default.
          */
         LimitRegionShare: number;
         /**
-         * @description `shadow` counts what it would deny and denies nothing. `enforce` by default.
+         * @description `shadow` counts the requests that the limit would deny, and denies none. The default is `enforce`.
          * @enum {string}
          */
         LimitMode: "enforce" | "shadow";
@@ -3776,47 +3779,47 @@ export interface components {
         OnBackendError: "local_share" | "open" | "closed";
         /**
          * Format: int64
-         * @description How many tokens a charge after the fact may take beyond what is left; 0 by default. While a bucket owes tokens, nothing passes. Together with the capacity it has the capacity's bound. Not for leases.
+         * @description The number of tokens that a charge after the fact may take below zero; 0 by default. While a bucket owes tokens, no request passes. The sum of debt and capacity has the same bound as the capacity. Not for leases.
          */
         LimitDebt: number;
-        /** @description After so many denials by a bucket, all of them less than `within` old, the bucket denies everything for the time `for`. The denial that completes the number begins the ban. Denials while it lasts do not count, nor do checks. Times are as in 90s, 10m or 24h, 1ms to 8784h. Absent: no ban. Not for leases. */
+        /** @description After `after` denials by a bucket within the time `within`, the bucket denies all requests for the time `for`. The last of these denials starts the ban. Denials during the ban do not count, and checks never count. Times have forms such as 90s, 10m or 24h, from 1ms to 8784h. By default there is no ban. Not for leases. */
         LimitBan: {
             /**
              * Format: int64
-             * @description How many denials.
+             * @description The number of denials that start a ban.
              */
             after: number;
-            /** @description How old they may be. */
+            /** @description The time within which these denials count. */
             within: string;
-            /** @description How long the ban lasts. */
+            /** @description The duration of the ban. */
             for: string;
         };
         /**
-         * @description `attempts`: every request costs tokens, also one that is refused afterwards, unknown or a replay. `successes`: only a request that was granted. `attempts` by default if the limit is per ip, per route without tenant, or closed while Redis is down.
+         * @description With `attempts`, every request costs tokens, even if it is refused afterwards, unknown or a replay. With `successes`, only a granted request costs tokens. The default is `attempts` if the limit is per ip, per route without tenant, or closed while Redis is down.
          * @enum {string}
          */
         LimitCounts: "attempts" | "successes";
         /**
-         * @description Of a limit per route: `pattern` has one bucket for all routes that match `match.route`, `path` one for each route. `pattern` by default; without `match.route` each route has its own bucket.
+         * @description For a limit per route. With `pattern`, all routes that match `match.route` share one bucket. With `path`, each route has its own bucket. The default is `pattern`. Without `match.route`, each route has its own bucket.
          * @enum {string}
          */
         LimitRouteKey: "pattern" | "path";
-        /** @description Spellings that count as one route: `case`: upper and lower case; `trailing_slash`: with and without slashes, blanks and control characters at the end; `matrix`: with and without parameters after a semicolon; `encoded_slash`: %2f and a slash. Absent: all of them for requests of gateways, none for others. An empty list: none. */
+        /** @description Spellings that count as the same route. `case`: upper and lower case. `trailing_slash`: with and without slashes, blanks and control characters at the end. `matrix`: with and without parameters after a semicolon. `encoded_slash`: %2f and a slash. If absent, all of these apply to requests of gateways, and none to other requests. With an empty list, none applies. */
         LimitNormalize: ("case" | "trailing_slash" | "matrix" | "encoded_slash")[];
-        /** @description Bits of an address that name a bucket of a limit per ip; 32 and 64 by default. */
+        /** @description The number of leading bits of an address that form a bucket of a limit per ip; by default 32 for IPv4 and 64 for IPv6. */
         LimitIPPrefix: {
             /**
              * Format: int64
-             * @description Of IPv4 addresses.
+             * @description The bits of IPv4 addresses.
              */
             v4?: number;
             /**
              * Format: int64
-             * @description Of IPv6 addresses.
+             * @description The bits of IPv6 addresses.
              */
             v6?: number;
         };
-        /** @description The limit applies to requests that match all of these; to every request by default. */
+        /** @description The limit applies to requests that match all of these fields. By default it applies to every request. */
         LimitMatch: {
             /** @description The HTTP method, in upper case. The limit does not apply to a request without a method. */
             method?: string;
@@ -3828,7 +3831,7 @@ export interface components {
         /** @description A rate limit. */
         Limit: {
             rule: components["schemas"]["Id"];
-            /** @description What has a bucket of its own. */
+            /** @description The dimensions by which the limit has buckets. */
             per: components["schemas"]["LimitPer"][];
             match?: components["schemas"]["LimitMatch"];
             kind: components["schemas"]["LimitKind"];
@@ -3860,70 +3863,70 @@ export interface components {
             explain?: components["schemas"]["LimitExplanation"];
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description The instant of creation.
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description When it last changed.
+             * @description The instant of the last change.
              */
             updated_at: string;
         };
         /** @description A page of limits. */
         LimitList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["Limit"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
-        /** @description Other numbers of a limit. */
+        /** @description Other rate and burst for a limit. */
         LimitOverrideRequest: {
-            /** @description Instead of the limit's rate. Required; absent for kind concurrency. */
+            /** @description The rate that replaces the limit's rate. Required, except for kind concurrency, which must not have it. */
             rate?: string;
             /**
              * Format: int64
-             * @description Instead of the limit's burst; the count of the rate by default. Required for kind concurrency.
+             * @description The burst that replaces the limit's burst. By default it is the count of the rate. Required for kind concurrency.
              */
             burst?: number;
             /**
              * Format: date-time
-             * @description When it expires; never by default.
+             * @description The instant of the end; by default there is none.
              */
             expires_at?: string;
         };
-        /** @description Other numbers of a limit, for a tenant or a subject. */
+        /** @description Other rate and burst of a limit, for a tenant or a subject. */
         LimitOverride: {
             /** @description The limit. */
             rule: string;
             /** @description The tenant. */
             tenant: string;
-            /** @description Absent for the override of all subjects. */
+            /** @description Absent if the override is for the whole tenant. */
             subject?: string;
-            /** @description Instead of the rate of the limit. */
+            /** @description The rate that replaces the limit's rate. */
             rate?: string;
             /**
              * Format: int64
-             * @description Instead of the burst of the limit.
+             * @description The burst that replaces the limit's burst.
              */
             burst?: number;
             /**
              * Format: date-time
-             * @description When it ends; absent if never.
+             * @description The instant of the end; absent if there is none.
              */
             expires_at?: string;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description The instant of creation.
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description When it last changed.
+             * @description The instant of the last change.
              */
             updated_at: string;
         };
         /** @description A page of overrides. */
         LimitOverrideList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["LimitOverride"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
@@ -3933,12 +3936,12 @@ export interface components {
             summary: string;
             /**
              * Format: int64
-             * @description What passes at once through an unused bucket; for kind concurrency, the number of leases.
+             * @description The tokens that pass at once through an unused bucket. For kind concurrency, it is the number of leases.
              */
             capacity: number;
             /**
              * Format: int64
-             * @description For token and leaky buckets, their internal units per token.
+             * @description For token and leaky buckets, the number of internal units per token.
              */
             units_per_token?: number;
             /**
@@ -3953,7 +3956,7 @@ export interface components {
             first_second?: number;
             /**
              * Format: int64
-             * @description The most tokens that pass in any interval as long as the rate's period.
+             * @description The most tokens that pass in any interval of the length of the rate's period.
              */
             most_per_period?: number;
             /**
@@ -3980,33 +3983,33 @@ export interface components {
             window?: {
                 /**
                  * Format: date-time
-                 * @description Inclusive.
+                 * @description The inclusive start.
                  */
                 start: string;
                 /**
                  * Format: date-time
-                 * @description Exclusive.
+                 * @description The exclusive end.
                  */
                 end: string;
             };
-            /** @description The override whose numbers these are, with the tenant and the subject of the query. */
+            /** @description The override that these numbers include, for the tenant and the subject of the query. */
             override?: components["schemas"]["LimitOverride"];
             /** @description What happens while Redis is down. */
             redis_away: {
                 on_backend_error: components["schemas"]["OnBackendError"];
                 /**
                  * Format: int64
-                 * @description The number of instances that share the limit then, as this one counts them.
+                 * @description The number of instances that share the limit while Redis is down, as this instance counts them.
                  */
                 replicas: number;
                 /**
                  * Format: int64
-                 * @description For local_share, the number of instances that hold a share of a bucket: all, unless they are more than its tokens. Which ones differs by bucket; the others deny.
+                 * @description For local_share, the number of instances that hold a share of a bucket. It is the number of all instances, or the number of the bucket's tokens if that is smaller. These instances differ by bucket. The other instances deny.
                  */
                 holders?: number;
                 /**
                  * Format: int64
-                 * @description For local_share, the smallest capacity of a holder; together they have all of it.
+                 * @description For local_share, the smallest capacity of a holder. All holders together have the whole capacity.
                  */
                 capacity_each?: number;
                 /**
@@ -4016,23 +4019,23 @@ export interface components {
                 per_second_each?: number;
             };
         };
-        /** @description How full a bucket is. */
+        /** @description The state of a bucket. */
         LimitState: {
             rule: components["schemas"]["Id"];
             kind: components["schemas"]["LimitKind"];
             /**
              * Format: int64
-             * @description Whole tokens, or free leases.
+             * @description The number of whole tokens, or of free leases.
              */
             remaining: number;
             /**
              * Format: int64
-             * @description Whole tokens below zero; absent if there are none. They come back before the first one remains.
+             * @description Whole tokens below zero; absent if there are none. These come back before a token remains.
              */
             owed?: number;
             /**
              * Format: int64
-             * @description What a full bucket holds.
+             * @description The capacity of the bucket.
              */
             limit: number;
             /**
@@ -4042,158 +4045,158 @@ export interface components {
             next_after_ms: number;
             /**
              * Format: int64
-             * @description The time until the bucket is full; 0 if it is, and for leases.
+             * @description The time until the bucket is full. It is 0 if the bucket is full, and for leases.
              */
             reset_after_ms: number;
             /**
              * Format: int64
-             * @description The time until the bucket's ban ends; absent if it is not banned.
+             * @description The time until the bucket's ban ends; absent if the bucket is not banned.
              */
             banned_ms?: number;
-            /** @description Redis is down; this is what the instance knows of its own share. */
+            /** @description Redis is down. The state is that of the instance's own share. */
             degraded?: boolean;
         };
         /** @description The fullest buckets of a limit. */
         LimitTop: {
             rule: components["schemas"]["Id"];
-            /** @description The fullest first. */
+            /** @description The buckets, the fullest first. */
             items: components["schemas"]["LimitTopItem"][];
-            /** @description Not all buckets could be looked at within 3 s, or some moved between servers. There may be fuller ones. */
+            /** @description Present if not all buckets could be read within 3 s, or if some moved between servers. There may be fuller buckets. */
             incomplete?: boolean;
         };
         /** @description A bucket of a limit. */
         LimitTopItem: {
-            /** @description Absent for a bucket that all tenants share. */
+            /** @description The tenant; absent for a bucket that all tenants share. */
             tenant?: string;
-            /** @description Absent if the limit is not per subject. */
+            /** @description The subject; absent if the limit is not per subject. */
             subject?: string;
-            /** @description The limit's pattern, if one bucket is for all routes that match it. */
+            /** @description The limit's pattern, if all routes that match it share a bucket. */
             route?: string;
             /** @description The address, or the network that counts as one caller. */
             ip?: string;
-            /** @description For limits per subject, route or ip: the hash by which Redis knows them. It stays the same for the same subject, route and network. */
+            /** @description For limits per subject, route or ip, the hash by which Redis knows the bucket. It is always the same for the same subject, route and network. */
             bucket?: string;
             /**
              * Format: int64
-             * @description Tokens that are missing to a full bucket, or leases that are held. More than the limit if the bucket owes, or if the limit was lowered.
+             * @description The tokens that a full bucket has and this one lacks, or the number of held leases. It exceeds the limit if the bucket owes tokens, or if the limit was lowered.
              */
             used: number;
             /**
              * Format: int64
-             * @description What a full bucket holds, by the numbers in force for the tenant.
+             * @description The capacity of the bucket, by the numbers that apply to the tenant.
              */
             limit: number;
         };
-        /** @description What a limit in shadow mode would have denied. */
+        /** @description The denials that a limit in shadow mode would have made. */
         LimitShadow: {
             rule: components["schemas"]["Id"];
             /** @description The last hour, day and week. */
             spans: components["schemas"]["LimitShadowSpan"][];
         };
-        /** @description What the limit would have done in a time. */
+        /** @description The denials that the limit would have made in a time. */
         LimitShadowSpan: {
             /** @description The name of the time, `hour`, `day` (24 hours) or `week` (7 days). */
             span: string;
             /**
              * Format: date-time
-             * @description Its start.
+             * @description The start of the time.
              */
             from: string;
             /**
              * Format: date-time
-             * @description Its end; that of the present minute.
+             * @description The end of the time and of the present minute.
              */
             to: string;
             /**
              * Format: int64
-             * @description Requests that were granted, and that the limit would have denied. So many more denials are to be expected if it is enforced.
+             * @description Granted requests that the limit would have denied. Expect this number of further denials if the limit is enforced.
              */
             would_deny: number;
             /**
              * Format: int64
-             * @description The number of tenants whose requests they were.
+             * @description The number of tenants of these requests.
              */
             tenants: number;
-            /** @description The tenants with the most, the most first. */
+            /** @description The tenants with the most of these requests, the largest number first. */
             top: components["schemas"]["LimitShadowTenant"][];
             /**
              * Format: int64
-             * @description Requests that were refused for another reason than a limit, an empty balance for one, and that it would have denied as well.
+             * @description Requests that were refused, but not by a limit (for example, because of an empty balance), and that this limit would have denied, too.
              */
             would_deny_refused: number;
-            /** @description The enforced limits that denied requests which this limit decided as well. Those that denied the most come first. */
+            /** @description The enforced limits that denied requests about which this limit also decided. Limits with the most denials come first. */
             limits: components["schemas"]["LimitShadowLimit"][];
         };
-        /** @description A tenant of whose requests the limit would have denied the most. */
+        /** @description One of the tenants with the most requests that the limit would have denied. */
         LimitShadowTenant: {
             tenant: components["schemas"]["Id"];
             /**
              * Format: int64
-             * @description Its granted requests that the limit would have denied.
+             * @description The tenant's granted requests that the limit would have denied.
              */
             would_deny: number;
         };
-        /** @description An enforced limit that denied requests which the shadow limit decided as well. */
+        /** @description An enforced limit that denied requests about which the shadow limit also decided. */
         LimitShadowLimit: {
             rule: components["schemas"]["Id"];
             /**
              * Format: int64
-             * @description The requests that it denied. If several limits denied one, it counts for the limit that asks for the longest wait.
+             * @description The requests that this limit denied. If several limits denied a request, it counts for the limit with the longest wait.
              */
             denied: number;
             /**
              * Format: int64
-             * @description Of these the shadow limit would have denied so many as well.
+             * @description The number of these requests that the shadow limit would have denied, too.
              */
             would_deny: number;
             /**
              * Format: int64
-             * @description The others, which would pass if the shadow limit replaced this one.
+             * @description The number of the other requests, which would pass if the shadow limit replaced this limit.
              */
             would_pass: number;
         };
-        /** @description The bucket to empty. */
+        /** @description The bucket to reset. */
         ResetRequest: {
             tenant?: components["schemas"]["Id"];
             subject?: components["schemas"]["Subject"];
             route?: components["schemas"]["Route"];
             ip?: components["schemas"]["Ip"];
         };
-        /** @description What came of a reset. */
+        /** @description The result of a reset. */
         ResetAnswer: {
             rule: components["schemas"]["Id"];
             /** @description Whether the bucket had been charged. */
             existed: boolean;
         };
         /**
-         * @description What is blocked or exempt.
+         * @description The kind of the blocked or exempt object.
          * @enum {string}
          */
         BlockKind: "tenant" | "subject" | "ip";
         /**
-         * @description `block` refuses every check and consume with `forbidden`. `allow` exempts from rate limits; balances still count. A block takes precedence over an allow of another kind. Of the prefixes that contain an address, the longest counts. `block` by default.
+         * @description `block` refuses every check and consume with `forbidden`. `allow` exempts requests from rate limits; balances still count. A block takes precedence over an `allow` of another kind. If several prefixes contain an address, the longest one counts. The default is `block`.
          * @enum {string}
          */
         BlockAction: "block" | "allow";
-        /** @description A block as it shall be. */
+        /** @description The content of a block. */
         BlockRequest: {
             action?: components["schemas"]["BlockAction"];
             /** @description The tenant of the subject; required for kind subject, and absent for others. */
             tenant?: string;
             /**
              * Format: date-time
-             * @description When it expires; never by default.
+             * @description The instant of the end; by default there is none.
              */
             expires_at?: string;
             /** @description Refused clients see it. */
             reason?: string;
         };
-        /** @description A block of a prefix as it shall be. */
+        /** @description The content of a block of a prefix. */
         BlockPrefixRequest: {
             action?: components["schemas"]["BlockAction"];
             /**
              * Format: date-time
-             * @description When it expires; never by default.
+             * @description The instant of the end; by default there is none.
              */
             expires_at?: string;
             /** @description Refused clients see it. */
@@ -4209,78 +4212,78 @@ export interface components {
             action: components["schemas"]["BlockAction"];
             /**
              * Format: date-time
-             * @description When it ends; absent if never.
+             * @description The instant of the end; absent if there is none.
              */
             expires_at?: string;
             /** @description The reason that was given. */
             reason?: string;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description The instant of creation.
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description When it last changed.
+             * @description The instant of the last change.
              */
             updated_at: string;
         };
         /** @description A page of blocks. */
         BlockList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["Block"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
-        /** @description Which periods to close. */
+        /** @description The periods to close. */
         RollRequest: {
             /**
              * Format: date-time
-             * @description Close what was due at this instant, which must not be in the future; now by default.
+             * @description The roll closes periods that were due at this instant, which must not be in the future. By default it is now.
              */
             as_of?: string;
         };
-        /** @description Closes due periods of balances that nobody uses. */
+        /** @description A roll closes due periods of unused balances. */
         Roll: {
             roll_id: components["schemas"]["Id"];
             /**
              * Format: date-time
-             * @description What was due at this instant is closed.
+             * @description Periods that were due at this instant are closed.
              */
             as_of: string;
             /**
-             * @description The process of an abandoned roll has died. Another roll continues where it stopped.
+             * @description The process of an abandoned roll has died. The next roll continues at the same position.
              * @enum {string}
              */
             status: "running" | "done" | "failed" | "abandoned";
             /**
              * Format: int64
-             * @description The balances that were due at its start.
+             * @description The number of balances that were due at the start.
              */
             total: number;
             /**
              * Format: int64
-             * @description The balances that were closed so far.
+             * @description The number of balances that were closed so far.
              */
             processed: number;
             /**
              * Format: int64
-             * @description The balances that could not be written. The service's log names each. They stay due for the next roll.
+             * @description The number of balances that could not be written. The service's log names each of these balances. Their periods stay due for the next roll.
              */
             set_aside: number;
-            /** @description Why it failed. */
+            /** @description The cause of the failure. */
             error?: string;
             /**
              * Format: date-time
-             * @description When it started.
+             * @description The instant of the start.
              */
             started_at: string;
             /**
              * Format: date-time
-             * @description When it ended; null while it runs.
+             * @description The instant of the end; null until then.
              */
             finished_at: string | null;
         };
-        /** @description How the service is. */
+        /** @description The state of the service. */
         ServiceStatus: {
             /**
              * Format: date-time
@@ -4289,11 +4292,11 @@ export interface components {
             at: string;
             /**
              * Format: date-time
-             * @description When the instance that answers was started.
+             * @description The instant at which the answering instance started.
              */
             started_at: string;
             requests: components["schemas"]["StatusRequests"];
-            /** @description What does not work as it should on this instance. Empty means that everything does. */
+            /** @description The parts of this instance that do not work correctly. Empty means that everything works. */
             degraded: components["schemas"]["StatusFault"][];
             refusals?: components["schemas"]["StatusRefusals"];
             verification?: components["schemas"]["LastVerification"];
@@ -4305,36 +4308,36 @@ export interface components {
         StatusRequests: {
             /**
              * Format: date-time
-             * @description From when on they are counted.
+             * @description The instant from which requests are counted.
              */
             from: string;
             /**
              * Format: int64
-             * @description All of them.
+             * @description The number of all requests.
              */
             answered: number;
             /**
              * Format: int64
-             * @description Those that were answered with 402, 403 or 429.
+             * @description The number of requests that were answered with 402, 403 or 429.
              */
             refused: number;
             /**
              * Format: int64
-             * @description Those that were answered with 500 or above.
+             * @description The number of requests that were answered with 500 or above.
              */
             failed: number;
         };
-        /** @description A part that does not work as it should. */
+        /** @description A part that does not work correctly. */
         StatusFault: {
             /**
-             * @description Which one, as /readyz names it.
+             * @description The name of the part, as in /readyz.
              * @example redis
              */
             part: string;
-            /** @description What is wrong. */
+            /** @description The fault of the part. */
             reason: string;
         };
-        /** @description The requests that all instances have refused, as the tenants' denials count them. */
+        /** @description The requests that all instances have refused. They are counted as in the denials of a tenant. */
         StatusRefusals: {
             /**
              * Format: date-time
@@ -4343,24 +4346,24 @@ export interface components {
             from: string;
             /**
              * Format: date-time
-             * @description The end of the last one.
+             * @description The end of the last minute.
              */
             to: string;
             /**
              * Format: int64
-             * @description How many they are.
+             * @description The number of refused requests.
              */
             total: number;
-            /** @description Those of each minute, oldest first; a minute without any is not listed. */
+            /** @description The refused requests of each minute, oldest first. A minute without refusals is not listed. */
             minutes: components["schemas"]["RefusedMinute"][];
-            /** @description The ten tenants with the most of them, the most first. */
+            /** @description The ten tenants with the most refused requests, the largest number first. */
             tenants: components["schemas"]["RefusedTenant"][];
         };
         /** @description A minute with refusals. */
         RefusedMinute: {
             /**
              * Format: date-time
-             * @description Its begin.
+             * @description The start of the minute.
              */
             minute: string;
             /**
@@ -4369,50 +4372,50 @@ export interface components {
              */
             n: number;
         };
-        /** @description A tenant of those that are refused most. */
+        /** @description One of the tenants with the most refused requests. */
         RefusedTenant: {
             tenant: components["schemas"]["Id"];
             /**
              * Format: int64
-             * @description How many of its requests were refused.
+             * @description The number of the tenant's refused requests.
              */
             n: number;
             /**
-             * @description The code of most of them.
+             * @description The most frequent code of these refusals.
              * @example quota_exceeded
              */
             code: string;
         };
-        /** @description The verification that was started last by a client; the continuous one of each instance is in its metrics. */
+        /** @description The newest verification that a client started. The continuous verification of each instance is in its metrics. */
         LastVerification: {
             verification_id: components["schemas"]["Id"];
             tenant?: components["schemas"]["Id"];
             /**
-             * @description As that of a verification.
+             * @description The status as in Verification.
              * @enum {string}
              */
             status: "running" | "clean" | "drift" | "failed" | "abandoned";
             /**
              * Format: date-time
-             * @description When it started.
+             * @description The instant of the start.
              */
             started_at: string;
             /**
              * Format: date-time
-             * @description When it ended; null while it runs.
+             * @description The instant of the end; null until then.
              */
             finished_at: string | null;
         };
-        /** @description The roll that was started last. */
+        /** @description The newest roll. */
         LastRoll: {
             roll_id: components["schemas"]["Id"];
             /**
              * Format: date-time
-             * @description What was due at this instant is closed.
+             * @description Periods that were due at this instant are closed.
              */
             as_of: string;
             /**
-             * @description As that of a roll.
+             * @description The status as in Roll.
              * @enum {string}
              */
             status: "running" | "done" | "failed" | "abandoned";
@@ -4428,30 +4431,30 @@ export interface components {
             processed: number;
             /**
              * Format: date-time
-             * @description When it started.
+             * @description The instant of the start.
              */
             started_at: string;
             /**
              * Format: date-time
-             * @description When it ended; null while it runs.
+             * @description The instant of the end; null until then.
              */
             finished_at: string | null;
         };
         /** @description The newest sealed day. */
         LastSeal: {
             /**
-             * @description In UTC.
+             * @description The day in UTC.
              * @example 2026-11-22
              */
             day: string;
             /**
              * Format: int64
-             * @description In the log of seals, from 0.
+             * @description The position in the log of seals, starting at 0.
              */
             position: number;
             /**
              * Format: int64
-             * @description Balances that had new entries.
+             * @description The number of balances that had new entries.
              */
             heads: number;
             /**
@@ -4474,153 +4477,153 @@ export interface components {
             archived_at: string;
             /**
              * Format: date-time
-             * @description When it was removed from PostgreSQL; null while it is.
+             * @description The instant of the removal from PostgreSQL; null until then.
              */
             removed_at: string | null;
         };
-        /** @description What to verify. */
+        /** @description The tenants to verify. */
         VerificationRequest: {
-            /** @description Verify this tenant only; all tenants by default. */
+            /** @description The only tenant to verify. By default all tenants are verified. */
             tenant?: string;
         };
-        /** @description Compares the journal with everything that is derived from it. */
+        /** @description A verification compares the journal with all data that is derived from it. */
         Verification: {
             verification_id: components["schemas"]["Id"];
             tenant?: components["schemas"]["Id"];
             /**
-             * @description `clean`: everything was read, and there are no differences. `drift`: there are differences. `failed`: it could not finish, or could not read everything; see `error`. `abandoned`: its process has died; start another.
+             * @description `clean`: everything was read, and there are no differences. `drift`: there are differences. `failed`: the verification could not finish, or could not read everything; see `error`. `abandoned`: the process of the verification has died; start another one.
              * @enum {string}
              */
             status: "running" | "clean" | "drift" | "failed" | "abandoned";
             /**
              * Format: int64
-             * @description The balances that were compared so far.
+             * @description The number of balances that were compared so far.
              */
             balances: number;
             /**
              * Format: int64
-             * @description The entries that were read so far.
+             * @description The number of entries that were read so far.
              */
             entries: number;
             /**
              * Format: int64
-             * @description The grants that were compared so far.
+             * @description The number of grants that were compared so far.
              */
             grants: number;
             /**
              * Format: int64
-             * @description The periods that were compared so far.
+             * @description The number of periods that were compared so far.
              */
             periods: number;
-            /** @description Only what was entered since the last clean verification was read. */
+            /** @description Whether only entries since the last clean verification were read. */
             incremental: boolean;
             /**
              * Format: int64
-             * @description Those of the balances that were not read, because nothing of them has changed since the last clean verification.
+             * @description The number of balances that were not read, because nothing has changed since the last clean verification.
              */
             unchanged: number;
             /**
              * Format: int64
-             * @description The cached copies that were compared.
+             * @description The number of cached copies that were compared.
              */
             copies: number;
             /** @description Whether cached copies were compared; false without Redis. */
             copies_compared: boolean;
             /**
              * Format: int64
-             * @description The copies that are older than their balance and will be renewed. They are no differences.
+             * @description The number of copies that are older than their balance and will be renewed. They do not count as differences.
              */
             stale_copies: number;
             /**
              * Format: int64
-             * @description Balances that could not be read, because of a time-out or a lock. They are neither clean nor different.
+             * @description The number of balances that could not be read, because of a time-out or a lock. These count neither as clean nor as different.
              */
             unread: number;
-            /** @description The first 100 of them. */
+            /** @description The first 100 of these balances. */
             unread_balances: components["schemas"]["UnreadBalance"][];
-            /** @description Sums over all balances, by meter: issued + refunded + adjusted = used + expired + remaining + held. 2^63-1 stands for any larger sum; the comparison is exact. */
+            /** @description Sums over all balances, by meter: issued + refunded + adjusted = used + expired + remaining + held. 2^63-1 stands for any larger sum. The comparison is exact. */
             totals: components["schemas"]["VerifiedMeter"][];
             /**
              * Format: int64
-             * @description How many differences there are.
+             * @description The number of differences.
              */
             difference_count: number;
             /** @description The first 100 differences. */
             differences: components["schemas"]["Difference"][];
-            /** @description Why it failed. */
+            /** @description The cause of the failure. */
             error?: string;
             /**
              * Format: date-time
-             * @description When it started.
+             * @description The instant of the start.
              */
             started_at: string;
             /**
              * Format: date-time
-             * @description When it ended; null while it runs.
+             * @description The instant of the end; null until then.
              */
             finished_at: string | null;
         };
-        /** @description A verification without its differences. Its numbers are those so far, while it runs. */
+        /** @description A verification without its differences. While it runs, the numbers are those so far. */
         VerificationSummary: {
             verification_id: components["schemas"]["Id"];
             tenant?: components["schemas"]["Id"];
             /**
-             * @description As that of a verification.
+             * @description The status as in Verification.
              * @enum {string}
              */
             status: "running" | "clean" | "drift" | "failed" | "abandoned";
             /**
              * Format: int64
-             * @description The balances that were compared.
+             * @description The number of balances that were compared.
              */
             balances: number;
             /**
              * Format: int64
-             * @description The entries that were read.
+             * @description The number of entries that were read.
              */
             entries: number;
-            /** @description Only what was entered since the last clean verification was read. */
+            /** @description Whether only entries since the last clean verification were read. */
             incremental: boolean;
             /**
              * Format: int64
-             * @description Balances that could not be read.
+             * @description The number of balances that could not be read.
              */
             unread: number;
             /**
              * Format: int64
-             * @description How many differences there are.
+             * @description The number of differences.
              */
             difference_count: number;
-            /** @description Why it failed. */
+            /** @description The cause of the failure. */
             error?: string;
             /**
              * Format: date-time
-             * @description When it started.
+             * @description The instant of the start.
              */
             started_at: string;
             /**
              * Format: date-time
-             * @description When it ended; null while it runs.
+             * @description The instant of the end; null until then.
              */
             finished_at: string | null;
         };
         /** @description A page of verifications. */
         VerificationList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["VerificationSummary"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
         /** @description A balance that could not be read. */
         UnreadBalance: {
             tenant: components["schemas"]["Id"];
-            /** @description Absent: the refunds and holds of the tenant. */
+            /** @description The meter. Absent: the refunds and holds of the tenant could not be read. */
             meter?: string;
             /** @description The subject; empty for the tenant itself. */
             subject?: string;
         };
         /** @description The sums of a meter. */
         VerifiedMeter: {
-            /** @description Some balances could not be read. The sums lack them, and are not compared. */
+            /** @description Whether some balances could not be read. The sums then do not include these balances and are not compared. */
             partial: boolean;
             meter: components["schemas"]["Id"];
             /**
@@ -4661,33 +4664,33 @@ export interface components {
         };
         /** @description A page of seals. */
         SealList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["SealSummary"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
         /**
-         * @description What a key may do. `admin` includes both others.
+         * @description The rights of a key. `admin` includes both other scopes.
          * @enum {string}
          */
         KeyScope: "use" | "read" | "admin";
-        /** @description A key to make. */
+        /** @description A key to create. */
         KeyRequest: {
             /** @description For people; shown in the audit log. */
             name: string;
-            /** @description What it may do. */
+            /** @description The scopes of the key. */
             scopes: components["schemas"]["KeyScope"][];
             tenant?: components["schemas"]["Id"];
             /**
              * Format: date-time
-             * @description In the future. Absent - never.
+             * @description The instant of the end. It must be in the future. By default there is none.
              */
             expires_at?: string;
         };
-        /** @description How long the old secret works on. */
+        /** @description The time for which the previous secrets still work. */
         KeyRotation: {
             /**
              * Format: int64
-             * @description How much longer the secrets so far work.
+             * @description The number of seconds for which the previous secrets still work.
              * @default 0
              */
             overlap_seconds?: number;
@@ -4697,9 +4700,9 @@ export interface components {
             key_id: components["schemas"]["Id"];
             /** @description For people. */
             name: string;
-            /** @description What it may do. */
+            /** @description The scopes of the key. */
             scopes: components["schemas"]["KeyScope"][];
-            /** @description The only tenant that it reaches; null - all. */
+            /** @description The only tenant that the key reaches; null for all tenants. */
             tenant: string | null;
             /**
              * @description The first characters of its newest secret.
@@ -4708,12 +4711,12 @@ export interface components {
             prefix: string;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description The instant of creation.
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description null - never.
+             * @description The instant of the end; null if there is none.
              */
             expires_at: string | null;
             /**
@@ -4723,26 +4726,26 @@ export interface components {
             status: "active" | "expired" | "revoked";
             /**
              * Format: date-time
-             * @description A minute late if it was used on another instance; null - never used.
+             * @description The time of the last use; up to a minute late if another instance was used; null if there was none.
              */
             last_used_at: string | null;
         };
-        /** @description A key with its secret, which is shown this once. */
+        /** @description A key with its secret, which is shown only this time. */
         NewKey: {
             key_id: components["schemas"]["Id"];
             /** @description For people. */
             name: string;
-            /** @description What it may do. */
+            /** @description The scopes of the key. */
             scopes: components["schemas"]["KeyScope"][];
-            /** @description The only tenant that it reaches; null for all. */
+            /** @description The only tenant that the key reaches; null for all tenants. */
             tenant: string | null;
             /** @description The first characters of the secret. */
             prefix: string;
-            /** @description To be sent as `Authorization: Bearer <secret>`. */
+            /** @description The secret. Send it as `Authorization: Bearer <secret>`. */
             secret: string;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description The instant of creation.
              */
             created_at: string;
             /**
@@ -4753,42 +4756,42 @@ export interface components {
         };
         /** @description A new link to the page of a tenant. */
         PortalSessionRequest: {
-            /** @description Whose page it is. No other tenant can be reached by the link. */
+            /** @description The tenant of the page. The link reaches no other tenant. */
             tenant: components["schemas"]["Id"];
             /**
              * Format: int64
-             * @description How long it works; an hour by default.
+             * @description How many seconds the link works; an hour by default.
              * @default 3600
              */
             expires_in_seconds?: number;
             /**
-             * @description Where the page leads back to: http or https, without user and password. No link back by default.
+             * @description The URL of the link back from the page: http or https, without user and password. By default there is no link back.
              * @example https://app.example.com/billing
              */
             return_url?: string;
         };
-        /** @description A link to the page of a tenant. It is shown this once. */
+        /** @description A link to the page of a tenant. It is shown only this time. */
         PortalSession: {
             /**
-             * @description The link. Its secret is exchanged for a cookie when it is opened, and does not stay in the address of the page.
+             * @description The link. When it is opened, its secret is exchanged for a cookie and does not stay in the address of the page.
              * @example https://quota.example.com/portal/pkz3q.../9x...
              */
             url: string;
             /**
              * Format: date-time
-             * @description When it ends.
+             * @description The instant at which the link ends.
              */
             expires_at: string;
         };
         /** @description A page of keys. */
         KeyList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["Key"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
         /** @description A page of the audit log. */
         AuditList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["AuditLine"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
@@ -4803,30 +4806,30 @@ export interface components {
             at: string;
             actor: components["schemas"]["AuditActor"];
             /**
-             * @description The kind of object and what was done with it.
+             * @description The kind of the object and the kind of the change.
              * @example limit.put
              */
             action: string;
             object: components["schemas"]["AuditObject"];
-            /** @description The object before; null - it did not exist. */
+            /** @description The object before the change; null if it did not exist. */
             before: unknown;
-            /** @description The object after; null - it does not exist any more. */
+            /** @description The object after the change; null if it was deleted. */
             after: unknown;
             /** @description The reason that was given. */
             reason?: string;
-            /** @description Empty for a command on the database. */
+            /** @description The id of the request; empty for a command on the database. */
             request_id: string;
             /** @description The client's address. Empty for a command on the database. */
             ip: string;
         };
-        /** @description Who made the change. */
+        /** @description The author of the change. */
         AuditActor: {
-            /** @description Of the key; `bootstrap` for the one of the configuration, `command` for a command on the database. */
+            /** @description The id of the key; `bootstrap` for the key in the configuration; `command` for a command on the database. */
             key_id: string;
             /** @description The name of the key. */
             name: string;
         };
-        /** @description What was changed. */
+        /** @description The object that was changed. */
         AuditObject: {
             /**
              * @description The kind of object.
@@ -4835,46 +4838,46 @@ export interface components {
             kind: string;
             /** @description The id of the object. */
             id: string;
-            /** @description The tenant that it belongs to; absent if none. */
+            /** @description The tenant to which the object belongs; absent if there is none. */
             tenant?: string;
         };
         /**
-         * @description Names an event. Ids sort as their events happened to be listed.
+         * @description The id of an event. Ids sort in the order in which the events are listed.
          * @example evt_1764104445123456
          */
         EventId: string;
         /**
-         * @description What an event tells.
+         * @description The type of an event.
          * @enum {string}
          */
         EventType: "balance.threshold_reached" | "balance.exhausted" | "grant.created" | "grant.expiring" | "grant.expired" | "hold.expired" | "period.opened" | "plan.changed" | "tenant.suspended" | "limit.rejections_high" | "verify.drift";
-        /** @description Something that happened. */
+        /** @description An event. */
         Event: {
             event_id: components["schemas"]["EventId"];
             type: components["schemas"]["EventType"];
             /**
              * Format: date-time
-             * @description When it happened.
+             * @description The time of the event.
              */
             at: string;
-            /** @description The tenant that it is about; null if it is about none. */
+            /** @description The tenant of the event; null if there is none. */
             tenant: string | null;
-            /** @description The meter that it is about; absent if none. */
+            /** @description The meter of the event; absent if there is none. */
             meter?: string;
-            /** @description The subject that it is about; absent if it is about the tenant itself. */
+            /** @description The subject of the event; absent if the event is about the tenant itself. */
             subject?: string;
-            /** @description What the type tells; docs/events.md lists it. */
+            /** @description The data of the event. docs/events.md lists it for each type. */
             data: {
                 [key: string]: unknown;
             };
         };
         /** @description A page of events. */
         EventList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["Event"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
-        /** @description The sections of catalog.yaml. Objects are named by their keys. At most 10000 objects. */
+        /** @description The sections of catalog.yaml. Objects are named by their keys. There are at most 10000 objects. */
         CatalogRequest: {
             /** @description Meters by id. */
             meters?: {
@@ -4892,11 +4895,11 @@ export interface components {
             tenants?: {
                 [key: string]: components["schemas"]["TenantRequest"];
             };
-            /** @description Blocks and exceptions from them. */
+            /** @description Blocks and exemptions. */
             blocks?: components["schemas"]["CatalogBlock"][];
-            /** @description Decide and change nothing. The answer is what would be changed now. */
+            /** @description Return the changes and change nothing. */
             dry_run?: boolean;
-            /** @description Delete the meters, limits and blocks that are not named, each only if the document has its section. A meter in use stays, with a warning. Plans and tenants are never deleted. */
+            /** @description Whether to delete the meters, limits and blocks that the document does not name. This affects only sections that the document has. A meter in use stays, with a warning. Plans and tenants are never deleted. */
             prune?: boolean;
         };
         /** @description A block in a catalogue. */
@@ -4908,10 +4911,10 @@ export interface components {
             action?: components["schemas"]["BlockAction"];
             /**
              * Format: date-time
-             * @description When it ends; absent - never.
+             * @description The instant of the end; absent if there is none.
              */
             expires_at?: string;
-            /** @description Why. */
+            /** @description The reason. */
             reason?: string;
         };
         /** @description The catalogue, without tenants. */
@@ -4928,66 +4931,66 @@ export interface components {
             limits: {
                 [key: string]: Record<string, never>;
             };
-            /** @description Blocks and exceptions from them. */
+            /** @description Blocks and exemptions. */
             blocks: Record<string, never>[];
         };
-        /** @description What was changed, or would be. */
+        /** @description The changes that were made, or would be made. */
         CatalogDiff: {
-            /** @description Nothing was changed. */
+            /** @description True after a dry run. */
             dry_run: boolean;
-            /** @description All objects but the unchanged ones, by kind. */
+            /** @description All objects except the unchanged ones, by kind. */
             changes: components["schemas"]["CatalogChange"][];
             counts: components["schemas"]["CatalogCounts"];
-            /** @description Sentences about changes that may be meant otherwise, such as which tenants get less of what. */
+            /** @description Sentences about changes that may not be intended, such as tenants that get less. */
             warnings: string[];
             /** @description More tenants than `changes` has are not in the document. */
             more_tenants: boolean;
             /** @description More blocks than `changes` has are not in the document. */
             more_blocks: boolean;
         };
-        /** @description How many objects. */
+        /** @description The numbers of objects. */
         CatalogCounts: {
             /**
              * Format: int64
-             * @description New ones.
+             * @description The number of new objects.
              */
             created: number;
             /**
              * Format: int64
-             * @description Those that differ.
+             * @description The number of objects that differ.
              */
             changed: number;
             /**
              * Format: int64
-             * @description Those that are as the document says.
+             * @description The number of objects without a difference.
              */
             unchanged: number;
             /**
              * Format: int64
-             * @description Those that `prune` deleted.
+             * @description The number of objects that `prune` deleted.
              */
             deleted: number;
             /**
              * Format: int64
-             * @description Those that are not in the document and stay.
+             * @description The number of objects that are not in the document and stay.
              */
             unlisted: number;
         };
-        /** @description What happened to one object. */
+        /** @description The change of one object. */
         CatalogChange: {
             /**
              * @description The kind of the object.
              * @example plan
              */
             kind: string;
-            /** @description Its id; of a block, its kind, tenant and value. */
+            /** @description The id of the object; for a block its kind, tenant and value. */
             id: string;
             /**
-             * @description What was done. Of an `unlisted` object, nothing.
+             * @description The kind of the change. An `unlisted` object was not changed.
              * @enum {string}
              */
             action: "created" | "changed" | "deleted" | "unlisted";
-            /** @description All fields of a created object; the fields that differ of a changed one. */
+            /** @description All fields of a created object. For a changed object, the fields that differ. */
             fields?: components["schemas"]["CatalogField"][];
         };
         /** @description A field before and after. */
@@ -5000,146 +5003,146 @@ export interface components {
             after?: unknown;
         };
         /**
-         * @description A paused webhook is told nothing.
+         * @description A paused webhook gets no events.
          * @enum {string}
          */
         WebhookStatus: "active" | "paused";
         /** @description A new webhook. */
         WebhookRequest: {
             /**
-             * @description Where events are told: http or https, without user, password and fragment. No redirect is followed.
+             * @description The URL to which events are sent: http or https, without user, password and fragment. No redirect is followed.
              * @example https://example.com/hooks
              */
             url: string;
-            /** @description What is told. */
+            /** @description The types of events that are sent. */
             types: components["schemas"]["EventType"][];
-            /** @description The only tenant whose events are told; all by default. */
+            /** @description The only tenant whose events are sent; all tenants by default. */
             tenant?: components["schemas"]["Id"];
             status?: components["schemas"]["WebhookStatus"];
         };
-        /** @description What is to change of a webhook. */
+        /** @description The changes to a webhook. */
         WebhookPatch: {
             /**
-             * @description Where events are told: http or https, without user, password and fragment. No redirect is followed.
+             * @description The URL to which events are sent: http or https, without user, password and fragment. No redirect is followed.
              * @example https://example.com/hooks
              */
             url?: string;
-            /** @description What is told. */
+            /** @description The types of events that are sent. */
             types?: components["schemas"]["EventType"][];
             status?: components["schemas"]["WebhookStatus"];
         };
         /** @description A webhook without its secret. */
         WebhookEndpoint: {
             webhook_id: components["schemas"]["Id"];
-            /** @description Where events are told. */
+            /** @description The URL to which events are sent. */
             url: string;
-            /** @description What is told. */
+            /** @description The types of events that are sent. */
             types: components["schemas"]["EventType"][];
-            /** @description The only tenant whose events are told; null for all. */
+            /** @description The only tenant whose events are sent; null for all tenants. */
             tenant: string | null;
             status: components["schemas"]["WebhookStatus"];
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description The instant of creation.
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description When it was last changed.
+             * @description The instant of the last change.
              */
             updated_at: string;
         };
-        /** @description A webhook with its secret, which is shown this once. */
+        /** @description A webhook with its secret, which is shown only this time. */
         NewWebhookEndpoint: {
             webhook_id: components["schemas"]["Id"];
-            /** @description Where events are told. */
+            /** @description The URL to which events are sent. */
             url: string;
-            /** @description What is told. */
+            /** @description The types of events that are sent. */
             types: components["schemas"]["EventType"][];
-            /** @description The only tenant whose events are told; null for all. */
+            /** @description The only tenant whose events are sent; null for all tenants. */
             tenant: string | null;
             status: components["schemas"]["WebhookStatus"];
             /** @description Verifies deliveries: `whsec_` and base64. */
             secret: string;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description The instant of creation.
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description When it was last changed.
+             * @description The instant of the last change.
              */
             updated_at: string;
         };
         /** @description A page of webhooks. */
         WebhookEndpointList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["WebhookEndpoint"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
-        /** @description How a test call went. */
+        /** @description The result of a test call. */
         WebhookTest: {
             /** @description The `webhook-id` of the call. */
             message_id: string;
             /** @description Whether the receiver has accepted it. */
             delivered: boolean;
-            /** @description Of its answer; absent if there was none. */
+            /** @description The status of the answer; absent if there was none. */
             status_code?: number;
             /**
              * Format: int64
              * @description How long the call took.
              */
             latency_ms: number;
-            /** @description Why it failed; absent if it did not. */
+            /** @description The cause of the failure; absent if there was none. */
             error?: string;
         };
-        /** @description What is to be delivered again. */
+        /** @description The events to deliver again. */
         WebhookReplayRequest: {
             /**
              * Format: date-time
-             * @description Inclusive.
+             * @description The inclusive start.
              */
             from: string;
             /**
              * Format: date-time
-             * @description Exclusive; now by default.
+             * @description The exclusive end; now by default.
              */
             to?: string;
         };
-        /** @description What a replay has queued. */
+        /** @description The events that a replay has queued. */
         WebhookReplay: {
             /**
              * Format: int64
-             * @description The number of events that are delivered again; those that were pending are not counted.
+             * @description The number of events that are delivered again. It does not include events that were already pending.
              */
             queued: number;
             /**
              * Format: date-time
-             * @description Where to go on; absent if this was all.
+             * @description The start of the next replay; absent if all events were queued.
              */
             next_from?: string;
         };
         /**
-         * @description `pending`: it waits for its next attempt. `delivered`: the receiver has accepted it. `dead`: it was tried for three days, in vain. `skipped`: the webhook was paused or deleted.
+         * @description `pending`: the delivery waits for its next attempt. `delivered`: the receiver has accepted it. `dead`: all attempts in three days failed. `skipped`: the webhook was paused or deleted.
          * @enum {string}
          */
         DeliveryStatus: "pending" | "delivered" | "dead" | "skipped";
-        /** @description One event for one webhook. */
+        /** @description The delivery of one event to one webhook. */
         Delivery: {
             event_id: components["schemas"]["EventId"];
             type: components["schemas"]["EventType"];
-            /** @description The tenant of the event; null if it is about none. */
+            /** @description The tenant of the event; null if there is none. */
             tenant: string | null;
             status: components["schemas"]["DeliveryStatus"];
             /**
              * Format: int64
-             * @description Calls since it was queued last.
+             * @description The number of calls since the delivery was last queued.
              */
             attempts: number;
             /**
              * Format: date-time
-             * @description When it was queued last.
+             * @description The instant at which the delivery was last queued.
              */
             queued_at: string;
             /**
@@ -5149,40 +5152,40 @@ export interface components {
             next_at: string | null;
             /**
              * Format: date-time
-             * @description The newest attempt; null if there was none.
+             * @description The instant of the newest attempt; null if there was none.
              */
             attempted_at: string | null;
-            /** @description Of the newest answer; absent if there was none. */
+            /** @description The status of the newest answer; absent if there was none. */
             status_code?: number;
             /**
              * Format: int64
              * @description How long the newest call took; absent if there was none.
              */
             latency_ms?: number;
-            /** @description Why the newest attempt failed; absent if it did not. */
+            /** @description The cause of the failure of the newest attempt; absent if there was none. */
             error?: string;
         };
         /** @description A page of deliveries. */
         DeliveryList: {
-            /** @description The page. */
+            /** @description The items of this page. */
             items: components["schemas"]["Delivery"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
         /** @description A sealed day, without its proofs. */
         SealSummary: {
             /**
-             * @description In UTC.
+             * @description The day in UTC.
              * @example 2026-11-22
              */
             day: string;
             /**
              * Format: int64
-             * @description In the log of seals, from 0.
+             * @description The position in the log of seals, starting at 0.
              */
             position: number;
             /**
              * Format: int64
-             * @description Balances that had new entries.
+             * @description The number of balances that had new entries.
              */
             heads: number;
             root: components["schemas"]["SealHash"];
@@ -5192,28 +5195,28 @@ export interface components {
              */
             sealed_at: string;
         };
-        /** @description A sealed day. Its record is in a log of all seals, a Merkle tree as in RFC 6962 that only grows. */
+        /** @description A sealed day. Its record is in a log of all seals. The log is a Merkle tree as in RFC 6962, and only grows. */
         Seal: {
             /**
-             * @description Version of this form.
+             * @description The version of this format.
              * @example 1
              */
             format: number;
-            /** @description The database whose journal it seals. */
+            /** @description The database whose journal was sealed. */
             database_id: string;
             /**
-             * @description In UTC.
+             * @description The day in UTC.
              * @example 2026-11-22
              */
             day: string;
             /**
              * Format: int64
-             * @description In the log of seals, from 0.
+             * @description The position in the log of seals, starting at 0.
              */
             position: number;
             /**
              * Format: int64
-             * @description Balances that had new entries.
+             * @description The number of balances that had new entries.
              */
             heads: number;
             root: components["schemas"]["SealHash"];
@@ -5222,15 +5225,15 @@ export interface components {
              * @description When it was sealed.
              */
             sealed_at: string;
-            /** @description The log with this seal as its newest record, as a note that is signed if there was a key (golang.org/x/mod/sumdb/note). */
+            /** @description The log with this seal as its newest record. It is a note (golang.org/x/mod/sumdb/note), which is signed if there was a key. */
             checkpoint: string;
             /** @description Proves that the checkpoint's log contains this seal. */
             inclusion_proof: components["schemas"]["SealHash"][];
-            /** @description The log before this seal; null at the first one. */
+            /** @description The log before this seal; null for the first seal. */
             previous: {
                 /**
                  * Format: int64
-                 * @description How many seals it has.
+                 * @description The number of seals in the log.
                  */
                 size: number;
                 root: components["schemas"]["SealHash"];
@@ -5247,18 +5250,18 @@ export interface components {
         TestClock: {
             /**
              * Format: date-time
-             * @description The instant that decisions go by.
+             * @description The instant that decisions use.
              */
             now: string;
             /**
              * Format: int64
-             * @description How far that is ahead of real time; below 0 while the first start fills the past with its demo.
+             * @description The number of seconds by which that is ahead of real time. It is below 0 while the first start fills the past with its demo.
              */
             offset_seconds: number;
         };
         /** @description SHA-256 of a Merkle tree, in base64. */
         SealHash: string;
-        /** @description Two records of one fact that differ. */
+        /** @description Two records of the same fact that differ. */
         Difference: {
             /** @description The tenant. */
             tenant: string;
@@ -5266,11 +5269,11 @@ export interface components {
             meter: string;
             /** @description The subject; empty for the tenant itself. */
             subject: string;
-            /** @description The fact that differs. */
+            /** @description The fact for which the records differ. */
             what: string;
-            /** @description What the journal says. */
+            /** @description The value according to the journal. */
             journal: string;
-            /** @description What is stored. */
+            /** @description The stored value. */
             stored: string;
         };
         /** @description RFC 9457. The members after `errors` depend on `code`. */
@@ -5289,18 +5292,18 @@ export interface components {
             type: string;
             /** @description The code in words. */
             title: string;
-            /** @description What happened to this request, for people. Its text may change. */
+            /** @description What happened to this request. The text is for people and may change. */
             detail: string;
             code: components["schemas"]["ProblemCode"];
             /** @description The faults of the request, by field. */
             errors?: components["schemas"]["FieldError"][];
         } & (components["schemas"]["QuotaProblem"] | components["schemas"]["RateLimitProblem"] | components["schemas"]["CapacityProblem"] | components["schemas"]["ForbiddenProblem"] | components["schemas"]["ArchivedProblem"] | components["schemas"]["UnavailableProblem"] | components["schemas"]["OtherProblem"]);
         /**
-         * @description Why a request was refused. The guide has a section for each code, with what helps. New codes may be added; treat one that you do not know by its status.
+         * @description The reason of a refusal. The guide has a section for each code, with advice. New codes may be added. Treat an unknown code by its status.
          * @enum {string}
          */
         ProblemCode: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "credits_exhausted" | "forbidden" | "tenant_suspended" | "meter_not_in_plan" | "feature_not_in_plan" | "gauge_limit" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "hold_not_active" | "archived" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "cost_exceeds_capacity" | "too_many_limits" | "quota_exceeded" | "rate_limited" | "internal" | "queue_full" | "report_too_slow" | "unavailable" | "outcome_unknown";
-        /** @description The balance does not suffice. 429 `quota_exceeded` if the next period brings more, 402 `credits_exhausted` if only a grant helps. */
+        /** @description The balance does not suffice. The answer is 429 `quota_exceeded` if the next period brings more units, and 402 `credits_exhausted` if only a grant helps. */
         QuotaProblem: {
             /**
              * @description The code.
@@ -5315,17 +5318,17 @@ export interface components {
             required: number;
             /**
              * Format: int64
-             * @description The units of it that are available.
+             * @description The units of that meter that are available.
              */
             available: number;
             /**
              * Format: date-time
-             * @description The end of the period; null if it brings nothing back.
+             * @description The end of the period; null if it brings no units.
              */
             reset_at: string | null;
             /**
              * Format: date-time
-             * @description When it would be allowed if nothing else happens; absent if no known event helps.
+             * @description The instant at which the request would be allowed if nothing else happens; absent if no known event helps.
              */
             would_succeed_at?: string;
         };
@@ -5340,18 +5343,18 @@ export interface components {
             "violated-policies"?: string[];
             /**
              * Format: int64
-             * @description When a retry can succeed, finer than Retry-After. Absent after too many wrong keys.
+             * @description The milliseconds until a retry can succeed, which is finer than Retry-After. Absent after too many wrong keys.
              */
             retry_after_ms?: number;
         };
-        /** @description 422. The request costs more than a limit ever allows, or more limits apply than one decision can hold. Waiting does not help. */
+        /** @description 422. The request costs more than a limit ever permits, or more limits apply than one decision can have. Waiting does not help. */
         CapacityProblem: {
             /**
              * @description The code.
              * @enum {string}
              */
             code: "cost_exceeds_capacity" | "too_many_limits";
-            /** @description The limits that denied; for `too_many_limits`, all that apply. */
+            /** @description The limits that denied. For `too_many_limits`, all limits that apply. */
             "violated-policies": string[];
         };
         /** @description 403. The key lacks the scope, is bound to another tenant, or the caller is blocked. */
@@ -5363,7 +5366,7 @@ export interface components {
             code: "forbidden";
             blocked?: components["schemas"]["Blocked"];
         };
-        /** @description 410. What is asked for was archived, or never existed. */
+        /** @description 410. The requested data was archived, or never existed. */
         ArchivedProblem: {
             /**
              * @description The code.
@@ -5372,11 +5375,11 @@ export interface components {
             code: "archived";
             /**
              * Format: date-time
-             * @description The oldest instant that can be asked about.
+             * @description The oldest instant that a request can name.
              */
             oldest: string;
         };
-        /** @description 503. A backend did not answer in time; this attempt did nothing. */
+        /** @description 503. A backend did not answer in time. This attempt changed nothing. */
         UnavailableProblem: {
             /**
              * @description The code.
@@ -5387,7 +5390,7 @@ export interface components {
             "violated-policies"?: string[];
             /**
              * Format: int64
-             * @description When a retry can succeed, with `violated-policies`.
+             * @description The milliseconds until a retry can succeed, with `violated-policies`.
              */
             retry_after_ms?: number;
         };
@@ -5408,7 +5411,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description The debit; a replay returns the earlier one, a dry run what would happen. */
+        /** @description The debit. A replay returns the earlier debit, a dry run returns the expected one. */
         Debited: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -5442,7 +5445,7 @@ export interface components {
             };
             content?: never;
         };
-        /** @description The request must not pass. For `nginx` this answers every refusal; `X-Quota-Status` has the status. */
+        /** @description The request must not pass. For `nginx` every refusal has this status, and `X-Quota-Status` has the status of the refusal. */
         NotPassed: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -5462,7 +5465,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The hold after the change; a replay returns the earlier answer. 200 on creation is a dry run. */
+        /** @description The hold after the change. A replay returns the earlier answer. The status 200 on creation means a dry run. */
         Held: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -5476,7 +5479,7 @@ export interface components {
                 "application/json": components["schemas"]["HoldAnswer"];
             };
         };
-        /** @description The balance before and after; a replay returns the earlier answer, a dry run what would happen. */
+        /** @description The balance before and after. A replay returns the earlier answer, a dry run returns the expected one. */
         Changed: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -5487,7 +5490,7 @@ export interface components {
                 "application/json": components["schemas"]["ChangeAnswer"];
             };
         };
-        /** @description The document is the one of If-None-Match. */
+        /** @description The document has the ETag in If-None-Match. */
         NotModified: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -5584,7 +5587,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `archived`. What is asked for happened before `oldest`, and was taken out of the database; or it never existed. Nothing was done. */
+        /** @description `archived`. The requested data is older than `oldest` and was removed from the database, or it never existed. Nothing was done. */
         Archived: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -5594,7 +5597,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `precondition_failed` or `hold_not_active`. The state does not allow it; nothing was done. */
+        /** @description `precondition_failed` or `hold_not_active`. The present state does not permit the request. Nothing was done. */
         Conflict: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -5661,35 +5664,35 @@ export interface components {
         };
     };
     parameters: {
-        /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
+        /** @description 1 to 255 visible ASCII characters, new for every operation. The service does not need it if `dry_run` is true. The contract always requires it, so that no generated client can forget it. */
         IdempotencyKeyHeader: string;
-        /** @description Identifies a repeated request. Use an id that the gateway makes for each request of a client; use a client's id only if the service behind the gateway recognises repeated requests by it. */
+        /** @description Identifies a repeated request. Use an id that the gateway creates for each request of a client. Use a client's id only if the service behind the gateway recognises repeated requests by it. */
         PassageKeyHeader: string;
         /** @description The tenant that pays. */
         QuotaTenantHeader: components["schemas"]["Id"];
-        /** @description Required unless `X-Quota-Mode` is `limit`, which ignores it. */
+        /** @description The meter to consume. Required unless `X-Quota-Mode` is `limit`, which ignores it. */
         QuotaMeterHeader: components["schemas"]["Id"];
         /** @description The units to consume. */
         QuotaAmountHeader: number;
-        /** @description The subject of the tenant that asks. */
+        /** @description The subject of the tenant for which the request is made. */
         QuotaSubjectHeader: components["schemas"]["Id"];
         /** @description The route for limits, if it is not the path. */
         QuotaRouteHeader: components["schemas"]["Route"];
-        /** @description `limit` charges limits only: no units, and no meter is needed. `X-Quota-Amount` is then the cost. */
+        /** @description `limit` charges limits only. It uses no units and needs no meter. `X-Quota-Amount` is then the cost. */
         QuotaModeHeader: "consume" | "check" | "limit";
         /** @description The key of a gateway that passes on its clients' `Authorization`. It takes precedence over that header. */
         QuotaKeyHeader: string;
         /** @description 1 to 255 visible ASCII characters, new for every lease. */
         LeaseKeyHeader: string;
-        /** @description The same key charges nothing again for 10 minutes. */
+        /** @description 1 to 255 visible ASCII characters. A second charge with the same key within 10 minutes charges nothing. */
         ChargeKeyHeader: string;
-        /** @description 1 to 255 visible ASCII characters. The same key as that of the step before moves nothing. Without a key each request moves the time. */
+        /** @description 1 to 255 visible ASCII characters. A request with the key of the previous step does not move the time. A request without a key always moves it. */
         ClockKeyHeader: string;
-        /** @description The id from the acquisition; opaque. */
+        /** @description The id that the acquisition returned; opaque. */
         LeasePath: string;
-        /** @description The ETag of the catalogue that the caller has seen. Refused with 409 if meters, plans or limits have changed since. */
+        /** @description The ETag of the catalogue that the caller has seen. If meters, plans or limits have changed since then, the answer is 409. */
         CatalogIfMatch: string;
-        /** @description The ETag of the tenant that the caller has seen. Refused with 409 if the tenant has changed since. */
+        /** @description The ETag of the tenant that the caller has seen. If the tenant has changed since then, the answer is 409. */
         TenantIfMatch: string;
         /** @description The id of the tenant. */
         TenantPath: components["schemas"]["Id"];
@@ -5705,17 +5708,17 @@ export interface components {
         SubjectPath: components["schemas"]["Id"];
         /** @description The id of the limit. */
         RulePath: components["schemas"]["Id"];
-        /** @description What is blocked or exempt. */
+        /** @description The kind of the blocked or exempt object. */
         BlockKindPath: components["schemas"]["BlockKind"];
-        /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
+        /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24. The slash may be written as %2F. */
         BlockValuePath: string;
         /** @description The number after the slash of a prefix. */
         BlockBitsPath: number;
-        /** @description The tenant of the subject; required only if subjects of several tenants have that id. */
+        /** @description The tenant of the subject. Required only if subjects of several tenants have this id. */
         BlockTenant: components["schemas"]["Id"];
         /** @description The largest number of items in the page. */
         PageLimit: number;
-        /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+        /** @description The `next_cursor` of the previous page. It is opaque, and valid only with the same filters. */
         PageCursor: string;
     };
     requestBodies: never;
@@ -5732,34 +5735,35 @@ export interface components {
         QuotaRemaining: number;
         /** @description Seconds until its period ends; absent if the period has no end. */
         QuotaReset: number;
-        /** @description Where the balances come from. */
+        /** @description The source of the balances. */
         QuotaSource: "ledger" | "cache" | "local";
-        /** @description The answer was read from a replica, and has everything that was committed until this many seconds ago. About a second if the replica keeps up. Absent: the answer was read from the database itself, or the replica's lag is not known. */
+        /** @description The answer was read from a replica. It includes everything that was committed until this number of seconds ago: about a second if the replica keeps up. The header is absent if the answer was read from the database itself, or if the replica's lag is not known. */
         ReportLag: number;
-        /** @description The id of the operation that paid, for a refund; absent if nothing was charged. */
+        /** @description The id of the operation that charged the units, for a refund; absent if nothing was charged. */
         QuotaOperation: string;
-        /** @description With `X-Quota-Mode: limit`, the `charge_id` for `POST /v1/limits/charge/refund`; absent if no limit was charged, or if it is longer than 3 KiB: a charge of a dozen limits with the longest names. */
+        /** @description With `X-Quota-Mode: limit`, the `charge_id` for `POST /v1/limits/charge/refund`. Absent if no limit was charged, or if the id is longer than 3 KiB, as for a charge of a dozen limits with the longest names. */
         QuotaCharge: string;
         /** @description The status of the refusal. */
         QuotaStatus: number;
         /** @description The problem, in ASCII. Absent if it is longer than 3 KiB. */
         QuotaProblem: string;
-        /** @description The enforced limits that applied, the most restrictive first and at most five, as a List of structured fields (RFC 9651): the name of the rule with `q`, which a full bucket holds, and `w`, the seconds in which an empty one fills; or `q` at a time (`qu="concurrent-requests"`). */
+        /** @description The enforced limits that applied, at most five, the most restrictive first. The value is a List of structured fields (RFC 9651). Each item is the name of the rule with `q` and `w`: `q` is the capacity of a bucket, and `w` is the number of seconds in which an empty bucket fills. For leases, `q` is the number of leases at a time (`qu="concurrent-requests"`). */
         RateLimitPolicy: string;
         /**
-         * @description The state of the same limits, in the same order: `r` is the remainder, `t` the seconds until more is available. After
-         *     a denial only limits that denied have a `t`, and only if waiting helps: a cost above the capacity never passes. A
-         *     concurrency limit has a `t` only after a denial: its holders decide when leases return.
+         * @description The state of the same limits, in the same order: `r` is the remainder, `t` is the number of seconds until more
+         *     is available. After a denial, only limits that denied have a `t`, and only if waiting helps: a cost above the
+         *     capacity never passes. A concurrency limit has a `t` only after a denial, because its holders decide when leases
+         *     return.
          *
          *     If configured, `X-RateLimit-Limit`, `-Remaining` and `-Reset`, and `RateLimit-Limit`, `-Remaining` and `-Reset`
-         *     describe the most restrictive limit to older clients; Reset is when its bucket is full.
+         *     describe the most restrictive limit to older clients. Reset is the time at which its bucket is full.
          */
         RateLimit: string;
-        /** @description Redis is down, and limits were decided by the `on_backend_error` of each rule. */
+        /** @description Present if Redis is down, so that limits were decided by the `on_backend_error` of each rule. */
         RateLimitMode: "local";
-        /** @description The answer is the stored one of an earlier request with the same key. */
+        /** @description The answer is the stored answer to an earlier request with the same key. */
         IdempotentReplayed: "true";
-        /** @description Seconds after which a retry can succeed, never earlier than a `t` of `RateLimit`. If a window denied, a random part is added, up to a tenth of the wait and at most a minute, because all denied clients wait for the same instant. */
+        /** @description Seconds after which a retry can succeed, never less than a `t` of `RateLimit`. If a window denied, a random time is added, because all denied clients wait for the same instant. It is up to a tenth of the wait and at most a minute. */
         RetryAfter: number;
     };
     pathItems: never;
@@ -5857,7 +5861,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description One result per check. */
+            /** @description One result for each check. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5879,7 +5883,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
+                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does not need it if `dry_run` is true. The contract always requires it, so that no generated client can forget it. */
                 "Idempotency-Key": components["parameters"]["IdempotencyKeyHeader"];
             };
             path?: never;
@@ -5922,23 +5926,23 @@ export interface operations {
             header: {
                 /** @description The tenant that pays. */
                 "X-Quota-Tenant": components["parameters"]["QuotaTenantHeader"];
-                /** @description Required unless `X-Quota-Mode` is `limit`, which ignores it. */
+                /** @description The meter to consume. Required unless `X-Quota-Mode` is `limit`, which ignores it. */
                 "X-Quota-Meter"?: components["parameters"]["QuotaMeterHeader"];
                 /** @description The units to consume. */
                 "X-Quota-Amount"?: components["parameters"]["QuotaAmountHeader"];
-                /** @description The subject of the tenant that asks. */
+                /** @description The subject of the tenant for which the request is made. */
                 "X-Quota-Subject"?: components["parameters"]["QuotaSubjectHeader"];
                 /** @description The route for limits, if it is not the path. */
                 "X-Quota-Route"?: components["parameters"]["QuotaRouteHeader"];
-                /** @description `limit` charges limits only: no units, and no meter is needed. `X-Quota-Amount` is then the cost. */
+                /** @description `limit` charges limits only. It uses no units and needs no meter. `X-Quota-Amount` is then the cost. */
                 "X-Quota-Mode"?: components["parameters"]["QuotaModeHeader"];
                 /** @description The key of a gateway that passes on its clients' `Authorization`. It takes precedence over that header. */
                 "X-Quota-Key"?: components["parameters"]["QuotaKeyHeader"];
-                /** @description Identifies a repeated request. Use an id that the gateway makes for each request of a client; use a client's id only if the service behind the gateway recognises repeated requests by it. */
+                /** @description Identifies a repeated request. Use an id that the gateway creates for each request of a client. Use a client's id only if the service behind the gateway recognises repeated requests by it. */
                 "Idempotency-Key"?: components["parameters"]["PassageKeyHeader"];
             };
             path: {
-                /** @description The kind of the gateway; it decides the form of a refusal. */
+                /** @description The kind of the gateway. It determines the form of a refusal. */
                 gateway: "nginx" | "haproxy" | "traefik" | "envoy";
             };
             cookie?: never;
@@ -5963,19 +5967,19 @@ export interface operations {
             header: {
                 /** @description The tenant that pays. */
                 "X-Quota-Tenant": components["parameters"]["QuotaTenantHeader"];
-                /** @description Required unless `X-Quota-Mode` is `limit`, which ignores it. */
+                /** @description The meter to consume. Required unless `X-Quota-Mode` is `limit`, which ignores it. */
                 "X-Quota-Meter"?: components["parameters"]["QuotaMeterHeader"];
                 /** @description The units to consume. */
                 "X-Quota-Amount"?: components["parameters"]["QuotaAmountHeader"];
-                /** @description The subject of the tenant that asks. */
+                /** @description The subject of the tenant for which the request is made. */
                 "X-Quota-Subject"?: components["parameters"]["QuotaSubjectHeader"];
                 /** @description The route for limits, if it is not the path. */
                 "X-Quota-Route"?: components["parameters"]["QuotaRouteHeader"];
-                /** @description `limit` charges limits only: no units, and no meter is needed. `X-Quota-Amount` is then the cost. */
+                /** @description `limit` charges limits only. It uses no units and needs no meter. `X-Quota-Amount` is then the cost. */
                 "X-Quota-Mode"?: components["parameters"]["QuotaModeHeader"];
                 /** @description The key of a gateway that passes on its clients' `Authorization`. It takes precedence over that header. */
                 "X-Quota-Key"?: components["parameters"]["QuotaKeyHeader"];
-                /** @description Identifies a repeated request. Use an id that the gateway makes for each request of a client; use a client's id only if the service behind the gateway recognises repeated requests by it. */
+                /** @description Identifies a repeated request. Use an id that the gateway creates for each request of a client. Use a client's id only if the service behind the gateway recognises repeated requests by it. */
                 "Idempotency-Key"?: components["parameters"]["PassageKeyHeader"];
             };
             path: {
@@ -6002,7 +6006,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
+                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does not need it if `dry_run` is true. The contract always requires it, so that no generated client can forget it. */
                 "Idempotency-Key": components["parameters"]["IdempotencyKeyHeader"];
             };
             path?: never;
@@ -6079,7 +6083,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description One result per debit. */
+            /** @description One result for each debit. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6104,7 +6108,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
+                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does not need it if `dry_run` is true. The contract always requires it, so that no generated client can forget it. */
                 "Idempotency-Key": components["parameters"]["IdempotencyKeyHeader"];
             };
             path?: never;
@@ -6147,7 +6151,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
+                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does not need it if `dry_run` is true. The contract always requires it, so that no generated client can forget it. */
                 "Idempotency-Key": components["parameters"]["IdempotencyKeyHeader"];
             };
             path: {
@@ -6192,7 +6196,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
+                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does not need it if `dry_run` is true. The contract always requires it, so that no generated client can forget it. */
                 "Idempotency-Key": components["parameters"]["IdempotencyKeyHeader"];
             };
             path: {
@@ -6229,7 +6233,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
+                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does not need it if `dry_run` is true. The contract always requires it, so that no generated client can forget it. */
                 "Idempotency-Key": components["parameters"]["IdempotencyKeyHeader"];
             };
             path: {
@@ -6267,7 +6271,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
+                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does not need it if `dry_run` is true. The contract always requires it, so that no generated client can forget it. */
                 "Idempotency-Key": components["parameters"]["IdempotencyKeyHeader"];
             };
             path?: never;
@@ -6313,7 +6317,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key charges nothing again for 10 minutes. */
+                /** @description 1 to 255 visible ASCII characters. A second charge with the same key within 10 minutes charges nothing. */
                 "Idempotency-Key"?: components["parameters"]["ChargeKeyHeader"];
             };
             path?: never;
@@ -6333,7 +6337,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description All limits let the request pass, and were charged. */
+            /** @description All limits permit the request and were charged. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6370,7 +6374,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The tokens are back, or were before. */
+            /** @description The tokens are back, or were back before. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6453,7 +6457,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id from the acquisition; opaque. */
+                /** @description The id that the acquisition returned; opaque. */
                 lease_id: components["parameters"]["LeasePath"];
             };
             cookie?: never;
@@ -6496,7 +6500,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id from the acquisition; opaque. */
+                /** @description The id that the acquisition returned; opaque. */
                 lease_id: components["parameters"]["LeasePath"];
             };
             cookie?: never;
@@ -6515,9 +6519,9 @@ export interface operations {
     listBalances: {
         parameters: {
             query?: {
-                /** @description The balance of this subject, instead of the tenant's own. */
+                /** @description The balance of this subject. Without it, the tenant's own balance. */
                 subject?: components["schemas"]["Id"];
-                /** @description The balance at this past instant, without its grants. */
+                /** @description The balance at this past instant. The answer then has no grants. */
                 as_of?: string;
             };
             header?: never;
@@ -6553,9 +6557,9 @@ export interface operations {
     getBalance: {
         parameters: {
             query?: {
-                /** @description The balance of this subject, instead of the tenant's own. */
+                /** @description The balance of this subject. Without it, the tenant's own balance. */
                 subject?: components["schemas"]["Id"];
-                /** @description The balance at this past instant, without its grants. */
+                /** @description The balance at this past instant. The answer then has no grants. */
                 as_of?: string;
             };
             header?: never;
@@ -6597,7 +6601,7 @@ export interface operations {
             query?: {
                 /** @description Only entries of this meter. */
                 meter?: components["schemas"]["Id"];
-                /** @description Only entries of this subject's balances, and of requests that named it. */
+                /** @description Only entries of this subject's balances, and entries of requests that named this subject. */
                 subject?: components["schemas"]["Id"];
                 /** @description Only entries of this kind. */
                 kind?: components["schemas"]["EntryKind"];
@@ -6605,11 +6609,11 @@ export interface operations {
                 from?: string;
                 /** @description Only entries made before this instant. */
                 to?: string;
-                /** @description `desc`: the newest first. The entries of a balance (meter and subject) are together in both orders; name a meter, or a meter and a subject, for the newest entries of one. */
+                /** @description `desc` lists the newest entries first. In both orders, the entries of a balance (meter and subject) are together. For the newest entries of one balance, name its meter and subject. */
                 order?: "asc" | "desc";
                 /** @description The largest number of items in the page. */
                 limit?: components["parameters"]["PageLimit"];
-                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                /** @description The `next_cursor` of the previous page. It is opaque, and valid only with the same filters. */
                 cursor?: components["parameters"]["PageCursor"];
             };
             header?: never;
@@ -6645,14 +6649,14 @@ export interface operations {
     getOperation: {
         parameters: {
             query?: {
-                /** @description The newest operation with this id at or before this instant; by default the newest. */
+                /** @description The answer is the newest operation with this id at or before this instant. By default it is the newest. */
                 at?: string;
             };
             header?: never;
             path: {
                 /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
-                /** @description The idempotency key of the request, or an id of the ledger's own operations from the entries. Percent-encode characters that a path segment cannot hold. */
+                /** @description The idempotency key of the request, or the id of an operation that the ledger started, as entries show it. Percent-encode characters that a path segment cannot contain. */
                 operation_id: string;
             };
             cookie?: never;
@@ -6684,7 +6688,7 @@ export interface operations {
             query: {
                 /** @description The id of the meter. */
                 meter: components["schemas"]["Id"];
-                /** @description The number of periods, the open one included. */
+                /** @description The number of periods, including the open one. */
                 next?: number;
             };
             header?: never;
@@ -6696,7 +6700,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The periods in order; fewer than asked for if the last one has no end. */
+            /** @description The periods in order. There are fewer than requested if the last one has no end. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6720,11 +6724,11 @@ export interface operations {
             query?: {
                 /** @description Only periods of this meter. */
                 meter?: components["schemas"]["Id"];
-                /** @description The balances of this subject, instead of the tenant's own. */
+                /** @description The balances of this subject. Without it, the tenant's own balances. */
                 subject?: components["schemas"]["Id"];
                 /** @description The largest number of items in the page. */
                 limit?: components["parameters"]["PageLimit"];
-                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                /** @description The `next_cursor` of the previous page. It is opaque, and valid only with the same filters. */
                 cursor?: components["parameters"]["PageCursor"];
             };
             header?: never;
@@ -6759,9 +6763,9 @@ export interface operations {
     getStatement: {
         parameters: {
             query?: {
-                /** @description The balance of this subject, instead of the tenant's own. */
+                /** @description The balance of this subject. Without it, the tenant's own balance. */
                 subject?: components["schemas"]["Id"];
-                /** @description By default the format that Accept prefers, else JSON. */
+                /** @description By default, the format that Accept prefers, or JSON. */
                 format?: "json" | "csv";
             };
             header?: never;
@@ -6770,7 +6774,7 @@ export interface operations {
                 tenant: components["parameters"]["TenantPath"];
                 /** @description The id of the meter. */
                 meter: components["parameters"]["MeterPath"];
-                /** @description The start of the period; `current`: the open period; `last`: the newest closed one; `at:` and a time: the period that contains it. */
+                /** @description The start of the period, or one of these: `current` for the open period, `last` for the newest closed one, `at:` and a time for the period that contains that time. */
                 period_start: string;
             };
             cookie?: never;
@@ -6808,15 +6812,15 @@ export interface operations {
             query: {
                 /** @description The id of the meter. */
                 meter: components["schemas"]["Id"];
-                /** @description The use of this subject. If the plan has no cap per subject, by the requests that named it; refunds name none and are not in it then. */
+                /** @description Only use of this subject. If the plan has no cap per subject, this is the use of requests that named the subject. It then has no refunds, because refunds name no subject. */
                 subject?: components["schemas"]["Id"];
                 /** @description The start, inclusive. */
                 from: string;
-                /** @description Exclusive. */
+                /** @description The end, exclusive. */
                 to: string;
                 /** @description The length of the intervals. */
                 by?: "hour" | "day" | "month";
-                /** @description `subject`: one item per step and subject that requests named; the empty subject is that of requests that named none, and of refunds. `metadata.` and one of the meter's `dimensions`: one item per step and value of that member of the metadata of requests; the empty value is that of requests without one, and of refunds. A capture has the value of its hold. The 100 values with the most use are named, cut to 128 characters; all others are `(other)`. At most 10,000 items. They add up to the use without `group_by`. */
+                /** @description With `subject`, there is one item for each interval and each subject that requests named. The empty subject has the use of requests that named none, and refunds. With `metadata.` and one of the meter's `dimensions`, there is one item for each interval and each value of that member in the metadata of requests. The empty value has the use of requests without the member, and refunds. A capture has the value of its hold. The 100 values with the most use are named, truncated to 128 characters. All other values are `(other)`. There are at most 10,000 items. Their sum equals the use without `group_by`. */
                 group_by?: string;
                 /** @description The IANA zone of the days and months. */
                 timezone?: string;
@@ -6830,7 +6834,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The steps. */
+            /** @description The intervals. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6854,11 +6858,11 @@ export interface operations {
     listDenials: {
         parameters: {
             query?: {
-                /** @description The start, inclusive; counts from the minute that contains it. A day before `to` by default. */
+                /** @description The start, inclusive. Counts start with the minute that contains it. By default, it is a day before `to`. */
                 from?: string;
-                /** @description Exclusive; the end of the present minute by default. */
+                /** @description The end, exclusive. By default, it is the end of the present minute. */
                 to?: string;
-                /** @description The largest number of explanations. There are 100 at most. */
+                /** @description The largest number of explanations. A tenant has at most 100. */
                 limit?: number;
             };
             header?: never;
@@ -6897,7 +6901,7 @@ export interface operations {
                 status?: components["schemas"]["HoldStatus"];
                 /** @description The largest number of items in the page. */
                 limit?: components["parameters"]["PageLimit"];
-                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                /** @description The `next_cursor` of the previous page. It is opaque, and valid only with the same filters. */
                 cursor?: components["parameters"]["PageCursor"];
             };
             header?: never;
@@ -6967,11 +6971,11 @@ export interface operations {
             query?: {
                 /** @description Only grants of this meter. */
                 meter?: components["schemas"]["Id"];
-                /** @description Only grants in this state; open means pending or active. A page may then have fewer grants than the limit, or none, although next_cursor names more. */
+                /** @description Only grants in this state. `open` means pending or active. A page may then have fewer grants than the limit, or none, even if there is a `next_cursor`. */
                 status?: "open" | "pending" | "active" | "exhausted" | "expired" | "voided";
                 /** @description The largest number of items in the page. */
                 limit?: components["parameters"]["PageLimit"];
-                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                /** @description The `next_cursor` of the previous page. It is opaque, and valid only with the same filters. */
                 cursor?: components["parameters"]["PageCursor"];
             };
             header?: never;
@@ -7006,7 +7010,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
+                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does not need it if `dry_run` is true. The contract always requires it, so that no generated client can forget it. */
                 "Idempotency-Key": components["parameters"]["IdempotencyKeyHeader"];
             };
             path: {
@@ -7039,7 +7043,7 @@ export interface operations {
                     "application/json": components["schemas"]["GrantAnswer"];
                 };
             };
-            /** @description The grant; a replay returns it as it was issued. */
+            /** @description The grant. A replay returns the grant as it was issued. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7065,7 +7069,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
+                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does not need it if `dry_run` is true. The contract always requires it, so that no generated client can forget it. */
                 "Idempotency-Key": components["parameters"]["IdempotencyKeyHeader"];
             };
             path: {
@@ -7103,7 +7107,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
+                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does not need it if `dry_run` is true. The contract always requires it, so that no generated client can forget it. */
                 "Idempotency-Key": components["parameters"]["IdempotencyKeyHeader"];
             };
             path: {
@@ -7126,7 +7130,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The grant's end before and after; a replay returns the earlier answer, a dry run what would happen. */
+            /** @description The grant's end before and after the change. A replay returns the earlier answer, a dry run returns the expected one. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7152,9 +7156,9 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
+                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does not need it if `dry_run` is true. The contract always requires it, so that no generated client can forget it. */
                 "Idempotency-Key": components["parameters"]["IdempotencyKeyHeader"];
-                /** @description The ETag of the balance that the caller has seen. Refused with 409 if the balance has changed since. */
+                /** @description The ETag of the balance that the caller has seen. If the balance has changed since then, the answer is 409. */
                 "If-Match"?: string;
             };
             path: {
@@ -7193,7 +7197,7 @@ export interface operations {
             query?: {
                 /** @description The largest number of items in the page. */
                 limit?: components["parameters"]["PageLimit"];
-                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                /** @description The `next_cursor` of the previous page. It is opaque, and valid only with the same filters. */
                 cursor?: components["parameters"]["PageCursor"];
             };
             header?: never;
@@ -7330,7 +7334,7 @@ export interface operations {
             query?: {
                 /** @description The largest number of items in the page. */
                 limit?: components["parameters"]["PageLimit"];
-                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                /** @description The `next_cursor` of the previous page. It is opaque, and valid only with the same filters. */
                 cursor?: components["parameters"]["PageCursor"];
             };
             header?: never;
@@ -7449,25 +7453,25 @@ export interface operations {
     listTenants: {
         parameters: {
             query?: {
-                /** @description Only tenants whose ids begin with it, as in `acme`. Capital and small letters differ. Only `limit`, `cursor` and `sort=tenant` may stand beside it. */
+                /** @description Only tenants whose ids begin with this prefix, as in `acme`. Upper and lower case differ. It can be combined only with `limit`, `cursor` and `sort=tenant`. */
                 prefix?: components["schemas"]["Id"];
                 /** @description Only tenants on this plan. */
                 plan?: components["schemas"]["Id"];
                 /** @description Only tenants with this status. */
                 status?: "active" | "suspended";
-                /** @description Only tenants with these members of their metadata. Each is a parameter of its own, named `metadata.` and the member, as in `metadata.segment=gold`; numbers, true and false are written as in JSON. The SDKs take the members without `metadata.`. */
+                /** @description Only tenants with these members of their metadata. Each member is a separate parameter, named `metadata.` and the name of the member, as in `metadata.segment=gold`. Numbers, true and false are written as in JSON. In the SDKs, names of members do not have `metadata.`. */
                 metadata?: {
                     [key: string]: string;
                 };
-                /** @description Only tenants of which a balance is at least so many percent used: used (net of refunds) of used and remaining, top-ups included, in the open period. `standing` of an item says which. */
+                /** @description Only tenants with a balance of which at least this percentage is used in the open period. The percentage is used / (used + remaining), where used is net of refunds and remaining includes top-ups. `standing` of an item has the balance. */
                 near?: number;
-                /** @description Only balances of this meter. Without `near`, tenants with a balance of it in the open period. */
+                /** @description Only balances of this meter. Without `near`, tenants that have a balance of it in the open period. */
                 meter?: components["schemas"]["Id"];
-                /** @description `remaining`: the least remaining first, of `meter` or of the meter of which least remains. */
+                /** @description `remaining` sorts by remaining units, least first. They are the units of `meter`, or of the meter with the least units. */
                 sort?: "tenant" | "remaining";
                 /** @description The largest number of items in the page. */
                 limit?: components["parameters"]["PageLimit"];
-                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                /** @description The `next_cursor` of the previous page. It is opaque, and valid only with the same filters. */
                 cursor?: components["parameters"]["PageCursor"];
             };
             header?: never;
@@ -7531,7 +7535,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag of the tenant that the caller has seen. Refused with 409 if the tenant has changed since. */
+                /** @description The ETag of the tenant that the caller has seen. If the tenant has changed since then, the answer is 409. */
                 "If-Match"?: components["parameters"]["TenantIfMatch"];
             };
             path: {
@@ -7589,7 +7593,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag of the tenant that the caller has seen. Refused with 409 if the tenant has changed since. */
+                /** @description The ETag of the tenant that the caller has seen. If the tenant has changed since then, the answer is 409. */
                 "If-Match"?: components["parameters"]["TenantIfMatch"];
             };
             path: {
@@ -7611,7 +7615,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The tenant before and after the change; after a dry run, what would be stored. */
+            /** @description The tenant before and after the change. After a dry run, it shows the expected change. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7635,11 +7639,11 @@ export interface operations {
     listGauges: {
         parameters: {
             query?: {
-                /** @description Only this meter. */
+                /** @description Only gauges of this meter. */
                 meter?: components["schemas"]["Id"];
                 /** @description The largest number of items in the page. */
                 limit?: components["parameters"]["PageLimit"];
-                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                /** @description The `next_cursor` of the previous page. It is opaque, and valid only with the same filters. */
                 cursor?: components["parameters"]["PageCursor"];
             };
             header?: never;
@@ -7673,7 +7677,7 @@ export interface operations {
     getGauge: {
         parameters: {
             query?: {
-                /** @description The gauge of this subject, instead of the tenant's own. */
+                /** @description The gauge of this subject. Without it, the tenant's own gauge. */
                 subject?: components["schemas"]["Id"];
             };
             header?: never;
@@ -7709,11 +7713,11 @@ export interface operations {
     setGauge: {
         parameters: {
             query?: {
-                /** @description The gauge of this subject, instead of the tenant's own. */
+                /** @description The gauge of this subject. Without it, the tenant's own gauge. */
                 subject?: components["schemas"]["Id"];
             };
             header: {
-                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
+                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does not need it if `dry_run` is true. The contract always requires it, so that no generated client can forget it. */
                 "Idempotency-Key": components["parameters"]["IdempotencyKeyHeader"];
             };
             path: {
@@ -7754,11 +7758,11 @@ export interface operations {
     listGaugeEntries: {
         parameters: {
             query?: {
-                /** @description The gauge of this subject, instead of the tenant's own. */
+                /** @description The gauge of this subject. Without it, the tenant's own gauge. */
                 subject?: components["schemas"]["Id"];
                 /** @description The largest number of items in the page. */
                 limit?: components["parameters"]["PageLimit"];
-                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                /** @description The `next_cursor` of the previous page. It is opaque, and valid only with the same filters. */
                 cursor?: components["parameters"]["PageCursor"];
             };
             header?: never;
@@ -7827,7 +7831,7 @@ export interface operations {
             query?: {
                 /** @description The largest number of items in the page. */
                 limit?: components["parameters"]["PageLimit"];
-                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                /** @description The `next_cursor` of the previous page. It is opaque, and valid only with the same filters. */
                 cursor?: components["parameters"]["PageCursor"];
             };
             header?: never;
@@ -7863,7 +7867,7 @@ export interface operations {
             query?: {
                 /** @description The largest number of items in the page. */
                 limit?: components["parameters"]["PageLimit"];
-                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                /** @description The `next_cursor` of the previous page. It is opaque, and valid only with the same filters. */
                 cursor?: components["parameters"]["PageCursor"];
             };
             header?: never;
@@ -7893,13 +7897,13 @@ export interface operations {
     getLimit: {
         parameters: {
             query?: {
-                /** @description 1 adds an explanation of the limit. */
+                /** @description With 1, the answer has an explanation of the limit. */
                 explain?: "1";
-                /** @description With explain: explains the limit that applies to this tenant, which may be that of its plan, with its override and in its calendar. */
+                /** @description With explain, the answer explains the limit that applies to this tenant, with its override and its calendar. It may be a limit of the tenant's plan. */
                 tenant?: components["schemas"]["Id"];
-                /** @description With tenant: the subject whose override applies. */
+                /** @description The subject whose override applies; requires tenant. */
                 subject?: components["schemas"]["Id"];
-                /** @description The limit of this name of a plan, in its newest version, instead of the general one. */
+                /** @description The plan whose limit is returned, in the plan's newest version, instead of the general limit. */
                 plan?: components["schemas"]["Id"];
             };
             header?: never;
@@ -8096,7 +8100,7 @@ export interface operations {
     getLimitTop: {
         parameters: {
             query?: {
-                /** @description How many buckets are wanted. */
+                /** @description The largest number of buckets in the answer. */
                 limit?: number;
             };
             header?: never;
@@ -8108,7 +8112,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The buckets, the fullest first. Of equally full ones those come first of which more is used, then they go by tenant and bucket. */
+            /** @description The buckets, the fullest first. Equally full buckets are sorted by used tokens, largest first, then by tenant and bucket. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8164,7 +8168,7 @@ export interface operations {
             query?: {
                 /** @description The largest number of items in the page. */
                 limit?: components["parameters"]["PageLimit"];
-                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                /** @description The `next_cursor` of the previous page. It is opaque, and valid only with the same filters. */
                 cursor?: components["parameters"]["PageCursor"];
             };
             header?: never;
@@ -8429,7 +8433,7 @@ export interface operations {
             query?: {
                 /** @description The largest number of items in the page. */
                 limit?: components["parameters"]["PageLimit"];
-                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                /** @description The `next_cursor` of the previous page. It is opaque, and valid only with the same filters. */
                 cursor?: components["parameters"]["PageCursor"];
             };
             header?: never;
@@ -8459,14 +8463,14 @@ export interface operations {
     getBlock: {
         parameters: {
             query?: {
-                /** @description The tenant of the subject; required only if subjects of several tenants have that id. */
+                /** @description The tenant of the subject. Required only if subjects of several tenants have this id. */
                 tenant?: components["parameters"]["BlockTenant"];
             };
             header?: never;
             path: {
-                /** @description What is blocked or exempt. */
+                /** @description The kind of the blocked or exempt object. */
                 kind: components["parameters"]["BlockKindPath"];
-                /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
+                /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24. The slash may be written as %2F. */
                 value: components["parameters"]["BlockValuePath"];
             };
             cookie?: never;
@@ -8497,9 +8501,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description What is blocked or exempt. */
+                /** @description The kind of the blocked or exempt object. */
                 kind: components["parameters"]["BlockKindPath"];
-                /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
+                /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24. The slash may be written as %2F. */
                 value: components["parameters"]["BlockValuePath"];
             };
             cookie?: never;
@@ -8548,14 +8552,14 @@ export interface operations {
     deleteBlock: {
         parameters: {
             query?: {
-                /** @description The tenant of the subject; required only if subjects of several tenants have that id. */
+                /** @description The tenant of the subject. Required only if subjects of several tenants have this id. */
                 tenant?: components["parameters"]["BlockTenant"];
             };
             header?: never;
             path: {
-                /** @description What is blocked or exempt. */
+                /** @description The kind of the blocked or exempt object. */
                 kind: components["parameters"]["BlockKindPath"];
-                /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
+                /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24. The slash may be written as %2F. */
                 value: components["parameters"]["BlockValuePath"];
             };
             cookie?: never;
@@ -8575,14 +8579,14 @@ export interface operations {
     getBlockPrefix: {
         parameters: {
             query?: {
-                /** @description The tenant of the subject; required only if subjects of several tenants have that id. */
+                /** @description The tenant of the subject. Required only if subjects of several tenants have this id. */
                 tenant?: components["parameters"]["BlockTenant"];
             };
             header?: never;
             path: {
-                /** @description What is blocked or exempt. */
+                /** @description The kind of the blocked or exempt object. */
                 kind: components["parameters"]["BlockKindPath"];
-                /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
+                /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24. The slash may be written as %2F. */
                 value: components["parameters"]["BlockValuePath"];
                 /** @description The number after the slash of a prefix. */
                 bits: components["parameters"]["BlockBitsPath"];
@@ -8615,9 +8619,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description What is blocked or exempt. */
+                /** @description The kind of the blocked or exempt object. */
                 kind: components["parameters"]["BlockKindPath"];
-                /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
+                /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24. The slash may be written as %2F. */
                 value: components["parameters"]["BlockValuePath"];
                 /** @description The number after the slash of a prefix. */
                 bits: components["parameters"]["BlockBitsPath"];
@@ -8668,14 +8672,14 @@ export interface operations {
     deleteBlockPrefix: {
         parameters: {
             query?: {
-                /** @description The tenant of the subject; required only if subjects of several tenants have that id. */
+                /** @description The tenant of the subject. Required only if subjects of several tenants have this id. */
                 tenant?: components["parameters"]["BlockTenant"];
             };
             header?: never;
             path: {
-                /** @description What is blocked or exempt. */
+                /** @description The kind of the blocked or exempt object. */
                 kind: components["parameters"]["BlockKindPath"];
-                /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
+                /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24. The slash may be written as %2F. */
                 value: components["parameters"]["BlockValuePath"];
                 /** @description The number after the slash of a prefix. */
                 bits: components["parameters"]["BlockBitsPath"];
@@ -8763,11 +8767,11 @@ export interface operations {
     listVerifications: {
         parameters: {
             query?: {
-                /** @description Those of this tenant alone. By default those of all tenants too. */
+                /** @description Only verifications of this tenant. By default, the list also has verifications of all tenants. */
                 tenant?: components["schemas"]["Id"];
                 /** @description The largest number of items in the page. */
                 limit?: components["parameters"]["PageLimit"];
-                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                /** @description The `next_cursor` of the previous page. It is opaque, and valid only with the same filters. */
                 cursor?: components["parameters"]["PageCursor"];
             };
             header?: never;
@@ -8870,7 +8874,7 @@ export interface operations {
             query?: {
                 /** @description The largest number of items in the page. */
                 limit?: components["parameters"]["PageLimit"];
-                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                /** @description The `next_cursor` of the previous page. It is opaque, and valid only with the same filters. */
                 cursor?: components["parameters"]["PageCursor"];
             };
             header?: never;
@@ -8940,7 +8944,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description How it is. */
+            /** @description The state of the service. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9009,7 +9013,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description They are ended. */
+            /** @description The links are ended. */
             204: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9031,7 +9035,7 @@ export interface operations {
             query?: {
                 /** @description The largest number of items in the page. */
                 limit?: components["parameters"]["PageLimit"];
-                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                /** @description The `next_cursor` of the previous page. It is opaque, and valid only with the same filters. */
                 cursor?: components["parameters"]["PageCursor"];
             };
             header?: never;
@@ -9141,7 +9145,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is revoked. */
+            /** @description The key is revoked. */
             204: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9203,22 +9207,22 @@ export interface operations {
     listAudit: {
         parameters: {
             query?: {
-                /** @description Only changes of what belongs to this tenant. */
+                /** @description Only changes of objects that belong to this tenant. */
                 tenant?: components["schemas"]["Id"];
-                /** @description The id of a key. */
+                /** @description Only changes by the key with this id. */
                 actor?: components["schemas"]["Id"];
                 /**
                  * @description Only changes of this kind, as in `limit.put`.
                  * @example limit.put
                  */
                 action?: components["schemas"]["Id"];
-                /** @description Inclusive. */
+                /** @description The start, inclusive. */
                 from?: string;
-                /** @description Exclusive. */
+                /** @description The end, exclusive. */
                 to?: string;
                 /** @description The largest number of items in the page. */
                 limit?: components["parameters"]["PageLimit"];
-                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                /** @description The `next_cursor` of the previous page. It is opaque, and valid only with the same filters. */
                 cursor?: components["parameters"]["PageCursor"];
             };
             header?: never;
@@ -9252,11 +9256,11 @@ export interface operations {
                 tenant?: components["schemas"]["Id"];
                 /** @description Only events of this type. */
                 type?: components["schemas"]["EventType"];
-                /** @description The `event_id` after which the list begins; the oldest event by default. */
+                /** @description The `event_id` after which the list begins. By default, it begins with the oldest event. */
                 after?: components["schemas"]["EventId"];
                 /** @description The largest number of items in the page. */
                 limit?: components["parameters"]["PageLimit"];
-                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                /** @description The `next_cursor` of the previous page. It is opaque, and valid only with the same filters. */
                 cursor?: components["parameters"]["PageCursor"];
             };
             header?: never;
@@ -9296,7 +9300,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
-                    /** @description Names the state of meters, plans and limits, in quotes, for the If-Match of a change. Blocks do not count. */
+                    /** @description The state of meters, plans and limits in quotes, for the If-Match of a change. It does not include blocks. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -9315,7 +9319,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag of the catalogue that the caller has seen. Refused with 409 if meters, plans or limits have changed since. */
+                /** @description The ETag of the catalogue that the caller has seen. If meters, plans or limits have changed since then, the answer is 409. */
                 "If-Match"?: components["parameters"]["CatalogIfMatch"];
             };
             path?: never;
@@ -9349,7 +9353,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was changed, or would be. */
+            /** @description The changes that were made, or would be made. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9374,7 +9378,7 @@ export interface operations {
             query?: {
                 /** @description The largest number of items in the page. */
                 limit?: components["parameters"]["PageLimit"];
-                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                /** @description The `next_cursor` of the previous page. It is opaque, and valid only with the same filters. */
                 cursor?: components["parameters"]["PageCursor"];
             };
             header?: never;
@@ -9485,7 +9489,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is deleted. */
+            /** @description The webhook is deleted. */
             204: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9554,7 +9558,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description How the call went, also if it failed. */
+            /** @description The result of the call, whether it succeeded or failed. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9634,7 +9638,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was queued. */
+            /** @description The events that were queued. */
             202: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9661,7 +9665,7 @@ export interface operations {
                 status?: components["schemas"]["DeliveryStatus"];
                 /** @description The largest number of items in the page. */
                 limit?: components["parameters"]["PageLimit"];
-                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                /** @description The `next_cursor` of the previous page. It is opaque, and valid only with the same filters. */
                 cursor?: components["parameters"]["PageCursor"];
             };
             header?: never;
@@ -9701,7 +9705,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The time, and how far it was moved. */
+            /** @description The ledger's time, and how far it was moved. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9724,7 +9728,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description 1 to 255 visible ASCII characters. The same key as that of the step before moves nothing. Without a key each request moves the time. */
+                /** @description 1 to 255 visible ASCII characters. A request with the key of the previous step does not move the time. A request without a key always moves it. */
                 "Idempotency-Key"?: components["parameters"]["ClockKeyHeader"];
             };
             path?: never;

@@ -1,25 +1,25 @@
 -- Links to the customer's page.
 
 -- name: InsertLink
--- Adds a link that lasts $6 seconds. It ends with the key $4 if that is a stored one.
+-- Adds a link that lasts $6 seconds. If the key $4 is stored, the link also ends when the key ends.
 INSERT INTO portal_sessions (session_id, secret_hash, tenant_id, key_id, return_url, expires_at)
 VALUES ($1, $2, $3, (SELECT key_id FROM keys WHERE key_id = $4), $5, clock_timestamp() + make_interval(secs => $6))
 RETURNING expires_at;
 
 -- name: DeleteEnded
--- Deletes at most $1 links that have ended. Those that another transaction deletes are left to it.
+-- Deletes at most $1 links that have ended. It skips links that another transaction has locked.
 DELETE FROM portal_sessions WHERE session_id IN (
     SELECT session_id FROM portal_sessions WHERE expires_at <= clock_timestamp() ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED
 );
 
 -- name: DeleteOldest
--- Deletes the links of tenant $1 beyond its $2 newest ones.
+-- Deletes the links of tenant $1 except for the $2 newest links.
 DELETE FROM portal_sessions WHERE session_id IN (
     SELECT session_id FROM portal_sessions WHERE tenant_id = $1 ORDER BY created_at DESC, session_id OFFSET $2 FOR UPDATE SKIP LOCKED
 );
 
 -- name: SelectLink
--- Reads a link. No row: it does not exist, has ended, or its key has.
+-- Reads a link. No row: the link does not exist, or it has ended, or its key has ended.
 SELECT l.secret_hash, l.tenant_id, l.return_url, l.expires_at
 FROM portal_sessions l
 WHERE l.session_id = $1 AND l.expires_at > clock_timestamp()

@@ -9,7 +9,8 @@ FROM limit_overrides
 WHERE rule = $1 AND tenant_id = $2 AND subject = $3 AND (expires_at IS NULL OR expires_at > $4::timestamptz);
 
 -- name: ListOverrides
--- The overrides of rule $1 in force at $5 after $2, $3 (tenant, subject), at most $4, in order; of tenant $6 unless it is empty.
+-- At most $4 overrides of rule $1 that are in force at $5, after (tenant $2, subject $3), in order. If $6 is not
+-- empty, only the overrides of tenant $6.
 SELECT rule, tenant_id, subject, rate, burst, expires_at, created_at, updated_at
 FROM limit_overrides
 WHERE rule = $1 AND (tenant_id, subject) > ($2, $3) AND (expires_at IS NULL OR expires_at > $5::timestamptz) AND ($6::text = '' OR tenant_id = $6)
@@ -32,7 +33,8 @@ RETURNING created_at, updated_at;
 DELETE FROM limit_overrides WHERE rule = $1 AND tenant_id = $2 AND subject = $3;
 
 -- name: ForgetOverrides
--- At most $1 of those that are over at $2. Whoever writes an override does some of this, so that nothing else has to.
+-- Deletes at most $1 overrides that have expired at $2. Each write of an override runs this statement, so no job is
+-- needed.
 -- citus: DELETE FROM limit_overrides d WHERE d.expires_at <= $2::timestamptz AND (d.tenant_id, d.subject, d.rule) IN (
 -- citus: SELECT o.tenant_id, o.subject, o.rule FROM limit_overrides o WHERE o.expires_at <= $2::timestamptz ORDER BY o.expires_at LIMIT $1)
 DELETE FROM limit_overrides -- plain
@@ -40,7 +42,7 @@ WHERE ctid IN (SELECT o.ctid FROM limit_overrides o WHERE o.expires_at <= $2::ti
 ;
 
 -- name: SelectOverridesOf
--- The overrides of the tenants $1 and subjects $2 (parallel arrays), expired ones included.
+-- The overrides of the tenants $1 and subjects $2 (parallel arrays), including expired overrides.
 SELECT o.rule, o.tenant_id, o.subject, o.rate, o.burst, o.expires_at, o.created_at, o.updated_at
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, subject)
 JOIN limit_overrides o ON o.tenant_id = k.tenant_id AND o.subject = k.subject;

@@ -61,7 +61,7 @@ func run(ctx context.Context, patterns, args []string, slowest int) (ok bool, er
 
 // follow runs the tests of packages and reports their progress.
 func follow(ctx context.Context, to io.Writer, environment, packages, args []string, slowest int) (ok bool, err error) {
-	// One package more than there are cores, because packages also wait for servers.
+	// go test runs one package more than there are cores, because packages also wait for servers.
 	more := fmt.Sprint("-p=", runtime.GOMAXPROCS(0)+1)
 	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"test", "-json", more}, args, packages)...)
 	// The test processes get a signal, so that they stop their own servers.
@@ -90,7 +90,7 @@ func follow(ctx context.Context, to io.Writer, environment, packages, args []str
 	return !r.failed(), errors.Join(readErr, runErr)
 }
 
-// list returns the packages that have tests, the largest tests first.
+// list returns the packages that have tests. The packages with the largest test files come first.
 func list(ctx context.Context, patterns []string) ([]string, error) {
 	const format = `{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}`
 	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-f", format}, patterns...)...)

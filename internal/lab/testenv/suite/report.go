@@ -41,7 +41,7 @@ type report struct {
 	left    map[string]bool // packages that have not ended
 	begun   time.Time
 	prefix  string            // common to all packages
-	output  map[name]string   // output of unfinished tests, by test without its subtests
+	output  map[name]string   // output of unfinished tests; the output of subtests belongs to their test
 	started map[string]string // package -> the test that started last
 	passed  int
 	failures,
@@ -96,7 +96,7 @@ func (r *report) read(from io.Reader) error {
 	}
 }
 
-// take takes one event.
+// take processes one event.
 func (r *report) take(e event) {
 	e.Package = strings.TrimPrefix(cmp.Or(e.Package, e.ImportPath), r.prefix)
 	top, _, sub := strings.Cut(e.Test, "/")
@@ -224,7 +224,8 @@ func (r *report) printSlowest(n int) {
 	}
 }
 
-// lastLine returns the last line with content: the reason of a skip stands before its result.
+// lastLine returns the last line with content. For a skipped test, that is the reason: it comes just before the
+// result.
 func lastLine(output string) string {
 	last := ""
 	for line := range strings.Lines(output) {

@@ -1,12 +1,13 @@
--- What is exported and removed. Exports take all columns: an archive keeps what the schema has, and what later versions of it add. A checkpoint with
--- archived = true stands for the entries of its balance up to its seq.
+-- The statements that export and remove rows. Exports take all columns, also those that later versions of the schema
+-- add. A checkpoint with archived = true replaces the entries of its balance up to its seq.
 
 -- name: ArchiveLock
--- Tries to take the lock of the one run. The connection holds it until it is closed.
+-- Tries to take the lock that allows one run at a time. The connection holds it until it is closed.
 SELECT pg_try_advisory_lock(7162931505);
 
 -- name: State
--- Returns PostgreSQL's clock, the schema's version, this database's id, and the first month that is kept; NULL: nothing was archived yet.
+-- Returns PostgreSQL's clock, the schema's version, this database's id, and the first month that is kept. NULL means
+-- that nothing was archived yet.
 SELECT clock_timestamp(), (SELECT max(g.version_id) FROM goose_db_version g WHERE g.is_applied),
        (SELECT i.database_id::text FROM database_identity i), (SELECT max(a.month) + interval '1 month' FROM archives a)::date;
 
@@ -19,8 +20,8 @@ SELECT count(*) FROM entries e WHERE e.month = $1::date;
 SELECT e.* FROM entries e WHERE e.month = $1::date AND e.seq > 0 ORDER BY e.tenant_id, e.meter, e.subject, e.seq;
 
 -- name: SumsNeeded
--- Returns for each balance the seqs up to which sums are needed at the border $1, in order: that of its newest archived entry, and that of the last
--- entry before the period that contains the border.
+-- Returns for each balance the seqs up to which sums are needed at the border $1, in order: the seq of its newest
+-- archived entry, and the seq of the last entry before the period that contains the border.
 WITH b AS MATERIALIZED (
     SELECT a.tenant_id, a.meter, a.subject, a.seq, p.last_seq
     FROM (SELECT c.tenant_id, c.meter, c.subject, max(c.seq) AS seq FROM checkpoints c WHERE c.archived AND c.created_at < $1::timestamptz
@@ -38,15 +39,15 @@ FROM (
 ORDER BY n.tenant_id, n.meter, n.subject, n.seq;
 
 -- name: ExportCheckpoints
--- Returns the newest archived checkpoint of each balance: where the entries of the archive end.
+-- Returns the newest archived checkpoint of each balance, at which the entries of the archive end.
 SELECT DISTINCT ON (c.tenant_id, c.meter, c.subject) c.*
 FROM checkpoints c
 WHERE c.archived AND c.created_at < $1::timestamptz
 ORDER BY c.tenant_id, c.meter, c.subject, c.seq DESC;
 
 -- name: ExportPeriods
--- Returns the closed periods that ended until the border $1 and have all their entries before it. The newest such period of each balance stays:
--- the next one begins with what it closed with.
+-- Returns the closed periods that ended until the border $1 and have all their entries before it. The newest such
+-- period of each balance stays, because the next period begins with its closing balance.
 SELECT p.*
 FROM periods p
 JOIN (SELECT c.tenant_id, c.meter, c.subject, max(c.seq) AS seq FROM checkpoints c WHERE c.archived AND c.created_at < $1::timestamptz
@@ -59,8 +60,9 @@ WHERE p.period_end <= $1::timestamptz AND p.last_seq <= a.seq
 ORDER BY p.tenant_id, p.meter, p.subject, p.period_start;
 
 -- name: ExportGrants
--- Returns the allowances, and what was carried over of them, that ended before the border $1, of which nothing is held and which no kept entry names;
--- $2 is the first day that is kept. Grants that clients have named stay, so that their ids remain taken.
+-- Returns the allowances and rollovers that ended before the border $1, if no unit of the grant is held and no kept
+-- entry names the grant. $2 is the first day that is kept. Grants whose ids clients chose stay, so that the ids
+-- cannot be used again.
 SELECT g.*
 FROM grants g
 WHERE g.source IN ('allowance', 'rollover') AND g.status IN ('exhausted', 'expired', 'voided') AND g.held = 0 AND g.remaining = 0
@@ -72,7 +74,8 @@ WHERE g.source IN ('allowance', 'rollover') AND g.status IN ('exhausted', 'expir
 ORDER BY g.tenant_id, g.meter, g.subject, g.grant_id;
 
 -- name: ExportHolds
--- Returns the holds that ended before the border $1, of which nothing is open and which no kept entry names; $2 is the first day that is kept.
+-- Returns the holds that ended before the border $1, if no unit of the hold is reserved and no kept entry names the
+-- hold. $2 is the first day that is kept.
 SELECT h.*
 FROM holds h
 WHERE h.status <> 'active' AND h.created_at < $1::timestamptz AND h.expires_at <= $1::timestamptz
@@ -95,7 +98,7 @@ WHERE h.status <> 'active' AND h.created_at < $1::timestamptz AND h.expires_at <
 ORDER BY l.tenant_id, l.hold_id, l.line;
 
 -- name: ExportRefunds
--- Returns what was refunded of operations before the month $1, where no refund of them was kept.
+-- Returns the refund sums of operations before the month $1, if no kept entry is a refund of the operation.
 SELECT r.*
 FROM refunds r
 WHERE r.month < $1::date
@@ -104,7 +107,8 @@ WHERE r.month < $1::date
 ORDER BY r.tenant_id, r.month, r.operation_id, r.line;
 
 -- name: ExportSealedHeads
--- Returns the heads of days before the border $1. The newest head of each balance stays: the next one begins with it.
+-- Returns the heads of days before the border $1. The newest head of each balance stays, because the next head begins
+-- with it.
 SELECT s.*
 FROM sealed_heads s
 WHERE s.day < ($1::timestamptz AT TIME ZONE 'UTC')::date
@@ -112,7 +116,7 @@ WHERE s.day < ($1::timestamptz AT TIME ZONE 'UTC')::date
 ORDER BY s.tenant_id, s.meter, s.subject, s.day;
 
 -- name: ExportRolls
--- Returns the rolls that finished before the border $1, without the newest one that was done.
+-- Returns the rolls that finished before the border $1 and are older than the newest roll with status done.
 SELECT r.*
 FROM rolls r
 WHERE r.finished_at < $1::timestamptz AND r.as_of < (SELECT max(o.as_of) FROM rolls o WHERE o.status = 'done')
@@ -132,7 +136,8 @@ WHERE i.indrelid = $1::regclass AND i.indisprimary
 ORDER BY k.position;
 
 -- name: RecordArchives
--- Records the months $1 of the archive whose manifest has digest $2, before anything is removed. A second run of the same archive finds them recorded.
+-- Records the months $1 of the archive whose manifest has digest $2, before anything is removed. A second run of the
+-- same archive finds the months recorded.
 INSERT INTO archives (month, manifest, archived_at)
 SELECT m.month, $2::bytea, clock_timestamp()
 FROM unnest($1::date[]) AS m (month)
@@ -143,15 +148,16 @@ ON CONFLICT (month) DO NOTHING;
 SELECT count(*) FROM archives a WHERE a.month = ANY ($1::date[]) AND a.manifest <> $2::bytea;
 
 -- name: FinishArchives
--- Records that all that the archive with manifest $1 holds was removed.
+-- Records that all rows of the archive with manifest $1 were removed.
 UPDATE archives SET removed_at = statement_timestamp() WHERE manifest = $1::bytea AND removed_at IS NULL;
 
 -- name: ManifestOf
--- Returns the digest of the manifest with which the month $1 was archived; no row: it was not.
+-- Returns the digest of the manifest with which the month $1 was archived. It returns no row if the month was not
+-- archived.
 SELECT a.manifest FROM archives a WHERE a.month = $1::date;
 
 -- name: ArchivedEnds
--- Returns where archived entries end: of each balance, the archived checkpoints by seq.
+-- Returns the archived checkpoints of each balance, by seq. The entries of each archive end at a checkpoint.
 SELECT c.tenant_id, c.meter, c.subject, c.seq, c.created_at, c.remaining, c.chain
 FROM checkpoints c
 WHERE c.archived

@@ -8,12 +8,12 @@
 //	log         the records in the order of their creation, in a Merkle tree of their own (RFC 6962) that only grows
 //	checkpoint  the log's size and root as a note (golang.org/x/mod/sumdb/note), signed if there is a key
 //	seal        a record with its checkpoint, the proof that the checkpoint contains the record, and the proof that
-//	            the log before it is a beginning of this one
+//	            the checkpoint's log begins with the log before this record
 //
 // # Invariants
 //
-//	S1  Seals of two days with checkpoints of one log agree about every earlier day, or Parse or the database's log
-//	    refuses one of them.
+//	S1  If two seals of one database disagree about an earlier day, either Parse or the comparison with the database's
+//	    log refuses one of the two seals.
 //	S2  A head covers all entries of its balance up to its own, so the heads of one day cover earlier days too.
 //	S3  Records, heads and checkpoints consist of lengths and bytes: two different facts never have the same form.
 //

@@ -14,8 +14,8 @@ type Signer = note.Signer
 // Verifier verifies signatures with a public key.
 type Verifier = note.Verifier
 
-// NewKey returns a new Ed25519 key pair: private signs checkpoints and stays secret; public is for whoever keeps seals.
-// The name distinguishes keys.
+// NewKey returns a new Ed25519 key pair: private signs checkpoints and stays secret; public is for those who keep
+// seals. The name distinguishes keys.
 func NewKey(name string) (private, public string, err error) {
 	private, public, err = note.GenerateKey(rand.Reader, name)
 	if err != nil {

@@ -24,7 +24,7 @@ type Record struct {
 	Database string // database id
 	Day      string // such as 2026-11-22, in UTC
 	Heads    int64  // balances that had new entries
-	Root     Hash   // root of their heads
+	Root     Hash   // root of the Merkle tree of their heads
 }
 
 // hash returns the record's hash in the log.
@@ -50,8 +50,8 @@ type Seal struct {
 	Checkpoint string    `json:"checkpoint"` // the log with this seal as its newest record
 	// Inclusion proves that the checkpoint's log contains this record.
 	Inclusion []Hash `json:"inclusion_proof"`
-	// Previous is the log before this seal, and Consistency proves that the checkpoint's log begins with it. Both are
-	// empty in the first seal.
+	// Previous is the log before this seal. Consistency proves that the checkpoint's log begins with Previous. In the
+	// first seal, both fields are empty.
 	Previous    *Tree  `json:"previous"`
 	Consistency []Hash `json:"consistency_proof"`
 
@@ -66,7 +66,7 @@ func (s *Seal) Record() *Record {
 // Tree returns the log of the seal's checkpoint.
 func (s *Seal) Tree() Tree { return s.tree }
 
-// New returns the seal of the newest record of a log. It has no checkpoint yet.
+// New returns the seal of the newest record of a log. The seal has no checkpoint yet.
 func New(l *Log, r *Record, sealedAt time.Time) (*Seal, error) {
 	position := l.size - 1
 	s := &Seal{
@@ -121,8 +121,8 @@ func (s *Seal) Sign(signer Signer) error {
 	return nil
 }
 
-// Signer returns the name of the key that signed the checkpoint; empty: it is not signed. It does not verify the
-// signature.
+// Signer returns the name of the key that signed the checkpoint. It returns an empty name if the checkpoint is not
+// signed. It does not verify the signature.
 func (s *Seal) Signer() string {
 	_, signatures, _ := strings.Cut(s.Checkpoint, "\n\n")
 	line, found := strings.CutPrefix(signatures, "— ")
@@ -142,7 +142,8 @@ func (s *Seal) Encode() ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// Parse reads a seal's file and checks that its parts agree. With verifier, the checkpoint must be signed by that key.
+// Parse reads a seal's file and checks that its parts agree. If verifier is not nil, the checkpoint must be signed by
+// that key.
 func Parse(text []byte, verifier Verifier) (*Seal, error) {
 	if len(text) > FileMax {
 		return nil, fmt.Errorf("has %d bytes; a seal has at most %d", len(text), FileMax)

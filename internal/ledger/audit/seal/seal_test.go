@@ -11,7 +11,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// The root that is computed with one hash per level equals the library's root, which is computed from all hashes.
+// The root that Heads computes, with one hash per level, equals the library's root, which needs all hashes.
 func TestHeads_AnyNumber_RootIsThatOfRFC6962(t *testing.T) {
 	t.Parallel()
 	var heads Heads
@@ -89,7 +89,7 @@ func TestParse_WhatWasEncoded_IsRead(t *testing.T) {
 	}
 }
 
-// Every changed member is detected, except the instant of sealing, on which nothing depends.
+// Every change of a member is detected, except of the instant of sealing, on which nothing depends.
 func TestParse_ChangedMember_RefusedByName(t *testing.T) {
 	t.Parallel()
 	private, public, err := NewKey("example.com/seals")

@@ -11,8 +11,8 @@ import (
 // Hash is a hash of a Merkle tree: SHA-256 as in RFC 6962. Its JSON form is base64.
 type Hash = tlog.Hash
 
-// Heads computes the root of a day's heads. They must be added in the order of tenant, meter and subject, by bytes. It
-// keeps one hash per level.
+// Heads computes the root of a day's heads. They must be added in the order of tenant, meter and subject, by bytes.
+// Heads keeps one hash per level.
 type Heads struct {
 	N      int64
 	levels []Hash // roots of full subtrees, the largest first: one for each set bit of N
@@ -36,7 +36,7 @@ func (h *Heads) Add(tenant, meter, subject string, chain []byte) {
 	h.N++
 }
 
-// Root returns the root of the added heads. Without any head it is the hash of nothing.
+// Root returns the root of the added heads. Without heads, the root is the hash of zero bytes.
 func (h *Heads) Root() Hash {
 	if h.N == 0 {
 		return sha256.Sum256(nil)

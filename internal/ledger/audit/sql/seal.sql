@@ -1,11 +1,11 @@
--- Seals: what the log is made of.
+-- The statements for seals and their log.
 
 -- name: SealLock
--- Takes the lock of those who make seals, if nobody has it. It lasts as long as the connection.
+-- Tries to take the lock that allows one sealing run at a time. The connection holds it until it is closed.
 SELECT pg_try_advisory_lock(hashtextextended('quotasvc seal', 0));
 
 -- name: SealUnlock
--- Gives that lock back.
+-- Releases the lock of SealLock.
 SELECT pg_advisory_unlock(hashtextextended('quotasvc seal', 0));
 
 -- name: SealState
@@ -30,8 +30,8 @@ SELECT s.position, s.day FROM seals s WHERE s.day >= $1::date ORDER BY s.day LIM
 INSERT INTO seals (position, day, heads, root, checkpoint, sealed_at) VALUES ($1, $2, $3, $4, $5, $6);
 
 -- name: SealBalances
--- Returns the next $4 balances after ($1, $2, $3) in key order, each with its chain, with the newest head that was sealed of it and its day, and
--- with the end of what is archived.
+-- Returns the next $4 balances after ($1, $2, $3) in key order, each with its chain, with its newest sealed head and
+-- the day of that head, and with its newest archived checkpoint.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.chain, h.day, h.chain, c.seq, c.chain
 -- citus: FROM balances b
 FROM ( -- plain
@@ -63,7 +63,7 @@ INSERT INTO sealed_heads (tenant_id, meter, subject, day, chain)
 SELECT k.tenant_id, k.meter, k.subject, $4::date, k.chain FROM unnest($1::text[], $2::text[], $3::text[], $5::bytea[]) AS k (tenant_id, meter, subject, chain);
 
 -- name: DropUnsealedHeads
--- Removes heads of days after the newest seal, but for those of day $1.
+-- Removes heads of days after the newest seal, except the heads of day $1.
 DELETE FROM sealed_heads s WHERE s.day > (SELECT coalesce(max(o.day), '-infinity') FROM seals o) AND s.day <> $1::date;
 
 -- name: SealedHeadsOfDay
@@ -71,8 +71,8 @@ DELETE FROM sealed_heads s WHERE s.day > (SELECT coalesce(max(o.day), '-infinity
 SELECT s.tenant_id, s.meter, s.subject, s.chain FROM sealed_heads s WHERE s.day = $1::date ORDER BY s.tenant_id, s.meter, s.subject;
 
 -- name: SealedHeads
--- Returns the next $5 heads after ($1, $2, $3, $4) until day $6, in the order of balances and days, each with the end of what is archived of its
--- balance.
+-- Returns the next $5 heads after ($1, $2, $3, $4) until day $6, in the order of balances and days, each with the
+-- newest archived checkpoint of its balance.
 SELECT h.tenant_id, h.meter, h.subject, h.day, h.chain, c.seq, c.chain
 -- citus: FROM sealed_heads h
 FROM ( -- plain

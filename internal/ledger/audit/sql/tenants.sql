@@ -1,7 +1,8 @@
--- What the auditor compares for whole tenants: refunds and holds lie across balances. Each statement sees one state of the database.
+-- The statements with which the auditor compares refunds, holds and gauges of whole tenants. A refund or a hold may
+-- involve several balances. Each statement sees one state of the database.
 
 -- name: WithRefundsOrHolds
--- Returns those of the tenants $1 that have refunds or holds in the tables.
+-- Returns the tenants among $1 that have refunds or holds in the tables.
 -- citus: SELECT r.tenant_id FROM refunds r WHERE r.tenant_id = ANY ($1::text[]) UNION SELECT h.tenant_id FROM holds h WHERE h.tenant_id = ANY ($1::text[])
 -- citus: UNION SELECT l.tenant_id FROM hold_lines l WHERE l.tenant_id = ANY ($1::text[])
 SELECT k.tenant_id -- plain
@@ -11,10 +12,12 @@ WHERE EXISTS (SELECT 1 FROM refunds r WHERE r.tenant_id = k.tenant_id) OR EXISTS
 ;
 
 -- name: VerifyRefunds
--- Compares the refunds of tenant $1 with the entries that made them. It returns the lines that differ, at most 100: operation, its month, line, the sum
--- of the entries, the amount in the row. Entries of earlier versions may lack the month, and a refund's first entry the line: their operations
--- are compared as a whole. With $2, older entries are archived, and a row may be larger than what is left of them. The units of an item that an
--- overflow meter has paid for at a price that is no whole number are compared in the same way; they are the last two columns.
+-- Compares the refunds of tenant $1 with the entries that made them. It returns at most 100 lines that differ:
+-- operation, month of the operation, line, the sum of the entries, the amount in the row, then the units of the
+-- entries and of the row. Entries of earlier versions may lack the month, and the first entry of a refund may lack
+-- the line: such operations are compared as a whole. If $2 is true, older entries are archived, and a row may be
+-- larger than the sum of the remaining entries. Units are those of an item for which an overflow meter has paid at a
+-- price that is not a whole number.
 WITH entered AS (
     SELECT e.detail ->> 'refund_of' AS operation_id, e.detail ->> 'refund_month' AS month, (e.detail ->> 'refund_line')::integer AS line,
            sum(e.amount) AS amount, sum(coalesce((e.detail ->> 'refund_units')::bigint, 0)) AS units
@@ -45,8 +48,9 @@ ORDER BY 1, 2, 3
 LIMIT 100;
 
 -- name: VerifyHoldLines
--- Compares the hold lines of tenant $1 with the entries that made them, by balance, hold and item. It returns those that differ, at most 100: meter,
--- subject, hold, item, then reserved, captured and returned units, first of the entries and then of the rows. $2 as in VerifyRefunds.
+-- Compares the hold lines of tenant $1 with the entries that made them, by balance, hold and item. It returns at most
+-- 100 items that differ: meter, subject, hold, item, then the reserved, captured and returned units of the entries,
+-- then those of the rows. $2 is as in VerifyRefunds.
 WITH journal AS (
     SELECT e.meter, e.subject, e.detail ->> 'hold' AS hold_id, e.item,
            coalesce(sum(e.amount) FILTER (WHERE e.kind = 'hold'), 0) AS amount,
@@ -73,8 +77,9 @@ ORDER BY 3, 4
 LIMIT 100;
 
 -- name: VerifyHoldGrants
--- Compares the grants that hold lines of tenant $1 name with those of the entries. It returns the lines that differ, at most 100: meter, subject,
--- hold, item, grant, the amount of the entries, the amount of the rows. $2 as in VerifyRefunds.
+-- Compares the grants in the hold lines of tenant $1 with the grants in the entries. It returns at most 100 that
+-- differ: meter, subject, hold, item, grant, the amount of the entries, the amount of the rows. $2 is as in
+-- VerifyRefunds.
 WITH journal AS (
     SELECT e.meter, e.subject, e.detail ->> 'hold' AS hold_id, e.item, e.grant_id, sum(e.amount) AS amount
     FROM entries e
@@ -95,8 +100,9 @@ ORDER BY 3, 4
 LIMIT 100;
 
 -- name: VerifyHolds
--- Compares the holds of tenant $1 with the newest answer about each in the journal. It returns those that differ, at most 100: hold, what differs, the
--- journal's value, the row's. A hold that ended by itself may still be called active, or be called expired. $2 as in VerifyRefunds.
+-- Compares the holds of tenant $1 with the newest answer about each hold in the journal. It returns at most 100
+-- differences: hold, name of the value, the journal's value, the row's value. The row of a hold that ended by itself
+-- may have status active or expired. $2 is as in VerifyRefunds.
 WITH answers AS (
     SELECT DISTINCT ON (e.detail ->> 'hold') e.detail ->> 'hold' AS hold_id, e.detail -> 'answer' AS answer, coalesce(e.op_subject, '') AS subject
     FROM entries e
@@ -131,8 +137,9 @@ ORDER BY 1, 2
 LIMIT 100;
 
 -- name: VerifyGauges
--- Compares gauges with their entries. It returns what differs, at most 100: tenant, meter, subject, what, the journal's value, the stored one. $1: tenant
--- or '' for all. An entry must have the number after the one before it, and begin with the value that that one ended with.
+-- Compares gauges with their entries. It returns at most 100 differences: tenant, meter, subject, name of the value,
+-- the journal's value, the stored value. $1: tenant or '' for all. The number of an entry must be 1 more than that of
+-- the previous entry. Its value before must be the previous entry's value after.
 WITH lines AS (
     SELECT e.tenant_id, e.meter, e.subject, e.seq, e.before, e.after, e.allowed,
            lag(e.seq, 1, 0::bigint) OVER w AS seq_before, lag(e.after, 1, 0::bigint) OVER w AS value_before,

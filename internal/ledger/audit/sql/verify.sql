@@ -1,4 +1,5 @@
--- What the auditor reads. It shares no code with the ledger on purpose. The statements that compare rows run in one REPEATABLE READ transaction.
+-- The statements with which the auditor reads. The auditor shares no code with the ledger on purpose. The statements
+-- that compare rows run in one REPEATABLE READ transaction.
 
 -- name: ChainStart
 -- Returns the instant before which entries may be outside the hash chain, in microseconds since 1970.
@@ -7,8 +8,8 @@ SELECT CASE WHEN isfinite(at) THEN (extract(epoch FROM at) * 1000000)::bigint
 FROM chain_start;
 
 -- name: VerifyBalances
--- Returns the next $4 balances after ($1, $2, $3) in key order, each with a digest of its row and with the checkpoint to begin at: the newest one,
--- or the newest archived one if $6. $5: tenant or '' for all.
+-- Returns the next $4 balances after ($1, $2, $3) in key order, each with a digest of its row and with the checkpoint
+-- to begin at: the newest checkpoint, or the newest archived checkpoint if $6 is true. $5: tenant or '' for all.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.digest, b.chain, c.seq, (extract(epoch FROM c.created_at) * 1000000)::bigint, c.remaining,
        c.chain, c.state, c.archived
 -- citus: FROM (SELECT o.*, md5(o::text) AS digest FROM balances o) AS b
@@ -31,9 +32,9 @@ ORDER BY b.tenant_id, b.meter, b.subject
 ;
 
 -- name: VerifyEntries
--- Returns the entries of the balances ($1..$3) with a seq in ($4, $5], older than $6, in the order of the balances and of seq. The first column is
--- the position of the balance, from 1. The balances come in order because the array is read once, in order; an ORDER BY over all of them would
--- sort all rows, on disk. The reader checks it.
+-- Returns the entries of the balances ($1..$3) with a seq in ($4, $5], older than $6, in the order of the balances
+-- and of seq. The first column is the position of the balance, from 1. The balances come in order because the array
+-- is read once, in order; an ORDER BY over all balances would sort all rows, on disk. The reader checks the order.
 SELECT k.position, e.seq, e.operation_id, e.line, e.month, e.kind, e.period_start, e.grant_id, e.source, e.amount, e.remaining_after,
        e.item, e.requested, e.fingerprint, e.created_at, e.effective_at, e.op_subject, e.detail::text, e.metadata::text, e.actor
 FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[]) WITH ORDINALITY AS k (tenant_id, meter, subject, after, until, position)
@@ -55,8 +56,8 @@ FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject;
 
 -- name: VerifyHeld
--- Returns the amount that holds reserve on each grant of the balances ($1..$3), and when the first of them ends. 2^63-1 stands for any larger sum:
--- no grant has as much.
+-- Returns the amount that holds reserve on each grant of the balances ($1..$3), and the earliest end of these holds.
+-- A larger sum than 2^63-1 is returned as 2^63-1, which no grant can have.
 SELECT h.tenant_id, h.meter, h.subject, h.grant_id, least(sum(h.amount - h.captured - h.returned), 9223372036854775807)::bigint, min(h.expires_at)
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN hold_lines h ON h.tenant_id = k.tenant_id AND h.meter = k.meter AND h.subject = k.subject
@@ -95,7 +96,8 @@ WHERE b.tenant_id IS NULL AND ($1::text = '' OR e.tenant_id = $1::text)
 LIMIT 100;
 
 -- name: VerifyLost
--- Returns what refers to a balance that has no row: checkpoints, grants, closed periods and hold lines, at most 100. $1: tenant or '' for all.
+-- Returns at most 100 checkpoints, grants, closed periods and hold lines of balances that have no row. $1: tenant or
+-- '' for all.
 SELECT f.what, f.tenant_id, f.meter, f.subject
 FROM (
     SELECT DISTINCT 'a verified journal' AS what, c.tenant_id, c.meter, c.subject FROM checkpoints c WHERE $1::text = '' OR c.tenant_id = $1::text
@@ -111,7 +113,7 @@ WHERE b.tenant_id IS NULL
 LIMIT 100;
 
 -- name: WriteCheckpoints
--- Writes checkpoints. An archived one stays archived.
+-- Writes checkpoints. An existing archived checkpoint is not changed.
 INSERT INTO checkpoints (tenant_id, meter, subject, seq, created_at, remaining, chain, state, archived, made_at)
 SELECT n.tenant_id, n.meter, n.subject, n.seq, n.created_at, n.remaining, n.chain, n.state, n.archived, clock_timestamp()
 FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::timestamptz[], $6::bigint[], $7::bytea[], $8::jsonb[], $9::boolean[])

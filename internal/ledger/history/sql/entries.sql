@@ -14,7 +14,7 @@ ORDER BY e.subject/*DESC*/, e.seq/*DESC*/
 LIMIT $7::integer;
 
 -- name: EntriesOfTenant
--- Returns the same over all meters, after ($2 meter, $3 subject, $4 seq).
+-- Returns the same as EntriesOfMeter, over all meters, after ($2 meter, $3 subject, $4 seq).
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
        e.remaining_after, e.item, coalesce(e.requested, 0), NULL::bytea, e.created_at, coalesce(e.effective_at, 'epoch'), coalesce(e.op_subject, ''),
        e.detail, e.metadata, coalesce(e.actor, '')
@@ -60,7 +60,7 @@ ORDER BY e.seq/*DESC*/
 LIMIT $8::integer;
 
 -- name: EntriesOfBalanceAndKind
--- Returns the same for kind $6, which is not debit.
+-- Returns the same as EntriesOfBalance for kind $6, which is not debit.
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
        e.remaining_after, e.item, coalesce(e.requested, 0), NULL::bytea, e.created_at, coalesce(e.effective_at, 'epoch'), coalesce(e.op_subject, ''),
        e.detail, e.metadata, coalesce(e.actor, '')

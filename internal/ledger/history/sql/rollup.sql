@@ -1,12 +1,13 @@
--- Writing the rows of rollups.
+-- The statements that write the table rollups.
 
 -- name: NextRollup
--- Writes the next row of balance ($1..$3) if at least $4 entries follow the newest row and another operation follows
--- them; $5 is 0 then. The row stands where the first half hour ends after at least $6 of these entries, else where the
--- last half hour among them ends. If no half hour ends among them, quarters of an hour take its place. If none of these
--- ends, the row stands after all of the entries. In every time zone hours and days begin at one of these ends. With $5
--- > 0 it writes the row of entry $5 instead, which must end an operation. It returns the row's seq; no row: there was
--- nothing to write. Concurrent writers make the same row.
+-- With $5 = 0 it writes the next row of balance ($1..$3), if at least $4 entries follow the newest row and another
+-- operation follows these entries. The row covers the entries up to an end of a half hour: the first end after at
+-- least $6 entries, or otherwise the last end. If no half hour ends among the entries, the same rule applies to
+-- quarters of an hour. If no quarter ends either, the row covers all of the entries. In every time zone, hours and
+-- days begin at an end of a quarter of an hour. With $5 > 0 it writes the row of entry $5 instead, which must be the
+-- last entry of its operation. It returns the row's seq, or no row if there was nothing to write. Concurrent writers
+-- write the same row.
 WITH base AS MATERIALIZED (
     SELECT r.seq, r.operations, r.kinds, r.sources, r.amounts, r.counts
     FROM rollups r
@@ -92,5 +93,5 @@ ORDER BY b.tenant_id, b.meter, b.subject
 ;
 
 -- name: RollupBefore
--- Returns the seq of the newest row of balance ($1..$3) up to entry $4; no row: there is none.
+-- Returns the seq of the newest row of balance ($1..$3) up to entry $4. It returns no row if there is none.
 SELECT r.seq FROM rollups r WHERE r.tenant_id = $1 AND r.meter = $2 AND r.subject = $3 AND r.seq <= $4 ORDER BY r.seq DESC LIMIT 1;

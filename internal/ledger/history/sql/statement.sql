@@ -18,9 +18,9 @@ WHERE p.tenant_id = $1 AND p.meter = $2 AND p.subject = $3 AND p.period_end > $4
       WHERE c.tenant_id = $1 AND c.meter = $2 AND c.subject = $3 AND c.period_start <= $4);
 
 -- name: BeforePeriod
--- Returns the seq of the newest entry in the periods of balance ($1..$3) that start before $4, and the units that were
--- held after it. The entries of the period that starts at $4 come after this seq. The answer is the same if that period
--- was closed in the meantime. No row: there is no such period.
+-- Returns the seq of the newest entry in the periods of balance ($1..$3) that start before $4, and the units that
+-- were held after it. The entries of the period that starts at $4 come after this seq. The answer is the same if that
+-- period was closed in the meantime. It returns no row if there is no such period.
 SELECT p.last_seq, p.held
 FROM periods p
 WHERE p.tenant_id = $1 AND p.meter = $2 AND p.subject = $3 AND p.period_start < $4

@@ -1,10 +1,12 @@
--- Sums over the entries of one balance by seq, and seqs by instant. Within a balance created_at never falls as seq
--- rises. The rows of rollups are optional: without them the answers are the same and take longer. The last parameter is
--- the last month that may have entries: partitions are made a year ahead, and a statement need not read the empty ones.
+-- Sums over the entries of one balance by seq, and seqs by instant. Within a balance, created_at never decreases when
+-- seq increases. The rows of rollups are optional: without them the answers are the same and take longer. The last
+-- parameter is the last month that may have entries: partitions are created a year ahead, and a statement need not
+-- read empty partitions.
 
 -- name: SeqAt
 -- Returns the seq of the newest entry of balance ($1..$3) in ($5, $6] with created_at <= $4; $5 if there is none. It
--- bisects, first between two rows of rollups. A missing entry counts as older: its partition was archived.
+-- uses binary search, which begins between two rows of rollups. A missing entry counts as older, because its
+-- partition was archived.
 WITH RECURSIVE search (low, high) AS (
     SELECT greatest($5::bigint, coalesce((SELECT r.seq FROM rollups r
                WHERE r.tenant_id = $1::text AND r.meter = $2::text AND r.subject = $3::text AND r.created_at <= $4::timestamptz
@@ -26,8 +28,8 @@ SELECT least(max(s.low), $6::bigint) FROM search s;
 
 -- name: SumsBetween
 -- Returns the sum as text, of any size, and the number of entries by kind and source, for the entries of balance
--- ($1..$3) with seq in ($4, $5]. It takes the difference between the first row of rollups from $4 on and the last one
--- up to $5, and adds the entries before the first row and after the last.
+-- ($1..$3) with seq in ($4, $5]. It takes the difference between the first row of rollups from $4 on and the last row
+-- up to $5. It adds the entries before the first row and after the last row.
 WITH low AS MATERIALIZED (
     SELECT 0::bigint AS seq, '{}'::text[] AS kinds, '{}'::text[] AS sources, '{}'::numeric[] AS amounts, '{}'::bigint[] AS counts
     WHERE $4::bigint = 0
@@ -69,9 +71,9 @@ HAVING sum(p.entries) > 0
 ORDER BY p.kind, p.source;
 
 -- name: LateSums
--- Returns the same for the entries right after $4, up to $5, that were due at or before $6 although they were written
--- after it. The ledger writes due entries in the order in which they were due, before anything else: the first entry
--- that was not due ends them.
+-- Returns the same sums for the entries right after $4, up to $5, that were due at or before $6 but were written
+-- after $6. The ledger writes due entries first, in the order in which they were due. So these entries end before the
+-- first entry that was not due at $6.
 SELECT e.kind, e.source, sum(e.amount)::text, count(*)
 FROM entries e
 WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0 AND e.seq > $4::bigint AND e.seq <= $5::bigint
@@ -89,9 +91,9 @@ ORDER BY e.kind, e.source;
 -- month is $11. A refund may return drawn units or overage: net use = used + overage - refunded. 2^63-1 stands for
 -- any larger sum.
 --
--- It looks up the first and the last row of rollups of each step, all in order. The use between two neighbours is their
--- difference if the first entry after the earlier row belongs to the step of the later row. Otherwise the entries
--- between them are read. If the series lacks a step, more entries are read.
+-- It looks up the first and the last row of rollups of each step, all in order. The use between two neighbouring rows
+-- is their difference if the first entry after the earlier row belongs to the step of the later row. Otherwise the
+-- entries between them are read. If a step has no row, more entries are read.
 WITH steps AS MATERIALIZED (
     SELECT greatest(s.step, $8::timestamptz) AS start, least(lead(s.step) OVER (ORDER BY s.step), $9::timestamptz) AS until
     FROM (
@@ -202,10 +204,10 @@ LIMIT $9::integer;
 -- name: UsageByDimension
 -- Returns the use of balance ($1..$3) by the entries with seq in ($4, $5], per $6 ('hour', 'day' or 'month') in time
 -- zone $7, by the value of member $10 of the requests' metadata. $11: only of requests that named this subject; '' =
--- all. At most $9 rows; $8 and $12 are the last month and the first one that may have a hold whose capture counts. The
--- $13 values with the most use are named; all others are (other). Requests without the member, and refunds, have the
--- empty value. A capture has the value of its hold. The sum over the values is what UsageBetween returns. 2^63-1 stands
--- for any larger sum.
+-- all. At most $9 rows; $8 is the last month that may have entries, and $12 is the first month that may have a hold
+-- whose capture counts. The $13 values with the most use are named; all other values become (other). Requests without
+-- the member, and refunds, have the empty value. A capture has the value of its hold. The sum over the values equals
+-- the result of UsageBetween. 2^63-1 stands for any larger sum.
 WITH lines AS MATERIALIZED (
     SELECT e.created_at, e.kind, e.amount, e.operation_id,
            CASE WHEN jsonb_typeof(e.metadata -> $10::text) IN ('string', 'number', 'boolean') THEN left(e.metadata ->> $10::text, 128) END AS value
@@ -247,5 +249,5 @@ ORDER BY 1, 2
 LIMIT $9::integer;
 
 -- name: NewestSeq
--- Returns the seq of the newest entry of balance ($1..$3); no row: it has none.
+-- Returns the seq of the newest entry of balance ($1..$3). It returns no row if the balance does not exist.
 SELECT b.seq FROM balances b WHERE b.tenant_id = $1 AND b.meter = $2 AND b.subject = $3;

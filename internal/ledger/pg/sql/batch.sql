@@ -1,16 +1,17 @@
--- The batch transaction has up to four round trips. A plain debit needs the second and the last one.
+-- The batch transaction has up to four round trips. A plain debit needs only the second and the last.
 --   1. HoldBalances, GrantBalances, EntriesOfOperations: only for operations that name a hold, a grant or an operation.
 --   2. BEGIN, LockBalances, Clock, StoredEntries; TakenGrants, Holds and Refunds for operations that need them.
---   3. OpenGrants, NamedGrants, OpenHoldLines, TenantTerms, PlanVersions: only when a locked balance needs them. Its head
---      grant may not cover the demand, an event is due, or its terms may have changed.
+--   3. OpenGrants, NamedGrants, OpenHoldLines, TenantTerms, PlanVersions: only if a locked balance needs them: its head
+--      grant may be too small for the demand, an event is due, or its terms may have changed.
 --   4. The Insert*, Update* and Write* statements and COMMIT.
 
 -- name: LockBalances
 -- Locks the balances of a batch ($1 tenants, $2 meters, $3 subjects; each key once). It locks in key order, so two
--- batches cannot deadlock. A missing row means that the balance does not exist. The ledger locks no other rows. FOR NO
--- KEY UPDATE also gives the transaction an xid, and writes WAL. So the COMMIT of a replay, which stores nothing, waits
--- for the synchronous standby as well. Without that, a replay could confirm what an earlier COMMIT wrote while no
--- standby answered: after a cancelled wait PostgreSQL shows such rows, and a failover would lose them.
+-- batches cannot deadlock. A missing row means that the balance does not exist. Except for the share locks of
+-- KeepHomes and CreateBalances, the ledger locks no other rows. FOR NO KEY UPDATE also gives the transaction an xid,
+-- and writes WAL. So the COMMIT of a replay, which stores nothing, waits for the synchronous standby as well. Without
+-- that, a replay could confirm rows that an earlier COMMIT wrote while no standby answered. After a cancelled wait
+-- PostgreSQL shows such rows, but a failover would lose them.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
        b.owed, b.settled, b.carried, b.span_used, b.span_end, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
@@ -22,7 +23,7 @@ ORDER BY b.tenant_id, b.meter, b.subject
 FOR NO KEY UPDATE OF b;
 
 -- name: LockFreeBalances
--- Does the same as LockBalances and waits for no row: it leaves out those that another transaction has locked.
+-- Does the same as LockBalances but waits for no row: it leaves out the balances that another transaction has locked.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
        b.owed, b.settled, b.carried, b.span_used, b.span_end, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
@@ -34,8 +35,8 @@ ORDER BY b.tenant_id, b.meter, b.subject
 FOR NO KEY UPDATE OF b SKIP LOCKED;
 
 -- name: ExistingBalances
--- Returns those of the balances $1..$3 that exist. After LockFreeBalances, those that it left out and that exist are
--- locked by another transaction.
+-- Returns the balances among $1..$3 that exist. An existing balance that LockFreeBalances left out is locked by
+-- another transaction.
 SELECT b.tenant_id, b.meter, b.subject
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject
@@ -59,8 +60,8 @@ LIMIT $2::integer
 FOR NO KEY UPDATE OF b SKIP LOCKED;
 
 -- name: LockDueOf
--- Does the same on Citus for those of the balances $1..$3 that are due at $4. DueBalances has found them; they belong
--- to one shard group.
+-- Does the same as LockDueBalances on Citus, for the balances among $1..$3 that are due at $4. DueBalances has found
+-- these balances, which belong to one shard group.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
        b.owed, b.settled, b.carried, b.span_used, b.span_end, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
@@ -74,9 +75,10 @@ FOR NO KEY UPDATE OF b SKIP LOCKED;
 
 -- name: Clock
 -- Returns the instant of the batch. It runs after the locks: an earlier instant could be older than entries that
--- another batch wrote while this one waited. It also returns when tenant terms and plan versions last changed, the
--- latest month that holds entries and, for those of the tenants $1 that have terms which apply at once, when the newest
--- of these were made. Because it runs after the locks, it sees all terms that were committed before them.
+-- another batch wrote while this batch waited. It also returns when tenant terms last changed, when plan versions
+-- last changed, and the latest month that holds entries. For each tenant among $1 with terms that apply at once, it
+-- returns when the newest of these terms were made. Because it runs after the locks, it sees all terms that were
+-- committed before them.
 SELECT clock_timestamp(),
        coalesce((SELECT max(t.effective_at) FROM tenant_terms t WHERE NOT t.initial
                  -- citus: AND t.tenant_id = ANY ($1::text[])
@@ -95,11 +97,11 @@ FROM (SELECT array_agg(t.tenant_id) AS tenants, array_agg(t.effective_at) AS mad
       ) AS t) AS n;
 
 -- name: StoredEntries
--- Returns the stored entries of the batch's keys ($1 tenants, $2 operation ids; each pair once) in the three months $3
--- (NULL = none). If a clock was ahead, EntriesOfOperations replaces it. It must be a separate statement after
--- LockBalances: the snapshot of a statement is taken before it waits for a lock, so it would miss what the previous
--- lock holder wrote. There is one branch per month because a list of months does not prune partitions. With LATERAL, a
--- plan that was made on empty tables is also right on full ones.
+-- Returns the stored entries of the batch's keys ($1 tenants, $2 operation ids; each pair once) in the three months
+-- $3 (NULL = none). If a clock was ahead, EntriesOfOperations replaces it. It must be a separate statement after
+-- LockBalances: the snapshot of a statement is taken before it waits for a lock, so it would miss the rows that the
+-- previous lock holder wrote. There is one branch per month because a list of months does not prune partitions. With
+-- LATERAL, a plan that was made on empty tables is also right on full tables.
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
        e.remaining_after, e.item, coalesce(e.requested, 0), e.fingerprint, e.created_at, coalesce(e.effective_at, 'epoch'), coalesce(e.op_subject, ''),
        e.detail, e.metadata, coalesce(e.actor, '')
@@ -189,7 +191,7 @@ CROSS JOIN LATERAL (SELECT * FROM grants o WHERE o.tenant_id = k.tenant_id AND o
 
 -- name: EntriesOfOperations
 -- Returns the entries of the operations ($1 tenants, $2 operation ids) in all months. For refunds it runs before the
--- locks, because entries never change. For keys it runs after them, if a clock was ahead.
+-- locks, because entries never change. For keys it runs after the locks, if a clock was ahead.
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
        e.remaining_after, e.item, coalesce(e.requested, 0), e.fingerprint, e.created_at, coalesce(e.effective_at, 'epoch'), coalesce(e.op_subject, ''),
        e.detail, e.metadata, coalesce(e.actor, '')
@@ -201,7 +203,7 @@ CROSS JOIN LATERAL (
 ) AS e;
 
 -- name: TakenGrants
--- Returns those of the grant ids $4 that already exist on the balances $1..$3.
+-- Returns the grants with the ids $4 that already exist on the balances $1..$3.
 SELECT g.tenant_id, g.meter, g.subject, g.grant_id
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS k (tenant_id, meter, subject, grant_id)
 CROSS JOIN LATERAL (
@@ -238,9 +240,9 @@ LEFT JOIN plan_allowances a ON a.plan = p.plan AND a.version = p.version AND a.m
 ORDER BY p.plan, p.version;
 
 -- name: InsertEntries
--- Appends the lines of the batch. A unique violation means that another instance has just written one of the keys: the
--- batch is decided again. On Citus the join with the balances, which exist, lets one node run the statement: without it
--- Citus copies the rows, and commits in two phases.
+-- Appends the lines of the batch. A unique violation means that another instance has just written an entry with one
+-- of the keys: the batch is decided again. On Citus the join with the balances, which exist, lets one node run the
+-- statement. Without the join Citus copies the rows, and commits in two phases.
 INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount,
                      remaining_after, item, requested, fingerprint, created_at, effective_at, op_subject, detail, metadata, actor)
 -- citus: SELECT b.tenant_id,
@@ -257,8 +259,8 @@ FROM unnest($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::text[], $6:
 ;
 
 -- name: InsertPlainDebits
--- Does the same for the usual case: a debit of one item that one grant pays. It has half the columns and takes a fifth
--- less work.
+-- Does the same as InsertEntries for the usual case: a debit of one item that one grant pays. It has half the columns
+-- and takes a fifth less work.
 INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount,
                      remaining_after, item, requested, fingerprint, created_at, actor)
 -- citus: SELECT b.tenant_id,
@@ -313,8 +315,8 @@ WITH written AS (
 SELECT 1 / (CASE WHEN count(*) = $32::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: InsertBalances
--- Inserts the rows of balances that the batch has changed and that had none. A unique violation means that another
--- transaction has inserted one: the batch is decided again.
+-- Inserts the rows of balances that the batch has changed and that had no row. A unique violation means that another
+-- transaction has inserted one of the rows: the batch is decided again.
 INSERT INTO balances (tenant_id, meter, subject, seq, plan, plan_version, allowance, renews, period_start, period_end, opening, granted,
                       refunded, used, expired, adjusted, held, overage, owed, settled, forgiven_seq, head_grant, head_source,
                       head_remaining, next_event_at, updated_at, roll_at, chain, carried, span_used, span_end)
@@ -342,8 +344,8 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigi
            operation_id, created_at, remaining, held, status);
 
 -- name: UpdateGrants
--- Writes the remainder, held amount and status of grants that are not the head of their balance, or no longer are. $8
--- is the expected count, like the last parameter of UpdateBalances.
+-- Writes the remainder, held amount and status of grants that are not, or no longer, the head of their balance. $8 is
+-- the expected count, like the last parameter of UpdateBalances.
 WITH written AS (
     UPDATE grants g
     SET remaining = n.remaining, held = n.held, status = n.status
@@ -369,7 +371,7 @@ WITH written AS (
 SELECT 1 / (CASE WHEN count(*) = $6::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: WriteHolds
--- Inserts new holds and updates changed ones. The balances of their lines are locked.
+-- Inserts new holds and updates changed holds. The balances of their lines are locked.
 INSERT INTO holds (tenant_id, hold_id, subject, status, items, created_at, expires_at)
 SELECT n.tenant_id, n.hold_id, n.subject, n.status, n.items, n.created_at, n.expires_at
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::jsonb[], $6::timestamptz[], $7::timestamptz[])
@@ -412,14 +414,14 @@ FROM unnest($1::text[], $2::text[], $3::date[], $4::integer[], $5::bigint[], $6:
 ON CONFLICT (tenant_id, operation_id, month, line) DO UPDATE SET refunded = excluded.refunded, units = excluded.units;
 
 -- name: InsertMonths
--- Notes that the months $1, in order, hold entries. Each instance does so with its first batch of a month. Another
--- instance that does it at the same time waits for that batch's COMMIT.
+-- Notes that the months $1, in order, hold entries. Each instance runs it with its first batch of a month. Another
+-- instance that runs it at the same time waits for that batch's COMMIT.
 INSERT INTO journal_months (month)
 SELECT unnest($1::date[])
 ON CONFLICT DO NOTHING;
 
 -- name: InsertPeriods
--- Stores closed periods, and runs of idle ones.
+-- Stores closed periods, and runs of idle periods.
 INSERT INTO periods (tenant_id, meter, subject, period_start, period_end, plan, plan_version, opening, granted, refunded, used,
                      expired, adjusted, overage, held, closing, last_seq, closed_at, idle, terms_at, rolled_over, rollover, owing)
 SELECT n.tenant_id, n.meter, n.subject, n.period_start, n.period_end, n.plan, n.plan_version, n.opening, n.granted, n.refunded, n.used,
@@ -431,10 +433,10 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamp
            adjusted, overage, held, closing, last_seq, closed_at, idle, terms_at, rolled_over, rollover, owing);
 
 -- name: KeepHomes
--- Counts which of the tenants $1 exist and which of the meters $2 are counters, each named once and in order. It locks
--- them against deletion until the batch ends, each once: a second lock of a row that others have locked as well takes
--- long. On Citus it locks this node's copy of a meter, with a stronger lock: a deletion first updates the copies of all
--- nodes (LockMeter).
+-- Returns how many of the tenants $1 exist, plus how many of the meters $2 are counters. $1 and $2 are in order,
+-- without duplicates. It locks these rows against deletion until the batch ends, each row only once: a second lock of
+-- a row that other transactions have locked as well takes long. On Citus it locks this node's copy of a meter, with a
+-- stronger lock, because a deletion first updates the copies of all nodes (LockMeter).
 WITH t AS MATERIALIZED (
     SELECT o.tenant_id FROM unnest($1::text[]) AS k (tenant_id) JOIN tenants o ON o.tenant_id = k.tenant_id
     -- citus: AND o.tenant_id = ANY ($1::text[])

@@ -1,5 +1,5 @@
--- Reads. A read of several statements runs in one REPEATABLE READ transaction, so that all of them see the same
--- instant.
+-- Reads. A read of several statements runs in one REPEATABLE READ transaction, so that all its statements see the
+-- same instant.
 
 -- name: SelectBalances
 -- Returns the stored rows of the balances $1..$3 without locking them.
@@ -48,9 +48,9 @@ ORDER BY g.meter, g.subject, g.grant_id
 LIMIT $7::integer;
 
 -- name: BalancesBetween
--- Returns at most $7 balances of tenant $1, from ($2 meter, $3 subject) up to ($4, $5). If $4 is '', there is no upper
--- end. They are the balances that have a row, and those of the plan's meters that have none yet. $6 is their meter;
--- '' stands for all meters. If $8 is true, ($2, $3) is left out.
+-- Returns at most $7 balances of tenant $1, from ($2 meter, $3 subject) up to ($4, $5). If $4 is '', there is no
+-- upper end. It includes the balances of the plan's meters that have no row yet. $6: meter or '' for all. If $8 is
+-- true, ($2, $3) is left out.
 SELECT k.meter, k.subject
 FROM (
     SELECT b.meter, b.subject FROM balances b WHERE b.tenant_id = $1::text AND (b.meter, b.subject) >= ($2::text, $3::text)
@@ -66,10 +66,10 @@ ORDER BY k.meter, k.subject
 LIMIT $7::integer;
 
 -- name: HoldsPage
--- Returns a page of a tenant's holds after $2, with the amounts that each still reserves per item, in units of the
--- item's meter. At a price that is not a whole number the lines lack this amount: it is the part that was not captured.
--- $3: status or '' for all; $4: id of one hold or '' for all. A hold past its expires_at at $6, which is now, counts as
--- expired, even if its units were not returned yet.
+-- Returns a page of a tenant's holds after $2, with the amounts that each hold still reserves per item, in units of
+-- the item's meter. At a price that is not a whole number the lines do not have this amount: it is then the part that
+-- was not captured. $3: status or '' for all; $4: id of one hold or '' for all. A hold past its expires_at at $6,
+-- which is now, counts as expired, even if its units were not returned yet.
 SELECT h.hold_id, h.subject, h.status, h.items, h.created_at, h.expires_at, coalesce(r.items, '{}'), coalesce(r.held, '{}')
 FROM (
     SELECT o.tenant_id, o.hold_id, o.subject, o.items, o.created_at, o.expires_at,

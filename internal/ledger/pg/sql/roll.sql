@@ -7,8 +7,8 @@ SELECT count(*) FROM balances
 WHERE coalesce(roll_at, next_event_at) < '9999-12-31T00:00:00Z' AND coalesce(roll_at, next_event_at) <= $1::timestamptz;
 
 -- name: FirstDue
--- Returns the key of the balance that LockDueBalances takes first, for a row that cannot be read: at $1, without
--- $2..$4, from $5, $6 on.
+-- Returns the key of the balance that LockDueBalances takes first, if that row cannot be read. It finds balances that
+-- are due at $1, without the balances $2..$4, from the position $5, $6 on.
 SELECT b.tenant_id, b.meter, b.subject
 FROM balances b
 WHERE coalesce(b.roll_at, b.next_event_at) < '9999-12-31T00:00:00Z' AND coalesce(b.roll_at, b.next_event_at) <= $1::timestamptz
@@ -18,8 +18,8 @@ ORDER BY coalesce(b.roll_at, b.next_event_at), b.tenant_id
 LIMIT 1;
 
 -- name: DueBalances
--- Returns up to $2 balances for which a roll has something to write at $1, without the balances $3..$5, from the
--- position $6, $7 on and in its order. It locks none: on Citus, one statement cannot lock rows of several shards.
+-- Returns up to $2 balances for which a roll has something to write at $1, without the balances $3..$5, in the order
+-- of positions from $6, $7 on. It locks no rows, because on Citus one statement cannot lock rows of several shards.
 -- LockDueOf locks them.
 SELECT b.tenant_id, b.meter, b.subject, coalesce(b.roll_at, b.next_event_at)
 FROM balances b
@@ -43,8 +43,9 @@ SET status = $2, processed = $3, error = $4, set_aside = $5, heartbeat_at = cloc
 WHERE roll_id = $1;
 
 -- name: TakeRollSlot
--- Takes or keeps the slot for $1 until $3 from now, and returns a row if $1 has it. A roll ($2) always gets it, others
--- if it is free. A slot that ends later than one taken now would is free as well: the clock was set back since.
+-- Takes or keeps the slot for $1 until $3 from now, and returns a row if $1 has it. A roll ($2 = true) always gets
+-- the slot, and a sweep gets it if it is free. A slot that ends later than $3 from now counts as free, because the
+-- clock was set back.
 UPDATE roll_turn
 SET holder = $1, until = clock_timestamp() + $3::interval
 WHERE holder = $1 OR $2::boolean OR until NOT BETWEEN clock_timestamp() AND clock_timestamp() + $3::interval

@@ -1,7 +1,8 @@
--- What a verification begins with.
+-- The statements for the beginning of a verification, and for the position of a full pass.
 
 -- name: JournalIsLarge
--- Reports whether balances have had more than $2 entries: all of them, or those of tenant $1. The sum of wrong numbers may exceed bigint.
+-- Reports whether the balances of tenant $1 ('' for all tenants) have had more than $2 entries. The sum is not a
+-- bigint, because a sum of wrong numbers may exceed bigint.
 SELECT coalesce(sum(b.seq), 0) > $2::bigint FROM balances b WHERE $1::text = '' OR b.tenant_id = $1::text;
 
 -- name: SavedPosition

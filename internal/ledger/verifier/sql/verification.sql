@@ -1,4 +1,4 @@
--- Verifications that run in the background of an instance, and how far they are.
+-- Verifications that run in the background of an instance, and their progress.
 
 -- name: InsertVerification
 -- Records the start of a verification.
@@ -7,7 +7,7 @@ VALUES ($1, $2, 'running', clock_timestamp(), clock_timestamp())
 RETURNING started_at;
 
 -- name: UpdateVerification
--- Records the progress or the end of a verification, and returns when.
+-- Records the progress or the end of a verification, and returns the instant of the record.
 UPDATE verifications
 SET status = $2, report = $3, error = $4, heartbeat_at = clock_timestamp(),
     finished_at = CASE WHEN $2 = 'running' THEN NULL ELSE clock_timestamp() END
@@ -22,7 +22,8 @@ FROM verifications
 WHERE verification_id = $1;
 
 -- name: VerificationsPage
--- Returns $3 verifications, the newest first, after the one with start $1 and id $2. Of the reports only numbers leave PostgreSQL.
+-- Returns $3 verifications, the newest first, after the verification with start $1 and id $2. Of the reports, only
+-- numbers leave PostgreSQL.
 SELECT v.verification_id, v.tenant_id, v.status, coalesce((v.report->>'Balances')::bigint, 0), coalesce((v.report->>'Entries')::bigint, 0),
        coalesce((v.report->>'Unread')::bigint, 0), coalesce((v.report->>'Count')::bigint, 0), coalesce((v.report->>'Incremental')::boolean, false),
        v.error, v.started_at, v.finished_at, v.status = 'running' AND v.heartbeat_at < clock_timestamp() - interval '1 minute'
@@ -32,7 +33,8 @@ ORDER BY v.started_at DESC, v.verification_id DESC
 LIMIT $3::integer;
 
 -- name: VerificationsOfTenant
--- The same, of tenant $4 alone. It is ordered by the tenant too, which is always the same, so that PostgreSQL cannot take the index of all verifications.
+-- Returns the same as VerificationsPage, of tenant $4 alone. It also orders by the tenant, which is always the same,
+-- so that PostgreSQL cannot use the index of all verifications.
 SELECT v.verification_id, v.tenant_id, v.status, coalesce((v.report->>'Balances')::bigint, 0), coalesce((v.report->>'Entries')::bigint, 0),
        coalesce((v.report->>'Unread')::bigint, 0), coalesce((v.report->>'Count')::bigint, 0), coalesce((v.report->>'Incremental')::boolean, false),
        v.error, v.started_at, v.finished_at, v.status = 'running' AND v.heartbeat_at < clock_timestamp() - interval '1 minute'

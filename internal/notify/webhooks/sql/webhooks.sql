@@ -1,15 +1,16 @@
 -- Webhooks, their secrets, and deliveries.
 
 -- name: CountWebhooks
--- Returns how many webhooks there are. Two who make one at the same time may exceed a bound by one.
+-- Returns the number of webhooks. If two callers create a webhook at the same time, they may exceed the bound by one.
 SELECT count(*) FROM webhooks;
 
 -- name: InsertWebhook
--- Makes the webhook $1.
+-- Creates the webhook $1.
 INSERT INTO webhooks (webhook_id, url, types, tenant_id, status, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $6);
 
 -- name: SelectWebhooks
--- Returns webhooks in the order of their ids: that of id $1, or, if it is NULL, up to $4 after $3, of tenant $2 (NULL: of all).
+-- Returns webhooks in the order of their ids: the webhook $1, or, if $1 is NULL, up to $4 webhooks after the id $3.
+-- They belong to tenant $2 (NULL: any).
 SELECT webhook_id, url, types, tenant_id, status, created_at, updated_at
 FROM webhooks
 WHERE ($1::text IS NULL OR webhook_id = $1) AND ($2::text IS NULL OR tenant_id = $2) AND webhook_id > $3
@@ -34,12 +35,13 @@ DELETE FROM webhook_secrets WHERE webhook_id = $1;
 INSERT INTO webhook_secrets (webhook_id, secret) VALUES ($1, $2);
 
 -- name: EndSecrets
--- Lets the secrets of webhook $1 work for $2 more seconds, unless they end sooner, and removes those that have ended.
+-- Sets the end of the secrets of webhook $1 to $2 seconds from now, unless they end sooner, and removes secrets that
+-- have ended.
 WITH ended AS (DELETE FROM webhook_secrets WHERE webhook_id = $1 AND (ends_at <= clock_timestamp() OR $2::float8 <= 0))
 UPDATE webhook_secrets SET ends_at = least(ends_at, clock_timestamp() + make_interval(secs => $2::float8)) WHERE webhook_id = $1 AND $2::float8 > 0;
 
 -- name: Secrets
--- Returns the secrets of webhook $1 that work, the newest first.
+-- Returns the valid secrets of webhook $1, the newest first.
 SELECT secret FROM webhook_secrets WHERE webhook_id = $1 AND (ends_at IS NULL OR ends_at > clock_timestamp())
 ORDER BY ends_at IS NULL DESC, created_at DESC;
 
@@ -47,11 +49,13 @@ ORDER BY ends_at IS NULL DESC, created_at DESC;
 SELECT webhook_id FROM webhooks ORDER BY webhook_id;
 
 -- name: ActiveWebhooks
--- Returns the webhooks that are told events, and locks them against changes until the deliveries are committed: who deletes or pauses one then finds them.
+-- Returns the webhooks that receive events, and locks them against changes until the deliveries are committed. So a
+-- transaction that deletes or pauses a webhook finds all of its deliveries.
 SELECT webhook_id, types, tenant_id FROM webhooks WHERE status = 'active' ORDER BY webhook_id FOR SHARE;
 
 -- name: InsertDeliveries
--- Makes deliveries of the events at $2, of types $3 and tenants $4, for the webhooks $1, and returns those that are new.
+-- Inserts deliveries of the events at the positions $2, with types $3 and tenants $4, to the webhooks $1, and returns
+-- the new deliveries.
 INSERT INTO webhook_deliveries (webhook_id, position, month, type, tenant_id, status, queued_at, next_at)
 SELECT d.webhook_id, d.position, date_trunc('month', to_timestamp(d.position / 1000000.0) AT TIME ZONE 'UTC')::date, d.type, d.tenant_id, 'pending',
        clock_timestamp(), clock_timestamp()
@@ -60,7 +64,8 @@ ON CONFLICT (webhook_id, position, month) DO NOTHING
 RETURNING webhook_id, position;
 
 -- name: ReplayDeliveries
--- Does the same for a replay: also what was delivered, is dead or was skipped is delivered again, and what is pending stays so.
+-- Does the same as InsertDeliveries for a replay: deliveries that were delivered, dead or skipped become pending
+-- again. Pending deliveries do not change.
 INSERT INTO webhook_deliveries AS o (webhook_id, position, month, type, tenant_id, status, queued_at, next_at)
 SELECT d.webhook_id, d.position, date_trunc('month', to_timestamp(d.position / 1000000.0) AT TIME ZONE 'UTC')::date, d.type, d.tenant_id, 'pending',
        clock_timestamp(), clock_timestamp()
@@ -71,7 +76,8 @@ WHERE o.status <> 'pending'
 RETURNING webhook_id, position;
 
 -- name: EventsOf
--- Returns up to $5 events from $1 to before $2 in their order, of the types $3 and of tenant $4 (NULL: of all), after the position $6.
+-- Returns up to $5 events from $1 to before $2 in their order, of the types $3 and of tenant $4 (NULL: any), after
+-- the position $6.
 SELECT e.tenant_id, e.type, e.at, e.meter, e.subject, e.data, e.position
 FROM events e
 WHERE e.month >= date_trunc('month', $1::timestamptz AT TIME ZONE 'UTC')::date AND e.at >= $1::timestamptz AND e.at < $2::timestamptz
@@ -80,22 +86,23 @@ ORDER BY e.position
 LIMIT $5::integer;
 
 -- name: EventAt
--- Returns the event of tenant $1 at position $2. A missing row means that it was dropped.
+-- Returns the event of tenant $1 at position $2. A missing row means that the event was dropped.
 SELECT e.tenant_id, e.type, e.at, e.meter, e.subject, e.data, e.position
 FROM events e
 WHERE e.tenant_id = $1 AND e.position = $2;
 
 -- name: SelectDelivery
--- Returns what an attempt needs of the delivery of the event at $2 to webhook $1: its state, its attempts, whether it has run for longer than $3
--- seconds, and the webhook's URL and state, NULL if there is none.
+-- Returns the data for an attempt to deliver the event at $2 to webhook $1: the state of the delivery, its attempts,
+-- whether it was queued more than $3 seconds ago, and the webhook's URL and state (NULL: there is no such webhook).
 SELECT d.status, d.attempts, d.tenant_id, d.queued_at < clock_timestamp() - make_interval(secs => $3::float8), w.url, w.status
 FROM webhook_deliveries d
 LEFT JOIN webhooks w ON w.webhook_id = d.webhook_id
 WHERE d.webhook_id = $1 AND d.position = $2 AND d.month = date_trunc('month', to_timestamp($2::bigint / 1000000.0) AT TIME ZONE 'UTC')::date;
 
 -- name: RecordAttempt
--- Records an attempt of the pending delivery of the event at $2 to webhook $1: the state $3, the status of the answer $4, the latency $5 in
--- milliseconds, the error $6, and in how many seconds $7 the next one is due (NULL: there is none).
+-- Records an attempt of the pending delivery of the event at $2 to webhook $1. It stores the state $3, the status of
+-- the answer $4, the latency $5 in milliseconds and the error $6. The next attempt is in $7 seconds (NULL: there is
+-- no further attempt).
 UPDATE webhook_deliveries
 SET status = $3, attempts = attempts + 1, attempted_at = clock_timestamp(), status_code = nullif($4::integer, 0), latency_ms = $5, error = $6,
     next_at = clock_timestamp() + make_interval(secs => $7::float8)
@@ -110,22 +117,23 @@ WHERE webhook_id = $1 AND position = $2 AND month = date_trunc('month', to_times
   AND status = 'pending';
 
 -- name: SkipDeliveries
--- Ends what is pending of webhook $1 without an attempt, for the reason $2.
+-- Ends the pending deliveries of webhook $1 without an attempt, for the reason $2.
 UPDATE webhook_deliveries SET status = 'skipped', error = $2, next_at = NULL WHERE webhook_id = $1 AND status = 'pending';
 
 -- name: DeleteJobs
--- Removes the jobs of webhook $1. Those that run end by themselves.
+-- Removes the jobs of webhook $1. Running jobs end by themselves.
 DELETE FROM river_job WHERE queue = $1 AND state <> 'running';
 
 -- name: QueuesOfNobody
--- Returns the queues with jobs of kind $1 whose webhook is gone. A job is made after its webhook, whose id never comes back. DeleteJobs removes them: Citus
--- deletes no rows of a local table by a join with a reference table.
+-- Returns the queues with jobs of kind $1 whose webhook no longer exists. A job is created after its webhook, and ids
+-- are never used again. DeleteJobs removes the jobs, because Citus cannot delete rows of a local table with a join
+-- with a reference table.
 SELECT DISTINCT j.queue
 FROM river_job j
 WHERE j.kind = $1 AND j.state <> 'running' AND NOT EXISTS (SELECT FROM webhooks w WHERE w.webhook_id = j.queue);
 
 -- name: SelectDeliveries
--- Returns up to $4 deliveries of webhook $1 before the position $3, the newest event first, of status $2 (NULL: of all).
+-- Returns up to $4 deliveries of webhook $1 before the position $3, the newest event first, of status $2 (NULL: any).
 SELECT d.position, d.type, d.tenant_id, d.status, d.attempts, d.queued_at, d.next_at, d.attempted_at, coalesce(d.status_code, 0), coalesce(d.latency_ms, -1), d.error
 FROM webhook_deliveries d
 WHERE d.webhook_id = $1 AND ($2::text IS NULL OR d.status = $2) AND d.position < $3
@@ -133,6 +141,6 @@ ORDER BY d.position DESC
 LIMIT $4;
 
 -- name: CountPending
--- Returns how many deliveries are pending, of the first $1, and how long the oldest has been.
+-- Returns the number of pending deliveries, counting at most $1, and the age of the oldest in seconds.
 SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(p.queued_at)), 0)::float8
 FROM (SELECT d.queued_at FROM webhook_deliveries d WHERE d.status = 'pending' ORDER BY d.queued_at LIMIT $1::integer) AS p;

@@ -1,15 +1,16 @@
 -- The audit log.
 
 -- name: InsertLines
--- Inserts lines; one element of each array per line. Locks nothing.
+-- Inserts lines. Each array has one element per line. Locks nothing.
 INSERT INTO audit (actor_key, actor_name, action, object_kind, object_id, tenant_id, reason, request_id, ip, before, after)
 SELECT l.actor_key, l.actor_name, l.action, l.object_kind, l.object_id, l.tenant_id, l.reason, l.request_id, l.ip, l.before::jsonb, l.after::jsonb
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[])
      AS l (actor_key, actor_name, action, object_kind, object_id, tenant_id, reason, request_id, ip, before, after);
 
 -- name: SelectLines
--- Reads lines, newest first: those of tenant $1, actor $2 and action $3 (NULL: any), from $4 to
--- before $5, after the position ($6, $7) of the page before (NULL: the first page). No row: there are none.
+-- Reads lines, newest first: lines of tenant $1, actor $2 and action $3 (NULL: any), from $4 to before $5. It begins
+-- after ($6, $7), which is the time and the id of the last line of the page before (NULL: the first page). No row:
+-- there are no lines.
 SELECT audit_id, at, actor_key, actor_name, action, object_kind, object_id, tenant_id, before, after, reason, request_id, ip
 FROM audit
 WHERE ($1::text IS NULL OR tenant_id = $1)

@@ -1,13 +1,14 @@
--- Events, what was told before, and reminders of grants' ends. The conditions that repeat the tenants are for Citus and cost nothing elsewhere.
+-- Events, marks of emitted events, and reminders for the ends of grants. The conditions that repeat the tenants are
+-- for Citus and cost nothing on plain PostgreSQL.
 
 -- name: InsertEvents
--- Inserts events that are in no list yet; one element of each array per event. Locks nothing.
+-- Inserts events that are not in the list yet. Each array has one element per event. Locks nothing.
 INSERT INTO events (tenant_id, month, type, at, meter, subject, data)
 SELECT e.tenant_id, date_trunc('month', e.at AT TIME ZONE 'UTC')::date, e.type, e.at, e.meter, e.subject, e.data::jsonb
 FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::text[], $6::text[]) AS e (tenant_id, type, at, meter, subject, data);
 
 -- name: SelectMarks
--- Returns those of the marks $1..$5 that exist.
+-- Returns the marks of $1..$5 that exist.
 SELECT m.tenant_id, m.meter, m.subject, m.period_start, m.mark
 FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[]) AS k (tenant_id, meter, subject, period_start, mark)
 JOIN event_marks m ON m.tenant_id = k.tenant_id AND m.meter = k.meter AND m.subject = k.subject AND m.period_start = k.period_start AND m.mark = k.mark
@@ -22,8 +23,8 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[], $
 ON CONFLICT (tenant_id, meter, subject, period_start, mark) DO NOTHING;
 
 -- name: ClaimMarks
--- Inserts the marks $1..$5 of periods that end at $6, and returns those that are new. It waits for other transactions that insert the same, in the order of
--- the marks, so that they do not wait for each other in a circle.
+-- Inserts the marks $1..$5 of periods that end at $6, and returns the new marks. It waits for other transactions that
+-- insert the same marks. All transactions insert in the order of the marks, so that there is no deadlock.
 INSERT INTO event_marks (tenant_id, meter, subject, period_start, mark, ends_at)
 SELECT m.tenant_id, m.meter, m.subject, m.period_start, m.mark, m.ends_at
 FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[], $6::timestamptz[])
@@ -33,7 +34,8 @@ ON CONFLICT (tenant_id, meter, subject, period_start, mark) DO NOTHING
 RETURNING tenant_id, meter, subject, period_start, mark;
 
 -- name: TenantsWhoWant
--- Returns the tenants whose events of type $1 a webhook wants; '' stands for all. A paused webhook counts: a replay catches up.
+-- Returns the tenants with a webhook that subscribes to type $1; '' stands for all tenants. A paused webhook counts:
+-- a replay delivers the events later.
 SELECT DISTINCT w.tenant_id FROM webhooks w WHERE $1::text = ANY (w.types);
 
 -- name: InsertReminders
@@ -44,7 +46,7 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[]) A
 ON CONFLICT (tenant_id, meter, subject, grant_id) DO NOTHING;
 
 -- name: DropReminders
--- Deletes the reminders $1..$4, where they are.
+-- Deletes the reminders $1..$4. They need not exist.
 DELETE FROM grant_reminders r
 USING unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS k (tenant_id, meter, subject, grant_id)
 WHERE r.tenant_id = k.tenant_id AND r.meter = k.meter AND r.subject = k.subject AND r.grant_id = k.grant_id AND r.tenant_id = ANY ($1::text[]);
@@ -58,8 +60,8 @@ ORDER BY r.due_at
 LIMIT $2::integer;
 
 -- name: TakeReminders
--- Deletes those of the reminders $1..$4 that are due at $5 and returns them: another instance may do the same at the same time, and an extension may
--- have moved one since it was read.
+-- Deletes the reminders of $1..$4 that are due at $5, and returns them. It checks again that they exist and are due:
+-- another instance may have handled a reminder, or an extension of the grant may have changed its time.
 DELETE FROM grant_reminders r
 USING unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS k (tenant_id, meter, subject, grant_id)
 WHERE r.tenant_id = k.tenant_id AND r.meter = k.meter AND r.subject = k.subject AND r.grant_id = k.grant_id AND r.tenant_id = ANY ($1::text[])
@@ -67,7 +69,8 @@ WHERE r.tenant_id = k.tenant_id AND r.meter = k.meter AND r.subject = k.subject 
 RETURNING r.tenant_id, r.meter, r.subject, r.grant_id;
 
 -- name: RemindedGrants
--- Returns those of the grants $1..$4 that have units left: also what is left of the head, which stands in its balance.
+-- Returns the grants of $1..$4 that have not ended at $5, with their remaining units. The remainder of the head grant
+-- is stored in its balance.
 SELECT g.tenant_id, g.meter, g.subject, g.grant_id, g.source, g.amount, g.expires_at,
        CASE WHEN b.head_grant = g.grant_id THEN b.head_remaining WHEN g.status = 'pending' THEN g.amount ELSE g.remaining END
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS k (tenant_id, meter, subject, grant_id)
@@ -82,7 +85,8 @@ WHERE (m.tenant_id, m.meter, m.subject, m.period_start, m.mark) IN (
     SELECT o.tenant_id, o.meter, o.subject, o.period_start, o.mark FROM event_marks o WHERE o.ends_at < $1::timestamptz LIMIT $2::integer);
 
 -- name: ListingLock
--- Takes the right to give positions until the transaction ends, and reports whether nobody else has it.
+-- Tries to lock the assignment of positions until the transaction ends. Returns false if another instance has the
+-- lock.
 SELECT pg_try_advisory_xact_lock(7162931505);
 
 -- name: NewestPosition
@@ -98,14 +102,14 @@ ORDER BY e.at, e.event_key
 LIMIT $1::integer;
 
 -- name: GivePositions
--- Gives the events $1..$3 the positions $4.
+-- Sets the positions $4 of the events $1..$3.
 UPDATE events e
 SET position = n.position
 FROM unnest($1::text[], $2::uuid[], $3::date[], $4::bigint[]) AS n (tenant_id, event_key, month, position)
 WHERE e.tenant_id = n.tenant_id AND e.event_key = n.event_key AND e.month = n.month AND e.position IS NULL AND e.tenant_id = ANY ($1::text[]);
 
 -- name: Listing
--- Returns how far the list is complete, and the positions that were given last.
+-- Returns the position up to which the list is complete, and the positions that were assigned last.
 SELECT l.listed_to, l.given_from, l.given_to FROM event_listing l;
 
 -- name: CountGiven
@@ -113,12 +117,12 @@ SELECT l.listed_to, l.given_from, l.given_to FROM event_listing l;
 SELECT count(*) FROM events e WHERE e.position BETWEEN $1::bigint AND $2::bigint;
 
 -- name: SetListing
--- Notes that the list is complete up to $1, and that the positions from $2 to $3 were given last.
+-- Stores that the list is complete up to $1, and that the positions from $2 to $3 were assigned last.
 UPDATE event_listing SET listed_to = $1, given_from = $2, given_to = $3;
 
 -- name: SelectEvents
--- Returns up to $5 events after the position $1 and up to $6, in their order: those of tenant $2 (NULL: of all) and of type $3 (NULL: of all), which are
--- not older than $4.
+-- Returns up to $5 events after the position $1 and up to $6, in their order: events of tenant $2 and type $3 (NULL:
+-- all) that are not older than $4.
 SELECT e.tenant_id, e.type, e.at, e.meter, e.subject, e.data, e.position
 FROM events e
 WHERE e.position > $1::bigint AND e.position <= $6::bigint AND e.month >= date_trunc('month', $4::timestamptz AT TIME ZONE 'UTC')::date AND e.at >= $4::timestamptz
@@ -127,6 +131,6 @@ ORDER BY e.position
 LIMIT $5::integer;
 
 -- name: CountUnlisted
--- Returns how many events have no position, of the first $1, and the age of the oldest in seconds.
+-- Returns the number of events without a position, counting at most $1, and the age of the oldest in seconds.
 SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(u.at)), 0)::float8
 FROM (SELECT e.at FROM events e WHERE e.position IS NULL ORDER BY e.at LIMIT $1::integer) AS u;

@@ -2,24 +2,31 @@
 //
 // # Terms
 //
-//   - provider: the program that knows the people. Its addresses and keys are discovered when the first person signs in.
-//   - attempt: one sign-in on its way, from this service to the provider and back. Its state, nonce and verifier are in a cookie, sealed.
-//   - claim: what the provider says about a person, in the ID token or its answer about the user.
-//   - rule: gives rights to people who have a claim with a value.
-//   - person: who signed in, with the rights of the rules that fit.
+//   - provider: the program that authenticates people. The service discovers its addresses and keys when the first
+//     person signs in.
+//   - attempt: one sign-in in progress, from this service to the provider and back. Its state, nonce and verifier are
+//     in an encrypted cookie.
+//   - claim: a fact about a person, from the ID token or from the provider's user endpoint.
+//   - rule: gives rights to people who have a claim with a given value.
+//   - person: somebody who signed in. A person has the rights of all rules that match.
 //
 // # Invariants
 //
-//  1. A person comes from an ID token of this provider for this client: signature, issuer, audience, time and nonce are checked by go-oidc. The code is
-//     exchanged with the verifier of its own attempt (PKCE, S256), which ends after AttemptMax and is used in the browser that began it.
-//  2. Nobody has rights without a rule. A claim `email` counts only if the provider says that it was verified.
-//  3. A person whose rules name several tenants gets none of them: a session reaches one tenant or all. Rules without a tenant go before those with one,
-//     and rights for one tenant never become rights for all.
-//  4. A person's rights are those of the rules at the sign-in. Changing the rules ends all sessions of people.
-//  5. A provider that does not answer keeps nobody else from anything: it is asked when somebody signs in, each question has a time limit, and its
-//     answers a size.
+//  1. A person comes from an ID token of this provider for this client. go-oidc checks signature, issuer, audience
+//     and time; this package checks the nonce. The code is exchanged with the verifier of its attempt (PKCE, S256).
+//     An attempt ends after AttemptMax and works only in the browser that began it.
+//  2. Nobody has rights without a rule. A claim `email` counts only if the provider says that the address was
+//     verified.
+//  3. A session reaches one tenant or all tenants, so a person whose rules name several tenants is refused. Rules
+//     without a tenant take precedence over rules with one. Rights for one tenant never become rights for all
+//     tenants.
+//  4. A person's rights come from the rules at the time of the sign-in. A change of the rules ends all sessions of
+//     people.
+//  5. If the provider does not answer, only sign-ins fail. The service sends requests to the provider only for
+//     sign-ins, with a time limit and with a bound for the size of the answer.
 //
 // # Clock, concurrency, failure
 //
-// This machine's clock, as go-oidc checks tokens with it. All methods may be called at once. Errors are *Error, with what to tell the person.
+// The clock is this machine's, because go-oidc checks tokens with it. All methods may be called concurrently. Errors
+// are *Error, with a text for the person.
 package oidc

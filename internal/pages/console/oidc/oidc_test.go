@@ -144,7 +144,7 @@ func TestPerson_RightsEndWithTimeAndRules(t *testing.T) {
 	}
 }
 
-// TestProvider_WithoutGoodAnswers_503: it is away, says nonsense, or another issuer's words.
+// TestProvider_WithoutGoodAnswers_503: the provider does not answer, or it answers for another issuer.
 func TestProvider_WithoutGoodAnswers_503(t *testing.T) {
 	t.Parallel()
 	var answers []string

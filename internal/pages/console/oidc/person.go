@@ -21,29 +21,30 @@ import (
 )
 
 const (
-	// AttemptMax is how long a sign-in may take.
+	// AttemptMax is the longest time that a sign-in may take.
 	AttemptMax = 10 * time.Minute
 
-	// attemptBytes bounds a sealed attempt: browsers take cookies of 4 kB with their names.
+	// attemptBytes bounds an encrypted attempt in bytes: browsers accept cookies of 4 kB, including their names.
 	attemptBytes = 3500
 
 	nameMax      = 100
 	personPrefix = "oidc:"
-	subjectMax   = 255 // as OpenID Connect has it
-	textMax      = 950 // a session keeps about a kilobyte
+	subjectMax   = 255 // the bound of OpenID Connect
+	textMax      = 950 // a session can store about a kilobyte
 )
 
-// Person is a person who signed in. A session stores it, sealed.
+// Person is a person who signed in. A session stores it encrypted.
 type Person struct {
 	Subject string   `json:"s"`
 	Name    string   `json:"n"`
 	Scopes  []string `json:"r"`
 	Tenant  string   `json:"t,omitempty"`
-	Rules   string   `json:"v"` // by which the rights were given
+	Rules   string   `json:"v"` // id of the rules that gave the rights
 	EndsAt  int64    `json:"e"` // Unix seconds
 }
 
-// ID returns the person's name in the audit log and the journal: oidc: and the subject, or its hash if it is not an id.
+// ID returns the person's name in the audit log and the journal: oidc: and the subject. If the subject is not a valid
+// id, the name has its hash.
 func (p *Person) ID() string {
 	if id := personPrefix + p.Subject; bound.ID(id) {
 		return id
@@ -52,7 +53,7 @@ func (p *Person) ID() string {
 	return personPrefix + hex.EncodeToString(sum[:16])
 }
 
-// Text returns the person in the form in which a session stores it, in place of the secret of a key.
+// Text returns the person in the form that a session stores instead of a key's secret.
 func (p *Person) Text() (string, error) {
 	if len(p.Subject) > subjectMax {
 		return "", refuse("The identity provider's name for your account has more than %d bytes.", subjectMax)
@@ -64,10 +65,10 @@ func (p *Person) Text() (string, error) {
 	return personPrefix + string(text), err
 }
 
-// IsPerson reports whether a session has stored a person.
+// IsPerson reports whether a text that a session has stored is a person.
 func IsPerson(kept string) bool { return strings.HasPrefix(kept, personPrefix) }
 
-// Key returns the rights of a person that a session has stored; nil: they have ended.
+// Key returns the rights of a person that a session has stored. It returns nil if these rights have ended.
 func (p *Provider) Key(kept string) *access.Key {
 	if p == nil {
 		return nil
@@ -89,7 +90,7 @@ type Attempt struct {
 	Nonce    string              `json:"n"`
 	Verifier string              `json:"v"`
 	EndsAt   int64               `json:"e"`
-	Target   string              `json:"t"`           // where to go afterwards
+	Target   string              `json:"t"`           // the path to open after the sign-in
 	Kept     map[string][]string `json:"k,omitempty"` // the kept form
 }
 
@@ -97,12 +98,13 @@ func newAttempt(now time.Time) Attempt {
 	return Attempt{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), EndsAt: now.Add(AttemptMax).Unix()}
 }
 
-// IsOf reports whether the provider sent back the state of this attempt.
+// IsOf reports whether state, which the provider sent back, is the state of this attempt.
 func (a *Attempt) IsOf(state string) bool {
 	return subtle.ConstantTimeCompare([]byte(a.State), []byte(state)) == 1
 }
 
-// Seal returns an attempt for its cookie, and whether the kept form fits. If not, it is left out.
+// Seal encrypts an attempt for its cookie. If the kept form is too large for the cookie, Seal omits it and whole is
+// false.
 func (p *Provider) Seal(a Attempt) (text string, whole bool, err error) {
 	whole = true
 	for {
@@ -120,7 +122,7 @@ func (p *Provider) Seal(a Attempt) (text string, whole bool, err error) {
 	}
 }
 
-// Open returns the attempt of a cookie. It fails for one that has ended, or that this service has not sealed.
+// Open decrypts the attempt of a cookie. It fails if the attempt has ended, or if this service has not encrypted it.
 func (p *Provider) Open(text string) (*Attempt, error) {
 	ended := &Error{Status: 400, Detail: "This sign-in took more than 10 minutes, or began in another browser. Begin again."}
 	sealed, err := base64.RawURLEncoding.DecodeString(text)
@@ -135,7 +137,7 @@ func (p *Provider) Open(text string) (*Attempt, error) {
 	return &a, nil
 }
 
-// seal encrypts attempts. Its key is derived from the client's secret, which all instances have.
+// seal encrypts attempts. Its key is derived from the client's secret, which is the same on all instances.
 type seal = cipher.AEAD
 
 func newSeal(secret string) (seal, error) {

@@ -23,7 +23,7 @@ const (
 	// answerMax bounds an answer of the provider in bytes.
 	answerMax = 1 << 20
 
-	// retryAfter is the pause after a provider did not answer.
+	// retryAfter is the pause after a failure of the provider's discovery.
 	retryAfter = 2 * time.Second
 )
 
@@ -32,9 +32,9 @@ type Config struct {
 	Issuer       string
 	ClientID     string
 	ClientSecret string
-	Scopes       []string // besides openid
+	Scopes       []string // in addition to openid
 	Rules        *Rules
-	SessionMax   time.Duration // how long a session of a person lasts
+	SessionMax   time.Duration // the longest time of a person's session
 	Log          *slog.Logger
 }
 
@@ -51,16 +51,16 @@ type Provider struct {
 	failedAt time.Time
 }
 
-// discovered is the provider's description of itself.
+// discovered is the metadata that the provider publishes.
 type discovered struct {
 	provider *oidc.Provider
 	verifier *oidc.IDTokenVerifier
 	endpoint oauth2.Endpoint
 	userinfo string
-	logout   string // empty: it has none
+	logout   string // empty: the provider has no such endpoint
 }
 
-// Error has a text for a person who cannot sign in.
+// Error is an error with a text for a person who cannot sign in.
 type Error struct {
 	Status int
 	Detail string
@@ -95,10 +95,10 @@ func New(cfg Config) (*Provider, error) {
 	return &Provider{cfg: cfg, client: &http.Client{Timeout: callTimeout, Transport: limited{http.DefaultTransport}}, seal: s, now: time.Now}, nil
 }
 
-// limited bounds the size of answers of another transport.
+// limited is a transport that bounds the size of answers.
 type limited struct{ http.RoundTripper }
 
-// RoundTrip is that of http.RoundTripper.
+// RoundTrip implements http.RoundTripper.
 func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	got, err := l.RoundTripper.RoundTrip(r)
 	if err == nil {
@@ -110,7 +110,7 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	return got, err
 }
 
-// discover reads the provider's description of itself, until it has succeeded once.
+// discover returns the provider's metadata. It reads the metadata until a read succeeds, and keeps the result.
 func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,7 +145,7 @@ func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	return p.found, nil
 }
 
-// settings returns the settings of OAuth. callback is the URL to which the provider sends people back.
+// settings returns the OAuth settings. callback is the URL to which the provider sends people back.
 func (p *Provider) settings(d *discovered, callback string) *oauth2.Config {
 	return &oauth2.Config{
 		ClientID: p.cfg.ClientID, ClientSecret: p.cfg.ClientSecret, Endpoint: d.endpoint, RedirectURL: callback,
@@ -153,7 +153,7 @@ func (p *Provider) settings(d *discovered, callback string) *oauth2.Config {
 	}
 }
 
-// Begin returns a new attempt, and the provider's address for the sign-in.
+// Begin returns a new attempt and the provider's URL for the sign-in.
 func (p *Provider) Begin(ctx context.Context, callback string) (Attempt, string, error) {
 	d, err := p.discover(ctx)
 	if err != nil {
@@ -163,7 +163,7 @@ func (p *Provider) Begin(ctx context.Context, callback string) (Attempt, string,
 	return a, p.settings(d, callback).AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), nil
 }
 
-// Finish exchanges the code of an attempt for the person.
+// Finish exchanges the code of an attempt for the person who signed in.
 func (p *Provider) Finish(ctx context.Context, a *Attempt, code, callback string) (*Person, error) {
 	d, err := p.discover(ctx)
 	if err != nil {
@@ -203,8 +203,8 @@ func (p *Provider) Finish(ctx context.Context, a *Attempt, code, callback string
 	}, nil
 }
 
-// addUserInfo adds the claims from the provider's user endpoint, if it has one: some providers have groups and
-// addresses only there. The ID token takes precedence.
+// addUserInfo adds the claims of the provider's user endpoint, if it has one: some providers send groups and
+// addresses only there. The claims of the ID token take precedence.
 func (p *Provider) addUserInfo(ctx context.Context, d *discovered, token *oauth2.Token, subject string, claims map[string]any) error {
 	if d.userinfo == "" {
 		return nil
@@ -228,7 +228,8 @@ func (p *Provider) addUserInfo(ctx context.Context, d *discovered, token *oauth2
 	return nil
 }
 
-// Logout returns the address that ends the session at the provider; empty: it has none, or has not answered yet.
+// Logout returns the URL that ends the session at the provider. It returns the empty string if the provider has no
+// such URL or has not been discovered yet.
 func (p *Provider) Logout() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,20 +15,20 @@ import (
 // RulesMax bounds the rules.
 const RulesMax = 100
 
-// anyValue matches any value, or means the tenant that a value names.
+// anyValue matches any value of a claim. As a tenant it means the tenant that the value names.
 const anyValue = "*"
 
 // rule gives rights to people who have a claim with a value.
 type rule struct {
 	claim, value string // value may be anyValue
 	scopes       access.Scope
-	tenant       string // empty: all; anyValue: the one that the value names
+	tenant       string // empty: all tenants; anyValue: the tenant that the value names
 }
 
-// Rules are all rules.
+// Rules has all rules.
 type Rules struct {
 	list []rule
-	id   string // of these rules: sessions under other rules end
+	id   string // id of these rules; sessions with another id end
 }
 
 // ParseRules reads rules such as "groups=support->read", "email=ada@example.com->admin" and "tenant_id=*->read@*".
@@ -76,7 +76,8 @@ func parseRule(text string) (rule, error) {
 	return rule{claim, value, scopes, tenant}, nil
 }
 
-// rights returns the rights that the rules give to a person with these claims.
+// rights returns the rights that the rules give to a person with these claims. The text is the tenant; empty: all
+// tenants.
 func (rs *Rules) rights(claims map[string]any) (access.Scope, string, error) {
 	var all, one access.Scope
 	var tenants []string
@@ -116,7 +117,7 @@ func (rs *Rules) rights(claims map[string]any) (access.Scope, string, error) {
 // valuesMax bounds the values of a claim that are read.
 const valuesMax = 1000
 
-// valuesOf returns the texts of a claim. An e-mail address counts only if it was verified.
+// valuesOf returns the values of a claim as texts. An e-mail address counts only if it was verified.
 func valuesOf(claims map[string]any, name string) []string {
 	if name == "email" {
 		if verified, said := claims["email_verified"]; said && verified != true && verified != "true" || !said {

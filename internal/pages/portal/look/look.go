@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// LogoMax bounds a logo in bytes: every visitor loads it.
+	// LogoMax bounds a logo in bytes. Every visitor loads it.
 	LogoMax = 64 << 10
 
 	// NameMax bounds the name in characters.
 	NameMax = 64
 
-	// AncestorsMax bounds the origins, which every answer lists.
+	// AncestorsMax bounds the origins. Every answer lists all of them.
 	AncestorsMax = 20
 )
 
 // Look is the look of the pages.
 type Look struct {
-	Name     string // the owner of the pages, for people; may be empty
+	Name     string // name of the owner of the pages, for people; may be empty
 	Style    []byte // a stylesheet with the colours
 	Logo     []byte // nil: none
 	LogoType string // the media type of Logo
@@ -70,7 +70,7 @@ func readLogo(path string) ([]byte, string, error) {
 	return nil, "", fmt.Errorf("the logo %s is neither PNG nor SVG", path)
 }
 
-// isSVG reports whether a text begins as an SVG picture does.
+// isSVG reports whether a text begins like an SVG picture.
 func isSVG(text []byte) bool {
 	start := bytes.TrimSpace(text)
 	if bytes.HasPrefix(start, []byte("<?xml")) || bytes.HasPrefix(start, []byte("<!--")) {
@@ -79,11 +79,11 @@ func isSVG(text []byte) bool {
 	return bytes.HasPrefix(start, []byte("<svg"))
 }
 
-// ancestor has neither blanks nor semicolons nor quotes: it cannot begin another directive.
+// ancestor matches origins. It permits no blanks, semicolons and quotes, so an origin cannot start another directive.
 var ancestor = regexp.MustCompile(`^https?://(\*\.)?[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?(:[0-9]{1,5})?$`)
 
-// Ancestors returns the directive of Content-Security-Policy that lets pages of these origins show ours. Without any it lets nobody. "self" is our
-// own origin.
+// Ancestors returns the directive of Content-Security-Policy that lets pages of these origins show our pages in a
+// frame. Without origins, it permits no site. "self" means our own origin.
 func Ancestors(origins []string) (string, error) {
 	if len(origins) > AncestorsMax {
 		return "", fmt.Errorf("has %d origins; at most %d are allowed", len(origins), AncestorsMax)

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// contrastMin is what WCAG 2 asks of texts (AA).
+// contrastMin is the contrast that WCAG 2 (AA) requires for texts.
 const contrastMin = 4.5
 
 // colour is red, green and blue.
 type colour [3]uint8
 
-// Theme has the colours of the two modes: light, dark.
+// Theme has the colours of both modes: light, then dark.
 type Theme [2]mode
 
-// mode is the colours of light or of dark pages.
+// mode has the colours of light or of dark pages.
 type mode struct{ ground, text, accent colour }
 
 // defaults are the colours of a page without a theme.
@@ -26,7 +26,8 @@ var defaults = Theme{
 	{ground: colour{0x15, 0x17, 0x1a}, text: colour{0xe7, 0xe8, 0xea}, accent: colour{0x83, 0xb4, 0xff}},
 }
 
-// ParseTheme reads colours such as "accent=#0a7d4f,accent-dark=#5fd3a1". Other colours keep their default.
+// ParseTheme reads colours such as "accent=#0a7d4f,accent-dark=#5fd3a1". Colours that are not in the text keep their
+// default.
 func ParseTheme(text string) (*Theme, error) {
 	t := defaults
 	places := map[string]*colour{
@@ -60,7 +61,7 @@ func ParseTheme(text string) (*Theme, error) {
 	return &t, nil
 }
 
-// parse reads #rrggbb.
+// parse reads a colour in the form #rrggbb.
 func (c *colour) parse(text string) error {
 	bits, err := strconv.ParseUint(strings.TrimPrefix(text, "#"), 16, 24)
 	if err != nil || len(text) != 7 || text[0] != '#' || text[1] == '+' {
@@ -70,10 +71,10 @@ func (c *colour) parse(text string) error {
 	return nil
 }
 
-// String writes #rrggbb.
+// String returns the colour in the form #rrggbb.
 func (c colour) String() string { return fmt.Sprintf("#%02x%02x%02x", c[0], c[1], c[2]) }
 
-// mix returns a mixture of two colours, with this share of front.
+// mix returns a mixture of two colours, in which front has this share.
 func mix(front, back colour, share float64) (out colour) {
 	for i := range out {
 		out[i] = uint8(math.Round(float64(front[i])*share + float64(back[i])*(1-share)))
@@ -81,7 +82,7 @@ func mix(front, back colour, share float64) (out colour) {
 	return out
 }
 
-// light is the relative luminance, as WCAG 2 defines it.
+// light returns the relative luminance of a colour, as WCAG 2 defines it.
 func (c colour) light() float64 {
 	var sum float64
 	for i, weight := range [...]float64{0.2126, 0.7152, 0.0722} {
@@ -96,7 +97,7 @@ func (c colour) light() float64 {
 	return sum
 }
 
-// contrast is the contrast ratio of two colours, 1 to 21.
+// contrast returns the contrast ratio of two colours, from 1 to 21.
 func contrast(a, b colour) float64 {
 	lo, hi := a.light(), b.light()
 	if lo > hi {
@@ -105,7 +106,7 @@ func contrast(a, b colour) float64 {
 	return (hi + 0.05) / (lo + 0.05)
 }
 
-// on returns black or white, whichever is more readable on a colour.
+// on returns black or white: the colour that is more readable on back.
 func on(back colour) colour {
 	black, white := colour{}, colour{0xff, 0xff, 0xff}
 	if contrast(black, back) > contrast(white, back) {
@@ -114,7 +115,7 @@ func on(back colour) colour {
 	return white
 }
 
-// dim returns a weaker colour for text that is still readable.
+// dim returns a weaker colour for text. It still has enough contrast.
 func (m mode) dim() colour {
 	for _, share := range []float64{0.7, 0.8, 0.9} {
 		if c := mix(m.text, m.ground, share); contrast(c, m.ground) >= contrastMin {
@@ -124,7 +125,7 @@ func (m mode) dim() colour {
 	return m.text
 }
 
-// style writes the variables of the pages' stylesheet.
+// style returns the variables of the pages' stylesheet.
 func (t *Theme) style() []byte {
 	var out bytes.Buffer
 	for i, m := range t {

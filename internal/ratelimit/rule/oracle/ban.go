@@ -2,13 +2,13 @@ package oracle
 
 import "github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 
-// ban is the denials of a bucket, and the end of its last ban.
+// ban has the denials of a bucket, and the end of its last ban.
 type ban struct {
 	denials []int64 // us
 	until   int64   // us
 }
 
-// banned counts a denial, if code is one, and returns how long the bucket is banned, in us.
+// banned counts a denial, if code is one. It returns the time until the bucket's ban ends, in us.
 func (o *Oracle) banned(c Charge, now int64, what rule.Op, code rule.Code) int64 {
 	if c.Ban.After == 0 || code > rule.Denied || what != rule.Consume && what != rule.Peek {
 		return 0
@@ -33,5 +33,5 @@ func (o *Oracle) banned(c Charge, now int64, what rule.Op, code rule.Code) int64
 	return max(0, b.until-now)
 }
 
-// BanEnds returns when the ban of a bucket ends, in us; 0: it never had one.
+// BanEnds returns the time at which the ban of a bucket ends, in us, or 0 if the bucket never had a ban.
 func (o *Oracle) BanEnds(key string) int64 { return o.Bans[key].until }

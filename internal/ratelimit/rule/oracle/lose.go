@@ -2,15 +2,15 @@ package oracle
 
 import "slices"
 
-// note keeps how many tokens of a log whoever asked has seen.
+// note stores the number of tokens of a log that callers have seen.
 func (o *Oracle) note(c Charge, b *Bucket) {
 	if (c.model() == slidingLog{}) {
 		o.seen[c.Key] = len(b.log)
 	}
 }
 
-// Lose loses all data, and lets those bring it back who have seen every decision. Bans are lost. Of a log only the number of tokens and
-// the newest one's time are known: all count as taken then.
+// Lose loses all data and restores what processes that have seen every decision would restore. Bans are lost. Of a
+// log only the number of tokens and the time of the newest one are known: all tokens count as taken then.
 func (o *Oracle) Lose() {
 	clear(o.Bans)
 	for key, b := range o.Buckets {

@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// Oracle decides requests like the limiter does.
+// Oracle decides requests as the limiter does.
 type Oracle struct {
 	Buckets map[string]*Bucket
 	Bans    map[string]ban // by the key of the bucket
@@ -34,11 +34,11 @@ type Charge struct {
 	Shadow   bool
 }
 
-// Bucket is the state of a bucket as of a time. Which fields are used depends on the kind.
+// Bucket is the state of a bucket as of a time. The kind decides which fields are used.
 type Bucket struct {
 	At      int64           // us
 	debt    *big.Rat        // buckets: tokens
-	s       *big.Int        // buckets: units per token the debt was written in
+	s       *big.Int        // buckets: units per token in which debt was written
 	count   int64           // fixed window: tokens
 	counts  map[int64]int64 // sliding window: tokens per window, by its number
 	length  int64           // sliding window: us
@@ -60,17 +60,19 @@ type Row struct {
 	Banned    int64 // us
 }
 
-// kindModel is what a kind does to a bucket.
+// kindModel is the effect of a kind on a bucket.
 type kindModel interface {
-	// advance turns a copy of the stored bucket into the bucket as of now. back: the clock was set back by more than 5 s. It reports
-	// whether the bucket was written under another form of the rule, so that it must be written again.
+	// advance turns a copy of the stored bucket into the bucket as of now. back means that the clock was set back by
+	// more than 5 s. advance reports whether the bucket was written under another form of the rule and must be
+	// written again.
 	advance(c Charge, b *Bucket, now int64, back bool) (mustStore bool)
-	// fits reports whether n tokens can be taken at a later time from an advanced bucket that was not touched in between.
+	// fits reports whether n tokens can be taken at the time later, from an advanced bucket that is not charged in
+	// between.
 	fits(c Charge, b *Bucket, later, n int64) bool
 	take(c Charge, b *Bucket, n int64)
 	// give gives back up to n tokens and reports whether there were any.
 	give(c Charge, b *Bucket, n, taken int64) bool
-	// waits returns an upper bound of the time until nothing is taken.
+	// waits returns an upper bound of the time until the bucket is full.
 	waits(c Charge, b *Bucket) int64
 }
 
@@ -92,7 +94,7 @@ func New() *Oracle {
 	return &Oracle{Buckets: make(map[string]*Bucket), Bans: make(map[string]ban), seen: make(map[string]int)}
 }
 
-// Decide decides charges at now, all or none, and returns a row per charge.
+// Decide decides charges at now, all or none, and returns a row for each charge.
 func (o *Oracle) Decide(now int64, what rule.Op, charges []Charge) (allowed bool, rows []Row) {
 	allowed = true
 	mustStore := make([]*Bucket, len(charges))
@@ -130,7 +132,7 @@ func (o *Oracle) Decide(now int64, what rule.Op, charges []Charge) (allowed bool
 			}
 		}
 		o.note(c, b)
-		// The largest cost that fits.
+		// Remaining is the largest cost that fits.
 		remaining := int64(sort.Search(int(c.Capacity), func(n int) bool { return !c.model().fits(c, b, now, int64(n)+1) }))
 		row := Row{Code: codes[i], Taken: taken, Remaining: remaining, Reset: c.wait(b, now, c.Capacity)}
 		if remaining < c.Capacity {
@@ -151,14 +153,16 @@ func (o *Oracle) Decide(now int64, what rule.Op, charges []Charge) (allowed bool
 	return allowed, rows
 }
 
-// late returns what a charge after the fact takes: the most of its cost that fits a capacity that is larger by the debt.
+// late returns the tokens that a charge after the fact takes: the largest part of its cost that fits the capacity
+// plus the debt.
 func (c Charge) late(b *Bucket, now int64) int64 {
 	most := c
 	most.Capacity, most.Debt = c.Capacity+c.Debt, 0
 	return int64(sort.Search(int(c.Cost), func(n int) bool { return !c.model().fits(most, b, now, int64(n)+1) }))
 }
 
-// Advance returns the bucket as of now. A clock set back by more than 5 s moves the stored bucket, and another form of the rule settles it.
+// Advance returns the bucket as of now. If the clock was set back by more than 5 s, the stored bucket is moved. If
+// the rule has another form, the stored bucket is converted.
 func (o *Oracle) Advance(c Charge, now int64) *Bucket {
 	b := &Bucket{At: now, debt: new(big.Rat), s: UnitsPerToken(c.Count, c.Period), counts: map[int64]int64{}, length: c.Period}
 	back := false
@@ -179,10 +183,10 @@ func (o *Oracle) Advance(c Charge, now int64) *Bucket {
 	return b
 }
 
-// Fits reports whether n tokens can be taken from an advanced bucket at a later time.
+// Fits reports whether n tokens can be taken from an advanced bucket at the time later.
 func (c Charge) Fits(b *Bucket, later, n int64) bool { return c.model().fits(c, b, later, n) }
 
-// write stores b, or deletes it if nothing is taken from it.
+// write stores b, or deletes it if it is full.
 func (o *Oracle) write(c Charge, b *Bucket, now int64) {
 	b.EmptyAt = now + c.wait(b, now, c.Capacity)
 	b.Written = c
@@ -200,7 +204,7 @@ func (o *Oracle) write(c Charge, b *Bucket, now int64) {
 	o.Buckets[c.Key] = &copied
 }
 
-// Forget drops the buckets that were due to be empty by now, even if their rule has changed.
+// Forget drops the buckets that are full by now by the rule with which they were written.
 func (o *Oracle) Forget(now int64) {
 	maps.DeleteFunc(o.Buckets, func(_ string, b *Bucket) bool { return b.EmptyAt <= now })
 }
@@ -214,7 +218,7 @@ func (c Charge) wait(b *Bucket, now, n int64) int64 {
 	return int64(sort.Search(int(bound), func(w int) bool { return c.model().fits(c, b, now+int64(w), n) }))
 }
 
-// turn returns the delay of a request that comes now, in a queue.
+// turn returns the delay of a request in a queue, if the request comes now.
 func (c Charge) turn(b *Bucket, now int64) int64 {
 	if b.debt.Sign() == 0 {
 		return 0
@@ -223,17 +227,17 @@ func (c Charge) turn(b *Bucket, now int64) int64 {
 	return CeilRat(work) + b.At - now
 }
 
-// refilling is the token bucket and the leaky one.
+// refilling is the model of token and leaky buckets.
 type refilling struct{}
 
-// advance refills at the rate that the bucket was written with: a new rate counts from now on.
+// advance refills at the rate with which the bucket was written: a new rate counts from now on.
 func (refilling) advance(c Charge, b *Bucket, now int64, _ bool) (mustStore bool) {
 	if b.Written.Count == 0 || b.debt.Sign() == 0 {
 		b.s = UnitsPerToken(c.Count, c.Period)
 		return false
 	}
 	b.debt = b.Written.debtAt(b, now)
-	if s := UnitsPerToken(c.Count, c.Period); b.s.Cmp(s) != 0 { // whole units, rounded up, at most 2^53-1 of them
+	if s := UnitsPerToken(c.Count, c.Period); b.s.Cmp(s) != 0 { // whole units, rounded up, at most 2^53-1
 		inUnits := new(big.Rat).Mul(b.debt, new(big.Rat).SetInt(s))
 		b.debt.SetFrac(big.NewInt(min(CeilRat(inUnits), bound.MaxAmount)), s)
 		b.s = s
@@ -241,7 +245,7 @@ func (refilling) advance(c Charge, b *Bucket, now int64, _ bool) (mustStore bool
 	return big.NewRat(c.Count, c.Period).Cmp(big.NewRat(b.Written.Count, b.Written.Period)) != 0
 }
 
-// debtAt returns the debt at a time after the bucket's own.
+// debtAt returns the debt at a time at or after the bucket's own time.
 func (c Charge) debtAt(b *Bucket, now int64) *big.Rat {
 	debt := new(big.Rat).Set(b.debt)
 	if now > b.At {
@@ -275,7 +279,7 @@ func (refilling) waits(c Charge, b *Bucket) int64 {
 	return min(CeilRat(new(big.Rat).Mul(b.debt, big.NewRat(c.Period, c.Count))), 1<<61) + 5_000_001
 }
 
-// UnitsPerToken returns the units of a token of a rate: the denominator of its tokens per microsecond in lowest terms.
+// UnitsPerToken returns the units per token of a rate: the denominator of its tokens per microsecond in lowest terms.
 func UnitsPerToken(count, period int64) *big.Int {
 	g := new(big.Int).GCD(nil, nil, big.NewInt(count), big.NewInt(period))
 	return g.Div(big.NewInt(period), g)

@@ -9,7 +9,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
-// fixed counts the tokens of a window. It finds a window's bounds by looking where the calendar changes.
+// fixed counts the tokens of a window. It finds the bounds of a window by a search for the changes of the calendar.
 type fixed struct{}
 
 func (fixed) advance(c Charge, b *Bucket, now int64, back bool) (mustStore bool) {
@@ -24,7 +24,7 @@ func (fixed) advance(c Charge, b *Bucket, now int64, back bool) (mustStore bool)
 	return b.count > 0 && b.until < end
 }
 
-// inFourBits returns us rounded up to a number of four significant bits, at least 8192.
+// inFourBits returns us rounded up to a number with four significant bits, at least 8192.
 func inFourBits(us int64) int64 {
 	unit := int64(1)
 	for us > 15*unit {
@@ -56,7 +56,8 @@ func (fixed) waits(c Charge, b *Bucket) int64 {
 	return end - start + 5_000_000
 }
 
-// label returns the name of the window around us: what the calendar shows during the whole of it and in no other window.
+// label returns a name for the window around us: a text of the calendar that is the same in the whole window and in
+// no other.
 func (c Charge) label(us int64) string {
 	at := time.UnixMicro(us).UTC()
 	if c.Zone != nil {
@@ -72,7 +73,7 @@ func (c Charge) label(us int64) string {
 	case period == 24*time.Hour:
 		return at.Format("2006-01-02")
 	case period == 7*24*time.Hour:
-		return at.AddDate(0, 0, -(int(at.Weekday())+6)%7).Format("2006-01-02") // its Monday
+		return at.AddDate(0, 0, -(int(at.Weekday())+6)%7).Format("2006-01-02") // the date of its Monday
 	}
 	return new(big.Int).Div(big.NewInt(us), big.NewInt(c.Period)).String()
 }
@@ -89,13 +90,14 @@ func (c Charge) window(us int64) (start, end int64) {
 	return us - int64(before) + 1, us + int64(behind)
 }
 
-// sliding keeps the tokens of each window by its number.
+// sliding stores the tokens of each window, by the number of the window.
 type sliding struct{}
 
 func (sliding) advance(c Charge, b *Bucket, now int64, back bool) (mustStore bool) {
 	mustStore = b.length != c.Period
 	if back || b.length != c.Period {
-		// What they count for at their time, rounded up, is one charge at that time.
+		// The tokens now count as one charge at the bucket's time. Its size is their estimate at that time, rounded
+		// up.
 		covered := big.NewRat(b.length-b.At%b.length, b.length)
 		n := CeilRat(covered.Mul(covered, Tokens(b.counts[b.At/b.length-1])))
 		total := min(n+b.counts[b.At/b.length], bound.MaxAmount)
@@ -120,7 +122,7 @@ func (sliding) advance(c Charge, b *Bucket, now int64, back bool) (mustStore boo
 func (sliding) fits(c Charge, b *Bucket, later, n int64) bool {
 	at := max(later, b.At)
 	number := at / c.Period
-	// A tick is the microsecond if the capacity can be counted in them exactly, the millisecond otherwise.
+	// A tick is a microsecond if the capacity can be counted exactly in microseconds, else a millisecond.
 	tick := int64(1)
 	if new(big.Int).Mul(big.NewInt(c.Capacity+c.Debt), big.NewInt(c.Period)).Cmp(big.NewInt(bound.MaxAmount)) > 0 {
 		tick = 1000
@@ -147,7 +149,7 @@ func (sliding) give(c Charge, b *Bucket, n, taken int64) bool {
 
 func (sliding) waits(c Charge, _ *Bucket) int64 { return 2*c.Period + 5_000_001 }
 
-// slidingLog keeps each token's time.
+// slidingLog stores the time of each token.
 type slidingLog struct{}
 
 func (slidingLog) advance(c Charge, b *Bucket, now int64, back bool) (mustStore bool) {
@@ -177,7 +179,7 @@ func (slidingLog) take(_ Charge, b *Bucket, n int64) {
 	}
 }
 
-// give removes the newest that are not younger than the charge.
+// give removes the newest tokens that are not younger than the charge.
 func (slidingLog) give(_ Charge, b *Bucket, n, taken int64) bool {
 	given := false
 	for i := len(b.log) - 1; i >= 0 && n > 0; i-- {

@@ -1,8 +1,8 @@
--- What limits in shadow mode would have denied.
+-- Requests that limits in shadow mode would have denied.
 
 -- name: AddShadows
--- Adds to counts; one element of each array per count. Those of tenants that do not exist are left out. It locks the rows in the order of their key, so that
--- instances do not wait for each other in a circle.
+-- Adds to counts. Each array has one element for each count. It omits counts of tenants that do not exist. It locks
+-- the rows in the order of their key, so that instances cannot deadlock.
 INSERT INTO shadow_counts AS c (rule, every, since, tenant_id, refused_by, denies, passes)
 SELECT d.rule, d.every, d.since, t.tenant_id, d.refused_by, d.denies, d.passes
 FROM unnest($1::text[], $2::text[], $3::smallint[], $4::timestamptz[], $5::text[], $6::bigint[], $7::bigint[])
@@ -12,9 +12,11 @@ ORDER BY d.rule, d.every, d.since, t.tenant_id, d.refused_by
 ON CONFLICT (rule, every, since, tenant_id, refused_by) DO UPDATE SET denies = c.denies + excluded.denies, passes = c.passes + excluded.passes;
 
 -- name: ShadowSums
--- Returns what became of the requests that limit $1 decided from minute $2 to before $4. Each row has how many of them the limit would have denied, how many it
--- would have let pass, and how many tenants they were of. There are at most $5 rows: granted requests and other reasons first, then limits, the most requests first.
--- $3 is the first hour from $2 on: before it minutes are read, after it hours.
+-- Returns the outcomes of the requests that limit $1 decided from minute $2 to before $4. A row has an outcome, the
+-- number of its requests that the limit would have denied, the number that it would have let pass, and the number of
+-- tenants. There are at most $5 rows: first granted requests and refusals without a limit, then limits, those with
+-- the most requests first. $3 is the first hour that starts at $2 or later: rows of minutes are read before it, and
+-- rows of hours from it on.
 SELECT p.refused_by, sum(p.denies)::bigint, sum(p.passes)::bigint, count(*)
 FROM (
     SELECT c.tenant_id, c.refused_by, sum(c.denies) AS denies, sum(c.passes) AS passes
@@ -28,7 +30,8 @@ ORDER BY p.refused_by NOT IN ('', '(other)'), sum(p.denies + p.passes) DESC, p.r
 LIMIT $5::integer;
 
 -- name: ShadowTop
--- Returns the $5 tenants of whose granted requests the limit would have denied the most in that time.
+-- Returns the $5 tenants with the most granted requests that the limit would have denied, in the time from $2 to
+-- before $4.
 SELECT c.tenant_id, sum(c.denies)::bigint
 FROM shadow_counts c
 WHERE c.rule = $1::text AND c.refused_by = '' AND (c.every = 1 AND c.since >= $2::timestamptz AND c.since < $3::timestamptz

@@ -32,8 +32,8 @@ class AsyncApi:
     ) -> models.CheckAnswer:
         """Check whether a consume would be allowed.
 
-        Checks limits and balances and changes neither. The status is 200 even if `allowed` is false; `code` is then the code that
-        a consume would fail with.
+        Checks limits and balances without a change. The status is 200 even if `allowed` is false. Then `code` is the code of the
+        refusal that a consume would get.
 
         Scope: use.
         """
@@ -50,7 +50,7 @@ class AsyncApi:
         """Up to 1000 independent checks.
 
         Each result is the answer that POST /v1/check would return, or its problem, in the order of the checks. The limits of all
-        checks are asked together. A body with an invalid field is refused as a whole, as is one of more than 1048576 bytes.
+        checks are read together. A body with an invalid field, or with more than 1048576 bytes, is refused as a whole.
 
         Scope: use.
         """
@@ -76,7 +76,7 @@ class AsyncApi:
     ) -> models.DebitAnswer:
         """Charge the rate limits and debit the balance, or neither.
 
-        All limits and all items must allow it; otherwise nothing is charged.
+        If one limit or one item does not permit the request, nothing is charged.
 
         Scope: use. key: the Idempotency-Key; a new one if it is not given.
         """
@@ -99,7 +99,7 @@ class AsyncApi:
     ) -> models.DebitAnswer:
         """Debit the balance.
 
-        All items succeed or none does. Rate limits are not charged.
+        All items succeed or all fail. Rate limits are not charged.
 
         Scope: use. key: the Idempotency-Key; a new one if it is not given.
         """
@@ -116,9 +116,9 @@ class AsyncApi:
     ) -> models.DebitBatchAnswer:
         """Up to 1000 independent debits.
 
-        Each debit succeeds or fails alone, under its own idempotency key. Results are in the order of the debits. A body with an
-        invalid field is refused as a whole, before anything is done. With `dry_run` each debit is decided as if it were the only
-        one.
+        Each debit succeeds or fails independently, with its own idempotency key. Results are in the order of the debits. A body
+        with an invalid field is refused as a whole, before any debit is carried out. With `dry_run`, each debit is decided as if
+        there were no other debit.
 
         Scope: use.
         """
@@ -142,7 +142,7 @@ class AsyncApi:
         """Reserve units for work that is about to start.
 
         Held units leave `remaining` at once. A capture uses them. A release or the expiry of the hold returns them to their
-        grants. All items are held or none is. Overage cannot be held.
+        grants. All items are held, or none. Overage cannot be held.
 
         Scope: use. key: the Idempotency-Key; a new one if it is not given.
         """
@@ -164,8 +164,9 @@ class AsyncApi:
     ) -> models.HoldAnswer:
         """Use held units.
 
-        Without `items` the capture uses all held units. With `items` it uses those; the rest stays held unless `final` is true. A
-        capture of more than is held is decided like a debit. A hold without remaining units is `captured`.
+        Without `items`, the capture uses all held units. With `items`, it uses these amounts, and the rest stays held unless
+        `final` is true. If the amounts exceed the hold, the capture is decided like a debit. A hold without remaining units is
+        `captured`.
 
         Scope: use. key: the Idempotency-Key; a new one if it is not given.
         """
@@ -185,7 +186,8 @@ class AsyncApi:
     ) -> models.HoldAnswer:
         """Return held units.
 
-        Everything that is still reserved returns to the grants it came from. A hold that is captured, released or expired is 409.
+        The units that are still reserved return to the grants from which they came. For a hold that is captured, released or
+        expired the answer is 409.
 
         Scope: use. key: the Idempotency-Key; a new one if it is not given.
         """
@@ -229,7 +231,7 @@ class AsyncApi:
     ) -> models.RefundAnswer:
         """Refund a debit or a capture, in whole or in part.
 
-        Repeated refunds add up to at most the debit. Units return to their grants, the last drawn first.
+        Repeated refunds cannot exceed the debit. Units return to their grants. Units that were drawn last return first.
 
         Scope: use. key: the Idempotency-Key; a new one if it is not given.
         """
@@ -254,11 +256,12 @@ class AsyncApi:
     ) -> models.ChargeAnswer:
         """Charge limits without a debit.
 
-        Charges the limits that apply, all or none, and writes nothing to the ledger. `cost` multiplies what each limit takes of a
-        request. `rules` names the limits to charge; a limit that replaces one of them is charged in its place. A limit of them
-        that does not apply is not charged. A limit with `match.meter` does not apply. With `after_the_fact` nothing is denied:
-        the limits are charged down to their `debt` below zero. With an `Idempotency-Key` a repetition within 10 minutes charges
-        nothing and shows the limits as they are; while Redis is down, only the instance that has charged knows the key.
+        Charges all limits that apply, or none, without an entry in the ledger. `cost` multiplies the tokens that each limit takes
+        for a request. `rules` names the limits to charge. If another limit replaces a named limit, that other limit is charged
+        instead. A named limit that does not apply is not charged. A limit with `match.meter` never applies here. With
+        `after_the_fact` nothing is denied, and the limits are charged down to their `debt` below zero. If an `Idempotency-Key` is
+        repeated within 10 minutes, nothing is charged, and the answer shows the present state of the limits. While Redis is down,
+        only the instance that has charged knows the key.
 
         Scope: use. key: the Idempotency-Key; a new one if it is not given.
         """
@@ -274,8 +277,8 @@ class AsyncApi:
     ) -> models.ChargeRefundAnswer:
         """Give back the tokens of a charge.
 
-        Gives back what the charge took and what has not come back by itself. A second refund of a charge gives nothing back. An
-        id that was not issued is 404. After 503 the refund may have been made.
+        Returns the tokens that the charge took, except for tokens that have come back with time. A second refund of a charge
+        returns nothing. For an id that was not issued the answer is 404. After 503, the refund may have been made.
 
         Scope: use.
         """
@@ -298,10 +301,10 @@ class AsyncApi:
     ) -> models.LeaseAnswer:
         """Acquire one of a limited number of leases.
 
-        Returns a lease of a limit of kind `concurrency`, if fewer are held than the limit allows. The holder releases it after
-        its work, and renews it during long work. Other leases expire, so that those of a dead holder become available again. If
-        limits replace the named one, the most specific that applies decides. The same `Idempotency-Key` returns the same lease
-        while it lasts, so a retry takes no second one.
+        Returns a lease of a limit of kind `concurrency` if a lease is free. The holder releases the lease after its work, and
+        renews it during long work. Leases that are not renewed expire, so the leases of a dead holder become free again. If
+        limits replace the named limit, the most specific limit that applies decides. The same `Idempotency-Key` returns the same
+        lease while the lease lasts, so a retry takes no second lease.
 
         Scope: use. key: the Idempotency-Key; a new one if it is not given.
         """
@@ -318,10 +321,10 @@ class AsyncApi:
     ) -> models.LeaseAnswer:
         """Renew a lease.
 
-        The lease ends `ttl_seconds` from now, even if it would have lasted longer. A lease that has ended is `lease_not_found`:
-        someone else may hold that place by now. Renew after a third of the time, which leaves time for retries. If the tenant,
-        the subject or the address is blocked by now, or the tenant is suspended, the lease ends: `forbidden` or
-        `tenant_suspended`.
+        The lease ends `ttl_seconds` from now, even if it would have lasted longer. For a lease that has ended the answer is
+        `lease_not_found`, because another caller may hold it now. Renew after a third of the time, which leaves time for retries.
+        If the tenant, the subject or the address has been blocked, or the tenant has been suspended, the lease ends. The answer
+        is then `forbidden` or `tenant_suspended`.
 
         Scope: use.
         """
@@ -337,8 +340,8 @@ class AsyncApi:
     ) -> None:
         """Release a lease.
 
-        A release of a lease that has ended succeeds, so it can be repeated. After `unavailable` the lease ends at its time,
-        unless a repetition releases it earlier.
+        A release of a lease that has ended succeeds, so it can be repeated. After `unavailable` the lease still ends at its time,
+        or earlier if the release is repeated.
 
         Scope: use.
         """
@@ -355,8 +358,8 @@ class AsyncApi:
     ) -> models.BalanceList:
         """The balances of a tenant.
 
-        One for each meter of the plan, used or not, and one for each other meter with a grant; with `as_of`, those that existed
-        then. Not paged.
+        One balance for each meter of the plan, used or unused, and for each other meter that has a grant. With `as_of`, the
+        balances that existed at that instant. The list is not paged.
 
         Scope: read.
         """
@@ -375,7 +378,7 @@ class AsyncApi:
     ) -> models.Balance:
         """One balance with its open grants.
 
-        The balance at this instant, or at the one of `as_of`.
+        The balance now, or at the instant `as_of`.
 
         Scope: read.
         """
@@ -399,7 +402,8 @@ class AsyncApi:
     ) -> models.EntryList:
         """Journal entries of a tenant, by meter and in the order in which they were written.
 
-        In the order of meter, subject and the number of the entry in its balance. The journal only grows.
+        Sorted by meter, by subject, and by the number of the entry in its balance. Entries are added to the journal and never
+        changed.
 
         Scope: read.
         """
@@ -441,7 +445,8 @@ class AsyncApi:
     ) -> models.Operation:
         """One operation with its entries.
 
-        A key that is used again after its memory has ended names another operation. The answer is one of them.
+        If a key is used again after the service has forgotten it, the key names another operation. The answer is one of these
+        operations.
 
         Scope: read.
         """
@@ -459,7 +464,7 @@ class AsyncApi:
     ) -> models.PeriodList:
         """The open period and the following ones.
 
-        According to the tenant's present terms.
+        The periods follow from the tenant's present terms.
 
         Scope: read.
         """
@@ -477,9 +482,9 @@ class AsyncApi:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> models.StatementList:
-        """The closed and open periods, those that began last first.
+        """The closed and open periods, sorted by start, latest first.
 
-        Without the lines of the statements. Periods that began together are in the order of their meters.
+        The statements have no lines here. Periods with the same start are sorted by meter.
 
         Scope: read.
         """
@@ -496,7 +501,7 @@ class AsyncApi:
         subject: str | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[models.StatementSummary]:
-        """The closed and open periods, those that began last first. Asks for one page after the other; `limit` is the size of a
+        """The closed and open periods, sorted by start, latest first. Asks for one page after the other; `limit` is the size of a
         page.
         """
         cursor: str | None = None
@@ -518,9 +523,9 @@ class AsyncApi:
     ) -> models.Statement:
         """The statement of one period.
 
-        The figures add up: opening + granted + refunded - used - expired + adjusted = closing. As CSV, with `format=csv` or
-        `Accept: text/csv`, it has a header row, a row per kind of entry and source of grants, and a row of source `total` for
-        each figure of the sum.
+        The figures add up: opening + granted + refunded - used - expired + adjusted = closing. With `format=csv` or `Accept:
+        text/csv`, the answer is CSV. The file has a header row, a row for each kind of entry and source of grants, and a row with
+        source `total` for each figure of the sum.
 
         Scope: read.
         """
@@ -543,8 +548,8 @@ class AsyncApi:
     ) -> models.UsageList:
         """Use per hour, day or month.
 
-        The hours, days or months of [from, to) with any use, oldest first. At most 31 days by hour, 366 days by day and 3660 days
-        by month. Not paged.
+        Lists the hours, days or months in [from, to) that have use, oldest first. The time is limited to 31 days by hour, 366
+        days by day and 3660 days by month. The list is not paged.
 
         Scope: read.
         """
@@ -561,12 +566,12 @@ class AsyncApi:
         to: datetime | str | None = None,
         limit: int | None = None,
     ) -> models.DenialList:
-        """Why requests were refused.
+        """The refused requests of a tenant.
 
-        Refused debits, consumes, holds, captures, charges and authorizes of [from, to): how many there were in each minute, and
-        the last ones with their explanation. Checks and dry runs are not among them, nor are faults of a request (400) and
-        failures of the service (503). A denial is listed about a second after its answer. Counts are kept for 35 days at least,
-        and the last 100 explanations of a tenant. Not paged.
+        Refused debits, consumes, holds, captures, charges and authorizes in [from, to). The answer has the number of denials in
+        each minute, and the last denials with explanations. It does not have checks, dry runs, faults of a request (400) and
+        failures of the service (503). A denial is listed about a second after its answer. Counts are kept for at least 35 days.
+        The last 100 explanations of a tenant are kept. The list is not paged.
 
         Scope: read.
         """
@@ -585,7 +590,7 @@ class AsyncApi:
     ) -> models.HoldList:
         """The holds of a tenant.
 
-        In the order of their ids, active ones and those that ended.
+        Sorted by id. The list has active and ended holds.
 
         Scope: read.
         """
@@ -619,7 +624,7 @@ class AsyncApi:
     ) -> models.Hold:
         """One hold.
 
-        The hold with what was captured of it.
+        The hold and the units that were captured from it.
 
         Scope: read.
         """
@@ -639,7 +644,7 @@ class AsyncApi:
     ) -> models.GrantList:
         """The grants of a tenant.
 
-        In the order of meter, subject and id, those that ended included.
+        Sorted by meter, subject and id. The list includes ended grants.
 
         Scope: read.
         """
@@ -685,7 +690,7 @@ class AsyncApi:
     ) -> models.GrantAnswer:
         """Issue a grant.
 
-        Adds units that can be spent at once, or from `effective_at` on. Paid grants survive the end of a period.
+        Adds units that can be used at once, or from `effective_at` on. Paid grants stay valid after the end of a period.
 
         Scope: admin. key: the Idempotency-Key; a new one if it is not given.
         """
@@ -706,7 +711,7 @@ class AsyncApi:
     ) -> models.ChangeAnswer:
         """Void the remainder of a grant.
 
-        Units that were drawn or are held stay so.
+        Units that were drawn or are held do not change.
 
         Scope: admin. key: the Idempotency-Key; a new one if it is not given.
         """
@@ -728,10 +733,9 @@ class AsyncApi:
     ) -> models.GrantExtension:
         """Give a grant a later end.
 
-        The grant keeps its id and all that is left of it or on hold; only its end, and with it its place in burn order, changes.
-        A pending grant can be extended too. Refused with 409 for a grant that is used up, has ended or was taken back, that never
-        ends, or that ends with its period (allowances and what is carried over of them), and with 400 for an end that is not
-        later than the one it has.
+        The grant keeps its id and its remaining and held units. Only its end changes, and with it its position in the burn order.
+        A pending grant can be extended, too. The answer is 409 for a grant that is used up, has ended, was voided, never ends, or
+        ends with its period (an allowance or a rollover). The answer is 400 for an end that is not later than the present end.
 
         Scope: admin. key: the Idempotency-Key; a new one if it is not given.
         """
@@ -754,8 +758,8 @@ class AsyncApi:
     ) -> models.ChangeAnswer:
         """Correct a balance.
 
-        A positive amount adds a grant of source adjustment that does not expire. A negative amount draws from the grants in burn
-        order.
+        A positive amount adds a grant with source adjustment that does not expire. A negative amount is drawn from the grants in
+        burn order.
 
         Scope: admin. key: the Idempotency-Key; a new one if it is not given.
         """
@@ -772,7 +776,7 @@ class AsyncApi:
     ) -> models.MeterList:
         """All meters.
 
-        In the order of their ids.
+        Sorted by id.
 
         Scope: read.
         """
@@ -808,7 +812,7 @@ class AsyncApi:
     ) -> models.Meter:
         """Create or replace a meter.
 
-        201 if it is new, 200 if it was there.
+        The answer is 201 for a new meter and 200 for an existing one.
 
         Scope: admin.
         """
@@ -824,7 +828,7 @@ class AsyncApi:
     ) -> models.Meter:
         """One meter.
 
-        As it is stored.
+        Returns the stored object.
 
         Scope: read.
         """
@@ -840,7 +844,7 @@ class AsyncApi:
     ) -> None:
         """Delete an unused meter.
 
-        Refused if a version of a plan, even an old one, a limit, or a balance with entries refers to it.
+        A meter cannot be deleted if a version of a plan (even an old one), a limit, or a balance with entries refers to it.
 
         Scope: admin.
         """
@@ -856,7 +860,7 @@ class AsyncApi:
     ) -> models.PlanList:
         """All plans, each in its newest version.
 
-        In the order of their ids.
+        Sorted by id.
 
         Scope: read.
         """
@@ -890,8 +894,8 @@ class AsyncApi:
     ) -> models.Plan:
         """Create a new version of a plan.
 
-        Versions are immutable. Open periods keep the version that they were opened with; the next ones open with the newest. A
-        PUT that changes nothing creates no version.
+        Versions are immutable. An open period keeps the version with which it was opened. The next periods use the newest
+        version. A PUT that changes nothing creates no version.
 
         Scope: admin.
         """
@@ -907,7 +911,7 @@ class AsyncApi:
     ) -> models.Plan:
         """The newest version of a plan.
 
-        Its allowances and limits.
+        The allowances and limits of the plan.
 
         Scope: read.
         """
@@ -929,11 +933,12 @@ class AsyncApi:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> models.TenantList:
-        """All tenants, or those of a plan, with a status, with some metadata, or near their end.
+        """All tenants, or those with a plan, a status, some metadata, or a used percentage.
 
-        In the order of their ids, or of what remains. With a filter a page may have fewer items than `limit`, or none, and be
-        followed by others: go on until `next_cursor` is null. By id each tenant is listed once, whatever changes meanwhile; by
-        what remains, one whose balance changes between two pages may come twice or be missing.
+        Sorted by id, or by remaining units. With a filter, a page may have fewer items than `limit`, or none, and further pages
+        may follow. Continue until `next_cursor` is null. In a list sorted by id, each tenant is listed exactly once, for any
+        changes between two pages. In a list sorted by remaining units, a tenant whose balance changes between two pages may be
+        listed twice or be missing.
 
         Scope: read.
         """
@@ -954,7 +959,7 @@ class AsyncApi:
         sort: Literal["tenant", "remaining"] | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[models.Tenant]:
-        """All tenants, or those of a plan, with a status, with some metadata, or near their end. Asks for one page after the other;
+        """All tenants, or those with a plan, a status, some metadata, or a used percentage. Asks for one page after the other;
         `limit` is the size of a page.
         """
         cursor: str | None = None
@@ -981,8 +986,9 @@ class AsyncApi:
     ) -> models.Tenant:
         """Create or replace a tenant.
 
-        Open periods keep the terms that they were opened with; the next ones open under the new plan, anchor, zone and overrides.
-        Fields that the body omits get their defaults. With If-Match it replaces and never creates.
+        An open period keeps the terms with which it was opened. The next periods open with the new plan, anchor, zone and
+        overrides. Fields that are not in the body get their defaults. With If-Match, the request replaces a tenant and never
+        creates one.
 
         Scope: admin.
         """
@@ -1011,7 +1017,7 @@ class AsyncApi:
     ) -> models.TenantChange:
         """Change the given fields of a tenant.
 
-        Fields that are absent stay as they are. New terms, such as another plan, apply at the next period of each meter unless
+        Absent fields do not change. New terms, such as another plan, apply from the next period of each meter, or at once if
         `apply` is `now`.
 
         Scope: admin.
@@ -1028,7 +1034,7 @@ class AsyncApi:
     ) -> models.Tenant:
         """One tenant.
 
-        As it is stored, with an ETag for If-Match.
+        Returns the stored tenant, with an ETag for If-Match.
 
         Scope: read.
         """
@@ -1045,10 +1051,10 @@ class AsyncApi:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> models.GaugeList:
-        """The gauges of a tenant, in order of meters and subjects.
+        """The gauges of a tenant, sorted by meter and subject.
 
-        Those of its plan, also if they were never set; those of its subjects that were set; and those that its plan no longer
-        has, with a limit of 0, until their value is 0.
+        The list has the gauges of the tenant's plan, even if they were never set, and those gauges of its subjects that were set.
+        It also has gauges that the plan no longer has, with a limit of 0, until their value is 0.
 
         Scope: read.
         """
@@ -1064,7 +1070,7 @@ class AsyncApi:
         meter: str | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[models.Gauge]:
-        """The gauges of a tenant, in order of meters and subjects. Asks for one page after the other; `limit` is the size of a page."""
+        """The gauges of a tenant, sorted by meter and subject. Asks for one page after the other; `limit` is the size of a page."""
         cursor: str | None = None
         while True:
             page = await self.list_gauges(tenant=tenant, meter=meter, limit=limit, cursor=cursor)
@@ -1087,8 +1093,8 @@ class AsyncApi:
     ) -> models.Gauge:
         """Set a gauge, such as the seats of a team, or change it by a difference.
 
-        Above the plan's amount it is 403 `gauge_limit`, and the value stays. A value that is above the amount because the plan
-        was changed can only fall.
+        A value above the plan's amount is refused with 403 `gauge_limit`, and the old value stays. If a change of the plan has
+        left the value above the amount, the value can only decrease.
 
         Scope: use. key: the Idempotency-Key; a new one if it is not given.
         """
@@ -1106,7 +1112,7 @@ class AsyncApi:
     ) -> models.Gauge:
         """The present value of a gauge.
 
-        One that was never set is 0.
+        A gauge that was never set is 0.
 
         Scope: read.
         """
@@ -1126,7 +1132,7 @@ class AsyncApi:
     ) -> models.GaugeEntryList:
         """The journal of a gauge, newest first.
 
-        Each change with its key, its values before and after, and what was allowed at that moment.
+        Each change has its key, the values before and after, and the limit at that time.
 
         Scope: read.
         """
@@ -1160,8 +1166,8 @@ class AsyncApi:
     ) -> models.TenantFeatures:
         """The features that a tenant has now.
 
-        Those of the newest version of its plan, with those that the tenant overrides. Answered from memory, as a check of a
-        feature is.
+        The features in the newest version of the tenant's plan, with the tenant's overrides. They are read from memory, as in a
+        check of a feature.
 
         Scope: read.
         """
@@ -1179,7 +1185,7 @@ class AsyncApi:
     ) -> models.TermsList:
         """The history of a tenant's plan, anchor, zone and overrides with their reasons, oldest first.
 
-        One line for each change, with the instant from which on it is in force.
+        One item for each change, with the instant from which the terms are in force.
 
         Scope: read.
         """
@@ -1214,7 +1220,7 @@ class AsyncApi:
     ) -> models.LimitList:
         """All rate limits.
 
-        In the order of their ids. Limits of plans are part of their plan.
+        Sorted by id. Limits of plans are not here; they are part of their plan.
 
         Scope: read.
         """
@@ -1264,7 +1270,7 @@ class AsyncApi:
     ) -> models.Limit:
         """Create or replace a rate limit.
 
-        201 if it is new. Every instance applies it within a second.
+        The answer is 201 for a new limit. Every instance applies the limit within a second.
 
         Scope: admin.
         """
@@ -1284,7 +1290,7 @@ class AsyncApi:
     ) -> models.Limit:
         """One rate limit.
 
-        As it is stored; with `explain=1` also what it means in numbers.
+        Returns the stored limit. With `explain=1`, it also returns an explanation in numbers.
 
         Scope: read.
         """
@@ -1300,7 +1306,8 @@ class AsyncApi:
     ) -> None:
         """Delete a rate limit.
 
-        Every instance stops applying it within a second. A limit that another one replaces stays until that one is gone: 409.
+        Every instance stops applying the limit within a second. If another limit replaces this one, the answer is 409. Delete
+        that limit first.
 
         Scope: admin.
         """
@@ -1319,9 +1326,9 @@ class AsyncApi:
     ) -> models.ResetAnswer:
         """Reset a bucket.
 
-        The body names one bucket, by the dimensions that divide the limit's buckets and by nothing else. The bucket becomes as it
-        was before its first charge. For a limit of a plan, or one that a plan's limit replaces, the limit that applies to the
-        tenant counts. For kind concurrency all its leases end. A repetition changes nothing.
+        The body names one bucket by exactly the dimensions that divide the limit's buckets. The bucket returns to its state
+        before the first charge. For a limit of a plan, or a limit that a plan's limit replaces, the reset affects the limit that
+        applies to the tenant. For kind concurrency, all leases of the bucket end. A repetition changes nothing.
 
         Scope: admin.
         """
@@ -1341,8 +1348,8 @@ class AsyncApi:
     ) -> models.LimitState:
         """The state of a bucket.
 
-        The parameters name one bucket, by the dimensions that divide the limit's buckets, as for a reset. For a limit of a plan,
-        or one that a plan's limit replaces, the limit that applies to the tenant counts. Nothing is charged.
+        The parameters name one bucket by the dimensions that divide the limit's buckets, as for a reset. For a limit of a plan,
+        or a limit that a plan's limit replaces, the answer is about the limit that applies to the tenant. Nothing is charged.
 
         Scope: read.
         """
@@ -1359,9 +1366,9 @@ class AsyncApi:
     ) -> models.LimitTop:
         """The fullest buckets of a limit.
 
-        Looks at all buckets of the limit as they are now, those of plans that have a limit of this id included, and answers with
-        the fullest: those of which the largest part is used. All requests are served meanwhile. An instance looks for one caller
-        at a time; another one waits up to a second, then it gets 503 `queue_full`. Keys that are bound to a tenant are refused.
+        Reads all buckets of the limit, including those of plans' limits with the same id, and returns the fullest. These are the
+        buckets with the largest used share. Other requests are still served. An instance does this for one caller at a time.
+        Another caller waits up to a second and then gets 503 `queue_full`. Keys that are bound to a tenant are refused.
 
         Scope: read.
         """
@@ -1375,14 +1382,14 @@ class AsyncApi:
         *,
         rule: str,
     ) -> models.LimitShadow:
-        """What a limit in shadow mode would have denied.
+        """The denials that a limit in shadow mode would have made.
 
-        How many requests the limit would have denied in the last hour, day and week, had it been enforced, of how many tenants,
-        and how many requests the enforced limits denied that decide the same requests. Consumes, charges, authorizes and leases
-        count; checks, dry runs and charges after the fact do not, nor do requests that failed (400 and 503). A request counts
-        about a second after its answer, in the time in which the limit was in shadow mode. Counts are kept for 35 days at least,
-        also of a limit that is enforced or deleted now. Limits of plans that have this id are added up. Keys that are bound to a
-        tenant are refused.
+        For the last hour, day and week, this is the number of requests that the limit would have denied if it had been enforced,
+        and the number of their tenants. It is also the number of requests denied by enforced limits that decide the same
+        requests. Consumes, charges, authorizes and leases count. Checks, dry runs, charges after the fact, and requests that
+        failed (400 and 503) do not. Only the time in which the limit was in shadow mode counts. A request is counted about a
+        second after its answer. Counts are kept for at least 35 days, even if the limit is now enforced or deleted. Limits of
+        plans with this id are added up. Keys that are bound to a tenant are refused.
 
         Scope: read.
         """
@@ -1400,7 +1407,7 @@ class AsyncApi:
     ) -> models.LimitOverrideList:
         """The overrides of a limit.
 
-        In the order of tenants and subjects. Expired overrides are left out.
+        Sorted by tenant and subject. The list does not have expired overrides.
 
         Scope: read.
         """
@@ -1436,7 +1443,7 @@ class AsyncApi:
     ) -> models.LimitOverride:
         """Change rate and burst of a limit for a tenant.
 
-        It applies to the tenant as a whole, and to its subjects that have none of their own.
+        The override applies to the tenant as a whole, and to its subjects that have no override of their own.
 
         Scope: admin.
         """
@@ -1453,7 +1460,7 @@ class AsyncApi:
     ) -> models.LimitOverride:
         """The override of a limit for a tenant.
 
-        As it is stored.
+        Returns the stored object.
 
         Scope: read.
         """
@@ -1490,7 +1497,7 @@ class AsyncApi:
     ) -> models.LimitOverride:
         """Change rate and burst of a limit for a subject of a tenant.
 
-        It applies to this subject instead of those of the tenant and of the limit.
+        The override applies to this subject instead of the numbers of the tenant and of the limit.
 
         Scope: admin.
         """
@@ -1508,7 +1515,7 @@ class AsyncApi:
     ) -> models.LimitOverride:
         """The override of a limit for a subject of a tenant.
 
-        As it is stored.
+        Returns the stored object.
 
         Scope: read.
         """
@@ -1526,7 +1533,7 @@ class AsyncApi:
     ) -> None:
         """Delete the override of a limit for a subject of a tenant.
 
-        The numbers of the tenant, or of the limit, apply again.
+        The numbers of the tenant's override, or of the limit, apply again.
 
         Scope: admin.
         """
@@ -1578,7 +1585,8 @@ class AsyncApi:
     ) -> models.Block:
         """Block or exempt a tenant, a subject or an address.
 
-        Every instance applies it within a second. A block refuses; an exemption (`allow`) passes the rate limits.
+        Every instance applies the block within a second. A block refuses requests. An exemption (`allow`) exempts requests from
+        rate limits.
 
         Scope: admin.
         """
@@ -1596,7 +1604,7 @@ class AsyncApi:
     ) -> models.Block:
         """One block of a tenant, a subject or an address.
 
-        As it is stored.
+        Returns the stored object.
 
         Scope: admin.
         """
@@ -1614,7 +1622,7 @@ class AsyncApi:
     ) -> None:
         """Delete a block of a tenant, a subject or an address.
 
-        Every instance lifts it within a second.
+        Every instance stops applying the block within a second.
 
         Scope: admin.
         """
@@ -1634,7 +1642,7 @@ class AsyncApi:
     ) -> models.Block:
         """Block or exempt a prefix of addresses.
 
-        As for one address, for all that begin with these bits.
+        Like the block of one address, for all addresses that begin with these bits.
 
         Scope: admin.
         """
@@ -1653,7 +1661,7 @@ class AsyncApi:
     ) -> models.Block:
         """One block of a prefix of addresses.
 
-        As it is stored.
+        Returns the stored object.
 
         Scope: admin.
         """
@@ -1672,7 +1680,7 @@ class AsyncApi:
     ) -> None:
         """Delete a block of a prefix of addresses.
 
-        Every instance lifts it within a second.
+        Every instance stops applying the block within a second.
 
         Scope: admin.
         """
@@ -1687,8 +1695,8 @@ class AsyncApi:
     ) -> models.Roll:
         """Close due periods and open the next ones.
 
-        Balances are right without a roll: a period is closed and opened when its balance is next used. A roll does this in the
-        background for idle balances. A repetition changes nothing.
+        Balances are correct without a roll: a period is closed and the next one is opened when its balance is next used. A roll
+        does this in the background for unused balances. A repetition changes nothing.
 
         Scope: admin.
         """
@@ -1704,7 +1712,7 @@ class AsyncApi:
     ) -> models.Roll:
         """The progress of a roll.
 
-        Counts of balances, while it runs and afterwards.
+        The numbers of balances, while the roll runs and afterwards.
 
         Scope: admin.
         """
@@ -1722,8 +1730,9 @@ class AsyncApi:
     ) -> models.VerificationList:
         """The verifications, newest first.
 
-        Those that `POST /v1/verifications` started, without their differences; a single one has them. The continuous verification
-        of each instance is in its metrics. A key that is bound to a tenant sees those of its tenant.
+        Verifications that `POST /v1/verifications` started, without their differences. A single verification has its differences.
+        The continuous verification of each instance is in its metrics. A key that is bound to a tenant sees only verifications of
+        that tenant.
 
         Scope: admin.
         """
@@ -1755,8 +1764,8 @@ class AsyncApi:
     ) -> models.Verification:
         """Verify that journal, balances, grants, periods and cached copies agree.
 
-        Compares every balance with sums over the journal, in the background, in chunks that do not slow down requests. The
-        service does this continuously at a low rate; this starts a pass now.
+        Compares every balance with sums over the journal. This runs in the background, in chunks that do not slow down requests.
+        The service does this continuously at a low rate. This request starts a complete pass now.
 
         Scope: admin.
         """
@@ -1772,7 +1781,7 @@ class AsyncApi:
     ) -> models.Verification:
         """The progress and the result of a verification.
 
-        What was compared, and the differences that were found.
+        The objects that were compared, and the differences that were found.
 
         Scope: admin.
         """
@@ -1789,7 +1798,7 @@ class AsyncApi:
     ) -> models.SealList:
         """The sealed days, newest first.
 
-        Without their proofs; a single seal has them.
+        The list has no proofs. A single seal has its proofs.
 
         Scope: read.
         """
@@ -1818,10 +1827,10 @@ class AsyncApi:
         *,
         day: str,
     ) -> models.Seal:
-        """The seal of a day, to be held by somebody else.
+        """The seal of a day, for somebody else to keep.
 
-        The answer is the file that `quotasvc seal` writes. `quotasvc verify --seal FILE` proves later that the journal still is
-        what was sealed until that day.
+        The answer is the file that `quotasvc seal` writes. With this file, `quotasvc verify --seal FILE` can prove later that the
+        journal up to that day has not changed.
 
         Scope: read.
         """
@@ -1833,11 +1842,12 @@ class AsyncApi:
     async def get_status(
         self,
     ) -> models.ServiceStatus:
-        """How the service is now.
+        """The present state of the service.
 
-        What the instance that answers did in the last minute, what does not work and why, who was refused most in the last hour,
-        and the last jobs. It answers also while PostgreSQL or Redis is away. Refusals and jobs are those of all instances, a few
-        seconds old; they are missing while they cannot be read. A key that is bound to a tenant may not ask.
+        The requests of the answering instance in the last minute, the parts that do not work and the reasons, the most frequent
+        refusals of the last hour, and the last jobs. There is an answer even while PostgreSQL or Redis is down. Refusals and jobs
+        are those of all instances and a few seconds old. They are missing while they cannot be read. Keys that are bound to a
+        tenant are refused.
 
         Scope: read.
         """
@@ -1853,12 +1863,12 @@ class AsyncApi:
         expires_in_seconds: int | None = None,
         return_url: str | None = None,
     ) -> models.PortalSession:
-        """Make a link to the page of a tenant, for its people.
+        """Create a link to the page of a tenant, for its people.
 
-        The link shows what the tenant has and uses, read only, until it ends: to be opened, or shown inside a page of yours.
-        Whoever has it sees the page, so give it to people who have signed in to your own pages. It ends at its time, with the key
-        that made it, and when the links of its tenant are ended. A retry makes another link. A tenant has at most 200; one more
-        ends the oldest.
+        The link shows the tenant's units and use, read-only, until it ends. It can be opened, or shown inside another page.
+        Anybody who has the link sees the page, so give it only to people who have signed in to your own pages. A link ends at its
+        time, when the key that created it ends, or when the links of its tenant are ended. A retry creates another link. A tenant
+        has at most 200 links. A further link ends the oldest one.
 
         Scope: admin.
         """
@@ -1874,7 +1884,7 @@ class AsyncApi:
     ) -> None:
         """End all links to the page of a tenant.
 
-        Pages that are open show nothing more from their next question on. Ending them again changes nothing.
+        From the next request on, open pages show nothing. A repetition changes nothing.
 
         Scope: admin.
         """
@@ -1892,9 +1902,9 @@ class AsyncApi:
     ) -> models.NewKey:
         """Create a key.
 
-        The answer has the secret, which is shown this once. A key with a tenant is bound to it: it is refused for every other
-        tenant, and lists show it that tenant only. A bound admin key creates only keys bound to the same tenant. A retry creates
-        another key.
+        The answer has the secret, which is shown only this time. A key with a tenant is bound to it. Such a key is refused for
+        every other tenant, and lists show it only that tenant. A bound admin key creates only keys that are bound to the same
+        tenant. A retry creates another key.
 
         Scope: admin.
         """
@@ -1911,7 +1921,7 @@ class AsyncApi:
     ) -> models.KeyList:
         """The keys, without secrets.
 
-        Revoked and expired keys included.
+        The list includes revoked and expired keys.
 
         Scope: admin.
         """
@@ -1942,7 +1952,7 @@ class AsyncApi:
     ) -> models.Key:
         """One key, without its secret.
 
-        Its scopes, its state, and when it was last used.
+        The scopes of the key, its state, and the time of its last use.
 
         Scope: admin.
         """
@@ -1958,7 +1968,7 @@ class AsyncApi:
     ) -> None:
         """Revoke a key.
 
-        Every instance refuses the key within a second. Revoking it again changes nothing.
+        Every instance refuses the key within a second. A repetition changes nothing.
 
         Scope: admin.
         """
@@ -1974,8 +1984,8 @@ class AsyncApi:
     ) -> models.NewKey:
         """Give a key a new secret.
 
-        The key keeps its id. Its secrets so far work for `overlap_seconds` more, at once no longer by default. The answer has the
-        new secret, which is shown this once. A retry makes another one.
+        The key keeps its id. Its previous secrets work for another `overlap_seconds`. By default, they stop working at once. The
+        answer has the new secret, which is shown only this time. A retry creates another secret.
 
         Scope: admin.
         """
@@ -1995,9 +2005,9 @@ class AsyncApi:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> models.AuditList:
-        """What administrators changed, newest first.
+        """The changes by administrators, newest first.
 
-        A line is written in the transaction of its change. A key bound to a tenant sees the lines of that tenant.
+        A line is written in the transaction of its change. A key that is bound to a tenant sees only the lines of that tenant.
 
         Scope: admin.
         """
@@ -2016,7 +2026,7 @@ class AsyncApi:
         to: datetime | str | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[models.AuditLine]:
-        """What administrators changed, newest first. Asks for one page after the other; `limit` is the size of a page."""
+        """The changes by administrators, newest first. Asks for one page after the other; `limit` is the size of a page."""
         cursor: str | None = None
         while True:
             page = await self.list_audit(tenant=tenant, actor=actor, action=action, from_=from_, to=to, limit=limit, cursor=cursor)
@@ -2035,11 +2045,11 @@ class AsyncApi:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> models.EventList:
-        """What happened, oldest first.
+        """The events, oldest first.
 
-        Events of the last 90 days. An event is written in the transaction of what it tells, and appears here within about a
-        second. Events appear in the order of their ids: whoever asks again with the last `event_id` as `after` misses none. A key
-        bound to a tenant sees the events of that tenant.
+        Events of the last 90 days. An event is written in the transaction of its change, and is listed within about a second.
+        Events are listed in the order of their ids. So a client that passes the last `event_id` as `after` misses no event. A key
+        that is bound to a tenant sees only the events of that tenant.
 
         Scope: read.
         """
@@ -2056,7 +2066,7 @@ class AsyncApi:
         after: str | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[models.Event]:
-        """What happened, oldest first. Asks for one page after the other; `limit` is the size of a page."""
+        """The events, oldest first. Asks for one page after the other; `limit` is the size of a page."""
         cursor: str | None = None
         while True:
             page = await self.list_events(tenant=tenant, type=type, after=after, limit=limit, cursor=cursor)
@@ -2071,8 +2081,8 @@ class AsyncApi:
     ) -> models.Catalog:
         """The catalogue as one document.
 
-        Meters, plans in their newest version, limits and blocks, each with its defaults. POST accepts it as it is. Tenants are
-        not in it.
+        Meters, plans in their newest version, limits and blocks, each with its defaults. POST accepts this document unchanged. It
+        has no tenants.
 
         Scope: admin.
         """
@@ -2093,10 +2103,10 @@ class AsyncApi:
         dry_run: bool | None = None,
         prune: bool | None = None,
     ) -> models.CatalogDiff:
-        """Change the catalogue to what a document says.
+        """Change the catalogue to the content of a document.
 
-        What `quotasvc apply` does with catalog.yaml: all of it or nothing, in one transaction. What the document does not name
-        stays as it is, unless `prune` is true. Sending it again changes nothing. All faults are reported at once.
+        Like `quotasvc apply` for catalog.yaml. All changes are made in one transaction, or none. Objects that the document does
+        not name do not change unless `prune` is true. A repetition changes nothing. The answer reports all faults together.
 
         Scope: admin.
         """
@@ -2113,10 +2123,10 @@ class AsyncApi:
         tenant: str | None = None,
         status: params.WebhookStatus | None = None,
     ) -> models.NewWebhookEndpoint:
-        """Tell events to a receiver.
+        """Create a webhook that sends events to a receiver.
 
-        The answer has the secret with which deliveries are signed, as Standard Webhooks has it. It is shown this once. A retry
-        makes another webhook. At most 500.
+        The answer has the secret with which deliveries are signed, as in Standard Webhooks. The secret is shown only this time. A
+        retry creates another webhook. There are at most 500 webhooks.
 
         Scope: admin.
         """
@@ -2133,7 +2143,7 @@ class AsyncApi:
     ) -> models.WebhookEndpointList:
         """The webhooks, without secrets.
 
-        A key bound to a tenant sees the webhooks of that tenant.
+        A key that is bound to a tenant sees only the webhooks of that tenant.
 
         Scope: admin.
         """
@@ -2164,7 +2174,7 @@ class AsyncApi:
     ) -> models.WebhookEndpoint:
         """One webhook.
 
-        Without its secret.
+        The webhook without its secret.
 
         Scope: admin.
         """
@@ -2183,7 +2193,8 @@ class AsyncApi:
     ) -> models.WebhookEndpoint:
         """Change or pause a webhook.
 
-        A paused webhook is told nothing. What is pending when it is paused is skipped; a replay catches up.
+        A paused webhook gets no events. Deliveries that are pending when it is paused are skipped. A replay can deliver them
+        later.
 
         Scope: admin.
         """
@@ -2199,7 +2210,7 @@ class AsyncApi:
     ) -> None:
         """Delete a webhook.
 
-        What is pending is skipped.
+        Pending deliveries are skipped.
 
         Scope: admin.
         """
@@ -2212,10 +2223,10 @@ class AsyncApi:
         *,
         webhook_id: str,
     ) -> models.WebhookTest:
-        """Call the receiver once.
+        """Call the receiver once, as a test.
 
-        It is called now, with an event of the type `webhook.test`, and the answer says how it went. Works on a paused webhook,
-        too.
+        The service calls the receiver now, with an event of the type `webhook.test`, and returns the result of the call. This
+        works for a paused webhook, too.
 
         Scope: admin.
         """
@@ -2232,8 +2243,8 @@ class AsyncApi:
     ) -> models.NewWebhookEndpoint:
         """Give a webhook a new secret.
 
-        Deliveries carry a signature of each secret so far for `overlap_seconds` more, at once no longer by default. The answer
-        has the new secret, which is shown this once. A retry makes another one.
+        For another `overlap_seconds`, deliveries have a signature of each previous secret. By default, the previous secrets are
+        not used any more. The answer has the new secret, which is shown only this time. A retry creates another secret.
 
         Scope: admin.
         """
@@ -2251,9 +2262,9 @@ class AsyncApi:
     ) -> models.WebhookReplay:
         """Deliver events again.
 
-        Events of the types and the tenant of the webhook, also those that were delivered, are dead, or happened while it was
-        paused. The `webhook-id` of an event stays the same. At most 10,000 at once: `next_from` says where to go on. A paused
-        webhook is refused (409).
+        Replays the events of the types and the tenant of the webhook, even events that were delivered, are dead, or happened
+        while the webhook was paused. The `webhook-id` of an event stays the same. A replay has at most 10,000 events. `next_from`
+        is then the start of the next replay. For a paused webhook the answer is 409.
 
         Scope: admin.
         """
@@ -2270,9 +2281,9 @@ class AsyncApi:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> models.DeliveryList:
-        """Deliveries and how they went.
+        """The deliveries of a webhook and their results.
 
-        The newest event first. Kept as long as events.
+        Sorted by event, newest first. Deliveries are kept as long as events.
 
         Scope: admin.
         """
@@ -2288,7 +2299,7 @@ class AsyncApi:
         status: params.DeliveryStatus | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[models.Delivery]:
-        """Deliveries and how they went. Asks for one page after the other; `limit` is the size of a page."""
+        """The deliveries of a webhook and their results. Asks for one page after the other; `limit` is the size of a page."""
         cursor: str | None = None
         while True:
             page = await self.list_deliveries(webhook_id=webhook_id, status=status, limit=limit, cursor=cursor)
@@ -2320,9 +2331,9 @@ class AsyncApi:
     ) -> models.TestClock:
         """Move the ledger's time forward.
 
-        In `quotasvc dev` only; 404 elsewhere. Periods close, trials and grants end and holds expire as if the time had passed,
-        and idempotency keys are forgotten. It never goes back, not even at a restart, and at most 3653 days ahead in all. Rate
-        limits, leases, callers' keys, overrides of limits, the audit log, seals and archives stay on real time.
+        In `quotasvc dev` only; 404 elsewhere. Periods close, trials and grants end, holds expire and idempotency keys are
+        forgotten as if the time had passed. The time never goes back, not even at a restart. It can be at most 3653 days ahead in
+        all. These stay on real time: rate limits, leases, callers' keys, overrides of limits, the audit log, seals and archives.
 
         Scope: admin. key: the Idempotency-Key; a new one if it is not given.
         """

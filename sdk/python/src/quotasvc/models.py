@@ -12,7 +12,7 @@ from quotasvc._decode import Answer, renamed
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedItem(Answer):
-    """How the balance of an item stands."""
+    """The balance of an item."""
     meter: str
     required: int
     remaining: int
@@ -27,7 +27,7 @@ LimitKind = Literal["token_bucket", "fixed_window", "sliding_window", "sliding_l
 
 @dataclass(frozen=True, kw_only=True)
 class LimitVerdict(Answer):
-    """What a limit decided."""
+    """The decision of a limit."""
     rule: str
     kind: LimitKind
     replaces: str | None = None
@@ -48,7 +48,7 @@ ProblemCode = Literal["invalid_argument", "idempotency_key_missing", "unauthenti
 
 @dataclass(frozen=True, kw_only=True)
 class Limiting(Answer):
-    """What prevents the request."""
+    """The balance or cap that prevents the request."""
     kind: Literal["allowance", "credit"]
     meter: str
     subject: str
@@ -69,7 +69,7 @@ class Blocked(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class CheckAnswer(Answer):
-    """The answer of a check. `allowed` tells which one it is."""
+    """The answer to a check. `allowed` selects the form of the answer."""
     allowed: bool
     items: list[CheckedItem]
     limits: list[LimitVerdict]
@@ -111,7 +111,7 @@ class Problem(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class CheckBatchAnswer(Answer):
-    """One result per check, in the order of the request."""
+    """One result for each check, in the order of the request."""
     results: list[CheckAnswer | Problem]
 
 
@@ -120,7 +120,7 @@ Source = Literal["allowance", "topup", "promo", "rollover", "refund", "adjustmen
 
 @dataclass(frozen=True, kw_only=True)
 class Draw(Answer):
-    """A part of an amount, taken from one grant."""
+    """A part of an amount that was taken from one grant."""
     grant: str
     source: Source
     meter: str
@@ -129,15 +129,15 @@ class Draw(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class OverflowRatio(Answer):
-    """The price in the plan, `units` of the overflow meter for `per` of the item's."""
+    """The price in the plan, which is `units` of the overflow meter for `per` units of the item's meter."""
     units: int
     per: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class OverflowPayment(Answer):
-    """How the cost of what the overflow meter paid for was rounded. Present only where the price is a ratio; a whole price rounds
-    nothing. The draws of the overflow meter add up to `cost`.
+    """The rounding of the cost that the overflow meter paid. Present only if the price is a ratio, because a whole price needs no
+    rounding. The draws of the overflow meter add up to `cost`.
     """
     meter: str
     units: int
@@ -149,7 +149,7 @@ class OverflowPayment(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class DebitedItem(Answer):
-    """What was charged for an item."""
+    """The units that were charged for an item."""
     meter: str
     requested: int
     charged: int
@@ -161,7 +161,7 @@ class DebitedItem(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class DebitAnswer(Answer):
-    """What was debited."""
+    """The units that were debited."""
     operation_id: str
     tenant: str
     items: list[DebitedItem]
@@ -172,7 +172,7 @@ class DebitAnswer(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class BatchResult(Answer):
-    """The status and the body that POST /v1/debits would return, in one object. `status` 200 or a `code` tells which it is."""
+    """The status and the body that POST /v1/debits would return, in one object. It has `status` 200, or a `code` for a refusal."""
     status: int
     replayed: bool
     operation_id: str | None = None
@@ -198,7 +198,7 @@ class BatchResult(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class DebitBatchAnswer(Answer):
-    """One result per debit, in the order of the request."""
+    """One result for each debit, in the order of the request."""
     results: list[BatchResult]
 
 
@@ -207,7 +207,7 @@ HoldStatus = Literal["active", "captured", "released", "expired"]
 
 @dataclass(frozen=True, kw_only=True)
 class HeldItem(Answer):
-    """What a hold has of a meter after a change."""
+    """The units of a meter in a hold after a change."""
     meter: str
     amount: int
     captured: int
@@ -231,7 +231,7 @@ class HoldAnswer(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class RefundedItem(Answer):
-    """What was refunded of an item."""
+    """The units that were refunded for an item."""
     meter: str
     refunded: int
     draws: list[Draw]
@@ -241,7 +241,7 @@ class RefundedItem(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class RefundAnswer(Answer):
-    """What was refunded."""
+    """The units that were refunded."""
     operation_id: str
     refund_of: str
     refund_of_at: datetime | None = None
@@ -253,7 +253,7 @@ class RefundAnswer(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class ChargeAnswer(Answer):
-    """What was charged."""
+    """The result of a charge."""
     allowed: bool
     limits: list[LimitVerdict]
     charge_id: str | None = None
@@ -262,14 +262,14 @@ class ChargeAnswer(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class ChargeRefundAnswer(Answer):
-    """What came of a refund of a charge."""
+    """The result of a refund of a charge."""
     refunded: bool
     limits: list[LimitVerdict]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeaseAnswer(Answer):
-    """A lease, or what a dry run found."""
+    """A lease, or the result of a dry run."""
     lease_id: str | None = None
     rule: str
     replaces: str | None = None
@@ -285,7 +285,7 @@ class LeaseAnswer(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class BalancePeriod(Answer):
-    """A period, from its start until before its end."""
+    """A period. It includes its start and not its end."""
     start: datetime | None
     end: datetime | None
 
@@ -315,7 +315,7 @@ class Grant(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Balance(Answer):
-    """What a tenant or a subject has of a meter in the open period."""
+    """The units of a meter that a tenant or a subject has in the open period."""
     meter: str
     subject: str
     plan: str | None = None
@@ -380,7 +380,7 @@ class EntryList(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Operation(Answer):
-    """What one request did."""
+    """The result of one request."""
     operation_id: str
     tenant: str
     kind: EntryKind
@@ -390,7 +390,7 @@ class Operation(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Period(Answer):
-    """A period of a meter, past or to come."""
+    """A past or future period of a meter."""
     start: datetime
     end: datetime | None
     local_start: str
@@ -444,7 +444,7 @@ class StatementLine(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Statement(Answer):
-    """The account of a period. It adds up: opening + granted + refunded - used - expired + adjusted = closing."""
+    """The statement of a period. It adds up: opening + granted + refunded - used - expired + adjusted = closing."""
     tenant: str
     meter: str
     subject: str
@@ -467,7 +467,7 @@ class Statement(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Usage(Answer):
-    """What was used in an hour, a day or a month."""
+    """The use in an hour, a day or a month."""
     start: datetime
     used: int
     overage: int
@@ -485,7 +485,7 @@ class UsageList(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Denial(Answer):
-    """A refused request, and why."""
+    """A refused request and the reason."""
     at: datetime
     code: ProblemCode
     meter: str | None = None
@@ -499,7 +499,7 @@ class Denial(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class DenialCount(Answer):
-    """How many requests were refused in a minute for one reason."""
+    """The number of requests that were refused in a minute for the same reason."""
     minute: datetime
     code: ProblemCode
     meter: str | None = None
@@ -509,7 +509,7 @@ class DenialCount(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class DenialList(Answer):
-    """Why requests were refused."""
+    """The refused requests."""
     from_: datetime = renamed("from", True)
     to: datetime
     items: list[Denial]
@@ -519,7 +519,7 @@ class DenialList(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class HoldPart(Answer):
-    """What a hold has of a meter."""
+    """The units of a meter in a hold."""
     meter: str
     amount: int
     captured: int
@@ -561,7 +561,7 @@ class Position(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class GrantAnswer(Answer):
-    """The grant, and the balance after it."""
+    """The grant and the balance after it."""
     tenant: str
     grant_id: str
     meter: str
@@ -619,7 +619,7 @@ class GrantExtension(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Meter(Answer):
-    """What is counted, in its smallest unit."""
+    """A kind of use, or a value, that is counted in its smallest unit."""
     meter: str
     unit: str
     description: str
@@ -639,8 +639,8 @@ class MeterList(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Rollover(Answer):
-    """How much of the remainder of a period the next one gets: all, but at least `min` and at most `max`. By default the remainder
-    expires. Not if `every` is `once`, which has no next period.
+    """How many units the next period gets from the remainder of a period: the remainder, but at most `max`. If the remainder is less
+    than `min`, the next period gets `min`. By default the remainder expires. Not if `every` is `once`, which has no next period.
     """
     min: int | None = None
     max: int
@@ -656,15 +656,15 @@ class Overage(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class PriceRatio(Answer):
-    """A price that is no whole number. Answers have an integer if `per` is 1."""
+    """A price that need not be a whole number. Answers have an integer instead if `per` is 1."""
     units: int
     per: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Overflow(Answer):
-    """The meter that pays after this one is used up, before overage. It must be a different meter of which this plan has an
-    allowance, of 0 if only grants pay, without an overflow.
+    """The meter that pays after this one is used up, before overage. It must be a different meter of this plan, with an allowance
+    and without an overflow. The allowance is 0 if only grants pay.
     """
     meter: str
     price: int | PriceRatio
@@ -672,7 +672,7 @@ class Overflow(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Allowance(Answer):
-    """What a plan grants of a meter per period."""
+    """The units of a meter that a plan grants per period."""
     meter: str
     amount: int
     every: Literal["hour", "day", "week", "month", "year", "once"] | None = None
@@ -690,7 +690,7 @@ LimitPer = Literal["tenant", "subject", "route", "ip", "global"]
 
 @dataclass(frozen=True, kw_only=True)
 class LimitMatch(Answer):
-    """The limit applies to requests that match all of these; to every request by default."""
+    """The limit applies to requests that match all of these fields. By default it applies to every request."""
     method: str | None = None
     route: str | None = None
     meter: str | None = None
@@ -716,9 +716,9 @@ OnBackendError = Literal["local_share", "open", "closed"]
 
 @dataclass(frozen=True, kw_only=True)
 class LimitBan(Answer):
-    """After so many denials by a bucket, all of them less than `within` old, the bucket denies everything for the time `for`. The
-    denial that completes the number begins the ban. Denials while it lasts do not count, nor do checks. Times are as in 90s, 10m
-    or 24h, 1ms to 8784h. Absent: no ban. Not for leases.
+    """After `after` denials by a bucket within the time `within`, the bucket denies all requests for the time `for`. The last of
+    these denials starts the ban. Denials during the ban do not count, and checks never count. Times have forms such as 90s, 10m
+    or 24h, from 1ms to 8784h. By default there is no ban. Not for leases.
     """
     after: int
     within: str
@@ -733,7 +733,7 @@ LimitRouteKey = Literal["pattern", "path"]
 
 @dataclass(frozen=True, kw_only=True)
 class LimitIPPrefix(Answer):
-    """Bits of an address that name a bucket of a limit per ip; 32 and 64 by default."""
+    """The number of leading bits of an address that form a bucket of a limit per ip; by default 32 for IPv4 and 64 for IPv6."""
     v4: int | None = None
     v6: int | None = None
 
@@ -787,8 +787,8 @@ TenantStatus = Literal["active", "suspended"]
 
 @dataclass(frozen=True, kw_only=True)
 class Standing(Answer):
-    """Where a tenant stands; only in lists with `near`, `meter` or `sort=remaining`. The balance that is nearest its end, or of
-    which least remains.
+    """The balance by which a tenant is listed, only in lists with `near`, `meter` or `sort=remaining`. It is the balance with the
+    largest used percentage, or with the least remaining units.
     """
     meter: str
     used: int
@@ -822,7 +822,7 @@ class TenantList(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class TenantChange(Answer):
-    """The stored tenant; after a dry run, what would be stored."""
+    """The stored tenant. After a dry run, it is the tenant after the change."""
     tenant: str
     plan: str
     anchor: datetime
@@ -843,7 +843,7 @@ class TenantChange(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Gauge(Answer):
-    """A value that is set, not drawn down. No period and no plan changes it."""
+    """A value that is set. Debits, periods and changes of the plan do not change it."""
     meter: str
     subject: str
     value: int
@@ -883,7 +883,7 @@ class GaugeEntryList(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class TenantFeatures(Answer):
-    """What a tenant has besides what is counted."""
+    """The features of a tenant."""
     tenant: str
     plan: str
     features: dict[str, bool | int]
@@ -892,7 +892,7 @@ class TenantFeatures(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Terms(Answer):
-    """The terms of a tenant from an instant until its next terms."""
+    """The terms of a tenant from an instant until the next terms."""
     effective_at: datetime
     plan: str
     anchor: datetime
@@ -920,7 +920,7 @@ class LimitExplanationWindow(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class LimitOverride(Answer):
-    """Other numbers of a limit, for a tenant or a subject."""
+    """Other rate and burst of a limit, for a tenant or a subject."""
     rule: str
     tenant: str
     subject: str | None = None
@@ -996,14 +996,14 @@ class LimitList(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class ResetAnswer(Answer):
-    """What came of a reset."""
+    """The result of a reset."""
     rule: str
     existed: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class LimitState(Answer):
-    """How full a bucket is."""
+    """The state of a bucket."""
     rule: str
     kind: LimitKind
     remaining: int
@@ -1037,14 +1037,14 @@ class LimitTop(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class LimitShadowTenant(Answer):
-    """A tenant of whose requests the limit would have denied the most."""
+    """One of the tenants with the most requests that the limit would have denied."""
     tenant: str
     would_deny: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class LimitShadowLimit(Answer):
-    """An enforced limit that denied requests which the shadow limit decided as well."""
+    """An enforced limit that denied requests about which the shadow limit also decided."""
     rule: str
     denied: int
     would_deny: int
@@ -1053,7 +1053,7 @@ class LimitShadowLimit(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class LimitShadowSpan(Answer):
-    """What the limit would have done in a time."""
+    """The denials that the limit would have made in a time."""
     span: str
     from_: datetime = renamed("from", True)
     to: datetime
@@ -1066,7 +1066,7 @@ class LimitShadowSpan(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class LimitShadow(Answer):
-    """What a limit in shadow mode would have denied."""
+    """The denials that a limit in shadow mode would have made."""
     rule: str
     spans: list[LimitShadowSpan]
 
@@ -1103,7 +1103,7 @@ class BlockList(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Roll(Answer):
-    """Closes due periods of balances that nobody uses."""
+    """A roll closes due periods of unused balances."""
     roll_id: str
     as_of: datetime
     status: Literal["running", "done", "failed", "abandoned"]
@@ -1117,7 +1117,7 @@ class Roll(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class VerificationSummary(Answer):
-    """A verification without its differences. Its numbers are those so far, while it runs."""
+    """A verification without its differences. While it runs, the numbers are those so far."""
     verification_id: str
     tenant: str | None = None
     status: Literal["running", "clean", "drift", "failed", "abandoned"]
@@ -1162,7 +1162,7 @@ class VerifiedMeter(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Difference(Answer):
-    """Two records of one fact that differ."""
+    """Two records of the same fact that differ."""
     tenant: str
     meter: str
     subject: str
@@ -1173,7 +1173,7 @@ class Difference(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Verification(Answer):
-    """Compares the journal with everything that is derived from it."""
+    """A verification compares the journal with all data that is derived from it."""
     verification_id: str
     tenant: str | None = None
     status: Literal["running", "clean", "drift", "failed", "abandoned"]
@@ -1215,14 +1215,14 @@ class SealList(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class SealPrevious(Answer):
-    """The log before this seal; null at the first one."""
+    """The log before this seal; null for the first seal."""
     size: int
     root: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seal(Answer):
-    """A sealed day. Its record is in a log of all seals, a Merkle tree as in RFC 6962 that only grows."""
+    """A sealed day. Its record is in a log of all seals. The log is a Merkle tree as in RFC 6962, and only grows."""
     format: int
     database_id: str
     day: str
@@ -1247,7 +1247,7 @@ class StatusRequests(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class StatusFault(Answer):
-    """A part that does not work as it should."""
+    """A part that does not work correctly."""
     part: str
     reason: str
 
@@ -1261,7 +1261,7 @@ class RefusedMinute(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class RefusedTenant(Answer):
-    """A tenant of those that are refused most."""
+    """One of the tenants with the most refused requests."""
     tenant: str
     n: int
     code: str
@@ -1269,7 +1269,7 @@ class RefusedTenant(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class StatusRefusals(Answer):
-    """The requests that all instances have refused, as the tenants' denials count them."""
+    """The requests that all instances have refused. They are counted as in the denials of a tenant."""
     from_: datetime = renamed("from", True)
     to: datetime
     total: int
@@ -1279,7 +1279,7 @@ class StatusRefusals(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class LastVerification(Answer):
-    """The verification that was started last by a client; the continuous one of each instance is in its metrics."""
+    """The newest verification that a client started. The continuous verification of each instance is in its metrics."""
     verification_id: str
     tenant: str | None = None
     status: Literal["running", "clean", "drift", "failed", "abandoned"]
@@ -1289,7 +1289,7 @@ class LastVerification(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class LastRoll(Answer):
-    """The roll that was started last."""
+    """The newest roll."""
     roll_id: str
     as_of: datetime
     status: Literal["running", "done", "failed", "abandoned"]
@@ -1318,7 +1318,7 @@ class LastArchive(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceStatus(Answer):
-    """How the service is."""
+    """The state of the service."""
     at: datetime
     started_at: datetime
     requests: StatusRequests
@@ -1332,7 +1332,7 @@ class ServiceStatus(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class PortalSession(Answer):
-    """A link to the page of a tenant. It is shown this once."""
+    """A link to the page of a tenant. It is shown only this time."""
     url: str
     expires_at: datetime
 
@@ -1342,7 +1342,7 @@ KeyScope = Literal["use", "read", "admin"]
 
 @dataclass(frozen=True, kw_only=True)
 class NewKey(Answer):
-    """A key with its secret, which is shown this once."""
+    """A key with its secret, which is shown only this time."""
     key_id: str
     name: str
     scopes: list[KeyScope]
@@ -1376,14 +1376,14 @@ class KeyList(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class AuditActor(Answer):
-    """Who made the change."""
+    """The author of the change."""
     key_id: str
     name: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditObject(Answer):
-    """What was changed."""
+    """The object that was changed."""
     kind: str
     id: str
     tenant: str | None = None
@@ -1416,7 +1416,7 @@ EventType = Literal["balance.threshold_reached", "balance.exhausted", "grant.cre
 
 @dataclass(frozen=True, kw_only=True)
 class Event(Answer):
-    """Something that happened."""
+    """An event."""
     event_id: str
     type: EventType
     at: datetime
@@ -1452,7 +1452,7 @@ class CatalogField(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogChange(Answer):
-    """What happened to one object."""
+    """The change of one object."""
     kind: str
     id: str
     action: Literal["created", "changed", "deleted", "unlisted"]
@@ -1461,7 +1461,7 @@ class CatalogChange(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogCounts(Answer):
-    """How many objects."""
+    """The numbers of objects."""
     created: int
     changed: int
     unchanged: int
@@ -1471,7 +1471,7 @@ class CatalogCounts(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogDiff(Answer):
-    """What was changed, or would be."""
+    """The changes that were made, or would be made."""
     dry_run: bool
     changes: list[CatalogChange]
     counts: CatalogCounts
@@ -1485,7 +1485,7 @@ WebhookStatus = Literal["active", "paused"]
 
 @dataclass(frozen=True, kw_only=True)
 class NewWebhookEndpoint(Answer):
-    """A webhook with its secret, which is shown this once."""
+    """A webhook with its secret, which is shown only this time."""
     webhook_id: str
     url: str
     types: list[EventType]
@@ -1517,7 +1517,7 @@ class WebhookEndpointList(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class WebhookTest(Answer):
-    """How a test call went."""
+    """The result of a test call."""
     message_id: str
     delivered: bool
     status_code: int | None = None
@@ -1527,7 +1527,7 @@ class WebhookTest(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class WebhookReplay(Answer):
-    """What a replay has queued."""
+    """The events that a replay has queued."""
     queued: int
     next_from: datetime | None = None
 
@@ -1537,7 +1537,7 @@ DeliveryStatus = Literal["pending", "delivered", "dead", "skipped"]
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery(Answer):
-    """One event for one webhook."""
+    """The delivery of one event to one webhook."""
     event_id: str
     type: EventType
     tenant: str | None

@@ -15,7 +15,7 @@ class Item(TypedDict):
 
 
 class CheckRequest(TypedDict):
-    """What would be consumed; items, a feature, or both."""
+    """The units or features of the consume to check. Requires items, a feature, or both."""
     tenant: str
     items: NotRequired[Sequence[Item]]
     feature: NotRequired[str]
@@ -50,8 +50,8 @@ HoldStatus = Literal["active", "captured", "released", "expired"]
 
 
 class Rollover(TypedDict):
-    """How much of the remainder of a period the next one gets: all, but at least `min` and at most `max`. By default the remainder
-    expires. Not if `every` is `once`, which has no next period.
+    """How many units the next period gets from the remainder of a period: the remainder, but at most `max`. If the remainder is less
+    than `min`, the next period gets `min`. By default the remainder expires. Not if `every` is `once`, which has no next period.
     """
     min: NotRequired[int]
     max: int
@@ -65,21 +65,21 @@ class Overage(TypedDict):
 
 
 class PriceRatio(TypedDict):
-    """A price that is no whole number. Answers have an integer if `per` is 1."""
+    """A price that need not be a whole number. Answers have an integer instead if `per` is 1."""
     units: int
     per: int
 
 
 class Overflow(TypedDict):
-    """The meter that pays after this one is used up, before overage. It must be a different meter of which this plan has an
-    allowance, of 0 if only grants pay, without an overflow.
+    """The meter that pays after this one is used up, before overage. It must be a different meter of this plan, with an allowance
+    and without an overflow. The allowance is 0 if only grants pay.
     """
     meter: str
     price: int | PriceRatio
 
 
 class Allowance(TypedDict):
-    """What a plan grants of a meter per period."""
+    """The units of a meter that a plan grants per period."""
     meter: str
     amount: int
     every: NotRequired[Literal["hour", "day", "week", "month", "year", "once"]]
@@ -96,7 +96,7 @@ LimitPer = Literal["tenant", "subject", "route", "ip", "global"]
 
 
 class LimitMatch(TypedDict):
-    """The limit applies to requests that match all of these; to every request by default."""
+    """The limit applies to requests that match all of these fields. By default it applies to every request."""
     method: NotRequired[str]
     route: NotRequired[str]
     meter: NotRequired[str]
@@ -132,7 +132,7 @@ LimitRouteKey = Literal["pattern", "path"]
 
 
 class LimitIPPrefix(TypedDict):
-    """Bits of an address that name a bucket of a limit per ip; 32 and 64 by default."""
+    """The number of leading bits of an address that form a bucket of a limit per ip; by default 32 for IPv4 and 64 for IPv6."""
     v4: NotRequired[int]
     v6: NotRequired[int]
 
@@ -177,7 +177,7 @@ EventType = Literal["balance.threshold_reached", "balance.exhausted", "grant.cre
 
 
 class MeterRequest(TypedDict):
-    """What is counted."""
+    """The unit and the kind of a meter."""
     unit: str
     description: NotRequired[str]
     kind: NotRequired[Literal["counter", "gauge"]]
@@ -186,14 +186,14 @@ class MeterRequest(TypedDict):
 
 
 class PlanRequest(TypedDict):
-    """What tenants of the plan may use. Each PUT makes a new version."""
+    """The content of a plan. Each PUT that changes the plan creates a new version."""
     allowances: Sequence[Allowance]
     limits: NotRequired[Sequence[PlanLimit]]
     features: NotRequired[Mapping[str, bool | int]]
 
 
 class LimitRequest(TypedDict):
-    """A rate limit as it shall be."""
+    """The content of a rate limit."""
     per: Sequence[LimitPer]
     match: NotRequired[LimitMatch]
     kind: LimitKind
@@ -216,7 +216,7 @@ class LimitRequest(TypedDict):
 
 
 class TenantRequest(TypedDict):
-    """A tenant as it shall be."""
+    """The content of a tenant."""
     plan: str
     anchor: NotRequired[datetime | str]
     timezone: NotRequired[str]
