@@ -12,25 +12,26 @@ import (
 	"time"
 )
 
-// API has a method for each operation of the contract, with its operationId as name. A Client embeds an API.
+// API has a method for each operation of the contract. The method has the name of the operationId. A Client embeds an
+// API.
 type API struct {
 	options Options
 	http    *http.Client
-	own     bool    // only this API uses http
-	retrier Retrier // has the budget, the waits and the sleep
+	own     bool    // no other code uses the connections of http
+	retrier Retrier // has the retry budget, the waits and the sleep
 }
 
-// call is an operation with its input.
+// call is one call of an operation: its path, its query and its body.
 type call struct {
 	operation, method string
 	path              []segment
 	query             query
 	body              any  // nil: no body
-	key               bool // it accepts an Idempotency-Key
-	safe              bool // it takes effect once even if it is sent twice without a key
+	key               bool // the operation accepts an Idempotency-Key
+	safe              bool // the operation takes effect once even if it is sent twice without a key
 }
 
-// segment is a part of a path: a constant, or the value of a parameter.
+// segment is one piece of a path: a constant text, or the value of a parameter.
 type segment struct{ name, text string }
 
 func constant(text string) segment { return segment{text: text} }
@@ -45,7 +46,8 @@ func parameter[T string | int64](name string, value T) segment {
 // query has the parameters of a query.
 type query url.Values
 
-// set adds a parameter unless its value is the zero value. For an object it adds one parameter for each member.
+// set adds a parameter unless its value is the zero value. If the value is an object, it adds a parameter for each
+// member.
 func (q query) set(name string, value any) {
 	text := ""
 	switch v := value.(type) {
@@ -77,7 +79,7 @@ func (q query) set(name string, value any) {
 	}
 }
 
-// target returns the path and the query. An error names the parameter that is missing.
+// target returns the path with the query. If a path parameter is empty, the error names it.
 func (r *call) target() (string, error) {
 	var b strings.Builder
 	for _, s := range r.path {
@@ -96,7 +98,7 @@ func (r *call) target() (string, error) {
 	return b.String(), nil
 }
 
-// ask sends a request and decodes the answer.
+// ask sends a request, and returns its decoded answer.
 func ask[T any](ctx context.Context, a *API, r *call, options []Option) (*T, error) {
 	got, err := a.send(ctx, r, options)
 	if err != nil {
@@ -118,7 +120,7 @@ func (a *API) sendOnly(ctx context.Context, r *call, options []Option) error {
 	return err
 }
 
-// text sends a request and returns the body of the answer.
+// text sends a request, and returns the body of its answer without decoding it.
 func (a *API) text(ctx context.Context, r *call, options []Option) ([]byte, error) {
 	got, err := a.send(ctx, r, options)
 	if err != nil {
@@ -127,7 +129,7 @@ func (a *API) text(ctx context.Context, r *call, options []Option) ([]byte, erro
 	return got.body, nil
 }
 
-// pages returns the items of all pages, beginning with the page at cursor.
+// pages returns an iterator over the items of all pages, from the page at cursor on. next reads one page.
 func pages[T any](next func(cursor string) ([]T, *string, error), cursor string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for cursor := cursor; ; {
@@ -150,7 +152,7 @@ func pages[T any](next func(cursor string) ([]T, *string, error), cursor string)
 	}
 }
 
-// GetStatementCSV is GetStatement, except that it returns the lines of the statement as CSV.
+// GetStatementCSV does the same as GetStatement, except that it returns the lines of the statement as a CSV file.
 func (a *API) GetStatementCSV(ctx context.Context, tenant, meter, periodStart string, q GetStatementQuery, options ...Option) ([]byte, error) {
 	r := call{
 		operation: "getStatement", method: http.MethodGet, safe: true, query: query{},
@@ -170,7 +172,7 @@ type CheckResult struct {
 	Problem *Problem
 }
 
-// UnmarshalJSON reads a result. Only a problem has a title.
+// UnmarshalJSON decodes a result. It is a problem if it has a title, which no answer has.
 func (c *CheckResult) UnmarshalJSON(text []byte) error {
 	var kind struct {
 		Title *string `json:"title"`
@@ -184,7 +186,7 @@ func (c *CheckResult) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &c.Answer)
 }
 
-// MarshalJSON writes the answer or the problem.
+// MarshalJSON encodes the problem, or the answer if Problem is nil.
 func (c CheckResult) MarshalJSON() ([]byte, error) {
 	if c.Problem != nil {
 		return json.Marshal(c.Problem)
@@ -192,8 +194,8 @@ func (c CheckResult) MarshalJSON() ([]byte, error) {
 	return json.Marshal(c.Answer)
 }
 
-// Do sends a request that has no method in this package, such as an operation of a later version. Parameters in path
-// must be escaped. parameters is the query and may be nil. If body is nil, the request has no body. into receives the
+// Do sends a request that has no method in this package, such as an operation of a later version. path must be
+// escaped. parameters is the query, which may be nil. If body is nil, the request has no body. into receives the
 // decoded answer; if it is nil, the answer is ignored. GET, PUT and DELETE are retried. A POST is retried if the
 // options contain WithKey.
 func (a *API) Do(ctx context.Context, method, path string, parameters url.Values, body, into any, options ...Option) error {

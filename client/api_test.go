@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// service is a server with a given answer for each request. Further requests get the last answer. It records the
-// keys.
+// service is a server that answers each request with the next of answers. After the last one, it repeats it. It
+// records the requests.
 type service struct {
 	*httptest.Server
 
 	mu      sync.Mutex
 	answers []http.HandlerFunc
-	asked   []string // method, path and key
+	asked   []string // method, path and key of each request
 }
 
 func newService(t *testing.T, answers ...http.HandlerFunc) *service {
@@ -50,7 +50,7 @@ func (s *service) requests() []string {
 	return slices.Clone(s.asked)
 }
 
-// problem answers with a problem, and with Retry-After if after is not empty.
+// problem returns a handler that answers with a problem. If after is not empty, it is sent as Retry-After.
 func problem(status int, code, after string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if after != "" {
@@ -65,7 +65,8 @@ func granted(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, `{"operation_id":"o"}`)
 }
 
-// clientOf returns a client that records its waits and does not wait.
+// clientOf returns a client that does not wait before its retries. It also returns the list in which the client
+// records the waits.
 func clientOf(t *testing.T, s *service, change ...func(*Options)) (*Client, *[]time.Duration) {
 	t.Helper()
 	o := Options{URL: s.URL + "/", Key: "k", Backoff: Backoff{Random: func(n int64) int64 { return n / 2 }}}
@@ -188,14 +189,14 @@ func TestAPI_Attempts_EndByNumberBudgetAndDeadline(t *testing.T) {
 	for range 100 {
 		_ = debit()(c)
 	}
-	// There are ten retries at once, and one more retry for every ten calls.
+	// The budget permits ten retries at once, and one more retry for every ten calls.
 	if n := len(*waits); n < 19 || n > 21 {
 		t.Errorf("%d retries of 102 calls", n)
 	}
 }
 
-// silent is a transport to a service that does not answer in time. The first request gets nothing, the second request
-// gets only the head of an answer, and the third request is granted. If good is true, no request gets an answer.
+// silent is a transport whose first two requests end at their time limit: the first gets no answer, and the second
+// gets an answer without its body. The third request gets a whole answer. If good is true, no request gets an answer.
 type silent struct {
 	good  bool
 	asked int
@@ -216,7 +217,7 @@ func (s *silent) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// unread is a body that never returns data.
+// unread is a body from which nothing can be read until its context ends.
 type unread struct{ context.Context } //nolint:containedctx // that of its request
 
 func (u unread) Read([]byte) (int, error) {

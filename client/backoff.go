@@ -8,30 +8,34 @@ import (
 )
 
 const (
-	// defaultBase is several times the latency of quotasvc. An earlier retry would find the same queue.
+	// defaultBase is several times the latency of quotasvc. A retry that comes much earlier would meet the same
+	// overload.
 	defaultBase = 100 * time.Millisecond
 
-	// defaultCap bounds the time until a caller notices that the service is back.
+	// defaultCap bounds the random part of a wait. So a client notices within about 10 s that the service is back.
 	defaultCap = 10 * time.Second
 )
 
 // Backoff computes the wait before a retry. The zero value is ready to use.
 type Backoff struct {
-	// Base is the maximum of the first wait. The maximum doubles with each retry. 0 means 100 ms.
+	// Base is the maximum of the random part of the first wait. The maximum doubles with each retry, up to Cap. 0
+	// means 100 ms.
 	Base time.Duration
 
-	// Cap is the maximum of the random part of every wait, which is added to the service's Retry-After. 0 means 10 s.
+	// Cap is the largest maximum of the random part. The random part is added to the service's Retry-After. 0 means
+	// 10 s.
 	Cap time.Duration
 
 	// Random returns a number in [0, n). It must be safe for concurrent use. nil means rand.Int64N.
 	Random func(n int64) int64
 }
 
-// Wait returns the wait before a retry. The first retry has number 1. after is the service's Retry-After, or 0 if
-// there is none.
+// Wait returns the wait before a retry. The first retry has number 1. after is the service's Retry-After, or 0 if the
+// response has none.
 //
-// The wait is after plus a random time from 0 to a bound ("full jitter"). The bound doubles with each retry, up to Cap. So no
-// caller retries too early, and callers with the same Retry-After retry at different times.
+// The wait is after plus a random time ("full jitter"). The maximum of this random time doubles with each retry, up
+// to Cap. So no caller retries before after has passed, and callers with the same Retry-After retry at different
+// times.
 func (b Backoff) Wait(retry int, after time.Duration) time.Duration {
 	base, limit, random := b.Base, b.Cap, b.Random
 	if base <= 0 {
@@ -55,8 +59,8 @@ func (b Backoff) Wait(retry int, after time.Duration) time.Duration {
 	return max(after, 0) + min(max(jitter, 0), bound)
 }
 
-// RetryAfter returns the wait that a response's Retry-After header demands. The header has seconds or a date. It
-// returns 0 if the header is missing or invalid.
+// RetryAfter returns the wait that a response's Retry-After header demands. The header may have seconds or a date. If
+// the header is missing or invalid, RetryAfter returns 0.
 func RetryAfter(header http.Header) time.Duration {
 	text := header.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// backoff draws a Backoff, valid or not.
+// backoff draws a Backoff, whose fields may be out of range.
 func (d *drawn) backoff() Backoff {
 	duration := func() time.Duration {
 		return time.Duration([]int64{0, d.between(-5, int64(time.Hour)), 1 << 62}[d.random.IntN(3)])
@@ -53,7 +53,8 @@ func TestBackoffWait_BoundDoublesUpToTheCap(t *testing.T) {
 	}
 }
 
-// TestBackoffWait_SpreadsCallers uses the real source of randomness: waits must fall into every tenth of the bound.
+// TestBackoffWait_SpreadsCallers uses the real source of randomness: each tenth of the range from 0 to the maximum
+// must have some of the waits.
 func TestBackoffWait_SpreadsCallers(t *testing.T) {
 	t.Parallel()
 	const callers = 10_000

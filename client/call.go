@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// maxReply bounds the bytes of an answer. A page with the largest items has a few megabytes.
+// maxReply is the maximum size of an answer in bytes. A page with the largest items has a few megabytes.
 const maxReply = 64 << 20
 
 // reply is an answer with a status below 300.
@@ -24,8 +24,8 @@ type reply struct {
 	attempts int
 }
 
-// send sends a request. It retries until an attempt is final or until time, attempts or budget are used up. All
-// attempts have the same key and the same body.
+// send sends a request, and retries it until an attempt is final, or until the time, the attempts or the retry budget
+// are used up. All attempts have the same key and the same body.
 func (a *API) send(ctx context.Context, r *call, list []Option) (*reply, error) {
 	o, err := a.optionsOf(list)
 	if err != nil {
@@ -67,12 +67,12 @@ func metaOf(got *reply, failed *Error) Meta {
 	}
 }
 
-// attempts makes attempts until an attempt is final.
+// attempts sends a request until an attempt is final: it succeeds, it must not be retried, or the context ends.
 func (a *API) attempts(outer context.Context, r *call, o *callOptions, target string, body []byte) (*reply, *Error) {
 	ctx, cancel := context.WithTimeout(outer, o.deadline)
 	defer cancel()
 	a.retrier.addBudget()
-	unknown := false // whether an earlier attempt took effect
+	unknown := false // whether an earlier attempt may have taken effect
 	for attempt := 1; ; attempt++ {
 		got, err := a.attempt(ctx, r, o, target, body)
 		if err == nil {
@@ -102,8 +102,8 @@ func (a *API) attempts(outer context.Context, r *call, o *callOptions, target st
 	}
 }
 
-// saysNothing reports whether an answer with this code leaves it unknown if an earlier attempt took effect. The
-// answer to the earlier attempt was lost.
+// saysNothing reports whether an answer with this code leaves open what happened to an earlier attempt. That attempt
+// may have taken effect, but its answer was lost.
 func saysNothing(code ProblemCode) bool {
 	switch code {
 	case ProblemCodeRateLimited, ProblemCodeQueueFull, ProblemCodeUnavailable, ProblemCodeOutcomeUnknown, CodeNotTheService:
@@ -113,8 +113,8 @@ func saysNothing(code ProblemCode) bool {
 	}
 }
 
-// wait returns the wait before a retry and takes the retry from the budget. It returns false if there must be no
-// retry.
+// wait returns the wait before a retry, and takes the retry from the retry budget. It returns false if the request
+// must not be sent again.
 func (a *API) wait(ctx context.Context, r *call, o *callOptions, err *Error, attempt int) (time.Duration, bool) {
 	passes := err.Status == 0 || retryable(err.Status) && (err.Status != http.StatusTooManyRequests || !o.keepDenials)
 	if !passes || attempt >= a.options.Attempts || !r.key && !r.safe || err.RetryAfter > a.options.MaxWait {
@@ -127,7 +127,7 @@ func (a *API) wait(ctx context.Context, r *call, o *callOptions, err *Error, att
 	return wait, a.retrier.takeBudget()
 }
 
-// attempt sends the request once.
+// attempt sends the request of a call once, and returns the answer or the error.
 func (a *API) attempt(ctx context.Context, r *call, o *callOptions, target string, body []byte) (*reply, *Error) {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
@@ -163,7 +163,7 @@ func (a *API) attempt(ctx context.Context, r *call, o *callOptions, target strin
 	return &reply{status: resp.StatusCode, header: resp.Header, body: text, key: o.key}, nil
 }
 
-// neverSent reports whether no connection could be opened: then nothing was sent.
+// neverSent reports whether the request was never sent, because no connection could be opened.
 func neverSent(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"

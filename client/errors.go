@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// The codes of this package. An error with one of these codes is not an answer of the service.
+// The codes that this package creates. An error with one of these codes is not from an answer of the service.
 const (
 	CodeNoAnswer      ProblemCode = "no_answer"       // no connection, or a broken connection
 	CodeTimeout       ProblemCode = "timeout"         // no answer within Timeout or Deadline
-	CodeCanceled      ProblemCode = "canceled"        // the context of the call ended; errors.Is matches its error
+	CodeCanceled      ProblemCode = "canceled"        // the context of the call ended; errors.Is finds its error
 	CodeNotTheService ProblemCode = "not_the_service" // an answer without a code, for example a proxy's page
 )
 
-// Error is the error of a call. Use errors.Is with the errors below or with the errors for a code (ErrQuotaExceeded,
-// ErrRateLimited ...), or use Code.
+// Error is the error of a call. To find its kind, use errors.Is with the errors below or with the error of one code
+// (ErrQuotaExceeded, ErrRateLimited ...), or compare Code.
 type Error struct {
-	Operation string // operationId of the contract
-	Status    int    // of the service's answer; 0 without an answer
+	Operation string // operationId in the contract
+	Status    int    // status of the service's answer; 0: no answer
 	Code      ProblemCode
-	Detail    string      // a sentence about the failure
-	Problem   *Problem    // the answer, with the details of its code; nil if the service did not answer
-	Header    http.Header // of the answer; nil without an answer
+	Detail    string      // a sentence about what failed
+	Problem   *Problem    // the service's answer, with the details of its code; nil: no answer
+	Header    http.Header // headers of the service's answer; nil: no answer
 
-	RetryAfter     time.Duration // from the service; 0 = none
-	RequestID      string        // for the service's log
+	RetryAfter     time.Duration // demanded by the service; 0: no wait demanded
+	RequestID      string        // identifies the request in the service's log
 	Attempts       int
 	IdempotencyKey string // a retry with this key takes effect once
 	OutcomeUnknown bool   // the operation may have taken effect
@@ -36,28 +36,30 @@ type Error struct {
 	cause error
 }
 
-// Errors that stand for several codes, for errors.Is.
+// Errors for errors.Is that each stand for several codes.
 var (
-	// ErrDenied: 402, or 429 of a balance or a limit. Nothing was charged. The call may succeed after a payment or a
-	// wait.
+	// ErrDenied stands for 402, and for 429 because of a balance or a limit. Nothing was charged. The call may
+	// succeed after a payment or a wait.
 	ErrDenied error = classError("denied")
 
-	// ErrInvalid: 400 or 422. The same request fails again; Error.Problem.Errors names the fields.
+	// ErrInvalid stands for 400 and 422. The same request would fail again. Error.Problem.Errors names the wrong
+	// fields.
 	ErrInvalid error = classError("the request is invalid")
 
-	// ErrUnauthenticated: 401. The key is missing, unknown, expired or revoked.
+	// ErrUnauthenticated stands for 401. The key is missing, unknown, expired or revoked.
 	ErrUnauthenticated error = classError("unauthenticated")
 
-	// ErrForbidden: 403. The plan, a block, a suspension or the key forbids it.
+	// ErrForbidden stands for 403. The plan, a block, a suspension or the rights of the key forbid the request.
 	ErrForbidden error = classError("forbidden")
 
-	// ErrNotFound: 404 or 410.
+	// ErrNotFound stands for 404 and 410.
 	ErrNotFound error = classError("not found")
 
-	// ErrConflict: 409. The state does not allow it.
+	// ErrConflict stands for 409. The present state does not allow the request.
 	ErrConflict error = classError("conflict")
 
-	// ErrUndecided: 5xx, or no answer of the service. The same call with the same key may succeed.
+	// ErrUndecided stands for 5xx, and for calls that the service did not answer. The same call with the same key may
+	// succeed.
 	ErrUndecided error = classError("the service did not decide")
 )
 
@@ -69,7 +71,7 @@ type (
 func (c codeError) Error() string  { return string(c) }
 func (c classError) Error() string { return string(c) }
 
-// Error returns the code and the detail, with the faults of the fields.
+// Error returns the code and the detail, and the faults of the request's fields.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "quotasvc: %s: %s: %s", e.Operation, e.Code, e.Detail)
@@ -130,7 +132,8 @@ func AsError(err error) *Error {
 	return e
 }
 
-// refusal returns the error for an answer of 300 or more. An answer without a code is from a proxy, not from the service.
+// refusal returns the error for an answer with a status of 300 or more. If the answer has no code, it comes from a
+// proxy and not from the service.
 func refusal(resp *http.Response, text []byte) *Error {
 	e := &Error{Status: resp.StatusCode, Header: resp.Header, RetryAfter: RetryAfter(resp.Header), RequestID: resp.Header.Get("X-Request-Id")}
 	var p Problem

@@ -13,7 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// The first attempt gets a 503. The Retrier sends the debit again with the same key, so it is charged once.
+// The first attempt is answered with 503. The Retrier sends the debit again with the same key, so the debit is
+// charged once.
 func ExampleRetrier() {
 	attempts := 0
 	quotasvc := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -25,13 +26,13 @@ func ExampleRetrier() {
 	}))
 	defer quotasvc.Close()
 
-	retrier := &client.Retrier{Client: &http.Client{Timeout: 5 * time.Second}} // use one for the whole program
+	retrier := &client.Retrier{Client: &http.Client{Timeout: 5 * time.Second}} // use one Retrier for the whole program
 	body := strings.NewReader(`{"tenant":"acme","items":[{"meter":"api_calls","amount":1}]}`)
 	req, err := http.NewRequest(http.MethodPost, quotasvc.URL+"/v1/debits", body)
 	if err != nil {
 		panic(err)
 	}
-	req.Header.Set(client.HeaderIdempotencyKey, "order-17") // stored with the order, before the first attempt
+	req.Header.Set(client.HeaderIdempotencyKey, "order-17") // store the key with the order before the first attempt
 	response, err := retrier.Do(req)
 	if err != nil {
 		panic(err)
@@ -44,7 +45,7 @@ func ExampleRetrier() {
 	// 200
 }
 
-// Units are granted without a request for each unit. The service gets a request for the hold, and at the end a
+// Units are granted without a request for each unit. The service gets one request for the hold, and at the end one
 // request with the used units.
 func ExampleLocalUnits() {
 	quotasvc := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +53,7 @@ func ExampleLocalUnits() {
 			Items []struct{ Amount int }
 			Final bool
 		}
-		_ = json.NewDecoder(r.Body).Decode(&body) // LocalUnits send only valid JSON
+		_ = json.NewDecoder(r.Body).Decode(&body) // a LocalUnits sends only valid JSON
 		if r.URL.Path == "/v1/holds" {
 			w.WriteHeader(http.StatusCreated)
 			fmt.Println("the service holds", body.Items[0].Amount)
@@ -72,10 +73,10 @@ func ExampleLocalUnits() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if err := units.TakeWait(ctx, 1); err != nil { // waits for the first hold
+	if err := units.TakeWait(ctx, 1); err != nil { // it waits for the first hold
 		panic(err)
 	}
-	for range 2 { // two requests of a client cause no request to the service
+	for range 2 { // two takes cause no request to the service
 		if err := units.Take(1); errors.Is(err, client.ErrExhausted) {
 			fmt.Println("refused:", err)
 		}

@@ -7,20 +7,21 @@ import (
 )
 
 const (
-	// After undecidedMax calls in a row without a decision, calls that may fail open pass at once. Only one call per
-	// probeEvery is still sent. So an outage does not delay every request of a backend until the deadline.
+	// After undecidedMax calls in a row without a decision, calls that may fail open pass at once, without a request.
+	// Only one call per probeEvery is still sent. So an outage does not delay every request of a backend until its
+	// deadline.
 	undecidedMax = 5
 	probeEvery   = time.Second
 )
 
-// decision is a call that the service must decide.
+// decision is a call that asks the service for a decision.
 type decision struct {
 	operation, tenant string
 	items             []Item
 	options           []Option
 }
 
-// failsOpen reports whether the call passes while the service does not decide.
+// failsOpen reports whether the call passes if the service does not decide.
 func (c *Client) failsOpen(d *decision, o *callOptions) bool {
 	if o.failOpen != nil {
 		return *o.failOpen
@@ -30,8 +31,8 @@ func (c *Client) failsOpen(d *decision, o *callOptions) bool {
 	})
 }
 
-// decide calls work, which sends a request to the service. If the call may fail open and there is no decision, it
-// returns open().
+// decide calls work, which sends a request to the service. If the service does not decide and the call may fail open,
+// decide returns open() instead.
 func decide[T any](c *Client, d decision, work func() (*T, error), open func() *T) (*T, error) {
 	o, err := c.optionsOf(d.options)
 	if err != nil {
@@ -64,8 +65,8 @@ func decide[T any](c *Client, d decision, work func() (*T, error), open func() *
 	return answer, err
 }
 
-// isAway reports whether the service is away, so that this call need not be sent. It returns false for one call per
-// probeEvery.
+// isAway reports whether the service has decided none of the last calls, so that this call is not sent. It returns
+// false for one call per probeEvery, which is sent as a probe.
 func (c *Client) isAway() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

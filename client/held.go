@@ -10,27 +10,27 @@ import (
 	"time"
 )
 
-// defaultHoldTTL is the TTL of a hold in seconds. After a crash of the process the held units return to the balance
-// after this time. A hold in use is extended when half of the TTL is over.
+// defaultHoldTTL is the TTL of a hold in seconds. If the process crashes, the held units return to the balance after
+// this time. A hold in use is extended after half of the TTL.
 const defaultHoldTTL = 300
 
-// HeldUnits are units that are reserved for one piece of work of unknown cost. Use counts the used units; Finish
-// captures them and returns the rest. Until Finish or Release the hold is extended in the background. It is safe for
-// concurrent use.
+// HeldUnits are units that are reserved for one piece of work of unknown cost. Use counts the used units. Finish
+// captures the used units and returns the rest to the balance. The hold is extended in the background until Finish or
+// Release is called. HeldUnits is safe for concurrent use.
 type HeldUnits struct {
-	// Answer is the service's answer; nil if the hold failed open. In that case nothing is reserved, and the used
-	// units are debited at the end.
+	// Answer is the service's answer. It is nil if the hold failed open: nothing is reserved then, and Finish debits
+	// the used units.
 	Answer *HoldAnswer
 
 	client *Client
 	body   HoldRequest
 	every  time.Duration // half of the TTL
 
-	ending sync.Mutex // held by Finish and Release
+	ending sync.Mutex // locked by Finish and Release
 	result *HoldResult
 
 	mu     sync.Mutex
-	used   []int64 // by item
+	used   []int64 // used units by item
 	ended  bool
 	extend *time.Timer
 }
@@ -39,10 +39,10 @@ type HeldUnits struct {
 type HoldResult struct {
 	Used      int64
 	Charged   int64
-	Shortfall int64 // used, but not covered by the balance
+	Shortfall int64 // used units that the balance did not cover
 }
 
-// Hold reserves units. The id of the hold is also the key of the operation; if HoldID is empty, Hold creates an id.
+// Hold reserves units. The id of the hold is also the key of the operation. If HoldID is empty, Hold creates an id.
 // If TTLSeconds is 0, the TTL is 5 minutes. The caller must call Finish or Release.
 func (c *Client) Hold(ctx context.Context, body HoldRequest, options ...Option) (*HeldUnits, error) {
 	o, err := c.optionsOf(options)
@@ -82,8 +82,8 @@ func (c *Client) Hold(ctx context.Context, body HoldRequest, options ...Option) 
 	return h, nil
 }
 
-// HoldFor holds units, does the work, and captures the units that the work used, even if it fails or panics. It
-// returns the other units.
+// HoldFor holds units and does the work. Then it captures the units that the work has used, even if the work fails or
+// panics, and returns the other units to the balance.
 func (c *Client) HoldFor(ctx context.Context, body HoldRequest, work func(context.Context, *HeldUnits) error, options ...Option) (result *HoldResult, err error) {
 	h, err := c.Hold(ctx, body, options...)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *Client) HoldFor(ctx context.Context, body HoldRequest, work func(contex
 	}()
 	err = work(ctx, h)
 	done = true
-	// The use is charged even if the caller's context has ended.
+	// The used units are charged even if the caller's context has ended.
 	result, failed := h.Finish(context.WithoutCancel(ctx))
 	if err != nil {
 		c.report(failed)
@@ -107,9 +107,9 @@ func (c *Client) HoldFor(ctx context.Context, body HoldRequest, work func(contex
 	return result, failed
 }
 
-// Stream passes on the elements of source and counts the cost of each element. At the end of source, at an error, and
-// if the reader stops early, it captures the counted units and returns the rest. If this capture fails, its error is
-// the last element. If the reader has stopped or source has failed, OnBackgroundError gets this error.
+// Stream returns the elements of source, and counts the cost of each element as used units. It finishes the hold at
+// the end of source, after an error of source, and if the reader stops early. If Finish fails, its error is the last
+// element. If the reader has stopped or source has failed, OnBackgroundError gets this error instead.
 func Stream[T any](ctx context.Context, h *HeldUnits, source iter.Seq2[T, error], cost func(T) int64) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		finished := false
@@ -141,17 +141,17 @@ func Stream[T any](ctx context.Context, h *HeldUnits, source iter.Seq2[T, error]
 // ID returns the id of the hold.
 func (h *HeldUnits) ID() string { return h.body.HoldID }
 
-// FailedOpen reports whether nothing is reserved, because the service did not decide.
+// FailedOpen reports whether the hold failed open: nothing is reserved, because the service did not decide.
 func (h *HeldUnits) FailedOpen() bool { return h.Answer == nil }
 
-// Used returns the units used so far.
+// Used returns the number of used units so far.
 func (h *HeldUnits) Used() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return sum(h.used)
 }
 
-// Left returns the held units that are not used.
+// Left returns the number of held units that are not used yet.
 func (h *HeldUnits) Left() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -162,11 +162,11 @@ func (h *HeldUnits) Left() int64 {
 	return left
 }
 
-// Use counts n used units, 0 or more, of the hold's first meter. It sends no request. The use may be larger than the
-// hold: Finish charges it as far as the balance covers it.
+// Use counts n used units of the hold's first meter. n is at least 0. Use sends no request. The used units may exceed
+// the held units: Finish charges the excess as far as the balance covers it.
 func (h *HeldUnits) Use(n int64) error { return h.UseOf(h.body.Items[0].Meter, n) }
 
-// UseOf is Use for one of several meters.
+// UseOf does the same as Use for the given meter of the hold.
 func (h *HeldUnits) UseOf(meter string, n int64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -183,12 +183,12 @@ func (h *HeldUnits) UseOf(meter string, n int64) error {
 	return nil
 }
 
-// Finish captures the used units and returns the rest. Use beyond the held units is charged as far as the balance
-// covers it. If the hold has expired, the use is debited. After an error Finish may be called again: it takes effect
-// once. A repeated Finish returns the first result.
+// Finish captures the used units and returns the rest to the balance. If more units are used than held, it charges
+// the excess as far as the balance covers it. If the hold has expired, it debits the used units. After an error,
+// Finish may be called again: it takes effect once. After a success, it returns the first result again.
 func (h *HeldUnits) Finish(ctx context.Context) (*HoldResult, error) { return h.end(ctx, h.finish) }
 
-// Release returns all held units and charges nothing.
+// Release returns all held units to the balance and charges nothing.
 func (h *HeldUnits) Release(ctx context.Context) (*HoldResult, error) {
 	return h.end(ctx, func(ctx context.Context) (*HoldResult, error) {
 		h.mu.Lock()
@@ -235,7 +235,7 @@ func (h *HeldUnits) finish(ctx context.Context) (*HoldResult, error) {
 	case len(beyond) == 0 || !refused(err):
 		return nil, err
 	}
-	// The held part of the use is captured, and the part beyond it is debited.
+	// The used units that are held are captured, and the used units beyond them are debited.
 	held := h.items(func(item Item, used int64) int64 { return min(used, item.Amount) })
 	if err := h.capture(ctx, held, "capture-held"); holdEnded(err) {
 		return h.debit(ctx, all, "late", 0)
@@ -245,7 +245,7 @@ func (h *HeldUnits) finish(ctx context.Context) (*HoldResult, error) {
 	return h.debit(ctx, beyond, "beyond", total(held))
 }
 
-// items returns the items of the hold for which amount returns more than 0.
+// items returns an item for each meter of the hold for which amount returns more than 0.
 func (h *HeldUnits) items(amount func(item Item, used int64) int64) []Item {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -273,7 +273,8 @@ func (h *HeldUnits) release(ctx context.Context) (*HoldResult, error) {
 	return &HoldResult{}, nil
 }
 
-// debit charges use that no hold pays, as far as the balance covers it.
+// debit charges used units without a hold, as far as the balance covers them. charged is the number of units that
+// were captured before.
 func (h *HeldUnits) debit(ctx context.Context, items []Item, suffix string, charged int64) (*HoldResult, error) {
 	result := &HoldResult{Used: h.Used(), Charged: charged}
 	if len(items) == 0 {
@@ -296,7 +297,7 @@ func (h *HeldUnits) debit(ctx context.Context, items []Item, suffix string, char
 	return result, nil
 }
 
-// extendNow extends the hold by a TTL and schedules the next extension after half of the TTL.
+// extendNow extends the hold by its TTL, and schedules the next extension after half of the TTL.
 func (h *HeldUnits) extendNow(ctx context.Context) {
 	h.mu.Lock()
 	if h.ended {
@@ -316,20 +317,20 @@ func (h *HeldUnits) extendNow(ctx context.Context) {
 	}
 }
 
-// key returns the key of an operation on the hold. A repeated operation has the same key.
+// key returns the idempotency key of an operation on the hold. If the operation is repeated, it has the same key.
 func (h *HeldUnits) key(suffix string) Option {
 	if key := h.body.HoldID + "." + suffix; len(key) <= 255 {
 		return WithKey(key)
 	}
-	return WithKey(NewKey()) // the service refuses ids of more than 128 characters
+	return WithKey(NewKey()) // such a long id is refused by the service anyway
 }
 
-// holdEnded reports whether the hold no longer exists or is no longer active.
+// holdEnded reports whether err says that the hold does not exist or is not active any more.
 func holdEnded(err error) bool {
 	return errors.Is(err, ErrHoldNotActive) || errors.Is(err, ErrHoldNotFound)
 }
 
-// refused reports whether the balance, the plan or a block refused the request.
+// refused reports whether a balance, a limit, the plan or a block refused the request.
 func refused(err error) bool { return errors.Is(err, ErrDenied) || errors.Is(err, ErrForbidden) }
 
 func total(items []Item) int64 {

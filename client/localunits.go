@@ -9,68 +9,74 @@ import (
 	"time"
 )
 
-// Defaults of LocalUnitsOptions.
+// Defaults of the fields of LocalUnitsOptions.
 const (
-	// defaultMin is small, so that a backend with little use takes almost no units away from other backends.
+	// defaultMin is the default of Min. It is small, so that a backend with little use takes almost no units away
+	// from other backends.
 	defaultMin = 100
 
-	// defaultMax leads to two requests per 10,000 decisions. A larger hold would save nothing measurable.
+	// defaultMax is the default of Max. Such a hold needs two requests per 10,000 takes. A larger hold would save
+	// nothing measurable.
 	defaultMax = 10_000
 
-	// defaultTTL is long enough for a restart or a failover of the service, and returns the units of a crashed backend within a minute.
+	// defaultTTL is long enough for a restart or a failover of the service. If a backend crashes, its units return to
+	// the balance within a minute.
 	defaultTTL = time.Minute
 
-	// defaultCaptureEvery bounds the loss at a crash to the use of a second.
+	// defaultCaptureEvery is the default of CaptureEvery. If a backend crashes, the use of at most about a second is
+	// lost.
 	defaultCaptureEvery = time.Second
 
-	// defaultTimeout is the longest time in which the service refuses a request.
+	// defaultTimeout is the longest time that the service takes to refuse a request.
 	defaultTimeout = 5 * time.Second
 
-	// defaultLocalCap bounds the time until a LocalUnits with no units left notices that the service is back.
+	// defaultLocalCap is the default of Backoff.Cap. It bounds the time until a LocalUnits without units notices that
+	// the service is back.
 	defaultLocalCap = 2 * time.Second
 
-	// defaultClose bounds a Close whose context has no deadline.
+	// defaultClose is the maximum time of a Close whose context has no deadline.
 	defaultClose = 10 * time.Second
 )
 
 const (
-	maxAmount = 1<<53 - 1 // largest amount of the service
+	maxAmount = 1<<53 - 1 // the largest amount that the service accepts
 	maxTTL    = 24 * time.Hour
 
-	// awayAfter is how long a request for a hold may take until the service counts as away. It is several times
-	// longer than the slowest answer of a working service.
+	// awayAfter is the time after which the service counts as away if it has not answered a request for a hold. The
+	// slowest answers of a working service take only a fraction of this time.
 	awayAfter = time.Second
 
-	// maxHolds bounds the holds of one process. At a steady rate two holds are in use; the other holds wait for the
-	// answers to slow captures.
+	// maxHolds is the maximum number of holds of one LocalUnits. At a steady rate it uses two holds. The other two
+	// are for slow captures, whose holds still exist.
 	maxHolds = 4
 
-	// deniedPause is how long a denial by the service is reused. After this time a top-up is noticed.
+	// deniedPause is how long a LocalUnits answers with the last denial of the service, without a request. After this
+	// time it notices a top-up.
 	deniedPause = time.Second
 )
 
-// The reasons of a LocalDenial.
+// The errors that LocalDenial.Reason may have.
 var (
-	// ErrExhausted: the service refused to hold units. LocalDenial has the service's answer.
+	// ErrExhausted: the service refused to hold units. The LocalDenial has the service's answer.
 	ErrExhausted = errors.New("the service holds no more units for this balance")
 
-	// ErrRefilling: too few units are held, and more units have been requested from the service.
+	// ErrRefilling: this process holds too few units, and has requested more from the service.
 	ErrRefilling = errors.New("units are on their way")
 
-	// ErrAway: too few units are held, and the service does not answer.
+	// ErrAway: this process holds too few units, and the service does not answer.
 	ErrAway = errors.New("the service does not answer")
 
 	// ErrClosed: Close was called.
 	ErrClosed = errors.New("the local units are closed")
 )
 
-// LocalDenial is the error of a Take that was not granted.
+// LocalDenial is the error of a Take that got no units.
 type LocalDenial struct {
 	Reason     error         // ErrExhausted, ErrRefilling, ErrAway or ErrClosed
-	Status     int           // of the service's answer; 0 unless Reason is ErrExhausted
-	Code       string        // of the problem, for example quota_exceeded
-	Detail     string        // of the problem
-	RetryAfter time.Duration // from the service; 0 = none
+	Status     int           // status of the service's answer; 0 unless Reason is ErrExhausted
+	Code       string        // code of the service's answer, for example quota_exceeded
+	Detail     string        // detail of the service's answer
+	RetryAfter time.Duration // demanded by the service; 0: no wait demanded
 }
 
 func (d *LocalDenial) Error() string {
@@ -83,92 +89,95 @@ func (d *LocalDenial) Error() string {
 // Unwrap returns the reason, for errors.Is.
 func (d *LocalDenial) Unwrap() error { return d.Reason }
 
-// LocalUnitsOptions say which balance is spent, and how. Zero values have defaults, except for URL, Tenant and Meter.
+// LocalUnitsOptions say from which balance a LocalUnits grants units, and how. Every field except URL, Tenant and
+// Meter has a default for its zero value.
 type LocalUnitsOptions struct {
-	URL     string // of the service, for example https://quotasvc.internal:8080
-	Key     string // a key with the scope use; empty: Client adds the header itself
+	URL     string // URL of the service, for example https://quotasvc.internal:8080
+	Key     string // a key with the scope use; empty: Client adds the Authorization header
 	Tenant  string
 	Meter   string
-	Subject string // empty: only the tenant's balance
+	Subject string // empty: no subject, only the tenant's balance
 
-	// Min and Max bound the units of one hold. The size of a hold follows the rate of use: a hold should last for a
-	// second. It may be below Min if few units remain. 0 means 100 and 10,000. Max also bounds a Take. One process
-	// has at most four holds, usually two.
+	// Min and Max bound the units of one hold. 0 means 100 and 10,000. The size of a hold depends on the rate of use:
+	// a hold should last for a second. It may be smaller than Min if few units remain. Max is also the maximum of one
+	// Take. One process has at most four holds, and usually two.
 	Min, Max int64
 
-	// TTL is how long the service keeps a hold: whole seconds up to a day; 0 means a minute. While the service is
-	// away, held units can be spent for at most this time. The held units of a crashed process return to the balance
-	// after this time.
+	// TTL is how long the service keeps a hold: whole seconds, at most a day. 0 means a minute. While the service is
+	// away, held units can be granted for at most this time. If a process crashes, its held units return to the
+	// balance after this time.
 	TTL time.Duration
 
-	// CaptureEvery bounds how long use stays uncaptured while the service answers; 0 means a second. Uncaptured use
-	// is lost at a crash.
+	// CaptureEvery is the longest time for which granted units stay uncaptured while the service answers. 0 means a
+	// second. If the process crashes, uncaptured units are never charged.
 	CaptureEvery time.Duration
 
-	// UnbackedMax is the number of units that are granted without a hold while the service is away, after the held
-	// units. They are debited when the service is back, as far as the balance covers them. A hold that was requested
-	// meanwhile may be created before the debit. 0: no such units are granted.
+	// UnbackedMax is the number of units that may be granted without a hold while the service is away, after the held
+	// units are used up. When the service is back, they are debited as far as the balance covers them. A hold that
+	// was requested meanwhile may get the last units of the balance before this debit. 0 means that no units are
+	// granted without a hold.
 	UnbackedMax int64
 
 	// Timeout bounds one attempt of a request; 0 means 5 s.
 	Timeout time.Duration
 
-	// Client sends the requests; nil means http.DefaultClient.
+	// Client sends the requests. nil means http.DefaultClient.
 	Client *http.Client
 
-	// Backoff computes the waits between attempts. Its Cap is 2 s if it is 0.
+	// Backoff computes the waits between attempts. If its Cap is 0, it is 2 s.
 	Backoff Backoff
 
-	// OnError is called with every failed attempt and every refusal of the service. It must return soon. nil: it is not
-	// called.
+	// OnError is called with every failed attempt and every refusal of the service. It must return soon, because the
+	// next attempt waits for it. nil: no function is called.
 	OnError func(error)
 }
 
-// LocalUnits spends units of one balance in this process. It creates holds in advance, answers Take from memory,
-// captures the used units and releases the rest. It is safe for concurrent use and has two goroutines until Close.
+// LocalUnits grants units of one balance from the memory of this process. It creates holds in advance, and Take
+// grants held units. It captures the used units and returns the rest. It is safe for concurrent use, and has two
+// goroutines until Close.
 type LocalUnits struct {
 	options LocalUnitsOptions
-	now     func() time.Duration // since the start, by the monotonic clock
-	attempt context.Context      // of all requests; ends when Close gives up
+	now     func() time.Duration // time since the start, by the monotonic clock
+	attempt context.Context      // the context of all requests; it ends when Close gives up
 	giveUp  context.CancelFunc
 
 	wakeFiller, wakeSettler chan struct{} // capacity 1
 	closing                 chan struct{} // closed by Close
-	filled, settled         chan struct{} // closed by the goroutines at their end
+	filled, settled         chan struct{} // closed by the goroutines when they end
 
 	mu      sync.Mutex
 	closed  bool
 	holds   []*localHold  // all holds that may still exist at the service, oldest first
 	changed chan struct{} // closed and replaced after every answer that TakeWait waits for
 
-	filling     bool          // a hold has been requested
-	asking      *operation    // the request for this hold; nil before the first attempt
-	away        bool          // a hold has been requested, and the service does not answer
-	denial      *LocalDenial  // the service's last answer about a hold, if it refused
-	deniedUntil time.Duration // no hold is requested before this time
-	sizing      sizing        // decides how many units to request
+	filling     bool          // a hold is needed, and the filler has not got it yet
+	asking      *operation    // the request for a hold that is not answered; nil before its first attempt
+	away        bool          // a hold is needed, and the service does not answer
+	denial      *LocalDenial  // the service's last answer about a hold, if it was a denial
+	deniedUntil time.Duration // until then, no hold is requested
+	sizing      sizing        // decides how many units the next hold has
 
-	late   int64      // taken units that no hold pays and that must be debited
-	debit  *operation // the debit of late units that is running or not answered
-	debits int        // number of debits so far, used in their keys
-	id     string     // unique; begins the keys of debits
+	late   int64      // late units, which must be debited
+	debit  *operation // the debit of late units that is not answered yet; nil: none
+	debits int        // number of debits so far; a part of their keys
+	id     string     // a unique text with which the keys of debits begin
 	stats  LocalStats
 }
 
-// LocalStats are sums since NewLocalUnits, except for Uncharged and Held, which are current values. All are units,
-// except for Requests. After a Close without error, Taken = Captured + Debited + Shortfall.
+// LocalStats has sums since NewLocalUnits, except for Uncharged and Held, which are present values. All fields except
+// Requests are numbers of units. After a Close without an error, Taken = Captured + Debited + Shortfall.
 type LocalStats struct {
 	Taken     int64 // granted by Take
 	Captured  int64 // charged by captures of holds
-	Debited   int64 // charged by debits, because their hold had ended or they were granted without one
-	Shortfall int64 // granted, and not covered by the balance at the debit
-	Uncharged int64 // granted and not charged yet: lost if the process crashes now
-	Held      int64 // held and not taken
-	Requests  int64 // sent to the service
+	Debited   int64 // charged by debits, because their hold had ended or they had no hold
+	Shortfall int64 // granted, but not covered by the balance when they were debited
+	Uncharged int64 // granted and not charged yet; if the process crashes now, never charged
+	Held      int64 // held and not granted yet
+	Requests  int64 // number of requests to the service
 }
 
-// NewLocalUnits returns a LocalUnits. The caller must call Close. An error names the option that is wrong. There is
-// no request before the first Take.
+// NewLocalUnits returns a LocalUnits. The caller must call Close. If an option is wrong, the error names it. The
+// first Take causes the first request.
 func NewLocalUnits(o LocalUnitsOptions) (*LocalUnits, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -186,7 +195,7 @@ func NewLocalUnits(o LocalUnitsOptions) (*LocalUnits, error) {
 	return l, nil
 }
 
-// complete sets the defaults and checks the rest.
+// complete sets the defaults of the options and checks the options.
 func (o *LocalUnitsOptions) complete() error {
 	setDefault(&o.Min, min(defaultMin, max(o.Max, 0)), defaultMin)
 	setDefault(&o.Max, max(defaultMax, o.Min), 0)
@@ -221,7 +230,7 @@ func (o *LocalUnitsOptions) complete() error {
 	return nil
 }
 
-// setDefault sets a zero value to d, or to other if d is also 0.
+// setDefault sets a zero value to d. If d is also zero, it sets the value to other.
 func setDefault[T int64 | time.Duration](v *T, d, other T) {
 	if *v == 0 {
 		*v = d
@@ -231,8 +240,8 @@ func setDefault[T int64 | time.Duration](v *T, d, other T) {
 	}
 }
 
-// Take takes n units, 1 to Max, without a request. If this process holds too few units, it takes none of them and
-// returns a LocalDenial.
+// Take takes n units, 1 to Max, without a request. If this process holds too few units, Take takes no units and
+// returns a *LocalDenial.
 func (l *LocalUnits) Take(n int64) error {
 	if n < 1 || n > l.options.Max {
 		return fmt.Errorf("n must be from 1 to %d (Max)", l.options.Max)
@@ -242,8 +251,8 @@ func (l *LocalUnits) Take(n int64) error {
 	return l.take(n)
 }
 
-// TakeWait is Take, except that it waits for requested units. It waits until they arrive, the service refuses them,
-// or ctx ends. While the service is away, it waits until ctx ends.
+// TakeWait does the same as Take, except that it waits if units have been requested. It waits until the units arrive,
+// the service denies them, or ctx ends. While the service is away, it waits until ctx ends.
 func (l *LocalUnits) TakeWait(ctx context.Context, n int64) error {
 	if n < 1 || n > l.options.Max {
 		return fmt.Errorf("n must be from 1 to %d (Max)", l.options.Max)
@@ -264,7 +273,7 @@ func (l *LocalUnits) TakeWait(ctx context.Context, n int64) error {
 	}
 }
 
-// take is Take for a caller that holds the lock.
+// take does the work of Take. The caller holds the lock.
 func (l *LocalUnits) take(n int64) error {
 	if l.closed {
 		return &LocalDenial{Reason: ErrClosed}
@@ -300,7 +309,8 @@ func (l *LocalUnits) take(n int64) error {
 	return nil
 }
 
-// short answers a Take of n units if missing units are not held.
+// short answers a Take of n units for which missing units are not held. While the service is away, it may grant the n
+// units without a hold (UnbackedMax). Otherwise it returns a *LocalDenial.
 func (l *LocalUnits) short(n, missing int64, now time.Duration) error {
 	l.sizing.miss(missing)
 	l.askForUnits(now)
@@ -319,7 +329,8 @@ func (l *LocalUnits) short(n, missing int64, now time.Duration) error {
 	return nil
 }
 
-// askForUnits wakes the filler, unless the filler is already working or the service has just refused.
+// askForUnits wakes the filler, unless the filler is already working or the service has denied units within
+// deniedPause.
 func (l *LocalUnits) askForUnits(now time.Duration) {
 	if !l.filling && now >= l.deniedUntil {
 		l.filling = true
@@ -327,7 +338,7 @@ func (l *LocalUnits) askForUnits(now time.Duration) {
 	}
 }
 
-// Stats returns the sums so far.
+// Stats returns the statistics since NewLocalUnits.
 func (l *LocalUnits) Stats() LocalStats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -340,9 +351,9 @@ func (l *LocalUnits) Stats() LocalStats {
 	return s
 }
 
-// Close refuses further takes, captures the used units, returns the rest to the balance, and ends the goroutines. It
-// gives up when ctx ends, or after 10 s if ctx has no deadline. Then it returns an error, and the service returns the
-// units when the holds expire. A second Close waits for the first Close.
+// Close denies all further takes, captures the used units, returns the rest to the balance, and ends the goroutines.
+// It gives up when ctx ends, or after 10 s if ctx has no deadline. Then it returns an error, and the service returns
+// the remaining units when the holds expire. A second Close waits for the first Close.
 func (l *LocalUnits) Close(ctx context.Context) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -370,14 +381,14 @@ func (l *LocalUnits) Close(ctx context.Context) error {
 	return nil
 }
 
-// unsettled returns the number of holds that the service may still keep.
+// unsettled returns the number of holds that may still exist at the service.
 func (l *LocalUnits) unsettled() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.holds)
 }
 
-// announce wakes all TakeWaits. The caller holds the lock.
+// announce wakes all calls of TakeWait. The caller holds the lock.
 func (l *LocalUnits) announce() {
 	close(l.changed)
 	l.changed = make(chan struct{})
@@ -386,6 +397,6 @@ func (l *LocalUnits) announce() {
 func wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // its goroutine is awake already
+	default: // the goroutine has already been woken
 	}
 }

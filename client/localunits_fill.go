@@ -2,7 +2,7 @@ package client
 
 import "time"
 
-// fill is the goroutine that creates holds.
+// fill creates holds when they are needed. It runs on the filler's goroutine.
 func (l *LocalUnits) fill() {
 	defer close(l.filled)
 	for {
@@ -15,13 +15,14 @@ func (l *LocalUnits) fill() {
 	}
 }
 
-// refill creates one hold, if a hold is needed. It tries until the service answers or the LocalUnits are closed.
+// refill creates one hold, if a hold is needed. It tries until the service answers, or until the LocalUnits is
+// closed.
 func (l *LocalUnits) refill() {
 	for units := l.nextSize(); units > 0; {
 		hold := &localHold{id: "local-" + NewKey(), size: units}
 		op := l.newHold(hold)
 		answer := l.untilAnswered(op)
-		if answer == nil { // closed
+		if answer == nil { // Close was called
 			l.abandon(hold, op)
 			return
 		}
@@ -29,7 +30,8 @@ func (l *LocalUnits) refill() {
 	}
 }
 
-// nextSize waits until a further hold is allowed and returns its size. It returns 0 if no hold is needed.
+// nextSize waits until there are fewer than maxHolds holds, and returns the size of the next hold. It returns 0 if no
+// hold is needed.
 func (l *LocalUnits) nextSize() int64 {
 	slow := time.AfterFunc(awayAfter, func() { l.setAway(nil) })
 	defer slow.Stop()
@@ -44,13 +46,13 @@ func (l *LocalUnits) nextSize() int64 {
 			return size
 		}
 		select {
-		case <-l.wakeFiller: // a hold is settled
+		case <-l.wakeFiller: // a hold has ended
 		case <-l.closing:
 		}
 	}
 }
 
-// newHold returns the operation that creates a hold. Its key is the hold's id.
+// newHold returns the operation that creates a hold. The operation's key is the hold's id.
 func (l *LocalUnits) newHold(h *localHold) *operation {
 	o := &l.options
 	return newOperation("/v1/holds", h.id, struct {
@@ -62,7 +64,7 @@ func (l *LocalUnits) newHold(h *localHold) *operation {
 	}{o.Tenant, h.id, []amountItem{{o.Meter, h.size}}, o.Subject, int64(o.TTL / time.Second)})
 }
 
-// untilAnswered sends op until the service answers. It returns nil if the LocalUnits are closed first.
+// untilAnswered sends op until the service answers it. It returns nil if the LocalUnits is closed before the answer.
 func (l *LocalUnits) untilAnswered(op *operation) *opAnswer {
 	l.mu.Lock()
 	l.asking = op
@@ -85,8 +87,8 @@ func (l *LocalUnits) untilAnswered(op *operation) *opAnswer {
 	}
 }
 
-// setAway records that the service does not answer op, unless it has answered meanwhile. If op is nil, the service
-// does not answer captures.
+// setAway records that the service does not answer op, unless op was answered meanwhile. If op is nil, the filler
+// waits for the service to answer a capture.
 func (l *LocalUnits) setAway(op *operation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,8 +98,8 @@ func (l *LocalUnits) setAway(op *operation) {
 	}
 }
 
-// answered records the answer about a hold. It returns the size of the next hold to request, or 0 if there is none to
-// request.
+// answered records the service's answer to a request for a hold. If the service denied the hold because fewer units
+// remain, it returns the size of a smaller hold to request. Otherwise it returns 0.
 func (l *LocalUnits) answered(h *localHold, a *opAnswer) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,7 +124,8 @@ func (l *LocalUnits) answered(h *localHold, a *opAnswer) int64 {
 	return 0
 }
 
-// deny records the service's refusal, which is the answer to takes for deniedPause. The caller holds the lock.
+// deny records the service's denial. For deniedPause, takes for which too few units are held get this denial. The
+// caller holds the lock.
 func (l *LocalUnits) deny(a *opAnswer) {
 	l.denial = &LocalDenial{Reason: ErrExhausted, Status: a.status, Code: a.Code, Detail: a.Detail, RetryAfter: a.after}
 	l.deniedUntil = l.now() + deniedPause
@@ -131,7 +134,8 @@ func (l *LocalUnits) deny(a *opAnswer) {
 	l.announce()
 }
 
-// abandon passes a hold to the settler if its request was not answered before Close: the service may have created it.
+// abandon passes a hold to the settler if Close was called before the request for the hold was answered: the service
+// may have created the hold, and the settler returns its units.
 func (l *LocalUnits) abandon(h *localHold, op *operation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

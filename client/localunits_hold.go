@@ -2,30 +2,31 @@ package client
 
 import "time"
 
-// localHold is a hold at the service whose units this process grants. LocalUnits.mu guards it.
+// localHold is a hold at the service, from which this process grants units. LocalUnits.mu guards it.
 type localHold struct {
 	id       string
-	size     int64         // units; 0 if it is not known whether the hold exists
-	taken    int64         // by Take; at most size
-	captured int64         // by answered captures; at most taken
-	asked    int64         // captured units and the units of the running capture
-	since    time.Duration // when the oldest taken unit beyond asked was taken
-	renew    time.Duration // when to extend the hold
-	old      time.Duration // if the hold is not extended by then, a further hold is requested
-	stop     time.Duration // when takes end, so that there is time to capture before the service ends the hold
-	reset    time.Duration // end of the period that pays the hold; 0 = none
-	touched  bool          // there was a Take since the hold was created or extended
-	ending   bool          // no more takes: the last operation is due
-	changes  int           // number of operations on the hold so far, used in their keys
-	op       *operation    // the operation that is running or not answered
+	size     int64         // held units; 0 if it is not known whether the hold exists
+	taken    int64         // units granted by Take; at most size
+	captured int64         // units captured by answered captures; at most taken
+	asked    int64         // captured, and the units of the capture that is not answered
+	since    time.Duration // when the first taken unit that is not in asked was taken
+	renew    time.Duration // when the hold must be extended
+	old      time.Duration // from then on, its units do not count when more units are requested
+	stop     time.Duration // from then on no units are granted, so that there is time to capture
+	reset    time.Duration // end of the period that pays for the hold; 0: no end
+	touched  bool          // units were taken since the hold was created or extended
+	ending   bool          // no more units are granted, and the hold must be ended
+	changes  int           // number of operations on the hold so far; a part of their keys
+	op       *operation    // the operation that is not answered yet; nil: none
 }
 
-// lasts sets the times at which the hold is extended and stopped. The service keeps the hold at least until end.
+// lasts sets the times at which the hold is extended and at which takes stop. The service keeps the hold at least
+// until end.
 func (h *localHold) lasts(end, ttl time.Duration) {
 	h.renew, h.old, h.stop = end-ttl/2, end-ttl/3, end-ttl/6
 }
 
-// free returns the units that can be taken.
+// free returns the number of units that can still be taken from the hold.
 func (h *localHold) free(now time.Duration) int64 {
 	if h.ending || now >= h.stop {
 		return 0
@@ -33,7 +34,7 @@ func (h *localHold) free(now time.Duration) int64 {
 	return h.size - h.taken
 }
 
-// take takes n units. It returns true if the settler has new work.
+// take takes n units from the hold. It returns true if the settler has new work.
 func (h *localHold) take(n int64, now time.Duration) bool {
 	first := h.taken == h.asked
 	if first {
@@ -44,10 +45,10 @@ func (h *localHold) take(n int64, now time.Duration) bool {
 	return first || h.taken == h.size
 }
 
-// action is an action on a hold.
+// action is what the settler does with a hold.
 type action int
 
-// The actions. Each action except for actionWait is a request.
+// The actions. Each of them except actionWait is a request to the service.
 const (
 	actionWait    action = iota
 	actionCapture        // capture the taken units; the rest stays held
@@ -56,11 +57,11 @@ const (
 	actionExtend         // keep the hold for another TTL
 )
 
-// next returns the next action on the hold. For actionWait, due is the time at which to call next again.
+// next returns the next action on the hold. If it is actionWait, next must be called again at the time due.
 //
-// A hold that is spent or near its end is finished. When half of its TTL is over, a hold in use is extended, and a
-// hold that is not in use is returned. A hold is not extended beyond the period that pays it, because its units would
-// be carried into the next period.
+// A hold is ended if all its units are taken, or if the service would soon end it. After half of its TTL, a hold in
+// use is extended, and a hold that is not in use is released. A hold is not extended beyond the end of the period
+// that pays for it, because its units would be carried into the next period.
 func (h *localHold) next(now time.Duration, o *LocalUnitsOptions, closing bool) (do action, due time.Duration) {
 	extendable := h.touched && (h.reset == 0 || now+o.TTL <= h.reset)
 	idle := now >= h.renew && !h.touched
@@ -86,33 +87,33 @@ func (h *localHold) next(now time.Duration, o *LocalUnitsOptions, closing bool) 
 	return actionWait, due
 }
 
-// sizing decides how many units a hold gets.
+// sizing decides how many units the next hold has.
 type sizing struct {
 	min, max int64
 
 	chunk     int64         // size of the last hold
-	missing   int64         // units that the largest refused Take lacked since the last hold
-	remaining int64         // of the balance after the last answer
-	known     bool          // remaining is known
-	rate      float64       // taken units per second
-	taken     int64         // at the last hold
-	at        time.Duration // of the last hold
+	missing   int64         // the most units that a Take since the last hold lacked
+	remaining int64         // remaining units of the balance in the last answer
+	known     bool          // whether remaining is known
+	rate      float64       // taken units per second, an average
+	taken     int64         // units taken before the last hold was requested
+	at        time.Duration // when the last hold was requested
 }
 
-// share bounds one hold to 1/share of the remaining units. So the last units of a balance are spread over all
-// processes that request them.
+// share is a divisor: one hold has at most 1/share of the balance's remaining units. So all processes that request
+// units get some of the last units of a balance.
 const share = 4
 
-// low returns the number of free units below which a further hold is requested. These units last for half a second at
-// the rate from which the last hold was computed.
+// low returns the number of free units at which the next hold is requested. At the rate with which the last hold's
+// size was computed, these units last for half a second.
 func (s *sizing) low() int64 { return (s.chunk + 1) / 2 }
 
 // miss records that a Take lacked n units.
 func (s *sizing) miss(n int64) { s.missing = max(s.missing, n) }
 
-// next returns the size of the next hold. Normally that is the use of one second, by the average of the last holds.
-// If the last hold was spent too early, it is twice the last hold. It is at most a share of the remaining units, and
-// at least the units that the largest refused Take lacked.
+// next returns the size of the next hold. Normally it is the use of one second, by an average rate. If units were
+// missing since the last hold, it is at least twice the last hold. It is at most 1/share of the remaining units. In
+// every case it has the units that a single Take lacked.
 func (s *sizing) next(taken int64, now time.Duration) int64 {
 	elapsed := max(now-s.at, time.Millisecond)
 	s.rate = (s.rate + float64(taken-s.taken)/elapsed.Seconds()) / 2
@@ -124,7 +125,7 @@ func (s *sizing) next(taken int64, now time.Duration) int64 {
 	return s.cut(min(max(want, s.min), s.max))
 }
 
-// cut limits a hold to its share of the remaining units.
+// cut limits the size of a hold to 1/share of the remaining units, but not below the units that a Take lacked.
 func (s *sizing) cut(want int64) int64 {
 	if s.known {
 		want = min(want, max(s.remaining, 0)/share+1)
@@ -133,8 +134,8 @@ func (s *sizing) cut(want int64) int64 {
 	return s.chunk
 }
 
-// smaller returns the size of another attempt after the service refused the last attempt because only available units
-// remain. It returns 0 if another attempt makes no sense.
+// smaller returns the size of a smaller hold after the service has denied a hold because only available units remain.
+// It returns 0 if a smaller hold is not useful.
 func (s *sizing) smaller(available int64) int64 {
 	if available < 1 || available < s.missing || available >= s.chunk {
 		return 0

@@ -11,37 +11,38 @@ import (
 	"time"
 )
 
-// maxAnswer bounds the bytes of an answer. An answer about a hold has less than a kilobyte per grant.
+// maxAnswer is the maximum size of an answer in bytes. An answer about a hold has less than a kilobyte per grant.
 const maxAnswer = 1 << 20
 
-// operation is one change at the service. Its key and body stay the same over all attempts, so that it takes effect once.
+// operation is one change at the service. All attempts have the same key and body, so that the change takes effect
+// once.
 type operation struct {
 	path, key string
 	body      []byte
-	do        action // of a hold
-	amount    int64  // units that it charges; 0: none
+	do        action // the action, for an operation on a hold
+	amount    int64  // units that it charges; 0: it charges no units
 
-	tries int           // attempts so far
+	tries int           // number of attempts so far
 	first time.Duration // start of the first attempt
-	wait  time.Duration // after the last attempt, which failed
-	retry time.Duration // when to try again
+	wait  time.Duration // the wait after the last attempt, if that failed
+	retry time.Duration // when the next attempt may start
 }
 
 func newOperation(path, key string, body any) *operation {
 	raw, err := json.Marshal(body)
 	if err != nil {
-		panic(err) // strings and integers have a JSON form
+		panic(err) // strings and integers can always be encoded
 	}
 	return &operation{path: path, key: key, body: raw}
 }
 
-// opAnswer is an answer of the service. The service's clock is never compared with this process's clock: only
-// differences between the service's times are used.
+// opAnswer is an answer of the service to an operation. The service's clock is not compared with this process's
+// clock: only differences between two times of the service are used.
 type opAnswer struct {
 	status int
-	after  time.Duration // Retry-After; 0 = none
-	end    time.Duration // the hold exists at least until then, by this process's clock
-	reset  time.Duration // about the end of the period; 0 = unknown
+	after  time.Duration // Retry-After; 0: no such header
+	end    time.Duration // until then, by this process's clock, the hold certainly exists
+	reset  time.Duration // the end of the period, approximately; 0: not known
 
 	Code      string        `json:"code"`
 	Detail    string        `json:"detail"`
@@ -57,7 +58,7 @@ type opAnswerRow struct {
 	Remaining int64 `json:"remaining"`
 }
 
-// item returns the row of the only item.
+// item returns the row of the operation's only item.
 func (a *opAnswer) item() opAnswerRow {
 	if len(a.Items) == 0 {
 		return opAnswerRow{}
@@ -65,7 +66,7 @@ func (a *opAnswer) item() opAnswerRow {
 	return a.Items[0]
 }
 
-// exhausted reports whether the balance has too few units.
+// exhausted reports whether the service refused the operation because the balance has too few units.
 func (a *opAnswer) exhausted() bool {
 	return a.Code == "quota_exceeded" || a.Code == "credits_exhausted"
 }
@@ -73,19 +74,19 @@ func (a *opAnswer) exhausted() bool {
 // ended reports whether the hold no longer exists or is no longer active.
 func (a *opAnswer) ended() bool { return a.Code == "hold_not_active" || a.Code == "hold_not_found" }
 
-// refused reports whether the service did nothing.
+// refused reports whether the service refused the operation and changed nothing.
 func (a *opAnswer) refused() bool { return a.status >= http.StatusMultipleChoices }
 
-// final reports whether this is the service's own answer about the operation. Not final are: a refusal without a
-// code, which is from a proxy; a 429 that is not about missing units, after which a retry can succeed; and a 5xx,
-// after which the outcome is unknown.
+// final reports whether this answer decides the operation. Three kinds of refusals do not. A refusal without a code
+// comes from a proxy. After a 429 that is not about missing units, a retry can succeed. After a 5xx, the outcome is
+// unknown.
 func (a *opAnswer) final() bool {
 	return !a.refused() || a.exhausted() ||
 		a.Code != "" && a.status < http.StatusInternalServerError && a.status != http.StatusTooManyRequests
 }
 
 // send makes one attempt. An error means that the outcome is unknown or that a later attempt may succeed. op.wait is
-// the wait before the next attempt.
+// then the wait before the next attempt.
 func (l *LocalUnits) send(op *operation) (*opAnswer, error) {
 	began := l.now()
 	l.mu.Lock()
@@ -108,7 +109,7 @@ func (l *LocalUnits) send(op *operation) (*opAnswer, error) {
 		l.postpone(op, RetryAfter(header))
 		return nil, err
 	}
-	// If the service repeats an earlier answer, the hold was created at the first attempt or later.
+	// If the service sends a stored answer again, the hold may be as old as the first attempt.
 	if header.Get("Idempotent-Replayed") == "true" {
 		began = op.first
 	}
@@ -120,7 +121,7 @@ func (l *LocalUnits) send(op *operation) (*opAnswer, error) {
 	return a, nil
 }
 
-// postpone sets the time at which op is sent again. after is the service's Retry-After.
+// postpone sets the time of op's next attempt. after is the service's Retry-After.
 func (l *LocalUnits) postpone(op *operation, after time.Duration) {
 	wait := l.options.Backoff.Wait(op.tries, after)
 	l.mu.Lock()
@@ -128,7 +129,7 @@ func (l *LocalUnits) postpone(op *operation, after time.Duration) {
 	op.wait, op.retry = wait, l.now()+wait
 }
 
-// exchange sends the request and reads the answer.
+// exchange sends the request of an operation once, and reads the answer.
 func (l *LocalUnits) exchange(op *operation) (*opAnswer, http.Header, error) {
 	ctx, cancel := context.WithTimeout(l.attempt, l.options.Timeout)
 	defer cancel()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// settle is the goroutine that captures, extends, returns and debits. It sends one operation at a time. It ends when
-// the LocalUnits are closed and there is no more work, or when Close gives up.
+// settle runs on the settler's goroutine. It captures, extends and releases holds, and debits late units. It sends
+// one operation at a time. It ends when the LocalUnits is closed and has no more work, or when Close gives up.
 func (l *LocalUnits) settle() {
 	defer close(l.settled)
 	closing, filled := l.closing, l.filled
@@ -37,15 +37,15 @@ func (l *LocalUnits) settle() {
 	<-l.filled
 }
 
-// clear reports whether there are no holds and no late units.
+// clear reports whether there are neither holds nor late units.
 func (l *LocalUnits) clear() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.holds) == 0 && l.late == 0
 }
 
-// nextOperation returns the operation to send now and its hold, which is nil for a debit. If there is no operation,
-// it returns how long to wait.
+// nextOperation returns the operation to send now and its hold, which is nil for a debit. If no operation can be sent
+// now, it returns the time until the next operation is due.
 func (l *LocalUnits) nextOperation() (h *localHold, op *operation, due time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,7 +77,7 @@ func (l *LocalUnits) nextOperation() (h *localHold, op *operation, due time.Dura
 	return nil, nil, max(due, 0)
 }
 
-// retryNow makes all unanswered operations due at once. The caller holds the lock.
+// retryNow makes the next attempt of all unanswered operations due at once. The caller holds the lock.
 func (l *LocalUnits) retryNow() {
 	for _, h := range l.holds {
 		if h.op != nil {
@@ -89,7 +89,8 @@ func (l *LocalUnits) retryNow() {
 	}
 }
 
-// change returns the operation for an action on a hold. Its key is the hold's id and the number of the change.
+// change returns the operation for an action on a hold. The operation's key is the hold's id with the number of the
+// operation.
 func (l *LocalUnits) change(h *localHold, do action) *operation {
 	h.changes++
 	verb := map[action]string{actionCapture: "capture", actionFinish: "capture", actionRelease: "release", actionExtend: "extend"}[do]
@@ -120,7 +121,7 @@ func (l *LocalUnits) change(h *localHold, do action) *operation {
 	return op
 }
 
-// newDebit returns the debit of all late units. The debit never takes more than the balance has.
+// newDebit returns the debit of all late units. If the balance has fewer units, the debit takes only these.
 func (l *LocalUnits) newDebit() *operation {
 	l.debits++
 	op := newOperation("/v1/debits", fmt.Sprintf("%s-%d", l.id, l.debits), struct {
@@ -133,11 +134,11 @@ func (l *LocalUnits) newDebit() *operation {
 	return op
 }
 
-// done records the answer to an operation on a hold, or to a debit.
+// done records the service's answer to an operation on a hold, or to a debit if h is nil.
 func (l *LocalUnits) done(h *localHold, op *operation, a *opAnswer) {
 	if a.refused() && (h == nil || !a.ended() && !a.exhausted()) {
-		// Only an operator can solve this: a revoked key, a suspended tenant. The operation is repeated, with the
-		// waits of Backoff.
+		// Only an operator can remove this refusal, for example of a revoked key or a suspended tenant. The operation
+		// is sent again after the waits of Backoff.
 		l.postpone(op, a.after)
 		return
 	}
@@ -164,8 +165,8 @@ func (l *LocalUnits) done(h *localHold, op *operation, a *opAnswer) {
 	}
 }
 
-// lose drops a hold that ended at the service before this process had captured all units that it took from the hold.
-// The uncaptured units become late units.
+// lose removes a hold that ended at the service before all units that were taken from it were captured. The
+// uncaptured units become late units.
 func (l *LocalUnits) lose(h *localHold) {
 	l.late += h.taken - h.captured
 	l.remove(h)
@@ -173,5 +174,5 @@ func (l *LocalUnits) lose(h *localHold) {
 
 func (l *LocalUnits) remove(h *localHold) {
 	l.holds = slices.DeleteFunc(l.holds, func(other *localHold) bool { return other == h })
-	wake(l.wakeFiller) // the filler may wait for a free hold
+	wake(l.wakeFiller) // the filler may wait until there are fewer holds
 }

@@ -39,8 +39,8 @@ func TestLocalUnitsOptions_Wrong_NamesFieldAndBound(t *testing.T) {
 	}
 }
 
-// TestSizing_AnyUse_StaysWithinBounds: a hold has at most a share of the remaining units. If the largest refused Take
-// lacked more, it has that number, at most Max.
+// TestSizing_AnyUse_StaysWithinBounds: a hold has at most Max units. It has at most 1/share of the remaining units,
+// except if a Take lacked more units: then it has as many units as that Take lacked.
 func TestSizing_AnyUse_StaysWithinBounds(t *testing.T) {
 	t.Parallel()
 	always(t, func(d *drawn) {
@@ -59,7 +59,7 @@ func TestSizing_AnyUse_StaysWithinBounds(t *testing.T) {
 			if got < 1 || got > s.max || got < missing || s.known && got > max(share, missing) || !s.known && got < s.min {
 				t.Fatalf("%d of %+v", got, s)
 			}
-			for n := range 100 { // the refusals end after some steps
+			for n := range 100 { // the sequence of denials ends after some steps
 				available := d.between(0, s.max)
 				less := s.smaller(available)
 				if less == 0 {
@@ -78,7 +78,7 @@ func TestSizing_AnyUse_StaysWithinBounds(t *testing.T) {
 func TestSizing_SteadyUse_HoldLastsASecond(t *testing.T) {
 	t.Parallel()
 	s, taken, now := sizing{min: 10, max: 1 << 30}, int64(0), time.Duration(0)
-	for range 40 { // 5000 units a second; the next hold is requested when half of the last hold is used
+	for range 40 { // 5000 units a second; half of each hold is used when the next is requested
 		used := s.next(taken, now) / 2
 		taken += used
 		now += time.Duration(used) * time.Second / 5000
@@ -152,8 +152,8 @@ func TestLocalUnits_NeverUsed_SendsNothing(t *testing.T) {
 	}
 }
 
-// A 404 of a proxy is not an answer about a hold. If it counted, an operation that took effect could be done a second
-// time in another way.
+// A 404 of a proxy is not an answer about a hold. If it counted as an answer, an operation that took effect could be
+// replaced by another operation, and its units would be charged twice.
 func TestOpAnswer_WithoutCode_IsNotFinal(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -12,72 +12,75 @@ import (
 )
 
 const (
-	// defaultDeadline is enough for the restart of an instance or a failover of its database.
+	// defaultDeadline is long enough for the restart of an instance or a failover of its database.
 	defaultDeadline = 30 * time.Second
 
-	// idlePerHost is the number of idle connections that are kept, for this number of concurrent calls. net/http
-	// keeps only 2 and opens a new connection for each further call.
+	// idlePerHost is the number of idle connections that are kept open, so that this number of concurrent calls need
+	// no new connection. By default, net/http keeps only 2.
 	idlePerHost = 64
 )
 
-// AllMeters in Options.FailOpen stands for every meter.
+// AllMeters is an element of Options.FailOpen that stands for every meter.
 const AllMeters = "*"
 
-// Options of a Client. Zero values have defaults.
+// Options are the options of a Client. A zero value means the default.
 type Options struct {
-	URL string // of the service, for example https://quotasvc.internal:8080; empty: the environment's QUOTASVC_URL
-	Key string // must have the scope that the calls need; empty: the environment's QUOTASVC_KEY
+	URL string // URL of the service, for example https://quotasvc.internal:8080; empty: QUOTASVC_URL of the environment
+	Key string // needs the scope of the calls; empty: QUOTASVC_KEY of the environment
 
-	// HTTP sends the requests. nil means a new HTTP client with 64 idle connections. Redirects are not followed.
+	// HTTP sends the requests. nil means a new HTTP client that keeps up to 64 idle connections. Redirects are not
+	// followed.
 	HTTP *http.Client
 
-	// Timeout bounds one attempt; 0 means 5 s, the longest time in which the service refuses a request.
+	// Timeout bounds one attempt. 0 means 5 s, which is the longest time that the service takes to refuse a request.
 	Timeout time.Duration
 
-	// Deadline bounds all attempts and waits of a call; 0 means 30 s. A context may end it earlier.
+	// Deadline bounds all attempts and waits of a call; 0 means 30 s. The context of the call may end it earlier.
 	Deadline time.Duration
 
-	// Attempts is the largest number of attempts of a call. 0 means 5.
+	// Attempts is the maximum number of attempts of a call. 0 means 5.
 	Attempts int
 
-	// MaxWait is the longest wait before a retry; 0 means 30 s. If an answer demands a longer wait, the call returns
-	// this answer at once.
+	// MaxWait is the longest wait before a retry. 0 means 30 s. If an answer demands a longer wait, the call returns
+	// the error of this answer at once.
 	MaxWait time.Duration
 
-	// Backoff computes the waits.
+	// Backoff computes the waits before retries.
 	Backoff Backoff
 
-	// KeepDenials makes calls return a 429 at once. By default a 429 is retried if its Retry-After is within MaxWait.
+	// KeepDenials makes calls return the error of a 429 at once. By default a call is retried after a 429 if
+	// Retry-After is at most MaxWait.
 	KeepDenials bool
 
-	// FailOpen names the meters whose calls pass uncharged while the service does not decide. A call passes only if
-	// FailOpen has all of its meters. After a denial, or with a wrong key or a wrong request, a call never passes.
+	// FailOpen names the meters that fail open: their calls pass uncharged if the service does not decide. A call
+	// passes only if FailOpen has all meters of the call. A call that is denied, or that has a wrong key or a wrong
+	// request, never passes.
 	FailOpen []string
 
-	// The hooks are for metrics and logs. They are called in the goroutine of the call, except OnBackgroundError, and
-	// must be safe for concurrent use. nil: no hook.
+	// Functions for metrics and logs. They are called on the goroutine of the call, except OnBackgroundError. They
+	// must be safe for concurrent use. nil: no function is called.
 	OnFailOpen        func(FailOpenEvent) // a call passed without a decision
-	OnRetry           func(RetryEvent)    // before each retry
-	OnBackgroundError func(error)         // a refund or an extension that failed
+	OnRetry           func(RetryEvent)    // before the wait of each retry
+	OnBackgroundError func(error)         // a refund or an extension failed
 }
 
 // FailOpenEvent describes a call that passed although the service did not decide.
 type FailOpenEvent struct {
-	Operation string // operationId of the contract
+	Operation string // operationId in the contract
 	Tenant    string
 	Items     []Item // these units were not charged
 	Err       error
 }
 
-// RetryEvent describes a retry that is about to be sent.
+// RetryEvent describes a retry that is sent after Wait.
 type RetryEvent struct {
 	Operation string
-	Attempt   int // number of the failed attempt, from 1
+	Attempt   int // number of the attempt that failed, from 1
 	Wait      time.Duration
 	Err       error
 }
 
-// complete sets the defaults and checks the rest.
+// complete sets the defaults of the options and checks the options.
 func (o *Options) complete() error {
 	if o.URL == "" {
 		o.URL = os.Getenv("QUOTASVC_URL")
@@ -116,7 +119,7 @@ var (
 	keys = regexp.MustCompile(`^[!-~]+$`)
 )
 
-// http returns the HTTP client that sends requests. own reports that no other code uses its connections.
+// http returns the HTTP client that sends the requests. own is true if no other code uses its connections.
 func (o *Options) http() (c *http.Client, own bool) {
 	if o.HTTP == nil {
 		transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second}
@@ -129,12 +132,12 @@ func (o *Options) http() (c *http.Client, own bool) {
 		sameExceptRedirects := *o.HTTP
 		c = &sameExceptRedirects
 	}
-	// net/http would turn a redirected POST into a GET.
+	// Redirects are not followed, because net/http would send a redirected POST as a GET.
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return c, own
 }
 
-// Option changes one call.
+// Option changes the options of one call.
 type Option func(*callOptions)
 
 type callOptions struct {
@@ -145,42 +148,43 @@ type callOptions struct {
 	meta              *Meta
 }
 
-// WithKey sets the Idempotency-Key of the operation: 1 to 255 visible ASCII characters. Without a key each call is a
-// new operation. If your work continues after a restart of the process, store the key with the work: then the call
-// takes effect once, for any number of restarts.
+// WithKey sets the Idempotency-Key of the operation: 1 to 255 visible ASCII characters. Without WithKey, each call is
+// a new operation. If your program repeats its work after a restart, store the key with the work. Then the call takes
+// effect once, for any number of restarts.
 func WithKey(key string) Option { return func(o *callOptions) { o.key = key } }
 
-// WithIfMatch makes the call fail if the object no longer has this ETag.
+// WithIfMatch makes the call fail if the object in the path no longer has this ETag.
 func WithIfMatch(etag string) Option { return func(o *callOptions) { o.ifMatch = etag } }
 
 // WithTimeout bounds one attempt, instead of Options.Timeout.
 func WithTimeout(d time.Duration) Option { return func(o *callOptions) { o.timeout = d } }
 
-// WithDeadline bounds all attempts and waits, instead of Options.Deadline.
+// WithDeadline bounds all attempts and waits of the call, instead of Options.Deadline.
 func WithDeadline(d time.Duration) Option { return func(o *callOptions) { o.deadline = d } }
 
-// KeepDenial makes the call return a 429 at once.
+// KeepDenial makes the call return the error of a 429 at once.
 func KeepDenial() Option { return func(o *callOptions) { o.keepDenials = true } }
 
-// WithFailOpen decides whether this call passes while the service does not decide. It replaces Options.FailOpen. Only
-// Check, Consume, Debit and Hold of a Client use it.
+// WithFailOpen decides whether this call passes if the service does not decide. It replaces Options.FailOpen for this
+// call. It has an effect only on Check, Consume, Debit and Hold of a Client.
 func WithFailOpen(pass bool) Option { return func(o *callOptions) { o.failOpen = &pass } }
 
-// WithMeta stores the metadata of the answer. The paging methods store the metadata of the last page.
+// WithMeta stores the metadata of the call's answer in m. A method that reads several pages stores the metadata of
+// the last page.
 func WithMeta(m *Meta) Option { return func(o *callOptions) { o.meta = m } }
 
 // Meta is the metadata of an answer, without its body.
 type Meta struct {
-	Status         int         // 0 if the call failed open
-	Header         http.Header // for your own clients: X-Quota-*, RateLimit and RateLimit-Policy
-	RequestID      string      // id of the last attempt, from the service
+	Status         int         // 0: the call failed open
+	Header         http.Header // to pass on to your clients: X-Quota-*, RateLimit and RateLimit-Policy
+	RequestID      string      // request id of the last attempt, from the service
 	Attempts       int
 	IdempotencyKey string // empty if the operation has no key
-	Replayed       bool   // the service had done this operation before
-	FailedOpen     bool   // nothing was decided and nothing was charged
+	Replayed       bool   // the answer is the stored answer of an earlier request
+	FailedOpen     bool   // the service did not decide, and nothing was charged
 }
 
-// optionsOf applies options to the defaults of a client.
+// optionsOf returns the options of one call: the defaults of the client, changed by list.
 func (a *API) optionsOf(list []Option) (callOptions, error) {
 	o := callOptions{timeout: a.options.Timeout, deadline: a.options.Deadline, keepDenials: a.options.KeepDenials}
 	for _, option := range list {

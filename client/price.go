@@ -5,14 +5,16 @@ import (
 	"fmt"
 )
 
-// PriceRatio is a price: Units of the paying meter for Per units of the paid meter. Per is 1 if the price of one unit
-// is a whole number. The cost of each item of a debit is rounded up.
+// PriceRatio is the price of units of one meter in units of another meter: Per units cost Units units of the paying
+// meter. If the price of one unit is a whole number, Per is 1. The cost of each item of a debit is rounded up to
+// whole units.
 type PriceRatio struct {
 	Units int64 `json:"units"`
 	Per   int64 `json:"per"`
 }
 
-// MarshalJSON returns the number of units if Per is 1 or 0, and an object otherwise, as in the contract.
+// MarshalJSON encodes the price as the contract does: as the number Units if Per is 0 or 1, and otherwise as an
+// object.
 func (p PriceRatio) MarshalJSON() ([]byte, error) {
 	if p.Per == 0 || p.Per == 1 {
 		return json.Marshal(p.Units)
@@ -21,7 +23,7 @@ func (p PriceRatio) MarshalJSON() ([]byte, error) {
 	return json.Marshal(object(p))
 }
 
-// UnmarshalJSON reads a number or an object.
+// UnmarshalJSON decodes a price that is a number or an object.
 func (p *PriceRatio) UnmarshalJSON(text []byte) error {
 	var units int64
 	if json.Unmarshal(text, &units) == nil {

@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// drawn draws the values of one case of a property.
+// drawn draws the random values of one case of a property.
 type drawn struct {
 	*testing.T
 	random *rand.Rand
 }
 
-// always checks a property with a thousand random cases. It reports the seed of a case that fails. The client's
-// module uses no library for this, because users of the client would get the modules that its tests need.
+// always checks a property with a thousand random cases. If a case fails, it reports the seed of the case. It uses no
+// library for property tests, because such a library would become a requirement of every program that uses the
+// client.
 func always(t *testing.T, property func(d *drawn)) {
 	t.Helper()
 	for range 1000 {
@@ -44,7 +45,7 @@ func (d *drawn) between(least, most int64) int64 {
 
 func (d *drawn) yes() bool { return d.random.IntN(2) == 0 }
 
-// TestMain fails if goroutines are still running after the tests.
+// TestMain fails if goroutines that the tests started are still running after the tests.
 func TestMain(m *testing.M) {
 	before := runtime.NumGoroutine()
 	code := m.Run()

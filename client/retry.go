@@ -11,55 +11,58 @@ import (
 )
 
 const (
-	// HeaderIdempotencyKey is the header that identifies an operation. All requests with the same key take effect
+	// HeaderIdempotencyKey is the header that identifies an operation. Several requests with the same key take effect
 	// once.
 	HeaderIdempotencyKey = "Idempotency-Key"
 
-	// defaultAttempts is enough for the restart of an instance or a failover of its database, with the default Backoff.
+	// defaultAttempts is the default of Attempts. With the default Backoff, it is enough for the restart of an
+	// instance or a failover of its database.
 	defaultAttempts = 5
 
-	// defaultMaxWait is longer than the waits for limits per second, and far shorter than the wait for the next month.
+	// defaultMaxWait is the default of MaxWait. It is longer than the waits for limits per second, and far shorter
+	// than the wait for the next month.
 	defaultMaxWait = 30 * time.Second
 
-	// Ten requests add the budget of one retry, and the budget is at most ten retries. So a service with a long
-	// failure gets only a tenth more requests, and after a short failure all requests are retried.
+	// Each request adds a tenth of a retry to the budget, which is at most ten retries. So a service that fails for a
+	// long time gets only a tenth more requests, and after a short failure all requests are retried.
 	retryCost = 10
 	maxBudget = 10 * retryCost
 
-	// maxDiscard bounds the bytes read from a response that is not returned. Error responses are about 1 % of this
-	// size. If the rest is longer, the connection is closed.
+	// maxDiscard is the maximum number of bytes that are read from a response that is not returned. Error responses
+	// have about 1 % of this size. If a response is longer, its connection is closed.
 	maxDiscard = 64 << 10
 )
 
 // Retrier sends requests, and retries failed requests that may succeed later. The zero value is ready to use. A
-// Retrier must not be copied after first use.
+// Retrier must not be copied after its first use.
 type Retrier struct {
-	// Client sends the requests; nil means http.DefaultClient. Its Timeout should be set: it bounds an attempt.
+	// Client sends the requests; nil means http.DefaultClient. Set its Timeout, which bounds one attempt.
 	Client *http.Client
 
-	// Backoff computes the waits.
+	// Backoff computes the waits before retries.
 	Backoff Backoff
 
-	// Attempts is the maximum number of attempts per request. 0 means 5.
+	// Attempts is the maximum number of attempts of one request. 0 means 5.
 	Attempts int
 
-	// MaxWait is the longest wait. 0 means 30 s. If a response demands a longer wait, Do returns this response at
-	// once: nobody should wait for a quota that is used up until next month.
+	// MaxWait is the longest wait before a retry. 0 means 30 s. If a response demands a longer wait, Do returns the
+	// response at once. For example, no caller should wait for a quota that is used up until next month.
 	MaxWait time.Duration
 
-	// Sleep waits for d. If ctx ends first, it returns ctx's error. nil means a timer. It is meant for tests.
+	// Sleep waits for d. If ctx ends first, it returns ctx's error. nil means that a timer is used. Sleep is meant
+	// for tests.
 	Sleep func(ctx context.Context, d time.Duration) error
 
 	mu    sync.Mutex
-	spent int // used part of the retry budget: 0 to maxBudget
+	spent int // the used part of the retry budget, from 0 to maxBudget
 }
 
-// Do sends a request. It sends it again while the status is 429, 502, 503 or 504, or while there is no response. It returns the
-// result of the last attempt. The caller closes the response body.
+// Do sends a request. If the status is 429, 502, 503 or 504, or if there is no response, it sends the request again.
+// It returns the result of the last attempt. The caller must close the response body.
 //
-// Do adds an Idempotency-Key to a POST that has no key. Callers that retry after a restart of their process must set
-// and store their own key. Do sends a request once if it cannot be repeated: a PATCH without key, or a body without
-// GetBody.
+// Do adds an Idempotency-Key to a POST that has no key. If your program repeats a request after a restart, it must
+// set and store its own key. Some requests cannot be repeated: a PATCH without a key, and a body without GetBody. Do
+// sends such a request only once.
 func (r *Retrier) Do(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	if req.Method == http.MethodPost && req.Header.Get(HeaderIdempotencyKey) == "" {
@@ -88,8 +91,8 @@ func (r *Retrier) Do(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// shouldRetry reports whether req must be sent again, and returns the wait before this retry. It takes the retry from
-// the budget.
+// shouldRetry reports whether req must be sent again, and returns the wait before that. It takes the retry from the
+// retry budget.
 func (r *Retrier) shouldRetry(req *http.Request, response *http.Response, err error, attempt int) (wait time.Duration, retry bool) {
 	attempts, maxWait := r.Attempts, r.MaxWait
 	if attempts <= 0 {
@@ -115,8 +118,8 @@ func (r *Retrier) shouldRetry(req *http.Request, response *http.Response, err er
 	return wait, r.takeBudget()
 }
 
-// retryable reports whether a request with this status may succeed later. 500 is not retryable: the same request would fail
-// in the same way.
+// retryable reports whether the same request may succeed later after this status. After 500 it may not: the same
+// request would fail again in the same way.
 func retryable(status int) bool {
 	switch status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -126,7 +129,7 @@ func retryable(status int) bool {
 	}
 }
 
-// repeatable reports whether req can be sent twice and take effect once.
+// repeatable reports whether req can be sent twice and still take effect only once.
 func repeatable(req *http.Request) bool {
 	if req.Body != nil && req.Body != http.NoBody && req.GetBody == nil {
 		return false
@@ -139,14 +142,14 @@ func repeatable(req *http.Request) bool {
 	}
 }
 
-// addBudget adds the budget that one request earns: a tenth of a retry.
+// addBudget adds what one request adds to the retry budget: a tenth of a retry.
 func (r *Retrier) addBudget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.spent = max(r.spent-1, 0)
 }
 
-// takeBudget takes one retry from the budget. It returns false if the budget is used up.
+// takeBudget takes one retry from the retry budget. It returns false if the budget is used up.
 func (r *Retrier) takeBudget() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,11 +181,11 @@ func (r *Retrier) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// discard reads the rest of a body, up to maxDiscard, and closes it.
+// discard reads at most maxDiscard bytes of a body and closes it.
 func discard(body io.ReadCloser) {
 	_, _ = io.Copy(io.Discard, io.LimitReader(body, maxDiscard))
 	_ = body.Close()
 }
 
-// NewKey returns a new Idempotency-Key: 128 random bits.
+// NewKey returns a new random Idempotency-Key with at least 128 random bits.
 func NewKey() string { return rand.Text() }

@@ -13,14 +13,15 @@ import (
 	"time"
 )
 
-// script is a transport with a given status per attempt; 0 is a broken connection. It records the requests.
+// script is a transport that answers each attempt with a given status. The status 0 means a broken connection. It
+// records the attempts.
 type script struct {
 	statuses []int // status per attempt; later attempts get 200
-	after    []int // Retry-After per attempt in seconds; 0 = none
+	after    []int // Retry-After per attempt in seconds; 0: no such header
 
 	mu     sync.Mutex
 	sent   []string // method, key and body of each attempt
-	open   int      // bodies that were not closed
+	open   int      // number of response bodies that are not closed
 	waits  []time.Duration
 	onWait func()
 }
@@ -94,8 +95,8 @@ func request(t testing.TB, method, body string, headers ...string) *http.Request
 	return req
 }
 
-// TestRetrier_RepeatsUnchanged_NotBeforeRetryAfter draws random statuses. Do repeats the same request with the same
-// key, at most Attempts times, never before Retry-After, and returns the last result.
+// TestRetrier_RepeatsUnchanged_NotBeforeRetryAfter draws random statuses. Do sends the same request with the same key
+// again, at most Attempts times. It never retries before Retry-After, and it returns the last result.
 func TestRetrier_RepeatsUnchanged_NotBeforeRetryAfter(t *testing.T) {
 	t.Parallel()
 	statuses := []int{0, 200, 201, 400, 402, 403, 404, 409, 422, 429, 500, 502, 503, 504}

@@ -5,14 +5,15 @@ import (
 	"sync"
 )
 
-// tasks counts tasks in the background. Unlike with a WaitGroup, a task may start while a goroutine waits.
+// tasks counts tasks that run in the background. In contrast to a sync.WaitGroup, a task may start while another
+// goroutine waits.
 type tasks struct {
 	mu      sync.Mutex
 	running int
-	idle    chan struct{} // closed when no task runs; nil: no goroutine waits
+	idle    chan struct{} // closed when no task runs; nil: no goroutine waits for that
 }
 
-// start counts a task and returns the function that ends it.
+// start counts a new task. The caller must call the returned function when the task ends.
 func (t *tasks) start() func() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

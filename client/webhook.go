@@ -17,18 +17,19 @@ import (
 )
 
 const (
-	// defaultTolerance is the tolerance of Standard Webhooks. With a longer one, an attacker could send old
+	// defaultTolerance is the tolerance of Standard Webhooks. With a longer tolerance, an attacker could send older
 	// deliveries again.
 	defaultTolerance = 5 * time.Minute
 
-	// maxSignatures is more than a rotation needs. It bounds the work that an attacker can cause.
+	// maxSignatures is the maximum number of signatures that are checked. It is more than a rotation needs, and
+	// bounds the work that an attacker can cause.
 	maxSignatures = 12
 
-	// maxDelivery bounds the body of a delivery. Bodies of the service have a few kilobytes.
+	// maxDelivery is the maximum size of a delivery's body in bytes. The service's deliveries have a few kilobytes.
 	maxDelivery = 1 << 20
 )
 
-// WebhookEvent is the event in a delivery. Type is its name, for example balance.threshold_reached.
+// WebhookEvent is the event of a delivery. Type is the kind of event, for example balance.threshold_reached.
 type WebhookEvent struct {
 	ID        string          `json:"-"` // header webhook-id: the same at each delivery, so store it to handle the event once
 	Type      string          `json:"type"`
@@ -36,24 +37,26 @@ type WebhookEvent struct {
 	Data      json.RawMessage `json:"data"`
 }
 
-// WebhookError says why a delivery is not genuine. Answer with 400.
+// WebhookError says why a delivery is not genuine. The receiver should answer with 400.
 type WebhookError struct{ Reason string }
 
 func (e *WebhookError) Error() string { return "quotasvc: the delivery is not genuine: " + e.Reason }
 
-// Webhook verifies deliveries by Standard Webhooks (https://www.standardwebhooks.com): headers webhook-id, webhook-timestamp and
-// webhook-signature, HMAC-SHA256 over id.timestamp.body. It is safe for concurrent use.
+// Webhook verifies deliveries as Standard Webhooks defines it (https://www.standardwebhooks.com). The headers are
+// webhook-id, webhook-timestamp and webhook-signature. The signature is the HMAC-SHA256 of id.timestamp.body. A
+// Webhook is safe for concurrent use.
 type Webhook struct {
-	// Tolerance is how far the delivery's time may be from this machine's clock. 0 means 5 minutes.
+	// Tolerance is the maximum difference between the delivery's time and this machine's clock. 0 means 5 minutes.
 	Tolerance time.Duration
 
-	// Now is the clock; nil means time.Now.
+	// Now returns the present time. nil means time.Now.
 	Now func() time.Time
 
 	secrets [][]byte
 }
 
-// NewWebhook returns a Webhook. A secret consists of whsec_ and base64. Pass several secrets during a rotation.
+// NewWebhook returns a Webhook that accepts deliveries signed with one of the secrets. A secret is whsec_ followed by
+// base64. Pass several secrets during a rotation.
 func NewWebhook(secrets ...string) (*Webhook, error) {
 	if len(secrets) == 0 {
 		return nil, errors.New("quotasvc: a webhook needs a secret")
@@ -71,8 +74,8 @@ func NewWebhook(secrets ...string) (*Webhook, error) {
 
 var wholeSeconds = regexp.MustCompile(`^[0-9]{1,12}$`)
 
-// Verify returns the event of a genuine delivery. Otherwise it returns a *WebhookError. body must be the unchanged
-// bytes of the request: not decoded and encoded again.
+// Verify returns the event of a genuine delivery. Otherwise it returns a *WebhookError. body must be the bytes of the
+// request as they were received, not decoded and encoded again.
 func (w *Webhook) Verify(body []byte, header http.Header) (*WebhookEvent, error) {
 	id, at, signatures := header.Get("Webhook-Id"), header.Get("Webhook-Timestamp"), header.Get("Webhook-Signature")
 	if id == "" || at == "" || signatures == "" {
@@ -88,7 +91,7 @@ func (w *Webhook) Verify(body []byte, header http.Header) (*WebhookEvent, error)
 	if tolerance == 0 {
 		tolerance = defaultTolerance
 	}
-	seconds, _ := strconv.ParseInt(at, 10, 64) // at most 12 digits
+	seconds, _ := strconv.ParseInt(at, 10, 64) // at has at most 12 digits
 	if age := now().Sub(time.Unix(seconds, 0)); age.Abs() > tolerance {
 		return nil, &WebhookError{fmt.Sprintf("webhook-timestamp is %s old: more than the tolerance", age.Round(time.Second))}
 	}
@@ -102,7 +105,8 @@ func (w *Webhook) Verify(body []byte, header http.Header) (*WebhookEvent, error)
 	return event, nil
 }
 
-// VerifyRequest is Verify for a request. It reads the body, at most 1 MiB, and makes it readable again.
+// VerifyRequest does the same as Verify for a request. It reads at most 1 MiB of the body, and then makes the body
+// readable again.
 func (w *Webhook) VerifyRequest(r *http.Request) (*WebhookEvent, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxDelivery+1))
 	switch {
@@ -115,7 +119,8 @@ func (w *Webhook) VerifyRequest(r *http.Request) (*WebhookEvent, error) {
 	return w.Verify(body, r.Header)
 }
 
-// Sign returns the webhook-signature header for a body, signed with the first secret. It is for tests of receivers.
+// Sign returns the value of the header webhook-signature for a body, with the first secret. It is for tests of
+// receivers.
 func (w *Webhook) Sign(id string, at time.Time, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(mac(w.secrets[0], id, strconv.FormatInt(at.Unix(), 10), body))
 }

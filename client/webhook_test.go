@@ -36,7 +36,7 @@ func delivery(id string, at time.Time, signatures string) http.Header {
 	return h
 }
 
-// This is the example in the specification and the libraries of Standard Webhooks.
+// The test uses the example in the specification and in the libraries of Standard Webhooks.
 func TestWebhook_VectorOfTheStandard_Verified(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1614265330, 0)

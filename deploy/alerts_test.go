@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// envWithout is the environment variable with the name of a tool whose tests are skipped. If it is not set, a missing
-// tool fails the tests, because the rules would be unchecked.
+// envWithout is the environment variable that contains the name of a tool whose tests are skipped. If it is not set,
+// tests fail when the tool is missing, because otherwise nobody would notice that the rules are unchecked.
 const envWithout = "QUOTASVC_TEST_WITHOUT"
 
-// promtool runs promtool in deploy/prometheus.
+// promtool runs promtool in deploy/prometheus and returns its output.
 func promtool(t *testing.T, args ...string) string {
 	t.Helper()
 	name, err := exec.LookPath("promtool")
@@ -49,7 +49,7 @@ func TestAlerts_Rules_Valid(t *testing.T) {
 	}
 }
 
-// samples are the files with samples for the rules, in deploy/prometheus.
+// samples are the files in deploy/prometheus with sample series that test the rules.
 var samples = []string{"alerts_test.yml", "alerts_slow_test.yml"}
 
 func TestAlerts_Samples_FireWhenTheyShould(t *testing.T) {
@@ -97,10 +97,10 @@ func readYAML(t *testing.T, path string, into any) {
 	}
 }
 
-// runbook is the URL of the page with the sections about alerts.
+// runbook is the URL of the page whose sections explain the alerts.
 const runbook = "https://github.com/quotasvc/quotasvc/blob/main/docs/operations.md#"
 
-// runbookParts are the beginnings of lines that each section must have.
+// runbookParts are the beginnings of the lines that each section about an alert must have.
 var runbookParts = []string{"- **Means:** ", "- **Callers see:** ", "- **Look at:** ", "- **Do:** "}
 
 // sectionsOf returns the sections of a page by their anchors.
@@ -152,7 +152,7 @@ var (
 	asked    = regexp.MustCompile("`[^`]*`")
 )
 
-// The operator on call needs the links in the runbook: their targets must exist.
+// The operator on call needs the links in the runbook, so their targets must exist.
 func TestRunbook_Links_Exist(t *testing.T) {
 	t.Parallel()
 	sections := sectionsOf(t, "../docs/operations.md")
@@ -165,8 +165,8 @@ func TestRunbook_Links_Exist(t *testing.T) {
 	}
 }
 
-// Each rule needs a sample that fires it, because otherwise it may never fire. It also needs a silent sample, because
-// otherwise it may always fire.
+// Each rule needs sample series that fire it; otherwise it may never fire. It also needs sample series that do not
+// fire it; otherwise it may always fire.
 func TestAlerts_Samples_CoverFiringAndSilent(t *testing.T) {
 	t.Parallel()
 	firing, silent := map[string]bool{}, map[string]bool{}

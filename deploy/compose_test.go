@@ -1,5 +1,5 @@
-// Package deploy_test checks that the stages, commands, flags, variables and services
-// that a deployment names exist. No compiler checks a compose file.
+// Package deploy_test checks that the stages, commands, flags, variables and services that a deployment names exist.
+// No compiler checks this.
 package deploy_test
 
 import (
@@ -25,12 +25,12 @@ import (
 const (
 	root = ".."
 
-	// buildLimit is the time limit of one build of the binary. It ends a build that hangs: with a cold cache a build
-	// takes minutes.
+	// buildLimit bounds one build of the binary, so that a build that hangs ends. With a cold cache a build takes
+	// minutes.
 	buildLimit = 20 * time.Minute
 )
 
-// binary is the path of the service's program.
+// binary is the path of the service's binary, which run builds.
 var binary string
 
 func TestMain(m *testing.M) {
@@ -45,7 +45,8 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "quotasvc")
-	// This build does not use the Dockerfile's flags, so that it shares compiled packages with other tests.
+	// This build does not use the flags of the Dockerfile, so that it can use packages that other tests have
+	// compiled.
 	out, err := golang(context.Background(), "build", "-buildvcs=false", "-o", binary, "./cmd/quotasvc")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "build the service:", err, out)
@@ -64,7 +65,7 @@ func golang(ctx context.Context, args ...string) (string, error) {
 	return string(out), err
 }
 
-// Docker sends only the files that .dockerignore does not exclude. The build in the image needs each file that the
+// Docker sends only files that .dockerignore does not exclude. The build in the image needs every file that the
 // compiler reads or embeds.
 func TestDockerignore_FilesOfBuild_InContext(t *testing.T) {
 	t.Parallel()
@@ -98,10 +99,10 @@ func TestDockerignore_FilesOfBuild_InContext(t *testing.T) {
 	}
 }
 
-// secrets are the variables that docker-compose.yml needs.
+// secrets are the environment variables with secrets that docker-compose.yml requires.
 var secrets = []string{"POSTGRES_PASSWORD=pgsecret", "REDIS_PASSWORD=redissecret", "QUOTASVC_ADMIN_KEY=" + strings.Repeat("k", 32)}
 
-// project returns docker-compose.yml with all profiles, interpolated with the secrets that it needs.
+// project returns docker-compose.yml with all its profiles. Its variables have the values of secrets.
 func project(t *testing.T) *types.Project {
 	t.Helper()
 	p, err := load(t, secrets)
@@ -117,7 +118,8 @@ func load(t *testing.T, env []string) (*types.Project, error) {
 	return options.LoadProject(t.Context())
 }
 
-// If a secret is missing, the deployment does not start. There are no defaults, because everybody would know them.
+// If a secret is missing, the deployment does not start. There are no default values, because everybody would know
+// them.
 func TestCompose_Secrets_NoDefaults(t *testing.T) {
 	t.Parallel()
 	for i, secret := range secrets {
@@ -135,8 +137,8 @@ func TestCompose_Secrets_NoDefaults(t *testing.T) {
 	}
 }
 
-// The commands of the README work with the services that compose starts: with their three variables, the key from
-// .env, and the tenant demo.
+// The commands in the README work with the services that compose starts. They use three variables, the key from .env,
+// and the tenant demo.
 func TestCompose_ReadmePath_HasSecretsAndDemoData(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
@@ -189,7 +191,7 @@ func TestCompose_Monitoring_FilesExistNobodyLogsIn(t *testing.T) {
 	}
 }
 
-// ours returns the services that run our image.
+// ours returns the services that run the image of quotasvc.
 func ours(t *testing.T, p *types.Project) map[string]types.ServiceConfig {
 	t.Helper()
 	services := map[string]types.ServiceConfig{}
@@ -204,7 +206,7 @@ func ours(t *testing.T, p *types.Project) map[string]types.ServiceConfig {
 	return services
 }
 
-// help returns the help of a command. It fails the test for an unknown command.
+// help returns the help text of a command. It fails the test if the command is unknown.
 func help(t *testing.T, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), buildLimit)
@@ -216,7 +218,7 @@ func help(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// command splits a command line into its subcommands and its flags.
+// command divides a command line into its subcommands and its flags.
 func command(line []string) (subcommands, flags []string) {
 	for i, word := range line {
 		if strings.HasPrefix(word, "-") {
@@ -238,7 +240,7 @@ func TestCompose_Services_ServersServiceMigrateRoll(t *testing.T) {
 	if p.Services["postgres"].Image != "postgres:17" || p.Services["redis"].Image != "redis:7" {
 		t.Errorf("images %q and %q", p.Services["postgres"].Image, p.Services["redis"].Image)
 	}
-	// Tests in containers use the same versions.
+	// Tests that start containers use the same versions.
 	harness, err := os.ReadFile(filepath.Join(root, "internal", "lab", "testenv", "container.go"))
 	require.NoError(t, err)
 	for _, image := range []string{p.Services["postgres"].Image, p.Services["redis"].Image} {
@@ -277,7 +279,7 @@ func TestCompose_CommandsFlagsVariables_Exist(t *testing.T) {
 	help(t, check[2:]...)
 }
 
-// This tests the helper: --help must fail for an unknown command.
+// This tests the function help: --help must fail for an unknown command.
 func TestHelp_UnknownCommand_Fails(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), buildLimit)

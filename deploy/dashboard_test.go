@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dashboard has the members of Grafana's file format that the dashboard uses. Reading refuses other members: a
-// misspelt member has no effect in Grafana, so nobody would notice it.
+// dashboard has the members of Grafana's file format that the dashboard uses. Reading refuses other members. A
+// misspelled member has no effect in Grafana, so otherwise nobody would notice it.
 type dashboard struct {
 	Title, UID, Description, Refresh, Timezone string
 	Tags                                       []string
@@ -79,7 +79,7 @@ type panel struct {
 	Options map[string]any
 }
 
-// gridWidth is the number of columns of Grafana.
+// gridWidth is the number of columns of a Grafana dashboard.
 const gridWidth = 24
 
 func readDashboard(t *testing.T) dashboard {
@@ -96,7 +96,7 @@ func readDashboard(t *testing.T) dashboard {
 	return d
 }
 
-// units are the units of Grafana that the dashboard uses.
+// units are the units of values that the dashboard uses, by their names in Grafana.
 var units = []string{"short", "s", "reqps", "ops", "bytes", "percentunit"}
 
 func TestDashboard_Panels_CompleteAndApart(t *testing.T) {
@@ -150,7 +150,7 @@ func TestDashboard_Panels_CompleteAndApart(t *testing.T) {
 func TestDashboard_LinksAnnotationsVariables_Resolve(t *testing.T) {
 	t.Parallel()
 	d := readDashboard(t)
-	known := map[string]bool{"__rate_interval": true, "__all": true} // variables of Grafana
+	known := map[string]bool{"__rate_interval": true, "__all": true} // variables that Grafana defines
 	for _, v := range d.Templating.List {
 		known[v.Name] = true
 		if v.Label == "" || !slices.Contains([]string{"datasource", "query", "textbox"}, v.Type) {

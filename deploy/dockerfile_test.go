@@ -11,19 +11,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dockerfile is the part of the Dockerfile that the tests use.
+// dockerfile has the parts of the Dockerfile that the tests use.
 type dockerfile struct {
 	text       string
-	stages     []string          // names, in order
-	bases      map[string]string // stage -> image
+	stages     []string          // names of the stages, in order
+	bases      map[string]string // by stage: the image on which it is built
 	copies     []copyStep
-	user       string // of the last stage
+	user       string // user of the last stage
 	entrypoint string
 }
 
 type copyStep struct {
 	stage   string
-	from    string // a stage; empty: the build context
+	from    string // the stage from which files are copied; empty: the build context
 	sources []string
 	target  string
 }
@@ -134,7 +134,7 @@ func TestDockerfile_GoVersion_SameAsModule(t *testing.T) {
 }
 
 // The image can be built for each kind of processor. The same source gives the same bytes, and labels name the
-// source. This test checks only the text of the Dockerfile: there is no container engine here.
+// source. This test checks only the text of the Dockerfile, because the test machine has no container engine.
 func TestDockerfile_Build_AnyProcessorReproducibleLabelled(t *testing.T) {
 	t.Parallel()
 	d := readDockerfile(t)
@@ -152,7 +152,8 @@ func TestDockerfile_Build_AnyProcessorReproducibleLabelled(t *testing.T) {
 			t.Errorf("stage %s is built on %q, which names no version", stage, image)
 		}
 	}
-	// Each stage that uses the argument for the linker's version must declare it: Docker forgets arguments at FROM.
+	// Each stage that passes the version to the linker must declare the argument VERSION: Docker forgets arguments at
+	// FROM.
 	if n := strings.Count(d.text, "\nARG VERSION="); n != 2 {
 		t.Errorf("ARG VERSION stands in %d stages, want 2", n)
 	}

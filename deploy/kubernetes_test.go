@@ -15,9 +15,9 @@ import (
 )
 
 // The tests below read the manifests as text. They check names that the service must know, and settings that protect
-// a pod. `make lint-deploy` builds the manifests with kustomize and compares them with the schemas of Kubernetes.
+// a pod. `make lint-deploy` builds the manifests with kustomize and validates them against the schemas of Kubernetes.
 
-// manifest is the part of a Kubernetes object that the tests use.
+// manifest has the parts of a Kubernetes object that the tests use.
 type manifest struct {
 	Kind     string
 	Metadata struct{ Name string }
@@ -73,7 +73,7 @@ type podSpec struct {
 	}
 }
 
-// manifests returns the objects of the base by kind and name, as its kustomization lists them.
+// manifests returns the objects in the files that the base's kustomization lists, by kind and name.
 func manifests(t *testing.T) map[string]manifest {
 	t.Helper()
 	base := filepath.Join(root, "deploy", "kubernetes", "base")
@@ -100,7 +100,7 @@ func manifests(t *testing.T) map[string]manifest {
 	return out
 }
 
-// pods returns the pod specifications of all objects that have one.
+// pods returns the pod specifications of the objects that have one.
 func pods(all map[string]manifest) map[string]podSpec {
 	out := map[string]podSpec{}
 	for name, m := range all {
@@ -186,7 +186,7 @@ func TestKubernetes_CommandsSettings_Exist(t *testing.T) {
 				}
 			}
 		}
-		// Only commands that need the role that owns the tables have its secret.
+		// Only commands that need the role which owns the tables have the secret of this role.
 		owner := slices.Contains([]string{"migrate", "seal", "archive"}, subcommands[0])
 		if secret := p.Volumes[0].Secret.SecretName; (secret == "quotasvc-owner") != owner {
 			t.Errorf("%s, quotasvc %s, has the secret %s", name, strings.Join(subcommands, " "), secret)
@@ -205,7 +205,7 @@ func TestKubernetes_Service_ProbesStopsScales(t *testing.T) {
 	if len(p.TopologySpread) == 0 {
 		t.Error("all instances may be on one node")
 	}
-	// The process must end by itself: drain delay and stop timeout, with their defaults.
+	// The process must end by itself before Kubernetes kills it: after at most the drain delay plus the stop timeout.
 	var total time.Duration
 	for _, flag := range []string{"--drain-delay", "--stop-timeout"} {
 		m := regexp.MustCompile(flag + `=(\w+)`).FindStringSubmatch(help(t, "serve"))

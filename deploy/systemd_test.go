@@ -19,7 +19,7 @@ func unit(t *testing.T, name string) []string {
 	return strings.Split(string(text), "\n")
 }
 
-// `make lint-deploy` checks the units with systemd.
+// `make lint-deploy` also checks the units with systemd.
 func TestSystemd_Units_CommandsSettingsExist_NothingMoreIsAllowed(t *testing.T) {
 	t.Parallel()
 	for name, wanted := range map[string]string{

@@ -1,22 +1,23 @@
--- balances: stores cached balances that are newer than the stored ones. One call has many balances of one hash slot.
+-- balances: stores copies of balances in the cache, if they are newer than the stored copies. One call has many
+-- balances of one hash slot.
 --
 -- KEYS      the balances' cache keys, all in one hash slot; 1..1024
 -- ARGV      for each key: seq, ttl_ms, value
 --   seq       the balance's version, an integer 0..2^53-1
 --   ttl_ms    the milliseconds for which the copy may be kept, an integer 1..2^53-1
---   value     the balance, opaque here
--- Reply     {stored}: the number of stored balances; the others were not newer
+--   value     the balance, in a format that this script does not read
+-- Reply     {stored}: the number of copies that were stored; the other copies were not newer
 --
 -- The stored value is "<seq> <value>", with seq in decimal without leading zeros. So a reader and this script find the
 -- version without knowing the format of the value.
 --
 -- Invariants
---   1. A stored seq never decreases while its key exists: publishers may overtake each other, run twice or retry.
---   2. The same seq again stores nothing and does not extend the TTL: a copy is kept no longer than its publisher
---      requested.
---   3. Versions are compared as numbers below 2^53, where Lua's numbers are exact: "9" is older than "10".
---   4. A stored value without a seq is not a copy of a balance and is overwritten, as is a value of another type. This
---      is a cache: unlike a bucket, its content is known elsewhere.
+--   1. A stored seq never decreases while its key exists, even if publishers overtake each other, run twice or retry.
+--   2. If a copy with the same seq comes again, nothing is stored, and the TTL is not extended. So a copy is kept no
+--      longer than its first publisher requested.
+--   3. Versions are compared as numbers below 2^53, which Lua's numbers represent exactly. So "9" is older than "10".
+--   4. A stored value without a seq is not a copy of a balance. It is overwritten, like a value of another type. This
+--      loses nothing, because the ledger has the balance.
 --   5. Nothing is written before all arguments have been checked.
 
 local MAX = 9007199254740991
@@ -44,7 +45,8 @@ for i = 1, n do
   seqs[i], ttls[i] = seq, ttl
 end
 
--- A key that is given twice must be compared with its first value: newest has the versions that this call has stored.
+-- newest has the versions that this call has stored, by key. If a key is given twice, its second value must be compared
+-- with its first.
 local stored, newest = 0, {}
 local olds = redis.call('MGET', unpack(KEYS))
 for i = 1, n do

@@ -32,7 +32,7 @@ func TestBalances_KeepsTheNewest(t *testing.T) {
 	}
 	put(2, []string{"a", "b"}, 9, 60_000, "nine", 5, 60_000, "five")
 	want("a", "9 nine")
-	put(1, []string{"a", "b"}, 10, 60_000, "ten", 4, 60_000, "four") // as strings, "10" < "9"
+	put(1, []string{"a", "b"}, 10, 60_000, "ten", 4, 60_000, "four") // versions are numbers; as strings, "10" < "9"
 	want("a", "10 ten")
 	want("b", "5 five")
 	put(0, []string{"a"}, 10, 120_000, "another ten")

@@ -2,8 +2,8 @@
 // ARGV with units, the reply and the invariants. A script replies with an array of integers, or with one string that
 // packs them.
 //
-// The package has only the sources. redisstore.Script runs them: once per call, and again only after the reply
-// NOSCRIPT.
+// The package has only the sources of the scripts. redisstore.Script runs a script once for each call. It runs it
+// again only after the reply NOSCRIPT.
 package lua
 
 import _ "embed"
@@ -13,12 +13,12 @@ import _ "embed"
 //go:embed limits.lua
 var Limits string
 
-// Balances stores cached balances that are newer than the stored ones.
+// Balances stores copies of balances in the cache, if they are newer than the stored copies.
 //
 //go:embed balances.lua
 var Balances string
 
-// Interest records balances that checks asked for, and returns those that were recorded recently.
+// Interest records the balances that checks needed, and returns the recently recorded balances.
 //
 //go:embed interest.lua
 var Interest string
@@ -28,7 +28,7 @@ var Interest string
 //go:embed leases.lua
 var Leases string
 
-// Replicas registers or removes one replica and returns the others.
+// Replicas registers or removes one replica, and returns the entries of all replicas.
 //
 //go:embed replicas.lua
 var Replicas string

@@ -1,21 +1,21 @@
--- interest: records balances that checks asked for, and returns those that were recorded recently.
+-- interest: records the balances that checks needed, and returns the recently recorded balances. A record is a note.
 --
 -- KEYS      one key, the set of balances
 -- ARGV      since_ms, keep_ms, most, then up to 1000 balances
---   since_ms  the cursor of the previous call, or 0 for all; an integer 0..2^53-1
---   keep_ms   the time for which a note counts, an integer 1..3600000
+--   since_ms  the cursor in the previous reply, or 0 for all notes; an integer 0..2^53-1
+--   keep_ms   the time in ms for which a note counts, an integer 1..3600000
 --   most      the largest number of balances in a reply, an integer 1..10000
 --   balance   the hash of a balance's key, an integer 0..2^53-1 without leading zeros
--- Reply     {cursor, balance, ...}: the balances, the oldest notes first. If a reply has most balances, there may be
---           more: the next call returns them. A balance may come twice.
+-- Reply     {cursor, balance, ...}: the balances that were noted since since_ms, the oldest notes first. If a reply has
+--           `most` balances, there may be more, which the next call returns. Two replies may have the same balance.
 --
 -- The value is a sorted set of balances. The score is the time at which a balance was last noted.
 --
 -- Invariants
---   1. Only Redis's TIME in ms is used. If it is behind the cursor (the clock was set back), all notes are returned. A
---      score that is ahead of it becomes now.
---   2. A note of one call is returned by the next call with any cursor of an earlier reply, because a cursor includes
---      its own millisecond.
+--   1. Only Redis's TIME in ms is used. If it is behind the cursor, because the clock was set back, all notes are
+--      returned. If a score is ahead of it, the score is set to now.
+--   2. If a note is recorded after a reply, a call with the cursor of that reply returns it, as long as it counts. So
+--      the result includes the notes of the cursor's own millisecond.
 --   3. The key expires when no note counts any more.
 --   4. Nothing is written before all arguments have been checked. A value of another type is not changed.
 

@@ -14,7 +14,7 @@ import (
 
 const keepNotes = int64(30_000)
 
-// heard runs the script and returns the cursor and the balances, in ascending order.
+// heard runs the script. It returns the cursor and the balances of the reply, the balances in ascending order.
 func heard(t *testing.T, client *redis.Client, since, most int64, notes ...any) (cursor int64, found []int64) {
 	t.Helper()
 	reply, err := run(t, client, lua.Interest, []string{"k"}, append([]any{since, keepNotes, most}, notes...)...)
@@ -35,7 +35,7 @@ func TestInterest_ReturnsNotesSinceTheCursor(t *testing.T) {
 	if cursor < before || !slices.Equal(found, []int64{7, 1<<53 - 1}) {
 		t.Fatalf("cursor %d, before %d: %v", cursor, before, found)
 	}
-	_, found = heard(t, client, cursor, 100, 8) // in the same millisecond or later
+	_, found = heard(t, client, cursor, 100, 8) // noted in the millisecond of the cursor or later
 	if !slices.Contains(found, 8) {
 		t.Fatalf("a note of this call is missing: %v", found)
 	}

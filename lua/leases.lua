@@ -1,49 +1,49 @@
 -- leases: grants, renews, counts or releases one lease of a concurrency limit, or restores leases that were lost.
 --
--- KEYS      the bucket; then, if life is not 0, the key of the life. Both are in one hash slot
--- ARGV      op, now, capacity, ttl, lease, life; for a restore more pairs of ttl and lease, at most 500
---   op        0 acquire, 1 renew, 2 adopt (renew, or acquire if it is not held), 3 release, 4 count, 5 restore: the
---             leases are held at least until their ttl, even beyond the capacity
---   now       0: the server's TIME, read once. Otherwise the time to use in us, for tests only
---   capacity  leases at a time, 1..10000. Ignored by a release
---   ttl       the us from now until the lease ends, 1..3600000000. Ignored by a release and a count
---   lease     its name: 22 characters of base64url. Ignored by a count
---   life      the life of the data that the caller knows, see limits.lua; 1: it knows none; 0: do not compare
+-- KEYS      the bucket; then, if life is not 0, the key of the life (see limits.lua). Both are in one hash slot
+-- ARGV      op, now, capacity, ttl, lease, life; a restore may have up to 500 more pairs of ttl and lease
+--   op        0 acquire, 1 renew, 2 adopt (renew, or acquire if the lease is not held), 3 release, 4 count,
+--             5 restore: the leases are held at least until their ttl, even beyond the capacity
+--   now       0: the script uses Redis's TIME, read once. Otherwise the time that it uses, in us, for tests only
+--   capacity  the largest number of leases held at a time, 1..10000. Ignored by a release
+--   ttl       the time in us from now until the lease ends, 1..3600000000. Ignored by a release and a count
+--   lease     the name of the lease: 22 characters of base64url. Ignored by a count
+--   life      the life of the data that the caller knows; 1: the caller knows no life; 0: do not compare lives
 -- Reply     flat integers: now in us, rebased 1|0, code, ends, held, frees, last, life (0: not compared)
---   code      0 done: granted, renewed or released; for a count: there is room
---             1 acquire: the lease was held already, and nothing has changed
---             2 full
---             3 not held (renew, release)
---             4 the life is another one: nothing was decided
---   ends      us from now until the (first) lease ends; 0 if it is not held
---   held      leases held after the call
---   frees     us from now until there is room, if no lease is renewed or released; 0 if there is room now, or for a
---             release
---   last      us from now until all leases have ended, if none is renewed; 0 if none is held, or for a release
+--   code      0 done: granted, renewed, released or restored; for a count: a lease could be granted
+--             1 acquire: the lease was already held, and nothing has changed
+--             2 the bucket is full
+--             3 the lease is not held (renew, release)
+--             4 the data has another life, and nothing was decided
+--   ends      us from now until the lease ends (in a restore, the first lease); 0 if it is not held
+--   held      the number of leases held after the call
+--   frees     us from now until a lease can be granted, if no lease is renewed or released; 0 if one can be granted
+--             now, and in a release
+--   last      us from now until all leases have ended, if no lease is renewed; 0 if no lease is held, and in a release
 --
 -- The bucket is a sorted set. The score of a lease is the time in us at which it ends. The score of the member "clock"
--- is the latest time at which this script has written, negated, so it is below every lease.
+-- is the latest time at which this script has written, negated, so that it is lower than the score of every lease.
 --
 -- Invariants
---   1. An acquire never makes the bucket hold more than capacity leases. (If the capacity is lowered, held leases stay.
---      Lost leases are all restored.)
+--   1. An acquire or adopt grants no lease if the bucket holds capacity leases or more. It can hold more, because held
+--      leases stay if the capacity is lowered, and because all lost leases are restored.
 --   2. A lease that is not renewed ends exactly at its time, even if its holder has died.
---   3. A call that does not grant, renew or release writes nothing, with one exception. If the clock of a bucket is
---      more than AHEAD_US ahead of now (the clock was set back), the bucket is moved to now in any case, and each lease
---      keeps its remaining time. Otherwise leases of dead holders would last until the clock has caught up. If the
---      clock is behind by less, leases last that much longer.
---   4. A clock that was set forward ends leases early, because this looks like passed time.
---   5. The key exists until its last lease has ended (rounded up, plus 1 s). A bucket whose leases have all ended
---      decides like a missing key.
---   6. A value that is not such a bucket is not treated as one and not overwritten. The reply is then an error.
+--   3. A call that does not grant, renew, release or restore a lease does not change the bucket, with one exception. If
+--      the score of "clock" is more than AHEAD_US ahead of now, Redis's clock was set back. Then the bucket is moved to
+--      now in any case, and each lease keeps its remaining time. Otherwise leases of dead holders would last until the
+--      clock has caught up. If the clock was set back by less, leases last that much longer.
+--   4. If the clock is set forward, leases end early, because the script cannot distinguish this from passed time.
+--   5. The key exists until its last lease has ended (rounded up, plus 1 s). If all leases of a bucket have ended, the
+--      script decides as if the key did not exist.
+--   6. A value that is not such a bucket is neither used nor overwritten. The reply is then an error.
 
 local MAX = 9007199254740991
 local MAX_CAPACITY = 10000
 local MAX_TTL_US = 3600000000
 local AHEAD_US = 5000000
 local GRACE_MS = 1000
-local TESTED_MS = 600000 -- instead of GRACE_MS if a test gives the time, as in limits.lua
-local CHUNK = 500 -- scores per command when a bucket is moved: unpack takes a few thousand values
+local TESTED_MS = 600000 -- instead of GRACE_MS if a test sets the time, as in limits.lua
+local CHUNK = 500 -- scores per command when a bucket is moved, because unpack can return only a few thousand values
 local MAX_RESTORED = 500
 local MAX_LIFE_S = 34560000 -- as in limits.lua
 local ACQUIRE, RENEW, ADOPT, RELEASE, COUNT, RESTORE = 0, 1, 2, 3, 4, 5
@@ -88,7 +88,7 @@ end
 if life > 0 then
   local lives = tonumber(redis.call('GET', KEYS[2]) or nil)
   if not lives then
-    -- If the server cannot write now, a later call writes the life.
+    -- If Redis cannot write now, a later call writes the life.
     local written = redis.pcall('SET', KEYS[2], string.format('%.0f', now), 'EX', MAX_LIFE_S)
     lives = written.ok and now or 0
   end
@@ -96,7 +96,7 @@ if life > 0 then
   life = lives
 end
 
--- The bucket.
+-- The bucket is read, and checked to be a bucket of leases.
 local function text(us) return format('%.0f', us) end
 local first = redis.pcall('ZRANGE', key, 0, 0, 'WITHSCORES')
 if first.err and match(first.err, '^WRONGTYPE') then return redis.error_reply('CORRUPT leases: not a sorted set') end
@@ -110,11 +110,11 @@ if first[1] then
   end
 end
 
--- at is the time by which decisions are made.
+-- at is the time with which the call is decided.
 local at = max(now, clock)
 local held = redis.call('ZCOUNT', key, '(' .. text(at), '+inf')
 if held == 0 then
-  at = now -- as if there were no key: so its expiry changes no decision
+  at = now -- as if the key did not exist, so its expiry changes no decision
 elseif clock - now > AHEAD_US then
   local shift = clock - now
   local all = redis.call('ZRANGE', key, 1, -1, 'WITHSCORES')
@@ -134,7 +134,7 @@ if op < COUNT and held > 0 then
   if ends and ends <= at then ends = nil end
 end
 
--- The decision.
+-- The call is decided: code, and for a restore ends.
 local code = DONE
 if op == RESTORE then
   ends = at + ttl
@@ -148,7 +148,7 @@ elseif not ends and held >= capacity then
   code = FULL
 end
 
--- Writes.
+-- The bucket is written.
 if code == DONE and op == RELEASE then
   held, ends = held - 1, nil
   if held == 0 then

@@ -69,8 +69,8 @@ func TestLeases_BadArguments_ChangeNothing(t *testing.T) {
 	}
 }
 
-// TestLeases_ForeignValue_IsNotABucket: if a key holds a value other than leases, the reply is an error and the value
-// stays.
+// TestLeases_ForeignValue_IsNotABucket: if the value of a key is not a bucket of leases, the reply is an error, and
+// the value does not change.
 func TestLeases_ForeignValue_IsNotABucket(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
@@ -124,7 +124,8 @@ func TestLeases_DropsEndedLeases(t *testing.T) {
 	}
 }
 
-// TestLeases_LeavesNoKeyBehind: an empty bucket has no key. The key of any other bucket has an expiry.
+// TestLeases_LeavesNoKeyBehind: when all leases of a bucket have been released, its key does not exist. Until then
+// the key has an expiry.
 func TestLeases_LeavesNoKeyBehind(t *testing.T) {
 	t.Parallel()
 	client := connect(t)

@@ -1,119 +1,127 @@
 -- limits: decides requests in order. Each request is charged on all its buckets or on none.
 --
--- KEYS      the buckets of the requests, each once, 1..1024; then, if life is not 0, the key of the life; then the bans
---           of the buckets whose rules have a ban. All are in one hash slot
+-- KEYS      the buckets of the requests, each once, 1..1024; then, if life is not 0, the key of the life; then the keys
+--           of the bans of the buckets whose rules have a ban. All keys are in one hash slot
 -- ARGV      non-negative integers below 2^53, in this order:
---   now       0: the server's TIME, read once. Otherwise the time to use in us, for tests only
+--   now       0: the script uses Redis's TIME, read once. Otherwise the time that it uses, in us, for tests only
 --   rules     the number of rules, 1..1024
---   forms     the number of forms of requests, 1..64
---   life      the life of the data that the caller knows; 1: it knows none; 0: do not compare. If the data has another
---             life, nothing is decided
+--   forms     the number of forms, 1..64. A form is a request without its first bucket
+--   life      the life of the data that the caller knows (see below); 1: the caller knows no life; 0: do not compare
+--             lives. If the data has another life, nothing is decided
 --   per rule: word, a, b, c, d
---     word      2 * kind + 1; for a shadow rule 2 * kind: it is charged like the others and never denies; plus 16 if
+--     word      2 * kind + 1; for a shadow rule 2 * kind: it is charged like other rules and never denies; plus 16 if
 --               the rule has a ban
 --     kind      1 token bucket, 2 leaky bucket, 3 fixed window, 4 sliding window, 5 sliding log
 --     a         capacity in tokens, >= 1
 --     b, c, d   the kind's parameters, see below
---   per rule with a ban, in order: after, within, length; then, if there is such a rule, the number of buckets with a
---   ban, and the indexes of these buckets in KEYS
---     after     this number of denials, 1..1000, all less than within us old, ban the bucket for length us; both >= 1
+--   per rule with a ban, in order: after, within, length; then, if there is such a rule, the number of buckets whose
+--   rules have a ban, and the indexes of these buckets in KEYS
+--     after     the number of denials, 1..1000, that begin a ban if all are less than `within` us old
+--     length    the duration of the ban in us. within and length are >= 1
 --   per form: mode, charges; then per charge: rule, bucket, cost; and in a refund: at; in a raise: at, x, y, debt;
 --   after the fact: debt
 --     mode      0 consume
 --               1 peek: decide and charge nothing
 --               2 refund: give back, always allowed
---               3 raise, always allowed: the level becomes at least the known one; then cost is charged in addition, up
---                 to the capacity and the debt. Each bucket of a raise is in no other request of the call
---               4 after the fact, always allowed: charge cost, up to the capacity and the debt
+--               3 raise, always allowed: the level is raised to the known level if it is lower. Then cost is charged in
+--                 addition, up to the capacity plus the debt. A bucket of a raise must be in no other request of the
+--                 call
+--               4 after the fact, always allowed: charge cost, up to the capacity plus the debt
 --     charges   the number of charges of this form, 1..16
 --     rule      the number of the rule, from 1. All charges of a bucket have the same rule
---     bucket    below 16: the distance in KEYS from the request's first bucket; else 15 + the index in KEYS. Each
---               bucket at most once per request
+--     bucket    below 16: the distance in KEYS from the request's first bucket; else 15 + the index in KEYS. A request
+--               has each bucket at most once
 --     cost      tokens, >= 1; in a raise >= 0
---     at        the time of the charge: now + ahead of its reply. 0: now. In a raise: the time of the known level
+--     at        the time of the refunded charge: now + ahead in its reply; 0 means now. In a raise: the time of the
+--               known level
 --     debt      tokens that may be owed beyond the capacity, >= 0
---     x, y      the known level: units of a bucket, tokens of a log or window; of a sliding window those of the current
---               and of the previous window
---   requests  the rest, 1..64 requests: 64 * the index of the request's first bucket + its form, from 0. Most requests
---             in one call differ only in the tenant, and reading an argument takes a tenth of the time of a decision
--- Reply     a string of integers, each in 7 bytes, highest byte first: now in us, the numbers of buckets rebased and of
---           buckets ahead, life (0: not compared); unless the life is another one, then follow:
+--     x, y      the known level: x is the units of a bucket, or the tokens of a log or window; y is the tokens of the
+--               previous window of a sliding window
+--   requests  the other arguments, 1..64 requests. Each is 64 * the index of the request's first bucket + the index of
+--             its form, from 0. A request is one number because most requests of a call differ only in the tenant, and
+--             reading an argument takes a tenth of the time of a decision
+-- Reply     a string of integers, each in 7 bytes, highest byte first: now in us, the number of rebased buckets, the
+--           number of buckets that are ahead, and the life (0: not compared). If the data has another life than the
+--           caller knows, the reply ends here. Otherwise it continues:
 --           per request: allowed 1|0; then per charge: code, and the values of the kind
---           per bucket that is ahead: its index in KEYS, us by which its time is ahead of now (until then nothing comes
---           back)
---     code      0 passes
---               1 denied for now
---               2 never possible (cost > capacity)
+--           per bucket that is ahead: its index in KEYS, and the us by which its time is ahead of now. Until now has
+--           reached its time, no tokens come back
+--     code      0 the charge passes
+--               1 denied; the cost passes later
+--               2 the cost exceeds the capacity, so it never passes
 --               3 the stored value is not a bucket
---               4 now is in none of the given windows: nothing of this request was decided or charged; send it again
---                 with others
---               In a charge after the fact, plus 8 times the tokens that it took. If the bucket is banned, plus 8 times
---               the us until the ban ends
+--               4 now is in none of the given windows. Nothing of this request was decided or charged. The caller must
+--                 send it again with other windows
+--               In a charge after the fact, 8 times the number of taken tokens is added to the code. If the bucket is
+--               banned, 8 times the us until the ban ends is added
 --
--- Kinds: b, c, d; the values after the code, as of after this request's charge or refund
+-- Kinds: the parameters b, c, d; then the values after the code, which include this request's charge or refund
 --   token bucket    units that come back per us, units per token (>= 1, a * c < 2^53), short form of c; units used
---   leaky bucket    the same
+--   leaky bucket    as for a token bucket
 --   fixed window    start and end of a window and the end of the next window, in us: one of these windows must contain
---                   now. If all windows have one length: the length in us, the start of a window below it, 0; tokens
---                   used
+--                   now. If all windows have the same length: the length in us, the start of a window (less than the
+--                   length), 0; tokens used
 --   sliding window  ticks per window (a * b < 2^53), us per tick, short form of the window in ms; tokens of the current
---                   and of the previous window, both aligned to the epoch. A token of the previous window counts for
---                   the part of that window that the sliding window still covers, in ticks
---   sliding log     us, short form of the window in ms, 0; tokens, us until the cost passes, until one more token
---                   passes than now, and until all tokens pass
---   A short form is a small number for a round one, so it takes a byte. For n = m * 10^e, where e is 1..8 and m is the
---   i'th of MANTISSAS, counted from 0, it is i * 8 + e - 1. For any other n = m * 10^e with the largest e <= 7, it is
---   128 + m * 8 + e.
+--                   and of the previous window. Windows are aligned to 1970-01-01 UTC. A token of the previous window
+--                   counts for the ticks of that window that the sliding window still covers
+--   sliding log     length of the window in us, short form of the window in ms, 0; tokens used, us until the cost
+--                   passes, us until one more token passes than now, us until the whole capacity passes
+--   The short form of a round number is a small number, which takes one byte. If n = m * 10^e, e is 1..8 and m is the
+--   i'th of MANTISSAS, counted from 0, the short form of n is i * 8 + e - 1. For any other n = m * 10^e, with the
+--   largest e <= 7, it is 128 + m * 8 + e.
 --
 -- Invariants
 --   1. A request is charged on all its rules or on none. A shadow rule is charged if and only if the request is allowed
---      and the rule itself passes. A charge after the fact is cut for each rule separately.
---   2. A denied or peeked request writes nothing to buckets, with two exceptions. A bucket whose time is more than
---      AHEAD_US ahead of now (the clock was set back) is rebased to now, with its level kept. Otherwise every denial
---      would start from the old time, and the bucket would not refill until the clock has caught up. A bucket that was
---      written under another form of its rule (another rate or window) is converted: it refills at the old rate up to
---      now and at the new one from now on, and the key gets the lifetime that the new form needs. Otherwise the key
---      would expire at the old time, and its level would be lost.
---   3. All arithmetic is exact. Every value is an integer below 2^53, so sums and products are exact. The floor and
---      ceil of a quotient of two such integers are exact, too: the distance from a non-integer quotient to the next
---      integer is at least 1/divisor, more than half a unit in the last place. A product may exceed 2^53 only where it
---      is compared with a smaller value, and rounding is monotone.
+--      and the shadow rule itself passes. A charge after the fact is limited for each rule separately.
+--   2. A denied or peeked request does not write its buckets, with two exceptions. If the time of a bucket is more than
+--      AHEAD_US ahead of now, the clock was set back, and the bucket is rebased to now with its level kept. Otherwise
+--      every denial would start from the old time, and no token would come back until the clock has caught up. If the
+--      rate or the window of its rule has changed, the bucket is converted. It is refilled at the old rate up to now
+--      and at the new rate from now on, and its key gets the TTL that the new rate needs. Otherwise the key would
+--      expire at the old time, and its level would be lost.
+--   3. All arithmetic is exact. Every value is an integer below 2^53, so sums and products are exact. The floor and the
+--      ceil of a quotient of two such integers are exact, too, because a non-integer quotient differs from the next
+--      integer by at least 1/divisor. This is more than half a unit in the last place. A product may exceed 2^53 only
+--      where it is compared with a smaller value. The comparison is right, because rounding is monotone.
 --   4. A missing key is a bucket from which nothing was taken. A key exists until its bucket is full (rounded up, plus
---      1 s) by the form of its rule that was used last, so expiry changes no decision.
---   5. A value that is not a bucket is not treated as one and not overwritten. It denies (code 3).
---   6. A banned bucket denies requests that it would pass. A denied consume counts for the ban unless the bucket is
---      banned. A peek never counts. A ban that would last longer than its rule allows is shortened: the rule has
---      changed, or the clock was set back.
---   7. Nothing is written before everything has been read and decided: an error leaves all buckets as they were.
+--      1 s) under the rate and window that were used last, so expiry changes no decision.
+--   5. A value that is not a bucket is neither used nor overwritten. It denies (code 3).
+--   6. A banned bucket denies every consume and peek. A denied consume counts towards the ban, unless the bucket is
+--      already banned. A peek never counts. If a ban would last longer than its rule allows, because the rule has
+--      changed or the clock was set back, it is shortened.
+--   7. No bucket and no ban is written before everything has been read and decided. So an error leaves all buckets
+--      unchanged.
 --
--- The life (in Go: the epoch) is a key beside the buckets. Its value is the us at which it was first missing. It is
--- lost together with the buckets and comes back with another value. So a caller that knows a life finds out that the
--- buckets it knew are gone. The key expires after MAX_LIFE_S.
+-- The life (in Go: the epoch) is a key that is stored with the buckets. Its value is the time in us at which the key
+-- was first missing. If Redis loses its data, the key is lost together with the buckets, and is created again with
+-- another value. So a caller that knows the old life notices that the buckets are lost. The key expires after
+-- MAX_LIFE_S.
 --
--- Stored values are binary, because memory comes in size classes, and most of these values fit the class of 12 bytes:
---   time      us, 7 bytes, highest first. The first byte of a text is at least 0x20, so no text is a time below 2^53
---   varint    7 bits per byte, lowest first; the high bit means that more follow
---   rest      an integer in as few of the remaining bytes as possible, highest first
---   form      the value by which two forms of a rule differ
+-- Stored values are binary, because memory is allocated in size classes. Most values fit the class for up to 12 bytes:
+--   time      us, in 7 bytes, the highest first. The first byte of a text is at least 0x20, so no text is a time below
+--             2^53
+--   varint    7 bits per byte, the lowest first; the high bit of a byte means that more bytes follow
+--   rest      an integer in as few bytes as possible, the highest first, to the end of the value
 -- All buckets begin with their time. Their other values are as of this time.
---   ban             the time when it ends; or 7 bytes of 0, and a time per denial
+--   ban             the time when the ban ends; or 7 bytes of 0, and the time of each denial
 --   bucket          varint short form of the units per token; then, unless one unit comes back per us, a byte 0 and the
 --                   number of units that come back per us in 7 bytes; rest: units used
---   fixed window    a byte 0; a byte n for the key's life after the time, (8 + n % 8) * 2 ^ (10 + n / 8) us. This is
---                   the rest of its window, rounded up to four bits (366 days and 5 s are 255); rest: tokens of that
---                   time's window
---   sliding window  varint short form of the window in ms, varint tokens of that time's window, rest: tokens of the
---                   previous window
---   sliding log     a time per token, ascending; rest, of 1..6 bytes: short form of the window in ms
--- The previous version wrote fixed windows and logs without their forms, and buckets without the units per us.
+--   fixed window    a byte 0; a byte n for the key's lifetime after the time, (8 + n % 8) * 2 ^ (10 + n / 8) us. This
+--                   is the time until the end of the window, rounded up to four bits (366 days and 5 s are 255); rest:
+--                   tokens of the window that contains the time
+--   sliding window  varint short form of the window in ms, varint tokens of the window that contains the time, rest:
+--                   tokens of the previous window
+--   sliding log     the time of each token, ascending; rest, of 1..6 bytes: short form of the window in ms
+-- The previous version of this script stored fixed windows without their lifetime, logs without the short form, and
+-- buckets without the units that come back per us.
 
 local MAX = 9007199254740991
 local AHEAD_US = 5000000
 local GRACE_MS = 1000
-local TESTED_MS = 600000 -- instead of GRACE_MS if a test gives the time: keys expire by the server's clock
+local TESTED_MS = 600000 -- instead of GRACE_MS if a test sets the time, because keys expire by Redis's clock
 local MAX_REQUESTS, MAX_CHARGES = 64, 16
 local MAX_KEYS = 1024
-local PACKED = 256 -- integers that are packed at a time: unpack takes a few thousand values
+local PACKED = 256 -- integers that are packed at a time, because unpack can return only a few thousand values
 local MAX_LOG = 1000
 local MAX_DENIALS = 1000
 local PEEK, REFUND, RAISE, LATE = 1, 2, 3, 4
@@ -124,17 +132,19 @@ local floor, ceil, max, min, frexp = math.floor, math.ceil, math.max, math.min, 
 local byte, char, rep, sub, format, concat = string.byte, string.char, string.rep, string.sub, string.format, table.concat
 local pack, read = struct.pack, struct.unpack
 
--- TIME is the format of a time. The other formats are for integers of 1..7 bytes: WIDE alone, MARKED after a time and a
--- byte, NUMBERED after a time, two bytes and a number of 7 bytes, TWICE after a time and two bytes.
+-- These are formats of struct.pack. TIME is the format of a time. The other lists have formats for an integer of 1..7
+-- bytes: WIDE for the integer alone, MARKED with a time and a byte before it, NUMBERED with a time, two bytes and a
+-- number of 7 bytes before it, and TWICE with a time and two bytes before it.
 local TIME = '>I7'
 local WIDE = { '>I1', '>I2', '>I3', '>I4', '>I5', '>I6', '>I7' }
 local MARKED = { '>I7I1I1', '>I7I1I2', '>I7I1I3', '>I7I1I4', '>I7I1I5', '>I7I1I6', '>I7I1I7' }
 local NUMBERED = { '>I7I1I1I7I1', '>I7I1I1I7I2', '>I7I1I1I7I3', '>I7I1I1I7I4', '>I7I1I1I7I5', '>I7I1I1I7I6', '>I7I1I1I7I7' }
 local TWICE = { '>I7I1I1I1', '>I7I1I1I2', '>I7I1I1I3', '>I7I1I1I4', '>I7I1I1I5', '>I7I1I1I6', '>I7I1I1I7' }
--- MANTISSAS are a second, minute and hour in us, divided by the counts of usual rates, without trailing zeros.
+-- MANTISSAS are the mantissas of short forms: a second, a minute and an hour in us, divided by the counts of usual
+-- rates, without trailing zeros.
 local MANTISSAS = '\1\2\3\4\5\6\8\9\12\15\18\24\25\36\72\75'
 
--- width returns the number of bytes that n needs.
+-- width returns the number of bytes that n needs as a rest.
 local function width(n)
   if n < 65536 then return n < 256 and 1 or 2 end
   if n < 4294967296 then return n < 16777216 and 3 or 4 end
@@ -147,8 +157,8 @@ local function varint(n)
   return s .. char(n)
 end
 
--- read_varint returns the varint of raw at a position, and the position after it. It returns nil if there is none below
--- 2^53.
+-- read_varint returns the varint in raw from position at on, and the position after it. It returns nil if there is no
+-- varint below 2^53.
 local function read_varint(raw, at)
   local n, unit = 0, 1
   for i = at, at + 7 do
@@ -164,8 +174,8 @@ local function read_varint(raw, at)
   return nil
 end
 
--- read_rest returns the integer in raw from a position on. It returns nil if it is not below 2^53 or not in its
--- shortest form.
+-- read_rest returns the integer in raw from position at to the end. It returns nil if the integer is not below 2^53, or
+-- has more bytes than needed.
 local function read_rest(raw, at)
   local n = #raw - at + 1
   if n < 1 or n > 7 or (n > 1 and byte(raw, at) == 0) then return nil end
@@ -173,14 +183,14 @@ local function read_rest(raw, at)
   return value <= MAX and value or nil
 end
 
--- long returns the number of a short form.
+-- long returns the number that has the given short form.
 local function long(short)
   if short < 128 then return byte(MANTISSAS, floor(short / 8) + 1) * floor(10 ^ (short % 8 + 1) + 0.5) end
   return floor((short - 128) / 8) * floor(10 ^ (short % 8) + 0.5)
 end
 
--- mul_div_ceil returns ceil(a * b / c) for a < c <= MAX and b <= MAX. It computes digit by digit of b, because a * b
--- may exceed 2^53.
+-- mul_div_ceil returns ceil(a * b / c) for a < c <= MAX and b <= MAX. It processes b bit by bit, because a * b may
+-- exceed 2^53.
 local function mul_div_ceil(a, b, c)
   local bit, q, r = 1, 0, 0
   while bit * 2 <= b do bit = bit * 2 end
@@ -197,22 +207,24 @@ local function mul_div_ceil(a, b, c)
   return q
 end
 
--- Buckets: one table for each property, indexed like KEYS.
+-- The buckets. There is one table for each property of a bucket, with the same indexes as KEYS.
 local now, grace
 local level, aheads, faults, dirty = {}, {}, {}, {}
-local xs, ys = {}, {} -- further values of the kind
+local xs, ys = {}, {} -- additional values, whose meaning depends on the kind
 local out = { 0, 0, 0, 0 }
 
--- A kind defines its level. The decision is the same for all kinds: a cost of n tokens raises the level by n * unit,
--- and passes if the level is then at most top. In all functions i is the key's index, and a..d are the rule's
+-- Each kind defines what its level is. The decision is the same for all kinds: a cost of n tokens raises the level by
+-- n * unit, and passes if the level is then at most top. In all functions i is the key's index, and a..d are the rule's
 -- parameters.
 --   measure(a, b, c, d)           returns top and unit, or nil if a..d are out of bounds
---   open(raw, i, a, b, c, d)      returns the stored value (false: no key) as of now: level, ahead, rebased, settled
---                                 (written under another form). For a code other than PASS it returns nil and the code
+--   open(raw, i, a, b, c, d)      returns the state of the stored value raw (false: no key) as of now: level, ahead,
+--                                 rebased, and settled (true: the rate or window has changed since it was written). If
+--                                 the code is not PASS, it returns nil and the code
 --   save(i, a, b, c, d)           returns the value to store and its TTL in us
 --   empty(i)                      returns whether nothing is taken. If its time is not ahead, the key is not needed
---   refund(i, cost, at, a, b, c, d)   optional: gives back. Without it the level is lowered by the cost, at least to 0
---   charge(i, cost)               optional: changes further values. The caller raises the level
+--   refund(i, cost, at, a, b, c, d)   optional: gives back cost. Without it the level is lowered by the cost, at least
+--                                 to 0
+--   charge(i, cost)               optional: changes the additional values. The caller raises the level
 --   say(i, o, cost, code, a, b)   optional: writes the values of the kind from out[o + 1] on, and returns the last
 --                                 position. Without it the value is the level, or 0 for a code other than PASS, DENIED
 --                                 or NEVER
@@ -260,7 +272,7 @@ local function new_bucket()
     end
     if stored == short and speed == num then return used, ahead, rebased end
 
-    -- The rule's rate has changed. The used tokens stay used, rounded up to the new unit: the only inexact step.
+    -- The rule's rate has changed. The used tokens stay used, rounded up to the new unit. Only this step rounds.
     if stored ~= short then
       local stored_units = long(stored)
       if stored_units < 1 or stored_units > MAX then return nil, CORRUPT end
@@ -286,9 +298,9 @@ local function new_bucket()
   return kind
 end
 
--- The level of a fixed window is the number of tokens taken in the present window, or in the window of the bucket's
--- time if that is a little ahead. It belongs to the window of the bucket's time, so it is kept when the calendar
--- changes. xs is the start of the window, ys its end.
+-- The level of a fixed window is the number of tokens taken in the current window. If the bucket's time is a little
+-- ahead, it is the number taken in the window that contains this time. The stored level belongs to the window that
+-- contains the bucket's time, so it is kept when the calendar changes. xs is the start of the window, ys its end.
 local function new_fixed_window()
   local kind = {}
   function kind.measure(a, b, c, d)
@@ -346,8 +358,8 @@ local function new_fixed_window()
   return kind
 end
 
--- The level of a sliding window is in tokens times ticks. The tokens of the current window, xs, count for all its
--- ticks. The tokens of the previous window, ys, count for the ticks that the sliding window still covers.
+-- The level of a sliding window is measured in tokens times ticks. Each token of the current window, xs, counts for all
+-- ticks of the window. Each token of the previous window, ys, counts for the ticks that the sliding window covers.
 local function new_sliding_window()
   local kind = {}
   function kind.measure(a, ticks, tick, short)
@@ -371,8 +383,8 @@ local function new_sliding_window()
 
       local rebased = ts > now + AHEAD_US
       if previous > 0 and (rebased or stored ~= short) then
-        -- The clock was set back or the window's length has changed. The estimate as of the bucket's time, rounded up,
-        -- counts as charged then.
+        -- The clock was set back or the window's length has changed. The estimate at the bucket's time, rounded up,
+        -- replaces the tokens of both windows.
         local rest = stored_us - ts % stored_us
         current = min(MAX, current + (rest == stored_us and previous or mul_div_ceil(rest, previous, stored_us)))
         previous = 0
@@ -428,14 +440,14 @@ local function new_sliding_window()
   return kind
 end
 
--- The level of a sliding log is the number of its tokens that are younger than the window. xs is the stored value, ys
--- the position of the first such token in it, es the end of the last. zs is the number of tokens taken in this call.
--- They were all taken at the bucket's time, so they need not be written one by one.
+-- The level of a sliding log is the number of its tokens that are younger than the window. xs is the stored value. ys
+-- is the position of the first such token in xs, and es the end of the last one. zs is the number of tokens taken in
+-- this call. They were all taken at the bucket's time, so they need not be written one by one.
 local function new_sliding_log()
   local kind, es, zs = {}, {}, {}
 
-  -- behind returns the position of the first time in log that is later than us, from position first to the one after
--- last.
+  -- behind returns the position of the first time in log that is later than us. It searches from position first to
+  -- position last. If no time is later, it returns last + 1.
   local function behind(log, first, last, us)
     local low, high = (first - 1) / 7, last / 7 -- the index of the result is in low..high
     while low < high do
@@ -476,7 +488,7 @@ local function new_sliding_log()
     return (size + 1 - first) / 7, max(0, ts - now), rebased, stored ~= short
   end
 
-  -- leaves returns the us until the n'th oldest token leaves the window.
+  -- leaves returns the time in us until the n'th oldest token leaves the window.
   local function leaves(i, n, us)
     local at = ys[i] + (n - 1) * 7
     return (at < es[i] and read(TIME, xs[i], at) or now + aheads[i]) + us - now
@@ -493,7 +505,8 @@ local function new_sliding_log()
 
   function kind.charge(i, cost) zs[i] = zs[i] + cost end
 
-  -- refund removes the newest tokens that are not younger than the charge: its own tokens, if the log still has them.
+  -- refund removes the newest tokens that are not younger than the charge. These are its own tokens, if the log still
+  -- has them.
   function kind.refund(i, cost, at)
     local taken = at >= now + aheads[i] and min(cost, zs[i]) or 0
     local log, last = xs[i], behind(xs[i], ys[i], es[i], at)
@@ -516,12 +529,13 @@ local function new_sliding_log()
   return kind
 end
 
--- A kind is created for the first rule that needs it. Most calls have one or two kinds, and to create a function costs
--- as much as to run it once.
+-- A kind is created when the first rule needs it. Most calls need one or two kinds, and creating a function takes as
+-- long as running it once.
 local NEW, KINDS = { new_bucket, new_bucket, new_fixed_window, new_sliding_window, new_sliding_log }, {}
 
--- Bans are created if a rule has a ban. By rule, ban_of is the ban. By bucket, ban_key is the index of its ban in KEYS,
--- ends the time at which its ban ends, denied its denials, and changed the ban if these values have changed.
+-- new_bans is called only if a rule has a ban. ban_of has the ban of each rule. The other tables are indexed by bucket:
+-- ban_key is the index of the bucket's ban in KEYS, ends the time at which its ban ends, denied the times of its
+-- denials, and changed the ban, if ends or denied have changed.
 --   read(rules, args, at, keys)   reads the bans of rules after args[at]. It returns the position of the last argument
 --                                 and the number of buckets, or nil if the arguments are not bans
 --   judge(...)                    adds bans to the codes of the charges first..final of a request, and counts its
@@ -548,7 +562,7 @@ local function new_bans()
     return at + own, keys
   end
 
-  -- open returns the time at which the ban of bucket i ends.
+  -- open returns the time at which the ban of bucket i ends. The first call for a bucket reads its stored ban.
   local function open(i, ban, raws)
     if not ends[i] then
       local raw, times = raws[ban_key[i]] or '', {}
@@ -560,7 +574,8 @@ local function new_bans()
     return ends[i]
   end
 
-  -- count counts a denial by bucket i. It returns the end of the ban, if the denial begins one.
+  -- count counts a denial by bucket i. It returns the time at which the bucket's ban ends. If the denial does not begin
+  -- a ban, this time is in the past.
   local function count(i, ban)
     local times = {}
     for _, at in ipairs(denied[i]) do
@@ -599,7 +614,7 @@ local function new_bans()
         for n, at in ipairs(denied[i]) do denied[i][n] = pack(TIME, at) end
         value, us = pack(TIME, 0) .. concat(denied[i]), ban.within
       end
-      redis.pcall('SET', KEYS[ban_key[i]], value, 'PX', ceil(us / 1000) + grace) -- a server that cannot write still denies
+      redis.pcall('SET', KEYS[ban_key[i]], value, 'PX', ceil(us / 1000) + grace) -- it denies even without writes
     end
   end
 
@@ -610,7 +625,7 @@ local function refuse(what)
   return redis.error_reply('ERR limits: ' .. what)
 end
 
--- Arguments.
+-- The arguments are read.
 local args, count = {}, #ARGV
 for i = 1, count do
   local x = tonumber(ARGV[i])
@@ -633,7 +648,7 @@ if now == 0 then
   now = time[1] * 1000000 + time[2]
 end
 
--- Rules: the arguments of rule r begin at 5 * r.
+-- The rules. The arguments of rule r begin at args[5 * r].
 local kinds, tops, unit, enforced, bans, banning = {}, {}, {}, {}, nil, nil
 local at = 5 * rules + 4
 if count < at then return refuse('5 arguments per rule') end
@@ -662,11 +677,11 @@ if banning then
   if not at then return refuse('bans') end
 end
 
--- Forms: the charges of all forms follow each other in the tables below; firsts and lasts have the positions of each
--- form. rooms is the highest level at which the cost passes, or false if there is none.
+-- The forms. The tables below have the charges of all forms, one form after another. The charges of form f are at the
+-- positions firsts[f]..lasts[f]. rooms is the highest level at which a charge's cost passes, or false if there is none.
 local modes, firsts, lasts, which, spots, costs, rises, rooms, ats, n = {}, {}, {}, {}, {}, {}, {}, {}, {}, 0
 local known, before = {}, {} -- of a raise
-local most -- the highest level to which a raise or a charge after the fact goes
+local most -- by charge: the highest level to which a raise or a charge after the fact may go
 for f = 1, forms do
   local mode, charges = args[at + 1], args[at + 2]
   if not charges or mode > LATE or charges < 1 or charges > MAX_CHARGES then return refuse('form ' .. f) end
@@ -706,7 +721,7 @@ local raws, absent, odd = redis.call('MGET', unpack(KEYS)), {}, {}
 if life > 0 then
   local lives = tonumber(raws[keys + 1] or nil)
   if not lives then
-    -- If the server cannot write now, a later call writes the life.
+    -- If Redis cannot write now, a later call writes the life.
     local written = redis.pcall('SET', KEYS[keys + 1], format('%.0f', now), 'EX', MAX_LIFE_S)
     lives = written.ok and now or 0
   end
@@ -720,7 +735,8 @@ if absent[1] and redis.call('EXISTS', unpack(absent)) > 0 then
   for _, key in ipairs(absent) do odd[key] = redis.call('EXISTS', key) == 1 end
 end
 
--- open reads bucket i under a rule. It returns an error text if that is not possible.
+-- open reads the state of bucket i under a rule into the tables of buckets. If the key is given twice, it returns an
+-- error text.
 local opened, rule_of, rebases = {}, {}, 0
 local function open(i, rule)
   local key, raw, p = KEYS[i], raws[i], 5 * rule
@@ -746,10 +762,10 @@ local function give_back(i, rule, j)
   end
 end
 
--- These functions are created if a request needs them.
+-- These functions are created only if the call has a raise or a charge after the fact.
 local take, raise
 if most then
-  -- take charges bucket i with the part of charge j's cost that its highest level allows, and returns this part.
+  -- take charges bucket i with the part of charge j's cost that most[j] allows. It returns this part.
   function take(i, rule, j)
     local taken = min(costs[j], floor((most[j] - level[i]) / unit[rule]))
     if taken <= 0 then return 0 end
@@ -759,8 +775,8 @@ if most then
     return taken
   end
 
-  -- raise makes the level of bucket i at least the known one, and charges the cost. To get the known level as of now,
-  -- it saves this level as of its time and opens the saved value.
+  -- raise raises the level of bucket i to the known level if it is lower, and charges the cost. To compute the known
+  -- level as of now, it saves this level as of its own time and opens the saved value.
   function raise(i, rule, j)
     local kind, p, real, l = kinds[rule], 5 * rule, now, level[i]
     local a, b, c, d = args[p + 1], args[p + 2], args[p + 3], args[p + 4]
@@ -784,7 +800,8 @@ if most then
   end
 end
 
--- Decisions. buckets are those of the last request's charges. A request with the same argument has the same buckets.
+-- The decisions. buckets has the buckets of the last request's charges. A request with the same argument has the same
+-- buckets.
 local codes, buckets, touched, o, last = {}, {}, {}, 4, nil
 
 for r = at + 1, count do
@@ -857,7 +874,8 @@ end
 
 if bans then bans.write() end
 
--- Writes. Deletions come last, because a server that is out of memory accepts only deletions.
+-- The buckets are written. Deletions come last. A Redis that is out of memory refuses writes and accepts deletions, so
+-- a call with both fails before it has deleted a bucket.
 local gone, later = {}, 0
 for i = 1, keys do
   local ahead = aheads[i]

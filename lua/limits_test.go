@@ -15,14 +15,14 @@ import (
 	"github.com/quotasvc/quotasvc/lua"
 )
 
-// aRule returns the arguments of a rule: a bucket of 10 tokens at 1/s.
+// aRule returns the arguments of a rule: a token bucket with a capacity of 10 tokens and a rate of 1/s.
 func aRule() []any { return []any{3, 10, 1, 1_000_000, 5} }
 
 // oneCharge returns the arguments of one request that charges cost to one bucket.
 func oneCharge(cost any) []any { return arguments([][]any{aRule()}, [][]any{{0, 1, 1, 0, cost}}, 64) }
 
-// arguments returns the arguments of a call at the server's time. A request is 64 * the index of its first bucket +
-// its form.
+// arguments returns the arguments of a call that uses Redis's time. Each request is the number 64 * the index of its
+// first bucket + the index of its form.
 func arguments(rules, forms [][]any, requests ...any) []any {
 	return append(slices.Concat([]any{0, len(rules), len(forms), 0}, slices.Concat(rules...), slices.Concat(forms...)), requests...)
 }
@@ -54,7 +54,7 @@ func TestLimits_BadArguments_ChangeNothing(t *testing.T) {
 	}
 	before := contents(t, client)
 
-	// with returns the arguments of a call with one rule, the number of forms, and the given rest.
+	// with returns the arguments of a call with one rule, the given number of forms, and the given other arguments.
 	with := func(forms any, rest ...any) []any { return append(append([]any{0, 1, forms, 0}, aRule()...), rest...) }
 	bad := map[string][]any{
 		"no arguments":            {},
@@ -152,8 +152,8 @@ func TestLimits_AcceptsTheLargestCall(t *testing.T) {
 	}
 }
 
-// kindArgs returns a rule's parameters for each kind: about 10 tokens per second. All parameters are far from their
-// bounds.
+// kindArgs returns the arguments of a rule of each kind, with a capacity of 10 tokens. All parameters are far from
+// their bounds.
 func kindArgs() map[string][]any {
 	return map[string][]any{
 		"token bucket":    {3, 10, 1, 1_000_000, 5},
@@ -165,7 +165,8 @@ func kindArgs() map[string][]any {
 	}
 }
 
-// TestLimits_ParametersOutOfBounds_AreRefused: for each kind, a call that cannot be exact decides nothing.
+// TestLimits_ParametersOutOfBounds_AreRefused: for each kind, a call whose parameters do not allow exact arithmetic
+// is refused with an error.
 func TestLimits_ParametersOutOfBounds_AreRefused(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
@@ -210,15 +211,15 @@ func TestLimits_ParametersOutOfBounds_AreRefused(t *testing.T) {
 	}
 }
 
-// TestLimits_ForeignValue_IsNotABucket: if a key holds a value of another kind, the request is denied and the value
-// stays.
+// TestLimits_ForeignValue_IsNotABucket: if the value of a key is not a bucket of the rule's kind, the request is
+// denied, and the value does not change.
 func TestLimits_ForeignValue_IsNotABucket(t *testing.T) {
 	t.Parallel()
 	texts := []string{
 		"", " ", "x", "1", "1 2", "1 2 3", "-1 2 3", "nan", "inf", "0x10", "a text that is longer than any bucket's value", "{\"a\":1}",
 		strings.Repeat("9", 20), strings.Repeat("a", 7), strings.Repeat("a", 14), "1790000000123456 5 1000000", strings.Repeat("\xff", 14),
 	}
-	// A valid value begins with its time. A second is 0x0f4240, so these seven bytes are times far in the past.
+	// A valid value begins with its time in µs, in seven bytes. The two times below are far in the past.
 	const past, earlier = "\x00\x05\x00\x00\x00\x00\x00", "\x00\x04\x00\x00\x00\x00\x00"
 	const beyond = "\x20\x00\x00\x00\x00\x00\x00" // 2^53
 	bad := map[string][]string{
@@ -274,8 +275,8 @@ func TestLimits_ForeignValue_IsNotABucket(t *testing.T) {
 	}
 }
 
-// TestLimits_StoresTheLeast: a bucket's value fits a memory class of 32 bytes, of which 12 are for the value. The key
-// expires when the bucket is full.
+// TestLimits_StoresTheLeast: a bucket's value has at most 12 bytes, because Redis allocates 32 bytes for values of up
+// to 12 bytes. A sliding log with one token has at most 15 bytes. The key expires when the bucket is full.
 func TestLimits_StoresTheLeast(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
@@ -303,7 +304,7 @@ func TestLimits_StoresTheLeast(t *testing.T) {
 		if ttl := client.PTTL(ctx, key).Val() - 599*time.Second; ttl <= 0 || ttl > 70*time.Second {
 			t.Errorf("%s: expires in %s", kind, ttl)
 		}
-		// After the refund the key does not exist.
+		// The refund makes the bucket full, so its key is deleted.
 		if _, err := runLimits(t, client, []string{key}, at(2, 1, 1, 0, 1, 0)...); err != nil {
 			t.Fatalf("%s: %v", kind, err)
 		}
@@ -313,8 +314,8 @@ func TestLimits_StoresTheLeast(t *testing.T) {
 	}
 }
 
-// TestLimits_OutOfMemory_ChangesNothing: an error leaves all buckets as they were, also those that would have been
-// deleted.
+// TestLimits_OutOfMemory_ChangesNothing: if Redis is out of memory, the call fails and changes no bucket. It does not
+// even delete the buckets that the call makes full.
 func TestLimits_OutOfMemory_ChangesNothing(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(testenv.RedisPrivate(t).Options())
@@ -346,7 +347,8 @@ func TestLimits_OutOfMemory_ChangesNothing(t *testing.T) {
 	}
 }
 
-// TestLimits_ReadsTheClockOnce: before Redis 7.2 two reads of the clock in one script differ.
+// TestLimits_ReadsTheClockOnce: before Redis 7.2 two reads of the clock in one script return different times, so the
+// script may read it only once.
 func TestLimits_ReadsTheClockOnce(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(testenv.RedisPrivate(t).Options())
@@ -365,7 +367,7 @@ func TestLimits_ReadsTheClockOnce(t *testing.T) {
 	if !strings.Contains(info, "cmdstat_time:calls=1,") || !strings.Contains(info, "cmdstat_mget:calls=1,") {
 		t.Errorf("64 requests on %d kinds: %s", len(keys), info)
 	}
-	for _, command := range []string{"expire", "watch", "multi", "incr", "hset"} { // a write and its expiry are one command
+	for _, command := range []string{"expire", "watch", "multi", "incr", "hset"} { // SET writes value and expiry
 		if strings.Contains(info, "cmdstat_"+command) {
 			t.Errorf("the script uses %s", command)
 		}

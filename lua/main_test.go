@@ -27,7 +27,7 @@ func run(t *testing.T, client *redis.Client, script string, keys []string, args 
 	return client.Eval(context.Background(), script, keys, args...).Int64Slice()
 }
 
-// contents returns all keys of the database with their values, for comparison.
+// contents returns all keys of the database with their values as text, so that tests can compare them.
 func contents(t *testing.T, client *redis.Client) string {
 	t.Helper()
 	ctx := context.Background()

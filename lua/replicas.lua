@@ -1,20 +1,21 @@
--- replicas: registers or removes one replica, and returns the replicas whose entries count.
+-- replicas: registers or removes one replica, and returns the entries of all replicas that still count.
 --
 -- KEYS      one key, the set of replicas
 -- ARGV      op, id, ttl_us
---   op      0 beat: the replica is running; 1 leave: it ends
---   id      the replica, an integer 1..2^53-1 without leading zeros, different for each process
---   ttl_us  the time for which an entry counts, an integer 1000..3600000000
+--   op      0 beat: the replica is running; 1 leave: the replica ends
+--   id      the id of the replica, an integer 1..2^53-1 without leading zeros, different for each process
+--   ttl_us  the time in us for which an entry counts after its latest beat or leave, an integer 1000..3600000000
 -- Reply     {now, entry, ...}: Redis's time in us, and the entries that count. An entry is the id of a live replica, or
 --           the negative id of a replica that has left
 --
 -- The value is a sorted set of entries. The score of an entry is the time of its latest beat or leave.
 --
 -- Invariants
---   1. Only Redis's TIME in us is used. A score that is ahead of it (the clock was set back) becomes now. Otherwise a
---      dead replica would count until the clock has caught up.
+--   1. Only Redis's TIME in us is used. If a score is ahead of it, because the clock was set back, the score is set to
+--      now. Otherwise a dead replica would count until the clock has caught up.
 --   2. A replica that has left does not return: a beat that arrives after its leave changes nothing.
---   3. The set has at most 1024 entries. A further replica is refused, so all others see the same set.
+--   3. The set has at most 1024 entries. An additional replica is refused, so that all replicas in the set see the
+--      same set.
 --   4. The key expires when no entry counts any more.
 --   5. Nothing is written before all arguments have been checked. A value of another type is not changed.
 
@@ -60,6 +61,6 @@ redis.call('PEXPIRE', key, string.format('%.0f', math.ceil(ttl / 1000)))
 
 local reply = { now }
 for _, heard in ipairs(redis.call('ZRANGE', key, 0, -1)) do
-  reply[#reply + 1] = tonumber(heard) -- nil for an entry of another program; it expires
+  reply[#reply + 1] = tonumber(heard) -- nil if another program has added the entry, which expires like the others
 end
 return reply

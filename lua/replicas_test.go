@@ -46,7 +46,7 @@ func TestReplicas_ReturnsRecentOnes(t *testing.T) {
 	step(replicaA, 0, replicaA)
 	step(replicaB+" "+replicaA, 0, replicaB)
 	step("-"+replicaB+" "+replicaA, 1, replicaB)
-	step("-"+replicaB+" "+replicaA, 0, replicaB) // its last beat arrives after its leave
+	step("-"+replicaB+" "+replicaA, 0, replicaB) // a beat that arrives after the leave changes nothing
 	step("-"+replicaB+" "+replicaC+" "+replicaA, 0, replicaC)
 	// A minute later only entries that were renewed since then count.
 	before := client.Time(ctx).Val().UnixMicro()
@@ -62,7 +62,8 @@ func TestReplicas_ReturnsRecentOnes(t *testing.T) {
 	}
 }
 
-// TestReplicas_ClockSetBack_Expire: an entry with a time in the future counts as renewed now.
+// TestReplicas_ClockSetBack_Expire: if the clock was set back, an entry has a time in the future. It counts as
+// renewed now, so that it expires.
 func TestReplicas_ClockSetBack_Expire(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
@@ -92,7 +93,7 @@ func TestReplicas_AreBounded(t *testing.T) {
 	if after := contents(t, client); after != before {
 		t.Error("a refusal changed the set")
 	}
-	for _, i := range []int{0, 0, 1} { // a replica with an entry keeps it
+	for _, i := range []int{0, 0, 1} { // a replica that already has an entry is not refused
 		signs(t, client, 0, fmt.Sprint(i+1), minute)
 	}
 	signs(t, client, 1, "1", minute)

@@ -11,20 +11,20 @@ import (
 	"github.com/quotasvc/quotasvc/client/quotahttp"
 )
 
-// Rules say what a request costs and which tenant pays. If IP is nil, the address is that of the server's
-// IPExtractor. If the server has no IPExtractor, the service gets no address, because echo would trust any
-// X-Forwarded-For of a client.
+// Rules say what a request costs and which tenant pays. If IP is nil, the client's address is determined by the
+// IPExtractor of the echo server. If the server has no IPExtractor, no address is sent to the service, because echo
+// would accept any X-Forwarded-For that a client sends.
 type Rules = quotahttp.Rules[echo.Context]
 
-// Options of the middleware.
+// Options are the options of the middleware.
 type Options struct {
 	Rules
 
-	// Skipper returns true for requests that are not counted; nil: all requests are counted.
+	// Skipper returns true for requests that are served uncharged. nil: all requests are charged.
 	Skipper func(echo.Context) bool
 }
 
-// New returns a middleware. An error names the option that is wrong.
+// New returns a middleware. If an option is wrong, the error names it.
 func New(c *client.Client, o Options) (echo.MiddlewareFunc, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func New(c *client.Client, o Options) (echo.MiddlewareFunc, error) {
 	}, nil
 }
 
-// statusOf returns the status with which echo answers or has already answered.
+// statusOf returns the status with which echo has answered, or will answer because of err.
 func statusOf(ctx echo.Context, err error) int {
 	if err == nil || ctx.Response().Committed {
 		return ctx.Response().Status

@@ -14,35 +14,37 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// late is the time after which an abandoned attempt has certainly ended at the service, which answers within 5 s.
+// late is a time after which an attempt that got no answer has certainly ended at the service. The service answers
+// within 5 s.
 const late = 6 * time.Second
 
-// Decision says whether a request may be served.
+// Decision says whether a request may be served, and how a refused request is answered.
 type Decision struct {
 	Passed bool
-	Status int         // of the refusal
-	Header http.Header // for the client, whether or not the request passed
-	Body   []byte      // of the refusal: application/problem+json
+	Status int         // status of the answer, if the request is refused
+	Header http.Header // headers for the client's answer, whether or not the request passed
+	Body   []byte      // body of the answer if the request is refused, as application/problem+json
 
 	settle func(status int)
 }
 
-// Settle refunds the units if the handler failed. Call it once after the handler, with the status of its answer. It
-// does not wait.
+// Settle refunds the units if the status of the handler's answer requires a refund (see Rules.Refund). Call it once,
+// after the handler. It does not wait for the refund.
 func (d *Decision) Settle(status int) {
 	if d.settle != nil {
 		d.settle(status)
 	}
 }
 
-// denials are the codes of refusals whose cause is the client. All other refusals are caused by this backend.
+// denials lists the codes of refusals whose cause is the client of this backend. The cause of other refusals is this
+// backend.
 var denials = []client.ProblemCode{
 	client.ProblemCodeQuotaExceeded, client.ProblemCodeCreditsExhausted, client.ProblemCodeRateLimited, client.ProblemCodeTenantSuspended,
 	client.ProblemCodeMeterNotInPlan, "feature_not_in_plan", client.ProblemCodeCostExceedsCapacity,
 }
 
-// Decide charges a request. An error is a fault of this backend (a wrong key, an unknown tenant) or a context that
-// ended.
+// Decide charges a request. It returns an error if this backend is at fault (a wrong key, an unknown tenant), or if
+// the context has ended.
 func Decide[R any](ctx context.Context, c *client.Client, o *Rules[R], req R, seen Seen) (*Decision, error) {
 	body, err := o.consume(req, seen)
 	if err != nil {
@@ -74,7 +76,7 @@ func Decide[R any](ctx context.Context, c *client.Client, o *Rules[R], req R, se
 		return nil, err
 	}
 	d := &Decision{Passed: true, Header: passOn(meta.Header)}
-	// An earlier request with the same key may have been served. Its charge must not be refunded.
+	// If an earlier request with the same key was served, its charge must not be refunded.
 	if served := given != "" && meta.Replayed && meta.Attempts == 1; !meta.FailedOpen && !served {
 		d.settle = func(status int) {
 			if o.Refund(status) {
@@ -85,7 +87,8 @@ func Decide[R any](ctx context.Context, c *client.Client, o *Rules[R], req R, se
 	return d, nil
 }
 
-// refuse returns the refusal for the client. If the client must not see the problem, it returns an error.
+// refuse returns the decision that refuses the request, with the answer for the client. If the client must not see
+// the service's problem, refuse returns an error.
 func refuse(e *client.Error) (*Decision, error) {
 	if errors.Is(e, client.ErrUndecided) {
 		return undecided(e), nil
@@ -94,7 +97,7 @@ func refuse(e *client.Error) (*Decision, error) {
 	if p == nil {
 		return nil, e
 	}
-	// rate_limited without a violated limit means that this backend has sent wrong keys.
+	// rate_limited without a violated limit means that this backend has sent too many wrong keys.
 	wrongKeys := p.Code == client.ProblemCodeRateLimited && len(p.ViolatedPolicies) == 0
 	switch {
 	case wrongKeys:
@@ -102,7 +105,7 @@ func refuse(e *client.Error) (*Decision, error) {
 	case slices.Contains(denials, p.Code):
 		return refused(e.Status, passOn(e.Header), p)
 	case p.Blocked != nil:
-		// The client must not learn which block refused the request, and why.
+		// The client must not learn which block refused the request, or for what reason.
 		return refused(http.StatusForbidden, nil, &client.Problem{
 			Type: p.Type, Title: p.Title, Status: http.StatusForbidden, Detail: "blocked", Code: p.Code, RequestID: p.RequestID,
 		})
@@ -129,7 +132,8 @@ func refused(status int, header http.Header, p *client.Problem) (*Decision, erro
 	return &Decision{Status: status, Header: header, Body: body}, nil
 }
 
-// passOn returns the headers for the client, with the spelling of their specifications.
+// passOn returns those headers of the service's answer that are meant for the client. Their names are spelled as in
+// their specifications.
 func passOn(header http.Header) http.Header {
 	out := http.Header{}
 	for name, values := range header {

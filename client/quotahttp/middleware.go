@@ -8,23 +8,23 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// Options of a Middleware. If IP is nil, the service gets no address, because behind a proxy RemoteAddr is the
-// address of the proxy. Use PeerIP if clients connect directly to the server.
+// Options are the options of a Middleware. If IP is nil, no client address is sent to the service, because behind a
+// proxy RemoteAddr is the address of the proxy. Use PeerIP if clients connect directly to the server.
 type Options struct {
 	Rules[*http.Request]
 
-	// OnError answers a request that could not be decided because of a fault of this backend: a wrong key, an unknown
-	// tenant. nil: 500 without details. Log the error here.
+	// OnError answers a request that could not be decided because this backend is at fault, for example because of a
+	// wrong key or an unknown tenant. It should log the error. nil: the answer is 500 without details.
 	OnError func(w http.ResponseWriter, r *http.Request, err error)
 }
 
-// Middleware charges requests.
+// Middleware charges the requests of an HTTP server.
 type Middleware struct {
 	client  *client.Client
 	options Options
 }
 
-// New returns a Middleware. An error names the option that is wrong.
+// New returns a Middleware. If an option is wrong, the error names it.
 func New(c *client.Client, o Options) (*Middleware, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -46,13 +46,13 @@ func PeerIP(r *http.Request) string {
 	return host
 }
 
-// Wrap returns a handler that charges each request before next serves it. It refunds the units if next answers with
-// 500 or more or panics.
+// Wrap returns a handler that charges each request before next serves it. It refunds the units if next panics, or if
+// next answers with a status for which Rules.Refund returns true (by default 500 or more).
 func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d, err := Decide(r.Context(), m.client, &m.options.Rules, r, Seen{Method: r.Method, Path: r.URL.Path})
 		if r.Context().Err() != nil && err != nil {
-			return // no client waits for an answer
+			return // the client has left and waits for no answer
 		}
 		if err != nil {
 			m.options.OnError(w, r, err)
@@ -80,14 +80,14 @@ func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-// response records the status of an answer.
+// response is a response writer that records the status of the answer.
 type response struct {
 	http.ResponseWriter
 
 	status int
 }
 
-// WriteHeader records the status of an answer, except for 1xx, which are not final.
+// WriteHeader records the status of the answer. It ignores 1xx, because another status follows.
 func (r *response) WriteHeader(status int) {
 	if r.status == 0 && status >= http.StatusOK {
 		r.status = status
@@ -95,7 +95,7 @@ func (r *response) WriteHeader(status int) {
 	r.ResponseWriter.WriteHeader(status)
 }
 
-// Write records the status of an answer without WriteHeader.
+// Write records the status 200 if WriteHeader was not called.
 func (r *response) Write(p []byte) (int, error) {
 	if r.status == 0 {
 		r.status = http.StatusOK
@@ -103,7 +103,7 @@ func (r *response) Write(p []byte) (int, error) {
 	return r.ResponseWriter.Write(p)
 }
 
-// Unwrap gives http.ResponseController access to further methods of the server's writer.
+// Unwrap lets http.ResponseController use the other methods of the server's writer.
 func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 // forms returns a writer that implements http.Flusher and http.Hijacker if the server's writer does. It is for

@@ -11,45 +11,46 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// Defaults of Rules. The service answers in milliseconds; its own time limit is 5 s.
+// Defaults of Rules. The service answers in milliseconds. Its own time limit for a request is 5 s.
 const (
 	defaultTimeout  = 2 * time.Second
 	defaultDeadline = 5 * time.Second
 
-	maxRoute = 256 // of the contract
+	maxRoute = 256 // the maximum in the contract, in characters
 )
 
 // ErrNotCounted is the error that Tenant returns for requests that are served uncharged, such as health checks.
 var ErrNotCounted = errors.New("the request is not counted")
 
-// Rules say what a request costs and which tenant pays. R is the framework's type of a request.
+// Rules say what a request costs and which tenant pays. R is the type that the framework has for a request.
 type Rules[R any] struct {
-	Meter     string         // required unless MeterFunc is set
-	MeterFunc func(R) string // instead of Meter
+	Meter     string         // the meter; required unless MeterFunc is set
+	MeterFunc func(R) string // returns the meter of a request; instead of Meter
 
-	// Tenant returns the tenant that pays. Required. If it returns ErrNotCounted, the request is served uncharged.
-	// Any other error, or an empty tenant, is an error of this backend: put the middleware behind authentication.
+	// Tenant returns the tenant that pays. It is required. If it returns ErrNotCounted, the request is served
+	// uncharged. If it returns another error or an empty tenant, the request is not served, and the middleware
+	// reports an error: put the middleware behind authentication.
 	Tenant func(R) (string, error)
 
-	Cost     func(R) int64          // units; nil: 1. If it returns 0, the request is served uncharged
+	Cost     func(R) int64          // units of a request; nil: 1. If it returns 0, the request is served uncharged
 	Subject  func(R) string         // a user, key or team of the tenant, for caps and limits per subject; nil, empty: none
-	Route    func(R) string         // for limits; nil: the path without its query
-	IP       func(R) string         // the client's address, for limits per ip and blocks; nil: see the framework
-	Metadata func(R) map[string]any // stored with the journal's entries; nil: none
+	Route    func(R) string         // the route, for limits; nil: the path without its query
+	IP       func(R) string         // the client's address, for limits per ip and for blocks; nil: see Options
+	Metadata func(R) map[string]any // stored with the journal's entries; nil: no metadata
 
-	// IdempotencyKey returns the key of the operation. nil or empty: each request is a separate operation. Use a
-	// client's key only if the handler uses it to recognise repeated requests: otherwise a client could send one key
-	// with all requests and pay once.
+	// IdempotencyKey returns the key of the operation. nil or empty: each request is a separate operation. Use a key
+	// that the client sends only if the handler also uses it to recognise repeated requests. Otherwise a client could
+	// send the same key with all requests and pay once.
 	IdempotencyKey func(R) string
 
 	FailOpen *bool                 // pass uncharged while the service does not decide; nil: the client's FailOpen
 	Refund   func(status int) bool // whether to refund; nil: from 500 on. A client that breaks off its request pays
 
-	Timeout  time.Duration // of one attempt; 0 means 2 s
-	Deadline time.Duration // of the decision with its retries; 0 means 5 s
+	Timeout  time.Duration // maximum time of one attempt; 0 means 2 s
+	Deadline time.Duration // maximum time of the decision with its retries; 0 means 5 s
 }
 
-// Check sets the defaults. An error names the rule that is wrong.
+// Check sets the defaults. If a rule is wrong, the error names it.
 func (o *Rules[R]) Check() error {
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
@@ -71,12 +72,12 @@ func (o *Rules[R]) Check() error {
 	return nil
 }
 
-// Seen is the data of a request that every framework has.
+// Seen has the data of a request that the middleware reads without the functions of Rules.
 type Seen struct{ Method, Path, IP string }
 
 var methods = regexp.MustCompile(`^[A-Z][A-Z-]{0,31}$`)
 
-// consume returns the request to the service for req. It returns nil if req is not counted.
+// consume returns the body of the consume for req. It returns nil if req is served uncharged.
 func (o *Rules[R]) consume(req R, seen Seen) (*client.ConsumeRequest, error) {
 	tenant, err := o.Tenant(req)
 	if errors.Is(err, ErrNotCounted) {
@@ -119,7 +120,7 @@ func (o *Rules[R]) consume(req R, seen Seen) (*client.ConsumeRequest, error) {
 	return body, nil
 }
 
-// call calls a function that may be nil.
+// call returns f(req), or the zero value if f is nil.
 func call[R, T any](f func(R) T, req R) (none T) {
 	if f == nil {
 		return none
@@ -127,7 +128,8 @@ func call[R, T any](f func(R) T, req R) (none T) {
 	return f(req)
 }
 
-// routeOf returns a path as the contract allows it: only visible ASCII, and not too long.
+// routeOf returns a path in the form that the contract allows for a route: only visible ASCII characters, and at most
+// maxRoute.
 func routeOf(path string) string {
 	var b strings.Builder
 	for _, r := range path {

@@ -20,7 +20,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
-// applyCmd stores a catalogue file.
+// applyCmd is the command that stores a catalogue file.
 type applyCmd struct {
 	databaseConfig
 	clockConfig
@@ -32,8 +32,8 @@ type applyCmd struct {
 	ExitCode bool   `name:"exit-code" help:"End a dry run that would change something with status 3."`
 }
 
-// Run prints the changes that it made, or the changes that it would make with --dry-run. It stores the whole file or
-// nothing.
+// Run prints the changes that it has made, or with --dry-run the changes that it would make. It stores the whole
+// file, or nothing if there is an error.
 func (c *applyCmd) Run(ctx context.Context, log *slog.Logger, io *commands.IO) error {
 	if c.ExitCode && !c.DryRun {
 		return &configError{[]string{"--exit-code: is for --dry-run"}}
@@ -86,14 +86,14 @@ func readFile(name string) ([]byte, error) {
 		defer f.Close()
 		in = f
 	}
-	text, err := io.ReadAll(io.LimitReader(in, catalog.MaxFile+1)) // +1: ParseFile rejects a file that is too long
+	text, err := io.ReadAll(io.LimitReader(in, catalog.MaxFile+1)) // +1: ParseFile refuses a longer file
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	return text, nil
 }
 
-// applyText parses and applies a catalogue.
+// applyText parses a catalogue and stores it in the database. With dryRun it stores nothing.
 func applyText(ctx context.Context, databaseURL string, agreed *clock.Clock, text []byte, dryRun, prune bool) (*diff.Report, error) {
 	file, err := catalog.ParseFile(text)
 	if err != nil {
@@ -125,7 +125,7 @@ func applyText(ctx context.Context, databaseURL string, agreed *clock.Clock, tex
 	return store.Apply(asCommand(ctx, "apply"), file, dryRun)
 }
 
-// explainFile returns an error with one line per problem of the file.
+// explainFile returns an error with one line for each problem of the file.
 func explainFile(name string, err error) error {
 	if problems, ok := errors.AsType[*yamldoc.Error](err); ok {
 		return fmt.Errorf("%s is not valid:\n  %s", name, strings.ReplaceAll(problems.Error(), "\n", "\n  "))

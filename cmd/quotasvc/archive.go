@@ -21,7 +21,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 )
 
-// archiveCmd moves old months out of the database.
+// archiveCmd is the command that moves old months of the journal from the database into files.
 type archiveCmd struct {
 	databaseConfig
 	Before string `required:"" placeholder:"YYYY-MM" help:"Archive the months before this one. The newest month allowed is the one of 32 days ago: keys are remembered for 31 days."`
@@ -29,7 +29,7 @@ type archiveCmd struct {
 	DryRun bool   `help:"Print the months that would be archived, with rows and bytes, and change nothing."`
 }
 
-// Run archives old months and prints what it did. With --dry-run it only prints what it would do.
+// Run archives old months and prints what it has done. With --dry-run it prints only what it would do.
 func (c *archiveCmd) Run(ctx context.Context, log *slog.Logger) error {
 	var check checker
 	c.databaseConfig.check(&check)
@@ -77,7 +77,8 @@ func (c *archiveCmd) archive(ctx context.Context, before journal.Month, log *slo
 	return out, err
 }
 
-// verifyClean fails if a verification has failed or found differences, and prints the differences.
+// verifyClean returns an error if a verification has failed, has found differences, or has not read all balances. It
+// prints the differences.
 func verifyClean(report *audit.Report, err error) error {
 	if err != nil || report.Clean() {
 		return err
@@ -88,7 +89,7 @@ func verifyClean(report *audit.Report, err error) error {
 	return fmt.Errorf("verify has found %d differences, and could not read %d balances: nothing was archived", report.Count, report.Unread)
 }
 
-// archiveProgress shows the step and its rows on a terminal.
+// archiveProgress shows the present step of the archive and the number of its rows, if the output is a terminal.
 func archiveProgress() (progress func(archive.Progress), finish func()) {
 	if !term.IsTerminal(int(os.Stderr.Fd())) {
 		return func(archive.Progress) {}, func() {}
@@ -96,7 +97,7 @@ func archiveProgress() (progress func(archive.Progress), finish func()) {
 	bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(os.Stderr), progressbar.OptionShowCount(), progressbar.OptionClearOnFinish())
 	return func(p archive.Progress) {
 		bar.Describe(p.Step)
-		_ = bar.Set64(p.Rows) // a failure affects only the display
+		_ = bar.Set64(p.Rows) // an error affects only the display
 	}, func() { _ = bar.Finish() }
 }
 
@@ -123,7 +124,8 @@ func printArchive(out io.Writer, r *archive.Result, dir string, dryRun bool) err
 	return err
 }
 
-// verifyArchive compares an archive with its manifest and with the database, and prints the result.
+// verifyArchive compares the files of an archive with its manifest, and the archive with the database. It prints the
+// result.
 func verifyArchive(ctx context.Context, databaseURL, dir string, log *slog.Logger) error {
 	progress, finish := archiveProgress()
 	report, err := archive.Check(ctx, archive.CheckOptions{DatabaseURL: databaseURL, Dir: dir, Log: log, Progress: progress})

@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	// awaitConnect bounds one attempt to connect while the start waits for PostgreSQL.
+	// awaitConnect is the maximum time of one attempt to connect to PostgreSQL.
 	awaitConnect = 2 * time.Second
 
-	// Pauses between two attempts double from awaitFirst to awaitLast. PostgreSQL restarts in about a second; many
-	// instances may wait at the same time.
+	// awaitFirst is the first pause between two attempts. Each pause is twice the one before, up to awaitLast.
+	// PostgreSQL restarts in about a second, and many instances may wait at the same time.
 	awaitFirst = 100 * time.Millisecond
 	awaitLast  = 2 * time.Second
 )
 
-// startWhenPossible starts the service as soon as PostgreSQL answers, within StartTimeout. Without this, an instance
-// that restarts while PostgreSQL is down would be missing until the orchestrator's next attempt, minutes later. If
-// waiting cannot solve the error, as with a wrong password or a missing schema, it returns the error at once.
+// startWhenPossible starts the service as soon as PostgreSQL answers. It waits at most StartTimeout. If it did not
+// wait, an instance that restarts while PostgreSQL is down would end, and the orchestrator might start it again only
+// minutes later. If waiting cannot help, as with a wrong password or a missing schema, it returns the error at once.
 func startWhenPossible(ctx context.Context, secrets *rotation, endpoints *ops.Endpoints, log *slog.Logger, before func(context.Context) error) (*service, error) {
 	cfg := secrets.cfg
 	w := &wait{cfg: cfg, secrets: secrets, endpoints: endpoints, log: log, pause: awaitFirst}
@@ -53,7 +53,7 @@ func startWhenPossible(ctx context.Context, secrets *rotation, endpoints *ops.En
 	}
 }
 
-// wait is the state of a start that waits for PostgreSQL.
+// wait is the progress of a start that waits until PostgreSQL answers.
 type wait struct {
 	cfg       *serviceConfig
 	secrets   *rotation
@@ -64,7 +64,7 @@ type wait struct {
 	began     time.Time // zero: the start is not waiting
 }
 
-// attempt connects, and then starts the service.
+// attempt connects to PostgreSQL and then starts the service.
 func (w *wait) attempt(ctx context.Context, before func(context.Context) error) (*service, error) {
 	if err := w.connect(ctx); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (w *wait) connect(ctx context.Context) error {
 	return nil
 }
 
-// next logs why PostgreSQL cannot be used and pauses. It returns an error after the time limit.
+// next logs why PostgreSQL cannot be used, and pauses. If the time limit has passed, it returns an error.
 func (w *wait) next(ctx context.Context, cause error) error {
 	w.endpoints.Waiting("PostgreSQL: " + oneLine(cause))
 	if w.began.IsZero() {
@@ -114,11 +114,11 @@ func (w *wait) next(ctx context.Context, cause error) error {
 	return nil
 }
 
-// oneLine returns the text of an error in one line. pgx writes one line per host.
+// oneLine returns the text of an error in one line. pgx returns a text with a line for each host.
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// isAway reports whether waiting may solve the error: PostgreSQL cannot be reached, is starting, has no free
-// connection or is read-only during a failover.
+// isAway reports whether an error may end if the service waits. It is true if PostgreSQL cannot be reached, is
+// starting, has no free connection, or is read-only during a failover.
 func isAway(err error) bool {
 	if needsOperator(err) {
 		return false
@@ -139,7 +139,7 @@ func isAway(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, pgconn.ErrConnClosed)
 }
 
-// needsOperator reports whether a connection error stays until an operator acts.
+// needsOperator reports whether a connection error does not end until an operator corrects the configuration.
 func needsOperator(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true
@@ -148,12 +148,12 @@ func needsOperator(err error) bool {
 	return ok && (strings.HasPrefix(e.Code, "28") || e.Code == "3D000" || e.Code == "42501" || refusesParameter(e))
 }
 
-// refusesParameter reports whether a pooler rejects a parameter of the URL.
+// refusesParameter reports whether the error is from a connection pooler that refuses a parameter of the URL.
 func refusesParameter(e *pgconn.PgError) bool {
 	return e.Code == "08P01" && strings.Contains(e.Message, "startup parameter")
 }
 
-// explainDatabase adds the next step to a connection error.
+// explainDatabase adds to a connection error what the operator must do.
 func explainDatabase(err error) error {
 	if !needsOperator(err) {
 		return err

@@ -11,11 +11,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
-// citusShardsMax bounds the shard groups of a new database: each group has some hundred tables and indexes on its node.
+// citusShardsMax is the maximum number of shard groups of a new database. Each shard group has some hundred tables
+// and indexes on its node.
 const citusShardsMax = 1024
 
-// databaseTarget returns whether the tables of a database are distributed over a Citus cluster. It fails if only some
-// of them are.
+// databaseTarget returns whether the tables of a database are distributed over a Citus cluster. If only some of the
+// tables are distributed, it returns an error.
 func databaseTarget(ctx context.Context, databaseURL string) (namedsql.Target, error) {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
@@ -26,8 +27,8 @@ func databaseTarget(ctx context.Context, databaseURL string) (namedsql.Target, e
 	return namedsql.Target(cluster != nil), err
 }
 
-// distribute distributes the tables over a Citus cluster if shards is above 0, or if the database was distributed
-// before.
+// distribute distributes the tables over a Citus cluster if shards is above 0. If shards is 0, it distributes new
+// tables of a database that is already distributed.
 func distribute(ctx context.Context, databaseURL string, log *slog.Logger, shards int) error {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {

@@ -25,29 +25,31 @@ import (
 )
 
 const (
-	// devOnly is the prefix of keys that are published in this repository, for trials.
+	// devOnly is the prefix of the API keys that this repository publishes for trials.
 	devOnly = "dev-only"
 
-	// consoleOff is the value of the console's address that switches the console off.
+	// consoleOff is the value of the setting console-listen that turns the console off.
 	consoleOff = "off"
 
 	defaultListen    = "127.0.0.1:8080"
 	defaultOpsListen = "127.0.0.1:9090"
 )
 
-// databaseConfig locates PostgreSQL. It is part of every command that uses the database.
+// databaseConfig has the settings with which a command finds PostgreSQL. Every command that uses the database
+// includes them.
 type databaseConfig struct {
 	DatabaseURLFile string `name:"database-url-file" env:"QUOTASVC_DATABASE_URL_FILE" placeholder:"FILE" group:"Backends" help:"File with the URL of PostgreSQL, instead of --database-url."`
 	DatabaseURL     secret `name:"database-url" env:"QUOTASVC_DATABASE_URL" placeholder:"URL" group:"Backends" help:"PostgreSQL, postgres://user:password@host/db. Several hosts and target_session_attrs=read-write are allowed."`
 }
 
-// redisConfig locates Redis.
+// redisConfig has the settings with which a command finds Redis.
 type redisConfig struct {
 	RedisURLFile string `name:"redis-url-file" env:"QUOTASVC_REDIS_URL_FILE" placeholder:"FILE" group:"Backends" help:"File with the URL of Redis, instead of --redis-url."`
 	RedisURL     secret `name:"redis-url" env:"QUOTASVC_REDIS_URL" placeholder:"URL" group:"Backends" help:"Redis, as redis://, rediss://, redis+sentinel:// or redis+cluster://. Without it the service runs in local mode, for a single instance only."`
 }
 
-// clockConfig is the largest difference at which PostgreSQL's clock and this machine's count as equal.
+// clockConfig has the maximum difference between PostgreSQL's clock and this machine's clock. If the difference is
+// not larger, the clocks count as equal.
 type clockConfig struct {
 	ClockSkewMax time.Duration `name:"clock-skew-max" env:"QUOTASVC_CLOCK_SKEW_MAX" default:"${clock_skew_max}" group:"Tuning" help:"Largest difference between PostgreSQL's clock and this machine's at which periods close and grants expire. Beyond it decisions go by the earlier clock. A very long one trusts PostgreSQL's clock alone."`
 }
@@ -56,10 +58,11 @@ func (c *clockConfig) check(check *checker) {
 	check.require(c.ClockSkewMax > 0, settingName("clock-skew-max"), "is %s; must be greater than 0s", c.ClockSkewMax)
 }
 
-// clock returns a clock with this setting.
+// clock returns a clock with this maximum difference.
 func (c *clockConfig) clock(log *slog.Logger) *clock.Clock { return pg.NewClock(c.ClockSkewMax, log) }
 
-// clockOf returns the clock of a database. It is ahead or behind if `quotasvc dev` has moved it.
+// clockOf returns the clock of a database. If `quotasvc dev` has moved the time of the database forward, the clock is
+// ahead by the same time.
 func (c *clockConfig) clockOf(ctx context.Context, databaseURL string, log *slog.Logger) (*clock.Clock, error) {
 	ahead, err := testclock.Ahead(ctx, databaseURL)
 	if err != nil {
@@ -70,7 +73,7 @@ func (c *clockConfig) clockOf(ctx context.Context, databaseURL string, log *slog
 	return agreed, nil
 }
 
-// serviceConfig is the configuration of `serve`. `dev` fills it in without flags.
+// serviceConfig is the configuration of `serve`. `dev` sets the fields itself.
 type serviceConfig struct {
 	databaseConfig
 	redisConfig
@@ -122,9 +125,9 @@ type serviceConfig struct {
 
 	level   *slog.LevelVar   // level of the log
 	lines   *flood           // handler of the log
-	hangups <-chan os.Signal // SIGHUP
+	hangups <-chan os.Signal // receives each SIGHUP
 
-	testClock bool // dev: the ledger's time can be moved
+	testClock bool // the ledger's time can be moved, in dev
 }
 
 // configError lists all problems of a configuration.
@@ -135,7 +138,7 @@ func (e *configError) Error() string {
 	return "the configuration is not valid:\n  " + strings.Join(e.problems, "\n  ")
 }
 
-// checker collects problems.
+// checker collects the problems of a configuration.
 type checker struct{ problems []string }
 
 func (c *checker) require(ok bool, setting, format string, args ...any) {
@@ -151,7 +154,8 @@ func (c *checker) err() error {
 	return &configError{c.problems}
 }
 
-// settingName returns the name of a setting in messages: its flag and its environment variable.
+// settingName returns the name of a setting for messages. The name is its flag, with its environment variable in
+// parentheses.
 func settingName(flag string) string {
 	return "--" + flag + " (QUOTASVC_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_")) + ")"
 }
@@ -180,7 +184,7 @@ func (c *serviceConfig) validate() error {
 	}
 	readSecret(&check, "admin-key", &c.AdminKey, c.AdminKeyFile)
 	readSecret(&check, "report-database-url", &c.ReportDatabaseURL, c.ReportDatabaseURLFile)
-	if c.AdminKey != "" || c.AdminKeyFile == "" { // otherwise the error of the file is already recorded
+	if c.AdminKey != "" || c.AdminKeyFile == "" { // otherwise the error about the file is already recorded
 		checkAdminKey(&check, string(c.AdminKey))
 	}
 	check.require((c.TLSCertFile == "") == (c.TLSKeyFile == ""), settingName("tls-cert-file"), "and %s must be set together", settingName("tls-key-file"))
@@ -226,7 +230,7 @@ func (c *databaseConfig) check(check *checker) {
 	setting := settingName("database-url")
 	if c.DatabaseURL == "" {
 		if c.DatabaseURLFile != "" {
-			return // the error is recorded
+			return // the error about the file is already recorded
 		}
 		check.require(false, setting, "is required. Example: postgres://quotasvc:password@127.0.0.1:5432/quotasvc")
 		return
@@ -235,14 +239,15 @@ func (c *databaseConfig) check(check *checker) {
 	check.require(err == nil, setting, "%v", redactedParse(err))
 }
 
-// validate checks the configuration of commands that need only PostgreSQL.
+// validate checks the configuration of a command that needs only PostgreSQL.
 func (c *databaseConfig) validate() error {
 	var check checker
 	c.check(&check)
 	return check.err()
 }
 
-// redactedParse returns only the cause of a parse error. The rest of the error quotes the URL with its password.
+// redactedParse returns the cause of an error about a URL that cannot be parsed. It removes the rest of the error,
+// because that quotes the URL with its password.
 func redactedParse(err error) error {
 	if err == nil {
 		return nil
@@ -264,7 +269,7 @@ func (c *redisConfig) check(check *checker) {
 	client, err := redisstore.NewClient(string(c.RedisURL))
 	check.require(err == nil, settingName("redis-url"), "%v", err)
 	if err == nil {
-		_ = client.Close() // it was never connected
+		_ = client.Close() // the client has never connected
 	}
 }
 
@@ -286,7 +291,7 @@ func checkAdminKey(check *checker, key string) {
 	check.require(!strings.HasPrefix(key, devOnly), setting, "begins with %s: that key is public. Generate one with: openssl rand -hex 32", devOnly)
 }
 
-// parseProxies reads addresses and CIDR blocks.
+// parseProxies parses the addresses and CIDR blocks of trusted proxies.
 func parseProxies(list []string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for _, text := range list {

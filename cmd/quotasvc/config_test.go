@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The table of settings has all variables that serve reads, and no others.
+// The table of settings in docs/operations.md has exactly the environment variables that serve reads.
 func TestSettings_Table_NamesAllOfServe(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/operations.md")

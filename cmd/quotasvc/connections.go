@@ -11,27 +11,29 @@ import (
 )
 
 const (
-	// filesReserved is the number of file descriptors that clients' connections leave for other uses. Operators have 64
-	// connections, each node of Redis up to 16, PostgreSQL 16 besides readers and lanes. The others are for listeners,
-	// files and the runtime.
+	// filesReserved is the number of file descriptors that client connections must leave free. Operators need 64,
+	// each node of Redis up to 16, and PostgreSQL needs 16 in addition to the readers and lanes. The rest is for
+	// listeners, files and the runtime.
 	filesReserved = 128
 
-	// envoyConnectionsMax bounds the connections of Envoy proxies: each of their workers has one connection.
+	// envoyConnectionsMax is the maximum number of connections from Envoy proxies. Each worker of a proxy has one
+	// connection.
 	envoyConnectionsMax = 512
 
-	// consoleConnectionsMax bounds the connections of browsers: each browser opens six.
+	// consoleConnectionsMax is the maximum number of connections from browsers. Each browser opens six connections.
 	consoleConnectionsMax = 512
 
-	// lanesReserved is the number of file descriptors for the ledger's writers if the number of writers is not
-	// configured. It is the maximum on Citus.
+	// lanesReserved is the minimum number of file descriptors for the ledger's lanes. Without a configured number,
+	// the ledger has at most this number of lanes, on Citus.
 	lanesReserved = 32
 
-	// connectionsDefaultMax bounds the derived number. A connection takes about 20 kB.
+	// connectionsDefaultMax is the maximum number of client connections if no number is configured. A connection
+	// needs about 20 kB of memory.
 	connectionsDefaultMax = 20_000
 )
 
-// connectionsMax returns the maximum number of client connections. Clients get at least half of the limit of open
-// files, even if the limit is low.
+// connectionsMax returns the maximum number of connections to the API. All client connections together get at least
+// half of the limit of open files, even if this limit is low.
 func (c *serviceConfig) connectionsMax(log *slog.Logger) int {
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
@@ -52,7 +54,8 @@ func (c *serviceConfig) connectionsMax(log *slog.Logger) int {
 	return c.ConnectionsMax
 }
 
-// envoyConnections returns how many of room connections Envoy's rate limit service gets.
+// envoyConnections returns the maximum number of connections to Envoy's rate limit service. room is the number of all
+// client connections.
 func (c *serviceConfig) envoyConnections(room int) int {
 	if c.EnvoyRLSListen == "" {
 		return 0
@@ -60,8 +63,8 @@ func (c *serviceConfig) envoyConnections(room int) int {
 	return min(envoyConnectionsMax, room/4)
 }
 
-// consoleConnections returns how many of room connections browsers get. It returns 0 if the console has no address of
-// its own.
+// consoleConnections returns the maximum number of connections to the console. It returns 0 if the console has no
+// address of its own. room is the number of all connections that are left for the API and the console.
 func (c *serviceConfig) consoleConnections(room int) int {
 	if c.ConsoleListen == "" || c.ConsoleListen == consoleOff {
 		return 0
@@ -69,7 +72,7 @@ func (c *serviceConfig) consoleConnections(room int) int {
 	return min(consoleConnectionsMax, room/4)
 }
 
-// certificates reads the certificate of the API. It returns nil for plain HTTP.
+// certificates reads the TLS certificate of the API. It returns nil if the API uses plain HTTP.
 func (c *serviceConfig) certificates(log *slog.Logger) (*transport.Certificates, error) {
 	if c.TLSCertFile == "" {
 		return nil, nil //nolint:nilnil // without files there are no certificates
@@ -77,7 +80,7 @@ func (c *serviceConfig) certificates(log *slog.Logger) (*transport.Certificates,
 	return transport.LoadCertificates(transport.CertificateFiles{Cert: c.TLSCertFile, Key: c.TLSKeyFile, ClientCA: c.TLSClientCAFile}, log)
 }
 
-// addresses returns the URLs of the listeners. rls may be nil.
+// addresses returns the URLs of the listeners. rls is nil if the rate limit service is off.
 func (c *serviceConfig) addresses(api, ops, rls, pages net.Listener) addresses {
 	scheme := "http://"
 	if c.TLSCertFile != "" {
@@ -96,7 +99,8 @@ func (c *serviceConfig) addresses(api, ops, rls, pages net.Listener) addresses {
 	return at
 }
 
-// envoyPart returns the transport.Part of Envoy's rate limit service, with at most most connections.
+// envoyPart returns Envoy's rate limit service as a part of the transport. most is the maximum number of its
+// connections.
 func envoyPart(s *envoyrls.Server, most int) *transport.Part {
 	return &transport.Part{Name: "envoy_rls", Protocol: "h2", ConnectionsMax: most, Serve: s.Serve, Drain: s.Drain, Stop: s.Stop}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
-// openConsole opens the console, unless it is off. If the console has no address of its own, it is served at the
-// API's address.
+// openConsole opens the console, unless it is off. If no address is configured for the console, it is served at the
+// address of the API.
 func (s *service) openConsole(cfg *serviceConfig, db *pgstore.Store, keys *access.Directory, names *claim.Names, proxies []netip.Prefix) error {
 	if cfg.ConsoleListen == consoleOff {
 		return nil

@@ -23,7 +23,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/report/testclock"
 )
 
-// devCmd runs the service with its own servers on this machine, for a first trial and for development.
+// devCmd is the command that runs the service with a private PostgreSQL and Redis on this machine, for a trial and
+// for development.
 type devCmd struct {
 	clockConfig
 
@@ -36,11 +37,11 @@ type devCmd struct {
 }
 
 const (
-	// stackStop is the time limit for stopping the private servers. PostgreSQL's checkpoint takes seconds on a slow
-	// disk.
+	// stackStop is the maximum time for stopping the private PostgreSQL and Redis. PostgreSQL's last checkpoint takes
+	// seconds on a slow disk.
 	stackStop = 30 * time.Second
 
-	// devStop is the time limit for stopping the service in dev mode.
+	// devStop is the maximum time for stopping the service in dev.
 	devStop = 8 * time.Second
 
 	keyFile = "admin.key"
@@ -52,12 +53,12 @@ var demoCatalog []byte
 //go:embed dev.txt
 var devText string
 
-// Run serves until ctx ends or one of the servers ends.
+// Run serves until ctx ends, or until the private PostgreSQL or Redis ends.
 func (c *devCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelVar, lines *flood) (err error) {
 	cfg := serviceConfig{
 		Listen: c.Listen, OpsListen: c.OpsListen, StopTimeout: devStop, Replicas: 1, DefaultPlanRate: provision.DefaultPerSecond, LedgerLanes: 2, CheckReads: 8, Readers: 8, TenantsInMemory: 50_000, CacheFresh: 30 * time.Second, RejectionsHigh: 100,
 		clockConfig: c.clockConfig, StartTimeout: stackStop, Pprof: true, testClock: true,
-		WebhookAllowPrivate: true, // receivers under development are on this machine
+		WebhookAllowPrivate: true, // the receivers of a developer are on this machine
 		level:               level, lines: lines,
 	}
 	lst, err := listen(ctx, &cfg)
@@ -65,7 +66,7 @@ func (c *devCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelVar
 		return err
 	}
 	defer lst.close()
-	// The user that runs PostgreSQL must be able to enter this directory.
+	// PostgreSQL may run as another user, which must be able to enter this directory.
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return fmt.Errorf("make the data directory: %w", err)
 	}
@@ -115,7 +116,7 @@ func (c *devCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelVar
 	return runOnStack(ctx, stack, &cfg, lst, log)
 }
 
-// runOnStack serves until ctx ends or a server of the stack ends on its own.
+// runOnStack serves until ctx ends, or until the private PostgreSQL or Redis ends by itself.
 func runOnStack(ctx context.Context, stack *localstack.Stack, cfg *serviceConfig, lst *listeners, log *slog.Logger) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -137,8 +138,8 @@ func runOnStack(ctx context.Context, stack *localstack.Stack, cfg *serviceConfig
 	return errors.Join(<-ended, err)
 }
 
-// fillDemo fills new data with a demo, through the API. It reports whether the demo exists, from this start or an
-// earlier one.
+// fillDemo creates demo data through the API if the ledger has no data. It reports whether the demo data exists, from
+// this run or from an earlier run.
 func fillDemo(ctx context.Context, api, key string) (there bool, err error) {
 	c, err := client.New(client.Options{URL: api, Key: key})
 	if err != nil {
@@ -148,7 +149,7 @@ func fillDemo(ctx context.Context, api, key string) (there bool, err error) {
 	return demo.There(ctx, c.API), errors.Join(err, c.Close(ctx))
 }
 
-// explainStack adds the solution to an error about missing servers.
+// explainStack adds to an error about missing programs how to install them.
 func explainStack(err error) error {
 	if localstack.IsMissing(err) {
 		return fmt.Errorf("%w\n`make run` installs missing servers with the system's package manager; `docker compose up` needs only Docker", err)
@@ -156,8 +157,8 @@ func explainStack(err error) error {
 	return err
 }
 
-// devKey reads the admin key from path and creates it in the first run. The key stays the same, so that copied commands
-// keep working.
+// devKey reads the admin key from the file path. In the first run it creates the key. The key stays the same in later
+// runs, so that commands that were copied still work.
 func devKey(path string) (string, error) {
 	raw, err := os.ReadFile(path)
 	if err == nil {
@@ -177,8 +178,8 @@ func devKey(path string) (string, error) {
 	return key, nil
 }
 
-// printDevText prints commands to try. Each command is one line and can be pasted alone. Idempotency keys differ in
-// each run, because the ledger remembers the old ones.
+// printDevText prints commands to try. Each command is one line that can be copied alone. The idempotency keys in the
+// commands are new in each run, because the ledger would answer an old key with the stored answer.
 func printDevText(out io.Writer, a addresses, key, database string, there bool) error {
 	text, err := template.New("dev").Parse(devText)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
-// startEvents starts the parts that list events, deliver them to webhooks, and emit events that are due.
+// startEvents starts the parts that number new events, deliver events to webhooks, and emit events whose time has
+// come.
 func (s *service) startEvents(ctx context.Context, cfg *serviceConfig, m *measurements, l *pg.Ledger, db *pgstore.Store) (*webhooks.Service, error) {
 	pool, err := openPool(ctx, string(cfg.DatabaseURL), eventPool, eventConns, &s.secrets.database)
 	if err != nil {

@@ -11,50 +11,50 @@ import (
 )
 
 const (
-	// floodWindow is the time in which equal lines are counted. In each window the log has at least one line about a
-	// persistent fault.
+	// floodWindow is the time in which equal lines are counted together. While a fault persists, the log has at least
+	// one line about it in each window.
 	floodWindow = 10 * time.Second
 
-	// floodFirst is the number of equal lines that are all written at the start of a window. Each line has its own
-	// error and tenant; ten lines show a pattern.
+	// floodFirst is the number of equal lines at the start of a window that are all written. Each line has its own
+	// error and tenant, and ten lines show the pattern.
 	floodFirst = 10
 
-	// floodOneIn is the number of further equal lines of which one is written.
+	// floodOneIn is the number of further equal lines in a window of which only one is written.
 	floodOneIn = 100
 
-	// floodMessages bounds the messages that are counted separately. The program has far fewer. Further messages, from
-	// a library, count as one message.
+	// floodMessages is the maximum number of messages that are counted separately. The program has far fewer
+	// messages. Other messages, which come from libraries, are counted together.
 	floodMessages = 1000
 
-	// accessLine is the message of access lines. Access lines are never dropped: each line is the only record of its
-	// request, and a fault does not increase their number.
+	// accessLine is the message of the access log's lines. These lines are never dropped: each line is the only
+	// record of its request, and a fault does not increase their number.
 	accessLine = "request"
 )
 
-// flood is a slog.Handler that keeps floods of equal lines out of the log. Lines are equal if they have the same
-// level and message, at WARN or above. In each window it writes the first floodFirst lines, then one in floodOneIn.
-// At the end of the window one line reports the number of dropped lines.
+// flood is a slog.Handler that drops most of the lines if there are very many equal lines. Lines are equal if they
+// have the same level (WARN or above) and the same message. In each window, flood writes the first floodFirst lines,
+// and then one in floodOneIn. At the end of the window, one line reports the number of dropped lines.
 type flood struct {
 	slog.Handler
 	*floodCounts
 }
 
-// floodCounts are the counts that a logger and all loggers derived from it share.
+// floodCounts has the counts of equal lines. A logger and all loggers derived from it share these counts.
 type floodCounts struct {
-	out     slog.Handler // receives the lines about dropped lines
+	out     slog.Handler // receives the reports about dropped lines
 	dropped *prometheus.CounterVec
 
 	mu      sync.Mutex
 	windows map[equalLines]*window
 }
 
-// equalLines identifies a flood.
+// equalLines identifies a set of equal lines.
 type equalLines struct {
 	level   slog.Level
 	message string
 }
 
-// window counts equal lines from the first one on.
+// window counts equal lines for floodWindow, from the first line on.
 type window struct {
 	timer          *time.Timer // ends the window
 	lines, dropped int
@@ -88,13 +88,13 @@ func (f *flood) WithGroup(name string) slog.Handler {
 	return &flood{f.Handler.WithGroup(name), f.floodCounts}
 }
 
-// pass counts a line and reports whether it is written.
+// pass counts a line and reports whether the line must be written.
 func (c *floodCounts) pass(line equalLines) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := c.windows[line]
 	if w == nil && len(c.windows) >= floodMessages {
-		line.message = "" // all other messages
+		line.message = "" // "" stands for all other messages
 		w = c.windows[line]
 	}
 	if w == nil {
@@ -111,7 +111,7 @@ func (c *floodCounts) pass(line equalLines) bool {
 	return false
 }
 
-// end ends a window and logs how many lines were dropped in it.
+// end ends a window, and logs the number of lines that were dropped in it.
 func (c *floodCounts) end(line equalLines) {
 	c.mu.Lock()
 	w := c.windows[line]
@@ -125,7 +125,7 @@ func (c *floodCounts) end(line equalLines) {
 	said.Log(context.Background(), line.level, "log lines dropped", "message", line.message, "dropped", w.dropped, "window", floodWindow.String())
 }
 
-// endAll ends all windows. The process calls it before it ends.
+// endAll ends all windows. It must be called before the process ends, so that no report about dropped lines is lost.
 func (c *floodCounts) endAll() {
 	c.mu.Lock()
 	lines := make([]equalLines, 0, len(c.windows))
@@ -138,7 +138,7 @@ func (c *floodCounts) endAll() {
 	}
 }
 
-// levelLabel returns warn or error.
+// levelLabel returns the level for the metric's label: warn or error.
 func levelLabel(level slog.Level) string {
 	return strings.ToLower(max(min(level, slog.LevelError), slog.LevelWarn).String())
 }

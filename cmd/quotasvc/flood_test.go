@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// logInto returns a logger, its flood, and a function that returns the written lines as message: count.
+// logInto returns a logger and its flood. The returned function returns the number of written and dropped lines,
+// keyed by their level and message.
 func logInto() (*slog.Logger, *flood, func() map[string]int) {
 	var out syncBuffer
 	f := newFlood(slog.NewJSONHandler(&out, nil))
@@ -23,14 +24,14 @@ func logInto() (*slog.Logger, *flood, func() map[string]int) {
 				Level, Msg, Message, Part string
 				Dropped                   int
 			}
-			_ = json.Unmarshal([]byte(line), &l) // text that is not a line has no message
+			_ = json.Unmarshal([]byte(line), &l) // text that is not JSON has no message
 			lines[strings.TrimSpace(fmt.Sprint(l.Level, " ", l.Msg, " ", l.Message))] += max(l.Dropped, 1)
 		}
 		return lines
 	}
 }
 
-// syncBuffer is a buffer for several goroutines.
+// syncBuffer is a buffer that several goroutines may use.
 type syncBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -72,7 +73,7 @@ func TestFlood_EqualLines_FirstTenThenOneInHundred(t *testing.T) {
 		if got["WARN log lines dropped down"] != 981 || got["ERROR log lines dropped down"] != 981 || len(got) != 7 {
 			t.Errorf("%v", got)
 		}
-		log.Warn("down") // the flood is over
+		log.Warn("down") // written: the window of the flood has ended
 		time.Sleep(floodWindow + time.Second)
 		if got := written(); got["WARN down"] != 20 || got["WARN log lines dropped down"] != 981 {
 			t.Errorf("%v", got)

@@ -9,30 +9,31 @@ import (
 )
 
 const (
-	// heapGoal is the size of a small heap at the start of a collection. With stacks, code and buffers the process
-	// then stays below 150 MB. The runtime's default, twice the live heap, collects a small heap many times per
-	// second under load: with 10,000 tenants it takes 26 µs of CPU per request, and this setting takes 5 µs
-	// (docs/benchmarks.md, which also compares fixed settings).
+	// heapGoal is the size of a small heap at which a collection starts. With stacks, code and buffers, the process
+	// then stays below 150 MB. By default the runtime starts a collection at twice the live heap. A small heap is
+	// then collected many times per second under load. With 10,000 tenants that takes 26 µs of CPU time per request,
+	// and with heapGoal 5 µs (docs/benchmarks.md, which also compares fixed settings).
 	heapGoal = 80 << 20
 
-	// The bounds of the percentage of a small heap. With percentMin the process stays below 150 MB with 200,000
-	// tenants in use. Then the collector needs about 2 µs more for a request than with the runtime's default
-	// (docs/decisions/memory.md).
+	// percentMin and percentMax bound the collector's percentage for a small heap. With percentMin, the process stays
+	// below 150 MB with 200,000 tenants in use, and the collector needs about 2 µs more per request than with the
+	// runtime's default (docs/decisions/memory.md).
 	percentMin, percentMax = 75, 1000
 
-	// percentDefault is the runtime's default. It is used for a large heap.
+	// percentDefault is the runtime's default percentage. A heap with heapGoal or more live bytes uses it.
 	percentDefault = 100
 )
 
-// collector adapts the garbage collector's percentage to heapGoal after each collection.
+// collector sets the garbage collector's percentage after each collection, so that the next collection starts at
+// heapGoal.
 type collector struct {
 	mu      sync.Mutex
 	stopped bool
 	percent int
 }
 
-// tuneCollector starts a collector and returns a function that stops it and restores the default. It does nothing if
-// GOGC or GOMEMLIMIT is set.
+// tuneCollector starts a collector. It returns a function that stops the collector and restores the runtime's
+// default. If GOGC or GOMEMLIMIT is set, it changes nothing.
 func tuneCollector() (stop func()) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return func() {}
@@ -47,9 +48,10 @@ func tuneCollector() (stop func()) {
 	}
 }
 
-// await runs adjust after the next collection, which runs the cleanup of an unreachable object.
+// await makes the runtime call adjust after the next collection: the collection finds an unreachable object and runs
+// the object's cleanup.
 func (c *collector) await() {
-	type canary struct{ _ [16]byte } // the allocator combines smaller objects in one block
+	type canary struct{ _ [16]byte } // the allocator would combine smaller objects in one block
 	runtime.AddCleanup(new(canary), func(c *collector) { c.adjust() }, c)
 }
 
@@ -68,8 +70,8 @@ func (c *collector) adjust() {
 	c.await()
 }
 
-// percentFor returns the percentage at which the heap grows from live bytes to heapGoal. It is a multiple of 25,
-// because each change stops the world for a moment.
+// percentFor returns the percentage with which the next collection starts at heapGoal if live bytes are in use. For a
+// small heap it is a multiple of 25, so that it rarely changes: each change stops all goroutines for a moment.
 func percentFor(live uint64) int {
 	if live == 0 {
 		return percentMax

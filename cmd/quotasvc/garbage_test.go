@@ -20,7 +20,7 @@ func TestPercentFor_LiveHeap_ReachesGoalWithinBounds(t *testing.T) {
 	}
 }
 
-// Not parallel: the percentage is global to the process.
+// The test is not parallel, because all tests of the process share the percentage.
 func TestTuneCollector_Collections_AdaptedThenRestored(t *testing.T) {
 	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "")

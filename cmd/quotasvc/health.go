@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// healthCmd checks the readiness of a service on this host.
+// healthCmd is the command that checks whether the service on this host is ready.
 type healthCmd struct {
 	URL       string        `placeholder:"URL" help:"URL to request. Default: /readyz at the ops address."`
 	OpsListen string        `env:"QUOTASVC_OPS_LISTEN" default:"${ops_listen}" hidden:""`
 	Timeout   time.Duration `default:"2s" help:"Time limit of the request."`
 }
 
-// Run returns an error unless the answer is 200.
+// Run requests the URL. It returns an error unless the answer is 200.
 func (c *healthCmd) Run(ctx context.Context, _ *slog.Logger) error {
 	target, err := c.target()
 	if err != nil {
@@ -35,14 +35,15 @@ func (c *healthCmd) Run(ctx context.Context, _ *slog.Logger) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		const bodyMax = 4096 // enough for the reasons in a readiness answer
+		const bodyMax = 4096 // enough for the reasons why the service is not ready
 		body, _ := io.ReadAll(io.LimitReader(response.Body, bodyMax))
 		return fmt.Errorf("not ready: %s: %s", response.Status, body)
 	}
 	return nil
 }
 
-// target returns the URL to request. If the service listens on all addresses, it has the loopback address.
+// target returns the URL that Run requests. If the service listens on all addresses, the URL has the loopback
+// address.
 func (c *healthCmd) target() (string, error) {
 	if c.URL != "" {
 		return c.URL, nil

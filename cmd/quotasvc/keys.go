@@ -19,8 +19,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
-// keysCmd manages keys in the database. It can create the first key without the bootstrap key and before the service
-// runs.
+// keysCmd has the commands that manage API keys in the database. They need no API key, so they can create the first
+// one before the service runs.
 type keysCmd struct {
 	Create keyCreateCmd `cmd:"" help:"Create a key and print its secret, which is shown this once."`
 	List   keyListCmd   `cmd:"" help:"List the keys, without secrets."`
@@ -38,7 +38,7 @@ type keyCreateCmd struct {
 	JSON      bool          `help:"Print JSON."`
 }
 
-// Run creates a key.
+// Run creates an API key and prints its secret.
 func (c *keyCreateCmd) Run(ctx context.Context) error {
 	n := access.New{Name: c.Name, Scopes: c.Scope, Tenant: c.Tenant, ExpiresAt: c.ExpiresAt}
 	if c.ExpiresIn != 0 {
@@ -59,7 +59,7 @@ type keyListCmd struct {
 	JSON   bool   `help:"Print JSON, one key a line."`
 }
 
-// Run lists the keys.
+// Run lists the API keys.
 func (c *keyListCmd) Run(ctx context.Context) error {
 	return withKeys(ctx, &c.databaseConfig, func(ctx context.Context, s *access.Store) error {
 		out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
@@ -91,7 +91,7 @@ type keyRotateCmd struct {
 	JSON    bool          `help:"Print JSON."`
 }
 
-// Run rotates a key.
+// Run gives an API key a new secret and prints it.
 func (c *keyRotateCmd) Run(ctx context.Context) error {
 	if c.Overlap < 0 || c.Overlap > access.OverlapMax {
 		return &configError{[]string{fmt.Sprintf("--overlap: is %s; must be between 0s and %s", c.Overlap, access.OverlapMax)}}
@@ -110,7 +110,7 @@ type keyRevokeCmd struct {
 	Key string `arg:"" help:"The key's id."`
 }
 
-// Run revokes a key.
+// Run revokes an API key.
 func (c *keyRevokeCmd) Run(ctx context.Context) error {
 	return withKeys(ctx, &c.databaseConfig, func(ctx context.Context, s *access.Store) error {
 		if err := s.Revoke(ctx, c.Key, anyKey); err != nil {
@@ -121,10 +121,10 @@ func (c *keyRevokeCmd) Run(ctx context.Context) error {
 	})
 }
 
-// anyKey permits a change of any key: a caller that can write to the database has all rights.
+// anyKey allows a command to change any API key, because whoever can write to the database has all rights.
 func anyKey(*access.Key) error { return nil }
 
-// withKeys runs do with the stored keys.
+// withKeys calls do with the store of the API keys in the database.
 func withKeys(ctx context.Context, cfg *databaseConfig, do func(context.Context, *access.Store) error) error {
 	if err := cfg.validate(); err != nil {
 		return err
@@ -164,7 +164,7 @@ func withKeys(ctx context.Context, cfg *databaseConfig, do func(context.Context,
 	return err
 }
 
-// asCommand returns a context for changes by a command. The audit log records them with the user who runs it.
+// asCommand returns a context for changes by a command. The audit log names the command and the user who runs it.
 func asCommand(ctx context.Context, command string) context.Context {
 	name := "quotasvc " + command
 	if u, err := user.Current(); err == nil {
@@ -173,7 +173,7 @@ func asCommand(ctx context.Context, command string) context.Context {
 	return auditlog.With(ctx, &auditlog.Actor{KeyID: auditlog.Command, Name: name, Admin: true})
 }
 
-// printedKey is a key in JSON, with the names of the API.
+// printedKey is an API key as JSON, with the field names of the API.
 type printedKey struct {
 	KeyID      string        `json:"key_id"`
 	Name       string        `json:"name"`
@@ -194,7 +194,7 @@ func printed(k *access.Key, secret string) printedKey {
 	}
 }
 
-// printSecret prints a key with its secret.
+// printSecret prints an API key with its secret.
 func printSecret(out io.Writer, k *access.Key, secret string, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(out).Encode(printed(k, secret))
@@ -204,7 +204,7 @@ func printSecret(out io.Writer, k *access.Key, secret string, asJSON bool) error
 	return err
 }
 
-// printKey prints a key of a list.
+// printKey prints one API key of a list.
 func printKey(out io.Writer, k *access.Key, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(out).Encode(printed(k, ""))
@@ -236,7 +236,7 @@ func orNone(t time.Time) *time.Time {
 	return &t
 }
 
-// idKey reads the key that signs the ids of charges and leases.
+// idKey reads the secret key with which the ids of charges and leases are signed.
 func idKey(ctx context.Context, db *pgstore.Store) (access.IDKey, error) {
 	store, err := access.NewStore(db)
 	if err != nil {

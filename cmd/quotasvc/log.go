@@ -15,7 +15,7 @@ type logConfig struct {
 	Format string     `env:"QUOTASVC_LOG_FORMAT" default:"auto" enum:"auto,text,json" placeholder:"FORMAT" help:"text, json or auto. auto is text on a terminal and json elsewhere."`
 }
 
-// handler returns the handler of the log. The level can be changed while the process runs.
+// handler returns the handler of the log. level can be changed while the process runs.
 func (c logConfig) handler(out *os.File, level *slog.LevelVar) *flood {
 	level.Set(c.Level)
 	options := &slog.HandlerOptions{Level: level}
@@ -25,11 +25,12 @@ func (c logConfig) handler(out *os.File, level *slog.LevelVar) *flood {
 	return newFlood(slog.NewJSONHandler(out, options))
 }
 
-// secret is a value that must not be printed: a key, or a URL with a password. It is redacted in logs and messages.
-// string(s) returns the value.
+// secret is a value that must not be printed: a key, or a URL with a password. Its secret parts are removed in logs
+// and messages. string(s) returns the value.
 type secret string
 
-// String returns the value without its secret parts.
+// String returns the value without its secret parts. A URL is returned without its password and its query. Any other
+// value is returned as (hidden).
 func (s secret) String() string {
 	if s == "" {
 		return ""
@@ -38,12 +39,12 @@ func (s secret) String() string {
 	if err != nil || u.Host == "" || !strings.Contains(string(s), "://") {
 		return "(hidden)"
 	}
-	u.RawQuery, u.Fragment = "", "" // a parameter can hold a password
+	u.RawQuery, u.Fragment = "", "" // a parameter may contain a password
 	return u.Redacted()
 }
 
-// GoString redacts the value for %#v.
+// GoString returns the value for %#v, without its secret parts.
 func (s secret) GoString() string { return s.String() }
 
-// LogValue redacts the value for slog.
+// LogValue returns the value for slog, without its secret parts.
 func (s secret) LogValue() slog.Value { return slog.StringValue(s.String()) }

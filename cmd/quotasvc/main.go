@@ -1,5 +1,5 @@
-// Command quotasvc is the quota and ledger service with its tools. `quotasvc --help` lists the commands. Every flag has
-// an environment variable.
+// Command quotasvc runs the quota and ledger service, and has the tools for it. `quotasvc --help` lists the commands.
+// Every flag has an environment variable.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	_ "time/tzdata" // tenants' time zones must not depend on the host's installation
+	_ "time/tzdata" // the host may have no time zone database
 
 	"github.com/alecthomas/kong"
 
@@ -20,13 +20,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// exitUsage is the exit status for an invalid command line or configuration, as in shells.
+// exitUsage is the exit status after an error in the command line or the configuration, as in shells.
 const exitUsage = 2
 
-// exitWouldChange is the exit status of a dry run with --exit-code that would change something.
+// exitWouldChange is the exit status of a dry run with --exit-code if the run without --dry-run would change data.
 const exitWouldChange = 3
 
-// cli is the command line. `--help` prints its tags, which are the reference of the configuration.
+// cli is the command line. `--help` prints the texts of its tags, which describe all settings.
 type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Run the service."`
 	Dev     devCmd     `cmd:"" help:"Run the service for a trial, with a private PostgreSQL and Redis from local binaries."`
@@ -49,7 +49,7 @@ type cli struct {
 
 func main() { os.Exit(execute(os.Args[1:])) }
 
-// execute runs one command line and returns the exit status.
+// execute runs one command line, and returns the exit status of the process.
 func execute(args []string) int {
 	unsetEmpty()
 	var c cli
@@ -61,7 +61,7 @@ func execute(args []string) int {
 		kong.Vars{"listen": defaultListen, "ops_listen": defaultOpsListen, "clock_skew_max": clock.SkewMaxDefault.String(), "version": versionLine()},
 	)
 	if err != nil {
-		panic(err) // a tag of cli is invalid; every test run finds this
+		panic(err) // a tag of cli is invalid; every test run would find this
 	}
 	command, err := parser.Parse(args)
 	if err != nil {
@@ -90,7 +90,7 @@ func execute(args []string) int {
 	return 0
 }
 
-// report prints the error that ended a command and returns the exit status.
+// report prints the error with which a command has ended, and returns the exit status.
 func report(err error) int {
 	if status, ok := errors.AsType[exitStatus](err); ok {
 		return int(status)
@@ -108,13 +108,14 @@ func report(err error) int {
 	return 1
 }
 
-// exitStatus is the error of a command that has printed its result and needs only an exit status.
+// exitStatus is the error of a command that has already printed its result. Only the exit status still shows the
+// error.
 type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// hangups returns a channel of SIGHUP signals, so that SIGHUP does not end a command. serve then reads its secrets
-// again; other commands ignore the signal.
+// hangups returns a channel that receives each SIGHUP. As the signal is received, it does not end the process. After
+// a SIGHUP, serve reads its secrets again. Other commands ignore the signal.
 func hangups() chan os.Signal {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGHUP)
@@ -122,7 +123,7 @@ func hangups() chan os.Signal {
 }
 
 // untilSignal returns a context that ends at the first interrupt or termination signal. The second signal ends the
-// process at once, without an orderly stop.
+// process at once, without stopping its parts in order.
 func untilSignal() (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -149,16 +150,17 @@ func untilSignal() (context.Context, func()) {
 	}
 }
 
-// exitInterrupted is the exit status of a command that a signal interrupted: 128 + SIGINT, as in shells. serve and dev
-// end normally at the first signal and return this status only after a second one.
+// exitInterrupted is the exit status of a command that a signal interrupted: 128 + SIGINT, as in shells. serve and
+// dev stop in order after the first signal. They have this status only after a second signal.
 const exitInterrupted = 130
 
-// unsetEmpty unsets environment variables with an empty value. Compose files pass optional settings as empty values.
+// unsetEmpty unsets environment variables with an empty value. In a Compose file, an optional setting that is not set
+// becomes an empty variable.
 func unsetEmpty() {
 	for _, pair := range os.Environ() {
 		name, value, _ := strings.Cut(pair, "=")
 		if value == "" && strings.HasPrefix(name, "QUOTASVC_") {
-			_ = os.Unsetenv(name) // fails only for a malformed name; Environ returns no such name
+			_ = os.Unsetenv(name) // it fails only for a malformed name, which Environ does not return
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver for goose
+	_ "github.com/jackc/pgx/v5/stdlib" // the database driver that goose uses
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 
@@ -24,16 +24,17 @@ import (
 )
 
 const (
-	// migrateTimeout is the time limit of a whole migration. The steps are short; a step that waits this long for a
-	// lock needs an operator.
+	// migrateTimeout is the maximum time of a whole migration. Its steps are short. If a step waits so long for a
+	// lock, an operator must find out why.
 	migrateTimeout = 5 * time.Minute
 
-	// lockEvery and lockTries bound the wait for the migration of another instance: to one minute.
-	lockEvery = 1 // s
+	// A migration waits for the migration of another instance: lockTries times, each for lockEvery seconds. That is
+	// one minute.
+	lockEvery = 1 // in seconds
 	lockTries = 60
 )
 
-// migrateCmd groups the schema commands.
+// migrateCmd has the commands that change or list the steps of the database's schema.
 type migrateCmd struct {
 	Up     migrateUpCmd     `cmd:"" help:"Apply all missing steps."`
 	Status migrateStatusCmd `cmd:"" help:"List the steps. Exit status 1 if a step is missing."`
@@ -50,7 +51,7 @@ type migrateUpCmd struct {
 	CitusShards int  `default:"32" help:"With --citus: number of shard groups. About eight for each node that the cluster may have one day; it is hard to change."`
 }
 
-// Run applies all missing steps.
+// Run applies all missing steps of the schema.
 func (c *migrateUpCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if err := c.validate(); err != nil {
 		return err
@@ -66,7 +67,7 @@ func (c *migrateUpCmd) Run(ctx context.Context, log *slog.Logger) error {
 
 type migrateStatusCmd struct{ databaseConfig }
 
-// Run prints one line per step.
+// Run prints one line for each step of the schema.
 func (c *migrateStatusCmd) Run(ctx context.Context, _ *slog.Logger) error {
 	if err := c.validate(); err != nil {
 		return err
@@ -99,7 +100,7 @@ func (c *migrateStatusCmd) Run(ctx context.Context, _ *slog.Logger) error {
 
 type migrateDownCmd struct{ databaseConfig }
 
-// Run undoes the newest step.
+// Run undoes the newest step of the schema.
 func (c *migrateDownCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if err := c.validate(); err != nil {
 		return err
@@ -121,13 +122,14 @@ func (c *migrateDownCmd) Run(ctx context.Context, log *slog.Logger) error {
 	})
 }
 
-// migrateUp brings the schema to this program's version. Several instances may call it at the same time. If the
-// database is distributed, it also distributes new tables.
+// migrateUp applies all missing steps of the schema. Several instances may call it at the same time. If the database
+// is distributed over a Citus cluster, it also distributes the new tables.
 func migrateUp(ctx context.Context, databaseURL string, log *slog.Logger) error {
 	return migrateUpOn(ctx, databaseURL, log, 0)
 }
 
-// migrateUpOn is migrateUp, except that it also distributes the tables if shards is above 0.
+// migrateUpOn does the same as migrateUp. If shards is above 0, it also distributes the tables of a database that is
+// not distributed yet.
 func migrateUpOn(ctx context.Context, databaseURL string, log *slog.Logger, shards int) error {
 	return withMigrations(ctx, databaseURL, func(ctx context.Context, p *goose.Provider) error {
 		results, err := p.Up(ctx)
@@ -152,7 +154,8 @@ func migrateUpOn(ctx context.Context, databaseURL string, log *slog.Logger, shar
 
 type migratePartitionsCmd struct{ databaseConfig }
 
-// Run creates the coming partitions, drops old partitions of denials, and creates missing indexes of partitions.
+// Run creates the partitions for the coming time, drops old partitions of the table of denials, and creates indexes
+// that partitions lack.
 func (c *migratePartitionsCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if err := c.validate(); err != nil {
 		return err
@@ -165,7 +168,7 @@ func (c *migratePartitionsCmd) Run(ctx context.Context, log *slog.Logger) error 
 
 type migrateRolesCmd struct{ databaseConfig }
 
-// Run creates the roles and sets their rights.
+// Run creates the database roles and sets their rights.
 func (c *migrateRolesCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if err := c.validate(); err != nil {
 		return err
@@ -173,10 +176,11 @@ func (c *migrateRolesCmd) Run(ctx context.Context, log *slog.Logger) error {
 	return setRights(ctx, string(c.DatabaseURL), log, "SELECT true")
 }
 
-// ownedByRole selects whether the tables belong to quotasvc_owner: then the roles are in use.
+// ownedByRole is the query that returns whether the tables belong to quotasvc_owner, that is, whether the roles are
+// in use.
 const ownedByRole = `SELECT EXISTS (SELECT FROM pg_class WHERE oid = to_regclass('entries') AND pg_get_userbyid(relowner) = '` + postgres.OwnerRole + `')`
 
-// setRights creates the roles and sets their rights, if the query when returns true.
+// setRights creates the database roles and sets their rights, if the query when returns true.
 func setRights(ctx context.Context, databaseURL string, log *slog.Logger, when string) error {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
@@ -197,8 +201,8 @@ func setRights(ctx context.Context, databaseURL string, log *slog.Logger, when s
 	return nil
 }
 
-// makePartitions creates the journal's partitions of the coming months and the partitions of denials of the coming
-// weeks. It drops old partitions of denials, and creates missing indexes of partitions.
+// makePartitions creates the journal's partitions for the coming months, and the partitions of denials for the coming
+// weeks. It drops old partitions of denials. It also creates indexes that partitions lack.
 func makePartitions(ctx context.Context, databaseURL string, log *slog.Logger) error {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
@@ -222,11 +226,11 @@ func makePartitions(ctx context.Context, databaseURL string, log *slog.Logger) e
 	return j.BuildIndexes(ctx, conn)
 }
 
-// errSchemaBehind is returned when the service must not start on this database yet.
+// errSchemaBehind is the error if the schema lacks steps, so that the service must not start on this database yet.
 var errSchemaBehind = errors.New("the database's schema is behind this version of quotasvc: run `quotasvc migrate up` first, or start with --migrate")
 
-// checkSchema returns errSchemaBehind if steps are missing. A newer schema is accepted, because the previous version
-// also runs on the result of each step.
+// checkSchema returns errSchemaBehind if steps of the schema are missing. It accepts a newer schema, because after
+// each step the previous version of the program still works.
 func checkSchema(ctx context.Context, databaseURL string) error {
 	return withMigrations(ctx, databaseURL, func(ctx context.Context, p *goose.Provider) error {
 		current, wanted, err := p.GetVersions(ctx)

@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/pages/console/oidc"
 )
 
-// oidcConfig lets people sign in to the console with an identity provider.
+// oidcConfig has the settings with which people can sign in to the console at an identity provider.
 type oidcConfig struct {
 	OIDCIssuer           string        `name:"oidc-issuer" env:"QUOTASVC_OIDC_ISSUER" placeholder:"URL" group:"Pages" help:"Identity provider (OpenID Connect) with which people sign in to the console. Default: none, keys only."`
 	OIDCClientID         string        `name:"oidc-client-id" env:"QUOTASVC_OIDC_CLIENT_ID" placeholder:"ID" group:"Pages" help:"What the provider calls this service."`
@@ -24,7 +24,7 @@ type oidcConfig struct {
 	OIDCSession          time.Duration `name:"oidc-session" env:"QUOTASVC_OIDC_SESSION" default:"8h" group:"Pages" help:"How long a person stays signed in, 1m to 12h. During this time the service does not check with the provider whether the person still has the rights."`
 	ConsoleURL           string        `name:"console-url" env:"QUOTASVC_CONSOLE_URL" placeholder:"URL" group:"Pages" help:"Scheme and host at which browsers find the console: the provider sends people back to /console/oidc/callback there. Default: as their requests say."`
 
-	rules *oidc.Rules // from the settings, after they are checked
+	rules *oidc.Rules // parsed from OIDCRights when the settings are checked
 }
 
 func (c *oidcConfig) check(check *checker) {
@@ -54,8 +54,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// provider returns the identity provider. It returns nil if no provider is configured. It sends no request, so the
-// service starts even if the provider is down.
+// provider returns the identity provider. It returns nil if no provider is configured. It sends no request to the
+// provider, so the service starts even if the provider does not answer.
 func (c *oidcConfig) provider(log *slog.Logger) (*oidc.Provider, error) {
 	if c.OIDCIssuer == "" {
 		return nil, nil

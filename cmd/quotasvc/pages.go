@@ -9,7 +9,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/pages/portal/look"
 )
 
-// pagesConfig configures pages: the customer's page, and the console.
+// pagesConfig has the settings of the HTML pages: the customer's pages (portal) and the console.
 type pagesConfig struct {
 	PortalURL        string   `name:"portal-url" env:"QUOTASVC_PORTAL_URL" placeholder:"URL" group:"Pages" help:"Scheme and host at which browsers find this service, such as https://quota.example.com: links to a tenant's page begin with them. Default: where the request for the link was sent."`
 	PortalAncestors  []string `name:"portal-frame-ancestors" env:"QUOTASVC_PORTAL_FRAME_ANCESTORS" placeholder:"ORIGIN,..." group:"Pages" help:"Origins whose pages may show a tenant's page in a frame, such as https://app.example.com or https://*.example.com. Default: none."`
@@ -32,7 +32,7 @@ func (c *pagesConfig) check(check *checker) {
 	check.require(err == nil, settingName("console-frame-ancestors"), "%v", err)
 }
 
-// openPortal opens the page of tenants at the API's address.
+// openPortal opens the customer's pages at the address of the API.
 func (s *service) openPortal(cfg *serviceConfig, links *link.Store) error {
 	shown, err := look.New(cfg.PortalName, cfg.PortalTheme, cfg.PortalLogo)
 	if err != nil {
@@ -52,16 +52,17 @@ func (s *service) openPortal(cfg *serviceConfig, links *link.Store) error {
 	return nil
 }
 
-// site serves pages below some paths.
+// site serves HTML pages. Has reports whether a path belongs to the site.
 type site interface {
 	http.Handler
 	Has(path string) bool
 }
 
-// beside returns a handler that passes a request to the site that has its path, and to the API if no site has it.
+// beside returns a handler that passes each request to the site to which the path belongs. If no site has the path,
+// it passes the request to the API.
 func beside(api http.Handler, sites ...site) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/v1/") { // the most frequent paths are decided first
+		if strings.HasPrefix(r.URL.Path, "/v1/") { // the most frequent requests are decided first
 			api.ServeHTTP(w, r)
 			return
 		}

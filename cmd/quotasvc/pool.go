@@ -10,22 +10,23 @@ import (
 )
 
 const (
-	// catalogPool is the pool for the catalogue. Writes are rare, and reads are batched.
+	// catalogPool is the name of the pool that reads and writes the catalogue. Writes are rare, and reads are
+	// batched, so it has few connections.
 	catalogPool  = "quotasvc-catalog"
 	catalogConns = 4
 
-	// eventPool is the pool that lists and delivers events. No request waits for it. One of its connections receives
-	// notifications of the job queue.
+	// eventPool is the name of the pool that lists and delivers events. No request waits for it. One of its
+	// connections waits for notifications of the job queue.
 	eventPool  = "quotasvc-events"
 	eventConns = 6
 
 	// idleTransaction is the time after which PostgreSQL ends an idle transaction. Otherwise an instance that hangs
-	// would keep its locks.
+	// in a transaction would keep its locks.
 	idleTransaction = "10s"
 )
 
-// openPool opens a pool of at most most connections, which PostgreSQL lists under name. The ledger and the reports have
-// separate pools.
+// openPool opens a pool of connections, which PostgreSQL lists under name. most is the maximum number of connections.
+// The ledger and the reports open their own pools.
 func openPool(ctx context.Context, databaseURL, name string, most int32, login *pgpool.Login) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// An instance that is frozen in a transaction must not keep its locks, not even with the pools of the catalogue and
-// of events.
+// PostgreSQL ends a transaction of an instance that hangs, so that its locks are released. This holds for the pools
+// of the catalogue and of events, too.
 func TestPool_IdleTransaction_IsEnded(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{catalogPool, eventPool} {

@@ -6,8 +6,9 @@ import (
 	"log/slog"
 )
 
-// redisLog is the logger of go-redis. While a server is down go-redis prints a line per attempt to connect; the log's
-// handler drops floods. go-redis has one logger for all clients of a process, so only main sets it.
+// redisLog is the logger for go-redis. While a server is down, go-redis prints a line for each attempt to connect,
+// and flood drops most of these lines. go-redis has one logger for all clients of a process, so only main sets the
+// logger.
 type redisLog struct{ log *slog.Logger }
 
 // Printf implements the logging interface of go-redis.

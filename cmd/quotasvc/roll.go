@@ -15,8 +15,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// rollCmd closes and opens periods of idle balances. Correctness does not depend on it: every decision and every read
-// first closes and opens the periods of its own balances.
+// rollCmd is the command that closes and opens periods of balances that nobody uses. Correctness does not depend on
+// it, because every decision and every read first closes and opens the periods of its own balances.
 type rollCmd struct {
 	databaseConfig
 	clockConfig
@@ -24,10 +24,10 @@ type rollCmd struct {
 	Every time.Duration `env:"QUOTASVC_ROLL_EVERY" placeholder:"DURATION" help:"Keep running and repeat at this interval, as a replacement for cron."`
 }
 
-// rollEveryMin is the shortest interval. It protects the database if the operator writes a wrong unit.
+// rollEveryMin is the minimum of --every. It protects the database from an operator's mistake such as 1ms for 1m.
 const rollEveryMin = time.Second
 
-// Run rolls once, or with --every until ctx ends.
+// Run rolls once. With --every it rolls repeatedly until ctx ends.
 func (c *rollCmd) Run(ctx context.Context, log *slog.Logger) error {
 	var check checker
 	c.databaseConfig.check(&check)
@@ -63,7 +63,7 @@ func (c *rollCmd) Run(ctx context.Context, log *slog.Logger) error {
 	})
 }
 
-// roll runs one roll, with a progress bar on a terminal.
+// roll runs one roll. On a terminal it shows a progress bar.
 func roll(ctx context.Context, l *pg.Ledger, asOf *time.Time, log *slog.Logger) error {
 	var bar *progressbar.ProgressBar
 	progress := func(r pg.Roll) {
@@ -75,7 +75,7 @@ func roll(ctx context.Context, l *pg.Ledger, asOf *time.Time, log *slog.Logger) 
 				progressbar.OptionSetDescription("balances"), progressbar.OptionShowCount(), progressbar.OptionClearOnFinish())
 		}
 		bar.ChangeMax64(max(r.Total, r.Processed, 1))
-		_ = bar.Set64(r.Processed) // a failure affects only the display
+		_ = bar.Set64(r.Processed) // an error affects only the display
 	}
 	r, err := l.RunRoll(ctx, asOf, progress)
 	if bar != nil {
@@ -92,10 +92,10 @@ func roll(ctx context.Context, l *pg.Ledger, asOf *time.Time, log *slog.Logger) 
 	return nil
 }
 
-// toolLedgerStop is the time limit for stopping the ledger of a tool.
+// toolLedgerStop is the maximum time in which the ledger of a command stops.
 const toolLedgerStop = 10 * time.Second
 
-// withLedger calls do with a separate ledger, for tools that run beside the service.
+// withLedger calls do with a ledger that only this command uses, beside the ledger of a running service.
 func withLedger(ctx context.Context, databaseURL string, agreed *clock.Clock, log *slog.Logger, do func(*pg.Ledger) error) (err error) {
 	l, err := pg.Open(ctx, pg.Config{DatabaseURL: databaseURL, Clock: agreed, Log: log, Metrics: prometheus.NewRegistry()})
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/serve/transport"
 )
 
-// run listens, starts the service, serves on lst until ctx ends or serving fails, and stops all parts in order. It
-// calls before as soon as PostgreSQL answers, and ready as soon as the service answers requests.
+// run starts the service, serves on lst until ctx ends or serving fails, and then stops all parts in order. It calls
+// before as soon as PostgreSQL answers, and ready as soon as the service answers requests.
 func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logger, before func(context.Context) error, ready func(addresses)) error {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), cfg.lines.dropped)
@@ -49,7 +49,7 @@ func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logg
 			err = errors.Join(err, s.stopWithin(ctx, cfg.StopTimeout))
 		}
 	}
-	if err != nil { // no request was served: there is nothing to drain
+	if err != nil { // no request was served, so no request must be finished
 		closed := conns.Close()
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 			log.Info("stopped before the service had started")
@@ -87,8 +87,8 @@ func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logg
 	return err
 }
 
-// serveUntil returns when ctx ends. If serving fails, it returns that error. At each SIGHUP it reads secrets and
-// certificates again.
+// serveUntil returns nil when ctx ends. If serving fails, it returns the error. After each SIGHUP it reads the
+// secrets and certificates again.
 func (c *serviceConfig) serveUntil(ctx context.Context, failed <-chan error, secrets *rotation, certificates *transport.Certificates, log *slog.Logger) error {
 	for {
 		select {

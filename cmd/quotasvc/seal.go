@@ -18,7 +18,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 )
 
-// sealCmd seals a day.
+// sealCmd is the command that seals a day of the journal, or creates a key pair for seals.
 type sealCmd struct {
 	databaseConfig
 	Day     string `placeholder:"YYYY-MM-DD" help:"The day to seal, in UTC: everything that was entered until its end and is not sealed yet. Default: the last day that has ended."`
@@ -29,7 +29,8 @@ type sealCmd struct {
 	KeyName string `default:"quotasvc" placeholder:"NAME" help:"Name of the new key, such as ledger.example.com. Signatures show it."`
 }
 
-// Run prints the seal, or writes it to the file.
+// Run seals the day. It writes the seal to the file of --out, or to standard output. With --new-key it creates a key
+// pair instead.
 func (c *sealCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if c.NewKey != "" {
 		return c.makeKey()
@@ -63,7 +64,7 @@ func (c *sealCmd) Run(ctx context.Context, log *slog.Logger) error {
 	return c.write(sealed)
 }
 
-// write writes the seal to the requested place, and prints what was sealed.
+// write writes the seal to the file of --out or to standard output. It also prints what was sealed.
 func (c *sealCmd) write(s *seal.Seal) error {
 	text, err := s.Encode()
 	if err != nil {
@@ -85,7 +86,8 @@ func (c *sealCmd) write(s *seal.Seal) error {
 	return nil
 }
 
-// writeOnce writes a file. It fails if the file exists with different content.
+// writeOnce writes text to a new file. If the file exists with the same text, it does nothing. If the file has
+// another text, it returns an error.
 func writeOnce(path string, text []byte) error {
 	if old, err := os.ReadFile(path); err == nil {
 		if bytes.Equal(old, text) {
@@ -106,7 +108,7 @@ func writeOnce(path string, text []byte) error {
 	return nil
 }
 
-// makeKey creates a key pair.
+// makeKey creates a key pair for signing seals. It writes the private key to a new file, and prints the public key.
 func (c *sealCmd) makeKey() error {
 	var check checker
 	private, public, err := seal.NewKey(c.KeyName)
@@ -127,7 +129,7 @@ func (c *sealCmd) makeKey() error {
 	return nil
 }
 
-// signer reads the private key. It returns nil if no key is configured.
+// signer reads the private key that signs seals. It returns nil if no key is configured.
 func (c *sealCmd) signer(check *checker) seal.Signer {
 	text, setting := string(c.Key), settingName("seal-key")
 	if c.KeyFile != "" {
@@ -148,7 +150,7 @@ func (c *sealCmd) signer(check *checker) seal.Signer {
 	return signer
 }
 
-// parseDay reads a day. It returns the zero time if text is empty.
+// parseDay parses the value of --day. It returns the zero time if text is empty.
 func parseDay(check *checker, text string) time.Time {
 	if text == "" {
 		return time.Time{}
@@ -158,15 +160,17 @@ func parseDay(check *checker, text string) time.Time {
 	return day
 }
 
-// sealProgress shows the number of balances examined so far. Counting their total would need a scan.
+// sealProgress shows the number of balances that were examined so far. It shows no total, because counting all
+// balances would need a scan of the table.
 func sealProgress() (progress func(audit.Sealing), finish func()) {
 	bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(os.Stderr),
 		progressbar.OptionSetDescription("balances"), progressbar.OptionShowCount(), progressbar.OptionClearOnFinish())
-	progress = func(s audit.Sealing) { _ = bar.Set64(s.Balances) } // a failure affects only the display
+	progress = func(s audit.Sealing) { _ = bar.Set64(s.Balances) } // an error affects only the display
 	return progress, func() { _ = bar.Finish() }
 }
 
-// readSeal reads the file of a seal. If key is not empty, it is the public key that must have signed the seal.
+// readSeal reads the file of a seal. If key is not empty, it is a public key, and the seal's signature must belong to
+// this key.
 func readSeal(path, key string) (*seal.Seal, error) {
 	var check checker
 	var public seal.Verifier
@@ -187,7 +191,7 @@ func readSeal(path, key string) (*seal.Seal, error) {
 	return s, nil
 }
 
-// verifySeal compares the journal with a seal, and prints the result.
+// verifySeal compares the journal with a seal and prints the result.
 func verifySeal(ctx context.Context, databaseURL string, s *seal.Seal, log *slog.Logger) error {
 	var report *audit.SealReport
 	err := withVerifier(ctx, databaseURL, log, func(v *verifier.Verifier) (err error) {

@@ -18,11 +18,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// secretFlags are the flags whose values must not be on a command line: every user of the machine can read command
-// lines.
+// secretFlags lists flags whose values should not be on a command line, because every user of the machine can read
+// command lines.
 var secretFlags = []string{"admin-key", "database-url", "redis-url", "report-database-url"}
 
-// warnCommandLine logs a line for each secret on the command line. A URL without a password is not a secret.
+// warnCommandLine logs a warning for each of secretFlags whose value on the command line is secret. A URL without a
+// password is not secret.
 func warnCommandLine(command *kong.Context, log *slog.Logger) {
 	for _, part := range command.Path {
 		if part.Flag == nil || !slices.Contains(secretFlags, part.Flag.Name) {
@@ -36,8 +37,8 @@ func warnCommandLine(command *kong.Context, log *slog.Logger) {
 	}
 }
 
-// readSecret sets *value to the content of a file, without one line end. It records an error if the file cannot be
-// used, or if value is already set.
+// readSecret sets *value to the content of a file, without the line end. It records a problem if the file cannot be
+// used, or if *value is already set to another text.
 func readSecret(check *checker, flag string, value *secret, file string) {
 	if file == "" {
 		return
@@ -51,7 +52,7 @@ func readSecret(check *checker, flag string, value *secret, file string) {
 	}
 }
 
-// secretIn returns the content of a file, without one line end.
+// secretIn returns the content of a file without the line end.
 func secretIn(file string) (secret, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -67,15 +68,15 @@ func secretIn(file string) (secret, error) {
 	return secret(line), nil
 }
 
-// rotation reads secrets again that change while the service runs.
+// rotation reads the files with secrets again while the service runs, and applies secrets that have changed.
 type rotation struct {
 	cfg           *serviceConfig
 	log           *slog.Logger
 	database      pgpool.Login
 	report        pgpool.Login
 	redis         redisstore.Login
-	adminKey      func(string) error // of the server
-	inForce       map[string]secret  // by flag
+	adminKey      func(string) error // changes the admin key of the server
+	inForce       map[string]secret  // the secrets in use, by flag
 	needsNewStart []string
 }
 
@@ -85,8 +86,8 @@ func newRotation(cfg *serviceConfig, log *slog.Logger) *rotation {
 	}}
 }
 
-// reload reads the files again. A file that cannot be used changes nothing. It logs the secrets that changed, and the
-// faults of files that cannot be used.
+// reload reads the files with secrets again. It logs which secrets have changed. If a file cannot be used, it logs
+// the fault and keeps the secret in use.
 func (r *rotation) reload() {
 	r.needsNewStart = nil
 	var changed, failed []string
@@ -155,7 +156,8 @@ func (r *rotation) followRedis(before, now string) error {
 	return err
 }
 
-// warnPlainText logs a warning for each backend to which passwords and balances are sent unencrypted over a network.
+// warnPlainText logs a warning for each backend that is on another host and is used without TLS, because passwords
+// and balances then cross the network unencrypted.
 func (c *serviceConfig) warnPlainText(log *slog.Logger) {
 	warn := func(what, remedy string, hosts []string) {
 		hosts = slices.DeleteFunc(hosts, isLocal)
@@ -168,8 +170,8 @@ func (c *serviceConfig) warnPlainText(log *slog.Logger) {
 	warn("Redis", "use rediss://", redisstore.Unencrypted(string(c.RedisURL)))
 }
 
-// plainHosts returns the hosts of a PostgreSQL URL that may be used without TLS, for example because of sslmode=prefer,
-// the default.
+// plainHosts returns the hosts of a PostgreSQL URL to which connections without TLS are possible. These are possible
+// with sslmode=prefer, for example, which is the default.
 func plainHosts(url string) []string {
 	if url == "" {
 		return nil
@@ -190,7 +192,7 @@ func plainHosts(url string) []string {
 	return hosts
 }
 
-// isLocal reports whether a host is this machine: a loopback address or a socket.
+// isLocal reports whether a host is this machine, that is, a loopback address or a Unix socket.
 func isLocal(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || strings.HasPrefix(host, "/") || strings.HasPrefix(host, "@") || ip != nil && ip.IsLoopback()

@@ -11,14 +11,14 @@ import (
 	"syscall"
 )
 
-// serveCmd runs the service.
+// serveCmd is the command that runs the service.
 type serveCmd struct {
 	serviceConfig
 	Migrate  bool `env:"QUOTASVC_MIGRATE" help:"Apply missing schema steps before serving."`
 	Validate bool `help:"Check the configuration and exit."`
 }
 
-// Run serves until ctx ends.
+// Run serves requests until ctx ends.
 func (c *serveCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelVar, lines *flood, hangups chan os.Signal) error {
 	c.level, c.lines, c.hangups = level, lines, hangups
 	if err := c.serviceConfig.validate(); err != nil {
@@ -39,11 +39,11 @@ func (c *serveCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelV
 	return run(ctx, &c.serviceConfig, lst, log, before, func(a addresses) { a.print(os.Stdout) })
 }
 
-// listeners are the listeners of the service. The operators' listener is opened first. The addresses for clients are
-// only bound at first, so that a taken port is reported before a migration. They start to listen when the service can
-// answer. Before that, connections are refused. Every load balancer retries a refused connection at the next
-// instance, for all methods, because nothing was sent. An error response would be sent to the client, and a waiting
-// connection would delay the client.
+// listeners opens the listeners of the service. The listener for operators is opened first. The addresses for clients
+// are only checked at first, so that an address in use is reported before a migration. They are opened when the
+// service can answer; before that, connections are refused. Every load balancer sends a refused request to the next
+// instance, for any method, because nothing was sent yet. In contrast, it would pass an error response on to the
+// client, and a waiting connection would delay the client.
 type listeners struct {
 	cfg *serviceConfig
 	ops net.Listener
@@ -70,8 +70,8 @@ func listen(ctx context.Context, cfg *serviceConfig) (*listeners, error) {
 	return &listeners{cfg: cfg, ops: ops}, nil
 }
 
-// bind reports whether the address is free. It does not listen, because closing the listener would cut off a new
-// connection.
+// bind returns an error unless a listener can be opened at the address. It does not listen, because a client may
+// connect to a listener, and closing the listener would cut off that client.
 func bind(address string) error {
 	at, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
@@ -97,8 +97,8 @@ func bind(address string) error {
 	return nil
 }
 
-// openClients opens the listeners for clients: of the API, of Envoy's rate limit service, and of the console. rls is
-// nil if the rate limit service is off. pages is nil if the console has no address of its own.
+// openClients opens the listeners for clients: api for the API, rls for Envoy's rate limit service, and pages for the
+// console. rls is nil if the rate limit service is off. pages is nil if the console has no address of its own.
 func (l *listeners) openClients(ctx context.Context) (api, rls, pages net.Listener, err error) {
 	defer func() {
 		if err != nil {
@@ -132,7 +132,7 @@ func listenOn(ctx context.Context, flag, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// explainListen adds the next step to a listen error.
+// explainListen adds to an error of a listener what the operator must do.
 func explainListen(err error, flag, address string) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -148,11 +148,11 @@ func explainListen(err error, flag, address string) error {
 // close closes the operators' listener. It may be called twice.
 func (l *listeners) close() { _ = l.ops.Close() }
 
-// addresses are the URLs on which the service listens. rls is host:port of Envoy's rate limit service, or empty if it
-// is off.
+// addresses has the URLs at which the service listens. rls is host:port of Envoy's rate limit service, or empty if
+// that service is off. console is empty if the console has no address of its own.
 type addresses struct{ api, ops, rls, console string }
 
-// print writes the addresses for users and for scripts that start the service on port 0.
+// print writes the addresses to out, for users, and for scripts that start the service at a free port (port 0).
 func (a addresses) print(out io.Writer) {
 	fmt.Fprintf(out, "API %s\nops %s\n", a.api, a.ops)
 	if a.console != "" {

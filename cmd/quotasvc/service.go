@@ -41,18 +41,18 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// service has all running parts except for the listeners. The parts are started in the order of their dependencies
-// and stopped in reverse order: the ledger (its lanes finish accepted operations), the catalogue, the cache (it
-// publishes the last committed balances), the limiter, the connections.
+// service has all running parts except the listeners. They start in the order of their dependencies, and stop in
+// reverse order: the ledger (its lanes finish accepted operations), the catalogue, the cache (it publishes the last
+// committed balances), the limiter, the connections.
 type service struct {
 	log      *slog.Logger
 	secrets  *rotation
-	target   namedsql.Target // whether the tables are distributed over a Citus cluster
+	target   namedsql.Target // whether tables are distributed over a Citus cluster
 	api      http.Handler
-	console  http.Handler       // nil: there is no console, or the API's own listener serves it
-	drain    func()             // ends open responses to browsers; nil: no console
-	sites    []site             // at the API's address
-	envoy    *envoyrls.Server   // nil: off
+	console  http.Handler       // nil: there is no console, or the listener of the API serves it
+	drain    func()             // ends the open streams of browsers; nil: no console
+	sites    []site             // HTML pages at the API's address
+	envoy    *envoyrls.Server   // nil: the rate limit service is off
 	adminKey func(string) error // replaces the admin key
 	shown    ops.Service
 	stops    []stopper
@@ -67,7 +67,7 @@ func (s *service) away() error {
 	return nil
 }
 
-// suspect starts a probe of PostgreSQL.
+// suspect makes the ledger check whether PostgreSQL can be reached.
 func (s *service) suspect() {
 	if l := s.ledger.Load(); l != nil {
 		l.Suspect()
@@ -102,7 +102,7 @@ func inspect(ctx context.Context, cfg *serviceConfig, log *slog.Logger) (namedsq
 	return target, agreed, nil
 }
 
-// movable returns the test clock, which moves the ledger's time. It returns nil except in dev.
+// movable returns the test clock, which can move the ledger's time in dev. Otherwise it returns nil.
 func (c *serviceConfig) movable(db *pgstore.Store, l *pg.Ledger, agreed *clock.Clock) *testclock.Clock {
 	if !c.testClock {
 		return nil
@@ -136,7 +136,7 @@ func (s *service) openEnvoy(cfg *serviceConfig, g *gate.Gate, keys *access.Direc
 	})
 }
 
-// start builds and starts the service. If a part fails to start, start stops the others.
+// start creates and starts all parts. If a part fails to start, start stops the parts that have started.
 func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service, err error) {
 	cfg := secrets.cfg
 	target, agreed, err := inspect(ctx, cfg, log)
@@ -212,7 +212,7 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	return s, nil
 }
 
-// parts are the parts that the API uses.
+// parts has the parts of the service that the API uses.
 type parts struct {
 	ledger  *pg.Ledger
 	history *history.Reader
@@ -221,7 +221,7 @@ type parts struct {
 	claims  *claim.Names
 }
 
-// startAPI creates the API, its helpers, and the pages for people at its address. of is the configuration of the API.
+// startAPI creates the API, the parts that only it uses, and the HTML pages. of is the configuration of the API.
 func (s *service) startAPI(cfg *serviceConfig, m *measurements, p parts, of httpapi.Config) (err error) {
 	if of.TrustedProxies, err = parseProxies(cfg.TrustedProxies); err != nil {
 		return err
@@ -250,7 +250,7 @@ func (s *service) startAPI(cfg *serviceConfig, m *measurements, p parts, of http
 }
 
 // checkReportSessions refuses a replica for reports behind a pooler that shares sessions. It accepts a replica that
-// does not answer: the replica may start later.
+// does not answer, because the replica may start later.
 func checkReportSessions(ctx context.Context, url string) error {
 	if url == "" {
 		return nil
@@ -261,14 +261,14 @@ func checkReportSessions(ctx context.Context, url string) error {
 	return nil
 }
 
-// measurements are the metrics and the tracing that several parts share.
+// measurements has the metrics and the tracing that several parts share.
 type measurements struct {
 	registry *prometheus.Registry
 	lanes    *lane.Metrics
 	limits   *ratelimit.Metrics
 	redis    *redisstore.Metrics
 	replicas *replica.Metrics
-	traces   *tracing.Tracing // nil: off
+	traces   *tracing.Tracing // nil: tracing is off
 }
 
 func newMeasurements() *measurements {
@@ -281,7 +281,7 @@ func newMeasurements() *measurements {
 }
 
 // startRedis starts the parts that use Redis: limits and cached balances. The service starts even if Redis is down.
-// Without a URL both parts keep their state in this process.
+// If no URL is configured, both parts keep their state in this process.
 func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, agreed *clock.Clock, m *measurements) (*redisstore.Store, *ratelimit.Limiter, *balances.Cache, error) {
 	limits := ratelimit.Config{MaxLocalLevels: 2 * cfg.TenantsInMemory, Log: s.log, Metrics: m.limits}
 	copies := balances.Config{
@@ -303,7 +303,7 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, agreed *cl
 	}
 	s.onStop("redis connections", func(context.Context) error { return store.Close() })
 	heartbeat := replica.NewHeartbeat(store, replica.Config{Minimum: cfg.Replicas, Log: s.log, Metrics: m.replicas})
-	s.onStop("heartbeat", heartbeat.Stop) // after the last decision
+	s.onStop("heartbeat", heartbeat.Stop) // the heartbeat stops after the last decision
 	limits.Replicas = heartbeat.Replicas
 	limiter, cache := ratelimit.New(store, limits), balances.New(store, copies)
 	s.onStop("requests to redis", store.Stop)
@@ -318,7 +318,7 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, agreed *cl
 	cache.Start()
 	s.onStop("balance cache", func(ctx context.Context) error {
 		if err := cache.Stop(ctx); err != nil {
-			// This does not make answers wrong: other instances drop copies that are too old.
+			// The answers of other instances stay correct: they drop copies that are too old.
 			s.log.Warn("publishing the last balances failed", "error", err)
 		}
 		return nil
@@ -326,8 +326,8 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, agreed *cl
 	return store, limiter, cache, nil
 }
 
-// watchMax returns the number of Redis keys to watch for a number of tenants: each tenant has the keys of a balance
-// and of three limits. Up to redisstore.DefaultWatchMax/3 tenants get three keys: the process stays below 150 MB.
+// watchMax returns how many Redis keys are watched. A tenant needs a key for its balance and three for limits. Up to
+// redisstore.DefaultWatchMax/3 tenants, it counts three keys for each, so that the process stays below 150 MB.
 func watchMax(tenants int) int {
 	if tenants <= redisstore.DefaultWatchMax/3 {
 		return 3 * tenants
@@ -335,9 +335,9 @@ func watchMax(tenants int) int {
 	return 4 * tenants
 }
 
-// watchEviction returns an error if a master of Redis may evict keys. After the start it checks periodically, because
-// the policy or the master may change. A running service continues in that case: if it stopped, there would be no
-// limits at all.
+// watchEviction returns an error if a master of Redis may evict keys. It then checks this periodically, because the
+// policy or the master may change. If this happens, the service keeps running with a warning: without the service
+// there would be no limits at all.
 func (s *service) watchEviction(ctx context.Context, store *redisstore.Store) error {
 	w := redisstore.NewEvictionWatch(store, s.log)
 	if err := w.Look(ctx); err != nil {
@@ -349,7 +349,7 @@ func (s *service) watchEviction(ctx context.Context, store *redisstore.Store) er
 	return nil
 }
 
-// startCatalog starts the catalogue and the keys. Announcements of the catalogue update the keys.
+// startCatalog starts the catalogue and the API keys. A notification about the catalogue also updates the keys.
 func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *clock.Clock, m *measurements, limiter *ratelimit.Limiter) (*catalog.Catalog, *access.Directory, error) {
 	pool, err := openPool(ctx, string(cfg.DatabaseURL), catalogPool, catalogConns, &s.secrets.database)
 	if err != nil {
@@ -381,7 +381,7 @@ func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *
 	return c, keys, keys.Start(ctx)
 }
 
-// openOverrides returns the overrides of limits.
+// openOverrides opens the cache of the limits' overrides.
 func (s *service) openOverrides(cfg *serviceConfig, c *catalog.Store) (*override.Cache, error) {
 	store, err := override.NewStore(c, gate.CheckLimit)
 	if err != nil {
@@ -392,14 +392,14 @@ func (s *service) openOverrides(cfg *serviceConfig, c *catalog.Store) (*override
 	return overrides, nil
 }
 
-// startDenials starts the recorder of refusals.
+// startDenials starts the recorder that stores refused requests.
 func (s *service) startDenials(ctx context.Context, cfg *serviceConfig, m *measurements, l *pg.Ledger) (*denial.Recorder, error) {
 	r, err := denial.Open(ctx, denial.Config{DatabaseURL: string(cfg.DatabaseURL), Login: &s.secrets.database, Log: s.log, Metrics: m.registry, Clock: l, RejectionsHigh: cfg.RejectionsHigh})
 	if err != nil {
 		return nil, err
 	}
 	s.onStop("denials", func(ctx context.Context) error {
-		if err := r.Stop(ctx); err != nil { // no decision depends on refusals
+		if err := r.Stop(ctx); err != nil { // no decision depends on stored refusals
 			s.log.Warn("storing the last denials failed", "error", err)
 		}
 		return nil
@@ -408,7 +408,7 @@ func (s *service) startDenials(ctx context.Context, cfg *serviceConfig, m *measu
 	return r, nil
 }
 
-// startRollups starts the writer of the journal's sums.
+// startRollups starts the part that adds up the entries of the journal.
 func (s *service) startRollups(ctx context.Context, cfg *serviceConfig, m *measurements) (*history.Rollups, error) {
 	w, err := history.OpenRollups(ctx, history.RollupConfig{Target: s.target, DatabaseURL: string(cfg.DatabaseURL), Login: &s.secrets.database, Log: s.log, Metrics: m.registry})
 	if err != nil {
@@ -450,8 +450,8 @@ func (s *service) startLedger(ctx context.Context, cfg *serviceConfig, agreed *c
 	return l, nil
 }
 
-// afterCommit returns the function that handles changed balances: it publishes their copies, and after one commit in
-// many it passes hints to the rollups.
+// afterCommit returns a function that gets the changed balances of a commit. It publishes their copies. For one
+// commit in HintOneIn, it also passes the changed balances to the rollups.
 func afterCommit(cache *balances.Cache, sums *history.Rollups) func([]ledger.BalanceCopy) {
 	return func(changed []ledger.BalanceCopy) {
 		cache.Publish(changed)
@@ -480,14 +480,14 @@ func (s *service) onStop(what string, stop func(context.Context) error) {
 	s.stops = append(s.stops, stopper{what, stop})
 }
 
-// stopWithin stops all parts within this time, even if ctx has ended.
+// stopWithin stops all parts. It allows this time even if ctx has ended.
 func (s *service) stopWithin(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	return s.stop(ctx)
 }
 
-// stop stops all parts in order, within ctx. It stops the remaining parts even if one fails.
+// stop stops all parts in the reverse order of their start. If a part fails, it still stops the other parts.
 func (s *service) stop(ctx context.Context) error {
 	var errs []error
 	for _, part := range slices.Backward(s.stops) {

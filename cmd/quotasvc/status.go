@@ -13,8 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// startStatus starts the part that reports the state of the service. show sets the functions that return its faults
-// before the first request.
+// startStatus starts the part that reports the state of the service. It reads the faults through s.shown, which show
+// sets before the first request.
 func (s *service) startStatus(m *measurements, l *pg.Ledger, h *history.Reader) (*status.Board, error) {
 	board, err := status.New(status.Config{Reports: h, Clock: l, Counted: m.registry, Log: s.log, Faults: func() []status.Fault {
 		var out []status.Fault
@@ -31,7 +31,7 @@ func (s *service) startStatus(m *measurements, l *pg.Ledger, h *history.Reader) 
 	return board, nil
 }
 
-// show sets the functions that report the state to operators.
+// show sets the functions that report the metrics and the state of the service to operators.
 func (s *service) show(ctx context.Context, m *measurements, l *pg.Ledger, c *catalog.Catalog, h *history.Reader, store *redisstore.Store, limiter *ratelimit.Limiter) {
 	s.shown = ops.Service{
 		Metrics:  m.registry,

@@ -25,7 +25,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// verifyCmd compares the journal with the balances and with the copies in Redis.
+// verifyCmd is the command that compares the journal with the balances, and with the copies of balances in Redis.
 type verifyCmd struct {
 	databaseConfig
 	redisConfig
@@ -37,7 +37,8 @@ type verifyCmd struct {
 	SealKey string `placeholder:"KEY" help:"Public key that must have signed the seal."`
 }
 
-// Run prints how much was compared, and the differences, up to a maximum number. It fails if there is a difference.
+// Run prints how many rows were compared, and the differences, up to a maximum number. It returns an error if there
+// is a difference.
 func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 	var check checker
 	c.databaseConfig.check(&check)
@@ -72,7 +73,7 @@ func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 			if err != nil {
 				return err
 			}
-			defer func() { _ = errors.Join(store.Stop(ctx), store.Close()) }() // nothing was written
+			defer func() { _ = errors.Join(store.Stop(ctx), store.Close()) }() // the store has written nothing
 			options.Copies = balances.New(store, balances.Config{}).Stored
 		}
 		finish := func() {}
@@ -103,7 +104,7 @@ func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 	})
 }
 
-// withVerifier calls do with a separate verifier, for tools that run beside the service.
+// withVerifier calls do with a verifier that only this command uses, beside the verifier of a running service.
 func withVerifier(ctx context.Context, databaseURL string, log *slog.Logger, do func(*verifier.Verifier) error) (err error) {
 	target, err := databaseTarget(ctx, databaseURL)
 	if err != nil {
@@ -123,15 +124,16 @@ func withVerifier(ctx context.Context, databaseURL string, log *slog.Logger, do 
 	return do(v)
 }
 
-// verifyProgress shows the number of entries read so far. Counting their total would need a scan.
+// verifyProgress shows the number of journal entries that were read so far. It shows no total, because counting all
+// entries would need a scan of the journal.
 func verifyProgress() (progress func(audit.Report), finish func()) {
 	bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(os.Stderr),
 		progressbar.OptionSetDescription("entries"), progressbar.OptionShowCount(), progressbar.OptionClearOnFinish())
-	progress = func(r audit.Report) { _ = bar.Set64(r.Entries) } // a failure affects only the display
+	progress = func(r audit.Report) { _ = bar.Set64(r.Entries) } // an error affects only the display
 	return progress, func() { _ = bar.Finish() }
 }
 
-// printJSON prints the report as the API returns it, without an id.
+// printJSON prints the report in the JSON form of the API. Its verification_id is empty.
 func printJSON(out io.Writer, tenant string, r *audit.Report, began time.Time) error {
 	v := verifier.Verification{Tenant: tenant, Report: *r, StartedAt: began, FinishedAt: began.Add(r.Elapsed)}
 	v.Status, v.Error = verifier.Outcome(r)
@@ -143,7 +145,8 @@ func printJSON(out io.Writer, tenant string, r *audit.Report, began time.Time) e
 	return err
 }
 
-// printDifferences prints the listed differences and the number of differences that are not listed.
+// printDifferences prints the differences in list. count is the number of all differences: it also prints how many
+// are not in list.
 func printDifferences[D any](out io.Writer, list []D, count int64) {
 	for _, d := range list {
 		fmt.Fprintln(out, d)

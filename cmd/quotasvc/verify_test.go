@@ -7,7 +7,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 )
 
-// Unread balances are reported, whether or not there are differences.
+// The result names balances that could not be read, whether or not there are differences.
 func TestVerify_Unread_NeverAllAgree(t *testing.T) {
 	t.Parallel()
 	for want, r := range map[string]audit.Report{

@@ -11,10 +11,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// version and commit are set by the linker (-X main.version=... -X main.commit=...), in make build and the Dockerfile.
+// version and commit are set by the linker (-X main.version=... -X main.commit=...) in `make build` and in the
+// Dockerfile.
 var version, commit = "", ""
 
-// versionCmd prints the version.
+// versionCmd is the command that prints the version.
 type versionCmd struct{}
 
 // Run prints the version.
@@ -29,14 +30,14 @@ func versionLine() string {
 	return fmt.Sprintf("quotasvc %s %s %s/%s", b, b.goVersion, runtime.GOOS, runtime.GOARCH)
 }
 
-// build is the source of the program. An unknown part is empty.
+// build says from which source the program was built. An unknown field is empty.
 type build struct {
 	version   string // the release, or git describe's name of the commit
-	commit    string // the full hash; "-modified" follows if files were changed
+	commit    string // the full hash, followed by "-modified" if files were changed
 	goVersion string
 }
 
-// readBuild returns the values that the linker has set. If the linker has set none, it returns the values that the Go
+// readBuild returns the values that the linker has set. For a value that is not set, it returns the value that the Go
 // command has stored in the program.
 func readBuild() build {
 	b := build{version: version, commit: commit, goVersion: runtime.Version()}
@@ -47,9 +48,9 @@ func readBuild() build {
 	return b.with(info)
 }
 
-// with fills missing values with the values that the Go command has stored.
+// with returns b, with the values that b lacks from info, which the Go command has stored in the program.
 func (b build) with(info *debug.BuildInfo) build {
-	if b.version == "" && info.Main.Version != "(devel)" { // go install module@version
+	if b.version == "" && info.Main.Version != "(devel)" { // the program was installed by go install module@version
 		b.version = info.Main.Version
 	}
 	if b.commit != "" {
@@ -70,7 +71,7 @@ func (b build) with(info *debug.BuildInfo) build {
 	return b
 }
 
-// String returns the version and the commit in readable form.
+// String returns the version and a short form of the commit for people.
 func (b build) String() string {
 	const short = 12
 	hash, modified, _ := strings.Cut(b.commit, "-")
@@ -89,10 +90,10 @@ func (b build) String() string {
 	}
 }
 
-// versionText returns the version for the log, in one or two words.
+// versionText returns the version and the commit as text for the log.
 func versionText() string { return readBuild().String() }
 
-// registerBuild exports the version as a metric.
+// registerBuild registers a metric whose labels have the version.
 func registerBuild(registry *prometheus.Registry) {
 	b := readBuild()
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -35,8 +35,8 @@ func TestBuild_HoweverBuilt_SaysVersionAndCommit(t *testing.T) {
 	}
 }
 
-// make build passes version and commit to the linker, so that they are known even if the Go command does not read
-// git. The environment of make has the other settings.
+// `make build` passes version and commit to the linker, so that the program has them even if the Go command does not
+// read git. It sets GOFLAGS and CGO_ENABLED in the environment.
 func TestVersion_Makefile_PassesVersionAndCommit(t *testing.T) {
 	t.Parallel()
 	const show = "flags:; @echo GOFLAGS=$$GOFLAGS CGO_ENABLED=$$CGO_ENABLED"

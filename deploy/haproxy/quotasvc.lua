@@ -1,7 +1,7 @@
 -- Asks quotasvc whether a request may pass. Needs HAProxy 2.5 or newer with Lua, as in
 -- Debian's package. It calls the `listen quotasvc` of haproxy.cfg, which has the servers
--- and the timeouts. QUOTASVC_KEY_FILE names the file with the key; it is read before
--- HAProxy drops its privileges.
+-- and the timeouts. QUOTASVC_KEY_FILE names the file with the key. The file is read
+-- before HAProxy drops its privileges.
 --
 --   http-request lua.quotasvc closed    without a decision nothing passes: 503
 --   http-request lua.quotasvc open      without a decision everything passes, uncharged
@@ -10,7 +10,7 @@
 -- variables, for the client of an admitted request: txn.quota_limit, _remaining, _reset,
 -- txn.ratelimit and txn.ratelimit_policy.
 --
--- The call does not block HAProxy's event loop: only this request waits.
+-- The call does not block HAProxy's event loop. Only this request waits.
 
 local url, listener = "http://quotasvc/v1/authorize/haproxy", "abns@quotasvc"
 local key_file = assert(os.getenv("QUOTASVC_KEY_FILE"), "quotasvc: QUOTASVC_KEY_FILE is not set")
@@ -19,8 +19,8 @@ local file = assert(io.open(key_file, "r"), "quotasvc: cannot read " .. key_file
 local authorization = "Bearer " .. file:read("l")
 file:close()
 
--- Longer than the listener's timeout: when HAProxy's HTTP client times out, it tries four
--- times, and before version 2.9 that cannot be changed.
+-- The timeout in ms, which must be longer than the listener's timeout: if HAProxy's HTTP
+-- client times out, it tries four times. Before version 2.9 this cannot be changed.
 local timeout = 10000
 
 local inputs = { "tenant", "meter", "amount", "subject", "route", "mode" }
@@ -35,8 +35,8 @@ local refusal_headers = {
 	"x-quota-reset", "x-request-id",
 }
 
--- Refusals that concern the client's request. All others are errors on the server side;
--- their details would tell clients about the internal structure.
+-- Refusals that concern the client's request. All others are errors on the server side,
+-- and their details would tell clients about the internal structure.
 local client_refusals = {
 	[402] = "Payment Required", [403] = "Forbidden", [422] = "Unprocessable Content", [429] = "Too Many Requests",
 	[503] = "Service Unavailable",
@@ -53,11 +53,11 @@ local function build_request(txn)
 		["authorization"] = { authorization },
 		["x-original-uri"] = { txn.f:pathq() },
 		["x-original-method"] = { txn.f:method() },
-		-- Made by HAProxy (unique-id-format), new for each request. With its own id a
-		-- client could repeat the id and pass without being charged.
+		-- HAProxy creates this id (unique-id-format), a new id for each request. A client
+		-- that chose the id could repeat it and pass without being charged.
 		["x-request-id"] = { id },
 		["idempotency-key"] = { id },
-		-- Trusted if this host is in QUOTASVC_TRUSTED_PROXIES.
+		-- quotasvc trusts this header if this host is in QUOTASVC_TRUSTED_PROXIES.
 		["x-forwarded-for"] = { txn.f:src() },
 	}
 	for _, name in ipairs(inputs) do
@@ -97,7 +97,8 @@ core.register_action("quotasvc", { "http-req" }, function(txn, without)
 		txn.http:req_del_header(name)
 	end
 	local answer = core.httpclient():get { url = url, dst = listener, headers = build_request(txn), timeout = timeout }
-	-- If no server answers, HAProxy answers itself. Only responses of quotasvc have this header.
+	-- If no server of quotasvc answers, HAProxy itself answers. Only answers of quotasvc
+	-- have this header.
 	if not (answer and first(answer.headers, "x-request-id")) then
 		answer = nil
 	end
@@ -116,7 +117,8 @@ core.register_action("quotasvc", { "http-req" }, function(txn, without)
 		end
 		return
 	end
-	-- A 4xx or a full queue never lets the request pass: a client could cause it.
+	-- A 4xx or a full queue never lets the request pass, because a client could cause
+	-- them.
 	local full = answer and answer.body and answer.body:find('"code":"queue_full"', 1, true)
 	if without == "open" and (status == 0 or status >= 500) and not full then
 		return

@@ -1,11 +1,11 @@
-// Package postgres embeds roles.sql, which creates the roles of the service in PostgreSQL. `quotasvc migrate roles`
-// runs it.
+// Package postgres embeds roles.sql, which creates the service's roles in PostgreSQL. `quotasvc migrate roles` runs
+// it.
 package postgres
 
 import _ "embed" // for RolesSQL
 
-// RolesSQL creates the roles and sets their rights. It is plain SQL in one statement, and can be run again at any
-// time.
+// RolesSQL is the SQL that creates the roles and sets their rights. It is one statement of plain SQL, and can be run
+// again at any time.
 //
 //go:embed roles.sql
 var RolesSQL string

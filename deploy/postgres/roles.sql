@@ -2,18 +2,19 @@
 --
 --   psql -X -v ON_ERROR_STOP=1 -d quotasvc -f deploy/postgres/roles.sql       or: quotasvc migrate roles
 --
--- It can be run again at any time, even before the tables exist; no statement waits for it for long. `quotasvc
--- migrate up` runs it after its steps if the tables belong to quotasvc_owner. It changes the owner of the tables
--- (quotasvc_owner), and the rights of these three roles and of PUBLIC.
+-- It can be run again at any time, even before the tables exist. Other statements wait for it only for a short time.
+-- `quotasvc migrate up` runs it after its steps if the tables belong to quotasvc_owner. It changes the owner of the
+-- tables (to quotasvc_owner), and the rights of these three roles and of PUBLIC.
 --
---   quotasvc_owner    owns the tables: migrate, partitions, archive, seal
---   quotasvc_service  serve, apply, roll, verify, keys. It appends to the journal, to closed periods and to the audit log. It can neither change nor remove
---                     rows there, nor create, alter or drop a table
---   quotasvc_reader   reads everything but the hashes of keys, the key of ids and the sessions of console and portal: reports, people
+--   quotasvc_owner    owns the tables. It is for migrate, partitions, archive and seal.
+--   quotasvc_service  is for serve, apply, roll, verify and keys. It adds rows to the journal, to closed periods and to
+--                     the audit log. It can neither change nor remove rows there, nor create, alter or drop a table.
+--   quotasvc_reader   reads all tables except for the hashes of keys, the key of ids, the secrets of webhooks, and the
+--                     sessions of console and portal. It is for reports and people.
 --
--- The roles may log in and have no passwords yet: set them (\password quotasvc_service), or create login roles that
+-- The roles may log in, but have no passwords yet. Set them (\password quotasvc_service), or create login roles that
 -- are members of these roles. A member of quotasvc_owner needs: ALTER ROLE that_member SET role = 'quotasvc_owner'.
--- Nobody may be a member of quotasvc_owner and of quotasvc_service.
+-- Nobody may be a member of both quotasvc_owner and quotasvc_service.
 
 DO $roles$
 DECLARE
@@ -21,10 +22,10 @@ DECLARE
     item  record;
     part  record;
 BEGIN
-    -- A change of owner needs a lock. This bounds how long other statements wait behind it.
+    -- A change of owner needs a lock. This setting bounds the time for which other statements wait behind it.
     PERFORM set_config('lock_timeout', '3s', true);
-    -- On Citus: one connection per node, which the foreign keys of the catalogue need. Other databases accept this
-    -- setting and ignore it.
+    -- On Citus: use one connection per node, because foreign keys of the catalogue need this. Other databases accept
+    -- this setting and ignore it.
     PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
 
     FOR item IN SELECT unnest(ARRAY['quotasvc_owner', 'quotasvc_service', 'quotasvc_reader']) AS role LOOP
@@ -48,14 +49,14 @@ BEGIN
         END IF;
     END LOOP;
 
-    -- Rights for tables that migrations and partitions add before this is run again.
+    -- Rights for tables and partitions that are created before this script runs again.
     EXECUTE format('ALTER DEFAULT PRIVILEGES FOR ROLE quotasvc_owner IN SCHEMA %I GRANT SELECT, INSERT ON TABLES TO quotasvc_service', place);
     EXECUTE format('ALTER DEFAULT PRIVILEGES FOR ROLE quotasvc_owner IN SCHEMA %I GRANT SELECT ON TABLES TO quotasvc_reader', place);
 
     FOR item IN
         SELECT c.oid, t.name, t.service, t.reader, c.relkind, pg_get_userbyid(c.relowner) AS owner
         FROM (VALUES
-            -- the journal, and other tables to which rows are only appended
+            -- the journal, and other tables to which rows are only added
             ('entries',           'SELECT, INSERT',                 'SELECT'),
             ('periods',           'SELECT, INSERT',                 'SELECT'),
             ('audit',             'SELECT, INSERT',                 'SELECT'),

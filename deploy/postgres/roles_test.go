@@ -30,7 +30,7 @@ func exec(t *testing.T, conn *pgx.Conn, sql string) {
 	}
 }
 
-// refused fails the test unless PostgreSQL refuses the statement because of a missing right.
+// refused fails the test unless PostgreSQL refuses the statement because the role lacks a right.
 func refused(t *testing.T, conn *pgx.Conn, sql string) {
 	t.Helper()
 	_, err := conn.Exec(t.Context(), sql)
@@ -42,7 +42,7 @@ func refused(t *testing.T, conn *pgx.Conn, sql string) {
 const entry = `INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount, remaining_after, item, created_at)
 	VALUES ('t', 'k', 1, date_trunc('month', now())::date, 1, 'debit', 'm', '', now(), '', '', 1, 1, 0, now())`
 
-// A person with the service's password can neither change nor remove stored operations, and cannot change the schema.
+// A person with the password of the service can neither change nor remove stored operations, nor change the schema.
 func TestRoles_Service_AppendsAndNothingElse(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
@@ -92,7 +92,7 @@ func TestRoles_Reader_ReadsAllButHashesOfKeys(t *testing.T) {
 	refused(t, conn, "CREATE TABLE public.extra (n int)")
 }
 
-// This test finds a migration that adds a table without its rights.
+// This test fails if a migration adds a table and roles.sql does not name it.
 func TestRoles_EveryTable_IsNamedAndOwnedByTheOwner(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, testenv.Postgres(t))
@@ -118,7 +118,7 @@ func TestRoles_EveryTable_IsNamedAndOwnedByTheOwner(t *testing.T) {
 	}
 }
 
-// roles.sql is run after each migration, even by the owner, and while the service runs.
+// roles.sql is run after each migration, even by the owner, and while the service is running.
 func TestRoles_RunAgain_ByTheOwner_SameRights(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
@@ -132,7 +132,7 @@ func TestRoles_RunAgain_ByTheOwner_SameRights(t *testing.T) {
 	}
 	was := rights()
 	exec(t, super, "GRANT UPDATE ON entries TO quotasvc_service; GRANT SELECT ON key_secrets TO PUBLIC")
-	exec(t, service, "BEGIN; "+entry) // it does not wait for a transaction that uses the tables
+	exec(t, service, "BEGIN; "+entry) // RolesSQL must not wait for a transaction that uses the tables
 	exec(t, owner, "SET ROLE quotasvc_owner")
 	exec(t, owner, postgres.RolesSQL)
 	if got := rights(); got != was {
@@ -142,7 +142,7 @@ func TestRoles_RunAgain_ByTheOwner_SameRights(t *testing.T) {
 	refused(t, service, "UPDATE entries SET amount = 1")
 }
 
-// Partitions and tables that the owner creates later need no further command.
+// The rights also apply to partitions and tables that the owner creates later, without a further command.
 func TestRoles_NewPartition_ServiceAppendsReaderReads(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
@@ -163,7 +163,7 @@ func TestRoles_NewPartition_ServiceAppendsReaderReads(t *testing.T) {
 	exec(t, owner, "SELECT * FROM entries_2099_01; SELECT * FROM later")
 }
 
-// The roles can be created before the tables. They can also be created in an installation whose tables belong to a
+// The roles can be created before the tables. They can also be created in a database whose tables belong to another
 // single role.
 func TestRoles_EmptyDatabase_OwnerMayMakeTables(t *testing.T) {
 	t.Parallel()

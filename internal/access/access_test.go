@@ -14,7 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// refused fails the test unless err is a refusal for this reason.
+// refused fails the test unless err is a *Refusal with the reason why.
 func refused(t testing.TB, why Reason, err error) {
 	t.Helper()
 	r, ok := errors.AsType[*Refusal](err)
@@ -73,14 +73,14 @@ func TestScopes_AdminIncludesOthers(t *testing.T) {
 	}
 }
 
-// TestKey_Life: a key works on every instance from its creation to its end, and every instance refuses it soon after
-// its end. In this test only announcements make instances read the keys again.
+// TestKey_Life: a key works on every instance from its creation to its end. Soon after its end every instance refuses
+// it. In this test instances read the keys again only because of announcements and unknown secrets.
 func TestKey_Life(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
 	a, b := newInstance(t, url), newInstance(t, url)
 	k, secret := a.create(New{Name: "gateway", Scopes: []string{"use"}, Tenant: "acme"})
-	for _, i := range []*instance{a, b} { // at once: without waiting for the announcement
+	for _, i := range []*instance{a, b} { // at once, without waiting for the announcement
 		got, err := i.ask(secret)
 		check(t, err)
 		if got.ID != k.ID || got.Tenant != "acme" || got.Scopes != Use || !got.May("acme") || got.May("other") {
@@ -105,7 +105,7 @@ func TestKey_Life(t *testing.T) {
 	check(t, err)
 	_, err = b.ask(third)
 	check(t, err)
-	for _, i := range []*instance{a, b} { // the first secret is refused, too, although its overlap has not ended
+	for _, i := range []*instance{a, b} { // the second rotation also ends the overlap of the first
 		for _, s := range []string{secret, second} {
 			ends(t, i, s)
 		}
@@ -137,7 +137,7 @@ func TestKey_Life(t *testing.T) {
 	}
 }
 
-// ends waits until the secret is refused.
+// ends waits until the instance refuses the secret.
 func ends(t testing.TB, i *instance, secret string) {
 	t.Helper()
 	var err error
@@ -213,7 +213,7 @@ func TestAuthenticate_Headers(t *testing.T) {
 	}
 }
 
-// TestGuesses_TwentyASecondPerAddress: wrong keys are limited per address, and right keys are never limited.
+// TestGuesses_TwentyASecondPerAddress: wrong secrets are limited per address. Right secrets are never limited.
 func TestGuesses_TwentyASecondPerAddress(t *testing.T) {
 	t.Parallel()
 	d, err := NewDirectory(nil, bootstrap, Config{})
@@ -236,7 +236,7 @@ func TestGuesses_TwentyASecondPerAddress(t *testing.T) {
 	check(t, err)
 	refused(t, Unknown, guess("192.0.2.1", now.Add(guessEvery+time.Millisecond)))
 	refused(t, TooMany, guess("192.0.2.1", now.Add(guessEvery+time.Millisecond)))
-	for n := range guessesPerSecond { // one customer has a whole /64
+	for n := range guessesPerSecond { // all addresses of one /64 count together
 		refused(t, Unknown, guess(fmt.Sprintf("2001:db8::%x", n+1), now))
 	}
 	refused(t, TooMany, guess("2001:db8::ffff", now))
@@ -263,7 +263,7 @@ func TestGuesses_ManyAddresses_BoundedMemory(t *testing.T) {
 	}
 }
 
-// TestUse_StoredOnStop_NewestWins: if two instances used a key, the newest use is stored.
+// TestUse_StoredOnStop_NewestWins: if two instances have used a key, the later use is stored.
 func TestUse_StoredOnStop_NewestWins(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
@@ -345,9 +345,9 @@ func TestSetBootstrap_Length_ErrorWithoutTheKey(t *testing.T) {
 	}
 }
 
-// TestAuthenticate_Cost: authenticating costs a request less than half a microsecond (0.25 us on an EPYC of 2026).
-// The bound is a multiple of the time for the hash of the secret. The test measures this time, so it works on any
-// machine.
+// TestAuthenticate_Cost: authenticating takes less than half a microsecond per request (0.25 us on an EPYC of 2026).
+// The bound is a multiple of the time that the hash of the secret takes. The test measures this time, so it works on
+// any machine.
 func TestAuthenticate_Cost(t *testing.T) {
 	d, secret := crowded(t, KeysMax)
 	header, now := "Bearer "+secret, time.Now()
@@ -389,8 +389,8 @@ func crowded(t testing.TB, n int) (d *Directory, secret string) {
 	return d, secret
 }
 
-// TestAuthenticate_MadeUpKeys_OnlyWithoutSecret: the key of a context is used if no secret was sent, and never
-// instead of a wrong secret.
+// TestAuthenticate_MadeUpKeys_OnlyWithoutSecret: the key of a context is used if the request has no secret. It is
+// never used instead of a wrong secret.
 func TestAuthenticate_MadeUpKeys_OnlyWithoutSecret(t *testing.T) {
 	t.Parallel()
 	d, err := NewDirectory(nil, bootstrap, Config{})

@@ -20,34 +20,34 @@ import (
 )
 
 const (
-	// defaultRereadEvery is the time between two readings without an announcement. It is the same as for the
-	// catalogue.
+	// defaultRereadEvery is the time after which the keys are read again without an announcement. It is the same as
+	// for the catalogue.
 	defaultRereadEvery = 30 * time.Second
 
-	// rereadPause is the shortest time between two readings. Without it, unknown secrets of the right form could cause
-	// endless readings.
+	// rereadPause is the shortest pause between two reads of the keys. Without it, unknown secrets of the right form
+	// could cause reads without end.
 	rereadPause = 50 * time.Millisecond
 
-	// defaultUnknownWait is the default of Config.UnknownWait. It is far longer than a reading, which takes some
-	// milliseconds. Callers get it as Retry-After.
+	// defaultUnknownWait is the default of Config.UnknownWait. It is far longer than a read of the keys, which takes
+	// some milliseconds. It is also the Retry-After of the reason Undecided.
 	defaultUnknownWait = time.Second
 
-	// useEvery is how often the newest uses are stored.
+	// useEvery is the time between two writes of the latest uses of keys.
 	useEvery = time.Minute
 )
 
-// Reason says why a caller is refused.
+// Reason says why a caller was refused.
 type Reason int
 
-// The reasons.
+// The reasons for a refusal.
 const (
 	Missing   Reason = iota // no key was sent
 	Unknown                 // the key does not exist, or has expired or was revoked
-	TooMany                 // too many wrong keys from this address
-	Undecided               // the key is not in memory, and PostgreSQL does not answer
+	TooMany                 // too many wrong secrets from this address
+	Undecided               // the secret is not in memory, and PostgreSQL does not answer
 )
 
-// label is the reason in metrics.
+// label returns the reason as a label value for metrics.
 func (r Reason) label() string {
 	return [...]string{"missing", "unknown", "too_many", "undecided"}[r]
 }
@@ -55,7 +55,7 @@ func (r Reason) label() string {
 // Refusal is the error for a caller without a valid key.
 type Refusal struct {
 	Reason     Reason
-	RetryAfter time.Duration // only with TooMany and Undecided
+	RetryAfter time.Duration // only for TooMany and Undecided
 }
 
 // Error returns the reason.
@@ -65,13 +65,13 @@ func (r *Refusal) Error() string { return "not authenticated: " + r.Reason.label
 type Config struct {
 	Log         *slog.Logger          // required
 	Metrics     prometheus.Registerer // nil: no metrics
-	RereadEvery time.Duration         // period of readings without an announcement; 0 is 30 s
-	UnknownWait time.Duration         // bounds how long an unknown secret of the right form waits for a reading; 0 is 1 s
+	RereadEvery time.Duration         // time between two reads of the keys without an announcement; 0 is 30 s
+	UnknownWait time.Duration         // longest wait of a request with an unknown secret of the right form; 0 is 1 s
 }
 
-// Directory has all valid keys in memory and authenticates callers with them.
+// Directory has all valid keys in memory. It authenticates callers.
 type Directory struct {
-	store    *Store // nil: only the bootstrap key
+	store    *Store // nil: there is only the bootstrap key
 	log      *slog.Logger
 	every    time.Duration // Config.RereadEvery
 	wait     time.Duration // Config.UnknownWait
@@ -82,17 +82,17 @@ type Directory struct {
 	bootstrap atomic.Pointer[known]
 
 	mu      sync.Mutex
-	reading chan struct{}            // closed when the next reading has ended; nil if no caller waits for one
-	kick    chan struct{}            // capacity 1: a reading is due
-	uses    map[string]*atomic.Int64 // by key id; kept when the keys are read again
-	noted   map[string]int64         // the stored value of uses
-	failed  bool                     // the latest reading failed
+	reading chan struct{}            // closed when the next read of the keys has ended; nil if no caller waits for it
+	kick    chan struct{}            // capacity 1: a read of the keys is due
+	uses    map[string]*atomic.Int64 // by key id: the second of the latest use; kept when the keys are read again
+	noted   map[string]int64         // by key id: the latest use that is stored in PostgreSQL
+	failed  bool                     // the latest read of the keys failed
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
 
-// NewDirectory returns a directory that has only the bootstrap key until Start. If store is nil, it never has other
-// keys. It returns an error for a key that bound.AdminKey refuses.
+// NewDirectory returns a directory. Until Start it has only the bootstrap key; if store is nil, it never has other
+// keys. It returns an error if bound.AdminKey refuses the bootstrap key.
 func NewDirectory(store *Store, bootstrap string, cfg Config) (*Directory, error) {
 	d := &Directory{
 		store: store, log: cfg.Log, every: cmp.Or(cfg.RereadEvery, defaultRereadEvery), wait: cmp.Or(cfg.UnknownWait, defaultUnknownWait), kick: make(chan struct{}, 1), uses: map[string]*atomic.Int64{}, noted: map[string]int64{},
@@ -111,7 +111,7 @@ func NewDirectory(store *Store, bootstrap string, cfg Config) (*Directory, error
 	return d, d.SetBootstrap(bootstrap)
 }
 
-// SetBootstrap replaces the bootstrap key, from the next request on.
+// SetBootstrap replaces the bootstrap key. The new key applies from the next request on.
 func (d *Directory) SetBootstrap(secret string) error {
 	if !bound.AdminKey(secret) {
 		return errors.New("the admin key " + bound.MustBeAdminKey)
@@ -131,13 +131,13 @@ func (d *Directory) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop no longer follows changes, and stores the newest uses. It may be called without Start.
+// Stop ends the reads of the keys, and stores the latest uses. It may be called without Start.
 func (d *Directory) Stop(ctx context.Context) error {
 	if d.cancel == nil {
 		return nil
 	}
 	d.cancel()
-	d.running.Wait() // soon: all waits end with their context
+	d.running.Wait() // soon, because all waits end with their context
 	d.cancel = nil
 	if err := d.storeUses(ctx); err != nil {
 		d.log.Warn("the latest uses of keys could not be stored", "error", err)
@@ -145,24 +145,25 @@ func (d *Directory) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Changed requests a reading of the keys, because a key was changed on this or another instance.
+// Changed makes the directory read the keys again, because a key was changed on this or another instance.
 func (d *Directory) Changed() {
 	select {
 	case d.kick <- struct{}{}:
-	default: // a reading is due already
+	default: // a read is due already
 	}
 }
 
-// Store returns the stored keys. It returns nil if there is only the bootstrap key.
+// Store returns the store of the keys. It returns nil if there is only the bootstrap key.
 func (d *Directory) Store() *Store { return d.store }
 
-// Knows reports whether an Authorization header has a valid key, from memory. It changes no counters.
+// Knows reports whether an Authorization header has the secret of a valid key. It looks only in memory and does not
+// count failures.
 func (d *Directory) Knows(authorization string, now time.Time) bool {
 	sum := hashOf(bearer(authorization))
 	return d.find(&sum, now) != nil
 }
 
-// bearer returns the secret in an Authorization header. It returns "" if there is no secret.
+// bearer returns the secret in an Authorization header. It returns "" if the header has no secret.
 func bearer(authorization string) string {
 	scheme, secret, _ := strings.Cut(authorization, " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -171,9 +172,9 @@ func bearer(authorization string) string {
 	return strings.TrimLeft(secret, " ")
 }
 
-// Authenticate returns the key of an Authorization header. Without a secret it returns the key that As put into ctx.
-// It fails with a *Refusal. from returns the caller's address; it is called only if the key is not in memory. The
-// result is shared and must not be changed.
+// Authenticate returns the key whose secret is in an Authorization header. If there is no secret, it returns the key
+// that As put into ctx. It fails with a *Refusal. from returns the caller's address, and is called only if the secret
+// is not in memory. The returned key is shared and must not be changed.
 func (d *Directory) Authenticate(ctx context.Context, authorization string, from func() netip.Addr, now time.Time) (*Key, error) {
 	secret := bearer(authorization)
 	if secret == "" {
@@ -189,7 +190,7 @@ func (d *Directory) Authenticate(ctx context.Context, authorization string, from
 	return d.search(ctx, secret, &sum, from(), now)
 }
 
-// search does the work of Authenticate for a secret that is not in memory.
+// search continues Authenticate for a secret that is not in memory.
 func (d *Directory) search(ctx context.Context, secret string, sum *hash, address netip.Addr, now time.Time) (*Key, error) {
 	if wait := d.guesses.wait(address, now); wait > 0 {
 		return nil, d.refuse(TooMany, wait)
@@ -208,13 +209,13 @@ func (d *Directory) search(ctx context.Context, secret string, sum *hash, addres
 	return nil, d.refuse(Unknown, 0)
 }
 
-// refuse counts and returns a refusal.
+// refuse counts a refusal and returns it.
 func (d *Directory) refuse(why Reason, wait time.Duration) error {
 	d.failures.WithLabelValues(why.label()).Inc()
 	return &Refusal{Reason: why, RetryAfter: wait}
 }
 
-// find returns the secret with this hash if it is valid at now. Otherwise it returns nil.
+// find returns the secret with this hash, with its key, if it is valid at now. Otherwise it returns nil.
 func (d *Directory) find(sum *hash, now time.Time) *known {
 	k := (*d.stored.Load())[*sum]
 	if k == nil {
@@ -227,7 +228,7 @@ func (d *Directory) find(sum *hash, now time.Time) *known {
 	return k
 }
 
-// await waits for a reading of the keys that begins after the call. All callers that wait share one reading.
+// await waits for a read of the keys that begins after the call. All waiting callers share one read.
 func (d *Directory) await(ctx context.Context) error {
 	d.mu.Lock()
 	if d.reading == nil {
@@ -253,7 +254,7 @@ func (d *Directory) await(ctx context.Context) error {
 	return nil
 }
 
-// follow reads the keys when a reading is due, and stores when they were used.
+// follow reads the keys when a read is due, and stores when keys were used.
 func (d *Directory) follow(ctx context.Context) {
 	reread, uses := time.NewTicker(d.every), time.NewTicker(useEvery)
 	defer reread.Stop()
@@ -277,10 +278,10 @@ func (d *Directory) follow(ctx context.Context) {
 	}
 }
 
-// read reads all keys.
+// read reads all valid keys into memory.
 func (d *Directory) read(ctx context.Context) error {
 	d.mu.Lock()
-	waiting := d.reading // this reading is for the callers that wait now; later callers wait for the next
+	waiting := d.reading // this read is for the callers that wait now; later callers wait for the next read
 	d.reading = nil
 	d.mu.Unlock()
 	list, err := d.store.secrets(ctx)
@@ -316,7 +317,7 @@ func (d *Directory) read(ctx context.Context) error {
 	return nil
 }
 
-// UsedHere sets LastUsedAt to the newest use on this instance, if that is later than the stored use.
+// UsedHere sets LastUsedAt of k to the latest use on this instance, if that is later than the stored use.
 func (d *Directory) UsedHere(k *Key) {
 	d.mu.Lock()
 	used := d.uses[k.ID]
@@ -329,7 +330,7 @@ func (d *Directory) UsedHere(k *Key) {
 	}
 }
 
-// storeUses stores the uses that are newer than the stored uses.
+// storeUses stores the uses of keys that are later than the stored uses.
 func (d *Directory) storeUses(ctx context.Context) error {
 	var (
 		ids   []string
@@ -356,19 +357,19 @@ func (d *Directory) storeUses(ctx context.Context) error {
 	return nil
 }
 
-// known is a valid secret and its key. It is shared and, except for used, immutable.
+// known is a valid secret and its key. It is shared. Only the value of used changes.
 type known struct {
 	Key
 
 	hash hash
-	ends time.Time     // the end of the key or of the secret's overlap, whichever is earlier; zero: never
-	used *atomic.Int64 // Unix second of the newest request with the key; nil: not recorded
+	ends time.Time     // the end of the key or of the secret's overlap, whichever is earlier; zero: there is no end
+	used *atomic.Int64 // Unix second of the latest use of the key; nil: uses are not recorded
 }
 
 // worksAt reports whether the secret is valid at now.
 func (k *known) worksAt(now time.Time) bool { return k.ends.IsZero() || now.Before(k.ends) }
 
-// note records a use at now.
+// note records a use of the key at now.
 func (k *known) note(now time.Time) {
 	if k.used == nil {
 		return

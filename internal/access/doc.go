@@ -1,36 +1,38 @@
-// Package access decides who may call the API: it has the keys, their scopes and their tenants.
+// Package access decides who may call the API. It keeps the keys with their scopes and tenants.
 //
 // # Terms
 //
-//   - key: an id, a name, scopes, and perhaps a tenant and an end. A caller proves that it has the key by sending its secret.
-//   - secret: the text that a caller sends. It is shown only once, when it is created. Only its SHA-256 is stored: it
-//     has 256 random bits, so a slow hash would not make it safer. A key has one secret, or several while rotated
-//     secrets still work.
-//   - scope: use (spend and check), read, or admin, which includes both.
-//   - bound key: a key of one tenant. It gives no access to other tenants.
-//   - bootstrap key: the key of the configuration. It is not stored, has every scope, and cannot be changed by the API.
-//   - key of ids: a secret that signs the ids of leases and charges. Callers never send it.
-//   - made-up key: the rights of a person who signed in to pages of this process without a key. It has no secret and
-//     exists only in a context.
-//   - directory: all valid keys, in memory.
+//   - key: an id, a name and scopes. A key may be bound to a tenant and may expire. To use a key, a caller sends its
+//     secret.
+//   - secret: the text that a caller sends. It is shown only once, after its creation, and only its SHA-256 is
+//     stored. It has 256 random bits, so a slow hash would not make it safer. A key has one secret, or several during
+//     the overlap after a rotation.
+//   - scope: a set of rights: use (debit and check), read, or admin, which includes both.
+//   - bound key: a key for one tenant. It gives no access to other tenants.
+//   - bootstrap key: the admin key of the configuration. It is not stored, has every scope, and the API cannot change
+//     it.
+//   - key of ids: a secret that signs the ids of leases and charges. Callers never send this secret.
+//   - made-up key: a key without a secret that exists only in a context. It has the rights of a person who signed in
+//     to pages of this process without a key.
+//   - directory: all valid keys in the memory of a process.
 //
 // # Invariants
 //
 //  1. A secret is neither stored nor logged, and no error contains it.
-//  2. Secrets are looked up by their hash, and hashes are compared in constant time. So the time of an answer reveals
-//     nothing about a secret.
-//  3. A revoked key, and a rotated secret after its overlap, is refused on every instance within a second: the change
-//     is announced in its transaction, like those of the catalogue. While PostgreSQL is away, no key can be revoked,
-//     and the directory does not change.
-//  4. A new key works at once on every instance: a request with an unknown secret of the right form waits until the
-//     keys are read again.
-//  5. An address may try 20 wrong secrets a second. A right secret is always accepted, so that nobody can lock out
-//     other users of the same address.
+//  2. Secrets are looked up by their hash, and hashes are compared in constant time. So the time until the answer
+//     reveals nothing about a secret.
+//  3. A revoked key is refused on every instance within a second, and so is a rotated secret after its overlap. The
+//     change is announced by its transaction, like changes of the catalogue. While PostgreSQL is away, no key can be
+//     revoked, and the directory does not change.
+//  4. A new key works at once on every instance. If a secret has the right form but is not in memory, the request
+//     waits until the keys are read again.
+//  5. An address may try 20 wrong secrets a second. A right secret that is in memory is always accepted. So wrong
+//     secrets from an address cannot lock out its other users.
 //
 // # Clock
 //
 // expires_at and the ends of overlaps are compared with the instance's clock at each request. PostgreSQL's clock
-// decides which status lists show, and whether a new end is in the future.
+// decides which status a list shows, and whether the expiry of a new key is in the future.
 //
 // # Concurrency
 //
@@ -38,5 +40,5 @@
 //
 // # Failure
 //
-// Errors of stored keys are *errcode.Error. Authenticate fails with *Refusal.
+// Errors of methods of Store are *errcode.Error. Authenticate fails with *Refusal.
 package access

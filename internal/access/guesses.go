@@ -11,28 +11,28 @@ const (
 	guessesPerSecond = 20
 	guessEvery       = time.Second / guessesPerSecond
 
-	// addressesMax bounds the addresses in memory. Each takes 100 bytes. All further addresses share one budget.
+	// addressesMax bounds the addresses in memory, which take 100 bytes each. All further addresses share one limit.
 	addressesMax = 50_000
 
-	// forgetEvery is the shortest time between two searches for addresses that can be dropped. A search takes a few
-	// milliseconds under a lock. Without this bound, many addresses could cause a search for each wrong secret.
+	// forgetEvery is the shortest pause between two searches for addresses that can be forgotten. A search takes a
+	// few milliseconds under a lock. Without this pause, each wrong secret from a new address could cause a search.
 	forgetEvery = 100 * time.Millisecond
 
-	// networkBits6 is the length of the IPv6 prefix that counts as one address. One customer has at least a /64.
+	// networkBits6 is the length of the IPv6 prefix that counts as one address. An IPv6 customer has at least a /64.
 	networkBits6 = 64
 )
 
-// guesses limits wrong secrets per address, by the generic cell rate algorithm: an address that sent no wrong secret
-// for a second may send guessesPerSecond at once, and then one every guessEvery.
+// guesses limits wrong secrets per address, by the generic cell rate algorithm. An address that sent no wrong secret
+// for a second may send guessesPerSecond at once, and then one in each guessEvery.
 type guesses struct {
 	mu   sync.Mutex
-	full map[netip.Prefix]time.Time // when the budget of an address is full again
+	full map[netip.Prefix]time.Time // by address: when it may again send guessesPerSecond at once
 
-	searched time.Time // when addresses were last dropped
+	searched time.Time // when addresses were last searched and forgotten
 }
 
-// take counts a wrong secret from an address at now. It returns how long the address must wait before the next wrong
-// secret. If it returns zero, this secret was within the limit.
+// take counts a wrong secret from an address at now. If the secret is within the limit, it returns zero. Otherwise it
+// returns how long the address must wait.
 func (g *guesses) take(from netip.Addr, now time.Time) time.Duration {
 	network := networkOf(from)
 	g.mu.Lock()
@@ -61,8 +61,7 @@ func (g *guesses) take(from netip.Addr, now time.Time) time.Duration {
 	return 0
 }
 
-// wait returns how long the address must wait before its next wrong secret. It returns zero if the address need not
-// wait.
+// wait returns how long the address must wait before it may send another wrong secret, or zero.
 func (g *guesses) wait(from netip.Addr, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -73,7 +72,7 @@ func (g *guesses) wait(from netip.Addr, now time.Time) time.Duration {
 	return max(0, full.Add(guessEvery).Sub(now)-time.Second)
 }
 
-// forget removes addresses whose budget is full again.
+// forget removes the addresses that may again send guessesPerSecond at once.
 func (g *guesses) forget(now time.Time) {
 	g.searched = now
 	for network, full := range g.full {
@@ -83,7 +82,7 @@ func (g *guesses) forget(now time.Time) {
 	}
 }
 
-// networkOf returns the prefix by which wrong secrets from an address are counted.
+// networkOf returns the prefix that counts as one address.
 func networkOf(from netip.Addr) netip.Prefix {
 	bits := from.BitLen()
 	if from.Is6() {
@@ -91,7 +90,7 @@ func networkOf(from netip.Addr) netip.Prefix {
 	}
 	prefix, err := from.Prefix(bits)
 	if err != nil {
-		return netip.Prefix{} // a connection without an address
+		return netip.Prefix{} // the connection has no address
 	}
 	return prefix
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// All instances of a database have the same key of ids, and each installation has a different key. A new installation
-// accepts no ids of leases without a signature.
+// All instances of a database have the same key of ids, and each database has a different key. A new database accepts
+// no lease ids without a signature.
 func TestIDKey_OneOfEachDatabase(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)

@@ -2,25 +2,25 @@ package access
 
 import "time"
 
-// Key is a key without its secrets.
+// Key is a key of the API without its secrets.
 type Key struct {
 	ID     string
 	Name   string
 	Scopes Scope
 	Tenant string // empty: all tenants
-	Prefix string // the beginning of its newest secret
+	Prefix string // the first characters of its newest secret
 
 	CreatedAt  time.Time
 	ExpiresAt  time.Time // zero: never
 	RevokedAt  time.Time // zero: not revoked
-	LastUsedAt time.Time // stored up to a minute after the use; zero: never used
-	Status     Status    // by PostgreSQL's clock; set only on keys from a Store
+	LastUsedAt time.Time // stored up to a minute after the use; zero: the key was never used
+	Status     Status    // by PostgreSQL's clock; set only if the key comes from a Store
 }
 
-// Status says whether a key works.
+// Status says whether a key is valid.
 type Status string
 
-// The statuses.
+// The values of Status.
 const (
 	StatusActive  Status = "active"
 	StatusExpired Status = "expired"

@@ -23,7 +23,7 @@ const bootstrap = "bootstrap-key-of-a-test-0123456789"
 
 var home = netip.MustParseAddr("192.0.2.1")
 
-// instance is a directory and its store on a database.
+// instance is a directory with its store and a pool of its database.
 type instance struct {
 	*Directory
 
@@ -32,10 +32,10 @@ type instance struct {
 	pool  *pgxpool.Pool
 }
 
-// newInstance starts a directory that follows the announcements of a database.
+// newInstance starts a directory that follows the announcements in a database.
 func newInstance(t testing.TB, url string) *instance {
 	t.Helper()
-	pool, err := pgxpool.New(t.Context(), url) // of the test: its role has all rights
+	pool, err := pgxpool.New(t.Context(), url) // the pool of the test, whose role has all rights
 	check(t, err)
 	t.Cleanup(pool.Close)
 	service, err := pgxpool.New(t.Context(), testenv.AsService(url))
@@ -66,7 +66,7 @@ func check(t testing.TB, err error) {
 	require.NoError(t, err)
 }
 
-// ask authenticates with a secret.
+// ask authenticates a caller that sends this secret.
 func (i *instance) ask(secret string) (*Key, error) {
 	return i.Authenticate(i.t.Context(), "Bearer "+secret, at(home), time.Now())
 }
@@ -79,7 +79,7 @@ func (i *instance) create(n New) (Key, string) {
 	return k, secret
 }
 
-// at returns the address of a caller.
+// at returns a function that returns the address, for Authenticate.
 func at(address netip.Addr) func() netip.Addr { return func() netip.Addr { return address } }
 
 func anybody(*Key) error { return nil }

@@ -8,7 +8,7 @@ import (
 // Scope is a set of rights of a key.
 type Scope uint8
 
-// The scopes. Admin includes the others.
+// The scopes. Admin includes the other scopes.
 const (
 	Use Scope = 1 << iota
 	Read
@@ -17,19 +17,19 @@ const (
 	Admin = onlyAdmin | Use | Read
 )
 
-// namedScope is a scope with its name.
+// namedScope is a scope with its name in the REST contract.
 type namedScope struct {
 	name  string
 	scope Scope
 }
 
-// scopeNames has the names of scopes in the order in which lists show them.
+// scopeNames lists the scopes with their names, in the order in which they are shown.
 var scopeNames = []namedScope{{"use", Use}, {"read", Read}, {"admin", Admin}}
 
-// Has reports whether s has all scopes of wanted.
+// Has reports whether s includes all rights of wanted.
 func (s Scope) Has(wanted Scope) bool { return s&wanted == wanted }
 
-// Names returns the names of s. For Admin it returns only admin.
+// Names returns the names of the scopes in s. If s is Admin, it returns only admin.
 func (s Scope) Names() []string {
 	if s.Has(Admin) {
 		return []string{"admin"}
@@ -52,7 +52,8 @@ func ScopeNames() []string {
 	return names
 }
 
-// ParseScopes returns the union of the named scopes. It returns false if names is empty or contains an unknown name.
+// ParseScopes returns the union of the scopes with these names. It returns false if names is empty or has an unknown
+// name.
 func ParseScopes(names []string) (Scope, bool) {
 	var all Scope
 	for _, name := range names {

@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// A secret consists of qk_, 256 random bits, and a checksum of both. It has only letters, digits and _, so that a
-// double click selects the whole secret. Tools that search code and logs for leaked secrets find it by the prefix and
-// verify it by the checksum.
+// A secret consists of qk_, 256 random bits, and a checksum of both. It has only letters, digits and _, so a double
+// click selects the whole secret. Tools that search code and logs for leaked secrets find a secret by its prefix and
+// verify it by its checksum.
 const (
 	secretPrefix = "qk_"
 	randomDigits = 43 // 62^43 > 2^256
 	sumDigits    = 6  // 62^6 > 2^32
-	shownDigits  = 8  // of a secret in lists: enough to distinguish secrets, too few to help guessing
+	shownDigits  = 8  // characters of a secret that lists show: enough to distinguish secrets, too few to help guessing
 	digits       = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// hash is SHA-256 of a secret.
+// hash is the SHA-256 of a secret.
 type hash [sha256.Size]byte
 
 func hashOf(secret string) hash { return sha256.Sum256([]byte(secret)) }
@@ -32,7 +32,7 @@ func newSecret() string {
 	return text + checksum(text)
 }
 
-// shown returns the first characters of a secret, for lists.
+// shown returns the first characters of a secret. Lists show them.
 func shown(secret string) string { return secret[:len(secretPrefix)+shownDigits] }
 
 // isSecret reports whether text has the form of a secret, with the right checksum.

@@ -22,24 +22,24 @@ import (
 )
 
 const (
-	// KeysMax bounds the valid keys. Every instance has all keys in memory (400 bytes each) and reads all of them
-	// after a change.
+	// KeysMax bounds the valid keys. Every instance has all valid keys in memory (400 bytes each) and reads all of
+	// them after each change.
 	KeysMax = 20_000
 
 	// NameMax bounds the name of a key in characters.
 	NameMax = 128
 
-	// OverlapMax bounds the overlap of a rotation.
+	// OverlapMax bounds the time for which old secrets stay valid after a rotation.
 	OverlapMax = 7 * 24 * time.Hour
 )
 
-// Store has the keys in PostgreSQL. It has no goroutines.
+// Store stores the keys in PostgreSQL. It has no goroutines.
 type Store struct {
 	db      *pgstore.Store
 	queries map[string]string
 }
 
-// NewStore returns a store that uses the connections of the catalogue's store.
+// NewStore returns a store that uses the database of db.
 func NewStore(db *pgstore.Store) (*Store, error) {
 	queries, err := namedsql.Load(sqlFiles)
 	if err != nil {
@@ -48,7 +48,7 @@ func NewStore(db *pgstore.Store) (*Store, error) {
 	return &Store{db: db, queries: queries}, nil
 }
 
-// New describes a new key.
+// New describes a key that is to be created.
 type New struct {
 	Name      string
 	Scopes    []string
@@ -56,7 +56,7 @@ type New struct {
 	ExpiresAt time.Time // zero: never
 }
 
-// Members returns the members of the body of a request for a new key.
+// Members returns the members of the request body that creates a key.
 func Members() []body.Member[New] {
 	return []body.Member[New]{
 		body.Required("name", func(d *body.Document, n *New) { n.Name = d.Characters(1, NameMax) }),
@@ -68,10 +68,10 @@ func Members() []body.Member[New] {
 	}
 }
 
-// Rotation says how long the present secrets still work.
+// Rotation says how long the current secrets stay valid after a rotation.
 type Rotation struct{ Overlap time.Duration }
 
-// RotationMembers returns the members of the body of a request for a new secret.
+// RotationMembers returns the members of the request body that rotates the secret of a key.
 func RotationMembers() []body.Member[Rotation] {
 	return []body.Member[Rotation]{
 		body.Optional("overlap_seconds", func(d *body.Document, r *Rotation) {
@@ -80,7 +80,7 @@ func RotationMembers() []body.Member[Rotation] {
 	}
 }
 
-// check returns the scopes, or an error with all faults.
+// check returns the scopes of n, or an error with all faults of n.
 func (n *New) check() (Scope, error) {
 	var faults body.Faults
 	if !body.IsText(n.Name, 1, NameMax) {
@@ -99,8 +99,8 @@ func (n *New) check() (Scope, error) {
 	return scopes, nil
 }
 
-// Create creates a key. No other method returns its secret. The tenant need not exist yet. Create fails with
-// errcode.InvalidArgument, or with errcode.Conflict if there are KeysMax valid keys.
+// Create creates a key and its secret. No other method returns this secret again. The tenant need not exist yet.
+// Create fails with errcode.InvalidArgument, or with errcode.Conflict if there are already KeysMax valid keys.
 func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err error) {
 	scopes, err := n.check()
 	if err != nil {
@@ -137,8 +137,8 @@ func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err er
 	return k, secret, err
 }
 
-// Rotate gives a key a new secret. Its present secrets still work for the time overlap. Rotate fails with
-// errcode.NotFound, or with errcode.Conflict if the key is no longer valid.
+// Rotate gives a key a new secret. The secrets before stay valid for the time overlap. Rotate fails with
+// errcode.NotFound, or with errcode.Conflict if the key is expired or revoked.
 func (s *Store) Rotate(ctx context.Context, id string, overlap time.Duration, may func(*Key) error) (k Key, secret string, err error) {
 	secret = newSecret()
 	err = s.db.Write(ctx, "rotate key", func(ctx context.Context, tx *pgstore.Transaction) error {
@@ -161,7 +161,7 @@ func (s *Store) Rotate(ctx context.Context, id string, overlap time.Duration, ma
 	return k, secret, err
 }
 
-// Revoke ends a key for ever. A second Revoke changes nothing. It fails with errcode.NotFound.
+// Revoke ends a key for ever. If the key is already revoked, nothing changes. It fails with errcode.NotFound.
 func (s *Store) Revoke(ctx context.Context, id string, may func(*Key) error) error {
 	return s.db.Write(ctx, "revoke key", func(ctx context.Context, tx *pgstore.Transaction) error {
 		k, err := s.lock(ctx, tx, id, may)
@@ -192,7 +192,7 @@ func (s *Store) Get(ctx context.Context, id string) (k Key, err error) {
 	return k, err
 }
 
-// List returns a page of the keys, in order of their ids.
+// List returns a page of the keys, in the order of their ids.
 func (s *Store) List(ctx context.Context, p listing.Query) (list listing.Page[Key], err error) {
 	after, err := p.After()
 	if err != nil {
@@ -210,7 +210,8 @@ func (s *Store) List(ctx context.Context, p listing.Query) (list listing.Page[Ke
 	return list, err
 }
 
-// lock locks a key and returns it, unless may returns an error because the caller must not change this key.
+// lock locks the row of a key and returns the key. It fails if may returns an error: the caller must not change this
+// key.
 func (s *Store) lock(ctx context.Context, tx *pgstore.Transaction, id string, may func(*Key) error) (Key, error) {
 	keys, err := s.query(ctx, tx, "LockKey", id)
 	if err != nil {
@@ -252,7 +253,7 @@ func (s *Store) query(ctx context.Context, tx pgx.Tx, statement string, args ...
 	return keys, nil
 }
 
-// secrets reads all valid secrets.
+// secrets returns all valid secrets with their keys.
 func (s *Store) secrets(ctx context.Context) (all []*known, err error) {
 	err = s.db.View(ctx, "read the keys", func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, s.queries["SelectSecrets"])
@@ -284,7 +285,7 @@ func (s *Store) secrets(ctx context.Context) (all []*known, err error) {
 	return all, err
 }
 
-// noteUse stores the latest use of keys.
+// noteUse stores the times at of the latest uses of the keys ids.
 func (s *Store) noteUse(ctx context.Context, ids []string, at []time.Time) error {
 	return s.db.Write(ctx, "note the use of keys", func(ctx context.Context, tx *pgstore.Transaction) error {
 		if _, err := tx.Exec(ctx, s.queries["NoteUse"], ids, at); err != nil {
@@ -294,7 +295,7 @@ func (s *Store) noteUse(ctx context.Context, ids []string, at []time.Time) error
 	})
 }
 
-// shownKey is a key in the audit log.
+// shownKey is a key as the audit log shows it.
 type shownKey struct {
 	Name      string     `json:"name"`
 	Scopes    []string   `json:"scopes"`
@@ -316,7 +317,7 @@ func (k *Key) shown() json.RawMessage {
 	return text
 }
 
-// record announces a change of a key, and writes its line into the audit log.
+// record announces a change of a key and inserts its line into the audit log.
 func (k *Key) record(ctx context.Context, tx *pgstore.Transaction, action string, before, after *Key) error {
 	l := auditlog.Line{Actor: auditlog.From(ctx), Action: action, Object: auditlog.Object{Kind: "key", ID: k.ID, Tenant: k.Tenant}}
 	if before != nil {

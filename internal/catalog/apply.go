@@ -14,22 +14,23 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
-// maxUnlisted bounds how many of the tenants that a file does not name are reported. There may be millions of them.
+// maxUnlisted is the largest number of stored tenants that Apply reports because the file does not name them. There
+// may be millions of such tenants. Without pruning, it bounds the reported blocks as well.
 const maxUnlisted = 100
 
-// Apply changes the catalogue to the content of f, in one transaction. It does not change objects that f does not
-// name, and reports them. A dry run does the same and rolls back: its diff shows what the real run would do at that
-// moment.
+// Apply changes the catalogue to the content of f, in one transaction. It does not change objects (meters, plans,
+// limits, tenants, blocks) that f does not name, and reports them. A dry run makes the same changes and rolls them
+// back. Its diff shows what the real run would change at that moment.
 //
 // The error is an *errcode.Error. It lists all references to missing objects, with their lines. Apply may take
-// applyTimeout. Other changes of meters, plans, limits and the file's tenants wait until Apply ends.
+// applyTimeout. Other changes of meters, plans, limits, blocks and the file's tenants wait until Apply ends.
 func (s *Store) Apply(ctx context.Context, f *File, dryRun bool) (*diff.Report, error) {
 	return s.apply(ctx, f, dryRun, false)
 }
 
-// ApplyPruning does what Apply does. It also deletes the meters, limits and blocks that f does not name; if f lacks
-// the section of a kind, it deletes nothing of that kind. A meter in use is not deleted: a warning names it. Plans
-// and tenants are never deleted.
+// ApplyPruning applies f like Apply. It also deletes the meters, limits and blocks that f does not name. If f lacks
+// the section of a kind, it deletes nothing of that kind. A meter in use is not deleted, and a warning names the
+// meter. Plans and tenants are never deleted.
 func (s *Store) ApplyPruning(ctx context.Context, f *File, dryRun bool) (*diff.Report, error) {
 	return s.apply(ctx, f, dryRun, true)
 }
@@ -67,8 +68,8 @@ type application struct {
 	faults *errcode.Error
 }
 
-// refused records an error about the object at path if the file is the cause. It returns false for other errors. The
-// transaction is still usable after a refused object, so Apply checks the other objects as well.
+// refused records err as a fault of the object at path if the content of the file has caused err. It returns false
+// for other errors. The transaction is still usable after such a fault, so Apply checks the other objects as well.
 func (a *application) refused(path string, err error) bool {
 	e, ok := errors.AsType[*errcode.Error](err)
 	if !ok || len(e.Fields) == 0 {
@@ -231,7 +232,7 @@ func (a *application) tenants(ctx context.Context) error {
 		if before != nil {
 			old = &before.Tenant
 		} else if t.Anchor.IsZero() {
-			after.Anchor = t.Anchor // the instant of creation, which the file lacks and which differs in each dry run
+			after.Anchor = t.Anchor // the instant of creation: it is not in the file, and differs in each dry run
 		}
 		if err := a.diff.Add(kindTenant, t.ID, old, &after); err != nil {
 			return err
@@ -240,8 +241,8 @@ func (a *application) tenants(ctx context.Context) error {
 	return a.unlistedTenants(ctx)
 }
 
-// requireOverridable records a fault for each new override of a meter that the tenant's plan will not have after this
-// file.
+// requireOverridable records a fault for each new override of a meter that the tenant's plan will not have after
+// Apply.
 func (a *application) requireOverridable(ctx context.Context, locked map[string]*lockedTenant, wanted []Tenant) error {
 	var list []override
 	for i := range wanted {
@@ -267,8 +268,8 @@ func (a *application) unlistedTenants(ctx context.Context) error {
 	return nil
 }
 
-// blocks stores the blocks of the file that have not expired. The file must stay usable after one of its blocks has
-// expired.
+// blocks stores the blocks of the file that have not expired. An expired block is no error, because a file must stay
+// usable after one of its blocks has expired.
 func (a *application) blocks(ctx context.Context) error {
 	if a.file.Blocks == nil || a.faults != nil {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// subjectsOf returns the number of balances that the tests of large tenants use: 20,000, or the number in
-// QUOTASVC_TEST_SUBJECTS.
+// subjectsOf returns the number of balances with which the tests of large tenants run: 20,000, or the number in the
+// environment variable QUOTASVC_TEST_SUBJECTS.
 func subjectsOf(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("QUOTASVC_TEST_SUBJECTS")
@@ -25,8 +25,8 @@ func subjectsOf(t *testing.T) int {
 	return n
 }
 
-// Terms that apply at once are one row, for any number of balances: PatchTenant locks no balance, waits for none and
-// writes none.
+// Terms that apply at once are stored in one row, for any number of balances. PatchTenant does not lock balances,
+// wait for their locks or write them.
 func TestPatchTenant_NowWithManyBalances_TouchesNone(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

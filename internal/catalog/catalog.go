@@ -19,27 +19,28 @@ import (
 )
 
 const (
-	// defaultReloadEvery is the period of reloads without a notification. Changes made by hand in the tables are seen
-	// after at most this time.
+	// defaultReloadEvery is the period of reloads without a notification. If a person changes the tables by hand, an
+	// instance sees the change after at most this time.
 	defaultReloadEvery = 30 * time.Second
 
-	// defaultHeartbeat is the period of checks of the listener's connection. A connection can die without an error,
-	// and notifications are lost until a check fails.
+	// defaultHeartbeat is the period of checks of the listener's connection. A connection can fail without an error.
+	// Then notifications are lost until the next check fails.
 	defaultHeartbeat = time.Second
 
-	// catchUpTimeout bounds how long a request waits for an announced change. A read takes some milliseconds.
+	// catchUpTimeout is the longest time that a request waits for the read of an announced change. A read takes some
+	// milliseconds.
 	catchUpTimeout = time.Second
 
-	// defaultTenants is the number of tenants in memory: about 100 bytes each, 10 MB.
+	// defaultTenants is the largest number of tenants in memory. A tenant takes about 100 bytes, so all take 10 MB.
 	defaultTenants = 100_000
 )
 
 // Config configures a Catalog. The zero value is valid.
 type Config struct {
-	Tenants     int           // tenants in memory, the least recently used is dropped first; 0 is 100,000
+	Tenants     int           // most tenants in memory; the least recently used is dropped first; 0 is 100,000
 	ReloadEvery time.Duration // period of reloads without a notification; 0 is 30 s
 	Heartbeat   time.Duration // period of checks of the listener's connection; 0 is 1 s
-	LoadTimeout time.Duration // bounds a read of tenants for which requests wait; 0 is 1 s
+	LoadTimeout time.Duration // bounds the time of one read of tenants; requests wait for the read; 0 is 1 s
 
 	// OnReset, if not nil, is called with each bucket that was reset, on any instance. It must not block.
 	OnReset func(bucket string)
@@ -54,7 +55,7 @@ type Config struct {
 	Now     func() time.Time      // nil is time.Now; measures ages only
 }
 
-// Catalog is a Store with a copy in memory that follows every change of any instance.
+// Catalog is a Store with a copy in memory. The copy receives the changes that any instance makes.
 type Catalog struct {
 	*Store
 
@@ -114,8 +115,8 @@ func New(store *Store, cfg Config) *Catalog {
 	return c
 }
 
-// Start starts to listen, reads everything once and follows changes until Stop. It fails if PostgreSQL does not
-// answer or its schema is out of date. A Catalog can be started only once.
+// Start connects the listener, reads all meters, plans, limits and blocks, and follows changes until Stop. It fails
+// if PostgreSQL does not answer or its schema is out of date. A Catalog can be started only once.
 func (c *Catalog) Start(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,7 +127,7 @@ func (c *Catalog) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start the catalogue: %w", pgstore.Translate("listen", err))
 	}
-	// The reads come after LISTEN, so no change between LISTEN and the reads is missed.
+	// The reads come after LISTEN. If a change commits after the reads, its notification is received.
 	if err := errors.Join(c.readSnapshotNow(ctx), c.readBlocksNow(ctx)); err != nil {
 		listener.Close(conn)
 		return fmt.Errorf("start the catalogue: %w", err)
@@ -142,14 +143,15 @@ func (c *Catalog) Start(ctx context.Context) error {
 	return nil
 }
 
-// missed starts a read of everything, because notifications were lost. No data that was read before counts as fresh.
+// missed starts a reload of the whole catalogue, because notifications were lost. Tenants that were cached before
+// count as stale.
 func (c *Catalog) missed() {
 	c.tenants.invalidateAll()
 	c.triggerAll()
 }
 
-// Stop ends the reading of changes. The copies in memory stay readable. Stop may be called more than once, and without
-// Start.
+// Stop ends the goroutines that follow changes. The copies in memory stay readable. Stop may be called more than
+// once, and without Start.
 func (c *Catalog) Stop(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,19 +166,20 @@ func (c *Catalog) Stop(ctx context.Context) error {
 	}()
 	err := c.tenants.stop(ctx)
 	select {
-	case <-ended: // this is soon: all waits of the goroutines end with their context
+	case <-ended: // this happens soon: every wait of the goroutines ends when their context ends
 		return err
 	case <-ctx.Done():
 		return fmt.Errorf("stop the catalogue: %w", ctx.Err())
 	}
 }
 
-// Snapshot returns the newest snapshot, which is empty before Start. A reload makes a new snapshot if anything was
-// changed. A snapshot itself never changes.
+// Snapshot returns the newest snapshot, which is empty before Start. A reload makes a new snapshot if a meter, plan
+// or limit was changed. A snapshot itself never changes.
 func (c *Catalog) Snapshot() *Snapshot { return c.latest.Load() }
 
-// Compile sets the function that makes Snapshot.Compiled, and runs it for the newest snapshot. Later the goroutine
-// that reloads calls the function before it publishes a new snapshot. before is the previous snapshot.
+// Compile sets the function that makes Snapshot.Compiled, and runs it for the newest snapshot. For each later
+// snapshot the goroutine that reads the snapshot calls the function before it publishes the snapshot. before is the
+// previous snapshot.
 func (c *Catalog) Compile(compile func(s, before *Snapshot) any) {
 	c.publishing.Lock()
 	defer c.publishing.Unlock()
@@ -189,24 +192,24 @@ func (c *Catalog) Compile(compile func(s, before *Snapshot) any) {
 // Blocks returns the newest blocks. Before Start it has no blocks.
 func (c *Catalog) Blocks() *block.Index { return c.blocks.Load() }
 
-// Tenant returns what requests need of the tenant id, from memory if possible. It fails with errcode.TenantNotFound
-// if the tenant does not exist. It fails with errcode.Unavailable if the tenant is not in memory and PostgreSQL does
-// not answer within a second or before ctx ends.
+// Tenant returns the facts of the tenant id that requests need, from memory if possible. It fails with
+// errcode.TenantNotFound if the tenant does not exist. It fails with errcode.Unavailable if the tenant is not in
+// memory and PostgreSQL does not answer within a second or before ctx ends.
 //
-// A tenant in memory may lack the changes of the last milliseconds. While notifications are not received, it is at
-// most a second old. While PostgreSQL is down, it may be of any age.
+// A tenant in memory may lack the changes of the last milliseconds. While notifications are not received, the tenant
+// in memory is at most a second old. While PostgreSQL is down, it may be of any age.
 func (c *Catalog) Tenant(ctx context.Context, id string) (TenantFacts, error) {
 	return c.tenants.get(ctx, id)
 }
 
-// ReadAhead reads the tenants ids that are not in memory, many in one query. Tenant then finds them in memory. If
-// ReadAhead could not read a tenant, Tenant tries again.
+// ReadAhead reads those tenants of ids that are not in memory, many in one query. Tenant then finds them in memory.
+// If ReadAhead could not read a tenant, Tenant reads it again.
 func (c *Catalog) ReadAhead(ctx context.Context, ids []string) { c.tenants.readAhead(ctx, ids) }
 
 // CatchUp makes the snapshot current. It reads only if this process has changed meters, plans or limits since the
 // newest read, or has received a notification of such a change. It reports whether it has waited for a successful
-// read: an object that was not found before may now exist. It reads at most once for each change, and takes at most a
-// second.
+// read. If so, the caller should look again for an object that it did not find. CatchUp reads at most once for each
+// change, and takes at most a second.
 func (c *Catalog) CatchUp(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
@@ -234,14 +237,14 @@ func (c *Catalog) onNotify(changes []string) {
 			if c.cfg.OnReset != nil {
 				c.cfg.OnReset(id)
 			}
-		default: // everything was announced, or a kind that only a newer version knows
+		default: // the whole catalogue was announced, or a kind that only a newer version knows
 			c.tenants.invalidateAll()
 			c.triggerAll()
 		}
 	}
 }
 
-// triggerAll starts a reload of everything.
+// triggerAll starts a reload of the snapshot and of the blocks, and calls OnKeys.
 func (c *Catalog) triggerAll() {
 	c.snapshots.Trigger()
 	c.blockLists.Trigger()
@@ -254,7 +257,8 @@ func (c *Catalog) keysChanged() {
 	}
 }
 
-// readSnapshotNow reads and publishes changes. Without changes it compiles and publishes nothing.
+// readSnapshotNow reads the catalogue, and publishes a new snapshot if a meter, plan or limit was changed. Otherwise
+// it compiles and publishes nothing.
 func (c *Catalog) readSnapshotNow(ctx context.Context) error {
 	c.publishing.Lock()
 	defer c.publishing.Unlock()

@@ -28,7 +28,7 @@ func TestCatalog_ChangeSeenByAllInstances(t *testing.T) {
 	ctx := t.Context()
 	url := testenv.Postgres(t)
 	began := time.Now()
-	// Only announcements cause reloads: the clock does not move.
+	// Only announcements cause reloads, because the period of reloads is an hour.
 	cfg := Config{ReloadEvery: time.Hour, Now: func() time.Time { return began }}
 	here, there := startCatalog(t, url, cfg), startCatalog(t, url, cfg)
 	within := func(what string, ok func() bool) { t.Helper(); testenv.Eventually(t, ok, what) }
@@ -107,14 +107,14 @@ func TestCatalog_ListenerLost_CatchesUp(t *testing.T) {
 	ctx := t.Context()
 	url := testenv.Postgres(t)
 	reg := prometheus.NewRegistry()
-	c := startCatalog(t, url, Config{ReloadEvery: time.Hour, Heartbeat: time.Hour, Metrics: reg}) // the listener's newest statement stays LISTEN
+	c := startCatalog(t, url, Config{ReloadEvery: time.Hour, Heartbeat: time.Hour, Metrics: reg}) // no heartbeat: the last query is LISTEN
 	other := openStore(t, url, StoreConfig{})
 	seed(t, other)
 	_, err := c.Tenant(ctx, "acme")
 	require.NoError(t, err)
 	for round := range 3 {
-		// The change commits in the transaction that ends the listener's connection, so nobody receives its
-		// announcement.
+		// The change commits in the transaction that ends the listener's connection. So no instance receives the
+		// announcement of the change.
 		n := count(t, other, `WITH ended AS MATERIALIZED (
 			SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'
 		), changed AS (UPDATE tenants SET timezone = 'Etc/GMT+' || $1::text RETURNING 1), made AS (
@@ -148,7 +148,7 @@ func TestCatalog_PostgreSQLDown_CopiesStay(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	server := testenv.PostgresPrivate(t)
-	var ahead atomic.Int64 // added to the clock, which does not move by itself
+	var ahead atomic.Int64 // added to the time of the clock, which does not advance by itself
 	began, lanes := time.Now(), prometheus.NewRegistry()
 	c := startCatalog(t, server.URL, Config{
 		ReloadEvery: 50 * time.Millisecond, Heartbeat: 200 * time.Millisecond, Lanes: lane.NewMetrics(lanes),

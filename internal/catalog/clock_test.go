@@ -11,8 +11,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// While PostgreSQL's clock is ten days ahead, changes get the time of the instance's clock: they hold at once, not
-// ten days later. Blocks in force stay in force.
+// While PostgreSQL's clock is ten days ahead, a change gets the time of the instance's clock. So the change is in
+// force at once, not ten days later. A block that has not expired stays in force.
 func TestStore_PostgresAhead_ChangesHoldAtOnce(t *testing.T) {
 	t.Parallel()
 	server := testenv.PostgresWithClock(t)

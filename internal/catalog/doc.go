@@ -1,59 +1,62 @@
-// Package catalog knows what can be counted, what plans grant, who the tenants are and which rate limits apply. It
-// stores these facts in PostgreSQL, and gives every instance a copy of them in memory that is less than a second old.
+// Package catalog stores the meters, the plans, the tenants and the rate limits. It stores them in PostgreSQL, and
+// gives every instance a copy in memory that is less than a second old.
 //
 // # Terms
 //
 //   - meter: what is counted, in its smallest unit.
-//   - plan: a named set of allowances (and of limits for its tenants). Each change makes a version; versions are
+//   - plan: a named set of allowances (and of limits for its tenants). Each change makes a version. Versions are
 //     immutable and never deleted, because an open period keeps the version with which it was opened.
 //   - tenant: the billed party, on one plan, with an anchor instant and a zone for its periods.
 //   - override: an amount of one meter that a tenant gets per period instead of the amount of its plan.
-//   - terms: plan, anchor, zone and overrides of a tenant since an instant. The ledger reads their history: if it
-//     opens a period late, it uses the terms that were in force when the period was due.
+//   - terms: plan, anchor, zone and overrides of a tenant since an instant. The ledger reads the history of terms: if
+//     it opens a period late, it uses the terms that were in force when the period was due.
 //   - limit: a rate limit. This package stores it; the limiter defines what its rate means. A limit may replace
-//     another limit where both apply.
+//     another limit for requests to which both apply.
 //   - pattern: a route with wildcards. If several patterns match a route, they have an order of precedence.
-//   - block: a tenant, subject or addresses that are refused, or exempt from limits, until an instant (package block).
-//   - snapshot: all meters, newest plans and limits at one moment, immutable. An object that did not change is the
-//     same object in the next snapshot.
+//   - block: a tenant, subject or addresses that are refused, or exempt from limits, until an instant (package
+//     block).
+//   - object: a meter, plan, limit, tenant or block.
+//   - snapshot: all meters, newest plans and limits at one moment, immutable. If an object did not change, the next
+//     snapshot has the pointer to the same object.
 //
 // # Invariants
 //
-//  1. Every exported method that writes is one transaction. A write of what is already stored changes nothing: it
-//     creates no version and no history, and announces nothing.
+//  1. Every exported method that writes is one transaction. If an object is already stored as given, the write
+//     changes nothing: it creates no version and no history, and announces nothing.
 //  2. The versions of a plan are 1, 2, 3, ... with strictly rising created_at. The versions of a tenant are 1, 2, 3,
 //     ..., one for each change. The terms of a tenant have strictly rising effective_at.
-//  3. The objects to which a plan or limit refers exist: a meter in use cannot be deleted, nor a limit that another
-//     limit replaces. No limit replaces itself, directly or through other limits.
+//  3. The objects to which a plan or limit refers exist. So a meter in use cannot be deleted, nor a limit that
+//     another limit replaces. No limit replaces itself, directly or through other limits.
 //  4. The transaction of a change announces it on the channel quotasvc_catalog. So every instance receives the
 //     announcement if and only if the change is committed.
-//  5. A reload compares checksums of groups of rows and reads the groups that differ. A checksum covers the ids of
-//     the transactions that wrote the rows, so a reload sees changes by hand. If the catalogue is unchanged, a reload
-//     takes a few milliseconds of PostgreSQL and makes no new snapshot. The rules of a snapshot are compiled before
-//     the snapshot is published, and published with it.
-//  6. The announcement of a change drops the cached tenant. A row that was read before the announcement is not cached
-//     after it.
+//  5. A reload compares checksums of groups of rows. It reads the limits of the groups that differ; if a checksum of
+//     meters or plans differs, it reads all meters or all plans. A checksum covers the ids of the transactions that
+//     wrote the rows, so a reload sees changes by hand. If the catalogue is unchanged, a reload takes a few
+//     milliseconds of PostgreSQL and makes no new snapshot. The rules of a snapshot are compiled before the snapshot
+//     is published, and published with it.
+//  6. The announcement of a tenant's change removes the tenant from the cache. If a row was read before the
+//     announcement, it is not cached after the announcement.
 //
 // # Clock
 //
-// Some instants decide something: from when terms, a plan's version or a tenant are in force, and whether a block has
+// Some instants have an effect: from when terms, a plan's version or a tenant are in force, and whether a block has
 // expired. While PostgreSQL's clock and the process's clock agree, such an instant is the time of PostgreSQL's clock.
-// While they disagree, it is the time of the earlier clock: so a change holds at once (package clock). The clock is
-// read inside the transaction, after its locks. updated_at, and created_at of meters and limits, are PostgreSQL's
-// clock_timestamp() and decide nothing. Only the process's clock measures the age of cached rows and decides when a
-// block in memory is over.
+// While they disagree, it is the time of the earlier clock, so that a change is in force at once (package clock). The
+// clock is read inside the transaction, after its locks. The column updated_at, and created_at of meters and limits,
+// are PostgreSQL's clock_timestamp() and have no effect on decisions. The process's clock alone measures the age of
+// cached rows and decides whether a block in memory has expired.
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine. Writers of meters, plans, limits and files take one advisory lock, so
-// they run one after another and cannot deadlock. Writers of a tenant lock its row; a file locks its tenants in order
-// of their ids. A Catalog has four goroutines from Start to Stop: the listener, a reloader of the snapshot, a
-// reloader of the blocks, and the lane that reads tenants.
+// All methods may be called from any goroutine. Writers of meters, plans, limits, blocks and files take one advisory
+// lock, so they run one after another and cannot deadlock. Writers of a tenant lock its row; a file locks its tenants
+// in order of their ids. A Catalog has four goroutines from Start to Stop: the listener, a reloader of the snapshot,
+// a reloader of the blocks, and the lane that reads tenants.
 //
 // # Failure
 //
-// Errors are *errcode.Error with a Code. errcode.Unavailable says that PostgreSQL did not answer in time; sending the
-// same write again is always safe. While PostgreSQL is away the snapshot and cached tenants stay in use as they are.
-// While only announcements are not received, the snapshot is reloaded periodically and a cached tenant is used for at
-// most a second.
+// Errors are *errcode.Error with a Code. errcode.Unavailable means that PostgreSQL did not answer in time; the client
+// can always safely send the same write again. While PostgreSQL is down, the snapshot and cached tenants stay in use
+// as they are. While only notifications are not received, the snapshot is reloaded periodically and a cached tenant
+// is used for at most a second.
 package catalog

@@ -15,10 +15,11 @@ import (
 )
 
 const (
-	// MaxFile bounds a file in bytes.
+	// MaxFile is the largest size of a file, in bytes.
 	MaxFile = 8 << 20
 
-	// maxFileObjects bounds the objects of a file. One transaction can store about this many within applyTimeout.
+	// maxFileObjects is the largest number of objects in a file. One transaction can store about this many objects
+	// within applyTimeout.
 	maxFileObjects = 10_000
 )
 
@@ -38,9 +39,9 @@ type File struct {
 	Meters  []Meter
 	Plans   []Plan
 	Limits  []Limit
-	Tenants []Tenant          // nil if the file has no such section: then Apply leaves tenants alone
-	Blocks  []block.Block     // nil if the file has no such section
-	Expect  func(*File) error // Apply calls it first, with the stored meters, plans and limits; an error forbids the change. nil: allowed
+	Tenants []Tenant          // nil if the file has no section tenants: then Apply does not change tenants
+	Blocks  []block.Block     // nil if the file has no section blocks
+	Expect  func(*File) error // Apply first calls it with the stored meters, plans and limits; if it fails, Apply fails. nil: no call
 
 	lines map[string]int // line of each value, by path
 }
@@ -76,7 +77,7 @@ func ParseFile(data []byte) (*File, error) {
 	return f, nil
 }
 
-// readSection reads the section name.
+// readSection reads the section with the given name.
 func (f *File) readSection(r *yamldoc.Reader, name string, pair *ast.MappingValueNode) {
 	switch name {
 	case "meters":
@@ -94,8 +95,8 @@ func (f *File) readSection(r *yamldoc.Reader, name string, pair *ast.MappingValu
 	}
 }
 
-// refuseNulls adds a problem for each null in allowances and overrides. Elsewhere null means an absent field, but an
-// empty cap must not mean "no cap".
+// refuseNulls adds a problem for each null in allowances and overrides. Elsewhere null means an absent field. Here it
+// could be read as "no cap", although the author perhaps forgot the number.
 func (f *File) refuseNulls(r *yamldoc.Reader) {
 	for _, path := range slices.Sorted(maps.Keys(r.Nulls)) {
 		isOverride := func(t Tenant) bool { return strings.HasPrefix(path, "tenants."+t.ID+".overrides.") }
@@ -107,11 +108,12 @@ func (f *File) refuseNulls(r *yamldoc.Reader) {
 
 const mustHaveValue = "must have a value, or be left out"
 
-// ForgetLines removes line numbers from the errors of Apply, for a document that has no lines.
+// ForgetLines removes the line numbers from the errors of Apply. It is for documents without lines, such as JSON
+// request bodies.
 func (f *File) ForgetLines() { f.lines = nil }
 
-// Line returns the line of the value at path. If that value has no line, it returns the line of the object around the
-// value.
+// Line returns the line of the field or object at path. If the field has no line, it returns the line of the object
+// that contains the field.
 func (f *File) Line(path string) int {
 	for path != "" {
 		if line, ok := f.lines[path]; ok {
@@ -191,8 +193,8 @@ func readBlocks(r *yamldoc.Reader, n ast.Node) []block.Block {
 	return blocks
 }
 
-// pathInList returns the path of an element of a list. The path has the element's id, or its index if the element has
-// no id.
+// pathInList returns the path of an element of a list. The path contains the element's id. If the element has no id,
+// it contains the index.
 func pathInList(section, self string, i int, n ast.Node) string {
 	if m, ok := n.(*ast.MappingNode); ok {
 		for _, pair := range m.Values {
@@ -205,7 +207,8 @@ func pathInList(section, self string, i int, n ast.Node) string {
 	return fmt.Sprintf("%s[%d]", section, i)
 }
 
-// decode reads an object that was turned into JSON and adds its faults, each with its line.
+// decode reads an object from its JSON form into into. It adds the faults of the object to the problems of r, each
+// with its line.
 func decode(r *yamldoc.Reader, path string, text []byte, into body.Checked) bool {
 	err := r.Document.JSON(text, into, body.Options{File: true})
 	if err == nil {

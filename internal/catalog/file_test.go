@@ -105,7 +105,7 @@ func TestParseFile_ProblemsWithLineAndPath(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		text string
-		want []string // line, path, start of message
+		want []string // each string has a line, a path and the start of a message
 	}{
 		"empty":           {"", []string{"1||must have at least one"}},
 		"only comments":   {"# nothing\n", []string{"1||must have at least one"}},

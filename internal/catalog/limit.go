@@ -15,7 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/route"
 )
 
-// Values of a limit's fields with which other packages compare.
+// Constants for the fields of a Limit with which other packages compare.
 const (
 	PerTenant  = "tenant"
 	PerSubject = "subject"
@@ -41,43 +41,45 @@ const (
 )
 
 const (
-	// MaxCosts bounds the costs of a limit. A request may have to be compared with all of them.
+	// MaxCosts is the largest number of costs of a limit. To find its cost, a request may be compared with all of
+	// them.
 	MaxCosts = 100
 
-	// wholeRegion is the region_share of a limit if one Redis serves all regions, in percent.
+	// wholeRegion is the region_share, in percent, of a limit if one Redis serves all regions.
 	wholeRegion = 100
 )
 
 // Limit is a rate limit.
 //
-// If Per names the tenant or a subject, each tenant has buckets of its own. Otherwise all tenants share the buckets.
+// If Per has tenant or subject, each tenant has separate buckets. Otherwise all tenants share the buckets.
 type Limit struct {
 	Rule  string   `json:"rule"`
-	Per   []string `json:"per"` // tenant, subject, route, ip: one bucket for each combination; or global alone: one bucket
+	Per   []string `json:"per"` // tenant, subject, route, ip: a bucket for each combination; or only global: one bucket
 	Match Match    `json:"match,omitzero"`
 	Kind  string   `json:"kind"`
 	Rate  string   `json:"rate,omitzero"`  // as in 60/s; only a limit of kind concurrency may omit it
-	Burst int64    `json:"burst,omitzero"` // the capacity, 1..bound.MaxAmount; 0: the rate's count
+	Burst int64    `json:"burst,omitzero"` // the capacity in tokens, 1..bound.MaxAmount; 0: the number in Rate
 
-	Debt int64 `json:"debt,omitzero"` // tokens that a charge after a request may take beyond the remaining ones, 0..bound.MaxAmount
+	Debt int64 `json:"debt,omitzero"` // tokens that a late charge may take beyond the remaining tokens, 0..bound.MaxAmount
 
 	Cost   int64       `json:"cost,omitzero"`    // cost of a request, 1..bound.MaxAmount; 0: 1
-	Costs  []RouteCost `json:"costs,omitempty"`  // costs of requests on some routes; the most specific pattern counts
-	CostBy string      `json:"cost_by,omitzero"` // request, or amount: the cost counts for each unit of Match.Meter; empty: request
+	Costs  []RouteCost `json:"costs,omitempty"`  // costs on some routes; the most specific pattern decides
+	CostBy string      `json:"cost_by,omitzero"` // request, or amount: Cost is then for each unit of Match.Meter; empty: request
 
-	// Replaces names a rule that this limit replaces: where both apply, only this limit counts. Empty: none.
+	// Replaces names a rule that this limit replaces. If both apply to a request, only this limit is enforced. Empty:
+	// the limit replaces no rule.
 	Replaces string `json:"replaces,omitzero"`
 
 	Timezone       string `json:"timezone,omitzero"`         // zone of a fixed window's calendar, or tenant: the zone of the tenant; empty: UTC
 	Mode           string `json:"mode,omitzero"`             // enforce or shadow; empty: enforce
 	OnBackendError string `json:"on_backend_error,omitzero"` // local_share, open or closed; empty: local_share
-	RegionShare    int64  `json:"region_share,omitzero"`     // percent of rate and burst that the Redis of this region has, 1..100; 0: 100
+	RegionShare    int64  `json:"region_share,omitzero"`     // percent of rate and burst that this region's Redis grants, 1..100; 0: 100
 
 	Counts    string         `json:"counts,omitzero"`    // attempts or successes; empty: attempts if Per has ip or is route, or OnBackendError is closed
 	RouteKey  string         `json:"route_key,omitzero"` // pattern or path, if Per has route; empty: pattern
 	Ban       Ban            `json:"ban,omitzero"`       // the zero value: no ban
-	Normalize []string       `json:"normalize,omitzero"` // route.Forms that are made equal; nil: all at gateways, none elsewhere
-	IPPrefix  address.Prefix `json:"ip_prefix,omitzero"` // if Per has ip
+	Normalize []string       `json:"normalize,omitzero"` // equal spellings (route.Forms); nil: all at gateways, else none
+	IPPrefix  address.Prefix `json:"ip_prefix,omitzero"` // only if Per has ip: addresses of a prefix share a bucket
 
 	CreatedAt time.Time `json:"-"`
 	UpdatedAt time.Time `json:"-"`
@@ -103,7 +105,7 @@ func (l *Limit) Shared() bool {
 	return !slices.Contains(l.Per, PerTenant) && !slices.Contains(l.Per, PerSubject)
 }
 
-// PerSubject reports whether each subject has buckets of its own.
+// PerSubject reports whether each subject has separate buckets.
 func (l *Limit) PerSubject() bool { return slices.Contains(l.Per, PerSubject) }
 
 // Check returns all faults of l.
@@ -146,7 +148,7 @@ func (l *Limit) check(c *check.Checker) {
 }
 
 func (l *Limit) checkPer(c *check.Checker) {
-	const dimensions = 4 // global excludes the others
+	const dimensions = 4 // tenant, subject, route and ip; global must be alone
 	c.Require(len(l.Per) >= 1 && len(l.Per) <= dimensions, "per", "must have 1 to %d elements", dimensions)
 	for i, per := range l.Per[:min(len(l.Per), dimensions)] {
 		field := fmt.Sprintf("per[%d]", i)
@@ -219,7 +221,7 @@ func checkPattern(c *check.Checker, field, text string) {
 	}
 }
 
-// normalize sets defaults, so that equal limits have one form.
+// normalize sets defaults, so that limits with the same meaning are equal.
 func (l *Limit) normalize() {
 	l.CreatedAt, l.UpdatedAt = time.Time{}, time.Time{}
 	if l.Burst == 0 {

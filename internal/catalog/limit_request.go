@@ -10,10 +10,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/route"
 )
 
-// Values of fields that say how a request counts.
+// Constants for the fields that say which requests are charged to a limit, and to which bucket.
 const (
-	// CountsAttempts means that every request is charged, also a request that is refused afterwards, names an unknown
-	// tenant or is a replay.
+	// CountsAttempts means that every request is charged. Requests that are refused afterwards, name an unknown
+	// tenant or are replays are charged as well.
 	CountsAttempts  = "attempts"
 	countsSuccesses = "successes"
 	// RouteKeyPattern means one bucket for all routes that match Match.Route. RouteKeyPath means one bucket for each
@@ -22,15 +22,15 @@ const (
 	RouteKeyPath    = "path"
 )
 
-// Ban is a rule for a bucket: after it has denied After requests within the time Within, it denies all requests for
-// the time For. The times are written as 90s, 10m or 24h.
+// Ban is a rule for a bucket. After the bucket has denied After requests within the time Within, it denies all
+// requests for the time For. The times are written as 90s, 10m or 24h.
 type Ban struct {
 	After  int64  `json:"after"`
 	Within string `json:"within"`
 	For    string `json:"for"`
 }
 
-// checkRequest checks the fields that say how a request counts.
+// checkRequest checks the fields that say which requests are charged to the limit, and to which bucket.
 func (l *Limit) checkRequest(c *check.Checker) {
 	if c.Has("counts", l.Counts != "") {
 		c.OneOf("counts", l.Counts, CountsAttempts, countsSuccesses)
@@ -65,7 +65,7 @@ func checkPrefix(c *check.Checker, p address.Prefix) {
 	}
 }
 
-// normalizeRequest sets the defaults of the fields that say how a request counts.
+// normalizeRequest sets the defaults of the fields that checkRequest checks.
 func (l *Limit) normalizeRequest() {
 	if l.Kind == KindConcurrency {
 		return

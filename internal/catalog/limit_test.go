@@ -128,7 +128,7 @@ func TestPutLimit_StoresDefaults(t *testing.T) {
 	require.Empty(t, slots.Rate)
 }
 
-// If a limit does not set counts, its other fields decide what it counts.
+// If a limit does not set counts, its other fields decide whether it counts attempts or successes.
 func TestLimit_Normalize_CountsByWhatItGuards(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -38,7 +38,7 @@ func openStoreWith(t *testing.T, url string, cfg StoreConfig, dbCfg pgstore.Conf
 	return store
 }
 
-// byHand runs a statement that the service's role may not run.
+// byHand runs a statement as superuser, because the role of the service may not run it.
 func byHand(t *testing.T, s *Store, sql string, args ...any) {
 	t.Helper()
 	url := testenv.AsSuperuser(t, s.db.Pool().Config().ConnString())
@@ -46,7 +46,7 @@ func byHand(t *testing.T, s *Store, sql string, args ...any) {
 	require.NoError(t, err)
 }
 
-// newStore returns a store on a database of its own.
+// newStore returns a store with a separate database.
 func newStore(t *testing.T) *Store {
 	t.Helper()
 	return openStore(t, testenv.Postgres(t), StoreConfig{})
@@ -80,7 +80,7 @@ func patch(t *testing.T, s *Store, id string, p TenantPatch) Tenant {
 	return change.After
 }
 
-// fieldsIn returns the fields of an error.
+// fieldsIn returns the names of the fields with faults in an *errcode.Error.
 func fieldsIn(t *testing.T, err error) []string {
 	t.Helper()
 	var e *errcode.Error

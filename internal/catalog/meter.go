@@ -10,34 +10,36 @@ import (
 )
 
 const (
-	// MaxUnit bounds the name of a meter's unit in bytes.
+	// MaxUnit is the longest name of a meter's unit, in bytes.
 	MaxUnit = 64
 
-	// MaxDescription bounds the description of a meter in bytes.
+	// MaxDescription is the longest description of a meter, in bytes.
 	MaxDescription = 1024
 
-	// MaxDimensions bounds the dimensions of a meter. A query divides use by one dimension.
+	// MaxDimensions is the largest number of dimensions of a meter. A query can divide use by one of these
+	// dimensions.
 	MaxDimensions = 5
 )
 
 // The kinds of meters.
 const (
 	KindCounter = "counter" // debits take units from grants
-	KindGauge   = "gauge"   // its value is set, as the number of seats or projects (package gauge)
+	KindGauge   = "gauge"   // a client sets its value, such as the number of seats or projects (package gauge)
 )
 
-// Meter is a thing that is counted.
+// Meter describes something that is counted, for example API calls.
 type Meter struct {
 	ID          string `json:"meter"`
-	Unit        string `json:"unit"` // the unit that amounts count
+	Unit        string `json:"unit"` // the name of the unit of amounts, for example call
 	Description string `json:"description,omitzero"`
 
 	Kind string `json:"kind,omitzero"` // counter or gauge; empty: counter. It cannot be changed while the meter is in use
 
-	// DenialReplay says that a denial is stored under its idempotency key and is replayed, as a success is.
+	// DenialReplay says whether a denial is stored under its idempotency key and is replayed, as a success is.
 	DenialReplay bool `json:"denial_replay"`
 
-	// Dimensions are the members of the metadata of requests by which use can be divided, such as model.
+	// Dimensions are the names of members of request metadata, for example model. Use can be divided by these
+	// members.
 	Dimensions []string `json:"dimensions,omitzero"`
 
 	CreatedAt time.Time `json:"-"`

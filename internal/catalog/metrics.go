@@ -57,7 +57,7 @@ func newMetrics(reg prometheus.Registerer, c *Catalog) *metrics {
 	return m
 }
 
-// reloaded counts a reload.
+// reloaded counts a reload, with its result.
 func (m *metrics) reloaded(err error) {
 	result := "done"
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 // MaxOverrides bounds the overrides of a tenant: one for each allowance of its plan.
 const MaxOverrides = MaxAllowances
 
-// checkOverrides checks overrides in the order of their meters, so that equal overrides give equal faults. nil
-// removes an override.
+// checkOverrides checks overrides in the order of their meters, so that equal overrides give equal faults. The amount
+// nil removes an override.
 func checkOverrides(c *check.Checker, overrides map[string]*int64) {
 	if !c.Require(len(overrides) <= MaxOverrides, "overrides", "must have at most %d members", MaxOverrides) {
 		return
@@ -32,17 +32,17 @@ func checkOverrides(c *check.Checker, overrides map[string]*int64) {
 	}
 }
 
-// override is an override of one tenant.
+// override identifies the override of a tenant's meter, with the tenant's plan.
 type override struct{ tenant, plan, meter string }
 
-// fault returns the fault that the plan has no such meter.
+// fault returns the fault of an override whose meter the plan does not have.
 func (o *override) fault() body.Fault {
 	return body.Fault{Field: "overrides." + o.meter, Message: "names a meter that the plan " + o.plan + " does not have"}
 }
 
-// newOverrides returns the overrides of t, in order of meters, except those that before has on the same plan with the
-// same amount. before is nil for a new tenant. Existing overrides stay valid, even if a newer version of the plan has
-// lost the meter.
+// newOverrides returns the overrides of t, in order of meters, without the unchanged overrides. An override is
+// unchanged if before has the same plan, and the same amount for the meter. Unchanged overrides stay valid, even if a
+// newer version of the plan lacks the meter. before is nil for a new tenant.
 func newOverrides(before *lockedTenant, t *Tenant) []override {
 	var list []override
 	for _, meter := range slices.Sorted(maps.Keys(t.Overrides)) {
@@ -57,7 +57,7 @@ func newOverrides(before *lockedTenant, t *Tenant) []override {
 }
 
 // requireOverridable fails if the newest version of t's plan lacks the meters of new overrides. The error names all
-// these overrides. If a concurrent new version removes the meter, the override has no effect.
+// these overrides. If a concurrent change of the plan removes the meter afterwards, the override has no effect.
 func (tx *txn) requireOverridable(ctx context.Context, before *lockedTenant, t *Tenant) error {
 	faulty, err := tx.notOverridable(ctx, newOverrides(before, t))
 	if err != nil || len(faulty) == 0 {

@@ -12,46 +12,48 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// MaxReason bounds a reason in bytes, as in the ledger.
+// MaxReason is the longest reason, in bytes, as in the ledger.
 const MaxReason = 500
 
-// TenantPatch is a change of the fields that are not nil.
+// TenantPatch is a change of a tenant. Fields that are nil stay unchanged.
 type TenantPatch struct {
 	Plan     *string         `json:"plan,omitzero"`
 	Anchor   *time.Time      `json:"anchor,omitzero"`
 	Timezone *string         `json:"timezone,omitzero"`
 	Status   *string         `json:"status,omitzero"`
-	Metadata json.RawMessage `json:"metadata,omitzero"` // replaces the whole object; nil: no change
+	Metadata json.RawMessage `json:"metadata,omitzero"` // replaces the whole stored object; nil: no change
 
-	// Overrides sets the amounts of the meters that it names; nil removes an override. Other overrides stay.
+	// Overrides sets the amounts of the meters that are its keys. The amount nil removes an override. Other overrides
+	// stay.
 	Overrides map[string]*int64 `json:"overrides,omitzero"`
 
-	// Features sets the features that it names; nil removes the tenant's own value. They hold at once.
+	// Features sets the features that are its keys. The value nil removes the tenant's own value. The change has
+	// effect at once.
 	Features map[string]*feature.Value `json:"features,omitzero"`
 
 	// Apply says when a new plan, anchor, zone or override takes effect: at the next period of each meter, or now.
-	// applyNow ends each open period that was opened under other terms. It also applies changes that wait for the
-	// next period, such as a newer version of the plan. Empty: applyNextPeriod.
+	// applyNow ends each open period that was opened under other terms. Changes that wait for the next period, such
+	// as a newer version of the plan, then take effect as well. Empty: applyNextPeriod.
 	Apply string `json:"apply,omitzero"`
-	// Prorate says that a period which applyNow opens gets only a part of the allowance, in proportion to the rest of
-	// the period.
+	// Prorate says whether a period that applyNow opens gets only a part of the allowance, in proportion to the rest
+	// of the period.
 	Prorate bool `json:"prorate,omitzero"`
-	// Usage says what happens to the use of the periods that applyNow ends. usageCarry counts this use against the
-	// new allowances. usageReset does not, and requires a Reason. Empty: usageCarry.
+	// Usage says what happens to the use of the periods that applyNow ends. usageCarry deducts this use from the new
+	// allowances. usageReset does not deduct it, and requires a Reason. Empty: usageCarry.
 	Usage string `json:"usage,omitzero"`
 
 	Reason    string `json:"reason,omitzero"`  // why the terms change, 1..MaxReason bytes, for their history; empty: not given
 	IfVersion *int64 `json:"-"`                // errcode.Conflict if the tenant has another version; nil: any version
-	DryRun    bool   `json:"dry_run,omitzero"` // return the tenant as it would be, and change nothing
+	DryRun    bool   `json:"dry_run,omitzero"` // return the tenant as the patch would change it, and change nothing
 }
 
-// When a change of terms takes effect.
+// Values of TenantPatch.Apply: when a change of terms takes effect.
 const (
 	applyNow        = "now"
 	applyNextPeriod = "next_period"
 )
 
-// What happens to use before a change of terms that applies now.
+// Values of TenantPatch.Usage: what happens to the use of the periods that a change of terms ends.
 const (
 	usageCarry = "carry"
 	usageReset = "reset"
@@ -61,8 +63,8 @@ const (
 type TenantChange struct {
 	Before, After Tenant
 
-	// How the patch changes terms, as in Terms, with the defaults. Apply and Usage are empty if the patch changes no
-	// terms.
+	// Apply, Prorate and Usage say how the patch changes terms, as in Terms, with the defaults. Apply and Usage are
+	// empty if the patch changes no terms.
 	Apply   string
 	Prorate bool
 	Usage   string
@@ -110,12 +112,12 @@ func (p *TenantPatch) checkApply(c *check.Checker) {
 	}
 }
 
-// namesTerms reports whether p names any part of the terms.
+// namesTerms reports whether p sets a part of the terms: plan, anchor, zone or overrides.
 func (p *TenantPatch) namesTerms() bool {
 	return p.Plan != nil || p.Anchor != nil || p.Timezone != nil || len(p.Overrides) > 0
 }
 
-// change returns the TenantChange of p, without the tenant.
+// change returns the TenantChange of p, without Before and After.
 func (p *TenantPatch) change() TenantChange {
 	if !p.namesTerms() {
 		return TenantChange{}
@@ -123,12 +125,12 @@ func (p *TenantPatch) change() TenantChange {
 	return TenantChange{Apply: cmp.Or(p.Apply, applyNextPeriod), Prorate: p.Prorate, Usage: cmp.Or(p.Usage, usageCarry)}
 }
 
-// timing returns when and why the terms change.
+// timing returns when the change of terms takes effect, and its reason.
 func (p *TenantPatch) timing() timing {
 	return timing{now: p.Apply == applyNow, prorate: p.Prorate, reset: p.Usage == usageReset, reason: p.Reason, dry: p.DryRun, patch: true}
 }
 
-// patched returns t with the changes of p.
+// patched returns t after the changes of p.
 func (t Tenant) patched(p *TenantPatch) Tenant {
 	if p.Plan != nil {
 		t.Plan = *p.Plan
@@ -149,7 +151,7 @@ func (t Tenant) patched(p *TenantPatch) Tenant {
 	return t
 }
 
-// fieldIfMatch is the field of faults about IfVersion: the header that clients send.
+// fieldIfMatch is the field of faults about IfVersion: the name of the header in which clients send the version.
 const fieldIfMatch = "If-Match"
 
 // requireVersion fails unless t has the wanted version. It does not fail if wanted is nil.

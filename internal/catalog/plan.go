@@ -17,19 +17,21 @@ import (
 )
 
 const (
-	// MaxAllowances bounds the allowances of a plan. Each allowance is a balance of a tenant, and one page lists all
-	// of them.
+	// MaxAllowances is the largest number of allowances of a plan. Each allowance is a balance of a tenant, and one
+	// page lists all balances of a tenant.
 	MaxAllowances = 100
 
-	// MaxPlanLimits bounds the limits of a plan. All limits that apply are decided in one call per request.
+	// MaxPlanLimits is the largest number of limits of a plan. For each request, one call decides all limits that
+	// apply.
 	MaxPlanLimits = 50
 
-	// MaxExpiresInDays bounds a trial to ten years. A longer trial is a mistake in the unit.
+	// MaxExpiresInDays is the longest trial, in days: ten years and a week. If a client sends more days, it has
+	// probably mistaken the unit.
 	MaxExpiresInDays = 3660
 
-	// MaxAlerts bounds the percentages of an allowance.
+	// MaxAlerts is the largest number of alert percentages of an allowance.
 	MaxAlerts = 10
-	// MaxAlertAt bounds each of these percentages: with overage, use may be ten times the allowance.
+	// MaxAlertAt is the largest alert percentage: with overage, use may be ten times the allowance.
 	MaxAlertAt = 1000
 )
 
@@ -38,25 +40,25 @@ type Plan struct {
 	ID         string      `json:"plan"`
 	Version    int32       `json:"-"` // 1, 2, 3, ... without a gap
 	Allowances []Allowance `json:"allowances"`
-	Limits     []Limit     `json:"limits,omitempty"` // for the tenants of this plan; they replace global limits of the same rule
+	Limits     []Limit     `json:"limits,omitempty"` // for this plan's tenants; they replace global limits of the same name
 	Features   feature.Set `json:"features,omitempty"`
 	CreatedAt  time.Time   `json:"-"`
 }
 
-// Allowance is what a plan grants of one meter per period.
+// Allowance is the amount that a plan grants of one meter in each period, with its conditions.
 type Allowance struct {
 	Meter  string            `json:"meter"`
-	Amount int64             `json:"amount"`         // 0..bound.MaxAmount; 0 for a meter that only grants pay for
+	Amount int64             `json:"amount"`         // 0..bound.MaxAmount; 0 if use of the meter is paid only by grants
 	Every  period.Interval   `json:"every,omitzero"` // Every and Anchor are empty for a gauge: Amount bounds its value
 	Anchor period.AnchorKind `json:"anchor,omitzero"`
 
 	Rollover   *Rollover `json:"rollover,omitzero"`    // nil: the remainder expires with the period
 	Overage    *Overage  `json:"overage,omitzero"`     // nil: deny
 	Overflow   *Overflow `json:"overflow,omitzero"`    // nil: none
-	PerSubject *int64    `json:"per_subject,omitzero"` // cap of each subject, 0..bound.MaxAmount; nil: none
+	PerSubject *int64    `json:"per_subject,omitzero"` // cap of each subject's use, 0..bound.MaxAmount; nil: no cap
 
-	// ExpiresInDays is how long an allowance with every once lasts after it is granted, in days of 24 hours,
-	// 1..MaxExpiresInDays: a trial. nil: for ever.
+	// ExpiresInDays bounds a trial: an allowance with every once ends this many days of 24 hours after it is granted.
+	// 1..MaxExpiresInDays; nil: it never ends.
 	ExpiresInDays *int64 `json:"expires_in_days,omitzero"`
 
 	// AlertAt lists the percentages of use at which an event is emitted, 1..MaxAlertAt in order. nil: 80 and 100.
@@ -74,18 +76,18 @@ type Rollover struct {
 
 // Overage says whether use may exceed the remainder.
 type Overage struct {
-	Policy string `json:"policy"`       // deny or allow
-	Cap    *int64 `json:"cap,omitzero"` // 0..bound.MaxAmount owed at a time, only with allow; nil: no cap
+	Policy string `json:"policy"`       // deny or allow: whether use may exceed the remainder
+	Cap    *int64 `json:"cap,omitzero"` // largest overage, 0..bound.MaxAmount; only with allow; nil: no cap
 
-	// AtPeriodEnd says what happens to the overage of a period, including drains: forgive cancels the overage;
-	// preserve keeps it, and the next allowance pays it first. Empty: forgive. An allowance with every once has no
-	// end of a period.
+	// AtPeriodEnd says what happens to the overage of a period, including drains. forgive cancels the overage.
+	// preserve keeps it, and the next allowance pays it first. Empty: forgive. It has no effect on an allowance with
+	// every once, whose period has no end.
 	AtPeriodEnd string `json:"at_period_end,omitzero"`
 }
 
 // Overflow names another meter that pays when the meter of the allowance is used up. The plan must have an allowance
-// of that other meter, with amount 0 if only grants pay. The other meter must have no overflow itself, so units are
-// paid for in one step. Plans stored by earlier versions may lack the allowance.
+// of that other meter, with amount 0 if only grants pay. The other meter must not have an overflow, so that one
+// conversion is enough. Plans that earlier versions of the program stored may lack the allowance of the other meter.
 type Overflow struct {
 	Meter string      `json:"meter"` // a different meter
 	Price price.Ratio `json:"price"` // of one unit, in units of Meter
@@ -98,7 +100,7 @@ func (p *Plan) Check(given body.Given) []body.Fault {
 	c.Require(len(p.Allowances) <= MaxAllowances, "allowances", "must have at most %d elements", MaxAllowances)
 	c.Require(len(p.Limits) <= MaxPlanLimits, "limits", "must have at most %d elements", MaxPlanLimits)
 	if len(c.Faults) > 0 && (len(p.Allowances) > MaxAllowances || len(p.Limits) > MaxPlanLimits) {
-		return c.Faults // no list of faults for a plan of hostile size
+		return c.Faults // return early: a plan that is far too large must not cause a long list of faults
 	}
 	feature.Check(&c, "features", p.Features.Changes())
 	first := map[string]int{}
@@ -193,8 +195,8 @@ func (a *Allowance) check(c *check.Checker) {
 // ofGauge reports whether the meter of the allowance is a gauge.
 func (a *Allowance) ofGauge() bool { return a.Every == "" && a.Anchor == "" }
 
-// misfits returns the faults of allowances that do not fit the kinds of their meters. All these meters must be in
-// meters.
+// misfits returns the faults of allowances that do not fit the kinds (counter or gauge) of their meters. meters must
+// contain all meters of the allowances.
 func (p *Plan) misfits(meters map[string]*Meter) (faults []body.Fault) {
 	add := func(i int, field, message string) {
 		faults = append(faults, body.Fault{Field: fmt.Sprintf("allowances[%d].%s", i, field), Message: message})
@@ -214,7 +216,7 @@ func (p *Plan) misfits(meters map[string]*Meter) (faults []body.Fault) {
 	return faults
 }
 
-// normalize sets defaults, so that equal plans have one form.
+// normalize sets defaults, so that plans with the same meaning are equal.
 func (p *Plan) normalize() {
 	p.Allowances = append([]Allowance{}, p.Allowances...)
 	p.Limits = append([]Limit{}, p.Limits...)
@@ -226,7 +228,8 @@ func (p *Plan) normalize() {
 	}
 }
 
-// same reports whether p and o grant the same, in any order of allowances and limits. p and o must be normalized.
+// same reports whether p and o have the same allowances, limits and features. The order of allowances and limits does
+// not matter. p and o must be normalized.
 func (p *Plan) same(o *Plan) bool {
 	byMeter := func(a, b Allowance) int { return cmp.Compare(a.Meter, b.Meter) }
 	byRule := func(a, b Limit) int { return cmp.Compare(a.Rule, b.Rule) }
@@ -235,7 +238,7 @@ func (p *Plan) same(o *Plan) bool {
 		maps.Equal(p.Features, o.Features)
 }
 
-// meters returns the meters that p refers to, with the fields that name them.
+// meters returns the references of p to meters.
 func (p *Plan) meters() []reference {
 	var refs []reference
 	for i := range p.Allowances {
@@ -253,8 +256,9 @@ func (p *Plan) meters() []reference {
 	return refs
 }
 
-// unpaid returns a fault for each overflow into a meter of which p has no allowance. A tenant on p without a grant of
-// that meter could not pay, and no message would say why. Only new versions are checked: stored versions stay valid.
+// unpaid returns a fault for each overflow into a meter of which p has no allowance. A tenant with this plan could
+// not pay without a grant of that meter, and no message would say the reason. Only new versions are checked: stored
+// versions stay valid.
 func (p *Plan) unpaid() (faults []body.Fault) {
 	for i := range p.Allowances {
 		o := p.Allowances[i].Overflow
@@ -266,5 +270,5 @@ func (p *Plan) unpaid() (faults []body.Fault) {
 	return faults
 }
 
-// reference is a field that names another object.
+// reference is a field of an object, with the id of the other object that it names.
 type reference struct{ field, id string }

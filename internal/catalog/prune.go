@@ -9,8 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// deleteUnlisted deletes the stored objects of a kind that the file does not name. An object in use stays, with a
-// warning.
+// deleteUnlisted deletes the stored objects of a kind that the file does not name, with the function do. An object in
+// use stays, and a warning names it.
 func (a *application) deleteUnlisted(kind string, do func(id string) error) error {
 	for _, id := range a.diff.Of(kind, diff.Unlisted) {
 		err := do(id)
@@ -26,8 +26,8 @@ func (a *application) deleteUnlisted(kind string, do func(id string) error) erro
 	return nil
 }
 
-// pruneLimits does what deleteUnlisted does, for limits. The check of all rules at the end fails if another limit
-// replaces a deleted limit.
+// pruneLimits deletes the stored limits that the file does not name. If another limit replaces a deleted limit, the
+// later check of all limits fails.
 func (a *application) pruneLimits(ctx context.Context, stored []Limit) error {
 	if !a.prune || a.file.Limits == nil {
 		return nil
@@ -41,7 +41,8 @@ func (a *application) pruneLimits(ctx context.Context, stored []Limit) error {
 	})
 }
 
-// pruneMeters does what deleteUnlisted does, for meters. It runs last: the file may remove the last use of a meter.
+// pruneMeters deletes the stored meters that the file does not name. It runs last, because the file may remove the
+// last use of a meter.
 func (a *application) pruneMeters(ctx context.Context) error {
 	if !a.prune || a.file.Meters == nil || a.faults != nil {
 		return nil
@@ -49,8 +50,8 @@ func (a *application) pruneMeters(ctx context.Context) error {
 	return a.deleteUnlisted(kindMeter, func(id string) error { return a.tx.deleteMeter(ctx, id) })
 }
 
-// Export returns the catalogue as a file from which Apply can restore it. The file has no tenants: there may be
-// millions.
+// Export returns the catalogue as a file from which Apply can restore it. The file has no tenants, because there may
+// be millions of tenants.
 func (s *Store) Export(ctx context.Context) (f *File, err error) {
 	err = s.read(ctx, "export", func(ctx context.Context, tx *txn) error {
 		if f, err = tx.export(ctx); err == nil {
@@ -61,7 +62,7 @@ func (s *Store) Export(ctx context.Context) (f *File, err error) {
 	return f, err
 }
 
-// export returns meters, plans and limits.
+// export returns a file with all meters, newest plans and limits.
 func (tx *txn) export(ctx context.Context) (*File, error) {
 	meters, err := tx.meters(ctx, nil, "", unlimited)
 	plans, noPlans := tx.plans(ctx, nil, "", unlimited)

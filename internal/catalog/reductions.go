@@ -11,18 +11,19 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// countedTenants bounds the tenants that a warning counts, with an index scan of a few milliseconds. The difference
-// between 10,000 and 20,000 tenants changes no decision.
+// countedTenants is the largest number of tenants that a warning counts. The count is an index scan of a few
+// milliseconds. The difference between 10,000 and 20,000 tenants changes no decision.
 const countedTenants = 10_000
 
-// reduction is a meter of which a new version of a plan grants less.
+// reduction describes a meter of which the new version of a plan grants less.
 type reduction struct {
 	meter         string
 	before, after *Allowance // after is nil if the new version lacks the meter
 }
 
-// reductions returns the meters of which after grants less than before, in the order of before. An override replaces
-// only the amount of an allowance. So it does not help a tenant if the meter is removed or granted less often.
+// reductions returns the meters of which after grants less than before, in the order of before. A tenant's override
+// replaces only the amount of an allowance. So the override does not help if the plan loses the meter or grants it
+// less often.
 func reductions(before, after *Plan) []reduction {
 	if before == nil {
 		return nil
@@ -41,8 +42,8 @@ func reductions(before, after *Plan) []reduction {
 	return out
 }
 
-// givesLess reports whether a grants less in the long run than b. A month counts as a twelfth of a year, and a year
-// has 365.25 days. An allowance that is granted once is less than any allowance that repeats.
+// givesLess reports whether a grants less per year than b. A month counts as a twelfth of a year, and a year has
+// 365.25 days. An allowance that is granted once is less than any allowance that repeats.
 func (a *Allowance) givesLess(b *Allowance) bool {
 	if a.Every == b.Every {
 		return a.Amount < b.Amount
@@ -56,13 +57,14 @@ func (a *Allowance) givesLess(b *Allowance) bool {
 	return cmp.Or(cmp.Compare(hi, hi2), cmp.Compare(lo, lo2)) < 0
 }
 
-// minutes is the length of each interval; 0 for intervals without a length.
+// minutes contains the length of each interval in minutes. Intervals without a length, such as once, are absent.
 var minutes = map[period.Interval]uint64{
 	period.Hour: 60, period.Day: 1440, period.Week: 10_080, period.Month: 43_830, period.Year: 525_960,
 }
 
-// warnings returns a sentence for each meter and feature of which a change of a plan gives tenants less, with the
-// number of these tenants. If only an amount or a feature is reduced, tenants that override it are not counted.
+// warnings returns a sentence for each meter and feature of which the new version of a plan gives tenants less. The
+// sentence has the number of these tenants. If only an amount or a feature is reduced, tenants that override it are
+// not counted.
 func (tx *txn) warnings(ctx context.Context, before, after *Plan) (out []string, err error) {
 	warn := func(statement, what, how string, args ...any) {
 		var n int
@@ -87,7 +89,7 @@ func (tx *txn) warnings(ctx context.Context, before, after *Plan) (out []string,
 	return out, err
 }
 
-// how describes in words what happens to the meter.
+// how returns the second half of a warning: how the allowance of the meter changes.
 func (f *reduction) how() string {
 	if f.after == nil {
 		return fmt.Sprintf("is taken away (it was %s)", f.before.inWords())

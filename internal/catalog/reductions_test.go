@@ -107,7 +107,7 @@ plans:
 	require.Empty(t, warnings, "nothing was changed")
 }
 
-// A warning for a plan of a million tenants takes no longer than for a plan of 10,001, because an index on the plan
+// A warning takes no longer for a plan of a million tenants than for a plan of 10,001, because an index on the plan
 // exists.
 func TestWarnings_CountIsBounded(t *testing.T) {
 	t.Parallel()
@@ -144,7 +144,7 @@ plans:
 	require.ErrorContains(t, err, "(line 5)")
 	put(t, s.PutPlan, Plan{ID: "odd", Allowances: []Allowance{a, monthly("credits", 0)}})
 
-	// A plan that an earlier version has stored can be sent again.
+	// A plan that an earlier version of the program has stored can be sent again unchanged.
 	_, err = s.db.Pool().Exec(ctx, `WITH plan AS (INSERT INTO plans (plan, version) VALUES ('old', 1))
 		INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor, overflow_meter, overflow_price)
 		SELECT 'old', 1, 'tokens', 0, a.amount, a.every, a.anchor, a.overflow_meter, a.overflow_price FROM plan_allowances a WHERE a.meter = 'tokens'`)

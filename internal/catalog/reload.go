@@ -10,17 +10,18 @@ import (
 )
 
 const (
-	// reloadShare and reloadPauseMax bound the time that reads take: see reloadLoop.
+	// reloadShare and reloadPauseMax bound the share of time that reads take: see invariant 2 of reloadLoop.
 	reloadShare    = 5
 	reloadPauseMax = 500 * time.Millisecond
 
-	// reloadRetryFirst and reloadRetryLast bound the pauses after failed reads: PostgreSQL restarts within seconds.
+	// reloadRetryFirst and reloadRetryLast are the shortest and the longest pause after a failed read. PostgreSQL
+	// usually restarts within seconds.
 	reloadRetryFirst, reloadRetryLast = 50 * time.Millisecond, 2 * time.Second
 )
 
 // reloadConfig configures a reloadLoop. All fields are required.
 type reloadConfig struct {
-	What  string // what is read, for the log
+	What  string // name of the data that Read reads, for the log
 	Read  func(context.Context) error
 	Every time.Duration // the period of reads without a trigger
 	Now   func() time.Time
@@ -28,27 +29,27 @@ type reloadConfig struct {
 	Log   *slog.Logger
 }
 
-// reloadLoop keeps one copy in memory current. It reads when a change was announced (Trigger), and periodically.
+// reloadLoop keeps one copy in memory current. It reads after a change was announced (Trigger), and periodically.
 //
-//  1. After Trigger a read begins. All triggers before the read begins share it.
-//  2. The reads of Run take at most a fifth of the time: a flood of changes must not become a flood of reads. A pause
+//  1. After Trigger a read begins. If Trigger is called several times before the read begins, one read is enough.
+//  2. The reads of Run take at most a fifth of the time, so that many changes do not cause as many reads. A pause
 //     lasts at most half a second, so a change waits at most for a pause and a read.
-//  3. If CatchUp returns nil, a read has ended that began after the triggers before the call. CatchUp reads at most
-//     once for each trigger. Without a new trigger it does not read.
+//  3. If CatchUp returns a nil error, a read that began after all earlier calls of Trigger has ended. CatchUp reads
+//     at most once for each trigger. Without a new trigger it does not read.
 //  4. Two reads never run at the same time.
 //
 // All methods may be called from any goroutine. Only one goroutine may call Run, which ends with its context. After a
-// failed read the copy stays as it was, and Run tries again with growing pauses.
+// failed read the copy in memory does not change, and Run tries again with growing pauses.
 type reloadLoop struct {
 	cfg     reloadConfig
-	kick    chan struct{} // capacity 1: a read is due
+	kick    chan struct{} // capacity 1: has an element while a read is due
 	reading chan struct{} // held while a read runs
 
 	triggers atomic.Uint64 // the number of triggers
 	seen     atomic.Uint64 // the number of triggers when the newest successful read began
 }
 
-// newReloadLoop returns a loop that does nothing until Run.
+// newReloadLoop returns a loop that reads nothing until Run or CatchUp.
 func newReloadLoop(cfg reloadConfig) *reloadLoop {
 	return &reloadLoop{cfg: cfg, kick: make(chan struct{}, 1), reading: make(chan struct{}, 1)}
 }
@@ -62,7 +63,7 @@ func (l *reloadLoop) Trigger() {
 	}
 }
 
-// CatchUp waits until all changes that were announced before the call are read. It reads by itself, without the
+// CatchUp waits until all changes that were announced before the call are read. It starts a read itself, without the
 // pauses of Run. It returns false at once if all these changes were already read. Otherwise it returns true and the
 // error of the read, or of ctx.
 func (l *reloadLoop) CatchUp(ctx context.Context) (waited bool, err error) {
@@ -73,8 +74,8 @@ func (l *reloadLoop) CatchUp(ctx context.Context) (waited bool, err error) {
 	return true, l.read(ctx, triggers)
 }
 
-// read waits until no other read runs, and then reads. It does not read if another read has meanwhile covered the
-// given number of triggers. If triggers is 0, it always reads.
+// read waits until no other read runs, and then reads. It does not read if another read began after the given number
+// of triggers and succeeded. If triggers is 0, it always reads.
 func (l *reloadLoop) read(ctx context.Context, triggers uint64) error {
 	select {
 	case l.reading <- struct{}{}:

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// runningLoop returns a loop under Run.
+// runningLoop returns a loop for which Run is running, and its number of reads.
 func runningLoop(t *testing.T, read func() error) (l *reloadLoop, reads *atomic.Int64) {
 	t.Helper()
 	reads = &atomic.Int64{}
@@ -50,7 +50,7 @@ func TestReload_CatchUp_NothingAnnounced_ReadsNothing(t *testing.T) {
 	})
 }
 
-// In the pause after a read CatchUp does not wait for the next read of Run.
+// CatchUp reads at once during the pause after a read. It does not wait for the next read of Run.
 func TestReload_CatchUp_InAPause_ReadsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -67,8 +67,8 @@ func TestReload_CatchUp_InAPause_ReadsAtOnce(t *testing.T) {
 	})
 }
 
-// A read that began before the trigger may lack the change: CatchUp waits for another read, and all waiting callers
-// share that read.
+// A read that began before the trigger may lack the change. So CatchUp waits for another read, and all waiting
+// callers share that read.
 func TestReload_CatchUp_WhileAReadRuns_WaitsForTheNextOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestReload_CatchUp_FailsWithTheRead_AndWithItsContext(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		<-l.reading
 		back.Store(true)
-		time.Sleep(time.Minute) // Run tries again by itself
+		time.Sleep(time.Minute) // Run tries again meanwhile
 		waited, err := l.CatchUp(t.Context())
 		require.NoError(t, err)
 		require.False(t, waited)

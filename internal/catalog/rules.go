@@ -12,24 +12,25 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// cycleMax bounds the limits of a cycle that a fault names, and the faults of one cycle.
+// cycleMax is the largest number of limits that the fault of a cycle names, and the largest number of faults of one
+// cycle.
 const cycleMax = 20
 
-// RuleFault is a fault of a limit that depends on other objects.
+// RuleFault is a fault of a limit that can be found only together with other objects.
 type RuleFault struct {
-	Plan string // plan of the limit; empty: a limit of the catalogue
+	Plan string // the plan that contains the limit; empty: the limit belongs to no plan
 	Rule string
 
 	body.Fault
-	missing bool // it names an object that does not exist
+	missing bool // the limit names an object that does not exist
 }
 
-// ruleFaults returns the faults in the replacements of limits: a replaced limit must exist, and no chain of
+// ruleFaults returns the faults in the replacements of limits. A replaced limit must exist, and no chain of
 // replacements may be a cycle. before is valid, so only limits that differ from before can have faults. If no limit
 // differs, the time depends only on the number of plans.
 func (s *Snapshot) ruleFaults(before *Snapshot) []RuleFault {
 	put, plans := s.Changes(before)
-	put = slices.DeleteFunc(put, func(l *Limit) bool { // only changed replacements matter
+	put = slices.DeleteFunc(put, func(l *Limit) bool { // keep only limits whose Replaces was changed
 		old := before.limit(l.Rule)
 		return old != nil && old.Replaces == l.Replaces
 	})
@@ -46,7 +47,7 @@ func (s *Snapshot) ruleFaults(before *Snapshot) []RuleFault {
 	}
 	faults := replacementFaults("", put, s.limit)
 	if len(put)+len(gone) > 0 {
-		plans = slices.Collect(maps.Values(s.Plans)) // a plan's limit may replace a changed limit or be replaced by one
+		plans = slices.Collect(maps.Values(s.Plans)) // all plans, because a plan's limit may replace a changed limit
 	}
 	for _, p := range plans {
 		// For the plan's tenants, the plan's limits replace the general limits of the same names.
@@ -65,8 +66,8 @@ func (s *Snapshot) ruleFaults(before *Snapshot) []RuleFault {
 	return faults
 }
 
-// replacementFaults checks the replacements of limits. known returns the limit of a name that can be replaced, or
-// nil.
+// replacementFaults returns the faults in the replacements of limits. known returns the limit of a name that can be
+// replaced, or nil.
 func replacementFaults(plan string, limits []*Limit, known func(rule string) *Limit) []RuleFault {
 	var faults []RuleFault
 	add := func(l *Limit, missing bool, format string, args ...any) {
@@ -74,7 +75,7 @@ func replacementFaults(plan string, limits []*Limit, known func(rule string) *Li
 			Plan: plan, Rule: l.Rule, Fault: body.Fault{Field: "replaces", Message: fmt.Sprintf(format, args...)}, missing: missing,
 		})
 	}
-	walks := map[*Limit]int{} // number of the walk that visited a limit first: each limit is visited once
+	walks := map[*Limit]int{} // number of the walk that visited a limit first; a limit is visited once
 	for i, l := range limits {
 		if l.Replaces == "" {
 			continue
@@ -91,7 +92,7 @@ func replacementFaults(plan string, limits []*Limit, known func(rule string) *Li
 		if at == nil || walks[at] != i+1 {
 			continue
 		}
-		// The walk has come back to at.
+		// The walk has come back to the limit at, so at is part of a cycle.
 		names, members := []string{at.Rule}, []*Limit{at}
 		for next := known(at.Replaces); next != at; next = known(next.Replaces) {
 			names, members = append(names, next.Rule), append(members, next)
@@ -105,7 +106,7 @@ func replacementFaults(plan string, limits []*Limit, known func(rule string) *Li
 	return faults
 }
 
-// cycleFrom returns the cycle of names in words, beginning with the name at index first.
+// cycleFrom returns the sentence "a replaces b replaces a" for a cycle. It begins with the name at index first.
 func cycleFrom(names []string, first int) string {
 	row := slices.Concat(names[first:], names[:first])
 	if len(row) > cycleMax {
@@ -115,7 +116,7 @@ func cycleFrom(names []string, first int) string {
 }
 
 // requireRules fails if the limits have faults after the changes of this transaction. plan is the changed plan; it is
-// empty if a limit was changed. at returns the field of the request for a fault.
+// empty if a general limit was changed. at returns the request field to which a fault belongs.
 func (tx *txn) requireRules(ctx context.Context, plan string, at func(*RuleFault) string) error {
 	faults, err := tx.ruleFaults(ctx)
 	if err != nil || len(faults) == 0 {
@@ -138,8 +139,8 @@ func (tx *txn) requireRules(ctx context.Context, plan string, at func(*RuleFault
 	return e
 }
 
-// ruleFaults returns the faults that the limits have after the changes of this transaction. The limits of the newest
-// snapshot are known to be valid.
+// ruleFaults returns the faults that the limits have after the changes of this transaction. It checks only the
+// differences from the newest snapshot, whose limits are valid.
 func (tx *txn) ruleFaults(ctx context.Context) ([]RuleFault, error) {
 	before := tx.store.latest.Load()
 	after, err := tx.snapshot(ctx, before)
@@ -158,8 +159,8 @@ func (tx *txn) ruleFaults(ctx context.Context) ([]RuleFault, error) {
 	return faults, nil
 }
 
-// missingTenants returns the changed limits whose tenant does not exist. Tenants are never deleted, so the other limits
-// need no look-up.
+// missingTenants returns a fault for each changed limit whose tenant does not exist. Tenants are never deleted, so
+// the other limits are not checked.
 func (tx *txn) missingTenants(ctx context.Context, after, before *Snapshot) ([]RuleFault, error) {
 	var faults []RuleFault
 	var refs []reference
@@ -198,7 +199,8 @@ func (tx *txn) missingTenants(ctx context.Context, after, before *Snapshot) ([]R
 	return faults, nil
 }
 
-// requireNotReplaced fails with errcode.Conflict if a limit replaces rule, which this transaction has deleted.
+// requireNotReplaced fails with errcode.Conflict if another limit replaces the limit rule, which this transaction has
+// deleted.
 func (tx *txn) requireNotReplaced(ctx context.Context, rule string) error {
 	before := tx.store.latest.Load()
 	snapshot, err := tx.snapshot(ctx, before)

@@ -152,7 +152,8 @@ func TestPutLimit_CheckRulesRefuses_NotStored(t *testing.T) {
 	require.Equal(t, errcode.NotFound, errcode.Of(err))
 }
 
-// A chain may be long. Each limit is visited a few times, not once for each limit before it in the chain.
+// A chain of replacements may be long. Each limit is visited a few times, not once for each limit before it in the
+// chain.
 func TestSnapshot_LongChainAndCycle_FaultsAreFew(t *testing.T) {
 	t.Parallel()
 	const n = 20_000

@@ -14,22 +14,22 @@ import (
 )
 
 // Snapshot is all meters, the newest version of each plan, and all limits at one moment. It is shared and must not be
-// changed. An object that is equal in two snapshots of a Catalog is the same object in both.
+// changed. If a meter, plan or limit is equal in two successive snapshots, both have the same pointer.
 type Snapshot struct {
 	Meters map[string]*Meter
 	Plans  map[string]*Plan
-	Limits []*Limit // in order of rules; without the limits of plans
+	Limits []*Limit // in order of their names; without the limits of plans
 
 	// Compiled is the result of the function given to Catalog.Compile for this snapshot; nil: no function was given.
 	Compiled any
 
-	// ReadAt is when the process began to read the newest part of the snapshot, by the process's clock.
+	// ReadAt is the instant of the process's clock at which the read of the newest change began.
 	ReadAt time.Time
 
 	sums map[group]sum
 }
 
-// group is a part of a table: the rows whose ids have the same hash (place).
+// group identifies a part of a table: the rows whose ids have the same hash (place).
 type group struct {
 	table int16 // the table's number in SelectSums
 	place int32
@@ -41,20 +41,20 @@ const (
 	limitRows
 )
 
-// sum shows whether the rows of a group were changed.
+// sum is the number of rows of a group and a checksum of the rows. It differs after the rows were changed.
 type sum struct{ rows, of int64 }
 
-// groupsMax bounds the changed groups of limits that are read one by one; there are about a thousand groups. If more
-// groups were changed, all limits are read.
+// groupsMax is the largest number of changed groups of limits that are read separately. There are about a thousand
+// groups. If more than groupsMax groups were changed, all limits are read.
 const groupsMax = 50
 
-// placeOf returns the place of an id, as SelectSums computes it.
+// placeOf returns the place of the group to which an id belongs, as SelectSums computes it.
 func placeOf(id string) int32 {
 	n := len(id)
 	return int32(id[n-1])<<10 + int32(id[max(n-2, 0)])<<3 + int32(n&7) //nolint:gosec // at most bound.MaxID
 }
 
-// sums returns the sums of all groups.
+// sums returns the sums of all groups, from PostgreSQL.
 func (tx *txn) sums(ctx context.Context) (map[group]sum, error) {
 	rows, err := tx.query(ctx, "SelectSums")
 	if err != nil {
@@ -72,8 +72,8 @@ func (tx *txn) sums(ctx context.Context) (map[group]sum, error) {
 	return sums, wrap("select sums", err)
 }
 
-// readSnapshot reads the changes since before from PostgreSQL, in one read-only transaction. It returns before if
-// nothing was changed.
+// readSnapshot reads a snapshot from PostgreSQL, in one read-only transaction. It reads only the data that differs
+// from before, the previous snapshot. It returns before if nothing was changed.
 func (s *Store) readSnapshot(ctx context.Context, before *Snapshot, now time.Time) (*Snapshot, error) {
 	var snapshot *Snapshot
 	err := s.read(ctx, "read the catalogue", func(ctx context.Context, tx *txn) (err error) {
@@ -89,8 +89,8 @@ func (s *Store) readSnapshot(ctx context.Context, before *Snapshot, now time.Tim
 	return snapshot, nil
 }
 
-// snapshot returns the catalogue as this transaction sees it. It reads the groups that differ from before. If no
-// group differs, it returns before.
+// snapshot returns the catalogue as this transaction sees it. It reads all meters or all plans if a sum of their
+// groups differs from before. Of the limits it reads the groups that differ. If no sum differs, it returns before.
 func (tx *txn) snapshot(ctx context.Context, before *Snapshot) (*Snapshot, error) {
 	sums, err := tx.sums(ctx)
 	if err != nil {
@@ -121,7 +121,7 @@ func (tx *txn) snapshot(ctx context.Context, before *Snapshot) (*Snapshot, error
 	return s, err
 }
 
-// stale returns, for each table, the places of the groups that have other sums in s.
+// stale returns the places of the groups whose sum differs between s and sums, for each table.
 func (s *Snapshot) stale(sums map[group]sum) [limitRows + 1][]int32 {
 	var stale [limitRows + 1][]int32
 	note := func(g group) { stale[g.table] = append(stale[g.table], g.place) }
@@ -138,8 +138,8 @@ func (s *Snapshot) stale(sums map[group]sum) [limitRows + 1][]int32 {
 	return stale
 }
 
-// reused returns the objects in read, by id. If an object is equal to the object in before, it returns the object in
-// before.
+// reused returns the elements of read as a map by id. If before has an equal object with the same id, the result has
+// the pointer from before.
 func reused[T any](before map[string]*T, read []T, id func(*T) string) map[string]*T {
 	all := make(map[string]*T, len(read))
 	for _, item := range read {
@@ -152,8 +152,8 @@ func reused[T any](before map[string]*T, read []T, id func(*T) string) map[strin
 	return all
 }
 
-// changedLimits returns the limits of before, in which the limits of the groups at places are replaced by the limits
-// that are stored now.
+// changedLimits returns the stored limits, as pointers. It takes limits from before, except limits of the groups at
+// places, which it reads from PostgreSQL.
 func (tx *txn) changedLimits(ctx context.Context, before []*Limit, places []int32) ([]*Limit, error) {
 	statement, args := "SelectLimitsIn", []any{places}
 	if len(places) > groupsMax {
@@ -177,7 +177,7 @@ func (tx *txn) changedLimits(ctx context.Context, before []*Limit, places []int3
 		}
 	}
 	var others []*Limit
-	for _, l := range read { // a copy of each limit, so that one limit does not keep the memory of all others
+	for _, l := range read { // l is a copy: a pointer to one element would keep the memory of all elements
 		switch old := known[l.Rule]; {
 		case !stale[placeOf(l.Rule)]:
 		case old != nil && old.UpdatedAt.Equal(l.UpdatedAt) && l.same(*old):
@@ -193,7 +193,7 @@ func (tx *txn) changedLimits(ctx context.Context, before []*Limit, places []int3
 // compareRules orders limits by their names.
 func compareRules(a, b *Limit) int { return strings.Compare(a.Rule, b.Rule) }
 
-// limit returns the limit named rule that belongs to no plan. It returns nil if there is none.
+// limit returns the limit named rule that belongs to no plan. It returns nil if no such limit exists.
 func (s *Snapshot) limit(rule string) *Limit {
 	if at, found := slices.BinarySearchFunc(s.Limits, &Limit{Rule: rule}, compareRules); found {
 		return s.Limits[at]
@@ -201,8 +201,8 @@ func (s *Snapshot) limit(rule string) *Limit {
 	return nil
 }
 
-// Changes returns the limits and plans of s that before lacks, or has in another version. It allocates nothing for
-// unchanged limits and plans.
+// Changes returns the limits and plans of s that before does not have, or has with other content. It allocates
+// nothing for unchanged limits and plans.
 func (s *Snapshot) Changes(before *Snapshot) (limits []*Limit, plans []*Plan) {
 	limits = cowmap.Added(s.Limits, before.Limits, compareRules)
 	for id, p := range s.Plans {

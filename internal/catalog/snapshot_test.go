@@ -31,7 +31,7 @@ func TestReload_OnlyWhatChanged_IsReadAndCompiled(t *testing.T) {
 	require.Equal(t, 1, compiled)
 
 	for _, byOthers := range []string{
-		`UPDATE limits SET spec = jsonb_set(spec, '{rate}', '"7/s"') WHERE rule = 'b'`, // updated_at stays
+		`UPDATE limits SET spec = jsonb_set(spec, '{rate}', '"7/s"') WHERE rule = 'b'`, // keeps updated_at
 		`UPDATE plan_allowances SET amount = amount + 1`,
 		`UPDATE meters SET unit = unit || 's'`,
 		`INSERT INTO limits (rule, spec, updated_at) SELECT 'c', spec, 'epoch' FROM limits WHERE rule = 'b'`,

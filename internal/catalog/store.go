@@ -20,14 +20,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
-// applyTimeout bounds the transaction of a file. The ledger expects every change to commit less than a minute after
-// the transaction has read the clock.
+// applyTimeout is the longest time of the transaction of a file. The ledger requires that a change commits less than
+// a minute after its transaction has read the clock.
 const applyTimeout = 30 * time.Second
 
-// unlimited is the LIMIT of a statement that selects all rows.
+// unlimited is the LIMIT of statements that select all rows.
 const unlimited = math.MaxInt32
 
-// alone is for writers of meters, plans, limits, blocks and files. These writers run one after another.
+// alone contains the options of writers of meters, plans, limits and blocks: these writers run one after another.
+// Apply has the same option Alone.
 var alone = pgstore.Options{Alone: true}
 
 // The kinds of objects in announcements and diffs.
@@ -37,17 +38,17 @@ const (
 	kindLimit  = "limit"
 	kindTenant = pgstore.KindTenant
 	kindBlock  = "block"
-	kindReset  = "reset" // the reset of a bucket; nothing is stored
+	kindReset  = "reset" // a bucket was reset; this kind has no stored object
 )
 
 // StoreConfig configures a Store. The zero value is valid.
 type StoreConfig struct {
 	// CheckLimit, if not nil, refuses limits that cannot be enforced. Its error is a *body.Fault, or several faults
-	// joined by errors.Join. It gets limits with defaults.
+	// joined by errors.Join. Defaults are already set in the limits that it receives.
 	CheckLimit func(*Limit) error
 
-	// CheckRules, if not nil, refuses limits that cannot be enforced together. after is the whole catalogue as it
-	// would be after a change. before is a valid catalogue: what is also in before needs no check. Each limit has
+	// CheckRules, if not nil, refuses limits that cannot be enforced together. after is the whole catalogue after a
+	// change. before is a valid catalogue, so limits and plans that are also in before need no check. Each limit has
 	// passed CheckLimit.
 	CheckRules func(after, before *Snapshot) []RuleFault
 }
@@ -58,11 +59,11 @@ type Store struct {
 	queries map[string]string
 	cfg     StoreConfig
 
-	// latest is the newest snapshot that a Catalog over this store has read. It is empty if there is no Catalog.
+	// latest is the newest snapshot that the Catalog of this store has read. It is empty if there is no Catalog.
 	latest atomic.Pointer[Snapshot]
 }
 
-// NewStore returns the catalogue in db.
+// NewStore returns a store of the catalogue in the database db.
 func NewStore(db *pgstore.Store, cfg StoreConfig) (*Store, error) {
 	queries, err := namedsql.LoadFor(db.Target(), sqlFiles)
 	if err != nil {
@@ -81,12 +82,12 @@ type txn struct {
 	pgx.Tx
 	writing *pgstore.Transaction // nil in a transaction that only reads
 	store   *Store
-	lines   []auditlog.Line // for the audit log
+	lines   []auditlog.Line // lines that write records in the audit log
 	events  []events.Event
 }
 
-// changed notes a change of an object. write announces it and records it in the audit log. c.before is nil for a new
-// object; c.after is nil for a deleted object.
+// changed notes the change c of an object. It announces the change, and adds a line that write records in the audit
+// log. c.before is nil for a new object; c.after is nil for a deleted object.
 func (tx *txn) changed(ctx context.Context, kind, id string, c change) {
 	tx.writing.Announce(kind, id)
 	tx.lines = append(tx.lines, auditlog.Line{
@@ -95,15 +96,15 @@ func (tx *txn) changed(ctx context.Context, kind, id string, c change) {
 	})
 }
 
-// change is what was done to an object.
+// change describes one change of an object.
 type change struct {
 	action        string // put, patch, delete or reset
-	tenant        string // the tenant of the object; empty: none
+	tenant        string // the tenant to which the object belongs; empty: none
 	before, after any
 	reason        string
 }
 
-// now returns the instant of pgstore.Store.NowIn.
+// now returns the present instant, as pgstore.Store.NowIn defines it.
 func (tx *txn) now(ctx context.Context) (time.Time, error) { return tx.store.db.NowIn(ctx, tx) }
 
 func (tx *txn) query(ctx context.Context, name string, args ...any) (pgx.Rows, error) {
@@ -119,12 +120,13 @@ func (tx *txn) exec(ctx context.Context, name string, args ...any) (int64, error
 	return tag.RowsAffected(), err
 }
 
-// write runs do in one transaction, announces and records its changes, and commits: see pgstore.Store.Write.
+// write runs do in one transaction, announces and records its changes, and commits: see pgstore.Store.WriteWith.
 func (s *Store) write(ctx context.Context, op string, how pgstore.Options, do func(context.Context, *txn) error) error {
 	return s.db.WriteWith(ctx, op, how, func(ctx context.Context, writing *pgstore.Transaction) error {
 		tx := &txn{Tx: writing.Tx, writing: writing, store: s}
 		if how.Alone {
-			// The lock has a statement of its own, so that later statements see what the previous holder committed.
+			// The lock is a separate statement. So later statements see the changes that the previous holder of the
+			// lock committed.
 			if _, err := tx.exec(ctx, "LockCatalog"); err != nil {
 				return fmt.Errorf("lock: %w", err)
 			}
@@ -141,9 +143,9 @@ func (s *Store) read(ctx context.Context, op string, do func(context.Context, *t
 	return s.db.View(ctx, op, func(ctx context.Context, tx pgx.Tx) error { return do(ctx, &txn{Tx: tx, store: s}) })
 }
 
-// LimitOf returns the limit named rule that a tenant has: the limit of its plan, or else the general limit. It reads
-// in the caller's transaction. It fails with errcode.TenantNotFound, or with errcode.NotFound if there is no such
-// limit.
+// LimitOf returns the limit named rule that applies to a tenant: the limit of its plan, or else the general limit. It
+// reads in the caller's transaction. It fails with errcode.TenantNotFound, or with errcode.NotFound if no such limit
+// exists.
 func (s *Store) LimitOf(ctx context.Context, in pgx.Tx, rule, tenant string) (*Limit, error) {
 	tx := &txn{Tx: in, store: s}
 	tenants, err := tx.tenants(ctx, []string{tenant}, "", "", 1)
@@ -163,7 +165,8 @@ func (s *Store) LimitOf(ctx context.Context, in pgx.Tx, rule, tenant string) (*L
 	return &l, err
 }
 
-// limitIn returns the limit named rule of the first plan in plans. It returns nil if there is none.
+// limitIn returns the limit named rule of the first plan in plans. It returns nil if plans is empty or that plan has
+// no such limit.
 func limitIn(plans []Plan, rule string) *Limit {
 	if len(plans) > 0 {
 		for i := range plans[0].Limits {
@@ -195,7 +198,7 @@ func (s *Store) Events(ctx context.Context, q events.Query) (page events.Page, e
 	return page, err
 }
 
-// one returns the only element of a selection by id, or missing.
+// one returns the only element of items, which were selected by id. If items is empty, it returns the error missing.
 func one[T any](items []T, err error, missing *errcode.Error) (T, error) {
 	var none T
 	if err != nil {
@@ -214,7 +217,7 @@ func notFound(kind, id string) *errcode.Error {
 	return errcode.Errorf(errcode.NotFound, "", "the %s %.128q does not exist", kind, id)
 }
 
-// missingReference returns the error of a field that names an object that does not exist.
+// missingReference returns the error for a field that names an object that does not exist.
 func missingReference(field, kind, id string) *errcode.Error {
 	return &errcode.Error{Code: errcode.NotFound, Fields: []body.Fault{{
 		Field: field, Message: fmt.Sprintf("names the %s %q, which does not exist", kind, id),
@@ -228,7 +231,8 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// checkLimit returns the result of CheckLimit as an *errcode.Error. prefix is the path of the limit.
+// checkLimit returns the faults that CheckLimit finds in l as an *errcode.Error, or nil. prefix is the path of the
+// limit.
 func (s *Store) checkLimit(prefix string, l *Limit) error {
 	if s.cfg.CheckLimit == nil {
 		return nil

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// maxBlocks bounds the blocks in force. Every instance holds all of them (300 bytes each), and reads all of them
-	// again after a change, in about 150 ms. Lists of many thousands of addresses belong in a firewall.
+	// maxBlocks is the largest number of blocks in force. Every instance holds all of them (300 bytes each), and
+	// reads all of them after a change, in about 150 ms. Lists of many thousands of addresses belong in a firewall.
 	maxBlocks = 50_000
 
-	// forgottenAtOnce bounds the expired blocks that a write deletes. A write adds one block and can delete more, so
-	// expired blocks do not accumulate.
+	// forgottenAtOnce is the largest number of expired blocks that a write deletes. A write adds one block and can
+	// delete more blocks, so expired blocks do not accumulate.
 	forgottenAtOnce = 100
 )
 
-// PutBlock creates or replaces a block. It returns the stored block and whether it is new. It refuses an expired
-// block. It refuses a block beyond maxBlocks with errcode.Conflict.
+// PutBlock creates or replaces a block. It returns the stored block and whether it is new. It refuses a block that
+// has expired. If maxBlocks blocks are in force, it refuses a new block with errcode.Conflict.
 func (s *Store) PutBlock(ctx context.Context, b block.Block) (stored block.Block, created bool, err error) {
 	if err := validate(&b); err != nil {
 		return block.Block{}, false, err
@@ -43,7 +43,7 @@ func (s *Store) PutBlock(ctx context.Context, b block.Block) (stored block.Block
 }
 
 // Block returns the block in force of that kind and value. tenant is the tenant of a blocked subject. It may be empty
-// if only one tenant has a blocked subject of this name.
+// if only one tenant has a block of a subject with this name.
 func (s *Store) Block(ctx context.Context, kind, value, tenant string) (b block.Block, err error) {
 	key, faults := block.Key(kind, value, tenant)
 	if len(faults) > 0 {
@@ -80,7 +80,7 @@ func (s *Store) ListBlocks(ctx context.Context, p listing.Query) (list listing.P
 	return list, err
 }
 
-// DeleteBlock deletes a block. tenant is as in Block.
+// DeleteBlock deletes a block. The arguments identify the block as in Block.
 func (s *Store) DeleteBlock(ctx context.Context, kind, value, tenant string) error {
 	key, faults := block.Key(kind, value, tenant)
 	if len(faults) > 0 {
@@ -114,13 +114,14 @@ func (s *Store) readBlocks(ctx context.Context, now time.Time) (*block.Index, er
 	return block.NewIndex(blocks, now), nil
 }
 
-// block reads the block in force with the identity of b. It returns nil if there is none.
+// block reads the block in force with the kind, tenant and value of b. It returns nil if no such block is in force.
 func (tx *txn) block(ctx context.Context, b *block.Block) (*block.Block, error) {
 	items, err := tx.blocks(ctx, "SelectBlock", b.Kind, b.Tenant, b.Value)
 	return first(items), err
 }
 
-// oneBlock reads the block with the identity of key, or the only block of a subject if key has no tenant.
+// oneBlock reads the block with the kind, tenant and value of key. If key is a subject without a tenant, it reads the
+// only block of such a subject.
 func (tx *txn) oneBlock(ctx context.Context, key *block.Block) (block.Block, error) {
 	var tenant *string
 	if key.Kind != block.KindSubject || key.Tenant != "" {
@@ -155,8 +156,8 @@ func (tx *txn) blocks(ctx context.Context, statement string, args ...any) ([]blo
 	return items, wrap("select blocks", err)
 }
 
-// putBlock stores b, which is normalized. before is the stored block, read under the catalogue's lock. It is nil if
-// there is none.
+// putBlock stores b, which is normalized. before is the stored block, read under the catalogue's lock. It is nil if b
+// is new.
 func (tx *txn) putBlock(ctx context.Context, before *block.Block, b block.Block) (block.Block, error) {
 	if before != nil && b.Same(*before) {
 		return *before, nil

@@ -56,8 +56,8 @@ func (s *Store) ListLimits(ctx context.Context, p listing.Query) (list listing.P
 	return list, err
 }
 
-// DeleteLimit deletes a limit. It also deletes the limit's overrides, unless a plan has a limit of this name. It
-// fails with errcode.Conflict if another limit replaces this limit.
+// DeleteLimit deletes a general limit. It also deletes the limit's overrides, unless a plan has a limit of this name.
+// It fails with errcode.Conflict if another limit replaces this limit.
 func (s *Store) DeleteLimit(ctx context.Context, rule string) error {
 	return s.write(ctx, "delete limit", alone, func(ctx context.Context, tx *txn) error {
 		before, err := tx.limits(ctx, []string{rule}, "", 1)
@@ -83,8 +83,8 @@ func (tx *txn) deleteLimit(ctx context.Context, l *Limit) error {
 	return wrap("delete", err)
 }
 
-// deleteOrphans deletes the overrides of rules that no longer exist. A later rule with the same name must not inherit
-// them.
+// deleteOrphans deletes the overrides of rules that no longer exist. A later rule with the same name must not get
+// these overrides.
 func (tx *txn) deleteOrphans(ctx context.Context, rules []string) error {
 	n, err := tx.exec(ctx, "DeleteOrphans", rules)
 	if err != nil {
@@ -97,12 +97,12 @@ func (tx *txn) deleteOrphans(ctx context.Context, rules []string) error {
 	return nil
 }
 
-// Reset describes a bucket of a limit that was reset: it was filled again.
+// Reset identifies a bucket of a limit that was reset, that is, filled to its capacity.
 type Reset struct {
 	Bucket string `json:"-"`
 	Rule   string `json:"-"`
 
-	// The dimensions that chose the bucket. A field is empty if the limit does not use its dimension.
+	// Tenant, Subject, Route and IP identify the bucket. A field is empty if the limit does not use its dimension.
 	Tenant  string `json:"tenant,omitempty"`
 	Subject string `json:"subject,omitempty"`
 	Route   string `json:"route,omitempty"`
@@ -120,8 +120,8 @@ func (s *Store) AnnounceReset(ctx context.Context, r Reset) error {
 	})
 }
 
-// limits reads the limits named rules, or all limits if rules is nil. It skips names up to after, and returns at most
-// the number limit, in order.
+// limits reads the limits named rules, or all limits if rules is nil. It returns the limits in the order of their
+// names, from the first name after the name after. It returns at most limit limits.
 func (tx *txn) limits(ctx context.Context, rules []string, after string, limit int) ([]Limit, error) {
 	return tx.collectLimits(ctx, "SelectLimits", rules, after, limit)
 }
@@ -151,8 +151,8 @@ func (tx *txn) collectLimits(ctx context.Context, statement string, args ...any)
 	return items, wrap("select limits", err)
 }
 
-// putLimit stores l, which is normalized. before is the stored limit, read under the catalogue's lock. It is nil if
-// there is none.
+// putLimit stores l, which is normalized. before is the stored limit, read under the catalogue's lock. It is nil if l
+// is new.
 func (tx *txn) putLimit(ctx context.Context, before *Limit, l Limit) (Limit, error) {
 	statement := "InsertLimit"
 	if before != nil {

@@ -51,15 +51,15 @@ func (s *Store) ListMeters(ctx context.Context, p listing.Query) (list listing.P
 	return list, err
 }
 
-// DeleteMeter deletes an unused meter. It fails with errcode.Conflict if a version of a plan, a limit or a balance with
-// entries refers to it. Balances without entries, which refused requests create, are deleted with it.
+// DeleteMeter deletes an unused meter. It fails with errcode.Conflict if a version of a plan, a limit, a gauge or a
+// balance with entries refers to the meter. Refused requests create balances without entries. DeleteMeter deletes
+// these balances as well.
 func (s *Store) DeleteMeter(ctx context.Context, id string) error {
 	return s.write(ctx, "delete meter", alone, func(ctx context.Context, tx *txn) error { return tx.deleteMeter(ctx, id) })
 }
 
 func (tx *txn) deleteMeter(ctx context.Context, id string) error {
-	// This check is first: a meter of a plan may have many balances without entries, and it would be useless to lock
-	// them.
+	// This check comes first, to avoid useless locks: a meter of a plan may have many balances without entries.
 	if err := tx.meterUnused(ctx, id); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (tx *txn) deleteMeter(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	// Check again: a balance may have got its first entry while this transaction waited for locks.
+	// Check again: a balance may have received its first entry while this transaction waited for locks.
 	if err := tx.meterUnused(ctx, id); err != nil {
 		return err
 	}
@@ -88,7 +88,8 @@ func (tx *txn) deleteMeter(ctx context.Context, id string) error {
 	return nil
 }
 
-// meterUnused fails with errcode.Conflict if an object refers to the meter. The error names such an object.
+// meterUnused fails with errcode.Conflict if a plan, limit, gauge or balance refers to the meter. The error names one
+// of them.
 func (tx *txn) meterUnused(ctx context.Context, id string) error {
 	rows, err := tx.query(ctx, "MeterInUse", id)
 	if err != nil {
@@ -104,8 +105,8 @@ func (tx *txn) meterUnused(ctx context.Context, id string) error {
 	return nil
 }
 
-// meters reads the meters ids, or all meters if ids is nil. It skips ids up to after, and returns at most limit
-// meters, in order.
+// meters reads the meters ids, or all meters if ids is nil. It returns the meters in the order of their ids, from the
+// first id after the id after. It returns at most limit meters.
 func (tx *txn) meters(ctx context.Context, ids []string, after string, limit int) ([]Meter, error) {
 	rows, err := tx.query(ctx, "SelectMeters", ids, after, limit)
 	if err != nil {
@@ -123,13 +124,13 @@ func (tx *txn) meters(ctx context.Context, ids []string, after string, limit int
 	return items, wrap("select meters", err)
 }
 
-// putMeter stores m. before is the stored meter, read under the catalogue's lock. It is nil if there is none.
+// putMeter stores m. before is the stored meter, read under the catalogue's lock. It is nil if m is new.
 func (tx *txn) putMeter(ctx context.Context, before *Meter, m Meter) (Meter, error) {
 	m.Kind = cmp.Or(m.Kind, KindCounter)
 	statement := "InsertMeter"
 	if before != nil && m.Kind != before.Kind {
 		if err := tx.meterUnused(ctx, m.ID); err != nil {
-			return Meter{}, err // the kind of a meter in use must stay
+			return Meter{}, err // the kind of a meter in use cannot be changed
 		}
 	}
 	if before != nil {
@@ -144,7 +145,7 @@ func (tx *txn) putMeter(ctx context.Context, before *Meter, m Meter) (Meter, err
 	return m, wrap("store meter "+m.ID, err)
 }
 
-// first returns the first of items, or nil.
+// first returns a pointer to the first of items. It returns nil if items is empty.
 func first[T any](items []T) *T {
 	if len(items) == 0 {
 		return nil

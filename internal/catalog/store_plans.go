@@ -14,14 +14,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
 
-// PutPlan stores p as the newest version of its plan, unless the newest version already grants the same. It returns the
-// newest version and whether the plan is new. It ignores p.Version and p.CreatedAt.
+// PutPlan stores p as the newest version of its plan, unless the newest version already grants the same. It returns
+// the newest version and whether the plan is new. The fields p.Version and p.CreatedAt are ignored.
 func (s *Store) PutPlan(ctx context.Context, p Plan) (stored Plan, created bool, err error) {
 	stored, created, _, err = s.PutPlanWarning(ctx, p)
 	return stored, created, err
 }
 
-// PutPlanWarning does what PutPlan does. It also returns warnings: sentences that say how many tenants get less of a
+// PutPlanWarning stores p like PutPlan. It also returns warnings: sentences that say how many tenants get less of a
 // meter or a feature.
 func (s *Store) PutPlanWarning(ctx context.Context, p Plan) (stored Plan, created bool, warnings []string, err error) {
 	if err := validate(&p); err != nil {
@@ -80,8 +80,8 @@ func (s *Store) ListPlans(ctx context.Context, p listing.Query) (list listing.Pa
 	return list, err
 }
 
-// plans reads the newest versions of the plans ids, or of all plans if ids is nil. It skips ids up to after, and
-// returns at most limit plans, in order.
+// plans reads the newest versions of the plans ids, or of all plans if ids is nil. It returns the plans in the order
+// of their ids, from the first id after the id after. It returns at most limit plans.
 func (tx *txn) plans(ctx context.Context, ids []string, after string, limit int) ([]Plan, error) {
 	return tx.collectPlans(ctx, "SelectPlans", ids, after, limit)
 }
@@ -143,8 +143,8 @@ func (tx *txn) addAllowances(ctx context.Context, plans []Plan) error {
 	return wrap("select allowances", err)
 }
 
-// putPlan stores p, which is normalized, as the version after before. before is the newest version, read under the
-// catalogue's lock. It is nil if there is none.
+// putPlan stores p, which is normalized, as the next version. before is the newest version, read under the
+// catalogue's lock. It is nil if the plan is new.
 func (tx *txn) putPlan(ctx context.Context, before *Plan, p Plan) (Plan, error) {
 	if before != nil && p.same(before) {
 		return *before, nil
@@ -251,7 +251,8 @@ func (tx *txn) require(ctx context.Context, statement, kind string, refs []refer
 	return e
 }
 
-// missing returns the references to objects that do not exist.
+// missing returns those of refs that refer to objects that do not exist. statement selects the ids of missing
+// objects.
 func (tx *txn) missing(ctx context.Context, statement string, refs []reference) ([]reference, error) {
 	if len(refs) == 0 {
 		return nil, nil
@@ -271,7 +272,7 @@ func (tx *txn) missing(ctx context.Context, statement string, refs []reference) 
 	return slices.DeleteFunc(slices.Clone(refs), func(r reference) bool { return !missing[r.id] }), nil
 }
 
-// column returns one column of rows, for unnest.
+// column returns one value of each row, as an array for unnest.
 func column[R, V any](rows []R, value func(*R) V) []V {
 	values := make([]V, len(rows))
 	for i := range rows {
@@ -280,7 +281,7 @@ func column[R, V any](rows []R, value func(*R) V) []V {
 	return values
 }
 
-// allowanceRow is an allowance as a row: flat, with null for absent fields.
+// allowanceRow is a row of plan_allowances. Absent fields of the allowance are null.
 type allowanceRow struct {
 	meter                    string
 	amount                   int64
@@ -291,12 +292,12 @@ type allowanceRow struct {
 	overageAtEnd             *string
 	overflowMeter            *string
 	overflowPrice            *int64
-	ratioMeter               *string // the meter of an overflow whose price is no whole number; the fields above are then nil
+	ratioMeter               *string // ratioMeter, ratioUnits and ratioPer are for a price that is no whole number
 	ratioUnits, ratioPer     *int64
 	perSubject               *int64
 	expiresInDays            *int64
-	alertAt                  *string // a JSON array: unnest cannot take arrays of different lengths
-	gauge                    bool    // every and anchor have no meaning
+	alertAt                  *string // a JSON array, because unnest cannot take arrays of different lengths
+	gauge                    bool    // the meter is a gauge: every and anchor have no meaning
 }
 
 func rowOf(a *Allowance) allowanceRow {

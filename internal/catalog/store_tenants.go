@@ -27,8 +27,8 @@ func (s *Store) PutTenant(ctx context.Context, t Tenant) (stored Tenant, created
 	return s.replaceTenant(ctx, t, nil)
 }
 
-// ReplaceTenant does what PutTenant does, for an existing tenant. It fails with errcode.Conflict unless the tenant
-// has this version.
+// ReplaceTenant replaces an existing tenant like PutTenant. It fails with errcode.Conflict unless version is the
+// tenant's present version.
 func (s *Store) ReplaceTenant(ctx context.Context, t Tenant, version int64) (stored Tenant, err error) {
 	stored, _, err = s.replaceTenant(ctx, t, &version)
 	return stored, err
@@ -66,8 +66,8 @@ func (s *Store) replaceTenant(ctx context.Context, t Tenant, version *int64) (st
 	return stored, created, err
 }
 
-// PatchTenant changes the fields that p has. It returns the tenant before and after. If a patch with IfVersion is
-// sent again after its commit, it fails with errcode.Conflict: the version has changed.
+// PatchTenant changes the fields that p sets. It returns the tenant before and after the change. If a patch with
+// IfVersion is sent again after its commit, it fails with errcode.Conflict, because the version has changed.
 func (s *Store) PatchTenant(ctx context.Context, id string, p TenantPatch) (change TenantChange, err error) {
 	if err := validate(&p); err != nil {
 		return TenantChange{}, err
@@ -132,7 +132,7 @@ func (s *Store) MakeTenant(ctx context.Context, id, plan string) error {
 	})
 }
 
-// Tenant returns the tenant id from PostgreSQL. Catalog.Tenant reads memory.
+// Tenant reads the tenant id from PostgreSQL. Catalog.Tenant returns it from memory.
 func (s *Store) Tenant(ctx context.Context, id string) (t Tenant, err error) {
 	err = s.read(ctx, "read tenant", func(ctx context.Context, tx *txn) error {
 		items, err := tx.tenants(ctx, []string{id}, "", "", 1)
@@ -179,7 +179,7 @@ func (s *Store) TenantsNamed(ctx context.Context, ids []string) (tenants []Tenan
 type TenantPlan struct{ ID, Plan, Timezone string }
 
 // TenantPlans returns the plans of the tenants in ids that exist, from PostgreSQL. It is for reads of many tenants
-// that are rarely used: it does not put them into memory, where they would displace other tenants.
+// that are rarely used. It does not cache them, because they would displace other tenants from memory.
 func (s *Store) TenantPlans(ctx context.Context, ids []string) (plans []TenantPlan, err error) {
 	err = s.read(ctx, "read plans of tenants", func(ctx context.Context, tx *txn) error {
 		rows, err := tx.query(ctx, "SelectTenantPlans", ids)
@@ -195,8 +195,8 @@ func (tx *txn) requirePlan(ctx context.Context, plan string) error {
 	return tx.require(ctx, "MissingPlans", kindPlan, []reference{{"plan", plan}})
 }
 
-// tenants reads the tenants ids that follow after. If ids is nil, it reads the first limit tenants that follow after
-// and whose ids begin with prefix.
+// tenants reads the tenants ids, in order, without ids up to after. If ids is nil, it reads the first limit tenants
+// after the id after whose ids begin with prefix.
 func (tx *txn) tenants(ctx context.Context, ids []string, after, prefix string, limit int) ([]Tenant, error) {
 	statement, args := "SelectTenants", []any{after, limit, prefix}
 	if ids != nil {
@@ -211,7 +211,7 @@ func (tx *txn) tenants(ctx context.Context, ids []string, after, prefix string, 
 }
 
 // tenantFacts reads the facts that requests need of the tenants ids, by id, in one round trip. It uses a generic
-// query plan, which is the same for any ids: planning each read took five times as long as running it.
+// query plan, which is the same for any ids, because planning each read took five times as long as running it.
 func (s *Store) tenantFacts(ctx context.Context, ids []string) (found map[string]TenantFacts, err error) {
 	err = s.db.Send(ctx, "read tenants", func() *pgx.Batch {
 		found = make(map[string]TenantFacts, len(ids))
@@ -249,7 +249,8 @@ func (tx *txn) tenantIDs(ctx context.Context, listed []string, limit int) ([]str
 	return ids, wrap("select tenant ids", err)
 }
 
-// scanTenant scans a row of SelectTenants or LockTenants. more are the targets of further columns.
+// scanTenant scans a row of SelectTenants, NamedTenants or LockTenants. more are the targets of the columns after the
+// tenant's columns.
 func scanTenant(row pgx.CollectableRow, more ...any) (Tenant, error) {
 	var t Tenant
 	err := row.Scan(append([]any{
@@ -272,10 +273,10 @@ func scanTenant(row pgx.CollectableRow, more ...any) (Tenant, error) {
 // lockedTenant is a tenant whose row is locked.
 type lockedTenant struct {
 	Tenant
-	sameMetadata bool // jsonb considers the stored and the new metadata equal
+	sameMetadata bool // the stored and the new metadata are equal as jsonb
 }
 
-// lockTenants locks the existing tenants of wanted in order of ids, and returns them by id.
+// lockTenants locks the rows of those tenants in wanted that exist, in order of ids. It returns these tenants by id.
 func (tx *txn) lockTenants(ctx context.Context, wanted []Tenant) (map[string]*lockedTenant, error) {
 	ids := column(wanted, func(t *Tenant) string { return t.ID })
 	metadata := column(wanted, func(t *Tenant) *string {
@@ -303,7 +304,7 @@ func (tx *txn) lockTenants(ctx context.Context, wanted []Tenant) (map[string]*lo
 	return locked, nil
 }
 
-// lockInto locks the existing tenants among ids, and adds them to locked.
+// lockInto locks the rows of those tenants in ids that exist, and adds the tenants to locked.
 func (tx *txn) lockInto(ctx context.Context, locked map[string]*lockedTenant, ids []string, metadata []*string) error {
 	rows, err := tx.query(ctx, "LockTenants", ids, metadata)
 	if err != nil {
@@ -321,8 +322,8 @@ func (tx *txn) lockInto(ctx context.Context, locked map[string]*lockedTenant, id
 	return err
 }
 
-// putTenant stores t, which is normalized. before is the stored tenant, whose row is locked. It is nil if there is
-// none. The plan of t exists and has the overridden meters.
+// putTenant stores t, which is normalized. before is the stored tenant, whose row is locked. It is nil if the tenant
+// is new. The caller has checked that the plan of t exists and has the overridden meters.
 func (tx *txn) putTenant(ctx context.Context, before *lockedTenant, t Tenant) (Tenant, error) {
 	if before == nil {
 		return tx.insertTenant(ctx, t)
@@ -330,8 +331,8 @@ func (tx *txn) putTenant(ctx context.Context, before *lockedTenant, t Tenant) (T
 	return tx.changeTenant(ctx, before, t, timing{})
 }
 
-// changeTenant stores t, which is normalized, in place of before, which is locked. The plan of t exists and has the
-// overridden meters.
+// changeTenant stores t, which is normalized, in place of before, whose row is locked. The caller has checked that
+// the plan of t exists and has the overridden meters.
 func (tx *txn) changeTenant(ctx context.Context, before *lockedTenant, t Tenant, when timing) (Tenant, error) {
 	t.Version, t.CreatedAt, t.UpdatedAt = before.Version, before.CreatedAt, before.UpdatedAt
 	if t.Anchor.IsZero() {
@@ -407,7 +408,7 @@ func (tx *txn) insertTenant(ctx context.Context, t Tenant) (Tenant, error) {
 	return t, err
 }
 
-// orNone returns s, or an empty set if s is nil: nil would be null in JSON.
+// orNone returns s, or an empty set if s is nil. As JSON, nil would be null.
 func orNone(s feature.Set) feature.Set {
 	if s == nil {
 		return feature.Set{}
@@ -415,7 +416,7 @@ func orNone(s feature.Set) feature.Set {
 	return s
 }
 
-// compact removes the blanks that jsonb adds.
+// compact removes the blanks that jsonb adds to JSON text.
 func compact(raw json.RawMessage) (json.RawMessage, error) {
 	if err := raw.Compact(); err != nil {
 		return nil, fmt.Errorf("stored metadata: %w", err)

@@ -23,7 +23,7 @@ type Terms struct {
 	Reason      string // empty: not given
 }
 
-// termsCursor is the layout of a cursor: the instant of the last terms of the page, which is their key.
+// termsCursor is the time layout of a cursor. A cursor is the effective_at of the last terms on the page.
 const termsCursor = "2006-01-02T15:04:05.000000Z"
 
 // ListTerms returns a page of the history of a tenant's terms, oldest first.
@@ -49,7 +49,7 @@ func (s *Store) ListTerms(ctx context.Context, tenant string, p listing.Query) (
 		if err != nil {
 			return wrap("select terms", err)
 		}
-		if len(items) == 0 { // every tenant has its first terms
+		if len(items) == 0 { // every tenant has terms, so perhaps the tenant does not exist
 			known, err := tx.tenants(ctx, []string{tenant}, "", "", 1)
 			if _, err = one(known, err, notFound(kindTenant, tenant)); err != nil {
 				return err
@@ -74,15 +74,15 @@ func scanTerms(row pgx.CollectableRow) (Terms, error) {
 
 // timing says when changed terms take effect, and why they change.
 type timing struct {
-	now     bool // at once instead of at the next periods
+	now     bool // the terms take effect at once, not at the next periods
 	prorate bool
-	reset   bool   // use in the open periods does not count
+	reset   bool   // use in the open periods is not deducted from the new allowances
 	reason  string // empty: not given
 	dry     bool   // the transaction is rolled back
-	patch   bool   // some fields are changed, not all replaced
+	patch   bool   // a patch changes some fields; a put replaces all
 }
 
-// action returns the action on the tenant, for the audit log.
+// action returns the name of the change of the tenant for the audit log.
 func (t timing) action() string {
 	if t.patch {
 		return "patch"
@@ -90,15 +90,15 @@ func (t timing) action() string {
 	return "put"
 }
 
-// termsWait reports whether the newest terms of a locked tenant, or a newer version of its plan, take effect only at
-// the next periods.
+// termsWait reports whether the terms of a locked tenant wait for the next periods. It is true for newest terms that
+// do not apply at once, and for a newer version of the tenant's plan.
 func (tx *txn) termsWait(ctx context.Context, tenant string) (wait bool, err error) {
 	err = tx.queryRow(ctx, "TermsWait", tenant).Scan(&wait)
 	return wait, wrap("look for terms that wait of tenant "+tenant, err)
 }
 
-// insertTerms writes the terms of t, whose row is locked. It touches no balance, for any number of balances: with
-// every batch the ledger reads whether the tenants of the batch got terms that apply at once. A concurrent decision
+// insertTerms writes the terms of t, whose row is locked. It changes no balance, for any number of balances. Instead,
+// the ledger reads with every batch whether a tenant of the batch got terms that apply at once. A concurrent decision
 // may miss the new terms. Then the terms end the open period after the entries of that decision.
 func (tx *txn) insertTerms(ctx context.Context, t *Tenant, when timing) error {
 	now, err := tx.now(ctx)
@@ -114,7 +114,7 @@ func (tx *txn) insertTerms(ctx context.Context, t *Tenant, when timing) error {
 	return err
 }
 
-// orNull returns text for a column: nil if it is empty.
+// orNull returns text as the value of a column: null if text is empty.
 func orNull(text string) *string {
 	if text == "" {
 		return nil
@@ -122,7 +122,7 @@ func orNull(text string) *string {
 	return &text
 }
 
-// orEmpty returns overrides for a column: an empty object instead of nil.
+// orEmpty returns overrides as the value of a column: an empty object if overrides is nil.
 func orEmpty(overrides map[string]int64) map[string]int64 {
 	if overrides == nil {
 		return map[string]int64{}

@@ -30,7 +30,7 @@ func starter(amount int64) Plan {
 	return Plan{ID: "starter", Allowances: []Allowance{monthly("api_calls", amount)}}
 }
 
-// seed stores a meter, a plan and a tenant.
+// seed stores a meter, a plan and the tenant acme.
 func seed(t *testing.T, s *Store) {
 	t.Helper()
 	put(t, s.PutMeter, call)
@@ -47,7 +47,7 @@ func TestQueries_PrepareOnSchema(t *testing.T) {
 	require.NotEmpty(t, s.queries)
 	for name, statement := range s.queries {
 		if name == "Listen" {
-			continue // a command, which cannot be prepared
+			continue // PostgreSQL cannot prepare the command LISTEN
 		}
 		_, err := conn.Conn().Prepare(t.Context(), name, statement)
 		require.NoError(t, err, name)
@@ -335,7 +335,7 @@ func TestList_PagesInOrder(t *testing.T) {
 	ctx := t.Context()
 	s := newStore(t)
 	seed(t, s)
-	ids := []string{"B", "a", "a-1", "a.1", "a1", "api_calls", "b"} // bytewise
+	ids := []string{"B", "a", "a-1", "a.1", "a1", "api_calls", "b"} // in the order of their bytes
 	for _, id := range ids {
 		put(t, s.PutMeter, Meter{ID: id, Unit: "u"})
 		put(t, s.PutPlan, Plan{ID: id})

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 )
 
-// The states of a tenant.
+// Values of Tenant.Status.
 const (
 	StatusActive    = "active"
 	StatusSuspended = "suspended" // requests are refused; balances stay
@@ -20,21 +20,21 @@ const (
 // defaultZone is the time zone of a tenant for which no zone was set.
 const defaultZone = "UTC"
 
-// Tenant is a billed party.
+// Tenant is a billed party: for example a company that uses the product.
 type Tenant struct {
 	ID       string          `json:"tenant"`
 	Plan     string          `json:"plan"`
-	Anchor   time.Time       `json:"anchor,omitzero"`   // start of its tenant-anchored periods; zero: the instant of its creation
+	Anchor   time.Time       `json:"anchor,omitzero"`   // base instant of periods with anchor tenant; zero: the tenant's creation
 	Timezone string          `json:"timezone,omitzero"` // IANA zone of its periods; empty: UTC
 	Status   string          `json:"status,omitzero"`   // active or suspended; empty: active
 	Metadata json.RawMessage `json:"metadata,omitzero"` // a JSON object of at most bound.MaxMetadata bytes; nil: {}
 
-	// Overrides are amounts per period, by meter, that this tenant gets instead of the plan's amounts,
+	// Overrides maps meters to the amounts per period that this tenant gets instead of the plan's amounts,
 	// 0..bound.MaxAmount. The plan must have the meter when an override is stored. If a later version of the plan
 	// lacks the meter, the override has no effect.
 	Overrides map[string]int64 `json:"overrides,omitempty"`
 
-	// Features replace features of the plan with the same names.
+	// Features replace the features of the plan that have the same names.
 	Features feature.Set `json:"features,omitempty"`
 
 	Version   int64     `json:"-"` // 1 at creation, one more with each change
@@ -46,7 +46,7 @@ type Tenant struct {
 type TenantFacts struct {
 	ID, Plan  string
 	Timezone  string // IANA zone of its periods
-	Suspended bool   // requests are refused
+	Suspended bool   // requests of the tenant are refused
 
 	// RuleOverrides reports whether limits are overridden for the tenant. SubjectOverrides reports whether limits are
 	// overridden for subjects of the tenant. See package override.
@@ -83,8 +83,8 @@ func (t *Tenant) Check(given body.Given) []body.Fault {
 // Suspended reports whether requests of the tenant are refused.
 func (t *Tenant) Suspended() bool { return t.Status == StatusSuspended }
 
-// normalize sets defaults, so that equal tenants have one form. A zero anchor stays: only the store knows the instant
-// of creation.
+// normalize sets defaults, so that tenants with the same meaning are equal. A zero anchor stays zero, because only
+// the store knows the instant of creation.
 func (t *Tenant) normalize() {
 	if !t.Anchor.IsZero() {
 		t.Anchor = t.Anchor.UTC().Truncate(time.Microsecond)
@@ -109,14 +109,14 @@ func (t *Tenant) normalize() {
 	}
 }
 
-// sameTerms reports whether t and o have the same terms for the ledger.
+// sameTerms reports whether t and o have the same plan, anchor, zone and overrides.
 func (t *Tenant) sameTerms(o *Tenant) bool {
 	return t.Plan == o.Plan && t.Anchor.Equal(o.Anchor) && t.Timezone == o.Timezone &&
 		maps.Equal(t.Overrides, o.Overrides)
 }
 
-// same reports whether storing t instead of o changes nothing. The metadata of t and o must come from jsonb, or be
-// equal.
+// same reports whether storing t instead of o changes nothing. It compares metadata as bytes: both texts must come
+// from jsonb, or be the same text.
 func (t *Tenant) same(o *Tenant) bool {
 	return t.ID == o.ID && t.sameTerms(o) && t.Status == o.Status && bytes.Equal(t.Metadata, o.Metadata) && maps.Equal(t.Features, o.Features)
 }

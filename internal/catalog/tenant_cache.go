@@ -20,37 +20,40 @@ import (
 )
 
 const (
-	// unheardAge is the largest age of a cached tenant while notifications are not received, and of the answer "no such
-	// tenant" at any time.
+	// unheardAge is the largest age of a cached tenant while notifications are not received. It is at any time the
+	// largest age of the cached answer "no such tenant".
 	unheardAge = time.Second
 
-	// heardAge is the largest age of any cached tenant, in case a notification is lost. A full cache then costs less
-	// than 200 reads/s.
+	// heardAge is the largest age of any cached tenant, in case a notification is lost. It makes a full cache read
+	// fewer than 200 tenants per second.
 	heardAge = 10 * time.Minute
 
-	// awayPause is how long stale tenants are returned without a read after PostgreSQL failed to answer.
+	// awayPause is the pause of reads after PostgreSQL failed to answer. During the pause the cache returns stale
+	// tenants.
 	awayPause = time.Second
 
-	// loadQueue bounds the requests that wait for a read of tenants. defaultLoadTimeout bounds the time of one read,
-	// so that no request hangs while PostgreSQL does. loadBatch bounds the tenants of one read, which takes a few
-	// milliseconds.
+	// loadQueue is the largest number of requests that wait for a read of tenants. defaultLoadTimeout bounds the time
+	// of one read, so that no request hangs while PostgreSQL hangs. loadBatch is the largest number of tenants of one
+	// read, which takes a few milliseconds.
 	defaultLoadTimeout = time.Second
 	loadQueue          = 10_000
 	loadBatch          = 500
 
-	// aheadMax bounds how many tenants one request reads ahead at a time: its share of loadQueue.
+	// aheadMax is the largest number of tenants that one request reads ahead at a time, so that it cannot fill
+	// loadQueue.
 	aheadMax = 64
 
-	// unknownTenants bounds the ids in memory that have no tenant. These ids have a map of their own, so that a
-	// client that sends many of them does not evict tenants.
+	// unknownTenants is the largest number of cached ids that have no tenant. These ids are in a separate map, so
+	// that a client that sends many such ids does not evict tenants.
 	unknownTenants = 10_000
 
-	// stripes is the number of groups of tenants. A notification during a read affects the tenants of its group only.
+	// stripes is the number of groups of tenants. If a notification arrives during a read, only tenants of its group
+	// are not cached.
 	stripes = 256
 )
 
-// tenantCache holds the most recently used tenants. It reads missing tenants through a lane: concurrent requests
-// become one query.
+// tenantCache holds the most recently used tenants. It reads missing tenants through a lane, which combines
+// concurrent requests into one query.
 type tenantCache struct {
 	store    *Store
 	metrics  *metrics
@@ -59,19 +62,19 @@ type tenantCache struct {
 
 	mu      sync.Mutex
 	entries *recent.Map[string, cachedTenant]
-	unknown map[string]time.Duration // ids without a tenant; the value is the time of the read, after began
+	unknown map[string]time.Duration // ids without a tenant, with the time of their read as a duration after began
 
 	reads  atomic.Uint32
 	loads  atomic.Pointer[lane.Lane[string, loadedTenant]] // nil before start
 	config lane.Config
-	limit  time.Duration // of a read
+	limit  time.Duration // longest time of one read
 
 	began   time.Time
-	trusted atomic.Int64 // a duration after began: data read until then is stale; -1: no data is
+	trusted atomic.Int64 // a duration after began: data that was read until then is stale; -1: no data is stale
 	away    atomic.Int64 // unix nanoseconds: until then cached tenants are returned without a read
 
-	// changes counts the notifications of each stripe. A tenant that is being read when a notification arrives is not
-	// cached.
+	// changes counts the notifications of each stripe. If a notification arrives while a tenant of its stripe is
+	// being read, that tenant is not cached.
 	seed    maphash.Seed
 	changes [stripes]atomic.Uint64
 }
@@ -80,17 +83,17 @@ type tenantCache struct {
 type cachedTenant struct {
 	plan, zone       unique.Handle[string] // most tenants share these texts
 	created, updated int64                 // unix µs
-	readAt           time.Duration         // after began
-	read             uint32                // number of the read
+	readAt           time.Duration         // a duration after began
+	read             uint32                // number of the read that returned the tenant
 
 	suspended, ofRules, ofSubjects bool
-	features                       feature.Set // nil: none, as almost always
+	features                       feature.Set // the tenant's own features; nil, as almost always: none
 }
 
-// loadedTenant is the result of a read or of a look into memory.
+// loadedTenant is the result of a read from PostgreSQL or of a lookup in memory.
 type loadedTenant struct {
 	tenant TenantFacts
-	known  bool // false: there is no such tenant, or it is not in memory
+	known  bool // false: the tenant does not exist, or it is not in memory
 	err    error
 }
 
@@ -108,7 +111,8 @@ func (c *tenantCache) start() { c.loads.Store(lane.New(c.config, nil, c.load)) }
 
 func (c *tenantCache) stop(ctx context.Context) error { return c.loads.Load().Stop(ctx) }
 
-// get returns a tenant from the cache, or reads it. It fails with errcode.TenantNotFound if there is none.
+// get returns a tenant from the cache, or reads it. It fails with errcode.TenantNotFound if the tenant does not
+// exist.
 func (c *tenantCache) get(ctx context.Context, id string) (TenantFacts, error) {
 	now := c.now()
 	entry, fresh := c.cached(id, now)
@@ -119,7 +123,7 @@ func (c *tenantCache) get(ctx context.Context, id string) (TenantFacts, error) {
 	return c.read(ctx, id, &entry, now)
 }
 
-// cached returns the entry in memory, and whether it can be used without PostgreSQL.
+// cached returns the entry of the tenant in memory, and whether the entry can be used without PostgreSQL.
 func (c *tenantCache) cached(id string, now time.Time) (entry loadedTenant, fresh bool) {
 	c.mu.Lock()
 	e, known := c.entries.Get(id)
@@ -134,8 +138,8 @@ func (c *tenantCache) cached(id string, now time.Time) (entry loadedTenant, fres
 	return entry, (known || unknown) && c.fresh(known, readAt, now)
 }
 
-// readAhead reads, many in one query, the tenants ids that get would have to read. It ends at the first error: get
-// then tries again and returns the error.
+// readAhead reads those tenants of ids that get would have to read, many in one query. It stops at the first error.
+// Then get reads the tenant again and returns the error.
 func (c *tenantCache) readAhead(ctx context.Context, ids []string) {
 	var missing []string
 	now := c.now()
@@ -162,8 +166,8 @@ func (c *tenantCache) readAhead(ctx context.Context, ids []string) {
 	readers.Wait()
 }
 
-// read reads a tenant, in one query with other tenants that are needed at this moment. If PostgreSQL is down and the
-// cache has an old entry, it returns that entry.
+// read reads a tenant, in one query with other tenants that concurrent requests need. If PostgreSQL does not answer
+// and the cache has an old entry, it returns that entry.
 func (c *tenantCache) read(ctx context.Context, id string, entry *loadedTenant, now time.Time) (TenantFacts, error) {
 	if !bound.ID(id) {
 		return TenantFacts{}, notFound(kindTenant, id)
@@ -191,12 +195,12 @@ func (c *tenantCache) read(ctx context.Context, id string, entry *loadedTenant, 
 	return TenantFacts{}, loadError(err)
 }
 
-// fresh reports whether data read at readAt can be used without PostgreSQL. known says that the data is a tenant, not
-// the answer that there is none.
+// fresh reports whether data that was read at readAt can be used without PostgreSQL. known is true if the data is a
+// tenant, and false if it is the answer that the tenant does not exist.
 func (c *tenantCache) fresh(known bool, readAt time.Duration, now time.Time) bool {
 	age := now.Sub(c.began) - readAt
 	switch {
-	case int64(readAt) <= c.trusted.Load(): // the data may have been changed since, also by this process
+	case int64(readAt) <= c.trusted.Load(): // after that read the data may have been changed, also by this process
 		return false
 	case age < unheardAge:
 		return true
@@ -218,7 +222,7 @@ func (e *cachedTenant) facts(id string) TenantFacts {
 	}
 }
 
-// loadError translates an error of the lane.
+// loadError translates an error of the lane into an *errcode.Error.
 func loadError(err error) error {
 	if errors.Is(err, lane.ErrFull) || errors.Is(err, lane.ErrStopped) {
 		return pgstore.DidNotAnswer(err)
@@ -226,7 +230,7 @@ func loadError(err error) error {
 	return pgstore.Translate("read tenant", err)
 }
 
-// load reads the tenants ids for the lane, and caches them.
+// load reads the tenants ids from PostgreSQL, and caches them. The lane calls it.
 func (c *tenantCache) load(ctx context.Context, ids []string) []loadedTenant {
 	ctx, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
@@ -258,13 +262,13 @@ func (c *tenantCache) load(ctx context.Context, ids []string) []loadedTenant {
 			c.addUnknown(id, readAt)
 		}
 		if c.stripe(id).Load() != before[i] {
-			c.remove(id) // after add: drop counts before it removes, so load sees the count or drop removes the entry
+			c.remove(id) // after add: drop counts, then removes. So load sees the count, or drop removes the entry
 		}
 	}
 	return answers
 }
 
-// drop removes a changed tenant.
+// drop removes a tenant that was changed from the cache.
 func (c *tenantCache) drop(id string) {
 	c.stripe(id).Add(1)
 	c.remove(id)
@@ -288,9 +292,9 @@ func (c *tenantCache) addUnknown(id string, readAt time.Duration) {
 		if len(c.unknown) < unknownTenants {
 			break
 		}
-		delete(c.unknown, other) // any of them
+		delete(c.unknown, other) // any id
 	}
-	c.unknown[strings.Clone(id)] = readAt // a copy: the text may be part of a larger request
+	c.unknown[strings.Clone(id)] = readAt // a copy, because the string may be part of a larger request
 }
 
 func (c *tenantCache) remove(id string) {
@@ -300,7 +304,7 @@ func (c *tenantCache) remove(id string) {
 	delete(c.unknown, id)
 }
 
-// invalidateAll makes all cached tenants stale.
+// invalidateAll makes all cached entries stale.
 func (c *tenantCache) invalidateAll() { c.trusted.Store(int64(c.now().Sub(c.began))) }
 
 func (c *tenantCache) stripe(id string) *atomic.Uint64 {

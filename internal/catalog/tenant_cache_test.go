@@ -20,13 +20,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
-// cacheRig is a started cache without a listener, with a clock that the test moves.
+// cacheRig is a started cache with a fake listener, and with a clock that the test advances.
 type cacheRig struct {
 	*tenantCache
 	store   *Store
 	clock   atomic.Int64
 	hearing atomic.Bool
-	cause   atomic.Pointer[error] // why PostgreSQL is away; nil: it is not
+	cause   atomic.Pointer[error] // why PostgreSQL does not answer; nil: it answers
 }
 
 func newCacheRig(t *testing.T, size int) *cacheRig {
@@ -58,7 +58,7 @@ func (r *cacheRig) has(id string) bool {
 	return known
 }
 
-// zone returns acme's zone from the cache.
+// zone returns the time zone of the tenant acme from the cache.
 func (r *cacheRig) zone(t *testing.T) string {
 	t.Helper()
 	acme, err := r.get(t.Context(), "acme")
@@ -66,7 +66,7 @@ func (r *cacheRig) zone(t *testing.T) string {
 	return acme.Timezone
 }
 
-// change changes acme without a notification to the cache.
+// change changes the time zone of acme without a notification to the cache.
 func (r *cacheRig) change(t *testing.T, zone string) {
 	t.Helper()
 	_, err := r.store.PatchTenant(t.Context(), "acme", TenantPatch{Timezone: &zone})
@@ -113,8 +113,8 @@ func TestTenantCache_Reconnect_ReadsAgain(t *testing.T) {
 	require.Equal(t, "Asia/Kathmandu", r.zone(t), "what was read since is trusted")
 }
 
-// If a file has more changes than can be announced by name, the announcement covers everything: even a tenant that
-// was just read is read again.
+// A file may have more changes than can be announced by name. Then the announcement covers the whole catalogue: even
+// a tenant that was just read is read again.
 func TestTenantCache_EverythingChanged_NothingIsFresh(t *testing.T) {
 	t.Parallel()
 	r := newCacheRig(t, 10)
@@ -218,7 +218,7 @@ func TestTenantCache_UnknownTenants_DriveNobodyOut(t *testing.T) {
 	require.True(t, r.has("acme"))
 }
 
-// The tenants that a batch names are read together. If they were read one after the other, each would take a query.
+// The tenants that a batch names are read together. Otherwise each tenant would take a query.
 func TestTenantCache_ReadAhead_FewQueries(t *testing.T) {
 	t.Parallel()
 	r := newCacheRig(t, 1000)
@@ -244,7 +244,7 @@ func TestTenantCache_ReadAhead_FewQueries(t *testing.T) {
 	require.LessOrEqual(t, again, queries+1, "what is known is not read again")
 }
 
-// batchesOf returns how many batches and items the lane has processed, as counted in reg.
+// batchesOf returns the number of batches and of items that the lane has processed, from the metrics in reg.
 func batchesOf(t *testing.T, reg *prometheus.Registry) (batches uint64, items float64) {
 	t.Helper()
 	families, err := reg.Gather()
@@ -289,8 +289,8 @@ func TestNamedTenants_ManyIDs_UseTheIndex(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// The cache keeps no metadata, because requests do not need it, and tenants share texts. Otherwise a tenant takes 750
-// bytes. Not parallel: it measures the heap.
+// The cache keeps no metadata, because requests do not need it. Tenants share the texts of plans and zones. Without
+// these measures a tenant takes 750 bytes. The test is not parallel, because it measures the heap.
 func TestTenantCache_ATenant_TakesAtMost130Bytes(t *testing.T) {
 	const n = 20_000
 	r := newCacheRig(t, n)
@@ -303,7 +303,7 @@ func TestTenantCache_ATenant_TakesAtMost130Bytes(t *testing.T) {
 	}
 	before := heap()
 	r.readAhead(t.Context(), ids)
-	for _, id := range ids { // get repeats a read that failed, and returns its error
+	for _, id := range ids { // get repeats a failed read, and returns its error
 		_, err = r.get(t.Context(), id)
 		require.NoError(t, err)
 	}
@@ -321,7 +321,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// hearing is a fake listener: its value says whether the listener is connected.
+// hearing is a fake listener. Its value is true while the listener is connected.
 type hearing atomic.Bool
 
 func (h *hearing) Listening() bool { return (*atomic.Bool)(h).Load() }

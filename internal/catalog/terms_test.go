@@ -18,8 +18,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
 
-// wide stores the plan both, with calls and credits, and the plan lean, with calls only. It puts acme on the plan
-// both.
+// wide stores the plan both, which has calls and credits, and the plan lean, which has calls only. The plan of acme
+// is both.
 func wide(t *testing.T, s *Store) {
 	t.Helper()
 	for _, id := range []string{"calls", "credits", "seats"} {
@@ -30,7 +30,7 @@ func wide(t *testing.T, s *Store) {
 	put(t, s.PutTenant, Tenant{ID: "acme", Plan: "both"})
 }
 
-// term is a row of a tenant's history, without plan, anchor and zone.
+// term is a row of the history of a tenant's terms, without plan, anchor and zone.
 type term struct {
 	overrides    map[string]int64
 	now, prorate bool
@@ -102,7 +102,7 @@ func TestPutTenant_OverrideNeedsMeterOfPlan(t *testing.T) {
 	acme := patch(t, s, "acme", TenantPatch{Plan: ptr("lean"), Overrides: map[string]*int64{"credits": nil}})
 	require.Equal(t, map[string]int64{"calls": 5}, acme.Overrides)
 
-	// A later version of a plan without the meter does not block the tenant.
+	// If a later version of the plan lacks an overridden meter, the tenant can still be changed.
 	put(t, s.PutPlan, Plan{ID: "lean", Allowances: []Allowance{monthly("seats", 1)}})
 	acme = patch(t, s, "acme", TenantPatch{Status: ptr(StatusSuspended)})
 	require.Equal(t, map[string]int64{"calls": 5}, acme.Overrides)

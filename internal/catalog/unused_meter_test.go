@@ -11,7 +11,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// The ledger creates the row of a balance before it decides whether the tenant has the meter.
+// The ledger creates the row of a balance before it decides whether the tenant has the meter. So refused requests
+// leave rows without entries.
 func TestDeleteMeter_RowsWithoutEntry_Deleted(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -36,10 +37,10 @@ func TestDeleteMeter_Refused_KeepsRows(t *testing.T) {
 	require.Equal(t, []string{"acme m 0", "bolt m 1"}, balancesOf(t, s))
 }
 
-// A deletion of a meter waits for the ledger's changes of its balances, and then decides.
+// A deletion of a meter waits for the ledger's open changes of the meter's balances, and decides afterwards.
 func TestDeleteMeter_WaitsForBalances(t *testing.T) {
 	t.Parallel()
-	strength := "KEY SHARE" // the strength of the ledger's own locks
+	strength := "KEY SHARE" // the lock strength of the ledger's own statements
 	if testenv.OnCitus() {
 		strength = "SHARE"
 	}
@@ -49,8 +50,8 @@ func TestDeleteMeter_WaitsForBalances(t *testing.T) {
 		lock  = "SELECT seq FROM balances WHERE tenant_id = 'acme' AND meter = 'm' FOR NO KEY UPDATE"
 	)
 	for name, c := range map[string]struct {
-		before string   // has ended before the deletion
-		ledger []string // is still open at the deletion
+		before string   // the statement that has ended before the deletion
+		ledger []string // statements of a transaction that is still open at the deletion
 		want   errcode.Code
 		left   []string
 	}{
@@ -79,7 +80,7 @@ func TestDeleteMeter_WaitsForBalances(t *testing.T) {
 			}
 			deleted := make(chan error, 1)
 			go func() { deleted <- s.DeleteMeter(ctx, "m") }()
-			if name != "another is there" { // that balance is seen without waiting
+			if name != "another is there" { // the deletion finds that balance without waiting
 				testenv.Eventually(t, func() bool { return count(t, s, testenv.Waiting()) > 0 }, "the deletion waits")
 			}
 			require.NoError(t, batch.Commit(ctx))

@@ -7,10 +7,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// validate returns nil, or an *errcode.Error with errcode.InvalidArgument and all faults of o.
+// validate returns nil if o has no faults. Otherwise it returns an *errcode.Error with errcode.InvalidArgument and
+// all faults.
 func validate(o body.Checked) error { return invalid(o.Check(body.Given{})) }
 
-// invalid returns nil if there are no faults, and otherwise an *errcode.Error with errcode.InvalidArgument.
+// invalid returns nil if faults is empty. Otherwise it returns an *errcode.Error with errcode.InvalidArgument and
+// these faults.
 func invalid(faults []body.Fault) error {
 	if len(faults) == 0 {
 		return nil

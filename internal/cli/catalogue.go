@@ -14,19 +14,19 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/catalogdoc"
 )
 
-// ErrWouldChange is the result of a dry run with --exit-code that finds changes. It is not a failure.
+// ErrWouldChange says that a dry run with --exit-code has found changes. It is not a failure.
 var ErrWouldChange = errors.New("something would change")
 
-// Application is a catalogue to apply, with options.
+// Application is a catalogue that is to be applied, with options.
 type Application struct {
-	Name     string // of the file, for messages
+	Name     string // name of the file, for messages
 	Text     []byte // YAML
 	DryRun   bool
 	Prune    bool
 	ExitCode bool // a dry run that finds changes ends with ErrWouldChange
 }
 
-// Apply applies a catalogue over the API, and prints what was changed.
+// Apply applies a catalogue through the API and prints the changes.
 func (c *Connection) Apply(ctx context.Context, io *IO, a Application) error {
 	s, err := c.Dial(io)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *Connection) Apply(ctx context.Context, io *IO, a Application) error {
 	return PrintDiff(io, &diff, c.JSON, a.ExitCode)
 }
 
-// explainApply returns an error with one line per fault, each with its line in the file.
+// explainApply returns an error with one line per fault. Each line names the line of the file.
 func explainApply(name string, document *catalogdoc.Document, err error) error {
 	e := client.AsError(err)
 	if e == nil || e.Problem == nil || len(e.Problem.Errors) == 0 {
@@ -58,7 +58,7 @@ func explainApply(name string, document *catalogdoc.Document, err error) error {
 	return errors.New(b.String())
 }
 
-// DiffOf converts the report of `apply` on a database to the API's response type.
+// DiffOf converts the report of `apply` on a database to the response type of the API.
 func DiffOf(r *diff.Report) (*client.CatalogDiff, error) {
 	text, err := json.Marshal(catalogdoc.Diff(r))
 	if err != nil {
@@ -68,8 +68,8 @@ func DiffOf(r *diff.Report) (*client.CatalogDiff, error) {
 	return d, json.Unmarshal(text, d)
 }
 
-// PrintDiff prints the changes that were made, or that a dry run would make. With exitCode a dry run that finds
-// changes returns ErrWouldChange.
+// PrintDiff prints the changes that were made, or that a dry run would make. If exitCode is true and a dry run finds
+// changes, it returns ErrWouldChange.
 func PrintDiff(io *IO, d *client.CatalogDiff, asJSON, exitCode bool) error {
 	if asJSON {
 		if err := io.json(d); err != nil {
@@ -134,7 +134,7 @@ type exportCmd struct {
 	Connection
 }
 
-// modeline names the schema of the file for editors with the YAML language server.
+// modeline is a line that tells editors with the YAML language server which schema the file has.
 const modeline = "# yaml-language-server: $schema=catalog.schema.json\n"
 
 // Run prints the catalogue.

@@ -1,6 +1,6 @@
 package cli
 
-// Commands are the commands that call a service. The command line of quotasvc embeds them.
+// Commands are the commands that call a running service. The command line of quotasvc contains them.
 type Commands struct {
 	Tenant    tenantCmd    `cmd:"" group:"Ask a running service" help:"List, show and create tenants."`
 	Balance   balanceCmd   `cmd:"" group:"Ask a running service" help:"Show the balances of a tenant."`

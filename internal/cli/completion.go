@@ -11,8 +11,8 @@ type completeCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Run prints the script. The script contains the commands of this program, so it stays up to date if the shell runs
-// `quotasvc completion` at each start.
+// Run prints the completion script. The script contains the commands of this version. If the shell runs `quotasvc
+// completion` at each start, the script is always up to date.
 func (c *completeCmd) Run(command *kong.Context, io *IO) error {
 	all := entries(command.Model.Node)
 	name := command.Model.Name
@@ -27,7 +27,7 @@ func (c *completeCmd) Run(command *kong.Context, io *IO) error {
 	return nil
 }
 
-// bash returns a script for bash, which zsh reads by bashcompinit.
+// bash returns a completion script for bash. zsh reads it with bashcompinit.
 func bash(name string, all []entry) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s completion bash\n_%s() {\n  local word path='' flags='' commands='' current=\"${COMP_WORDS[COMP_CWORD]}\" previous=\"${COMP_WORDS[COMP_CWORD-1]}\" i\n", name, name)
@@ -75,7 +75,7 @@ func bash(name string, all []entry) string {
 	return b.String()
 }
 
-// argWords returns the valid words for the argument of a command.
+// argWords returns the valid words for the argument of a command. It returns nil if any word is valid.
 func argWords(e entry) []string {
 	switch e.path {
 	case "completion":
@@ -87,7 +87,7 @@ func argWords(e entry) []string {
 	}
 }
 
-// fish returns a script for fish.
+// fish returns a completion script for fish.
 func fish(name string, all []entry) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s completion fish\ncomplete -c %s -f\n", name, name)
@@ -120,7 +120,7 @@ func fish(name string, all []entry) string {
 	return b.String()
 }
 
-// cutLast splits a path before its last word.
+// cutLast divides the path of a command before its last word.
 func cutLast(path string) (parent, last string, found bool) {
 	if at := strings.LastIndexByte(path, ' '); at >= 0 {
 		return path[:at], path[at+1:], true

@@ -15,7 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// Connection has the settings for reaching the service.
+// Connection has the flags that say how to reach the service.
 type Connection struct {
 	URL     string `name:"url" env:"QUOTASVC_URL" placeholder:"URL" group:"Service" help:"Address of the service, as in http://127.0.0.1:8080."`
 	Key     string `name:"key" env:"QUOTASVC_KEY" placeholder:"KEY" group:"Service" help:"Key of the caller. Other users of this machine can read command lines: use the variable, or a context."`
@@ -24,30 +24,30 @@ type Connection struct {
 	JSON    bool   `name:"json" help:"Print the answer as JSON: an object, or one item a line."`
 }
 
-// configFile is the configuration file.
+// configFile is the content of the configuration file.
 type configFile struct {
-	Current  string             `yaml:"current"` // the context that is used without --context, QUOTASVC_URL and --url
+	Current  string             `yaml:"current"` // name of the context that is used if no other is given
 	Contexts map[string]service `yaml:"contexts"`
 }
 
 type service struct {
 	URL     string `yaml:"url"`
 	Key     string `yaml:"key"`
-	KeyFile string `yaml:"key_file"` // instead of key; relative to the configuration file
+	KeyFile string `yaml:"key_file"` // file that contains the key; relative to the directory of the configuration file
 }
 
-// UsageError is a wrong command line or configuration.
+// UsageError is the error for a wrong command line or a wrong configuration.
 type UsageError struct{ text string }
 
 func (e *UsageError) Error() string { return e.text }
 
 func usage(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
-// Given reports whether flags, the environment or --context name a service. The configuration's current context alone
+// Given reports whether flags or environment variables name a service. The current context of the configuration file
 // does not count.
 func (c *Connection) Given() bool { return c.URL != "" || c.Context != "" }
 
-// Dial returns a client of the service. It sends no request.
+// Dial returns a client for the service. It sends no request.
 func (c *Connection) Dial(io *IO) (*client.Client, error) {
 	if err := c.resolve(io); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (c *Connection) Dial(io *IO) (*client.Client, error) {
 	return q, nil
 }
 
-// resolve finds the address and the key.
+// resolve sets URL and Key from the flags, the environment or a context.
 func (c *Connection) resolve(io *IO) error {
 	if c.URL != "" && c.Key != "" && c.Context == "" {
 		return nil
@@ -96,7 +96,7 @@ func (c *Connection) resolve(io *IO) error {
 	return nil
 }
 
-// keyIn returns the key from the context's key file.
+// keyIn returns the key from the context's key file. A relative path is relative to dir.
 func (s *service) keyIn(dir string) (string, error) {
 	path := s.KeyFile
 	if home, err := os.UserHomeDir(); err == nil && strings.HasPrefix(path, "~/") {
@@ -112,7 +112,7 @@ func (s *service) keyIn(dir string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// read reads the configuration file. A missing file counts as empty, unless --config names it.
+// read reads the configuration file. If the file is missing and --config does not name it, it counts as empty.
 func (c *Connection) read() (configFile, string, error) {
 	var file configFile
 	path := c.Config

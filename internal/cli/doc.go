@@ -3,15 +3,15 @@
 //
 // # Terms
 //
-//   - command: a struct with its flags and arguments as tags, and a Run method.
-//   - connection: the address and the key of the service, from flags, a context or the environment.
-//   - context: a named address with its key, in the configuration file.
-//   - page: a manual page.
+//   - command: a struct with a Run method. Tags of its fields define its flags and arguments.
+//   - connection: the address of the service and a key, from flags, from a context or from the environment.
+//   - context: a named address with its key in the configuration file.
+//   - page: a manual page of the program.
 //
 // # Invariants
 //
-//  1. With --json a command prints only the answer of the API to standard output: an indented object, or one item per
-//     line.
+//  1. With --json, a command prints only the answer of the API to standard output: an indented object, or one item of
+//     a list per line.
 //  2. The exit status is 0 if the command succeeded, 1 if it failed or was refused, and 2 if the command line is
 //     wrong.
 //  3. Colours are used only on terminals, and not if NO_COLOR is set.
@@ -19,6 +19,6 @@
 //
 // # Clock, concurrency, failure
 //
-// Times are printed in UTC. A command runs in one goroutine. Each call has the deadline of the client, 30 s. If an
-// answer is lost, the call is retried with the same key. An interrupt ends a command.
+// Times are printed in UTC. A command runs in one goroutine. Each call has the time limit of the client, 30 s. If an
+// answer is lost, the call is retried with the same idempotency key. An interrupt ends a command.
 package cli

@@ -22,7 +22,7 @@ type explainCmd struct {
 	At      instant `placeholder:"TIME" help:"At this time, at most 400 days ahead, if nothing is used until then: a time (RFC 3339) or a day. Limits and blocks are left out."`
 }
 
-// Run prints whether the units may be used now. A denial is a valid answer, so the exit status is 0.
+// Run prints whether the tenant may use the units now. A denial is a valid answer, so the exit status is 0.
 func (c *explainCmd) Run(ctx context.Context, io *IO) error {
 	s, err := c.Dial(io)
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *explainCmd) Run(ctx context.Context, io *IO) error {
 	return nil
 }
 
-// simulateAt prints the answer that a debit would get at a later instant.
+// simulateAt prints the answer that a debit would get at the later time c.At.
 func (c *explainCmd) simulateAt(ctx context.Context, io *IO, s *client.Client) error {
 	at, err := c.At.resolve(ctx, s)
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *explainCmd) simulateAt(ctx context.Context, io *IO, s *client.Client) e
 	return nil
 }
 
-// explanation is the answer to a check. If the check allows the use, it also has the answer to a dry run of the
+// explanation is the answer to a check. If the check allows the use, it also contains the answer to a dry run of the
 // debit.
 type explanation struct {
 	*client.CheckAnswer
@@ -105,7 +105,7 @@ type explanation struct {
 	Debit *client.DebitAnswer `json:"debit,omitempty"`
 }
 
-// try runs the debit as a dry run. It returns nil if the debit would be refused, because units were used after the
+// try makes a dry run of the debit. It returns nil if the debit would be refused: units may have been used after the
 // check.
 func (c *explainCmd) try(ctx context.Context, s *client.Client) (*client.DebitAnswer, error) {
 	tried, err := s.Debit(ctx, client.DebitRequest{Tenant: c.Tenant, Items: []client.Item{{Meter: c.Meter, Amount: c.Amount}}, Subject: c.Subject, DryRun: true})
@@ -115,7 +115,8 @@ func (c *explainCmd) try(ctx context.Context, s *client.Client) (*client.DebitAn
 	return tried, err
 }
 
-// printDraws prints the grants that would pay, in their order, and how the price of an overflow is rounded.
+// printDraws prints the grants from which the units would come, in their order, and how the price of an overflow is
+// rounded.
 func printDraws(io *IO, item *client.DebitedItem) {
 	for _, d := range item.Draws {
 		if d.Source == client.SourceOverage {
@@ -137,7 +138,7 @@ func (c *explainCmd) who() string {
 	return c.Subject + " of " + c.Tenant
 }
 
-// because returns the reason why a request is denied.
+// because returns the text that says why a request is denied.
 func because(a *client.CheckAnswer) string {
 	switch {
 	case a.Code == client.ProblemCodeQuotaExceeded && a.Limiting != nil:

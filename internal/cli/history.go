@@ -26,7 +26,7 @@ type usageCmd struct {
 	Timezone string  `placeholder:"ZONE" help:"Time zone of the hours, days and months. Default: UTC."`
 }
 
-// Run shows use over time.
+// Run prints the use of a meter over time.
 func (c *usageCmd) Run(ctx context.Context, io *IO) error {
 	s, err := c.Dial(io)
 	if err != nil {
@@ -107,7 +107,7 @@ type statementCmd struct {
 	CSV     bool   `name:"csv" xor:"form" help:"Print the lines as CSV."`
 }
 
-// Run shows a statement.
+// Run prints a statement.
 func (c *statementCmd) Run(ctx context.Context, io *IO) error {
 	s, err := c.Dial(io)
 	if err != nil {
@@ -167,7 +167,7 @@ type denialsCmd struct {
 	Limit  int     `default:"100" placeholder:"N" help:"Maximum number of single denials."`
 }
 
-// denial is a refused request.
+// denial is a refused request, as the API lists it.
 type denial struct {
 	At        time.Time `json:"at"`
 	Code      string    `json:"code"`
@@ -180,7 +180,7 @@ type denial struct {
 	RequestID string    `json:"request_id"`
 }
 
-// denied counts refused requests of a minute.
+// denied is the number of refused requests in a minute, by reason.
 type denied struct {
 	Minute time.Time `json:"minute"`
 	Code   string    `json:"code"`
@@ -189,7 +189,7 @@ type denied struct {
 	N      int64     `json:"n"`
 }
 
-// Run shows why requests were refused.
+// Run prints why requests of a tenant were refused.
 func (c *denialsCmd) Run(ctx context.Context, io *IO) error {
 	s, err := c.Dial(io)
 	if err != nil {
@@ -236,7 +236,7 @@ func (c *denialsCmd) Run(ctx context.Context, io *IO) error {
 	return out.end()
 }
 
-// printSums prints the counts of all minutes by code and by limit or meter, the most frequent first.
+// printSums prints the counts of all minutes, added by code and by limit or meter. The largest sum is first.
 func printSums(io *IO, counts []denied) error {
 	type key struct{ code, what string }
 	sums, last := map[key]int64{}, map[key]time.Time{}
@@ -279,10 +279,10 @@ type event struct {
 	Data    jsonText  `json:"data"`
 }
 
-// pollEvery is the pause between two requests of --follow. Events are emitted within 60 s of their cause.
+// pollEvery is the pause between two requests of --follow. The service emits events within 60 s of their cause.
 const pollEvery = 2 * time.Second
 
-// Run shows events, oldest first.
+// Run prints events, the oldest first.
 func (c *eventsCmd) Run(ctx context.Context, io *IO) error {
 	s, err := c.Dial(io)
 	if err != nil {
@@ -329,7 +329,7 @@ func (c *eventsCmd) Run(ctx context.Context, io *IO) error {
 	}
 }
 
-// missing returns the message for a 404 without an object: the service is older than this program.
+// missing explains a 404 whose code is not_found: the version of the service is too old for this request.
 func missing(err error, what string) error {
 	if e := client.AsError(err); e != nil && e.Code == client.ProblemCodeNotFound {
 		return fmt.Errorf("this service has no %s: it is of an earlier version (%w)", what, err)

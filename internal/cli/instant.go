@@ -11,16 +11,16 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// instant is a time on the command line. It is a time in RFC 3339, a day, or a time before now, as in 90m, 24h or 7d.
-// A day, today or yesterday stands for the start of that day in UTC.
+// instant is a time on the command line: a time in RFC 3339, a day, or a time before now such as 90m, 24h or 7d. A
+// day, `today` or `yesterday` means the start of that day in UTC.
 type instant struct {
-	at   time.Time                     // if it does not depend on the present time
-	from func(now time.Time) time.Time // otherwise; nil if at is set, or no time was given
+	at   time.Time                     // the time, if it does not depend on the current time
+	from func(now time.Time) time.Time // otherwise returns it; nil if at is set, or if no time was given
 }
 
 var daysAgo = regexp.MustCompile(`^([0-9]{1,5})d$`)
 
-// UnmarshalText reads the time.
+// UnmarshalText parses a time on the command line.
 func (i *instant) UnmarshalText(raw []byte) error {
 	text := string(raw)
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
@@ -58,8 +58,8 @@ func (i *instant) UnmarshalText(raw []byte) error {
 
 func (i *instant) given() bool { return i.from != nil || !i.at.IsZero() }
 
-// resolve returns the time. It returns zero if no time was given. Relative times count from the present time of the
-// service.
+// resolve returns the time. It returns the zero time if no time was given. Times before now are relative to the
+// current time of the service.
 func (i *instant) resolve(ctx context.Context, s *client.Client) (time.Time, error) {
 	if i.from == nil {
 		return i.at, nil
@@ -68,8 +68,8 @@ func (i *instant) resolve(ctx context.Context, s *client.Client) (time.Time, err
 	return i.from(now), err
 }
 
-// present returns the time of the service's ledger, which `quotasvc dev` can move. If the service has no test clock,
-// it returns the time of this machine.
+// present returns the current time of the service's ledger, which `quotasvc dev` can change. If the service has no
+// test clock, it returns the time of this machine.
 func present(ctx context.Context, s *client.Client) (time.Time, error) {
 	clock, err := s.GetTestClock(ctx)
 	switch {

@@ -25,7 +25,7 @@ const (
 	// listenEvery is the pause between two queries for new events.
 	listenEvery = time.Second
 
-	// forwardTimeout bounds a call of the receiver. It is the same as for webhooks.
+	// forwardTimeout bounds a call of the receiver. It is as long as for webhooks.
 	forwardTimeout = 8 * time.Second
 )
 
@@ -38,8 +38,8 @@ type listenCmd struct {
 	After   string `placeholder:"ID" help:"Start after this event. Default: only events from now on."`
 }
 
-// Run forwards events until it is interrupted. It is for development: no event is forwarded a second time, even if
-// the call failed.
+// Run forwards events until it is interrupted. It is for development: an event is forwarded only once, even if the
+// call fails.
 func (c *listenCmd) Run(ctx context.Context, out *IO) error {
 	to, err := url.Parse(c.Forward)
 	if err != nil || to.Host == "" || to.Scheme != "http" && to.Scheme != "https" {
@@ -83,7 +83,7 @@ func (c *listenCmd) Run(ctx context.Context, out *IO) error {
 	}
 }
 
-// each calls do with the events after c.After, and sets c.After to the last event.
+// each calls do with each event after c.After, and then sets c.After to the id of this event.
 func (c *listenCmd) each(ctx context.Context, s *client.Client, do func(*event)) error {
 	q := url.Values{}
 	for name, value := range map[string]string{"tenant": c.Tenant, "type": c.Type, "after": c.After} {
@@ -102,18 +102,18 @@ func (c *listenCmd) each(ctx context.Context, s *client.Client, do func(*event))
 	})
 }
 
-// newest returns an id after which there are no events yet: the id of this moment, because ids are times in
-// microseconds.
+// newest returns an id after which there are no events yet. Ids contain times in microseconds, so it begins with the
+// id of a second ago and skips the events after it.
 func (c *listenCmd) newest(ctx context.Context, s *client.Client) (string, error) {
 	after := fmt.Sprintf("evt_%016d", time.Now().Add(-time.Second).UnixMicro())
 	at := c.After
 	c.After = after
-	err := c.each(ctx, s, func(*event) {}) // also checks that the service answers; skips events of the last second
+	err := c.each(ctx, s, func(*event) {}) // this also checks that the service answers
 	after, c.After = c.After, at
 	return after, err
 }
 
-// forwarder calls the receiver.
+// forwarder calls the receiver with events.
 type forwarder struct {
 	to     string
 	signer *standardwebhooks.Webhook
@@ -122,7 +122,7 @@ type forwarder struct {
 	json   bool
 }
 
-// forwarded is one delivery as `--json` prints it.
+// forwarded is a forwarded event as --json prints it.
 type forwarded struct {
 	EventID    string `json:"event_id"`
 	Type       string `json:"type"`
@@ -141,7 +141,7 @@ func (f *forwarder) forward(ctx context.Context, e *event) {
 	}
 	done.LatencyMs = time.Since(began).Milliseconds()
 	if f.json {
-		_ = f.out.line(done) // a closed pipe ends the process
+		_ = f.out.line(done) // if the output is a closed pipe, the process ends anyway
 		return
 	}
 	colour, how := green, strconv.Itoa(done.StatusCode)
@@ -181,7 +181,7 @@ func (f *forwarder) call(ctx context.Context, e *event) (status int, err error) 
 	return answer.StatusCode, nil
 }
 
-// message returns the body that a webhook of the service would send.
+// message returns the request body that a webhook of the service would send for this event.
 func message(e *event) ([]byte, error) {
 	data := map[string]json.RawMessage{}
 	if err := json.Unmarshal([]byte(e.Data), &data); err != nil {

@@ -9,7 +9,7 @@ import (
 
 type manCmd struct{}
 
-// Run prints the manual page: `quotasvc man | man -l -`.
+// Run prints the manual page. To read it: `quotasvc man | man -l -`.
 func (manCmd) Run(command *kong.Context, io *IO) error {
 	io.printf("%s", page(command.Model))
 	return nil
@@ -58,7 +58,7 @@ func writeFlag(b *strings.Builder, f *kong.Flag) {
 	b.WriteByte('\n')
 }
 
-// roff returns text with escapes, so that roff prints it unchanged.
+// roff returns text with escapes, so that roff prints the text unchanged.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n", " ").Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {

@@ -13,19 +13,19 @@ import (
 	"golang.org/x/term"
 )
 
-// IO has the outputs of a command. Colour reports whether standard output is a terminal with colours.
+// IO has the outputs of a command. Colour says whether standard output is a terminal that shows colours.
 type IO struct {
 	Out, Err io.Writer
 	Colour   bool
 }
 
-// Terminal returns the IO of this process.
+// Terminal returns the IO for the standard output and the standard error of this process.
 func Terminal() *IO {
 	colour := term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	return &IO{Out: os.Stdout, Err: os.Stderr, Colour: colour}
 }
 
-// The ANSI codes of the colours.
+// The ANSI codes of colours and of bold text.
 const (
 	red    = "31"
 	green  = "32"
@@ -33,7 +33,7 @@ const (
 	bold   = "1"
 )
 
-// paint returns text in a colour, if colours are on.
+// paint returns text with the ANSI codes for a colour, if Colour is true.
 func (io *IO) paint(colour, text string) string {
 	if !io.Colour {
 		return text
@@ -43,7 +43,7 @@ func (io *IO) paint(colour, text string) string {
 
 func (io *IO) printf(format string, args ...any) { fmt.Fprintf(io.Out, format, args...) }
 
-// json prints an object with indentation.
+// json prints v as JSON with indentation.
 func (io *IO) json(v any) error {
 	enc := json.NewEncoder(io.Out)
 	enc.SetEscapeHTML(false)
@@ -51,14 +51,14 @@ func (io *IO) json(v any) error {
 	return enc.Encode(v)
 }
 
-// line prints an item of a list on one line.
+// line prints v as JSON on one line.
 func (io *IO) line(v any) error {
 	enc := json.NewEncoder(io.Out)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
 }
 
-// table prints rows under a heading, in columns.
+// table prints rows in columns under a heading.
 type table struct{ w *tabwriter.Writer }
 
 func (io *IO) table(heading ...string) *table {

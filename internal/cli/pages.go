@@ -11,18 +11,18 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// pageMax is the largest page of the API.
+// pageMax is the largest number of items on a page of the API.
 const pageMax = 500
 
-// rawItem is the unchanged text of an item of a list.
+// rawItem is the unchanged JSON text of an item of a list.
 type rawItem = jsonText
 
 type jsonText json.RawMessage
 
-// MarshalJSON returns the text.
+// MarshalJSON returns t unchanged.
 func (t jsonText) MarshalJSON() ([]byte, error) { return t, nil }
 
-// UnmarshalJSON keeps the text.
+// UnmarshalJSON stores a copy of text in t.
 func (t *jsonText) UnmarshalJSON(text []byte) error {
 	*t = append((*t)[:0:0], text...)
 	return nil
@@ -35,7 +35,8 @@ func (t jsonText) into(v any) error {
 	return nil
 }
 
-// eachItem calls do with the items of a list, page after page. It stops after limit items; 0: all items.
+// eachItem calls do with each item of a list, page after page. It stops after limit items; if limit is 0, it does not
+// stop early.
 func eachItem(ctx context.Context, s *client.Client, path string, q url.Values, limit int, do func(rawItem) error) error {
 	for n := 0; ; {
 		size := pageMax

@@ -14,7 +14,7 @@ type schemaCmd struct {
 	File string `arg:"" enum:"catalog" help:"Which file: catalog, for catalog.yaml."`
 }
 
-// Run prints the schema. Editors with the YAML language server complete and check catalog.yaml with it.
+// Run prints the JSON Schema. With it, editors that use the YAML language server complete and check catalog.yaml.
 func (c *schemaCmd) Run(io *IO) error {
 	schema, err := catalogSchema()
 	if err != nil {
@@ -25,12 +25,12 @@ func (c *schemaCmd) Run(io *IO) error {
 
 type object = map[string]any
 
-// selves has, for each section, the field that contains the id of an object in a list.
+// selves contains for each section of catalog.yaml the field that contains the id of an object in a list.
 var selves = map[string]string{"meters": "meter", "plans": "plan", "limits": "rule", "tenants": "tenant"}
 
-// catalogSchema returns the JSON Schema of catalog.yaml. It is the contract's schema of the same document (OpenAPI
-// 3.1 uses JSON Schema's own dialect), extended for files: a section may also be a list whose elements contain their
-// id.
+// catalogSchema returns the JSON Schema of catalog.yaml. It is the schema that the API's contract has for the same
+// document (OpenAPI 3.1 uses JSON Schema). It is extended for files: a section may also be a list of objects that
+// contain their ids.
 func catalogSchema() (object, error) {
 	var contract struct {
 		Components struct {
@@ -68,8 +68,8 @@ func catalogSchema() (object, error) {
 	return rewrite(out).(object), nil
 }
 
-// inFile returns the schema of an object of a file. The object may have the field self; in a list (must) it must have
-// it.
+// inFile returns the schema of an object in a file. The object may have the field self. If must is true, because the
+// object is in a list, the field is required.
 func inFile(schema object, self string, must bool) object {
 	out := maps.Clone(schema)
 	properties := maps.Clone(schema["properties"].(object))
@@ -82,7 +82,7 @@ func inFile(schema object, self string, must bool) object {
 	return out
 }
 
-// collect adds the schemas that v refers to.
+// collect adds the schemas that v refers to, directly and indirectly, to defs.
 func collect(v any, schemas map[string]object, defs object) {
 	switch v := v.(type) {
 	case object:
@@ -103,7 +103,7 @@ func collect(v any, schemas map[string]object, defs object) {
 	}
 }
 
-// rewrite returns v with references to the new locations of the schemas.
+// rewrite returns a copy of v in which references lead to the new locations of the schemas.
 func rewrite(v any) any {
 	switch v := v.(type) {
 	case object:

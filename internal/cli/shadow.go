@@ -11,8 +11,8 @@ type shadowCmd struct {
 	Rule string `arg:"" help:"The limit's id."`
 }
 
-// Run prints the requests that a limit in shadow mode would have denied, and how many of these the live limits
-// denied.
+// Run prints how many requests a limit in shadow mode would have denied, and how many of these requests were denied
+// by enforced limits.
 func (c *shadowCmd) Run(ctx context.Context, io *IO) error {
 	s, err := c.Dial(io)
 	if err != nil {
@@ -43,8 +43,8 @@ func (c *shadowCmd) Run(ctx context.Context, io *IO) error {
 	return printShadowed(io, &got.Spans[len(got.Spans)-1])
 }
 
-// printShadowed prints the tenants with the most requests that the limit would have denied, and the requests that were
-// refused for another reason.
+// printShadowed prints the tenants with the most requests that the limit would have denied. It also prints the number
+// of these requests that were refused for another reason.
 func printShadowed(io *IO, longest *client.LimitShadowSpan) error {
 	if longest.WouldDenyRefused > 0 {
 		io.printf("In the last %s it would also have denied %s requests that were refused for another reason than a limit.\n", longest.Span, amount(longest.WouldDenyRefused))

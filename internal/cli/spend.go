@@ -20,7 +20,7 @@ type grantCmd struct {
 	DryRun         bool      `name:"dry-run" help:"Show what would happen, and change nothing."`
 }
 
-// Run grants units.
+// Run grants units to a tenant.
 func (c *grantCmd) Run(ctx context.Context, io *IO) error {
 	s, err := c.Dial(io)
 	if err != nil {
@@ -52,7 +52,7 @@ type extendCmd struct {
 	DryRun         bool      `name:"dry-run" help:"Show what would happen, and change nothing."`
 }
 
-// Run extends a grant.
+// Run gives a grant a later end.
 func (c *extendCmd) Run(ctx context.Context, io *IO) error {
 	s, err := c.Dial(io)
 	if err != nil {
@@ -90,7 +90,7 @@ type debitCmd struct {
 	DryRun         bool   `name:"dry-run" help:"Show what would happen, and change nothing."`
 }
 
-// Run debits units.
+// Run debits units of a tenant.
 func (c *debitCmd) Run(ctx context.Context, io *IO) error {
 	s, err := c.Dial(io)
 	if err != nil {
@@ -115,7 +115,7 @@ func (c *debitCmd) Run(ctx context.Context, io *IO) error {
 	return nil
 }
 
-// keyed returns the options of an operation, with the user's idempotency key if it was given.
+// keyed returns the options of a call. If the user gave an idempotency key, it is one of them.
 func keyed(key string, meta *client.Meta) []client.Option {
 	options := []client.Option{client.WithMeta(meta)}
 	if key != "" {
@@ -124,7 +124,7 @@ func keyed(key string, meta *client.Meta) []client.Option {
 	return options
 }
 
-// done returns a sentence about the outcome of an operation.
+// done returns the beginning of a sentence about the outcome of an operation.
 func done(verb string, dryRun, replayed bool) string {
 	switch {
 	case dryRun:

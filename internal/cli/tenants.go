@@ -31,7 +31,7 @@ type tenantListCmd struct {
 	Limit  int               `default:"100" placeholder:"N" help:"Maximum number; 0: all."`
 }
 
-// listedTenant is a tenant of the list, with --near also its use.
+// listedTenant is a tenant in the list. With --near it also has the tenant's use.
 type listedTenant struct {
 	Tenant    string `json:"tenant"`
 	Plan      string `json:"plan"`
@@ -41,7 +41,7 @@ type listedTenant struct {
 	Remaining *int64 `json:"remaining"`
 }
 
-// Run lists tenants.
+// Run prints a list of tenants.
 func (c *tenantListCmd) Run(ctx context.Context, io *IO) error {
 	if c.Near < 0 || c.Near > 100 || c.Limit < 0 {
 		return usage("--near must be from 1 to 100, and --limit at least 0")
@@ -95,7 +95,7 @@ type tenantGetCmd struct {
 	Tenant string `arg:"" help:"The tenant's id."`
 }
 
-// Run shows a tenant.
+// Run prints a tenant.
 func (c *tenantGetCmd) Run(ctx context.Context, io *IO) error {
 	s, err := c.Dial(io)
 	if err != nil {
@@ -138,7 +138,7 @@ type tenantCreateCmd struct {
 	Meta     map[string]string `name:"metadata" placeholder:"KEY=VALUE" help:"Metadata stored with the tenant; may be repeated."`
 }
 
-// Run creates a tenant. An existing tenant does not change.
+// Run creates a tenant. If the tenant exists already, it does not change and Run fails.
 func (c *tenantCreateCmd) Run(ctx context.Context, io *IO) error {
 	s, err := c.Dial(io)
 	if err != nil {
@@ -175,7 +175,7 @@ type balanceCmd struct {
 	AsOf    instant `name:"as-of" placeholder:"TIME" help:"As they were then: a time (RFC 3339), a day, yesterday, or how long ago (24h, 7d)."`
 }
 
-// Run shows balances.
+// Run prints the balances of a tenant.
 func (c *balanceCmd) Run(ctx context.Context, io *IO) error {
 	s, err := c.Dial(io)
 	if err != nil {

@@ -6,16 +6,16 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// entry is a command, as the completion and the manual page need it.
+// entry is a command of the program, with the data that completion scripts and the manual page need.
 type entry struct {
-	path     string // "tenant list"; empty: the program
+	path     string // such as "tenant list"; empty: the program itself
 	help     string
 	children []string
-	args     []string // as in TENANT, [METER]
+	args     []string // such as TENANT or [METER]
 	flags    []*kong.Flag
 }
 
-// entries returns the commands of a program, parents before children.
+// entries returns the commands of a program. A command comes before its subcommands.
 func entries(root *kong.Node) []entry {
 	var all []entry
 	var walk func(n *kong.Node, path string)
@@ -51,15 +51,15 @@ func entries(root *kong.Node) []entry {
 	return all
 }
 
-// takesValue reports whether a flag is followed by a value.
+// takesValue reports whether a flag needs a value after it.
 func takesValue(f *kong.Flag) bool { return !f.IsBool() && !f.IsCounter() }
 
-// takesFile reports whether the value of a flag is the name of a file or a directory.
+// takesFile reports whether the value of a flag is the path of a file or a directory.
 func takesFile(f *kong.Flag) bool {
 	return f.PlaceHolder == "FILE" || f.PlaceHolder == "DIR" || f.Tag.Type == "path" || f.Tag.Type == "existingfile"
 }
 
-// words returns the valid values of a flag that is an enumeration.
+// words returns the valid values of a flag. It returns nil if the flag is not an enumeration.
 func words(f *kong.Flag) []string {
 	var list []string
 	if f.Enum != "" {

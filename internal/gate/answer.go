@@ -9,10 +9,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// fewItems is the number of items up to which a check allocates no lists of them. Most requests have one item.
+// fewItems is the largest number of items for which the lists of a check fit on the stack. Most requests have one
+// item.
 const fewItems = 4
 
-// appendKeys appends the keys of the balances of req's items to keys.
+// appendKeys appends the keys of the balances of req's items to the slice keys.
 func appendKeys(keys []ledger.BalanceKey, req *Request) []ledger.BalanceKey {
 	for i := range req.Items {
 		keys = append(keys, ledger.BalanceKey{Tenant: req.Tenant, Meter: req.Items[i].Meter})
@@ -20,8 +21,9 @@ func appendKeys(keys []ledger.BalanceKey, req *Request) []ledger.BalanceKey {
 	return keys
 }
 
-// lookup returns the copies of a check. If the copies were not read together with the limits and ask is true, lookup
-// reads them now. If there is nothing to read, or Redis does not answer, the copies are local ones.
+// lookup returns the copies of balances for a check. If the round trip of the limits did not read them and ask is
+// true, lookup reads them from Redis now. If reads is nil, or Redis does not answer, it returns the copies in this
+// process.
 func (g *Gate) lookup(ctx context.Context, keys []ledger.BalanceKey, reads *redisstore.Reads, ask bool) found {
 	if reads != nil && reads.Values == nil && ask {
 		g.copies.Read(ctx, reads)
@@ -36,14 +38,15 @@ type found struct {
 	shared bool
 }
 
-// checkNew answers the items of a tenant that does not exist yet, as the ledger would if it had just been created.
+// checkNew answers the items for a tenant that does not exist yet. It answers as the ledger would immediately after
+// the creation of the tenant.
 func (g *Gate) checkNew(req *Request) (Check, error) {
 	return fromLedger(g.provisioner.Check(req.Tenant, req.Subject, req.Items))
 }
 
-// answerItems answers the items of req from copies or from PostgreSQL, as the policy decides.
+// answerItems answers the items of req from copies or from PostgreSQL, as balances.Policy decides.
 func (g *Gate) answerItems(ctx context.Context, req *Request, facts *tenantFacts, have found) (Check, error) {
-	// The action that the policy permits with these copies.
+	// The policy decides how these copies may be used.
 	copies := have.copies
 	source := SourceCache
 	if !have.shared {
@@ -54,7 +57,7 @@ func (g *Gate) answerItems(ctx context.Context, req *Request, facts *tenantFacts
 		RedisAway: !have.shared, PostgresAway: g.loader.away(), Now: g.now(),
 	})
 
-	// The copies answer, or PostgreSQL is read if it has room.
+	// The copies answer, or PostgreSQL is read if a slot is free.
 	switch action {
 	case balances.Use:
 		return fromCopies(req.Items, copies, source, false), nil
@@ -71,7 +74,7 @@ func (g *Gate) answerItems(ctx context.Context, req *Request, facts *tenantFacts
 	case balances.Read, balances.ReadOrUse:
 	}
 
-	// PostgreSQL answers, or the copies do if it cannot.
+	// PostgreSQL answers. If it gives no answer, the copies answer.
 	if action == balances.ReadWithin {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, balances.ReadPatience)
@@ -86,7 +89,7 @@ func (g *Gate) answerItems(ctx context.Context, req *Request, facts *tenantFacts
 	}
 }
 
-// unanswered reports whether err means that PostgreSQL gave no answer. A copy may be used then.
+// unanswered reports whether err means that PostgreSQL gave no answer. In that case a copy may be used.
 func unanswered(err error) bool {
 	switch errcode.Of(err) {
 	case errcode.Unavailable, errcode.QueueFull:
@@ -96,7 +99,7 @@ func unanswered(err error) bool {
 	}
 }
 
-// fromCopies decides as the ledger would if the copies were current.
+// fromCopies decides the items as the ledger would if the copies were current.
 func fromCopies(items []ledger.Item, copies []balances.Cached, source Source, degraded bool) Check {
 	out := Check{Items: make([]CheckItem, len(items)), Source: source, AsOf: copies[0].Copy.AsOf, Degraded: degraded}
 	for i := range copies {
@@ -120,8 +123,8 @@ func fromCopies(items []ledger.Item, copies []balances.Cached, source Source, de
 }
 
 // denialOf returns the code and the limiting balance with which the ledger denies an amount above the remainder of
-// cp. See sources.deny in package ledger: a complete copy has the tenant's own units only, so the other cases there
-// do not occur.
+// cp. The cases are those of sources.deny in package ledger. A complete copy has only the tenant's own units, so the
+// other cases of sources.deny do not occur.
 func denialOf(cp *ledger.BalanceCopy) (errcode.Code, ledger.Limiting) {
 	limiting := ledger.Limiting{Kind: ledger.LimitedByCredit, Meter: cp.Meter, Subject: cp.Subject, Level: ledger.LevelTenant}
 	switch {
@@ -135,8 +138,8 @@ func denialOf(cp *ledger.BalanceCopy) (errcode.Code, ledger.Limiting) {
 	}
 }
 
-// fromLedger translates the ledger's answer, which other checks may share. A meter or tenant that does not exist is an
-// error, as it is for a debit.
+// fromLedger converts the ledger's answer, which other checks may share, into a Check. If a meter or tenant does not
+// exist, it returns an error, as a debit does.
 func fromLedger(result *ledger.CheckResult, err error) (Check, error) {
 	if err != nil {
 		return Check{}, err

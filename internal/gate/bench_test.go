@@ -11,7 +11,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// BenchmarkCheckBatch checks one balance and three limits of each of 64 tenants in one batch.
+// BenchmarkCheckBatch measures one batch of 64 checks. Each check is of another tenant, and has one balance and three
+// limits.
 func BenchmarkCheckBatch(b *testing.B) {
 	const size = 64
 	in := newInstance(b, testenv.Postgres(b), patientClient(testenv.Redis(b)))
@@ -40,8 +41,8 @@ func BenchmarkCheckBatch(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*size), "ns/check")
 }
 
-// BenchmarkCheck checks one balance from the cache and three limits, for one tenant or a thousand. It runs many callers
-// per core, so that lanes have batches.
+// BenchmarkCheck measures checks of one balance from the cache and three limits, for one tenant or a thousand. It
+// runs many callers per core, so that lanes have batches of several items.
 func BenchmarkCheck(b *testing.B) {
 	for _, tenants := range []int{1, 1000} {
 		b.Run(fmt.Sprintf("tenants=%d", tenants), func(b *testing.B) {
@@ -84,7 +85,7 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// BenchmarkConsume_Refused consumes more than the balance has. These requests are refused from memory.
+// BenchmarkConsume_Refused measures consumes of more units than the balance has. They are refused from memory.
 func BenchmarkConsume_Refused(b *testing.B) {
 	for name, refused := range map[string]Request{"one balance": request("", "credits", 1), "overflow": wideRequest(0, "flowing", "", 1)} {
 		b.Run(name, func(b *testing.B) {

@@ -7,7 +7,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// blocked returns the block that refuses req. If there is none, exempt reports whether a block exempts req from limits.
+// blocked returns the block that refuses req. If no block refuses req, exempt reports whether a block exempts req
+// from limits.
 func (g *Gate) blocked(req *Request) (refused *Blocked, exempt bool) {
 	blocks := g.tenants.catalog.Blocks()
 	block, exempt := blocks.Find(req.Tenant, req.Subject, req.IP, g.now())

@@ -29,7 +29,7 @@ func (in *instance) putBlock(b block.Block) {
 	default:
 		ip = netip.MustParsePrefix(b.Value).Addr()
 	}
-	testenv.Eventually(in.t, func() bool { // a reload may have begun before the change
+	testenv.Eventually(in.t, func() bool { // repeated, because a reload may have begun before the change
 		blocked, exempt := in.tenants.catalog.Blocks().Find(tenant, subject, ip, time.Now())
 		return exempt && b.Action == block.ActionAllow || blocked != nil && blocked.Kind == b.Kind && blocked.Value == b.Value
 	}, "the block is in force")
@@ -61,7 +61,7 @@ func TestBlocks_Refuse_BeforeLimitsAndBalances(t *testing.T) {
 		{with("acme", "eve", ""), Blocked{Kind: "subject", Value: "eve", Reason: "abuse", ExpiresAt: end}},
 		{with("acme", "", "10.1.2.3"), Blocked{Kind: "ip", Value: "10.0.0.0/8"}},
 		{with("vip", "", "::ffff:10.1.2.3"), Blocked{Kind: "ip", Value: "10.0.0.0/8"}},
-		{with("nobody", "", ""), Blocked{Kind: "tenant", Value: "nobody"}}, // this tenant does not exist either
+		{with("nobody", "", ""), Blocked{Kind: "tenant", Value: "nobody"}}, // the blocked tenant does not exist
 	} {
 		_, err := in.Consume(t.Context(), tc.req)
 		blocked, ok := errors.AsType[*Blocked](err)
@@ -82,7 +82,7 @@ func TestBlocks_Refuse_BeforeLimitsAndBalances(t *testing.T) {
 	if tokens, units := in.remainingTokens(), in.remaining("calls"); tokens != 2 || units != 10 {
 		t.Errorf("%d tokens and %d units are left, want 2 and 10", tokens, units)
 	}
-	// A debit records work that is already done. Blocks do not stop it.
+	// A debit records work that is already done. A block does not prevent it.
 	_, err := in.Debit(t.Context(), with("acme", "eve", ""))
 	in.expectCode("", "a debit of a blocked subject", err)
 }

@@ -29,7 +29,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// instance is one instance of the service without its API.
+// instance is one instance of the service without its HTTP API.
 type instance struct {
 	*Gate
 	t        testing.TB
@@ -37,13 +37,14 @@ type instance struct {
 	redis    *redisstore.Store    // nil in local mode
 }
 
-// nothingHeld waits, after Redis went away, until no value is held. Until then held values count as reads of Redis.
+// nothingHeld waits after a failure of Redis until this process holds no value. A held value counts as an answer of
+// Redis.
 func (in *instance) nothingHeld() {
 	in.t.Helper()
 	testenv.Eventually(in.t, func() bool { return !in.redis.Watch().Holds() }, "nothing is held")
 }
 
-// newInstance starts an instance on a database and a Redis; a nil client means local mode.
+// newInstance starts an instance that uses a database and a Redis. A nil client means local mode.
 func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient, change ...func(*Config)) *instance {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -102,7 +103,7 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 	return in
 }
 
-// patientClient returns a client with long timeouts, so that a busy machine does not look like an outage.
+// patientClient returns a client with long timeouts, so that a slow answer on a busy machine is no outage.
 func patientClient(options *redis.Options) redis.UniversalClient {
 	const patience = testenv.Patience
 	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = patience, patience, patience, patience
@@ -110,7 +111,7 @@ func patientClient(options *redis.Options) redis.UniversalClient {
 	return redis.NewClient(options)
 }
 
-// serviceClient returns a client with the service's own timeouts.
+// serviceClient returns a client with the timeouts of the service.
 func serviceClient(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
 	client, err := redisstore.NewClient(url)
@@ -137,14 +138,14 @@ func (in *instance) sum(metric, value string) (sum float64) {
 	return sum
 }
 
-// newShared starts an instance on the servers that the tests of this process share.
+// newShared starts an instance on the PostgreSQL and Redis servers that all tests of this process share.
 func newShared(t testing.TB, change ...func(*Config)) *instance {
 	t.Helper()
 	return newInstance(t, testenv.Postgres(t), patientClient(testenv.Redis(t)), change...)
 }
 
-// catalogue stores the meters calls, credits and other, the plan basic with 10 calls a year and limits, and the
-// tenant acme on this plan.
+// catalogue stores the meters calls, credits and other. It stores the plan basic, with 10 calls a year and the given
+// limits, and the tenant acme on this plan.
 func (in *instance) catalogue(limits ...catalog.Limit) {
 	in.t.Helper()
 	ctx, c := in.t.Context(), in.tenants.catalog
@@ -186,19 +187,19 @@ func (in *instance) topUp(key, meter string, amount int64) {
 	}
 }
 
-// request returns a request of tenant acme for amount units of meter.
+// request returns a request of tenant acme for amount units of a meter.
 func request(key, meter string, amount int64) Request {
 	return Request{Tenant: "acme", Key: key, Items: []ledger.Item{{Meter: meter, Amount: amount}}}
 }
 
-// fromPostgres returns req with a MaxStale of zero: PostgreSQL answers it.
+// fromPostgres returns req with a MaxStale of zero, so that PostgreSQL answers it.
 func fromPostgres(req Request) Request {
 	zero := time.Duration(0)
 	req.MaxStale = &zero
 	return req
 }
 
-// expectCode reports an error if err does not have the given code; "" means success.
+// expectCode reports a test failure if err does not have the given code. The code "" means success.
 func (in *instance) expectCode(code errcode.Code, what string, err error) {
 	in.t.Helper()
 	got := errcode.Code("")
@@ -217,16 +218,16 @@ func (in *instance) remaining(meter string) int64 {
 	return b.Remaining
 }
 
-// awaitAnnouncements waits until this instance has processed all announcements of the catalogue so far. Until then it
-// may drop a tenant that it has just read.
+// awaitAnnouncements waits until this instance has processed all announcements that were made before the call. An
+// earlier announcement could remove a tenant from the cache that the test has just read.
 func (in *instance) awaitAnnouncements(databaseURL string) {
 	in.t.Helper()
 	conn, err := pgx.Connect(in.t.Context(), databaseURL)
 	require.NoError(in.t, err)
 	defer conn.Close(context.Background())
 	// Announcements are processed in order, and each announcement of a change makes a new snapshot. The first round
-	// may see the snapshot of an earlier announcement. The second round cannot end before the announcement of the
-	// first round is processed.
+	// may see the snapshot of an earlier announcement. The second round ends only after the announcement of the first
+	// round was processed.
 	for range 2 {
 		before := in.tenants.catalog.Snapshot()
 		const change = "WITH changed AS (UPDATE meters SET updated_at = now() RETURNING meter) SELECT pg_notify('quotasvc_catalog', 'meter:' || meter) FROM changed"
@@ -237,8 +238,8 @@ func (in *instance) awaitAnnouncements(databaseURL string) {
 	}
 }
 
-// breakable returns the URL of a database behind a link, and a function that breaks the link as if the server had
-// stopped: it closes all connections, and every new connection.
+// breakable returns the URL of a proxy in front of a database, and a function that breaks the proxy as if the server
+// had stopped. The function closes all connections. Every new connection is closed as well.
 func breakable(t testing.TB, databaseURL string) (url string, end func()) {
 	t.Helper()
 	link, url := testenv.NewLinkTo(t, databaseURL)
@@ -257,7 +258,7 @@ type blocker struct {
 	conn *pgx.Conn
 }
 
-// lockRows runs a statement that takes locks and keeps them.
+// lockRows runs a statement that takes locks, in a transaction that keeps them until release.
 func lockRows(t testing.TB, databaseURL, statement string) *blocker {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), databaseURL)
@@ -276,14 +277,14 @@ func (b *blocker) exec(statement string) {
 	}
 }
 
-// waiters returns how many sessions wait for locks in this database.
+// waiters returns the number of sessions that wait for locks in this database.
 func (b *blocker) waiters() (n int) {
 	b.t.Helper()
 	require.NoError(b.t, b.conn.QueryRow(b.t.Context(), testenv.Waiting()).Scan(&n))
 	return n
 }
 
-// awaitWaiter returns when n sessions wait for locks in this database.
+// awaitWaiter waits until at least n sessions wait for locks in this database.
 func (b *blocker) awaitWaiter(n int) {
 	b.t.Helper()
 	testenv.Eventually(b.t, func() bool { return b.waiters() >= n }, "sessions wait for the lock")

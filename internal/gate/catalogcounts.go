@@ -13,33 +13,33 @@ import (
 )
 
 const (
-	// labelsMax bounds the plans, and also the meters, that have their own label value. With the six codes of
+	// labelsMax is the largest number of plans, and of meters, that have their own label value. With the six codes of
 	// refusalCode, the plans make 600 series.
 	labelsMax = 100
 
-	// labelOther is the label value of all other names. labelNone is the label value for no plan. No id of the
-	// catalogue has a bracket.
+	// labelOther is the label value of all other plans or meters. labelNone is the label value if the tenant has no
+	// plan. No id in the catalogue contains a bracket, so neither value can be an id.
 	labelOther = "(other)"
 	labelNone  = "(none)"
 )
 
-// catalogCounts counts refusals by plan and used units by meter, for a product's owner. Labels are names of the
+// catalogCounts counts refusals by plan and used units by meter, for the owner of a product. Labels are names of the
 // catalogue, never values from a client.
 type catalogCounts struct {
 	refusals *prometheus.CounterVec
 	units    *prometheus.CounterVec
 
-	mu      sync.Mutex // held while following the catalogue
+	mu      sync.Mutex // held while names reads a new snapshot
 	current atomic.Pointer[labelled]
 }
 
-// labelled are the names of one snapshot that have a label value of their own.
+// labelled contains the plans and meters of one snapshot that have their own label value.
 type labelled struct {
 	snapshot      *catalog.Snapshot
 	plans, meters map[string]bool
 }
 
-// newCatalogCounts returns counters and registers them in reg, unless reg is nil.
+// newCatalogCounts returns counters. It registers them in reg if reg is not nil.
 func newCatalogCounts(reg prometheus.Registerer) *catalogCounts {
 	c := &catalogCounts{
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -59,8 +59,8 @@ func newCatalogCounts(reg prometheus.Registerer) *catalogCounts {
 	return c
 }
 
-// names returns the names of a snapshot with a label value of their own. A name keeps its value as long as it exists;
-// the series of a deleted name are removed.
+// names returns the plans and meters of a snapshot that have their own label value. A plan or meter keeps its label
+// value until it is deleted. The series of a deleted plan or meter are removed.
 func (c *catalogCounts) names(snapshot *catalog.Snapshot) *labelled {
 	if l := c.current.Load(); l != nil && l.snapshot == snapshot {
 		return l
@@ -85,8 +85,8 @@ func (c *catalogCounts) names(snapshot *catalog.Snapshot) *labelled {
 	return l
 }
 
-// follow returns at most labelsMax names of present: first the names in before, then the other names in order. It
-// calls gone for the names of before that are not present any more.
+// follow returns at most labelsMax names of present: first the names in before, then the other names in alphabetical
+// order. It calls gone for each name in before that is no longer present.
 func follow[T any](before map[string]bool, present map[string]T, gone func(string)) map[string]bool {
 	kept := make(map[string]bool, min(len(present), labelsMax))
 	for name := range before {
@@ -104,7 +104,7 @@ func follow[T any](before map[string]bool, present map[string]T, gone func(strin
 	return kept
 }
 
-// refused counts a refusal of a request of a tenant on plan. An empty plan means no plan.
+// refused counts a refusal of a request of a tenant on plan. An empty plan means that the tenant has no plan.
 func (c *catalogCounts) refused(snapshot *catalog.Snapshot, plan, code string) {
 	switch {
 	case plan == "":
@@ -115,7 +115,7 @@ func (c *catalogCounts) refused(snapshot *catalog.Snapshot, plan, code string) {
 	c.refusals.WithLabelValues(plan, code).Inc()
 }
 
-// drawn counts the units of draws.
+// drawn counts the units of draws by meter.
 func (c *catalogCounts) drawn(snapshot *catalog.Snapshot, draws []ledger.Draw) {
 	names := c.names(snapshot)
 	for i := range draws {

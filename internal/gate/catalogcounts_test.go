@@ -47,7 +47,7 @@ func TestCatalogCounts_ManyNames_RestIsOther(t *testing.T) {
 	if got := testutil.ToFloat64(b.refusals.WithLabelValues("plan7", "rate_limited")); got != 3 {
 		t.Errorf("plan7 has %v, want 3: a name keeps its label value", got)
 	}
-	count(snapshot(labelsMax/2, labelsMax/2+1)) // all others are deleted
+	count(snapshot(labelsMax/2, labelsMax/2+1)) // all other plans and meters are deleted
 	if n, m := series(); n != 3 || m != 2 {
 		t.Errorf("%d and %d series are left", n, m)
 	}

@@ -8,35 +8,35 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/cowmap"
 )
 
-// link is the position of a rule in its chain. It does not change. As long as the rule replaces the same rule, the
-// next snapshots keep its link. They also keep the links of the rules that replace it.
+// link is the position of a rule in its chain. It does not change. While the rule replaces the same rule, the next
+// snapshots keep its link, and the links of the rules that replace it.
 type link struct {
 	id, replaces string
 	own          bool  // the link belongs to a plan's own rule
-	up           *link // link of the rule that it replaces (of a general rule, if it is general); nil: none
+	up           *link // link of the replaced rule; a general rule links only to general rules; nil: none
 	root         *link // the link of the last rule of the chain, which replaces no rule; may be this link
 }
 
-// resolveReplaces sets the links of general rules. It ignores the name of a rule that does not exist, and cuts a
-// circle at its last rule. The catalogue's API refuses both; someone may have written them into the table by hand.
-// Each rule is visited a few times, for chains of any length.
+// resolveReplaces sets the links of general rules. If a rule replaces a rule that does not exist, it sets no link. If
+// rules replace each other in a circle, it cuts the circle at its last rule. The catalogue's API refuses such rules,
+// but a person can write them into the table. Each rule is visited a few times, for chains of any length.
 func (x *ruleIndex) resolveReplaces(all []*planRule) {
 	for _, p := range all {
 		if target := x.byID.Get(p.replaces); target != nil {
 			p.link.up = target.link
 		}
 	}
-	var walk []*link // from a rule to the first rule whose root is known
+	var walk []*link // the links from a rule to the first link whose root is known
 	for i, p := range all {
 		cowmap.Yield(i)
 		walk = walk[:0]
 		at := p.link
 		for at.root == nil && at.up != nil {
-			at.root = p.link // marks this walk, until its root is known
+			at.root = p.link // marks this walk until the root is known
 			walk = append(walk, at)
 			at = at.up
 		}
-		if begin := slices.Index(walk, at); begin >= 0 && at.root == p.link { // the walk has come back to at
+		if begin := slices.Index(walk, at); begin >= 0 && at.root == p.link { // the walk has come back to the link at
 			last := slices.MaxFunc(walk[begin:], func(a, b *link) int { return strings.Compare(a.id, b.id) })
 			last.up = nil
 			at = last
@@ -81,7 +81,7 @@ func (s *ruleSet) up(at *link) *link {
 	return at.up
 }
 
-// rootOf returns the last link of p's chain for the plan's tenants.
+// rootOf returns the last link of the chain to which p belongs, for the plan's tenants.
 func (s *ruleSet) rootOf(p *planRule) *link {
 	if !s.rerooted || p.own {
 		return p.link.root
@@ -96,9 +96,9 @@ func (s *ruleSet) walk(at *link) *link {
 	return at
 }
 
-// dropReplaced leaves one rule of each chain in list. It drops the rules that another rule in list replaces, directly
-// or through others. Of the rest it keeps the most specific rule. Both relations are transitive, so comparing with a
-// rule that is already dropped does no harm.
+// dropReplaced leaves one rule of each chain in list. First it drops the rules that another rule in list replaces,
+// directly or through other rules. Of the remaining rules of a chain it keeps the most specific rule. Both relations
+// are transitive, so a comparison with a rule that is already dropped gives the same result.
 func (s *ruleSet) dropReplaced(list []*planRule) []*planRule {
 	list = slices.DeleteFunc(list, func(p *planRule) bool {
 		return slices.ContainsFunc(list, func(o *planRule) bool { return o != p && s.rootOf(o) == s.rootOf(p) && s.supersedes(o.link, p.link) })
@@ -110,7 +110,7 @@ func (s *ruleSet) dropReplaced(list []*planRule) []*planRule {
 	})
 }
 
-// supersedes reports whether a rule replaces another rule, directly or through other rules.
+// supersedes reports whether the rule of the link at replaces the rule of other, directly or through other rules.
 func (s *ruleSet) supersedes(at, other *link) bool {
 	for at = s.up(at); at != nil; at = s.up(at) {
 		if at == other {
@@ -120,8 +120,9 @@ func (s *ruleSet) supersedes(at, other *link) bool {
 	return false
 }
 
-// compareSpecificity orders the rules of a chain, the most specific first: a rule of a tenant, a rule of a plan, the
-// precedence of routes, a rule of a method, a rule of a meter, and at last the ids.
+// compareSpecificity orders the rules of a chain, the most specific first. The order is: rules of a tenant, rules of
+// a plan, the precedence of route patterns, rules of a method, rules of a meter. Rules that are equal in all of these
+// are in the order of their ids.
 func compareSpecificity(a, b *planRule) int {
 	first := func(a, b bool) int {
 		switch {

@@ -14,48 +14,48 @@ import (
 )
 
 const (
-	// chargeKeyAge is how long a charge is remembered under its key. It is longer than clients retry.
+	// chargeKeyAge is how long a charge is remembered under its key. The retries of clients end earlier.
 	chargeKeyAge = 10 * time.Minute
 
-	// chargeKeyWait is how long a charge reserves its key while it is being decided. It also ends the reservation if
-	// the process dies or the outcome is unknown.
+	// chargeKeyWait is the time for which a charge reserves its key while it is being decided. The reservation also
+	// ends after this time if the process dies or the outcome is unknown.
 	chargeKeyWait = 10 * time.Second
 
-	// chargeSkew is added to the life of a charge, because the clocks of instances differ.
+	// chargeSkew is added to the lifetime of a charge's id, because the clocks of instances differ.
 	chargeSkew = time.Minute
 )
 
-// ChargeRequest charges limits without a debit. Items, MaxStale, Mode and Metadata of the request are not used, but
-// limits match the meters of Items.
+// ChargeRequest is a request to charge limits without a debit. Items, MaxStale, Mode and Metadata of the request are
+// not used, except that limits match the meters of Items.
 type ChargeRequest struct {
 	Request
 
 	// Cost multiplies the tokens that each limit takes for a request: 1..bound.MaxAmount; 0 is 1.
 	Cost int64
 
-	// AfterTheFact means that the work is done already. The limits are charged even if too few tokens remain, each
-	// down to its debt below zero.
+	// AfterTheFact means that the work is already done. The limits are charged even if too few tokens remain. Each
+	// bucket is charged to at most its debt below zero.
 	AfterTheFact bool
 
-	// Rules names the limits to charge. The name of a replaced limit means the limits that replace it. Empty: all
-	// limits that apply.
+	// Rules names the limits to charge. If other limits replace a named limit, those limits are charged instead.
+	// Empty: all limits that apply.
 	Rules []string
 }
 
-// Charged is the answer to Charge. With an error Limits has the verdicts so far.
+// Charged is the answer to Charge. If Charge fails, Limits contains the verdicts so far.
 type Charged struct {
-	// ID identifies the charge for RefundCharge; empty if nothing was charged.
+	// ID is the argument of ParseCharge for a refund. It is empty if nothing was charged.
 	ID string
 
 	Limits         []LimitVerdict
 	LimitsDegraded bool // the limits were decided without Redis
-	Replayed       bool // the key was used before: Limits show their present state
+	Replayed       bool // the key was used before; Limits has the present state
 }
 
-// Charge charges the limits that apply. It does not query PostgreSQL. A second charge under one key within
-// chargeKeyAge charges nothing. While Redis is away, keys are known only to the process that used them. Errors:
-// *Blocked, *RateLimited, *CostExceedsCapacity, *ReducedCapacity, *TooManyLimits, or *errcode.Error if the tenant
-// does not exist or is suspended, or if it has no limit that Rules names.
+// Charge charges the limits that apply. It does not query PostgreSQL. A second charge with the same key within
+// chargeKeyAge charges nothing. While Redis is down, only the process that used a key knows the key. The error is
+// *Blocked, *RateLimited, *CostExceedsCapacity, *ReducedCapacity or *TooManyLimits. It is *errcode.Error if the
+// tenant does not exist or is suspended, or if the tenant has no limit that Rules names.
 func (g *Gate) Charge(ctx context.Context, req ChargeRequest) (Charged, error) {
 	var facts tenantFacts
 	out, err := withNewest(ctx, g, func() (_ Charged, err error) {
@@ -80,7 +80,7 @@ func (g *Gate) charge(ctx context.Context, req *ChargeRequest, facts *tenantFact
 	if blocked != nil {
 		return Charged{}, blocked
 	}
-	// The tenant. If it refuses the request, limits that count attempts are charged nevertheless.
+	// The tenant. If it does not exist or is suspended, limits that count attempts are charged nevertheless.
 	var refused error
 	how := chargeAll
 	switch {
@@ -96,7 +96,7 @@ func (g *Gate) charge(ctx context.Context, req *ChargeRequest, facts *tenantFact
 		how = chargeLate
 	}
 
-	// The rules, unless a block exempts the request from them.
+	// The rules to charge, unless a block exempts the request from limits.
 	rules, err := facts.rules.named(&req.Request, facts.plan, req.Rules)
 	switch {
 	case err != nil && refused == nil:
@@ -105,7 +105,7 @@ func (g *Gate) charge(ctx context.Context, req *ChargeRequest, facts *tenantFact
 		return Charged{}, refused
 	}
 
-	// The decision, and the part of it that the caller receives.
+	// The decision, and the fields of it that the caller receives.
 	call := limitsCall{req: &req.Request, facts: facts, rules: rules, times: max(req.Cost, 1), how: how}
 	res, err := g.decideRules(ctx, &call, nil)
 	if req.AfterTheFact {
@@ -127,7 +127,7 @@ func (g *Gate) charge(ctx context.Context, req *ChargeRequest, facts *tenantFact
 	return out, nil
 }
 
-// afterTheFact makes res the result of a charge after the fact, which no bucket denies.
+// afterTheFact changes res to the result of a charge after the fact. No bucket can deny such a charge.
 func (res *limitsResult) afterTheFact(how charging) {
 	if _, closed := res.refusal.(*ReducedCapacity); !closed { //nolint:errorlint // decideRules returns it unwrapped
 		res.refusal = nil
@@ -139,11 +139,11 @@ func (res *limitsResult) afterTheFact(how charging) {
 	}
 }
 
-// pass makes v the verdict on a request that passed.
+// pass changes v to the verdict on a request that passed.
 func (v *LimitVerdict) pass() { v.Allowed, v.Never, v.RetryAfter, v.Banned = true, false, 0, 0 }
 
-// chargeOnce charges under a key. It stores a fingerprint of the request with "?" before the charge, and with "=" and
-// the id of the charge afterwards.
+// chargeOnce charges under a key. Before the charge it stores a fingerprint of the request with "?" under the key.
+// Afterwards it stores the fingerprint with "=" and the id of the charge.
 func (g *Gate) chargeOnce(ctx context.Context, req *ChargeRequest, facts *tenantFacts) (Charged, error) {
 	name, fingerprint := "rl:{"+req.Tenant+"}once:"+rule.Dimension("key", req.Key), req.fingerprint()
 	held, first := g.once.Claim(ctx, name, fingerprint+"?", chargeKeyWait)
@@ -156,13 +156,14 @@ func (g *Gate) chargeOnce(ctx context.Context, req *ChargeRequest, facts *tenant
 	switch {
 	case err == nil:
 		g.once.Put(background, name, fingerprint+"="+out.ID, chargeKeyAge)
-	case CodeOf(err) != errcode.Unavailable: // else it may have been charged, and the key stays reserved
+	case CodeOf(err) != errcode.Unavailable: // if unavailable, tokens may have been charged: the key stays reserved
 		g.once.Drop(background, name)
 	}
 	return out, err
 }
 
-// chargeAgain answers a charge whose key was used before. It shows the limits as they are.
+// chargeAgain answers a charge whose key was used before. It charges nothing, and returns the present state of the
+// limits.
 func (g *Gate) chargeAgain(ctx context.Context, req *ChargeRequest, facts *tenantFacts, held, fingerprint string) (Charged, error) {
 	state, same := strings.CutPrefix(held, fingerprint)
 	id, done := strings.CutPrefix(state, "=")
@@ -178,14 +179,14 @@ func (g *Gate) chargeAgain(ctx context.Context, req *ChargeRequest, facts *tenan
 	if _, limited := err.(*RateLimited); err != nil && !limited { //nolint:errorlint // charge returns it unwrapped
 		return Charged{}, err
 	}
-	for i := range out.Limits { // the limits let the charge pass
+	for i := range out.Limits { // the first charge passed these limits
 		out.Limits[i].pass()
 	}
 	out.ID, out.Replayed = id, true
 	return out, nil
 }
 
-// fingerprint returns 16 characters that differ for different requests.
+// fingerprint returns 16 characters that differ if the requests differ.
 func (req *ChargeRequest) fingerprint() string {
 	parts := []string{req.Subject, req.Route, req.IP.String(), req.Method, string(binary.AppendVarint(nil, req.Cost))}
 	if req.AfterTheFact {
@@ -195,7 +196,7 @@ func (req *ChargeRequest) fingerprint() string {
 }
 
 // named returns the rules that decide req, as apply does. If names is not empty, it returns only the named rules, or
-// the rules that replace them. The error is a *errcode.Error for a name of which the tenant has no limit.
+// the rules that replace them. If the tenant has no limit of a name, the error is an *errcode.Error.
 func (s *ruleSet) named(req *Request, plan string, names []string) ([]*planRule, error) {
 	rules := s.apply(make([]*planRule, 0, fewRules), req, plan)
 	if len(names) == 0 {
@@ -216,7 +217,7 @@ func (s *ruleSet) named(req *Request, plan string, names []string) ([]*planRule,
 	}), nil
 }
 
-// times returns n times the cost, at most burst + debt + 1: more than the bucket can ever take.
+// times returns n times the cost. It returns at most burst + debt + 1, which is more than the bucket can ever take.
 func (r *limitRule) times(cost, n int64) int64 {
 	most := max(r.compiled.Burst+1, min(r.compiled.Burst+r.compiled.Debt+1, ledger.MaxAmount))
 	if n > most/cost {
@@ -227,22 +228,22 @@ func (r *limitRule) times(cost, n int64) int64 {
 
 // ChargeRefund is the answer to RefundCharge.
 type ChargeRefund struct {
-	Refunded bool // false: it was refunded before, or all its tokens have come back
+	Refunded bool // false: it was refunded before, or the bucket has refilled since
 	Limits   []LimitVerdict
 }
 
-// Charge identifies a charge, so that it can be refunded once.
+// Charge identifies a charge for its refund. A charge can be refunded once.
 type Charge struct {
 	receipt ratelimit.Receipt
 	issued  time.Time
-	name    string // in the memory of refunds
+	name    string // key of the charge among the remembered refunds
 }
 
 // Tenant returns the tenant that was charged.
 func (c *Charge) Tenant() string { return c.receipt.Tenant }
 
 // RefundCharge gives back the tokens of a charge. A second refund gives nothing back. Errors are *errcode.Error.
-// After an error the refund may have been made; a repeat then gives nothing back.
+// After an error the refund may have been made; if it was, a repeated call gives nothing back.
 func (g *Gate) RefundCharge(ctx context.Context, c *Charge) (ChargeRefund, error) {
 	facts, err := g.tenants.facts(ctx, c.receipt.Tenant)
 	if err != nil {
@@ -279,8 +280,8 @@ func (g *Gate) RefundCharge(ctx context.Context, c *Charge) (ChargeRefund, error
 	return out, nil
 }
 
-// ParseCharge returns the charge of an id. If no instance with the same key has issued the id, the error is a
-// *errcode.Error with errcode.NotFound.
+// ParseCharge returns the charge that an id identifies. If no instance with the same IDKey has issued the id, the
+// error is an *errcode.Error with errcode.NotFound.
 func (g *Gate) ParseCharge(id string) (*Charge, error) {
 	receipt, issued, name, err := g.chargeIDs.Parse(id)
 	if err != nil {

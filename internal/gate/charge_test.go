@@ -17,7 +17,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/claim"
 )
 
-// charged charges one request of acme, and returns the remainder of each limit by name.
+// charged makes one charge, by default for acme. It returns the answer, and the remaining tokens of each limit by
+// name.
 func (in *instance) charged(req ChargeRequest) (out Charged, left map[string]int64) {
 	in.t.Helper()
 	if req.Tenant == "" {
@@ -41,7 +42,7 @@ func TestCharge_AppliesLimitsWithoutPostgres(t *testing.T) {
 		catalog.Limit{Rule: "addresses", Per: []string{"ip"}, Kind: "token_bucket", Rate: "3/day"},
 		catalog.Limit{Rule: "acme-fast", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "50/day", Match: catalog.Match{Tenant: "acme"}, Replaces: "fast"},
 		catalog.Limit{Rule: "calls", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "10/day", Match: catalog.Match{Meter: "calls"}})
-	in.charged(ChargeRequest{}) // the tenant is looked up once
+	in.charged(ChargeRequest{}) // so that the tenant is in memory
 	before := counted.ended.Load()
 	request := Request{Subject: "u", Route: "/search", Method: "GET"}
 	if _, left := in.charged(ChargeRequest{Request: request, Cost: 4}); len(left) != 2 || left["acme-fast"] != 45 || left["search"] != 6 {
@@ -82,7 +83,7 @@ func TestCharge_AppliesLimitsWithoutPostgres(t *testing.T) {
 		t.Errorf("506 charges took %d transactions", n)
 	}
 	ip := netip.MustParseAddr("192.0.2.1")
-	for i := range 5 { // attempts count for a tenant that does not exist
+	for i := range 5 { // limits that count attempts are charged for a tenant that does not exist
 		_, err := in.Charge(t.Context(), ChargeRequest{Request: Request{Tenant: "nobody", IP: ip}})
 		if want := map[bool]errcode.Code{true: errcode.TenantNotFound, false: CodeRateLimited}[i < 3]; CodeOf(err) != want {
 			t.Errorf("charge %d: %v", i, err)
@@ -137,7 +138,7 @@ func TestCharge_Key_ChargesOnce(t *testing.T) {
 				t.Error(err)
 			}
 			keyed.Key, keyed.Cost = "denied", 4
-			for range 2 { // a denied charge frees its key
+			for range 2 { // a denied charge releases its key
 				if _, err := in.Charge(t.Context(), keyed); CodeOf(err) != CodeRateLimited {
 					t.Error(err)
 				}
@@ -171,7 +172,7 @@ func TestRefundCharge_Once(t *testing.T) {
 	if _, left := in.charged(ChargeRequest{Request: Request{DryRun: true}}); left["a"] != 7 || left["b"] != 7 {
 		t.Error(left)
 	}
-	// An old charge: its tokens have come back by themselves.
+	// An old charge cannot be refunded, because its bucket has refilled since.
 	old, _ := in.charged(ChargeRequest{})
 	if c, err = in.ParseCharge(old.ID); err != nil {
 		t.Fatal(err)

@@ -14,17 +14,16 @@ import (
 
 // Check reports whether Consume would allow req now, and charges nothing.
 //
-// Balances come from copies or from PostgreSQL, as balances.Policy decides. A request without items asks only about
-// its feature: the answer has neither limits nor balances. A refusal is not an error. Check returns *ReducedCapacity,
-// *TooManyLimits or a *errcode.Error for a request that cannot be decided, or that names a tenant or meter that does
-// not exist.
+// Balances come from copies or from PostgreSQL, as balances.Policy decides. A request without items checks only its
+// feature: the answer has neither limits nor balances. A refusal is not an error. If the request cannot be decided,
+// or names a tenant or meter that does not exist, the error is *ReducedCapacity, *TooManyLimits or *errcode.Error.
 func (g *Gate) Check(ctx context.Context, req Request) (Check, error) {
 	out, _, err := g.check(ctx, &req, false)
 	g.observeCheck(&out, err)
 	return out, err
 }
 
-// observeCheck counts a check.
+// observeCheck counts a check in the metrics.
 func (g *Gate) observeCheck(out *Check, err error) {
 	label := decisionLabel(err, false)
 	if err == nil {
@@ -36,16 +35,16 @@ func (g *Gate) observeCheck(out *Check, err error) {
 	g.metrics.decisions.WithLabelValues("check", label).Inc()
 }
 
-// check does the work of Check. With heldOnly it uses only values that this process holds: ok is false if Redis must
-// be queried.
+// check is Check without the metrics. With heldOnly it uses only values that this process holds. Then ok is false if
+// the check must query Redis.
 func (g *Gate) check(ctx context.Context, req *Request, heldOnly bool) (out Check, ok bool, err error) {
-	// The feature comes first. It needs no backend.
+	// The feature comes first. It is decided from memory.
 	if req.Feature != "" {
 		if out, err = g.checkFeature(ctx, req); err != nil || !out.Allowed || len(req.Items) == 0 {
 			return out, true, err
 		}
 	}
-	if err := ledger.ValidateItems(req.Items); err != nil { // a check from copies does not reach the ledger
+	if err := ledger.ValidateItems(req.Items); err != nil { // the ledger validates items, but copies may answer
 		return Check{}, true, err
 	}
 	keys := appendKeys(make([]ledger.BalanceKey, 0, fewItems), req)
@@ -54,8 +53,8 @@ func (g *Gate) check(ctx context.Context, req *Request, heldOnly bool) (out Chec
 		return Check{}, false, nil
 	}
 
-	// If the tenant cannot be looked up, the check goes on with the facts of a tenant that does not exist. A degraded
-	// answer is better than no answer. Debits fail instead.
+	// If the tenant cannot be looked up, the check continues with the facts of a tenant that does not exist. A
+	// degraded answer is better than no answer. A debit fails in this case.
 	facts, lookupErr := g.tenants.facts(ctx, req.Tenant)
 	exists := !facts.unknown && !facts.isNew
 	blocked, exempt := g.blocked(req)
@@ -65,7 +64,7 @@ func (g *Gate) check(ctx context.Context, req *Request, heldOnly bool) (out Chec
 
 	// The limits, and the copies of the balances in the same round trip.
 	var reads *redisstore.Reads
-	if !held && exists { // no instance needs to publish copies of a tenant that does not exist
+	if !held && exists { // Reads would make instances publish copies, which a tenant that does not exist does not need
 		reads = g.copies.Reads(keys, req.MaxStale)
 	}
 	var limits limitsResult
@@ -93,7 +92,7 @@ func (g *Gate) check(ctx context.Context, req *Request, heldOnly bool) (out Chec
 	} else {
 		have := found{copies, true}
 		if !held {
-			have = g.lookup(ctx, keys, reads, !limits.degraded) // if Redis did not answer the limits, it is not queried again
+			have = g.lookup(ctx, keys, reads, !limits.degraded) // no second query if Redis did not answer the limits
 		}
 		out, err = g.answerItems(ctx, req, &facts, have)
 	}
@@ -107,8 +106,8 @@ func (g *Gate) check(ctx context.Context, req *Request, heldOnly bool) (out Chec
 	return out, true, nil
 }
 
-// conclude sets the verdict of a check, in the order of Consume: the limits' refusal, the tenant's suspension, the
-// first item that is refused.
+// conclude sets the verdict of a check. The first reason in this order decides, as in Consume: the refusal by limits,
+// the suspension of the tenant, the first item that is refused.
 func (c *Check) conclude(refusal error, suspended bool, now time.Time) {
 	c.Item = -1
 	first := -1
@@ -142,8 +141,8 @@ func (c *Check) conclude(refusal error, suspended bool, now time.Time) {
 	}
 }
 
-// showIncomplete reports whether copies can be shown beside a refusal although some are incomplete. Beside a refusal
-// the copies decide nothing, and complete answers would need a read of PostgreSQL for each refusal.
+// showIncomplete reports whether copies can be shown with a refusal by a limit although some copies are incomplete.
+// With such a refusal the copies decide nothing. Complete answers would need a read of PostgreSQL for each refusal.
 func (g *Gate) showIncomplete(copies []balances.Cached) bool {
 	incomplete, now := false, g.now()
 	for i := range copies {
@@ -189,7 +188,7 @@ func (g *Gate) CheckBalances(ctx context.Context, req Request, refused *Debited)
 }
 
 // Refusal returns the error that Consume would return for the same reason. It returns nil if the check allows the
-// request. With it, a caller that only checks answers as a caller that consumes.
+// request. So a caller that only checks can give the same answer as a caller that consumes.
 func (c *Check) Refusal() error {
 	switch c.Code { //nolint:exhaustive // the ledger's codes follow below
 	case "":
@@ -214,7 +213,7 @@ func (c *Check) Refusal() error {
 	return refusal
 }
 
-// violated returns the enforced rules that denied the request, if is returns true for their verdicts.
+// violated returns the enforced rules that denied the request and for whose verdicts the function is returns true.
 func (c *Check) violated(is func(*LimitVerdict) bool) []string {
 	var rules []string
 	for i := range c.Limits {

@@ -15,7 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// checkFrom repeats the check until the answer comes from source. A new copy reaches Redis after a moment.
+// checkFrom repeats a check until the answer comes from the given source. A new copy is in Redis only after a moment.
 func (in *instance) checkFrom(source Source, req Request) (got Check, err error) {
 	in.t.Helper()
 	if source == SourceLedger {
@@ -28,7 +28,7 @@ func (in *instance) checkFrom(source Source, req Request) (got Check, err error)
 	return got, err
 }
 
-// A check from any source must give the same answer as the consume after it.
+// A check from any source must give the same answer as the consume that follows.
 func TestCheck_AnswersWithTheCodeOfConsume(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
@@ -39,7 +39,7 @@ func TestCheck_AnswersWithTheCodeOfConsume(t *testing.T) {
 	in.topUp("topup", "credits", 5)
 	ctx := t.Context()
 	route := func(req Request, route string) Request { req.Route = route; return req }
-	for _, name := range []string{"search", "quiet"} { // the bucket is empty from here on
+	for _, name := range []string{"search", "quiet"} { // the buckets are empty afterwards
 		if _, err := in.Consume(ctx, route(request(name, "calls", 1), name)); err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +125,7 @@ func TestCheck_CopyAndPostgres_GiveTheSameNumbers(t *testing.T) {
 		got, err := in.checkFrom(SourceCache, request("", "calls", amount))
 		require.NoError(t, err)
 		if amount > 10 {
-			// The copy has the next allowance, but not the rest of the top-up: see CheckItem.WouldSucceedAt.
+			// The copy knows the next allowance, but not the rest of the top-up. See CheckItem.WouldSucceedAt.
 			truth.Items[0].WouldSucceedAt = time.Time{}
 		}
 		if got.Items[0] != truth.Items[0] {
@@ -157,7 +157,7 @@ func TestCheck_SeesOwnDebitsAtOnce_OthersSoon(t *testing.T) {
 	}
 }
 
-// If the plan permits overage, a copy cannot prove a denial: the check reads PostgreSQL.
+// If the plan permits overage, a copy cannot prove a denial, so the check reads PostgreSQL.
 func TestCheck_Overage_ReadsPostgres(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
@@ -188,7 +188,7 @@ func TestCheck_NewTerms_AreSeenAtOnce(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
 	in.catalogue()
-	in.topUp("topup", "other", 1) // a period without an end: only new terms end it
+	in.topUp("topup", "other", 1) // this meter has a period without an end: only new terms end it
 	got, err := in.Check(t.Context(), request("", "other", 2))
 	if err != nil || got.Code != errcode.CreditsExhausted {
 		t.Fatalf("before: %+v, %v", got, err)
@@ -221,7 +221,7 @@ func TestCheck_LocalMode_UsesLocalCopies(t *testing.T) {
 	}
 }
 
-// Checks of tenants that do not exist leave no announcement in Redis: after many announcements this process would
+// A check of a tenant that does not exist announces no balance in Redis. After many announcements this process would
 // announce all balances.
 func TestCheck_UnknownTenant_AsksNobodyToPublish(t *testing.T) {
 	t.Parallel()
@@ -236,7 +236,7 @@ func TestCheck_UnknownTenant_AsksNobodyToPublish(t *testing.T) {
 		_, err := in.Check(t.Context(), req)
 		in.expectCode(errcode.TenantNotFound, req.Tenant, err)
 	}
-	if got, err := in.checkFrom(SourceCache, request("", "calls", 1)); err != nil { // announces the balance, publishes earlier copies
+	if got, err := in.checkFrom(SourceCache, request("", "calls", 1)); err != nil { // so that commits publish copies
 		t.Fatalf("%+v, %v", got, err)
 	}
 	n, err := client.ZCard(t.Context(), "quota:interest").Result()

@@ -14,7 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// A caller that is refused while Redis hangs must not wait for Redis twice.
+// A caller that is refused while Redis hangs must wait for Redis only once.
 func TestCheckBalances_AsksNoLimits_NoRedisThatIsAway(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
@@ -40,7 +40,7 @@ func TestCheckBalances_AsksNoLimits_NoRedisThatIsAway(t *testing.T) {
 	}
 }
 
-// redisCalls returns how many scripts and reads of copies a server has run.
+// redisCalls returns the number of scripts and of reads of copies that a server has run.
 func redisCalls(t *testing.T, server *redis.Client) (n int) {
 	t.Helper()
 	text, err := server.Info(t.Context(), "commandstats").Result()
@@ -55,7 +55,7 @@ func redisCalls(t *testing.T, server *redis.Client) (n int) {
 	return n
 }
 
-// In a flood of requests that a limit refuses, each answer has the balance, but only few answers need a request to
+// A limit refuses many requests in a short time. Each answer has the balance, but only few answers need a request to
 // Redis.
 func TestCheckBalances_FloodOfRefusals_SparesRedis(t *testing.T) {
 	t.Parallel()
@@ -87,7 +87,7 @@ func TestCheckBalances_FloodOfRefusals_SparesRedis(t *testing.T) {
 	for i := range flood {
 		refuse(strconv.Itoa(i))
 	}
-	// Remembered denials expire after a while, and other code of the process also uses Redis.
+	// A remembered denial expires after a while, and other code of the process also sends requests to Redis.
 	took := time.Since(began)
 	if n, most := reads()-before, 20+int(took/(10*time.Millisecond)); n > most {
 		t.Errorf("%d refused consumes in %s made %d requests of Redis, want %d at most", flood, took, n, most)
@@ -102,12 +102,12 @@ func TestCheckBalances_PostgresSlow_ReturnsSoon(t *testing.T) {
 	in := newInstance(t, url, patientClient(testenv.Redis(t)))
 	in.catalogue()
 	in.awaitAnnouncements(url)
-	if _, err := in.Check(t.Context(), request("", "calls", 1)); err != nil { // the catalogue keeps the tenant from here on
+	if _, err := in.Check(t.Context(), request("", "calls", 1)); err != nil { // puts the tenant into memory
 		t.Fatal(err)
 	}
 	table := lockRows(t, url, "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
 	defer table.release()
-	testenv.Eventually(t, func() bool { // repeated if the read ended before this check
+	testenv.Eventually(t, func() bool { // repeated, because the lock may come after the read
 		got, err := in.CheckBalances(t.Context(), fromPostgres(request("", "calls", 1)), &Debited{LimitsDegraded: true})
 		if err == nil && !got.Degraded {
 			t.Fatalf("%+v", got)
@@ -116,7 +116,7 @@ func TestCheckBalances_PostgresSlow_ReturnsSoon(t *testing.T) {
 	}, "it returns while its read waits")
 }
 
-// decisionsOf returns the number of decisions of a rule in the metrics.
+// decisionsOf returns the number of decisions of a rule, from the metrics.
 func (in *instance) decisionsOf(rule string) (n int) {
 	in.t.Helper()
 	families, err := in.measured.Gather()

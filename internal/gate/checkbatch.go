@@ -10,22 +10,22 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// CheckBatchMax bounds the checks of a batch.
+// CheckBatchMax is the largest number of checks in a batch.
 const CheckBatchMax = ledger.BatchMax
 
-// checkersMax bounds the checks of a batch that wait for Redis or PostgreSQL at a time. The checks that wait go to
-// Redis together.
+// checkersMax is the largest number of checks of a batch that wait for Redis or PostgreSQL at a time. Checks that
+// wait at the same time share round trips to Redis.
 const checkersMax = 64
 
-// CheckOutcome is the outcome of one check of a batch.
+// CheckOutcome is the result of one check of a batch.
 type CheckOutcome struct {
 	Check Check
-	Err   error // as Check would return it; nil: Check is the answer
+	Err   error // the error of Check; nil: Check is the answer
 }
 
-// CheckBatch makes up to CheckBatchMax independent checks. It returns their outcomes in order. First it makes, one
-// after the other, the checks that need only values held by this process. Then it makes the other checks, many at a
-// time.
+// CheckBatch makes up to CheckBatchMax independent checks. It returns their outcomes in order. Some checks need only
+// values that this process holds: CheckBatch makes these first, one after the other. Then it makes the other checks,
+// many at a time.
 func (g *Gate) CheckBatch(ctx context.Context, reqs []Request) []CheckOutcome {
 	out := make([]CheckOutcome, len(reqs))
 	var others []int
@@ -54,7 +54,8 @@ func (g *Gate) CheckBatch(ctx context.Context, reqs []Request) []CheckOutcome {
 	return out
 }
 
-// checkSafely is Check, but returns an error for a panic: a panic in a goroutine of CheckBatch would end the process.
+// checkSafely calls Check, and returns an error for a panic. A panic in a goroutine of CheckBatch would end the
+// process.
 func (g *Gate) checkSafely(ctx context.Context, req Request) (out Check, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// A batch answers as single checks do, from held values, Redis or PostgreSQL, and counts each check once.
+// A batch gives the same answers as single checks, from held values, Redis or PostgreSQL. Each check is counted once.
 func TestCheckBatch_SameAsChecks(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
@@ -52,7 +52,7 @@ func TestCheckBatch_SameAsChecks(t *testing.T) {
 		}
 		return n
 	}
-	for range 3 { // from Redis, and as the levels become held, from memory
+	for range 3 { // first from Redis; later from memory, when the process holds the levels
 		before := checks()
 		for i, o := range in.CheckBatch(t.Context(), reqs) {
 			if got := answer(&o.Check, o.Err); got != want[i] {

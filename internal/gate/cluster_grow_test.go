@@ -11,9 +11,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// TestCluster_NodeJoinsAndLeaves_NothingLostNoBalanceWrong adds a node, moves slots to it, and removes the node
-// again, with the tool that operators use. Meanwhile two instances serve tenants of all nodes. The suite moves some
-// hundred slots, including the slots of some tenants. QUOTASVC_TEST_REBALANCE=1 moves a quarter of all slots.
+// TestCluster_NodeJoinsAndLeaves_NothingLostNoBalanceWrong adds a node to the cluster, moves slots to it, and removes
+// it again, with the tool that operators use. Meanwhile two instances serve tenants on all nodes. By default some
+// hundred slots move, including the slots of some tenants. With QUOTASVC_TEST_REBALANCE=1 a quarter of all slots
+// moves.
 func TestCluster_NodeJoinsAndLeaves_NothingLostNoBalanceWrong(t *testing.T) {
 	t.Parallel()
 	const tenants, moved, firstSlots = 8, 3, 40
@@ -24,7 +25,7 @@ func TestCluster_NodeJoinsAndLeaves_NothingLostNoBalanceWrong(t *testing.T) {
 	var all []*moving
 	for i := 0; len(all) < tenants; i++ {
 		m := &moving{t: t, instances: [2]*instance{a, b}, tenant: fmt.Sprint("t", i), sent: &sync.RWMutex{}}
-		// The first slots of each master move.
+		// The tool moves the first slots of each master.
 		if len(all) < moved && c.Slot("{"+m.tenant+"}")%(1<<14/len(c.Masters)) >= firstSlots {
 			continue
 		}
@@ -52,7 +53,7 @@ func TestCluster_NodeJoinsAndLeaves_NothingLostNoBalanceWrong(t *testing.T) {
 				for {
 					select {
 					case <-over:
-						if m.keys.Load() > movingBurst+10 { // so that some consumes are refused
+						if m.keys.Load() > movingBurst+10 { // enough requests that some consumes are refused
 							return
 						}
 					default:

@@ -16,7 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// patientCluster returns a client of a cluster with long timeouts, so that a busy machine does not look like an
+// patientCluster returns a client of a cluster with long timeouts, so that a slow answer on a busy machine is no
 // outage.
 func patientCluster(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
@@ -28,22 +28,23 @@ func patientCluster(t testing.TB, url string) redis.UniversalClient {
 	return redis.NewClusterClient(&opts)
 }
 
-// moving is a tenant whose slot moves while two instances charge its limits, debit, read its balances and take leases.
+// moving is a tenant whose slot moves between nodes. Meanwhile two instances charge its limits, debit, read its
+// balances and take leases.
 type moving struct {
 	t         *testing.T
 	instances [2]*instance
 	tenant    string
-	sent      *sync.RWMutex // held for reading by requests; see wait
+	sent      *sync.RWMutex // requests hold it for reading; see wait
 
 	keys              atomic.Int64
-	admitted, refused atomic.Int64 // consumes
-	held, most        atomic.Int64 // leases
+	admitted, refused atomic.Int64 // numbers of consumes
+	held, most        atomic.Int64 // numbers of leases
 	leases            atomic.Int64
 }
 
 const (
 	movingUnits  = 100_000
-	movingBurst  = 120 // fewer than the consumes of the test
+	movingBurst  = 120 // less than the number of consumes of the test
 	movingLeases = 2
 )
 
@@ -60,7 +61,7 @@ func putMovingPlan(a, b *instance) {
 	testenv.Eventually(a.t, func() bool { return b.tenants.catalog.Snapshot().Plans["many"] != nil }, "the other instance knows the plan")
 }
 
-// once makes one request of each kind, on an instance.
+// once makes one request of each kind on an instance.
 func (m *moving) once(in *instance) {
 	ctx := context.Background()
 	req := func(key string) Request {
@@ -79,14 +80,15 @@ func (m *moving) once(in *instance) {
 	default:
 		m.t.Errorf("%s: consume: %v", m.tenant, err)
 	}
-	least := m.admitted.Load() // acknowledged: an instance knows its own consumes, the other may lack the last
+	least := m.admitted.Load() // consumes that were acknowledged
 	check, err := in.Check(ctx, req(""))
 	if err != nil || len(check.Items) != 2 || check.LimitsDegraded {
 		m.t.Errorf("%s: check: %+v, %v", m.tenant, check, err)
 		return
 	}
 	for _, item := range check.Items {
-		// The check shows at least the units that remain after all sent requests, and at most the units at the start.
+		// The check shows at least the units that remain after all sent requests. It shows at most the units at the
+		// start.
 		if item.Remaining < movingUnits-m.keys.Load() || item.Remaining > movingUnits {
 			m.t.Errorf("%s: %d units of %s remain, after %d consumes of which %d were acknowledged", m.tenant, item.Remaining, item.Meter, m.keys.Load(), least)
 		}
@@ -113,8 +115,8 @@ func (m *moving) once(in *instance) {
 	}
 }
 
-// wait waits for requests that were sent before the last move ended: Redis cannot distinguish two moves of a slot. So
-// a request that was sent during the first move could be served by both nodes of the second move.
+// wait waits for the requests that were sent before the last move ended, because Redis cannot distinguish two moves
+// of a slot. Otherwise both nodes of the second move could serve a request that was sent during the first move.
 func (m *moving) wait() {
 	m.sent.Lock()
 	defer m.sent.Unlock()
@@ -147,8 +149,8 @@ func (m *moving) verify() {
 	}
 }
 
-// TestCluster_SlotsMove_NothingLostNoBalanceWrong moves the slots of tenants back and forth while two instances serve
-// them.
+// TestCluster_SlotsMove_NothingLostNoBalanceWrong moves the slots of tenants to another node and back while two
+// instances serve these tenants.
 func TestCluster_SlotsMove_NothingLostNoBalanceWrong(t *testing.T) {
 	t.Parallel()
 	c, database := testenv.RedisClusterPrivate(t), testenv.Postgres(t)

@@ -9,12 +9,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// Scopes are part of an operation's fingerprint. If a key was used on one endpoint, another endpoint refuses it as
+// A scope is part of an operation's fingerprint. If a key was used on one endpoint, another endpoint refuses it as
 // reused.
 const (
 	scopeConsume = "consume"
 	scopeDebit   = ""
-	scopeForward = "passage " // plus Request.Forwarded. Stored fingerprints contain the text: it must not change
+	scopeForward = "passage " // before Request.Forwarded; it is in stored fingerprints and must not change
 )
 
 // consumeScope returns the scope of a consume. A gateway's key is valid for one method and URI.
@@ -25,15 +25,17 @@ func consumeScope(req *Request) string {
 	return scopeForward + req.Forwarded
 }
 
-// Consume charges the limits that apply and debits the units, or does neither.
+// Consume charges the limits that apply and debits the units. If it fails, it does neither, with the exceptions
+// below.
 //
-// The limits come first, so that a flood of requests does not reach PostgreSQL. If the debit is refused or is a
-// replay, the limits that count successes are refunded. If the debit fails, all limits are refunded. There are two
+// The limits are decided first, so that a flood of requests does not reach PostgreSQL. If the debit is refused or is
+// a replay, the limits that count successes are refunded. If the debit fails, all limits are refunded. There are two
 // exceptions. If the outcome of the debit is unknown, all limits stay charged, because the debit may have been made.
-// If a gateway forwards a replay, all limits stay charged, because it is one more request. A request without items
-// asks only about its feature: it charges nothing, and its key is not stored. Errors: *Blocked, *RateLimited,
-// *CostExceedsCapacity, *ReducedCapacity, *TooManyLimits or *errcode.Error. Retrying with the same key is always
-// safe.
+// If a gateway forwards a replay, all limits stay charged, because the replay is one more request.
+//
+// A request without items checks only its feature. It charges nothing, and its key is not stored. Errors: *Blocked,
+// *RateLimited, *CostExceedsCapacity, *ReducedCapacity, *TooManyLimits or *errcode.Error. Retrying with the same key
+// is always safe.
 func (g *Gate) Consume(ctx context.Context, req Request) (Debited, error) {
 	out, plan, err := g.consume(ctx, &req)
 	g.observe(ctx, &outcome{
@@ -42,7 +44,7 @@ func (g *Gate) Consume(ctx context.Context, req Request) (Debited, error) {
 	return out, err
 }
 
-// consume does the work of Consume, and also returns the tenant's plan.
+// consume is Consume without the metrics. It also returns the tenant's plan.
 func (g *Gate) consume(ctx context.Context, req *Request) (out Debited, plan string, err error) {
 	blocked, exempt := g.blocked(req)
 	if blocked != nil {
@@ -65,14 +67,13 @@ func (g *Gate) consume(ctx context.Context, req *Request) (out Debited, plan str
 	return out, facts.plan, err
 }
 
-// consumeAs consumes with the tenant's facts. It skips the limits if the request is exempt.
+// consumeAs consumes with the given facts of the tenant. If the request is exempt from limits, it skips the limits.
 func (g *Gate) consumeAs(ctx context.Context, req *Request, facts *tenantFacts, exempt bool) (Debited, error) {
-	// 1. The answer that is known without a query: there is no such tenant, or the ledger gave the answer a moment
-	//    ago.
+	// 1. The answer that needs no query: the tenant does not exist, or the ledger gave this answer a moment ago.
 	d := debitOf(req, facts, consumeScope(req))
 	known := g.recall(req, facts, d)
 
-	// 2. The limits. They come before any query of PostgreSQL.
+	// 2. The limits. They are decided before any query of PostgreSQL.
 	limits, answer, err := g.chargeLimits(ctx, req, facts, &known, exempt)
 	if err != nil {
 		return Debited{}, err
@@ -92,9 +93,9 @@ func (g *Gate) consumeAs(ctx context.Context, req *Request, facts *tenantFacts, 
 	return out, answer.err
 }
 
-// recalled is the knowledge about a debit that needs no query. At most one of its fields is set.
+// recalled is what memory knows about a debit. At most one of its fields is set.
 type recalled struct {
-	unknown    error // there is no such tenant, or the debit is not valid
+	unknown    error // the tenant does not exist, or the debit is not valid
 	remembered remembered
 }
 
@@ -105,7 +106,7 @@ type answered struct {
 	err    error
 }
 
-// recall returns the knowledge about a debit that needs no query.
+// recall returns what memory knows about a debit. It makes no query.
 func (g *Gate) recall(req *Request, facts *tenantFacts, d *ledger.Debit) recalled {
 	switch {
 	case facts.unknown:
@@ -117,8 +118,8 @@ func (g *Gate) recall(req *Request, facts *tenantFacts, d *ledger.Debit) recalle
 	}
 }
 
-// answer returns the answer from memory. It may read a balance again. reads has the read of this balance from Redis;
-// it is nil if Redis was not read.
+// answer returns the answer from memory. It may read the refusing balance again. reads is the read of this balance
+// from Redis; it is nil if Redis was not read.
 func (r *recalled) answer(ctx context.Context, facts *tenantFacts, reads *redisstore.Reads) (a answered) {
 	if r.unknown != nil {
 		return answered{known: true, err: r.unknown}
@@ -127,10 +128,10 @@ func (r *recalled) answer(ctx context.Context, facts *tenantFacts, reads *rediss
 	return a
 }
 
-// chargeLimits charges the limits for a debit and returns the answer from memory, if there is one. A debit that
-// memory will probably answer is charged only by limits that count attempts. Memory may have to read a balance for
-// that answer, so the limits decide first. If the answer turns out to be out of date, the other limits are charged,
-// too.
+// chargeLimits charges the limits for a debit. It also returns the answer to the debit from memory, if there is one.
+// If memory will probably answer the debit, only limits that count attempts are charged. Memory may have to read a
+// balance for its answer, so the limits decide first. If memory then has no valid answer, the other limits are
+// charged as well.
 func (g *Gate) chargeLimits(
 	ctx context.Context, req *Request, facts *tenantFacts, known *recalled, exempt bool,
 ) (limits limitsResult, answer answered, err error) {
@@ -156,7 +157,7 @@ func (g *Gate) chargeLimits(
 	return limits, answer, err
 }
 
-// giveBack refunds the charged limits, as far as the outcome of the debit requires.
+// giveBack refunds the limits that must not stay charged after the outcome of the debit.
 func (g *Gate) giveBack(
 	ctx context.Context, req *Request, limits *limitsResult, facts *tenantFacts, result *ledger.DebitResult, err error,
 ) {
@@ -169,11 +170,11 @@ func (g *Gate) giveBack(
 	}
 }
 
-// unknownTenant returns the refusal of a debit of a tenant that does not exist. As in the ledger, an invalid debit is
-// refused as invalid.
+// unknownTenant returns the refusal of a debit of a tenant that does not exist. If the debit itself is not valid, it
+// returns that fault, as the ledger does.
 func unknownTenant(req *Request, d *ledger.Debit) error {
 	validate := d.Validate
-	if req.DryRun { // it needs no key
+	if req.DryRun { // a dry run needs no key
 		validate = func() error { return ledger.ValidateItems(req.Items) }
 	}
 	if err := validate(); err != nil {
@@ -200,7 +201,7 @@ func (g *Gate) Debit(ctx context.Context, req Request) (Debited, error) {
 	return out, err
 }
 
-// debitAs debits with the tenant's facts.
+// debitAs debits with the given facts of the tenant.
 func (g *Gate) debitAs(ctx context.Context, req *Request, facts *tenantFacts) (*ledger.DebitResult, error) {
 	d := debitOf(req, facts, scopeDebit)
 	if facts.unknown {
@@ -214,7 +215,7 @@ func (g *Gate) debitAs(ctx context.Context, req *Request, facts *tenantFacts) (*
 	return g.decide(ctx, req, facts, d)
 }
 
-// decide passes the debit to the ledger. It returns either a result or an error.
+// decide passes the debit to the ledger. It returns the ledger's result or error.
 func (g *Gate) decide(
 	ctx context.Context, req *Request, facts *tenantFacts, d *ledger.Debit,
 ) (*ledger.DebitResult, error) {
@@ -232,8 +233,8 @@ func (g *Gate) decide(
 	return result, err
 }
 
-// firstUse creates a tenant on its first use. The ledger then decides the use. A dry run creates no tenant: firstUse
-// returns the answer of the dry run. The error is the refusal of the use.
+// firstUse creates a tenant on its first use (a debit or a hold), which the ledger decides afterwards. A dry run
+// creates no tenant: firstUse then returns the answer of the dry run. It fails if the use is refused.
 func (g *Gate) firstUse(ctx context.Context, use ledger.Operation, dryRun bool) (answer any, err error) {
 	if dryRun {
 		return g.provisioner.DryRun(use)
@@ -241,8 +242,8 @@ func (g *Gate) firstUse(ctx context.Context, use ledger.Operation, dryRun bool) 
 	return nil, g.provisioner.EnsureTenant(ctx, use)
 }
 
-// debitOf makes the debit of a request, with facts from the catalogue. The ledger answers a replay before it looks at
-// Suspended, so a tenant that was suspended in between still gets its stored answer.
+// debitOf returns the debit of a request, with facts from the catalogue. The ledger answers a replay before it looks
+// at Suspended. So a tenant that was suspended after its debit still gets the stored answer.
 func debitOf(req *Request, facts *tenantFacts, scope string) *ledger.Debit {
 	return &ledger.Debit{
 		Tenant: req.Tenant, Key: req.Key, Subject: req.Subject, Items: facts.itemsOf(req.Items), Mode: req.Mode,
@@ -250,12 +251,12 @@ func debitOf(req *Request, facts *tenantFacts, scope string) *ledger.Debit {
 	}
 }
 
-// DebitBatch makes up to ledger.BatchMax independent debits, each with its own key. It returns their outcomes in order.
+// DebitBatch makes up to ledger.BatchMax independent debits, each with a key. It returns their outcomes in order.
 func (g *Gate) DebitBatch(ctx context.Context, reqs []Request) []DebitOutcome {
 	out := make([]DebitOutcome, len(reqs))
 	plans := make([]string, len(reqs))
 	debits := make([]*ledger.Debit, 0, len(reqs))
-	positions := make([]int, 0, len(reqs)) // of debits in reqs
+	positions := make([]int, 0, len(reqs)) // positions in reqs of the elements of debits
 	names := make([]string, len(reqs))
 	for i := range reqs {
 		names[i] = reqs[i].Tenant
@@ -293,7 +294,7 @@ func (g *Gate) DebitBatch(ctx context.Context, reqs []Request) []DebitOutcome {
 	return out
 }
 
-// Grant issues units. With dryRun it decides and writes nothing. A suspended tenant can be granted units, for example
+// Grant grants units. With dryRun it decides and writes nothing. A suspended tenant can be granted units, for example
 // after it has paid. Errors are *errcode.Error.
 func (g *Gate) Grant(ctx context.Context, grant *ledger.Grant, dryRun bool) (*ledger.GrantResult, error) {
 	return pg.Do(ctx, g.ledger, grant, pg.DryRun(dryRun))

@@ -15,10 +15,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// twoADay is a limit that lets two requests pass, and no others while a test runs.
+// twoADay is a limit of two requests. Its bucket does not refill while a test runs.
 var twoADay = catalog.Limit{Rule: "two", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "2/day"}
 
-// remainingTokens returns the tokens left of rule two.
+// remainingTokens returns the remaining tokens of the rule two.
 func (in *instance) remainingTokens() int64 {
 	in.t.Helper()
 	got, err := in.Check(in.t.Context(), request("", "calls", 1))
@@ -106,13 +106,14 @@ func TestConsume_DryRun_ChangesNothing(t *testing.T) {
 	}
 }
 
-// The tokens of a caller that gives up while its debit is queued are refunded, although its context has ended.
+// A caller's request ends while its debit is queued. Its tokens are refunded, although the context of the request has
+// ended.
 func TestConsume_CallerGaveUpInQueue_CostsNoTokens(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
 	in := newInstance(t, url, patientClient(testenv.Redis(t)))
 	in.catalogue(twoADay)
-	_, err := in.Debit(t.Context(), request("first", "calls", 1)) // creates the row
+	_, err := in.Debit(t.Context(), request("first", "calls", 1)) // creates the row of the balance
 	in.expectCode("", "first", err)
 
 	rows := lockRows(t, url, "SELECT FROM balances WHERE tenant_id = 'acme' FOR UPDATE")
@@ -154,7 +155,7 @@ func TestDebit_SuspendedTenant_OnlyReplaysPass(t *testing.T) {
 	if err == nil && !got.Result.Replayed {
 		t.Error("the replay was debited again")
 	}
-	in.topUp("bail", "calls", 5) // suspended tenants can be granted units
+	in.topUp("bail", "calls", 5) // a suspended tenant can be granted units
 }
 
 func TestDebit_DenialReplay_StoresDenials(t *testing.T) {
@@ -167,7 +168,7 @@ func TestDebit_DenialReplay_StoresDenials(t *testing.T) {
 	testenv.Eventually(t, func() bool { return in.tenants.catalog.Snapshot().Meters["credits"].DenialReplay }, "the meter is in the snapshot")
 	for _, tc := range []struct {
 		meter string
-		after errcode.Code // the code of the same request after a top-up
+		after errcode.Code // the result of the same request after a top-up
 	}{{"credits", errcode.CreditsExhausted}, {"calls", ""}} {
 		_, err := in.Debit(t.Context(), request("key-"+tc.meter, tc.meter, 20))
 		if err == nil {

@@ -54,7 +54,7 @@ func TestBusiness_RefusalsByPlanAndUnitsByMeter_DecisionsOnly(t *testing.T) {
 	_, _ = in.Debit(ctx, request("bad", "calls", -1))
 	_, _ = in.Debit(ctx, Request{Tenant: "nobody", Key: "k", Items: request("", "calls", 1).Items})
 	expect("checks, dry runs and mistakes", nil, 0)
-	for range 2 { // the second time is a replay
+	for range 2 { // the second debit is a replay
 		if _, err := in.Debit(ctx, request("d", "calls", 2)); err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestBusiness_RefusalsByPlanAndUnitsByMeter_DecisionsOnly(t *testing.T) {
 	_, _ = in.Consume(ctx, request("c1", "calls", 3))
 	_, _ = in.Consume(ctx, request("c2", "calls", 100))
 	expect("consumes", map[errcode.Code]float64{errcode.QuotaExceeded: 1}, 5)
-	for i := range 4 { // two tokens are left
+	for i := range 4 { // two tokens remain
 		_, _ = in.Consume(ctx, request(fmt.Sprint("l", i), "calls", 1))
 	}
 	expect("a limit", map[errcode.Code]float64{errcode.QuotaExceeded: 1, CodeRateLimited: 2}, 7)

@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
-// Codes of the gate's own refusals. All other codes are the ledger's.
+// Codes of refusals by the gate. The ledger defines all other codes.
 const (
 	CodeRateLimited         errcode.Code = "rate_limited"
 	CodeCostExceedsCapacity errcode.Code = "cost_exceeds_capacity"
@@ -20,12 +20,12 @@ const (
 	CodeLeaseNotFound       errcode.Code = "lease_not_found"
 )
 
-// Blocked is the refusal of a request whose tenant, subject or address is blocked. No limit was decided and nothing
-// was charged.
+// Blocked is the refusal of a request whose tenant, subject or address is blocked. The limits were not decided, and
+// no limit was charged.
 type Blocked struct {
 	Kind      string // tenant, subject or ip
 	Value     string // an id, or the address prefix
-	Reason    string // empty: no reason given
+	Reason    string // empty: the block has no reason
 	ExpiresAt time.Time
 }
 
@@ -33,7 +33,7 @@ type Blocked struct {
 func (e *Blocked) Error() string { return "blocked: " + e.Kind + " " + e.Value }
 
 // TooManyLimits is the refusal of a request to which more limits apply than can be decided together. Nothing was
-// charged. The catalogue is at fault, not the caller: see CheckRules.
+// charged. The cause is the catalogue, not the caller: see CheckRules.
 type TooManyLimits struct {
 	Rules []string // all limits that apply: more than ratelimit.MaxCharges
 }
@@ -47,8 +47,8 @@ func (e *TooManyLimits) Error() string {
 // charged.
 type RateLimited struct {
 	Violated   []string       // the rules that denied; never empty
-	RetryAfter time.Duration  // until all these rules would let the same request pass; greater than 0
-	Verdicts   []LimitVerdict // of all limits that apply
+	RetryAfter time.Duration  // the time until all these rules would let the same request pass; above 0
+	Verdicts   []LimitVerdict // the verdicts of all limits that apply
 }
 
 // Error names the violated rules.
@@ -67,27 +67,27 @@ func (e *RateLimited) Banned() string {
 	return name
 }
 
-// CostExceedsCapacity is the refusal of a request that costs more tokens than the capacity of a limit. Waiting does
-// not help. Nothing was charged.
+// CostExceedsCapacity is the refusal of a request that costs more tokens than the capacity of a limit. A later retry
+// cannot succeed. Nothing was charged.
 type CostExceedsCapacity struct {
 	Violated []string // the rules that can never let the request pass; never empty
 	Verdicts []LimitVerdict
 }
 
-// Error names the rules.
+// Error names the violated rules.
 func (e *CostExceedsCapacity) Error() string {
 	return "cost exceeds the capacity of " + strings.Join(e.Violated, ", ")
 }
 
-// ReducedCapacity is the refusal of a request while Redis is away and a limit with `on_backend_error: closed`
+// ReducedCapacity is the refusal of a request while Redis is down and a limit with `on_backend_error: closed`
 // applies. Nothing was charged.
 type ReducedCapacity struct {
-	Violated   []string      // the closed rules; never empty
+	Violated   []string      // the rules with on_backend_error closed; never empty
 	RetryAfter time.Duration // greater than 0
 	Verdicts   []LimitVerdict
 }
 
-// Error names the rules.
+// Error names the violated rules.
 func (e *ReducedCapacity) Error() string {
 	return "redis is away, and closed limits apply: " + strings.Join(e.Violated, ", ")
 }
@@ -107,7 +107,7 @@ func CodeOf(err error) errcode.Code {
 	return errcode.Of(err)
 }
 
-// unavailable returns the error for a backend that did not answer. The caller may retry after a second.
+// unavailable returns the error for a backend that did not answer. Its RetryAfter is a second.
 func unavailable(detail string, cause error) error {
 	return errors.Join(&errcode.Error{Code: errcode.Unavailable, Detail: detail, RetryAfter: time.Second}, cause)
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// LimitExplanation describes the effect of a limit, for the person who wrote it.
+// LimitExplanation describes the effect of a limit, for the user who configures it.
 type LimitExplanation struct {
 	// Summary describes the limit in one sentence.
 	Summary string
 
-	// Explanation is the limiter's explanation. For kind concurrency it has only capacities.
+	// Explanation is the limiter's explanation. For kind concurrency only its capacities are set.
 	rule.Explanation
 
 	// PeriodMost is the largest number of requests in any interval of the rate's period; 0 for concurrency.
@@ -25,16 +25,16 @@ type LimitExplanation struct {
 	// LeaseTTL is how long a lease lasts by default; 0 for the other kinds.
 	LeaseTTL time.Duration
 
-	// Override is the override that set these numbers; nil: they are the limit's own.
+	// Override is the override that sets the rate and burst. nil: the limit's own rate and burst are in force.
 	Override *override.Override
 
-	// Policy is what each of Replicas instances does while Redis is away.
+	// Policy is the behaviour of each of the Replicas instances while Redis is down.
 	Policy   rule.BackendPolicy
 	Replicas int
 }
 
-// ExplainLimit describes the effect of a limit on a tenant and one of its subjects, if they are named: with their
-// overrides, and the calendar of the tenant if the limit's windows follow it. Errors are *errcode.Error.
+// ExplainLimit describes the effect of a limit. If tenant and subject are not empty, it uses their overrides. If the
+// limit's windows follow the tenant's calendar, it uses that calendar. Errors are *errcode.Error.
 func (g *Gate) ExplainLimit(ctx context.Context, l *catalog.Limit, tenant, subject string) (LimitExplanation, error) {
 	r, err := compileRule(l)
 	if err != nil {

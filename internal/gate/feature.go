@@ -7,8 +7,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// Features returns a tenant's plan, all features that it has now, and the features that it overrides. The error is a
-// *errcode.Error.
+// Features returns a tenant's plan, all features that the tenant has now, and the features that it overrides. The
+// error is an *errcode.Error.
 func (g *Gate) Features(ctx context.Context, tenant string) (plan string, all, own feature.Set, err error) {
 	facts, err := g.tenants.facts(ctx, tenant)
 	switch {
@@ -20,7 +20,7 @@ func (g *Gate) Features(ctx context.Context, tenant string) (plan string, all, o
 	return facts.plan, feature.Of(g.featuresOf(facts.plan), facts.features), facts.features, nil
 }
 
-// checkFeature answers, from memory, whether the tenant may use the feature of req. The answer has neither limits nor
+// checkFeature reports, from memory, whether the tenant may use the feature of req. The answer has neither limits nor
 // balances: no backend is queried.
 func (g *Gate) checkFeature(ctx context.Context, req *Request) (Check, error) {
 	out := Check{Item: -1, Source: SourceLocal, AsOf: g.now().UTC()}
@@ -43,8 +43,8 @@ func (g *Gate) checkFeature(ctx context.Context, req *Request) (Check, error) {
 	return out, nil
 }
 
-// featureRefusal returns why a tenant may not use the feature of req. It returns nil if the tenant may use it. The
-// tenant's present plan and its overrides decide.
+// featureRefusal returns the reason why a tenant may not use the feature of req. It returns nil if the tenant may use
+// it. The tenant's present plan and overrides decide.
 func (g *Gate) featureRefusal(req *Request, facts *tenantFacts) *errcode.Error {
 	switch {
 	case facts.unknown:

@@ -17,7 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
-// statements counts the statements that are sent to PostgreSQL.
+// statements counts the statements that a pool sends to PostgreSQL.
 type statements struct{ n atomic.Int64 }
 
 func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
@@ -27,8 +27,8 @@ func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.Tra
 
 func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// newBare returns a gate that has a catalogue and nothing else, and the count of the catalogue's statements. The
-// catalogue reads nothing without an announcement of a change. The gate panics if it needs a limit or a balance.
+// newBare returns a gate that has only a catalogue, and the counter of the catalogue's statements. The catalogue
+// reads nothing until a change is announced. The gate panics if it needs a limit or a balance.
 func newBare(t *testing.T) (*Gate, *statements) {
 	t.Helper()
 	cfg, err := pgxpool.ParseConfig(testenv.AsService(testenv.Postgres(t)))
@@ -82,7 +82,7 @@ func TestCheck_FeatureAlone_AsksNoBackend(t *testing.T) {
 	require.Less(t, counted.n.Load()-before, int64(40),
 		"statements of 4,000 questions, and of the catalogue that follows changes meanwhile")
 
-	// Changes of the plan, of the tenant, and of the tenant's plan hold as soon as they are announced.
+	// A change of the plan, of the tenant, or of the tenant's plan has effect as soon as it is announced.
 	features = feature.Set{"sso": feature.Switch(false), "seats": feature.Number(5)}
 	_, _, err = c.PutPlan(ctx, catalog.Plan{ID: "pro", Features: features})
 	require.NoError(t, err)
@@ -97,5 +97,5 @@ func TestCheck_FeatureAlone_AsksNoBackend(t *testing.T) {
 	_, _, err = c.PutTenant(ctx, catalog.Tenant{ID: "acme", Plan: "free"})
 	require.NoError(t, err)
 	soon("seats", false)
-	soon("sso", false) // the PUT has no features
+	soon("sso", false) // this PUT sets no features
 }

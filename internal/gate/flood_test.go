@@ -21,11 +21,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// transactionCounter forwards to PostgreSQL. It counts the transactions that end, by the server's message that it is
-// idle.
+// transactionCounter forwards connections to PostgreSQL. It counts the transactions that end: after each of them the
+// server reports that it is idle.
 type transactionCounter struct{ ended atomic.Int64 }
 
-// countTransactions starts a counter in front of the server of databaseURL, and returns its URL.
+// countTransactions starts a counter in front of the server of databaseURL. It returns the URL of the counter.
 func countTransactions(t testing.TB, databaseURL string) (string, *transactionCounter) {
 	t.Helper()
 	u, err := url.Parse(databaseURL)
@@ -66,7 +66,7 @@ func (c *transactionCounter) forward(client net.Conn, server string) {
 		if _, err := io.ReadFull(upstream, message); err != nil {
 			return
 		}
-		if header[0] == 'Z' && message[0] == 'I' { // ReadyForQuery, outside of a transaction
+		if header[0] == 'Z' && message[0] == 'I' { // ReadyForQuery with status idle
 			c.ended.Add(1)
 		}
 		if _, err := client.Write(append(header[:5:5], message...)); err != nil {
@@ -75,16 +75,16 @@ func (c *transactionCounter) forward(client net.Conn, server string) {
 	}
 }
 
-// newCounted starts an instance whose transactions are counted.
+// newCounted starts an instance, and counts its transactions.
 func newCounted(t *testing.T) (*instance, *transactionCounter) {
 	t.Helper()
 	counted, c := countTransactions(t, testenv.Postgres(t))
 	return newInstance(t, counted, patientClient(testenv.Redis(t))), c
 }
 
-// A client that repeats a refused or an answered request must not cost PostgreSQL a transaction each time. Without
-// answers from memory, 500 consumes took 510 transactions for a tenant without units and 2,172 for an unknown tenant;
-// 500 replays took 336.
+// A client that repeats a request with a known answer must not cost PostgreSQL a transaction each time. Without
+// answers from memory, 500 consumes took 510 transactions for a tenant without units, and 2,172 for an unknown
+// tenant. 500 replays took 336.
 func TestConsume_FloodOfRefusals_SparesPostgres(t *testing.T) {
 	t.Parallel()
 	const flood = 200
@@ -94,7 +94,7 @@ func TestConsume_FloodOfRefusals_SparesPostgres(t *testing.T) {
 	slow := catalog.Limit{Rule: "slow", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/min"}
 	in.putLimits(slow)
 	in.putTenant(catalog.Tenant{ID: "warm", Plan: "basic"})
-	for i := range 20 { // these create connections and prepared statements
+	for i := range 20 { // open the connections and prepare the statements
 		r := request("w"+strconv.Itoa(i%6), "calls", 5)
 		r.Tenant = "warm"
 		_, _ = in.Consume(t.Context(), r)
@@ -133,8 +133,8 @@ func TestConsume_FloodOfRefusals_SparesPostgres(t *testing.T) {
 				}
 			}
 			took := time.Since(began)
-			// A balance is read again after 100 ms, or after a second while Redis confirms it; the listener queries
-			// once a second.
+			// A balance is read again after 100 ms, or after a second while Redis confirms it. The listener of the
+			// catalogue queries once a second.
 			allowed := tc.most + int64(took/refusalAge)
 			if n := counted.ended.Load() - before; n > allowed {
 				t.Errorf("%d consumes in %s took %d transactions, want %d at most", flood, took, n, allowed)
@@ -145,8 +145,8 @@ func TestConsume_FloodOfRefusals_SparesPostgres(t *testing.T) {
 	}
 }
 
-// putWide stores the plan wide, in which more than one balance decides about a meter, and the tenant wide on this
-// plan.
+// putWide stores the plan wide, in which more than one balance decides about a meter. It also stores the tenant wide,
+// which is on this plan.
 func (in *instance) putWide() {
 	in.t.Helper()
 	for _, id := range []string{"flowing", "over", "capped"} {
@@ -172,7 +172,8 @@ func wideRequest(i int, meter, subject string, amount int64) Request {
 	return r
 }
 
-// If a balance refuses repeatedly, Redis announces its changes. So the balance is read once a second, not ten times.
+// If a balance refuses repeatedly, Redis announces its changes. So the balance is read once a second instead of ten
+// times.
 func TestConsume_LongFlood_ReadsTheBalanceOnceASecond(t *testing.T) {
 	t.Parallel()
 	in, counted := newCounted(t)
@@ -188,12 +189,12 @@ func TestConsume_LongFlood_ReadsTheBalanceOnceASecond(t *testing.T) {
 	}
 	testenv.Eventually(t, func() bool { return refuse() == 0 }, "a refusal without a read of a balance older than refusalAge")
 	reads := 0
-	for range 50 { // 5 s of the clock
+	for range 50 { // the clock advances by 5 s
 		if refuse() > 0 {
 			reads++
 		}
 	}
-	if reads > 12 { // 5, and the listener queries once a second
+	if reads > 12 { // 5 reads, and the listener's query once a second
 		t.Errorf("%d of 50 refusals in 5 s came with transactions", reads)
 	}
 	if _, known := in.refusals.refusing.Peek(ledger.BalanceKey{Tenant: "acme", Meter: "credits"}); !known {
@@ -208,7 +209,8 @@ func TestConsume_LongFlood_ReadsTheBalanceOnceASecond(t *testing.T) {
 	}
 }
 
-// A refused or unknown debit and a replay charge limits that count attempts, but not limits that count successes.
+// A debit that is refused, is unknown or is a replay charges limits that count attempts, but not limits that count
+// successes.
 func TestConsume_CountsAttempts_RefusedCostsTokens(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
@@ -244,7 +246,8 @@ func TestConsume_CountsAttempts_RefusedCostsTokens(t *testing.T) {
 	}
 }
 
-// A key that was charged gets its stored answer, although memory refuses other debits of its balance.
+// A request whose key was already charged gets its stored answer, although memory refuses other debits of the same
+// balance.
 func TestConsume_RefusedFromMemory_StoredKeyIsReplayed(t *testing.T) {
 	t.Parallel()
 	databaseURL, redisURL := testenv.Postgres(t), testenv.Redis(t)
@@ -268,8 +271,8 @@ func TestConsume_RefusedFromMemory_StoredKeyIsReplayed(t *testing.T) {
 	}
 }
 
-// New units count for the next request: at once on the instance that granted them, and within 100 ms on other
-// instances.
+// Granted units can be spent by the next request on the instance that granted them. Other instances know them within
+// 100 ms.
 func TestConsume_RefusedFromMemory_TopUpCounts(t *testing.T) {
 	t.Parallel()
 	databaseURL, redisURL := testenv.Postgres(t), testenv.Redis(t)
@@ -289,7 +292,7 @@ func TestConsume_RefusedFromMemory_TopUpCounts(t *testing.T) {
 	in.expectCode("", "a consume after a top-up on the same instance", err)
 	refuse()
 	other.topUp("there", "credits", 3)
-	now, tries := time.Now().Add(refusalAge), 0 // does not move: a confirmed balance is not read again within a second
+	now, tries := time.Now().Add(refusalAge), 0 // stopped: a confirmed balance is not read again within a second
 	in.clock = func() time.Time { return now }
 	testenv.Eventually(t, func() bool {
 		tries++
@@ -298,8 +301,8 @@ func TestConsume_RefusedFromMemory_TopUpCounts(t *testing.T) {
 	}, "a consume after a top-up on another instance")
 }
 
-// If a tenant has more operations than can be remembered, the ledger decides: one of the operations might have the
-// request's key.
+// If a tenant has more operations than can be remembered, the ledger decides, because one of the operations might
+// have the request's key.
 func TestConsume_ManyOperations_LedgerDecides(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// fullest returns the fullest buckets of a rule as text.
+// fullest returns the fullest buckets of a rule, each as text.
 func (in *instance) fullest(rule string, most int) []string {
 	in.t.Helper()
 	found, complete, err := in.FullestBuckets(in.t.Context(), rule, most)
@@ -31,8 +31,8 @@ func (in *instance) fullest(rule string, most int) []string {
 	return out
 }
 
-// Each bucket has the numbers in force: with plans that have this limit in any form, with tenants that change to
-// another plan, and with overrides.
+// Each bucket is listed with the rate and burst in force. Plans have this limit in different forms, tenants change to
+// another plan, and overrides exist.
 func TestFullestBuckets_PlansAndOverrides_NumbersInForce(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
@@ -73,8 +73,8 @@ func TestFullestBuckets_PlansAndOverrides_NumbersInForce(t *testing.T) {
 	}
 }
 
-// A bucket that this instance charged has its names. A bucket that another instance charged has a hash, which is the
-// same every time.
+// A bucket that this instance charged is listed with its names. A bucket that another instance charged is listed with
+// a hash, which is the same every time.
 func TestFullestBuckets_ChargedHere_Named(t *testing.T) {
 	t.Parallel()
 	url, server := testenv.Postgres(t), testenv.RedisPrivate(t)
@@ -107,7 +107,7 @@ func TestFullestBuckets_ChargedHere_Named(t *testing.T) {
 	}
 }
 
-// While one caller is served, others wait a short time.
+// While one search runs, other callers wait a short time.
 func TestFullestBuckets_OneAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -23,28 +23,29 @@ import (
 
 // Config configures a Gate. The zero value is valid.
 type Config struct {
-	// LoadsMax bounds the concurrent reads of PostgreSQL for checks; 0 means 8.
+	// LoadsMax is the largest number of concurrent reads of PostgreSQL for checks; 0 means 8.
 	LoadsMax int
 
-	// LoadBudget bounds one such read, including the wait for a slot; 0 means 1 s.
+	// LoadBudget is the longest time of such a read, including the wait for a slot; 0 means 1 s.
 	LoadBudget time.Duration
 
-	// Once remembers keys and refunds of charges; nil: they are remembered in this process only.
+	// Once remembers keys and refunds of charges. nil: only this process remembers them.
 	Once *claim.Names
 
 	// IDKey signs the ids of charges and leases. Instances with the same key accept each other's ids; nil: this process
 	// accepts only its own.
 	IDKey []byte
 
-	// UnsignedUntil is the instant from which unsigned ids of leases are refused. The version before issued such ids.
-	// Zero: they are always refused.
+	// UnsignedUntil is the instant from which unsigned ids of leases are refused. The previous version issued such
+	// ids. Zero: unsigned ids are always refused.
 	UnsignedUntil time.Time
 
-	// Overrides has the overrides of tenants and subjects. The gate neither starts nor stops it. nil: none.
+	// Overrides contains the overrides of tenants and subjects. The gate neither starts nor stops it. nil: no
+	// overrides.
 	Overrides *override.Cache
-	Denials   *denial.Recorder // remembers refusals. The gate neither starts nor stops it. nil: none are remembered
+	Denials   *denial.Recorder // remembers refusals; the gate neither starts nor stops it. nil: none are remembered
 
-	// Provisioner creates tenants on their first use; nil: they must exist.
+	// Provisioner creates tenants on their first use. nil: a request of a tenant that does not exist fails.
 	Provisioner *provision.Provisioner
 
 	Log     *slog.Logger          // nil discards
@@ -52,8 +53,8 @@ type Config struct {
 	Now     func() time.Time      // nil: the ledger's clock for balances, time.Now for waits
 }
 
-// Gate composes decisions. It needs no stop: its goroutines read balances, and each ends by itself within twice
-// Config.LoadBudget. All methods are safe for concurrent use.
+// Gate makes the decisions of this package. It needs no stop, because its goroutines read balances, and each of them
+// ends within twice Config.LoadBudget. All methods are safe for concurrent use.
 type Gate struct {
 	ledger      *pg.Ledger
 	limiter     *ratelimit.Limiter
@@ -67,18 +68,18 @@ type Gate struct {
 	metrics     *gateMetrics
 	denials     *denial.Recorder
 	refusals    *refusals
-	named       *recent.Cache[string, BucketNames] // by dimension
-	searching   chan struct{}                      // has room for one search for buckets
+	named       *recent.Cache[string, BucketNames] // names of buckets, by dimension
+	searching   chan struct{}                      // capacity 1: one search for buckets runs at a time
 	once        *claim.Names
 	chargeIDs   *ratelimit.ReceiptIDs
 	leaseIDs    *ratelimit.LeaseIDs
 	log         *slog.Logger
-	clock       func() time.Time // nil: the ledger's
+	clock       func() time.Time // nil: the ledger's clock
 
 	refundBudget time.Duration // defaultRefundBudget, except in tests
 }
 
-// New makes a gate. The ledger must have copies.Publish as its OnCommit.
+// New returns a gate. The ledger must have copies.Publish as its OnCommit.
 func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *balances.Cache, cfg Config) *Gate {
 	if cfg.LoadsMax <= 0 {
 		cfg.LoadsMax = defaultLoadsMax
@@ -113,7 +114,7 @@ func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *b
 	return g
 }
 
-// now returns the time of the ledger's clock. Balances and their copies carry instants of this clock.
+// now returns the time of the ledger's clock. Balances and their copies contain times of this clock.
 func (g *Gate) now() time.Time {
 	if g.clock != nil {
 		return g.clock()
@@ -121,14 +122,14 @@ func (g *Gate) now() time.Time {
 	return g.ledger.Now()
 }
 
-// withNewest runs do, which needs a limit by its name. If there is no such limit and the catalogue has changed since
-// this process read it, it runs do once more: a caller that has just created the limit finds it. Names of limits that
-// do not exist cause no read.
+// withNewest runs do, which needs a limit by its name. If the limit is not found and the catalogue has changed since
+// this process read it, withNewest runs do once more. So a caller that has just created the limit finds it. Names of
+// limits that do not exist cause no reads.
 func withNewest[R any](ctx context.Context, g *Gate, do func() (R, error)) (R, error) {
 	c := g.tenants.catalog
 	before := c.Snapshot()
 	result, err := do()
-	if CodeOf(err) == errcode.NotFound && (c.CatchUp(ctx) || c.Snapshot() != before) { // or read while do ran
+	if CodeOf(err) == errcode.NotFound && (c.CatchUp(ctx) || c.Snapshot() != before) { // read meanwhile
 		return do()
 	}
 	return result, err

@@ -7,8 +7,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// Hold reserves units. With dryRun it decides and writes nothing. It decides no limits. A suspended tenant gets no
-// new hold; its holds can still be released, or captured up to their amount. Errors are *errcode.Error.
+// Hold reserves units. With dryRun it decides and writes nothing. Limits are not decided. A suspended tenant gets no
+// new hold. Its holds can still be released, or captured up to their amount. Errors are *errcode.Error.
 func (g *Gate) Hold(ctx context.Context, h *ledger.Hold, dryRun bool) (*ledger.HoldResult, error) {
 	facts, err := g.tenants.facts(ctx, h.Tenant)
 	var result *ledger.HoldResult
@@ -43,7 +43,7 @@ func (g *Gate) ChangeHold(ctx context.Context, h *ledger.HoldChange, dryRun bool
 	var facts tenantFacts
 	var result *ledger.HoldResult
 	var err error
-	if len(h.Items) > 0 { // a capture may take more than its hold; the rest is decided like a debit
+	if len(h.Items) > 0 { // a capture may take more than its hold: the additional units are decided like a debit
 		facts, err = g.tenants.facts(ctx, h.Tenant)
 		h.Items = facts.itemsOf(h.Items)
 		h.Suspended = facts.suspended
@@ -55,7 +55,7 @@ func (g *Gate) ChangeHold(ctx context.Context, h *ledger.HoldChange, dryRun bool
 		operation: string(h.Action), plan: facts.plan, req: &Request{Tenant: h.Tenant, Items: h.Items, DryRun: dryRun},
 		replayed: result != nil && result.Replayed, err: err,
 	}
-	if h.Action == ledger.ActionCapture { // other changes draw nothing
+	if h.Action == ledger.ActionCapture { // other changes take no units
 		seen.capture = result
 	}
 	g.observe(ctx, &seen)

@@ -12,8 +12,8 @@ import (
 )
 
 // putIncompleteBalances puts acme on a plan whose balances have incomplete copies: calls overflow into credits, other
-// has overage, and seats are capped per subject. It uses units of each meter, so that copies exist. The cap of u1 is
-// used up.
+// has overage, and seats have a cap per subject. It uses units of each meter, so that copies exist. It uses up the
+// cap of u1.
 func (in *instance) putIncompleteBalances() {
 	in.t.Helper()
 	for _, id := range []string{"calls", "credits", "other", "seats"} {
@@ -34,7 +34,7 @@ func (in *instance) putIncompleteBalances() {
 	in.putTenant(catalog.Tenant{ID: "acme", Plan: "pro"})
 	in.topUp("paid", "credits", 9)
 	keys := []ledger.BalanceKey{{Tenant: "acme", Meter: "calls"}, {Tenant: "acme", Meter: "other"}, {Tenant: "acme", Meter: "seats"}}
-	in.copies.Reads(keys, nil) // as checks do: commits publish only balances that checks read
+	in.copies.Reads(keys, nil) // as checks do, because a commit publishes only balances that checks read
 	for meter, amount := range map[string]int64{"calls": 1, "other": 1, "seats": 2} {
 		if _, err := in.Debit(in.t.Context(), forSubject("u1", request("first-"+meter, meter, amount))); err != nil {
 			in.t.Fatal(err)
@@ -101,7 +101,7 @@ func TestOutage_IncompleteCopy_AnswersOnlyWhatItProves(t *testing.T) {
 	in := newInstance(t, url, patientClient(testenv.Redis(t)))
 	in.putIncompleteBalances()
 	in.awaitAnnouncements(url)
-	if _, err := in.Check(t.Context(), request("", "calls", 1)); err != nil { // the catalogue keeps the tenant from here on
+	if _, err := in.Check(t.Context(), request("", "calls", 1)); err != nil { // puts the tenant into memory
 		t.Fatal(err)
 	}
 	end()

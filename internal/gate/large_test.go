@@ -20,7 +20,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// largeSize returns the number of rules of the test of large catalogues: 800, or the number in QUOTASVC_TEST_LARGE.
+// largeSize returns the number of rules of the tests of large catalogues: 800, or the number in the environment
+// variable QUOTASVC_TEST_LARGE. full reports whether the variable is set.
 func largeSize(t testing.TB) (rules int, full bool) {
 	t.Helper()
 	text := os.Getenv("QUOTASVC_TEST_LARGE")
@@ -44,9 +45,9 @@ func execute(t testing.TB, databaseURL string, statements ...string) {
 	}
 }
 
-// largeCatalogue stores rules by hand. Of each four rules, one rule replaces api for a tenant, one replaces slots for
-// a tenant, and two have patterns that differ after their star. It stores five overrides for each rule, for subjects
-// of the tenants.
+// largeCatalogue stores rules with SQL. Of each four rules, one replaces the rule api for a tenant and one replaces
+// the rule slots for a tenant. The other two have patterns that differ only after their star. It also stores five
+// overrides for each rule, for subjects of the tenants.
 func largeCatalogue(t testing.TB, databaseURL string, rules int) {
 	t.Helper()
 	quarter := rules / 4
@@ -77,7 +78,8 @@ func newLarge(t testing.TB, rules int) *instance {
 	return in
 }
 
-// putRate changes the rate of a tenant's rule, and waits until it is in force. It returns how long the answer took.
+// putRate changes the rate of a tenant's rule, and waits until the new rate is in force. It returns the time of the
+// PUT.
 func (in *instance) putRate(tenant, rate int) (answered time.Duration) {
 	in.t.Helper()
 	name := fmt.Sprint("api-t", tenant)
@@ -93,7 +95,8 @@ func (in *instance) putRate(tenant, rate int) (answered time.Duration) {
 	return answered
 }
 
-// worst returns the median and the second largest of times: one outlier on a shared machine proves nothing.
+// worst returns the median and the second largest of times. The largest time is ignored, because one outlier on a
+// shared machine proves nothing.
 func worst(times []time.Duration) (middle, most time.Duration) {
 	slices.Sort(times)
 	return times[len(times)/2].Round(10 * time.Microsecond), times[len(times)-2].Round(10 * time.Microsecond)
@@ -107,7 +110,7 @@ func spent(t testing.TB) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// checkOnce checks one request of tenant t1, and returns how long that took.
+// checkOnce checks one request of tenant t1. It returns the time of the check.
 func (in *instance) checkOnce() time.Duration {
 	req := request("", "calls", 1)
 	req.Tenant, req.Route = "t1", "/v1/x/w7"
@@ -120,7 +123,7 @@ func (in *instance) checkOnce() time.Duration {
 	return took
 }
 
-// checksBeside returns the times of checks that are made while beside runs.
+// checksBeside makes checks while the function beside runs. It returns the times of the checks.
 func (in *instance) checksBeside(beside func()) []time.Duration {
 	var times []time.Duration
 	var done atomic.Bool
@@ -141,7 +144,7 @@ func (in *instance) checksBeside(beside func()) []time.Duration {
 	return times
 }
 
-// leases returns how long n leases took.
+// leases takes n leases. It returns the time of each.
 func (in *instance) leases(n int) []time.Duration {
 	in.t.Helper()
 	times := make([]time.Duration, n)
@@ -156,11 +159,11 @@ func (in *instance) leases(n int) []time.Duration {
 	return times
 }
 
-// TestLarge_Catalogue loads rules and overrides by hand. It measures a PUT, the longest check during changes and
-// reloads, a lease, and memory. With QUOTASVC_TEST_LARGE=20000 it fails if a result is worse than docs/limits.md
-// says. Other programs on the machine have little effect: the test measures a PUT in CPU time, takes the best of
-// three rounds of checks, and compares a lease with a lease of a small catalogue. In the suite it checks only the
-// decisions and the heap.
+// TestLarge_Catalogue loads rules and overrides with SQL. It measures a PUT, the longest check during changes and
+// reloads, a lease, and memory. With QUOTASVC_TEST_LARGE=20000 it fails if a result is worse than the bounds in
+// docs/limits.md. Three measures reduce the effect of other programs on the machine. A PUT is measured in CPU time.
+// Of three rounds of checks the best is used. A lease is compared with a lease in a small catalogue. By default it
+// checks only the decisions and the heap.
 func TestLarge_Catalogue(t *testing.T) {
 	rules, full := largeSize(t)
 	in, few := newLarge(t, rules), newLarge(t, 40)
@@ -231,7 +234,7 @@ func TestLarge_Catalogue(t *testing.T) {
 	runtime.ReadMemStats(&mem)
 	taken := (mem.Sys - mem.HeapReleased) >> 20
 	t.Logf("heap %d MB, taken from the system %d MB", mem.HeapAlloc>>20, taken)
-	if full && taken > 200 { // alone in its process
+	if full && taken > 200 { // then the test is alone in its process
 		t.Errorf("%d MB are taken from the system, at most 200 are allowed", taken)
 	}
 	if heap := mem.HeapAlloc >> 20; heap > 150 {
@@ -239,8 +242,8 @@ func TestLarge_Catalogue(t *testing.T) {
 	}
 }
 
-// The memory that a PUT allocates until it is in force measures its work, independent of other programs on the
-// machine.
+// The test measures the memory that a PUT allocates until it is in force. This memory is a measure of the work of the
+// PUT, and does not depend on other programs on the machine.
 func TestLarge_Put_CostsLittleMoreThanInASmallCatalogue(t *testing.T) {
 	cost := func(rules int) int {
 		in := newLarge(t, rules)
@@ -261,8 +264,8 @@ func TestLarge_Put_CostsLittleMoreThanInASmallCatalogue(t *testing.T) {
 	}
 }
 
-// The memory that compiling a change allocates does not grow with the catalogue: the rest is shared with the previous
-// rules.
+// The memory that compiling a change allocates does not grow with the catalogue, because unchanged rules are shared
+// with the previous snapshot.
 func TestCompile_Change_CostsWhatChanged(t *testing.T) {
 	cost := func(rules int) float64 {
 		before := &catalog.Snapshot{}
@@ -292,7 +295,7 @@ func TestCompile_Change_CostsWhatChanged(t *testing.T) {
 	}
 }
 
-// Requests continue with the old rules while new rules are compiled.
+// Requests use the old rules while new rules are compiled.
 func TestReload_WhileRulesAreCompiled_RequestsGoOn(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
@@ -325,8 +328,8 @@ func TestReload_WhileRulesAreCompiled_RequestsGoOn(t *testing.T) {
 	}, "the new limit applies")
 }
 
-// A rule that replaces another rule for a tenant may have the tenant's name. This name must not be a label in
-// metrics.
+// A rule that replaces another rule for one tenant may have the tenant's name in its id. Such an id must not be a
+// label in metrics.
 func TestMetrics_RulesOfTenants_ShareTheLabelOfTheRuleTheyReplace(t *testing.T) {
 	t.Parallel()
 	const tenants = 60

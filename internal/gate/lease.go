@@ -13,42 +13,46 @@ import (
 	"github.com/quotasvc/quotasvc/internal/report/denial"
 )
 
-// LeaseRequest asks for a lease of a concurrency rule. The rule bounds the leases held at the same time.
+// LeaseRequest is a request for a lease of a concurrency rule. Such a rule bounds the number of leases held at the
+// same time.
 type LeaseRequest struct {
 	Tenant string
 
-	// Rule is a rule of kind concurrency. If other applicable rules replace it, the most specific of them decides.
+	// Rule is the id of a rule of kind concurrency. If other applicable rules replace it, the most specific of them
+	// decides.
 	Rule string
 
-	// Subject, Route and IP are matched by rules, and are dimensions of their leases; empty: not named by the caller.
+	// Subject, Route and IP are compared with rules, and are dimensions of a rule: leases are counted separately for
+	// each combination. Empty: the caller did not name them.
 	Subject string
 	Route   string
 	IP      netip.Addr
 
-	// TTL is how long the lease lasts unless it is renewed; 0: the rule's own TTL.
+	// TTL is the time after which the lease ends unless it is renewed; 0: the TTL of the rule.
 	TTL time.Duration
 
-	// Key makes retries safe while the lease lasts: the same key gets the same lease. Empty: none.
+	// Key makes retries safe while the lease is held: the same key gets the same lease. Empty: each request takes a
+	// lease.
 	Key string
 
-	// DryRun counts the leases and takes no lease.
+	// DryRun makes Acquire count the leases without taking one.
 	DryRun bool
 }
 
 // Lease is the answer to Acquire or Renew.
 type Lease struct {
-	// ID is the argument of Renew and Release; empty after a dry run.
+	// ID is the argument of ParseLease. It is empty after a dry run.
 	ID string
 
-	// Rule is the rule that decided. It may replace the rule in the request.
+	// Rule is the rule that decided: the rule of the request, or a rule that replaces it.
 	Rule string
 
 	ExpiresAt time.Time     // zero after a dry run
 	TTL       time.Duration // the time until ExpiresAt
 	Replayed  bool          // the lease was already held under this key
 
-	// Limit is the number of leases that can be held at a time. InUse is the number held, including this lease.
-	// Counted is false if leases are not counted: the rule is open and Redis is away, or a block exempts the caller
+	// Limit is the largest number of leases at a time. InUse is the number of held leases, including this lease.
+	// Counted is false if leases are not counted: the rule is open and Redis is down, or a block exempts the caller
 	// from limits.
 	Limit, InUse, Remaining int64
 	Counted                 bool
@@ -58,8 +62,8 @@ type Lease struct {
 }
 
 // Acquire takes a lease. The error is *RateLimited if all leases are held, *ReducedCapacity for a closed rule while
-// Redis is away, or *Blocked. It is *errcode.Error if the rule or tenant does not exist, the tenant is suspended, or
-// the rule does not apply.
+// Redis is down, or *Blocked. It is *errcode.Error if the rule or tenant does not exist, the tenant is suspended, or
+// the rule does not apply to the request.
 func (g *Gate) Acquire(ctx context.Context, req LeaseRequest) (Lease, error) {
 	out, err := withNewest(ctx, g, func() (Lease, error) { return g.acquire(ctx, &req) })
 	g.metrics.decisions.WithLabelValues("acquire", decisionLabel(err, out.Replayed)).Inc()
@@ -101,7 +105,7 @@ func (g *Gate) acquire(ctx context.Context, req *LeaseRequest) (Lease, error) {
 	}
 	out := g.leaseOf(&lease, p)
 	g.noteNames(p, ask.Dimension, &match)
-	if p.compiled.Shadow && !exempt && lease.Unknown && lease.Limit > 0 { // all leases were held
+	if p.compiled.Shadow && !exempt && lease.Unknown && lease.Limit > 0 { // no lease was free
 		g.denials.NoteShadow(&denial.Shadow{Tenant: req.Tenant, Rule: p.compiled.ID, Denies: true})
 	}
 	if !lease.Held {
@@ -110,8 +114,8 @@ func (g *Gate) acquire(ctx context.Context, req *LeaseRequest) (Lease, error) {
 	return out, nil
 }
 
-// ParseLease returns the lease of an id. If no instance with the same key has issued the id, the error is a
-// *errcode.Error with CodeLeaseNotFound.
+// ParseLease returns the lease that an id identifies. If no instance with the same IDKey has issued the id, the error
+// is an *errcode.Error with CodeLeaseNotFound.
 func (g *Gate) ParseLease(id string) (ratelimit.LeaseID, error) {
 	lease, err := g.leaseIDs.Parse(id, time.Now())
 	if err != nil {
@@ -120,9 +124,9 @@ func (g *Gate) ParseLease(id string) (ratelimit.LeaseID, error) {
 	return lease, nil
 }
 
-// Renew makes a lease last ttl from now. If ttl is 0, the lease lasts the TTL of its rule. Errors: *ReducedCapacity,
-// *Blocked, or *errcode.Error, with CodeLeaseNotFound if the lease is no longer held or its rule no longer exists.
-// Renew ends a lease of a blocked holder, or of a tenant that is suspended or does not exist.
+// Renew makes a lease end ttl from now. If ttl is 0, it uses the TTL of the rule. The error is *ReducedCapacity,
+// *Blocked or *errcode.Error. Its code is CodeLeaseNotFound if the lease is no longer held or its rule no longer
+// exists. If the holder is blocked, or the tenant is suspended or does not exist, Renew ends the lease.
 func (g *Gate) Renew(ctx context.Context, id ratelimit.LeaseID, ttl time.Duration) (Lease, error) {
 	out, err := g.renew(ctx, id, ttl)
 	g.metrics.decisions.WithLabelValues("renew", decisionLabel(err, false)).Inc()
@@ -156,7 +160,7 @@ func (g *Gate) renew(ctx context.Context, id ratelimit.LeaseID, ttl time.Duratio
 // whether a block exempts the holder from limits.
 func (g *Gate) mayHold(ctx context.Context, id *ratelimit.LeaseID) (facts tenantFacts, exempt bool, err error) {
 	holder := Request{Tenant: id.Tenant, Subject: id.Subject}
-	holder.IP, _ = netip.AddrFromSlice([]byte(id.Address)) // empty: not named
+	holder.IP, _ = netip.AddrFromSlice([]byte(id.Address)) // invalid if the holder named no address
 	blocked, exempt := g.blocked(&holder)
 	if blocked != nil {
 		return tenantFacts{}, false, blocked
@@ -172,8 +176,8 @@ func (g *Gate) mayHold(ctx context.Context, id *ratelimit.LeaseID) (facts tenant
 	return facts, exempt, err
 }
 
-// Release gives a lease back. Releasing a lease that is not held is not an error. The rule and the tenant need not
-// exist any more. The error is a *errcode.Error with errcode.Unavailable; the lease then expires at its time.
+// Release ends a lease. If the lease is not held, Release succeeds, even if its rule or tenant no longer exists. The
+// error is an *errcode.Error with errcode.Unavailable. After an error the lease ends when it expires.
 func (g *Gate) Release(ctx context.Context, id ratelimit.LeaseID) error {
 	err := g.release(ctx, id)
 	if err != nil {
@@ -194,8 +198,8 @@ func errNoLease(why string) error {
 	return &errcode.Error{Code: CodeLeaseNotFound, Detail: "no such lease: " + why}
 }
 
-// leaseRule returns the rule that decides a lease. For a caller that is exempt from limits it is a shadow rule, which
-// counts the lease if there is room and never refuses it.
+// leaseRule returns the rule that decides a lease. For a caller that is exempt from limits, it returns a copy of the
+// rule in shadow mode. In shadow mode the lease is counted if one is free, and is never refused.
 func leaseRule(p *planRule, exempt bool) *rule.Rule {
 	if !exempt {
 		return &p.compiled
@@ -236,7 +240,7 @@ func (g *Gate) leaseOf(lease *ratelimit.Lease, p *planRule) Lease {
 	return out
 }
 
-// lease returns the rule that decides a lease of rule name for req from a tenant of plan: the named rule, or the most
+// lease returns the rule that decides a lease for req from a tenant of plan. It is the rule named name, or the most
 // specific applicable rule that replaces it. The error is an *errcode.Error.
 func (s *ruleSet) lease(name string, req *Request, plan string) (*planRule, error) {
 	named := s.rule(name)
@@ -254,7 +258,7 @@ func (s *ruleSet) lease(name string, req *Request, plan string) (*planRule, erro
 	return slices.MinFunc(candidates, compareOrder), nil
 }
 
-// leaseFault returns the reason why p and the rules that replace it decide no lease for req.
+// leaseFault returns the error for req if neither p nor a rule that replaces p applies to req.
 func (p *planRule) leaseFault(req *Request) error {
 	lacks := func(field string) error {
 		return errcode.Errorf(errcode.InvalidArgument, field, "is required: the limit counts each one separately")

@@ -15,7 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
-// The codes for a blocked holder, and for a lease that found no free slot.
+// Codes of the model: the holder is blocked, and all leases are held.
 const (
 	blockedCode = CodeForbidden
 	fullCode    = CodeRateLimited
@@ -30,12 +30,13 @@ type holder struct {
 // leaseModel computes the answers that the service must give, without the service's algorithms.
 type leaseModel struct {
 	burst     int
-	blocked   map[string]bool // "tenant acme", "subject acme/ann", "ip 192.0.2.1"
+	blocked   map[string]bool // keys such as "tenant acme", "subject acme/ann" or "ip 192.0.2.1"
 	suspended map[string]bool
-	held      map[string]map[string]bool // the ids of leases, by tenant
+	held      map[string]map[string]bool // ids of held leases, by tenant
 }
 
-// mayHold returns the code with which h is refused even if leases are free. It returns "" if h is not refused.
+// mayHold returns the code with which a lease of h is refused even if leases are free. It returns "" if h may hold
+// leases.
 func (m *leaseModel) mayHold(h *holder) errcode.Code {
 	switch {
 	case m.blocked["tenant "+h.tenant], m.blocked["subject "+h.tenant+"/"+h.subject], m.blocked["ip "+h.ip.String()]:
@@ -68,7 +69,7 @@ func (m *leaseModel) renew(h *holder, id string) errcode.Code {
 	return ""
 }
 
-// leaseProgram runs random calls on two instances and compares each with the model.
+// leaseProgram makes random calls to two instances and compares each result with the model.
 type leaseProgram struct {
 	leaseModel
 
@@ -121,7 +122,7 @@ func (p *leaseProgram) release() {
 	delete(p.held[p.of[id].tenant], id)
 }
 
-// forge changes a bit of an id, or makes one up. This takes and frees no lease.
+// forge parses an id with one changed bit, or an invented id. The id must be refused.
 func (p *leaseProgram) forge() {
 	text := []byte{0x12, 4, 'a', 'c', 'm', 'e', 7, 'e', 'x', 'p', 'o', 'r', 't', 's', 0, 1, 2, 3, 4, 5, 6, 7, 8}
 	if p.random.IntN(2) == 0 {
@@ -132,7 +133,7 @@ func (p *leaseProgram) forge() {
 	p.expect("a forged id", CodeLeaseNotFound, err)
 }
 
-// block blocks a holder by its tenant, subject or address, or lifts that block.
+// block blocks a holder by its tenant, subject or address. If that block exists, it deletes the block.
 func (p *leaseProgram) block() {
 	h := p.holders[p.random.IntN(len(p.holders))]
 	b, name := block.Block{Kind: block.KindTenant, Value: h.tenant}, "tenant "+h.tenant
@@ -176,15 +177,15 @@ func (p *leaseProgram) suspend() {
 	p.awaitCatalogue()
 }
 
-// awaitCatalogue waits until every instance knows the present catalogue.
+// awaitCatalogue waits until every instance has read the present catalogue.
 func (p *leaseProgram) awaitCatalogue() {
 	for _, in := range p.instances {
 		in.awaitAnnouncements(p.url)
 	}
 }
 
-// On two instances, leases are taken, renewed and ended as in a simple model. Blocks of tenants, subjects and
-// addresses, suspensions, unknown tenants and forged ids come in any order.
+// Two instances take, renew and end leases as a simple model does. Blocks of tenants, subjects and addresses,
+// suspensions, unknown tenants and forged ids occur in random order.
 func TestLease_RandomPrograms_AgreeWithModel(t *testing.T) {
 	t.Parallel()
 	const steps = 150
@@ -208,7 +209,7 @@ func TestLease_RandomPrograms_AgreeWithModel(t *testing.T) {
 		}
 	}
 	p.awaitCatalogue()
-	p.acquire(p.holders[0]) // a program may block all holders before the first lease
+	p.acquire(p.holders[0]) // at least one lease, because a program may block all holders before its first lease
 	for range steps {
 		switch n := p.random.IntN(100); {
 		case n < 40:

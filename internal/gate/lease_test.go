@@ -20,7 +20,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
-// concurrencyLimit returns a limit of burst leases at a time.
+// concurrencyLimit returns a limit of at most burst leases at a time.
 func concurrencyLimit(rule string, burst int64, change ...func(*catalog.Limit)) catalog.Limit {
 	l := catalog.Limit{Rule: rule, Per: []string{"tenant"}, Kind: "concurrency", Burst: burst}
 	for _, f := range change {
@@ -49,7 +49,7 @@ func TestLease_MostSpecificRule_Decides(t *testing.T) {
 		rule string
 		req  Request
 		plan string
-		want string // the rule, or the beginning of the error
+		want string // the rule that decides, or the beginning of the error
 	}{
 		{"exports", Request{Tenant: "b"}, "free", "exports"},
 		{"exports", Request{Tenant: "b"}, "pro", "of-plan"},
@@ -134,7 +134,7 @@ func TestLease_AcquireRenewRelease(t *testing.T) {
 	if _, err := in.Acquire(ctx, req); err != nil {
 		t.Errorf("after a release: %v", err)
 	}
-	// Checks and consumes do not use concurrency limits, full or not.
+	// A concurrency limit does not affect checks and consumes, even if all its leases are held.
 	done, err := in.Consume(ctx, request("k1", "calls", 1))
 	if err != nil || len(done.Limits) != 0 {
 		t.Errorf("%+v, %v", done.Limits, err)
@@ -268,7 +268,7 @@ func TestLease_RedisAway_EachRulesPolicyDecides(t *testing.T) {
 	in.expectCode(errcode.Unavailable, "release a lease in Redis", in.Release(t.Context(), id))
 }
 
-// A catalogue that changes every day must not leave metric series of its deleted rules.
+// A catalogue may change every day. The metric series of its deleted rules must be removed.
 func TestTenants_DeletedRule_ItsMetricsGo(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
@@ -308,7 +308,8 @@ func TestTenants_DeletedRule_ItsMetricsGo(t *testing.T) {
 	}
 }
 
-// A decision that was under way when its rule was deleted may bring the rule's series back.
+// A decision that was under way when its rule was deleted may create the rule's series again, so the series is
+// removed once more.
 func TestTenants_DeletedRule_IsForgottenTwice(t *testing.T) {
 	t.Parallel()
 	var forgotten []string

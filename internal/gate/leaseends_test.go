@@ -14,15 +14,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// oldID returns a lease id as the previous version wrote it.
+// oldID returns an unsigned id of a lease in the format of the previous version.
 func oldID(flags byte, tenant, rule, nonce string) string {
 	b := append([]byte{0x10 | flags, byte(len(tenant))}, tenant...)
 	b = append(append(b, byte(len(rule))), rule...)
 	return base64.RawURLEncoding.EncodeToString(append(append(b, 0), nonce...))
 }
 
-// While two versions run, this version renews and releases the leases of both versions. An id gives no lease to a
-// tenant that is suspended or does not exist.
+// While two versions run, this version renews and releases the leases of both versions. A tenant that is suspended or
+// does not exist cannot hold a lease by its id.
 func TestLease_UnsignedID_TakenUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	url, options := testenv.Postgres(t), testenv.Redis(t)
@@ -32,7 +32,7 @@ func TestLease_UnsignedID_TakenUntilTheEnd(t *testing.T) {
 	in.putTenant(catalog.Tenant{ID: "late", Plan: "basic", Status: catalog.StatusSuspended})
 	ctx, nonce := t.Context(), "0123456789abcdef"
 
-	old := oldID(0x02, "acme", "exports", nonce) // as if taken while Redis was away: the test can make no other lease
+	old := oldID(0x02, "acme", "exports", nonce) // flag: taken without Redis. The test can make no other
 	id, err := in.ParseLease(old)
 	in.expectCode("", "an old id", err)
 	renewed, err := in.Renew(ctx, id, 0)
@@ -64,7 +64,7 @@ func TestLease_UnsignedID_TakenUntilTheEnd(t *testing.T) {
 	}
 }
 
-// A lease is known on every instance with the same key, and on no other instance.
+// An id of a lease is valid on every instance with the same IDKey, and on no other instance.
 func TestLease_IDOfAnotherKey_NotFound(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
@@ -81,7 +81,7 @@ func TestLease_IDOfAnotherKey_NotFound(t *testing.T) {
 	in.expectCode(CodeLeaseNotFound, "another key", err)
 }
 
-// A renewal uses the numbers of the subject's override, as the acquisition did.
+// A renewal uses the number of leases in the subject's override, as the acquisition did.
 func TestLease_Renewal_CountsTheSubjectsOverride(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
@@ -101,7 +101,7 @@ func TestLease_Renewal_CountsTheSubjectsOverride(t *testing.T) {
 	}
 }
 
-// A NAT64 address is blocked if the IPv4 address in it is blocked. This also counts at a renewal.
+// A NAT64 address is blocked if the IPv4 address in it is blocked. This is also true when a lease is renewed.
 func TestLease_BlockOfAnEmbeddedAddress_EndsIt(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)

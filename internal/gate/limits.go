@@ -13,36 +13,36 @@ import (
 )
 
 const (
-	// defaultRefundBudget bounds the time of a refund of tokens. The caller waits for the refund, so that its tokens
-	// are back when it retries.
+	// defaultRefundBudget is the longest time of a refund of tokens. The caller waits for the refund, so that the
+	// tokens are in the bucket when the caller retries.
 	defaultRefundBudget = 200 * time.Millisecond
 
-	// reducedRetryAfter is the Retry-After of a closed rule while Redis is away. The breaker tries Redis again after 5
-	// s.
+	// reducedRetryAfter is the Retry-After of a closed rule while Redis is down. The circuit breaker tries Redis
+	// again after 5 s.
 	reducedRetryAfter = 5 * time.Second
 )
 
-// limitsResult is the outcome of the limits of one request.
+// limitsResult is the result of deciding the limits of one request.
 type limitsResult struct {
 	verdicts []LimitVerdict
 	refusal  error             // *RateLimited, *CostExceedsCapacity or *ReducedCapacity; nil: all limits pass
-	degraded bool              // Redis did not decide
-	charged  ratelimit.Request // what was charged; empty after a peek
+	degraded bool              // the limits were decided without Redis
+	charged  ratelimit.Request // the charges that a refund can give back; empty after a peek
 }
 
-// charging selects what a decision of the limits charges.
+// charging selects the rules that a decision charges.
 type charging int
 
 const (
 	chargeNothing  charging = iota
-	chargeAttempts          // all rules if one rule counts attempts, else none: the request will not be granted
+	chargeAttempts          // all rules if one rule counts attempts, else none; for a request that will not be granted
 	chargeAll
-	chargeLate // all rules, after the fact
+	chargeLate // all rules, for work that is already done
 )
 
-// limits decides every rule that applies to req. It sends reads, if not nil, in the same round trip. It returns an
-// error if the limiter cannot decide, or if more than MaxCharges rules apply. If a closed rule applies while Redis is
-// away, the result is a refusal, not an error.
+// limits decides every rule that applies to req. If reads is not nil, it sends them in the same round trip. It
+// returns an error if the limiter cannot decide, or if more than MaxCharges rules apply. If a closed rule applies
+// while Redis is down, the result is a refusal, not an error.
 func (g *Gate) limits(
 	ctx context.Context, req *Request, facts *tenantFacts, how charging, reads *redisstore.Reads,
 ) (limitsResult, error) {
@@ -50,7 +50,7 @@ func (g *Gate) limits(
 	return g.decideRules(ctx, &limitsCall{req: req, facts: facts, rules: rules, times: 1, how: how}, reads)
 }
 
-// limitsCall has the rules to decide for a request, and the cost of the decision.
+// limitsCall contains the rules to decide for a request, and the number that multiplies its cost.
 type limitsCall struct {
 	req   *Request
 	facts *tenantFacts
@@ -65,8 +65,8 @@ func (c *limitsCall) charges() bool {
 		c.how == chargeAttempts && slices.ContainsFunc(c.rules, func(p *planRule) bool { return p.attempts })
 }
 
-// decideRules decides the rules of c, and sends reads, if not nil, in the same round trip. reads is not a field of c,
-// because c would then be allocated on the heap.
+// decideRules decides the rules of c. If reads is not nil, it sends them in the same round trip. reads is not a field
+// of c, because c would then be allocated on the heap.
 func (g *Gate) decideRules(ctx context.Context, c *limitsCall, reads *redisstore.Reads) (limitsResult, error) {
 	switch {
 	case len(c.rules) == 0:
@@ -110,7 +110,7 @@ func (g *Gate) peekHeld(ctx context.Context, req *Request, facts *tenantFacts) (
 	return g.limitsResult(&c, &ask, &decision), true
 }
 
-// limiterRequest returns the limiter's request for c. It replaces rules of c by their overrides.
+// limiterRequest returns the limiter's request for c. It replaces rules in c.rules for which an override is in force.
 func (g *Gate) limiterRequest(ctx context.Context, c *limitsCall) ratelimit.Request {
 	g.override(ctx, c.rules, c.facts, c.req.Subject)
 	ask := ratelimit.Request{
@@ -128,12 +128,12 @@ func (g *Gate) limiterRequest(ctx context.Context, c *limitsCall) ratelimit.Requ
 	return ask
 }
 
-// limitsResult returns the result of a decision of the limiter.
+// limitsResult converts a decision of the limiter into a limitsResult.
 func (g *Gate) limitsResult(c *limitsCall, ask *ratelimit.Request, decision *ratelimit.Decision) limitsResult {
 	charges := c.charges()
 	res := limitsResult{degraded: decision.Degraded, verdicts: make([]LimitVerdict, 0, len(decision.Verdicts))}
 	for i := range decision.Verdicts {
-		if v := &decision.Verdicts[i]; !v.Unknown { // an unknown verdict has no bucket and nothing to report
+		if v := &decision.Verdicts[i]; !v.Unknown { // the bucket of an unknown verdict is not known
 			res.verdicts = append(res.verdicts, verdictOf(v, c.rules[i], decision.Degraded))
 			if charges {
 				g.noteNames(c.rules[i], ask.Charges[i].Dimension, c.req)
@@ -164,7 +164,8 @@ func namesOf(rules []*planRule) []string {
 	return names
 }
 
-// closedRules returns the ids of the enforced rules that refuse requests while Redis is away.
+// closedRules returns the ids of the enforced rules with on_backend_error closed. They refuse requests while Redis is
+// down.
 func closedRules(rules []*planRule) []string {
 	var names []string
 	for _, p := range rules {
@@ -183,8 +184,8 @@ func verdictOf(v *ratelimit.Verdict, p *planRule, degraded bool) LimitVerdict {
 	}
 }
 
-// refusalOf returns the error for the verdicts of a denied request. If some rules can never let the request pass, the
-// error names only these rules: waiting for the other rules does not help.
+// refusalOf returns the error for the verdicts of a denied request. If the cost exceeds the capacity of some rules,
+// the error names only these rules, because waiting for the other rules does not help.
 func refusalOf(verdicts []LimitVerdict) error {
 	var never, denied []string
 	var wait time.Duration
@@ -205,8 +206,8 @@ func refusalOf(verdicts []LimitVerdict) error {
 	return &RateLimited{Violated: denied, RetryAfter: max(wait, time.Millisecond), Verdicts: verdicts}
 }
 
-// refundSuccesses gives back the tokens that a request took from rules that count successes, because the request was
-// not granted.
+// refundSuccesses gives back the tokens that a request took from rules that count successes. The request was refused,
+// or was a replay.
 func (g *Gate) refundSuccesses(ctx context.Context, res *limitsResult, facts *tenantFacts) {
 	res.charged = res.charged.Only(func(r *rule.Rule) bool {
 		p := facts.rules.rule(r.ID)
@@ -215,7 +216,7 @@ func (g *Gate) refundSuccesses(ctx context.Context, res *limitsResult, facts *te
 	g.refund(ctx, res)
 }
 
-// refund gives back the charged tokens and corrects the verdicts, even if the caller has gone.
+// refund gives back the charged tokens and corrects the verdicts, even if the caller's context has ended.
 func (g *Gate) refund(ctx context.Context, res *limitsResult) {
 	if len(res.charged.Charges) == 0 {
 		return
@@ -236,7 +237,8 @@ func (g *Gate) refund(ctx context.Context, res *limitsResult) {
 	g.metrics.refunds.WithLabelValues("done").Inc()
 }
 
-// refunded updates the verdict of a rule after its refund, so that the caller does not wait for tokens that are back.
+// refunded updates the verdict of a rule after its refund, so that the caller does not wait for tokens that were
+// given back.
 func (res *limitsResult) refunded(after *ratelimit.Verdict) {
 	for i := range res.verdicts {
 		if v := &res.verdicts[i]; v.Rule == after.Rule.ID {

@@ -18,7 +18,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
-// onRedisAndLocal runs a test with limits in Redis, and with limits in the process (local mode).
+// onRedisAndLocal runs a test twice: with limits in Redis, and with limits in the process (local mode).
 func onRedisAndLocal(t *testing.T, test func(t *testing.T, in *instance)) {
 	t.Parallel()
 	t.Run("redis", func(t *testing.T) {
@@ -45,7 +45,7 @@ func (in *instance) putLimits(limits ...catalog.Limit) {
 	}
 }
 
-// charge charges the limits of a request and returns the result.
+// charge charges the limits of a request, and returns the result.
 func (in *instance) charge(req Request) limitsResult {
 	in.t.Helper()
 	f, err := in.tenants.facts(in.t.Context(), req.Tenant)
@@ -147,8 +147,8 @@ func TestLimits_SharedRules_OneBucketForAllTenants(t *testing.T) {
 				t.Errorf("step %d: violated %v, want %s", i, got, step.violated)
 			}
 		}
-		// A request that a shared limit denied was charged nowhere: three requests of acme passed, and two requests
-		// of other.
+		// If a shared limit denied a request, no limit was charged. Three requests of acme passed, and two requests
+		// of other passed.
 		for tenant, want := range map[string]int64{"acme": 9 - 3, "other": 9 - 2} {
 			check, err := in.Check(t.Context(), Request{Tenant: tenant, Items: []ledger.Item{{Meter: "calls", Amount: 1}}})
 			require.NoError(t, err)
@@ -183,7 +183,7 @@ func TestLimits_PlanTenantAndGeneral_ApplyTogether(t *testing.T) {
 		)
 		for _, tc := range []struct {
 			tenant, route string
-			want          string // rules and capacities
+			want          string // the rules that apply, each with its capacity
 		}{
 			{"acme", "", "plan-only 50 shared-name 7 base-basic 20<base everybody 300"},
 			{"acme", "/v1/search/x", "plan-only 50 shared-name 7 base-basic 20<base everybody 300"},
@@ -234,7 +234,7 @@ func TestLimits_Cost_FollowsRouteAndAmount(t *testing.T) {
 			{ask("/v1/x/export", call), 34, -1}, // denied
 			{ask("", call, other(7)), 33, 16},
 			{ask("", other(8)), 32, 0},
-			{ask("", other(1)), 32, 0}, // denied by units; work was not charged
+			{ask("", other(1)), 32, 0}, // the limit units denies it, so the limit work is not charged
 			{ask("", call), 31, -1},
 		} {
 			if got := step.res.verdict("work").Remaining; got != step.work {
@@ -332,7 +332,7 @@ func TestLimits_MoreThan16_AreAnError(t *testing.T) {
 	if len(res.verdicts) != ratelimit.MaxCharges {
 		t.Errorf("%d limits were asked, want %d", len(res.verdicts), ratelimit.MaxCharges)
 	}
-	// The catalogue refuses a limit that would be the 17th of a request for one meter.
+	// The catalogue refuses a limit if it would be the 17th limit that applies to a request for one meter.
 	var err error
 	for i := range ratelimit.MaxCharges {
 		l := perDay(fmt.Sprint("general", i), 5, "tenant")

@@ -15,75 +15,77 @@ import (
 )
 
 const (
-	// defaultLoadsMax bounds the concurrent reads of PostgreSQL for checks in this process. One read answers all checks
-	// that wait, and eight reads leave most of the pool to other work.
+	// defaultLoadsMax is the largest number of concurrent reads of PostgreSQL for checks in this process. One read
+	// answers all checks that wait. Eight reads leave most of the pool's connections to other work.
 	defaultLoadsMax = 8
 
-	// promptLoads is how many reads run at once before checks wait for each other. With more reads at once, each read
-	// has fewer questions. With 128 callers, two reads had 13 to 26 questions each. They used half as much of
-	// PostgreSQL as eight reads with 7 questions each.
+	// promptLoads is the number of reads that run at once before further checks wait and share a read. With more
+	// reads at once, each read has fewer questions. With 128 callers, two reads had 13 to 26 questions each. They
+	// used half as much of PostgreSQL as eight reads with 7 questions each.
 	promptLoads = 2
 
-	// lateAfter is how long a check waits for these reads before it may begin another read. A read of a full batch
-	// takes a few milliseconds. A slower read waits for a lock, or meets a balance with many due events: other checks
-	// do not wait for such a read.
+	// lateAfter is the time that a check waits for one of these reads to end. Then it may begin another read. A read
+	// of a full batch takes a few milliseconds. A slower read waits for a lock, or meets a balance with many due
+	// events. Other checks do not wait for such a read.
 	lateAfter = 25 * time.Millisecond
 
-	// loadBatchMax bounds the questions of one read. A read of 64 questions takes 4 ms: 15 times the throughput of
-	// reads of one question.
+	// loadBatchMax is the largest number of questions of one read. A read of 64 questions takes 4 ms, which gives 15
+	// times the throughput of reads of one question.
 	loadBatchMax = 64
 
-	// loadShare bounds the questions of one tenant in a read while other tenants wait.
+	// loadShare is the largest number of questions of one tenant in a read while other tenants wait.
 	loadShare = loadBatchMax / 4
 
-	// loadQueueMax bounds the questions that wait: about as many as are read within the budget. loadQueueShare bounds
-	// the waiting questions of one tenant.
+	// loadQueueMax is the largest number of questions that wait: about as many as are read within the budget.
+	// loadQueueShare is the largest number of waiting questions of one tenant.
 	loadQueueMax, loadQueueShare = 10_000, 2_500
 
-	// defaultLoadBudget bounds a check's wait for a slot and its read together. A slower check is of no use.
+	// defaultLoadBudget is the longest time of a check's wait for a slot together with its read. A slower check is of
+	// no use.
 	defaultLoadBudget = time.Second
 
-	// loadPause is how long checks with a copy do not query PostgreSQL after it failed to answer. Otherwise each such
-	// check would wait for a hanging server until its budget ends.
+	// loadPause is the time for which checks with a copy do not query PostgreSQL after it failed to answer. Otherwise
+	// each such check would wait for a server that hangs until its budget ends.
 	loadPause = time.Second
 
-	// spareShare is the divisor of LoadsMax: a quarter of LoadsMax bounds the concurrent reads of checks that could
-	// use a copy instead. When Redis loses all copies at once, these reads must not delay debits, nor checks without
-	// a copy.
+	// spareShare is a divisor: a quarter of LoadsMax is the largest number of concurrent reads for checks that could
+	// use a copy instead. When Redis loses all copies at once, these reads must not delay debits, or checks without a
+	// copy.
 	spareShare = 4
 
 	// busyRetryAfter is the Retry-After of a check that got no slot.
 	busyRetryAfter = time.Second
 )
 
-// busy refuses a check that would have to wait too long: no slot was free in time, or too many wait already.
+// busy returns the refusal of a check that would have to wait too long: no slot was free in time, or too many checks
+// wait already.
 func busy() error {
 	return &errcode.Error{Code: errcode.QueueFull, Detail: "too many checks wait for postgresql", RetryAfter: busyRetryAfter}
 }
 
-// loader reads balances from PostgreSQL for checks. Concurrent equal questions are read once. At most a fixed number
-// of reads run at once, one per slot. A check that gets a slot reads the questions of all checks that wait. While few
-// reads run, a check begins its own read at once.
+// loader reads balances from PostgreSQL for checks. Concurrent equal questions are read once. The number of reads at
+// a time is bounded: each read needs a slot. A check that gets a slot reads the questions of all checks that wait.
+// While few reads run, a check begins its own read at once.
 type loader struct {
-	checkBatch func(context.Context, []ledger.CheckRequest) []pg.CheckOutcome // the ledger's
+	checkBatch func(context.Context, []ledger.CheckRequest) []pg.CheckOutcome // checks of the ledger
 	groupOf    func(tenant string) int
 	slots      chan struct{} // see promptLoads
-	lateSlots  chan struct{} // the other slots: for checks that have waited for lateAfter, or when a whole batch waits
+	lateSlots  chan struct{} // more slots, for checks that have waited for lateAfter, or if a whole batch waits
 	spareSlots chan struct{} // see spareShare
 	budget     time.Duration
 	flight     singleflight.Group
 	metrics    *gateMetrics
-	onResult   func(*ledger.CheckResult) // is called once per answer
-	now        func() time.Time          // for waits
+	onResult   func(*ledger.CheckResult) // is called with each answer
+	now        func() time.Time          // clock for waits
 	awayUntil  atomic.Int64              // unix nanoseconds: when to query PostgreSQL again; 0: it answered the last query
 	waiting    *waitlist.List[*question]
 }
 
-// question waits for a slot, or is being read.
+// question is a question that waits for a slot, or is being read.
 type question struct {
 	ledger.CheckRequest
 
-	until string // the key in flight, if callers may not share the answer once the read begins; else ""
+	until string // key in flight, if callers must not share the answer after the read begins; else ""
 
 	out  pg.CheckOutcome
 	done chan struct{} // closed when out is set
@@ -91,7 +93,7 @@ type question struct {
 
 func newLoader(l *pg.Ledger, cfg Config, metrics *gateMetrics, onResult func(*ledger.CheckResult)) *loader {
 	prompt := min(promptLoads, cfg.LoadsMax)
-	if l.Cluster() != nil { // reads of different shard groups do not gain from waiting for each other
+	if l.Cluster() != nil { // reads of different shard groups do not become cheaper by waiting for each other
 		prompt = cfg.LoadsMax
 	}
 	now := cfg.Now
@@ -124,9 +126,9 @@ func (l *loader) away() bool {
 	return until != 0 && l.now().UnixNano() < until
 }
 
-// check queries the ledger. Callers may share the answer, so they must not change it. Errors are *errcode.Error. With
-// fresh, the answer includes everything that the caller has received before, such as the result of its last debit. So
-// the caller shares only a read that has not begun yet.
+// check queries the ledger. Callers may share the answer, so they must not change it. Errors are *errcode.Error. If
+// fresh is set, the answer must include all changes that the caller knows, such as its last debit. So the caller
+// shares a read with other callers only if the read has not begun yet.
 func (l *loader) check(ctx context.Context, tenant, subject string, items []ledger.Item, fresh bool) (*ledger.CheckResult, error) {
 	request := ledger.CheckRequest{Tenant: tenant, Subject: subject, Items: items}
 	key, shared := balances.QuestionKey(tenant, subject, items), ""
@@ -135,7 +137,7 @@ func (l *loader) check(ctx context.Context, tenant, subject string, items []ledg
 		shared = key
 	}
 	answer := l.flight.DoChan(key, func() (any, error) {
-		// Other callers may wait for this answer, so it does not end when this caller's ctx ends.
+		// Other callers may wait for this answer, so the query does not end when this caller's ctx ends.
 		return l.ask(context.WithoutCancel(ctx), &question{CheckRequest: request, until: shared, done: make(chan struct{})})
 	})
 	select {
@@ -186,18 +188,18 @@ func (l *loader) ask(ctx context.Context, q *question) (*ledger.CheckResult, err
 			return nil, unavailable("postgresql did not answer in time", context.DeadlineExceeded)
 		}
 		if batch := l.takeBatch(); len(batch) > 0 {
-			go l.answerBatch(ctx, slot, batch) // other checks may wait longer than q
+			go l.answerBatch(ctx, slot, batch) // the batch may take longer than q waits
 		} else {
 			<-slot
 		}
 		if !place.Waits() {
-			slots, late = nil, nil // q is being read. Else a whole batch was ahead of it
+			slots, late = nil, nil // q is being read. Else a whole batch was before it
 		}
 	}
 }
 
-// takeBatch takes the next questions. From now on, further callers may not share the answers to some of these
-// questions.
+// takeBatch takes the next questions from the queue. For questions with until set, later callers must not share the
+// answer, so takeBatch removes their keys from flight.
 func (l *loader) takeBatch() []*waitlist.Place[*question] {
 	batch := l.waiting.Take()
 	for _, p := range batch {
@@ -208,7 +210,7 @@ func (l *loader) takeBatch() []*waitlist.Place[*question] {
 	return batch
 }
 
-// answerBatch reads and answers a batch. The caller has taken a slot; answerBatch returns it.
+// answerBatch reads and answers a batch. The caller has taken the slot, and answerBatch returns it.
 func (l *loader) answerBatch(ctx context.Context, slot chan struct{}, batch []*waitlist.Place[*question]) {
 	questions := make([]ledger.CheckRequest, len(batch))
 	for i, p := range batch {
@@ -240,7 +242,7 @@ func (l *loader) read(ctx context.Context, questions []ledger.CheckRequest) []pg
 	return outcomes
 }
 
-// refresh reads questions that no check waits for. It does nothing if no slot is free within the budget.
+// refresh reads questions for which no check waits. If no slot is free within the budget, it reads nothing.
 func (l *loader) refresh(ctx context.Context, questions []ledger.CheckRequest) {
 	timeout := time.NewTimer(l.budget)
 	defer timeout.Stop()

@@ -19,7 +19,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// newTestLoader returns a loader with one slot. read answers in place of the ledger.
+// newTestLoader returns a loader with one slot. The function read replaces the ledger.
 func newTestLoader(budget time.Duration, read func(context.Context, []ledger.CheckRequest) []pg.CheckOutcome) *loader {
 	l := newLoader(&pg.Ledger{}, Config{LoadsMax: 1, LoadBudget: budget}, newGateMetrics(nil), func(*ledger.CheckResult) {})
 	l.checkBatch = read
@@ -53,7 +53,7 @@ func TestLoader_EqualQuestions_AreReadOnce(t *testing.T) {
 	})
 }
 
-// A thousand cold balances must not cost a thousand reads.
+// Checks of many balances without copies must share few reads.
 func TestLoader_OneSlot_ReadsAllThatWait(t *testing.T) {
 	t.Parallel()
 	in := newShared(t, func(c *Config) { c.LoadsMax = 1 })
@@ -81,7 +81,7 @@ func TestLoader_OneSlot_ReadsAllThatWait(t *testing.T) {
 	all.Wait()
 	most := uint64(2)
 	if testenv.OnCitus() {
-		most = 2 * 4 // each read is for one of the four shard groups
+		most = 2 * 4 // on Citus a read is for one of the four shard groups
 	}
 	if reads := in.reads(); reads < 2 || reads > most {
 		t.Errorf("%d questions were %d reads, want 2 to %d", tenants+1, reads, most)
@@ -91,7 +91,7 @@ func TestLoader_OneSlot_ReadsAllThatWait(t *testing.T) {
 	}
 }
 
-// Checks wait for running reads and share one read. They do not wait long for slow reads.
+// Checks wait for running reads and then share one read. They do not wait long for slow reads.
 func TestLoader_ReadsUnderWay_ChecksWaitAndBecomeOne(t *testing.T) {
 	testenv.NotOnCitus(t, "reads of different shard groups do not wait for each other")
 	t.Parallel()
@@ -101,7 +101,7 @@ func TestLoader_ReadsUnderWay_ChecksWaitAndBecomeOne(t *testing.T) {
 	for i := range tenants {
 		in.putTenant(catalog.Tenant{ID: fmt.Sprint("t", i), Plan: "basic"})
 	}
-	for range promptLoads { // slow reads, which do not end
+	for range promptLoads { // these slow reads do not end
 		in.loader.slots <- struct{}{}
 	}
 	for range cap(in.loader.lateSlots) {
@@ -124,7 +124,7 @@ func TestLoader_ReadsUnderWay_ChecksWaitAndBecomeOne(t *testing.T) {
 		t.Errorf("%d questions were %d reads, want 1", tenants, reads)
 	}
 	<-in.loader.slots
-	if got, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1))); err != nil || !got.Allowed { // it begins its own read
+	if got, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1))); err != nil || !got.Allowed { // begins its own read
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -137,7 +137,7 @@ func (in *instance) reads() uint64 {
 	return m.GetHistogram().GetSampleCount()
 }
 
-// A tenant that exceeds its share of the queue is refused, with a time to try again. Others are served.
+// If a tenant's share of the queue is full, its next check is refused, with a Retry-After. Other tenants are served.
 func TestLoader_TenantThatFillsItsShare_OthersAreServed(t *testing.T) {
 	t.Parallel()
 	in := newShared(t, func(c *Config) { c.LoadsMax = 1 })
@@ -168,7 +168,7 @@ func TestLoader_TenantThatFillsItsShare_OthersAreServed(t *testing.T) {
 	in.expectCode("", "the other tenant's check", <-served)
 }
 
-// A check that gets its slot late reads within the rest of its budget.
+// A check that waits for its slot has less time for the read: both together have one budget.
 func TestLoader_WaitAndRead_ShareOneBudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -184,11 +184,11 @@ func TestLoader_WaitAndRead_ShareOneBudget(t *testing.T) {
 		if took := time.Since(started); CodeOf(err) != errcode.Unavailable || took != budget {
 			t.Errorf("%v after %s, want no answer after %s", err, took, budget)
 		}
-		time.Sleep(budget) // the read ends
+		time.Sleep(budget) // the read ends meanwhile
 	})
 }
 
-// dueRefreshes returns the number of balances that are due to be read again.
+// dueRefreshes returns the number of questions that the refresher must read.
 func (in *instance) dueRefreshes() int {
 	in.refresher.mu.Lock()
 	defer in.refresher.mu.Unlock()
@@ -219,7 +219,7 @@ func TestRefresher_ReadsACopyBeforeItIsTooOld(t *testing.T) {
 		in.loader.slots <- struct{}{}
 	}
 	for range 10 {
-		check() // no slot is free; the check does not wait
+		check() // no slot is free, and the check does not wait for one
 	}
 	if n := in.dueRefreshes(); n != 1 || in.loads() != before {
 		t.Errorf("%d refreshes are due, want 1", n)
@@ -230,7 +230,7 @@ func TestRefresher_ReadsACopyBeforeItIsTooOld(t *testing.T) {
 	testenv.Eventually(t, func() bool { return in.loads() == before+1 && in.dueRefreshes() == 0 }, "the copy is read again, once")
 
 	in.loader.awayUntil.Store(time.Now().Add(testenv.Patience).UnixNano())
-	check() // the test's clock does not move: the new copy is ahead of it
+	check() // the test's clock is stopped, so the new copy is ahead of it
 	setAge(in.policy.FreshFor)
 	check()
 	if in.dueRefreshes() != 0 || in.loads() != before+1 {
@@ -268,7 +268,7 @@ func TestLoader_CallerGone_OthersStillGetTheAnswer(t *testing.T) {
 	in := newInstance(t, url, nil)
 	in.catalogue()
 	in.awaitAnnouncements(url)
-	if _, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1))); err != nil { // the catalogue keeps the tenant from here on
+	if _, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1))); err != nil { // puts the tenant into memory
 		t.Fatal(err)
 	}
 	table := lockRows(t, url, "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
@@ -287,7 +287,7 @@ func TestLoader_CallerGone_OthersStillGetTheAnswer(t *testing.T) {
 		second <- err
 	}()
 	cancel()
-	if err := <-first; err != nil { // it may also have got a copy in time
+	if err := <-first; err != nil { // the caller may also have received a copy in time
 		in.expectCode(errcode.Unavailable, "the caller that has gone", err)
 	}
 	table.release()

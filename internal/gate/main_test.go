@@ -11,8 +11,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	redis.SetLogger(mute{}) // one logger for all clients; outages fill it
-	// A closed client that could not connect ends its last goroutine up to a second later.
+	redis.SetLogger(mute{}) // all clients share one logger, and outages fill it
+	// If a closed client could not connect, its last goroutine ends up to a second later.
 	testenv.Main(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 

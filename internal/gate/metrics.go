@@ -2,8 +2,8 @@ package gate
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// gateMetrics are the measurements of a Gate. Their labels are operations, codes and sources, which are fixed sets.
-// Only the labels of catalog are names of the catalogue.
+// gateMetrics are the metrics of a Gate. Their labels are operations, codes and sources, each from a fixed set. Only
+// the labels of the metrics in catalog are names of plans and meters.
 type gateMetrics struct {
 	decisions *prometheus.CounterVec
 	sources   *prometheus.CounterVec

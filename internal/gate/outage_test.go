@@ -78,7 +78,7 @@ func TestOutage_PostgresKilled(t *testing.T) {
 	if err != nil || !got.Allowed || got.Items[0].Remaining != 6 {
 		t.Errorf("check from a fresh copy: %+v, %v", got, err)
 	}
-	for range 3 { // only the first queries PostgreSQL
+	for range 3 { // only the first check queries PostgreSQL
 		got, err = in.Check(t.Context(), fromPostgres(request("", "calls", 7)))
 		if err != nil || !got.Degraded || got.Code != errcode.QuotaExceeded || got.AsOf.IsZero() {
 			t.Errorf("check with MaxStale 0: %+v, %v; want it degraded", got, err)
@@ -115,7 +115,7 @@ func TestOutage_PostgresHangs_ChecksDoNot(t *testing.T) {
 	in := newInstance(t, url, patientClient(testenv.Redis(t)), func(c *Config) { c.LoadBudget = 200 * time.Millisecond })
 	in.catalogue()
 	in.awaitAnnouncements(database)
-	testenv.Eventually(t, func() bool { // within the budget of a read
+	testenv.Eventually(t, func() bool { // repeated until a read succeeds within its budget
 		_, err := in.Check(t.Context(), request("", "calls", 1))
 		return err == nil
 	}, "a check is answered")
@@ -129,7 +129,7 @@ func TestOutage_PostgresHangs_ChecksDoNot(t *testing.T) {
 		}
 	}
 	took := time.Since(started)
-	if n := in.reads() - before; n > 2+uint64(took/loadPause) { // a check may begin while the first read is failing
+	if n := in.reads() - before; n > 2+uint64(took/loadPause) { // another check may begin before the first fails
 		t.Errorf("postgresql was asked %d times in %s", n, took)
 	}
 }
@@ -151,8 +151,8 @@ func TestOutage_BothKilled(t *testing.T) {
 	}
 }
 
-// newWithCopy returns an instance that has just read acme's calls. setAge stops the instance's clock at the instant
-// when the copy has the given age.
+// newWithCopy returns an instance that has just read the balance calls of acme. setAge stops the instance's clock at
+// the instant at which the copy has the given age.
 func newWithCopy(t *testing.T, database string, client redis.UniversalClient, change ...func(*Config)) (in *instance, setAge func(time.Duration)) {
 	t.Helper()
 	in = newInstance(t, database, client, change...)
@@ -172,7 +172,7 @@ func (in *instance) pendingCopies() float64 {
 
 func (in *instance) loads() float64 { return testutil.ToFloat64(in.metrics.loads) }
 
-// While Redis is away, checks must not read PostgreSQL each time.
+// While Redis is down, checks read a balance from PostgreSQL at most once a second.
 func TestOutage_RedisAway_OneReadPerSecondAndBalance(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
@@ -182,7 +182,7 @@ func TestOutage_RedisAway_OneReadPerSecondAndBalance(t *testing.T) {
 	before := in.loads()
 	for i := range 100 {
 		req := request("", "calls", 10)
-		if i%2 == 0 { // with a limit and without
+		if i%2 == 0 { // every second request has a limit
 			req.Route = "limited"
 		}
 		got, err := in.Check(t.Context(), req)
@@ -196,15 +196,15 @@ func TestOutage_RedisAway_OneReadPerSecondAndBalance(t *testing.T) {
 	if got, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1))); err != nil || got.Source != SourceLedger {
 		t.Errorf("with MaxStale 0: %+v, %v", got, err)
 	}
-	setAge(balances.AwayFreshFor + 10*time.Second) // longer than this test takes, and less than FreshFor
-	testenv.Eventually(t, func() bool {            // on a busy machine a read exceeds balances.ReadPatience
+	setAge(balances.AwayFreshFor + 10*time.Second) // more than the duration of this test, and less than FreshFor
+	testenv.Eventually(t, func() bool {            // a read may exceed balances.ReadPatience
 		got, err := in.Check(t.Context(), request("", "calls", 1))
 		return err == nil && got.Source == SourceLedger
 	}, "the ledger's answer in place of an older copy")
 }
 
-// When Redis is away, or has lost every copy, a few checks at a time read balances again. The other checks use copies
-// of at most the usual age.
+// Redis is down, or has lost every copy. Then only a few checks at a time read balances from PostgreSQL. The other
+// checks use copies that are not older than usual.
 func TestOutage_NoSpareSlot_ChecksUseCopies(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*testenv.RedisServer){
@@ -215,7 +215,7 @@ func TestOutage_NoSpareSlot_ChecksUseCopies(t *testing.T) {
 			server := testenv.RedisPrivate(t)
 			client := patientClient(server.Options())
 			in, setAge := newWithCopy(t, testenv.Postgres(t), client)
-			testenv.Eventually(t, func() bool { // a copy that is still being published would come back later
+			testenv.Eventually(t, func() bool { // else a copy that is still being published would come later
 				keys, err := client.DBSize(t.Context()).Result()
 				return err == nil && keys > 0 && in.pendingCopies() == 0
 			}, "the copy is published")
@@ -254,7 +254,7 @@ func TestOutage_RedisAwayPostgresSlow_CopyIsUsed(t *testing.T) {
 	setAge(balances.AwayFreshFor + time.Second)
 	table := lockRows(t, url, "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
 	defer table.release()
-	testenv.Eventually(t, func() bool { // repeated if the read has ended before this check
+	testenv.Eventually(t, func() bool { // repeated, because the lock may come after the read
 		got, err := in.Check(t.Context(), request("", "calls", 1))
 		if err != nil || !got.Allowed || got.Source != SourceLocal || !got.Degraded {
 			t.Fatalf("%+v, %v; want this process's copy, degraded", got, err)
@@ -263,7 +263,7 @@ func TestOutage_RedisAwayPostgresSlow_CopyIsUsed(t *testing.T) {
 	}, "a check is answered while its read waits")
 }
 
-// The first few checks wait for Redis, with limits or without, until the breaker opens.
+// While Redis hangs, only the first few checks wait for it, with limits or without. Then the circuit breaker opens.
 func TestOutage_RedisHangs_ChecksDoNot(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)

@@ -11,21 +11,21 @@ import (
 	"github.com/quotasvc/quotasvc/internal/report/denial"
 )
 
-// outcome is the outcome of a request. observe passes it to everything that counts or remembers outcomes.
+// outcome is the outcome of a request. observe counts it and remembers refusals.
 type outcome struct {
-	operation string   // label of the metric of decisions
-	plan      string   // the tenant's plan; empty: it has none
-	req       *Request // tenant, subject, route and items. A dry run counts as a decision only
+	operation string   // operation label in the metric of decisions
+	plan      string   // the tenant's plan; empty: the tenant has no plan
+	req       *Request // tenant, subject, route and items. A dry run is counted only as a decision
 
 	limits   []LimitVerdict
-	debit    *ledger.DebitResult // of a consume or debit; nil: none was made
-	capture  *ledger.HoldResult  // of a capture; nil: none was made
+	debit    *ledger.DebitResult // result of a consume or debit; nil: nothing was debited
+	capture  *ledger.HoldResult  // result of a capture; nil: nothing was captured
 	replayed bool
 	err      error
 }
 
-// observe reports an outcome to its three sinks: the metric of decisions, the counters by plan and meter, and the
-// notes of refusals and of limits in shadow mode (package denial).
+// observe counts an outcome in the metric of decisions and in the counters by plan and meter. It also passes refusals
+// and decisions of limits in shadow mode to package denial.
 func (g *Gate) observe(ctx context.Context, o *outcome) {
 	g.metrics.decisions.WithLabelValues(o.operation, decisionLabel(o.err, o.replayed)).Inc()
 	if o.req.DryRun {
@@ -41,7 +41,7 @@ func (g *Gate) observe(ctx context.Context, o *outcome) {
 	}
 }
 
-// decisionLabel returns the outcome label of a decision.
+// decisionLabel returns the value of the label outcome for a decision.
 func decisionLabel(err error, replayed bool) string {
 	switch {
 	case err == nil && replayed:
@@ -52,8 +52,8 @@ func decisionLabel(err error, replayed bool) string {
 	return string(CodeOf(err))
 }
 
-// refusalCode returns the code of err, whether err is a refusal and not a failure, and whether the tenant's plan is
-// the reason.
+// refusalCode returns the code of err. refuses is false if err is a failure of the service or a fault of the request.
+// ofPlan reports whether the refusal is counted by the tenant's plan.
 func refusalCode(err error) (code errcode.Code, refuses, ofPlan bool) {
 	if err == nil {
 		return "", false, false
@@ -69,7 +69,7 @@ func refusalCode(err error) (code errcode.Code, refuses, ofPlan bool) {
 	}
 }
 
-// countByName counts a refusal by the tenant's plan, and drawn units by their meters.
+// countByName counts a refusal by the tenant's plan, or the units of a success by their meters.
 func (g *Gate) countByName(o *outcome, code errcode.Code, refusedByPlan bool) {
 	switch snapshot := g.tenants.catalog.Snapshot(); {
 	case refusedByPlan:
@@ -107,8 +107,7 @@ func (g *Gate) noteDenial(ctx context.Context, o *outcome, code errcode.Code) {
 	g.denials.Note(&d)
 }
 
-// noteShadows counts the decisions of limits in shadow mode about a request that was granted, or refused for another
-// reason.
+// noteShadows counts the decisions of limits in shadow mode about a request that was granted or refused.
 func (g *Gate) noteShadows(o *outcome, refused bool) {
 	for i := range o.limits {
 		if v := &o.limits[i]; v.Shadow {
@@ -121,7 +120,7 @@ func (g *Gate) noteShadows(o *outcome, refused bool) {
 }
 
 // refusingRule returns the limit that refused a request. If several limits refused it, refusingRule returns the limit
-// with the longest wait. It returns "" if no limit refused it.
+// with the longest wait. If no limit refused the request, it returns "".
 func refusingRule(err error) string {
 	if e, ok := errors.AsType[*CostExceedsCapacity](err); ok {
 		return e.Violated[0]

@@ -6,13 +6,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog/override"
 )
 
-// variant is a rule with the numbers of an override. It is kept with the override.
+// variant is a rule with the rate and burst of an override. The override keeps it as its Compiled.
 type variant struct {
 	of   *planRule
-	rule *planRule // `of` with the numbers; `of` itself if they are not valid for it
+	rule *planRule // `of` with the override's rate and burst; `of` itself if they are not valid for it
 }
 
-// override replaces, in place, the rules that have an override in force.
+// override replaces those elements of rules for which an override is in force.
 func (g *Gate) override(ctx context.Context, rules []*planRule, facts *tenantFacts, subject string) {
 	if facts.overrides == nil || g.overrides == nil {
 		return
@@ -28,22 +28,23 @@ func (g *Gate) override(ctx context.Context, rules []*planRule, facts *tenantFac
 	}
 }
 
-// overridden returns p with the override in force for a tenant and a subject, if there is one.
+// overridden returns p with the override that is in force for a tenant and a subject. It returns p if no override is
+// in force.
 func (g *Gate) overridden(ctx context.Context, p *planRule, facts *tenantFacts, subject string) *planRule {
 	rules := []*planRule{p}
 	g.override(ctx, rules, facts, subject)
 	return rules[0]
 }
 
-// with returns p with the numbers of o. It returns p itself if the numbers are not valid for p. The rule is compiled
-// once for each override in memory.
+// with returns p with the rate and burst of o. It returns p itself if they are not valid for p. The result is
+// compiled once for each override in memory.
 func (p *planRule) with(o *override.InForce) *planRule {
 	known, _ := o.Compiled.Load().(*variant)
 	if known != nil && known.of == p {
 		return known.rule
 	}
 	made := &variant{of: p, rule: p}
-	if known != nil && known.of.limitRule == p.limitRule && known.rule != known.of { // the same rule in a newer snapshot
+	if known != nil && known.of.limitRule == p.limitRule && known.rule != known.of { // the limit did not change
 		made.rule = p.as(known.rule.limitRule)
 	} else if r, err := compileRule(o.Apply(p.source)); err == nil {
 		r.compiled.Metric, r.overridden = p.compiled.Metric, &o.Override
@@ -53,7 +54,7 @@ func (p *planRule) with(o *override.InForce) *planRule {
 	return made.rule
 }
 
-// as returns p with another form of its rule.
+// as returns a copy of p with the compiled limit r.
 func (p *planRule) as(r *limitRule) *planRule {
 	other := *p
 	other.limitRule = r

@@ -15,7 +15,7 @@ func (in *instance) putOverride(o override.Override) {
 	}
 }
 
-// limitFor returns the limit of the first verdict in a check for acme's subject.
+// limitFor checks a request of acme's subject. It returns the capacity in the first verdict.
 func (in *instance) limitFor(subject string) int64 {
 	in.t.Helper()
 	req := request("", "calls", 1)
@@ -51,7 +51,7 @@ func TestOverride_CompiledOnce_UntilRuleOrOverrideChanges(t *testing.T) {
 	if again := variantNow(); again != first || first.compiled.Burst != 77 || first.compiled.Metric != "r" {
 		t.Errorf("%+v, then %+v", first, again)
 	}
-	in.putLimits(limitNamed("other", "", catalog.Match{Tenant: "b"})) // another snapshot
+	in.putLimits(limitNamed("other", "", catalog.Match{Tenant: "b"})) // makes another snapshot
 	if again := variantNow(); again.limitRule != first.limitRule {
 		t.Error("the rule is compiled again although it is the same")
 	}
@@ -61,7 +61,7 @@ func TestOverride_CompiledOnce_UntilRuleOrOverrideChanges(t *testing.T) {
 	if got := in.limitFor(""); got != 77 {
 		t.Errorf("the changed rule has the limit %d", got)
 	}
-	// These numbers are not valid for the rule, so the rule's own numbers count.
+	// This burst is not valid for the rule, so the rule's own burst is in force.
 	execute(t, url, "UPDATE limit_overrides SET burst = 8", "SELECT pg_notify('quotasvc_catalog', 'tenant:acme')")
 	testenv.Eventually(t, func() bool { return in.limitFor("") == 5 }, "the rule itself")
 }

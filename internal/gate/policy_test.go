@@ -6,8 +6,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 )
 
-// q is the capacity, and w is the time in which the bucket fills. So a client that spreads its remaining r requests
-// over w keeps to the rate.
+// q is the capacity, and w is the time in which an empty bucket fills. If a client has r remaining requests and
+// spreads them over w, it does not exceed the rate.
 func TestPolicy_CapacityAndTimeToFull(t *testing.T) {
 	t.Parallel()
 	for want, l := range map[string]catalog.Limit{

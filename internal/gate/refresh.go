@@ -10,17 +10,17 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// refreshDelay is the time in which refreshes are collected: balances that become due within 20 ms are read in one
-// query. Their copies can be used for some seconds more.
+// refreshDelay is the time for which refreshes are collected: balances that become due within 20 ms are read in one
+// query. Their copies can be used for some more seconds.
 const refreshDelay = 20 * time.Millisecond
 
-// refresher reads balances again before their copies are too old. Checks use the copies meanwhile. The refresher
-// takes one of the loader's slots at a time.
+// refresher reads balances from PostgreSQL before their copies are too old. Meanwhile checks use the copies. The
+// refresher takes one slot of the loader at a time.
 type refresher struct {
 	loader *loader
 
 	mu      sync.Mutex
-	due     map[string]ledger.CheckRequest // by balances.QuestionKey, at most loadBatchMax, including those that are being read
+	due     map[string]ledger.CheckRequest // questions to read or being read, by balances.QuestionKey; at most loadBatchMax
 	running bool
 }
 
@@ -28,8 +28,9 @@ func newRefresher(l *loader) *refresher {
 	return &refresher{loader: l, due: make(map[string]ledger.CheckRequest)}
 }
 
-// add reads the balances of a check soon, unless they are due already or PostgreSQL is away. If there is no room, it
-// does nothing: a later check adds the balances. It copies items.
+// add makes the refresher read the balances of a check soon. It does nothing if they are already due, or if
+// PostgreSQL is down. It also does nothing if due is full; then a later check adds them. It copies items, so the
+// caller may change items afterwards.
 func (r *refresher) add(ctx context.Context, tenant, subject string, items []ledger.Item) {
 	if r.loader.away() {
 		return
@@ -50,8 +51,8 @@ func (r *refresher) add(ctx context.Context, tenant, subject string, items []led
 	}
 }
 
-// run reads the due balances and ends when none is due. Each round takes at most two budgets of the loader: one for a
-// slot, one for the read.
+// run reads the due balances and ends when no balance is due. Each round takes at most twice the budget of the
+// loader: once for a slot, once for the read.
 func (r *refresher) run(ctx context.Context) {
 	for {
 		time.Sleep(refreshDelay)
@@ -59,7 +60,7 @@ func (r *refresher) run(ctx context.Context) {
 		if len(keys) == 0 {
 			return
 		}
-		r.loader.refresh(ctx, questions) // if a read fails, a check reads the balance once its copy is too old
+		r.loader.refresh(ctx, questions) // if the read fails, a check reads the balance when its copy is too old
 		r.mu.Lock()
 		for _, key := range keys {
 			delete(r.due, key)
@@ -68,7 +69,7 @@ func (r *refresher) run(ctx context.Context) {
 	}
 }
 
-// takeDue returns the due questions. If it returns no questions, the goroutine must end.
+// takeDue returns the due questions. If it returns no questions, the goroutine of run must end.
 func (r *refresher) takeDue() (keys []string, questions []ledger.CheckRequest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

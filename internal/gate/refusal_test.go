@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// A check and a consume are refused with the same error.
+// A check is refused with the same error as a consume.
 func TestRefusal_EqualsTheErrorOfConsume(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
@@ -74,7 +74,7 @@ func TestRefusal_Blocked_NamesTheBlock(t *testing.T) {
 	}
 }
 
-// undated returns the denial in err without its time, or nil.
+// undated returns the denial in err without its time. It returns nil if err contains no denial.
 func undated(err error) *ledger.Denial {
 	d := ledger.DenialOf(err)
 	if d == nil {

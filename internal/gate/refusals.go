@@ -18,74 +18,76 @@ import (
 )
 
 const (
-	// refusalAge is how long after a read of a balance the debits that exceed it are refused without another read.
+	// refusalAge is the time after a read of a balance in which debits that exceed the balance are refused without
+	// another read.
 	refusalAge = 100 * time.Millisecond
 
 	// confirmedAge replaces refusalAge while Redis confirms with each request that the balance has no newer entry.
 	confirmedAge = time.Second
 
-	// refusingAge is the time after the last read of a balance that refused in which the balance is read again before
-	// the ledger decides. Concurrent requests share that read; in the ledger each request would take a part of a
-	// batch.
+	// refusingAge is how long a balance that refused is remembered after its last read. In this time a debit causes a
+	// new read of the balance before the ledger decides. Concurrent requests share that read. In the ledger, each
+	// request would use one item of a batch.
 	refusingAge = time.Minute
 
-	// repeatAge is how long a replay is remembered. A request that comes within this time after the replay is
-	// answered from memory.
+	// repeatAge is how long a replay is remembered. In this time the same request is answered from memory.
 	repeatAge = time.Second
 
-	// operationsMax bounds the keys of a tenant that are remembered with a refusing balance, 8 bytes each. The ledger
-	// always decides for a tenant with more operations in the memory of keys: one of these operations might have the
-	// request's key.
+	// operationsMax is the largest number of keys of a tenant that are remembered with a refusing balance, 8 bytes
+	// each. If the ledger remembers the keys of more operations of a tenant, the ledger always decides, because one
+	// of the operations might have the request's key.
 	operationsMax = 100_000
 
-	// refusingMax, questionsMax and replaysMax bound the remembered entries, which take some MB each without their
-	// keys.
+	// refusingMax, questionsMax and replaysMax are the largest numbers of remembered entries of each kind. The
+	// entries of each kind take some MB without their keys.
 	refusingMax  = 4096
 	questionsMax = 4096
 	replaysMax   = 4096
 
-	// keysMax bounds all keys that are remembered: 16 MB.
+	// keysMax is the largest number of keys that are remembered for all tenants. They take 16 MB.
 	keysMax = 2_000_000
 )
 
-// spendsAge is how long the refusals of a balance are not remembered after the balance has paid. Otherwise each
+// spendsAge is how long the refusals of a balance are not remembered after it has paid for a debit. Otherwise each
 // payment would require another read of the tenant's keys.
 const spendsAge = time.Second
 
-// errSpends means that the tenant's balances change, so that a refusal is not remembered.
+// errSpends means that a balance changed after its refusal, so the refusal is not remembered.
 var errSpends = errors.New("the balance changed since it refused")
 
-// refusals answers two kinds of debits from memory: debits for more units than a balance had at a very recent read,
-// and debits whose stored result was just returned. It protects PostgreSQL from clients that repeat such debits in a
-// loop. In normal service it answers nothing, and a reader of the code may skip it: debits call answer before the
-// ledger, and note after it.
+// refusals answers two kinds of debits from memory. The first kind is debits for more units than a balance had at a
+// very recent read. The second kind is debits whose stored result was just returned. It protects PostgreSQL from
+// clients that repeat such debits in a loop. In normal service it answers nothing, and a reader of the code may skip
+// it. A debit calls answer before the ledger, and note after it.
 //
-// A refusal from memory is a refusal that the ledger would have given within refusalAge. It is never given for a key
-// that may be stored. Refusals by one balance are in refusedbalance.go, all others in refusedquestion.go.
+// If a debit is refused from memory, the ledger would have refused it at some instant in the last refusalAge. While
+// Redis confirms that the balance has not changed, that instant is in the last confirmedAge. If the key of a debit
+// may be stored, the debit is never refused from memory. Refusals by one balance are in refusedbalance.go, all others
+// in refusedquestion.go.
 type refusals struct {
 	copies *balances.Cache
 	loader *loader
-	stored func(ctx context.Context, tenant string, most int) (keys []string, err error) // of the tenant's operations
+	stored func(ctx context.Context, tenant string, most int) (keys []string, err error) // operation keys of tenant
 	now    func() time.Time                                                              // the ledger's clock
 
 	refusing  *recent.Cache[ledger.BalanceKey, *refusing]
-	questions *recent.Cache[string, *refusedQuestion] // by questionOf
+	questions *recent.Cache[string, *refusedQuestion] // by the result of questionOf
 	replays   *recent.Cache[ledger.OperationID, *replay]
 	keys      atomic.Int64 // number of keys in refusing and questions
 	flight    singleflight.Group
 	seed      maphash.Seed
 	most      int    // operationsMax, except in tests
-	onKeys    func() // is called when keys are read; nil, except in tests
+	onKeys    func() // is called before keys are read; nil, except in tests
 }
 
-// replay is a stored result that was requested again.
+// replay is a stored result that was returned a moment ago for a repeated request.
 type replay struct {
 	fingerprint [16]byte
 	result      *ledger.DebitResult
 	at          time.Time
 }
 
-// newRefusals returns a memory of the refusals of g, whose ledger, loader and copies are set.
+// newRefusals returns an empty memory for g. The ledger, loader and copies of g must be set.
 func newRefusals(g *Gate) *refusals {
 	m := &refusals{
 		copies: g.copies, loader: g.loader, stored: g.ledger.Keys, now: g.now,
@@ -97,8 +99,8 @@ func newRefusals(g *Gate) *refusals {
 	return m
 }
 
-// answer answers d from memory. known is false if the ledger must decide. It may read a balance again, together with
-// other debits.
+// answer answers d from memory. known is false if the ledger must decide. It may read the refusing balance again, in
+// one read for all concurrent debits.
 func (m *refusals) answer(
 	ctx context.Context, d *ledger.Debit, facts *tenantFacts,
 ) (result *ledger.DebitResult, known bool, err error) {
@@ -106,18 +108,18 @@ func (m *refusals) answer(
 	return found.answer(ctx, facts, nil)
 }
 
-// remembered is the memory's entry about a debit. The zero value means that there is no entry.
+// remembered is what memory contains about a debit. The zero value means that there is no entry.
 type remembered struct {
 	in    *refusals
 	debit *ledger.Debit
 
-	// At most one of these is set.
+	// At most one of replay, balance and question is set.
 	replay   *ledger.DebitResult
 	balance  *refusing
 	question *refusedQuestion
 }
 
-// find returns the memory's entry about d. It makes no query.
+// find returns what memory contains about d. It makes no query.
 func (m *refusals) find(d *ledger.Debit) remembered {
 	found := remembered{in: m, debit: d}
 	now := m.now()
@@ -131,7 +133,8 @@ func (m *refusals) find(d *ledger.Debit) remembered {
 	return found
 }
 
-// findReplay returns the result with which d was answered a moment ago. It returns nil if there is none.
+// findReplay returns the stored result that d got less than repeatAge ago. It returns nil if memory has no such
+// result.
 func (m *refusals) findReplay(d *ledger.Debit, now time.Time) *ledger.DebitResult {
 	if m.replays.Len() == 0 {
 		return nil
@@ -142,13 +145,13 @@ func (m *refusals) findReplay(d *ledger.Debit, now time.Time) *ledger.DebitResul
 	return nil
 }
 
-// likely reports whether memory probably answers the debit. At a gateway a replay is one more request and does not
-// count here.
+// likely reports whether memory will probably answer the debit without a charge of all limits. For a replay at a
+// gateway, likely returns false, because the replay is charged as one more request.
 func (r *remembered) likely(forwarded bool) bool {
 	return r.balance != nil || r.question != nil || r.replay != nil && !forwarded
 }
 
-// reads returns the read of Redis that a refusal needs, so that the limits can be decided in the same round trip. It
+// reads returns the read of Redis that a refusal needs, so that it can be sent in the round trip of the limits. It
 // returns nil if the refusal needs no read.
 func (r *remembered) reads() *redisstore.Reads {
 	if r.balance == nil {
@@ -157,7 +160,8 @@ func (r *remembered) reads() *redisstore.Reads {
 	return r.in.copies.Reads([]ledger.BalanceKey{balanceOf(r.debit)}, nil)
 }
 
-// answer does the work of refusals.answer after find. reads is the result of r.reads if Redis was read; else nil.
+// answer returns the answer of refusals.answer for an entry that find returned. reads is the result of r.reads if
+// Redis was read; else nil.
 func (r *remembered) answer(
 	ctx context.Context, facts *tenantFacts, reads *redisstore.Reads,
 ) (result *ledger.DebitResult, known bool, err error) {
@@ -178,10 +182,10 @@ func (r *remembered) answer(
 	return nil, err != nil, err
 }
 
-// answers reports whether d is the same request as the answered one.
+// answers reports whether d is the same request as the request of the replay.
 func (r *replay) answers(d *ledger.Debit) bool { return r.fingerprint == ledger.NewCall(d).Fingerprint }
 
-// note remembers the ledger's answer to d.
+// note remembers the ledger's answer to d, if later debits can be answered from it.
 func (m *refusals) note(d *ledger.Debit, result *ledger.DebitResult, err error) {
 	now := m.now()
 	switch {
@@ -192,7 +196,7 @@ func (m *refusals) note(d *ledger.Debit, result *ledger.DebitResult, err error) 
 			m.keepBalance(balanceOf(d), &refusing{spends: now.Add(spendsAge)})
 		}
 	case err != nil && isNormal(d):
-		switch errcode.Of(err) { //nolint:exhaustive // other refusals are not about units
+		switch errcode.Of(err) { //nolint:exhaustive // other refusals have other reasons than units
 		case errcode.QuotaExceeded, errcode.CreditsExhausted, errcode.MeterNotInPlan:
 			m.noteRefusal(d, now)
 		}
@@ -204,7 +208,7 @@ func (m *refusals) noteRefusal(d *ledger.Debit, now time.Time) {
 	if isPlain(d) {
 		b, ok := m.refusing.Get(balanceOf(d))
 		if ok && (now.Before(b.spends) || b.copy != nil && !b.copy.Beyond && now.Sub(b.readAt) < refusalAge) {
-			return // d came together with the first refused debit
+			return // d was decided together with the first refused debit
 		}
 		if !ok || !b.incomplete() || now.Sub(b.readAt) >= refusingAge {
 			m.keepBalance(balanceOf(d), &refusing{readAt: now})
@@ -218,16 +222,18 @@ func (m *refusals) noteRefusal(d *ledger.Debit, now time.Time) {
 	}
 }
 
-// isNormal reports whether a refusal of d is not stored, and a check of d has the answer that d would have.
+// isNormal reports whether a check of d gives the same answer as d, and a refusal of d is not stored.
 func isNormal(d *ledger.Debit) bool {
 	return (d.Mode == "" || d.Mode == ledger.ModeNormal) && !d.Suspended &&
 		!slices.ContainsFunc(d.Items, func(i ledger.Item) bool { return i.StoreDenial })
 }
 
-// isPlain reports whether d is normal and has one item, so that one balance decides unless its plan has other rules.
+// isPlain reports whether d is normal and has one item. Then one balance decides, unless the plan has overflow,
+// overage or caps of subjects.
 func isPlain(d *ledger.Debit) bool { return len(d.Items) == 1 && isNormal(d) }
 
-// makeRoom counts n keys that will be remembered, and drops the least recently used entries if there are too many keys.
+// makeRoom counts n keys that will be remembered. If there are more than keysMax keys, it drops the least recently
+// used entries.
 func (m *refusals) makeRoom(n int) {
 	for total := m.keys.Add(int64(n)); total > keysMax; total = m.keys.Load() {
 		balance := m.refusing.RemoveOldest()
@@ -244,7 +250,8 @@ func (m *refusals) mayBeStored(keys []uint64, key string) bool {
 	return found
 }
 
-// readKeys returns the hashes of the keys of the tenant's operations, in order. It fails if there are too many.
+// readKeys returns the hashes of the keys of the tenant's operations, in order. It fails if the tenant has too many
+// keys.
 func (m *refusals) readKeys(ctx context.Context, tenant string) ([]uint64, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.loader.budget)
 	defer cancel()
@@ -263,8 +270,8 @@ func (m *refusals) readKeys(ctx context.Context, tenant string) ([]uint64, error
 	return hashes, nil
 }
 
-// pauseAfter returns how long refusals are not remembered after err. A tenant with too many keys will still have too
-// many keys for some time.
+// pauseAfter returns the time for which refusals are not remembered after err. If a tenant has too many keys, it will
+// still have too many for some time.
 func pauseAfter(err error) time.Duration {
 	if errcode.Of(err) == errcode.QueueFull {
 		return refusingAge

@@ -10,16 +10,16 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// refusing is a balance that refused a debit. It does not change. A balance that does not decide alone
-// (ledger.BalanceCopy.Beyond) stays here so that its refusals are remembered as questions.
+// refusing is a balance that refused a debit. It does not change. If the balance does not decide alone
+// (ledger.BalanceCopy.Beyond), its entry remains, so that its refusals are remembered as questions.
 type refusing struct {
-	copy   *ledger.BalanceCopy // nil: it was not read since the refusal
+	copy   *ledger.BalanceCopy // nil: the balance was not read since the refusal
 	readAt time.Time
 	keys   []uint64  // hashes of the keys of the tenant's operations, in order
-	spends time.Time // the balance also pays: its refusals are not remembered before this instant
+	spends time.Time // not zero if the balance also pays: its refusals are not remembered before this instant
 }
 
-// incomplete reports whether the balance does not decide alone.
+// incomplete reports whether overflow, overage or a subject's cap decides as well.
 func (b *refusing) incomplete() bool { return b.copy != nil && b.copy.Beyond }
 
 func balanceOf(d *ledger.Debit) ledger.BalanceKey {
@@ -33,7 +33,7 @@ func (m *refusals) keepBalance(key ledger.BalanceKey, b *refusing) {
 	m.refusing.Put(key, b)
 }
 
-// findBalance returns the balance that probably refuses d. It returns nil if there is none.
+// findBalance returns the remembered balance that probably refuses d. It returns nil if memory has no such balance.
 func (m *refusals) findBalance(d *ledger.Debit, now time.Time) *refusing {
 	if m.refusing.Len() == 0 || !isPlain(d) {
 		return nil
@@ -45,8 +45,8 @@ func (m *refusals) findBalance(d *ledger.Debit, now time.Time) *refusing {
 	return b
 }
 
-// refuseByBalance returns the refusal of d by a balance. It returns nil if the ledger must decide. reads has the read
-// of the balance; it is nil if Redis was not read.
+// refuseByBalance returns the refusal of d by the balance b. It returns nil if the ledger must decide. reads is the
+// read of the balance from Redis; it is nil if Redis was not read.
 func (m *refusals) refuseByBalance(
 	ctx context.Context, d *ledger.Debit, facts *tenantFacts, b *refusing, reads *redisstore.Reads,
 ) error {
@@ -54,7 +54,7 @@ func (m *refusals) refuseByBalance(
 	if !m.balanceHolds(b, &newest, facts, shared) {
 		var err error
 		if b, err = m.readBalance(ctx, d, b); err != nil || m.mayBeStored(b.keys, d.Key) {
-			return nil //nolint:nilerr // the ledger is asked instead
+			return nil //nolint:nilerr // the ledger decides instead
 		}
 	}
 	if b.copy.Beyond || d.Items[0].Amount <= b.copy.Remaining {
@@ -65,14 +65,15 @@ func (m *refusals) refuseByBalance(
 	return check.Refusal()
 }
 
-// newestCopy returns the newest known copy of b's balance, and whether Redis confirms it. If the balance refuses
-// repeatedly, newestCopy reads it from Redis. From then on Redis announces changes of the balance.
+// newestCopy returns the newest known copy of the balance of key. shared reports whether Redis answered, or this
+// process holds the copy of Redis. If the balance refuses repeatedly, newestCopy reads it from Redis. From then on
+// Redis announces changes of the balance.
 func (m *refusals) newestCopy(
 	ctx context.Context, key ledger.BalanceKey, reads *redisstore.Reads, b *refusing,
 ) (newest balances.Cached, shared bool) {
 	keys := [1]ledger.BalanceKey{key}
 	copies := make([]balances.Cached, 0, 1)
-	if reads == nil || reads.Values == nil { // the limits did not need Redis
+	if reads == nil || reads.Values == nil { // Redis was not read with the limits
 		if held, ok := m.copies.Held(copies, keys[:], nil); ok {
 			return held[0], true
 		}
@@ -84,7 +85,8 @@ func (m *refusals) newestCopy(
 	return m.copies.LookupReads(copies, keys[:], reads)[0], reads != nil && reads.Values != nil
 }
 
-// balanceHolds reports whether b need not be read again. newest is the newest known copy of its balance.
+// balanceHolds reports whether b is still valid, so that the balance need not be read again. newest is its newest
+// known copy.
 func (m *refusals) balanceHolds(b *refusing, newest *balances.Cached, facts *tenantFacts, redisAnswered bool) bool {
 	now := m.now()
 	if b.copy == nil || newest.Copy == nil || newest.Copy.Seq != b.copy.Seq || b.copy.AsOf.Before(facts.changedAt) ||
@@ -96,8 +98,8 @@ func (m *refusals) balanceHolds(b *refusing, newest *balances.Cached, facts *ten
 }
 
 // readBalance reads the balance of d. It also reads the keys of the tenant's operations, unless the keys of b are
-// still current. Concurrent callers share the answer. It fails if the balance has changed since its last read:
-// otherwise the keys of a tenant that also spends would be read again and again.
+// still current. Concurrent callers share the answer. It fails if the balance has changed since its last read.
+// Otherwise the keys of a tenant that also spends would be read again and again.
 func (m *refusals) readBalance(ctx context.Context, d *ledger.Debit, b *refusing) (*refusing, error) {
 	key := balanceOf(d)
 	read, err, _ := m.flight.Do(key.Tenant+" "+key.Meter, func() (any, error) {
@@ -114,7 +116,7 @@ func (m *refusals) readBalance(ctx context.Context, d *ledger.Debit, b *refusing
 		}
 		next := &refusing{copy: &result.Copies[at], readAt: readAt}
 		switch {
-		case next.incomplete(): // the refusal is remembered as a question
+		case next.incomplete(): // its refusals are remembered as questions
 		case b.copy == nil:
 			next.keys, err = m.readKeys(ctx, d.Tenant)
 		case b.copy.Seq == next.copy.Seq:

@@ -12,23 +12,23 @@ import (
 // refusedQuestion is a debit that the ledger refused and that more than one balance decides. The plan has overflow,
 // overage or caps of subjects, or the debit has several items. It does not change.
 type refusedQuestion struct {
-	check  *ledger.CheckResult // nil: it was not checked since the refusal
+	check  *ledger.CheckResult // nil: the debit was not checked since the refusal
 	readAt time.Time
 	keys   []uint64  // hashes of the keys of the tenant's operations, in order
-	spends time.Time // its balances change: the question is not remembered before this instant
+	spends time.Time // not zero if its balances change: the question is not remembered before this instant
 }
 
-// questionOf returns the name of d among refused questions.
+// questionOf returns the key of d in refusals.questions.
 func questionOf(d *ledger.Debit) string { return balances.QuestionKey(d.Tenant, d.Subject, d.Items) }
 
-// keepQuestion replaces the remembered entry of the question with this name.
+// keepQuestion replaces the remembered entry with the key name.
 func (m *refusals) keepQuestion(name string, q *refusedQuestion) {
 	m.questions.Remove(name)
 	m.makeRoom(len(q.keys))
 	m.questions.Put(name, q)
 }
 
-// findQuestion returns the refused question that d repeats. It returns nil if there is none.
+// findQuestion returns the remembered refused question that d repeats. It returns nil if memory has no such question.
 func (m *refusals) findQuestion(d *ledger.Debit, now time.Time) *refusedQuestion {
 	if m.questions.Len() == 0 || !isNormal(d) {
 		return nil
@@ -40,24 +40,24 @@ func (m *refusals) findQuestion(d *ledger.Debit, now time.Time) *refusedQuestion
 	return q
 }
 
-// refuseByQuestion returns the refusal of d, which repeats q. It returns nil if the ledger must decide.
+// refuseByQuestion returns the refusal of d, which repeats the question q. It returns nil if the ledger must decide.
 func (m *refusals) refuseByQuestion(
 	ctx context.Context, d *ledger.Debit, facts *tenantFacts, q *refusedQuestion,
 ) error {
 	if !m.questionHolds(q, facts) {
 		var err error
 		if q, err = m.readQuestion(ctx, d, q); err != nil || m.mayBeStored(q.keys, d.Key) {
-			return nil //nolint:nilerr // the ledger is asked instead
+			return nil //nolint:nilerr // the ledger decides instead
 		}
 	}
-	if q.check.Refusal == nil { // not nil in an interface
+	if q.check.Refusal == nil { // a nil pointer would be an error that is not nil
 		return nil
 	}
 	return q.check.Refusal
 }
 
-// questionHolds reports whether q was read less than refusalAge ago, and whether no later change of its balances is
-// known.
+// questionHolds reports whether q is still valid. It must have been read less than refusalAge ago, and no later
+// change of its balances may be known.
 func (m *refusals) questionHolds(q *refusedQuestion, facts *tenantFacts) bool {
 	now := m.now()
 	if q.check == nil || now.Sub(q.readAt) >= refusalAge || q.check.AsOf.Before(facts.changedAt) {
@@ -77,8 +77,8 @@ func (m *refusals) questionHolds(q *refusedQuestion, facts *tenantFacts) bool {
 }
 
 // readQuestion checks d in the ledger. It also reads the keys of the tenant's operations, unless the keys of q are
-// still current. Concurrent callers share the answer. It fails if a balance has changed since the last read, as
-// readBalance does.
+// still current. Concurrent callers share the answer. Like readBalance, it fails if a balance has changed since the
+// last read.
 func (m *refusals) readQuestion(ctx context.Context, d *ledger.Debit, q *refusedQuestion) (*refusedQuestion, error) {
 	name := questionOf(d)
 	read, err, _ := m.flight.Do("question "+name, func() (any, error) {
@@ -112,7 +112,7 @@ func (m *refusals) readQuestion(ctx context.Context, d *ledger.Debit, q *refused
 	return read.(*refusedQuestion), nil
 }
 
-// sameSeqs reports whether b has the balances of a, without newer entries.
+// sameSeqs reports whether a and b are copies of the same balances with the same newest entries.
 func sameSeqs(a, b []ledger.BalanceCopy) bool {
 	return slices.EqualFunc(a, b, func(x, y ledger.BalanceCopy) bool {
 		return x.Tenant == y.Tenant && x.Meter == y.Meter && x.Subject == y.Subject && x.Seq == y.Seq

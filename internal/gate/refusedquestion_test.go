@@ -13,8 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// A refusal from memory equals the refusal of the ledger, also if overflow, overage, a subject's cap or several items
-// decide.
+// A refusal from memory equals the refusal of the ledger. This is also true if overflow, overage, a subject's cap or
+// several items decide.
 func TestConsume_RefusedFromMemory_SaysWhatLedgerSays(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
@@ -55,7 +55,7 @@ func TestConsume_RefusedFromMemory_SaysWhatLedgerSays(t *testing.T) {
 	}
 }
 
-// Units of the overflow meter that the same instance grants count for the next request.
+// If an instance grants units of the overflow meter, its next request can spend them.
 func TestConsume_RefusedQuestion_TopUpOfOverflowCounts(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
@@ -73,7 +73,8 @@ func TestConsume_RefusedQuestion_TopUpOfOverflowCounts(t *testing.T) {
 	in.expectCode("", "a consume after a top-up of the overflow meter", err)
 }
 
-// A key that was charged gets its stored answer, although memory refuses other debits with the same question.
+// A request whose key was already charged gets its stored answer, although memory refuses other debits with the same
+// question.
 func TestConsume_RefusedQuestion_StoredKeyIsReplayed(t *testing.T) {
 	t.Parallel()
 	databaseURL, redisURL := testenv.Postgres(t), testenv.Redis(t)
@@ -93,8 +94,8 @@ func TestConsume_RefusedQuestion_StoredKeyIsReplayed(t *testing.T) {
 	}
 }
 
-// If a tenant alternately spends and is refused, its keys are not read each time: these reads would cost more than
-// the refusals.
+// If a tenant alternately spends and is refused, its keys are not read each time, because these reads would cost more
+// than the refusals.
 func TestConsume_SpendsAndIsRefused_KeysReadOnceASecond(t *testing.T) {
 	t.Parallel()
 	databaseURL, redisURL := testenv.Postgres(t), testenv.Redis(t)

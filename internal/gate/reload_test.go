@@ -28,15 +28,15 @@ func TestReload_ChangedLimit_KeepsItsBuckets(t *testing.T) {
 		}
 		for i, step := range []struct {
 			limit     catalog.Limit
-			remaining int64 // after one more request
+			remaining int64 // tokens that remain after one more request
 			allowed   bool
 		}{
 			{rule("1/day", 10, ""), 5, true},      // nothing changed
-			{rule("1/day", 20, ""), 14, true},     // the difference is added
-			{rule("1/day", 7, ""), 0, true},       // 6 were taken, and one now
-			{rule("1/day", 5, ""), 0, false},      // more is charged than the bucket holds
-			{rule("7/9day", 9, ""), 1, true},      // the units change: 7 were taken, and one now
-			{rule("1/day", 9, "shadow"), 0, true}, // a shadow rule has the same bucket
+			{rule("1/day", 20, ""), 14, true},     // the increase of the burst is added
+			{rule("1/day", 7, ""), 0, true},       // 6 tokens were taken, and one now
+			{rule("1/day", 5, ""), 0, false},      // more tokens were taken than the bucket can hold
+			{rule("7/9day", 9, ""), 1, true},      // the unit of levels changes: 7 tokens were taken, and one now
+			{rule("1/day", 9, "shadow"), 0, true}, // a shadow rule uses the same bucket
 			{rule("1/day", 9, "shadow"), 0, false},
 			{rule("1/day", 9, ""), 0, false},
 			{rule("1/day", 11, "enforce"), 1, true},
@@ -47,7 +47,7 @@ func TestReload_ChangedLimit_KeepsItsBuckets(t *testing.T) {
 				t.Errorf("step %d, %+v: %+v, want %d left, allowed %v", i, step.limit, v, step.remaining, step.allowed)
 			}
 		}
-		// A rule of another kind starts with an empty state.
+		// If the kind of a rule changes, the rule starts with an empty state.
 		window := rule("5/month", 0, "")
 		window.Kind = "fixed_window"
 		in.putLimits(window)
@@ -61,7 +61,7 @@ func TestReload_ChangedLimit_KeepsItsBuckets(t *testing.T) {
 	})
 }
 
-// Rate and burst change while the tenant is busy. As many requests are admitted as tokens are taken.
+// Rate and burst change while the tenant sends requests. The number of admitted requests equals the number of tokens.
 func TestReload_UnderLoad_NoTokenLostOrGained(t *testing.T) {
 	onRedisAndLocal(t, func(t *testing.T, in *instance) {
 		in.catalogue()
@@ -101,7 +101,7 @@ func TestReload_UnderLoad_NoTokenLostOrGained(t *testing.T) {
 			now = least + rand.Int64N(most-least)
 			l := perDay("r", now, "tenant")
 			if i%2 == 0 {
-				l.Rate = "1/299day" // the units change
+				l.Rate = "1/299day" // changes the unit of levels
 			}
 			in.putLimits(l)
 		}
@@ -111,14 +111,14 @@ func TestReload_UnderLoad_NoTokenLostOrGained(t *testing.T) {
 		testenv.Eventually(t, func() bool { return admitted.Load() >= most+40 }, "the added tokens are used")
 		close(done)
 		callers.Wait()
-		// The bucket admits exactly its tokens, although changes of units round.
+		// The bucket admits exactly its tokens, although a change of the unit rounds the level.
 		if got := admitted.Load(); got != most+40 {
 			t.Errorf("%d were admitted by a bucket of %d", got, most+40)
 		}
 	})
 }
 
-// trace returns the routes of n requests with different costs.
+// trace returns the routes of n requests. The routes have different costs.
 func trace(seed uint64, n int) []string {
 	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a reproducible trace, nothing secret
 	routes := make([]string, n)
@@ -128,7 +128,7 @@ func trace(seed uint64, n int) []string {
 	return routes
 }
 
-// wouldDeny returns the number of would-deny decisions of a rule in the metrics.
+// wouldDeny returns the number of would-deny decisions of a rule, from the metrics.
 func (in *instance) wouldDeny(rule string) (n int) {
 	in.t.Helper()
 	families, err := in.measured.Gather()
@@ -182,7 +182,7 @@ func shadowDeniesAsItsTwin(t *testing.T, in *instance, kind string) {
 	for _, tenant := range []string{"live", "dark", "both"} {
 		in.putTenant(catalog.Tenant{ID: prefix + tenant, Plan: "basic"})
 	}
-	// One tenant has the limit, one has its shadow, and one has both.
+	// The first tenant has the limit, the second has the limit in shadow mode, and the third has both limits.
 	in.putLimits(
 		twin("live", "live", "enforce"), twin("dark", "dark", "shadow"), twin("first", "both", "enforce"), twin("second", "both", "shadow"),
 	)

@@ -9,8 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// BucketRequest names one bucket of a rule by the rule's dimensions. A field that is not a dimension of the rule is
-// empty.
+// BucketRequest identifies one bucket of a rule by the rule's dimensions. A field is empty if the rule does not have
+// its dimension.
 type BucketRequest struct {
 	Rule    string
 	Tenant  string // the bucket's tenant; empty for a rule whose buckets all tenants share
@@ -19,8 +19,8 @@ type BucketRequest struct {
 	IP      netip.Addr
 }
 
-// ResetLimit deletes the state of a bucket, and announces the reset to all instances. For a concurrency rule it
-// deletes the leases. It reports whether there was any state. Errors are *errcode.Error; a retry is safe.
+// ResetLimit deletes the state of a bucket, and announces the reset to all instances. The state of a concurrency rule
+// is its leases. existed reports whether the bucket had a state. Errors are *errcode.Error; a retry is safe.
 func (g *Gate) ResetLimit(ctx context.Context, req BucketRequest) (existed bool, err error) {
 	return withNewest(ctx, g, func() (bool, error) { return g.resetLimit(ctx, &req) })
 }
@@ -47,7 +47,8 @@ func (g *Gate) resetLimit(ctx context.Context, req *BucketRequest) (existed bool
 	return existed, nil
 }
 
-// bucket returns the rule of a bucket, and the bucket's dimension. The error is an *errcode.Error.
+// bucket returns the facts of the tenant, the rule of a bucket, and the bucket's dimension. The error is an
+// *errcode.Error.
 func (g *Gate) bucket(ctx context.Context, req *BucketRequest) (tenantFacts, *planRule, string, error) {
 	facts, err := g.tenants.facts(ctx, req.Tenant)
 	if err != nil {
@@ -64,8 +65,8 @@ func (g *Gate) bucket(ctx context.Context, req *BucketRequest) (tenantFacts, *pl
 	return facts, p, p.dimension(&Request{Tenant: req.Tenant, Subject: req.Subject, Route: req.Route, IP: req.IP}), nil
 }
 
-// namesBucket returns an error for a field of req that is missing or must be empty. If all routes of a pattern share
-// one bucket, req may have a route.
+// namesBucket returns an error if a field of req is missing, or is set although the rule does not have its dimension.
+// If all routes of a pattern share one bucket, req may have a route.
 func (p *planRule) namesBucket(req *BucketRequest) error {
 	if p.byPattern && req.Route != "" && !p.route.Match(req.Route) {
 		return errcode.Errorf(errcode.InvalidArgument, catalog.PerRoute, "must match the limit's pattern, or be absent: the limit has one bucket for all its routes")

@@ -21,26 +21,26 @@ import (
 type limitRule struct {
 	source     *catalog.Limit
 	compiled   rule.Rule
-	overridden *override.Override // the override that set the numbers; nil: they are the limit's own
+	overridden *override.Override // the override that set rate and burst; nil: the limit's own are in force
 
-	// The requests to which the rule applies; an empty field matches all requests.
+	// The rule applies to requests with these values. An empty field matches all requests.
 	tenant, plan, meter, method string
 	route                       routeMatch
-	forms                       [2]route.Forms // in which routes are compared, by Request.way
+	forms                       [2]route.Forms // forms in which routes are compared, by Request.way
 
-	// The dimensions of the rule's buckets, in addition to the tenant.
+	// perSubject, perRoute and perIP are the dimensions of the rule's buckets, in addition to the tenant.
 	perSubject, perRoute, perIP bool
 
-	refills   time.Duration // the longest time in which an empty bucket is full again
-	policy    string        // its member of the RateLimit-Policy header
+	refills   time.Duration // the longest time in which an empty bucket fills
+	policy    string        // the rule's member of the RateLimit-Policy header
 	byPattern bool          // all routes of a pattern share one bucket
 	prefix    address.Prefix
 
-	costs        []routeCost // by precedence
+	costs        []routeCost // in the order of precedence
 	byAmount     bool        // the cost is per unit of meter, not per request
-	replaces     string      // the id of the rule it replaces; empty: none
-	zoneOfTenant bool        // its windows follow each tenant's calendar
-	attempts     bool        // a request that is not granted costs tokens, too
+	replaces     string      // id of the rule that this rule replaces; empty: none
+	zoneOfTenant bool        // the windows of the rule follow each tenant's calendar
+	attempts     bool        // the rule counts attempts: refused requests are charged as well
 }
 
 type routeCost struct {
@@ -48,10 +48,11 @@ type routeCost struct {
 	cost  int64
 }
 
-// routeMatch is a pattern as a rule compares it. The zero value matches every route, and requests without a route.
+// routeMatch is the pattern of a rule in the forms in which the rule compares routes. The zero value matches every
+// request, with or without a route.
 type routeMatch struct {
 	route.Pattern
-	normal [2][]route.Pattern // the pattern in the rule's forms, by Request.way
+	normal [2][]route.Pattern // the pattern in these forms, by Request.way
 }
 
 func newRouteMatch(text string, forms [2]route.Forms) (routeMatch, error) {
@@ -68,14 +69,14 @@ func newRouteMatch(text string, forms [2]route.Forms) (routeMatch, error) {
 	return m, nil
 }
 
-// matches reports whether a route, which is normalized in the same forms, matches.
+// matches reports whether a route matches the pattern. The route must be normalized in the rule's forms for this way.
 func (m *routeMatch) matches(way int, name string) bool {
 	return m.normal[way] == nil || slices.ContainsFunc(m.normal[way], func(p route.Pattern) bool { return p.Match(name) })
 }
 
 // compileRule compiles a limit. The error is a *body.Fault.
 func compileRule(l *catalog.Limit) (*limitRule, error) {
-	// The fields with which the limiter decides, and the other fields that the gate needs.
+	// The fields that the limiter needs for its decisions, and the other fields that the gate needs.
 	spec := rule.Spec{
 		ID: l.Rule, Kind: l.Kind, Rate: l.Rate, Burst: l.Burst, Cost: l.Cost, Debt: l.Debt, Shadow: l.Mode == catalog.ModeShadow,
 		Ban: rule.BanSpec{After: l.Ban.After, Within: l.Ban.Within, For: l.Ban.For}, OnBackendError: l.OnBackendError, Shared: l.Shared(), RegionShare: l.RegionShare,
@@ -86,7 +87,7 @@ func compileRule(l *catalog.Limit) (*limitRule, error) {
 		zoneOfTenant: l.Timezone == catalog.ZoneOfTenant, attempts: l.Counts == catalog.CountsAttempts, method: l.Match.Method, prefix: l.IPPrefix,
 	}
 
-	// Forms of routes, and the calendar.
+	// The forms in which routes are compared, and the calendar.
 	if l.Normalize != nil {
 		r.forms[direct] = route.FormsOf(l.Normalize)
 		r.forms[atGateway] = r.forms[direct]
@@ -100,7 +101,7 @@ func compileRule(l *catalog.Limit) (*limitRule, error) {
 		}
 	}
 
-	// The limiter's rule.
+	// The rule of the limiter.
 	if r.compiled, err = rule.Compile(spec); err != nil {
 		if field, ok := errors.AsType[*rule.FieldError](err); ok {
 			return nil, &body.Fault{Field: field.Field, Message: field.Reason}
@@ -109,7 +110,7 @@ func compileRule(l *catalog.Limit) (*limitRule, error) {
 	}
 	r.refills, r.policy = r.compiled.Refills(), r.compiled.Policy()
 
-	// The requests that it applies to, and its buckets.
+	// The requests to which the rule applies, and its buckets.
 	if l.Match.Route != "" {
 		if r.route, err = newRouteMatch(l.Match.Route, r.forms); err != nil {
 			return nil, &body.Fault{Field: "match.route", Message: err.Error()}
@@ -159,21 +160,21 @@ func (r *limitRule) compileCosts(costs []catalog.RouteCost) error {
 	}
 	slices.SortStableFunc(r.costs, func(a, b routeCost) int { return a.route.Compare(b.route.Pattern) })
 	if r.byAmount && r.compiled.Burst >= ledger.MaxAmount {
-		// cost returns burst + 1 for any product above the burst: burst + 1 must be an amount.
+		// cost returns burst + 1 for any product above the burst, so burst + 1 must be a valid amount.
 		return &body.Fault{Field: "burst", Message: fmt.Sprintf("must be below %d when cost_by is amount", ledger.MaxAmount)}
 	}
 	return nil
 }
 
-// CheckLimit returns an error if the gate cannot enforce l: a *body.Fault that names the field and its bound. It is
-// the catalogue's StoreConfig.CheckLimit.
+// CheckLimit returns an error if the gate cannot enforce l. The error is a *body.Fault that names the field and its
+// bound. CheckLimit is the catalogue's StoreConfig.CheckLimit.
 func CheckLimit(l *catalog.Limit) error {
 	_, err := compileRule(l)
 	return err
 }
 
-// dimension returns the name of req's bucket among the rule's buckets for one tenant, or for all tenants if the rule
-// is shared.
+// dimension returns the part of a bucket's name that depends on the subject, route and address of req. It is "" if
+// the rule has none of these dimensions.
 func (r *limitRule) dimension(req *Request) string {
 	if !r.perSubject && !r.perRoute && !r.perIP {
 		return ""
@@ -194,8 +195,8 @@ func (r *limitRule) dimension(req *Request) string {
 	return rule.Dimension(values...)
 }
 
-// cost returns the tokens that req takes from a bucket of the rule. The rule must apply to req. Any cost above the
-// burst becomes burst + 1.
+// cost returns the tokens that req takes from a bucket of the rule. The rule must apply to req. If the cost is above
+// the burst, cost returns burst + 1.
 func (r *limitRule) cost(req *Request) int64 {
 	cost := r.compiled.Cost
 	if req.Route != "" {
@@ -218,7 +219,7 @@ func (r *limitRule) cost(req *Request) int64 {
 	return int64(low)
 }
 
-// item returns the item of a meter. It returns nil if there is none.
+// item returns the item of req for a meter. It returns nil if req has no such item.
 func (req *Request) item(meter string) *ledger.Item {
 	for i := range req.Items {
 		if req.Items[i].Meter == meter {

@@ -116,8 +116,8 @@ func TestCheckLimit_NamesTheField(t *testing.T) {
 			t.Errorf("%s: %v", field, fault)
 		}
 	}
-	// At one token per ms the largest capacity is 2^53-1. With cost_by amount it is one less, so that a cost can
-	// exceed the capacity.
+	// At one token per ms the largest capacity is 2^53-1. With cost_by amount the largest capacity is one less, so
+	// that a cost can exceed it.
 	whole := catalog.Limit{Rule: "r", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "1000000/s", Burst: ledger.MaxAmount}
 	if err := CheckLimit(&whole); err != nil {
 		t.Error(err)

@@ -8,21 +8,22 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// changesMax is the number of changed limits up to which a compiled catalogue is updated. After more it is compiled
-// anew.
+// changesMax is the largest number of changed limits for which compiled rules are updated. If more limits were
+// changed, all rules are compiled again.
 const changesMax = 500
 
 // ruleChange is the difference between two indexes of general rules.
 type ruleChange struct {
-	// left are rules of the old index. came are rules of the new index. The other index lacks these rules, or has
-	// them for other requests or in other chains.
+	// left are rules of the old index, and came are rules of the new index. The other index does not have these
+	// rules, or has them for other requests or in other chains.
 	left, came []*planRule
 
-	relinked []string // ids of these rules, and of the rules that they replace
+	relinked []string // ids of the rules in left and came, and of the rules that they replace
 }
 
-// with returns an index without the rules removed, and with the rules put. It shares equal parts with x. It returns
-// nil if the rules that replace a removed or changed rule must be examined again: then the index must be made anew.
+// with returns an index like x, without the rules removed and with the rules put. It shares unchanged parts with x.
+// It returns nil if it would have to examine the rules that replace a removed or changed rule. Then a new index must
+// be made.
 func (x *ruleIndex) with(removed []string, put []*limitRule) (*ruleIndex, *ruleChange) {
 	next := &ruleIndex{
 		byID: x.byID.Fork(), replacing: x.replacing.Fork(), rates: x.rates.fork(), leases: x.leases.fork(),
@@ -48,8 +49,8 @@ func (x *ruleIndex) with(removed []string, put []*limitRule) (*ruleIndex, *ruleC
 	return next, change
 }
 
-// put stores a rule in an index that is being made, and notes the change. It returns false if the rules that replace
-// r must be examined again.
+// put adds a rule to an index that is being made, and adds the difference to change. It returns false if the rules
+// that replace r must be examined again.
 func (x *ruleIndex) put(r *limitRule, change *ruleChange) bool {
 	id := r.compiled.ID
 	old := x.byID.Get(id)
@@ -79,7 +80,7 @@ func (x *ruleIndex) put(r *limitRule, change *ruleChange) bool {
 	return true
 }
 
-// linkFor returns the position of a rule that no rule replaces.
+// linkFor returns a new link for a rule that no rule replaces.
 func (x *ruleIndex) linkFor(r *limitRule) *link {
 	l := &link{id: r.compiled.ID, replaces: r.replaces}
 	l.root = l
@@ -89,15 +90,15 @@ func (x *ruleIndex) linkFor(r *limitRule) *link {
 	return l
 }
 
-// reachesAs reports whether two forms of a rule apply to the same requests, as part of the same chain.
+// reachesAs reports whether two versions of a rule apply to the same requests and belong to the same chain.
 func (r *limitRule) reachesAs(o *limitRule) bool {
 	return r.tenant == o.tenant && r.plan == o.plan && r.meter == o.meter && r.method == o.method && r.replaces == o.replaces &&
 		r.route.Pattern == o.route.Pattern && r.forms == o.forms &&
 		(r.compiled.Kind == rule.KindConcurrency) == (o.compiled.Kind == rule.KindConcurrency)
 }
 
-// over returns the set of the same plan over changed general rules. again reports whether the plan's own rules may
-// belong to other chains: then the set was made anew.
+// over returns the set of the same plan with changed general rules. again is true if the set was made again, because
+// the plan's own rules may belong to other chains.
 func (s *ruleSet) over(general *ruleIndex, change *ruleChange) (set *ruleSet, again bool) {
 	for _, id := range change.relinked {
 		if s.own.replacing.Get(id) > 0 || s.own.byID.Get(id) != nil {
@@ -112,7 +113,7 @@ func (s *ruleSet) over(general *ruleIndex, change *ruleChange) (set *ruleSet, ag
 }
 
 // next returns the rules of snapshot. before is the previous snapshot, from which c was compiled. It compiles the
-// changed limits, and shares the rest with c. It returns nil if the rules must be compiled as a whole.
+// changed limits, and shares the other rules with c. It returns nil if all rules must be compiled again.
 func (c *compiledRules) next(snapshot, before *catalog.Snapshot) *compiledRules {
 	put, plans := snapshot.Changes(before)
 	gone, gonePlans := before.Changes(snapshot)
@@ -124,7 +125,8 @@ func (c *compiledRules) next(snapshot, before *catalog.Snapshot) *compiledRules 
 		skipped: maps.Clone(c.skipped), counts: c.counts.fork(),
 	}
 
-	// Compile the limits that were put. Limits that cannot be compiled are removed like deleted limits.
+	// Compile the limits that are new or changed. If a limit cannot be compiled, remove its rule, as for a deleted
+	// limit.
 	var rules []*limitRule
 	stored := make(map[string]bool, len(put))
 	for _, l := range put {
@@ -148,7 +150,7 @@ func (c *compiledRules) next(snapshot, before *catalog.Snapshot) *compiledRules 
 	next.general = newRuleSet(nil, index)
 	next.counts.change(c.general.general, index, change)
 
-	// The rules of plans: a set without changes is kept, over the changed general rules.
+	// The rules of plans. The set of an unchanged plan gets the changed general rules.
 	changed := map[string]bool{}
 	for _, p := range slices.Concat(plans, gonePlans) {
 		changed[p.ID] = true

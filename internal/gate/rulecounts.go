@@ -8,28 +8,29 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// ruleCounts holds upper bounds of how many rate limits can match one request. CheckRules compares their sum with
-// MaxCharges. It is copied on write: call fork before a change.
+// ruleCounts holds upper bounds of the number of rate limits that can match one request. CheckRules compares their
+// sum with MaxCharges. The maps are copied on write: call fork before a change.
 //
-// Some rules of a tenant or plan replace a general rule. Such a rule is not counted if the replaced rule is counted
-// for all its requests (isCounted). Rules of kind concurrency are not counted: they apply to no request.
+// A rule of a tenant or plan may replace a general rule that is counted for all requests of the rule (isCounted).
+// Such a rule is not counted. Rules of kind concurrency are not counted, because they apply to leases, not to
+// requests.
 type ruleCounts struct {
-	tenants cowmap.Tally // rules of tenants, by tenant
-	plans   cowmap.Tally // other rules of plans, by plan
+	tenants cowmap.Tally // number of rules of a tenant, by tenant
+	plans   cowmap.Tally // number of other rules that match one plan, by plan
 
-	// The other rules are general: they name neither tenant nor plan.
-	chains   cowmap.Tally // general rules, by the last rule of their chains
-	anywhere int          // general rules without route and meter
-	meters   cowmap.Tally // general rules without route, by meter
-	matched  cowmap.Tally // general rules with a route, by the samples that they match
+	// All other rules are general: they match all tenants and plans.
+	chains   cowmap.Tally // number of general rules in a chain, by the last rule of the chain
+	anywhere int          // number of general rules without route and meter
+	meters   cowmap.Tally // number of general rules without route, by meter
+	matched  cowmap.Tally // number of general rules with a route, by sample route that they match
 
-	samples cowmap.Map[sampleUse] // samples of the routes of all rules, including plans' own rules
+	samples cowmap.Map[sampleUse] // sample routes of the patterns of all rules, including plans' own rules
 }
 
-// sampleUse is a route.Pattern.Sample.
+// sampleUse describes a sample route, which route.Pattern.Sample returns for a pattern.
 type sampleUse struct {
-	rules  int    // the number of rules that have the sample
-	normal string // the sample, in route.AllForms
+	rules  int    // number of rules whose pattern has this sample
+	normal string // the sample, normalized in route.AllForms
 }
 
 func (c *ruleCounts) fork() ruleCounts {
@@ -39,8 +40,8 @@ func (c *ruleCounts) fork() ruleCounts {
 	}
 }
 
-// maxGeneral returns an upper bound of the number of general rules that match a request for one meter whose route is
-// a sample.
+// maxGeneral returns an upper bound of the number of general rules that match a request for one meter. The route of
+// the request is one of the samples.
 func (c *ruleCounts) maxGeneral() int {
 	return min(c.anywhere+c.meters.Most()+c.matched.Most(), c.chains.Len())
 }
@@ -48,7 +49,7 @@ func (c *ruleCounts) maxGeneral() int {
 // maxPerTenant returns the largest number of rules that name one tenant.
 func (c *ruleCounts) maxPerTenant() int { return c.tenants.Most() }
 
-// change counts the difference between two indexes of general rules.
+// change adds the difference between two indexes of general rules to the counts.
 func (c *ruleCounts) change(before, now *ruleIndex, change *ruleChange) {
 	for i, p := range change.left {
 		cowmap.Yield(i)
@@ -68,7 +69,7 @@ func (c *ruleCounts) change(before, now *ruleIndex, change *ruleChange) {
 	}
 }
 
-// count adds by to the counts of a rule of index x.
+// count adds by to the counts to which the rule p of index x belongs.
 func (c *ruleCounts) count(x *ruleIndex, p *planRule, by int) {
 	switch {
 	case p.compiled.Kind == rule.KindConcurrency:
@@ -97,8 +98,9 @@ func (c *ruleCounts) countGeneral(p *planRule, by int) {
 	}
 }
 
-// isCounted reports whether a general rule is counted for every request to which r applies. It examines the rules
-// that r replaces, directly or through others, from at on. Then r replaces that rule, and is not counted itself.
+// isCounted reports whether r replaces a general rule that is counted for every request to which r applies. Then r
+// itself is not counted. It examines the rules that r replaces, directly or through other rules, beginning with the
+// link at.
 func (x *ruleIndex) isCounted(r *limitRule, at *link) bool {
 	for ; at != nil && !at.own; at = at.up {
 		if q := x.byID.Get(at.id); q != nil && q.isGeneral() && q.isAsWideAs(r) {
@@ -113,13 +115,13 @@ func (r *limitRule) isGeneral() bool {
 	return r.tenant == "" && r.plan == "" && r.compiled.Kind != rule.KindConcurrency
 }
 
-// isAsWideAs reports whether ruleCounts counts r for each route and meter of o.
+// isAsWideAs reports whether r is counted for every route and meter for which o is counted.
 func (r *limitRule) isAsWideAs(o *limitRule) bool {
 	sameRoute := r.route.Pattern == o.route.Pattern && r.forms == o.forms
 	return (r.meter == "" || r.meter == o.meter) && (sameRoute || r.route.Pattern == route.Pattern{})
 }
 
-// maxOwn returns the number of own rules that a plan adds to the general rules.
+// maxOwn returns the number of the plan's own rules that can apply in addition to the general rules.
 func (s *ruleSet) maxOwn() (n int) {
 	for _, p := range s.own.own {
 		if p.compiled.Kind != rule.KindConcurrency && !s.general.isCounted(p.limitRule, p.link.up) {
@@ -129,7 +131,7 @@ func (s *ruleSet) maxOwn() (n int) {
 	return n
 }
 
-// countRoute adds by to the count of each sample that a rule matches.
+// countRoute adds by to the counts of the sample routes that the rule p matches.
 func (c *ruleCounts) countRoute(p *planRule, by int) {
 	var matched []string
 	form := p.forms[atGateway]
@@ -151,7 +153,7 @@ func (c *ruleCounts) countRoute(p *planRule, by int) {
 	}
 }
 
-// nameSample adds by to the number of rules that have the sample of p. x is the index of general rules.
+// nameSample adds by to the number of rules whose pattern has the same sample as p. x is the index of general rules.
 func (c *ruleCounts) nameSample(x *ruleIndex, p *planRule, by int) {
 	if p.compiled.Kind == rule.KindConcurrency {
 		return
@@ -165,7 +167,7 @@ func (c *ruleCounts) nameSample(x *ruleIndex, p *planRule, by int) {
 		c.matched.Add(name, -c.matched.Get(name))
 		return
 	case use.rules == by:
-		req := Request{Route: name, Forwarded: " "} // of a gateway, for which more spellings are equal
+		req := Request{Route: name, Forwarded: " "} // as if a gateway forwarded it: then more spellings are equal
 		use.normal = req.routeIn(route.AllForms)
 		c.matched.Add(name, x.rates.matching(&req))
 	}

@@ -12,55 +12,57 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// fewRules is the number of applicable rules up to which a request allocates no list of them: the most rules that can
-// be decided, and some rules that others replace.
+// fewRules is the largest number of applicable rules for which the list of a request fits on the stack. It is enough
+// for the rules that can be decided, and for some rules that other rules replace.
 const fewRules = 2 * ratelimit.MaxCharges
 
 // ruleSet has the rules for the tenants of one plan: the plan's own rules, and the general rules whose ids the plan
 // does not use. All sets share the general rules. A ruleSet does not change.
 type ruleSet struct {
-	own     *ruleIndex // nil: the plan has no limits of its own
+	own     *ruleIndex // nil: the plan has no own limits
 	general *ruleIndex
 
-	// rerooted means that general rules replace a rule of the plan: their chains then differ from the chains of the
-	// general rules alone.
+	// rerooted means that general rules replace a rule of the plan. Then the chains of these general rules differ
+	// from their chains without the plan.
 	rerooted bool
 }
 
 // ruleIndex finds rules by the fields of a request, so the cost does not grow with the number of rules. The index of
-// the next snapshot shares equal parts with it: see with.
+// the next snapshot shares unchanged parts with it: see with.
 type ruleIndex struct {
 	own  []*planRule // the rules of a plan, in order; nil for general rules
 	byID cowmap.Map[*planRule]
 
-	// replacing has the number of rules that replace a rule, by the id of the replaced rule, which need not exist.
+	// replacing contains, for the id of a replaced rule, the number of rules that replace it. The replaced rule need
+	// not exist.
 	replacing cowmap.Map[int]
 
-	rates, leases finder // leases has the rules of kind concurrency: they apply to leases, and not to requests
+	rates, leases finder // leases has the rules of kind concurrency, which apply to leases; rates has all other rules
 }
 
-// finder has each rule in the first of these fields that fits the rule.
+// finder contains the rules of an index. Each rule is in the first of these maps for which it has a value: byTenant,
+// routes, byMeter, byPlan. A rule without such values is in others.
 type finder struct {
 	byTenant cowmap.Map[[]*planRule]
 	routes   route.Index[*planRule]
 	byMeter  cowmap.Map[[]*planRule]
 	byPlan   cowmap.Map[[]*planRule]
 	others   []*planRule
-	forms    []route.Forms // forms in which a route is looked up in routes, in addition to the route as it is
-	forked   bool          // an earlier finder has the same lists
+	forms    []route.Forms // forms in which a route is looked up, in addition to the route as it is
+	forked   bool          // an earlier finder shares the lists, so they must be copied before a change
 }
 
-// planRule is a rule of a ruleSet. It does not change; the next snapshots have the same planRule until its limit
+// planRule is a rule of a ruleSet. It does not change. The next snapshots have the same planRule until its limit
 // changes.
 type planRule struct {
 	*limitRule
 
-	own   bool  // it is the plan's own, not a general rule
-	order int   // a plan's own rule: its position in answers, before the general rules, which are in order of ids
-	link  *link // its position in its chain
+	own   bool  // the rule is the plan's own, not a general rule
+	order int   // position of a plan's own rule in answers; general rules follow, in the order of their ids
+	link  *link // position of the rule in its chain
 }
 
-// compareOrder orders rules as answers do.
+// compareOrder orders rules as answers list them.
 func compareOrder(a, b *planRule) int {
 	if a.order != b.order {
 		return cmp.Compare(a.order, b.order)
@@ -68,14 +70,14 @@ func compareOrder(a, b *planRule) int {
 	return strings.Compare(a.compiled.ID, b.compiled.ID)
 }
 
-// newGeneralRules makes the index of the general rules.
+// newGeneralRules returns the index of the general rules.
 func newGeneralRules(rules []*limitRule) *ruleIndex {
 	x, all := newRuleIndex(rules, false)
 	x.resolveReplaces(all)
 	return x
 }
 
-// newRuleIndex makes an index, and returns its rules in their order.
+// newRuleIndex returns an index of rules, and its rules in order.
 func newRuleIndex(rules []*limitRule, own bool) (*ruleIndex, []*planRule) {
 	x, all := &ruleIndex{}, make([]*planRule, 0, len(rules))
 	for i, r := range rules {
@@ -116,7 +118,7 @@ func (x *ruleIndex) remove(p *planRule) {
 	x.finderOf(p).change(p, false)
 }
 
-// each returns all rules, in no order.
+// each returns an iterator over all rules, in random order.
 func (x *ruleIndex) each() iter.Seq[*planRule] {
 	return func(yield func(*planRule) bool) {
 		for _, p := range x.byID.All() {
@@ -134,7 +136,7 @@ func (x *ruleIndex) finderOf(p *planRule) *finder {
 	return &x.rates
 }
 
-// newRuleSet makes the set of a plan. own are the plan's rules.
+// newRuleSet returns the rule set of a plan. own are the plan's own rules.
 func newRuleSet(own []*limitRule, general *ruleIndex) *ruleSet {
 	s := &ruleSet{general: general}
 	if len(own) == 0 {
@@ -148,7 +150,7 @@ func newRuleSet(own []*limitRule, general *ruleIndex) *ruleSet {
 	return s
 }
 
-// change adds or removes a rule.
+// change adds or removes a rule in the field to which the rule belongs.
 func (f *finder) change(p *planRule, add bool) {
 	switch {
 	case p.tenant != "":
@@ -172,7 +174,7 @@ func (f *finder) changeIn(m *cowmap.Map[[]*planRule], key string, p *planRule, a
 	}
 }
 
-// changed returns list with or without a rule.
+// changed returns list with p added, or with p removed if add is false.
 func (f *finder) changed(list []*planRule, p *planRule, add bool) []*planRule {
 	switch {
 	case !add:
@@ -183,7 +185,7 @@ func (f *finder) changed(list []*planRule, p *planRule, add bool) []*planRule {
 	return append(list, p)
 }
 
-// changeRoute adds or removes a rule under each pattern with which it compares routes.
+// changeRoute adds or removes a rule in routes, under each pattern with which the rule compares routes.
 func (f *finder) changeRoute(p *planRule, add bool) {
 	var done []route.Pattern
 	for way, patterns := range p.route.normal {
@@ -204,7 +206,7 @@ func (f *finder) changeRoute(p *planRule, add bool) {
 	}
 }
 
-// fork returns a finder that may be changed and begins as a copy of f.
+// fork returns a copy of f that may be changed.
 func (f *finder) fork() finder {
 	return finder{
 		byTenant: f.byTenant.Fork(), routes: f.routes.Fork(), byMeter: f.byMeter.Fork(), byPlan: f.byPlan.Fork(),
@@ -212,7 +214,8 @@ func (f *finder) fork() finder {
 	}
 }
 
-// byRoute appends to list the rules whose patterns match the route of req in one of its spellings, some of them twice.
+// byRoute appends to list the rules whose patterns match the route of req in one of its spellings. Some rules may be
+// appended twice.
 func (f *finder) byRoute(list []*planRule, req *Request) []*planRule {
 	list = f.routes.Append(list, req.Route)
 	for _, form := range f.forms {
@@ -223,7 +226,7 @@ func (f *finder) byRoute(list []*planRule, req *Request) []*planRule {
 	return list
 }
 
-// find appends to list the rules that apply to req for a tenant of plan, some of them twice.
+// find appends to list the rules that apply to req for a tenant of plan. Some rules may be appended twice.
 func (f *finder) find(list []*planRule, req *Request, plan string) []*planRule {
 	n := len(list)
 	list = append(list, f.others...)
@@ -240,7 +243,7 @@ func (f *finder) find(list []*planRule, req *Request, plan string) []*planRule {
 	return appendApplicable(list[:n], list[n:], req, plan)
 }
 
-// appendApplicable appends to list the candidates that apply. candidates may follow list in the same array.
+// appendApplicable appends to list those candidates that apply to req. candidates may follow list in the same array.
 func appendApplicable(list, candidates []*planRule, req *Request, plan string) []*planRule {
 	for _, p := range candidates {
 		if p.appliesTo(req, plan) {
@@ -250,7 +253,7 @@ func appendApplicable(list, candidates []*planRule, req *Request, plan string) [
 	return list
 }
 
-// rule returns the rule named id. It returns nil if the plan's tenants have no such rule.
+// rule returns the rule with this id for the plan's tenants. It returns nil if they have no such rule.
 func (s *ruleSet) rule(id string) *planRule {
 	if s.own != nil {
 		if p := s.own.byID.Get(id); p != nil {
@@ -260,7 +263,8 @@ func (s *ruleSet) rule(id string) *planRule {
 	return s.general.byID.Get(id)
 }
 
-// apply appends to list, which is empty, the rules that decide req for a tenant of plan, in the order of answers.
+// apply appends to list, which is empty, the rules that decide req for a tenant of plan. They are in the order of
+// answers.
 func (s *ruleSet) apply(list []*planRule, req *Request, plan string) []*planRule {
 	list = s.general.rates.find(list, req, plan)
 	if s.own != nil {
@@ -276,13 +280,13 @@ func (s *ruleSet) apply(list []*planRule, req *Request, plan string) []*planRule
 	return slices.Compact(list)
 }
 
-// unmasked removes from list the general rules whose ids the plan uses.
+// unmasked removes from list the general rules whose ids the plan uses for its own rules.
 func (s *ruleSet) unmasked(list []*planRule) []*planRule {
 	return slices.DeleteFunc(list, func(p *planRule) bool { return s.own.byID.Get(p.compiled.ID) != nil })
 }
 
-// appliesTo reports whether the rule applies to req from a tenant of plan. A rule with a dimension that the request
-// does not name does not apply, because it has no bucket for the request.
+// appliesTo reports whether the rule applies to req from a tenant of plan. If the request does not name a dimension
+// of the rule, the rule does not apply, because it has no bucket for the request.
 func (r *limitRule) appliesTo(req *Request, plan string) bool {
 	switch {
 	case r.tenant != "" && r.tenant != req.Tenant,

@@ -15,7 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
-// limitNamed returns a limit per tenant.
+// limitNamed returns a limit per tenant with this id.
 func limitNamed(rule, replaces string, match catalog.Match) catalog.Limit {
 	return catalog.Limit{Rule: rule, Replaces: replaces, Match: match, Per: []string{"tenant"}, Kind: "token_bucket", Rate: "10/s"}
 }
@@ -70,12 +70,12 @@ func TestRuleSet_Replaces_MostSpecificApplies(t *testing.T) {
 		{call("b", "", "x"), "", "base other"},
 		{call("b", "", "calls"), "", "of-meter other"},
 		{call("b", "/v1/x", "x"), "", "of-prefix other"},
-		{call("b", "/v1/x", "calls"), "", "of-prefix other"},        // a route before a meter
+		{call("b", "/v1/x", "calls"), "", "of-prefix other"},        // a route is more specific than a meter
 		{call("b", "/v1/search", "calls"), "", "of-route other"},    // row-search has the same route; the smaller id decides
-		{call("b", "/v1/x", "calls"), "pro", "of-plan other"},       // a plan before a route
-		{call("acme", "/v1/x", "calls"), "pro", "of-tenant other"},  // a tenant before all
+		{call("b", "/v1/x", "calls"), "pro", "of-plan other"},       // a plan is more specific than a route
+		{call("acme", "/v1/x", "calls"), "pro", "of-tenant other"},  // a tenant is the most specific
 		{call("b", "/v1/search", "x"), "pro", "of-route other"},     // row-search replaces of-plan
-		{call("acme", "/v1/search", "x"), "pro", "of-tenant other"}, // a tenant before the rest of the chain
+		{call("acme", "/v1/search", "x"), "pro", "of-tenant other"}, // a tenant is more specific than the others
 	} {
 		if got := appliedNames(s, tc.req, tc.plan); got != tc.want {
 			t.Errorf("%+v on plan %q: %s, want %s", tc.req, tc.plan, got, tc.want)
@@ -98,7 +98,7 @@ func TestRuleSet_Chain_FirstApplicableApplies(t *testing.T) {
 			t.Errorf("%+v: %s, want %s", req, got, want)
 		}
 	}
-	// On another plan, acme's rule still replaces the general rule, through the rule of the plan.
+	// For a tenant on another plan, the rule of acme still replaces the general rule, through the rule of the plan.
 	if got := appliedNames(s, Request{Tenant: "acme", Items: item}, "free"); got != "acme" {
 		t.Errorf("off the plan: %s", got)
 	}
@@ -112,7 +112,7 @@ func TestRuleSet_PlansOwnRule_ReplacesGeneralOfSameID(t *testing.T) {
 	own := []catalog.Limit{limitNamed("b", "", catalog.Match{Route: "/only"}), limitNamed("mine", "a", catalog.Match{})}
 	s := mustRuleSet(t, own, general)
 	req := Request{Tenant: "t", Items: []ledger.Item{{Meter: "m", Amount: 1}}}
-	if got := appliedNames(s, req, "p"); got != "mine" { // a plan's own rule comes before a meter; b has another route
+	if got := appliedNames(s, req, "p"); got != "mine" { // own rules come before a meter; b has another route
 		t.Errorf("%s", got)
 	}
 	req.Route = "/only"
@@ -131,8 +131,8 @@ func TestRuleSet_Concurrency_AppliesToNoRequest(t *testing.T) {
 	}
 }
 
-// countChains returns the number of chains that rules belong to. A rule that replaces no rule and is replaced by none
-// counts as a chain.
+// countChains returns the number of chains to which the rules belong. A rule that replaces no rule and is replaced by
+// none counts as a chain.
 func countChains(set *ruleSet, rules []*planRule) int {
 	roots := map[*link]bool{}
 	for _, p := range rules {
@@ -141,7 +141,7 @@ func countChains(set *ruleSet, rules []*planRule) int {
 	return len(roots)
 }
 
-// drawLimits draws limits that name few values, so that several apply to one request.
+// drawLimits draws limits with few different values, so that several limits apply to one request.
 func drawLimits(t *rapid.T, prefix string, names []string) []catalog.Limit {
 	var limits []catalog.Limit
 	for i := range rapid.IntRange(0, 12).Draw(t, prefix+" limits") {
@@ -162,7 +162,7 @@ func TestRuleSet_Apply_EqualsFullScan(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		own, general := drawLimits(rt, "o", nil), drawLimits(rt, "g", nil)
-		for i := range own { // some plan rules get the id of a general rule
+		for i := range own { // some rules of the plan get the id of a general rule
 			if rapid.IntRange(0, 3).Draw(rt, fmt.Sprint("renamed ", i)) == 0 {
 				own[i].Rule = fmt.Sprint("g", i)
 			}
@@ -189,8 +189,8 @@ func TestRuleSet_Apply_EqualsFullScan(t *testing.T) {
 	})
 }
 
-// applyByFullScan returns the rules that apply must return. It examines every rule and follows the definition
-// literally.
+// applyByFullScan returns the rules that apply must return. It examines every rule and follows the definition in the
+// package comment.
 func applyByFullScan(s *ruleSet, req *Request, plan string) []*planRule {
 	var all, out []*planRule
 	rules := slices.Collect(s.general.each())
@@ -202,7 +202,7 @@ func applyByFullScan(s *ruleSet, req *Request, plan string) []*planRule {
 			all = append(all, m)
 		}
 	}
-	// A rule replaces the rule that it names, unless its link was cut to break a circle.
+	// A rule replaces the rule that it names, unless its link was removed to cut a circle.
 	replaces := func(a, b *planRule) bool {
 		for at := a; ; {
 			next := s.rule(at.replaces)
@@ -284,8 +284,8 @@ func TestCheckRules_RefusesMoreThan16PerRequest(t *testing.T) {
 	}
 }
 
-// BenchmarkApply finds the three rules that apply to a request, among a growing number of rules for other routes,
-// meters and tenants. The worst case is route patterns that differ only behind their first wildcard.
+// BenchmarkApply measures the lookup of the three rules that apply to a request, among a growing number of rules for
+// other routes, meters and tenants. The slowest case is route patterns that differ only after their first wildcard.
 func BenchmarkApply(b *testing.B) {
 	spread := func(i int) catalog.Match {
 		return [...]catalog.Match{

@@ -16,9 +16,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// TestSentinel_MasterLost_ChecksAndDebitsGoOn: two instances debit and check while the sentinels replace the master
-// after a kill, a freeze or a failover command. The new master may lack the last copies. No call fails, a check that
-// accepts no copy is exact, and afterwards checks use copies again.
+// TestSentinel_MasterLost_ChecksAndDebitsGoOn lets two instances debit and check while the sentinels replace the
+// master after a kill, a freeze or a failover command. The new master may lack the last copies. No call may fail, and
+// a check that accepts no copy must be exact. Afterwards checks must use copies again.
 func TestSentinel_MasterLost_ChecksAndDebitsGoOn(t *testing.T) {
 	t.Parallel()
 	for name, act := range testenv.SentinelFailovers() {
@@ -33,15 +33,16 @@ func TestSentinel_MasterLost_ChecksAndDebitsGoOn(t *testing.T) {
 	}
 }
 
-// TestCheck_WithoutCopies_SeesEveryAcknowledgedDebit: a check that accepts no copy does not share a read that began
-// before the check.
+// TestCheck_WithoutCopies_SeesEveryAcknowledgedDebit requires that a check that accepts no copy does not share a read
+// that began before the check.
 func TestCheck_WithoutCopies_SeesEveryAcknowledgedDebit(t *testing.T) {
 	t.Parallel()
 	url := testenv.Redis(t)
 	underBusyLoad(t, testenv.Postgres(t), func() redis.UniversalClient { return patientClient(url) }, func() {})
 }
 
-// underBusyLoad makes two instances debit and check one tenant while do runs and some time longer.
+// underBusyLoad makes two instances debit and check one tenant while do runs and some time longer. Then it verifies
+// the copies.
 func underBusyLoad(t *testing.T, database string, client func() redis.UniversalClient, do func()) {
 	t.Helper()
 	m := &busyLoad{t: t, instances: [2]*instance{newInstance(t, database, client()), newInstance(t, database, client())}}
@@ -68,14 +69,14 @@ func underBusyLoad(t *testing.T, database string, client func() redis.UniversalC
 	m.verify()
 }
 
-// busyLoad is load on one tenant.
+// busyLoad is a load of debits and checks of one tenant.
 type busyLoad struct {
 	t                  *testing.T
 	instances          [2]*instance
 	sent, acknowledged atomic.Int64
 }
 
-// once debits and checks on an instance, with copies and without.
+// once makes a debit on an instance. Then it makes a check that accepts copies and a check that does not.
 func (m *busyLoad) once(in *instance) {
 	ctx := context.Background()
 	n := m.sent.Add(1)

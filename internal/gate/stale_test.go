@@ -17,11 +17,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// publishFor is how long the balance of a debit takes to reach Redis while the service keeps up: a pause of 5 ms and
-// two round trips.
+// publishFor is the time in which the balance of a debit reaches Redis if the service is not overloaded: a pause of 5
+// ms and two round trips.
 const publishFor = 10 * time.Millisecond
 
-// instants is an ordered list of instants. It is safe for concurrent use.
+// instants is a list of instants in order. It is safe for concurrent use.
 type instants struct {
 	mu  sync.Mutex
 	all []time.Time
@@ -33,7 +33,7 @@ func (in *instants) add() {
 	in.all = append(in.all, time.Now())
 }
 
-// until returns how many instants are not after t.
+// until returns the number of instants that are not after t.
 func (in *instants) until(t time.Time) int64 {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -46,7 +46,7 @@ func (in *instants) until(t time.Time) int64 {
 	return int64(n)
 }
 
-// longestPause returns the longest time between two instants since t.
+// longestPause returns the longest time between two successive instants since t.
 func (in *instants) longestPause(t time.Time) (longest time.Duration) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -58,10 +58,10 @@ func (in *instants) longestPause(t time.Time) (longest time.Duration) {
 }
 
 // Checks of one instance see the debits that another instance has acknowledged, except the debits of the last
-// redisstore.HeldFor plus publishFor. The test allows ten times this bound. Soon after the first check of a balance
-// the bound is longer by settling, because the other instance may not have read the announcement yet. On a busy
-// machine a publication waits for the CPU several times: for each wait, the longest pause of a goroutine and of Redis
-// is added.
+// redisstore.HeldFor plus publishFor. The test allows ten times this bound. Soon after the first check of a balance,
+// the other instance may not have read the announcement yet, so settling is added to the bound. On a busy machine a
+// publication waits for the CPU several times. For each wait the test adds the longest pause of a goroutine and of
+// Redis.
 func TestCheck_Held_MissesNoOlderDebit(t *testing.T) {
 	t.Parallel()
 	database, options := testenv.Postgres(t), testenv.Redis(t)
@@ -93,7 +93,7 @@ func TestCheck_Held_MissesNoOlderDebit(t *testing.T) {
 		tenant := fmt.Sprint("t", round)
 		a.putTenant(catalog.Tenant{ID: tenant, Plan: "large"})
 		debited, stop := &instants{}, make(chan struct{})
-		var slowest atomic.Int64 // nanoseconds of a debit
+		var slowest atomic.Int64 // longest time of a debit, in nanoseconds
 		var debiting sync.WaitGroup
 		debiting.Go(func() {
 			for n := 0; ; n++ {
@@ -123,7 +123,7 @@ func TestCheck_Held_MissesNoOlderDebit(t *testing.T) {
 			}
 			checked++
 			bound := 10 * (redisstore.HeldFor + publishFor)
-			// The announcement is known after the running commit and the next commit.
+			// The other instance reads the announcement after the running commit and the next commit.
 			if settled := settling + 2*time.Duration(slowest.Load()); asked.Sub(began) < settled {
 				bound += settled
 			}

@@ -17,12 +17,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// nobody is the tenant name for a bucket that all tenants share.
+// nobody replaces the name of the tenant for a bucket that all tenants share.
 const nobody = "nobody"
 
 const (
-	// searchTime bounds a search for buckets. searchWait bounds the wait for another search. Together they are less
-	// than the time of a request.
+	// searchTime is the longest time of a search for buckets. searchWait is the longest wait for another search to
+	// end. Together they are shorter than the time limit of a request.
 	searchTime = 3 * time.Second
 	searchWait = time.Second
 )
@@ -30,28 +30,28 @@ const (
 // overridesAtOnce is the number of overrides that a search for buckets reads at a time.
 const overridesAtOnce = 10_000
 
-// namesKept is the number of dimensions whose names are remembered: 8 MB with the longest routes. The fullest buckets
-// are charged all the time.
+// namesKept is the number of buckets whose names are remembered, in 8 MB if all routes have the greatest length. The
+// names of the fullest buckets stay remembered, because these buckets are charged all the time.
 const namesKept = 4096
 
 // LimitState is the state of one bucket.
 type LimitState struct {
-	Kind string // as in the catalogue
+	Kind string // kind of the limit, as in the catalogue
 
-	// Remaining is the number of whole tokens, or of free leases; Limit is the bucket's capacity.
+	// Remaining is the number of whole tokens, or of free leases. Limit is the capacity of the bucket.
 	Remaining, Limit int64
 
-	// Owed is the number of tokens below zero, rounded up.
+	// Owed is the number of tokens by which the bucket is below zero, rounded up.
 	Owed int64
 
 	// Next is the time until one more token is available. Full is the time until the bucket is full. Both are zero
 	// for leases, because holders decide when leases end.
 	Next, Full time.Duration
 
-	// Banned is the time until the bucket's ban ends; zero if it is not banned.
+	// Banned is the time until the bucket's ban ends. It is zero if the bucket is not banned.
 	Banned time.Duration
 
-	Degraded bool // Redis is away: this is the state of the instance's own share
+	Degraded bool // Redis is down: this is the state of this instance's share of the limit
 }
 
 // LimitState returns the state of a bucket, and charges nothing. Errors are *errcode.Error.
@@ -94,19 +94,19 @@ func (g *Gate) limitState(ctx context.Context, req BucketRequest) (LimitState, e
 	return out, nil
 }
 
-// UsedBucket is a bucket of a rule, with its use.
+// UsedBucket is a bucket of a rule, with the number of used tokens or leases.
 type UsedBucket struct {
 	BucketNames
 
 	Tenant string // empty: all tenants share the bucket
-	Bucket string // the hash of the names, if they are not known
+	Bucket string // hash of the names, if the names are not known
 
 	Used, Limit int64 // as in ratelimit.BucketUse
 }
 
 // FullestBuckets returns the fullest buckets of a rule, at most the number most. complete reports whether all buckets
-// could be examined in time. Rules of plans with this id count as well, and each bucket has the numbers in force for
-// its tenant. See ratelimit.Limiter.Fullest. One caller is served at a time. Errors are *errcode.Error.
+// could be examined in time. It includes the buckets of plans' own rules with this id. Each bucket has the rate and
+// burst in force for its tenant. See ratelimit.Limiter.Fullest. One search runs at a time. Errors are *errcode.Error.
 func (g *Gate) FullestBuckets(ctx context.Context, id string, most int) (found []UsedBucket, complete bool, err error) {
 	leave, err := g.enterSearch(ctx)
 	if err != nil {
@@ -145,7 +145,7 @@ func (g *Gate) FullestBuckets(ctx context.Context, id string, most int) (found [
 	return found, complete, nil
 }
 
-// enterSearch waits until no other search runs. The caller must call leave.
+// enterSearch waits at most searchWait until no other search runs. The caller must call leave after its search.
 func (g *Gate) enterSearch(ctx context.Context) (leave func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, searchWait)
 	defer cancel()
@@ -159,17 +159,17 @@ func (g *Gate) enterSearch(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// bucketSearch finds the rule in force for each bucket of one id.
+// bucketSearch finds the rule in force for each bucket of the rules with one id.
 type bucketSearch struct {
 	g         *Gate
 	id        string
 	compiled  *compiledRules
-	rules     []*planRule // the general rule first, if there is one, then the rules of plans
-	byTenant  bool        // the rule depends on the tenant's plan or calendar
+	rules     []*planRule // first the general rule, if there is one, then the plans' own rules
+	byTenant  bool        // the rule in force depends on the tenant's plan or calendar
 	overrides map[ratelimit.BucketName]*override.InForce
-	names     map[string]BucketNames        // by dimension: names from the catalogue and the overrides
-	plans     map[string]catalog.TenantPlan // of the page of buckets, if byTenant
-	failed    error                         // why the plans of some tenants could not be read
+	names     map[string]BucketNames        // names from the catalogue and the overrides, by dimension
+	plans     map[string]catalog.TenantPlan // plans of the tenants of one page of buckets, if byTenant
+	failed    error                         // error of a read of tenants' plans
 }
 
 func (g *Gate) newBucketSearch(id string) *bucketSearch {
@@ -194,7 +194,7 @@ func (g *Gate) newBucketSearch(id string) *bucketSearch {
 	return s
 }
 
-// readOverrides reads all overrides of the rule. A subject's override counts only if the subject is the only
+// readOverrides reads all overrides of the rule. A subject's override is used only if the subject is the only
 // dimension besides the tenant.
 func (s *bucketSearch) readOverrides(ctx context.Context) error {
 	if s.g.overrides == nil {
@@ -232,7 +232,7 @@ func (r *limitRule) layout() rule.Layout {
 	return r.compiled.Layout(r.perSubject || r.perRoute || r.perIP)
 }
 
-// readPlans reads the plans of tenants. It is ratelimit.Search.Ahead.
+// readPlans reads the plans of the tenants of the next page of buckets. It is ratelimit.Search.Ahead.
 func (s *bucketSearch) readPlans(ctx context.Context, tenants []string) {
 	if s.failed != nil {
 		return
@@ -245,9 +245,9 @@ func (s *bucketSearch) readPlans(ctx context.Context, tenants []string) {
 	}
 }
 
-// of returns the rule that applies to the buckets of a tenant in a layout. It also returns the calendar of the rule's
-// windows if that is the tenant's calendar. It returns nil if no rule applies, because the bucket belongs to an
-// earlier rule or plan.
+// of returns the rule for the buckets of a tenant whose keys have this layout. If the rule's windows follow the
+// tenant's calendar, it also returns that calendar. It returns nil if no rule applies, because the bucket belongs to
+// an earlier rule or plan.
 func (s *bucketSearch) of(layout rule.Layout, tenant string) (*planRule, *time.Location) {
 	at := slices.IndexFunc(s.rules, func(p *planRule) bool { return p.layout() == layout })
 	if !s.byTenant || layout.Shared {
@@ -273,7 +273,7 @@ func (s *bucketSearch) of(layout rule.Layout, tenant string) (*planRule, *time.L
 	return p, nil
 }
 
-// override returns the override in force for a bucket. It returns nil if there is none.
+// override returns the override in force for a bucket. It returns nil if no override is in force.
 func (s *bucketSearch) override(b ratelimit.BucketName) *override.InForce {
 	if len(s.overrides) == 0 {
 		return nil
@@ -284,7 +284,7 @@ func (s *bucketSearch) override(b ratelimit.BucketName) *override.InForce {
 	return s.overrides[ratelimit.BucketName{Tenant: b.Tenant}]
 }
 
-// inForce returns the rule in force for a bucket. It is ratelimit.Search.Rule.
+// inForce returns the rule in force for a bucket, and its calendar. It is ratelimit.Search.Rule.
 func (s *bucketSearch) inForce(layout rule.Layout, b ratelimit.BucketName) (*rule.Rule, *time.Location) {
 	p, zone := s.of(layout, b.Tenant)
 	if p == nil {
@@ -296,7 +296,7 @@ func (s *bucketSearch) inForce(layout rule.Layout, b ratelimit.BucketName) (*rul
 	return &p.compiled, zone
 }
 
-// name returns a bucket with its names, as far as they are known: keys have only the hash of the names.
+// name returns a bucket with its names. If the names are not known, it returns the bucket with the hash from its key.
 func (s *bucketSearch) name(b *ratelimit.BucketUse) UsedBucket {
 	names, known := s.names[b.Dimension]
 	if !known {
@@ -309,14 +309,14 @@ func (s *bucketSearch) name(b *ratelimit.BucketUse) UsedBucket {
 	return out
 }
 
-// BucketNames are the dimensions of a bucket beside the tenant.
+// BucketNames are the names that identify a bucket besides the tenant.
 type BucketNames struct {
 	Subject string
-	Route   string // the pattern, if all its routes have one bucket
-	IP      string // the network that counts as one caller, or a single address
+	Route   string // the pattern, if all its routes share one bucket
+	IP      string // an address, or the network whose addresses share one bucket
 }
 
-// names returns the names behind dimension.
+// names returns the names from which r.dimension makes the dimension of req.
 func (r *limitRule) names(req *Request) (n BucketNames) {
 	if r.perSubject {
 		n.Subject = strings.Clone(req.Subject)
@@ -333,7 +333,7 @@ func (r *limitRule) names(req *Request) (n BucketNames) {
 	return n
 }
 
-// noteNames remembers the names of a bucket that was charged.
+// noteNames remembers the names of a bucket that was charged, because the bucket's key has only their hash.
 func (g *Gate) noteNames(p *planRule, dimension string, req *Request) {
 	if dimension == "" {
 		return

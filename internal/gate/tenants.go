@@ -17,17 +17,17 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// tenantFacts are the facts that the catalogue has about a request's tenant. For a tenant that does not exist only
-// unknown, rules and denials are set.
+// tenantFacts are the facts of a request's tenant from the catalogue. If the tenant does not exist, only unknown,
+// rules and denials are set.
 type tenantFacts struct {
-	unknown   bool // there is no such tenant
-	isNew     bool // there is no such tenant yet: its first use creates it, with this plan and these rules
+	unknown   bool // the tenant does not exist
+	isNew     bool // the tenant does not exist yet: its first use creates it, with this plan and these rules
 	plan      string
 	suspended bool
 	features  feature.Set // features that the tenant overrides
 	rules     *ruleSet
-	zone      *time.Location       // the tenant's calendar; nil is UTC
-	overrides *catalog.TenantFacts // the tenant, if limits are overridden for it or its subjects; else nil
+	zone      *time.Location       // time zone of the tenant's calendar; nil is UTC
+	overrides *catalog.TenantFacts // the tenant, if it or its subjects have overrides of limits; else nil
 	changedAt time.Time            // when the tenant's terms last changed; an older copy of a balance may be wrong
 	denials   map[string]bool      // meters whose denials the ledger stores
 }
@@ -41,26 +41,26 @@ func (f *tenantFacts) itemsOf(items []ledger.Item) []ledger.Item {
 	return out
 }
 
-// tenants looks up tenants in the catalogue, whose snapshots have their rules compiled.
+// tenants looks up tenants in the catalogue. Each snapshot of the catalogue contains the compiled rules.
 type tenants struct {
 	catalog     *catalog.Catalog
 	log         *slog.Logger
-	forget      func(labels []string) // is called with labels that no rule has any more; sometimes twice with a label
+	forget      func(labels []string) // called with labels that no rule has any more; perhaps twice with a label
 	zones       period.Zones
 	provisioner *provision.Provisioner
 
-	removed []string // labels that the previous snapshot lost; for compile only
+	removed []string // labels that only the previous snapshot had; only compile uses it
 }
 
-// compiledRules are the rules of one snapshot. They do not change. The rules of the next snapshot share equal parts
-// with them.
+// compiledRules are the rules of one snapshot. They do not change. The rules of the next snapshot share unchanged
+// parts with them.
 type compiledRules struct {
 	denials map[string]bool
-	plans   map[string]*ruleSet // of plans with limits of their own
-	general *ruleSet            // of other plans, and of tenants that do not exist
-	labels  cowmap.Map[int]     // the number of rules by their label in metrics
-	lost    []string            // labels that the previous rules had; some of them may exist again
-	skipped map[string]error    // limits that this version cannot enforce
+	plans   map[string]*ruleSet // rule sets of plans with own limits
+	general *ruleSet            // rule set of other plans, and of tenants that do not exist
+	labels  cowmap.Map[int]     // number of rules, by their label in metrics
+	lost    []string            // labels of removed rules; other rules may still have some of them
+	skipped map[string]error    // errors of limits that this version cannot enforce
 	counts  ruleCounts
 }
 
@@ -73,14 +73,14 @@ func newTenants(c *catalog.Catalog, cfg Config, forget func(labels []string)) *t
 // rules returns the newest rules.
 func (t *tenants) rules() *compiledRules { return t.catalog.Snapshot().Compiled.(*compiledRules) }
 
-// facts returns the facts that the catalogue has about tenant. It returns an *errcode.Error if the tenant cannot be
-// looked up; it then returns the facts of a tenant that does not exist.
+// facts returns the facts of a tenant from the catalogue. If the tenant cannot be looked up, it returns an
+// *errcode.Error and the facts of a tenant that does not exist.
 func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error) {
 	snapshot := t.catalog.Snapshot()
 	c := snapshot.Compiled.(*compiledRules)
 	f := tenantFacts{denials: c.denials, rules: c.general}
 
-	// The tenant, or the tenant that its first use creates.
+	// The tenant. If it does not exist, its first use may create it.
 	found, err := t.catalog.Tenant(ctx, tenant)
 	switch {
 	case errcode.Of(err) == errcode.TenantNotFound, errcode.Of(err) == errcode.InvalidArgument:
@@ -103,13 +103,13 @@ func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error)
 	f.features = found.Features
 	f.changedAt = found.UpdatedAt
 	if found.RuleOverrides || found.SubjectOverrides {
-		overridden := found // a copy on the heap
+		overridden := found // a copy, so that only these tenants are allocated on the heap
 		f.overrides = &overridden
 	}
 	if found.UpdatedAt.After(found.CreatedAt) {
 		f.changedAt = found.UpdatedAt.Add(balances.TermsMargin)
 	}
-	if zone, err := t.zones.Parse(found.Timezone); err == nil { // else UTC: this host's zone database lacks the zone
+	if zone, err := t.zones.Parse(found.Timezone); err == nil { // else UTC: this host does not know the zone
 		f.zone = zone
 	}
 
@@ -125,9 +125,9 @@ func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error)
 	return f, nil
 }
 
-// compile compiles a snapshot in the goroutine that reloads the catalogue, so no request waits for it. It forgets the
-// labels that the snapshot no longer has. It forgets them once more at the next change, because decisions under way may
-// have counted them again.
+// compile compiles a snapshot before the catalogue publishes it. Requests use the previous rules meanwhile; only a
+// request that calls Catalog.CatchUp waits. It removes the metrics of labels that the snapshot no longer has. It
+// removes them once more at the next change, because decisions under way may have created them again.
 func (t *tenants) compile(snapshot, previous *catalog.Snapshot) any {
 	c := compileRules(snapshot, previous)
 	for rule, err := range c.skipped {
@@ -143,9 +143,9 @@ func (t *tenants) compile(snapshot, previous *catalog.Snapshot) any {
 	return c
 }
 
-// compileRules compiles the rules of a snapshot. It reuses the rules of unchanged limits from before, which may be nil.
-// It leaves out and notes the limits that it cannot enforce. CheckLimit refuses such limits, so only a newer version of
-// the service can have stored them.
+// compileRules compiles the rules of a snapshot. It reuses the rules of unchanged limits from before, which may be
+// nil. It skips the limits that it cannot enforce, and adds them to skipped. CheckLimit refuses such limits, so only
+// a newer version of the service can have stored them.
 func compileRules(snapshot, before *catalog.Snapshot) *compiledRules {
 	var known *compiledRules
 	if before != nil {
@@ -160,7 +160,7 @@ func compileRules(snapshot, before *catalog.Snapshot) *compiledRules {
 	return compileAll(snapshot, known)
 }
 
-// compileAll makes the rules of a snapshot anew. It reuses the rules of unchanged limits from known.
+// compileAll compiles all rules of a snapshot. It reuses the rules of unchanged limits from known.
 func compileAll(snapshot *catalog.Snapshot, known *compiledRules) *compiledRules {
 	c := &compiledRules{denials: denialsOf(snapshot), plans: map[string]*ruleSet{}, skipped: map[string]error{}}
 	rules := make([]*limitRule, 0, len(snapshot.Limits))
@@ -194,7 +194,8 @@ func denialsOf(snapshot *catalog.Snapshot) map[string]bool {
 	return denials
 }
 
-// compilePlan compiles the limits of a plan. The general rules must be compiled already.
+// compilePlan compiles the limits of a plan. The general rules must be compiled before. It reuses the rules of
+// unchanged limits from known.
 func (c *compiledRules) compilePlan(plan *catalog.Plan, known *compiledRules) {
 	if len(plan.Limits) == 0 {
 		return
@@ -212,7 +213,7 @@ func (c *compiledRules) compilePlan(plan *catalog.Plan, known *compiledRules) {
 	}
 }
 
-// compile appends the rule of a limit. It reuses the rule from before if the limit is unchanged.
+// compile appends the compiled rule of a limit to rules. It reuses the rule from before if the limit is unchanged.
 func (c *compiledRules) compile(rules []*limitRule, l *catalog.Limit, before *ruleIndex) []*limitRule {
 	if p := before.byID.Get(l.Rule); p != nil && p.source == l {
 		return append(rules, p.limitRule)
@@ -225,7 +226,7 @@ func (c *compiledRules) compile(rules []*limitRule, l *catalog.Limit, before *ru
 	return append(rules, r)
 }
 
-// addSet adds the new set of a plan.
+// addSet adds the rule set of a plan, and the labels and samples of its rules.
 func (c *compiledRules) addSet(plan string, set *ruleSet) {
 	c.plans[plan] = set
 	for _, p := range set.own.own {
@@ -243,8 +244,8 @@ func (c *compiledRules) dropSet(set *ruleSet) {
 	}
 }
 
-// label gives a rule the id of its chain's last rule as its label in metrics. So all rules that replace one rule for
-// many tenants share one series, and no tenant is a label.
+// label sets the rule's label in metrics to the id of the last rule in its chain. So all rules that replace one rule
+// for many tenants share one series, and no tenant is a label.
 func (p *planRule) label() {
 	if label := p.link.root.id; p.compiled.Metric != label {
 		labelled := *p.limitRule

@@ -10,15 +10,16 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
-// CheckRules returns a fault if more rules than can be decided together may apply to a request for one meter. It is the
-// catalogue's StoreConfig.CheckRules.
+// CheckRules returns a fault if more rules may apply to a request for one meter than can be decided together. It is
+// the catalogue's StoreConfig.CheckRules.
 //
-// It tries no requests. It adds up the most general rules of a request, the most rules of a plan and the most rules
-// of a tenant (ruleCounts). So it also refuses limits that no single request meets together. A request for several
-// meters may meet more rules than this sum. The same is true for a request whose route matches two overlapping
-// patterns, if neither pattern contains the other. Such a request is refused when it comes (TooManyLimits). A
-// catalogue that already exceeds the bound can still be changed if its sum does not rise, because earlier versions of
-// the service counted exactly.
+// It does not try requests. It adds three numbers from ruleCounts: the largest number of general rules for a request,
+// of rules of a plan and of rules of a tenant. So it also refuses limits that never apply together to one request.
+// More rules than this sum may apply to a request for several meters. More may also apply to a request whose route
+// matches two overlapping patterns, if neither pattern contains the other. Such a request fails with TooManyLimits.
+//
+// A catalogue that already exceeds the bound can still be changed if its sum does not rise, because earlier versions
+// of the service counted exactly.
 func CheckRules(after, before *catalog.Snapshot) []catalog.RuleFault {
 	most := compileRules(after, before).mostPerRequest()
 	if most.sum() <= ratelimit.MaxCharges {
@@ -34,8 +35,8 @@ func CheckRules(after, before *catalog.Snapshot) []catalog.RuleFault {
 	return []catalog.RuleFault{fault}
 }
 
-// mostRules is the largest number of rules that can apply to a request, split into general rules, rules of a plan and
-// rules of a tenant.
+// mostRules is the largest number of rules that can apply to a request. It is the sum of general rules, rules of a
+// plan and rules of a tenant.
 type mostRules struct {
 	counts  *ruleCounts
 	general int
@@ -65,7 +66,7 @@ func (c *compiledRules) mostPerRequest() mostRules {
 
 func (m *mostRules) sum() int { return m.general + m.plan + m.tenant }
 
-// refusal describes the sum, and how to reduce it.
+// refusal returns the message of the fault: the sum, and how to reduce it.
 func (m *mostRules) refusal() string {
 	text := fmt.Sprintf("would let up to %d limits apply to one request, and at most %d can be decided together: ",
 		m.sum(), ratelimit.MaxCharges)
@@ -87,7 +88,7 @@ func (m *mostRules) refusal() string {
 		"or let those of a plan or tenant replace one of the same or a wider match"
 }
 
-// firstWith returns the first key with a count.
+// firstWith returns the first key, in alphabetical order, that has this count.
 func firstWith(t *cowmap.Tally, count int) (first string) {
 	for key, n := range t.All() {
 		if n == count && (first == "" || key < first) {
@@ -97,8 +98,8 @@ func firstWith(t *cowmap.Tally, count int) (first string) {
 	return first
 }
 
-// lastChanged returns the last limit that was put, and its plan if the limit belongs to a plan. If limits were only
-// deleted, it returns the last remaining limit.
+// lastChanged returns the last limit that is new or changed, and its plan if the limit belongs to a plan. If limits
+// were only deleted, it returns the last remaining limit.
 func lastChanged(after, before *catalog.Snapshot) (plan, name string) {
 	put, plans := after.Changes(before)
 	if len(put) > 0 {

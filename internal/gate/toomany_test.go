@@ -15,8 +15,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
-// tooManyByFullScan reports whether too many rules apply to a request for one meter. It tries each plan, tenant and
-// meter that a rule names, and one of each that no rule names, with one route of each pattern.
+// tooManyByFullScan reports whether too many rules apply to a request for one meter. It tries all combinations of the
+// plans, tenants and meters that rules name, and one other plan, tenant and meter. For each pattern it tries one
+// route.
 func tooManyByFullScan(s *catalog.Snapshot) bool {
 	c := compileRules(s, nil)
 	plans, tenants, meters, routes := []string{""}, []string{""}, []string{""}, []string{"/"}
@@ -61,8 +62,8 @@ func tooManyByFullScan(s *catalog.Snapshot) bool {
 
 func byRule(a, b *catalog.Limit) int { return strings.Compare(a.Rule, b.Rule) }
 
-// differsFrom describes how c differs from rules that were compiled as a whole. It returns "" if both decide the
-// same.
+// differsFrom returns a description of how c differs from whole, rules that were compiled together. It returns "" if
+// both have the same rules.
 func (c *compiledRules) differsFrom(whole *compiledRules) string {
 	chain := func(s *ruleSet, p *planRule) (ids []string) {
 		for at := p.link; at != nil; at = s.up(at) {
@@ -125,8 +126,8 @@ func (c *compiledRules) differsFrom(whole *compiledRules) string {
 	return ""
 }
 
-// After every change, no tried request has too many rules, and a refusal is the same each time. Rules that are
-// compiled from the previous rules equal rules that are compiled as a whole.
+// After every accepted change, no tried request has too many rules. A refused change is refused the same way each
+// time. Rules that are compiled from the previous rules equal rules that are compiled together.
 func TestCheckRules_AfterEveryChange_NoRequestHasTooMany(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -167,7 +168,7 @@ func TestCheckRules_AfterEveryChange_NoRequestHasTooMany(t *testing.T) {
 				after.Plans["p"] = plan(at, "p")
 			case what == 1:
 				after.Plans["q"] = plan(at, "q")
-			default: // one limit
+			default: // changes one limit
 				replaces := rapid.SampledFrom([]string{"", "g1.0"}).Draw(rt, at+"replaces")
 				tenant := rapid.SampledFrom([]string{"", "t"}).Draw(rt, at+"tenant")
 				route := rapid.SampledFrom([]string{"", "/a"}).Draw(rt, at+"route")
@@ -196,8 +197,8 @@ func TestCheckRules_AfterEveryChange_NoRequestHasTooMany(t *testing.T) {
 	})
 }
 
-// A tenant whose only rule is replaced by a rule for all tenants has fewer rules than a tenant whose only rule is in
-// no chain.
+// The only rule of one tenant is replaced by a rule for all tenants. The only rule of another tenant is in no chain.
+// The second tenant has more rules.
 func TestCheckRules_ChainOfOneTenantReplacedForAll_OthersCount(t *testing.T) {
 	t.Parallel()
 	s := &catalog.Snapshot{}
@@ -216,8 +217,8 @@ func TestCheckRules_ChainOfOneTenantReplacedForAll_OthersCount(t *testing.T) {
 	}
 }
 
-// Rules of a plan or tenant that replace a general rule add nothing, and the refusal of other rules describes what to
-// do.
+// Rules of a plan or tenant that replace a general rule add nothing to the sum. If other rules are refused, the
+// message says what to do.
 func TestCheckRules_ReplacingRules_AddNothing(t *testing.T) {
 	t.Parallel()
 	full := ratelimit.MaxCharges
@@ -261,12 +262,13 @@ func TestCheckRules_ReplacingRules_AddNothing(t *testing.T) {
 	}
 }
 
-// A catalogue that was stored before the bound existed can be changed as long as its sum does not rise.
+// A catalogue was stored before the bound existed, and its sum exceeds the bound. It can be changed if the sum does
+// not rise.
 func TestCheckRules_BeyondTheBoundBefore_MayNotRise(t *testing.T) {
 	t.Parallel()
 	before := &catalog.Snapshot{}
 	for i := range ratelimit.MaxCharges {
-		for _, tenant := range []string{"", "t"} { // on different routes: no request meets more than 16
+		for _, tenant := range []string{"", "t"} { // on different routes, so at most 16 apply to a request
 			match := catalog.Match{Tenant: tenant, Route: "/of" + tenant}
 			l := limitNamed(fmt.Sprintf("%s%02d", tenant, i), "", match)
 			before.Limits = append(before.Limits, &l)
@@ -297,7 +299,8 @@ func TestCheckRules_BeyondTheBoundBefore_MayNotRise(t *testing.T) {
 	}
 }
 
-// Many rules of tenants and many patterns are checked in a time that does not grow with their product.
+// BenchmarkCheckRules checks many rules of tenants and many patterns. The time must not grow with the product of
+// their numbers.
 func BenchmarkCheckRules(b *testing.B) {
 	before := &catalog.Snapshot{}
 	add := func(l catalog.Limit) { before.Limits = append(before.Limits, &l) }

@@ -12,8 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
-// enter authenticates the caller. It refuses a key that lacks the scope, and a key that is bound to a tenant if the
-// route reaches other tenants. After enter, the request's context has the caller as its actor.
+// enter authenticates the caller. It refuses a key that lacks the scope. It also refuses a key that is bound to a
+// tenant if the route may reach other tenants. After enter, the request's context has the caller as its actor.
 func (rc *request) enter(scope access.Scope, reach reach) error {
 	authorization, err := rc.authorization()
 	if err != nil {
@@ -39,8 +39,9 @@ func (rc *request) enter(scope access.Scope, reach reach) error {
 	return nil
 }
 
-// authorization returns the caller's key in the form of an Authorization header. Behind a gateway, the Authorization
-// header may be the client's; the gateway's own key is in X-Quota-Key.
+// authorization returns the caller's key as "Bearer <key>". If a gateway sends its own key in X-Quota-Key, it returns
+// this key, because the Authorization header may be the client's. Otherwise it returns the Authorization header, or
+// the empty string if there is none.
 func (rc *request) authorization() (string, error) {
 	h := rc.Request().Header
 	if keys := h[forwarded.HeaderKey]; rc.gateway != nil && len(keys) > 0 && keys[0] != "" {
@@ -54,7 +55,7 @@ func (rc *request) authorization() (string, error) {
 		return "", nil
 	case 1:
 		return keys[0], nil
-	default: // a proxy may have read the other header
+	default: // a proxy may have checked another header than this server would
 		set(rc.Response().Header(), "Connection", "close")
 		return "", body.Refuse("Authorization", "must appear once")
 	}
@@ -69,14 +70,14 @@ func (rc *request) ofTenant(tenant string) error {
 	return errOtherTenant()
 }
 
-// errOtherTenant returns the refusal of a key that is bound to another tenant. It does not show whether the tenant of
-// the request exists.
+// errOtherTenant returns the refusal of a key that is bound to another tenant. The text is the same whether or not
+// that tenant exists, so that a caller cannot find out.
 func errOtherTenant() error {
 	return &errcode.Error{Code: gate.CodeForbidden, Detail: "the key is bound to another tenant"}
 }
 
-// closeUnknown closes the connection after the answer unless the caller has a valid key. Unknown callers must not
-// hold connections.
+// closeUnknown closes the connection after the answer unless the caller has a valid key. Callers without a valid key
+// must not hold connections.
 func (rc *request) closeUnknown() {
 	authorization, err := rc.authorization()
 	if err != nil || !rc.server.keys.Knows(authorization, rc.started) {
@@ -84,7 +85,7 @@ func (rc *request) closeUnknown() {
 	}
 }
 
-// fromAccess translates a refusal of the caller's key.
+// fromAccess sets the code, the detail and the wait of the problem from a refusal of the caller's key.
 func (p *problem) fromAccess(r *access.Refusal) {
 	switch r.Reason {
 	case access.TooMany:

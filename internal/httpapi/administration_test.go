@@ -41,9 +41,9 @@ func TestDeleteMeter_RefusedRequestsDoNotCount(t *testing.T) {
 	s.debit("k", "acme", "other", 1).problem(404, "not_found")
 }
 
-// TestDeleteMeter_RacesWithUse_OnlyOneWins: refused debits create rows of the balance, and a grant opens the balance,
-// while the meter is deleted. At the end, either the meter and the balance exist, or neither exists. An accepted
-// grant is not lost.
+// TestDeleteMeter_RacesWithUse_OnlyOneWins: while a meter is deleted, refused debits create rows of its balance, and
+// a grant opens the balance. At the end, either the meter and the balance exist, or neither exists. An accepted grant
+// is not lost.
 func TestDeleteMeter_RacesWithUse_OnlyOneWins(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -58,7 +58,7 @@ func TestDeleteMeter_RacesWithUse_OnlyOneWins(t *testing.T) {
 			granted = s.call("POST", "/v1/tenants/acme/grants", fmt.Sprintf(`{"meter":%q,"amount":5,"source":"topup"}`, meter), headerIdempotencyKey, meter).want(201, 404)
 		})
 		all.Go(func() {
-			for range 4 { // several tries, so that some round meets each moment of the other requests
+			for range 4 { // several tries, so that deletes coincide with each step of the other requests
 				if deleted = s.call("DELETE", "/v1/meters/"+meter, "").want(204, 409); deleted.status == 204 {
 					break
 				}
@@ -233,7 +233,7 @@ func TestList_PagesWithoutGapOrRepetition(t *testing.T) {
 	}
 }
 
-// idOf returns the id of a listed object.
+// idOf returns a field that identifies an item of a list.
 func idOf(item map[string]any) string {
 	for _, name := range []string{"rule", "grant_id", "operation_id", "timezone", "version", "unit"} {
 		if _, ok := item[name]; !ok {

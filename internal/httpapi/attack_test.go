@@ -14,8 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// raw sends bytes on a new connection. It returns the status of each answer and whether the service then closed the
-// connection.
+// raw sends text on a new connection. It returns the status of each answer. closed reports whether the service then
+// closed the connection.
 func (s *service) raw(text string) (statuses []int, closed bool) {
 	s.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
@@ -37,14 +37,14 @@ func (s *service) raw(text string) (statuses []int, closed bool) {
 		if response.Header.Get(headerRequestID) == "one-more" {
 			return statuses, false
 		}
-		if statuses = append(statuses, response.StatusCode); len(statuses) == 1 { // an open connection answers again
+		if statuses = append(statuses, response.StatusCode); len(statuses) == 1 { // an open connection answers this
 			_, _ = io.WriteString(conn, "GET /v1/none HTTP/1.1\r\nHost: quota\r\nAuthorization: Bearer "+testKey+"\r\nX-Request-Id: one-more\r\n\r\n")
 		}
 	}
 }
 
-// TestWire_Attacks_StatedAnswers sends requests that two programs may read differently, and requests that no client
-// sends. If net/http refuses a request, it closes the connection.
+// TestWire_Attacks_StatedAnswers sends requests that two programs may interpret differently, and requests that no
+// proper client sends. If net/http refuses a request, it closes the connection.
 func TestWire_Attacks_StatedAnswers(t *testing.T) {
 	t.Parallel()
 	s := newHandlerService(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// enterGateway determines the kind of gateway that sent the request. It runs before the authentication, so that a
-// refusal of the key also has the form that the gateway needs.
+// enterGateway determines which kind of gateway sent the request. It runs before the authentication, so that a
+// refused key is answered in the form that this gateway needs.
 func (rc *request) enterGateway() error {
 	name := rc.parameter("gateway")
 	if rc.Path() == forwarded.PrefixEnvoy+"/*" {
@@ -23,8 +23,8 @@ func (rc *request) enterGateway() error {
 	return nil
 }
 
-// authorize decides whether a request may pass a gateway. The gateway's headers choose the mode: consume, check, or
-// charge limits only.
+// authorize decides whether a request may pass a gateway. The gateway's header X-Quota-Mode selects what is done:
+// consume, check, or charge only limits.
 func (s *Server) authorize(rc *request) error {
 	f, err := rc.readForwarded()
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *Server) consumeForwarded(rc *request) error {
 	return nil
 }
 
-// readForwarded reads the forwarded request.
+// readForwarded reads the client's request from the headers and the path that the gateway sent.
 func (rc *request) readForwarded() (forwarded.Request, error) {
 	f, err := rc.gateway.Read(rc.Request())
 	if err != nil {

@@ -23,7 +23,7 @@ func gatewayNames() []string {
 	return names
 }
 
-// ask returns the request that a gateway sends about GET uri of tenant acme.
+// ask returns the request by which a gateway asks whether tenant acme may send GET uri.
 func (s *service) ask(gateway, uri string, headers ...string) *http.Request {
 	s.t.Helper()
 	path := "/v1/authorize/" + gateway
@@ -46,7 +46,7 @@ func (s *service) ask(gateway, uri string, headers ...string) *http.Request {
 	return r
 }
 
-// rules stores the limits r0, r1 and so on, and waits until the server uses them.
+// rules stores bodies as the limits r0, r1 and so on. It returns when the server enforces all of them.
 func (s *service) rules(bodies ...string) {
 	s.t.Helper()
 	limits := func() int { return len(s.server.catalog.Snapshot().Limits) }
@@ -66,7 +66,8 @@ func (a *answer) passes() *answer {
 	return a
 }
 
-// refusedTo fails the test unless the answer is a refusal with this status and code, in the form for this gateway.
+// refusedTo fails the test unless the answer is a refusal with this status and code, in the form that this gateway
+// needs.
 func (a *answer) refusedTo(gateway string, status int, code string) client.Problem {
 	a.t.Helper()
 	onWire, hidden := status, ""
@@ -190,7 +191,7 @@ func TestAuthorize_ModeCheck_ChargesNothing(t *testing.T) {
 	}
 }
 
-// A client or a gateway may repeat an X-Request-Id. Each request pays.
+// A client or a gateway may repeat an X-Request-Id. Nevertheless each request is charged.
 func TestAuthorize_OnlyIdempotencyKeyDeduplicates(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -223,10 +224,10 @@ func TestAuthorize_OnlyIdempotencyKeyDeduplicates(t *testing.T) {
 	} {
 		s.do(s.ask("traefik", "/a?b", append(other, headerIdempotencyKey, "key")...)).refusedTo("traefik", 422, "idempotency_key_reused")
 	}
-	s.debit("key", "acme", "calls", 1).want(200) // a backend with the same key has another operation
+	s.debit("key", "acme", "calls", 1).want(200) // a backend with the same key has another operation: no replay
 }
 
-// Headers that a gateway itself sets take precedence over headers that it passes on from a client.
+// A header that the gateway itself sets takes precedence over a header that it passes on from the client.
 func TestAuthorize_RouteIsFromGateway(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -277,7 +278,7 @@ func TestAuthorize_ForgedAddress_NoEffect(t *testing.T) {
 	for what, c := range map[string]struct {
 		change  []func(*Config)
 		hops    func(client string) string
-		apart   bool // two clients have separate buckets
+		apart   bool // each of two clients has its own bucket
 		blocked bool // 203.0.113.1 is refused
 	}{
 		"the gateway is not trusted":      {nil, func(client string) string { return client }, false, false},
@@ -390,7 +391,7 @@ func TestAuthorize_NamesEveryHeaderAtFault(t *testing.T) {
 	if after := s.state(); after != before {
 		t.Errorf("stored before: %s, after: %s", before, after)
 	}
-	// Values at their bounds, headers that a gateway leaves empty, and headers of an earlier answer.
+	// Valid requests: values at their bounds, empty headers, and headers that belong to answers.
 	for _, headers := range [][]string{
 		{"X-Forwarded-Uri", "/" + strings.Repeat("u", 8191)},
 		{forwarded.HeaderAmount, "", forwarded.HeaderSubject, "", forwarded.HeaderRoute, "", forwarded.HeaderMode, "", headerIdempotencyKey, ""},
@@ -400,7 +401,7 @@ func TestAuthorize_NamesEveryHeaderAtFault(t *testing.T) {
 	}
 }
 
-// Any header that a client makes a gateway pass on leads to a decision or a fault.
+// For any header that a gateway passes on from a client, the answer is a decision or names the fault.
 func TestAuthorize_AnyHeader_Never5xx(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -426,7 +427,7 @@ func TestAuthorize_AnyHeader_Never5xx(t *testing.T) {
 	}
 }
 
-// A gateway's Authorization header may be that of its client.
+// The Authorization header that a gateway sends may be its client's.
 func TestAuthorize_QuotaKeyBesideClientsAuthorization(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -20,8 +20,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// sink is a response writer that keeps only its header map. A connection creates a new map for each request, in the
-// server and in the baseline.
+// sink is a response writer that keeps only its map of headers. In the server and in the baseline alike, net/http
+// would create this map for each request.
 type sink struct {
 	header http.Header
 	status int
@@ -31,7 +31,7 @@ func (s *sink) Header() http.Header         { return s.header }
 func (s *sink) Write(b []byte) (int, error) { return len(b), nil }
 func (s *sink) WriteHeader(status int)      { s.status = status }
 
-// drive sends the same request repeatedly.
+// drive sends the same request to h as often as the benchmark requires.
 func drive(b *testing.B, h http.Handler, path, body string) {
 	b.Helper()
 	r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, path, nil)
@@ -54,7 +54,7 @@ func drive(b *testing.B, h http.Handler, path, body string) {
 	}
 }
 
-// BenchmarkBareEcho is the baseline: echo's binder, the standard encoder, and no checks.
+// BenchmarkBareEcho is the baseline: a handler with echo's binder and the standard encoder that checks nothing.
 func BenchmarkBareEcho(b *testing.B) {
 	type in struct {
 		Tenant string `json:"tenant"`
@@ -79,7 +79,7 @@ func BenchmarkBareEcho(b *testing.B) {
 	drive(b, e, "/v1/debits", demandOf("acme", "api_calls", 1))
 }
 
-// newBenchServer returns a server without backends. It discards its access log.
+// newBenchServer returns a server without backends that discards its access log.
 func newBenchServer(b *testing.B, h func(s *Server) handler) http.Handler {
 	b.Helper()
 	s, err := New(nil, nil, nil, catalog.New(new(catalog.Store), catalog.Config{}), Config{
@@ -93,7 +93,8 @@ func newBenchServer(b *testing.B, h func(s *Server) handler) http.Handler {
 	return s.Handler()
 }
 
-// BenchmarkDebit measures POST /v1/debits without the decision: reading, checking, answering, counting and logging.
+// BenchmarkDebit measures POST /v1/debits without the decision: the server reads, checks, answers, counts and logs
+// the request.
 func BenchmarkDebit(b *testing.B) {
 	at := time.Date(2026, 5, 1, 0, 0, 0, 123456000, time.UTC)
 	result := &ledger.DebitResult{OperationID: "0123456789abcdef", Tenant: "acme", AsOf: at, Items: []ledger.ItemResult{{
@@ -156,7 +157,7 @@ func BenchmarkCheckBatch(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*size), "ns/check")
 }
 
-// BenchmarkDecodeDebit measures reading a debit.
+// BenchmarkDecodeDebit measures how long it takes to decode the body of a debit.
 func BenchmarkDecodeDebit(b *testing.B) {
 	var d body.Document
 	members, text := newBodies().debit, []byte(demandOf("acme", "api_calls", 1))

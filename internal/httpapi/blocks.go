@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
-// blockValueMax bounds an id or a prefix in bytes.
+// blockValueMax is the maximum length of a blocked id or address prefix, in bytes.
 const blockValueMax = 128
 
 // putBlock creates or replaces a block.
@@ -37,7 +37,7 @@ func (s *Server) putBlock(rc *request) error {
 	return rc.send(putStatus(created), answers.Block(&stored))
 }
 
-// getBlock answers with one block.
+// getBlock answers with the block in the path.
 func (s *Server) getBlock(rc *request) error {
 	b, err := rc.blockParameters()
 	if err != nil {
@@ -80,9 +80,9 @@ func (s *Server) deleteBlock(rc *request) error {
 	return rc.NoContent(http.StatusNoContent)
 }
 
-// blockParameters returns the block that path and query name. The catalogue checks ids and prefixes; blockParameters
-// refuses only text that cannot be part of an id or a prefix. A prefix is one segment with an escaped slash, or two
-// segments.
+// blockParameters returns the block that path and query name. It refuses only text that cannot be part of an id or a
+// prefix: the catalogue checks ids and prefixes. In the path, a prefix such as 10.0.0.0/8 is one segment with an
+// escaped slash, or two segments.
 func (rc *request) blockParameters() (block.Block, error) {
 	b := block.Block{Kind: rc.parameter("kind"), Value: rc.parameter("value"), Tenant: rc.query.id("tenant")}
 	switch b.Kind {
@@ -105,8 +105,8 @@ func (rc *request) blockParameters() (block.Block, error) {
 	return b, rc.query.err()
 }
 
-// ofBlock does the same as ofTenant for a block that the path names. A subject without a tenant belongs to the key's
-// tenant.
+// ofBlock records the tenant of a block, and refuses a key that is bound to another tenant (see ofTenant). If a block
+// of a subject names no tenant, the subject belongs to the key's tenant.
 func (rc *request) ofBlock(b *block.Block) error {
 	if b.Kind == block.KindSubject && b.Tenant == "" {
 		b.Tenant = rc.key.Tenant
@@ -114,5 +114,5 @@ func (rc *request) ofBlock(b *block.Block) error {
 	return rc.ofTenant(b.Of())
 }
 
-// isPrefix reports whether the path has a prefix in two segments.
+// isPrefix reports whether the path has an address prefix in two segments, such as 10.0.0.0/8.
 func (rc *request) isPrefix() bool { return strings.HasSuffix(rc.Path(), "/:bits") }

@@ -14,8 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/notify/webhooks"
 )
 
-// bodies has, for each kind of request body, the table of its members. The tables are created at the start of the
-// server: creating them for each request would cost allocations.
+// bodies has the table of members for each kind of request body. The tables are created when the server starts,
+// because allocating them for each request would be slow.
 type bodies struct {
 	check, consume, debit []body.Member[gate.Request]
 	charge                []body.Member[gate.ChargeRequest]
@@ -87,13 +87,14 @@ func newBodies() *bodies {
 	}
 }
 
-// withDryRun is a request whose body may contain `"dry_run": true`. A dry run is decided and changes nothing.
+// withDryRun is a request whose body may contain `"dry_run": true`. A dry run is answered like the request itself,
+// and changes nothing.
 type withDryRun[R any] struct {
 	request R
 	dryRun  bool
 }
 
-// addDryRun returns the members of a request with the member dry_run added.
+// addDryRun returns the members of a request, and the member dry_run.
 func addDryRun[R any](members []body.Member[R]) []body.Member[withDryRun[R]] {
 	out := make([]body.Member[withDryRun[R]], 0, len(members)+1)
 	for _, m := range members {

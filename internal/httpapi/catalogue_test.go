@@ -80,7 +80,7 @@ func TestCatalogue_IfMatch_RefusesWhatWasChangedMeanwhile(t *testing.T) {
 		}
 	}
 	s.call("PUT", "/v1/blocks/ip/192.0.2.1", `{"reason":"abuse"}`).want(201)
-	send(`,"dry_run":true`, seen).want(200) // the tag does not include blocks
+	send(`,"dry_run":true`, seen).want(200) // the ETag does not depend on the blocks, so it is still valid
 	s.call("PUT", "/v1/meters/theirs", `{"unit":"u"}`).want(201)
 	for _, more := range []string{`,"dry_run":true`, ""} {
 		if p := send(more, seen).problem(409, "precondition_failed"); p.Errors[0].Field != headerIfMatch {
@@ -107,7 +107,8 @@ func TestCatalogue_Prune_DeletesWhatIsNotNamedAndNotUsed(t *testing.T) {
 		}
 		return out
 	}
-	// A section deletes nothing without prune. With prune, a missing section deletes nothing.
+	// Without prune, objects that a section does not list are kept. With prune, the objects of a missing section are
+	// kept.
 	if d := s.apply(`{"limits":{}}`); d.Counts.Deleted != 0 || d.Counts.Unlisted == 0 {
 		t.Errorf("%v", actions(d))
 	}

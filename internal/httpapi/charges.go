@@ -9,8 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
-// chargeIDMax bounds the id of a charge in bytes: the id of a charge of 16 limits with the longest names has 3,600
-// bytes.
+// chargeIDMax is the maximum length of a charge's id in bytes. If a charge has 16 limits with the longest names, its
+// id has 3,600 bytes.
 const chargeIDMax = 4096
 
 func chargeMembers() []body.Member[gate.ChargeRequest] {
@@ -35,7 +35,7 @@ func chargeRefundMembers() []body.Member[string] {
 	}
 }
 
-// chargeLimits charges limits without a debit.
+// chargeLimits charges rate limits and debits no units.
 func (s *Server) chargeLimits(rc *request) error {
 	var req gate.ChargeRequest
 	err := decode(rc, &req, s.bodies.charge)
@@ -56,21 +56,21 @@ func (s *Server) chargeLimits(rc *request) error {
 	return rc.sendBytes(http.StatusOK, typeJSON, encoding.AppendCharge(rc.out[:0], &done, req.DryRun))
 }
 
-// charge charges limits, and sends the RateLimit headers.
+// charge charges limits, and writes the RateLimit headers of the answer.
 func (s *Server) charge(rc *request, req gate.ChargeRequest) (gate.Charged, error) {
 	done, err := s.gate.Charge(rc.ctx, req)
 	rc.writeLimits(done.Limits, done.LimitsDegraded, err)
 	return done, err
 }
 
-// refundCharge gives back the tokens of a charge.
+// refundCharge refunds the tokens of a charge.
 func (s *Server) refundCharge(rc *request) error {
 	var id string
 	if err := decode(rc, &id, s.bodies.chargeRefund); err != nil {
 		return err
 	}
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // a refund is idempotent without a key, but a key must be valid
+		return err // a refund is idempotent without a key; a key that is sent must be valid
 	}
 	charge, err := s.gate.ParseCharge(id)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *Server) refundCharge(rc *request) error {
 }
 
 // chargeForwarded charges the limits of a forwarded request. Gateways send an idempotency key with each request,
-// which only debits need. chargeForwarded ignores the key, so limits are charged for each request. A header of the
+// which only debits need. chargeForwarded ignores this key, so repeated requests are charged again. A header of the
 // answer has the id of the charge.
 func (s *Server) chargeForwarded(rc *request, cost int64) error {
 	rc.gateRequest.Items, rc.gateRequest.Key = nil, ""

@@ -63,8 +63,8 @@ func TestChargeLimits_ChargedAndRefunded(t *testing.T) {
 	}
 }
 
-// TestChargeLimits_AfterTheFact_OwesUpToItsDebt: a limit of ten tokens a minute with a debt of 20, for costs that are
-// known only after the work.
+// TestChargeLimits_AfterTheFact_OwesUpToItsDebt charges costs that are known only after the work. The limit is ten
+// tokens a minute with a debt of 20.
 func TestChargeLimits_AfterTheFact_OwesUpToItsDebt(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -109,7 +109,7 @@ func TestChargeLimits_AfterTheFact_OwesUpToItsDebt(t *testing.T) {
 	s.call("PUT", "/v1/limits/below", `{"per":["tenant"],"kind":"token_bucket","rate":"7/day","debt":-1}`).refused("debt")
 }
 
-// A gateway may charge only limits, without units and without a meter.
+// A gateway may charge only limits. Then no units are debited, and the request needs no meter.
 func TestAuthorize_ModeLimit_ChargesLimitsOnly(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -136,7 +136,7 @@ func TestAuthorize_ModeLimit_ChargesLimitsOnly(t *testing.T) {
 	}
 }
 
-// lacks fails the test if the answer has the header.
+// lacks fails the test if the answer has a header with this name.
 func (a *answer) lacks(header string) {
 	a.t.Helper()
 	if got := a.header.Get(header); got != "" {
@@ -223,7 +223,7 @@ func TestLimitState_Override_ShowsItsNumbers(t *testing.T) {
 	}
 }
 
-// TestLimit_Ban_IsShownAndEndsByAReset: two denials of one subject ban that subject and no other.
+// TestLimit_Ban_IsShownAndEndsByAReset: two denials of a subject ban this subject and no other subject.
 func TestLimit_Ban_IsShownAndEndsByAReset(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -236,7 +236,7 @@ func TestLimit_Ban_IsShownAndEndsByAReset(t *testing.T) {
 	if p := charge("u", 2).problem(429, "rate_limited"); strings.Contains(p.Detail, "banned") {
 		t.Errorf("the first denial: %+v", p)
 	}
-	charge("u", 6).problem(422, "cost_exceeds_capacity") // this denial does not count: waiting would not help
+	charge("u", 6).problem(422, "cost_exceeds_capacity") // it does not count for the ban: waiting would not help
 	for i := range 3 {
 		p := charge("u", 2-i%2).problem(429, "rate_limited")
 		if !strings.Contains(p.Detail, "banned by r0") || i == 1 && (p.RetryAfterMs < 599_000 || p.RetryAfterMs > 600_000) {

@@ -55,8 +55,8 @@ func (rc *request) sendChecks(outcomes []gate.CheckOutcome) error {
 	return rc.sendBytes(http.StatusOK, typeJSON, append(out, "]}"...))
 }
 
-// ofOwnTenants carries out the requests for tenants that the key may reach. For each other request, refuse creates
-// the answer.
+// ofOwnTenants carries out those requests whose tenants the key may reach. For every other request, the result is
+// what refuse returns. The results have the order of the requests.
 func ofOwnTenants[O any](
 	rc *request, all []gate.Request, carryOut func(context.Context, []gate.Request) []O, refuse func(error) O,
 ) []O {

@@ -20,7 +20,7 @@ func newOwner(t *testing.T) *service {
 	return s
 }
 
-// advance moves the ledger's time.
+// advance moves the ledger's time forward by a duration such as 13d.
 func (s *service) advance(by string) client.TestClock {
 	s.t.Helper()
 	var c client.TestClock
@@ -41,8 +41,8 @@ func (s *service) verifyClean() {
 	}
 }
 
-// clockCatalogue creates plan p and tenant acme on it. The plan has 10 calls a month, and a trial of 14 days with 100
-// credits.
+// clockCatalogue creates plan p, and tenant acme with this plan. The plan has 10 calls a month, and for 14 days 100
+// credits as a trial.
 func (s *service) clockCatalogue() {
 	s.t.Helper()
 	s.call("PUT", "/v1/meters/calls", `{"unit":"call"}`).want(201)
@@ -66,8 +66,8 @@ func TestClock_Advance_ClosesMonthsAndEndsTrialsAndGrants(t *testing.T) {
 	}{
 		{"13d", 8, 100}, // nothing is due yet
 		{"36h", 8, 0},   // the trial of 14 days has ended
-		{"6d", 3, 0},    // the promo of 20 days has ended, too: the rest is of the allowance
-		{"12d", 10, 0},  // the next month
+		{"6d", 3, 0},    // the promo of 20 days has ended; the 3 calls are of the allowance
+		{"12d", 10, 0},  // the next month has begun
 		{"365d", 10, 0}, // twelve months without use
 	} {
 		c := s.advance(step.by)
@@ -178,11 +178,11 @@ func TestClock_NotDev_IsNotFound(t *testing.T) {
 	}
 }
 
-// TestClock_NoPartitions_DoesNotMove: if the journal's partitions cannot be created, the time does not move, because
-// it could not go back.
+// TestClock_NoPartitions_DoesNotMove: the time does not move if the journal's partitions for the new time cannot be
+// created, because the time could not be moved back.
 func TestClock_NoPartitions_DoesNotMove(t *testing.T) {
 	t.Parallel()
-	s := newService(t) // its role may not create partitions
+	s := newService(t) // the role of this service may not create partitions
 	s.call("POST", "/v1/test/clock", `{"advance":"400d"}`).problem(http.StatusInternalServerError, "internal")
 	var c client.TestClock
 	s.call("GET", "/v1/test/clock", "").want(200).into(&c)

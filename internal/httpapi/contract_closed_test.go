@@ -18,8 +18,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/reference"
 )
 
-// contract returns the parsed contract with closed answers. In the published contract, answers may gain members. The
-// tests must notice members that are not in the contract.
+// contract returns the parsed contract, changed so that answers may have only the members in it. The published
+// contract lets answers gain members. With the change, tests notice members that are not in the contract.
 var contract = sync.OnceValue(func() *openapi3.T {
 	out, err := openapi3.NewLoader().LoadFromData(closedContract())
 	if err != nil {
@@ -28,7 +28,7 @@ var contract = sync.OnceValue(func() *openapi3.T {
 	return out
 })
 
-// closedContract returns the contract with closed answers as JSON.
+// closedContract returns the changed contract (see contract) as JSON.
 var closedContract = sync.OnceValue(func() []byte {
 	var doc map[string]any
 	if err := yaml.Unmarshal(reference.Specification, &doc); err != nil {
@@ -43,8 +43,8 @@ var closedContract = sync.OnceValue(func() []byte {
 	return text
 })
 
-// bodySchemas has the compiled schemas of bodies. kin-openapi would compile the schema again for each body that it
-// checks, which takes tens of milliseconds.
+// bodySchemas returns the compiled schemas of the bodies. kin-openapi would compile a schema again for each body that
+// it checks, which takes tens of milliseconds.
 var bodySchemas = sync.OnceValue(func() *compiledSchemas {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
@@ -67,7 +67,7 @@ type compiledSchemas struct {
 	done     map[string]*jsonschema.Schema
 }
 
-// at returns the schema at a path in the contract.
+// at returns the compiled schema at a path in the contract.
 func (c *compiledSchemas) at(path ...string) (*jsonschema.Schema, error) {
 	for i, name := range path {
 		path[i] = url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
@@ -83,7 +83,7 @@ func (c *compiledSchemas) at(path ...string) (*jsonschema.Schema, error) {
 	return s, err
 }
 
-// place is a response of the contract and its path in the contract.
+// place is a response that the contract defines, with its path in the contract.
 type place struct {
 	path     []string
 	response *openapi3.Response
@@ -156,8 +156,8 @@ func conformsBody(at place, a *answer) error {
 	return schema.Validate(value)
 }
 
-// alternatives returns the names of the schemas that an object with properties lists under oneOf. They add members to
-// that object.
+// alternatives returns the names of the schemas that an object with properties lists under oneOf. These schemas add
+// members to the object.
 func alternatives(v any) map[string]bool {
 	out := map[string]bool{}
 	switch v := v.(type) {
@@ -180,7 +180,8 @@ func alternatives(v any) map[string]bool {
 	return out
 }
 
-// closeObjects makes the objects under v that have properties refuse unknown members, except for the schemas in open.
+// closeObjects changes v, a part of the contract: every object schema with properties then refuses unknown members.
+// It skips the schemas in open.
 func closeObjects(v any, open map[string]bool) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -11,7 +11,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/reference"
 )
 
-// published returns the contract as the service serves it. In contrast, contract() closes the answers.
+// published returns the contract exactly as the service serves it. In the result of contract(), answers may have no
+// unknown members.
 func published(t *testing.T) map[string]any {
 	t.Helper()
 	var doc map[string]any
@@ -19,7 +20,7 @@ func published(t *testing.T) map[string]any {
 	return doc
 }
 
-// walk calls visit with every object under v and its path.
+// walk calls visit with every JSON object in v, and with the path of that object.
 func walk(v any, path string, visit func(path string, object map[string]any)) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -34,7 +35,8 @@ func walk(v any, path string, visit func(path string, object map[string]any)) {
 	}
 }
 
-// described matches the paths of objects that need a description, unless they refer to a described object.
+// described matches the paths of the contract's objects that need a description. An object that refers to another
+// object needs none.
 var described = regexp.MustCompile(`^/tags$|` +
 	`^/paths/[^ ]+/(get|put|post|patch|delete)$|/parameters$|/responses/\d+$|/headers/[A-Za-z-]+$|` +
 	`^/components/(parameters|headers|responses|schemas|securitySchemes)/[A-Za-z]+$|/properties/[a-z0-9_-]+$`)
@@ -46,7 +48,7 @@ func TestContract_Everything_IsDescribed(t *testing.T) {
 		if !described.MatchString(path) || strings.Contains(path, "/example") || object["$ref"] != nil {
 			return
 		}
-		if strings.HasSuffix(path, "/parameters") && object["in"] == nil { // the map of components, not a parameter
+		if strings.HasSuffix(path, "/parameters") && object["in"] == nil { // shared parameters by name, not a parameter
 			return
 		}
 		seen++
@@ -70,7 +72,7 @@ func TestContract_Operations_HaveWhatToolsNeed(t *testing.T) {
 	for path, item := range doc["paths"].(map[string]any) {
 		for method, op := range item.(map[string]any) {
 			o, ok := op.(map[string]any)
-			if !ok { // the parameters of the path, not an operation
+			if !ok { // the parameters of all operations on this path
 				continue
 			}
 			id, _ := o["operationId"].(string)
@@ -95,7 +97,8 @@ func TestContract_Operations_HaveWhatToolsNeed(t *testing.T) {
 	}
 }
 
-// Answers may gain members, and a client with strict checks must not break then. Go types belong in the overlay.
+// The contract lets answers gain members, so that a client with strict checks accepts the new members. Names of Go
+// types belong in the overlay, not in the contract.
 func TestContract_Answers_AreOpenAndOfNoLanguage(t *testing.T) {
 	t.Parallel()
 	doc := published(t)
@@ -131,7 +134,8 @@ func TestContract_Answers_AreOpenAndOfNoLanguage(t *testing.T) {
 	}
 }
 
-// In types that are generated from the contract, a request that moves amounts has a required key.
+// Clients are generated from the contract. Therefore the contract requires an idempotency key for each request that
+// moves amounts.
 func TestContract_IdempotencyKey_IsRequiredWhereAmountsMove(t *testing.T) {
 	t.Parallel()
 	required := map[string]bool{}

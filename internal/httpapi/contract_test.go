@@ -60,7 +60,7 @@ func TestRoutes_EqualContract(t *testing.T) {
 	}
 	for _, r := range (&Server{reference: reference.New()}).routes() {
 		query := slices.Clone(r.query)
-		if r.members != "" { // an object whose members are query parameters
+		if r.members != "" { // a query parameter that is an object with members
 			query = append(query, strings.TrimSuffix(r.members, "."))
 		}
 		served = append(served, operation{r.method, r.path, query, r.public})
@@ -76,7 +76,7 @@ func TestRoutes_EqualContract(t *testing.T) {
 	assert.Equal(t, written, served)
 }
 
-// field is a field of a body, from its table or its schema.
+// field is a field of a request body, from the table of the server or from the schema of the contract.
 type field struct {
 	Name     string
 	Required bool
@@ -90,7 +90,8 @@ func fieldsOf[T any](members []body.Member[T]) []field {
 	return out
 }
 
-// fieldsOfObject returns the fields of a type of the catalogue, without the fields that the path has.
+// fieldsOfObject returns the fields of a catalogue type. without names the fields that are in the path instead of the
+// body.
 func fieldsOfObject[T any](without ...string) []field {
 	var out []field
 	for _, f := range body.Fields(reflect.TypeFor[T](), without) {
@@ -250,7 +251,8 @@ func TestReference_NeedsNoKey(t *testing.T) {
 	}
 }
 
-// TestHead_WhereGetIs_SameHeaders: HEAD gives the status and the headers of GET without the body, also for refusals.
+// TestHead_WhereGetIs_SameHeaders: HEAD answers with the same status and headers as GET, and without a body. This
+// includes refused requests.
 func TestHead_WhereGetIs_SameHeaders(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -258,7 +260,7 @@ func TestHead_WhereGetIs_SameHeaders(t *testing.T) {
 	for _, path := range []string{
 		"/v1/meters", "/v1/meters/calls", "/v1/tenants/acme", "/v1/tenants/acme/balances", "/v1/tenants/nobody", "/v1/meters?limit=x", "/v1/openapi.json", "/docs",
 	} {
-		// Go's client requests gzip by default in a GET, and not in a HEAD.
+		// Go's client asks for gzip in a GET by default, but not in a HEAD.
 		same := []string{"X-Request-Id", "one", "Accept-Encoding", "identity"}
 		get, head := s.call("GET", path, "", same...), s.call("HEAD", path, "", same...)
 		if head.status != get.status || len(head.body) != 0 {
@@ -278,7 +280,8 @@ func TestHead_WhereGetIs_SameHeaders(t *testing.T) {
 	}
 }
 
-// Each code of a problem is in the contract, and each code of the contract belongs to one alternative of Problem.
+// The contract lists every problem code of the program. Each code in the contract belongs to exactly one alternative
+// of Problem.
 func TestContract_ProblemCodes_EqualCode(t *testing.T) {
 	t.Parallel()
 	schemas := contract().Components.Schemas

@@ -29,8 +29,9 @@ func voidMembers() []body.Member[ledger.GrantChange] {
 	}
 }
 
-// extensionMembers returns the members of a void, and expires_at. expires_at is required, so that nobody removes the
-// end of a grant by leaving the member out. null means that the grant has no end.
+// extensionMembers returns the members of the body that extends a grant: the members of a void and expires_at. null
+// in expires_at means that the grant has no end. The member is required, because a forgotten member must not remove
+// the end.
 func extensionMembers() []body.Member[ledger.GrantChange] {
 	return append(voidMembers(), body.Required("expires_at", func(d *body.Document, x *ledger.GrantChange) { x.ExpiresAt = d.InstantOrNull() }))
 }
@@ -44,7 +45,7 @@ func adjustmentMembers() []body.Member[ledger.Adjust] {
 	}
 }
 
-// refund refunds a debit or a capture, in whole or in part.
+// refund refunds units of a debit or a capture: all units, or a part of them.
 func (s *Server) refund(rc *request) error {
 	var req withDryRun[ledger.Refund]
 	if err := decode(rc, &req, s.bodies.refund); err != nil {
@@ -72,7 +73,7 @@ func (s *Server) refund(rc *request) error {
 	})
 }
 
-// voidGrant removes what remains of a grant.
+// voidGrant removes the remaining units of a grant.
 func (s *Server) voidGrant(rc *request) error {
 	change, dryRun, err := s.changeGrant(rc, ledger.VoidGrant, s.bodies.void)
 	if err != nil {
@@ -94,7 +95,7 @@ func (s *Server) extendGrant(rc *request) error {
 	})
 }
 
-// changeGrant changes the grant of the path.
+// changeGrant voids or extends the grant in the path. It also reports whether the request was a dry run.
 func (s *Server) changeGrant(rc *request, action ledger.GrantAction, members []body.Member[withDryRun[ledger.GrantChange]]) (*ledger.Change, bool, error) {
 	tenant, err := rc.tenantParameter()
 	if err != nil {
@@ -115,7 +116,7 @@ func (s *Server) changeGrant(rc *request, action ledger.GrantAction, members []b
 	return change, req.dryRun, err
 }
 
-// adjust corrects a balance.
+// adjust adds units to a balance, or removes units from it, as a correction.
 func (s *Server) adjust(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {

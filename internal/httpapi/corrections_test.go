@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// refundOf returns the body of a refund by acme. more has fields in addition to the operation.
+// refundOf returns the body of a refund by acme. more has further fields, with a comma in front.
 func refundOf(operation, more string) string {
 	return fmt.Sprintf(`{"tenant":"acme","operation_id":%q%s}`, operation, more)
 }
@@ -112,7 +112,7 @@ func TestRefund_OneOfSeveralItems_NeedsMeter(t *testing.T) {
 	var got client.RefundAnswer
 	refund("r1", `,"amount":3,"meter":"jobs"`).want(200).into(&got)
 	if it := got.Items[0]; it.Meter != "jobs" || len(it.Draws) != 2 || it.Draws[0] != (client.Draw{Source: client.SourceOverage, Meter: "jobs", Amount: 2}) || it.Remaining != 1 {
-		t.Errorf("%+v", got) // overage first, because it was drawn last
+		t.Errorf("%+v", got) // overage is refunded first, because it was drawn last
 	}
 	refund("r2", "").want(200).into(&got)
 	if len(got.Items) != 2 || got.Items[0].Refunded != 11 || got.Items[1].Refunded != 4 || s.remaining("acme", "credits") != 7 {

@@ -9,13 +9,13 @@ import (
 )
 
 // deadline is a context that ends with its parent or at an instant, like a context of context.WithDeadline. It
-// creates its timer at the first call of Done instead of at once, which saves 5 % of a check's CPU: requests served
-// from memory and Redis never call Done, and debits call DoneBefore. The parent must have no earlier deadline.
+// creates its timer at the first call of Done, which saves 5 % of a check's CPU time. Requests that are served from
+// memory and Redis never call Done, and debits call DoneBefore. The parent must not have an earlier deadline.
 type deadline struct {
 	context.Context // the parent
 
 	at    time.Time
-	actor *auditlog.Actor // who sends the request; nil: not known yet. Set before other code can read the context
+	actor *auditlog.Actor // who sends the request; nil until it is known. Set before other code can read the context
 
 	mu     sync.Mutex
 	timed  context.Context // with a timer; nil before the first call of Done
@@ -23,12 +23,12 @@ type deadline struct {
 	ended  bool
 }
 
-// newDeadline returns a context that ends at an instant. The caller must call end.
+// newDeadline returns a context that ends at an instant. The caller must call end when the request is finished.
 func newDeadline(parent context.Context, at time.Time) *deadline {
 	return &deadline{Context: parent, at: at}
 }
 
-// end cancels the context.
+// end cancels the context and stops its timer.
 func (d *deadline) end() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -49,8 +49,8 @@ func (d *deadline) Done() <-chan struct{} {
 }
 
 // DoneBefore returns a channel that is closed when the context ends before until. If the deadline is not earlier than
-// until, only the parent can end the context, and no timer is created. Package lane waits on the channel, with a
-// timer of its own for until.
+// until, only the parent can end the context before until, so no timer is created. Package lane waits for this
+// channel, and has its own timer for until.
 func (d *deadline) DoneBefore(until time.Time) <-chan struct{} {
 	if d.at.Before(until) {
 		return d.Done()
@@ -65,7 +65,7 @@ func (d *deadline) Err() error {
 	if d.timed == nil && !d.ended && d.Context.Err() == nil && time.Until(d.at) > 0 {
 		return nil
 	}
-	return d.start().Err() // final
+	return d.start().Err() // once Err is not nil, its result does not change
 }
 
 // start creates the context with the timer. The caller holds mu.
@@ -79,8 +79,8 @@ func (d *deadline) start() context.Context {
 	return d.timed
 }
 
-// Value implements context.Context. Package context uses Value to find the context behind a Done channel. deadline
-// returns the value of timed, so that child contexts can register with it without a goroutine.
+// Value implements context.Context. After start, it returns the value of timed. By such a value, package context
+// finds the context behind a Done channel, and can register child contexts with it without a goroutine.
 func (d *deadline) Value(key any) any {
 	if key == (auditlog.Key{}) {
 		return d.actor

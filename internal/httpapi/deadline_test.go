@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// contextState is the visible state of a context.
+// contextState is what the methods of a context return at one moment.
 type contextState struct {
 	err    error
 	done   bool
@@ -27,7 +27,7 @@ type contextState struct {
 type contextKey struct{}
 
 // TestDeadline_BehavesLikeWithDeadline compares the request's context with a context of package context. After any
-// sequence of events, the contexts have the same visible state, and so have their children.
+// sequence of events, both contexts have the same visible state. The same holds for their child contexts.
 func TestDeadline_BehavesLikeWithDeadline(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -54,7 +54,7 @@ func compareDeadlines(steps []string, past bool, pass func(time.Duration)) strin
 	defer cancelTheirs()
 	pair := [2]context.Context{ours, theirs}
 	var children [2]context.Context
-	var called [2]atomic.Bool // AfterFunc runs on another goroutine: wait until one child was called
+	var called [2]atomic.Bool // AfterFunc calls its function on another goroutine; synctest.Wait waits for it
 	var cleanup []func()
 	defer func() {
 		for _, f := range cleanup {
@@ -75,7 +75,7 @@ func compareDeadlines(steps []string, past bool, pass func(time.Duration)) strin
 		return s
 	}
 	// The parent and the deadline can both end between two steps, in either order. Therefore the test waits after
-	// each step.
+	// each step until all goroutines have reacted.
 	for _, step := range append([]string{"see"}, steps...) {
 		for i := range pair {
 			switch step {
@@ -102,7 +102,7 @@ func compareDeadlines(steps []string, past bool, pass func(time.Duration)) strin
 			pass(2 * time.Second)
 		}
 		synctest.Wait()
-		// Err is first: it must be right even before a call of Done.
+		// see calls Err before Done: the result of Err must be right even if Done was never called.
 		if a, b := ours.Err(), theirs.Err(); !errors.Is(a, b) || (a == nil) != (b == nil) {
 			return step + ": Err alone differs"
 		}
@@ -133,7 +133,7 @@ func TestDeadline_ChildrenNeedNoGoroutine(t *testing.T) {
 	}
 }
 
-// TestDeadline_ConcurrentUse is for the race detector.
+// TestDeadline_ConcurrentUse uses one context on several goroutines, so that the race detector can find data races.
 func TestDeadline_ConcurrentUse(t *testing.T) {
 	t.Parallel()
 	parent, cancel := context.WithCancel(t.Context())

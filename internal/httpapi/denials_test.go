@@ -20,7 +20,7 @@ func (s *service) denialsOf(tenant, query string) (list client.DenialList) {
 	return list
 }
 
-// Each kind of refusal is listed with its reason and its minute. Other answers are not listed.
+// The list has each kind of refusal, with its reason and its minute. It has no other answers.
 func TestDenials_EachRefusal_ListedWithCodeRuleAndMinute(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -39,13 +39,13 @@ func TestDenials_EachRefusal_ListedWithCodeRuleAndMinute(t *testing.T) {
 	for i := range 2 {
 		s.send("/v1/consume", fmt.Sprint("ok", i), demand("calls", 1, `,"route":"/search"`)).want(200)
 	}
-	// Requests that are not denials.
+	// The denials do not include the following requests.
 	s.call("POST", "/v1/check", demand("calls", 100, "")).want(200)
 	s.send("/v1/debits", "dry", demand("calls", 100, `,"dry_run":true`)).want(429)
 	s.send("/v1/debits", "bad", demand("calls", 0, "")).want(400)
 	s.call("GET", "/v1/authorize/traefik", "", forwarded.HeaderTenant, "acme", forwarded.HeaderMeter, "calls", "X-Forwarded-Uri", "/search", "X-Quota-Mode", "check").want(429)
 	s.send("/v1/debits", "nobody", `{"tenant":"nobody","items":[{"meter":"calls","amount":1}]}`).want(404)
-	// Requests that are denials.
+	// The denials include the following requests.
 	s.send("/v1/debits", "a", demand("calls", 100, `,"subject":"ann"`), id("r-debit")...).want(429)
 	s.send("/v1/debits", "b", demand("credits", 1, ""), id("r-credits")...).want(402)
 	s.send("/v1/debits", "c", demand("other", 1, ""), id("r-plan")...).want(403)
@@ -129,7 +129,7 @@ func TestDenials_BadQuestions_NameFieldAndBound(t *testing.T) {
 	s.as(use, "GET", "/v1/tenants/acme/denials", "").problem(403, "forbidden")
 }
 
-// Denials have the time of the ledger.
+// A denial is stored with the ledger's time, even if that time was moved.
 func TestDenials_ClockMoved_AreThen(t *testing.T) {
 	t.Parallel()
 	s := newOwner(t)

@@ -11,10 +11,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 )
 
-// grouped is the use of a group, summed over all intervals.
+// grouped is the use of one value of a group, summed over all intervals.
 type grouped struct{ used, overage, refunded, operations int64 }
 
-// usageOf returns the use for each value of a group, and the sum over all values.
+// usageOf returns acme's use for each value of a group, and the sum over all values.
 func (s *service) usageOf(query, group string) (by map[string]grouped, all grouped) {
 	s.t.Helper()
 	now := time.Now().UTC()
@@ -36,8 +36,8 @@ func (s *service) usageOf(query, group string) (by map[string]grouped, all group
 	return by, all
 }
 
-// dimensioned creates meter calls with the dimensions model and feature, and tenant acme. acme has 1,000 calls a year
-// and may use 50 more.
+// dimensioned creates meter calls with the dimensions model and feature. It also creates tenant acme, who has 1,000
+// calls a year and may use 50 calls more as overage.
 func (s *service) dimensioned() {
 	s.t.Helper()
 	s.call("PUT", "/v1/meters/calls", `{"unit":"call","dimensions":["model","feature"]}`).want(201)
@@ -49,8 +49,8 @@ func (s *service) dimensioned() {
 	})
 }
 
-// The sum of the use over a dimension equals the use without it. This holds for debits, captures with the value of
-// their hold, overage and refunds.
+// The sum of the use over a dimension equals the use without it. This holds for debits, captures, overage and
+// refunds. A capture has the dimension's value of its hold.
 func TestUsage_ByDimension_FootsWithTheTotal(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -68,7 +68,7 @@ func TestUsage_ByDimension_FootsWithTheTotal(t *testing.T) {
 	s.send("/v1/holds/h/capture", "h1", `{"tenant":"acme","items":[{"meter":"calls","amount":70}],"final":false}`).want(200)
 	s.send("/v1/holds/h/capture", "h2", `{"tenant":"acme","items":[{"meter":"calls","amount":5}],"final":true}`).want(200)
 	s.send("/v1/refunds", "r", `{"tenant":"acme","operation_id":"b","amount":8}`).want(200)
-	debit("g", 750, `{"model":"large"}`, "") // more than the remainder
+	debit("g", 750, `{"model":"large"}`, "") // more than the remaining units, so a part is overage
 	by, all := s.usageOf("&group_by=metadata.model", "model")
 	assert.Equal(t, map[string]grouped{
 		"small": {85, 0, 0, 3}, "large": {743, 27, 0, 2}, "7": {40, 0, 0, 1}, "": {140, 0, 8, 4},
@@ -91,7 +91,7 @@ func TestUsage_ByDimension_FootsWithTheTotal(t *testing.T) {
 	s.verifyClean()
 }
 
-// A dimension with many values has a bounded answer.
+// If a dimension has many values, the answer has the most used values, and adds up the others as (other).
 func TestUsage_ManyValues_TheRestIsOther(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -123,7 +123,7 @@ func TestUsage_GroupThatIsNoDimension_Refused(t *testing.T) {
 	} {
 		s.call("PUT", "/v1/meters/bad", body).refused(field)
 	}
-	s.call("PUT", "/v1/meters/calls", `{"unit":"call"}`).want(200) // without dimensions
+	s.call("PUT", "/v1/meters/calls", `{"unit":"call"}`).want(200) // the meter no longer has dimensions
 	var m client.Meter
 	s.call("GET", "/v1/meters/calls", "").want(200).into(&m)
 	if len(m.Dimensions) != 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// guide returns docs/api.md, to which the types of problems link.
+// guide returns the text of docs/api.md. The type of a problem is a link to this page.
 func guide(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/api.md")
@@ -61,7 +61,7 @@ func TestDocs_CatalogueFileParses(t *testing.T) {
 	}
 }
 
-// example matches a call of the page's shell function.
+// example matches a call of the shell function api in docs/api.md.
 var example = regexp.MustCompile("(?m)^api ([A-Z]+) ('[^']+'|\"[^\"]+\"|\\S+)((?: -H '[^']+')*)(?: -d '([^']*)')?$")
 
 func TestDocs_ExamplesWorkInOrder(t *testing.T) {
@@ -77,7 +77,7 @@ func TestDocs_ExamplesWorkInOrder(t *testing.T) {
 	clock := strings.NewReplacer("%Y", now.Format("2006"), "%m", now.Format("01"), "%d", now.Format("02"), "%H", now.Format("15"),
 		"%M", now.Format("04"), "%S", now.Format("05"))
 	shown := map[string]bool{}
-	var made client.CreatedKey // the key that the page shows has another id
+	var made client.CreatedKey // its id differs from the id in docs/api.md
 	const keyOfPage = "key_4kqh2xw7v5jz3nqa"
 	for _, e := range examples {
 		path := date.ReplaceAllStringFunc(strings.Trim(e[2], `'"`), func(cmd string) string { return clock.Replace(date.FindStringSubmatch(cmd)[1]) })

@@ -14,7 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// faultsOf decodes a debit and returns its faults, each as a line.
+// faultsOf decodes the body of a debit. It returns the debit and its faults, each as a line of text.
 func faultsOf(t *testing.T, text string) (r gate.Request, faults []string) {
 	t.Helper()
 	var d body.Document
@@ -227,7 +227,7 @@ func TestDecode_DocumentReusableAfterFault(t *testing.T) {
 	}
 }
 
-// FuzzBody: for any text, the decoder ends without a panic. It accepts only values within all bounds.
+// FuzzBody: the decoder does not panic for any text. It accepts only values within their bounds.
 func FuzzBody(f *testing.F) {
 	for _, seed := range []string{
 		`{"tenant":"acme","items":[{"meter":"m","amount":1}]}`, `{"tenant":"a","items":[{"meter":"m","amount":1e3}]}`, `{`, `{"metadata":{"a":"\\"}}`,

@@ -14,8 +14,8 @@ import (
 // dried returns body with the member dry_run.
 func dried(body string) string { return strings.TrimSuffix(body, "}") + `,"dry_run":true}` }
 
-// facts returns the fields of an answer that a dry run can know: all except its key, its instant, and the fields that
-// depend on them.
+// facts returns the fields of an answer that a dry run must answer like the real request. It omits the operation's
+// id, the instant of the decision, and the fields that depend on them.
 func (a *answer) facts() map[string]any {
 	a.t.Helper()
 	var got map[string]any
@@ -26,7 +26,7 @@ func (a *answer) facts() map[string]any {
 	return got
 }
 
-// A dry run gives the answer of the same request right after it, whether allowed or refused, and changes nothing.
+// A dry run gives the same answer as the real request that follows it, allowed or refused. It changes nothing.
 func TestDryRun_AnswersLikeChange_ChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -84,8 +84,8 @@ func TestDryRun_AnswersLikeChange_ChangesNothing(t *testing.T) {
 	}
 }
 
-// A refused hold, or a refused capture of more than its hold, is stored if the meter demands that, as for a refused
-// debit.
+// If the meter has denial_replay, a refused hold is stored and answered again for a repeated key, like a refused
+// debit. The same holds for a refused capture of more units than its hold has.
 func TestHold_DenialReplayedIfMeterSaysSo(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

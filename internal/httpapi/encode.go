@@ -8,7 +8,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// appendProblem appends a problem document. The problem of a batch result has the member replayed and no request_id.
+// appendProblem appends a problem as JSON. In contrast to a failed result of a batch, it has a request_id and no
+// replayed.
 func appendProblem(b []byte, p *problem, requestID string) []byte {
 	b = append(b, `{"status":`...)
 	b = strconv.AppendInt(b, int64(p.kind.status), 10)
@@ -74,7 +75,7 @@ func appendProblemMembers(b []byte, p *problem) []byte {
 	return b
 }
 
-// appendBatchResult appends the result of one debit of a batch.
+// appendBatchResult appends the result of one debit of a batch: r, or the problem p if r is nil.
 func appendBatchResult(b []byte, r *ledger.DebitResult, p *problem, dryRun bool) []byte {
 	if r != nil {
 		b = append(b, `{"status":200,"replayed":`...)

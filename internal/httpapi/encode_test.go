@@ -18,7 +18,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// text draws strings of answers: mostly ids, and also any text that an error may quote.
+// text draws strings that answers may contain: mostly ids, and any text that an error may quote.
 func text() *rapid.Generator[string] {
 	return rapid.OneOf(rapid.StringMatching(`[A-Za-z0-9._:-]{1,20}`), rapid.String(), rapid.SampledFrom([]string{"", "§open/é", "a\"\\\n\x00<&>", "\u2028"}))
 }
@@ -27,7 +27,7 @@ func amount() *rapid.Generator[int64] {
 	return rapid.OneOf(rapid.Int64Range(0, bound.MaxAmount), rapid.Int64Range(0, 3))
 }
 
-// instant draws a time in any zone with microseconds, as PostgreSQL gives them.
+// instant draws a time in any zone, with the microseconds that PostgreSQL stores.
 func instant() *rapid.Generator[time.Time] {
 	return rapid.Custom(func(t *rapid.T) time.Time {
 		at := time.UnixMicro(rapid.Int64Range(-60e15, 250e15).Draw(t, "at"))
@@ -42,7 +42,7 @@ func instantOrZero() *rapid.Generator[time.Time] {
 	return rapid.OneOf(instant(), rapid.Just(time.Time{}))
 }
 
-// sameJSON fails the test unless written equals the JSON of value, which has a generated type.
+// sameJSON fails the test unless written is the same JSON as the encoding of value, which has a type of the contract.
 func sameJSON(t *rapid.T, written []byte, value any) {
 	t.Helper()
 	want, err := json.Marshal(value)
@@ -158,7 +158,7 @@ func TestAppendCheckAnswer_EqualsTypeJSON(t *testing.T) {
 	})
 }
 
-// drawVerdicts draws verdicts and returns them in both types.
+// drawVerdicts draws verdicts of limits. It returns them in the gate's type and in the contract's type.
 func drawVerdicts(t *rapid.T) (limits []gate.LimitVerdict, said []client.LimitVerdict) {
 	said = []client.LimitVerdict{}
 	for range rapid.IntRange(0, 3).Draw(t, "limits") {
@@ -241,7 +241,7 @@ func TestAppendProblem_EqualsTypeJSON(t *testing.T) {
 			}
 		}
 		sameJSON(t, appendProblem(nil, &p, "r1"), want)
-		p.blocked = nil // debits of a batch do not check blocks
+		p.blocked = nil // a debit of a batch does not check blocks
 		sameJSON(t, appendBatchResult(nil, nil, &p, false), client.BatchResult{
 			Type: want.Type, Title: want.Title, Status: want.Status, Detail: want.Detail, Code: want.Code, Errors: want.Errors, ViolatedPolicies: want.ViolatedPolicies,
 			RetryAfterMs: want.RetryAfterMs, Limiting: want.Limiting, Required: want.Required, Available: want.Available, ResetAt: want.ResetAt,

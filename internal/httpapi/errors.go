@@ -18,7 +18,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
-// Codes of this package. All other codes come from the ledger and the gate.
+// Error codes that only this package uses. The other codes come from the packages errcode and gate.
 const (
 	codeIdempotencyKeyMissing errcode.Code = "idempotency_key_missing"
 	codeUnauthenticated       errcode.Code = "unauthenticated"
@@ -26,26 +26,28 @@ const (
 )
 
 const (
-	// problemBase is the URL of the page that describes the problem types. The code of a problem is the anchor.
+	// problemBase is the URL of the page that describes the problem types. The code of a problem follows as the
+	// anchor.
 	problemBase = "https://github.com/quotasvc/quotasvc/blob/main/docs/api.md#"
 
-	// Problem types that the specification of the RateLimit header fields registered.
+	// Problem types that IANA has registered for the RateLimit header fields.
 	typeQuotaExceeded   = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 	typeReducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
 
-	// retryAfterDefault is the delay for failures without a delay of their own. A backend that is down rarely returns
-	// sooner.
+	// retryAfterDefault is the Retry-After of failures whose cause does not name a delay. A failed backend rarely
+	// recovers sooner.
 	retryAfterDefault = time.Second
 )
 
-// problemKind is the HTTP form of a code.
+// problemKind is the HTTP status and the texts for one error code.
 type problemKind struct {
 	status int
 	title  string
-	detail string // for errors without a detail of their own
+	detail string // for errors that have no detail
 }
 
-// problemKinds returns the only table from codes to HTTP. A code that is not in the table is answered as internal.
+// problemKinds returns the table of the HTTP statuses and texts for each code. No other table maps codes to statuses.
+// A code that is not in this table is answered as internal.
 func problemKinds() map[errcode.Code]problemKind {
 	return map[errcode.Code]problemKind{
 		errcode.InvalidArgument:      {http.StatusBadRequest, "Invalid request", "the request is invalid"},
@@ -82,23 +84,23 @@ func problemKinds() map[errcode.Code]problemKind {
 	}
 }
 
-// problem is an error in the form of an answer.
+// problem is an error in the form in which it is answered.
 type problem struct {
 	code       errcode.Code
 	kind       problemKind
-	uri        string // the type
+	uri        string // the URI of the problem type
 	detail     string
 	fields     []body.Fault
 	denial     *ledger.Denial
-	oldest     time.Time // of archived: the time of the oldest entries in the database
+	oldest     time.Time // for the code archived: the time of the oldest entries in the database
 	blocked    *gate.Blocked
 	violated   []string
 	limits     []gate.LimitVerdict
 	retryAfter time.Duration // > 0 on 429 and 503 only
-	degraded   bool          // limits were decided without Redis
+	degraded   bool          // the limits were decided without Redis
 }
 
-// problemOf translates any error. An unknown error becomes internal, without a detail.
+// problemOf returns the problem for any error. An unknown error becomes the code internal, without a detail.
 func (s *Server) problemOf(err error) problem {
 	p := problem{code: errcode.Internal}
 	if e, ok := errors.AsType[*errcode.Error](err); ok {
@@ -113,7 +115,8 @@ func (s *Server) problemOf(err error) problem {
 	return s.complete(p)
 }
 
-// complete sets the fields that the code determines.
+// complete returns p with the kind of its code. It also sets the type, the detail and the delay if p lacks them. Only
+// statuses 429 and 503 have a delay.
 func (s *Server) complete(p problem) problem {
 	kind, known := s.problems[p.code]
 	if !known {
@@ -141,7 +144,8 @@ func (s *Server) complete(p problem) problem {
 	return p
 }
 
-// explain returns the detail for an error that has facts and no text.
+// explain returns the detail for a problem that has no text: the first of its faults, the numbers of its denial, or
+// else the general text for its code.
 func (p *problem) explain() string {
 	if len(p.fields) > 0 {
 		detail := p.fields[0].Field + " " + p.fields[0].Message
@@ -156,8 +160,8 @@ func (p *problem) explain() string {
 	return p.kind.detail
 }
 
-// denialEndsIn returns how long to wait before a retry can succeed. If the denial has no such instant, it returns
-// retryAfterDefault.
+// denialEndsIn returns how long the client must wait until a retry can succeed, at least retryAfterDefault. It
+// returns retryAfterDefault if this time is not known.
 func (p *problem) denialEndsIn() time.Duration {
 	if p.denial == nil {
 		return retryAfterDefault
@@ -183,10 +187,10 @@ func (p *problem) fromCode(e *errcode.Error) {
 	p.oldest = ledger.OldestOf(e)
 	switch p.denial = ledger.DenialOf(e); {
 	case p.denial != nil:
-		p.fields = nil // the denial has meter and subject
+		p.fields = nil // the denial already has meter and subject
 	case e.Code != errcode.InvalidArgument:
 	case len(e.Fields) > 0:
-		p.detail = "" // the detail lacks the field's name, which explain adds
+		p.detail = "" // explain writes it again, with the field's name
 	default:
 		p.fields = []body.Fault{{Field: "body", Message: e.Detail}}
 	}
@@ -230,7 +234,7 @@ func (p *problem) fromGate(err error) bool {
 	return false
 }
 
-// fromTransport translates errors of echo and of contexts.
+// fromTransport sets the code and the detail for errors of echo and of contexts.
 func (p *problem) fromTransport(err error) {
 	if e, ok := errors.AsType[*echo.HTTPError](err); ok {
 		switch e.Code {
@@ -243,7 +247,8 @@ func (p *problem) fromTransport(err error) {
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		p.code = errcode.Unavailable
-		// Only the ledger knows whether the operation was carried out. A deadline does not show it.
+		// Only the ledger knows whether the operation was carried out, so the detail must not say that it was or was
+		// not.
 		p.detail = "there was no answer in time; retry with the same Idempotency-Key"
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
-// ofWebhook does the same as ofTenant for a webhook.
+// ofWebhook records the tenant of a webhook, and refuses a key that is bound to another tenant (see ofTenant).
 func (rc *request) ofWebhook(w *webhooks.Webhook) error { return rc.ofTenant(w.Tenant) }
 
 // createWebhook creates a webhook and answers with its secret.
@@ -20,7 +20,7 @@ func (s *Server) createWebhook(rc *request) error {
 		return err
 	}
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // as in createKey
+		return err // see createKey
 	}
 	if err := rc.ofTenant(c.Tenant); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (s *Server) listWebhooks(rc *request) error {
 	return rc.send(http.StatusOK, client.WebhookEndpointList{Items: mapSlice(list.Items, answers.Webhook), NextCursor: nextCursor(list.NextCursor)})
 }
 
-// getWebhook answers with one webhook.
+// getWebhook answers with the webhook in the path.
 func (s *Server) getWebhook(rc *request) error {
 	id, err := rc.idParameter("webhook_id")
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *Server) rotateWebhook(rc *request) error {
 	return rc.send(http.StatusCreated, answers.NewWebhook(&w, secret))
 }
 
-// testWebhook calls a receiver once.
+// testWebhook sends a test call to the receiver of a webhook.
 func (s *Server) testWebhook(rc *request) error {
 	id, err := rc.idParameter("webhook_id")
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *Server) testWebhook(rc *request) error {
 		}
 	}
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // each request is a call, with or without a key. A key must be valid
+		return err // each request calls the receiver, with or without a key; a key that is sent must be valid
 	}
 	message, out, err := s.webhooks.Test(rc.ctx, id, rc.ofWebhook)
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *Server) testWebhook(rc *request) error {
 	return rc.send(http.StatusOK, answers.WebhookTest(message, out))
 }
 
-// replayWebhook delivers events again.
+// replayWebhook queues the events of a time range for a second delivery to a webhook.
 func (s *Server) replayWebhook(rc *request) error {
 	id, err := rc.idParameter("webhook_id")
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *Server) replayWebhook(rc *request) error {
 		return err
 	}
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // a replay of pending events changes nothing, so it needs no key. A key must be valid
+		return err // a replay of pending events changes nothing, so it needs no key; a key that is sent must be valid
 	}
 	if !r.To.IsZero() && !r.To.After(r.From) {
 		return body.Refuse("to", "must be later than from")
@@ -146,7 +146,7 @@ func (s *Server) replayWebhook(rc *request) error {
 	return rc.send(http.StatusAccepted, answers.WebhookReplay(out))
 }
 
-// listDeliveries answers with a page of the deliveries of a webhook, the newest event first.
+// listDeliveries answers with a page of a webhook's deliveries, ordered by event, the newest first.
 func (s *Server) listDeliveries(rc *request) error {
 	id, err := rc.idParameter("webhook_id")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
-// list gives new events their positions. A running service does this in the background.
+// list gives new events their positions in the list of events. A running service does this in the background.
 func (s *service) list() {
 	s.t.Helper()
 	_, err := events.Number(s.t.Context(), s.pool, func(context.Context, pgx.Tx, []events.Listed) error { return nil })
@@ -40,7 +40,7 @@ func TestEvents_ThresholdsPlansSuspensions_ListedOldestFirst(t *testing.T) {
 	s.call("POST", "/v1/debits", `{"tenant":"one","items":[{"meter":"calls","amount":5}]}`, "Idempotency-Key", "a").want(200)
 	s.call("PATCH", "/v1/tenants/two", `{"plan":"large","apply":"now"}`).want(200)
 	s.call("PATCH", "/v1/tenants/two", `{"status":"suspended"}`).want(200)
-	s.call("PATCH", "/v1/tenants/two", `{"status":"suspended"}`).want(200) // changes nothing
+	s.call("PATCH", "/v1/tenants/two", `{"status":"suspended"}`).want(200) // it changes nothing, so there is no event
 	s.call("PATCH", "/v1/tenants/two", `{"plan":"small","dry_run":true}`).want(200)
 	s.list()
 
@@ -58,7 +58,7 @@ func TestEvents_ThresholdsPlansSuspensions_ListedOldestFirst(t *testing.T) {
 	if page.Items[0].Type != "balance.threshold_reached" || *page.Items[0].Tenant != "one" || page.Items[0].Meter != "calls" {
 		t.Errorf("%s", got[0])
 	}
-	// The list after an event, by type, by tenant, and in pages.
+	// The list is read after an event, by type, by tenant, and in pages.
 	first := page.Items[0].EventID
 	got, _ = s.events("?after=" + first)
 	assert.Equal(t, want, got)

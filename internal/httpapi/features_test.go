@@ -9,7 +9,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// featured creates plan pro with features, and puts acme on it.
+// featured creates plan pro with features, and tenant feat with this plan.
 func (s *service) featured() {
 	s.t.Helper()
 	s.catalogue()

@@ -9,8 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// A dry run with `at` gives the answer of a debit at a future instant: periods have renewed and grants have ended. It
-// changes nothing.
+// A dry run with `at` is answered like a debit at that future instant, after the periods that have renewed and the
+// grants that have ended by then. It changes nothing.
 func TestDebit_DryRunAt_AnswersForThatInstant(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// seated creates the gauge desks and plan team, and puts tenant crew on the plan. The plan permits 5 desks, and 2 for
-// each subject.
+// seated creates the meter desks of kind gauge and plan team, and puts tenant crew on the plan. The plan permits 5
+// desks, and 2 for each subject.
 func (s *service) seated() {
 	s.t.Helper()
 	s.catalogue()

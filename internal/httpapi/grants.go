@@ -35,7 +35,7 @@ func grantMembers() []body.Member[ledger.Grant] {
 	}
 }
 
-// grant issues a grant.
+// grant creates a grant for a tenant.
 func (s *Server) grant(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {
@@ -90,5 +90,6 @@ func orNull(t time.Time) *time.Time {
 	return &t
 }
 
-// mapSlice translates each element. The result is never nil, so that an empty list is [] in JSON.
+// mapSlice returns a slice with the translation of each element. The result is never nil, so that an empty list is []
+// in JSON.
 func mapSlice[A, B any](in []A, translate func(*A) B) []B { return answers.Map(in, translate) }

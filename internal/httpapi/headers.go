@@ -27,17 +27,17 @@ const (
 	headerIdempotencyKey = "Idempotency-Key"
 )
 
-// minRemaining holds the values of the X-Quota headers. Of the items that were offered, it keeps the item that runs
+// minRemaining has the values of the X-Quota headers. Items are offered to it, and it keeps the item whose units run
 // out first.
 type minRemaining struct {
-	required  int64 // > 0; 0: no item was offered
+	required  int64 // units that the request needs; 0: no item was offered
 	remaining int64
 	limit     int64
-	reset     time.Duration // 0: no end
+	reset     time.Duration // until the period ends; 0: it has no end
 }
 
-// runsOutBefore reports whether s runs out before o if the request is repeated. It compares remaining/required,
-// because that ratio is comparable between meters with different units.
+// runsOutBefore reports whether the item of s runs out before the item of o, if the request is repeated. It compares
+// remaining/required, because this ratio does not depend on the meters' units.
 func (s *minRemaining) runsOutBefore(o *minRemaining) bool {
 	aHigh, aLow := bits.Mul64(uint64(s.remaining), uint64(o.required))
 	bHigh, bLow := bits.Mul64(uint64(o.remaining), uint64(s.required))
@@ -50,7 +50,7 @@ func (s *minRemaining) runsOutBefore(o *minRemaining) bool {
 	return s.remaining < o.remaining
 }
 
-// offer replaces s by o if o runs out earlier.
+// offer replaces s by o if the item of o runs out earlier.
 func (s *minRemaining) offer(o minRemaining) {
 	if s.required == 0 || o.runsOutBefore(s) {
 		*s = o
@@ -60,7 +60,8 @@ func (s *minRemaining) offer(o minRemaining) {
 func (s *minRemaining) offerDebit(r *ledger.DebitResult) {
 	for i := range r.Items {
 		it := &r.Items[i]
-		// A replay has the remainder of its first execution and the present limit, which may be smaller.
+		// A replay has the remaining units of its first execution. The limit is the present limit, which may be
+		// smaller.
 		s.offer(minRemaining{it.Requested, it.Remaining, max(it.Limit, it.Remaining), until(it.ResetAt, r.AsOf)})
 	}
 }
@@ -76,8 +77,8 @@ func (s *minRemaining) offerCheck(c *gate.Check) {
 	}
 }
 
-// until returns the time from now to at, which is at least a nanosecond. It returns 0 if at is zero, which means no
-// end.
+// until returns the time from now to at, and at least a nanosecond. It returns 0 if at is the zero time, which means
+// that there is no end.
 func until(at, now time.Time) time.Duration {
 	if at.IsZero() {
 		return 0
@@ -98,20 +99,20 @@ func (s *minRemaining) write(h http.Header) {
 
 func set(h http.Header, name, value string) { h[name] = []string{value} }
 
-// Headers that make a change depend on the state of a balance or a tenant.
+// Headers with which a client can make a change conditional on the state of a balance or a tenant.
 const (
 	headerETag    = "ETag"
 	headerIfMatch = "If-Match"
 )
 
-// sendETag sends the state of the answer as ETag: the seq of a balance, or the version of a tenant.
+// sendETag sends the ETag header. state is the seq of a balance or the version of a tenant.
 func (rc *request) sendETag(state int64) {
 	set(rc.Response().Header(), headerETag, `"`+strconv.FormatInt(state, 10)+`"`)
 }
 
-// ifMatch returns the state that the If-Match header requires, or nil if there is no such header. of names the kind
-// of state in the error. It accepts exactly one tag: a client that sends "*" or several tags does not know the state
-// that it changes.
+// ifMatch returns the state that the If-Match header requires, or nil if there is no such header. of says in the
+// error which state is meant. The header must have exactly one tag: a client that sends "*" or several tags does not
+// know the state that it changes.
 func (rc *request) ifMatch(of string) (*int64, error) {
 	values := rc.Request().Header[headerIfMatch]
 	if len(values) == 0 {

@@ -29,7 +29,7 @@ func TestMinRemaining_ItemThatRunsOutFirst(t *testing.T) {
 		"no end":          {[]ledger.ItemResult{item(1, 0, 5, time.Time{}), item(1, 1, 5, now)}, "5", "0", ""},
 		"rounded up":      {[]ledger.ItemResult{item(1, 1, 5, now.Add(1500*time.Millisecond))}, "5", "1", "2"},
 		"ended just now":  {[]ledger.ItemResult{item(1, 1, 5, now)}, "5", "1", "1"},
-		"of a replay":     {[]ledger.ItemResult{item(1, 9, 4, now)}, "9", "9", "1"}, // the limit is the present one
+		"of a replay":     {[]ledger.ItemResult{item(1, 9, 4, now)}, "9", "9", "1"}, // the limit is the present limit
 		"largest amounts": {[]ledger.ItemResult{item(bound.MaxAmount, bound.MaxAmount-1, bound.MaxAmount, now), item(bound.MaxAmount-1, bound.MaxAmount-1, 8, now)}, "9007199254740991", "9007199254740990", "1"},
 	} {
 		h := http.Header{}

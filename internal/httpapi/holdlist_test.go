@@ -16,14 +16,14 @@ func TestListHolds_ByStatus(t *testing.T) {
 	hold := func(id, more string) {
 		s.send("/v1/holds", "hold-"+id, fmt.Sprintf(`{"tenant":"acme","hold_id":%q,%s}`, id, more)).want(201)
 	}
-	hold("a-over", `"subject":"u1","items":[{"meter":"calls","amount":11},{"meter":"jobs","amount":2}]`) // one call is paid with credits
+	hold("a-over", `"subject":"u1","items":[{"meter":"calls","amount":11},{"meter":"jobs","amount":2}]`) // credits pay for one call
 	hold("b-part", `"items":[{"meter":"jobs","amount":2}]`)
 	hold("c-gone", `"items":[{"meter":"credits","amount":1}]`)
 	hold("d-back", `"items":[{"meter":"credits","amount":1}]`)
 	s.send("/v1/holds/a-over/capture", "c1", `{"tenant":"acme","items":[{"meter":"calls","amount":4}]}`).want(200)
 	s.send("/v1/holds/b-part/capture", "c2", `{"tenant":"acme","items":[{"meter":"jobs","amount":1}],"final":true}`).want(200)
 	s.send("/v1/holds/d-back/release", "r1", `{"tenant":"acme"}`).want(200)
-	for _, table := range []string{"holds", "hold_lines"} { // the hold has expired, and no request has read it
+	for _, table := range []string{"holds", "hold_lines"} { // the hold has expired, and no request has noticed it yet
 		if _, err := s.pool.Exec(t.Context(), `UPDATE `+table+` SET expires_at = now() - interval '1 minute' WHERE hold_id = 'c-gone'`); err != nil {
 			t.Fatal(err)
 		}

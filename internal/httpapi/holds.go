@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// ttlMax bounds ttl_seconds.
+// ttlMax is the largest ttl_seconds that a request may have.
 const ttlMax = int64(ledger.HoldTTLMax / time.Second)
 
 func holdMembers(items []body.Member[ledger.Item]) []body.Member[ledger.Hold] {
@@ -53,7 +53,7 @@ func returnPolicy(d *body.Document) ledger.ReturnPolicy {
 	return ledger.ReturnPolicy(d.Word(string(ledger.ReturnForfeit), string(ledger.ReturnRegrant)))
 }
 
-// hold reserves units.
+// hold reserves units of balances for later captures.
 func (s *Server) hold(rc *request) error {
 	var req withDryRun[ledger.Hold]
 	if err := decode(rc, &req, s.bodies.hold); err != nil {
@@ -77,17 +77,17 @@ func (s *Server) hold(rc *request) error {
 	return rc.sendHold(status, result, req.dryRun)
 }
 
-// captureHold turns held units into used ones.
+// captureHold captures units of a hold: they become used units.
 func (s *Server) captureHold(rc *request) error {
 	return s.changeHold(rc, ledger.ActionCapture, s.bodies.capture)
 }
 
-// releaseHold returns held units.
+// releaseHold returns the units of a hold to their balances.
 func (s *Server) releaseHold(rc *request) error {
 	return s.changeHold(rc, ledger.ActionRelease, s.bodies.release)
 }
 
-// extendHold moves the expiry of a hold.
+// extendHold changes the time at which a hold expires.
 func (s *Server) extendHold(rc *request) error {
 	return s.changeHold(rc, ledger.ActionExtend, s.bodies.extend)
 }
@@ -152,7 +152,7 @@ func (s *Server) listHolds(rc *request) error {
 	return rc.send(http.StatusOK, client.HoldList{Items: mapSlice(page.Items, listedHold), NextCursor: nextCursor(page.NextCursor)})
 }
 
-// getHold answers with one hold.
+// getHold answers with the hold in the path.
 func (s *Server) getHold(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {
@@ -178,7 +178,7 @@ func listedHold(h *pg.HoldRecord) client.Hold {
 	}
 }
 
-// markReplayed adds the header of a stored answer.
+// markReplayed adds the header that marks a stored answer, if replayed is true.
 func (rc *request) markReplayed(replayed bool) {
 	if replayed {
 		set(rc.Response().Header(), headerReplayed, "true")

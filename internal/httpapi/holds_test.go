@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// books returns a checksum of all rows of the ledger. If it is equal before and after, nothing has changed.
+// books returns a checksum of all rows of the ledger. If two checksums are equal, nothing has changed between them.
 func (s *service) books() string {
 	s.t.Helper()
 	var out string
@@ -24,7 +24,7 @@ func (s *service) books() string {
 	return out
 }
 
-// unmoved fails the test if do changes anything in the ledger.
+// unmoved fails the test if the function do changes any row of the ledger.
 func (s *service) unmoved(what string, do func()) {
 	s.t.Helper()
 	before := s.books()
@@ -188,7 +188,7 @@ func TestHold_IDUniquePerTenant(t *testing.T) {
 				}
 			}
 		}
-		if p := s.send("/v1/holds", "another key", holdOf("h1", 2)); p.status != 400 { // a key must not contain blanks
+		if p := s.send("/v1/holds", "another key", holdOf("h1", 2)); p.status != 400 { // a key must not contain a space
 			t.Errorf("%s", p.body)
 		}
 		if p := s.send("/v1/holds", "another-key", holdOf("h1", 2)).problem(409, "precondition_failed"); p.Errors[0].Field != "hold_id" {
@@ -295,7 +295,7 @@ func TestHold_DryRun_NeedsNoKey(t *testing.T) {
 	})
 }
 
-// keyed returns the operations that require an idempotency key, each with a valid body.
+// keyed returns the paths that require an idempotency key, each with a valid body.
 func keyed() map[string]string {
 	out := map[string]string{}
 	for name, good := range fullBodies() {

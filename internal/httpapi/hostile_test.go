@@ -17,8 +17,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// TestBodies_DeepWideLong_ShortRefusals sends bodies that are large, deep or wide, within the bound of a megabyte.
-// Each body is refused with a short answer that names the fault, and nothing is stored.
+// TestBodies_DeepWideLong_ShortRefusals sends bodies that are large, deep or wide, but not larger than the maximum of
+// a megabyte. Each body is refused with a short answer that names the fault, and nothing is stored.
 func TestBodies_DeepWideLong_ShortRefusals(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -62,8 +62,8 @@ func TestBodies_DeepWideLong_ShortRefusals(t *testing.T) {
 	}
 }
 
-// TestInjection_EveryPlace_RefusedOrStoredAsText sends texts that would change a statement, a command or a page if
-// the text became a part of it.
+// TestInjection_EveryPlace_RefusedOrStoredAsText sends texts that would change an SQL statement, a command or a page
+// if they were inserted there without quoting.
 func TestInjection_EveryPlace_RefusedOrStoredAsText(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -100,7 +100,7 @@ func TestInjection_EveryPlace_RefusedOrStoredAsText(t *testing.T) {
 		if strings.Contains(text, "\x00") {
 			continue
 		}
-		// Free text is stored unchanged.
+		// Metadata is stored unchanged.
 		s.call("PATCH", "/v1/tenants/acme", `{"metadata":{"note":`+quote(text)+`}}`).want(200)
 		var stored map[string]string
 		s.check(json.Unmarshal(s.readTenant("acme").Metadata, &stored))
@@ -111,8 +111,8 @@ func TestInjection_EveryPlace_RefusedOrStoredAsText(t *testing.T) {
 	s.debit("well", "acme", "calls", 1).want(200)
 }
 
-// TestPaths_Tricks_ReachNothing sends paths that a proxy and the service may understand differently. No path reaches
-// more than the key permits, and none reaches data without a key.
+// TestPaths_Tricks_ReachNothing sends paths that a proxy and the service may interpret differently. No path reaches
+// more data than the key permits. Without a key, no path reaches data.
 func TestPaths_Tricks_ReachNothing(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -143,7 +143,7 @@ func TestPaths_Tricks_ReachNothing(t *testing.T) {
 	}
 }
 
-// Caches do not store refusals and balances, and browsers do not guess their type.
+// Headers forbid caches to store refusals and balances, and browsers to guess the type of a body.
 func TestAnswers_BalancesRefusalsFiles_NotStoredNotGuessed(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -25,13 +25,13 @@ func rollMembers() []body.Member[rollRequest] {
 	}
 }
 
-// startRoll starts a roll in the background.
+// startRoll starts a roll that runs in the background.
 func (s *Server) startRoll(rc *request) error {
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // a roll is idempotent without a key. A key must be valid
+		return err // a roll is idempotent without a key; a key that is sent must be valid
 	}
 	var req rollRequest
-	if rc.Request().ContentLength != 0 { // no body: roll up to now
+	if rc.Request().ContentLength != 0 { // without a body, periods that have ended by now are closed
 		if err := decode(rc, &req, s.bodies.roll); err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func (s *Server) startRoll(rc *request) error {
 	return rc.send(http.StatusAccepted, answers.Roll(&roll))
 }
 
-// getRoll answers with the progress of a roll.
+// getRoll answers with the progress of the roll in the path.
 func (s *Server) getRoll(rc *request) error {
 	id, err := rc.idParameter("roll_id")
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *Server) getRoll(rc *request) error {
 	return rc.send(http.StatusOK, answers.Roll(&roll))
 }
 
-// verificationRequest is the body of POST /v1/verifications.
+// verificationRequest is the body of POST /v1/verifications. If tenant is empty, all tenants are verified.
 type verificationRequest struct{ tenant string }
 
 func verificationMembers() []body.Member[verificationRequest] {
@@ -66,13 +66,13 @@ func verificationMembers() []body.Member[verificationRequest] {
 	}
 }
 
-// startVerification starts a verification in the background.
+// startVerification starts a verification that runs in the background.
 func (s *Server) startVerification(rc *request) error {
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // a second verification does no harm, so it needs no key. A key must be valid
+		return err // a second verification does no harm, so it needs no key; a key that is sent must be valid
 	}
 	var req verificationRequest
-	if rc.Request().ContentLength != 0 { // no body: all tenants
+	if rc.Request().ContentLength != 0 { // without a body, all tenants are verified
 		if err := decode(rc, &req, s.bodies.verification); err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (s *Server) listVerifications(rc *request) error {
 	return rc.send(http.StatusOK, client.VerificationList{Items: mapSlice(list, answers.VerificationSummary), NextCursor: nextCursor(next)})
 }
 
-// getVerification answers with the progress and the result of a verification.
+// getVerification answers with the progress of a verification, and with its result after it has ended.
 func (s *Server) getVerification(rc *request) error {
 	id, err := rc.idParameter("verification_id")
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *Server) getVerification(rc *request) error {
 	return rc.send(http.StatusOK, answers.Verification(&v))
 }
 
-// listSeals answers with a page of sealed days. The cursor is the position of the last seal of the page before.
+// listSeals answers with a page of sealed days. The cursor is the position of the last seal on the page before.
 func (s *Server) listSeals(rc *request) error {
 	limit, cursor := rc.query.page()
 	before := int64(math.MaxInt64)
@@ -147,7 +147,7 @@ func (s *Server) listSeals(rc *request) error {
 	return rc.send(http.StatusOK, out)
 }
 
-// getSeal answers with a seal in the format of its file.
+// getSeal answers with the seal of the day in the path, in the format of a seal file.
 func (s *Server) getSeal(rc *request) error {
 	day, err := time.Parse(time.DateOnly, rc.parameter("day"))
 	if err != nil {
@@ -172,7 +172,7 @@ func clockMembers() []body.Member[time.Duration] {
 	}
 }
 
-// getTestClock answers with the ledger's time.
+// getTestClock answers with the ledger's time in a server with a test clock.
 func (s *Server) getTestClock(rc *request) error {
 	return rc.send(http.StatusOK, answers.Clock(s.cfg.TestClock.State()))
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
-// createKey creates a key and answers with its secret.
+// createKey creates an API key and answers with its secret.
 func (s *Server) createKey(rc *request) error {
 	var n access.New
 	if err := decode(rc, &n, s.bodies.key); err != nil {
 		return err
 	}
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // a secret is shown only once, so a retry creates another key. An Idempotency-Key must be valid
+		return err // a retry creates another API key, as the secret is shown once; an Idempotency-Key must be valid
 	}
 	if err := rc.ofTenant(n.Tenant); err != nil {
 		return err
@@ -31,7 +31,7 @@ func (s *Server) createKey(rc *request) error {
 	return rc.send(http.StatusCreated, answers.NewKey(&k, secret))
 }
 
-// listKeys answers with a page of keys.
+// listKeys answers with a page of API keys.
 func (s *Server) listKeys(rc *request) error {
 	page, err := rc.catalogPage()
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *Server) listKeys(rc *request) error {
 	return rc.send(http.StatusOK, client.KeyList{Items: mapSlice(list.Items, answers.Key), NextCursor: nextCursor(list.NextCursor)})
 }
 
-// getKey answers with one key.
+// getKey answers with the API key in the path.
 func (s *Server) getKey(rc *request) error {
 	id, err := rc.idParameter("key_id")
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Server) getKey(rc *request) error {
 	return rc.send(http.StatusOK, answers.Key(&k))
 }
 
-// rotateKey gives a key a new secret.
+// rotateKey gives an API key a new secret.
 func (s *Server) rotateKey(rc *request) error {
 	id, overlap, err := rc.rotation("key_id")
 	if err != nil {
@@ -77,23 +77,23 @@ func (s *Server) rotateKey(rc *request) error {
 	return rc.send(http.StatusCreated, answers.NewKey(&k, secret))
 }
 
-// rotation returns the id of the object that gets a new secret, from a path parameter, and how much longer the
-// previous secrets work.
+// rotation reads a request that replaces the secret of a key or a webhook. It returns the id in the path, and how
+// much longer the previous secrets work.
 func (rc *request) rotation(parameter string) (id string, overlap time.Duration, err error) {
 	if id, err = rc.idParameter(parameter); err != nil {
 		return "", 0, err
 	}
 	var r access.Rotation
-	if rc.Request().ContentLength != 0 { // no body: no overlap
+	if rc.Request().ContentLength != 0 { // without a body, the old secrets stop working at once
 		if err = decode(rc, &r, rc.server.bodies.rotation); err != nil {
 			return "", 0, err
 		}
 	}
-	_, err = rc.idempotencyKey() // as in createKey
+	_, err = rc.idempotencyKey() // see createKey
 	return id, r.Overlap, err
 }
 
-// revokeKey revokes a key.
+// revokeKey revokes an API key.
 func (s *Server) revokeKey(rc *request) error {
 	id, err := rc.idParameter("key_id")
 	if err != nil {
@@ -105,19 +105,19 @@ func (s *Server) revokeKey(rc *request) error {
 	return rc.NoContent(http.StatusNoContent)
 }
 
-// createPortalSession creates a link to the customer's page.
+// createPortalSession creates a link with which a customer can open the customer's page.
 func (s *Server) createPortalSession(rc *request) error {
 	n := link.New{Base: s.cfg.LinkBase}
 	if err := decode(rc, &n, s.bodies.link); err != nil {
 		return err
 	}
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // as in createKey
+		return err // see createKey
 	}
 	if err := rc.ofTenant(n.Tenant); err != nil {
 		return err
 	}
-	if n.Base == "" { // the base by which the caller addressed this service
+	if n.Base == "" { // the base of the URL that the caller used
 		n.Base = rc.Scheme() + "://" + rc.Request().Host
 	}
 	made, err := s.cfg.Links.Create(rc.ctx, n)
@@ -127,7 +127,7 @@ func (s *Server) createPortalSession(rc *request) error {
 	return rc.send(http.StatusCreated, client.PortalSession{URL: made.URL, ExpiresAt: made.ExpiresAt})
 }
 
-// endPortalSessions ends the links of a tenant.
+// endPortalSessions makes all links of a tenant invalid.
 func (s *Server) endPortalSessions(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *Server) endPortalSessions(rc *request) error {
 	return rc.NoContent(http.StatusNoContent)
 }
 
-// ofKey does the same as ofTenant for a key.
+// ofKey records the tenant of an API key, and refuses a key that is bound to another tenant (see ofTenant).
 func (rc *request) ofKey(k *access.Key) error { return rc.ofTenant(k.Tenant) }
 
 // listAudit answers with a page of the audit log.

@@ -18,7 +18,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// newKey creates a key and returns it with its secret.
+// newKey creates an API key and returns it with its secret.
 func (s *service) newKey(body string) client.CreatedKey {
 	s.t.Helper()
 	var k client.CreatedKey
@@ -32,15 +32,15 @@ func (s *service) as(k client.CreatedKey, method, path, body string, extra ...st
 	return s.call(method, path, body, append([]string{"Authorization", "Bearer " + k.Secret}, extra...)...)
 }
 
-// trial is a request to one route that reaches data of a tenant.
+// trial is a request for a route that reaches data of a tenant.
 type trial struct {
 	path, body string
 	header     []string
 	gateway    bool
 }
 
-// trials returns a request for every route that reaches one tenant. Its keys are the method and the path of the
-// route. made has the ids of the tenant's objects.
+// trials returns a request for every route that reaches one tenant. The map's keys are the method and the path of the
+// route. made has ids of the tenant's objects.
 func trials(tenant string, made belongings) map[string]trial {
 	item := fmt.Sprintf(`{"tenant":%q,"items":[{"meter":"calls","amount":1}]}`, tenant)
 	key := []string{headerIdempotencyKey, "trial-" + tenant}
@@ -119,7 +119,7 @@ func trials(tenant string, made belongings) map[string]trial {
 		"POST /v1/webhooks/:webhook_id/rotate":                    {path: "/v1/webhooks/" + made.webhook + "/rotate"},
 		"POST /v1/webhooks/:webhook_id/replay":                    {path: "/v1/webhooks/" + made.webhook + "/replay", body: `{"from":"2026-01-01T00:00:00Z"}`},
 		"GET /v1/webhooks/:webhook_id/deliveries":                 {path: "/v1/webhooks/" + made.webhook + "/deliveries"},
-		// Addresses belong to no tenant: the tenant of the trial does not matter.
+		// Addresses belong to no tenant, so these requests do not name the tenant of the trial.
 		"PUT /v1/blocks/:kind/:value/:bits":    {path: "/v1/blocks/ip/10.0.0.0/8", body: `{}`},
 		"GET /v1/blocks/:kind/:value/:bits":    {path: "/v1/blocks/ip/10.0.0.0/8"},
 		"DELETE /v1/blocks/:kind/:value/:bits": {path: "/v1/blocks/ip/10.0.0.0/8"},
@@ -129,7 +129,7 @@ func trials(tenant string, made belongings) map[string]trial {
 // belongings has the ids of the objects that belong to a tenant.
 type belongings struct{ lease, charge, verification, key, webhook string }
 
-// furnish creates a tenant with an object of each kind.
+// furnish creates a tenant that owns one object of each kind. It returns the ids of these objects.
 func (s *service) furnish(tenant string) belongings {
 	s.t.Helper()
 	s.tenant(tenant)
@@ -162,7 +162,7 @@ func (s *service) furnish(tenant string) belongings {
 }
 
 // TestRoutes_BoundKey_ReachesItsTenantOnly sends requests about tenant theirs to every route, with keys that are
-// bound to tenant mine. Each answer is 403 or shows no data of theirs. The same requests about mine pass.
+// bound to tenant mine. Each answer is 403 or has no data of theirs. The same requests about tenant mine pass.
 func TestRoutes_BoundKey_ReachesItsTenantOnly(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -239,7 +239,7 @@ func TestRoutes_BoundKey_ReachesItsTenantOnly(t *testing.T) {
 	}
 }
 
-// ruleOf returns the rule in a path about tenant mine.
+// ruleOf returns the name of the rule that the requests about tenant mine use for this path.
 func ruleOf(path string) string {
 	if strings.HasSuffix(path, "/overrides") {
 		return "by-subject"
@@ -371,7 +371,7 @@ func TestAuthenticate_WrongKeys_LimitedPerAddress(t *testing.T) {
 	testenv.Eventually(t, func() bool {
 		var answers [40]*answer
 		var guesses sync.WaitGroup
-		for i := range answers { // concurrently, because sequential guesses may be slower than the limit
+		for i := range answers { // sequential guesses may be slower than the limit
 			guesses.Go(func() { answers[i] = guess() })
 		}
 		guesses.Wait()
@@ -410,8 +410,8 @@ func TestAuthenticate_HeaderTwice_Refused(t *testing.T) {
 	}
 }
 
-// TestAudit_EveryAdministrativeChange: each change has a line with its actor, its object, the values before and
-// after, and the reason.
+// TestAudit_EveryAdministrativeChange: each change has a line in the audit log with its actor, its object, the state
+// before and after, and the reason.
 func TestAudit_EveryAdministrativeChange(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -495,7 +495,7 @@ func TestAccessLine_HasTheKey(t *testing.T) {
 }
 
 // TestAudit_AmountsMoved: the audit log has grants, voids, adjustments, an administrator's refund, rolls and
-// verifications. Their entries name the key.
+// verifications. The line of each change names the API key that made it.
 func TestAudit_AmountsMoved(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

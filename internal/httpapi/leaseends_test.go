@@ -7,7 +7,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// held acquires the only lease of limit slots.
+// held acquires the only lease of limit slots and returns its id.
 func (s *service) held() string {
 	s.t.Helper()
 	var lease client.LeaseAnswer
@@ -20,8 +20,8 @@ func (s *service) renew(id string) *answer {
 	return s.call("POST", "/v1/leases/"+id+"/renew", `{}`)
 }
 
-// TestLease_BlockedOrSuspended_EndsAtItsRenewal: a block or a suspension that refuses a new lease also ends a held
-// lease at its renewal. Other callers can then get the lease.
+// TestLease_BlockedOrSuspended_EndsAtItsRenewal: a block or a suspension refuses new leases. It also ends a held
+// lease when its holder renews it. Another caller can then acquire a lease.
 func TestLease_BlockedOrSuspended_EndsAtItsRenewal(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -61,7 +61,7 @@ func (s *service) lifting(what string) func() {
 	return func() { s.call("DELETE", "/v1/blocks/"+what, "").want(204) }
 }
 
-// TestLease_EveryForgedBit_404: an id with any changed bit names no lease.
+// TestLease_EveryForgedBit_404: if any bit of a lease's id is changed, the id names no lease.
 func TestLease_EveryForgedBit_404(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -78,7 +78,7 @@ func TestLease_EveryForgedBit_404(t *testing.T) {
 		s.renew(text).problem(404, "lease_not_found")
 		s.call("DELETE", "/v1/leases/"+text, "").problem(404, "lease_not_found")
 	}
-	// Ids of the form without a signature: of another tenant, of a tenant that does not exist, and with the flag for
+	// Ids without a signature, as older versions made them: for tenants that do or do not exist, and with the flag of
 	// a lease that Redis may not have.
 	for _, head := range []string{"\x10", "\x12"} {
 		for _, tenant := range []string{"acme", "other", "ghost"} {

@@ -34,7 +34,7 @@ func leaseTTL(d *body.Document) time.Duration {
 	return time.Duration(d.Integer(int64(rule.MinLeaseTTL/time.Second), int64(rule.MaxLeaseTTL/time.Second))) * time.Second
 }
 
-// acquireLease acquires a lease of a concurrency limit.
+// acquireLease acquires a lease of a limit of kind concurrency.
 func (s *Server) acquireLease(rc *request) error {
 	var req gate.LeaseRequest
 	err := decode(rc, &req, s.bodies.lease)
@@ -76,7 +76,7 @@ func (s *Server) renewLease(rc *request) error {
 	return rc.sendLease(http.StatusOK, &lease, false)
 }
 
-// releaseLease ends a lease.
+// releaseLease ends a lease before its time.
 func (s *Server) releaseLease(rc *request) error {
 	id, err := rc.leaseParameter()
 	if err != nil {
@@ -88,8 +88,8 @@ func (s *Server) releaseLease(rc *request) error {
 	return rc.NoContent(http.StatusNoContent)
 }
 
-// leaseParameter returns the lease that the path names and records its tenant for the access log. A malformed id is
-// answered as a lease that does not exist.
+// leaseParameter returns the lease in the path. It records the lease's tenant for the access log, and refuses a key
+// that is bound to another tenant. A malformed id is answered like a lease that does not exist.
 func (rc *request) leaseParameter() (ratelimit.LeaseID, error) {
 	id, err := rc.server.gate.ParseLease(rc.parameter("lease_id"))
 	if err != nil {

@@ -18,7 +18,7 @@ func (s *service) leasing() {
 	s.limit("exports", `{"per":["tenant"],"kind":"concurrency","burst":2}`)
 }
 
-// limit puts a limit and waits until it is enforced.
+// limit stores a limit. It returns when the server enforces the limit.
 func (s *service) limit(rule, body string) {
 	s.t.Helper()
 	n := len(s.server.catalog.Snapshot().Limits)
@@ -31,8 +31,8 @@ func (s *service) acquire(body string, extra ...string) *answer {
 	return s.call("POST", "/v1/leases", body, extra...)
 }
 
-// TestLease_LimitPutJustNow_IsKnown: a client that has put a limit can use it with its next request, because the
-// server first refreshes its copy in memory. An unknown name does not cause a read.
+// TestLease_LimitPutJustNow_IsKnown: a client that has stored a limit can use it with its next request, because the
+// server then refreshes its copy of the catalogue. A name of no limit does not cause a refresh.
 func TestLease_LimitPutJustNow_IsKnown(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -79,7 +79,7 @@ func TestLease_AcquireRenewRelease(t *testing.T) {
 	if dry.LeaseID != "" || !dry.ExpiresAt.IsZero() || *dry.InUse != 1 || !dry.DryRun {
 		t.Errorf("%+v", dry)
 	}
-	s.acquire(body).want(201) // without a key, this is another lease
+	s.acquire(body).want(201) // without an idempotency key, this is another lease
 	a = s.acquire(body)
 	p := a.problem(429, "rate_limited")
 	if p.Type != typeQuotaExceeded || len(p.ViolatedPolicies) != 1 || p.ViolatedPolicies[0] != "exports" || p.RetryAfterMs < 1 || p.RetryAfterMs > 5000 {
@@ -126,7 +126,7 @@ func TestLease_WrongLimit_Refused(t *testing.T) {
 	s.acquire(`{"rule":"exports","tenant":"acme"}`).problem(403, "tenant_suspended")
 }
 
-// TestLease_ForgedID_404: a path names a held lease or no lease. A forged id changes nothing.
+// TestLease_ForgedID_404: a forged id is answered with 404 and changes nothing.
 func TestLease_ForgedID_404(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

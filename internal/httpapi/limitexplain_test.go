@@ -49,7 +49,7 @@ func TestGetLimit_Explain(t *testing.T) {
 			t.Errorf("%s: %+v", c.name, e)
 		}
 	}
-	// A limit of a plan, and a general limit that a plan's limit replaces.
+	// A limit that only a plan has, and a general limit that a plan's limit of the same name replaces.
 	s.call("PUT", "/v1/plans/basic", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"calendar"}],"limits":[
 		{"rule":"own","per":["tenant"],"kind":"token_bucket","rate":"3/s"},{"rule":"bucket","per":["tenant"],"kind":"token_bucket","rate":"4/s"}]}`).want(200, 201)
 	s.eventually("the plan is known", func() bool {

@@ -11,8 +11,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 )
 
-// TestConsume_RateLimited_OneDecision: the alert on rejections compares denials with decisions. The headers of a
-// denial also describe the balance. Reading that balance must not count as a second decision.
+// TestConsume_RateLimited_OneDecision: an alert compares denials with decisions, so each request must count as one
+// decision. The headers of a denial also have the remaining units of the balance. Reading the balance must not count
+// as a second decision.
 func TestConsume_RateLimited_OneDecision(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -33,8 +34,8 @@ func TestConsume_RateLimited_OneDecision(t *testing.T) {
 	}
 }
 
-// TestConsume_RefundedTokensAreShown: if a client sees no remaining tokens until tomorrow, it sends no requests until
-// tomorrow.
+// TestConsume_RefundedTokensAreShown: if the balance denies a request, its tokens are refunded, and the headers show
+// the refunded tokens. A client that sees no remaining tokens until tomorrow would send no requests until tomorrow.
 func TestConsume_RefundedTokensAreShown(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -62,7 +63,7 @@ func TestConsume_RefundedTokensAreShown(t *testing.T) {
 	}
 }
 
-// decisions returns the number of decisions of a limit with this outcome.
+// decisions returns how many decisions of the limit named rule had this outcome.
 func (s *service) decisions(rule, outcome string) float64 {
 	s.t.Helper()
 	families, err := s.measured.Gather()
@@ -89,8 +90,8 @@ func labelsOf(m *dto.Metric) prometheus.Labels {
 	return labels
 }
 
-// TestConsume_RegionShare: only decisions use the region's share. The stored limit is the limit of all regions
-// together.
+// TestConsume_RegionShare: a decision uses the share of this region. The API answers with the whole limit, which all
+// regions share.
 func TestConsume_RegionShare(t *testing.T) {
 	t.Parallel()
 	const demand = `{"tenant":"acme","items":[{"meter":"calls","amount":1}]}`

@@ -37,7 +37,7 @@ func (s *Server) putLimit(rc *request) error {
 	return rc.send(putStatus(created), answers.Limit(&stored))
 }
 
-// getLimit answers with one rate limit.
+// getLimit answers with the rate limit in the path.
 func (s *Server) getLimit(rc *request) error {
 	rule, err := rc.idParameter("rule")
 	if err != nil {
@@ -78,9 +78,9 @@ func (s *Server) getLimit(rc *request) error {
 	return rc.send(http.StatusOK, answer)
 }
 
-// limitFor returns the limit that rule names. With a plan, it is the limit in the plan's newest version. With a
-// tenant, it is the limit that applies to the tenant, which may come from the tenant's plan. Otherwise it is the
-// general limit.
+// limitFor returns the limit that rule names. If plan is not empty, it is the limit in the plan's newest version. If
+// tenant is not empty, it is the limit that applies to the tenant, which may come from the tenant's plan. Otherwise
+// it is the general limit.
 func (s *Server) limitFor(rc *request, rule, plan, tenant string) (catalog.Limit, error) {
 	if plan != "" {
 		p, err := s.store.Plan(rc.ctx, plan, 0)
@@ -112,7 +112,7 @@ func (s *Server) limitFor(rc *request, rule, plan, tenant string) (catalog.Limit
 	return l, err
 }
 
-// planLimit returns the limit of a plan named rule.
+// planLimit returns the limit named rule of a plan. ok reports whether the plan has such a limit.
 func planLimit(p *catalog.Plan, rule string) (l catalog.Limit, ok bool) {
 	at := slices.IndexFunc(p.Limits, func(l catalog.Limit) bool { return l.Rule == rule })
 	if at < 0 {
@@ -132,17 +132,17 @@ func resetMembers() []body.Member[gate.BucketRequest] {
 	}
 }
 
-// resetLimit fills one bucket of a limit.
+// resetLimit fills one bucket of a limit with tokens again.
 func (s *Server) resetLimit(rc *request) error {
 	rule, err := rc.idParameter("rule")
 	if err != nil {
 		return err
 	}
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // a reset is idempotent without a key. A key must be valid
+		return err // a reset is idempotent without a key; a key that is sent must be valid
 	}
 	req := gate.BucketRequest{Rule: rule}
-	if rc.Request().ContentLength != 0 { // no body: the only bucket of the limit
+	if rc.Request().ContentLength != 0 { // without a body, the limit must have only one bucket
 		if err := decode(rc, &req, s.bodies.reset); err != nil {
 			return err
 		}
@@ -181,7 +181,7 @@ func (s *Server) limitState(rc *request) error {
 	})
 }
 
-// The number of buckets that limitTop answers with, as in the contract.
+// The maximum and the default number of buckets in an answer of limitTop, as in the contract.
 const (
 	topMax     = 100
 	topDefault = 10
@@ -204,8 +204,8 @@ func (s *Server) limitTop(rc *request) error {
 	return rc.send(http.StatusOK, client.LimitTop{Rule: name, Items: mapSlice(found, answers.TopItem), Incomplete: !complete})
 }
 
-// limitShadow answers with the requests that a limit in shadow mode would have denied. If there are no counts for the
-// limit, it must exist in the catalogue or in a plan.
+// limitShadow answers with the requests that a limit in shadow mode would have denied. If there are no counts and no
+// such limit in the catalogue or in a plan, it answers with an error.
 func (s *Server) limitShadow(rc *request) error {
 	name, err := rc.idParameter("rule")
 	if err != nil {
@@ -259,7 +259,7 @@ func (s *Server) deleteLimit(rc *request) error {
 	return rc.NoContent(http.StatusNoContent)
 }
 
-// mustNotBePattern is the error text for an override whose tenant or subject contains `*`.
+// mustNotBePattern is the error text for an override whose tenant or subject contains a `*`.
 const mustNotBePattern = "must name one: an override has no wildcards; for several tenants use a limit with match and replaces"
 
 // overrideParameters returns the override that the path names. It refuses a key that is bound to another tenant.
@@ -307,7 +307,7 @@ func (s *Server) putOverride(rc *request) error {
 	return rc.send(putStatus(created), answers.Override(&stored))
 }
 
-// getOverride answers with one override.
+// getOverride answers with the override in the path.
 func (s *Server) getOverride(rc *request) error {
 	o, err := rc.overrideParameters()
 	if err != nil {
@@ -319,7 +319,7 @@ func (s *Server) getOverride(rc *request) error {
 	return rc.send(http.StatusOK, answers.Override(&o))
 }
 
-// deleteOverride deletes an override.
+// deleteOverride deletes the override in the path.
 func (s *Server) deleteOverride(rc *request) error {
 	o, err := rc.overrideParameters()
 	if err != nil {
@@ -348,7 +348,7 @@ func (s *Server) listOverrides(rc *request) error {
 	return rc.send(http.StatusOK, client.LimitOverrideList{Items: mapSlice(list.Items, answers.Override), NextCursor: nextCursor(list.NextCursor)})
 }
 
-// putStatus returns the status of a PUT.
+// putStatus returns the status of the answer to a PUT: 201 if it created the object, and otherwise 200.
 func putStatus(created bool) int {
 	if created {
 		return http.StatusCreated
@@ -356,8 +356,8 @@ func putStatus(created bool) int {
 	return http.StatusOK
 }
 
-// catalogPage returns the page of a listing that the query selects. For a key that is bound to a tenant, the listing
-// has only that tenant.
+// catalogPage returns limit, cursor and tenant of a listing, from the query and the key. If the key is bound to a
+// tenant, the listing has only objects of that tenant.
 func (rc *request) catalogPage() (listing.Query, error) {
 	limit, cursor := rc.query.page()
 	return listing.Query{Limit: limit, Cursor: cursor, Tenant: rc.key.Tenant}, rc.query.err()

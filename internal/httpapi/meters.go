@@ -32,7 +32,7 @@ func (s *Server) putMeter(rc *request) error {
 	return rc.send(putStatus(created), answers.Meter(&stored))
 }
 
-// getMeter answers with one meter.
+// getMeter answers with the meter in the path.
 func (s *Server) getMeter(rc *request) error {
 	id, err := rc.idParameter("meter")
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Server) listMeters(rc *request) error {
 	return rc.send(http.StatusOK, client.MeterList{Items: mapSlice(list.Items, answers.Meter), NextCursor: nextCursor(list.NextCursor)})
 }
 
-// deleteMeter deletes an unused meter.
+// deleteMeter deletes the meter in the path, which must be unused.
 func (s *Server) deleteMeter(rc *request) error {
 	id, err := rc.idParameter("meter")
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Server) deleteMeter(rc *request) error {
 	return rc.NoContent(http.StatusNoContent)
 }
 
-// setGauge sets a gauge, or changes it by a difference.
+// setGauge sets a gauge to a value, or changes it by a difference.
 func (s *Server) setGauge(rc *request) error {
 	c := withDryRun[gauge.Change]{}
 	var err error
@@ -104,7 +104,7 @@ func gaugeMembers() []body.Member[gauge.Change] {
 	}
 }
 
-// gaugeParameters returns the gauge that the path and the query name.
+// gaugeParameters returns the tenant, the meter and the subject of the gauge in the path and the query.
 func (rc *request) gaugeParameters() (k gauge.Key, err error) {
 	if k.Tenant, err = rc.tenantParameter(); err != nil {
 		return k, err
@@ -145,7 +145,7 @@ func (s *Server) listGauges(rc *request) (err error) {
 	return rc.send(http.StatusOK, client.GaugeList{Items: mapSlice(list.Items, answers.Gauge), NextCursor: nextCursor(list.NextCursor)})
 }
 
-// listGaugeEntries answers with a page of the journal of a gauge, newest first.
+// listGaugeEntries answers with a page of a gauge's entries, the newest first.
 func (s *Server) listGaugeEntries(rc *request) error {
 	k, err := rc.gaugeParameters()
 	if err != nil {
@@ -236,14 +236,14 @@ func (s *Server) exportCatalog(rc *request) error {
 	return rc.send(http.StatusOK, answer)
 }
 
-// applyCatalog changes the catalogue to the content of a document.
+// applyCatalog changes the catalogue so that it has the objects of a document.
 func (s *Server) applyCatalog(rc *request) error {
 	var r catalogdoc.Request
 	if err := decode(rc, &r, s.bodies.catalog); err != nil {
 		return err
 	}
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // a document takes effect once by itself; but an Idempotency-Key must be valid
+		return err // applying a document again changes nothing, so it needs no key; a key that is sent must be valid
 	}
 	f, err := r.File()
 	if err != nil {

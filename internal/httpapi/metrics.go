@@ -9,18 +9,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// routeNone is the route label of requests that match no route. A client's path must not become a label.
+// routeNone is the route label of requests that match no route. The path that a client sent must not become a label,
+// because clients may send any number of paths.
 const routeNone = "none"
 
-// metrics measures requests. Routes, methods and statuses are defined by the program, so the number of series is
-// bounded.
+// metrics has the metrics of the requests. Routes, methods and statuses come from the program and not from clients,
+// so the number of series is bounded.
 type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	inFlight prometheus.Gauge
 
-	// known caches counters: outcome -> func(seconds float64, traceID string). Looking up a series by its labels costs
-	// a hash and a lock.
+	// known caches the functions that count requests: outcome -> func(seconds float64, traceID string). Without it,
+	// each request would look up its series by their labels, which costs a hash and a lock.
 	known sync.Map
 }
 
@@ -39,7 +40,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "quotasvc_http_request_duration_seconds",
 			Help: "Time from the end of the request header to the end of the answer.",
-			// From 0.25 ms (a check from the cache) to 16 s (later than every deadline).
+			// The buckets reach from 0.25 ms (a check that is answered from memory) to 16 s (longer than every
+			// deadline).
 			Buckets: prometheus.ExponentialBuckets(250e-6, 2, 17),
 		}, []string{"route", "method"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -65,8 +67,8 @@ func (m *metrics) observe(route, method string, status int, took time.Duration, 
 	count.(func(float64, string))(took.Seconds(), traceID)
 }
 
-// counter returns a function that counts a request with this outcome and observes its seconds. If the request has a
-// trace, the function adds the id of the trace as an exemplar.
+// counter returns a function that counts a request with this outcome and observes its duration in seconds. If the
+// request has a trace, the function adds the trace id as an exemplar.
 func (m *metrics) counter(o outcome) func(float64, string) {
 	requests, duration := m.requests.WithLabelValues(o.route, o.method, strconv.Itoa(o.status)), m.duration.WithLabelValues(o.route, o.method)
 	traced, _ := duration.(prometheus.ExemplarObserver) // true for every histogram

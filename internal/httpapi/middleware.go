@@ -24,16 +24,16 @@ import (
 )
 
 const (
-	// requestIDMax bounds an X-Request-Id of a client, in bytes.
+	// requestIDMax is the maximum length in bytes of an X-Request-Id that a client sends.
 	requestIDMax = 128
 
-	// statusClientGone is the status in logs and metrics if the client left before the answer, as in nginx. It is
-	// never sent. It distinguishes clients that gave up from an outage.
+	// statusClientGone is the status in logs and metrics of a request whose client left before the answer, as in
+	// nginx. It is never sent. It distinguishes clients that gave up from an outage.
 	statusClientGone = 499
 )
 
-// serve is the middleware of every request, with or without a matching route. It creates the request, answers errors
-// of the handlers as problems, recovers from panics, measures and logs.
+// serve is the middleware of every request, with or without a matching route. It creates the request object, answers
+// errors of the handlers as problems, recovers from panics, and measures and logs the request.
 func (s *Server) serve(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		rc := s.pool.Get().(*request)
@@ -56,8 +56,8 @@ func (s *Server) serve(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// answer runs the handlers. It returns false after a panic: other code may still use the request, so the request must
-// not be reused.
+// answer runs the handlers. After a panic it returns false. The request must then not be reused, because other code
+// may still use it.
 func (s *Server) answer(rc *request, next echo.HandlerFunc) (whole bool) {
 	defer func() {
 		if whole {
@@ -75,7 +75,7 @@ func (s *Server) answer(rc *request, next echo.HandlerFunc) (whole bool) {
 	return true
 }
 
-// fail answers with err unless an answer has been sent already.
+// fail answers with the problem for err. If an answer was already sent, it only stores err for the access log.
 func (rc *request) fail(err error) {
 	if rc.Response().Committed {
 		rc.cause = err
@@ -89,7 +89,7 @@ func (rc *request) fail(err error) {
 	rc.sendProblem(err)
 }
 
-// observe counts the request and writes its line of the access log.
+// observe counts the request, and writes its line of the access log.
 func (s *Server) observe(rc *request, took time.Duration) {
 	r, status := rc.Request(), rc.Response().Status
 	if status == http.StatusServiceUnavailable && errors.Is(r.Context().Err(), context.Canceled) {
@@ -138,7 +138,8 @@ func (s *Server) observe(rc *request, took time.Duration) {
 	s.log.LogAttrs(r.Context(), level, "request", attrs...)
 }
 
-// endSpan gives the request's span its name, and returns the id of its trace if it is sampled.
+// endSpan gives the request's span its name. It returns the trace id if the span is sampled, and otherwise the empty
+// string.
 func (s *Server) endSpan(rc *request, status int) string {
 	if !s.cfg.Traced {
 		return ""
@@ -162,7 +163,8 @@ func (s *Server) endSpan(rc *request, status int) string {
 	return span.SpanContext().TraceID().String()
 }
 
-// requestID returns the client's id if the id is fit for a header and a log. Otherwise it returns a new one.
+// requestID returns the client's X-Request-Id if it can be sent in a header and logged. Otherwise it returns a random
+// id.
 func requestID(h http.Header) string {
 	if given := h[headerRequestID]; len(given) == 1 && bound.ASCII(given[0], '!', 1, requestIDMax) {
 		return given[0]

@@ -10,8 +10,9 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// spendable creates plan pro and puts tenant acme on it, with 7 credits. The plan has 10 calls a year that overflow
-// into credits at 3 each, 5 jobs with overage up to 4, and 6 seats with a cap of 2 per subject.
+// spendable creates plan pro, and puts tenant acme on it with 7 credits. The plan has 10 calls a year. More calls are
+// paid with 3 credits each. It also has 5 jobs with at most 4 jobs of overage, and 6 seats, of which one subject may
+// use 2.
 func (s *service) spendable() {
 	s.t.Helper()
 	for _, meter := range []string{"calls", "credits", "jobs", "seats", "other"} {
@@ -27,7 +28,7 @@ func (s *service) spendable() {
 	s.send("/v1/tenants/acme/grants", "credits", `{"meter":"credits","amount":7,"source":"topup","grant_id":"paid"}`).want(201)
 }
 
-// send sends a body with an idempotency key.
+// send sends a POST with a body and an idempotency key.
 func (s *service) send(path, key, body string, extra ...string) *answer {
 	s.t.Helper()
 	return s.call("POST", path, body, append([]string{headerIdempotencyKey, key}, extra...)...)

@@ -11,11 +11,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 )
 
-// newcomersPerSecond is the number of tenants that the service of a test may create each second.
+// newcomersPerSecond is the number of tenants that the tests' service may create per second.
 const newcomersPerSecond = 100
 
-// signup creates the plan of new tenants: 3 credits, and 1,000 calls a month with a cap of 600 per subject. Calls
-// overflow into credits at 1 credit for 2 calls.
+// signup creates the plan for new tenants. It has 3 credits, and 1,000 calls a month, of which one subject may use
+// 600. More calls are paid with credits, 1 credit for 2 calls.
 func (s *service) signup() {
 	s.t.Helper()
 	s.catalogue()
@@ -24,7 +24,7 @@ func (s *service) signup() {
 	s.eventually("the plan is known", func() bool { return s.provisioner.Missing() == nil })
 }
 
-// made returns the number of tenants whose ids have this prefix, and the number of their terms.
+// made returns the number of tenants whose ids begin with prefix, and the number of their terms.
 func (s *service) made(prefix string) (tenants, terms int) {
 	s.t.Helper()
 	s.check(s.pool.QueryRow(s.t.Context(), `SELECT (SELECT count(*) FROM tenants WHERE starts_with(tenant_id, $1)),
@@ -105,7 +105,8 @@ func TestNewcomer_RefusedUse_MakesNoTenant(t *testing.T) {
 	}
 }
 
-// A check of a tenant that does not exist yet is answered like a check of an unused tenant on that plan.
+// A check of a tenant that does not exist yet is answered like a check of a tenant on plan signup that has used
+// nothing.
 func TestNewcomer_Check_AnswersAsThePlanWould(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -131,7 +132,8 @@ func TestNewcomer_Check_AnswersAsThePlanWould(t *testing.T) {
 	}
 }
 
-// A flood of invented tenants fills the table at most at the configured rate. The refused requests get a Retry-After.
+// If a client invents very many tenant ids, the service creates tenants at most at the configured rate. The refused
+// requests get a Retry-After.
 func TestNewcomer_Flood_IsBounded(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

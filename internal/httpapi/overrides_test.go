@@ -8,8 +8,8 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// limitOf returns the limit of a rule that a check of acme for a subject returns. It returns -1 if the rule does not
-// apply.
+// limitOf returns the size of the limit named rule in a check of acme for a subject. It returns -1 if this limit does
+// not apply.
 func (s *service) limitOf(rule, subject string) int64 {
 	s.t.Helper()
 	var check client.CheckAnswer
@@ -54,7 +54,7 @@ func TestOverride_OfTenantAndSubject_ChangesTheirNumbersOnly(t *testing.T) {
 	s.call("PUT", "/v1/limits/api/overrides/acme/u1", `{"rate":"7/min","burst":71}`).want(200)
 	s.eventuallyLimit("api", "u1", 71)
 
-	// An override expires without a request.
+	// An override ends at expires_at without a request.
 	until := time.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano)
 	s.call("PUT", "/v1/limits/api/overrides/acme/u3", fmt.Sprintf(`{"rate":"3/min","expires_at":%q}`, until)).want(201)
 	s.eventuallyLimit("api", "u3", 3)
@@ -171,7 +171,7 @@ func TestOverride_OfPlansLimit_GoesWithTheName(t *testing.T) {
 		t.Errorf("%+v", window)
 	}
 
-	// The general limit is deleted: its override stays, because the plan has a limit of the same name. After the
+	// The general limit is deleted. Its override stays, because the plan has a limit of the same name. After the
 	// plan's limits are deleted, their overrides are deleted, too.
 	s.call("DELETE", "/v1/limits/api", "").want(204)
 	s.call("GET", "/v1/limits/api/overrides/acme", "").want(200)

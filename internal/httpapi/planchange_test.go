@@ -41,7 +41,8 @@ func TestPatchTenant_PlanChangeNextPeriodOrNow(t *testing.T) {
 	}
 }
 
-// A change with apply=now counts earlier use, unless usage is reset. GET terms shows which of these the change was.
+// A change of the plan with apply=now counts earlier use, unless usage is reset. GET terms shows whether usage was
+// reset.
 func TestPatchTenant_Usage_CarriedOrReset(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -79,8 +80,8 @@ func TestPatchTenant_Usage_CarriedOrReset(t *testing.T) {
 	}
 }
 
-// The answer names the options in effect, so that a client need not know the defaults. A change of other fields has
-// no options.
+// The answer names the options that were applied, so that a client need not know the defaults. A change that does not
+// change the terms has no options.
 func TestPatchTenant_ChangeOfTerms_NamesItsOptions(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -7,8 +7,8 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// TestPortalSession_LinksBeginWhereBrowsersFindTheService: links begin with the configured base, or else with the
-// base of the request's URL.
+// TestPortalSession_LinksBeginWhereBrowsersFindTheService: a link begins with the configured base. If no base is
+// configured, it begins with the base of the request's URL.
 func TestPortalSession_LinksBeginWhereBrowsersFindTheService(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

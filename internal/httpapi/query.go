@@ -14,23 +14,23 @@ import (
 )
 
 const (
-	// pageMax bounds a page, as in the contract.
+	// pageMax is the maximum size of a page, as in the contract.
 	pageMax = 500
-	// pageDefault is the size of a page if the client names no size.
+	// pageDefault is the size of a page if the client sends no limit.
 	pageDefault = 100
-	// cursorMax bounds a cursor in bytes. The service's own cursors are shorter.
+	// cursorMax is the maximum length of a cursor in bytes. The service's own cursors are shorter.
 	cursorMax = 1024
 )
 
-// query holds the query parameters of a request. It is as strict as a body: unknown and duplicate parameters are
-// faults, because a mistyped filter must not silently select everything.
+// query has the query parameters of a request. As in a body, unknown and duplicate parameters are faults: a mistyped
+// filter must not select everything.
 type query struct {
 	values url.Values
 	faults body.Faults
 }
 
-// parse reads a query. names are the permitted parameters. If members is not empty, parameters with this prefix are
-// permitted, too.
+// parse parses a query. Only parameters in names are permitted. If members is not empty, parameters that begin with
+// it are permitted, too.
 func (q *query) parse(raw string, names []string, members string) error {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
@@ -50,7 +50,8 @@ func (q *query) parse(raw string, names []string, members string) error {
 // err returns nil, or a *body.Error with all faults of the query.
 func (q *query) err() error { return q.faults.Err() }
 
-// integer returns a parameter that is a number from low to high. It returns absent if the parameter is not given.
+// integer returns a parameter that is a number from low to high. It returns the value of absent if the parameter is
+// not given.
 func (q *query) integer(name string, low, high, absent int64) int64 {
 	if !q.values.Has(name) {
 		return absent
@@ -63,7 +64,7 @@ func (q *query) integer(name string, low, high, absent int64) int64 {
 	return n
 }
 
-// id returns a parameter that is an id, or the empty string if it is not given.
+// id returns the value of a query parameter that must be an id, or the empty string if the parameter is not given.
 func (q *query) id(name string) string {
 	value := q.values.Get(name)
 	if q.values.Has(name) && !bound.ID(value) {
@@ -72,7 +73,7 @@ func (q *query) id(name string) string {
 	return value
 }
 
-// requiredID is like id, for a parameter that must be given.
+// requiredID is like id, except that it records a fault if the parameter is not given.
 func (q *query) requiredID(name string) string {
 	if !q.values.Has(name) {
 		q.faults.Add(name, "is required")
@@ -80,7 +81,7 @@ func (q *query) requiredID(name string) string {
 	return q.id(name)
 }
 
-// instant returns a parameter that is a time, or the zero time if it is not given.
+// instant returns the value of a query parameter that must be a time, or the zero time if the parameter is not given.
 func (q *query) instant(name string) time.Time {
 	if !q.values.Has(name) {
 		return time.Time{}
@@ -92,7 +93,7 @@ func (q *query) instant(name string) time.Time {
 	return t
 }
 
-// requiredInstant is like instant, for a parameter that must be given.
+// requiredInstant is like instant, except that it records a fault if the parameter is not given.
 func (q *query) requiredInstant(name string) time.Time {
 	if !q.values.Has(name) {
 		q.faults.Add(name, "is required")
@@ -100,7 +101,8 @@ func (q *query) requiredInstant(name string) time.Time {
 	return q.instant(name)
 }
 
-// word returns a parameter that is one of words, or the empty string if it is not given.
+// word returns the value of a query parameter that must be one of words, or the empty string if the parameter is not
+// given.
 func (q *query) word(name string, words ...string) string {
 	value := q.values.Get(name)
 	if q.values.Has(name) && !slices.Contains(words, value) {
@@ -109,7 +111,8 @@ func (q *query) word(name string, words ...string) string {
 	return value
 }
 
-// zone returns a parameter that is an IANA zone, or the empty string if it is not given.
+// zone returns the value of a query parameter that must be an IANA zone, or the empty string if the parameter is not
+// given.
 func (q *query) zone(name string) string {
 	value := q.values.Get(name)
 	if q.values.Has(name) && !body.IsZone(value) {
@@ -118,7 +121,8 @@ func (q *query) zone(name string) string {
 	return value
 }
 
-// route returns a parameter that is a route, or the empty string if it is not given.
+// route returns the value of a query parameter that must be a route, or the empty string if the parameter is not
+// given.
 func (q *query) route(name string) string {
 	value := q.values.Get(name)
 	if q.values.Has(name) && !bound.Route(value) {
@@ -127,7 +131,8 @@ func (q *query) route(name string) string {
 	return value
 }
 
-// address returns a parameter that is an IP address, or no address if it is not given.
+// address returns the value of a query parameter that must be an IP address, or no address if the parameter is not
+// given.
 func (q *query) address(name string) netip.Addr {
 	if !q.values.Has(name) {
 		return netip.Addr{}
@@ -139,7 +144,7 @@ func (q *query) address(name string) netip.Addr {
 	return address
 }
 
-// page returns limit and cursor.
+// page returns the parameters limit and cursor.
 func (q *query) page() (limit int, cursor string) {
 	limit = int(q.integer("limit", 1, pageMax, pageDefault))
 	cursor = q.values.Get("cursor")
@@ -151,7 +156,8 @@ func (q *query) page() (limit int, cursor string) {
 
 const mustBeCursor = "is an unknown cursor; it must be the next_cursor of the page before"
 
-// nextCursor returns a cursor for an answer. It returns nil on the last page.
+// nextCursor returns the cursor of the next page for an answer. It returns nil if cursor is empty, which means that
+// there is no next page.
 func nextCursor(cursor string) client.NextCursor {
 	if cursor == "" {
 		return nil

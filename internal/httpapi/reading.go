@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// operationIDMax bounds an operation id. The ids of operations that the ledger starts contain meter, subject and
-	// instant.
+	// operationIDMax is the maximum length of an operation id in bytes. An operation that the ledger itself starts
+	// has a long id: it contains a meter, a subject and an instant.
 	operationIDMax = 1024
-	// periodsDefault is the number of months in a year.
+	// periodsDefault is the number of periods that listPeriods lists by default: a year of months.
 	periodsDefault = 12
 )
 
@@ -42,7 +42,7 @@ func (s *Server) listBalances(rc *request) error {
 	return rc.send(http.StatusOK, client.BalanceList{Items: mapSlice(balances, balanceOf)})
 }
 
-// getBalance answers with one balance.
+// getBalance answers with the balance of the meter in the path.
 func (s *Server) getBalance(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {
@@ -117,8 +117,9 @@ func entryOf(e *ledger.Entry) client.Entry {
 	return out
 }
 
-// getOperation answers with one operation. The path names it by a client's idempotency key or by an id of the ledger.
-// If several operations have this id, it answers with the newest, or with the newest at or before the given instant.
+// getOperation answers with the operation in the path. The id in the path is a client's idempotency key, or an id
+// that the ledger has created. If several operations have this id, it answers with the newest one, or with the newest
+// one at or before the given instant.
 func (s *Server) getOperation(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {
@@ -159,7 +160,7 @@ func (s *Server) listDenials(rc *request) error {
 	return rc.send(http.StatusOK, answers.Denials(&list))
 }
 
-// listPeriods answers with the open period of a balance and the periods after it.
+// listPeriods answers with the present period of a balance, and with the periods that follow it.
 func (s *Server) listPeriods(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {

@@ -80,7 +80,7 @@ func TestListEntries_GetOperationByKey(t *testing.T) {
 			t.Errorf("%s: %d entries, want %d", query, got, want)
 		}
 	}
-	// Entries show the ids of the operations that the ledger starts.
+	// The entries have the ids of operations that the ledger itself has started. Each such id names an operation.
 	s.call("GET", "/v1/tenants/acme/entries?meter=calls", "").want(200).into(&list)
 	for _, e := range list.Items {
 		s.call("GET", "/v1/tenants/acme/operations/"+url.PathEscape(e.OperationID), "").want(200)
@@ -105,7 +105,8 @@ func TestEntry_Actor_ShownWhereThereIsOne(t *testing.T) {
 	}
 }
 
-// The entries of an operation name the key of its request. The audit log has an administrator's grant.
+// The entries of an operation have the id of the API key that sent the request. The audit log has the grants of
+// administrators.
 func TestGrant_KeyOfTheRequest_InEntriesAndAuditLog(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -144,7 +145,7 @@ func TestGetOperation_AnyKeyInPath(t *testing.T) {
 		if op.OperationID != key {
 			t.Errorf("%q was found as %q", key, op.OperationID)
 		}
-		// The same path with every byte encoded, as some clients send it.
+		// The same path, with every byte of the key escaped as some clients do it.
 		var full strings.Builder
 		for _, c := range []byte(key) {
 			fmt.Fprintf(&full, "%%%02X", c)

@@ -31,52 +31,53 @@ const (
 	typeProblem = "application/problem+json"
 
 	// bodyMax is the largest request body in bytes. A full batch of 1000 debits with the longest ids has a third of
-	// this size.
+	// this size in bytes.
 	bodyMax = 1 << 20
 
-	// bufferKeep is the largest buffer in bytes that a request keeps for reuse. Nearly every request is smaller.
-	// Without this bound, each pooled request could keep a megabyte after a full batch.
+	// bufferKeep is the maximum size in bytes of a buffer that is kept for the next request. Nearly all requests are
+	// smaller. Without this maximum, each pooled request could keep a megabyte after a full batch.
 	bufferKeep = 64 << 10
 
-	// buffered is the largest answer for which net/http sets Content-Length itself, without an entry in the map of
-	// headers.
+	// buffered is the maximum size in bytes of an answer for which net/http sets Content-Length itself. For a longer
+	// answer, the header must be set.
 	buffered = 2048
 )
 
-// request is one request and its answer while handlers work on it. Requests are reused: after the answer, no code may
-// keep a request or a part of it.
+// request is one HTTP request and its answer, while handlers work on them. Requests are reused. Therefore no code may
+// keep a request or a part of it after the answer.
 type request struct {
 	echo.Context
 	server *Server
 
-	ctx       *deadline // ends with the client or at the deadline
+	ctx       *deadline // ends when the client leaves or at the deadline
 	started   time.Time
 	requestID string
-	key       *access.Key // the caller's; nil on public routes
+	key       *access.Key // the caller's key; nil on public routes
 	query     query
 	doc       body.Document
 	in        bytes.Buffer // the request's body
 	out       []byte       // the answer
 
-	// A spending request and the verdicts of its limits, kept here for reuse.
+	// The request to consume, debit or check, and the verdicts of its limits. They are here so that their memory is
+	// reused.
 	gateRequest gate.Request
 	limits      []gate.LimitVerdict
 
-	report history.Source // where the answer came from, if it is a report
+	report history.Source // from which database a report was read
 
-	gateway *forwarded.Gateway // determines the form of the answer; nil: a client called directly
+	gateway *forwarded.Gateway // determines the form of the answer; nil: the request comes directly from a client
 
-	// Facts for the access log.
+	// Data for the request's line of the access log.
 	tenant string
 	code   errcode.Code
-	rules  []string // the rules that denied the request
+	rules  []string // names of the limits that denied the request
 	cause  error
 }
 
-// handler serves one operation. Its error is answered as a problem.
+// handler serves one operation. If it returns an error, the answer is the problem for this error.
 type handler func(rc *request) error
 
-// decode reads the body as one JSON object of these members.
+// decode decodes the body, which must be a JSON object with these members.
 func decode[T any](rc *request, into *T, members []body.Member[T]) error {
 	if err := rc.readBody(); err != nil {
 		return err
@@ -84,8 +85,8 @@ func decode[T any](rc *request, into *T, members []body.Member[T]) error {
 	return body.Decode(&rc.doc, rc.in.Bytes(), into, members)
 }
 
-// decodeObject reads the body into an object of the catalogue. without names the fields that the path has instead of
-// the body.
+// decodeObject decodes the body into an object of the catalogue. without names the fields that are in the path
+// instead of the body.
 func (rc *request) decodeObject(into body.Checked, without ...string) error {
 	if err := rc.readBody(); err != nil {
 		return err
@@ -106,13 +107,13 @@ func (rc *request) readBody() error {
 		return errTooLarge()
 	}
 	rc.in.Reset()
-	if r.ContentLength > 0 && r.ContentLength <= bufferKeep { // bufferKeep bounds memory for a body that never comes
+	if r.ContentLength > 0 && r.ContentLength <= bufferKeep { // bufferKeep bounds memory for a body that is never sent
 		rc.in.Grow(int(r.ContentLength))
 		text := rc.in.AvailableBuffer()[:r.ContentLength]
 		if _, err := io.ReadFull(r.Body, text); err != nil {
 			return body.Refuse("body", "could not be read completely")
 		}
-		_, _ = rc.in.Write(text) // copies onto itself; a Buffer returns no error
+		_, _ = rc.in.Write(text) // copies the text onto itself; a Buffer returns no error
 		return nil
 	}
 	if n, err := rc.in.ReadFrom(io.LimitReader(r.Body, bodyMax+1)); err != nil {
@@ -125,8 +126,8 @@ func (rc *request) readBody() error {
 
 func errTooLarge() error { return body.Refuse("body", "must be at most %d bytes", bodyMax) }
 
-// parameter returns a path parameter, unescaped. Echo returns the segment of the path that it matched. That segment
-// is escaped if the URL has a RawPath, and plain otherwise.
+// parameter returns a path parameter, unescaped. Echo returns a segment of the path. The segment is escaped if the
+// URL has a RawPath, and otherwise not.
 func (rc *request) parameter(name string) string {
 	value := rc.Param(name)
 	if rc.Request().URL.RawPath != "" {
@@ -137,7 +138,7 @@ func (rc *request) parameter(name string) string {
 	return value
 }
 
-// idParameter returns a path parameter that must be an id.
+// idParameter returns a path parameter. It returns an error unless the parameter is a valid id.
 func (rc *request) idParameter(name string) (string, error) {
 	value := rc.parameter(name)
 	if !bound.ID(value) {
@@ -146,7 +147,7 @@ func (rc *request) idParameter(name string) (string, error) {
 	return value, nil
 }
 
-// tenantParameter returns the tenant in the path, if the key may reach it.
+// tenantParameter returns the tenant in the path. It refuses a key that is bound to another tenant.
 func (rc *request) tenantParameter() (string, error) {
 	tenant, err := rc.idParameter("tenant")
 	if err != nil {
@@ -155,7 +156,7 @@ func (rc *request) tenantParameter() (string, error) {
 	return tenant, rc.ofTenant(tenant)
 }
 
-// idempotencyKey returns the Idempotency-Key, or the empty string if there is none.
+// idempotencyKey returns the value of the Idempotency-Key header, or the empty string if there is no such header.
 func (rc *request) idempotencyKey() (string, error) {
 	values := rc.Request().Header[headerIdempotencyKey]
 	switch {
@@ -168,7 +169,7 @@ func (rc *request) idempotencyKey() (string, error) {
 	}
 }
 
-// operationKey returns the Idempotency-Key. A dry run may omit it and gets dryRunKey.
+// operationKey returns the Idempotency-Key. For a dry run without this header, it returns dryRunKey.
 func (rc *request) operationKey(dryRun bool) (string, error) {
 	key, err := rc.idempotencyKey()
 	switch {
@@ -181,11 +182,11 @@ func (rc *request) operationKey(dryRun bool) (string, error) {
 	}
 }
 
-// reporting returns the context of a report. With it, the answer has the replication lag of the replica that was
-// read.
+// reporting returns the context with which a report must be read. It records from which database the report was read,
+// so that sendBytes can send the replication lag of a replica.
 func (rc *request) reporting() context.Context { return history.Observe(rc.ctx, &rc.report) }
 
-// sendBytes answers with encoded text.
+// sendBytes answers with text that is already encoded.
 func (rc *request) sendBytes(status int, contentType string, text []byte) error {
 	rc.out = text
 	h := rc.Response().Header()
@@ -198,13 +199,13 @@ func (rc *request) sendBytes(status int, contentType string, text []byte) error 
 	}
 	rc.Response().WriteHeader(status)
 	if _, err := rc.Response().Write(text); err != nil {
-		// The client is gone. The status has been sent, so the error goes to the access log only.
+		// The client has left. The status was already sent, so only the access log shows the error.
 		return fmt.Errorf("write the answer: %w", err)
 	}
 	return nil
 }
 
-// send answers with a value of a generated type, as JSON.
+// send answers with the JSON of a value, which has a type of the contract.
 func (rc *request) send(status int, value any) error {
 	out := bytes.NewBuffer(rc.out[:0])
 	if err := json.MarshalWrite(out, value, json.Deterministic(true)); err != nil { // sorted maps give stable bytes
@@ -213,7 +214,7 @@ func (rc *request) send(status int, value any) error {
 	return rc.sendBytes(status, typeJSON, out.Bytes())
 }
 
-// sendProblem answers with err.
+// sendProblem answers with the problem for err.
 func (rc *request) sendProblem(err error) {
 	p := rc.server.problemOf(err)
 	rc.code, rc.rules, rc.cause = p.code, p.violated, err
@@ -238,7 +239,7 @@ func (rc *request) sendProblem(err error) {
 		set(h, "WWW-Authenticate", `Bearer realm="quotasvc"`)
 	}
 	if _, stranger := errors.AsType[*access.Refusal](err); stranger {
-		set(h, "Connection", "close") // unknown callers must not hold connections
+		set(h, "Connection", "close") // callers without a valid key must not hold connections
 	}
 	status, text := p.kind.status, appendProblem(rc.out[:0], &p, rc.requestID)
 	if rc.gateway != nil {
@@ -249,7 +250,7 @@ func (rc *request) sendProblem(err error) {
 	}
 }
 
-// reset clears the request. It keeps the buffers unless they are large.
+// reset clears the request for reuse. It keeps buffers that are not larger than bufferKeep.
 func (rc *request) reset() {
 	if rc.in.Cap() > bufferKeep {
 		rc.in = bytes.Buffer{}

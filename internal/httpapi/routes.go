@@ -11,31 +11,31 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/reference"
 )
 
-// route is one operation of the contract.
+// route describes one operation of the contract.
 type route struct {
 	method, path string
 	query        []string // the query parameters that it accepts
-	members      string   // prefix of further query parameters; empty: no others
-	public       bool     // needs no key
+	members      string   // prefix of further query parameters that it accepts; empty: no others
+	public       bool     // callers need no key
 	scope        access.Scope
 	reach        reach
-	gateway      bool // for gateways, which send forwarded requests
-	dev          bool // exists only in a server with a test clock
+	gateway      bool // called by gateways, with forwarded requests
+	dev          bool // only in a server with a test clock
 	handler      handler
 }
 
-// reach is the set of tenants whose data a request reaches. It restricts a key that is bound to a tenant. A test
-// sends a request for another tenant to every route.
+// reach is the set of tenants whose data a request reaches. It decides what a key that is bound to a tenant may do. A
+// test sends requests about another tenant to every route.
 type reach int
 
 const (
-	everyTenant reach = iota // refused for a key that is bound to a tenant
+	everyTenant reach = iota // keys that are bound to a tenant are refused
 	oneTenant                // the handler calls ofTenant before it changes or returns data
-	ownTenant                // the handler limits the answer to the key's tenant
+	ownTenant                // the handler shows only the key's tenant
 	noTenant                 // only the catalogue, which all tenants share
 )
 
-// methodAny stands for all methods: gateways use the method of the forwarded request.
+// methodAny stands for every method, because a gateway may use the method of the forwarded request.
 const methodAny = "any"
 
 // routes returns the operations in the order of openapi.yaml. A test compares the routes with that file.
@@ -138,7 +138,7 @@ func (s *Server) jobRoutes() []route {
 	}, slices.Concat(s.eventRoutes(), s.toolRoutes())...)
 }
 
-// eventRoutes returns the operations on events and webhooks.
+// eventRoutes returns the operations for events and webhooks.
 func (s *Server) eventRoutes() []route {
 	return []route{
 		{method: http.MethodGet, path: "/v1/events", query: []string{"tenant", "type", "after", "limit", "cursor"}, scope: access.Read, reach: ownTenant, handler: s.listEvents},
@@ -154,7 +154,7 @@ func (s *Server) eventRoutes() []route {
 	}
 }
 
-// toolRoutes returns the operations for authors of clients.
+// toolRoutes returns the operations for the catalogue as a whole, the test clock, and the contract.
 func (s *Server) toolRoutes() []route {
 	return []route{
 		{method: http.MethodGet, path: "/v1/catalog", scope: access.Admin, handler: s.exportCatalog},
@@ -166,7 +166,7 @@ func (s *Server) toolRoutes() []route {
 	}
 }
 
-// pages returns the routes that are not operations of the contract.
+// pages returns the routes of pages that are not in the contract.
 func (s *Server) pages() []route {
 	return []route{
 		{method: http.MethodGet, path: "/docs", public: true, handler: document(s.reference.Page)},
@@ -174,8 +174,8 @@ func (s *Server) pages() []route {
 	}
 }
 
-// guard returns a handler that does the common work of all operations before it calls the handler of r:
-// authentication and the check of query parameters.
+// guard returns the handler of route r. Before it calls r.handler, it does what all operations need: it authenticates
+// the caller, and it checks the query parameters.
 func (s *Server) guard(r route) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		rc := c.(*request)
@@ -198,7 +198,7 @@ func (s *Server) guard(r route) echo.HandlerFunc {
 	}
 }
 
-// document returns a handler that serves d.
+// document returns a handler that sends document d.
 func document(d *reference.Document) handler {
 	return func(rc *request) error { return d.Serve(rc.Response(), rc.Request()) }
 }

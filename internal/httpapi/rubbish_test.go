@@ -17,8 +17,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 )
 
-// fullBodies returns, for each operation with a body, a valid body with every field. If an operation needs existing
-// resources, its path names such resources.
+// fullBodies returns, for each operation with a body, a valid body with every field. If an operation needs an
+// existing object, its path names an object that materials creates.
 func fullBodies() map[string]struct{ method, path, body string } {
 	const limit = `"per":["tenant","route","ip"],"match":{"method":"GET","route":"/x/**","meter":"calls","plan":"basic","tenant":"acme"},"kind":"fixed_window","rate":"60/day",` +
 		`"burst":60,"debt":9,"ban":{"after":3,"within":"1m","for":"10m"},"cost":2,"costs":[{"route":"/x/*","cost":3}],"cost_by":"amount","replaces":"to-replace","timezone":"tenant","mode":"enforce",` +
@@ -80,13 +80,13 @@ func fullBodies() map[string]struct{ method, path, body string } {
 	}
 }
 
-// chargeToRefund is the id of an old charge of acme. It is valid on any instance of a test.
+// chargeToRefund is the id of an old charge of acme. The id is valid in every instance of the tests.
 const chargeToRefund = "AQAAAaILBt4KJOtfUfcK4eMEYWNtZQAAAQh0by1yZXNldAACAGQ60EmtpoUVlP60XkGiIyU"
 
-// leaseToRenew is the id of acme's lease of exports for the key to-renew. It is the same on any instance at any time.
+// leaseToRenew is the id of acme's lease of exports with the key to-renew. It is the same in every instance.
 const leaseToRenew = "IAqjbRj_1NcVeczgxxBbd3f0fijzB7PW8kdKmKlKbTQXMaV-XP0Z9QOm4blub0I65w"
 
-// materials creates the objects that the full bodies refer to.
+// materials creates the objects that the bodies and paths of fullBodies name.
 func (s *service) materials() {
 	s.t.Helper()
 	s.catalogue()
@@ -95,7 +95,7 @@ func (s *service) materials() {
 		{"meter":"desks","amount":5}],"features":{"sso":true}}`).want(201)
 	s.call("PUT", "/v1/tenants/sitting", `{"plan":"featured"}`).want(201)
 	s.call("PATCH", "/v1/tenants/acme", `{"features":{"sso":true}}`).want(200)
-	_, err := s.pool.Exec(s.t.Context(), "INSERT INTO keys (key_id, name, scopes) VALUES ('to-rotate', 'n', '{use}')") // the server chooses the ids of keys
+	_, err := s.pool.Exec(s.t.Context(), "INSERT INTO keys (key_id, name, scopes) VALUES ('to-rotate', 'n', '{use}')") // a client cannot choose key_id
 	s.check(err)
 	_, err = s.pool.Exec(s.t.Context(), "INSERT INTO webhooks (webhook_id, url, types, status) VALUES ('to-change', 'http://127.0.0.1:1/', '{plan.changed}', 'active')")
 	s.check(err)
@@ -125,11 +125,11 @@ func (s *service) materials() {
 	}
 }
 
-// fault is a valid body with one fault added, and the field that the answer must name.
+// fault is a body with one fault, and the field that the answer must name.
 type fault struct{ body, field string }
 
-// faultsAt returns faults for the value at path in a body, according to the value's schema. put returns the body with
-// a given text as that value.
+// faultsAt returns faults for the value at a path of a body, as the value's schema forbids them. put returns the body
+// with raw as this value.
 func faultsAt(schema *openapi3.Schema, path string, put func(raw string) string) []fault {
 	var out []fault
 	wrong := func(raws ...string) {
@@ -138,13 +138,13 @@ func faultsAt(schema *openapi3.Schema, path string, put func(raw string) string)
 		}
 	}
 	if schema.Format != "date-time" || !schema.Type.Includes("null") {
-		wrong("null") // otherwise null means never
+		wrong("null") // in the other case, null means never
 	}
 	switch {
-	case len(schema.OneOf) > 0: // a price, a feature
+	case len(schema.OneOf) > 0: // a price or a feature
 		wrong("[]", `"x"`, "-1", "1.5")
 	case schema.Type.Includes("integer"):
-		if *schema.Min < 0 { // a difference must not be 0
+		if *schema.Min < 0 { // a difference, which must not be 0
 			wrong("0", "-0", "--1", "-1.5", `"-1"`, "-1"+strings.Repeat("0", 30))
 		} else {
 			wrong("-1")
@@ -185,7 +185,7 @@ func faultsAt(schema *openapi3.Schema, path string, put func(raw string) string)
 	return out
 }
 
-// faultsOfBody returns faults for every field of an object and of the objects in it.
+// faultsOfBody returns faults for every field of an object, and for the fields of the objects in it.
 func faultsOfBody(schema *openapi3.Schema, object map[string]any, path string, put func(raw string) string) []fault {
 	var out []fault
 	encode := func(change func(m map[string]any)) string {
@@ -234,7 +234,7 @@ func faultsOfBody(schema *openapi3.Schema, object map[string]any, path string, p
 	return out
 }
 
-// faultsOfMap returns faults for an object whose field names are chosen by the client.
+// faultsOfMap returns faults for an object with field names that the client chooses.
 func faultsOfMap(schema *openapi3.Schema, object map[string]any, path string, put func(raw string) string) []fault {
 	name := firstKey(object)
 	out := faultsAt(schema, body.Join(path, name), func(raw string) string { return put(fmt.Sprintf(`{%q:%s}`, name, raw)) })
@@ -248,7 +248,7 @@ func faultsOfMap(schema *openapi3.Schema, object map[string]any, path string, pu
 	return append(out, fault{put(fmt.Sprintf(`{%q:1,%q:1}`, name, name)), body.Join(path, name)})
 }
 
-// hole marks the position in a body at which raw text is inserted. The text need not be JSON.
+// hole marks the position in a body at which raw text is inserted. That text may be invalid JSON.
 const hole = "@hole@"
 
 func replaced(body, raw string) string { return strings.Replace(body, `"`+hole+`"`, raw, 1) }
@@ -441,10 +441,10 @@ func TestPaths_EncodedIDsAreChecked(t *testing.T) {
 		s.call("PUT", "/v1/meters/"+id, `{"unit":"call"}`).want(201)
 		s.call("GET", "/v1/meters/"+url.PathEscape(id), "").want(200)
 	}
-	s.call("GET", "/v1/meters/%61", "").want(200) // a
+	s.call("GET", "/v1/meters/%61", "").want(200) // %61 is the letter a
 }
 
-// goodSegments returns valid values for path parameters that are not ids.
+// goodSegments returns valid values for those path parameters of a template that are not ids.
 func goodSegments(template string) map[string]string {
 	if strings.HasSuffix(template, "{bits}") {
 		return map[string]string{"{kind}": "ip", "{value}": "192.0.2.0", "{bits}": "24"}

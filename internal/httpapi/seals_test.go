@@ -12,13 +12,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/audit/seal"
 )
 
-// The answer equals the file that the command writes. So both the saved answer and the file can be checked.
+// The answer equals the file that `quotasvc seal` writes, so the verification accepts a saved answer, too.
 func TestSeals_ListAndFile(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
 	s.call("GET", "/v1/seals", "").want(200).into(&client.SealList{})
-	owner := s.openVerifier(s.pool.Config().ConnString()) // the service's role may not write seals
+	owner := s.openVerifier(s.pool.Config().ConnString()) // the role of the service may not write seals
 	var made []string
 	days := []string{"2025-01-01", "2025-01-02", "2025-01-04"}
 	for _, text := range days {

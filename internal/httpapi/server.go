@@ -30,68 +30,68 @@ import (
 	"github.com/quotasvc/quotasvc/internal/report/testclock"
 )
 
-// DefaultRequestTimeout bounds a request. No caller waits longer than five seconds for a refusal; 0.2 s of that are
-// for the time before and after the handlers. The timeout is longer than each timeout below the API, and ends a
-// request that has used up several of those.
+// DefaultRequestTimeout is the maximum time of a request. No caller waits longer than five seconds for a refusal, and
+// 0.2 s of these are for the time before and after the handlers. It is longer than each time limit of the packages
+// that the API calls, and ends a request that has used up several of these limits.
 const DefaultRequestTimeout = 4800 * time.Millisecond
 
-// Config configures a Server. The zero value of a field means its default.
+// Config configures a Server. If a field is zero, its default is used.
 type Config struct {
-	// Keys authenticates callers. Required. The server neither starts nor stops it.
+	// Keys authenticates callers. Required. The server neither starts nor stops Keys.
 	Keys *access.Directory
 
-	// Overrides are the gate's overrides of limits. Required where there are backends.
+	// Overrides has the overrides of limits that the gate uses. Required if there are backends.
 	Overrides *override.Store
 
-	// RequestTimeout bounds a request; 0: DefaultRequestTimeout. An operation that is in progress when it ends is
-	// answered with outcome_unknown.
+	// RequestTimeout bounds the time of a request; 0: DefaultRequestTimeout. If an operation is still in progress at
+	// its end, the answer is outcome_unknown.
 	RequestTimeout time.Duration
 
-	// LegacyHeaders are sent in addition to the RateLimit headers.
+	// LegacyHeaders are the older header sets that are sent in addition to the RateLimit headers.
 	LegacyHeaders []limitheaders.Legacy
 
-	// TrustedProxies are the proxies whose X-Forwarded-For and X-Real-IP are trusted. Default: none.
+	// TrustedProxies are the proxies whose headers X-Forwarded-For and X-Real-IP are trusted. Default: no proxies.
 	TrustedProxies []netip.Prefix
 
-	// Verifier runs the verifications that clients start. Required where there are backends.
+	// Verifier runs the verifications that clients start. Required if there are backends.
 	Verifier *verifier.Verifier
 
-	// Webhooks delivers events. Required where there are backends. The server neither starts nor stops it.
+	// Webhooks delivers events. Required if there are backends. The server neither starts nor stops Webhooks.
 	Webhooks *webhooks.Service
 
-	// Status reads the state of the service. Required where there are backends. The server neither starts nor stops
-	// it.
+	// Status reads the state of the service. Required if there are backends. The server neither starts nor stops
+	// Status.
 	Status *status.Board
 
-	// Links creates links to the customer's page. Required where there are backends. Its URLs begin with LinkBase;
-	// empty: with the base of the request's URL.
+	// Links creates links to the customer's pages. Required if there are backends. The URL of a link begins with
+	// LinkBase, or with the base of the request's URL if LinkBase is empty.
 	Links    *link.Store
 	LinkBase string
 
-	// TestClock moves the ledger's time; nil except in `quotasvc dev`.
+	// TestClock moves the ledger's time. It is nil except in `quotasvc dev`.
 	TestClock *testclock.Clock
 
-	// Traced reports whether requests may have a span in their context. The span gets the name of the route. Its
-	// trace id is added to exemplars and access lines.
+	// Traced is true if requests may have a span in their context. The server then sets the span's name to the route,
+	// and adds the trace id to exemplars and access lines.
 	Traced bool
 
-	// Log gets one line per request. Required.
+	// Log receives one line for each request. Required.
 	Log *slog.Logger
 
-	// Registry gets the metrics of requests. Required.
+	// Registry is the registry for the metrics of requests. Required.
 	Registry *prometheus.Registry
 }
 
-// Server answers the requests of the API.
+// Server answers the requests of the REST API.
 type Server struct {
 	gate    *gate.Gate
 	ledger  *pg.Ledger
 	history *history.Reader
 	catalog *catalog.Catalog
-	store   *catalog.Store // reads PostgreSQL instead of memory
+	store   *catalog.Store // reads PostgreSQL, not the copy in memory
 	cfg     Config
 	log     *slog.Logger
-	now     func() time.Time // for durations and for headers with a time of day
+	now     func() time.Time // for durations and for headers with a point in time
 	limits  *limitheaders.Writer
 
 	reference   *reference.Reference
@@ -110,8 +110,8 @@ type Server struct {
 	echo *echo.Echo
 }
 
-// New returns a server. It returns an error for unknown sets of headers. It panics if its metrics are already in the
-// registry.
+// New returns a server. It returns an error if cfg.LegacyHeaders is invalid. It panics if cfg.Registry already has
+// metrics with the same names.
 func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg Config) (*Server, error) {
 	if cfg.RequestTimeout == 0 {
 		cfg.RequestTimeout = DefaultRequestTimeout
@@ -137,10 +137,10 @@ func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg 
 	return s, nil
 }
 
-// newRequest creates a request for the pool.
+// newRequest returns a new request for the pool.
 func newRequest() any { return new(request) }
 
-// Handler returns the handler of all requests.
+// Handler returns the handler that answers all requests.
 func (s *Server) Handler() http.Handler { return s.echo }
 
 // router returns the handler of the API.
@@ -149,7 +149,7 @@ func (s *Server) router() *echo.Echo {
 	e.HideBanner, e.HidePort = true, true
 	e.Use(s.serve)
 	e.HTTPErrorHandler = func(err error, c echo.Context) {
-		// serve answers every error itself. This handler is for errors that it misses.
+		// serve answers every error itself. This handler is called only for an error that serve has missed.
 		s.log.Error("request not served", "error", err, "path", c.Path())
 	}
 	for _, r := range slices.Concat(s.routes(), s.pages()) {
@@ -158,7 +158,7 @@ func (s *Server) router() *echo.Echo {
 		}
 		switch r.method {
 		case methodAny:
-			// Echo calls RouteNotFound on a path without routes for any method, known or unknown.
+			// Echo calls a RouteNotFound handler for every method, if the path has no other routes.
 			e.RouteNotFound(r.path, s.guard(r))
 		case http.MethodGet:
 			e.Add(http.MethodHead, r.path, s.guard(r)) // net/http sends only the headers

@@ -21,7 +21,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// unbacked returns a server without backends, with an additional route.
+// unbacked returns a server without backends. h, if not nil, is the handler of an additional route.
 func unbacked(t testing.TB, h handler) *service {
 	t.Helper()
 	s := newHandlerService(t)
@@ -52,7 +52,7 @@ func TestKeys_EveryOperationNeedsOne(t *testing.T) {
 		} {
 			a := s.call(r.method, path, "{}", authorization...)
 			if a.status == 429 {
-				a.problem(429, "rate_limited") // too many wrong keys
+				a.problem(429, "rate_limited") // too many wrong keys were sent
 				continue
 			}
 			a.problem(401, "unauthenticated")
@@ -261,7 +261,7 @@ func TestMetrics_LabelsRouteMethodStatus(t *testing.T) {
 		s.call(fmt.Sprintf("METHOD%d", i), "/v1/debits", "")
 	}
 	var body string
-	s.eventually("all requests are counted", func() bool { // they are counted after their answer
+	s.eventually("all requests are counted", func() bool { // a request is counted after its answer
 		body = s.metrics()
 		return strings.Contains(body, "quotasvc_http_in_flight_requests 0")
 	})
@@ -280,7 +280,7 @@ func TestMetrics_LabelsRouteMethodStatus(t *testing.T) {
 	}
 }
 
-// metrics returns the text of /metrics.
+// metrics returns the text that the service answers at /metrics.
 func (s *service) metrics() string {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.ops, nil)

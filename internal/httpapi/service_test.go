@@ -46,7 +46,7 @@ import (
 
 const testKey = "0123456789abcdef0123456789abcdef"
 
-// service is a whole instance with its own database, in local mode, behind its real listeners.
+// service is a complete instance with its own database and without Redis. Clients reach it through real listeners.
 type service struct {
 	t           testing.TB
 	server      *Server
@@ -54,7 +54,7 @@ type service struct {
 	verifier    *verifier.Verifier
 	keys        *access.Directory
 	overrides   *override.Cache
-	denials     *denial.Recorder // not started: the test flushes it
+	denials     *denial.Recorder // not started: the test calls its Flush
 	url, ops    string
 	client      *http.Client
 	log         *lines
@@ -63,10 +63,10 @@ type service struct {
 	provisioner *provision.Provisioner
 	webhooks    *webhooks.Service
 	links       *link.Store
-	owner       bool // the role owns the tables, as in dev
+	owner       bool // the role of the service owns the tables, as in dev
 }
 
-// lines collects a log.
+// lines collects the lines of a log.
 type lines struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -84,7 +84,7 @@ func (l *lines) all() []string {
 	return strings.Split(strings.TrimSpace(l.buf.String()), "\n")
 }
 
-// with returns the line that contains text, or the empty string.
+// with returns the first line that contains text, or the empty string.
 func (l *lines) with(text string) string {
 	for _, line := range l.all() {
 		if strings.Contains(line, text) {
@@ -130,7 +130,7 @@ func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change [
 		s.keys = bootstrapOnly(s.t)
 	}
 	cfg := Config{Keys: s.keys, Log: slog.New(slog.NewJSONHandler(s.log, nil)), Registry: prometheus.NewRegistry(), Verifier: s.verifier, Webhooks: s.webhooks, Links: s.links, TestClock: s.testClock}
-	cfg.RequestTimeout = testenv.Patience // slow machines exceed the default, which other tests cover
+	cfg.RequestTimeout = testenv.Patience // slow machines need more time than the default, which other tests cover
 	if l == nil {
 		cfg.TestClock = testclock.New(nil, nil, pg.NewClock(0, cfg.Log))
 	}
@@ -165,7 +165,7 @@ func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change [
 	s.t.Cleanup(s.client.CloseIdleConnections)
 }
 
-// bootstrapOnly returns a directory that knows only the test's key.
+// bootstrapOnly returns a directory that knows only the key of the tests.
 func bootstrapOnly(t testing.TB) *access.Directory {
 	t.Helper()
 	d, err := access.NewDirectory(nil, testKey, access.Config{Log: slog.New(slog.DiscardHandler)})
@@ -173,7 +173,7 @@ func bootstrapOnly(t testing.TB) *access.Directory {
 	return d
 }
 
-// bare sends a request to a route that a test has added and that is not in the contract.
+// bare sends a request to a route that a test has added, which is not in the contract.
 func (s *service) bare(path string) *answer {
 	s.t.Helper()
 	response, err := s.client.Do(s.request("POST", path, nil))
@@ -184,11 +184,11 @@ func (s *service) bare(path string) *answer {
 	return &answer{t: s.t, status: response.StatusCode, header: response.Header, body: body}
 }
 
-// below starts the backends of the API.
+// below starts the parts that the API calls.
 func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Catalog) {
 	s.t.Helper()
 	s.measured = prometheus.NewRegistry()
-	s.pool = s.connect(databaseURL) // the test's connections may do more than the service's role
+	s.pool = s.connect(databaseURL) // the tests' role has more rights than the service's role
 	s.check(testclock.Install(s.t.Context(), databaseURL, 0))
 	_, err := s.pool.Exec(s.t.Context(), "GRANT SELECT, UPDATE ON test_clock TO PUBLIC") // dev has only one role
 	s.check(err)
@@ -284,7 +284,7 @@ func (s *service) onStop(what string, stop func(context.Context) error) {
 	})
 }
 
-// answer is a response.
+// answer is the answer to a request.
 type answer struct {
 	t      testing.TB
 	status int
@@ -293,8 +293,8 @@ type answer struct {
 	closed bool // the server closes the connection after the answer
 }
 
-// call sends a request and checks the answer against the contract. extra has header names and values; a name without a value
-// removes the header.
+// call sends a request and checks the answer against the contract. extra alternates the names and values of headers.
+// A name without a value removes the header.
 func (s *service) call(method, path, body string, extra ...string) *answer {
 	s.t.Helper()
 	return s.do(s.request(method, path, strings.NewReader(body), extra...))
@@ -335,7 +335,7 @@ func (s *service) do(r *http.Request) *answer {
 }
 
 // limit returns the name, r and t of the limit in the RateLimit header. It fails the test unless the header has
-// exactly one limit, with r and t.
+// exactly one limit, and this has r and t.
 func (a *answer) limit() (rule string, left, wait int64) {
 	a.t.Helper()
 	field := a.header.Get("RateLimit")
@@ -345,7 +345,7 @@ func (a *answer) limit() (rule string, left, wait int64) {
 	return rule, left, wait
 }
 
-// want fails the test unless the status is one of these, and returns the answer.
+// want fails the test unless the status is one of statuses. It returns the answer.
 func (a *answer) want(statuses ...int) *answer {
 	a.t.Helper()
 	for _, status := range statuses {
@@ -396,7 +396,7 @@ func (a *answer) into(v any) {
 	}
 }
 
-// number returns a header that is an integer.
+// number returns the integer in a header.
 func (a *answer) number(header string) int64 {
 	a.t.Helper()
 	n, ok := body.ParseInteger(a.header.Get(header))
@@ -406,7 +406,7 @@ func (a *answer) number(header string) int64 {
 	return n
 }
 
-// catalogue creates meters calls (10 a month for tenants of plan basic) and credits, and tenant acme on plan basic.
+// catalogue creates the meters calls and credits, plan basic with 10 calls a month, and tenant acme on this plan.
 func (s *service) catalogue() {
 	s.t.Helper()
 	for _, meter := range []string{"calls", "credits", "other"} {
@@ -432,7 +432,7 @@ func demandOf(tenant, meter string, amount int64) string {
 	return fmt.Sprintf(`{"tenant":%q,"items":[{"meter":%q,"amount":%d}]}`, tenant, meter, amount)
 }
 
-// remaining returns the remaining units that the balance resource shows.
+// remaining returns the remaining units of a balance, as GET of the balance shows them.
 func (s *service) remaining(tenant, meter string) int64 {
 	s.t.Helper()
 	var b client.Balance
@@ -440,7 +440,7 @@ func (s *service) remaining(tenant, meter string) int64 {
 	return b.Remaining
 }
 
-// state returns a checksum of all stored data. If it is equal before and after, nothing was changed.
+// state returns a checksum of all stored data. If two checksums are equal, nothing has changed between them.
 func (s *service) state() string {
 	s.t.Helper()
 	var out string
@@ -454,22 +454,22 @@ func (s *service) state() string {
 	return out
 }
 
-// eventually waits until ok returns true. Use it for changes that no request causes.
+// eventually waits until ok returns true. It is for changes that happen without a request.
 func (s *service) eventually(what string, ok func() bool) {
 	s.t.Helper()
 	testenv.Eventually(s.t, ok, what)
 }
 
-// restOfPath is the path parameter that may contain slashes. OpenAPI cannot express this.
+// restOfPath is the path parameter that may contain slashes, which OpenAPI cannot express.
 const restOfPath = "{path}"
 
-// anyMethod reports whether an operation of the contract is listed as GET and accepts all methods.
+// anyMethod reports whether an operation accepts all methods. The contract lists such an operation as GET.
 func anyMethod(op *openapi3.Operation) bool { return op.Extensions["x-any-method"] == true }
 
-// operationOf finds the operation of a request by its escaped path.
+// operationOf finds the operation of the contract for a request, by the escaped path.
 func operationOf(method string, u *url.URL) (template string, item *openapi3.PathItem, op *openapi3.Operation) {
 	segments := strings.Split(u.EscapedPath(), "/")
-	for _, exact := range []bool{true, false} { // /v1/debits/batch precedes a template of the same length
+	for _, exact := range []bool{true, false} { // an exact path precedes a template of the same length
 		for template, item := range contract().Paths.Map() {
 			parts := strings.Split(template, "/")
 			whole := parts[len(parts)-1] == restOfPath && len(segments) >= len(parts)
@@ -497,7 +497,7 @@ func conforms(r *http.Request, a *answer) error {
 	}
 	template, _, op := operationOf(method, r.URL)
 	if op == nil && strings.HasPrefix(r.URL.Path, "/docs") {
-		return nil // pages for people are not in the contract
+		return nil // HTML pages are not in the contract
 	}
 	if op == nil {
 		if a.status != 404 && a.status != 405 || a.header.Get("Content-Type") != typeProblem {

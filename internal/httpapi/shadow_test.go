@@ -13,8 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 )
 
-// shadowOf returns the denials that a limit would have made in the last hour. A test is shorter than an hour, so the
-// day and the week must be equal to the hour.
+// shadowOf returns how many requests a limit in shadow mode would have denied in the last hour. It checks that the
+// numbers for the day and the week are the same, because a test is shorter than an hour.
 func (s *service) shadowOf(rule string) client.LimitShadowSpan {
 	s.t.Helper()
 	s.check(s.denials.Flush(s.t.Context()))
@@ -35,7 +35,7 @@ func (s *service) shadowOf(rule string) client.LimitShadowSpan {
 	return hour
 }
 
-// wantShadow compares the denials that a limit would have made.
+// wantShadow fails the test unless the limit in shadow mode would have denied these requests.
 func (s *service) wantShadow(rule string, want client.LimitShadowSpan) {
 	s.t.Helper()
 	got := s.shadowOf(rule)
@@ -50,8 +50,7 @@ func (s *service) wantShadow(rule string, want client.LimitShadowSpan) {
 }
 
 // TestLimitShadow_EachRequest_CountedByWhatBecameOfIt: the denials of a limit in shadow mode are counted by the
-// outcome of the request. A request that an enforced limit would not count as denied is not counted. A shadow denial
-// is not a denial.
+// outcome of the request. A check or a dry run is not counted, and a denial in shadow mode is not listed as a denial.
 func TestLimitShadow_EachRequest_CountedByWhatBecameOfIt(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -82,7 +81,7 @@ func TestLimitShadow_EachRequest_CountedByWhatBecameOfIt(t *testing.T) {
 	for i := range 3 {
 		s.send("/v1/leases", fmt.Sprint("l", i), `{"rule":"jobs","tenant":"acme"}`).want(201)
 	}
-	// These requests are not counted as denials of a limit.
+	// None of the following requests is counted as a denial of a limit in shadow mode.
 	s.call("POST", "/v1/check", demand("acme", 1, "/r", "")).want(200)
 	s.call("POST", "/v1/check", demand("acme", 1, "/q", "")).want(200)
 	s.call("GET", "/v1/authorize/traefik", "", append(gateway, "X-Quota-Mode", "check")...).want(200)
@@ -104,7 +103,7 @@ func TestLimitShadow_EachRequest_CountedByWhatBecameOfIt(t *testing.T) {
 	s.wantShadow("jobs", client.LimitShadowSpan{WouldDeny: 2, Tenants: 1, Top: []client.LimitShadowTenant{{Tenant: "acme", WouldDeny: 2}}})
 	s.wantShadow("live", client.LimitShadowSpan{})
 
-	// Denials are unchanged: limits in shadow mode add none.
+	// The list of denials is unchanged, because limits in shadow mode deny nothing.
 	list := s.denialsOf("acme", "")
 	counts := map[string]int64{}
 	for _, c := range list.Counts {
@@ -117,14 +116,14 @@ func TestLimitShadow_EachRequest_CountedByWhatBecameOfIt(t *testing.T) {
 	if list := s.denialsOf("other", ""); len(list.Items)+len(list.Counts) != 0 {
 		t.Errorf("%+v", list)
 	}
-	// The counts stay after the limit was deleted.
+	// The counts are kept after the limit was deleted.
 	s.call("DELETE", "/v1/limits/strict", "").want(204)
 	if got := s.shadowOf("strict"); got.WouldDeny != 3 {
 		t.Errorf("%+v", got)
 	}
 }
 
-// A limit counts no denials for tenants that a block exempts from limits.
+// A limit in shadow mode counts no denials of a tenant that an exemption exempts from limits.
 func TestLimitShadow_Exempt_NotCounted(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 )
 
-// spellingsOfSearch returns paths that many servers treat as one endpoint.
+// spellingsOfSearch returns paths that many web servers treat as /search.
 func spellingsOfSearch() []string {
 	return []string{
 		"/search", "//search", "/./search", "/%73earch", "/x/../search", "/search?q=1", "/search#x", "http://example.com/search",
@@ -19,7 +19,8 @@ func spellingsOfSearch() []string {
 	}
 }
 
-// deniedBy returns the limit that denies a check of a gateway. It returns the empty string if no limit does.
+// deniedBy sends a check of a gateway. It returns the name of the limit that denies the check, or the empty string if
+// it passes.
 func (s *service) deniedBy(gateway, uri string, headers ...string) string {
 	s.t.Helper()
 	a := s.do(s.ask(gateway, uri, append(headers, forwarded.HeaderMode, forwarded.ModeCheck)...))
@@ -96,7 +97,8 @@ func TestRouteKey_Pattern_OneBucket(t *testing.T) {
 			t.Errorf("another spelling of %s: %d", uri, a.status)
 		}
 	}
-	// All routes of a pattern share one bucket, and each of them names it. Another pattern has another bucket.
+	// All routes that match a limit's pattern share one bucket, so each of these routes names the bucket in a reset.
+	// A route that does not match is refused.
 	s.call("POST", "/v1/limits/r0/reset", `{"tenant":"acme","route":"/other"}`).refused("route")
 	s.call("POST", "/v1/limits/r0/reset", `{"tenant":"acme","route":"/v1/any"}`).want(200)
 	s.do(s.ask("traefik", "/v1/search")).passes()
@@ -184,8 +186,8 @@ func TestAddresses_EmbeddedIPv4_OwnBucket(t *testing.T) {
 	}
 }
 
-// An empty list turns normalizing off at gateways. It differs from an absent list, and every read of the limit
-// returns it.
+// If normalize is an empty list, gateways' paths are not normalized. An absent list means the default. Every read of
+// the limit returns the empty list.
 func TestLimit_NormalizeNothing_ComesBack(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

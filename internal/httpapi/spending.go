@@ -15,14 +15,15 @@ import (
 )
 
 const (
-	// staleMaxMs bounds max_stale_ms. A copy that is older than a day does not show the present state.
+	// staleMaxMs is the maximum of max_stale_ms. A copy that is older than a day does not show the present state.
 	staleMaxMs = int64(24 * time.Hour / time.Millisecond)
 
-	// remainingStale is the largest age of the balance in the X-Quota headers of a rate-limited answer. After a limit
-	// has refused a flood of requests, these must not reach PostgreSQL.
+	// remainingStale is the maximum age of the balance in the X-Quota headers when a limit has denied the request.
+	// With it, a flood of denied requests does not reach PostgreSQL.
 	remainingStale = time.Minute
 
-	// dryRunKey is the operation key of a dry run that has no Idempotency-Key. It is neither looked up nor stored.
+	// dryRunKey is the idempotency key of a dry run that was sent without one. This key is neither looked up nor
+	// stored.
 	dryRunKey = "dry-run"
 )
 
@@ -39,8 +40,8 @@ func itemMembers() []body.Member[ledger.Item] {
 	}
 }
 
-// featureMembers makes the items of a check or consume optional. It adds the member feature, which can replace items:
-// see readFeature.
+// featureMembers returns the members of a check or consume. They have the member feature, and items is optional,
+// because a request may have a feature instead of items (see requireDemand).
 func featureMembers(demand []body.Member[gate.Request]) []body.Member[gate.Request] {
 	out := append(slices.Clone(demand), body.Optional("feature", func(d *body.Document, r *gate.Request) { r.Feature = d.ID() }))
 	for i := range out {
@@ -51,8 +52,8 @@ func featureMembers(demand []body.Member[gate.Request]) []body.Member[gate.Reque
 	return out
 }
 
-// requireDemand refuses a request with neither items nor a feature. field is the path of the request in a batch, with
-// a dot at the end.
+// requireDemand refuses a request that has neither items nor a feature. field is the request's path in a batch, with
+// a dot at the end, or empty.
 func requireDemand(r *gate.Request, field string) error {
 	if len(r.Items) > 0 || r.Feature != "" {
 		return nil
@@ -62,7 +63,7 @@ func requireDemand(r *gate.Request, field string) error {
 	return faults.Err()
 }
 
-// demandMembers returns the members that check, consume and debits share.
+// demandMembers returns the members that a check, a consume and a debit all have.
 func demandMembers(items []body.Member[ledger.Item]) []body.Member[gate.Request] {
 	return []body.Member[gate.Request]{
 		body.Required("tenant", func(d *body.Document, r *gate.Request) { r.Tenant = d.ID() }),
@@ -71,7 +72,7 @@ func demandMembers(items []body.Member[ledger.Item]) []body.Member[gate.Request]
 	}
 }
 
-// dimensionMembers returns the members that limits use for their match and for their buckets.
+// dimensionMembers returns the members that decide which limits apply to a request and which buckets it uses.
 func dimensionMembers() []body.Member[gate.Request] {
 	return []body.Member[gate.Request]{
 		body.Optional("route", func(d *body.Document, r *gate.Request) { r.Route = d.Route() }),
@@ -89,7 +90,7 @@ func changeMembers() []body.Member[gate.Request] {
 	}
 }
 
-// atMember returns the member with the instant of a dry run.
+// atMember returns the member at, the instant for which a dry run is answered.
 func atMember() body.Member[gate.Request] {
 	return body.Optional("at", func(d *body.Document, r *gate.Request) { r.At = d.Instant() })
 }
@@ -110,7 +111,7 @@ func batchMembers(debit []body.Member[gate.Request]) []body.Member[batch] {
 	}
 }
 
-// readItems reads the items of a request. Each meter may appear once.
+// readItems reads the items of a request. If a meter appears twice, it records a fault.
 func readItems(d *body.Document, into *[]ledger.Item, items []body.Member[ledger.Item]) {
 	body.ReadList(d, into, 1, ledger.ItemsMax, func(d *body.Document, it *ledger.Item) { body.ReadObject(d, it, items) })
 	for i := range *into {
@@ -123,7 +124,7 @@ func readItems(d *body.Document, into *[]ledger.Item, items []body.Member[ledger
 	}
 }
 
-// check answers whether a consume would be allowed. It changes nothing.
+// check answers whether a consume would be allowed. It charges nothing.
 func (s *Server) check(rc *request) error {
 	if err := decode(rc, &rc.gateRequest, s.bodies.check); err != nil {
 		return err
@@ -162,7 +163,7 @@ func (rc *request) writeCheckHeaders(answer *gate.Check) {
 	set(h, headerQuotaSource, string(answer.Source))
 }
 
-// consume charges the limits and debits the balance.
+// consume charges the limits and debits the balance, or does neither.
 func (s *Server) consume(rc *request) error {
 	if err := rc.readSpending(s.bodies.consume); err != nil {
 		return err
@@ -177,7 +178,7 @@ func (s *Server) consume(rc *request) error {
 	return rc.sendDebit(done)
 }
 
-// spend consumes rc.gateRequest, and sends the RateLimit headers.
+// spend consumes rc.gateRequest, and writes the RateLimit headers of the answer.
 func (s *Server) spend(rc *request) (*ledger.DebitResult, error) {
 	done, err := s.gate.Consume(rc.ctx, rc.gateRequest)
 	rc.writeLimits(done.Limits, done.LimitsDegraded, err)
@@ -190,8 +191,8 @@ func (s *Server) spend(rc *request) (*ledger.DebitResult, error) {
 	return done.Result, nil
 }
 
-// writeLimits sends the headers of the limits that were decided, if err is nil. Otherwise the problem sends these
-// headers, with the verdicts that writeLimits keeps in rc.limits.
+// writeLimits keeps the verdicts of the limits in rc.limits. If err is nil, it writes the RateLimit headers.
+// Otherwise the answer is a problem, and sendProblem writes these headers.
 func (rc *request) writeLimits(verdicts []gate.LimitVerdict, degraded bool, err error) {
 	h := rc.Response().Header()
 	limitheaders.WriteMode(h, degraded)
@@ -200,8 +201,8 @@ func (rc *request) writeLimits(verdicts []gate.LimitVerdict, degraded bool, err 
 	}
 }
 
-// writeRemaining sends the X-Quota headers of a consume that limits refused before its balance was read. It sends
-// none if the balance cannot be read without a long wait.
+// writeRemaining writes the X-Quota headers of a consume that was denied by limits, before its balance was read. If
+// the balance cannot be read without a long wait, it writes nothing.
 func (s *Server) writeRemaining(rc *request, refused *gate.Debited) {
 	ask, stale := rc.gateRequest, remainingStale
 	ask.MaxStale = &stale
@@ -227,7 +228,7 @@ func (s *Server) debit(rc *request) error {
 	return rc.sendDebit(done.Result)
 }
 
-// readSpending reads a request that moves amounts, and its idempotency key.
+// readSpending reads the body and the idempotency key of a consume or a debit.
 func (rc *request) readSpending(members []body.Member[gate.Request]) error {
 	if err := decode(rc, &rc.gateRequest, members); err != nil {
 		return err
@@ -266,7 +267,7 @@ func (s *Server) debitBatch(rc *request) error {
 		return err
 	}
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // a batch needs no key. A key must be valid
+		return err // a batch needs no key; a key that is sent must be valid
 	}
 	var missing body.Faults
 	for i := range b.debits {

@@ -87,7 +87,7 @@ func TestDebit_BeyondAllowance_429(t *testing.T) {
 	if got := s.remaining("acme", "calls"); got != 2 {
 		t.Errorf("%d remain", got)
 	}
-	// An amount above any allowance is refused, too. Waiting for the next period does not help then.
+	// An amount that exceeds every allowance is denied, too. Then waiting for the next period does not help.
 	s.debit("k3", "acme", "calls", 11).want(402, 429)
 }
 
@@ -153,7 +153,7 @@ func TestDebit_SuspendedTenant_403(t *testing.T) {
 	s.eventually("the suspension is known", func() bool { return s.debit("k2", "acme", "calls", 1).status == 403 })
 	s.debit("k3", "acme", "calls", 1).problem(403, "tenant_suspended")
 	s.call("POST", "/v1/consume", demandOf("acme", "calls", 1), headerIdempotencyKey, "k4").problem(403, "tenant_suspended")
-	s.debit("k1", "acme", "calls", 1).want(200) // the stored answer stays
+	s.debit("k1", "acme", "calls", 1).want(200) // the stored answer is sent again
 	var c client.CheckAnswer
 	if s.call("POST", "/v1/check", demandOf("acme", "calls", 1)).want(200).into(&c); c.Allowed || c.Code != "tenant_suspended" {
 		t.Errorf("%+v", c)
@@ -195,7 +195,7 @@ func TestCheck_AnswersLikeDebit_ChargesNothing(t *testing.T) {
 	}
 }
 
-// limited adds a rule with 2 tokens for /search to plan basic, and a rule in shadow mode.
+// limited creates the limit search with 2 tokens for /search, and the limit watch in shadow mode.
 func (s *service) limited() {
 	s.t.Helper()
 	s.catalogue()
@@ -222,7 +222,7 @@ func TestConsume_ChargesBothOrNeither(t *testing.T) {
 	if replay := consume("k1", 1).want(200); replay.header.Get(headerReplayed) != "true" {
 		t.Errorf("headers: %v", replay.header)
 	}
-	consume("k2", 100).want(402, 429) // the balance denies, so the token is refunded
+	consume("k2", 100).want(402, 429) // the balance denies this, so the token is refunded
 	consume("k3", 1).want(200)
 	a = consume("k4", 1)
 	p := a.problem(429, "rate_limited")
@@ -248,7 +248,7 @@ func TestConsume_ChargesBothOrNeither(t *testing.T) {
 	if c.Allowed || c.Code != "rate_limited" || len(c.Limits) != 2 || check.header.Get("RateLimit") == "" {
 		t.Errorf("%v %s", check.header, check.body)
 	}
-	// The access log names the limit that denied, and no limits in shadow mode.
+	// The access log names the limit that denied the request. It does not name limits in shadow mode.
 	for _, denied := range []*answer{a, check} {
 		id := denied.header.Get(headerRequestID)
 		s.eventually("the access line", func() bool { return s.log.with(id) != "" })
@@ -262,7 +262,7 @@ func TestConsume_CostBeyondCapacity_422(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
-	// The API refuses a limit whose cost exceeds its burst, so no such limit can exist.
+	// The API refuses a limit with a cost above its burst, so such a limit cannot exist.
 	s.call("PUT", "/v1/limits/small", `{"per":["tenant"],"kind":"token_bucket","rate":"2/h","cost":3}`).refused("cost")
 }
 

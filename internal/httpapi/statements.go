@@ -54,7 +54,8 @@ func (s *Server) getStatement(rc *request) error {
 	return rc.send(http.StatusOK, answers.Statement(statement))
 }
 
-// statementNamed returns the query for the period in the path: its start, current, last, or at:<time>.
+// statementNamed returns the function that reads the statement of the period in the path. The path has the start of
+// the period, current, last, or at:<time>.
 func (s *Server) statementNamed(name string) (func(ctx context.Context, tenant, meter, subject string) (*history.Statement, error), error) {
 	switch name {
 	case "current":
@@ -76,7 +77,7 @@ func (s *Server) statementNamed(name string) (func(ctx context.Context, tenant, 
 	}, nil
 }
 
-// listStatements answers with a page of periods.
+// listStatements answers with a page of the statements of a tenant, one for each period.
 func (s *Server) listStatements(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {
@@ -103,7 +104,7 @@ func (s *Server) listStatements(rc *request) error {
 	})
 }
 
-// prefersCSV reports whether an Accept header ranks CSV above JSON. JSON is the default.
+// prefersCSV reports whether an Accept header prefers CSV to JSON. If it prefers neither, the answer is JSON.
 func prefersCSV(accept []string) bool {
 	csvRank, jsonRank, anyRank := 0.0, -1.0, 0.0
 	for _, part := range strings.Split(strings.Join(accept, ","), ",") {
@@ -165,7 +166,7 @@ func (s *Server) usage(rc *request) error {
 	})})
 }
 
-// usageGroup returns the grouping of the use: by subject, or by a dimension of the meter.
+// usageGroup returns how the use is grouped: by subject, by a dimension of the meter, or not at all.
 func (s *Server) usageGroup(rc *request, meter string) history.UsageGroup {
 	group := history.UsageGroup(rc.query.values.Get("group_by"))
 	if !rc.query.values.Has("group_by") || group == history.UsageBySubject {

@@ -13,11 +13,11 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// thisYear is the start of the period of a yearly calendar allowance.
+// thisYear returns the start of the present year, when the period of a yearly calendar allowance begins.
 func thisYear() string { return fmt.Sprintf("%d-01-01T00:00:00Z", time.Now().UTC().Year()) }
 
-// storied creates a history of acme's calls: 10 are granted by the plan, 5 are sold, 12 are used, 3 of those are
-// refunded, 2 are held, and 1 is removed.
+// storied creates a history of acme's calls. The plan grants 10 calls, and 5 are bought. Of these, 12 are used and 3
+// refunded, then 2 are held and 1 is removed.
 func (s *service) storied() {
 	s.t.Helper()
 	s.catalogue()
@@ -58,7 +58,8 @@ func TestGetStatement_Foots(t *testing.T) {
 	assert.Equal(t, want, got)
 }
 
-// withoutHolds removes lines that depend on the order in which grants were drawn after a refund.
+// withoutHolds removes the lines of holds and adjustments, because their sources depend on the order in which grants
+// are drawn after a refund.
 func withoutHolds(lines []client.StatementLine) (out []client.StatementLine) {
 	for _, l := range lines {
 		if l.Kind != "hold" && !strings.HasPrefix(string(l.Kind), "adjust") {
@@ -186,7 +187,7 @@ func TestGetBalance_AsOf(t *testing.T) {
 		s.call("GET", "/v1/tenants/nobody/balances?"+past(born), "").problem(404, "tenant_not_found")
 		s.call("GET", "/v1/tenants/acme/balances/none?"+past(born), "").problem(404, "not_found")
 		s.call("PUT", "/v1/meters/unplanned", `{"unit":"call"}`).want(201)
-		for _, at := range []string{"", past(second.AsOf), past(long)} { // beyond the allowances of every period
+		for _, at := range []string{"", past(second.AsOf), past(long)} { // no period has an allowance of this meter
 			s.call("GET", "/v1/tenants/acme/balances/unplanned?"+at, "").problem(403, "meter_not_in_plan")
 		}
 	})
@@ -223,7 +224,7 @@ func TestListBalances_OfSubject(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	}
-	if !owners["u1"] || !owners[""] { // the use under the cap, and the use of the tenant
+	if !owners["u1"] || !owners[""] { // the use of u1 under its cap, and of the tenant
 		t.Errorf("%+v", entries.Items)
 	}
 	var statement client.Statement

@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// tenantsBy returns the tenants on all pages of a list, each as id:meter:used/remaining.
+// tenantsBy returns the tenants on all pages of a list, each in the form id:meter:used/remaining.
 func (s *service) tenantsBy(query string) (all []string) {
 	s.t.Helper()
 	cursor := ""
@@ -42,7 +42,7 @@ func (s *service) wantTenants(query string, want ...string) {
 	}
 }
 
-// standings creates plans p and q, each with 100 calls a month and a prepaid meter, and tenants on these plans.
+// standings creates the plans p and q, each with 100 calls a month and a prepaid meter, and tenants on these plans.
 func (s *service) standings() {
 	s.t.Helper()
 	for _, meter := range []string{"calls", "credits"} {
@@ -99,7 +99,7 @@ func TestTenants_ByPlanStatusMetadata_Found(t *testing.T) {
 	}
 }
 
-// The filter near includes top-ups in the granted units, and does not count refunded units as used.
+// For the filter near, units of top-ups count as granted, and refunded units do not count as used.
 func TestTenants_Near_TopUpsCount(t *testing.T) {
 	t.Parallel()
 	s := newOwner(t)
@@ -107,7 +107,7 @@ func TestTenants_Near_TopUpsCount(t *testing.T) {
 	use := func(tenant, meter string, amount int64) { s.debit("u"+meter, tenant, meter, amount).want(200) }
 	use("a", "calls", 85)
 	use("b", "calls", 85)
-	s.grantTo("b", "calls", 100) // 85 of 200
+	s.grantTo("b", "calls", 100) // 85 of 200 units are used
 	s.grantTo("c", "credits", 10)
 	use("c", "credits", 10)
 	use("c", "calls", 20)
@@ -129,18 +129,18 @@ func TestTenants_Near_TopUpsCount(t *testing.T) {
 	if s.as(bound, "GET", "/v1/tenants?near=80", "").want(200).into(&page); len(page.Items) != 1 || page.Items[0].Standing.Percent != 85 {
 		t.Errorf("%+v", page)
 	}
-	// A month later no balance was rolled. The periods of calls have ended, and nothing of the next periods is used.
+	// After a month no balance was rolled. The periods of calls have ended, and nothing is used in the next periods.
 	// The credits have no end.
 	s.advance("32d")
 	s.wantTenants("near=1&meter=calls")
 	s.wantTenants("near=80", "c:credits:10/0")
 	use2 := func(tenant string, amount int64) { s.debit("v", tenant, "calls", amount).want(200) }
-	use2("b", 170) // 170 of 100 from the plan and 100 that were bought
+	use2("b", 170) // of 200: 100 from the plan and 100 bought
 	s.wantTenants("near=80&meter=calls", "b:calls:170/30")
 }
 
-// Due changes of a balance are applied before the balance is listed. An expired grant makes tenant a near. A change
-// of the plan makes tenant b no longer near.
+// Changes of a balance that are due are applied before the balance is listed. After a grant has expired, tenant a has
+// little left and is listed. After a change of the plan, tenant b has enough and is not listed.
 func TestTenants_Near_WhatIsDueCounts(t *testing.T) {
 	t.Parallel()
 	s := newOwner(t)
@@ -158,7 +158,8 @@ func TestTenants_Near_WhatIsDueCounts(t *testing.T) {
 	s.wantTenants("near=80", "a:calls:90/10")
 }
 
-// Each tenant that is near all the time is listed exactly once, for any changes between two pages.
+// A tenant that the filter near selects all the time is listed exactly once, for any changes of other tenants between
+// two pages.
 func TestTenants_NearCursor_StableUnderChange(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -184,7 +185,7 @@ func TestTenants_NearCursor_StableUnderChange(t *testing.T) {
 			break
 		}
 		cursor = "&cursor=" + url.QueryEscape(*page.NextCursor)
-		s.debit(fmt.Sprint("m", n), fmt.Sprintf("t%02d", n), "calls", 1).want(200) // tenants that were listed change
+		s.debit(fmt.Sprint("m", n), fmt.Sprintf("t%02d", n), "calls", 1).want(200) // a tenant that was listed changes
 		s.call("PUT", "/v1/tenants/"+fmt.Sprintf("s%02d", n), `{"plan":"p"}`).want(201)
 		s.debit("d", fmt.Sprintf("s%02d", n), "calls", 95).want(200) // others appear, before and after the cursor
 		s.call("PUT", "/v1/tenants/"+fmt.Sprintf("x%02d", n), `{"plan":"p"}`).want(201)

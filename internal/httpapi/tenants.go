@@ -13,13 +13,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/report/tenantlist"
 )
 
-// metadataMembers is the prefix of query parameters that are members of metadata.
+// metadataMembers is the prefix of those query parameters that filter by a member of metadata.
 const metadataMembers = "metadata."
 
-// ofTenant names the state that an If-Match on a tenant requires, for the error.
+// ofTenant is the text in errors for the state that an If-Match on a tenant requires.
 const ofTenant = "tenant, its version"
 
-// putTenant creates or replaces a tenant. With If-Match it only replaces.
+// putTenant creates or replaces the tenant in the path. With If-Match it only replaces a tenant.
 func (s *Server) putTenant(rc *request) error {
 	id, err := rc.tenantParameter()
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *Server) putTenant(rc *request) error {
 	return rc.send(putStatus(created), answers.Tenant(&stored))
 }
 
-// patchTenant changes the given fields. In a dry run it only answers with the changes.
+// patchTenant changes the given fields. In a dry run it changes nothing and answers with the changes.
 func (s *Server) patchTenant(rc *request) error {
 	id, err := rc.tenantParameter()
 	if err != nil {
@@ -72,7 +72,8 @@ func (s *Server) patchTenant(rc *request) error {
 	return rc.send(http.StatusOK, answers.TenantChange(&change, p.DryRun))
 }
 
-// getTenant answers with one tenant, from PostgreSQL: a client that just changed it must see the change.
+// getTenant answers with the tenant in the path. It reads PostgreSQL, because a client that has just changed the
+// tenant must see the change.
 func (s *Server) getTenant(rc *request) error {
 	id, err := rc.tenantParameter()
 	if err != nil {
@@ -86,7 +87,7 @@ func (s *Server) getTenant(rc *request) error {
 	return rc.send(http.StatusOK, answers.Tenant(&t))
 }
 
-// getFeatures answers with the features that a tenant has now, from memory like a check.
+// getFeatures answers with the features that a tenant has now. It reads them from memory, like a check.
 func (s *Server) getFeatures(rc *request) error {
 	id, err := rc.tenantParameter()
 	if err != nil {
@@ -103,7 +104,7 @@ func (s *Server) getFeatures(rc *request) error {
 	return rc.send(http.StatusOK, out)
 }
 
-// listTenants answers with a page of tenants, all or filtered.
+// listTenants answers with a page of all tenants, or of the tenants that the filters select.
 func (s *Server) listTenants(rc *request) error {
 	page, err := rc.catalogPage()
 	q := tenantlist.Query{
@@ -141,7 +142,7 @@ func (s *Server) listTenants(rc *request) error {
 	return rc.send(http.StatusOK, client.TenantList{Items: mapSlice(list.Items, answers.Tenant), NextCursor: nextCursor(list.NextCursor)})
 }
 
-// listTerms answers with a page of the history of a tenant's terms.
+// listTerms answers with a page of a tenant's terms, including terms that have ended.
 func (s *Server) listTerms(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {

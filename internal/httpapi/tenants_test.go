@@ -20,7 +20,7 @@ func (s *service) readTenant(id string) (tenant client.Tenant) {
 	return tenant
 }
 
-// patch changes acme.
+// patch sends a PATCH of tenant acme.
 func (s *service) patch(body string, extra ...string) *answer {
 	s.t.Helper()
 	return s.call("PATCH", "/v1/tenants/acme", body, extra...)
@@ -231,8 +231,8 @@ func TestListTerms_WhatWhenWhy(t *testing.T) {
 	s.patch(`{"plan":"basic","reason":"` + strings.Repeat("é", 250) + `"}`).want(200)
 }
 
-// TestListTenants_Prefix: the list has the ids that begin with the prefix, in pages, up to the last possible
-// character. A bound key sees only its tenant.
+// TestListTenants_Prefix: the list has exactly the ids that begin with the prefix, on all pages. This holds for the
+// largest character that an id may have. A key that is bound to a tenant sees only this tenant.
 func TestListTenants_Prefix(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

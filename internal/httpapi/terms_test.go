@@ -11,8 +11,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// rewind moves all stored times into the past, as if that time had passed. It adds a few seconds, because the id of
-// an allowance contains the start of its period. A move by whole periods would create an id again.
+// rewind moves all stored times into the past, as if the time by had passed. It adds a few seconds: the id of an
+// allowance contains the start of its period, and after a move by whole periods, a new allowance would have the id of
+// an old one.
 func (s *service) rewind(by time.Duration) {
 	s.t.Helper()
 	by += 7 * time.Second
@@ -48,7 +49,8 @@ func (s *service) balance(meter, subject string) (b client.Balance) {
 	return b
 }
 
-// statement returns the statement of a period. It fails the test if the statement does not add up.
+// statement returns the statement of a period. It fails the test if the sums of the statement do not result in its
+// closing balance.
 func (s *service) statement(meter string, start time.Time) (got client.Statement) {
 	s.t.Helper()
 	s.call("GET", "/v1/tenants/acme/statements/"+meter+"/"+startOf(start), "").want(200).into(&got)
@@ -60,7 +62,7 @@ func (s *service) statement(meter string, start time.Time) (got client.Statement
 
 func startOf(t time.Time) string { return url.PathEscape(t.UTC().Format(time.RFC3339Nano)) }
 
-// clean fails the test unless all stored data agrees with the journal.
+// clean fails the test unless a verification finds that all stored data agrees with the journal.
 func (s *service) clean() {
 	s.t.Helper()
 	var v client.Verification
@@ -74,7 +76,8 @@ func (s *service) clean() {
 	}
 }
 
-// rhythmic creates meters calls, jobs and seats, and plan hourly with all three. It puts acme on the plan.
+// rhythmic creates the meters calls, jobs and seats, and plan hourly, which has allowances of all three. It puts acme
+// on this plan.
 func (s *service) rhythmic() {
 	s.t.Helper()
 	for _, meter := range []string{"calls", "jobs", "seats"} {
@@ -230,7 +233,7 @@ func TestGetStatement_ClosedPeriodStays(t *testing.T) {
 	s.rhythmic()
 	s.send("/v1/tenants/acme/grants", "g", `{"meter":"calls","amount":5,"source":"promo"}`).want(201)
 	s.debit("k1", "acme", "calls", 8).want(200)
-	s.rewind(2 * time.Hour) // two periods end: the first with use, the second without
+	s.rewind(2 * time.Hour) // two periods have ended, the first with use, the second without
 	first := *s.balance("calls", "").Period.Start
 	first = first.Add(-2 * time.Hour)
 	second, third := first.Add(time.Hour), first.Add(2*time.Hour)

@@ -9,7 +9,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// verified runs a verification to its end.
+// verified starts a verification, and returns it after it has ended.
 func (s *service) verified(body string) client.Verification {
 	s.t.Helper()
 	a := s.call("POST", "/v1/verifications", body).want(202)
@@ -62,7 +62,7 @@ func TestVerification_ReportsDifferences(t *testing.T) {
 	for _, d := range got.Differences {
 		tenants[d.Tenant] = true
 	}
-	if !tenants["other"] || !tenants["*"] || tenants["acme"] { // the balance, and the sum over all balances
+	if !tenants["other"] || !tenants["*"] || tenants["acme"] { // the balance of other, and the sum over all balances
 		t.Errorf("%+v", got.Differences)
 	}
 	if got := s.verified(`{"tenant":"acme"}`); got.Status != "clean" {
@@ -81,7 +81,7 @@ func TestVerification_UnknownTenant_Refused(t *testing.T) {
 	})
 }
 
-// The report names the balances that a pass did not read, so that nobody takes them for verified.
+// The report has the number of balances that a verification did not read, so that nobody takes them for verified.
 func TestVerification_PartOnly_SaysWhatWasNotRead(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

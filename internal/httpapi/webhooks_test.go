@@ -129,7 +129,7 @@ func TestWebhooks_BoundKey_OwnTenantOnly(t *testing.T) {
 func TestWebhooks_PrivateAddress_RefusedUnlessPermitted(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	s.call("POST", "/v1/webhooks", `{"url":"http://127.0.0.1:3000/hooks","types":["plan.changed"]}`).want(201) // the service of the tests permits such a URL
+	s.call("POST", "/v1/webhooks", `{"url":"http://127.0.0.1:3000/hooks","types":["plan.changed"]}`).want(201) // the tests' service permits such a URL
 	strict, err := webhooks.New(webhooks.Config{Pool: s.pool, DB: s.server.store.DB(), Log: s.server.log, Metrics: prometheus.NewRegistry()})
 	s.check(err)
 	s.server.webhooks = strict

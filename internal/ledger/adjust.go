@@ -40,8 +40,9 @@ type Change struct {
 	// Was is the status that a changed grant had before. Replays leave it empty.
 	Was GrantStatus `json:"-"`
 
-	// Set only if a grant was extended: its end before and after (nil: it never ends), its units that can be drawn
-	// until the new end, and its units on hold.
+	// These fields are set only if a grant was extended. Ended and ExpiresAt are its end before and after the
+	// extension (nil: no end). Units is the number of its units that can be drawn until the new end. Held is the
+	// number of its units on hold.
 	Ended     *time.Time `json:"previous_expires_at,omitempty"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	Units     int64      `json:"units,omitempty"`
@@ -54,7 +55,7 @@ func (a *Adjust) ID() OperationID { return OperationID{a.Tenant, a.Key} }
 // Kind implements Operation.
 func (a *Adjust) Kind() Kind { return KindAdjust }
 
-// Targets implements Operation. It adds the grant of an adjustment upwards.
+// Targets implements Operation. It adds the grant that an adjustment upwards issues.
 func (a *Adjust) Targets(t *Targets) {
 	if a.Amount > 0 {
 		t.KeyGrants = append(t.KeyGrants, GrantKey{a.balance(), a.grantID()})
@@ -144,7 +145,7 @@ type changeDetail struct {
 	Answer json.RawMessage `json:"answer,omitempty"`
 }
 
-// answerChange answers c, and stores the answer in the first entry, for retries.
+// answerChange answers c, and stores the answer in the operation's first entry, for retries.
 func (b *Batch) answerChange(c *Call, book *Book, first int, out *Change, reason string) {
 	entry := b.finish(c, first, "", nil)
 	p := book.Position()

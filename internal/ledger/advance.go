@@ -8,7 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// advanceStepsMax bounds the events that one transaction processes for one balance: 512 periods are about 1,500 rows.
+// advanceStepsMax bounds the events that one transaction processes for one balance. 512 periods are about 1,500 rows.
 // Further transactions process the rest before anything is decided on the balance.
 const advanceStepsMax = 512
 
@@ -59,8 +59,8 @@ func (b *Book) advanceTo(until, now time.Time, most int, j *[]Entry) (steps int,
 	return steps, false, nil
 }
 
-// cutOpenPeriod sets the end of the open period as new terms require. The end is never before the last write that was
-// read with the book. So an entry stays in its period even if the terms have an earlier instant but were committed
+// cutOpenPeriod sets the end of the open period as new terms require. The end is never before the balance's last
+// write (writtenAt). So an entry stays in its period even if the terms have an earlier instant but were committed
 // after the entry.
 func (b *Book) cutOpenPeriod() {
 	if !b.endedByTerms() {
@@ -135,12 +135,12 @@ func (g *OpenGrant) fromPlan() bool {
 	return (g.Source == SourceAllowance || g.Source == SourceRollover) && g.ExpiresAt.Before(period.Forever)
 }
 
-// opening is the state with which the next period begins, after the open period.
+// opening is the state with which the period after the open period begins.
 type opening struct {
-	terms    *Terms // in force at its start
+	terms    *Terms // terms in force at the start of the period
 	period   period.Period
 	how      ending     // how the open period ends
-	carried  int64      // use of the open period and its span; it reduces the new allowance
+	carried  int64      // use of the open period and its span (see carry.go); it reduces the new allowance
 	keeps    bool       // the once-only allowance stays, because the plan is the same
 	rollover *OpenGrant // units that move from the open period into the next; nil: no units move
 	owing    int64      // overage that the next period owes
@@ -171,16 +171,16 @@ func (b *Book) nextOpening() (*opening, error) {
 	return o, nil
 }
 
-// rollsOver reports whether units of g may move into the next period. If terms end the period and its use still
-// counts, the rest of its allowance becomes part of the next allowance. Then only units that had rolled over before
-// move.
+// rollsOver reports whether units of g may move into the next period. If new terms end the period and its use reduces
+// the next allowance, the rest of its allowance becomes part of the next allowance. Then only units that had rolled
+// over before move.
 func (o *opening) rollsOver(g *OpenGrant) bool {
 	return g.Status == GrantActive && g.fromPlan() && (o.how != endsCarried || g.Source == SourceRollover)
 }
 
-// carryOver moves unused units of the plan's grants into a rollover grant of the next period, as far as the terms of
-// the closing period allow. The units stay part of remaining. If fewer units are left than the terms' minimum, the
-// next period grants the difference.
+// carryOver moves unused units of the plan's grants into a rollover grant of the next period. The terms of the
+// closing period limit the number of these units. The units stay part of remaining. If fewer units are left than the
+// terms' minimum, the next period grants the difference.
 func (b *Book) carryOver(o *opening, due, now time.Time, j *[]Entry) {
 	left := int64(0)
 	for _, g := range b.Grants {

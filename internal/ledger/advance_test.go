@@ -9,8 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// A backlog of single events is processed in rounds of advanceStepsMax. A read that is cancelled ends between two
-// rounds.
+// A long backlog of due events is processed in rounds of advanceStepsMax events. If a read is cancelled, it ends
+// between two rounds.
 func TestAdvanceInMemory_LongBacklog_EndsWhenTold(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

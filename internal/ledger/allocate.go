@@ -20,21 +20,21 @@ const (
 // SourceOverage marks draws that no grant paid.
 const SourceOverage Source = "overage"
 
-// sources are the balances that one item can draw from, in this order: the grants of its own balance, the overflow
-// meter's grants at their price, overage up to its cap. Where the plan caps subjects, the subject's balance bounds the
+// sources are the balances that one item can draw from. The order is: the grants of its own balance, the overflow
+// meter's grants at their price, overage up to its cap. If the plan caps subjects, the subject's balance bounds the
 // sum and is charged the same units.
 type sources struct {
 	own      *Book
 	overflow *Book       // nil: there is none, or it is not needed
 	price    price.Ratio // how many units of the overflow meter pay for units of own's meter
 	subject  *Book       // nil: no cap
-	overage  int64       // room for overage
+	overage  int64       // units of overage that are still allowed
 }
 
 // allocation says how an item's amount is divided among its sources.
 type allocation struct {
 	units    int64 // units of the item's meter that are charged: own + overflow + overage
-	own      int64 // from own grants
+	own      int64 // units from own grants
 	overflow int64 // units of the item's meter that the overflow meter pays for
 	cost     int64 // units that the overflow meter pays: overflow x price, rounded up
 	overage  int64
@@ -102,8 +102,9 @@ func (b *Batch) addSources(s *sources, subject string, capped, overflows bool) (
 	return refused, nil
 }
 
-// allocate divides amount among the sources, up to what they have. The cost of an item is rounded up once, to a whole
-// unit of the overflow meter. The number of units that the overflow meter can still pay for is rounded down.
+// allocate divides amount among the sources, up to the units that they have. The cost of an item is rounded up once,
+// to a whole unit of the overflow meter. The number of units that the overflow meter can still pay for is rounded
+// down.
 func (s *sources) allocate(amount int64) allocation {
 	var a allocation
 	if s.subject != nil {
@@ -121,10 +122,10 @@ func (s *sources) allocate(amount int64) allocation {
 	return a
 }
 
-// available returns the most that could be charged now.
+// available returns the most units of the item's meter that could be charged now.
 func (s *sources) available() int64 { return s.allocate(MaxAmount).units }
 
-// canDraw reports whether the books have read the grants from which the allocation a draws.
+// canDraw reports whether the books contain the grants from which the allocation a draws.
 func (s *sources) canDraw(a *allocation) bool {
 	amounts := [...]int64{a.own, a.cost, a.units + a.drained}
 	for i, book := range s.books() {
@@ -135,7 +136,7 @@ func (s *sources) canDraw(a *allocation) bool {
 	return true
 }
 
-// books returns the books of the sources in the order own, overflow, subject. Those that are not needed are nil.
+// books returns the books of the sources in the order own, overflow, subject. Books that are not needed are nil.
 func (s *sources) books() [3]*Book { return [...]*Book{s.own, s.overflow, s.subject} }
 
 // charge draws the allocation a for an item, writes its entries and returns the draws. The first entry carries the
@@ -175,7 +176,8 @@ func (s *sources) paid(a *allocation) *price.Payment {
 	return &paid
 }
 
-// chargeOverage enters the units that no grant pays. Units that a drain records beyond all sources are not a draw.
+// chargeOverage writes an entry for the units that no grant pays. Units that a drain records beyond all sources are
+// not returned as a draw.
 func (b *Batch) chargeOverage(s *sources, a *allocation, item int32) []Draw {
 	b.enter(s.own, Entry{Kind: EntryOverage, Source: SourceOverage, Amount: a.overage + a.drained, Item: item})
 	if a.overage == 0 {
@@ -211,7 +213,7 @@ func overflowOf(e *Entry) *price.Payment {
 	return nil
 }
 
-// mustJSON encodes a struct of plain fields, which cannot fail.
+// mustJSON encodes a struct of plain fields as JSON. This cannot fail.
 func mustJSON(v any) []byte {
 	out, err := json.Marshal(v)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 // MaxAmount is the largest amount a request, a grant or a balance may carry.
 const MaxAmount int64 = bound.MaxAmount
 
-// Bounds of the sums of one balance and period that grow with every operation. One operation adds less than 2^58 to a
-// sum, so every sum fits into 64 bits. opening + granted + refunded fits as well; it bounds the units that can
-// expire.
+// UsedMax and RefundedMax bound the sums of a balance's open period that grow with every operation. One operation
+// adds less than 2^58 to a sum, so every sum fits into 64 bits. opening + granted + refunded fits as well; it bounds
+// the units that can expire.
 const (
 	// UsedMax is the use at which the ledger refuses all further debits and holds.
 	UsedMax int64 = 1 << 62
@@ -26,7 +26,7 @@ func (b *Book) full() *errcode.Error {
 	return errcode.Errorf(errcode.AmountOutOfRange, "meter", "meter %q of tenant %q has reached %d, the most that can be used in one period", b.Meter, b.Tenant, UsedMax)
 }
 
-// room returns how many units the balance can still receive: remaining, held and pending units together are at most
+// room returns how many units the balance can still receive. Remaining, held and pending units together are at most
 // MaxAmount, so that every client can read them exactly.
 func (b *Book) room() int64 {
 	room := MaxAmount - b.Remaining() - b.Held

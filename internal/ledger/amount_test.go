@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// wealthy returns a batch with one balance without a plan. The balance has the largest amount, and its period has the
+// wealthy returns a batch with one balance, which has no plan and MaxAmount remaining units. Its open period has the
 // sums used and refunded.
 func wealthy(k BalanceKey, used, refunded int64) *Batch {
 	now := time.Date(2026, 3, 10, 9, 0, 0, 0, time.UTC)
@@ -28,8 +28,8 @@ func wealthy(k BalanceKey, used, refunded int64) *Batch {
 	return b
 }
 
-// Pairs of debits and refunds of the largest amount are refused with a clear error, long before a sum exceeds 64
-// bits. Then used units can still be refunded.
+// Repeated debits and refunds of the largest amount are refused with a clear error, long before a sum exceeds 64
+// bits. After that, used units can still be refunded.
 func TestTurnover_LargestAmounts_RefusedBeforeSumsOverflow(t *testing.T) {
 	t.Parallel()
 	k := BalanceKey{"acme", "credits", ""}
@@ -68,8 +68,8 @@ func TestTurnover_LargestAmounts_RefusedBeforeSumsOverflow(t *testing.T) {
 	t.Errorf("1,100 debits of the largest amount passed: used %d", book.Used)
 }
 
-// A refund fails and changes nothing if the balance would exceed the largest number that every client can read
-// exactly.
+// A refund fails and changes nothing if the balance would exceed MaxAmount, the largest number that every client can
+// read exactly.
 func TestRefund_BeyondLargestBalance_RefusedWithoutTrace(t *testing.T) {
 	t.Parallel()
 	k := BalanceKey{"acme", "credits", ""}

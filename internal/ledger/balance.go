@@ -55,16 +55,16 @@ func (s *Sums) Remaining() int64 {
 	return s.Opening + s.Granted + s.Refunded - s.Used - s.Expired + s.Adjusted - s.Held
 }
 
-// Limit returns the total that can be used in the period. Refunds of earlier periods' debits can exceed the period's
-// use; the difference then counts as 0.
+// Limit returns the total that can be used in the period. Refunds of debits of earlier periods can exceed the
+// period's use. Used - Refunded then counts as 0.
 func (s *Sums) Limit() int64 { return max(0, s.Used-s.Refunded) + s.Held + s.Remaining() }
 
-// BalanceRow is a balance as it is stored.
+// BalanceRow is a row of the table balances.
 type BalanceRow struct {
 	BalanceKey
-	Sums // of the open period
+	Sums // sums of the open period
 
-	Seq           int64  // of the newest entry
+	Seq           int64  // seq of the newest entry
 	Plan          string // plan under which the period was opened; empty: the plan has no such meter
 	PlanVersion   int32
 	Allowance     int64
@@ -73,23 +73,23 @@ type BalanceRow struct {
 	Carried       int64     // use before the change of plan that opened the period; it reduces the period's allowance
 	SpanUsed      int64     // use of allowances since the first of several changes of plan: see carry.go
 	SpanEnd       time.Time // end of the time in which changes of plan share SpanUsed; zero: no such time
-	ForgivenSeq   int64     // entry that last forgave overage; overage up to it is no longer owed
+	ForgivenSeq   int64     // seq of the entry that last forgave overage; overage of entries up to this seq is not owed
 	HeadID        string    // the head grant, from which the next debit draws; empty: none
 	HeadSource    Source
 	HeadRemaining int64
 	NextEvent     time.Time // no event is due before this instant
-	// RollAt is the next instant at which a roll has something to write: the end of an open period with entries
-	// besides those of its opening, the end of a hold, or the beginning or end of a client's grant. period.Forever:
-	// never, for any number of periods.
+	// RollAt is the next instant at which a roll has something to write. This is the end of a hold, the beginning or
+	// end of a client's grant, or the end of the open period. The end of the open period counts only if the period
+	// has entries besides those of its opening. It is period.Forever if no roll will ever have anything to write.
 	RollAt    time.Time
 	UpdatedAt time.Time
-	Chain     Chain // hash chain of its entries
+	Chain     Chain // hash chain of the balance's entries
 }
 
 // Opened reports whether the balance has a period.
 func (b *BalanceRow) Opened() bool { return !b.Start.IsZero() }
 
-// Position returns the balance's position.
+// Position returns the balance's remaining units, its limit, and the end of its period.
 func (b *BalanceRow) Position() Position {
 	p := Position{Remaining: b.Remaining(), Limit: b.Limit()}
 	if b.End.Before(period.Forever) {
@@ -98,8 +98,8 @@ func (b *BalanceRow) Position() Position {
 	return p
 }
 
-// PeriodRow is a closed period as it is stored, or a run of idle periods. Its sums balance: Closing = Remaining +
-// Held.
+// PeriodRow is a row of the table periods: a closed period, or a run of idle periods. Its sums agree: Closing =
+// Remaining + Held.
 type PeriodRow struct {
 	BalanceKey
 	Sums // Owed and Paid are not stored
@@ -139,7 +139,7 @@ type BalanceCopy struct {
 	Tenant, Meter, Subject string
 	Seq                    int64 // a copy with a higher seq is newer
 	Remaining, Limit       int64
-	InPlan                 bool      // false: the plan has no such meter; with Seq 0, nothing was ever granted either
+	InPlan                 bool      // false: the plan has no such meter; if Seq is 0 as well, no grant was ever issued
 	Allowance              int64     // allowance that the end of the period brings, if Renews
 	Renews                 bool      // the end of the period brings a new allowance
 	ResetAt                time.Time // the end of the period; zero when it has none

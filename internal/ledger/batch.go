@@ -14,7 +14,7 @@ import (
 // Absence is the reason why a balance row could not be created.
 type Absence int
 
-// The reasons.
+// The reasons why a balance row could not be created.
 const (
 	AbsentTenant Absence = iota + 1
 	AbsentMeter
@@ -31,7 +31,7 @@ type GrantKey struct {
 // Batch decides operations together. It performs no I/O: the store fills the exported fields before Decide, and
 // afterwards writes the rows that Changes returns.
 type Batch struct {
-	Now     time.Time               // the agreed clock, read after the locks
+	Now     time.Time               // instant of the batch: the clock, read after the locks
 	Books   map[BalanceKey]*Book    // the requested balances that exist
 	Absent  map[BalanceKey]Absence  // the reasons why the other requested balances do not exist
 	Stored  map[OperationID][]Entry // stored entries of the batch's keys, by line; Decide adds new entries
@@ -79,8 +79,9 @@ func NewBatch() *Batch {
 type Next struct {
 	// More names further balances that the operations need. Discard the batch, and read it again with these balances.
 	More []BalanceKey
-	// All requires the grants and terms of every balance. Discard the batch, and read it again with them. The store
-	// normally reads all that decisions need, so the cause is a clock that jumped between two statements, or a bug.
+	// All means that the decisions need the grants and terms of every balance of the batch. Discard the batch, and
+	// read it again with them. The store normally reads all that decisions need, so the cause is a clock that jumped
+	// between two statements, or a bug.
 	All bool
 	// CatchUp means that a balance has missed more periods than one transaction closes. Write the changes, commit, and
 	// read the batch again. No call has been answered.
@@ -126,7 +127,8 @@ func nextOf(err error) Next {
 	return Next{All: err != nil}
 }
 
-// advance processes the due events of every book. catchUp = true: another transaction must process the rest.
+// advance processes the due events of every book. It returns catchUp = true if another transaction must process
+// further events.
 func (b *Batch) advance() (catchUp bool, err error) {
 	for _, book := range b.Books {
 		mark := len(b.journal)
@@ -144,8 +146,8 @@ func (b *Batch) advance() (catchUp bool, err error) {
 }
 
 // AdvanceInMemory advances the books of a read-only batch to its instant. Each book keeps, in Unwritten, the entries
-// that a write would have made. A long backlog takes several rounds. stop is called after each round, and its error
-// ends the work; stop may be nil.
+// that a write transaction would store. If many events are due, this takes several rounds. stop is called between two
+// rounds, and its error ends the work. stop may be nil.
 func (b *Batch) AdvanceInMemory(stop func() error) error {
 	for more := true; more; {
 		var err error
@@ -164,9 +166,9 @@ func (b *Batch) AdvanceInMemory(stop func() error) error {
 	return nil
 }
 
-// RollTo processes the events that were due until asOf, for rolls. asOf must not be in the future. Over all books it
-// processes at most about `most` events. Books that it does not reach stay unchanged and due. It returns the number
-// of books that it finished, and the errors of broken books.
+// RollTo processes the events that were due until asOf. Rolls use it. asOf must not be in the future. It processes at
+// most about `most` events, counted over all books. Books that it does not reach stay unchanged and due. It returns
+// the number of books that it finished, and the errors of broken books.
 func (b *Batch) RollTo(asOf time.Time, most int) (finished int, broken map[BalanceKey]error) {
 	broken = map[BalanceKey]error{}
 	for _, book := range b.Books {
@@ -251,7 +253,7 @@ func (b *Batch) Book(k BalanceKey) (*Book, *errcode.Error) {
 	return book, nil
 }
 
-// loadedBook returns the book of k with its open grants.
+// loadedBook returns the book of k with its open grants. It returns errNotLoaded if the grants were not read.
 func (b *Batch) loadedBook(k BalanceKey) (*Book, *errcode.Error, error) {
 	book, refused := b.Book(k)
 	if refused == nil && !book.loaded {
@@ -274,7 +276,8 @@ func (b *Batch) require(keys ...BalanceKey) error {
 	return &moreBalances{keys: missing}
 }
 
-// position returns the position of a balance, for replays. It returns zero if the batch has not read the balance.
+// position returns the position of a balance, for replays. It returns the zero Position if the batch has not read the
+// balance.
 func (b *Batch) position(k BalanceKey) Position {
 	if book, ok := b.Books[k]; ok {
 		return book.Position()
@@ -292,7 +295,7 @@ func (b *Batch) save(books ...*Book) {
 	}
 }
 
-// rollBack restores the saved books and drops the entries from first on.
+// rollBack restores the saved books and removes the entries from index first on from the journal.
 func (b *Batch) rollBack(first int) {
 	for _, s := range b.saved {
 		*b.Books[s.key] = *s.before
@@ -310,7 +313,7 @@ func (b *Batch) finish(c *Call, first int, subject string, metadata []byte) *Ent
 	b.saved = b.saved[:0]
 	entries := b.journal[first:]
 	entries[0].Fingerprint = c.Fingerprint[:]
-	at := entries[0].CreatedAt // one operation, one instant: the latest of its balances' clocks
+	at := entries[0].CreatedAt // all entries of an operation have one instant: the latest instant of its entries
 	for i := range entries {
 		if entries[i].CreatedAt.After(at) {
 			at = entries[i].CreatedAt

@@ -19,8 +19,8 @@ type Book struct {
 	BalanceRow
 
 	Grants   []*OpenGrant // open grants in burn order, when loaded
-	Holds    []*HoldLine  // what holds reserve of these grants, when loaded
-	Terms    *Allowance   // of the open period; nil: the plan has no such meter, or the store did not read it
+	Holds    []*HoldLine  // hold lines that reserve units of these grants, when loaded
+	Terms    *Allowance   // terms of the open period; nil: the plan has no such meter, or the store did not read it
 	Timeline Timeline     // read only when an event is due, or terms may have ended the period
 
 	// History has the tenant's terms. Plans has the versions of the tenant's plans. Timeline was built from History
@@ -55,8 +55,8 @@ func (b *Book) LoadGrants(grants []*OpenGrant, holds []*HoldLine) {
 	}
 }
 
-// HeadOnly reports whether only the sums of the balance row have changed: debits have drawn from the head alone, and
-// the open period had entries before.
+// HeadOnly reports whether only the sums of the balance row have changed. This is so if debits have drawn from the
+// head alone, and the open period had entries before.
 func (b *Book) HeadOnly() bool { return !b.loaded && !b.firstEntry }
 
 // Unknown reports whether the plan has no such meter and no grant was ever issued for the balance.
@@ -74,8 +74,8 @@ func (b *Book) NotInPlan() *errcode.Error {
 // canDraw reports whether the book has the grants from which amount would be drawn.
 func (b *Book) canDraw(amount int64) bool { return b.loaded || amount <= b.HeadRemaining }
 
-// take takes amount off the grants in burn order and returns the parts. The caller writes their entries and calls
-// refresh. canDraw(amount) must be true, and amount must be at most Remaining.
+// take draws amount from the grants in burn order and returns the draws. The caller writes the entries of these draws
+// and calls refresh. canDraw(amount) must be true, and amount must be at most Remaining.
 func (b *Book) take(amount int64) []Draw {
 	if amount == 0 {
 		return nil
@@ -104,7 +104,8 @@ func (b *Book) take(amount int64) []Draw {
 	return parts
 }
 
-// draw takes amount off the grants, writes each part as entry e with its grant and amount, and returns the parts.
+// draw takes amount from the grants in burn order. For each draw it writes e with the grant and the amount of the
+// draw. It returns the draws.
 func (b *Book) draw(j *[]Entry, now time.Time, amount int64, e Entry) []Draw {
 	parts := b.take(amount)
 	if len(parts) == 0 {
@@ -160,7 +161,7 @@ func (b *Book) grant(id string) *OpenGrant {
 }
 
 // setRemaining changes the remainder of a loaded grant. The store writes the remainder of the head with the balance
-// row, and that of any other grant with the grant's row.
+// row, and the remainder of any other grant with the grant's row.
 func (b *Book) setRemaining(g *OpenGrant, remaining int64) {
 	g.Remaining = remaining
 	if g.ID == b.HeadID {
@@ -247,7 +248,8 @@ func (b *Book) clone() *Book {
 	return &c
 }
 
-// burnsBefore is the burn order: lower priority, then sooner expiry, then earlier effect, then id.
+// burnsBefore compares two grants in burn order: lower priority first, then sooner expiry, then earlier effect, then
+// id.
 func burnsBefore(a, b *OpenGrant) int {
 	return cmp.Or(
 		cmp.Compare(a.Priority, b.Priority),
@@ -268,8 +270,8 @@ func (b *Book) Lacks(now, termsChanged time.Time, most int64) (grants, terms boo
 	return due || b.HeadRemaining < most, due || stale
 }
 
-// MayBeCut reports whether new terms may end the open period, if they apply at once and were made at or before the
-// instant at. Grants and terms must be read then.
+// MayBeCut reports whether terms that apply at once and were made at or before the instant at may end the open
+// period. If so, the store must read the grants and the terms.
 func (b *Book) MayBeCut(at time.Time) bool { return b.Opened() && at.After(b.Start) }
 
 // Uncut reports whether no terms end the open period early. It is false if the terms were not read.

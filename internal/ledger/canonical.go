@@ -43,8 +43,8 @@ func appendItems(b []byte, items []Item) []byte {
 	return b
 }
 
-// appendEntry appends the canonical form of e: every column in a fixed order, texts with their length, instants in
-// microseconds since 1970, JSON in a form that does not depend on how it was written.
+// appendEntry appends the canonical form of e. It contains every column in a fixed order. Each text follows its
+// length. Instants are microseconds since 1970. JSON is in its canonical form.
 func appendEntry(b []byte, e *Entry) []byte {
 	version := byte(chainVersion)
 	if e.Actor != "" {
@@ -79,7 +79,7 @@ func appendInstant(b []byte, t time.Time) []byte {
 	return binary.AppendVarint(b, t.UnixMicro())
 }
 
-// appendFlag appends 1 or 0.
+// appendFlag appends 1 if set is true, otherwise 0.
 func appendFlag(b []byte, set bool) []byte {
 	if set {
 		return binary.AppendVarint(b, 1)
@@ -106,7 +106,7 @@ func appendJSON(b, document []byte) []byte {
 	decoder.UseNumber()
 	var value any
 	if err := decoder.Decode(&value); err != nil {
-		panic(fmt.Sprintf("ledger: an entry's document is not JSON: %v", err)) // it was validated, or created here
+		panic(fmt.Sprintf("ledger: an entry's document is not JSON: %v", err)) // validated, or created by the ledger
 	}
 	canonical := appendValue(nil, value)
 	return append(binary.AppendUvarint(b, uint64(len(canonical))), canonical...)

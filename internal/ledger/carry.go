@@ -17,23 +17,23 @@ import (
 //   - any other period has its allowance minus the use in the same nominal period. If that use is not known, it is the
 //     allowance minus the use in the whole span.
 //
-// Use of an allowance is the part that is gone: draws and held units, minus returned units. Once-only allowances are
-// not part of a span: each is granted once, does not count, and is not reduced.
+// The use of an allowance is the number of its drawn and held units, minus its returned units. Once-only allowances
+// are not part of a span: each is granted once, is not counted as use, and is not reduced.
 
 // ending says how the open period ends.
 type ending int
 
 const (
-	endsInTime  ending = iota // it runs out
-	endsCarried               // terms end it, and the use of its allowance still counts
-	endsReset                 // terms end it, and the next period has a whole allowance
+	endsInTime  ending = iota // it ends at its own end
+	endsCarried               // new terms end it, and the use of its allowance still counts
+	endsReset                 // new terms end it, and the next period has a whole allowance
 )
 
 // endless reports whether the open period has no end of its own.
 func (b *Book) endless() bool { return b.Terms == nil || b.Terms.Every == period.Once }
 
-// ending returns how the open period ends at its end. cutOpenPeriod has stored in SpanEnd the end that a cut period
-// would have had.
+// ending returns how the open period ends. cutOpenPeriod has stored in SpanEnd the end that a cut period would have
+// had.
 func (b *Book) ending() ending {
 	if !b.endless() && !b.SpanEnd.After(b.End) {
 		return endsInTime
@@ -55,7 +55,7 @@ func (b *Book) ending() ending {
 	return how
 }
 
-// usedOfAllowance returns how much of the open period's allowance is gone.
+// usedOfAllowance returns how many units of the open period's allowance were used or are held.
 func (b *Book) usedOfAllowance() int64 {
 	if b.endless() {
 		return 0

@@ -7,12 +7,13 @@ import "crypto/sha256"
 //
 // The auditor has its own implementation (package audit, chain.go). docs/decisions/hash-chain.md has the format.
 type Chain struct {
-	From int64 // seq of the first entry that it covers; 0: no entry
+	From int64 // seq of the first entry that the chain covers; 0: no entry
 	Last int64 // seq of the newest entry
 	Head [sha256.Size]byte
 }
 
-// extend adds an entry. After entries that a version of the service without chains has written, the chain begins anew.
+// extend adds e to the chain. It begins a new chain if the entry before e is not in the chain, because a version of
+// the service without chains wrote it. buf is a buffer; extend returns it for the next call.
 func (c *Chain) extend(e *Entry, buf []byte) []byte {
 	if c.From == 0 || c.Last != e.Seq-1 {
 		*c = Chain{From: e.Seq}
@@ -22,8 +23,8 @@ func (c *Chain) extend(e *Entry, buf []byte) []byte {
 	return buf
 }
 
-// Extend adds the next entry of the balance, for callers with a journal from elsewhere. The entry's documents must be
-// valid JSON.
+// Extend adds the next entry of the balance. It is for callers that have entries from outside a batch. The entry's
+// documents must be valid JSON.
 func (c *Chain) Extend(e *Entry) { c.extend(e, nil) }
 
 // chainEntries adds the new entries of the batch to the chains of its books.

@@ -45,7 +45,7 @@ func TestChain_EntryChanged_HeadDiffers(t *testing.T) {
 	}
 }
 
-// The chain of entries without an actor is the same as in versions that did not have actors.
+// The hash chain of entries without an actor is the same as in versions of the service that had no actors.
 func TestChain_Actor_InTheChainWhereSet(t *testing.T) {
 	t.Parallel()
 	var c, one, two Chain

@@ -11,14 +11,14 @@ type Changes struct {
 	Books        []*Book // books whose BalanceRow has changed; empty: there is nothing to write
 	NewGrants    []*OpenGrant
 	Grants       []*OpenGrant
-	Periods      []PeriodRow // to be inserted
-	Holds        []*HoldRow  // new and changed ones
+	Periods      []PeriodRow // closed periods to be inserted
+	Holds        []*HoldRow  // new and changed holds
 	NewHoldLines []*HoldLine
 	HoldLines    []*HoldLine
-	Refunds      []RefundRow // new and changed ones
+	Refunds      []RefundRow // new and changed rows
 }
 
-// RefundRow is the refunded part of an entry, as it is stored.
+// RefundRow is a row of the table refunds: the refunded part of an entry.
 type RefundRow struct {
 	EntryKey
 

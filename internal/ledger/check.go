@@ -29,8 +29,8 @@ type CheckResult struct {
 	Allowed bool
 	Items   []CheckItem
 	AsOf    time.Time
-	Copies  []BalanceCopy  // of the items' balances, for a cache
-	Others  []BalanceCopy  // of overflow meters' and subjects' balances, on which the answer depends as well
+	Copies  []BalanceCopy  // copies of the items' balances, for a cache
+	Others  []BalanceCopy  // copies of overflow meters' and subjects' balances, on which the answer depends as well
 	Refusal *errcode.Error // error that the debit would get; nil: it would succeed
 }
 
@@ -87,7 +87,7 @@ func (b *Batch) check(d *Debit) (*CheckResult, *errcode.Error, error) {
 			}
 		}
 	}
-	// Items may share an overflow meter: only a decision on all of them shows whether they succeed together.
+	// Items may share an overflow meter: only a decision on all of them shows whether all items succeed together.
 	c, first := NewCall(d), len(b.journal)
 	err := b.decide(c)
 	b.saved = append(b.saved[:0], undo...)

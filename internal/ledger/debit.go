@@ -7,9 +7,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
 
-// Limits on one operation.
+// Limits on one operation or one call.
 const (
-	ItemsMax = 16   // items of one debit: each is a locked row and a response object
+	ItemsMax = 16   // items of one debit: each item locks a row and adds an object to the response
 	BatchMax = 1000 // debits of one DebitBatch call
 )
 
@@ -31,7 +31,7 @@ type Debit struct {
 	Metadata []byte // JSON object or nil, kept with the entries
 	// Suspended means that the tenant is suspended: the debit is refused unless it is a replay.
 	Suspended bool
-	// Scope distinguishes endpoints that share a key space. It is part of the fingerprint.
+	// Scope distinguishes endpoints that share the tenant's Idempotency-Keys. It is part of the fingerprint.
 	Scope string
 }
 
@@ -39,7 +39,7 @@ type Debit struct {
 type Draw struct {
 	Grant  string // empty for overage
 	Source Source
-	Meter  string // the item's, or its overflow meter
+	Meter  string // the item's meter, or its overflow meter
 	Amount int64  // in Meter's units
 }
 
@@ -59,7 +59,7 @@ type DebitResult struct {
 	OperationID string
 	Tenant      string
 	Items       []ItemResult
-	AsOf        time.Time // when it was decided, by PostgreSQL's clock
+	AsOf        time.Time // instant of the decision, by PostgreSQL's clock
 	Replayed    bool
 }
 
@@ -170,7 +170,8 @@ func (d *Debit) decideItem(b *Batch, i int, out *ItemResult) (*errcode.Error, er
 	return nil, nil
 }
 
-// rebuild adds up the stored entries. The fingerprint has matched, so d itself has the requested amounts.
+// rebuild rebuilds the answer from the stored entries. It takes the requested amounts from d, because the
+// fingerprints are equal.
 func (d *Debit) rebuild(stored []Entry) (answer, error) {
 	result := &DebitResult{OperationID: d.Key, Tenant: d.Tenant, AsOf: stored[0].CreatedAt, Items: make([]ItemResult, len(d.Items))}
 	for i := range d.Items {

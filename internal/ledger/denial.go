@@ -12,13 +12,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// The values of Limiting.Kind: what limits a denied operation.
+// The values of Limiting.Kind. They name the kind of limit of a denied operation.
 const (
-	LimitedByAllowance = "allowance" // the next period brings more
-	LimitedByCredit    = "credit"    // only a grant brings more
+	LimitedByAllowance = "allowance" // the next period brings more units
+	LimitedByCredit    = "credit"    // only a grant brings more units
 )
 
-// The values of Limiting.Level: whose balance limits a denied operation.
+// The values of Limiting.Level. They name the owner of the limiting balance.
 const (
 	LevelTenant  = "tenant"
 	LevelSubject = "subject"
@@ -42,7 +42,7 @@ type Denial struct {
 	Limit          int64     // see Position.Limit; Remaining and Limit are those of the limiting balance
 	ResetAt        time.Time // zero when the end of the period brings nothing back
 	WouldSucceedAt time.Time // when a grant, or the end of holds or the period, lets it succeed; zero: unknown or never
-	AsOf           time.Time // when it was decided
+	AsOf           time.Time // instant of the decision
 	Replayed       bool      // it is a stored denial, answered again
 }
 
@@ -66,7 +66,7 @@ func (d *Denial) refusal(code errcode.Code, now time.Time) *errcode.Error {
 	return e
 }
 
-// text describes in a sentence what is missing.
+// text returns a sentence that describes the missing units.
 func (d *Denial) text() string {
 	if d.Limiting.Level == LevelSubject {
 		return fmt.Sprintf("%s: %d requested, the cap of subject %s leaves %d", d.Limiting.Meter, d.Required, d.Limiting.Subject, d.Available)
@@ -78,8 +78,8 @@ func (d *Denial) text() string {
 		d.Limiting.Meter, d.Required, d.Available, d.ResetAt.UTC().Format(time.RFC3339))
 }
 
-// deny explains why amount cannot be charged in full at now. It needs every open grant of the limiting balance, so that
-// its answer does not depend on the rest of the batch.
+// deny returns the error that explains why amount cannot be charged in full at now. It needs every open grant of the
+// limiting balance, so that its answer does not depend on the rest of the batch.
 func (s *sources) deny(item int, amount int64, now time.Time) (*errcode.Error, error) {
 	own := s.own
 	if own.Unknown() {
@@ -115,9 +115,9 @@ type change struct {
 	by int64
 }
 
-// wouldSucceedAt returns the first known instant up to the end of the period at which amount could be drawn: a grant
-// takes effect, a hold ends, or the period renews. It assumes that nothing else happens. It returns the zero time if
-// there is no such instant.
+// wouldSucceedAt returns the first known instant at which amount could be drawn, up to the end of the period. At this
+// instant a grant takes effect, a hold ends, or the period renews. It assumes that nothing else happens. It returns
+// the zero time if there is no such instant.
 func (b *Book) wouldSucceedAt(amount int64) time.Time {
 	sum, changes := b.futureChanges()
 	// At one instant, losses come before gains.
@@ -180,7 +180,8 @@ type denialDetail struct {
 	WouldSucceedAt *time.Time   `json:"would_succeed_at,omitempty"`
 }
 
-// refuseItem answers c with e. If item.StoreDenial is set, the denial is stored under the key and answers every retry.
+// refuseItem answers c with e. If item.StoreDenial is set, the denial is stored under the operation's key and answers
+// every retry.
 func (b *Batch) refuseItem(c *Call, item *Item, subject string, metadata []byte, e *errcode.Error) error {
 	if d := DenialOf(e); d != nil && item != nil && item.StoreDenial {
 		first := len(b.journal)

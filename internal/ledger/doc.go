@@ -1,6 +1,6 @@
 // Package ledger decides what tenants may still use. It is the domain of quotasvc: operations, balances, grants,
 // periods and the journal, without any I/O. Package ledger/pg reads and writes its state in PostgreSQL; package
-// ledger/audit proves the result.
+// ledger/audit verifies the stored result.
 //
 // # Words
 //
@@ -8,7 +8,7 @@
 //	grant      an immutable amount that can be spent between effective_at and expires_at. Only expires_at can
 //	           change, to a later instant. The allowance that a plan gives per period is a grant of source allowance
 //	head       the grant from which the next debit draws. Its remainder is kept in the balance row
-//	operation  one client mutation, identified by (tenant, Idempotency-Key). Its entries keep that key remembered
+//	operation  one client mutation, identified by (tenant, Idempotency-Key). Its entries store the key
 //	entry      an immutable line of the journal. Every change of a balance writes entries
 //	book       a balance in memory, with the state that a decision needs
 //	batch      operations that are decided together, on the books that were read for them
@@ -21,10 +21,10 @@
 //	L2  The remainders of a balance's open grants sum to remaining.
 //	L3  Entries of a balance are numbered 1, 2, 3, ... without a gap, and never run backwards in time.
 //	L4  (tenant, operation id) is decided once. Every retry gets the stored answer, or is refused as another request.
-//	L5  A denied operation changes nothing. With denial_replay it leaves one entry that moves no amount.
-//	L6  No answer depends on how requests are cut into batches, which instance serves them, or whether a sweeper runs.
+//	L5  A denied operation changes nothing. With denial_replay it stores one entry, which changes no sum.
+//	L6  No answer depends on the division into batches, the instance that serves a request, or whether a sweeper runs.
 //	    advance is a pure function of the stored state and the clock.
-//	L7  Nothing is answered before its COMMIT is known (package pg).
+//	L7  No operation is answered before the outcome of its COMMIT is known (package pg).
 //	L8  Every entry is in the hash chain of its balance.
 //	L9  An idle period, in which nothing happened besides its opening, has no rows and no entries. Its answers are the
 //	    same as those of a stored period, because the same steps derive them.
@@ -35,8 +35,8 @@
 //	debit.go, grant.go, hold.go, holdchange.go, refund.go, adjust.go, grantchange.go   one kind of operation each
 //	batch.go             decides calls in order; answers retries; rolls a refused operation back
 //	allocate.go          divides an amount among grants, overflow meter and overage; denial.go explains denials
-//	book.go, balance.go  the state of one balance; burn order; the sums that entries move
-//	entry.go             the journal, and the table of what each kind of entry moves
+//	book.go, balance.go  the state of one balance; burn order; the sums that entries change
+//	entry.go             the journal; to which sums each kind of entry adds its amount
 //	advance.go           processes due events: ends of holds, expiry, periods; overage.go carries overage over;
 //	                     terms.go finds the terms in force; carry.go counts the use before a change of plan
 //	idle.go, idlerun.go  skips idle periods as a run; derives the single periods of a run
@@ -44,9 +44,9 @@
 //
 // # Clock
 //
-// The caller passes the clock as Batch.Now. It reads PostgreSQL's clock after the balance rows are locked; package
-// clock compares it with the instance's clock and returns one instant. A balance's time never runs backwards: the
-// instant of a decision is the later of Batch.Now and the balance's newest entry.
+// The caller passes the clock as Batch.Now. The caller reads PostgreSQL's clock after the balance rows are locked;
+// package clock compares it with the instance's clock and returns one instant. A balance's time never runs backwards:
+// the instant of a decision is the later of Batch.Now and the balance's newest entry.
 //
 // # Concurrency and failure
 //

@@ -2,10 +2,10 @@ package ledger
 
 import "time"
 
-// EntryKind names what an entry of the journal records.
+// EntryKind is the kind of a journal entry.
 type EntryKind string
 
-// The kinds of entries. The table entryKinds says what each kind moves.
+// The kinds of entries. The variable entryKinds defines to which sums of the balance each kind adds its amount.
 const (
 	EntryGrant         EntryKind = "grant"         // a grant took effect
 	EntryDebit         EntryKind = "debit"         // units of a grant were used
@@ -38,14 +38,14 @@ type Moves struct {
 	Granted, Refunded, Used, Expired, Adjusted, Held, Overage, Owed, Paid int64
 }
 
-// Remaining returns what one unit adds to the remaining units. It follows from the other sums.
+// Remaining returns what one unit of the amount adds to the remaining units. It is computed from the other sums.
 func (m Moves) Remaining() int64 {
 	return m.Granted + m.Refunded - m.Used - m.Expired + m.Adjusted - m.Held
 }
 
-// entryKinds holds every kind of entry in the order in which lists name them. It is the only place that defines what
-// a kind moves. Decisions, statements and past balances use it to add up entries. A test compares it with the sums in
-// the auditor's SQL.
+// entryKinds holds every kind of entry in the order in which lists name them. It is the only place that defines to
+// which sums each kind adds its amount. Decisions, statements and past balances use it to add up entries. A test
+// compares it with the sums in the auditor's SQL.
 var entryKinds = []struct {
 	kind  EntryKind
 	moves Moves
@@ -76,7 +76,7 @@ var entryKinds = []struct {
 	{EntryDenial, Moves{}},
 }
 
-// moves is entryKinds by kind.
+// moves maps each kind to its Moves.
 var moves = func() map[EntryKind]Moves {
 	out := make(map[EntryKind]Moves, len(entryKinds))
 	for _, k := range entryKinds {
@@ -85,7 +85,7 @@ var moves = func() map[EntryKind]Moves {
 	return out
 }()
 
-// Moves returns what the kind moves, and false for a kind that does not exist.
+// Moves returns what the kind adds to the sums, and false if the kind does not exist.
 func (k EntryKind) Moves() (Moves, bool) {
 	m, known := moves[k]
 	return m, known
@@ -105,15 +105,15 @@ type Entry struct {
 	BalanceKey
 
 	OperationID    string
-	Line           int32 // within the operation, from 1
-	Seq            int64 // within the balance, from 1 without gaps
+	Line           int32 // number within the operation, from 1
+	Seq            int64 // number within the balance, from 1 without gaps
 	Kind           EntryKind
 	PeriodStart    time.Time
 	Grant          string // empty: no grant
 	Source         Source
 	Amount         int64
-	RemainingAfter int64 // of the balance
-	Item           int32 // index in the request
+	RemainingAfter int64 // remaining units of the balance after this entry
+	Item           int32 // index of the item in the request
 	Requested      int64 // requested amount of the item, on the item's first entry; 0 on other entries
 	Fingerprint    []byte
 	CreatedAt      time.Time

@@ -31,7 +31,7 @@ func OldestOf(err error) time.Time {
 	return time.Time{}
 }
 
-// inItem turns a fault of a meter into a fault of item i of the request. A nil error stays nil.
+// inItem changes an error of the field meter into an error of item i of the request. A nil error stays nil.
 func inItem(e *errcode.Error, i int) *errcode.Error {
 	if e != nil && e.Field() == "meter" {
 		e.Fields[0].Field = itemField(i, "meter")

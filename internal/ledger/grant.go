@@ -35,7 +35,7 @@ const (
 	PriorityMax       int32 = 1000
 )
 
-// GrantsOpenMax bounds the open grants of one balance: they are read and sorted whenever the head changes.
+// GrantsOpenMax bounds the open grants of one balance, because they are read and sorted whenever the head changes.
 const GrantsOpenMax = 1000
 
 // GrantStatus is the state of a grant.
@@ -286,7 +286,7 @@ func (g GrantRecord) Public() GrantRecord {
 	return g
 }
 
-// At returns the grant as it is at now, even if its start or end was not written yet.
+// At returns the grant as it is at now, even if the ledger has not yet written its start or its end.
 func (g GrantRecord) At(now time.Time) GrantRecord {
 	g.EffectiveAt, g.ExpiresAt, g.CreatedAt = g.EffectiveAt.UTC(), g.ExpiresAt.UTC(), g.CreatedAt.UTC()
 	if g.Status == GrantPending && !g.EffectiveAt.After(now) {

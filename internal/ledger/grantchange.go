@@ -11,7 +11,7 @@ import (
 // GrantAction is what a GrantChange does.
 type GrantAction string
 
-// The actions.
+// The actions on a grant.
 const (
 	VoidGrant   GrantAction = "void"   // takes back the remainder
 	ExtendGrant GrantAction = "extend" // gives a later end
@@ -39,7 +39,7 @@ func (x *GrantChange) Kind() Kind {
 	return KindVoid
 }
 
-// Targets implements Operation. It adds the grant.
+// Targets implements Operation. It adds the grant to be changed.
 func (x *GrantChange) Targets(t *Targets) {
 	t.Grants = append(t.Grants, GrantName{x.Tenant, x.GrantID})
 }

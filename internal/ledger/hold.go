@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
 
-// The default and the longest time until a hold ends.
+// The default and the longest time after which a hold expires.
 const (
 	HoldTTLDefault = time.Hour
 	HoldTTLMax     = 24 * time.Hour
@@ -45,9 +45,9 @@ type Hold struct {
 // HoldItem is one item of a hold.
 type HoldItem struct {
 	Meter     string    `json:"meter"`
-	Amount    int64     `json:"amount"` // reserved at first
+	Amount    int64     `json:"amount"` // units reserved at first
 	Captured  int64     `json:"captured"`
-	Held      int64     `json:"held"` // still reserved
+	Held      int64     `json:"held"` // units still reserved
 	Draws     []Draw    `json:"draws"`
 	Remaining int64     `json:"remaining"`
 	Limit     int64     `json:"-"`
@@ -69,26 +69,26 @@ type HoldResult struct {
 // HoldKey names a hold.
 type HoldKey struct{ Tenant, ID string }
 
-// HoldRow is the part of a hold that belongs to no balance, as it is stored.
+// HoldRow is a row of the table holds: the data of a hold that belong to no balance.
 type HoldRow struct {
 	HoldKey
 
 	Subject   string
 	Status    HoldStatus
-	Items     []HoldItem // Meter, Amount, Captured
+	Items     []HoldItem // only Meter, Amount and Captured are stored
 	CreatedAt time.Time
 	ExpiresAt time.Time
 
 	changed bool
 }
 
-// HoldLine is the part of one grant that a hold reserves, as it is stored. It is closed when all of it was captured or
-// returned.
+// HoldLine is the part of one grant that a hold reserves, as it is stored. A line is closed when all its units were
+// captured or returned.
 type HoldLine struct {
 	BalanceKey
 
 	HoldID    string
-	Line      int32 // within the hold, from 1
+	Line      int32 // number within the hold, from 1
 	Item      int32
 	Grant     string
 	Source    Source
@@ -240,8 +240,8 @@ func (h *Hold) reserveItem(b *Batch, i int, row *HoldRow, lines *int32) (*errcod
 	return nil, nil
 }
 
-// reserve moves amount from remaining to held on book, grant by grant in burn order. Each part becomes a line, which
-// has its other fields from l.
+// reserve moves amount from remaining to held on book, grant by grant in burn order. Each part becomes a hold line.
+// The other fields of these lines are copied from l.
 func (b *Batch) reserve(book *Book, row *HoldRow, l HoldLine, amount int64, lines *int32) {
 	for _, part := range book.take(amount) {
 		book.holdOn(part.Grant, part.Amount)
@@ -302,8 +302,8 @@ func (b *Batch) heldLines(k HoldKey) []*HoldLine {
 }
 
 // heldUnits returns how many units of item i are reserved. Lines on an overflow meter are summed first, because one
-// line may pay for only a part of a unit. If the price is not a whole number, the lines do not determine the result:
-// it is then the amount that was not captured yet, as long as a line is open.
+// line may pay for only a part of a unit. If the price is not a whole number, the lines do not determine the result.
+// While such a line is open, the result is the item's amount that was not captured yet.
 func (row *HoldRow) heldUnits(lines []*HoldLine, i int) int64 {
 	own, cost, price := int64(0), int64(0), int64(1)
 	for _, l := range lines {
@@ -331,7 +331,7 @@ func (row *HoldRow) draws(b *Batch) [][]Draw {
 	return out
 }
 
-// answerHold answers c, and stores the answer in the first entry, for retries.
+// answerHold answers c, and stores the answer in the operation's first entry, for retries.
 func (b *Batch) answerHold(c *Call, row *HoldRow, first int, draws [][]Draw, metadata []byte) {
 	entry := b.finish(c, first, row.Subject, metadata)
 	result := &HoldResult{

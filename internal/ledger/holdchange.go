@@ -31,7 +31,7 @@ type HoldChange struct {
 	Items []Item
 	// Final releases the remaining units after a capture. A capture without Items always releases them.
 	Final bool
-	TTL   time.Duration // of an extension: from now, 1 s..HoldTTLMax
+	TTL   time.Duration // extension: time from now until the new end, 1 s..HoldTTLMax
 	// Return selects where released units go if their grant has ended; empty: ReturnForfeit.
 	Return ReturnPolicy
 	// Suspended means that the tenant is suspended: a capture that exceeds the hold is refused.
@@ -46,7 +46,7 @@ func (h *HoldChange) Kind() Kind {
 	return map[HoldAction]Kind{ActionCapture: KindCapture, ActionRelease: KindRelease, ActionExtend: KindExtend}[h.Action]
 }
 
-// Targets implements Operation. It adds the hold.
+// Targets implements Operation. It adds the hold to be changed.
 func (h *HoldChange) Targets(t *Targets) { t.Holds = append(t.Holds, HoldKey{h.Tenant, h.HoldID}) }
 
 // Demand implements Operation. It returns the balances on which the hold has lines.
@@ -85,7 +85,8 @@ func (h *HoldChange) decide(b *Batch, c *Call) error {
 	if row == nil {
 		return c.refuse(errcode.Errorf(errcode.HoldNotFound, "hold_id", "tenant %q has no hold %q", h.Tenant, h.HoldID))
 	}
-	// A hold may have all its units on other meters. The answer still shows the balances of its items.
+	// The units of a hold may all come from meters other than the meters of its items. The answer shows the balances
+	// of the items' meters in every case, so the batch must have read these balances.
 	own := make([]BalanceKey, len(row.Items))
 	for i := range row.Items {
 		own[i] = BalanceKey{row.Tenant, row.Items[i].Meter, ""}
@@ -175,7 +176,7 @@ func (row *HoldRow) captured() int64 {
 	return sum
 }
 
-// release returns the units that lines still reserve.
+// release gives the units that lines still reserve back to their grants.
 func (b *Batch) release(lines []*HoldLine, policy ReturnPolicy) {
 	for _, l := range lines {
 		if n := l.Open(); n > 0 {
@@ -236,8 +237,8 @@ func (h *HoldChange) amountFor(row *HoldRow, i int, lines []*HoldLine) (int64, b
 	return 0, false
 }
 
-// captureItem captures units of item i from the tenant's lines, in the order in which they were reserved, and the
-// same number from the subject's lines.
+// captureItem captures units of item i from the tenant's lines, in the order in which the lines were reserved. It
+// captures the same number of units from the subject's lines.
 func (h *HoldChange) captureItem(b *Batch, row *HoldRow, i int, units int64, lines []*HoldLine) {
 	meter := row.Items[i].Meter
 	tenant, subject, cost := units, units, int64(-1)
@@ -254,7 +255,7 @@ func (h *HoldChange) captureItem(b *Batch, row *HoldRow, i int, units int64, lin
 			paid := price.Payment{For: meter}.At(l.ratio())
 			if cost < 0 {
 				cost = h.captureCost(row, i, tenant, lines)
-				paid.Units = tenant          // the first line of several carries the units
+				paid.Units = tenant          // only the first of several lines records the units
 				if cost == 0 && tenant > 0 { // an earlier capture took the unit that pays for this part
 					b.enter(b.Books[l.BalanceKey], captureEntry(l, 0, &paid))
 				}
@@ -264,7 +265,7 @@ func (h *HoldChange) captureItem(b *Batch, row *HoldRow, i int, units int64, lin
 	}
 }
 
-// captureCost returns the units that a capture of units of item i takes from the lines of the overflow meter. All
+// captureCost returns how many units a capture of units of item i takes from the lines of the overflow meter. All
 // captures of a hold together cost the price of all their units, rounded up once. While units stay reserved, one unit
 // of the overflow meter stays reserved as well, because a hold is active only while a line is open. The final
 // capture, and the capture of the last unit, takes that unit if the rounding requires it.
@@ -284,7 +285,7 @@ func (h *HoldChange) captureCost(row *HoldRow, i int, units int64, lines []*Hold
 		return r.Cost(units)
 	}
 	whole := r.Cost(first.Paid)
-	left := min(first.Paid, row.Items[i].Amount-row.Items[i].Captured) - units // stays reserved
+	left := min(first.Paid, row.Items[i].Amount-row.Items[i].Captured) - units // units of the item that stay reserved
 	due := r.Cost(first.Paid - left)
 	if left > 0 && !h.Final {
 		due = min(due, whole-1)
@@ -315,7 +316,7 @@ func (b *Batch) captureLine(l *HoldLine, n int64, paid *price.Payment) int64 {
 	return n
 }
 
-// captureBeyond charges the part of a capture that exceeds the held units, like a debit.
+// captureBeyond charges the units of a capture that exceed the held units, as a debit does.
 func (h *HoldChange) captureBeyond(b *Batch, row *HoldRow, i int, extra int64) (*errcode.Error, error) {
 	if h.Suspended {
 		return errcode.Errorf(errcode.TenantSuspended, "tenant",
@@ -337,9 +338,9 @@ func (h *HoldChange) captureBeyond(b *Batch, row *HoldRow, i int, extra int64) (
 	return nil, nil
 }
 
-// giveBack returns n held units to the grant from which they were taken. If that grant has ended, policy decides
-// where they go. id is set only for an operation that the ledger makes by itself; due is the instant at which that
-// operation was due.
+// giveBack gives n held units back to the grant from which they were taken. If that grant has ended, policy decides
+// where the units go. id is set only for an operation that the ledger makes by itself; due is the instant at which
+// that operation was due.
 func (b *Book) giveBack(j *[]Entry, h *HoldLine, n int64, policy ReturnPolicy, id string, due, now time.Time) {
 	h.Returned, h.changed = h.Returned+n, true
 	b.holdOn(h.Grant, -n)

@@ -33,9 +33,9 @@ func (m Month) First() time.Time {
 	return time.Date(int(m)/12, time.Month(m%12)+1, 1, 0, 0, 0, 0, time.UTC)
 }
 
-// KeyMonths returns the first and the last month that can hold a key used at most KeyRetention before now, if no clock
-// was ever ahead. These are two months, or three in the first days of March. Keys in later months are remembered as
-// well.
+// KeyMonths returns the first and the last month that can hold a key used at most KeyRetention before now. This holds
+// if no clock was ever ahead. These are two months, or three in the first days of March. Keys in later months are
+// remembered as well.
 func KeyMonths(now time.Time) (first, last Month) {
 	return MonthOf(now.Add(-KeyRetention - keyMargin)), MonthOf(now.Add(keyMargin))
 }
@@ -48,7 +48,7 @@ type OperationRef struct {
 }
 
 // Among selects the entries of the operation that r names, from the entries of all operations with its id. It returns
-// them by line, and no entries if there is no such operation.
+// them in line order, and no entries if there is no such operation.
 func (r OperationRef) Among(entries []Entry) []Entry {
 	var out []Entry
 	for i := range entries {
@@ -71,7 +71,7 @@ func (r OperationRef) Among(entries []Entry) []Entry {
 }
 
 // Remembered selects the entries that are still remembered under a key, from the entries of all operations with that
-// key. These are the entries of the newest operation, by line, if it lies in the month first or later.
+// key. These are the entries of the newest operation, by line, if its month is first or later.
 func Remembered(entries []Entry, first Month) []Entry {
 	newest := OperationRef{}.Among(entries)
 	if len(newest) == 0 || MonthOf(newest[0].CreatedAt) < first {

@@ -6,9 +6,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// A period is idle when it has no entries besides those of its opening: nobody used it, no hold ended in it, and no
-// grant of a client began or ended. The state at its beginning and at its end follows from its terms and from the
-// state that the period before it left. So nothing is stored for it.
+// A period is idle when it has no entries besides those of its opening. So nobody used it, no hold ended in it, and
+// no grant of a client began or ended in it. The state at its beginning and at its end follows from its terms and
+// from the state that the period before it left. So nothing is stored for it.
 //
 // Consecutive idle periods under the same terms are a run. A run is one row of the table periods, with the sums of
 // the run's entries. The journal has only entries for changes by the run as a whole. It has no entries if no units
@@ -154,9 +154,9 @@ func (r *runEntries) enter(kind EntryKind, g *OpenGrant, source Source, amount i
 	r.book.enter(r.j, r.now, e)
 }
 
-// payOverage writes entries for three amounts: the overage that the run owed at its start, the part that its
-// allowances and rollovers paid, and the part that was forgiven. The grants that paid began and ended within the run,
-// so no row has them.
+// payOverage writes entries for three amounts. These are the overage that the run owed at its start, the part that
+// its allowances and rollovers paid, and the part that was forgiven. The grants that paid began and ended within the
+// run, so they have no rows.
 func (r *runEntries) payOverage(owing, paid, left int64, at, end time.Time) {
 	r.enter(EntryOwe, nil, SourceOverage, owing, at)
 	r.enter(EntryGrant, nil, SourceAllowance, paid, end)
@@ -167,8 +167,8 @@ func (r *runEntries) payOverage(owing, paid, left int64, at, end time.Time) {
 	}
 }
 
-// rollOver moves the units that rolled over into the run to the period p after it. It returns the rollover grant of
-// p, nil if nothing rolls over. Units that the run gained are granted; units that it lost expire.
+// rollOver moves the units that rolled over into the run to the period p after the run. It returns the rollover grant
+// of p, nil if nothing rolls over. Units that the run gained are granted; units that it lost expire.
 func (r *runEntries) rollOver(from *OpenGrant, after idleState, at time.Time, p period.Period) *OpenGrant {
 	b, end, kept := r.book, r.book.End, int64(0)
 	if from != nil {

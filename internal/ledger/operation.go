@@ -60,7 +60,7 @@ type Request[R any] interface {
 	answers(*R)
 }
 
-// answer is the answer to an operation.
+// answer is the interface of the answers to operations.
 type answer interface {
 	// replay marks a rebuilt answer as a replay and fills in the part that is not stored: the present state of its
 	// balances.

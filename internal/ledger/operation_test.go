@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A retry may come after an upgrade of the service. Its fingerprint must then equal the fingerprint that the older
-// version stored, so these values never change.
+// A retry may arrive after an upgrade of the service. Its fingerprint must then equal the fingerprint that the older
+// version stored. So the expected values in this test never change.
 func TestFingerprint_IsTheSameInEveryVersion(t *testing.T) {
 	t.Parallel()
 	priority := int32(7)

@@ -22,7 +22,7 @@ func (b *Book) closeOverage(at, now time.Time, j *[]Entry) (owing int64) {
 	return 0
 }
 
-// openOverage begins a period with the overage that the period before left. The grants that open with the period pay
+// openOverage records that the open period owes overage of earlier periods. The grants that open with the period pay
 // as much as they can: first the allowance, then the rollover. No other grant ever pays overage. payers has nil for a
 // grant that the period does not have.
 func (b *Book) openOverage(owing int64, payers []*OpenGrant, due, now time.Time, j *[]Entry) {
@@ -46,8 +46,8 @@ func (b *Book) openOverage(owing int64, payers []*OpenGrant, due, now time.Time,
 	}
 }
 
-// nextBrings returns the units that the next period brings under the terms of the open period: the allowance and the
-// rollover, minus the overage that they would have to pay.
+// nextBrings returns the units that the next period brings under the terms of the open period. These are the
+// allowance and the rollover, minus the overage that they would have to pay.
 func (b *Book) nextBrings() int64 {
 	sum := int64(0)
 	if b.Renews {

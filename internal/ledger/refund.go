@@ -16,7 +16,7 @@ import (
 type Refund struct {
 	Tenant      string
 	Key         string
-	OperationID string       // of the debit or capture
+	OperationID string       // id of the debit or capture
 	At          time.Time    // selects the newest operation with this id at or before At; zero: the newest of all
 	Meter       string       // item to refund; empty: all items, or the only item if Amount is set
 	Amount      int64        // in the item's units; 0 = all units that were not yet refunded
@@ -28,7 +28,7 @@ type Refund struct {
 type RefundItem struct {
 	Meter     string    `json:"meter"`
 	Refunded  int64     `json:"refunded"`
-	Draws     []Draw    `json:"draws"`     // where the units returned to; no Grant for overage
+	Draws     []Draw    `json:"draws"`     // grants to which units returned; no Grant: overage
 	Forfeited int64     `json:"forfeited"` // part of Refunded that expired at once, in the units that were drawn
 	Remaining int64     `json:"remaining"`
 	Limit     int64     `json:"-"`
@@ -158,8 +158,8 @@ func (r *Refund) decide(b *Batch, c *Call) error {
 	return nil
 }
 
-// save copies the balances of the target and the sums of its refunds. rollBack restores the balances, and the
-// returned function restores the sums.
+// save copies the balances of the operation to be refunded, and the sums of the batch's refunds. rollBack restores
+// the balances, and the returned function restores the sums.
 func (r *Refund) save(b *Batch) (undo func()) {
 	sums := map[EntryKey]RefundSum{}
 	for _, e := range b.Located.Operations[r.target()] {
@@ -179,7 +179,8 @@ func (r *Refund) save(b *Batch) (undo func()) {
 	}
 }
 
-// outOfRange returns the error if a balance of the target is out of range after the refund, nil when none is.
+// outOfRange returns the error if a balance of the refunded operation is out of range after the refund, nil
+// otherwise.
 func (r *Refund) outOfRange(b *Batch) *errcode.Error {
 	for _, e := range b.Located.Operations[r.target()] {
 		book := b.Books[e.BalanceKey]
@@ -211,8 +212,8 @@ type refundable struct {
 	// paid has the units of the overflow meter that can still be refunded, by price, for prices that are whole
 	// numbers. A hold and the capture beyond it may have different prices.
 	paid map[int64]int64
-	// priced has the charges at a price that is not a whole number, one for each entry that carries units. An entry
-	// without units belongs to the charge before it.
+	// priced has the charges at a price that is not a whole number, It has one charge for each entry that states the
+	// units for which it pays. An entry without these units belongs to the charge before it.
 	priced []pricedEntry
 }
 
@@ -224,7 +225,7 @@ type pricedEntry struct {
 	left  int64 // units of the overflow meter that were not refunded
 }
 
-// items lists the items of the target that can be refunded.
+// items lists the items of the operation that can be refunded.
 func (r *Refund) items(b *Batch) ([]refundable, *errcode.Error) {
 	entries := b.Located.Operations[r.target()]
 	if len(entries) == 0 {
@@ -256,7 +257,7 @@ func (r *Refund) items(b *Batch) ([]refundable, *errcode.Error) {
 	return items, nil
 }
 
-// add adds an entry of the item.
+// add adds an entry to the item.
 func (it *refundable) add(b *Batch, e *Entry) {
 	left := b.left(e)
 	it.entries = append(it.entries, *e)
@@ -280,8 +281,8 @@ func (it *refundable) add(b *Batch, e *Entry) {
 	it.units += left
 }
 
-// addPriced begins a pricedEntry if the entry that was added last carries units. sum has the earlier refunds of that
-// entry.
+// addPriced begins a pricedEntry if the entry that was added last states the units for which it pays. sum has the
+// earlier refunds of that entry.
 func (it *refundable) addPriced(units int64, sum *RefundSum) {
 	if units == 0 && len(it.priced) > 0 {
 		return
@@ -293,9 +294,9 @@ func (it *refundable) addPriced(units int64, sum *RefundSum) {
 	it.units += units
 }
 
-// nextPriced removes the last pricedEntry and returns the part of it to refund: at most the given units, and the
-// units of the overflow meter that return for them. The cost of the units that are not refunded, rounded up, is kept.
-// So partial refunds add up to a whole refund, and never exceed the units that were taken.
+// nextPriced removes the last pricedEntry and returns the part of it to refund. This part has at most the given
+// units, and the units of the overflow meter that return for them. The cost of the units that are not refunded,
+// rounded up, is kept. So partial refunds add up to a whole refund, and never exceed the units that were taken.
 func (it *refundable) nextPriced(r price.Ratio, units int64) *pricedEntry {
 	p := it.priced[len(it.priced)-1]
 	it.priced = it.priced[:len(it.priced)-1]
@@ -326,8 +327,8 @@ func (b *Batch) left(e *Entry) int64 {
 	return e.Amount
 }
 
-// refundItem returns units of one item, the last entry first: overage, then units that the overflow meter paid, then
-// units of own grants. The subject's entries for the same use are refunded as well.
+// refundItem gives back units of one item, beginning with the last entry. The order is: overage, then units that the
+// overflow meter paid, then units of own grants. The subject's entries for the same use are refunded as well.
 func (r *Refund) refundItem(b *Batch, it refundable, units int64) RefundItem {
 	out := RefundItem{Meter: it.meter, Refunded: units}
 	tenant, subject := units, units
@@ -365,8 +366,8 @@ func (r *Refund) refundItem(b *Batch, it refundable, units int64) RefundItem {
 	return out
 }
 
-// refundEntry returns n of the units that e drew, records it, and returns n. If out is nil, the answer does not
-// contain this refund.
+// refundEntry gives back n of the units that e drew, records this refund, and returns n. If out is nil, the answer
+// does not contain this refund.
 func (r *Refund) refundEntry(b *Batch, e *Entry, n int64, out *RefundItem) int64 {
 	if n == 0 {
 		return 0
@@ -388,7 +389,7 @@ func (r *Refund) refundEntry(b *Batch, e *Entry, n int64, out *RefundItem) int64
 	return n
 }
 
-// giveBack returns n units of the refunded entry (of) to the grant that e names, and writes e. If that grant has
+// giveBack gives n units of the refunded entry `of` back to the grant that e names, and writes e. If that grant has
 // ended, r.Return decides where the units go.
 func (r *Refund) giveBack(b *Batch, book *Book, e Entry, of *Entry, n int64, out *RefundItem) {
 	d := r.detailOf(of)
@@ -418,7 +419,7 @@ func (r *Refund) detailOf(of *Entry) refundDetail {
 func monthText(t time.Time) string { return t.UTC().Format("2006-01") }
 
 // regrantID returns the id of the grant that issues units of a refunded entry anew. line is the line of that entry.
-// An entry of overage may return in several parts: payer is the source of the grant that had paid the part, or empty
+// An entry of overage may return in several parts. payer is the source of the grant that had paid the part, or empty
 // if no grant had paid it.
 func (r *Refund) regrantID(line int32, payer Source) string {
 	from := fmt.Sprint("refund/", r.Key, "/", line)
@@ -440,7 +441,7 @@ func payerOf(e *Entry) Source {
 	return ""
 }
 
-// regrants lists the grants that the refund would issue if every grant of its target had ended.
+// regrants lists the grants that the refund would issue if every grant of the operation to be refunded had ended.
 func (r *Refund) regrants(found *Located) []GrantKey {
 	var out []GrantKey
 	for _, e := range found.Operations[r.target()] {

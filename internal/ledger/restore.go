@@ -36,8 +36,8 @@ func (b *Book) takesReturns(g *OpenGrant, now time.Time) bool {
 	return g.Status == GrantActive || g.Status == GrantExhausted && g.ExpiresAt.After(now)
 }
 
-// restore returns n units to the grant from which they came. If that grant has ended, policy decides where they go.
-// restore changes only grants; the caller writes the entries.
+// restore gives n units back to the grant from which they came. If that grant has ended, policy decides where the
+// units go. restore changes only grants; the caller writes the entries.
 func (b *Book) restore(grantID string, source Source, n int64, policy ReturnPolicy, newID string, now time.Time) returned {
 	anew := GrantRecord{
 		Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, ID: newID, Source: SourceRefund, Amount: n, Remaining: n,

@@ -122,8 +122,8 @@ func (t *Terms) Containing(at time.Time) (period.Period, error) {
 type Timeline []Terms
 
 // NewTimeline merges a tenant's history with the versions of its plans, for one balance. The terms at an instant come
-// from two rows, each the newest at or before that instant: the tenant's row, and the version of its plan. Before a
-// plan's first version, the first version applies.
+// from two rows: the tenant's row, and the version of its plan. Each is the newest row at or before that instant.
+// Before a plan's first version, the first version applies.
 func NewTimeline(k BalanceKey, history []TenantTerms, plans map[string][]PlanVersion) Timeline {
 	var tl Timeline
 	for i, h := range history {
@@ -267,9 +267,9 @@ func (t *Terms) meets(was *Terms) bool {
 	return t.Zone.String() == was.Zone.String() && (t.Allowance.Anchor != period.Tenant || t.anchorAt.Equal(was.anchorAt))
 }
 
-// endsEndless reports whether t ends a period that has no end and began under the given plan. It does if another plan
-// applies, if the plan gains or loses the meter, or if the allowance is no longer once-only. For a period without the
-// meter, only a gain counts.
+// endsEndless reports whether t ends a period that has no end and began under the given plan. t ends it if another
+// plan applies, if the plan gains or loses the meter, or if the allowance is no longer once-only. For a period
+// without the meter, only a gain counts.
 func endsEndless(grants bool, plan string, t *Terms) bool {
 	if !grants {
 		return t.Grants
@@ -278,11 +278,11 @@ func endsEndless(grants bool, plan string, t *Terms) bool {
 }
 
 // endsPeriod returns the first instant at which terms end the period of b before its own end, and false if no terms
-// do. A change that applies at once ends the period. Some other changes end a period without an end: see endsEndless.
-// All other changes wait for the end of the period.
+// end it. A change that applies at once ends the period. Some other changes end a period that has no end of its own:
+// see endsEndless. All other changes wait for the end of the period.
 //
-// A change that applies at once also ends a period that began after it under other terms: the change was committed
-// after that period was opened.
+// A change that applies at once also ends a period that began after the change under other terms. Then the change was
+// committed after that period was opened.
 func (tl Timeline) endsPeriod(b *BalanceRow) (time.Time, bool) {
 	if t := tl.At(b.Start); t != nil && t.now && !t.opened(b) {
 		return t.since, true

@@ -9,8 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// A change that applies now ends only the periods whose terms it changes. The end of any other period would grant its
-// allowance twice.
+// A change that applies at once ends only the periods whose terms it changes. If it ended another period, the
+// allowance of that period would be granted twice.
 func TestTimeline_ChangeNow_EndsOnlyPeriodsOfOtherTerms(t *testing.T) {
 	t.Parallel()
 	berlin, err := period.ParseZone("Europe/Berlin")
@@ -40,7 +40,7 @@ func TestTimeline_ChangeNow_EndsOnlyPeriodsOfOtherTerms(t *testing.T) {
 	keys := []BalanceKey{{"acme", "calls", ""}, {"acme", "calls", "ann"}, {"acme", "jobs", ""}, {"acme", "trial", ""}, {"acme", "none", ""}}
 	for name, c := range map[string]struct {
 		changes []TenantTerms
-		ends    [5]int // for each key, the day on which terms end its first period early; 0 if no terms do
+		ends    [5]int // for each key, the day on which terms end its first period early, or 0
 	}{
 		"the same again":                     {[]TenantTerms{row(2, "p", true, nil)}, [5]int{}},
 		"another plan with the same amounts": {[]TenantTerms{row(2, "q", true, nil)}, [5]int{2, 2, 2, 2, 0}},

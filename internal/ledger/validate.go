@@ -21,10 +21,10 @@ func validKeyIn(field, s string) *errcode.Error {
 	return nil
 }
 
-// TextMax bounds free text: reasons and cost bases.
+// TextMax bounds the length of free text (reasons and cost bases) in bytes.
 const TextMax = 500
 
-// validFreeText refuses text that PostgreSQL cannot store.
+// validFreeText refuses text that is longer than TextMax bytes or that PostgreSQL cannot store.
 func validFreeText(field, s string) *errcode.Error {
 	if len(s) > TextMax || !bound.Storable(s) {
 		return errcode.Errorf(errcode.InvalidArgument, field, "must be UTF-8 text of at most %d bytes without NUL", TextMax)

@@ -3,24 +3,26 @@ package ratelimit
 import "github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 
 const (
-	// unknownBan is the ban of a bucket about which the script says nothing: the request was a refund or a charge
-	// after the fact.
+	// unknownBan is the value of bucketResult.banned if the script returns no ban, because the request was a refund
+	// or a charge after the fact.
 	unknownBan = -1
 
-	// maxLocalBans bounds the entries of a stripe: the buckets with a ban or with denials that count. A process has
-	// up to 8,192, with up to 8 KB of times each. Beyond that one entry is dropped, if possible one without a ban.
+	// maxLocalBans is the largest number of buckets in a stripe that have a ban, or denials that count towards a ban.
+	// A process has up to 8,192 such buckets, with up to 8 KB of times each. If a new one exceeds this number,
+	// another one is dropped, if possible one without a ban.
 	maxLocalBans = 128
 )
 
-// localBan is the ban of a bucket in this process, or its denials that count. In local mode there is no other state.
-// With Redis it is a copy from the last reply, with which the process continues alone when Redis is away.
+// localBan is the ban of a bucket in this process, or its denials that count towards a ban. In local mode there is no
+// other state. With Redis it is a copy from the last reply, which the process uses while Redis is away.
 type localBan struct {
 	rule.BanState
 
 	of rule.Ban
 }
 
-// say reads the value that the script returns together with a code.
+// say stores in r the value more, which the script returns together with a code. Its meaning depends on the
+// operation.
 func (r *bucketResult) say(o rule.Op, more int64) {
 	switch o {
 	case rule.Late:
@@ -32,7 +34,8 @@ func (r *bucketResult) say(o rule.Op, more int64) {
 	}
 }
 
-// judge stores in r the ban of c's bucket. It counts a denial, as the script does. The caller holds the lock.
+// judge stores in r the time until the ban of c's bucket ends. If r denies a Consume and the bucket is not banned,
+// judge counts the denial, as the script does. The caller holds the lock.
 func (l *localState) judge(o rule.Op, c *charge, now int64, r *bucketResult) {
 	if o != rule.Consume && o != rule.Peek || r.code > rule.Denied {
 		return
@@ -50,7 +53,7 @@ func (l *localState) judge(o rule.Op, c *charge, now int64, r *bucketResult) {
 	}
 }
 
-// observeBan copies the ban in a reply of Redis. The caller holds the lock.
+// observeBan stores the ban in a reply of Redis as a local copy. The caller holds the lock.
 func (s *stripe) observeBan(key string, of *rule.Rule, r *bucketResult, now int64) {
 	switch {
 	case r.banned > 0:
@@ -71,7 +74,8 @@ func (s *stripe) putBan(key string, b localBan, now int64) {
 	s.bans[key] = b
 }
 
-// dropBans drops the entries that are over. If there are none, it drops one entry, if possible one without a ban.
+// dropBans drops the entries whose ban or denials no longer count. If there are no such entries, it drops one entry,
+// if possible one without a ban.
 func (s *stripe) dropBans(now int64) {
 	least, room := "", false
 	for key, b := range s.bans {
@@ -111,8 +115,8 @@ func (v *vector) withBans(keys []string) []string {
 	return keys
 }
 
-// learnBan remembers that c's bucket is banned. The ban denies every cost. For a log it remembers only the denied
-// cost, because only Redis can compute the wait of another cost.
+// learnBan remembers that c's bucket is banned, so that every cost is denied from memory. For a sliding log it
+// remembers only the denied cost, because only Redis can compute the time to wait for another cost.
 func (l *Limiter) learnBan(c *charge, v *Verdict, asOf uint64, asked int64) {
 	every, wait := *c, v.Banned
 	if every.cost = 1; c.rule.Kind == rule.KindSlidingLog {

@@ -13,15 +13,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// bannedAfter returns a rule of a kind that allows 2 a minute. It bans for ten minutes after n denials within a
-// minute.
+// bannedAfter returns a rule of the given kind with 2 tokens a minute. It bans a bucket for ten minutes after n
+// denials within a minute.
 func bannedAfter(t *testing.T, kind rule.Kind, n int64) *rule.Rule {
 	t.Helper()
 	return compile(t, rule.Spec{ID: kind.String(), Kind: kind.String(), Rate: "2/min", Ban: rule.BanSpec{After: n, Within: "1m", For: "10m"}})
 }
 
-// TestBan_AfterNDenials_EndsOnTime bans by the clock of Redis, after three denials through two instances. Peeks do
-// not count, and denials during a ban do not extend it.
+// TestBan_AfterNDenials_EndsOnTime: after three denials by two instances a ban begins, and it ends on time by Redis's
+// clock. Denied peeks do not count, and denials during a ban do not extend it.
 func TestBan_AfterNDenials_EndsOnTime(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -67,8 +67,8 @@ func TestBan_AfterNDenials_EndsOnTime(t *testing.T) {
 	}
 }
 
-// TestBan_DenialsTooFarApart_BanNobody sends denials 30 s apart: the third comes a whole minute after the first, so
-// it begins no ban. A microsecond less, and it does.
+// TestBan_DenialsTooFarApart_BanNobody: if the third denial comes a whole minute after the first, it begins no ban.
+// If it comes a microsecond earlier, it begins a ban.
 func TestBan_DenialsTooFarApart_BanNobody(t *testing.T) {
 	t.Parallel()
 	var now atomic.Int64
@@ -88,8 +88,8 @@ func TestBan_DenialsTooFarApart_BanNobody(t *testing.T) {
 	}
 }
 
-// TestBan_ManyAtOnce_ExactlyN counts the denials of three instances: exactly N-1 come without a ban. The bucket is
-// not charged beyond its capacity.
+// TestBan_ManyAtOnce_ExactlyN: three instances send requests at the same time. Exactly N-1 denials are made without a
+// ban. The bucket is not charged beyond its capacity.
 func TestBan_ManyAtOnce_ExactlyN(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -126,8 +126,8 @@ func TestBan_ManyAtOnce_ExactlyN(t *testing.T) {
 	}
 }
 
-// TestBan_Memory_OnlyWhileBanned: until a bucket is banned, each of its denials reaches Redis. Then the process
-// denies from memory, until a reset.
+// TestBan_Memory_OnlyWhileBanned: until a bucket is banned, each of its denials reaches Redis. While it is banned,
+// the process denies from memory, until a reset.
 func TestBan_Memory_OnlyWhileBanned(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.RedisPrivate(t).Options())
@@ -165,8 +165,8 @@ func TestBan_Memory_OnlyWhileBanned(t *testing.T) {
 	}
 }
 
-// TestBan_OtherInstance_IsSeenAtOnce: an instance sees another one's denial or ban although it has remembered denials
-// and held levels.
+// TestBan_OtherInstance_IsSeenAtOnce: an instance sees the ban of another instance at once, even if it has remembered
+// denials and held levels.
 func TestBan_OtherInstance_IsSeenAtOnce(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -175,7 +175,7 @@ func TestBan_OtherInstance_IsSeenAtOnce(t *testing.T) {
 	r := compile(t, rule.Spec{ID: "bans", Rate: "1/day", Burst: 3, Ban: rule.BanSpec{After: 1, Within: "1h", For: "1h"}})
 	both := Request{Tenant: "acme", Charges: []Charge{{Rule: plain}, {Rule: r}}}
 	mustConsume(t, here, both)
-	if d := mustConsume(t, here, both); d.Allowed || !d.Verdicts[1].Allowed { // here remembers that plain denies
+	if d := mustConsume(t, here, both); d.Allowed || !d.Verdicts[1].Allowed { // here remembers the denial by plain
 		t.Fatalf("%+v", d)
 	}
 	mustConsume(t, there, requestOf(Charge{Rule: r, Cost: 2}))
@@ -197,7 +197,8 @@ func TestBan_OtherInstance_IsSeenAtOnce(t *testing.T) {
 	}
 }
 
-// TestBan_Shadow_CountsAndDeniesNothing runs in Redis and in this process.
+// TestBan_Shadow_CountsAndDeniesNothing: the ban of a shadow rule is reported and denies nothing, in Redis and in
+// this process.
 func TestBan_Shadow_CountsAndDeniesNothing(t *testing.T) {
 	t.Parallel()
 	for where, client := range bothStores(t) {
@@ -232,7 +233,8 @@ func TestBan_LateAndRefunds_ReachTheBucket(t *testing.T) {
 		if v := mustPeek(t, l, requestOf(Charge{Rule: r})).Verdicts[0]; v.Allowed || v.Banned == 0 || v.Remaining != 5 {
 			t.Errorf("%s: %+v, want 5 left and the ban", where, v)
 		}
-		// The same rule without a ban denies nothing any more, even within the time in which denials are remembered.
+		// When the ban is removed from the rule, the bucket passes requests at once, although the denials of the ban
+		// are still remembered.
 		free := compile(t, rule.Spec{ID: "r", Rate: "10/day", Debt: 6})
 		if d := mustConsume(t, l, requestOf(Charge{Rule: free})); !d.Allowed {
 			t.Errorf("%s: %+v when the rule has no ban", where, d)
@@ -240,7 +242,8 @@ func TestBan_LateAndRefunds_ReachTheBucket(t *testing.T) {
 	}
 }
 
-// TestBan_Outage_CountsAlone: while Redis is away, the process continues a ban of Redis and counts denials by itself.
+// TestBan_Outage_CountsAlone: while Redis is away, the process continues the bans that began in Redis, and counts
+// denials by itself.
 func TestBan_Outage_CountsAlone(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
@@ -273,8 +276,8 @@ func TestBan_Outage_CountsAlone(t *testing.T) {
 	}
 }
 
-// TestLocalBans_AreBounded: many keys that are denied once do not fill the memory, and bans are kept rather than
-// counts of denials.
+// TestLocalBans_AreBounded: if very many keys are denied once, the memory for bans is bounded. Counts of denials are
+// dropped before bans.
 func TestLocalBans_AreBounded(t *testing.T) {
 	t.Parallel()
 	l := patientLimiter(t, nil, settings{})

@@ -26,7 +26,7 @@ func threeRules(b *testing.B) []Charge {
 	}
 }
 
-// threeOf returns three rules of a kind that never deny: two of the tenant and one of a subject.
+// threeOf returns charges of three rules of the given kind, which never deny: two of the tenant and one of a subject.
 func threeOf(b *testing.B, kind rule.Kind) []Charge {
 	b.Helper()
 	if kind == rule.KindTokenBucket {
@@ -46,8 +46,8 @@ func threeOf(b *testing.B, kind rule.Kind) []Charge {
 	return charges
 }
 
-// BenchmarkScript measures the saving of a vector, in one run for each kind. The requests are of one tenant on three
-// rules. They are sent with one call per request, with one call per request in a pipeline, and as vectors.
+// BenchmarkScript measures, for each kind of rule, how much time vectors save. Each request charges three rules of
+// one tenant. The requests are sent one call at a time, one call per request in a pipeline, and as vectors.
 func BenchmarkScript(b *testing.B) {
 	all := make(map[string][]Charge)
 	for _, kind := range kinds() {
@@ -69,8 +69,8 @@ func BenchmarkScript(b *testing.B) {
 	}
 }
 
-// BenchmarkTenants measures the queue of a busy service: requests of many tenants on three rules, each of which also
-// reads a balance. They are sent with one call per request in a pipeline, and as vectors.
+// BenchmarkTenants measures the requests in the queue of a busy service. They are of many tenants; each request
+// charges three rules and reads a balance. They are sent with one call per request in a pipeline, and as vectors.
 func BenchmarkTenants(b *testing.B) {
 	client := patientClient(b, testenv.Redis(b))
 	charges := threeRules(b)
@@ -98,7 +98,7 @@ func benchBatch(b *testing.B, client redis.UniversalClient, batch []query, perCa
 	script := limitsScript(b, client)
 	now := time.Now().UnixMicro()
 	parts := slices.Collect(slices.Chunk(batch, perCall))
-	benches := make([]*workbench, len(parts)) // one for each part, so a call has only the requests of its part
+	benches := make([]*workbench, len(parts)) // one for each part, so that each call has only the requests of its part
 	for i := range benches {
 		benches[i] = newWorkbench(false)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// keeper makes the key of a bucket expire by the test's clock.
+// keeper makes the key of a bucket expire by the test's clock instead of Redis's clock.
 type keeper struct {
 	client redis.UniversalClient // nil: the bucket is in the process
 	clock  *testClock
@@ -20,7 +20,7 @@ type keeper struct {
 	dies   int64 // us
 }
 
-// pass moves the clock, and deletes the key if it has expired by then.
+// pass moves the test's clock by d, and deletes the key if it has expired by the new time.
 func (k *keeper) pass(t *testing.T, d time.Duration) {
 	t.Helper()
 	if k.client != nil {
@@ -56,7 +56,8 @@ func onKeptTime(t *testing.T, kind rule.Kind, test func(t *testing.T, l *Limiter
 	}
 }
 
-// TestRule_Tightened_GivesNothingAway: a client that sends requests all the time gets only what the new rate allows.
+// TestRule_Tightened_GivesNothingAway: after a rule's rate is lowered, a client that sends requests all the time gets
+// only the tokens of the new rate.
 func TestRule_Tightened_GivesNothingAway(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds() {
@@ -78,8 +79,8 @@ func TestRule_Tightened_GivesNothingAway(t *testing.T) {
 					got++
 				}
 			}
-			// A bucket also gets 2.5 tokens, which the old rate gave before the first request after the change. A
-			// window or log gets nothing.
+			// A bucket also gets 2.5 tokens of the old rate, from the time before the first request after the change.
+			// A window or log gets no tokens.
 			if want := map[bool]int{true: 2}[kind == rule.KindTokenBucket || kind == rule.KindLeakyBucket]; got > want+1 || got < want {
 				t.Errorf("%d admitted in 50 s after the change, want %d", got, want)
 			}
@@ -103,8 +104,8 @@ func TestRule_Raised_CountsFromNowOn(t *testing.T) {
 			if v := mustPeek(t, l, requestOf(Charge{Rule: quick})).Verdicts[0]; v.Remaining != 30 {
 				t.Errorf("%d left 36 s later at 1000/h, want 30", v.Remaining)
 			}
-			// Now from slow to quick, with the same units per token: 9000/min and 3000/min differ only in the units
-			// per µs.
+			// The second change is also from slow to quick. 9000/min and 3000/min have the same units per token, and
+			// differ only in the units per µs.
 			quick, slow = compile(t, rule.Spec{Kind: kind.String(), Rate: "9000/min", Burst: 6000}), compile(t, rule.Spec{Kind: kind.String(), Rate: "3000/min", Burst: 6000})
 			k.pass(t, time.Hour)
 			exhaust(t, l, requestOf(Charge{Rule: slow, Cost: 100}))

@@ -50,7 +50,8 @@ func TestVerdict_RetryAfter_IsExactToTheMicrosecond(t *testing.T) {
 	}
 }
 
-// TestBucket_FractionsAreNotLost: a bucket with many requests must refill as fast as one without requests.
+// TestBucket_FractionsAreNotLost: a bucket must be refilled as fast with many requests as without requests. So a
+// decision may not round away fractions of a token.
 func TestBucket_FractionsAreNotLost(t *testing.T) {
 	t.Parallel()
 	now := worldStart
@@ -70,8 +71,9 @@ func TestBucket_FractionsAreNotLost(t *testing.T) {
 	}
 }
 
-// TestClock_SetBack_GrantsNothingStarvesNobody: there are two dangers when the clock is set back. If time is refilled
-// twice, too much is admitted. If a bucket waits until the clock has caught up, every request is denied.
+// TestClock_SetBack_GrantsNothingStarvesNobody: when the clock is set back, a bucket must not be refilled twice for
+// the same time, because it would admit too much. It must not wait until the clock has caught up, because it would
+// deny every request until then.
 func TestClock_SetBack_GrantsNothingStarvesNobody(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -92,7 +94,7 @@ func TestClock_SetBack_GrantsNothingStarvesNobody(t *testing.T) {
 			if longest := 6*time.Second + min(step, 5*time.Second); wait > longest {
 				t.Errorf("step of %s: retry after %s, at most %s", step, wait, longest)
 			}
-			// Requests are denied all the time. They must not keep the bucket from refilling.
+			// Requests are denied all the time. The denied requests must not prevent the bucket from being refilled.
 			end := now + wait.Microseconds()
 			for now < end-1000 {
 				now += 100_000
@@ -110,8 +112,8 @@ func TestClock_SetBack_GrantsNothingStarvesNobody(t *testing.T) {
 			if rebased := testutil.ToFloat64(metrics.rebased); (rebased > 0) != (step > 5*time.Second) {
 				t.Errorf("step of %s: %v buckets rebased", step, rebased)
 			}
-			// The clock is set forward again: time that passes twice must not refill the bucket twice beyond the
-			// burst.
+			// The clock is set forward again, so the same time passes twice. The bucket must not have more tokens
+			// than the burst.
 			now += step.Microseconds()
 			if got := mustPeek(t, l, req).Verdicts[0].Remaining; got > 10 {
 				t.Errorf("step of %s: %d left of 10", step, got)
@@ -151,7 +153,7 @@ func TestBucket_FullAndExpired_ChangesNothing(t *testing.T) {
 	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 4}}}
 	key, _ := r.BucketKey("acme", "")
 	mustConsume(t, l, req)
-	lives := client.PTTL(t.Context(), key).Val() // read before the peek: on a slow machine the difference only grows
+	lives := client.PTTL(t.Context(), key).Val() // read before the peek: a delay only makes it longer
 	if full := mustPeek(t, l, req).Verdicts[0].Reset; lives < full+500*time.Millisecond {
 		t.Errorf("full after %s, expired after %s: expiry makes it full", full, lives)
 	}

@@ -39,7 +39,7 @@ func clusterWithin(t testing.TB, c *testenv.RedisCluster, timeout time.Duration)
 	return client
 }
 
-// tenantOn returns the n'th tenant whose buckets are on the given master.
+// tenantOn returns the id of the n'th tenant whose buckets are on the given master. n starts at 0.
 func tenantOn(c *testenv.RedisCluster, master, n int) string {
 	for i := 0; ; i++ {
 		tenant := fmt.Sprintf("m%d-%d", master, i)
@@ -64,8 +64,8 @@ func sharedOn(t testing.TB, c *testenv.RedisCluster, master int, spec rule.Spec)
 	}
 }
 
-// TestCluster_PartAway_IsDecidedByPolicy takes a master away for good. The policies of the rules decide in its slots,
-// and Redis decides in other slots. Still a request is charged on all its rules or on none.
+// TestCluster_PartAway_IsDecidedByPolicy kills a master for good. The policies of the rules decide in its slots, and
+// Redis decides in the other slots. Nevertheless a request is charged on all its rules or on none.
 func TestCluster_PartAway_IsDecidedByPolicy(t *testing.T) {
 	t.Parallel()
 	c := testenv.RedisClusterPrivate(t)
@@ -92,7 +92,8 @@ func TestCluster_PartAway_IsDecidedByPolicy(t *testing.T) {
 	c.Replicas[0].Kill()
 	c.Masters[0].Kill()
 
-	// A bucket of a shared rule is away: the process decides about this bucket, and Redis about the others.
+	// The bucket of a shared rule was on the killed master. The process decides about this bucket, and Redis about
+	// the other buckets.
 	for n := range int64(5) {
 		d := mustConsume(t, l, request(here, own, globalAway, globalHere))
 		if !d.Allowed || !d.Degraded || d.Verdicts[0].Mode != ModeRedis || d.Verdicts[1].Mode != ModeLocal || d.Verdicts[2].Mode != ModeRedis {
@@ -108,12 +109,12 @@ func TestCluster_PartAway_IsDecidedByPolicy(t *testing.T) {
 	if a, b, d := left(here, own), left(here, globalHere), left(here, globalAway); a != 6 || b != 3 || d != 1 {
 		t.Errorf("%d, %d and %d left, want 6, 3 and 1", a, b, d)
 	}
-	// The rule that is away denies: nothing is charged in Redis.
+	// The rule whose bucket was on the killed master denies, so nothing is charged in Redis.
 	mustConsume(t, l, request(here, globalAway))
 	if d := mustConsume(t, l, request(here, own, globalAway, globalHere)); d.Allowed || !d.Verdicts[0].Allowed || d.Verdicts[1].Allowed {
 		t.Errorf("%+v", d)
 	}
-	// A closed rule makes the request fail, at any position.
+	// If the bucket of a closed rule is away, the request fails, for any position of the rule in the request.
 	if _, err := l.Consume(t.Context(), request(here, own, globalClosed, globalHere)); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("closed: %v", err)
 	}
@@ -128,7 +129,8 @@ func TestCluster_PartAway_IsDecidedByPolicy(t *testing.T) {
 	}
 }
 
-// TestCluster_SlotsMove_NothingLost checks the guarantees of a cluster without failures, while its slots move.
+// TestCluster_SlotsMove_NothingLost runs tests on a cluster without failures. In some of them slots move between the
+// nodes. No charge may be lost.
 func TestCluster_SlotsMove_NothingLost(t *testing.T) {
 	t.Parallel()
 	c := testenv.RedisClusterPrivate(t)
@@ -144,9 +146,9 @@ func TestCluster_SlotsMove_NothingLost(t *testing.T) {
 	t.Run("leases", func(t *testing.T) { leasesOnMovingSlots(t, c) })
 }
 
-// underWay is held for reading by requests to slots that move forward and back. One move may redirect a request to
-// the other node. If the request arrived there during the next move back, both nodes would serve it, because Redis
-// cannot distinguish the two moves.
+// underWay is locked for reading while a request is sent to a slot that moves forward and back. A move may redirect a
+// request to the other node. If the request arrived there during the next move, in the other direction, both nodes
+// would serve the bucket, because Redis cannot distinguish the two moves.
 type underWay struct{ sync.RWMutex }
 
 // wait waits for the requests that were sent before the last move ended.
@@ -155,14 +157,14 @@ func (u *underWay) wait() {
 	defer u.Unlock()
 }
 
-// movingSlots moves tenants' slots forward and back under load. This causes redirections, slots between two nodes,
-// and outdated slot maps.
+// movingSlots moves tenants' slots forward and back under load. This causes redirections, requests to slots that are
+// being moved, and outdated slot maps.
 func movingSlots(t *testing.T, c *testenv.RedisCluster) {
 	const capacity, clients, each = 200, 8, 40
 	metrics := NewMetrics(nil)
 	l := patientLimiter(t, patientCluster(t, c), settings{Metrics: metrics})
-	// A request needs two buckets, of which one may not exist yet. While their slot moves, no node may be able to
-	// serve both in one call.
+	// A request needs two buckets, and the second may not exist yet. While their slot moves, it can happen that no
+	// node can serve both buckets in one call.
 	r, wide := compile(t, rule.Spec{ID: "narrow", Rate: "1/day", Burst: capacity}), compile(t, rule.Spec{ID: "wide", Rate: "1/day", Burst: 10_000})
 	tenants := []string{tenantOn(c, 0, 0), tenantOn(c, 0, 1)}
 	var admitted [2]atomic.Int64
@@ -218,8 +220,8 @@ func movingSlots(t *testing.T, c *testenv.RedisCluster) {
 	}
 }
 
-// halfMovedSlot stops in the middle of a move: existing buckets are served by the old node, new ones by the new node.
-// Requests on both kinds of bucket are served by neither.
+// halfMovedSlot stops in the middle of a move. The old node serves existing buckets, and the new node serves new
+// buckets. Neither node serves a request with both kinds of buckets.
 func halfMovedSlot(t *testing.T, c *testenv.RedisCluster) {
 	l := patientLimiter(t, patientCluster(t, c), settings{Budget: testenv.Patience})
 	tenant := tenantOn(c, 0, 2)
@@ -266,7 +268,7 @@ func halfMovedSlot(t *testing.T, c *testenv.RedisCluster) {
 		t.Errorf("after the move: %+v", d)
 	}
 	c.Move(slot, to, from)
-	// A slot that stays between two nodes is an outage for its tenants only.
+	// If the move of a slot is never completed, only the tenants of this slot are decided without Redis.
 	prompt := limiterOn(t, productionClient(t, c.URL), settings{})
 	testenv.Eventually(t, func() bool {
 		return !mustPeek(t, prompt, Request{Tenant: tenant, Charges: []Charge{{Rule: old}}}).Degraded
@@ -355,8 +357,8 @@ func flushedScripts(t *testing.T, c *testenv.RedisCluster) {
 	}
 }
 
-// allSlotsOrNone draws requests over several slots, sends them one at a time, and compares the buckets with sums.
-// Nothing may be lost or charged in part.
+// allSlotsOrNone sends random requests with rules in several slots, one at a time. It compares the buckets with the
+// sums of the admitted requests. No charge may be lost, and no request may be charged on only some of its rules.
 func allSlotsOrNone(t *testing.T, c *testenv.RedisCluster) {
 	client := patientCluster(t, c)
 	metrics := NewMetrics(nil)
@@ -428,8 +430,8 @@ func allSlotsOrNone(t *testing.T, c *testenv.RedisCluster) {
 	}
 }
 
-// concurrentSlots lets many callers compete for tokens of shared rules and of their own. At the end every bucket is
-// charged for exactly the admitted requests, and never beyond its capacity.
+// concurrentSlots lets many callers compete for tokens of shared rules and of tenants' own rules. At the end every
+// bucket has the charges of exactly the admitted requests, and never more than its capacity.
 func concurrentSlots(t *testing.T, c *testenv.RedisCluster) {
 	const clients, each, globalBurst, ownBurst = 12, 40, 200, 90
 	client := patientCluster(t, c)
@@ -480,7 +482,8 @@ func concurrentSlots(t *testing.T, c *testenv.RedisCluster) {
 	}
 }
 
-// readsComeWithTheOwnSlot: of all slots that decide, only the tenant's own has the values to read.
+// readsComeWithTheOwnSlot: the values that a request reads (Request.With) are in the tenant's own slot. They are read
+// with the decision if a rule of the request is in this slot.
 func readsComeWithTheOwnSlot(t *testing.T, c *testenv.RedisCluster) {
 	client := patientCluster(t, c)
 	l := patientLimiter(t, client, settings{})
@@ -506,8 +509,8 @@ func readsComeWithTheOwnSlot(t *testing.T, c *testenv.RedisCluster) {
 	}
 }
 
-// debtsAndBansInEverySlot: the ban of a bucket is in the slot of the bucket, and a charge after the fact reaches all
-// slots.
+// debtsAndBansInEverySlot: the ban of a bucket is stored in the slot of the bucket. A charge after the fact is
+// charged in all slots of its rules.
 func debtsAndBansInEverySlot(t *testing.T, c *testenv.RedisCluster) {
 	l := patientLimiter(t, patientCluster(t, c), settings{})
 	ban := rule.BanSpec{After: 2, Within: "1h", For: "1h"}

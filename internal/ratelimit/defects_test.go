@@ -15,8 +15,9 @@ import (
 	"github.com/quotasvc/quotasvc/lua"
 )
 
-// These are known defects of limiters in Redis, and the tests that show that this limiter does not have them. "Oracle"
-// is TestLimits_Script_EqualsTheOracle, which runs all kinds on a real Redis. "lua:" means the tests beside the script.
+// This is a list of known defects of limiters in Redis. After each defect it names the tests which show that this
+// limiter does not have the defect. "Oracle" is TestLimits_Script_EqualsTheOracle, which runs all kinds on a real
+// Redis. "lua:" marks a test in the folder lua.
 //
 //	 1  a fraction in a reply is cut off                       Oracle: remaining, retry, next and reset are exact
 //	 2  a fraction is charged and a whole number reported      Oracle; TestBucket_FractionsAreNotLost
@@ -58,7 +59,7 @@ import (
 //	26  an evicted key is a full bucket                        TestOutage_ServerCannotWrite_IsAway (with noeviction
 //	                                                           a full server is an outage)
 
-// TestClock_OfReplicas_DoesNotMatter: Redis's clock decides, for any clocks of the processes.
+// TestClock_OfReplicas_DoesNotMatter: Redis's clock decides, even if the clocks of the processes are wrong.
 func TestClock_OfReplicas_DoesNotMatter(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -82,7 +83,8 @@ func TestClock_OfReplicas_DoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestBucket_ShortPeriods_AreLimited: state with a short lifetime must be kept until its end.
+// TestBucket_ShortPeriods_AreLimited: rules with periods of milliseconds are enforced, although their keys have very
+// short TTLs.
 func TestBucket_ShortPeriods_AreLimited(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		for _, kind := range kinds() {
@@ -106,7 +108,7 @@ func TestBucket_ShortPeriods_AreLimited(t *testing.T) {
 	})
 }
 
-// TestScripts_UseNoNewCommands: the scripts use no command that newer servers ignore or refuse.
+// TestScripts_UseNoNewCommands: the scripts use no function of Redis that newer servers ignore or refuse.
 func TestScripts_UseNoNewCommands(t *testing.T) {
 	t.Parallel()
 	for name, source := range map[string]string{"limits": lua.Limits, "leases": lua.Leases, "balances": lua.Balances} {
@@ -118,8 +120,8 @@ func TestScripts_UseNoNewCommands(t *testing.T) {
 	}
 }
 
-// TestConsume_AllRules_OneRoundTrip: a request is one command, so no other request can come between its read and its
-// write.
+// TestConsume_AllRules_OneRoundTrip: a request is one command. So no other request can change its buckets between the
+// read and the write.
 func TestConsume_AllRules_OneRoundTrip(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
@@ -130,7 +132,7 @@ func TestConsume_AllRules_OneRoundTrip(t *testing.T) {
 	for i := range MaxCharges {
 		charges = append(charges, Charge{Rule: compile(t, rule.Spec{ID: fmt.Sprint("rule-", i), Kind: kinds()[i%len(kinds())].String(), Rate: "10/day"})})
 	}
-	mustConsume(t, l, requestOf(charges...)) // connects, and learns Redis's time
+	mustConsume(t, l, requestOf(charges...)) // connects, and reads Redis's time for the first time
 	var calls commandCount
 	client.AddHook(&calls)
 	for range 5 {
@@ -143,7 +145,8 @@ func TestConsume_AllRules_OneRoundTrip(t *testing.T) {
 	}
 }
 
-// commandCount counts the commands that are sent. For one tenant the limiter's lanes send them one after another.
+// commandCount counts the commands that are sent. It needs no lock, because the commands of one tenant are sent one
+// after another.
 type commandCount struct{ n int }
 
 func (c *commandCount) DialHook(next redis.DialHook) redis.DialHook { return next }

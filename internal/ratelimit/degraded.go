@@ -9,15 +9,17 @@ import (
 )
 
 var (
-	// errCorrupt means that a stored value is not a bucket. Redis itself works.
+	// errCorrupt means that a stored value in Redis is not a bucket. Redis itself answers, but the rule is decided as
+	// if Redis were away.
 	errCorrupt = redisstore.AwayBecause(redisstore.CauseValue, "a stored value is not a bucket")
 
-	// errStale means that a call stayed undecided twice in a row: Redis's clock was in another calendar window than
-	// the call, or Redis had lost its data.
+	// errStale means that a call was sent twice and stayed undecided. Each time, Redis's clock was in another
+	// calendar window than the call, or Redis had lost its data.
 	errStale = redisstore.AwayBecause(redisstore.CauseStaleWindow, "its clock was in another window, or its data was lost, twice")
 )
 
-// degraded decides without Redis, by the rules' policies. If an enforced rule is closed, nothing is charged anywhere.
+// degraded decides without Redis, by the rules' policies. If an enforced rule is closed, degraded returns
+// ErrUnavailable and charges nothing.
 func (l *Limiter) degraded(q *query) (Decision, error) {
 	shared := query{op: q.op, tenant: q.tenant}
 	for _, c := range q.charges {
@@ -46,7 +48,8 @@ func (l *Limiter) degraded(q *query) (Decision, error) {
 	return d, nil
 }
 
-// decision turns an answer into a Decision. replicas are the replicas that share the rules, or nil if Redis decided.
+// decision converts an answer to a Decision. replicas are the replicas that share the rules, or nil if the whole rule
+// applied.
 func decision(q *query, a answer, replicas *replica.Set, mode Mode) Decision {
 	d := Decision{Allowed: a.allowed, Mode: mode, Verdicts: make([]Verdict, len(q.charges))}
 	for i := range q.charges {
@@ -61,8 +64,8 @@ func decision(q *query, a answer, replicas *replica.Set, mode Mode) Decision {
 	return d
 }
 
-// verdictOf turns the result of one bucket into a verdict. own is the number of tokens that the request itself has
-// charged.
+// verdictOf converts the result of one bucket to a verdict. own is the number of tokens that the request has charged
+// in this bucket.
 func verdictOf(c *charge, l rule.Limit, r bucketResult, own int64) Verdict {
 	v := Verdict{Rule: c.rule, Shadow: c.rule.Shadow, Limit: l.Capacity(), Charged: own, at: r.level.Now + r.level.Ahead}
 	if r.code == rule.Corrupt {
@@ -81,7 +84,7 @@ func verdictOf(c *charge, l rule.Limit, r bucketResult, own int64) Verdict {
 		v.Allowed, v.Delay = true, l.Delay(r.level, own)
 	case r.code == rule.Never:
 		v.Never = true
-	case c.cost > l.Capacity(): // beyond this replica's portion: only Redis can decide
+	case c.cost > l.Capacity(): // the cost exceeds this replica's portion: only Redis can decide
 		v.RetryAfter = max(v.Reset, redisstore.RetryAfter)
 	default:
 		v.RetryAfter = l.Wait(r.level, c.cost)
@@ -113,7 +116,7 @@ func (l *Limiter) checkCorrupt(q *query, a answer) error {
 	return err
 }
 
-// noteShard records that a shard went away or came back. The store calls it.
+// noteShard logs and counts that a shard of Redis is away, or that it answers again. The store calls it.
 func (l *Limiter) noteShard(shard string, err error, away int) {
 	if err != nil {
 		l.metrics.degraded.Set(1)

@@ -10,27 +10,28 @@ import (
 )
 
 const (
-	// denialFor bounds the time for which a denial is remembered. For that time a process can miss an event: a refund
-	// or reset by another process, a clock that was set forward, or a failover that lost charges.
+	// denialFor is the longest time for which a denial is remembered. During this time a process can miss that tokens
+	// have returned: by a refund or reset in another process, by a clock that was set forward, or by a failover that
+	// lost charges.
 	denialFor = time.Second
 
-	// denialStripes is the number of locks. denialsMax bounds the denials: about 200 bytes each. Beyond it a new
-	// denial is not remembered.
+	// denialStripes is the number of locks. denialsMax is the largest number of remembered denials, of about 200
+	// bytes each. When it is reached, a new denial is not remembered.
 	denialStripes = 64
 	denialsMax    = 65_536
 
-	// denialSweep is the number of denials that every insertion checks for their end. It is more than one, so old
-	// denials are dropped as fast as new ones come.
+	// denialSweep is the number of denials that every insertion examines, to drop the expired ones. It is more than
+	// one, so that expired denials are dropped as fast as new denials are added.
 	denialSweep = 2
 )
 
-// denials are recent denials by Redis. The answer with a denial contains the time at which the cost would pass. Until
-// then no charge of another request can make the bucket pass this cost or a larger one, so no query to Redis is
-// needed.
+// denials remembers recent denials by Redis. The answer with a denial contains the time at which the cost would pass.
+// Until this time the bucket denies this cost and larger costs, even if other requests are denied or admitted
+// meanwhile. So no query to Redis is needed.
 //
-// Tokens return earlier in three cases only. A refund or reset in this process drops the denial. A change of the rule
-// gives it another limit. For a refund in another process, denialFor bounds the time for which the denial is
-// remembered.
+// Tokens return earlier in three cases only. After a refund or reset in this process, the denial is dropped. After a
+// change of the rule, the denial does not match the rule's new limit. A refund or reset in another process is not
+// noticed, so a denial is remembered for at most denialFor.
 //
 // If the rule has a ban, a denial is remembered only while the bucket is banned. Until the ban begins, every denial
 // must reach Redis, because Redis counts them.
@@ -41,7 +42,7 @@ type denials struct {
 }
 
 type denialStripe struct {
-	forgotten atomic.Uint64 // counts calls of forget; a denial from before such a call is not remembered after it
+	forgotten atomic.Uint64 // calls of forget; remember compares it with asOf
 
 	mu  sync.Mutex
 	all map[string]denial
@@ -67,7 +68,7 @@ func (d *denials) stripe(key string) *denialStripe {
 	return &d.stripes[maphash.String(d.seed, key)%denialStripes]
 }
 
-// of returns the remembered denial that denies c, if there is one.
+// of returns the remembered denial that denies c, and whether there is one.
 func (d *denials) of(c *charge, now int64) (denial, bool) {
 	if d.live.Load() == 0 {
 		return denial{}, false
@@ -87,15 +88,15 @@ func (d *denials) of(c *charge, now int64) (denial, bool) {
 	}
 }
 
-// holdsFor reports whether the denial also denies c, with the same time to wait. For a log only Redis can compute the
-// time of another cost.
+// holdsFor reports whether the denial also denies c. For a sliding log it must have the same cost, because only Redis
+// can compute the time to wait for another cost.
 func (e *denial) holdsFor(c *charge) bool {
 	sameRule := e.limit == c.rule.Limit() && e.zone == c.zone
 	return sameRule && (c.cost == e.cost || c.cost > e.cost && c.rule.Kind != rule.KindSlidingLog)
 }
 
-// asOf returns the counters of forget calls for q's buckets. It must be called before the decision; remember needs
-// them.
+// asOf returns the number of forget calls so far for each of q's buckets. Call it before the request is sent, and
+// pass the numbers to remember.
 func (d *denials) asOf(q *query) (forgotten [MaxCharges]uint64) {
 	for i := range q.charges {
 		forgotten[i] = d.stripe(q.charges[i].key).forgotten.Load()
@@ -103,7 +104,8 @@ func (d *denials) asOf(q *query) (forgotten [MaxCharges]uint64) {
 	return forgotten
 }
 
-// remember stores the denial of c: the cost passes after wait, counted from asked.
+// remember stores that c was denied, and that its cost passes at asked+wait. It stores nothing if forget was called
+// for the bucket since asOf.
 func (d *denials) remember(c *charge, asOf uint64, asked int64, wait time.Duration) {
 	e := denial{
 		limit: c.rule.Limit(), zone: c.zone, cost: c.cost, until: asked + min(wait, denialFor).Microseconds(), back: asked + wait.Microseconds(),
@@ -144,8 +146,8 @@ func (d *denials) drop(s *denialStripe, key string) {
 	}
 }
 
-// sweep checks a sample of the denials and removes the expired ones. A range over a map starts at a random element.
-// The caller holds the lock.
+// sweep examines denialSweep denials and removes the expired ones. These are random denials, because a range over a
+// map starts at a random element. The caller holds the lock.
 func (d *denials) sweep(s *denialStripe, now int64) {
 	looked := 0
 	for key, e := range s.all {
@@ -158,12 +160,13 @@ func (d *denials) sweep(s *denialStripe, now int64) {
 	}
 }
 
-// remembers reports whether denials of a kind stay valid until their RetryAfter, even if other requests charge the
-// bucket. They do for every kind that the limits script decides.
+// remembers reports whether a denial by a rule of kind k stays valid until its RetryAfter, even if other requests
+// charge the bucket. This is so for every kind that the limits script decides.
 func remembers(k rule.Kind) bool { return k >= rule.KindTokenBucket && k <= rule.KindSlidingLog }
 
 // recall denies q from memory if Redis has recently denied one of its charges. The other verdicts come from the local
-// copies of levels. If a copy would deny a charge that Redis has not denied, recall returns false and Redis decides.
+// copies of levels. If a copy would deny a charge that Redis has not denied, recall returns false, and Redis must
+// decide.
 func (l *Limiter) recall(q *query) (d Decision, denied bool) {
 	if l.denials.live.Load() == 0 {
 		return Decision{}, false
@@ -179,7 +182,7 @@ func (l *Limiter) recall(q *query) (d Decision, denied bool) {
 			}
 		}
 		if !known && c.rule.Ban.After > 0 {
-			return Decision{}, false // its denial would count towards the ban
+			return Decision{}, false // Redis must count this denial towards the ban
 		}
 	}
 	if !denied {
@@ -188,8 +191,9 @@ func (l *Limiter) recall(q *query) (d Decision, denied bool) {
 	return l.denyFromMemory(q, back[:len(q.charges)], now)
 }
 
-// denyFromMemory denies q. back has for each charge the time at which its cost passes, or 0 if Redis has not denied
-// the charge. It returns false if the local copies would deny such a charge.
+// denyFromMemory returns the denial of q. back contains, for each charge, the time at which its cost passes, or 0 if
+// Redis has not denied the charge. If a local copy would deny a charge that Redis has not denied, denyFromMemory
+// returns false.
 func (l *Limiter) denyFromMemory(q *query, back []int64, now int64) (d Decision, denied bool) {
 	guess := *q
 	guess.op = rule.Peek
@@ -208,7 +212,7 @@ func (l *Limiter) denyFromMemory(q *query, back []int64, now int64) (d Decision,
 }
 
 // deny sets v to denied, with RetryAfter = wait, the time from Redis. Except for sliding logs, it keeps v's own
-// RetryAfter if that is later: other requests may have consumed since.
+// RetryAfter if it is longer, because other requests may have charged the bucket since.
 func (v *Verdict) deny(kind rule.Kind, wait time.Duration) {
 	v.Allowed = false
 	if kind != rule.KindSlidingLog {

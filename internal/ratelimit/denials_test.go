@@ -51,8 +51,8 @@ func TestDenials_HotTenant_DoesNotReachRedis(t *testing.T) {
 	}
 }
 
-// TestDenials_AreRememberedOnlyWhileTheyHold first peeks with a limiter that remembers nothing. If that peek passes,
-// the request must be admitted, because no other process charges in between.
+// TestDenials_AreRememberedOnlyWhileTheyHold: before each request the test peeks with a limiter that remembers no
+// denials. If the peek passes, the request must be admitted, because no other process charges between them.
 func TestDenials_AreRememberedOnlyWhileTheyHold(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -75,7 +75,7 @@ func TestDenials_AreRememberedOnlyWhileTheyHold(t *testing.T) {
 		for range 1000 {
 			clock.advance(time.Duration(50+rand.Int64N(900)) * time.Microsecond)
 			req := Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: int64(1 + memo%2)}}}
-			if memo%7 == 0 { // another process charges, unseen by l
+			if memo%7 == 0 { // another process charges, and l does not know it
 				mustConsume(t, plain, Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 1}}})
 			}
 			would := mustPeek(t, plain, req).Allowed
@@ -116,7 +116,7 @@ func TestDenials_RefundOrReset_Forgets(t *testing.T) {
 		},
 		"another rate": func(t *testing.T, l *Limiter, req *Request) {
 			req.Charges[0].Rule = compile(t, rule.Spec{Rate: "1000000/s", Burst: 4})
-			mustPeek(t, l, *req) // the new rate counts from here on
+			mustPeek(t, l, *req) // the bucket is refilled at the new rate from here on
 		},
 		"a smaller cost": func(_ *testing.T, _ *Limiter, req *Request) { req.Charges[0].Cost = 1 },
 		"a shadow rule": func(t *testing.T, _ *Limiter, req *Request) {
@@ -139,7 +139,8 @@ func TestDenials_RefundOrReset_Forgets(t *testing.T) {
 	}
 }
 
-// TestDenials_FromBeforeARefund_AreNotKept: the replies to a denied request and to a refund may arrive in any order.
+// TestDenials_FromBeforeARefund_AreNotKept: if a refund comes between a request and the reply with its denial, the
+// denial is not remembered.
 func TestDenials_FromBeforeARefund_AreNotKept(t *testing.T) {
 	t.Parallel()
 	d := newDenials()
@@ -198,7 +199,7 @@ func TestDenials_AreBoundedAndExpire(t *testing.T) {
 	}
 }
 
-// forgetAll makes the next request of each bucket go to Redis, as after its key was deleted.
+// forgetAll drops all remembered denials, so that the next request of each bucket is sent to Redis.
 func (d *denials) forgetAll() {
 	for i := range d.stripes {
 		s := &d.stripes[i]

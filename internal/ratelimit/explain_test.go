@@ -16,7 +16,8 @@ func TestExplain_EveryKind(t *testing.T) {
 		replicas int
 		want     rule.Explanation
 	}{
-		// 100 at once, and 100 more as they come back: the most frequent question about a rule.
+		// InAnySecond is 200: 100 tokens at once, and 100 tokens that return within the second. This is the most
+		// frequent question about a rule.
 		{rule.Spec{Rate: "100/s"}, 1, rule.Explanation{
 			Num: 1, Units: 10_000, Capacity: 100, InAnySecond: 200, LongestWait: time.Second, Fills: time.Second, MaxTTL: 7 * time.Second, Share: 100,
 			ShareRate: rule.Rate{Count: 100, Period: time.Second},

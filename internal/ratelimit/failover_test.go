@@ -17,14 +17,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// stream is a steady load on one bucket, with the results of its requests.
+// stream is a steady load of requests on one bucket, and the sums of their results.
 type stream struct {
 	l     *Limiter
 	req   Request
 	every time.Duration
 
 	began          time.Time
-	redis, local   atomic.Int64 // number of decisions, by where they were made
+	redis, local   atomic.Int64 // number of decisions by Redis, and by this process
 	redisAdmitted  atomic.Int64
 	localAdmitted  atomic.Int64
 	mu             sync.Mutex
@@ -36,7 +36,8 @@ type stream struct {
 	latestDegraded atomic.Int64
 }
 
-// flow starts a load of callers. Each caller sends one request in each interval of length every.
+// flow starts a load with the given number of callers. Each caller sends one request in each interval of length
+// every.
 func flow(t testing.TB, l *Limiter, req Request, callers int, every time.Duration) *stream {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -87,7 +88,7 @@ func (s *stream) end() {
 	s.ended.Wait()
 }
 
-// percentile returns a percentile of the times of an ended load.
+// percentile returns the p'th percentile (0 to 1) of the decision times of an ended load.
 func (s *stream) percentile(p float64) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,9 +106,9 @@ func (s *stream) checkTimes(what string, budget time.Duration) {
 	}
 }
 
-// checkAdmissions compares the admitted requests with their bounds. Redis may admit its rate and burst over the whole
-// time, and the process may admit the same again while Redis is away. skipped is the time by which the limiter's
-// clock was moved ahead.
+// checkAdmissions fails the test if more requests were admitted than allowed. During the time over, Redis may admit
+// the rule's burst and rate. While Redis is away, the process may admit the burst and rate once more. skipped is the
+// time by which the limiter's clock was moved ahead.
 func (s *stream) checkAdmissions(what string, over, skipped time.Duration) {
 	s.t.Helper()
 	r := s.req.Charges[0].Rule
@@ -116,7 +117,7 @@ func (s *stream) checkAdmissions(what string, over, skipped time.Duration) {
 	byRedis, byProcess := float64(r.Burst)+over.Seconds()*perSecond+1, float64(r.Burst)+out.Seconds()*perSecond+1
 	s.t.Logf("%s: %d admitted by redis of at most %.0f, %d by the process of at most %.0f", what,
 		s.redisAdmitted.Load(), byRedis, s.localAdmitted.Load(), byProcess)
-	// A failover may have lost the last charges: the requests admitted just before it, at most a burst.
+	// A failover may lose the charges of the requests that were admitted just before it, at most a burst.
 	if got := float64(s.redisAdmitted.Load()); got > byRedis+float64(r.Burst) {
 		s.t.Errorf("%s: redis admitted %.0f, at most %.0f", what, got, byRedis+float64(r.Burst))
 	}
@@ -125,8 +126,8 @@ func (s *stream) checkAdmissions(what string, over, skipped time.Duration) {
 	}
 }
 
-// checkCharges compares the tokens that are missing in Redis with the answers. Every admitted request is charged at
-// most once, and besides them only requests whose reply was lost. At most forgotten charges may be missing.
+// checkCharges compares the charged tokens in Redis with the answers. Only admitted requests, and requests whose
+// reply was lost, may be charged, each at most once. At most forgotten charges may be missing.
 func (s *stream) checkCharges(what string, client redis.UniversalClient, lost, forgotten int64) {
 	s.t.Helper()
 	r := s.req.Charges[0].Rule
@@ -146,8 +147,8 @@ func (s *stream) checkCharges(what string, client redis.UniversalClient, lost, f
 	}
 }
 
-// TestFailover_Cluster_OnlyOwnTenantsNotice takes a master of a cluster away under load, by a crash or by a freeze.
-// Only the breaker can distinguish a freeze from a slow answer.
+// TestFailover_Cluster_OnlyOwnTenantsNotice kills or freezes a master of a cluster under load. The tenants of the
+// other masters must not notice it. Only the breaker can distinguish a frozen master from a slow answer.
 func TestFailover_Cluster_OnlyOwnTenantsNotice(t *testing.T) {
 	t.Parallel()
 	for name, takeAway := range map[string]func(*testenv.RedisServer){
@@ -158,7 +159,7 @@ func TestFailover_Cluster_OnlyOwnTenantsNotice(t *testing.T) {
 			t.Parallel()
 			c := testenv.RedisClusterPrivate(t)
 			c.LetFail()
-			const budget = time.Second // a machine that is busy for less must not look like an outage
+			const budget = time.Second // a busy machine may delay a call by less than this without an outage
 			l := limiterOn(t, clusterWithin(t, c, budget), settings{Metrics: NewMetrics(nil), Budget: budget})
 			require.NoError(t, l.store.Start(t.Context()))
 			began := time.Now()
@@ -185,8 +186,8 @@ func TestFailover_Cluster_OnlyOwnTenantsNotice(t *testing.T) {
 			limited.checkTimes("the lost master's tenant", budget)
 			limited.checkAdmissions("the lost master's tenant", over, 0)
 			lost := int64(redisCount(t, l, "quotasvc_limit_backend_failures_total", "redis"))
-			// Replication is asynchronous, so the last charges may be forgotten. Usually these are of some
-			// milliseconds; a slow machine may lose more.
+			// Replication is asynchronous, so the failover may lose the last charges. Usually these are the charges
+			// of a few milliseconds; on a slow machine they are more.
 			counted.checkCharges("its other tenant", clusterWithin(t, c, budget), lost, 100)
 			for i, s := range others {
 				what := []string{"the second master's tenant", "the third master's tenant"}[i]
@@ -203,8 +204,8 @@ func TestFailover_Cluster_OnlyOwnTenantsNotice(t *testing.T) {
 	}
 }
 
-// TestFailover_Sentinel lets the sentinels replace the master under load, because it is away or because an operator
-// requests it.
+// TestFailover_Sentinel lets the sentinels replace the master under load. They do it because the master is away, or
+// because an operator requests it.
 func TestFailover_Sentinel(t *testing.T) {
 	t.Parallel()
 	for name, act := range testenv.SentinelFailovers() {
@@ -235,8 +236,8 @@ func TestFailover_Sentinel(t *testing.T) {
 			lost := int64(redisCount(t, l, "quotasvc_limit_backend_failures_total", "redis"))
 			forgotten := int64(100)
 			if name == "wanted" {
-				// The sentinels first promote the replica, and tell the old master a second or two later. The charges
-				// of the old master in between are forgotten.
+				// The sentinels first promote the replica, and demote the old master a second or two later. The
+				// charges that the old master accepts in between are lost.
 				forgotten = counted.redis.Load()
 				if n := counted.local.Load(); n > forgotten {
 					t.Errorf("%d of %d decisions were made without redis", n, n+forgotten)
@@ -247,8 +248,8 @@ func TestFailover_Sentinel(t *testing.T) {
 	}
 }
 
-// TestFailover_DemotedMaster_ConnectionsDropped moves an address from one server to another that copies it, as a
-// managed Redis does. Existing connections still lead to the old master, which is a replica now.
+// TestFailover_DemotedMaster_ConnectionsDropped moves an address from a master to its replica, as a managed Redis
+// does. Existing connections still lead to the old master, which is a replica now. The limiter must close them.
 func TestFailover_DemotedMaster_ConnectionsDropped(t *testing.T) {
 	t.Parallel()
 	old, fresh := testenv.RedisPrivate(t), testenv.RedisPrivate(t)

@@ -18,21 +18,21 @@ import (
 type Search struct {
 	// Layouts are the layouts of the rule's keys.
 	Layouts []rule.Layout
-	// Most is the number of buckets to return, at least 1. They are kept in a sorted list, so the number must be
-	// small.
+	// Most is the largest number of buckets to return, at least 1. It must be small, because the buckets found so far
+	// are kept in a sorted list.
 	Most int
-	// Ahead is called with the tenants of each page of buckets, before Rule is called for their buckets. It may be
-	// nil.
+	// Ahead is called with the tenants of each page of buckets, before Rule is called for these buckets. So it can
+	// read what Rule needs in one query. It may be nil.
 	Ahead func(ctx context.Context, tenants []string)
 	// Rule returns the rule in force for a bucket, and the calendar of its windows; a nil calendar is the rule's own.
 	// A bucket is left out if Rule returns nil or a rule of another kind.
 	Rule func(layout rule.Layout, b BucketName) (*rule.Rule, *time.Location)
 }
 
-// BucketName names a bucket among those of one rule: by its tenant, empty for a shared rule, and its dimension.
+// BucketName identifies a bucket of a rule by its tenant and dimension. Tenant is empty for a shared rule.
 type BucketName struct{ Tenant, Dimension string }
 
-// BucketUse is the present use of a bucket.
+// BucketUse is the use of a bucket at the time of the search.
 type BucketUse struct {
 	BucketName
 
@@ -40,12 +40,12 @@ type BucketUse struct {
 	Limit int64 // capacity of the rule in force
 }
 
-// Fullest returns the fullest buckets in Redis, or in this process in local mode. They are ordered by the used part,
-// then by use, both largest first, then by name. Unused buckets are left out. A bucket that changes during the search
-// counts with the use that the search found. complete is false if ctx ended first, or if keys were moving in a
-// cluster: there may be fuller buckets. The search delays decisions little. It takes 1.1 to 1.5 s for 100,000 buckets
-// among 1,100,000 keys, so callers must limit the number of searches at a time. Errors: ErrUnavailable (Redis is
-// away), ErrStopped.
+// Fullest returns the fullest buckets in Redis, or in this process in local mode. They are ordered by Used/Limit,
+// then by Used, both largest first, then by name. Unused buckets are left out. If a bucket changes during the search,
+// its use is the one that the search read. complete is false if ctx ended first, or if keys were moving in a cluster.
+// Then there may be fuller buckets that the search did not find. The search delays decisions little. It takes 1.1 to
+// 1.5 s for 100,000 buckets among 1,100,000 keys, so callers must limit the number of searches at a time. Errors are
+// ErrUnavailable (Redis is away) and ErrStopped.
 func (l *Limiter) Fullest(ctx context.Context, s Search) (top []BucketUse, complete bool, err error) {
 	if l.stopped.Load() {
 		return nil, false, ErrStopped
@@ -79,17 +79,17 @@ func (l *Limiter) Fullest(ctx context.Context, s Search) (top []BucketUse, compl
 	return found.top, complete, nil
 }
 
-// fullest has the fullest buckets found so far, in order.
+// fullest contains the fullest buckets found so far, the fullest first.
 type fullest struct {
 	search *Search
 	top    []BucketUse
 }
 
-// use returns the tokens that are used of a bucket under a rule. ok is false if the bucket does not belong to the
-// rule.
+// use is a function that returns the number of used tokens of a bucket, with a given rule and time zone. ok is false
+// if the bucket does not belong to the rule.
 type use func(*rule.Rule, *time.Location) (tokens int64, ok bool)
 
-// take examines a page of buckets.
+// take reads the use of each bucket in a page, and keeps the fullest buckets.
 func (f *fullest) take(ctx context.Context, layout rule.Layout, p redisstore.Page) {
 	names := make([]BucketName, len(p.Keys))
 	for i, key := range p.Keys {
@@ -118,7 +118,7 @@ func (f *fullest) ahead(ctx context.Context, names []BucketName) {
 	f.search.Ahead(ctx, slices.Compact(tenants))
 }
 
-// consider adds a bucket if it is among the fullest. It calls used only if the bucket counts.
+// consider adds a bucket if it is among the fullest. It calls used only if the bucket's rule is in force.
 func (f *fullest) consider(layout rule.Layout, name BucketName, used use) {
 	r, zone := f.search.Rule(layout, name)
 	if r == nil || r.Kind != layout.Kind {
@@ -136,7 +136,7 @@ func (f *fullest) consider(layout rule.Layout, name BucketName, used use) {
 		return
 	}
 	if slices.ContainsFunc(f.top, func(known BucketUse) bool { return known.BucketName == name }) {
-		return // the walk has met the bucket before
+		return // the search has already found this bucket
 	}
 	at, _ := slices.BinarySearchFunc(f.top, b, compareUse)
 	f.top = slices.Insert(f.top, at, b)
@@ -151,7 +151,7 @@ func compareUse(a, b BucketUse) int {
 		strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.Dimension, b.Dimension))
 }
 
-// takeLocal examines the buckets of a layout in local mode.
+// takeLocal reads the use of each bucket of a layout in local mode, and keeps the fullest buckets.
 func (f *fullest) takeLocal(ctx context.Context, l *Limiter, layout rule.Layout) {
 	now := l.micros()
 	uses := map[BucketName]use{}
@@ -179,14 +179,15 @@ func (f *fullest) takeLocal(ctx context.Context, l *Limiter, layout rule.Layout)
 	}
 }
 
-// copied returns a copy of the levels of a stripe. The copy shares their logs, to which entries are only appended.
+// copied returns a copy of the levels of a stripe. The copy shares the slices of the logs, whose elements do not
+// change.
 func (s *stripe) copied() map[string]localLevel {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.all)
 }
 
-// heldBy returns the number of held leases in each bucket.
+// heldBy returns the number of held leases of each bucket, by the bucket's key.
 func (t *leaseTable) heldBy(now int64) map[string]int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// BenchmarkFullest searches 100,000 buckets among 1,000,000 buckets of other rules. It logs how long charges of other
-// callers take meanwhile.
+// BenchmarkFullest searches 100,000 buckets of one rule among 1,000,000 buckets of other rules. It logs how long
+// charges of other callers take during the search.
 func BenchmarkFullest(b *testing.B) {
 	const own, others, atOnce = 100_000, 1_000_000, 5_000
 	server := testenv.RedisPrivate(b)
@@ -40,7 +40,7 @@ func BenchmarkFullest(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	// checks measures charges, one after another, 1,000 a second, until end returns true.
+	// checks measures the time of charges until end returns true. It makes them one after another, 1,000 a second.
 	checks := func(end func() bool) (p50, p99, most time.Duration) {
 		var took []time.Duration
 		next := time.Now()

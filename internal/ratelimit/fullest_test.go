@@ -13,7 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// search returns a search for the buckets of r, which applies to all tenants.
+// search returns a Search for the fullest buckets of r, at most `most` of them. r is in force for all tenants.
 func search(r *rule.Rule, dimension bool, most int) Search {
 	return Search{
 		Layouts: []rule.Layout{r.Layout(dimension)}, Most: most,
@@ -30,13 +30,14 @@ func mustFind(t testing.TB, l *Limiter, s Search) []BucketUse {
 	return top
 }
 
-// changedRates are the rates of each kind before and after a change of the rule.
+// changedRates contains, for each kind, the rate before and after a change of the rule.
 var changedRates = map[rule.Kind][2]string{
 	rule.KindTokenBucket: {"9/min", "7/s"}, rule.KindLeakyBucket: {"11/min", "13/hour"}, rule.KindFixedWindow: {"50/min", "40/hour"},
 	rule.KindSlidingWindow: {"50/min", "40/hour"}, rule.KindSlidingLog: {"50/min", "40/hour"},
 }
 
-// TestFullest_EveryKind_AgreesWithPeek reads the same values as the script, also after the rule has changed.
+// TestFullest_EveryKind_AgreesWithPeek: the search finds the same use of a bucket as a peek, also after the rule has
+// changed.
 func TestFullest_EveryKind_AgreesWithPeek(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		random := rand.New(rand.NewPCG(1, 2))
@@ -74,7 +75,7 @@ func TestFullest_EveryKind_AgreesWithPeek(t *testing.T) {
 					slices.SortFunc(want, compareUse)
 					got := mustFind(t, l, search(r, true, 100))
 					for i := range got {
-						got[i].Used = min(got[i].Used, got[i].Limit) // a peek does not show use beyond the limit
+						got[i].Used = min(got[i].Used, got[i].Limit) // Remaining does not show use beyond the limit
 					}
 					slices.SortFunc(got, compareUse)
 					if len(want) < 5 || !slices.Equal(got, want) {
@@ -119,8 +120,8 @@ func TestFullest_Most_FullestFirst(t *testing.T) {
 	})
 }
 
-// The search finds only the buckets of its rule: not those of other kinds, of rules with similar names, or keys of
-// other programs.
+// The search finds only the buckets of its rule. It finds no buckets of other kinds or of rules with similar names,
+// and no keys of other programs.
 func TestFullest_OtherKeys_NotTaken(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))

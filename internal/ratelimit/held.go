@@ -2,7 +2,8 @@ package ratelimit
 
 import "github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 
-// PeekHeld decides like Peek if no answer of Redis is needed. Otherwise, or if the request is not valid, ok is false.
+// PeekHeld decides like Peek if this process can decide without Redis. If it cannot, or if the request is not valid,
+// ok is false.
 func (l *Limiter) PeekHeld(req Request) (d Decision, ok bool) {
 	q, err := req.check(rule.Peek)
 	if err != nil || l.stopped.Load() {
@@ -23,9 +24,9 @@ func (l *Limiter) PeekHeld(req Request) (d Decision, ok bool) {
 	return d, ok
 }
 
-// peekHeld decides a peek from the levels that this process keeps, if all of them are held: Redis has announced no
-// change of their buckets. Another process may have charged them in the last redisstore.HeldFor. ok is false if Redis
-// must decide, for example if a rule has a ban.
+// peekHeld decides a peek from the levels in this process, if all of them are held, that is, Redis has announced no
+// change of their buckets. The answer may lack charges of other processes in the last redisstore.HeldFor. ok is false
+// if Redis must decide, for example if a rule has a ban.
 func (l *Limiter) peekHeld(q *query) (d Decision, ok bool) {
 	if q.op != rule.Peek || q.fresh || l.cfg.forgetful || len(q.charges) > MaxCharges {
 		return Decision{}, false

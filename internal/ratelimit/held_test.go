@@ -14,10 +14,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// ledgerOfCharges records the charges to a bucket by the times at which their answers arrived.
+// ledgerOfCharges records the times at which the answers to a bucket's charges arrived, in order.
 type ledgerOfCharges struct {
 	mu    sync.Mutex
-	times []time.Time // of single tokens
+	times []time.Time // one for each charge of one token
 }
 
 func (c *ledgerOfCharges) add() {
@@ -36,8 +36,8 @@ func (c *ledgerOfCharges) until(t time.Time) (n int64) {
 	return n
 }
 
-// Peeks that one instance decides by itself include all charges of other instances, except for those of the last
-// HeldFor.
+// If an instance decides a peek from held levels, the answer includes all charges of other instances, except for
+// charges in the last HeldFor.
 func TestPeek_Held_MissesNoOlderCharge(t *testing.T) {
 	t.Parallel()
 	options := testenv.Redis(t)
@@ -66,13 +66,13 @@ func TestPeek_Held_MissesNoOlderCharge(t *testing.T) {
 					return
 				}
 				charged.add()
-				for range 1 + n%20/19*30 { // every twentieth pause is long, and levels that are read in it become held
+				for range 1 + n%20/19*30 { // every twentieth pause is long, so levels become held
 					<-tick.C
 				}
 			}
 		})
 	}
-	const enough = 300 // enough charges, and enough peeks from memory
+	const enough = 300 // the test needs this many charges, and this many peeks from held levels
 	held, peeks, deadline := 0, 0, time.Now().Add(testenv.Patience)
 	for (held < enough || charged.until(time.Now()) < enough) && time.Now().Before(deadline) {
 		known := charged.until(time.Now().Add(-redisstore.HeldFor))
@@ -100,7 +100,8 @@ func TestPeek_Held_MissesNoOlderCharge(t *testing.T) {
 	t.Logf("%d of %d peeks were held, beside %d charges", held, peeks, charged.until(time.Now()))
 }
 
-// A level that this process drops for lack of room is not held.
+// If this process drops a level because MaxLocalLevels is reached, the level is no longer held, so Redis decides the
+// next peek.
 func TestPeek_LevelDropped_NotHeld(t *testing.T) {
 	t.Parallel()
 	options := testenv.Redis(t)

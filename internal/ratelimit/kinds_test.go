@@ -18,19 +18,19 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// kinds are the kinds that the script and this process decide.
+// kinds returns the kinds that the limits script decides, that is, all kinds except concurrency.
 func kinds() []rule.Kind {
 	return []rule.Kind{rule.KindTokenBucket, rule.KindLeakyBucket, rule.KindFixedWindow, rule.KindSlidingWindow, rule.KindSlidingLog}
 }
 
-// testClock is the time of scripts and of local decisions.
+// testClock is the clock that scripts and local decisions use in a test.
 type testClock struct{ us atomic.Int64 }
 
 func (c *testClock) now() int64              { return c.us.Load() }
 func (c *testClock) advance(d time.Duration) { c.us.Add(d.Microseconds()) }
 func (c *testClock) set(at time.Time)        { c.us.Store(at.UnixMicro()) }
 
-// limiter returns a limiter whose time is c's: on client, or in local mode if client is nil.
+// limiter returns a limiter that uses the clock c. It is on client, or in local mode if client is nil.
 func (c *testClock) limiter(t testing.TB, client redis.UniversalClient) *Limiter {
 	if client == nil {
 		return patientLimiter(t, nil, settings{Now: func() time.Time { return time.UnixMicro(c.now()) }})
@@ -38,7 +38,7 @@ func (c *testClock) limiter(t testing.TB, client redis.UniversalClient) *Limiter
 	return patientLimiter(t, client, settings{redisNow: c.now})
 }
 
-// onTestTime runs a test on Redis and in local mode, with a clock that the test moves. Both give the same guarantees.
+// onTestTime runs a test on Redis and in local mode, with a clock that the test moves. The results must be the same.
 func onTestTime(t *testing.T, test func(t *testing.T, l *Limiter, clock *testClock)) {
 	t.Helper()
 	t.Parallel()
@@ -56,7 +56,7 @@ func onTestTime(t *testing.T, test func(t *testing.T, l *Limiter, clock *testClo
 	}
 }
 
-// exhaust consumes until a request is denied, and returns the number of admitted ones.
+// exhaust sends req until it is denied, and returns how often it was admitted.
 func exhaust(t *testing.T, l *Limiter, req Request) (admitted int64) {
 	t.Helper()
 	for mustConsume(t, l, req).Allowed {
@@ -69,8 +69,8 @@ func exhaust(t *testing.T, l *Limiter, req Request) (admitted int64) {
 
 func requestOf(charges ...Charge) Request { return Request{Tenant: "acme", Charges: charges} }
 
-// TestKinds_EveryInterval_KeepTheirPromise sends random requests, and then checks the interval between every pair of
-// admitted ones.
+// TestKinds_EveryInterval_KeepTheirPromise sends random requests. For the interval between every pair of admitted
+// requests, it checks the bound of the rule's kind.
 func TestKinds_EveryInterval_KeepTheirPromise(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -88,8 +88,8 @@ func TestKinds_EveryInterval_KeepTheirPromise(t *testing.T) {
 		}
 		r, err := rule.Compile(spec)
 		require.NoError(t, err)
-		// In local mode the clock must not jump back, so each run starts an hour later. The levels of other runs are
-		// of other tenants.
+		// In local mode the clock must not jump back, so each run starts an hour later. Each run has its own tenant,
+		// so the levels of other runs do not matter.
 		clock.us.Store(worldStart + int64(run)*int64(time.Hour/time.Microsecond))
 		var admitted []int64
 		for range rapid.IntRange(1, 80).Draw(t, "requests") {
@@ -106,9 +106,9 @@ func TestKinds_EveryInterval_KeepTheirPromise(t *testing.T) {
 				n, took, p := int64(j-i+1), admitted[j]-admitted[i], period.Microseconds()
 				var most int64 // tokens, times the period
 				switch kind {
-				case rule.KindFixedWindow: // each window that the interval touches
+				case rule.KindFixedWindow: // the limit, for each window that the interval touches
 					most = count * p * (admitted[j]/p - admitted[i]/p + 1)
-				case rule.KindSlidingLog: // each period of the window's length, with any start
+				case rule.KindSlidingLog: // the limit, for each period of the window's length in the interval
 					most = count * p * (took/p + 1)
 				default:
 					most = r.Burst*p + count*took
@@ -134,7 +134,7 @@ func timings() []rule.Spec {
 	}
 	return append(all,
 		rule.Spec{ID: "a-month", Kind: "fixed_window", Rate: "5/month"},
-		// These rules count in ticks of a millisecond.
+		// These rules use milliseconds instead of microseconds as the unit of time.
 		rule.Spec{ID: "many", Kind: "sliding_window", Rate: "104250/day"},
 		rule.Spec{ID: "most", Kind: "sliding_log", Rate: "1000/31d"},
 	)
@@ -178,8 +178,8 @@ func TestKinds_RetryAfter_IsExactToTheMicrosecond(t *testing.T) {
 	})
 }
 
-// TestKinds_ClockSetBack_StayCorrect: there are two dangers when the clock is set back. Tokens must not come back
-// twice. No request may wait until the clock has caught up, even if all requests are denied.
+// TestKinds_ClockSetBack_StayCorrect: when the clock is set back, tokens must not come back twice. And no request may
+// have to wait until the clock has caught up, even if all requests until then are denied.
 func TestKinds_ClockSetBack_StayCorrect(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		steps := []time.Duration{time.Microsecond, time.Millisecond, 4 * time.Second, 5 * time.Second, 5*time.Second + time.Microsecond, time.Hour, rule.Day}
@@ -204,7 +204,7 @@ func TestKinds_ClockSetBack_StayCorrect(t *testing.T) {
 					if longest += min(step, 5*time.Second); wait > longest {
 						t.Errorf("%s: retry after %s, at most %s", name, wait, longest)
 					}
-					// Requests are denied all the time. They must not keep tokens from coming back.
+					// Requests are denied all the time. The denied requests must not prevent tokens from coming back.
 					for end := clock.now() + wait.Microseconds(); clock.now() < end-1; {
 						clock.us.Store(min(clock.now()+1_700_000, end-1))
 						if d, err := l.decide(context.Background(), req, o); err != nil || d.Allowed {
@@ -215,8 +215,8 @@ func TestKinds_ClockSetBack_StayCorrect(t *testing.T) {
 					if d := mustConsume(t, l, req); !d.Allowed {
 						t.Errorf("%s: still denied after %s: %+v", name, wait, d.Verdicts[0])
 					}
-					// The clock is set forward again: time that passes twice must not give tokens twice beyond the
-					// capacity.
+					// The clock is set forward again, so the same time passes twice. The bucket must not have more
+					// tokens than its capacity.
 					clock.advance(step)
 					if v := mustPeek(t, l, req).Verdicts[0]; v.Remaining > 10 {
 						t.Errorf("%s: %d left of 10", name, v.Remaining)
@@ -227,20 +227,20 @@ func TestKinds_ClockSetBack_StayCorrect(t *testing.T) {
 	})
 }
 
-// TestRefund_GivesBackItsOwnCharge: a refund gives back neither tokens that have come back by themselves nor the
-// charges of later requests.
+// TestRefund_GivesBackItsOwnCharge: a refund gives back only tokens of the refunded request. It gives back neither
+// tokens that have already come back with time, nor tokens of later requests.
 func TestRefund_GivesBackItsOwnCharge(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		clock.set(time.Date(2026, 10, 5, 12, 0, 0, 0, time.UTC))
 		for _, tc := range []struct {
 			kind string
-			// remaining tokens of 10/min, when 3 were taken, a time passed, others took 4, and the 3 were refunded
+			// remaining tokens of 10/min: 3 are taken, the time passes, 4 are taken, and the first 3 are refunded
 			after map[time.Duration]int64
 		}{
 			{"token_bucket", map[time.Duration]int64{0: 6, 30 * time.Second: 9, time.Minute: 9, 2 * time.Minute: 9}},
 			{"leaky_bucket", map[time.Duration]int64{0: 6, 30 * time.Second: 9, time.Minute: 9, 2 * time.Minute: 9}},
 			{"fixed_window", map[time.Duration]int64{0: 6, 30 * time.Second: 6, time.Minute: 6, 2 * time.Minute: 6}},
-			// At the start of the next window, 3 tokens of the last one count in full, and are given back.
+			// At the start of the next window the 3 tokens of the last window count in full, and are given back.
 			{"sliding_window", map[time.Duration]int64{0: 6, 30 * time.Second: 6, time.Minute: 6, 2 * time.Minute: 6}},
 			{"sliding_log", map[time.Duration]int64{0: 6, 30 * time.Second: 6, time.Minute: 6, 2 * time.Minute: 6}},
 		} {
@@ -264,8 +264,8 @@ func TestRefund_GivesBackItsOwnCharge(t *testing.T) {
 	})
 }
 
-// TestRefund_LostWindow_GivesNothing: two windows later, a refund gives nothing back, because the taken tokens are
-// those of other requests.
+// TestRefund_LostWindow_GivesNothing: two windows after a charge, a refund gives nothing back, because the tokens
+// taken by now are tokens of other requests.
 func TestRefund_LostWindow_GivesNothing(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		clock.set(time.Date(2026, 10, 5, 12, 0, 0, 0, time.UTC))
@@ -287,8 +287,8 @@ func TestRefund_LostWindow_GivesNothing(t *testing.T) {
 	})
 }
 
-// TestShadow_Twin_WouldDenyTheSame: for a trace of requests on one rule, a shadow rule reports the same denials that
-// the enforced rule makes.
+// TestShadow_Twin_WouldDenyTheSame: for the same sequence of requests, a shadow rule reports the same denials that an
+// enforced rule makes.
 func TestShadow_Twin_WouldDenyTheSame(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -322,7 +322,7 @@ func TestShadow_Twin_WouldDenyTheSame(t *testing.T) {
 	})
 }
 
-// TestLeakyBucket_SpacesRequests: each request is due when the requests before it have been worked off.
+// TestLeakyBucket_SpacesRequests: the Delay of each request is the time until all requests before it are processed.
 func TestLeakyBucket_SpacesRequests(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		r := compile(t, rule.Spec{Kind: "leaky_bucket", Rate: "3/s", Burst: 4}) // one request every third of a second
@@ -340,7 +340,7 @@ func TestLeakyBucket_SpacesRequests(t *testing.T) {
 		if v := mustConsume(t, l, req(3)).Verdicts[0]; !v.Allowed || v.Delay != 333_334*time.Microsecond {
 			t.Errorf("behind one: %+v", v)
 		}
-		// If another rule denies the request, it is not charged here; its verdict shows the delay that it would have.
+		// If another rule denies the request, the leaky bucket is not charged. Its verdict still shows a Delay.
 		full := compile(t, rule.Spec{ID: "full", Rate: "1/day"})
 		mustConsume(t, l, requestOf(Charge{Rule: full}))
 		clock.advance(time.Second)
@@ -351,8 +351,8 @@ func TestLeakyBucket_SpacesRequests(t *testing.T) {
 	})
 }
 
-// TestKinds_KeepTheirBucketsApart: when a rule changes its kind, it starts with new buckets and does not read the
-// state of another kind.
+// TestKinds_KeepTheirBucketsApart: when the kind of a rule changes, the rule has new buckets and does not read the
+// buckets of its old kind.
 func TestKinds_KeepTheirBucketsApart(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, _ *testClock) {
 		for _, kind := range kinds() {
@@ -364,8 +364,8 @@ func TestKinds_KeepTheirBucketsApart(t *testing.T) {
 	})
 }
 
-// TestKinds_RedisAway_ContinueFromItsLastLevel: when Redis goes away, a process continues from the last level, with
-// its share of the rule, and not from an unused bucket.
+// TestKinds_RedisAway_ContinueFromItsLastLevel: when Redis goes away, a process does not begin with an unused bucket.
+// It continues from the level in Redis's last reply, with its share of the rule.
 func TestKinds_RedisAway_ContinueFromItsLastLevel(t *testing.T) {
 	t.Parallel()
 	var rules []*rule.Rule
@@ -417,8 +417,8 @@ func TestKinds_RedisAway_ContinueFromItsLastLevel(t *testing.T) {
 	}
 }
 
-// TestKinds_ConcurrentUse_AdmitTheCapacity: many clients send requests on all kinds at once. Exactly the smallest
-// capacity is admitted.
+// TestKinds_ConcurrentUse_AdmitTheCapacity: many clients send requests at the same time. Each request charges a rule
+// of every kind. Exactly the smallest capacity is admitted.
 func TestKinds_ConcurrentUse_AdmitTheCapacity(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
 		var charges []Charge
@@ -438,7 +438,7 @@ func TestKinds_ConcurrentUse_AdmitTheCapacity(t *testing.T) {
 					if !d.Allowed {
 						continue
 					}
-					if admitted.Add(1)%3 == 0 { // and every third one is refunded
+					if admitted.Add(1)%3 == 0 { // every third admitted request is refunded
 						admitted.Add(-1)
 						if _, err := l.Refund(context.Background(), d.Charged(requestOf(charges...))); err != nil {
 							t.Error(err)
@@ -459,8 +459,8 @@ func TestKinds_ConcurrentUse_AdmitTheCapacity(t *testing.T) {
 	})
 }
 
-// TestRule_Changed_KeepsWhatWasTaken: a smaller capacity gives nothing away, and a larger one adds exactly the
-// difference. Taken tokens come back at the same time as without the change.
+// TestRule_Changed_KeepsWhatWasTaken: if a rule's capacity changes, the number of taken tokens stays the same. So a
+// larger capacity adds exactly the difference. Taken tokens come back at the same time as without the change.
 func TestRule_Changed_KeepsWhatWasTaken(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		for _, kind := range kinds() {

@@ -6,9 +6,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// ConsumeLate charges a cost that is known only after the work. It charges every rule, even if no token is left. The
-// part that would take a bucket further below zero than its rule's Debt is not charged; see Verdict.Charged. A bucket
-// that owes passes nothing. All verdicts are Allowed. It returns the errors of Consume.
+// ConsumeLate charges a cost that is known only after the work. It charges every rule, even if no token is left. A
+// bucket goes at most Debt tokens below zero. The rest of the cost is not charged; see Verdict.Charged. A bucket that
+// owes tokens passes no request. All verdicts are Allowed. ConsumeLate returns the same errors as Consume.
 func (l *Limiter) ConsumeLate(ctx context.Context, req Request) (Decision, error) {
 	q, err := req.check(rule.Late)
 	switch {
@@ -21,7 +21,7 @@ func (l *Limiter) ConsumeLate(ctx context.Context, req Request) (Decision, error
 	case len(q.charges) == 0:
 		return Decision{Allowed: true}, nil
 	}
-	defer l.forget(&q) // the wait of earlier denials is too short now
+	defer l.forget(&q) // the RetryAfter of remembered denials is too short after this charge
 	d, err := l.askStore(ctx, &q)
 	if err != nil {
 		return Decision{}, err

@@ -20,13 +20,13 @@ func mustLate(t *testing.T, l *Limiter, req Request) Decision {
 	return d
 }
 
-// bothStores are Redis and this process alone.
+// bothStores returns a client of Redis, and a nil client, which means local mode.
 func bothStores(t *testing.T) map[string]redis.UniversalClient {
 	t.Helper()
 	return map[string]redis.UniversalClient{"redis": patientClient(t, testenv.Redis(t)), "local": nil}
 }
 
-// TestConsumeLate_TakesTheBucketToMinusItsDebt uses a bucket of 10 tokens with a debt of 5. One token comes back per
+// TestConsumeLate_TakesTheBucketToMinusItsDebt uses a bucket of 10 tokens with a debt of 5. Its rate is one token per
 // minute.
 func TestConsumeLate_TakesTheBucketToMinusItsDebt(t *testing.T) {
 	t.Parallel()
@@ -46,7 +46,7 @@ func TestConsumeLate_TakesTheBucketToMinusItsDebt(t *testing.T) {
 			if v := late.Verdicts[0]; v.Charged != 3 || v.Owed != 5 {
 				t.Errorf("%s, %s: the rest of the debt: %+v", where, kind, v)
 			}
-			// The earlier denial is not used: its wait would be too short now.
+			// The remembered denial is not used, because its RetryAfter would be too short now.
 			if v := mustConsumeNot(t, l, one); v.RetryAfter <= 5*time.Minute || v.RetryAfter > 6*time.Minute || v.Remaining != 0 || v.Mode == ModeMemo {
 				t.Errorf("%s, %s: owes 5: %+v, want 6 minutes", where, kind, v)
 			}
@@ -73,7 +73,8 @@ func mustConsumeNot(t *testing.T, l *Limiter, req Request) Verdict {
 	return d.Verdicts[0]
 }
 
-// TestConsumeLate_WithoutDebt_TakesWhatIsLeft runs for each kind, and charges all rules of a request.
+// TestConsumeLate_WithoutDebt_TakesWhatIsLeft: if a rule has no debt, ConsumeLate takes only the remaining tokens.
+// The request charges a rule of each kind.
 func TestConsumeLate_WithoutDebt_TakesWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	for where, client := range bothStores(t) {
@@ -104,8 +105,8 @@ func TestConsumeLate_WithoutDebt_TakesWhatIsLeft(t *testing.T) {
 	}
 }
 
-// TestConsumeLate_DebtChanges_NothingIsForgiven: if the rule loses its debt, owed tokens are still owed. A larger
-// debt gives nothing back.
+// TestConsumeLate_DebtChanges_NothingIsForgiven: if a rule's Debt is removed or raised, the number of owed tokens
+// stays the same.
 func TestConsumeLate_DebtChanges_NothingIsForgiven(t *testing.T) {
 	t.Parallel()
 	for where, client := range bothStores(t) {
@@ -131,8 +132,9 @@ func TestConsumeLate_DebtChanges_NothingIsForgiven(t *testing.T) {
 	}
 }
 
-// TestConsumeLate_Outage_DebtIsKept: this process continues from the tokens owed in Redis, with its share of the
-// capacity and the debt. Its own charges reach a Redis that comes back empty.
+// TestConsumeLate_Outage_DebtIsKept: during an outage this process continues from the tokens owed in Redis, with its
+// share of the capacity and of the debt. If Redis comes back empty, the owed tokens and this process's own charges
+// are restored.
 func TestConsumeLate_Outage_DebtIsKept(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
@@ -152,7 +154,7 @@ func TestConsumeLate_Outage_DebtIsKept(t *testing.T) {
 			d, err := l.Peek(t.Context(), req)
 			return err == nil && d.Degraded
 		}, "an outage")
-		// 20 of the debt of 40 are owed in Redis: here 10 of a debt of 20.
+		// In Redis 20 tokens of a debt of 40 are owed. This process has half of both: 10 tokens of a debt of 20.
 		v := mustLate(t, l, req).Verdicts[0]
 		if v.Charged != 10 || v.Owed != 20 || v.Limit != 50 {
 			t.Errorf("%s: %+v, want 10 taken here", kind, v)

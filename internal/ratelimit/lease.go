@@ -15,11 +15,11 @@ import (
 // ErrNoLease means that the lease does not exist: it has ended, was released, or was never granted.
 var ErrNoLease = errors.New("ratelimit: no such lease")
 
-// leaseRetryMax bounds RetryAfter. The latest end of a lease is known, but work usually ends earlier, and nobody
-// notifies the waiting callers of that.
+// leaseRetryMax is the longest RetryAfter of a denied lease request. The time at which the next lease expires is
+// known, but holders usually release their leases earlier, and waiting callers are not notified.
 const leaseRetryMax = 5 * time.Second
 
-// LeaseRequest is a request for one of a concurrency rule's leases.
+// LeaseRequest is a request for one lease of a concurrency rule.
 type LeaseRequest struct {
 	Tenant string
 	// Rule is a compiled rule of KindConcurrency.
@@ -32,7 +32,7 @@ type LeaseRequest struct {
 	// rule's LeaseTTL.
 	TTL time.Duration
 	// Key makes retries safe. A request with the same tenant, rule, dimension and key gets the same lease, as long as
-	// that lease lasts. Empty is no key.
+	// that lease lasts. An empty Key means that a retry gets another lease.
 	Key string
 }
 
@@ -41,33 +41,36 @@ type Lease struct {
 	// ID is set if the lease is held.
 	ID   LeaseID
 	Rule *rule.Rule
-	// Held means that the caller has the lease until ExpiresAt. From Count it means that Acquire would grant a lease.
+	// Held means that the caller has the lease until ExpiresAt. In the result of Count it means that Acquire would
+	// grant a lease.
 	Held      bool
 	ExpiresAt time.Time
-	// TTL is the time left until ExpiresAt, by the clock that decides.
+	// TTL is the time left until ExpiresAt, by the clock that decided (Redis's or this process's).
 	TTL time.Duration
 	// Replayed means that the lease already existed under the request's key.
 	Replayed bool
-	// Unknown means that this lease is not counted. Either the rule is open while Redis is away, or a shadow rule
-	// would have denied the lease. If the rule is open, Limit, InUse and Remaining have no meaning.
+	// Unknown means that this lease is not counted. Either Redis is away and the rule's policy is open, or a shadow
+	// rule would have denied the lease. Under the policy open, Limit, InUse and Remaining have no meaning.
 	Unknown bool
-	// Limit is the rule's capacity; in a degraded result, this replica's portion.
+	// Limit is the rule's capacity. In a degraded result it is this replica's portion of the capacity.
 	Limit int64
-	// InUse is the number of held leases, including this one. It may be above Limit if the rule was lowered.
-	// Remaining is never below 0.
+	// InUse is the number of held leases, including this lease. It may be above Limit if the rule's Burst was
+	// lowered. Remaining is never below 0.
 	InUse, Remaining int64
-	// RetryAfter is the time to wait after a denial: until a lease ends at the latest, and at most leaseRetryMax.
+	// RetryAfter is the time to wait after a denial: the time until the next lease expires, but at most
+	// leaseRetryMax.
 	RetryAfter time.Duration
 
 	Mode     Mode
 	Degraded bool
 }
 
-// Acquire grants one of the rule's leases if fewer than its capacity are held. If none is free, Held is false, which
-// is not an error. A shadow rule always grants a lease. Acquire returns within the budget; while Redis is away, the
-// rule's OnBackendError decides. Errors: *rule.FieldError, ErrUnavailable (a closed rule while Redis is away, or more
-// leases than a process may hold), ErrStopped, or ctx's error. After the last three it is unknown whether a lease was
-// granted. A retry with the same Key is safe, and a lease without a holder ends at its time.
+// Acquire grants one of the rule's leases if fewer than its capacity are held. If no lease is free, Held is false,
+// which is not an error. A shadow rule always grants a lease. Acquire returns within the budget. While Redis is away,
+// the rule's OnBackendError decides. Errors are *rule.FieldError, ErrUnavailable, ErrStopped, and the error of ctx.
+// ErrUnavailable means that a rule is closed while Redis is away, or that the process would hold too many leases.
+// After an error other than FieldError it is unknown whether a lease was granted. A retry with the same Key is safe,
+// and a lease that nobody renews ends at its ExpiresAt.
 func (l *Limiter) Acquire(ctx context.Context, req LeaseRequest) (Lease, error) {
 	id, ttl, err := req.check()
 	if err != nil {
@@ -76,7 +79,7 @@ func (l *Limiter) Acquire(ctx context.Context, req LeaseRequest) (Lease, error) 
 	return l.lease(ctx, leaseCall{op: leaseAcquire, id: id, rule: req.Rule, ttl: ttl})
 }
 
-// Count returns the number of held leases of the rule, and grants none.
+// Count returns the number of held leases of the rule in InUse. It grants no lease.
 func (l *Limiter) Count(ctx context.Context, req LeaseRequest) (Lease, error) {
 	id, _, err := req.check()
 	if err != nil {
@@ -85,12 +88,12 @@ func (l *Limiter) Count(ctx context.Context, req LeaseRequest) (Lease, error) {
 	return l.lease(ctx, leaseCall{op: leaseCount, id: id, rule: req.Rule})
 }
 
-// Renew makes a lease end ttl from now, which may be earlier than before; 0 is the rule's LeaseTTL. r is the lease's
-// current rule. The caller looks it up and decides what to do if it no longer exists. Renew returns ErrNoLease if the
-// lease has ended. The other errors are those of Acquire; after ErrUnavailable the lease may still be held.
+// Renew sets the end of a lease to ttl from now, which may be earlier than before. A ttl of 0 is the rule's LeaseTTL.
+// r is the current version of the lease's rule, which the caller looks up. Renew returns ErrNoLease if the lease has
+// ended. The other errors are the errors of Acquire. After ErrUnavailable the lease may still be held.
 //
-// A lease that was granted or renewed while Redis was away moves to Redis with its first renewal afterwards, if there
-// is room.
+// If a lease was granted or renewed while Redis was away, its first renewal after the recovery moves it to Redis, if
+// the rule has room.
 func (l *Limiter) Renew(ctx context.Context, id LeaseID, r *rule.Rule, ttl time.Duration) (Lease, error) {
 	if err := checkLeaseRule(r); err != nil {
 		return Lease{}, err
@@ -106,7 +109,7 @@ func (l *Limiter) Renew(ctx context.Context, id LeaseID, r *rule.Rule, ttl time.
 }
 
 // Release ends a lease. It returns no error if the lease is no longer held. It returns ErrUnavailable if Redis did
-// not answer; the lease then ends at its time.
+// not answer. The lease then ends at its ExpiresAt.
 func (l *Limiter) Release(ctx context.Context, id LeaseID) error {
 	if l.stopped.Load() {
 		return ErrStopped
@@ -132,7 +135,7 @@ func (l *Limiter) Release(ctx context.Context, id LeaseID) error {
 	return nil
 }
 
-// released returns the outcome of a release.
+// released returns the metric label of a release's outcome.
 func released(held bool) string {
 	if held {
 		return "done"
@@ -140,7 +143,7 @@ func released(held bool) string {
 	return "gone"
 }
 
-// lease decides a call other than a release.
+// lease decides a call of Acquire, Count or Renew.
 func (l *Limiter) lease(ctx context.Context, c leaseCall) (Lease, error) {
 	if l.stopped.Load() {
 		return Lease{}, ErrStopped
@@ -171,8 +174,8 @@ func (l *Limiter) decideLease(ctx context.Context, c *leaseCall) (Lease, error) 
 	}
 }
 
-// leaseAnswer turns a reply into a Lease. capacity is the capacity by which the call was decided: the rule's, or this
-// replica's portion.
+// leaseAnswer converts a reply to a Lease. capacity is the capacity with which the call was decided: the rule's
+// capacity, or this replica's portion.
 func (l *Limiter) leaseAnswer(c *leaseCall, r leaseReply, capacity int64, mode Mode) (Lease, error) {
 	out := Lease{
 		Rule: c.rule, Mode: mode, Limit: capacity, InUse: r.held, Remaining: max(0, capacity-r.held),
@@ -251,7 +254,7 @@ func (l *Limiter) openLease(c *leaseCall) Lease {
 	return out
 }
 
-// check turns a request into an id and a TTL. The error is a *rule.FieldError.
+// check validates a request and returns the id and the TTL of its lease. The error is a *rule.FieldError.
 func (req *LeaseRequest) check() (LeaseID, time.Duration, error) {
 	if !bound.ID(req.Tenant) {
 		return LeaseID{}, 0, &rule.FieldError{Field: "tenant", Reason: bound.MustBeID}

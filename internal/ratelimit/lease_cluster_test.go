@@ -11,7 +11,7 @@ import (
 )
 
 // leasesOnMovingSlots moves the slots of a tenant's leases and of a shared rule's leases forward and back, while
-// leases are acquired and released. No lease is lost, and never are more leases held than the capacity.
+// leases are acquired and released. No lease is lost, and the number of held leases never exceeds the capacity.
 func leasesOnMovingSlots(t *testing.T, c *testenv.RedisCluster) {
 	const capacity, clients, each = 3, 6, 20
 	l := patientLimiter(t, patientCluster(t, c), settings{})

@@ -14,34 +14,37 @@ import (
 )
 
 const (
-	// nonceLen is 128 bits: ids do not collide by chance and cannot be guessed.
+	// nonceLen is the length of a nonce in bytes. With 128 bits, nonces do not collide by chance and cannot be
+	// guessed.
 	nonceLen = 16
 
-	// leaseTagLen is 128 bits: ids cannot be forged, and two texts do not get the same tag.
+	// leaseTagLen is the length of a tag in bytes. With 128 bits, ids cannot be forged, and two different ids do not
+	// get the same tag.
 	leaseTagLen = aes.BlockSize
 )
 
-// LeaseID names a lease, its bucket and its holder, so a renewal or release needs nothing else. In its bucket, a
-// lease is named by a hash of the tenant and the nonce. So a tenant can name only its own leases of a shared rule.
+// LeaseID identifies a lease, its bucket and its holder, so a renewal or release needs no other data. In its bucket,
+// the name of a lease is a hash of the tenant and the nonce. So, in a bucket of a shared rule, a tenant can name only
+// its own leases.
 type LeaseID struct {
 	Tenant    string
 	Rule      string
-	Metric    string // the rule's label in metrics, not part of the id; empty: the rule's name
+	Metric    string // the rule's label in metrics, not part of the id; empty: Rule is the label
 	Dimension string
-	Subject   string // of the holder; empty if not named
-	Address   string // of the holder, 4 or 16 bytes; empty if not named
+	Subject   string // of the holder; may be empty
+	Address   string // of the holder, 4 or 16 bytes; may be empty
 
 	shared bool // the rule is shared
-	// away means that Redis may not have the lease: it was granted while Redis was away, or it is not counted. A
-	// renewal adds it to Redis, if there is room.
+	// away means that Redis may not have the lease, because it was granted while Redis was away, or is not counted. A
+	// renewal adds the lease to Redis if there is room.
 	away  bool
 	nonce [nonceLen]byte
 
 	unsigned bool // the id has the older format, with neither subject nor address
 }
 
-// These are the versions of ids. The first byte of an id is its version. In an unsigned id this byte also has the
-// flags. Signed ids have the flags in their sealed part.
+// These are the versions and flags of ids. The first byte of an id is its version. In an unsigned id this byte also
+// contains the flags. A signed id has the flags in its encrypted part.
 const (
 	leaseIDUnsigned = 0x10
 	leaseIDSigned   = 0x20
@@ -50,18 +53,18 @@ const (
 	leaseIDFlags    = leaseIDShared | leaseIDAway
 )
 
-// errLeaseID gives no details: ids are not written by hand.
+// errLeaseID gives no details, because nobody writes ids by hand.
 var errLeaseID = errors.New("ratelimit: not a lease id")
 
-// LeaseIDs writes and reads the ids of leases as clients see them.
+// LeaseIDs encodes ids of leases as text for clients, and decodes such texts.
 type LeaseIDs struct {
 	sign          []byte
 	block         cipher.Block
 	unsignedUntil time.Time
 }
 
-// NewLeaseIDs returns ids under a key. Ids of the older format, which are not signed, are accepted before
-// unsignedUntil.
+// NewLeaseIDs returns a LeaseIDs that signs and encrypts with key. Ids of the older format, which are not signed, are
+// accepted before unsignedUntil.
 func NewLeaseIDs(key []byte, unsignedUntil time.Time) *LeaseIDs {
 	block, err := aes.NewCipher(sumOf(key, []byte("encrypt"))) // AES-256
 	if err != nil {
@@ -70,18 +73,18 @@ func NewLeaseIDs(key []byte, unsignedUntil time.Time) *LeaseIDs {
 	return &LeaseIDs{sign: sumOf(key, []byte("sign")), block: block, unsignedUntil: unsignedUntil}
 }
 
-// KeyFor returns the key of one kind of ids. It cannot be computed from the keys of other kinds.
+// KeyFor derives the key for one kind of ids from key. It cannot be computed from the derived keys of other kinds.
 func KeyFor(key []byte, kind string) []byte { return sumOf(key, []byte(kind)) }
 
-// sumOf returns the HMAC-SHA256 of a text.
+// sumOf returns the HMAC-SHA256 of text under key.
 func sumOf(key, text []byte) []byte {
 	mac := hmac.New(sha256.New, key)
 	mac.Write(text)
 	return mac.Sum(nil)
 }
 
-// Text returns the id for clients: base64url of the version, a tag and the encrypted rest. The tag signs the rest. It
-// is also the start of the cipher's counter, so equal leases have equal ids.
+// Text returns the id as text for clients: the base64url encoding of the version, a tag and the encrypted rest. The
+// tag signs the rest. It is also the initial counter of the cipher, so that equal leases have equal ids.
 func (x *LeaseIDs) Text(id LeaseID) string {
 	if id.unsigned {
 		return id.unsignedText()
@@ -97,10 +100,11 @@ func (x *LeaseIDs) Text(id LeaseID) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// Parse reads an id that Text wrote under the same key. It refuses every other text.
+// Parse decodes a text that Text returned with the same key. It returns an error for every other text, except for
+// valid unsigned ids before unsignedUntil.
 func (x *LeaseIDs) Parse(text string, now time.Time) (LeaseID, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(raw) == 0 || base64.RawURLEncoding.EncodeToString(raw) != text { // the decoder skips line ends
+	if err != nil || len(raw) == 0 || base64.RawURLEncoding.EncodeToString(raw) != text { // it ignores line ends
 		return LeaseID{}, errLeaseID
 	}
 	if raw[0]&^leaseIDFlags == leaseIDUnsigned && now.Before(x.unsignedUntil) {
@@ -148,7 +152,7 @@ func appendParts(b []byte, parts ...string) []byte {
 	return b
 }
 
-// readLeaseID reads the flags, the nonce, and the first n of these texts: tenant, rule, dimension and subject. It
+// readLeaseID decodes the flags, the first n of the texts tenant, rule, dimension and subject, and the nonce. It also
 // returns the rest of b.
 func readLeaseID(b []byte, n int) (id LeaseID, rest []byte, err error) {
 	if len(b) == 0 {
@@ -174,7 +178,7 @@ func (id LeaseID) key() string {
 	return key
 }
 
-// tag returns the hash tag of the key.
+// tag returns the hash tag of the key of the lease's bucket.
 func (id LeaseID) tag() string {
 	_, tag := rule.LeaseKey(id.shared, id.Tenant, id.Rule, id.Dimension)
 	return tag

@@ -9,12 +9,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// fullSweepEvery is the minimum time, in µs, between two checks of all leases of a full table for their end.
+// fullSweepEvery is the minimum time, in µs, between two searches for ended leases in all buckets of a full table.
 const fullSweepEvery = 1_000_000
 
-// leaseTable has the leases of this process. In local mode there is no other state. With Redis it has the leases that
-// this replica granted or renewed there, with which it continues alone when Redis is away. It also has the leases
-// that it granted alone since then.
+// leaseTable has the leases of this process. In local mode there is no other state. With Redis it has copies of the
+// leases that this process has acquired or renewed in Redis. When Redis is away, the process decides with these
+// copies, and adds the leases that it grants by itself.
 type leaseTable struct {
 	mu      sync.Mutex
 	max     int
@@ -28,19 +28,19 @@ type leaseBucket struct {
 	rule    string
 	leases  map[string]heldLease
 	soonest int64 // no lease ends before this time
-	epoch   int64 // of the data in Redis that answered last; 0 if there was no answer
+	epoch   int64 // epoch of the data in Redis at the last reply; 0 if there was no reply
 
-	// These are from the last reply of Redis: the number of all held leases, the number of those in this table, and
-	// the end of the last lease. The reply is used until that end. The other leases are of other replicas, and their
-	// ends are unknown here.
+	// These fields are from the last reply of Redis: the number of all held leases, the number of held leases in this
+	// table, and the end of the last lease. The numbers are used until that end. The leases that are not in this
+	// table are of other replicas, and this process does not know their ends.
 	reported, reportedOwn int64
 	reportedUntil         int64
 }
 
 type heldLease struct {
 	ends  int64
-	away  bool  // decided here while Redis was away: Redis may lack it, or have an earlier end
-	epoch int64 // of the data in Redis that has it, or, if away, that would have it; 0 if there is none
+	away  bool  // decided in this process: Redis may lack it, or have an earlier end
+	epoch int64 // epoch of the data in Redis that has it, or, if away, should have it; 0 if there is none
 }
 
 func newLeaseTable(maximum int) *leaseTable {
@@ -50,14 +50,14 @@ func newLeaseTable(maximum int) *leaseTable {
 	return &leaseTable{max: maximum, buckets: make(map[string]*leaseBucket)}
 }
 
-// decide does the script's work in this process, on a bucket of capacity leases.
+// decide decides a call in this process, as the script does in Redis. The bucket has room for capacity leases.
 func (t *leaseTable) decide(c *leaseCall, now, capacity int64) leaseReply {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key, name := c.id.key(), c.id.name()
 	b := t.current(key, now)
 	mine, isHeld := b.leases[name]
-	isHeld = isHeld && c.op != leaseCount // a count asks about one more lease
+	isHeld = isHeld && c.op != leaseCount // a count reports whether one more lease could be granted
 	others := int64(0)
 	if c.rule != nil {
 		others = b.others(now, c.rule.Burst, capacity)
@@ -92,7 +92,7 @@ func (t *leaseTable) decide(c *leaseCall, now, capacity int64) leaseReply {
 	return r
 }
 
-// observe applies a reply of Redis. now is this process's clock.
+// observe updates the table with a reply of Redis. now is the time by this process's clock.
 func (t *leaseTable) observe(c *leaseCall, r leaseReply, now int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,7 +112,8 @@ func (t *leaseTable) observe(c *leaseCall, r leaseReply, now int64) {
 	t.tidy(key, b)
 }
 
-// away reports whether this process holds the lease with an end that Redis may not have.
+// away reports whether the lease is in this table and was granted or renewed while Redis was away, so that Redis may
+// not have its end.
 func (t *leaseTable) away(c *leaseCall, now int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -124,13 +125,14 @@ func (t *leaseTable) away(c *leaseCall, now int64) bool {
 	return isHeld && mine.away && mine.ends > now
 }
 
-// knownLease is a lease that was lost with the data in Redis.
+// knownLease is a lease that Redis has lost with its data, and that this process knows.
 type knownLease struct {
 	name string
 	left int64 // us
 }
 
-// lost returns the leases of a bucket that belong to data of another epoch.
+// lost returns the leases of a bucket that are stored with another epoch, and so are not in the present data of
+// Redis.
 func (t *leaseTable) lost(key string, epoch, now int64) (all []knownLease) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -146,7 +148,7 @@ func (t *leaseTable) lost(key string, epoch, now int64) (all []knownLease) {
 	return all
 }
 
-// restored records that the data of this epoch contains the named leases of a bucket.
+// restored records that Redis's data with this epoch contains the named leases of a bucket.
 func (t *leaseTable) restored(key string, names []string, epoch int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -177,8 +179,8 @@ func (t *leaseTable) byRule(now int64) map[string]int {
 	return all
 }
 
-// others returns the number of leases of other replicas that count against this process's share of the rule. It is
-// the share's part of all leases in the last reply of Redis, minus those in this table.
+// others returns the number of other replicas' leases that count against this process's share of the rule. It is the
+// share's part of all leases in the last reply of Redis, minus the leases of this table at that reply.
 func (b *leaseBucket) others(now, capacity, share int64) int64 {
 	if share >= capacity || b.reportedUntil <= now {
 		return 0
@@ -186,7 +188,7 @@ func (b *leaseBucket) others(now, capacity, share int64) int64 {
 	return max(0, rule.CeilDiv(b.reported*share, capacity)-b.reportedOwn)
 }
 
-// frees returns the time until more than n leases have ended.
+// frees returns the time, in µs, until more than n leases have ended.
 func (b *leaseBucket) frees(now, n int64) int64 {
 	ends := make([]int64, 0, len(b.leases))
 	for _, l := range b.leases {
@@ -203,7 +205,8 @@ func (b *leaseBucket) frees(now, n int64) int64 {
 	return ends[n] - now
 }
 
-// current returns the bucket of a key. It first drops the leases that have ended. The caller holds the lock.
+// current returns the bucket of a key, without the leases that have ended. If there is no bucket, it creates one. The
+// caller holds the lock.
 func (t *leaseTable) current(key string, now int64) *leaseBucket {
 	b := t.buckets[key]
 	if b == nil {
@@ -229,8 +232,8 @@ func (t *leaseTable) current(key string, now int64) *leaseBucket {
 	return b
 }
 
-// sweep calls tidy for n buckets, so old ones are dropped as fast as new ones come. A range over a map starts at a
-// random element.
+// sweep calls tidy for n buckets, so that unused buckets are dropped as fast as new buckets are added. The n buckets
+// are random, because a range over a map starts at a random element.
 func (t *leaseTable) sweep(now int64, n int) {
 	for key := range t.buckets {
 		if n--; n < 0 {
@@ -240,7 +243,8 @@ func (t *leaseTable) sweep(now int64, n int) {
 	}
 }
 
-// crowded reports whether the process holds the largest allowed number of leases.
+// crowded reports whether the process holds the largest allowed number of leases. Before that it drops ended leases
+// of all buckets, at most once in fullSweepEvery.
 func (t *leaseTable) crowded(now int64) bool {
 	if t.held >= t.max && now-t.swept >= fullSweepEvery {
 		t.swept = now
@@ -251,7 +255,8 @@ func (t *leaseTable) crowded(now int64) bool {
 	return t.held >= t.max
 }
 
-// tidy drops a bucket without leases, unless its last reply of Redis is still used and there is room.
+// tidy drops a bucket without leases. It keeps the bucket if the numbers of the last reply are still used, unless the
+// table has too many buckets.
 func (t *leaseTable) tidy(key string, b *leaseBucket) {
 	if len(b.leases) == 0 && (b.reported == 0 || len(t.buckets) > t.max) {
 		delete(t.buckets, key)

@@ -9,7 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// leaseGauge reports, at collection, the number of leases that this process granted and that have not ended.
+// leaseGauge is a collector. For each rule it reports the number of leases that this process has granted and that
+// have not ended.
 type leaseGauge struct {
 	desc *prometheus.Desc
 
@@ -49,8 +50,8 @@ func (g *leaseGauge) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// countLease counts the outcome of a call. The rule of a release is counted only if the lease was known, because an
-// id can contain any rule.
+// countLease counts the outcome of a call. For a release it sets the label rule only if the lease was known, because
+// the id of an unknown lease can contain any rule.
 func (m *Metrics) countLease(c *leaseCall, outcome string, mode Mode) {
 	id := ""
 	switch {
@@ -65,7 +66,8 @@ func (m *Metrics) countLease(c *leaseCall, outcome string, mode Mode) {
 	}
 }
 
-// answered records the other facts of a result.
+// answered counts the other metrics of a result: whether the rule is degraded or near its limit, and the time to wait
+// after a denial.
 func (m *Metrics) answered(c *leaseCall, out *Lease) {
 	m.degradedRules.note(c.rule.Metric, out.Degraded, out.Mode)
 	switch {

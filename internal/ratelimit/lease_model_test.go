@@ -15,15 +15,16 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// leaseOracle is a second implementation of one bucket. It stores the time that each lease had left at the last
-// write, not the time of its end. So a clock that is set back clearly takes no time from a lease and adds none to an
-// ended one.
+// leaseOracle is a second implementation of one bucket of leases. For each lease it stores the time left at the last
+// write, not the instant of its end. So it is plain that a clock that is set back neither shortens a lease nor
+// revives an ended lease.
 type leaseOracle struct {
 	clock int64 // us
 	left  map[string]int64
 }
 
-// advance returns the bucket as of now, the µs by which its time is ahead, and whether it was moved back to now.
+// advance returns the bucket as of now, the time in µs by which the bucket's time is ahead of now, and whether the
+// bucket was moved back to now.
 func (o *leaseOracle) advance(now int64) (s leaseOracle, ahead int64, rebased bool) {
 	s = leaseOracle{clock: now, left: make(map[string]int64)}
 	for name, left := range o.left {
@@ -42,7 +43,7 @@ func (o *leaseOracle) advance(now int64) (s leaseOracle, ahead int64, rebased bo
 	}
 }
 
-// decide does what the header of the script describes.
+// decide decides a call as the header of lua/leases.lua describes it.
 func (o *leaseOracle) decide(now int64, op leaseOp, name string, capacity, ttl int64) leaseReply {
 	s, ahead, rebased := o.advance(now)
 	left, held := s.left[name]
@@ -84,7 +85,7 @@ func (o *leaseOracle) decide(now int64, op leaseOp, name string, capacity, ttl i
 	return r
 }
 
-// leastLeft returns the n'th smallest time left, counted from 0.
+// leastLeft returns the n'th smallest of the times left, in µs. n starts at 0.
 func (o *leaseOracle) leastLeft(n int) int64 {
 	for _, left := range o.left {
 		shorter, same := 0, 0
@@ -102,7 +103,7 @@ func (o *leaseOracle) leastLeft(n int) int64 {
 	return -1
 }
 
-// drawLeaseStep moves a clock. back says whether the clock may be set back.
+// drawLeaseStep returns now moved by a random step. If back is true, the clock may be set back.
 func drawLeaseStep(t *rapid.T, now int64, back bool) int64 {
 	switch rapid.IntRange(0, 7).Draw(t, "step") {
 	case 0, 1:
@@ -121,8 +122,8 @@ func drawLeaseStep(t *rapid.T, now int64, back bool) int64 {
 	}
 }
 
-// drawLeaseCall draws a call about one of a few leases of a bucket. The rule's capacity may differ from that of the
-// last call.
+// drawLeaseCall returns a random call about one of six leases of a bucket. The rule's capacity may differ from the
+// capacity in the last call.
 func drawLeaseCall(t *rapid.T, tenant string, more ...leaseOp) leaseCall {
 	capacity := rapid.OneOf(rapid.Int64Range(1, 4), rapid.Just(int64(rule.MaxLeases))).Draw(t, "capacity")
 	id := LeaseID{Tenant: tenant, Rule: "exports", nonce: nonceOf(rapid.StringMatching("[a-f]").Draw(t, "lease"))}
@@ -133,9 +134,9 @@ func drawLeaseCall(t *rapid.T, tenant string, more ...leaseOp) leaseCall {
 	}
 }
 
-// TestLeases_Script_EqualsTheOracle is the proof of the script. Random calls on a real Redis get exactly the oracle's
-// answers, with clock steps in both directions, changed capacities, and keys that disappear when their leases have
-// ended. A call that grants and takes nothing writes nothing. A key lives at least as long as its longest lease.
+// TestLeases_Script_EqualsTheOracle is the main test of the leases script. Random calls on a real Redis get exactly
+// the oracle's answers, with clock steps in both directions, changed capacities, and keys that disappear when their
+// leases have ended. A call that changes no lease writes nothing. A key exists at least as long as its longest lease.
 func TestLeases_Script_EqualsTheOracle(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -159,7 +160,7 @@ func TestLeases_Script_EqualsTheOracle(t *testing.T) {
 			before := dump(t, client, []string{key})
 			got, err := l.askLease(context.Background(), c)
 			require.NoError(t, err)
-			got.epoch = 0 // of all data, not of this bucket
+			got.epoch = 0 // the epoch is of all data, so the oracle does not have it
 			want := o.decide(now, c.op, c.id.name(), c.rule.Burst, c.ttl.Microseconds())
 			if got != want {
 				t.Fatalf("%s: %+v, the oracle says %+v", c.op, got, want)
@@ -173,8 +174,8 @@ func TestLeases_Script_EqualsTheOracle(t *testing.T) {
 	})
 }
 
-// keepLeases checks that the key lives until its last lease has ended. It then removes the key's expiry, because
-// Redis expires keys by its own clock and not by the test's.
+// keepLeases fails the test if the key would expire before its last lease has ended. It then removes the key's
+// expiry, because Redis expires keys by its own clock and not by the test's.
 func keepLeases(t *rapid.T, client redis.UniversalClient, o *leaseOracle, key string, now int64) {
 	ctx := context.Background()
 	ttl, err := client.PTTL(ctx, key).Result()
@@ -219,7 +220,7 @@ func TestLeases_Local_EqualTheOracle(t *testing.T) {
 	})
 }
 
-// TestLeases_Ended_LeaveNothingBehind: when leases have ended, a process keeps nothing about them.
+// TestLeases_Ended_LeaveNothingBehind: when leases have ended, a process keeps no data about them.
 func TestLeases_Ended_LeaveNothingBehind(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

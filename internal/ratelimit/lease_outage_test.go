@@ -20,7 +20,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// TestAcquire_LostReplySameKey_SameLease: the script ran, its reply was lost, and the caller tries again.
+// TestAcquire_LostReplySameKey_SameLease: the script runs, and its reply is lost. A retry with the same key must get
+// the same lease.
 func TestAcquire_LostReplySameKey_SameLease(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
@@ -88,7 +89,7 @@ func TestAcquire_RedisAway_PoliciesDecide(t *testing.T) {
 	if _, err := l.Renew(ctx, LeaseID{Tenant: "acme", Rule: "closed"}, closed, 0); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("closed: %v", err)
 	}
-	// The share is 2 of 4. Redis granted one lease of it before.
+	// This replica's share is 2 of 4 leases. Redis granted one lease before the outage.
 	own := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: shared})
 	if !own.Held || !own.Degraded || own.Limit != 2 || own.InUse != 2 || own.Remaining != 0 {
 		t.Errorf("%+v", own)
@@ -101,7 +102,8 @@ func TestAcquire_RedisAway_PoliciesDecide(t *testing.T) {
 			t.Errorf("%+v, %v", renewed, err)
 		}
 	}
-	// Only Redis knows whether another replica's lease is still held, and there is no room to take it over.
+	// Only Redis knows whether a lease of another replica is still held, and the share has no room for this lease. So
+	// the renewal fails with ErrUnavailable.
 	if _, err := l.Renew(ctx, unknown, shared, 0); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("renew another replica's: %v", err)
 	}
@@ -115,8 +117,8 @@ func TestAcquire_RedisAway_PoliciesDecide(t *testing.T) {
 	}
 }
 
-// TestAcquire_Outage_ReplicasStayWithinTheRule: from the last replies of Redis, four replicas grant only the leases
-// that were free, and not the whole capacity again.
+// TestAcquire_Outage_ReplicasStayWithinTheRule: four replicas know from Redis's last replies how many leases are
+// free. During the outage they grant only these leases, and not the whole capacity again.
 func TestAcquire_Outage_ReplicasStayWithinTheRule(t *testing.T) {
 	t.Parallel()
 	const replicas, capacity = 4, 40
@@ -155,8 +157,8 @@ func TestAcquire_Outage_ReplicasStayWithinTheRule(t *testing.T) {
 	}
 }
 
-// The data was lost before the outage, not in it. Leases that were granted in the outage take no room from other
-// leases.
+// Redis lost its data before the outage, not during it. Leases that were granted during the outage take no room from
+// other leases.
 func TestRenew_AfterOutage_EarlierLoss_TakesNobodysPlace(t *testing.T) {
 	t.Parallel()
 	o := newLeaseOutage(t, func(s *testenv.RedisServer, l *Limiter, req LeaseRequest) {
@@ -175,8 +177,8 @@ func TestRenew_AfterOutage_EarlierLoss_TakesNobodysPlace(t *testing.T) {
 	o.renew(o.born[1], 0)
 }
 
-// leaseOutage has two leases from before an outage of Redis and two from during it, of a rule that allows four. All
-// four were renewed in the outage or granted in it.
+// leaseOutage has two leases that were granted before an outage of Redis and renewed during it, and two leases that
+// were granted during it. Their rule allows four leases.
 type leaseOutage struct {
 	t         *testing.T
 	l         *Limiter
@@ -194,7 +196,7 @@ func newLeaseOutage(t *testing.T, begin func(*testenv.RedisServer, *Limiter, Lea
 		o.old = append(o.old, mustAcquire(t, o.l, o.req).ID)
 	}
 	begin(server, o.l, o.req)
-	for range 10 { // until the breaker is open: a paused server would run the calls below when it resumes
+	for range 10 { // opens the breaker; otherwise a paused server would run the calls below when it resumes
 		if n, err := o.l.Count(t.Context(), o.req); err != nil || !n.Degraded {
 			t.Fatalf("%+v, %v", n, err)
 		}
@@ -220,7 +222,7 @@ func newLeaseOutage(t *testing.T, begin func(*testenv.RedisServer, *Limiter, Lea
 	return o
 }
 
-// renew renews a lease and expects inUse held leases. If inUse is 0 it expects that the lease does not exist.
+// renew renews a lease in Redis and expects that inUse leases are held. If inUse is 0, it expects ErrNoLease.
 func (o *leaseOutage) renew(id LeaseID, inUse int64) {
 	o.t.Helper()
 	switch renewed, err := o.l.Renew(o.t.Context(), id, o.req.Rule, time.Hour); {
@@ -249,8 +251,8 @@ func TestRenew_AfterOutage_MovesLeaseToRedis(t *testing.T) {
 	}
 }
 
-// TestRenew_AfterOutageThatLostTheData_AllAreBack: all leases return, including those of the outage, and no new lease
-// takes their room.
+// TestRenew_AfterOutageThatLostTheData_AllAreBack: Redis loses its data in the outage. All leases return with their
+// renewals, including the leases granted in the outage, and no new lease takes their room.
 func TestRenew_AfterOutageThatLostTheData_AllAreBack(t *testing.T) {
 	t.Parallel()
 	o := newLeaseOutage(t, func(s *testenv.RedisServer, _ *Limiter, _ LeaseRequest) { s.Kill() }, (*testenv.RedisServer).Start)
@@ -262,8 +264,8 @@ func TestRenew_AfterOutageThatLostTheData_AllAreBack(t *testing.T) {
 	}
 }
 
-// TestAcquire_UnreadableValue_PolicyDecides: an unreadable value counts neither as empty nor as full, and is never
-// overwritten.
+// TestAcquire_UnreadableValue_PolicyDecides: if a stored value is not a bucket of leases, the rule's policy decides.
+// The value is never overwritten.
 func TestAcquire_UnreadableValue_PolicyDecides(t *testing.T) {
 	t.Parallel()
 	client, metrics := patientClient(t, testenv.Redis(t)), NewMetrics(nil)
@@ -297,8 +299,8 @@ func TestAcquire_UnreadableValue_PolicyDecides(t *testing.T) {
 	}
 }
 
-// TestAcquire_Outage_StaysWithinTheBudget: a Redis that hangs costs a caller the budget at most, and then the breaker
-// opens.
+// TestAcquire_Outage_StaysWithinTheBudget: if Redis hangs, a caller waits at most for the budget. After some failed
+// calls the breaker opens.
 func TestAcquire_Outage_StaysWithinTheBudget(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
@@ -348,8 +350,8 @@ func TestAcquire_Local_IsBounded(t *testing.T) {
 	}
 }
 
-// TestAcquire_LongOutage_OthersLeasesCount: leases of other replicas count as long as they last, and not only for the
-// rule's default time of a lease.
+// TestAcquire_LongOutage_OthersLeasesCount: during an outage, leases of other replicas count until their own ends,
+// even if these are later than the rule's LeaseTTL.
 func TestAcquire_LongOutage_OthersLeasesCount(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/lua"
 )
 
-// maxLeaseBatch bounds the script calls in one pipeline: 64 calls take Redis less than 2 ms.
+// maxLeaseBatch is the largest number of script calls in one pipeline. 64 calls take Redis less than 2 ms.
 const maxLeaseBatch = 64
 
 // leaseOp is the operation of a lease call. The script uses the same values.
@@ -27,7 +27,7 @@ const (
 	leaseRestore leaseOp = 5 // hold leases that were lost, even beyond the capacity
 )
 
-// String is the operation's label.
+// String returns the value of the label operation in metrics.
 func (o leaseOp) String() string {
 	switch o {
 	case leaseAcquire:
@@ -46,7 +46,7 @@ type leaseCode int64
 
 const (
 	leaseDone    leaseCode = 0
-	leaseHeld    leaseCode = 1 // of acquire: the lease was held before under the same key
+	leaseHeld    leaseCode = 1 // of acquire: the lease with the request's key was already held
 	leaseFull    leaseCode = 2
 	leaseNotHeld leaseCode = 3
 	leaseLost    leaseCode = 4 // the data in Redis has another epoch: nothing was decided
@@ -67,12 +67,12 @@ type leaseReply struct {
 	code  leaseCode
 	ends  int64 // us from now; 0 if the lease is not held
 	held  int64 // leases held after the call
-	frees int64 // us from now until there is room
+	frees int64 // us from now until another lease can be granted
 	last  int64 // us from now until all leases have ended; 0 if this process decided
 	epoch int64 // of the data that decided; 0 if this process decided
 }
 
-// leases is a limiter's access to leases in Redis, with its own copies.
+// leases is the part of a Limiter that grants leases: the script, its lanes, and the leases of this process.
 type leases struct {
 	script *redisstore.Script
 	lanes  *redisstore.Lanes[leaseCall, leaseReply]
@@ -92,8 +92,8 @@ func newLeases(l *Limiter) *leases {
 	return s
 }
 
-// askLease sends a call to Redis and returns the answer. An error that matches redisstore.ErrAway makes the rule's
-// OnBackendError decide.
+// askLease sends a call to Redis and returns the reply. If the error matches redisstore.ErrAway, the caller must let
+// the rule's OnBackendError decide.
 func (l *Limiter) askLease(ctx context.Context, c leaseCall) (leaseReply, error) {
 	r, err := l.leases.lanes.Do(ctx, l.store.QueueDeadline(ctx), c.id.key(), c, nil)
 	if err != nil {
@@ -102,8 +102,8 @@ func (l *Limiter) askLease(ctx context.Context, c leaseCall) (leaseReply, error)
 	return r, nil
 }
 
-// sendLeases sends a batch as one pipeline with a script call for each lease call. If Redis has lost the data of a
-// call, the call is sent again, after calls that restore what this process knows of its bucket.
+// sendLeases sends a batch in one pipeline, with a script call for each lease call. If Redis has lost the data of a
+// call, the call is sent again. Before it, other calls restore the leases of its bucket that this process knows.
 func (l *Limiter) sendLeases(b *redisstore.Batch, batch []leaseCall) []redisstore.Result[leaseReply] {
 	results := make([]redisstore.Result[leaseReply], len(batch))
 	all := make([]int, len(batch))
@@ -116,8 +116,8 @@ func (l *Limiter) sendLeases(b *redisstore.Batch, batch []leaseCall) []redisstor
 	return results
 }
 
-// pipelineLeases sends the calls of batch with the indices in open, once. It returns the indices of the calls that
-// found data of another epoch.
+// pipelineLeases sends, in one pipeline, the calls of batch whose indices are in open. It returns the indices of the
+// calls that found data of another epoch, and so were not decided.
 func (l *Limiter) pipelineLeases(b *redisstore.Batch, batch []leaseCall, open []int, results []redisstore.Result[leaseReply]) (lost []int) {
 	if len(open) == 0 {
 		return nil
@@ -167,18 +167,18 @@ func (l *Limiter) pipelineLeases(b *redisstore.Batch, batch []leaseCall, open []
 	return lost
 }
 
-// lostCall restores leases of one bucket.
+// lostCall is a script call that restores lost leases of one bucket.
 type lostCall struct {
 	call  redisstore.Call
 	key   string
 	names []string
 }
 
-// maxRestored bounds the leases in one call of the script.
+// maxRestored is the largest number of leases that one script call restores.
 const maxRestored = 500
 
-// lostLeases returns the calls that restore lost leases: the leases that this process knows of the buckets in open,
-// if the data of these buckets was lost.
+// lostLeases returns the calls that restore lost leases. These are the leases that this process knows in the buckets
+// of the calls in open, if Redis has lost the data of these buckets.
 func (l *Limiter) lostLeases(batch []leaseCall, open []int) (all []lostCall) {
 	epochs := l.local.epochs
 	if !epochs.lost.Load() {
@@ -207,8 +207,8 @@ func (l *Limiter) lostLeases(batch []leaseCall, open []int) (all []lostCall) {
 	return all
 }
 
-// call returns the script call. now is the time to use in µs; 0 is the server's time. If known is nil the script does
-// not compare the epoch.
+// call returns the script call. now is the time in µs that the script uses; 0 means Redis's time. If known is nil,
+// the script does not compare the epoch.
 func (c *leaseCall) call(now int64, known *epochs) redisstore.Call {
 	capacity, ttl := int64(0), c.ttl.Microseconds()
 	if c.rule != nil {
@@ -223,7 +223,8 @@ func (c *leaseCall) call(now int64, known *epochs) redisstore.Call {
 	return out
 }
 
-// readLease reads the script's reply. Its error matches redisstore.ErrAway or redisstore.ErrScript.
+// readLease decodes the script's reply. rebased reports whether the script has moved the bucket because the clock was
+// set back. The error matches redisstore.ErrAway or redisstore.ErrScript.
 func readLease(reply redisstore.Reply) (r leaseReply, rebased bool, err error) {
 	const width = 8
 	n := reply.Ints
@@ -240,7 +241,7 @@ func readLease(reply redisstore.Reply) (r leaseReply, rebased bool, err error) {
 	}
 }
 
-// corruptLease counts an unreadable bucket, and logs such a bucket at most every corruptLogEvery.
+// corruptLease counts an unreadable bucket of leases. It logs an unreadable bucket at most once in corruptLogEvery.
 func (l *Limiter) corruptLease(key string) {
 	l.metrics.corrupt.Inc()
 	now, last := l.micros(), l.corruptLog.Load()

@@ -174,7 +174,8 @@ func TestAcquire_SharedRule_TenantNamesOwnLeasesOnly(t *testing.T) {
 	})
 }
 
-// TestAcquire_DeadHolder_LeaseEndsAtItsTime: a lease ends exactly at its time. A later renewal gets ErrNoLease.
+// TestAcquire_DeadHolder_LeaseEndsAtItsTime: if its holder does not renew it, a lease ends exactly at its ExpiresAt.
+// A later renewal gets ErrNoLease.
 func TestAcquire_DeadHolder_LeaseEndsAtItsTime(t *testing.T) {
 	t.Parallel()
 	now := worldStart
@@ -215,8 +216,9 @@ func TestAcquire_DeadHolder_LeaseEndsAtItsTime(t *testing.T) {
 	}
 }
 
-// TestLeases_ClockSetBack_KeepsNoDeadLease: if the bucket were not moved, a dead holder's lease would last until the
-// clock has caught up. Every call after the first is denied or only reads, so no other write can repair the bucket.
+// TestLeases_ClockSetBack_KeepsNoDeadLease: when Redis's clock is set back, the script moves the ends of the bucket's
+// leases. Otherwise a dead holder's lease would last until the clock has caught up. Every call after the first is
+// denied or only reads, so no other write can repair the bucket.
 func TestLeases_ClockSetBack_KeepsNoDeadLease(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -241,8 +243,8 @@ func TestLeases_ClockSetBack_KeepsNoDeadLease(t *testing.T) {
 	}
 }
 
-// TestLeases_LargestBucket_SurvivesAClockStep: the move of 10,000 leases must not exceed Lua's limit of values on its
-// stack.
+// TestLeases_LargestBucket_SurvivesAClockStep: when the clock is set back, the script changes the ends of 10,000
+// leases. This must not exceed the number of values that Lua's stack can hold.
 func TestLeases_LargestBucket_SurvivesAClockStep(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -280,8 +282,8 @@ func TestLeases_LargestBucket_SurvivesAClockStep(t *testing.T) {
 	}
 }
 
-// TestAcquire_Concurrent_NeverMoreThanTheCapacity counts the holders, which use two limiters on one Redis, in real
-// time.
+// TestAcquire_Concurrent_NeverMoreThanTheCapacity counts the holders of leases in real time. They use two limiters on
+// one Redis.
 func TestAcquire_Concurrent_NeverMoreThanTheCapacity(t *testing.T) {
 	t.Parallel()
 	const capacity = 5
@@ -424,8 +426,8 @@ func TestLeaseIDs_ParseReadsOnlyWhatTextWrites(t *testing.T) {
 		if _, err := NewLeaseIDs([]byte("other"), now).Parse(text, now); err == nil {
 			t.Fatal("it is read under another key")
 		}
-		// A changed text is refused. If unsigned ids are accepted, a changed text may be such an id: then it names
-		// the bucket of a valid tenant and rule.
+		// A changed text is refused. The only exception: if unsigned ids are accepted, a changed text may be a valid
+		// unsigned id. Then it must name a valid tenant and rule.
 		forged := []byte(text)
 		switch i := rapid.IntRange(0, len(text)-1).Draw(t, "at"); rapid.IntRange(0, 2).Draw(t, "how") {
 		case 0:
@@ -450,7 +452,7 @@ func TestLeaseIDs_ParseReadsOnlyWhatTextWrites(t *testing.T) {
 	}
 }
 
-// A retry gets the same id. A client cannot read from an id who holds the lease or from which address.
+// A retry gets the same id. A client cannot read the holder or the holder's address from an id.
 func TestLeaseIDs_Text_SameForTheSameLeaseAndSealed(t *testing.T) {
 	t.Parallel()
 	ids := NewLeaseIDs([]byte("key"), time.Time{})

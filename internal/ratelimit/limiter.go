@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// DefaultLanes is the number of pipelines that a process has in Redis at a time. While one pipeline is there the
-	// other is encoded or decoded. More lanes would make the batches smaller, and large batches save the fixed cost
-	// of a script call.
+	// DefaultLanes is the number of pipelines that a process has in Redis at a time. While Redis executes one
+	// pipeline, the process encodes or decodes the other. With more lanes the batches would be smaller, and the fixed
+	// cost of a script call would be shared by fewer requests.
 	DefaultLanes = 2
 
-	// maxBatchCharges bounds the charges, and the keys read with them, in one pipeline. Such a pipeline takes a few
-	// ms, far below the budget.
+	// maxBatchCharges is the largest number of charges and read keys in one pipeline. Such a pipeline takes a few ms,
+	// far less than the budget.
 	maxBatchCharges = 1024
 
 	// corruptLogEvery is the minimum time between two log lines about unreadable buckets, because an attacker or a
@@ -33,20 +33,20 @@ const (
 type Config struct {
 	// Lanes is the number of pipelines in Redis at a time; 0 is DefaultLanes.
 	Lanes int
-	// MaxLocalLevels bounds the bucket levels held in the process; 0 is DefaultMaxLocalLevels.
+	// MaxLocalLevels is the largest number of bucket levels kept in the process; 0 is DefaultMaxLocalLevels.
 	MaxLocalLevels int
-	// Replicas returns the replicas that share the rules while Redis is away: Heartbeat.Replicas. It is then called
-	// for each decision. nil means this process alone.
+	// Replicas returns the replicas that share the rules while Redis is away, usually Heartbeat.Replicas. During an
+	// outage it is called for each decision. nil means that this process has no other replicas.
 	Replicas func() *replica.Set
-	// Log gets one line for each change between decisions by Redis and local ones; nil discards them.
+	// Log gets one line when decisions change from Redis to this process or back. nil discards these lines.
 	Log *slog.Logger
 	// Metrics may be nil.
 	Metrics *Metrics
 	// Now is the clock of local decisions; nil is time.Now. Decisions in Redis use Redis's clock.
 	Now func() time.Time
 
-	// redisNow is for tests: scripts use its time, in µs, instead of Redis's. Denials are then remembered only if Now
-	// is set as well. Otherwise this process and the scripts would use different clocks.
+	// redisNow is for tests: scripts use its time, in µs, instead of Redis's. If it is set, denials are remembered
+	// only if Now is also set. Otherwise this process and the scripts would use different clocks.
 	redisNow  func() int64
 	forgetful bool
 }
@@ -69,8 +69,8 @@ type Limiter struct {
 	corruptLog atomic.Int64 // µs of the last log line about an unreadable bucket
 }
 
-// New creates a limiter on store, or in local mode if store is nil: one process, with the same semantics. It must be
-// called before the store's first request.
+// New creates a limiter on store. If store is nil, the limiter is in local mode: it decides for one process, with the
+// same results. New must be called before the store's first request.
 func New(store *redisstore.Store, cfg Config) *Limiter {
 	cfg = cfg.withDefaults()
 	l := &Limiter{
@@ -119,18 +119,18 @@ func (cfg Config) withDefaults() Config {
 	return cfg
 }
 
-// Stop refuses new requests and waits for refunds in other slots; the budget bounds this wait. Stop the store
-// afterwards: its Stop finishes the queued requests.
+// Stop refuses new requests and waits for refunds in other slots, at most for the budget. Stop the store after the
+// limiter: the store's Stop finishes the queued requests.
 func (l *Limiter) Stop(context.Context) error {
 	l.stopped.Store(true)
 	l.background.stop()
 	return nil
 }
 
-// Consume charges all of the request's rules or none. It answers within the budget; while Redis is away, the rules'
-// OnBackendError decides. Errors: *rule.FieldError (a request that is not valid), ErrUnavailable (a rule is closed),
-// ErrStopped, or ctx's error. After ErrUnavailable or ctx's error it is unknown whether Redis was charged. A retry
-// may charge twice.
+// Consume charges the request on all its rules or on none. It answers within the budget. While Redis is away, the
+// rules' OnBackendError decides. Errors are *rule.FieldError (the request is not valid), ErrUnavailable (a rule is
+// closed while Redis is away), ErrStopped, and the error of ctx. After ErrUnavailable or the error of ctx, the
+// request may have been charged in Redis, so a retry may charge twice.
 func (l *Limiter) Consume(ctx context.Context, req Request) (Decision, error) {
 	return l.decide(ctx, req, rule.Consume)
 }
@@ -173,7 +173,7 @@ func (l *Limiter) decideLocally(q *query) Decision {
 }
 
 // askStore decides q in Redis, or by the rules' policies if Redis is away. If q has parts in several slots of a
-// cluster, it is decided in stages.
+// cluster, askStore decides one part after another.
 func (l *Limiter) askStore(ctx context.Context, q *query) (Decision, error) {
 	deadline := l.store.QueueDeadline(ctx)
 	if l.store.IsCluster() {
@@ -186,7 +186,8 @@ func (l *Limiter) askStore(ctx context.Context, q *query) (Decision, error) {
 	return l.decideTogether(ctx, deadline, q)
 }
 
-// decideTogether decides q in Redis, or by the rules' policies if Redis is away. On a cluster q must be one part.
+// decideTogether decides q in Redis, or by the rules' policies if Redis is away. On a cluster all buckets of q must
+// have the same hash tag.
 func (l *Limiter) decideTogether(ctx context.Context, deadline time.Time, q *query) (Decision, error) {
 	asked, asOf := l.micros(), l.denials.asOf(q)
 	a, err := l.ask(ctx, deadline, q)
@@ -202,8 +203,8 @@ func (l *Limiter) decideTogether(ctx context.Context, deadline time.Time, q *que
 	}
 }
 
-// ask sends q to Redis and returns the answer. On a cluster q must be one part. An error that matches
-// redisstore.ErrAway makes the rules' OnBackendError decide.
+// ask sends q to Redis and returns the answer. On a cluster all buckets of q must have the same hash tag. If the
+// error matches redisstore.ErrAway, the caller must let the rules' OnBackendError decide.
 func (l *Limiter) ask(ctx context.Context, deadline time.Time, q *query) (answer, error) {
 	a, err := l.lanes.Do(ctx, deadline, q.charges[0].key, *q, q.with)
 	if err != nil {
@@ -224,7 +225,7 @@ func storeError(err error) error {
 	}
 }
 
-// newSender returns the function with which one lane sends its batches.
+// newSender returns the function with which one lane sends its batches. Each lane has its own workbench.
 func (l *Limiter) newSender() func(*redisstore.Batch, []query) []redisstore.Result[answer] {
 	bench := newWorkbench(l.store.IsCluster())
 	return func(b *redisstore.Batch, queries []query) []redisstore.Result[answer] {
@@ -232,9 +233,9 @@ func (l *Limiter) newSender() func(*redisstore.Batch, []query) []redisstore.Resu
 	}
 }
 
-// send decides a batch with as few script calls as possible, in one pipeline. Two kinds of queries come back
-// undecided and are sent once more. If Redis's clock was in another calendar window, the query is sent with that
-// window. If Redis had lost its data, the query is sent after the data was raised.
+// send decides a batch with as few script calls as possible, in one pipeline. Two kinds of queries return undecided
+// and are sent once more. If Redis's clock was in another calendar window, the query is sent with that window. If
+// Redis had lost its data, the query is sent after the buckets were raised to the known levels.
 func (l *Limiter) send(b *redisstore.Batch, bench *workbench, queries []query) []redisstore.Result[answer] {
 	results := l.pipeline(b, bench, queries, b.Now())
 	var again []query
@@ -251,7 +252,7 @@ func (l *Limiter) send(b *redisstore.Batch, bench *workbench, queries []query) [
 	return results
 }
 
-// sendAgain sends queries with the calendar windows of now, and stores each result at its index in at.
+// sendAgain sends undecided queries with the calendar windows of now. It stores the n'th result in results[at[n]].
 func (l *Limiter) sendAgain(b *redisstore.Batch, bench *workbench, queries []query, at []int, now int64, results []redisstore.Result[answer]) {
 	for _, i := range at {
 		if results[i].Answer.stale {
@@ -266,7 +267,7 @@ func (l *Limiter) sendAgain(b *redisstore.Batch, bench *workbench, queries []que
 	}
 }
 
-// pipeline sends queries once, with the windows of now.
+// pipeline sends queries once, in one pipeline, with the calendar windows of now.
 func (l *Limiter) pipeline(b *redisstore.Batch, bench *workbench, queries []query, now int64) []redisstore.Result[answer] {
 	defer bench.clear()
 	vectors := bench.vectors(queries, now)
@@ -312,8 +313,8 @@ func (l *Limiter) pipeline(b *redisstore.Batch, bench *workbench, queries []quer
 	return results
 }
 
-// sendMoving sends the vectors whose slot is moving once more. It leaves out the key of the epoch, which may be on
-// the other node.
+// sendMoving sends a vector once more if its slot is moving between two nodes. It leaves out the key of the epoch,
+// which may be on the other node.
 func (l *Limiter) sendMoving(b *redisstore.Batch, vectors []*vector, replies []redisstore.Reply) {
 	for n, v := range vectors {
 		if errors.Is(replies[n].Err, redisstore.ErrMoving) {
@@ -326,7 +327,8 @@ func (l *Limiter) sendMoving(b *redisstore.Batch, vectors []*vector, replies []r
 // Replicas returns the replicas that share the rules while Redis is away.
 func (l *Limiter) Replicas() *replica.Set { return l.cfg.Replicas() }
 
-// replicasOf returns the replicas that share a rule if this process decides, and nil if Redis decides.
+// replicasOf returns the replicas that share the rules, if this process decided because Redis is away. It returns nil
+// if Redis decided, and in local mode.
 func (l *Limiter) replicasOf(m Mode) *replica.Set {
 	if l.store == nil || m != ModeLocal {
 		return nil
@@ -334,7 +336,7 @@ func (l *Limiter) replicasOf(m Mode) *replica.Set {
 	return l.cfg.Replicas()
 }
 
-// Forget drops the metrics of rules that do not exist any more.
+// Forget drops the metrics of rules that no longer exist. labels are their metric labels.
 func (l *Limiter) Forget(labels []string) { l.metrics.Forget(labels) }
 
 func (l *Limiter) counted(d Decision) Decision {

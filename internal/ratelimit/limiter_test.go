@@ -20,7 +20,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// everywhere runs a test on Redis and in local mode. Both give the same guarantees.
+// everywhere runs a test on Redis and in local mode. Both modes must give the same results.
 func everywhere(t *testing.T, test func(t *testing.T, l *Limiter)) {
 	t.Helper()
 	t.Parallel()
@@ -109,7 +109,7 @@ func TestConsume_AnyInterval_AtMostBurstAndRefill(t *testing.T) {
 			})
 		}
 		all.Wait()
-		// Requests i..j were all decided between the first send and the last answer among them.
+		// Requests i..j were decided after the first of them was sent, and before the last of them was answered.
 		for i := range sent {
 			first, last := sent[i], answered[i]
 			for j := i; j < len(sent); j++ {
@@ -166,7 +166,7 @@ func TestRefund_GivesBackTheChargeAndNoMore(t *testing.T) {
 		if got := left(); got != "7 0" {
 			t.Errorf("left %s after the second's refund, want 7 0", got)
 		}
-		for range 2 { // a refund that comes twice never makes a bucket more than full
+		for range 2 { // a repeated refund does not make a bucket more than full
 			if _, err := l.Refund(ctx, first.Charged(req)); err != nil {
 				t.Fatal(err)
 			}
@@ -252,7 +252,7 @@ func TestConsume_UnreadableBucket_PolicyDecides(t *testing.T) {
 				t.Errorf("open: %+v", d)
 			}
 		},
-		"local_share": func(_ *rule.Rule, req Request) { // bounded, not unlimited
+		"local_share": func(_ *rule.Rule, req Request) { // the share admits some requests, not all
 			admitted := 0
 			for range 20 {
 				if mustConsume(t, l, req).Allowed {
@@ -373,8 +373,8 @@ quotasvc_limit_decisions_total{kind="token_bucket",mode="memo",outcome="would_ne
 	}
 }
 
-// TestConsume_SharedRule_OneBucketForAllTenants: a shared rule is decided together with a tenant's own rules, all or
-// nothing.
+// TestConsume_SharedRule_OneBucketForAllTenants: a request is charged on a shared rule and the tenant's own rule, or
+// on neither.
 func TestConsume_SharedRule_OneBucketForAllTenants(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
 		shared := compile(t, rule.Spec{ID: "shared", Rate: "1/day", Burst: 10, Shared: true})

@@ -12,27 +12,27 @@ import (
 )
 
 const (
-	// localStripes is the number of locks. The hash tag of a bucket selects its lock, so one lock covers all buckets
-	// of a tenant.
+	// localStripes is the number of stripes, each with its own lock. The hash tag of a bucket selects its stripe, so
+	// all buckets of a tenant are in one stripe, except for buckets of shared rules.
 	localStripes = 64
 
-	// DefaultMaxLocalLevels bounds the levels of a process: about 200 bytes each, 20 MB. Beyond it, of a sample of
-	// levels the fullest one is dropped. Its bucket then counts as full, so it gains at most the tokens that were
-	// missing.
+	// DefaultMaxLocalLevels is the default largest number of levels in a process: about 200 bytes each, 20 MB in all.
+	// When it is reached, a sample of levels is examined, and the level whose bucket is full the soonest is dropped.
+	// This bucket then counts as full, so it gains at most the tokens that were missing.
 	DefaultMaxLocalLevels = 100_000
 
-	// evictSample is the number of levels of which one is dropped. sweepSample is the number of levels that every
-	// insertion checks, so full buckets are dropped as fast as new ones come.
+	// evictSample is the number of levels in the sample of which one is dropped. sweepSample is the number of levels
+	// that every insertion examines, so that full buckets are dropped as fast as new levels are added.
 	evictSample, sweepSample = 8, 2
 )
 
-// localState has the levels of buckets in this process. In local mode there is no other state. With Redis they are
-// copies that every reply updates, with which the process continues alone when Redis is away.
+// localState has the levels of buckets in this process. In local mode there is no other state. With Redis the levels
+// are copies, which every reply updates. The process continues from these copies when Redis is away.
 type localState struct {
 	seed    maphash.Seed
 	max     int // per stripe
 	metrics *Metrics
-	dropped func(key string) // called with the key of a level dropped while its bucket is not full; may be nil
+	dropped func(key string) // called with the key of a dropped level whose bucket is not full; may be nil
 	epochs  *epochs          // of the data in Redis; nil in local mode
 	stripes [localStripes]stripe
 }
@@ -41,17 +41,17 @@ type stripe struct {
 	mu   sync.Mutex
 	all  map[string]localLevel
 	bans map[string]localBan // nil if there are none yet
-	logs int                 // space that logs take beyond one level each; see extra
+	logs int                 // the sum of extra over the levels
 }
 
 type localLevel struct {
 	rule.State
-	// fullAt is the time at which the bucket is full, in µs. Then the level can be dropped.
+	// fullAt is the time at which the bucket is full, in µs. From then on the level is not needed.
 	fullAt int64
-	// of is the limit by which Redis decided, or nil if this process decided.
+	// of is the limit with which Redis decided, or nil if this process decided.
 	of rule.Limit
 
-	epoch int64         // of the data in Redis to which the level belongs; 0 if there is none
+	epoch int64         // epoch of the data in Redis to which the level belongs; 0 if there is none
 	ahead int64         // µs by which Redis's clock is ahead of this process's, if of is set
 	whole *withoutRedis // nil if of is set, or if Redis never answered
 }
@@ -60,7 +60,7 @@ type localLevel struct {
 // levels.
 const logPlace = 25
 
-// extra returns the number of levels that the log of e counts as.
+// extra returns the number of additional levels as which the log of e counts.
 func (e *localLevel) extra() int { return cap(e.Log) / logPlace }
 
 func newLocalState(maximum int, metrics *Metrics) *localState {
@@ -78,7 +78,7 @@ func (l *localState) stripe(tag string) *stripe { return &l.stripes[l.stripeOf(t
 
 func (l *localState) stripeOf(tag string) uint64 { return maphash.String(l.seed, tag) % localStripes }
 
-// lock locks the stripes of q's buckets. The order is ascending, so two calls cannot deadlock.
+// lock locks the stripes of q's buckets, in ascending order, so that two calls cannot deadlock.
 func (l *localState) lock(q *query) (unlock func()) {
 	var held uint64 // a bit per stripe
 	for i := range q.charges {
@@ -94,8 +94,8 @@ func (l *localState) lock(q *query) (unlock func()) {
 	}
 }
 
-// decide does the work of the script in this process: it charges all charges of q or none, on this process's portions
-// of the buckets.
+// decide decides q in this process, as the script does in Redis. It charges all charges of q or none, on this
+// process's portions of the buckets.
 func (l *localState) decide(q *query, now int64, replicas *replica.Set) answer {
 	defer l.lock(q)()
 
@@ -109,7 +109,7 @@ func (l *localState) decide(q *query, now int64, replicas *replica.Set) answer {
 			code = rule.Judge(b, st, c.cost)
 		}
 		if code == rule.Never && c.cost <= c.rule.Burst {
-			code = rule.Denied // beyond this replica's portion, not beyond the rule
+			code = rule.Denied // the cost exceeds this replica's portion, but not the rule's burst
 		}
 		a.results[i] = bucketResult{code: code, level: st}
 		if c.rule.Ban.After > 0 {
@@ -142,7 +142,7 @@ func (l *localState) decide(q *query, now int64, replicas *replica.Set) answer {
 	return a
 }
 
-// late sets in r the tokens that a charge after the fact takes, and returns c with this cost.
+// late stores in r the number of tokens that a charge after the fact takes. It returns a copy of c with this cost.
 func (c *charge) late(b rule.Limit, r *bucketResult) *charge {
 	taken := *c
 	r.taken = rule.Taken(b, r.level, c.cost)
@@ -150,8 +150,8 @@ func (c *charge) late(b rule.Limit, r *bucketResult) *charge {
 	return &taken
 }
 
-// keepOwn stores a level that this process decided. changed means that o has charged or refunded. The caller holds
-// the lock.
+// keepOwn stores the level after a decision of this process. changed means that o has charged or refunded tokens. The
+// caller holds the lock.
 func (l *localState) keepOwn(o rule.Op, c *charge, now int64, b rule.Limit, st rule.Level, changed bool) {
 	shard := l.stripe(c.tag)
 	e := shard.at(c.key, now)
@@ -164,7 +164,7 @@ func (l *localState) keepOwn(o rule.Op, c *charge, now int64, b rule.Limit, st r
 	l.keep(shard, c.key, now, b, next, st)
 }
 
-// known returns the level of a charge's bucket. If Redis decided the level under another version of the rule, known
+// known returns the level of a charge's bucket. If the level is from Redis and of another version of the rule, known
 // first converts it to the present version. The caller holds the lock.
 func (l *localState) known(c *charge, now int64) localLevel {
 	shard, full := l.stripe(c.tag), c.rule.Limit()
@@ -176,9 +176,10 @@ func (l *localState) known(c *charge, now int64) localLevel {
 	return shard.at(c.key, now)
 }
 
-// observe copies the levels in a reply of Redis. now is this process's clock, by which levels are kept. Local charges
-// are dropped only after Redis has charged again: a read-only or full Redis still answers peeks, from state without
-// those charges. all reports whether this process now has the level of each bucket as Redis has it.
+// observe stores the levels in a reply of Redis as copies. now is the time by this process's clock. Charges that this
+// process made while Redis was away are dropped only after Redis has charged again. Otherwise a read-only or full
+// Redis, which still answers peeks, would hide these charges. all reports whether this process now has the same level
+// of each bucket as Redis.
 func (l *localState) observe(v *vector, results []redisstore.Result[answer], charged bool, now int64) (all bool) {
 	last := v.last(results)
 	all = true
@@ -206,7 +207,8 @@ func (l *localState) observeKey(tag, key string, next localLevel, bans *rule.Rul
 	return true
 }
 
-// keep stores the level st, at now, under the limit b, with the other fields of e. The caller holds the lock.
+// keep stores e with the state of the level st. If the bucket is full, it drops the level instead. The caller holds
+// the lock.
 func (l *localState) keep(shard *stripe, key string, now int64, b rule.Limit, e localLevel, st rule.Level) {
 	s, until := b.Store(st, now)
 	e.State = s
@@ -221,8 +223,9 @@ func (l *localState) keep(shard *stripe, key string, now int64, b rule.Limit, e 
 	l.put(shard, key, now, e)
 }
 
-// at returns the level of a key. When the bucket is full it returns the zero level, even if the level is not dropped
-// yet. Otherwise the result would differ for a rule whose rate has changed since.
+// at returns the level of a key. If the bucket is full, it returns the zero level, even if the old level is not
+// dropped yet. Otherwise, after a change of the rule's rate, the result would depend on whether the level was
+// dropped.
 func (s *stripe) at(key string, now int64) localLevel {
 	if e := s.all[key]; e.fullAt > now {
 		return e
@@ -230,8 +233,8 @@ func (s *stripe) at(key string, now int64) localLevel {
 	return localLevel{}
 }
 
-// in returns the state under the limit b. A level of Redis becomes the same fraction of b, rounded up in use, so no
-// token is given away.
+// in returns the state under the limit b. A level from Redis is converted to the same fraction of b. The used tokens
+// are rounded up, so that no token is given away.
 func (e localLevel) in(b rule.Limit) rule.State {
 	if e.of == nil || e.of == b {
 		return e.State
@@ -250,7 +253,7 @@ func (l *localState) put(shard *stripe, key string, now int64, e localLevel) {
 	}
 	shard.all[key] = e
 	shard.logs += e.extra()
-	for len(shard.all) > 1 && len(shard.all)+shard.logs > l.max { // a log has grown
+	for len(shard.all) > 1 && len(shard.all)+shard.logs > l.max { // so if a log has grown
 		l.makeRoom(shard, now)
 	}
 }
@@ -263,8 +266,9 @@ func (l *localState) drop(shard *stripe, key string) {
 	}
 }
 
-// makeRoom drops full buckets of a sample. If there is still no room for another level, it drops the one whose bucket
-// is full the soonest. A range over a map starts anywhere, so its first elements are a sample.
+// makeRoom examines a sample of levels and drops those whose buckets are full. If there is still no room for another
+// level, it drops the level of the sample whose bucket is full the soonest. A range over a map starts at a random
+// element, so its first elements are a random sample.
 func (l *localState) makeRoom(shard *stripe, now int64) {
 	crowded := len(shard.all)+shard.logs >= l.max
 	sample := sweepSample

@@ -40,8 +40,8 @@ func TestLocalState_StaysBounded(t *testing.T) {
 	if n := held(); n < 9*localStripes {
 		t.Errorf("only %d levels are held", n)
 	}
-	// Long after, all buckets are full: new levels replace the old ones, and old ones are dropped twice as fast as
-	// new ones come.
+	// An hour later all buckets are full again, so their levels need not be held. For each new level, two old levels
+	// are dropped.
 	clock = clock.Add(time.Hour)
 	for i := range 10 * localStripes {
 		mustConsume(t, l, Request{Tenant: fmt.Sprintf("u%d", i), Charges: []Charge{{Rule: r}}})
@@ -80,7 +80,7 @@ func TestLocalState_FullBucket_GivesRoomWithoutEviction(t *testing.T) {
 	}
 	mustConsume(t, l, one(slow, "a"))
 	for i := range 50 {
-		mustConsume(t, l, one(quick, fmt.Sprint(i))) // uses the second entry, which is full by now
+		mustConsume(t, l, one(quick, fmt.Sprint(i))) // replaces the level of a full bucket
 		clock = clock.Add(time.Second)
 		if v := mustPeek(t, l, one(slow, "a")).Verdicts[0]; v.Remaining != 4 {
 			t.Fatalf("forgotten at the insertion of %d", i)
@@ -101,7 +101,7 @@ func TestLocalLevel_OfRedis_SameFractionOfAShare(t *testing.T) {
 		if got.Unit != units(in) || got.Num != in.Params(rule.Moment{})[1] || got.At != worldStart {
 			t.Fatalf("%+v", got)
 		}
-		if of != in { // tokens owed beyond the capacity are divided, too
+		if of != in { // the tokens of a debt, beyond the capacity, are divided, too
 			exact := new(big.Rat).Mul(big.NewRat(used, full(of)), oracle.Tokens(full(in)))
 			if got.Used != min(oracle.CeilRat(exact), bound.MaxAmount) {
 				t.Fatalf("%d of %d becomes %d of %d", used, full(of), got.Used, full(in))
@@ -121,7 +121,8 @@ func TestMonotonicMicros_IgnoresTheWallClock(t *testing.T) {
 	}
 }
 
-// TestLocalState_Logs_CountByTheirSize: a log of 1,000 tokens counts as 40 more levels.
+// TestLocalState_Logs_CountByTheirSize: MaxLocalLevels bounds memory, so a sliding log with 1,000 tokens counts as 40
+// additional levels.
 func TestLocalState_Logs_CountByTheirSize(t *testing.T) {
 	t.Parallel()
 	clock := time.UnixMicro(worldStart)

@@ -9,31 +9,32 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// The epoch of the data in Redis is a number that is stored beside it, under the key "life" (lua/limits.lua). Every
-// call sends the epoch that this process knows. If Redis was emptied, for example by a restart without persistence,
-// its new data has another epoch. Then the call decides nothing. It is sent again, after a call that raises the
-// buckets to known levels. Such a level is the one that this process has seen in Redis, plus its own charges while
-// Redis was away.
+// The epoch of the data in Redis is a number that is stored with the data, under a key that ends in "life"
+// (lua/limits.lua). Every call sends the epoch that this process knows. If Redis was emptied, for example by a
+// restart without persistence, its new data has another epoch. Then the call decides nothing. This process first
+// raises the buckets to the levels that it knows, and then sends the call again. Such a level is the last level that
+// the process has seen in Redis, plus its own charges while Redis was away.
 
-// unknownEpoch is the epoch that a call sends if this process knows none. No data has this epoch.
+// unknownEpoch is the number that a call sends if this process knows no epoch. No data has this epoch.
 const unknownEpoch = 1
 
-// raised is a level of a bucket in lost data, as this process knows it.
+// raised is the last level of a bucket that this process knows from lost data.
 type raised struct {
 	charge *charge
 	level  rule.State // seen in Redis, in the rule's present form; At is by Redis's clock
-	own    int64      // tokens charged here since then, while Redis was away
+	own    int64      // tokens that this process has charged since then, while Redis was away
 }
 
-// withoutRedis is the level of a bucket in Redis, as it would be if Redis had decided what this process decided while
-// Redis was away.
+// withoutRedis is the level that a bucket in Redis would have, if Redis had made the decisions that this process made
+// while Redis was away.
 type withoutRedis struct {
-	rule.State // of the whole limit, by this process's clock
+	rule.State // of the whole limit, not of a share; At is by this process's clock
 
-	own int64 // tokens that were charged here, included in State
+	own int64 // tokens that this process charged; they are included in State
 }
 
-// epochs are the epochs that this process knows: one, or on a cluster one for each hash tag.
+// epochs are the epochs of Redis's data that this process knows. There is one epoch, or on a cluster one for each
+// hash tag.
 type epochs struct {
 	cluster bool
 	maxTags int
@@ -91,7 +92,7 @@ func (l *Limiter) sendEpochs(b *redisstore.Batch, vectors []*vector, queries []q
 	}
 }
 
-// onEpoch stores the epoch in the reply to v's call, if the call asked for it.
+// onEpoch stores the epoch in the reply to v's call, if the call had sent an epoch.
 func (l *Limiter) onEpoch(v *vector, epoch int64) {
 	if v.epoch != 0 {
 		l.local.epochs.set(v.tags[0], epoch)
@@ -99,7 +100,7 @@ func (l *Limiter) onEpoch(v *vector, epoch int64) {
 	}
 }
 
-// raise sends to Redis the levels that this process knows of the vectors' buckets in lost data.
+// raise sends Redis the levels of the vectors' buckets that this process knows from lost data.
 func (l *Limiter) raise(b *redisstore.Batch, vectors []*vector, queries []query) {
 	var calls []redisstore.Call
 	now := l.micros()
@@ -122,7 +123,8 @@ func (l *Limiter) raise(b *redisstore.Batch, vectors []*vector, queries []query)
 	}
 }
 
-// raiseCall returns the call that raises up to MaxVector buckets of v's slot.
+// raiseCall returns the script call that raises the buckets in all, which are in v's slot. all has at most MaxVector
+// buckets.
 func (v *vector) raiseCall(all []raised, now int64) redisstore.Call {
 	args := []any{now, len(all), len(all), v.epoch}
 	keys := make([]string, len(all), len(all)+1)
@@ -143,8 +145,9 @@ func (v *vector) raiseCall(all []raised, now int64) redisstore.Call {
 	return redisstore.Call{Keys: append(keys, v.sent[len(v.keys)]), Args: args, Packed: true}
 }
 
-// owed returns the level that this process knows of c's bucket from data of another epoch. It marks the level as
-// sent, because it is raised once only. ahead is the µs by which Redis's clock is ahead of this process's.
+// owed returns the level of c's bucket that this process knows from data of another epoch, and whether there is one.
+// It marks the level as sent, because a bucket is raised only once. ahead is the time in µs by which Redis's clock is
+// ahead of this process's clock.
 func (l *localState) owed(c *charge, epoch, now, ahead int64) (raised, bool) {
 	shard := l.stripe(c.tag)
 	shard.mu.Lock()
@@ -187,7 +190,7 @@ func (w *withoutRedis) split(c *charge, now int64) (seen rule.State, own int64) 
 	return seen, (all.Used - rest.Used) / unit
 }
 
-// charged returns e.whole after a charge or refund in this process while Redis is away.
+// charged returns the new value of e.whole after a charge or refund in this process while Redis is away.
 func (e *localLevel) charged(o rule.Op, c *charge, now int64) *withoutRedis {
 	full := c.rule.Limit()
 	w := withoutRedis{}

@@ -17,8 +17,8 @@ import (
 )
 
 // lossProgram is a random program in which Redis loses its data. Requests, the processes that send them, changes of
-// rules and losses are random. A bucket has one calendar. Otherwise tokens that do not count in the calendar of the
-// last request are unknown here, and might count in another calendar.
+// rules and losses are random. Each bucket has only one calendar. With several, a process would not know the tokens
+// that do not count in the calendar of its last request, but may count in another.
 type lossProgram struct {
 	processes []*Limiter
 	now       *atomic.Int64 // us; also read by the watches of limiters
@@ -37,21 +37,23 @@ func newLossProgram(t *testing.T, n int, client redis.UniversalClient, lose func
 	return p
 }
 
-// TestLimits_LostData_EqualsTheOracle: a process that has seen all charges restores all of them.
+// TestLimits_LostData_EqualsTheOracle: when Redis loses its data, a process that has seen all charges restores all of
+// them.
 func TestLimits_LostData_EqualsTheOracle(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.RedisPrivate(t).Options())
 	newLossProgram(t, 1, client, func(ctx context.Context) error { return client.FlushAll(ctx).Err() }).run(t)
 }
 
-// TestLimits_LostData_TwoProcesses_EqualTheOracle: charges that two processes have seen are restored once, not twice.
+// TestLimits_LostData_TwoProcesses_EqualTheOracle: if two processes have seen a charge, it is restored once, not
+// twice.
 func TestLimits_LostData_TwoProcesses_EqualTheOracle(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.RedisPrivate(t).Options())
 	newLossProgram(t, 2, client, func(ctx context.Context) error { return client.FlushAll(ctx).Err() }).run(t)
 }
 
-// TestLimits_LostData_Cluster_EqualsTheOracle: each tenant's part of a cluster has a separate epoch.
+// TestLimits_LostData_Cluster_EqualsTheOracle: on a cluster the data of each hash tag has its own epoch.
 func TestLimits_LostData_Cluster_EqualsTheOracle(t *testing.T) {
 	t.Parallel()
 	client := patientCluster(t, testenv.RedisClusterPrivate(t))
@@ -66,7 +68,7 @@ func (p *lossProgram) run(t *testing.T) {
 		run++
 		tenant := fmt.Sprintf("acme-%d", run)
 		w, o := drawWorld(rt), oracle.New()
-		w.now = max(w.now, p.now.Load()+1) // the epoch of data is the instant of its start: it must be new
+		w.now = max(w.now, p.now.Load()+1) // the epoch of new data is its first instant: a new one
 		var given charged
 		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
 			switch rapid.IntRange(0, 7).Draw(rt, "event") {
@@ -74,11 +76,11 @@ func (p *lossProgram) run(t *testing.T) {
 				p.look(rt, w, o, tenant) // a process can restore only what it has seen
 				require.NoError(rt, p.lose(t.Context()))
 				o.Lose()
-				w.now++                  // the epoch is the instant of the start: data is not lost in that microsecond
-				p.look(rt, w, o, tenant) // a first call restores the bucket, with charges refunded since
+				w.now++                  // an epoch is an instant, so the new one must be later
+				p.look(rt, w, o, tenant) // the first call on a bucket restores its level
 			case 2:
-				// A restored window counts as charged at the time of the restore. A change of its length would show
-				// that.
+				// The tokens of a restored window count as taken at the time of the restore. A change of the window's
+				// length would give other results then, so only rates of buckets change.
 				if i := rapid.IntRange(0, len(w.rules)-1).Draw(rt, "changed"); w.rules[i].Kind <= rule.KindLeakyBucket {
 					w.rules[i] = drawRuleOf(rt, w.rules[i].ID, w.rules[i].Kind)
 				}
@@ -97,7 +99,7 @@ func (p *lossProgram) run(t *testing.T) {
 	})
 }
 
-// compare makes a process and the oracle decide the same request, and compares the decisions.
+// compare makes a process and the oracle decide the same request, and fails the test if the decisions differ.
 func (p *lossProgram) compare(t *rapid.T, w *world, o *oracle.Oracle, by *Limiter, what rule.Op, req Request) Decision {
 	for i := range req.Charges {
 		req.Charges[i].Zone = nil
@@ -115,7 +117,7 @@ func (p *lossProgram) compare(t *rapid.T, w *world, o *oracle.Oracle, by *Limite
 	return d
 }
 
-// look makes each process read all buckets that a request of the program can have.
+// look makes each process peek at all buckets that a request of the program can have.
 func (p *lossProgram) look(t *rapid.T, w *world, o *oracle.Oracle, tenant string) {
 	for _, by := range p.processes {
 		for _, subject := range []string{"", "alice", "bob"} {

@@ -11,14 +11,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// slowRule returns a rule of a kind that allows n, and gives nothing back during a test.
+// slowRule returns a rule of a kind that allows n tokens per 31 days, so that no token comes back during a test.
 func slowRule(t *testing.T, kind rule.Kind, n int64) *rule.Rule {
 	t.Helper()
 	rate := rule.Rate{Count: n, Period: 31 * 24 * time.Hour}
 	return compile(t, rule.Spec{ID: kind.String(), Kind: kind.String(), Rate: rate.String()})
 }
 
-// TestRedis_Flushed_LevelsComeBack: Redis loses all data while all processes keep running.
+// TestRedis_Flushed_LevelsComeBack: Redis loses all data while the processes keep running. They restore the levels.
 func TestRedis_Flushed_LevelsComeBack(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.RedisPrivate(t).Options())
@@ -49,8 +49,8 @@ func TestRedis_Flushed_LevelsComeBack(t *testing.T) {
 	}
 }
 
-// TestLeases_Flushed_ComeBack: Redis loses all leases while their holders keep running. Processes notice this by a
-// lease or by another limit.
+// TestLeases_Flushed_ComeBack: Redis loses all leases while their holders keep running. A process notices this with a
+// call about a lease or about another limit, and restores its leases.
 func TestLeases_Flushed_ComeBack(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.RedisPrivate(t).Options())
@@ -65,7 +65,7 @@ func TestLeases_Flushed_ComeBack(t *testing.T) {
 		theirs := mustAcquire(t, there, req)
 		for loss := range 3 {
 			client.FlushAll(t.Context())
-			if loss == 1 { // a call on another limit notices it first
+			if loss == 1 { // the process notices the second loss with a call on another limit
 				mustPeek(t, here, requestOf(Charge{Rule: slowRule(t, rule.KindTokenBucket, 10)}))
 			}
 			for _, l := range []*Limiter{here, there} {
@@ -90,8 +90,8 @@ func TestLeases_Flushed_ComeBack(t *testing.T) {
 		if denied, err := here.Acquire(t.Context(), req); err != nil || denied.Held || denied.InUse != 5 {
 			t.Errorf("%s: a sixth lease: %+v, %v", name, denied, err)
 		}
-		// The granter does not know of a release by another process. Until the next loss the lease is gone. After a
-		// loss the granter restores it, and it lasts until its end.
+		// The process that granted the lease does not know that another process released it. The lease is gone until
+		// the next loss. After a loss the granting process restores it, and it lasts until its ExpiresAt.
 		if err := here.Release(t.Context(), last.ID); err != nil {
 			t.Error(err)
 		}
@@ -101,7 +101,8 @@ func TestLeases_Flushed_ComeBack(t *testing.T) {
 	}
 }
 
-// TestLeases_Flushed_FullBucket_ComesBackWhole: a call restores at most 500 leases, so several calls are needed.
+// TestLeases_Flushed_FullBucket_ComesBackWhole: one call restores at most 500 leases, so a bucket of 1,201 leases
+// needs several calls.
 func TestLeases_Flushed_FullBucket_ComesBackWhole(t *testing.T) {
 	t.Parallel()
 	const many = 1201
@@ -117,7 +118,8 @@ func TestLeases_Flushed_FullBucket_ComesBackWhole(t *testing.T) {
 	}
 }
 
-// TestRedis_Flushed_NothingIsResurrected: refunded or reset charges do not return.
+// TestRedis_Flushed_NothingIsResurrected: when Redis loses its data, charges that were refunded or reset before are
+// not restored.
 func TestRedis_Flushed_NothingIsResurrected(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.RedisPrivate(t).Options())
@@ -147,8 +149,8 @@ func TestRedis_Flushed_NothingIsResurrected(t *testing.T) {
 				t.Errorf("%s: %d left of 10 after a reset and a loss", kind, v.Remaining)
 			}
 		}
-		// Another process has lowered a level by a refund. The level stays low while Redis has its data, although
-		// this process has seen a higher one.
+		// Another process has lowered a level by a refund. As long as Redis keeps its data, the level stays low,
+		// although this process has seen a higher level.
 		d = mustConsume(t, here, req)
 		look := requestOf(Charge{Rule: r})
 		mustPeek(t, there, look)
@@ -161,8 +163,9 @@ func TestRedis_Flushed_NothingIsResurrected(t *testing.T) {
 	}
 }
 
-// TestOutages_RedisComesBackEmpty_AdmitTheLimitOnce: three processes have two outages, with an empty Redis after
-// each. When Redis is back, the requests admitted before and during an outage are charged.
+// TestOutages_RedisComesBackEmpty_AdmitTheLimitOnce: three processes have two outages, and after each outage Redis is
+// empty. The requests that were admitted before and during an outage are then charged in Redis again, so the limit is
+// admitted only once.
 func TestOutages_RedisComesBackEmpty_AdmitTheLimitOnce(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
@@ -200,7 +203,7 @@ func TestOutages_RedisComesBackEmpty_AdmitTheLimitOnce(t *testing.T) {
 	}
 	ask(7)
 	for range 2 {
-		look() // a process divides what it has seen; what it has not seen may pass twice
+		look() // a process divides the tokens left in the level that it has seen
 		server.Kill()
 		ask(50)
 		server.Start()

@@ -20,8 +20,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	redis.SetLogger(mute{}) // there is one logger for all clients, and outages make it log
-	// A client that could not connect tries again after a second. Only then it notices that it was closed.
+	redis.SetLogger(mute{}) // go-redis has one logger for all clients, which would log every outage of a test
+	// A client that could not connect tries again after a second. Only then does its goroutine notice that the client
+	// was closed, so the leak check ignores this goroutine.
 	testenv.Main(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
@@ -38,14 +39,14 @@ func baseOptions(t testing.TB) redis.Options {
 	return *c.(*redis.Client).Options()
 }
 
-// patientClient returns a client like that of redisstore.NewClient, except for its timeouts: a busy machine must not
-// make exact decisions degraded. A server that was killed refuses connections at once.
+// patientClient returns a client with the options of redisstore.NewClient and much longer timeouts, so that decisions
+// on a busy machine do not become degraded. A killed server is still noticed at once, because it refuses connections.
 func patientClient(t testing.TB, o *redis.Options) *redis.Client {
 	t.Helper()
 	return clientWithin(t, o, testenv.Patience)
 }
 
-// clientWithin returns such a client with the given timeout.
+// clientWithin returns a client with the options of redisstore.NewClient and the given timeout.
 func clientWithin(t testing.TB, o *redis.Options, timeout time.Duration) *redis.Client {
 	t.Helper()
 	opts := baseOptions(t)
@@ -57,11 +58,11 @@ func clientWithin(t testing.TB, o *redis.Options, timeout time.Duration) *redis.
 	return c
 }
 
-// testGrace is the additional lifetime of a key if a script uses the test's time. Redis expires keys by its own
-// clock, which continues.
+// testGrace is the time by which a script prolongs the TTL of a key if it uses the test's time. Redis expires keys by
+// its own clock, so a key without this grace could expire during a test.
 const testGrace = 599 * time.Second
 
-// settings are those of a limiter and of its store.
+// settings are the configuration of a limiter and of its store.
 type settings struct {
 	Budget         time.Duration
 	Lanes          int
@@ -75,14 +76,15 @@ type settings struct {
 	forgetful      bool
 }
 
-// patientLimiter returns a limiter with a budget that no test exceeds.
+// patientLimiter returns a limiter with a budget so long that a busy machine does not exceed it.
 func patientLimiter(t testing.TB, client redis.UniversalClient, cfg settings) *Limiter {
 	t.Helper()
 	cfg.Budget = testenv.Patience
 	return limiterOn(t, client, cfg)
 }
 
-// limiterOn returns a limiter that is stopped before its client is closed. With a nil client it is in local mode.
+// limiterOn returns a limiter on client, or in local mode if client is nil. At the end of the test the limiter is
+// stopped before the client is closed.
 func limiterOn(t testing.TB, client redis.UniversalClient, cfg settings) *Limiter {
 	t.Helper()
 	var store *redisstore.Store
@@ -101,10 +103,10 @@ func limiterOn(t testing.TB, client redis.UniversalClient, cfg settings) *Limite
 	return l
 }
 
-// measured has the registry of each store's metrics.
+// measured contains the registry of each store's metrics. The key is the *redisstore.Store.
 var measured sync.Map
 
-// storeOn returns a store that is stopped before its client is closed.
+// storeOn returns a store on client. At the end of the test the store is stopped before the client is closed.
 func storeOn(t testing.TB, client redis.UniversalClient, cfg settings) *redisstore.Store {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -123,7 +125,7 @@ func storeOn(t testing.TB, client redis.UniversalClient, cfg settings) *redissto
 	return store
 }
 
-// limitsScript returns the limits script on a client.
+// limitsScript returns the script lua.Limits on a store of its own.
 func limitsScript(t testing.TB, client redis.UniversalClient) *redisstore.Script {
 	t.Helper()
 	return storeOn(t, client, settings{}).NewScript("limits", lua.Limits)

@@ -32,15 +32,15 @@ func memoryTenants(t *testing.T, short int) int {
 	return n
 }
 
-// memoryRedis is a private Redis whose memory contains only what tests store there.
+// memoryRedis is a private Redis whose memory contains only the keys that the tests store.
 type memoryRedis struct {
 	*testenv.RedisServer
 	t *testing.T
 }
 
-// emptyRedis returns a private Redis without buckets, whose scripts are loaded. It does not store slow calls, which a
-// slow machine causes. It does not store histograms of commands (40 kB for the first use of each command during a
-// measurement).
+// emptyRedis returns a private Redis without buckets, whose scripts are loaded. Its slow log is off, because on a
+// slow machine the log's entries would increase the measured memory. Its latency tracking is off, because it takes 40
+// kB at the first use of each command.
 func emptyRedis(t *testing.T) memoryRedis {
 	t.Helper()
 	r := memoryRedis{testenv.RedisPrivate(t), t}
@@ -58,13 +58,13 @@ func emptyRedis(t *testing.T) memoryRedis {
 	return r
 }
 
-// connected runs a step with connections that end with the step, because connections take memory.
+// connected runs do with a client whose connections are closed after do, because connections take memory.
 func (r memoryRedis) connected(step string, do func(t *testing.T, client *redis.Client)) {
 	r.t.Run(step, func(t *testing.T) { do(t, patientClient(t, r.Options())) })
 }
 
-// measure fills the emptied Redis with n keys, and waits until bound accepts the bytes per key. Redis moves a growing
-// table in small steps, and has both tables until the end of the move.
+// measure empties Redis, fills it with n keys, and waits until bound accepts the bytes per key. It must wait because
+// Redis copies a growing hash table in small steps, and keeps both tables until all is copied.
 func (r memoryRedis) measure(name string, n int, fill func(t *testing.T, client *redis.Client), bound func(each float64) bool) {
 	r.t.Helper()
 	ctx := context.Background()
@@ -88,10 +88,9 @@ func (r memoryRedis) measure(name string, n int, fill func(t *testing.T, client 
 	r.t.Logf("| %-40s | %8d | %5.1f bytes | %-8s | %7.1f s | %8.0f/s |", name, n, each, encoding, took.Seconds(), float64(n)/took.Seconds())
 }
 
-// TestBucket_TakesAtMost170Bytes measures the memory of Redis for 25,000 buckets, everything included, each charged
-// half of its capacity. A key takes 32 bytes of table entries, 32 for its expiry, 21 of the tables, and the key and
-// the value in size classes of 16 bytes. The test is not parallel: it would keep the machine busy during tests that
-// measure time.
+// TestBucket_TakesAtMost170Bytes measures the memory that Redis needs for 25,000 buckets. Each bucket is charged half
+// of its capacity. A key takes 32 bytes of table entries, 32 for its expiry, 21 of the tables, and the key and the
+// value in size classes of 16 bytes. The test is not parallel, because it would disturb tests that measure time.
 func TestBucket_TakesAtMost170Bytes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fills a Redis with 125,000 keys")
@@ -103,7 +102,7 @@ func TestBucket_TakesAtMost170Bytes(t *testing.T) {
 		subject bool
 	}{
 		{rule.Spec{ID: "requests", Rate: "100/h"}, false},
-		{rule.Spec{ID: "requests", Rate: "1000/h"}, true}, // a leaky bucket takes the same
+		{rule.Spec{ID: "requests", Rate: "1000/h"}, true}, // a leaky bucket takes the same memory
 		{rule.Spec{ID: "requests", Rate: "1000/h", Kind: "fixed_window"}, true},
 		{rule.Spec{ID: "requests", Rate: "1000/h", Kind: "sliding_window"}, true},
 		{rule.Spec{ID: "logins", Rate: "2/h", Kind: "sliding_log"}, false},
@@ -114,12 +113,13 @@ func TestBucket_TakesAtMost170Bytes(t *testing.T) {
 		server.measure(fmt.Sprintf("%s, explained as %.0f bytes", name, about), buckets, func(t *testing.T, client *redis.Client) {
 			fill(t, client, r, population.subject, buckets)
 		}, func(each float64) bool {
-			return each <= min(about+4, atMost) && each >= about-17 // at most one class less, and a few bytes for buffers
+			return each <= min(about+4, atMost) && each >= about-17 // one size class less, some buffers
 		})
 	}
 }
 
-// TestLeases_InRedis_BytesOfEach: a small bucket of leases is a listpack. Each further lease adds little.
+// TestLeases_InRedis_BytesOfEach: Redis stores a small bucket of leases as a listpack, so each further lease takes
+// few bytes.
 func TestLeases_InRedis_BytesOfEach(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fills a Redis with 5,000 keys")
@@ -158,10 +158,10 @@ func holdLeases(t *testing.T, script *redisstore.Script, r *rule.Rule, n, nth in
 	}
 }
 
-// memoryTenant is a tenant with an id of usual length, 12 bytes.
+// memoryTenant returns the id of the tenant i. It has the usual length, 12 bytes.
 func memoryTenant(i int) string { return fmt.Sprintf("t-%010d", i) }
 
-// fill charges n buckets, each of another tenant, or of ten subjects for each tenant.
+// fill charges n buckets. Each tenant has one bucket or, if subjects is true, the buckets of ten subjects.
 func fill(t *testing.T, client redis.UniversalClient, r *rule.Rule, subjects bool, n int) {
 	t.Helper()
 	script := limitsScript(t, client)
@@ -189,8 +189,8 @@ func fill(t *testing.T, client redis.UniversalClient, r *rule.Rule, subjects boo
 	}
 }
 
-// usedMemory returns the used memory of the Redis when the connection that asks is the only one. It waits for that,
-// because the reported memory of connections is up to a second old.
+// usedMemory waits until Redis reports no other connection, and returns the used memory. It must wait because Redis
+// counts the memory of closed connections for up to a second.
 func (r memoryRedis) usedMemory() int64 {
 	r.t.Helper()
 	figures := map[string]int64{"used_memory": -1, "connected_clients": -1}

@@ -9,8 +9,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// Metrics are the measurements of a process's limits. Labels are those of rules (rule.Rule.Metric), or kinds and
-// names from the program, never a tenant or a subject.
+// Metrics are the Prometheus metrics of a process's limits. The values of labels are names of rules
+// (rule.Rule.Metric) or constants of the program, for example a kind, an outcome or a mode. They are never a tenant
+// or a subject.
 type Metrics struct {
 	decisions   *prometheus.CounterVec
 	vectorSize  prometheus.Histogram
@@ -31,7 +32,7 @@ type Metrics struct {
 }
 
 // NewMetrics creates the metrics and registers them. It panics if reg already has metrics of these names, which is a
-// programming error. With a nil reg they are not registered.
+// programming error. If reg is nil, the metrics are not registered.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -78,7 +79,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		retryAfter: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "quotasvc_limit_retry_after_seconds",
 			Help: "RetryAfter of denials by enforced rules.",
-			// The buckets reach from the interval of 1,000 requests a second to most of a day.
+			// The histogram's buckets reach from 1 ms, the interval of 1,000 requests a second, to most of a day.
 			Buckets: prometheus.ExponentialBuckets(1e-3, 4, 14),
 		}),
 		degradedRules: newDegradedRules(),
@@ -96,7 +97,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return m
 }
 
-// outcomeLabel returns the label of a verdict.
+// outcomeLabel returns the value of the label outcome for a verdict.
 func outcomeLabel(v Verdict) string {
 	switch {
 	case v.Unknown:
@@ -114,7 +115,7 @@ func outcomeLabel(v Verdict) string {
 	}
 }
 
-// nearPart defines when a rule is near its limit: at most a fifth of the capacity is left, or 80 % is used.
+// nearPart defines when a bucket is near its limit: at most a fifth of the capacity is left, that is, 80 % is used.
 const nearPart = 5
 
 // count counts a decision's verdicts.
@@ -143,8 +144,8 @@ func (m *Metrics) countNear(rule string, remaining, limit int64) {
 	}
 }
 
-// Forget drops the series of labels that no rule has any more. A decision under way may create a series again; a
-// later call drops it.
+// Forget drops the series of labels that no rule has any more. A decision that runs at the same time may create a
+// series again. A later call drops it.
 func (m *Metrics) Forget(labels []string) {
 	for _, rule := range labels {
 		of := prometheus.Labels{"rule": rule}
@@ -155,11 +156,11 @@ func (m *Metrics) Forget(labels []string) {
 	}
 }
 
-// passCounters are the counters of verdicts that passed in Redis, as nearly all do. They are kept because it takes
-// longer to find a counter by its labels than to count.
+// passCounters holds the counters of verdicts that passed in Redis, as nearly all verdicts do. It holds them because
+// a lookup of a counter by its labels takes longer than the count itself.
 //
-// mu is held for changes. A counter is added and dropped together with its series. Otherwise, when the rule returns,
-// the old counter would count without a series.
+// mu is held for changes, so that a counter and its series are always added and dropped together. Otherwise, if a
+// dropped rule is created again, the old counter would count without a series.
 type passCounters struct {
 	decisions *prometheus.CounterVec
 	mu        sync.Mutex
@@ -184,7 +185,7 @@ func (p *passCounters) of(r *rule.Rule) prometheus.Counter {
 	return c
 }
 
-// forget drops a rule's series, of all outcomes.
+// forget drops the counters of a rule and its series, of all outcomes.
 func (p *passCounters) forget(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -194,10 +195,10 @@ func (p *passCounters) forget(id string) {
 	}
 }
 
-// degradedRules are the rules whose last decision was made without Redis, although Redis is configured.
+// degradedRules is a gauge of the rules whose last decision was made without Redis, although Redis is configured.
 type degradedRules struct {
 	gauge *prometheus.GaugeVec
-	some  atomic.Bool // whether there are any; if not, as is normal, no lock is taken
+	some  atomic.Bool // whether any rule is in all; normally none is, and then note takes no lock
 
 	mu  sync.Mutex
 	all map[string]bool
@@ -213,8 +214,8 @@ func newDegradedRules() *degradedRules {
 	}
 }
 
-// note records where a rule was decided. A remembered denial does not show whether Redis answers, so it changes
-// nothing.
+// note records whether a rule was decided in Redis or in this process. A remembered denial does not show whether
+// Redis answers, so it changes nothing.
 func (r *degradedRules) note(rule string, degraded bool, mode Mode) {
 	switch {
 	case degraded && mode == ModeLocal:
@@ -232,7 +233,7 @@ func (r *degradedRules) note(rule string, degraded bool, mode Mode) {
 	}
 }
 
-// recovered clears all rules: Redis decides again.
+// recovered removes all rules, because Redis decides again.
 func (r *degradedRules) recovered() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -241,7 +242,7 @@ func (r *degradedRules) recovered() {
 	}
 }
 
-// over removes a rule: its last decision was by Redis. The caller holds the lock.
+// over removes a rule, because Redis decides it again. The caller holds mu.
 func (r *degradedRules) over(rule string) {
 	r.gauge.WithLabelValues(rule).Set(0)
 	delete(r.all, rule)

@@ -25,7 +25,7 @@ func TestMetrics_Near_FromFourFifthsOn(t *testing.T) {
 		near := func(r string) float64 { return testutil.ToFloat64(l.metrics.near.WithLabelValues(r)) }
 		for used := range 12 {
 			mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r}, {Rule: shadow}}})
-			if want := float64(min(max(0, used-6), 3)); near("near") != want { // after the 8th, 9th and 10th of 10
+			if want := float64(min(max(0, used-6), 3)); near("near") != want { // the 8th, 9th and 10th are near
 				t.Fatalf("%v times near after %d of 10, want %v", near("near"), used+1, want)
 			}
 		}
@@ -57,7 +57,7 @@ func TestMetrics_RetryAfter_OfDenials(t *testing.T) {
 			t.Errorf("%d waits of a request that passed", n)
 		}
 		mustConsume(t, l, req)
-		mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 2}}}) // never: there is no wait
+		mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 2}}}) // Never: no wait is counted
 		if n, sum := said(); n != 1 || sum < 3500 || sum > 3600 {
 			t.Errorf("%d waits of %v s in all, want one of an hour", n, sum)
 		}
@@ -71,8 +71,8 @@ func TestMetrics_RetryAfter_OfDenials(t *testing.T) {
 	})
 }
 
-// TestMetrics_RuleDegraded_FollowsDecisions: rules with any policy are reported as degraded, until Redis decides them
-// again.
+// TestMetrics_RuleDegraded_FollowsDecisions: when Redis is away, rules with any policy are reported as degraded,
+// until Redis decides them again.
 func TestMetrics_RuleDegraded_FollowsDecisions(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
@@ -151,8 +151,8 @@ func TestMetrics_Forget_DropsSeries(t *testing.T) {
 	}
 }
 
-// TestMetrics_Decisions_ByOutcomeAndMode: each outcome and mode is counted in its own series, also the ones with a
-// kept counter.
+// TestMetrics_Decisions_ByOutcomeAndMode: each outcome and mode is counted in its own series, also the outcomes whose
+// counters are in passCounters.
 func TestMetrics_Decisions_ByOutcomeAndMode(t *testing.T) {
 	t.Parallel()
 	m := NewMetrics(nil)
@@ -180,8 +180,8 @@ func TestMetrics_Decisions_ByOutcomeAndMode(t *testing.T) {
 	}
 }
 
-// TestMetrics_ForgottenRule_IsCountedAgain: a forgotten rule is counted again, even if decisions were under way when
-// it was forgotten.
+// TestMetrics_ForgottenRule_IsCountedAgain: after Forget, a rule that returns is counted again, even if decisions
+// were running during Forget.
 func TestMetrics_ForgottenRule_IsCountedAgain(t *testing.T) {
 	t.Parallel()
 	m := NewMetrics(nil)
@@ -211,7 +211,7 @@ func TestMetrics_ForgottenRule_IsCountedAgain(t *testing.T) {
 		m.Forget([]string{"back"})
 	}
 	count(bucket)
-	count(window) // the rule has come back as a window
+	count(window) // the rule has returned with the kind fixed_window
 	count(window)
 	if counted(bucket) != 1 || counted(window) != 2 {
 		t.Errorf("counted %v times as a bucket and %v as a window", counted(bucket), counted(window))

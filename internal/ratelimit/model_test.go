@@ -22,14 +22,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// world is the input that a model test varies: a few rules, their versions over time, and a clock.
+// world is the input that a model test varies: a few rules, whose versions change over time, and a clock.
 type world struct {
 	now    int64 // us
 	rules  []*rule.Rule
-	denied int // this many next requests take the whole capacity: after a change, mostly denials
+	denied int // this many next requests cost the whole capacity, so most are denied
 }
 
-// worldStart is a time in 2026, so numbers are as large as in real use.
+// worldStart is a time in 2026, in µs, so that the numbers are as large as in real use.
 const worldStart = int64(1_790_000_000_123_456)
 
 func drawWorld(t *rapid.T) *world {
@@ -40,13 +40,13 @@ func drawWorld(t *rapid.T) *world {
 	return w
 }
 
-// drawRule draws a rule of any kind.
+// drawRule returns a random rule of a random kind.
 func drawRule(t *rapid.T, id string) *rule.Rule {
 	return drawRuleOf(t, id, rule.Kind(rapid.IntRange(int(rule.KindTokenBucket), int(rule.KindSlidingLog)).Draw(t, "kind")))
 }
 
-// drawRuleOf draws rates that divide evenly and rates that do not, bursts from one token to the largest exact one,
-// and calendars.
+// drawRuleOf returns a random rule of a kind. Its rate may divide evenly or not, its burst is between one token and
+// the largest exact burst, and it may have a calendar.
 func drawRuleOf(t *rapid.T, id string, kind rule.Kind) *rule.Rule {
 	periods := []time.Duration{
 		time.Millisecond, 30 * time.Millisecond, time.Second, 30 * time.Second, time.Minute, time.Hour, 24 * time.Hour, 7 * 24 * time.Hour,
@@ -92,7 +92,7 @@ func drawRuleOf(t *rapid.T, id string, kind rule.Kind) *rule.Rule {
 	return &r
 }
 
-// drawZone draws calendars whose windows begin at different times or change by an hour, UTC, or none.
+// drawZone returns nil, UTC, or a zone whose windows begin at other times or have clock changes.
 func drawZone(t *rapid.T) *time.Location {
 	name := rapid.SampledFrom([]string{"", "UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Pacific/Apia"}).Draw(t, "zone")
 	if name == "" {
@@ -118,12 +118,13 @@ func (w *world) step(t *rapid.T) {
 	case 8:
 		w.changeRule(t)
 	case 9: // the clock stays; the step is only a request
-	case 10: // to a few us from the end of a minute, at which many windows end
+	case 10: // to within 3 us of the end of a minute, at which many windows end
 		w.now += 60_000_000 - w.now%60_000_000 + rapid.Int64Range(-3, 3).Draw(t, "off")
 	}
 }
 
-// changeRule replaces a rule by a new version, usually of the same kind. A rule of another kind has other buckets.
+// changeRule replaces a rule by a new version, usually of the same kind. If the kind changes, the rule has new
+// buckets.
 func (w *world) changeRule(t *rapid.T) {
 	i := rapid.IntRange(0, len(w.rules)-1).Draw(t, "changed")
 	if rapid.IntRange(0, 9).Draw(t, "other kind") == 0 {
@@ -136,7 +137,7 @@ func (w *world) changeRule(t *rapid.T) {
 	}
 }
 
-// drawRequest draws a request on some of the rules, and its operation.
+// drawRequest returns a random operation, and a random request on some of the rules.
 func (w *world) drawRequest(t *rapid.T, tenant string) (rule.Op, Request) {
 	req := Request{Tenant: tenant}
 	if w.denied > 0 {
@@ -177,7 +178,7 @@ func oracleCharges(q *query) []oracle.Charge {
 	return charges
 }
 
-// sameDecision fails the test unless a decision equals the oracle's exactly.
+// sameDecision fails the test unless a decision equals the oracle's decision exactly.
 func sameDecision(t *rapid.T, d Decision, allowed bool, rows []oracle.Row) {
 	if d.Allowed != allowed {
 		t.Fatalf("allowed %v, the oracle says %v", d.Allowed, allowed)
@@ -202,11 +203,11 @@ func sameDecision(t *rapid.T, d Decision, allowed bool, rows []oracle.Row) {
 	}
 }
 
-// charged are the admitted requests, which can be refunded.
+// charged contains the charged requests, which can be refunded.
 type charged struct{ all []Request }
 
-// draw returns req. For a refund it usually returns one of the admitted requests instead, with the present versions
-// of its rules.
+// draw returns req. If what is a refund, draw usually returns one of the last charged requests instead, with the
+// present versions of its rules.
 func (c *charged) draw(t *rapid.T, w *world, what rule.Op, req Request) Request {
 	if what != rule.Refund || len(c.all) == 0 || rapid.IntRange(0, 3).Draw(t, "by hand") == 0 {
 		return req
@@ -241,8 +242,8 @@ func TestLocalState_EqualsTheOracle(t *testing.T) {
 			req = given.draw(t, w, what, req)
 			q, err := req.check(what)
 			require.NoError(t, err)
-			// Normally levels are dropped at other times. Here they are dropped before each request, in the oracle as
-			// well.
+			// Normally unneeded levels are dropped at other times. Here they are dropped before each request, and in
+			// the oracle, too.
 			o.Forget(w.now)
 			for s := range all.stripes {
 				maps.DeleteFunc(all.stripes[s].all, func(_ string, e localLevel) bool { return e.fullAt <= w.now })
@@ -259,9 +260,9 @@ func TestLocalState_EqualsTheOracle(t *testing.T) {
 	})
 }
 
-// TestLimits_Script_EqualsTheOracle is the proof of the script. Random requests on a real Redis get exactly the
-// oracle's answers, with clock steps in both directions, changes of the rules, and keys that expire at their time.
-// Requests that must not write do not write. No key expires before it means the same as a missing one.
+// TestLimits_Script_EqualsTheOracle is the main test of the limits script. Random requests on a real Redis get
+// exactly the oracle's answers, with clock steps in both directions, changes of the rules, and keys that expire at
+// their time. Requests that must not write do not write. A key may expire only when its bucket is like an unused one.
 func TestLimits_Script_EqualsTheOracle(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -321,8 +322,8 @@ func perform(l *Limiter, what rule.Op, req Request) (d Decision, err error) {
 	}
 }
 
-// behind reports whether a bucket must be written even without a charge. Either it is more than 5 s ahead of now and
-// must be moved, or it was written under another form of its rule and must be converted.
+// behind reports whether one of the buckets must be written even without a charge. If its time is more than 5 s ahead
+// of now, the bucket must be moved. If the rule's rate has changed since it was written, it must be converted.
 func behind(o *oracle.Oracle, charges []oracle.Charge, now int64) bool {
 	for _, c := range charges {
 		if b := o.Buckets[c.Key]; b != nil && (b.At-now > 5_000_000 || !sameForm(b.Written, c)) {
@@ -350,15 +351,15 @@ func dump(t *rapid.T, client redis.UniversalClient, keys []string) string {
 	return all
 }
 
-// expiries makes keys expire by the test's clock instead of Redis's own.
+// expiries makes keys expire by the test's clock instead of Redis's clock.
 type expiries struct {
 	client redis.UniversalClient
 	at     map[string]int64  // us
 	last   map[string]string // values
 }
 
-// note records the expiry of the keys that have just been written, and removes it in Redis. A key must not expire
-// before its bucket is empty.
+// note records when the keys that have just been written expire, and removes their expiries in Redis. It fails the
+// test if a key would expire before its bucket is empty, that is, unused.
 func (e *expiries) note(t *rapid.T, o *oracle.Oracle, keys []string, now int64) {
 	ctx := context.Background()
 	for _, key := range keys {
@@ -372,7 +373,7 @@ func (e *expiries) note(t *rapid.T, o *oracle.Oracle, keys []string, now int64) 
 		}
 		if ttl > 0 {
 			e.at[key] = now + (ttl - testGrace).Microseconds()
-			if b := o.Buckets[key]; b != nil && b.EmptyAt > e.at[key] { // the second of grace covers the time until here
+			if b := o.Buckets[key]; b != nil && b.EmptyAt > e.at[key] { // the script adds a second, so now may be late
 				t.Fatalf("%s expires %d us before it is empty", key, b.EmptyAt-e.at[key])
 			}
 			require.NoError(t, e.client.Persist(ctx, key).Err())
@@ -380,7 +381,7 @@ func (e *expiries) note(t *rapid.T, o *oracle.Oracle, keys []string, now int64) 
 	}
 }
 
-// keepBan checks that the ban of a bucket would have lived long enough, and removes its expiry.
+// keepBan fails the test if the ban of a bucket would expire too early. It removes the expiry of the ban's key.
 func (e *expiries) keepBan(t *rapid.T, o *oracle.Oracle, key string, now int64) {
 	ban := rule.BanKey(key)
 	ttl, err := e.client.PTTL(context.Background(), ban).Result()
@@ -390,8 +391,8 @@ func (e *expiries) keepBan(t *rapid.T, o *oracle.Oracle, key string, now int64) 
 	}
 }
 
-// pass deletes half of the keys that have expired. If the rule of such a key has not changed, its bucket must be
-// empty.
+// pass deletes about half of the keys that have expired by the test's clock. It fails the test if such a bucket is
+// not empty, unless its rule has changed.
 func (e *expiries) pass(t *rapid.T, o *oracle.Oracle, charges []oracle.Charge, now int64) {
 	for _, c := range charges {
 		due, known := e.at[c.Key]
@@ -418,7 +419,7 @@ func TestVector_EqualsOneCallPerRequest(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	script := limitsScript(t, client)
-	bench := newWorkbench(false) // like that of a lane, for all batches
+	bench := newWorkbench(false) // one for all batches, as in a lane
 	run := 0
 	rapid.Check(t, func(t *rapid.T) {
 		bench.clear()
@@ -451,8 +452,8 @@ func TestVector_EqualsOneCallPerRequest(t *testing.T) {
 	})
 }
 
-// drawBatch draws a batch in a lane: requests of two tenants, some from before and some from after a change of a
-// rule.
+// drawBatch returns a random batch of a lane. It has requests of the given tenants, some with rules from before a
+// change and some from after it.
 func (w *world) drawBatch(t *rapid.T, tenants []string) []query {
 	var batch []query
 	for range rapid.IntRange(1, MaxVector+1).Draw(t, "requests") {
@@ -477,7 +478,8 @@ func runOnce(s *redisstore.Script, c redisstore.Call) redisstore.Reply {
 	return s.Run(context.Background(), c)[0]
 }
 
-// apart returns q on the buckets of another tenant, whose requests are decided one per call.
+// apart returns a copy of q on the buckets of another tenant. The requests of that tenant are decided with one call
+// each.
 func apart(q query) query {
 	other := query{op: q.op, tenant: apartKey(q.tenant), charges: slices.Clone(q.charges)}
 	for i := range other.charges {
@@ -488,8 +490,8 @@ func apart(q query) query {
 
 func apartKey(key string) string { return strings.Replace(key, "together", "apart", 1) }
 
-// stored returns the value of a key. With keep it also removes the key's expiry, because Redis expires keys by its
-// own clock and not by the test's.
+// stored returns the value of a key. If keep is true, it also removes the key's expiry, because Redis expires keys by
+// its own clock and not by the test's.
 func stored(t *rapid.T, client redis.UniversalClient, key string, keep bool) string {
 	ctx := context.Background()
 	v, err := client.Get(ctx, key).Result()

@@ -22,7 +22,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// movableClock is the real clock plus an offset that a test moves, so no test has to wait for the breaker.
+// movableClock is the real clock plus an offset that a test increases. So no test has to wait until the breaker sends
+// its next probe.
 type movableClock struct{ ahead atomic.Int64 }
 
 func (c *movableClock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
@@ -57,7 +58,7 @@ func (l *lines) containing(s string) int {
 // be busy.
 const decisionMost = 10 * redisstore.DefaultBudget
 
-// productionClient returns a client like that of the service, with the same timeouts.
+// productionClient returns a client with the timeouts of the service's own client.
 func productionClient(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
 	c, err := redisstore.NewClient(url)
@@ -91,7 +92,7 @@ func TestOutage_NoDecisionOutlivesItsBudget(t *testing.T) {
 			var load sync.WaitGroup
 			for c := range 16 {
 				load.Go(func() {
-					tick := time.NewTicker(20 * time.Millisecond) // 800 requests/s in all: a busy service on an idle machine
+					tick := time.NewTicker(20 * time.Millisecond) // 800 requests/s, as in a busy service
 					defer tick.Stop()
 					for i := c; ctx.Err() == nil; i++ {
 						<-tick.C
@@ -186,7 +187,8 @@ func TestOutage_DeadAddress_CostsTheBudgetAtMost(t *testing.T) {
 	}
 }
 
-// TestBudget_IsIndependentOfClientTimeouts: the budget holds even if the timeouts of the client are much longer.
+// TestBudget_IsIndependentOfClientTimeouts: a decision takes at most its budget, even if the timeouts of the client
+// are much longer.
 func TestBudget_IsIndependentOfClientTimeouts(t *testing.T) {
 	t.Parallel()
 	const budget = 300 * time.Millisecond
@@ -198,7 +200,7 @@ func TestBudget_IsIndependentOfClientTimeouts(t *testing.T) {
 	server.Pause()
 	defer server.Resume()
 	var all sync.WaitGroup
-	for range 3 { // some wait for Redis, some in the queue
+	for range 3 { // some requests wait for Redis, the others in the queue
 		all.Go(func() {
 			started := time.Now()
 			if _, err := l.Peek(context.Background(), req); err != nil {
@@ -212,8 +214,8 @@ func TestBudget_IsIndependentOfClientTimeouts(t *testing.T) {
 	all.Wait()
 }
 
-// TestOutage_ServerCannotWrite_IsAway: servers that cannot write still answer, but a limiter that cannot charge has
-// no limit.
+// TestOutage_ServerCannotWrite_IsAway: a server that cannot write still answers. It counts as away, because it cannot
+// charge, and so would admit everything.
 func TestOutage_ServerCannotWrite_IsAway(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -277,14 +279,14 @@ func TestStart_WithoutRedis_FindsItLater(t *testing.T) {
 	}
 }
 
-// away returns a limiter whose Redis was killed after warm has run.
+// away runs warm on a new limiter, kills its Redis, and returns the limiter.
 func away(t *testing.T, cfg settings, warm func(l *Limiter)) *Limiter {
 	t.Helper()
 	server := testenv.RedisPrivate(t)
 	l := patientLimiter(t, patientClient(t, server.Options()), cfg)
 	warm(l)
 	server.Kill()
-	testenv.Eventually(t, func() bool { return !l.store.Watch().Holds() }, "nothing is held") // until then held levels decide
+	testenv.Eventually(t, func() bool { return !l.store.Watch().Holds() }, "nothing is held") // else held levels decide
 	return l
 }
 
@@ -319,7 +321,8 @@ func TestConsume_RedisAway_PoliciesDecide(t *testing.T) {
 	if v := mustPeek(t, l, Request{Tenant: "acme", Charges: []Charge{shared}}).Verdicts[0]; v.Remaining != 1 {
 		t.Errorf("%d left: the refused request was charged", v.Remaining)
 	}
-	// Charges of this process are refunded here. Charges of Redis cannot be refunded now.
+	// Charges that this process has made are refunded in this process. Charges in Redis cannot be refunded while
+	// Redis is away.
 	if _, err := l.Refund(ctx, d.Charged(Request{Tenant: "acme", Charges: []Charge{open, shared, closedShadow}})); err != nil {
 		t.Error(err)
 	}
@@ -348,7 +351,7 @@ func TestOutage_StartsFromTheLastKnownLevel(t *testing.T) {
 			t.Errorf("%s: %d of %d left, want %d of 25: a quarter", tenant, v.Remaining, v.Limit, want)
 		}
 	}
-	// The cost is more than a share and less than the rule: the verdict is not Never.
+	// The cost is more than this replica's share and less than the rule's capacity, so the verdict is not Never.
 	if v := mustConsume(t, l, req("idle", 26)).Verdicts[0]; v.Allowed || v.Never || v.RetryAfter < redisstore.RetryAfter {
 		t.Errorf("26 of a share of 25: %+v", v)
 	}
@@ -357,8 +360,8 @@ func TestOutage_StartsFromTheLastKnownLevel(t *testing.T) {
 	}
 }
 
-// TestOutage_ReplicasStayWithinTheRule: if each of four replicas used the full limit, together they would admit four
-// times the rule.
+// TestOutage_ReplicasStayWithinTheRule: during an outage four replicas together admit at most the limit. If each of
+// them used the full limit, they would admit four times the limit.
 func TestOutage_ReplicasStayWithinTheRule(t *testing.T) {
 	t.Parallel()
 	const replicas, burst = 4, 40

@@ -15,8 +15,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// TestConsume_With_BringsTheValues: values of other keys of the tenant come with the verdicts, each request getting
-// its own.
+// TestConsume_With_BringsTheValues: values of other keys of the tenant (Request.With) are read together with the
+// verdicts. Each request gets the values of its own keys.
 func TestConsume_With_BringsTheValues(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))

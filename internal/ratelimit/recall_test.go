@@ -8,8 +8,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// TestRecall_Log_RetryAfterIsRediss: of a log this process knows the number of taken tokens and when the last one
-// comes back. Only the reply of Redis tells when the next one does.
+// TestRecall_Log_RetryAfterIsRediss: a denial from memory has the RetryAfter of Redis's reply. For a sliding log this
+// process cannot compute it: it knows the number of taken tokens and when the last token comes back, but not when the
+// next one does.
 func TestRecall_Log_RetryAfterIsRediss(t *testing.T) {
 	t.Parallel()
 	var clock testClock // of Redis and of this process
@@ -34,13 +35,14 @@ func TestRecall_Log_RetryAfterIsRediss(t *testing.T) {
 			t.Fatalf("%+v after redis said %s", d, said)
 		}
 	}
-	// A larger cost than the denied one needs another answer of Redis.
+	// For a larger cost than the denied cost, only Redis can compute RetryAfter.
 	if two := mustConsume(t, l, ask(2)); two.Mode != ModeRedis || two.Verdicts[0].RetryAfter != said+apart {
 		t.Errorf("two tokens: %+v; the first comes back after %s, the second %s later", two, said, apart)
 	}
 }
 
-// TestRecall_DeniesForTheSameRulesAsRedis: a rule that looks used up only in the local copy must not deny.
+// TestRecall_DeniesForTheSameRulesAsRedis: if a rule's local copy would deny, but Redis would not, the decision must
+// not deny this rule.
 func TestRecall_DeniesForTheSameRulesAsRedis(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -53,7 +55,8 @@ func TestRecall_DeniesForTheSameRulesAsRedis(t *testing.T) {
 		for range 3 {
 			mustConsume(t, l, req)
 		}
-		// The denial is over, which this process cannot know.
+		// Another process refunds a charge of guess. So Redis would no longer deny guess, but the local copy still
+		// would.
 		if _, err := other.Refund(t.Context(), Request{Tenant: req.Tenant, Charges: []Charge{guess}}); err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// Receipt lists what a request charged, as Decision.Charged does, in a form that can leave the process.
+// Receipt lists the charges of an allowed request, as Decision.Charged does. It can be encoded and sent to another
+// process.
 type Receipt struct {
 	Tenant  string
 	Charges []ReceiptCharge
@@ -26,7 +27,7 @@ type ReceiptCharge struct {
 
 var errReceipt = errors.New("ratelimit: not a receipt")
 
-// Receipt returns the receipt of a charge. req is the result of Charged.
+// Receipt returns the receipt of a charged request. req must be the result of Decision.Charged.
 func (req Request) Receipt() Receipt {
 	r := Receipt{Tenant: req.Tenant, Charges: make([]ReceiptCharge, len(req.Charges)), local: req.local}
 	for i, c := range req.Charges {
@@ -35,8 +36,8 @@ func (req Request) Receipt() Receipt {
 	return r
 }
 
-// Request returns the argument for Refund: the charges whose rules find still knows, with the calendars of their
-// windows.
+// Request returns the argument for Limiter.Refund. It contains the charges whose rules find returns, with the time
+// zones of their windows. Charges of rules that no longer exist are left out.
 func (r *Receipt) Request(find func(id string) (*rule.Rule, *time.Location)) Request {
 	req := Request{Tenant: r.Tenant}
 	for i, c := range r.Charges {
@@ -69,7 +70,8 @@ func (r *Receipt) Append(b []byte) []byte {
 	return b
 }
 
-// ParseReceipt reads a receipt that Append wrote. b must come from a trusted source: it is not checked.
+// ParseReceipt reads a receipt that Append wrote. b must come from a trusted source, because only its length is
+// checked.
 func ParseReceipt(b []byte) (Receipt, error) {
 	var r Receipt
 	bad := false

@@ -11,21 +11,21 @@ import (
 
 const (
 	receiptVersion  = 1
-	receiptNonceLen = 8 // makes two charges of one millisecond differ
+	receiptNonceLen = 8 // bytes; the nonce makes the ids of two charges in the same millisecond differ
 	receiptMacLen   = 16
 )
 
 var errReceiptID = errors.New("ratelimit: not the id of a receipt")
 
-// ReceiptIDs writes and reads receipts as clients see them.
+// ReceiptIDs encodes receipts as signed ids for clients, and decodes such ids.
 type ReceiptIDs struct{ key []byte }
 
-// NewReceiptIDs returns ids that are signed with key.
+// NewReceiptIDs returns a ReceiptIDs that signs with key.
 func NewReceiptIDs(key []byte) *ReceiptIDs { return &ReceiptIDs{key: key} }
 
 func (x *ReceiptIDs) sign(b []byte) []byte { return sumOf(x.key, b)[:receiptMacLen] }
 
-// Text returns the id of a receipt: base64url of the time, a nonce, the receipt and a signature.
+// Text returns the id of a receipt: the base64url encoding of the time, a nonce, the receipt and a signature.
 func (x *ReceiptIDs) Text(r Receipt) string {
 	b := append(make([]byte, 0, 256), receiptVersion)
 	b = binary.BigEndian.AppendUint64(b, uint64(time.Now().UnixMilli()))
@@ -35,8 +35,8 @@ func (x *ReceiptIDs) Text(r Receipt) string {
 	return base64.RawURLEncoding.EncodeToString(append(b, x.sign(b)...))
 }
 
-// Parse returns the receipt of an id, the time at which the id was issued, and a name that no other id has. It fails
-// if the text was not written under the key.
+// Parse returns the receipt of an id, the time at which the id was issued, and a name that no other id has. It
+// returns an error if the id was not signed with the key.
 func (x *ReceiptIDs) Parse(id string) (r Receipt, issued time.Time, name string, err error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(id)
 	if err != nil || len(b) < 1+8+receiptNonceLen+receiptMacLen || b[0] != receiptVersion {

@@ -17,8 +17,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// TestOutage_KilledUnderLoad_AdmitsTheShares: no request waits. The admitted requests stay within what Redis and the
-// replicas' shares may admit together, although several times that number is sent.
+// TestOutage_KilledUnderLoad_AdmitsTheShares: Redis is killed under load. No request waits longer than its budget.
+// The number of admitted requests is at most the number that Redis and the replicas' shares may admit together,
+// although several times that number is sent.
 func TestOutage_KilledUnderLoad_AdmitsTheShares(t *testing.T) {
 	t.Parallel()
 	const replicas, callers, every, rate, burst = 2, 8, 10 * time.Millisecond, 200, 60
@@ -54,7 +55,7 @@ func TestOutage_KilledUnderLoad_AdmitsTheShares(t *testing.T) {
 		admitted += float64(s.redisAdmitted.Load() + s.localAdmitted.Load())
 		out = max(out, time.Duration(s.latestDegraded.Load()-s.firstDegraded.Load()).Seconds()+redisstore.RetryAfter.Seconds())
 	}
-	// Redis was killed and has lost its data, so its burst counts twice.
+	// Redis was killed and has lost its data, so it may admit its burst twice.
 	most := 2*burst + over.Seconds()*rate + burst + out*rate + 2*replicas
 	t.Logf("%.0f admitted in %s, of which %.1f s without redis; at most %.0f may be", admitted, over, out, most)
 	if admitted > most {
@@ -62,8 +63,8 @@ func TestOutage_KilledUnderLoad_AdmitsTheShares(t *testing.T) {
 	}
 }
 
-// TestRecovery_IsNoStampede: while Redis is away, each process sends it one call every 5 s. When Redis is back, each
-// process uses a few connections.
+// TestRecovery_IsNoStampede: while Redis is away, each process sends one call (a probe) every 5 s. When Redis is
+// back, each process opens only a few connections.
 func TestRecovery_IsNoStampede(t *testing.T) {
 	t.Parallel()
 	const replicas, callers = 4, 12
@@ -130,7 +131,8 @@ func TestRecovery_IsNoStampede(t *testing.T) {
 		s.checkTimes(fmt.Sprint("process ", i), redisstore.DefaultBudget)
 		requests += s.redis.Load() - redisBefore[i]
 	}
-	// Connections for the probes and for the lanes, each with one more for a delay of the machine.
+	// Each process may open a connection for each probe and each lane, and one more for each of these, because the
+	// machine may delay a call.
 	if n := received(t, direct) - connections; n > replicas*(2*DefaultLanes+2) {
 		t.Errorf("%d connections were made, want a few per process", n)
 	}
@@ -139,7 +141,7 @@ func TestRecovery_IsNoStampede(t *testing.T) {
 	}
 }
 
-// awaitQuiet waits until no call to a server is under way.
+// awaitQuiet waits until the server receives no more script calls.
 func awaitQuiet(t *testing.T, client *redis.Client) {
 	t.Helper()
 	last, still := -1, 0

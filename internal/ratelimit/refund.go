@@ -8,10 +8,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// Refund gives back charged tokens: pass it Decision.Charged. A bucket is never more than full, so at most the
-// missing tokens are given back. The verdicts show the buckets after the refund, in the order of req's charges. If a
-// refund may not have arrived, the verdict of its charge is Unknown, and the error matches ErrUnavailable. Such a
-// bucket refills with time.
+// Refund gives back charged tokens. req is a result of Decision.Charged. A bucket is never more than full, so at most
+// the missing tokens are given back. The verdicts show the buckets after the refund, in the order of req's charges.
+// If the refund of a charge may not have reached Redis, its verdict is Unknown, and the error matches ErrUnavailable.
+// The tokens of such a bucket come back with time.
 func (l *Limiter) Refund(ctx context.Context, req Request) ([]Verdict, error) {
 	q, err := req.check(rule.Refund)
 	if err != nil || len(q.charges) == 0 {

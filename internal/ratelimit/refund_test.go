@@ -10,8 +10,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// TestRefund_ReturnsTheVerdictsAfterIt: the verdicts equal those of a later peek, in the order of the charges, for
-// charges in Redis and in this process.
+// TestRefund_ReturnsTheVerdictsAfterIt: Refund returns the same verdicts as a peek after it, in the order of the
+// charges. The test runs in Redis and in local mode.
 func TestRefund_ReturnsTheVerdictsAfterIt(t *testing.T) {
 	t.Parallel()
 	for where, client := range map[string]redis.UniversalClient{"redis": patientClient(t, testenv.Redis(t)), "local": nil} {

@@ -14,7 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// unwritable returns ways to make a server answer but refuse writes, and the ways back.
+// unwritable returns several states in which a server answers but refuses writes: harm begins the state, heal ends
+// it.
 func unwritable(ctx context.Context) map[string]struct{ harm, heal func(*redis.Client) error } {
 	return map[string]struct{ harm, heal func(*redis.Client) error }{
 		"out of memory": {
@@ -32,8 +33,8 @@ func unwritable(ctx context.Context) map[string]struct{ harm, heal func(*redis.C
 	}
 }
 
-// TestPeek_FromReadOnlyRedis_KeepsLocalCharges: until the breaker opens, a server that cannot write still answers
-// peeks, from buckets in which nothing was charged.
+// TestPeek_FromReadOnlyRedis_KeepsLocalCharges: a server that cannot write still answers peeks until the breaker
+// opens. Its buckets lack the charges that this process made meanwhile. A peek must show these charges.
 func TestPeek_FromReadOnlyRedis_KeepsLocalCharges(t *testing.T) {
 	t.Parallel()
 	for name, set := range unwritable(context.Background()) {
@@ -75,9 +76,9 @@ func TestPeek_FromReadOnlyRedis_KeepsLocalCharges(t *testing.T) {
 	}
 }
 
-// TestOutage_ServerRejectsWrites_AwayUntilItWrites: peeks succeed on such a server. They neither keep the breaker
-// from opening nor close it. While it is open, peeks show the local level, from which requests are charged. A peek
-// also finds out that the server writes again.
+// TestOutage_ServerRejectsWrites_AwayUntilItWrites: peeks succeed on a server that rejects writes. Nevertheless the
+// breaker opens and stays open. While it is open, peeks show the level in this process, which requests are charged
+// on. When the server accepts writes again, a peek can close the breaker.
 func TestOutage_ServerRejectsWrites_AwayUntilItWrites(t *testing.T) {
 	t.Parallel()
 	for name, set := range unwritable(context.Background()) {
@@ -120,7 +121,8 @@ func TestOutage_ServerRejectsWrites_AwayUntilItWrites(t *testing.T) {
 	}
 }
 
-// TestOutage_ServerWritesNowAndThen_IsNotAway: a server near its memory limit refuses one write and accepts the next.
+// TestOutage_ServerWritesNowAndThen_IsNotAway: a server near its memory limit refuses some writes and accepts others.
+// It does not count as away.
 func TestOutage_ServerWritesNowAndThen_IsNotAway(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)

@@ -7,7 +7,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// TestRule_RegionShareRaised_KeepsLevels: the number of taken tokens stays the same.
+// TestRule_RegionShareRaised_KeepsLevels: if a rule's RegionShare is raised, the number of taken tokens stays the
+// same.
 func TestRule_RegionShareRaised_KeepsLevels(t *testing.T) {
 	t.Parallel()
 	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{})

@@ -10,22 +10,23 @@ import (
 )
 
 const (
-	// MaxCharges bounds the rules of one request. Together with MaxVector it bounds the time of the script.
+	// MaxCharges is the largest number of charges of one request. Together with MaxVector it bounds the time of one
+	// script call.
 	MaxCharges = 16
 )
 
 // Charge is one rule's part of a request.
 type Charge struct {
-	// Rule must come from Compile.
+	// Rule must be a result of rule.Compile.
 	Rule *rule.Rule
 	// Dimension separates the buckets of one rule and tenant, for example by subject and route. It is a result of
 	// rule.Dimension. If it is empty, there is one bucket for the whole tenant, or for all tenants if the rule is
 	// shared.
 	Dimension string
-	// Zone is the calendar of the rule's windows for this request; nil is the rule's own.
+	// Zone is the time zone of the rule's calendar windows for this request; nil is the rule's own zone.
 	Zone *time.Location
-	// Cost is the number of tokens to take or give back; 0 is the rule's own cost. A cost beyond the rule's capacity
-	// gets the verdict Never, which is not an error.
+	// Cost is the number of tokens to take, or to give back in a refund; 0 is the rule's own cost. A cost beyond the
+	// rule's capacity gets the verdict Never, which is not an error.
 	Cost int64
 
 	taken int64 // µs; of a refund: the time of the charge, or rule.UnknownTime
@@ -36,11 +37,11 @@ type Request struct {
 	Tenant  string
 	Charges []Charge
 
-	// With has the keys to read in the same pipeline; it may be nil. Their hash tag must be the tenant. Their values
-	// stay nil if the tenant's shard was not asked or did not answer. A refund reads nothing.
+	// With has keys whose values are read in the same pipeline; it may be nil. The hash tag of these keys must be the
+	// tenant. With.Values stays nil if the tenant's shard was not asked or did not answer. A refund reads nothing.
 	With *redisstore.Reads
 
-	// Fresh makes Redis decide a peek, even if this process knows the levels.
+	// Fresh makes Redis decide a peek, even if this process has held levels.
 	Fresh bool
 
 	local uint16 // of a refund: one bit for each charge that was taken in this process instead of Redis
@@ -51,27 +52,27 @@ type Verdict struct {
 	Rule *rule.Rule
 	// Allowed means that this rule passes the request. The verdict of a shadow rule is reported, and decides nothing.
 	Allowed bool
-	// Never means that the cost is beyond the rule's capacity, so waiting does not help. RetryAfter is 0 then.
+	// Never means that the cost exceeds the rule's capacity, so waiting does not help. Then RetryAfter is 0.
 	Never bool
-	// Unknown means that the verdict does not come from a bucket. Either the rule is open while Redis is away, or the
-	// stored state of a shadow rule is unreadable. Such a verdict passes. Remaining, RetryAfter, Next and Reset must
-	// not be shown.
+	// Unknown means that the verdict does not come from a bucket. For example, the rule is open while Redis is away,
+	// or the stored value of a shadow rule's bucket is unreadable. Such a verdict is Allowed. Its Remaining,
+	// RetryAfter, Next and Reset must not be shown.
 	Unknown bool
-	// Remaining is the number of whole tokens left, after this request's own charge. In a degraded decision it is
-	// that of this replica's portion.
+	// Remaining is the number of whole tokens left, after this request's own charge. In a degraded decision it is the
+	// number left in this replica's portion.
 	Remaining int64
 	// Owed is the number of tokens below zero. Charges after the fact took more than was left, or the capacity was
 	// lowered.
 	Owed int64
-	// Charged is the number of tokens that the request took. Of a charge after the fact it is at most the cost.
+	// Charged is the number of tokens that the request took. After ConsumeLate it may be less than the cost.
 	Charged int64
 	// Limit is the rule's capacity in tokens; in a degraded decision, this replica's portion.
 	Limit int64
 	// RetryAfter is the time until the same cost passes if nothing else is charged, exact to the microsecond. It is 0
 	// if the cost passes now.
 	RetryAfter time.Duration
-	// Banned is the time until the bucket's ban ends. Before, nothing passes, for any value of Remaining. It is 0 if
-	// the bucket is not banned.
+	// Banned is the time until the bucket's ban ends. Until then no request passes, for any value of Remaining. It is
+	// 0 if the bucket is not banned.
 	Banned time.Duration
 	// Next is the time until Remaining grows by one. It is 0 if the bucket is full.
 	Next time.Duration
@@ -87,21 +88,21 @@ type Verdict struct {
 	at int64 // µs; the bucket's time
 }
 
-// Mode is the place where a decision was made.
+// Mode says where a decision was made.
 type Mode int
 
 const (
-	// ModeRedis means that Redis decided: there is one state for all replicas.
+	// ModeRedis means that Redis decided, with the state that all replicas share.
 	ModeRedis Mode = iota
 	// ModeMemo means that this process remembered a denial of Redis that is still valid.
 	ModeMemo
-	// ModeHeld means that this process decided, from levels of which Redis announces every change.
+	// ModeHeld means that this process decided from held levels. Redis announces every change of such a level.
 	ModeHeld
-	// ModeLocal means that this process decided alone.
+	// ModeLocal means that this process decided alone, because Redis is away or the limiter is in local mode.
 	ModeLocal
 )
 
-// String is the mode's name in metrics and headers.
+// String returns the mode's name in metrics and headers.
 func (m Mode) String() string {
 	switch m {
 	case ModeMemo:
@@ -117,18 +118,18 @@ func (m Mode) String() string {
 
 // Decision is the answer to a request. Its verdicts are in the order of the request's charges.
 type Decision struct {
-	// Allowed means that every enforced rule passed and, for Consume, that all of them were charged. If it is false
-	// nothing was charged.
+	// Allowed means that every enforced rule passed. After a Consume it also means that all these rules were charged.
+	// If Allowed is false, nothing was charged.
 	Allowed  bool
 	Verdicts []Verdict
 	// Mode is ModeLocal if any of the rules was decided in this process alone. Each verdict has its own Mode.
 	Mode Mode
-	// Degraded means that the rules' OnBackendError decided, because Redis did not.
+	// Degraded means that the OnBackendError of at least one rule decided, because Redis did not decide.
 	Degraded bool
 }
 
-// Charged returns the part of req that was charged. Pass it to Refund if the work is not done. It records whether
-// Redis or this process was charged, and leaves out shadow rules that were not charged.
+// Charged returns the part of req that was charged. Pass it to Refund if the work is not done. The result also
+// contains whether Redis or this process was charged. Shadow rules that were not charged are left out.
 func (d Decision) Charged(req Request) Request {
 	taken := Request{Tenant: req.Tenant}
 	if !d.Allowed {
@@ -147,7 +148,8 @@ func (d Decision) Charged(req Request) Request {
 	return taken
 }
 
-// Only returns req with only the charges for whose rules is returns true, to refund these alone.
+// Only returns a copy of req that has only the charges for whose rules the function is returns true. It is used to
+// refund only these charges.
 func (req Request) Only(is func(*rule.Rule) bool) Request {
 	part := Request{Tenant: req.Tenant, With: req.With}
 	for i, c := range req.Charges {
@@ -159,7 +161,7 @@ func (req Request) Only(is func(*rule.Rule) bool) Request {
 	return part
 }
 
-// query is a checked request.
+// query is a checked request, or a part of one.
 type query struct {
 	op      rule.Op
 	tenant  string
@@ -167,7 +169,7 @@ type query struct {
 	with    *redisstore.Reads // may be nil
 	fresh   bool              // of a peek: do not decide from held levels
 
-	// positions are the positions of the charges in the whole request, if this query is a part of it.
+	// positions are the indices of the charges in the whole request, if this query is a part of it.
 	positions []int
 }
 
@@ -182,10 +184,10 @@ type charge struct {
 	taken int64 // Charge.taken
 }
 
-// at returns the moment now in the charge's calendar.
+// at returns now (µs) with the time zone of the charge.
 func (c *charge) at(now int64) rule.Moment { return rule.Moment{Now: now, Zone: c.zone} }
 
-// check turns a request into a query. The error is a *rule.FieldError.
+// check validates a request and returns its query. The error is a *rule.FieldError.
 func (req Request) check(o rule.Op) (query, error) {
 	if !bound.ID(req.Tenant) {
 		return query{}, &rule.FieldError{Field: "tenant", Reason: bound.MustBeID}
@@ -225,8 +227,8 @@ func (req Request) check(o rule.Op) (query, error) {
 	return q, nil
 }
 
-// parts splits q by hash tag, because on a cluster a script call reaches one slot. The tenant's own part is the last:
-// if it is denied, the other parts can be refunded.
+// parts splits q by hash tag, because on a cluster a script call can use the keys of only one slot. The tenant's own
+// part is the last.
 func (q *query) parts() []query {
 	var all []query
 	index := make(map[string]int, 1)

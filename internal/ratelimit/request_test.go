@@ -73,13 +73,13 @@ func TestDimension_SeparatesAndHidesValues(t *testing.T) {
 	}
 }
 
-// TestDimension_DoesNotChange: dimensions are in keys in Redis, and other versions of the service write such keys,
-// too.
+// TestDimension_DoesNotChange: dimensions are parts of keys in Redis, and older and newer versions of the service use
+// the same keys.
 func TestDimension_DoesNotChange(t *testing.T) {
 	t.Parallel()
 	for want, values := range map[string][]string{
 		"47DEQpj8HBSa-_TI": nil, "bqmI7nN6aND7HXu3": {"alice"}, "YB1UduLM_iyHorun": {"ab", "c"},
-		"dJrsC8KxN0LSPZB_": {strings.Repeat("s", 200), strings.Repeat("r", 300)}, // more than the usual
+		"dJrsC8KxN0LSPZB_": {strings.Repeat("s", 200), strings.Repeat("r", 300)}, // longer than usual values
 	} {
 		if got := rule.Dimension(values...); got != want {
 			t.Errorf("%q: %s, want %s", values, got, want)
@@ -117,8 +117,8 @@ func TestBucketKey_TenantsShareASlotSharedRulesDoNot(t *testing.T) {
 	}
 }
 
-// TestQuery_Parts_TenantsOwnIsLast: the tenant's own part is charged last, because earlier parts must be refunded if
-// a later one denies.
+// TestQuery_Parts_TenantsOwnIsLast: the part in the tenant's own slot is charged last. If it denies, the charges of
+// all earlier parts are refunded.
 func TestQuery_Parts_TenantsOwnIsLast(t *testing.T) {
 	t.Parallel()
 	own, global := compile(t, rule.Spec{ID: "own", Rate: "1/s"}), compile(t, rule.Spec{ID: "global", Rate: "1/s", Shared: true})

@@ -8,11 +8,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// Reset makes a bucket full and ends its ban, in Redis and in this process. It reports whether anything was stored.
-// For a concurrency rule it drops all leases. name is a result of rule.Bucket.Name. Other processes must call
-// ForgetBucket. Otherwise they deny from memory for up to a second, and use their old level if Redis goes away. The
-// error matches ErrUnavailable if Redis did not answer within the budget. The bucket may have been reset then, and it
-// is safe to reset it again.
+// Reset makes a bucket full and ends its ban, in Redis and in this process. It reports whether the bucket or a ban
+// was stored. For a concurrency rule it drops all leases. name is a result of rule.Bucket.Name. Other processes must
+// call ForgetBucket. Otherwise they deny from memory for up to a second, and use their old level if Redis goes away.
+// If Redis did not answer within the budget, the error matches ErrUnavailable. Then the bucket may have been reset,
+// and it is safe to reset it again.
 func (l *Limiter) Reset(ctx context.Context, name string) (existed bool, err error) {
 	if l.stopped.Load() {
 		return false, ErrStopped
@@ -34,7 +34,7 @@ func (l *Limiter) forgetBucket(name string) (known bool) {
 	return l.local.forget(name) || l.leases.table.forget(name)
 }
 
-// forget drops the level of a bucket and reports whether there was one.
+// forget drops the level and the ban of a bucket, and reports whether there was a level or ban.
 func (l *localState) forget(key string) (known bool) {
 	shard := l.stripe(redisstore.HashTag(key))
 	shard.mu.Lock()

@@ -41,7 +41,7 @@ func TestReset_FillsOneBucketOnly(t *testing.T) {
 				take(one)
 				take(other)
 			}
-			if take(one).Allowed || take(other).Allowed { // denied, and then also from memory
+			if take(one).Allowed || take(other).Allowed { // the first is denied by Redis, the next from memory
 				t.Fatalf("%s, %+v: a third request passes", name, spec)
 			}
 			bucket, err := rule.Bucket{Tenant: "acme", Rule: r, Dimension: one}.Name()

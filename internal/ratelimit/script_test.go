@@ -36,7 +36,8 @@ func evalCalls(t *testing.T, client *redis.Client) int {
 	return total
 }
 
-// TestConsume_LostReply_ChargesOnce: retries of the client libraries would send the script up to four times.
+// TestConsume_LostReply_ChargesOnce: if a reply is lost, the request is charged once. With its own retries the client
+// library would send the script up to four times.
 func TestConsume_LostReply_ChargesOnce(t *testing.T) {
 	t.Parallel()
 	for name, connect := range map[string]func(o *redis.Options) redis.UniversalClient{
@@ -45,11 +46,11 @@ func TestConsume_LostReply_ChargesOnce(t *testing.T) {
 			require.NoError(t, err)
 			return c
 		},
-		// The worst case: a client from elsewhere, with retries.
+		// The worst case is a client that was not created by redisstore, and that retries.
 		"single, default options": func(o *redis.Options) redis.UniversalClient {
 			return redis.NewClient(&redis.Options{Addr: o.Addr, Username: o.Username, Password: o.Password})
 		},
-		// MaxRetries does not stop a cluster client.
+		// A cluster client retries even if MaxRetries forbids it.
 		"cluster": func(o *redis.Options) redis.UniversalClient {
 			c, err := redisstore.NewClient("redis+cluster://" + o.Addr)
 			require.NoError(t, err)
@@ -97,7 +98,8 @@ func TestConsume_LostReply_ChargesOnce(t *testing.T) {
 	}
 }
 
-// TestConsume_MissingScript_NothingLostOrDoubled flushes the server's scripts all the time.
+// TestConsume_MissingScript_NothingLostOrDoubled deletes the server's scripts again and again under load. Every
+// request must be charged exactly once.
 func TestConsume_MissingScript_NothingLostOrDoubled(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)

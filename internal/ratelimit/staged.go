@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// partResult is a part of a query and its result.
+// partResult is a part of a query, with its decision or error if it was asked.
 type partResult struct {
 	query
 
@@ -40,9 +40,9 @@ func (p *partResult) refundQuery() (q query, at []int) {
 
 // staged decides a query whose buckets are in several slots of a cluster, where no script can decide them together.
 //
-// A consume charges in stages, the tenant's own slot last. It stops at a denial or failure and refunds the charges of
-// the earlier stages. For one round trip other requests may be denied because of such a charge; no request is wrongly
-// admitted. A peek queries all slots at the same time.
+// A consume charges the parts in stages, the tenant's own slot last. After a denial or failure it stops and refunds
+// all charges of this query. For one round trip, other requests may be denied because of such a charge. No request is
+// wrongly admitted. A peek queries all slots at the same time.
 func (l *Limiter) staged(ctx context.Context, deadline time.Time, q *query, parts []query) (Decision, error) {
 	all := make([]*partResult, len(parts))
 	for i := range parts {
@@ -63,8 +63,9 @@ func (l *Limiter) staged(ctx context.Context, deadline time.Time, q *query, part
 	return merge(q, all), nil
 }
 
-// stages orders the parts of a consume. First come the parts that would deny by their last known level, so the other
-// parts are not charged in vain. Then come the other parts of shared rules, and last the tenant's own part.
+// stages orders the parts of a consume. First come the parts of shared rules that would deny by their last known
+// level, so that the other parts are not charged in vain. Then come the other parts of shared rules, and last the
+// tenant's own part.
 func (l *Limiter) stages(all []*partResult) [][]*partResult {
 	var suspects, foreign, own []*partResult
 	now := l.micros()
@@ -103,15 +104,15 @@ func (l *Limiter) decideParts(ctx context.Context, deadline time.Time, parts []*
 	others.Wait()
 }
 
-// refundAndPeek is called after a part was denied or failed. It refunds the parts that were charged, and peeks at the
-// parts that were not asked, so every rule has a verdict. It returns within the budget; unfinished work continues in
-// the background.
+// refundAndPeek is called after a part was denied or failed. It refunds the parts that were charged. After a denial
+// it also peeks at the parts that were not asked, so that every rule has a verdict. It returns within the budget, and
+// unfinished work continues in the background.
 func (l *Limiter) refundAndPeek(ctx context.Context, deadline time.Time, q *query, all []*partResult) (Decision, error) {
 	var failed error
 	for _, p := range all {
 		failed = errors.Join(failed, p.err)
 	}
-	known := merge(q, all) // the work below changes copies
+	known := merge(q, all) // the work below changes copies of the parts
 	var work []*partResult
 	for _, p := range all {
 		if _, at := p.refundQuery(); len(at) > 0 || !p.asked && failed == nil {
@@ -126,7 +127,7 @@ func (l *Limiter) refundAndPeek(ctx context.Context, deadline time.Time, q *quer
 	within, cancel := context.WithDeadline(ctx, deadline.Add(l.store.Budget()/2))
 	defer cancel()
 	done := l.background.run(func() {
-		// The caller may return early. The charges are refunded in any case.
+		// The caller may return before the end of this work. The charges must be refunded in any case.
 		ctx := context.WithoutCancel(ctx)
 		deadline := l.store.QueueDeadline(ctx)
 		var each sync.WaitGroup
@@ -182,7 +183,8 @@ func (p *partResult) place(d *Decision) {
 	d.Mode = max(d.Mode, p.d.Mode)
 }
 
-// merge returns the decision that the parts make together. The verdict of a part that was not asked is Unknown.
+// merge returns the decision of the whole query from the decisions of its parts. The verdicts of a part that was not
+// asked are Unknown.
 func merge(q *query, all []*partResult) Decision {
 	d := Decision{Allowed: true, Verdicts: make([]Verdict, len(q.charges))}
 	for i := range q.charges {
@@ -203,21 +205,21 @@ func (l *Limiter) refund(ctx context.Context, deadline time.Time, q *query, loca
 	}
 	l.forget(q)
 	a, err := l.ask(ctx, deadline, q)
-	l.forget(q) // also denials that came before the refund arrived
+	l.forget(q) // also denials that were remembered before the refund arrived
 	if errors.Is(err, redisstore.ErrAway) {
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return a, ModeRedis, err
 }
 
-// background is work that outlives the call that started it.
+// background runs work that may continue after the call that started it.
 type background struct {
 	mu      sync.Mutex
 	stopped bool
 	all     sync.WaitGroup
 }
 
-// run runs f on a separate goroutine. After stop it runs f in the caller's goroutine.
+// run runs f in a separate goroutine, or after stop in the caller's goroutine. done is closed when f has returned.
 func (b *background) run(f func()) (done <-chan struct{}) {
 	ended := make(chan struct{})
 	b.mu.Lock()
@@ -234,7 +236,7 @@ func (b *background) run(f func()) (done <-chan struct{}) {
 	return ended
 }
 
-// stop waits for the work under way. The budget bounds this work.
+// stop waits until the running work ends, which takes at most the budget.
 func (b *background) stop() {
 	b.mu.Lock()
 	b.stopped = true

@@ -18,8 +18,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// TestOutage_KnownReplicas_StayWithinTheRule: Redis is killed before the first request, with a full bucket. Together
-// three replicas admit exactly the burst, whether or not it can be divided by three.
+// TestOutage_KnownReplicas_StayWithinTheRule: Redis is killed before the first request, so the bucket is full.
+// Together three replicas admit exactly the burst, whether or not the burst can be divided by three.
 func TestOutage_KnownReplicas_StayWithinTheRule(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
@@ -60,11 +60,11 @@ func TestOutage_KnownReplicas_StayWithinTheRule(t *testing.T) {
 	}
 }
 
-// admission is the number of tokens that passed at a time.
+// admission is the number of tokens that were admitted at an instant (in µs).
 type admission struct{ at, tokens int64 }
 
-// TestLocalState_Replicas_StayWithinTheRule: replicas that decide a bucket alone stay together within the bound of
-// the whole rule. This is checked for any capacity, rate, kind and number of replicas.
+// TestLocalState_Replicas_StayWithinTheRule: replicas that decide a bucket without Redis together admit at most the
+// bound of the whole rule. The test has random capacities, rates, kinds and numbers of replicas.
 func TestLocalState_Replicas_StayWithinTheRule(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -89,7 +89,7 @@ func TestLocalState_Replicas_StayWithinTheRule(t *testing.T) {
 		var passed []admission
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			now += rapid.Int64Range(0, rate.Period.Microseconds()).Draw(t, "wait") / rapid.SampledFrom([]int64{1, 1 + rate.Count}).Draw(t, "part")
-			for i := range all { // each replica gets requests until it gives nothing more
+			for i := range all { // each replica gets requests until it admits no more
 				for cost := r.Burst; cost > 0; {
 					req := Request{Tenant: "acme", Charges: []Charge{{Rule: &r, Cost: cost}}}
 					q, err := req.check(rule.Consume)
@@ -106,7 +106,7 @@ func TestLocalState_Replicas_StayWithinTheRule(t *testing.T) {
 	})
 }
 
-// checkBound checks every interval between two admissions against the rule.
+// checkBound fails the test if more tokens than the rule allows were admitted in any interval between two admissions.
 func checkBound(t *rapid.T, r *rule.Rule, passed []admission) {
 	period := r.Rate.Period.Microseconds()
 	for i := range passed {
@@ -164,13 +164,14 @@ func TestConsume_NoPortion_DeniesForNow(t *testing.T) {
 	}
 }
 
-// replicasOf returns n replicas that know each other, as each of them sees the set. Each divides by at least floor.
+// replicasOf returns the sets of n replicas that know each other, one set for each replica. Each set divides rules by
+// at least floor replicas.
 func replicasOf(t *rapid.T, n, floor int) []*replica.Set {
 	ids := rapid.SliceOfNDistinct(rapid.Uint64(), n, n, rapid.ID).Draw(t, "ids")
 	all := make([]*replica.Set, n)
 	for i, self := range ids {
 		others := slices.Concat(ids[:i], ids[i+1:])
-		slices.Reverse(others[:len(others)/2]) // in any order in which they became known
+		slices.Reverse(others[:len(others)/2]) // the order in which a replica learns of the others must not matter
 		all[i] = replica.Known(self, others, floor)
 	}
 	return all

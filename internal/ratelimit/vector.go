@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	// MaxVector is the largest number of requests in one script call, and maxVectorKeys the largest number of
-	// buckets. They bound the time for which one call blocks Redis: 64 requests take 0.1 ms on three buckets and 0.7
-	// ms on 128.
+	// MaxVector is the largest number of requests in one script call. maxVectorKeys is the largest number of buckets
+	// in one call. They bound the time for which one call blocks Redis: 64 requests take 0.1 ms on three buckets and
+	// 0.7 ms on 128 buckets.
 	MaxVector     = 64
 	maxVectorKeys = 128
 
-	// formsCompared is the number of newest forms with which a request is compared. Requests are mostly alike, so the
-	// first comparison usually succeeds. If it does not, a longer search costs more than it saves.
+	// formsCompared is the number of newest forms with which a request is compared. Most requests have the same form,
+	// so the first comparison usually succeeds. If it fails, a longer search costs more than it saves.
 	formsCompared = 4
 )
 
 // bucketResult is the decision about one bucket, by the script or by this process.
 type bucketResult struct {
 	code  rule.Code
-	level rule.Level // after the charge or refund of the request itself
-	taken int64      // tokens that a charge after the fact took
+	level rule.Level // after the charge or refund of this request
+	taken int64      // number of tokens that a charge after the fact took
 
-	banned int64 // µs until the bucket's ban ends; 0 if it is not banned, unknownBan if not known
+	banned int64 // µs until the bucket's ban ends; 0: not banned; unknownBan: not known
 }
 
 // answer is the answer to a query. Its results are in the order of the query's charges.
@@ -39,11 +39,11 @@ type answer struct {
 	results []bucketResult
 }
 
-// vector is one script call under construction: queries of one hash slot, in order. Each rule is sent once. Queries
-// that are equal, or differ only in their buckets, share a form, which is sent once.
+// vector is a script call that is being built. It contains queries of one hash slot, in order. Each rule is sent
+// once. If queries are equal or differ only in their buckets, they share a form, which is sent once.
 type vector struct {
 	now      int64 // µs; decides which calendar windows are sent
-	epoch    int64 // of the data that this process knows; 0: do not compare it
+	epoch    int64 // the epoch of the data that this process knows; 0: the script does not compare it
 	keys     []string
 	tags     []string       // the hash tag of each key
 	ruleOf   []int          // by key: its index in rules
@@ -54,20 +54,20 @@ type vector struct {
 	queries  []int           // indices in the batch
 	requests []int64         // one number per query, as the script reads it
 	places   []int           // for each charge of the queries, in order: the index in keys
-	at       []int           // for each charge of the present query: the index in keys, or unplaced
+	at       []int           // for each charge of the query in the last call of fits: the index in keys, or unplaced
 	forms    []form
 	charges  []formCharge // of the forms, one form after another
 	peeks    bool         // whether there are peeks among the queries
 
-	// The fields below are space for sending the call and for reading its reply.
+	// The fields below are reusable memory for sending the call and for decoding its reply.
 
 	sent   []string // keys, then the key of the epoch
 	args   []any
 	ahead  []int64         // by key: µs by which the bucket's time is ahead of Redis's clock
-	latest []*bucketResult // by key: the result of the last query on it
+	latest []*bucketResult // by key: the result of the last query on this bucket
 }
 
-// ruleKey has the values on which the parameters of a rule depend, besides the time.
+// ruleKey contains the values that, with the time, determine the parameters of a rule.
 type ruleKey struct {
 	rule *rule.Rule
 	zone *time.Location
@@ -79,14 +79,15 @@ type sentRule struct {
 	params rule.Params
 }
 
-// form is a request as the script reads it, without its first bucket.
+// form is a request as the script reads it, except for its first bucket. The bucket numbers in a form are relative to
+// this first bucket.
 type form struct {
 	op       rule.Op
-	from, to int // its part of vector.charges
+	from, to int // its charges are vector.charges[from:to]
 }
 
 type formCharge struct {
-	rule, bucket int // numbers of the script, from 1
+	rule, bucket int // the numbers of the rule and the bucket in the script call, from 1
 	cost         int64
 	more         int64 // of a refund: the time of the charge; of a charge after the fact: the debt
 }
@@ -94,10 +95,10 @@ type formCharge struct {
 const (
 	unplaced = -1
 
-	// codes is the factor of the value that the script returns together with a code: value * codes + code.
+	// codes is the factor with which the script packs a value and a code into one number: value * codes + code.
 	codes = 8
 
-	// nearest is the first bucket number that is not relative to the first bucket of the request.
+	// nearest is the smallest bucket number in a form that is not relative to the request's first bucket.
 	nearest = MaxCharges
 )
 
@@ -105,7 +106,7 @@ func newVector() *vector {
 	return &vector{index: make(map[string]int), ruleAt: make(map[ruleKey]int)}
 }
 
-// clear empties v and keeps its space. A slice that is not listed here loses its space.
+// clear empties v and keeps the memory of its slices and maps, except for slices that are not listed here.
 func (v *vector) clear() {
 	clear(v.index)
 	clear(v.ruleAt)
@@ -118,14 +119,14 @@ func (v *vector) clear() {
 	}
 }
 
-// emptied returns s with length 0. It clears the old elements, so they do not keep memory in use.
+// emptied returns s with length 0. It clears the old elements, so that the memory to which they point can be freed.
 func emptied[T any](s []T) []T {
 	clear(s)
 	return s[:0]
 }
 
-// fits reports whether q can be decided in the same call, and finds its buckets for add. Two versions of one rule
-// cannot share a call, because a key has one set of parameters per call.
+// fits reports whether q can be decided in the same call, and looks up q's buckets for add. Two versions of one rule
+// cannot be in the same call, because each key has only one set of parameters in a call.
 func (v *vector) fits(q *query) bool {
 	if len(v.queries) == MaxVector {
 		return false
@@ -147,7 +148,7 @@ func (v *vector) fits(q *query) bool {
 	return len(v.keys)+added <= maxVectorKeys
 }
 
-// agrees reports whether c has the same parameters for its bucket as the rule with which the bucket is sent.
+// agrees reports whether c's rule has the same parameters as the rule with which c's bucket is already sent.
 func (v *vector) agrees(sent *sentRule, c *charge) bool {
 	if sent.rule == c.rule && sent.zone == c.zone {
 		return true
@@ -155,7 +156,7 @@ func (v *vector) agrees(sent *sentRule, c *charge) bool {
 	return sent.rule.Word() == c.rule.Word() && sent.rule.Ban == c.rule.Ban && sent.params == c.rule.Limit().Params(c.at(v.now))
 }
 
-// add adds q, with which fits was called last.
+// add adds q, which is at position in the batch. The last call of fits must have been for q.
 func (v *vector) add(position int, q *query) {
 	v.queries = append(v.queries, position)
 	v.peeks = v.peeks || q.op == rule.Peek && !q.fresh
@@ -199,8 +200,8 @@ func (v *vector) place(c *charge) int {
 	return at
 }
 
-// form returns the index of the form with the operation o and the charges from index from on. If an equal form
-// exists, the charges are dropped.
+// form returns the index of the form with the operation o and the charges v.charges[from:]. If an equal form exists,
+// form removes these charges and returns the index of the equal form.
 func (v *vector) form(o rule.Op, from int) int {
 	charges := v.charges[from:]
 	for n := len(v.forms) - 1; n >= max(0, len(v.forms)-formsCompared); n-- {
@@ -213,8 +214,8 @@ func (v *vector) form(o rule.Op, from int) int {
 	return len(v.forms) - 1
 }
 
-// call returns the script call. now is the time to use in µs; 0 is the server's time. It passes pointers to v's
-// numbers, because a number of 256 or more in an interface would be a copy on the heap.
+// call returns the script call. now is the time in µs that the script uses; 0 means Redis's time. The arguments are
+// pointers to v's numbers, because a number of 256 or more in an interface would be copied to the heap.
 func (v *vector) call(now int64) redisstore.Call {
 	args := append(v.args[:0], now, len(v.rules), len(v.forms), &v.epoch)
 	for i := range v.rules {
@@ -257,13 +258,13 @@ func (v *vector) call(now int64) redisstore.Call {
 type replyHead struct {
 	now     int64 // µs; Redis's clock
 	rebased int64 // buckets moved back after the clock was set back
-	epoch   int64 // of the data; 0 if unknown
+	epoch   int64 // of the data in Redis; 0 if unknown
 	lost    bool  // the epoch is not the one that the call sent: nothing was decided
 }
 
-// read reads the reply to call into the results of the batch. It returns the error of the reply. If the reply is of
-// another version of the script, which is a bug, the error matches redisstore.ErrScript. After an error it has read
-// nothing.
+// read decodes the reply to the call into the results of the batch. If the reply is an error, read returns it. If the
+// reply does not have the form of this version of the script, which is a bug, the error matches redisstore.ErrScript.
+// After an error the results are unchanged.
 func (v *vector) read(batch []query, reply redisstore.Reply, results []redisstore.Result[answer]) (replyHead, error) {
 	if reply.Err != nil {
 		return replyHead{}, reply.Err
@@ -287,7 +288,7 @@ func (v *vector) read(batch []query, reply redisstore.Reply, results []redisstor
 	if len(rest) != want {
 		return replyHead{}, fmt.Errorf("%w: a reply of %d integers about %d requests, want %d", redisstore.ErrScript, len(rest), len(v.queries), want)
 	}
-	// The requests receive these results, so their space cannot be reused.
+	// The results are part of the answers that callers get, so their memory cannot be reused.
 	rows, places := make([]bucketResult, len(v.places)), v.places
 	for _, i := range v.queries {
 		charges := batch[i].charges
@@ -309,7 +310,8 @@ func (v *vector) read(batch []query, reply redisstore.Reply, results []redisstor
 	return d, nil
 }
 
-// decodeBuckets reads the head of the reply and, at its end, the times of buckets. requests is the part between.
+// decodeBuckets reads the head of the reply, and the times of buckets at the end of the reply. requests is the part
+// between them.
 func (v *vector) decodeBuckets(ints []int64) (d replyHead, requests []int64, err error) {
 	const head, pair = 4, 2
 	if len(ints) < head || ints[2] < 0 || ints[2] > int64(len(v.keys)) || int64(len(ints)) < head+pair*ints[2] {

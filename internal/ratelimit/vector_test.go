@@ -44,14 +44,15 @@ func TestWorkbench_RequestsOfATenant_ShareACall(t *testing.T) {
 		queryFor(t, "y", Charge{Rule: b}),
 	}
 	vs := vectors(batch, true, worldStart)
-	// The new version of a rule cannot be in one call with the old one. Later requests stay behind it.
+	// The old and the new version of a rule cannot be in the same call. Later requests of the slot are in the call of
+	// the new version or a later call, so that the order is kept.
 	if got := shape(vs); got != "[x][0 2 3] [y][1 6] [x][4 5] " {
 		t.Errorf("calls: %s", got)
 	}
 	if len(vs[0].keys) != 2 {
 		t.Errorf("keys of the first call: %v", vs[0].keys)
 	}
-	// Without a cluster there is one slot for all.
+	// Without a cluster all keys are in one slot.
 	if got := shape(vectors(batch, false, worldStart)); got != "[x y][0 1 2 3] [x y][4 5 6] " {
 		t.Errorf("calls without a cluster: %s", got)
 	}
@@ -114,8 +115,8 @@ func TestVector_DifferentBuckets_ShareAForm(t *testing.T) {
 			queryFor(t, tenant, Charge{Rule: a}, Charge{Rule: b, Cost: 1}))
 	}
 	v := vectors(batch, false, worldStart)[0]
-	// Two of the forms have the global bucket. Only that of the first tenant numbers it relative to the tenant's own
-	// bucket.
+	// Two of the three forms contain the global bucket. In the first tenant's form its number is relative to the
+	// tenant's own bucket. In the form of all other tenants it is not relative.
 	if len(v.rules) != 3 || len(v.forms) != 3 || len(v.keys) != 21 || len(v.requests) != 30 {
 		t.Errorf("%d rules, %d forms, %d keys, %d requests", len(v.rules), len(v.forms), len(v.keys), len(v.requests))
 	}

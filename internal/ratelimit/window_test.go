@@ -20,8 +20,8 @@ func zone(t testing.TB, name string) *time.Location {
 	return loc
 }
 
-// TestFixedWindow_FollowsTheCalendar covers months of 28 days, days of 23 and 25 hours, and a day that does not
-// exist.
+// TestFixedWindow_FollowsTheCalendar tests the starts and ends of windows. There are days of 23 and 25 hours, and a
+// day that does not exist in its zone.
 func TestFixedWindow_FollowsTheCalendar(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		for i, tc := range []struct {
@@ -44,7 +44,7 @@ func TestFixedWindow_FollowsTheCalendar(t *testing.T) {
 			{"9/month", "", "2027-02-28T23:59:59Z", "2027-02-01T00:00:00Z", "2027-03-01T00:00:00Z"},
 			{"9/month", "", "2028-02-29T12:00:00Z", "2028-02-01T00:00:00Z", "2028-03-01T00:00:00Z"},
 			{"9/month", "America/New_York", "2026-11-01T03:59:59Z", "2026-10-01T04:00:00Z", "2026-11-01T04:00:00Z"},
-			// Other periods are counted from the epoch, in any zone.
+			// Windows of other lengths are counted from 1970-01-01 UTC, in any zone.
 			{"9/90min", "Asia/Kathmandu", "2026-10-05T12:34:56Z", "2026-10-05T12:00:00Z", "2026-10-05T13:30:00Z"},
 			{"9/2d", "Europe/Berlin", "2026-10-05T12:00:00Z", "2026-10-04T00:00:00Z", "2026-10-06T00:00:00Z"},
 			{"9/250ms", "", "2026-10-05T12:00:00.3Z", "2026-10-05T12:00:00.25Z", "2026-10-05T12:00:00.5Z"},
@@ -74,7 +74,7 @@ func TestFixedWindow_FollowsTheCalendar(t *testing.T) {
 				consume(start.Add(-time.Microsecond), true)
 			}
 			consume(start.Add(-time.Microsecond), false)
-			for range 8 { // counted from zero at the start
+			for range 8 { // the new window begins with no tokens taken
 				consume(start, true)
 			}
 			if v := consume(at, true); v.Remaining != 0 || v.Reset != end.Sub(at) || v.Next != v.Reset {
@@ -88,7 +88,8 @@ func TestFixedWindow_FollowsTheCalendar(t *testing.T) {
 	})
 }
 
-// TestFixedWindow_ZoneOfTheCharge_OverridesTheRules tests `timezone: tenant`.
+// TestFixedWindow_ZoneOfTheCharge_OverridesTheRules: a Charge with a Zone uses it instead of the rule's zone, as for
+// rules with `timezone: tenant`.
 func TestFixedWindow_ZoneOfTheCharge_OverridesTheRules(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		clock.set(time.Date(2026, 10, 5, 23, 0, 0, 0, time.UTC))
@@ -105,7 +106,8 @@ func TestFixedWindow_ZoneOfTheCharge_OverridesTheRules(t *testing.T) {
 	})
 }
 
-// TestFixedWindow_AnotherCalendar_KeepsTheCount: a window that begins at another time is not a new window.
+// TestFixedWindow_AnotherCalendar_KeepsTheCount: if the zone of a rule changes, its window begins at another time,
+// but tokens taken in the present window stay taken.
 func TestFixedWindow_AnotherCalendar_KeepsTheCount(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		in := func(name string) Request {
@@ -127,8 +129,8 @@ func TestFixedWindow_AnotherCalendar_KeepsTheCount(t *testing.T) {
 	})
 }
 
-// TestFixedWindow_StaleWindow_IsSentAgain: nothing is decided in a window that is not the present one of Redis, and
-// nothing is charged twice.
+// TestFixedWindow_StaleWindow_IsSentAgain: if a call is sent with a window that is not the current window by Redis's
+// clock, nothing is decided. The call is sent again, and nothing is charged twice.
 func TestFixedWindow_StaleWindow_IsSentAgain(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -156,11 +158,11 @@ func TestFixedWindow_StaleWindow_IsSentAgain(t *testing.T) {
 	}
 }
 
-// TestFixedWindow_ClockJumpsTwice_PolicyDecides: if the clock jumps twice, rules that need a window are decided by
-// their policy, never by a guess.
+// TestFixedWindow_ClockJumpsTwice_PolicyDecides: if Redis's clock jumps between the first and the second call, rules
+// with a calendar window are decided by their policy.
 func TestFixedWindow_ClockJumpsTwice_PolicyDecides(t *testing.T) {
 	t.Parallel()
-	now := worldStart + (5000 * rule.Day).Microseconds() // far from this process's clock
+	now := worldStart + (5000 * rule.Day).Microseconds() // about 13 years ahead of worldStart
 	metrics := NewMetrics(nil)
 	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{Metrics: metrics, redisNow: func() int64 {
 		now += (100 * rule.Day).Microseconds() // at every call
@@ -189,8 +191,8 @@ func TestFixedWindow_ClockJumpsTwice_PolicyDecides(t *testing.T) {
 	}
 }
 
-// TestFixedWindow_StaleWindow_ConcernsItsRequestsOnly: in a call of several requests, only the stale request stays
-// undecided, on all its rules.
+// TestFixedWindow_StaleWindow_ConcernsItsRequestsOnly: if a call has several requests, only the request with the
+// stale window stays undecided, with all its rules.
 func TestFixedWindow_StaleWindow_ConcernsItsRequestsOnly(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))

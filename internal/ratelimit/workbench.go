@@ -2,17 +2,18 @@ package ratelimit
 
 import "github.com/quotasvc/quotasvc/internal/store/redisstore"
 
-// maxIdleVectors bounds the vectors that a workbench keeps for later batches. On one server a batch seldom needs more
-// than ten. On a cluster it needs one for each tenant in the batch, seldom more than 64. A vector keeps the space of
-// its largest call: 3 KB for one request on three buckets, 27 KB for 42 such requests.
+// maxIdleVectors is the largest number of vectors that a workbench keeps for later batches. On one server a batch
+// seldom needs more than ten vectors. On a cluster it needs one vector for each tenant in the batch, seldom more than
+// 64. A vector keeps the memory of its largest call: 3 KB for one request on three buckets, 27 KB for 42 such
+// requests.
 const maxIdleVectors = 64
 
 // workbench has the reusable buffers of one lane, which encode a batch and decode its reply. Between batches it keeps
 // no data of a request. It is not safe for concurrent use.
 type workbench struct {
 	cluster bool
-	open    map[string]*vector // by slot: the vector that takes the next query
-	used    []*vector          // by the batch at hand
+	open    map[string]*vector // by hash tag: the vector to which the next query is added
+	used    []*vector          // the vectors of the present batch
 	idle    []*vector
 	pending []redisstore.Call
 }
@@ -21,10 +22,10 @@ func newWorkbench(cluster bool) *workbench {
 	return &workbench{cluster: cluster, open: make(map[string]*vector)}
 }
 
-// vectors splits a batch into script calls and keeps the order of arrival. Without a cluster all keys are in one
-// slot, and requests of all tenants share calls, because a third of a call's time does not depend on its content. On
-// a cluster a call has the requests of one hash tag, so each query must be a part (see query.parts). now is an
-// estimate of Redis's time in µs.
+// vectors splits a batch into script calls and keeps the order of arrival. Without a cluster, requests of all tenants
+// share calls, because a third of a call's time does not depend on its content. On a cluster a call has the requests
+// of one hash tag, so all buckets of a query must have the same hash tag (see query.parts). now is an estimate of
+// Redis's time in µs.
 //
 // The vectors and their calls are valid until clear.
 func (b *workbench) vectors(batch []query, now int64) []*vector {
@@ -45,7 +46,7 @@ func (b *workbench) vectors(batch []query, now int64) []*vector {
 	return b.used
 }
 
-// vector adds an empty vector.
+// vector adds an empty vector to the batch and returns it.
 func (b *workbench) vector(now int64) *vector {
 	var v *vector
 	if n := len(b.idle); n > 0 {
@@ -67,7 +68,7 @@ func (b *workbench) calls(now int64) []redisstore.Call {
 	return b.pending
 }
 
-// clear ends the work on a batch.
+// clear ends the work on a batch: it empties the vectors and keeps up to maxIdleVectors of them.
 func (b *workbench) clear() {
 	for _, v := range b.used {
 		if len(b.idle) < maxIdleVectors {

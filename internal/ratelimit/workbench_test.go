@@ -16,7 +16,7 @@ func vectors(batch []query, cluster bool, now int64) []*vector {
 	return newWorkbench(cluster).vectors(batch, now)
 }
 
-// answersOf reads a reply to v. It returns the answers of v's queries, in order.
+// answersOf decodes a reply to the call of v. It returns the answers to v's queries, in order.
 func answersOf(v *vector, batch []query, reply redisstore.Reply) ([]answer, error) {
 	all := make([]redisstore.Result[answer], len(batch))
 	if _, err := v.read(batch, reply, all); err != nil {
@@ -29,8 +29,8 @@ func answersOf(v *vector, batch []query, reply redisstore.Reply) ([]answer, erro
 	return answers, nil
 }
 
-// TestWorkbench_KeepsNothingOfABatch: batches of any shape are encoded and decoded as on a new workbench. Their
-// answers are not changed later. Between batches the workbench keeps no values of a request.
+// TestWorkbench_KeepsNothingOfABatch: a used workbench encodes and decodes every batch as a new workbench does. Later
+// batches do not change the answers of earlier ones. Between batches the workbench keeps no values of a request.
 func TestWorkbench_KeepsNothingOfABatch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -85,7 +85,7 @@ func TestWorkbench_KeepsFewVectors(t *testing.T) {
 	}
 }
 
-// drawBatchWithRefunds is drawBatch, with additional requests that refund charges of other times.
+// drawBatchWithRefunds calls drawBatch, and adds refunds of charges that were made at other times.
 func (w *world) drawBatchWithRefunds(t *rapid.T, tenants []string) []query {
 	batch := w.drawBatch(t, tenants)
 	if len(batch) == 0 {
@@ -100,8 +100,8 @@ func (w *world) drawBatchWithRefunds(t *rapid.T, tenants []string) []query {
 	return batch
 }
 
-// work does what a lane does with a batch. It returns the answers, the words of the calls, and the last result for
-// each bucket.
+// work encodes a batch and decodes generated replies, as a lane does. It returns the answers, the words of the calls,
+// and the last result for each bucket.
 func work(t *rapid.T, b *workbench, batch []query, now, seed int64) (answers []answer, calls [][]any, last [][]bucketResult) {
 	results := make([]redisstore.Result[answer], len(batch))
 	vs := b.vectors(batch, now)
@@ -123,7 +123,7 @@ func work(t *rapid.T, b *workbench, batch []query, now, seed int64) (answers []a
 	return answers, calls, last
 }
 
-// written returns the words of a call.
+// written returns the keys and arguments of a call, as they are sent.
 func written(c redisstore.Call) (words []any) {
 	for _, key := range c.Keys {
 		words = append(words, key)
@@ -137,7 +137,7 @@ func written(c redisstore.Call) (words []any) {
 	return words
 }
 
-// replyTo returns a reply in which all numbers differ, and every third bucket is ahead.
+// replyTo returns a reply to v in which all numbers differ. Every third bucket is ahead of Redis's clock.
 func replyTo(v *vector, batch []query, now int64) redisstore.Reply {
 	n := now % 1000
 	next := func() int64 { n++; return n }
@@ -161,7 +161,7 @@ func replyTo(v *vector, batch []query, now int64) redisstore.Reply {
 	return r
 }
 
-// isBlank checks that no field of v keeps a value of a request, up to the capacity of its slices.
+// isBlank fails the test if a field of v keeps a value of a request. It examines slices up to their capacity.
 func isBlank(t *rapid.T, v *vector) {
 	all := reflect.ValueOf(v).Elem()
 	for i := range all.NumField() {
@@ -186,7 +186,7 @@ func isBlank(t *rapid.T, v *vector) {
 	}
 }
 
-// pointsAt reports whether values of a type can keep other values in memory.
+// pointsAt reports whether a value of type t can point at other values and so keep them in memory.
 func pointsAt(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Struct:
@@ -203,7 +203,7 @@ func pointsAt(t reflect.Type) bool {
 	}
 }
 
-// anyOf reports whether a slice has an element that is not zero.
+// anyOf reports whether s has an element that is not zero.
 func anyOf(s reflect.Value) bool {
 	for i := range s.Len() {
 		if !s.Index(i).IsZero() {

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// Attack is the flood of one slice. It is encoded as JSON, because a separate process sends it: see RunFlood.
+// Attack is the part of a flood in one slice of time. It is encoded as JSON because another process sends it: see
+// RunFlood.
 type Attack struct {
 	Address     string        `json:"address"` // host:port
 	AdminKey    string        `json:"admin_key"`
@@ -21,23 +22,24 @@ type Attack struct {
 	Rate        int           `json:"rate"`  // requests/s of all kinds, divided evenly
 	Connections int           `json:"connections"`
 	Slice       time.Duration `json:"slice"`
-	First       uint64        `json:"first"` // number of the first request; keys derive from it
+	First       uint64        `json:"first"` // number of the first request; the keys are derived from it
 }
 
-// floodEcho is the control: a flood of the same requests to the bare echo handler, which answers 200. If that flood
-// slows down other tenants, the cause is the machine, not the service.
+// floodEcho is the name of the control: a flood of the same requests to the bare echo handler, which answers 200. If
+// that flood slows down the debits of other tenants, the cause is the machine, not the service.
 const floodEcho = "bare echo"
 
-// attackTick is the interval at which an attack sends. It is not used where latency is measured. 10,000 wake-ups a
-// second for each kind would take CPU from the measured processes.
+// attackTick is the interval at which an attack sends requests. Measurements of latency use the shorter paceTick. An
+// attack does not, because 10,000 wake-ups a second for each kind would take CPU from the measured processes.
 const attackTick = time.Millisecond
 
-// attackLate is the delay at which an attack gives up a request. An attack gets only the CPU time that other
-// processes leave. Without this bound it would send a burst on all its connections after each pause. An attacker with
-// a separate computer does not do that.
+// attackLate is the delay after which an attack drops a request. An attack gets only the CPU time that other
+// processes leave. Without this bound it would send a burst on all its connections after each pause. A real attacker,
+// who has separate computers, does not send such bursts.
 const attackLate = 5 * time.Millisecond
 
-// Run sends the requests. It returns the answers by status for each kind; 0 counts requests that were not sent in time.
+// Run sends the requests. For each kind, it returns the number of answers by status. The number of status 0 counts
+// requests that were not sent in time.
 func (a *Attack) Run(ctx context.Context) ([]map[int]int64, error) {
 	var seq atomic.Uint64
 	seq.Store(a.First)
@@ -74,7 +76,7 @@ func (a *Attack) template(name string) (*template, error) {
 	return nil, fmt.Errorf("no flood is named %q", name)
 }
 
-// openLoopOn is openLoop with n new connections.
+// openLoopOn runs openLoop on n new connections.
 func openLoopOn(ctx context.Context, address string, n int, seq *atomic.Uint64, load steady) (sample, error) {
 	clients, err := dial(ctx, address, n)
 	if err != nil {
@@ -84,10 +86,10 @@ func openLoopOn(ctx context.Context, address string, n int, seq *atomic.Uint64, 
 	return openLoop(ctx, clients, seq, load)
 }
 
-// attackApart runs an attack with "self attack" in a process of the scheduling class SCHED_IDLE. A real attacker has
-// separate computers. Here the attack only gets the time that the service, its servers and the other tenants' load
-// leave. The lowest priority would not be enough: such a process keeps a core until the end of its time slice of some
-// milliseconds.
+// attackApart runs an attack in a separate process ("self attack") with the scheduling class SCHED_IDLE. A real
+// attacker has separate computers. Here the attack gets only the CPU time that the service, its servers and the other
+// tenants' load leave. The lowest priority would not be enough: such a process keeps a core until the end of its time
+// slice of some milliseconds.
 func attackApart(ctx context.Context, self string, a Attack) (answers []map[int]int64, err error) {
 	in, err := json.Marshal(a)
 	if err != nil {

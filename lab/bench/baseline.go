@@ -21,7 +21,7 @@ var seedSQL string
 
 const callBaseline = "SELECT bench_baseline.debit($1, $2, $3, $4)"
 
-// These types have the shape of the service's requests and answers, for handlers without logic.
+// These types have the fields of the service's requests and answers. The handlers without logic use them.
 type (
 	echoRequest struct {
 		Tenant  string     `json:"tenant"`
@@ -77,8 +77,9 @@ type (
 	}
 )
 
-// ServeBaseline serves the baselines until ctx ends. One is echo's Bind and JSON without logic. The other also makes
-// one call of the PL/pgSQL function, on conns connections. ServeBaseline calls ready with the address.
+// ServeBaseline serves the two baselines until ctx ends. The first baseline is echo's Bind and JSON without logic.
+// The second baseline also makes one call of the PL/pgSQL function, on one of conns connections. ServeBaseline calls
+// ready with its address.
 func ServeBaseline(ctx context.Context, databaseURL string, conns int, ready func(address string)) error {
 	pool, err := openPool(ctx, databaseURL, conns)
 	if err != nil {

@@ -1,6 +1,6 @@
--- The baseline with one call per debit, as a careful team would keep quotas in PostgreSQL. A debit takes one round
--- trip and one transaction, locks the balance and stores the key. The baseline does less than the ledger (no periods,
--- grants, seq, fingerprint or history index), and that makes it faster.
+-- The PL/pgSQL baseline makes one call per debit. It keeps quotas in PostgreSQL as a careful team would. A debit
+-- takes one round trip and one transaction, locks the balance and stores the key. The baseline is faster because it
+-- does less than the ledger: it has no periods, grants, seq, fingerprint or history index.
 CREATE SCHEMA bench_baseline;
 
 CREATE TABLE bench_baseline.balances (
@@ -22,7 +22,8 @@ CREATE TABLE bench_baseline.entries (
     PRIMARY KEY (tenant_id, operation_id)
 );
 
--- Returns the remaining amount, or -1 if there is not enough. For a stored key it returns the stored result.
+-- The function returns the remaining amount, or -1 if not enough units remain. For a stored key it returns the stored
+-- result.
 CREATE FUNCTION bench_baseline.debit(p_tenant text, p_meter text, p_key text, p_amount bigint) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE

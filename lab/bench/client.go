@@ -13,17 +13,17 @@ import (
 
 const readBuffer = 16 << 10
 
-// client is one keep-alive connection. It writes prebuilt requests and parses as little of the answers as possible,
-// because the load generator shares the cores with the server.
+// client is a client with one keep-alive connection. It writes prebuilt requests and parses as little of the answers
+// as possible, because the load generator shares the cores with the server.
 type client struct {
 	conn net.Conn
 	in   *bufio.Reader
-	out  []byte // a copy of the template in use
+	out  []byte // a copy of the text of the template in use
 	of   *template
 
 	body []byte // body of the last answer to a request with many debits or checks
 
-	local   bool // the last answer's limits were decided without Redis
+	local   bool // whether the limits of the last answer were decided without Redis
 	refused int  // debits or checks that the last answer refused
 }
 
@@ -52,7 +52,7 @@ func closeAll(clients []*client) {
 	}
 }
 
-// send sends request number n of t and reads the status of its answer.
+// send sends request number n of the template t and reads the status of its answer.
 func (c *client) send(t *template, n uint64, tenants int) (status int, err error) {
 	if c.of != t {
 		c.of, c.out = t, append(c.out[:0], t.text...)
@@ -106,11 +106,11 @@ func (c *client) receive() (status int, err error) {
 	return status, c.finish(length)
 }
 
-// refusal occurs in each part of an answer that is a refusal, and in no other part.
+// refusal is a text that occurs in each refused debit or check of an answer, and in no other one.
 var refusal = []byte(`"code":`)
 
-// finish reads the body of an answer. It parses only answers to many debits or checks: each part has a status of its
-// own.
+// finish reads the body of an answer. It parses the body only if the request has many debits or checks, because each
+// of them has a status.
 func (c *client) finish(length int) (err error) {
 	c.refused = 0
 	if c.of == nil || c.of.debits == 1 {

@@ -12,10 +12,10 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
-// tick is the unit of the CPU times in /proc. Linux always reports hundredths of a second there.
+// tick is the unit of the CPU times in /proc. On Linux it is always a hundredth of a second.
 const tick = 10 * time.Millisecond
 
-// process is an entry of /proc.
+// process is a process as /proc describes it.
 type process struct {
 	parent int
 	name   string
@@ -64,7 +64,7 @@ func parseStat(text []byte) (pid int, p process, ok bool) {
 	return pid, p, true
 }
 
-// cpuOf returns the CPU time so far of this process, of its child servers and of the processes webs.
+// cpuOf returns the CPU time used until now by this process, by its child servers and by the processes webs.
 func cpuOf(self int, webs ...int) report.CPU {
 	all := processes()
 	var c report.CPU
@@ -76,7 +76,7 @@ func cpuOf(self int, webs ...int) report.CPU {
 			c.Service += p.used
 		case !descends(all, pid, self):
 		case p.name == "postgres":
-			c.PostgreSQL += p.used + p.reaped // otherwise the sum would decrease when a connection ends
+			c.PostgreSQL += p.used + p.reaped // without reaped, the sum would decrease when a connection ends
 		case p.name == "redis-server":
 			c.Redis += p.used
 		}
@@ -86,7 +86,7 @@ func cpuOf(self int, webs ...int) report.CPU {
 
 // descends reports whether ancestor is a direct or indirect parent of pid.
 func descends(all map[int]process, pid, ancestor int) bool {
-	for range len(all) { // bounded: processes were not read at one instant, so parents could form a circle
+	for range len(all) { // bounded, because the processes were not read at one instant, and parents could form a circle
 		p, ok := all[pid]
 		if !ok {
 			return false

@@ -4,17 +4,17 @@
 //
 // A flood is load that the service refuses. An outage is the time without Redis.
 //
-// A variant is one kind of load on one server: debits of many tenants, the bare echo handler, the PL/pgSQL function and
-// so on. A round runs every variant once, for a short slice of time. Each round starts with another variant, so that
-// noise of the machine affects all variants. A ratio is computed within a round; the result is the median of the
-// rounds.
+// A variant is one kind of load on one server, for example debits of many tenants, the bare echo handler, or the
+// PL/pgSQL function. A round runs every variant once, for a short slice of time. Each round begins with another
+// variant, so that noise of the machine affects all variants. A ratio is computed within a round. The result is the
+// median of the ratios of all rounds.
 //
 // # What runs where
 //
-// The service and the baseline's HTTP server are separate processes: a garbage collector and a scheduler shared with
-// the load generator would distort the result. The benchmark program's own binary serves the baseline. The load
-// generator shares the cores with each server in the same way. PostgreSQL and Redis are private and empty at first.
-// PostgreSQL waits for its disk.
+// The service and the baseline's HTTP server are separate processes. If they shared a garbage collector and a
+// scheduler with the load generator, the result would be wrong. The benchmark program's own binary serves the
+// baseline. The load generator shares the cores with each server in the same way. PostgreSQL and Redis are private
+// and empty at first. A commit of PostgreSQL waits for the disk.
 //
 // # Invariants
 //

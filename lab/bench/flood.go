@@ -12,21 +12,22 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// FloodConfig configures a flood of refused requests, with debits of other tenants at the same time.
+// FloodConfig configures floods of refused requests while other tenants make debits.
 type FloodConfig struct {
-	// Start starts an instance of the service on the same servers. Stop ends it and its connections to PostgreSQL.
+	// Start starts an instance of the service on the same servers. stop ends the instance and its connections to
+	// PostgreSQL.
 	Start    func(ctx context.Context) (api string, stop func(context.Context) error, err error)
 	Database string // URL of the service's database; its transactions are counted
 	AdminKey string
 
-	// Attack runs the attack of a slice; nil: the attack runs in this process.
+	// Attack sends the flood of one slice. If it is nil, this process sends the flood.
 	Attack func(ctx context.Context, a Attack) ([]map[int]int64, error)
 	Echo   string // host:port of the bare echo handler for the control; empty: no control
 
 	Rate        int           // debits/s of the other tenants, floodRateMin..openRateMax/floodFactor
-	Connections int           // of the other tenants; the flood gets the same number, at least one for each kind
+	Connections int           // connections of the other tenants; the flood has the same number, at least one per kind
 	Rounds      int           // 1..100
-	Slice       time.Duration // duration of a part with a flood, and of the part without one before it
+	Slice       time.Duration // duration of each measurement: first without a flood, then with a flood
 }
 
 const (
@@ -37,13 +38,14 @@ const (
 	floodLimit   = "trickle" // name of the limit that refuses
 	floodRoute   = "/trickle"
 
-	// floodDrain ends a flood with its slice: requests that are not sent by then are dropped.
+	// floodDrain is the time after its slice in which a flood may still send requests: none. Later requests are
+	// dropped.
 	floodDrain = 0
 
-	// floodSpan exceeds the number of requests in a slice, so each attack has keys of its own.
+	// floodSpan is greater than the number of requests in a slice, so each attack has its own keys.
 	floodSpan = 1 << 32
 
-	// countTimeout bounds the wait until the PostgreSQL sessions of a stopped instance have ended.
+	// countTimeout is the time limit of the wait until the PostgreSQL sessions of a stopped instance have ended.
 	countTimeout = 10 * time.Second
 )
 
@@ -61,25 +63,25 @@ func (c *FloodConfig) validate() error {
 	return nil
 }
 
-// floodKind is a reason for which requests are refused.
+// floodKind is a kind of refused requests: the tenants that send them, and the reason of their refusal.
 type floodKind struct {
 	name         string
-	first        int // number of the first of its tenants
+	first        int // number of the first tenant of this kind
 	route        string
-	plans        []string // plans of its tenants, in turn; empty: the tenants do not exist
-	transactions float64  // target of PostgreSQL's transactions for each refused request
+	plans        []string // plans of the tenants, in turn; empty: the tenants do not exist
+	transactions float64  // maximum number of PostgreSQL's transactions for each refused request
 }
 
-// floodKinds are the kinds of a flood. The bounds of transactions are for 500 requests of one tenant. The balance of a
-// tenant without units is read again after 100 ms: at 500 requests/s for each tenant that is 0.02 transactions per
-// request, plus some for the first requests.
+// floodKinds lists the kinds of a flood. The bounds of transactions are for 500 requests/s of one tenant. The balance
+// of a tenant without units is read again after 100 ms. At 500 requests/s that is 0.02 transactions per request, plus
+// some transactions for the first requests.
 var floodKinds = []floodKind{
 	{name: "rate limited", first: 1000, route: floodRoute, plans: []string{"flood"}, transactions: 0.02},
 	{name: "without units", first: 2000, route: plainRoute, plans: []string{"drop", "dry"}, transactions: 0.025},
 	{name: "unknown tenants", first: 3000, route: plainRoute, transactions: 0.01},
 }
 
-// floodAll is the name of the flood of all kinds at once.
+// floodAll is the name of the flood that contains requests of all kinds.
 const floodAll = "all of them"
 
 // flood is the state of a run.
@@ -90,8 +92,8 @@ type flood struct {
 	db    *pgx.Conn
 }
 
-// Flood measures the other tenants' debits with and without floods, in alternating slices of one run, and counts the
-// transactions that refused requests cost. It fails if a step fails. The caller judges the result.
+// Flood measures the other tenants' debits with and without floods, in alternating slices of one run. It also counts
+// the transactions that refused requests cost. It returns an error if a step fails. The caller judges the result.
 func Flood(ctx context.Context, cfg FloodConfig) (_ *FloodResult, err error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -115,7 +117,7 @@ func Flood(ctx context.Context, cfg FloodConfig) (_ *FloodResult, err error) {
 	return r, nil
 }
 
-// with calls do with an instance.
+// with starts an instance, calls do, and stops the instance.
 func (f *flood) with(ctx context.Context, do func(api string) error) error {
 	api, stop, err := f.cfg.Start(ctx)
 	if err != nil {
@@ -124,9 +126,9 @@ func (f *flood) with(ctx context.Context, do func(api string) error) error {
 	return errors.Join(do(api), stop(ctx))
 }
 
-// setUp creates the tenants and limits. All requests have three limits that never deny. A tenant with the plan "drop"
-// has one unit a month. Its first request uses that unit; later requests get 429. A tenant with the plan "dry" has no
-// units, and gets 402.
+// setUp creates the tenants and the limits. Three limits apply to every request; they never deny. A tenant with the
+// plan "drop" has one unit a month. Its first request uses that unit, and later requests get 429. A tenant with the
+// plan "dry" has no units, so its requests get 402.
 func (f *flood) setUp(ctx context.Context, api string) error {
 	put := func(path, body string) error { return putJSON(ctx, api, f.cfg.AdminKey, path, body) }
 	err := errors.Join(
@@ -163,7 +165,7 @@ func (f *flood) latencies(ctx context.Context, api string, r *FloodResult) error
 	for _, k := range floodKinds {
 		all = append(all, k.name)
 	}
-	// This opens first periods and connections, and uses the one unit of the flood's tenants.
+	// This opens the first periods and the connections, and uses the single unit of each tenant with the plan "drop".
 	if _, _, err := f.slice(ctx, api, f.cfg.Rate, all...); err != nil {
 		return fmt.Errorf("warm up: %w", err)
 	}
@@ -191,8 +193,8 @@ func (f *flood) latencies(ctx context.Context, api string, r *FloodResult) error
 	return ctx.Err()
 }
 
-// slice sends the other tenants' debits at a rate, with a flood that is divided evenly between the given kinds. If
-// there are no kinds, there is no flood; if the rate is 0, there are no debits.
+// slice sends the other tenants' debits at a rate, together with a flood that is divided evenly between the given
+// kinds. Without kinds, there is no flood. With the rate 0, there are no debits.
 func (f *flood) slice(ctx context.Context, api string, rate int, kinds ...string) (others sample, answers []map[int]int64, err error) {
 	var attackErr, debitErr error
 	var wg sync.WaitGroup
@@ -215,9 +217,9 @@ func (f *flood) slice(ctx context.Context, api string, rate int, kinds ...string
 	return others, answers, errors.Join(attackErr, debitErr)
 }
 
-// count counts the transactions that each kind of refused requests costs, without debits of other tenants. Sessions
-// may report their transactions as late as at their end. So each kind has a separate instance, and the transactions
-// of an idle instance are subtracted.
+// count counts the transactions that each kind of refused requests costs, without debits of other tenants. A session
+// may report its transactions only when it ends. So each kind has a separate instance, which is stopped before the
+// count. The transactions of an instance without requests are subtracted.
 func (f *flood) count(ctx context.Context, r *FloodResult) error {
 	alone := int64(0)
 	for i := -1; i < len(floodKinds); i++ {
@@ -255,7 +257,8 @@ func (f *flood) count(ctx context.Context, r *FloodResult) error {
 	return nil
 }
 
-// transactions returns the number of transactions in the database so far. It waits until all other sessions have ended.
+// transactions returns the number of transactions in the database until now. First it waits until all other sessions
+// have ended, because a session may report its transactions only at its end.
 func (f *flood) transactions(ctx context.Context) (n int64, err error) {
 	for deadline := time.Now().Add(countTimeout); ; {
 		var others int
@@ -294,7 +297,7 @@ func newFloodSlices(name string, kinds ...string) FloodSlices {
 	return FloodSlices{Name: name, Answers: map[int]int64{}, kinds: kinds, quiet: newHistogram(), loud: newHistogram()}
 }
 
-// add adds two slices: quiet without a flood, and loud with a flood.
+// add adds the results of two slices: quiet is without a flood, and loud is with a flood.
 func (s *FloodSlices) add(quiet, loud *sample, answers []map[int]int64) {
 	s.quiet.Merge(quiet.latency)
 	s.loud.Merge(loud.latency)

@@ -28,13 +28,13 @@ type FloodResult struct {
 	Targets []report.Target `json:"targets"`
 }
 
-// FloodSlices is the latency of other tenants' debits: in the slices with one kind of flood, and in the slices
-// without a flood before them.
+// FloodSlices is the latency of other tenants' debits in the slices with one kind of flood, and in the slices without
+// a flood before them.
 type FloodSlices struct {
 	Name    string         `json:"name"`
 	Quiet   report.Latency `json:"without_micros"`
 	Flood   report.Latency `json:"with_micros"`
-	Ratios  []float64      `json:"p99_ratios"` // by round
+	Ratios  []float64      `json:"p99_ratios"` // by round, with a flood to without
 	Errors  int64          `json:"errors"`     // debits of the other tenants that were not answered with 200
 	Answers map[int]int64  `json:"answers"`    // answers to the flood by status; 0: not sent in time
 
@@ -54,7 +54,8 @@ type FloodCost struct {
 // perRequest returns the transactions for each refused request.
 func (c *FloodCost) perRequest() float64 { return float64(c.Transactions) / float64(max(c.Refused, 1)) }
 
-// floodP99Max bounds the p99 of other tenants' debits during a flood, relative to their p99 without a flood.
+// floodP99Max is the maximum of the p99 of other tenants' debits during a flood, as a multiple of their p99 without a
+// flood.
 const floodP99Max = 1.5
 
 func (r *FloodResult) judge() {
@@ -105,7 +106,8 @@ func (r *FloodResult) Print(p *report.Printer) error {
 	return p.Targets(r.Targets)
 }
 
-// answers formats the numbers of answers by status. Requests that were not sent in time have no answer.
+// answers returns a text with the number of answers for each status. For requests that were not sent in time, there
+// is no status.
 func answers(by map[int]int64) string {
 	var parts []string
 	for _, status := range slices.Sorted(maps.Keys(by)) {
@@ -118,7 +120,7 @@ func answers(by map[int]int64) string {
 	return strings.Join(parts, ", ")
 }
 
-// write stores flood.json and the picture.
+// write writes flood.json and flood.svg into dir.
 func (r *FloodResult) write(dir string) error {
 	if err := report.WriteJSON(filepath.Join(dir, "flood.json"), r); err != nil {
 		return err

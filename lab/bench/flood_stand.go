@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// FloodRun configures RunFlood: what it starts, and the load.
+// FloodRun configures RunFlood: the programs that it starts, and the load.
 type FloodRun struct {
 	Exe         string // the quotasvc binary; required
 	Self        string // the binary that runs "baseline" and "attack"; required
-	Dir         string // results go here, and the servers' data while it runs; required
+	Dir         string // directory of the results and, during the run, of the servers' data; required
 	Rate        int    // debits/s of the other tenants
 	Connections int
 	Rounds      int
 	Slice       time.Duration
-	Progress    io.Writer // a line per step
+	Progress    io.Writer // gets a line per step
 	Log         io.Writer // output of the servers
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
-// slicesOf returns a slice with this p99.
+// slicesOf returns the sample of a slice with this p99 and these answers.
 func slicesOf(p99 time.Duration, answers map[int]int64) *sample {
 	s := &sample{latency: newHistogram(), answers: answers}
 	for range 100 {

@@ -21,39 +21,39 @@ type GrowthConfig struct {
 	Exe         string // the quotasvc binary; required
 	Dir         string // directory of the results and, during the run, of the servers' data; required
 	Sizes       GrowthSizes
-	Only        []string // names of steps; empty: all
+	Only        []string // names of the steps to measure; empty: all
 	Again       []string // names of steps to measure again although a result is stored
 	Rounds      int      // 1..100
 	Slice       time.Duration
 	OpenFor     time.Duration
-	Connections int               // of the load generator, 1..4096
+	Connections int               // connections of the load generator, 1..4096
 	Rate        int               // requests/s at which latency is measured
 	DiskShare   float64           // share of the free disk that a step may use, above 0 and at most 1
-	PostgreSQL  map[string]string // replaces the settings of `bench run`: shared_buffers from MemoryQuarter
-	Progress    io.Writer         // one line per step
+	PostgreSQL  map[string]string // replaces settings of `bench run`, for example with MemoryQuarter's shared_buffers
+	Progress    io.Writer         // gets one line per step
 	Log         io.Writer         // output of the servers
 
-	// Tamper changes a database after the load. Tests use it to show that the change is detected. Nil: no change.
+	// Tamper changes a database after the load. Tests use it to show that the run detects the change. Nil: no change.
 	Tamper func(ctx context.Context, databaseURL string) error
 }
 
-// GrowthSizes are the sizes of each dimension, the smallest first.
+// GrowthSizes contains the sizes of each dimension. The smallest size is the first.
 type GrowthSizes struct {
-	Tenants      []int // also the tenants of the load
-	Entries      []int // entries of the journal, over EntryTenants
+	Tenants      []int // stored tenants, which are also the tenants of the load
+	Entries      []int // entries of the journal, divided between EntryTenants tenants
 	EntryTenants int
 	Instances    []int
-	Months       []int // of partitions
+	Months       []int // numbers of monthly partitions
 	Rules        []int
-	Base         int   // tenants of the three dimensions above
-	Fillfactors  []int // fillfactors of balances; the schema has 60
-	Debits       int   // debits of each layout of balances; there is one balance for a hundred debits
+	Base         int   // tenants in the dimensions Instances, Months and Rules
+	Fillfactors  []int // fillfactors of the table balances; the schema has 60
+	Debits       int   // debits for each layout of the table balances; there is one balance for a hundred debits
 	MonthTenants int   // tenants whose period ends
-	MonthRate    int   // live debits/s during the end of the period
+	MonthRate    int   // debits/s of the load before, at and after the end of the period
 	Quiet        time.Duration
 }
 
-// These are presets of sizes.
+// GrowthTiny, GrowthMedium and GrowthFull are presets of sizes.
 var (
 	// GrowthTiny takes seconds, for tests.
 	GrowthTiny = GrowthSizes{
@@ -120,7 +120,7 @@ func (c *GrowthConfig) validate() error {
 	return nil
 }
 
-// growthStep is a step to measure.
+// growthStep is a step that a run may measure.
 type growthStep struct {
 	name     string
 	settings string
@@ -128,7 +128,7 @@ type growthStep struct {
 	run      func(ctx context.Context) (growth.Step, error)
 }
 
-// grower is the state of a run.
+// grower is the state of a run of Growth.
 type grower struct {
 	cfg   *GrowthConfig
 	stand *stand
@@ -137,8 +137,8 @@ type grower struct {
 	bar   growthBar
 }
 
-// Growth measures the steps that have no stored result with the same settings, and stores each result when its step is
-// finished.
+// Growth measures the steps that have no stored result with the same settings. It stores the result of each step when
+// the step is finished.
 func Growth(ctx context.Context, cfg GrowthConfig) (_ *growth.Result, err error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -175,7 +175,8 @@ func Growth(ctx context.Context, cfg GrowthConfig) (_ *growth.Result, err error)
 	return r, nil
 }
 
-// wanted reports whether to measure a step: it has no stored result with the same settings, or is to be measured again.
+// wanted reports whether to measure a step. That is the case if the step has no stored result with the same settings,
+// or if Again names it. Only may exclude steps.
 func (g *grower) wanted(s *growthStep, r *growth.Result) bool {
 	if len(g.cfg.Only) > 0 && !slices.Contains(g.cfg.Only, s.name) {
 		return false
@@ -184,7 +185,7 @@ func (g *grower) wanted(s *growthStep, r *growth.Result) bool {
 	if was == nil || was.Settings != s.settings || slices.Contains(g.cfg.Again, s.name) {
 		return true
 	}
-	if g.bar.out != nil { // tests have no bar
+	if g.bar.out != nil { // tests have no progress bar
 		g.say("%s was measured on %s; --again %s repeats it", s.name, was.Machine.Date.Format(time.DateTime), s.name)
 	}
 	return false
@@ -219,7 +220,7 @@ func (g *grower) steps() []growthStep {
 	for _, name := range slices.Sorted(maps.Keys(c.PostgreSQL)) {
 		load += fmt.Sprintf("; PostgreSQL with %s=%s", name, c.PostgreSQL[name])
 	}
-	each := func(of []int) time.Duration { // all rounds, and the start of every size; some lead-ins take the maximum
+	each := func(of []int) time.Duration { // for all rounds and the start of every size; some lead-ins take the maximum
 		round := 2*(time.Duration((1+leadIn)*float64(c.Slice))+c.OpenFor*5/4) + leadMost/2*c.Slice
 		return time.Duration(len(of)) * (round*time.Duration(c.Rounds) + 2*warmLeast*c.Slice + 10*time.Second)
 	}
@@ -265,17 +266,17 @@ func list(of []int) string {
 	return strings.Join(texts, " / ")
 }
 
-// growthBar writes progress lines: the finished part, and an estimate of the remaining time.
+// growthBar writes progress lines. Each line contains the finished share and an estimate of the remaining time.
 type growthBar struct {
 	out    io.Writer
 	began  time.Time
 	whole  time.Duration // expected time of all steps to measure
 	done   time.Duration // expected time of the finished steps
 	step   *growthStep   // nil between steps
-	within float64       // the finished part of step, 0..1
+	within float64       // the finished share of step, 0..1
 }
 
-// at sets the finished part of the step.
+// at sets the finished share of the current step.
 func (g *grower) at(share float64) { g.bar.within = min(max(share, 0), 1) }
 
 func (g *grower) say(format string, args ...any) {
@@ -286,7 +287,7 @@ func (g *grower) say(format string, args ...any) {
 		return
 	}
 	share := min(float64(b.done)+b.within*float64(b.step.expect), float64(b.whole)) / float64(b.whole)
-	left := float64(b.whole) * (1 - share) // the expected time, until something has been measured
+	left := float64(b.whole) * (1 - share) // the expected time; replaced below when the elapsed time is known
 	if share > 0.02 {
 		left = float64(time.Since(b.began)) * (1 - share) / share
 	}

@@ -18,27 +18,28 @@ const (
 	schemaFillfactor = 60  // fillfactor of balances in the schema
 	layoutBatch      = 500 // debits per request
 
-	// statsTimeout bounds the wait for the ends of sessions. A session reports its statistics when it ends.
+	// statsTimeout is the time limit of the wait until sessions have ended. A session reports its statistics when it
+	// ends.
 	statsTimeout = 10 * time.Second
 )
 
-// balancesOf returns the number of balances for a number of debits. Each balance is debited a hundred times, so that
-// every page has been full.
+// balancesOf returns the number of balances for a number of debits. Each balance gets a hundred debits, so that every
+// page of the table becomes full at some time.
 func balancesOf(debits int) int { return max(1, debits/100) }
 
-// With an open snapshot, the number of debits is divided by snapshotPart, because each debit makes the table larger
-// and the next debit slower. openSnapshot is the label of such a layout.
+// snapshotPart divides the number of debits of a layout with an open snapshot. There each debit makes the table
+// larger and the next debit slower. openSnapshot is the label of such a layout.
 const (
 	snapshotPart = 5
 	openSnapshot = "beside an open snapshot, a fifth of the debits"
 )
 
-// layoutSetting is one setting of the storage of balances.
+// layoutSetting is one setting of the storage of the table balances.
 type layoutSetting struct {
 	label      string
 	fillfactor int
-	set        string // additional statement
-	snapshot   bool   // a transaction keeps a snapshot open, like a dump or a report; fewer debits are made
+	set        string // additional SQL statement
+	snapshot   bool   // a transaction keeps a snapshot open, as a dump or a report does; fewer debits are made
 }
 
 func (g *grower) layoutSettings() (all []layoutSetting) {
@@ -51,7 +52,7 @@ func (g *grower) layoutSettings() (all []layoutSetting) {
 	}
 	open := layoutSetting{fmt.Sprintf("%d, %s", schemaFillfactor, openSnapshot), schemaFillfactor, "", true}
 	if len(all) == 1 {
-		return append(all, open) // a single fillfactor: a short list
+		return append(all, open) // a run with a single fillfactor measures few layouts
 	}
 	widest := g.cfg.Sizes.Fillfactors[len(g.cfg.Sizes.Fillfactors)-1]
 	return append(all,
@@ -119,14 +120,14 @@ func (g *grower) layout(ctx context.Context, set *layoutSetting) (l growth.Layou
 	return l, g.examine(ctx, s, &l)
 }
 
-// othersSQL counts the sessions that may still report statistics: all sessions except this one and the one with the
-// snapshot.
+// othersSQL counts the sessions that may still report statistics. These are all sessions except this session and the
+// session with the snapshot.
 const othersSQL = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
 	AND state IS DISTINCT FROM 'idle in transaction'`
 
 const layoutSizes = "SELECT pg_relation_size('balances'), pg_indexes_size('balances')"
 
-// snapshot opens a transaction that keeps its snapshot until release.
+// snapshot opens a transaction and its snapshot. Both stay open until release.
 func snapshot(ctx context.Context, url string) (release func() error, err error) {
 	db, err := connect(ctx, url)
 	if err != nil {
@@ -181,7 +182,8 @@ func (g *grower) wal(ctx context.Context) (at int64, err error) {
 	return at, nil
 }
 
-// examine reads sizes and statistics after all sessions of the service have ended.
+// examine waits until all sessions of the service have ended, and then reads the sizes and the statistics of
+// balances.
 func (g *grower) examine(ctx context.Context, s *grown, l *growth.Layout) error {
 	hot, sessions := int64(0), 1
 	for deadline := time.Now().Add(statsTimeout); sessions > 0 && time.Now().Before(deadline); {

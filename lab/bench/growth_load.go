@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
-// inMemory is the default of QUOTASVC_TENANTS_IN_MEMORY.
+// inMemory is the default value of QUOTASVC_TENANTS_IN_MEMORY.
 const inMemory = 50_000
 
 // tenants measures the effect of the number of stored tenants, and of the number of tenants in use.
@@ -112,7 +112,7 @@ func (g *grower) partitions(ctx context.Context) (out growth.Step, err error) {
 	return out, g.measure(ctx, &out, all, nil)
 }
 
-// moreRules stores $RULES rules in four equal groups. Each rule of two groups replaces a limit of every check, for
+// moreRules stores $RULES rules in four equal groups. In two groups, each rule replaces a limit of every check, for
 // one tenant. The rules of the third group are for routes below a common path. The rules of the fourth group are for
 // routes that differ after a wildcard. A check has three limits, for any number of rules.
 const moreRules = `INSERT INTO limits (rule, spec)
@@ -151,7 +151,7 @@ func (g *grower) measure(ctx context.Context, out *growth.Step, all []*grown, in
 			return err
 		}
 	}
-	// This flushes earlier writes to the disk, so that no size pays for them in the rounds.
+	// This writes earlier changes to the disk, so that they do not slow down a size in the rounds.
 	if _, err := g.stand.db.Exec(ctx, "CHECKPOINT"); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
@@ -179,19 +179,20 @@ func (g *grower) measure(ctx context.Context, out *growth.Step, all []*grown, in
 	return nil
 }
 
-// The first change of a page after a checkpoint writes the whole page to the WAL. In operation these writes are spread
-// over the minutes between two checkpoints. Soon after a checkpoint they are a large part of the work, if there are
-// many pages.
+// The first change of a page after a checkpoint writes the whole page to the WAL. In production these writes are
+// spread over the minutes between two checkpoints. If there are many pages, these writes are a large part of the work
+// soon after a checkpoint.
 const (
-	// warmPages is the largest number of whole pages per debit at which a size counts as warm: as if each page
-	// changed ten times between two checkpoints.
+	// warmPages is the maximum number of whole pages per debit at which a size counts as warm. The value is reached
+	// if each page changes ten times between two checkpoints.
 	warmPages = 0.1
 
-	// warmLeast and warmMost bound the time, in slices, in which each size gets debits before the rounds.
+	// warmLeast and warmMost are the minimum and the maximum of the time, in slices, in which each size gets debits
+	// before the rounds.
 	warmLeast, warmMost = 5, 240
 )
 
-// warmUp sends debits to each size until it is warm: until most of its pages have changed once.
+// warmUp sends debits to each size until the size is warm, that is, until most of its pages have changed once.
 func (g *grower) warmUp(ctx context.Context, all []*grown) error {
 	for _, s := range all {
 		g.say("%s: warming up", s.Label)
@@ -218,8 +219,8 @@ func (g *grower) warmUp(ctx context.Context, all []*grown) error {
 	return nil
 }
 
-// wholePages returns the number of whole pages that PostgreSQL has written to the WAL. Sessions report their pages up
-// to a second late.
+// wholePages returns the number of whole pages that PostgreSQL has written to the WAL. The number may be up to a
+// second old, because sessions report their pages late.
 func (g *grower) wholePages(ctx context.Context) (n int64, err error) {
 	if err := g.stand.db.QueryRow(ctx, "SELECT wal_fpi FROM pg_stat_wal").Scan(&n); err != nil {
 		return 0, fmt.Errorf("whole pages in the WAL: %w", err)
@@ -233,7 +234,7 @@ func (g *grower) debits() *template {
 	return t
 }
 
-// rounds loads all sizes in each round with both loads: first as fast as possible, then at a fixed rate. Each round
+// rounds puts both loads on every size in each round, first as fast as possible and then at a fixed rate. Each round
 // begins with another size.
 func (g *grower) rounds(ctx context.Context, all []*grown) error {
 	loads := []struct {
@@ -284,16 +285,18 @@ func (g *grower) rounds(ctx context.Context, all []*grown) error {
 }
 
 const (
-	// leadAsks is the average number of requests per tenant in use, on each instance, before its size is measured: 95 %
-	// of the tenants get at least one.
+	// leadAsks is the average number of requests per tenant in use that each instance gets before its size is
+	// measured. With this average, 95 % of the tenants get at least one request.
 	leadAsks = 3
 
-	// leadMost bounds a lead-in, in slices. With a million tenants it ends before every tenant got a request.
+	// leadMost is the maximum duration of a lead-in, in slices. With a million tenants, the lead-in ends before every
+	// tenant got a request.
 	leadMost = 8
 )
 
-// lead loads a size until its state is that of a continuous load. While other sizes were loaded, the copies of this
-// size's balances grew old, and a check without a copy reads PostgreSQL.
+// lead puts the load on a size until the state of its instances is that under a continuous load. While other sizes
+// were loaded, the instances' copies of this size's balances became too old. A check without a fresh copy reads
+// PostgreSQL.
 func (g *grower) lead(ctx context.Context, s *grown, t *template, out *growth.Load) error {
 	if _, _, err := g.fast(ctx, s, t, time.Duration(leadIn*float64(g.cfg.Slice)), out); err != nil || t.recorded {
 		return err
@@ -323,7 +326,7 @@ func (g *grower) dialAll(ctx context.Context, s *grown) (all []*client, err erro
 	return all, nil
 }
 
-// fast loads a size in a closed loop and returns the CPU time used.
+// fast loads a size in a closed loop. It returns the sample and the CPU time used.
 func (g *grower) fast(ctx context.Context, s *grown, t *template, d time.Duration, out *growth.Load) (sample, report.CPU, error) {
 	clients, err := g.dialAll(ctx, s)
 	if err != nil {
@@ -347,7 +350,7 @@ func (g *grower) fast(ctx context.Context, s *grown, t *template, d time.Duratio
 	return r, used, err
 }
 
-// steady loads a size at the fixed rate. A quarter of the time passes before the measurement.
+// steady loads a size at the fixed rate. The measurement begins after a quarter of its duration.
 func (g *grower) steady(ctx context.Context, s *grown, t *template, out *growth.Load) error {
 	clients, err := g.dialAll(ctx, s)
 	if err != nil {
@@ -371,7 +374,7 @@ func (g *grower) steady(ctx context.Context, s *grown, t *template, out *growth.
 	return nil
 }
 
-// note counts debits that the journal must contain, and requests without a 200.
+// note counts the debits that the journal must contain, and the requests whose answer is not 200.
 func (s *grown) note(t *template, r *sample, out *growth.Load) {
 	out.Errors += r.errors
 	if t.recorded {
@@ -383,7 +386,8 @@ func (s *grown) note(t *template, r *sample, out *growth.Load) {
 	}
 }
 
-// complete returns an error if there are fewer entries than the entries before the load plus the answered debits.
+// complete returns an error if entered, the number of entries, is less than the number of entries before the load
+// plus the number of answered debits.
 func (s *grown) complete(entered int64) error {
 	if entered < s.Entries+s.acked {
 		return fmt.Errorf("%d debits were answered, and of %d entries there are %d", s.acked, s.Entries+s.acked, entered)
@@ -391,7 +395,7 @@ func (s *grown) complete(entered int64) error {
 	return nil
 }
 
-// prove fails if a debit is missing in the journal, or if `quotasvc verify` finds a difference.
+// prove returns an error if a debit is missing in the journal, or if `quotasvc verify` finds a difference.
 func (g *grower) prove(ctx context.Context, s *grown) error {
 	if s.of != nil {
 		return nil
@@ -403,7 +407,7 @@ func (g *grower) prove(ctx context.Context, s *grown) error {
 			return err
 		}
 	}
-	entered, err := g.count(ctx, s, "SELECT coalesce(sum(seq), 0)::bigint FROM balances") // verify proves these numbers
+	entered, err := g.count(ctx, s, "SELECT coalesce(sum(seq), 0)::bigint FROM balances") // verify checks these numbers
 	if err != nil {
 		return err
 	}
@@ -419,13 +423,13 @@ func (g *grower) prove(ctx context.Context, s *grown) error {
 	return nil
 }
 
-// count queries a number in a size's database.
+// count runs a query in a size's database that returns one number.
 func (g *grower) count(ctx context.Context, s *grown, sql string) (n int64, err error) {
 	err = g.ask(ctx, s, sql, &n)
 	return n, err
 }
 
-// ask runs a query with one row in a size's database.
+// ask runs a query in a size's database that returns one row.
 func (g *grower) ask(ctx context.Context, s *grown, sql string, into ...any) (err error) {
 	db, err := connect(ctx, s.at[0].databaseURL)
 	if err != nil {

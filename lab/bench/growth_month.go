@@ -15,22 +15,22 @@ import (
 )
 
 const (
-	// monthEvery is the unit of the period that ends. A roll does the same for each unit; days all have the same
-	// length.
+	// monthEvery is the unit of the period that ends. A roll does the same work for each unit. The unit is a day,
+	// because all days have the same length.
 	monthEvery = "day"
 
-	// monthEach and monthStart are estimates of the time to write a balance and to start the service: twice the times
-	// measured on two cores. The end of the period follows from them. If that time is too short, the run tries again
-	// with twice the time used, at most monthTries times in all.
+	// monthEach is an estimate of the time to write a balance, and monthStart of the time to start the service. Both
+	// are twice the times measured on two cores. The end of the period is computed from them. If the period ends too
+	// early, the run is repeated with twice the time that it needed. There are at most monthTries attempts.
 	monthEach  = 120 * time.Microsecond
 	monthStart = 3 * time.Second
 	monthTries = 4
 
-	rollsMax = 5 // runs of the job; one is enough unless it skipped rows that debits had locked
+	rollsMax = 5 // maximum number of runs; a second run is needed if the first skipped rows that debits had locked
 )
 
-// month measures live debits around the end of many balances' period: before it, while debits roll the balances that
-// they touch, during the job, and after it.
+// month measures live debits around the end of the period of many balances. The phases are: before the end, the time
+// in which only debits roll balances, the time of the job, and the time after the job.
 func (g *grower) month(ctx context.Context) (out growth.Step, err error) {
 	z := &g.cfg.Sizes
 	m := &growth.Month{Tenants: z.MonthTenants, Rate: z.MonthRate}
@@ -79,7 +79,7 @@ func (g *grower) beforeMonth(ctx context.Context, end time.Time) (*grown, error)
 	return s, nil
 }
 
-// passMonth runs the load across the period's end and the roll.
+// passMonth runs the load from before the period's end until after the roll.
 func (g *grower) passMonth(ctx context.Context, s *grown, m *growth.Month, end time.Time) error {
 	quiet := g.cfg.Sizes.Quiet
 	ctx, cancel := context.WithCancel(ctx)
@@ -114,7 +114,7 @@ func (g *grower) passMonth(ctx context.Context, s *grown, m *growth.Month, end t
 	return g.stand.tool(ctx, s.at[0], "verify")
 }
 
-// monthMax ends a load if its roll does not end.
+// monthMax is the maximum duration of the load, for the case that the roll does not end.
 const monthMax = time.Hour
 
 func (g *grower) monthLoad(ctx context.Context, s *grown, line *timeline) (sample, error) {
@@ -127,8 +127,8 @@ func (g *grower) monthLoad(ctx context.Context, s *grown, line *timeline) (sampl
 	return openLoop(ctx, clients, &g.seq, steady{t: t, tenants: s.tenants, rate: g.cfg.Sizes.MonthRate, d: monthMax, drain: drainMax, tick: paceTick, watch: line.note})
 }
 
-// rollAfter waits for the period's end, then for some time in which only debits roll, and runs `quotasvc roll` until
-// nothing is due.
+// rollAfter waits for the period's end, and then for some time in which only debits roll balances. Then it runs
+// `quotasvc roll` until no balance is due.
 func (g *grower) rollAfter(ctx context.Context, s *grown, m *growth.Month, began, end time.Time) error {
 	if err := wait(ctx, time.Until(end)); err != nil {
 		return err
@@ -170,7 +170,7 @@ func (g *grower) rollAfter(ctx context.Context, s *grown, m *growth.Month, began
 	return nil
 }
 
-// roll runs the job and reports its progress.
+// roll runs `quotasvc roll` and reports its progress.
 func (g *grower) roll(ctx context.Context, s *grown, due int64) error {
 	done := make(chan error, 1)
 	go func() { done <- g.stand.tool(ctx, s.at[0], "roll") }()
@@ -191,7 +191,7 @@ func (g *grower) roll(ctx context.Context, s *grown, due int64) error {
 	}
 }
 
-// timeline collects latencies by the second in which a request was due.
+// timeline collects latencies. It groups them by the second in which the request was due.
 type timeline struct {
 	mu    sync.Mutex
 	spans []*hdrhistogram.Histogram
@@ -207,8 +207,9 @@ func (l *timeline) note(due, took time.Duration) {
 	_ = l.spans[at].RecordValue(min(max(took.Microseconds(), 1), latencyMaxMicros)) // within the histogram's bounds
 }
 
-// phases divides the timeline at the end of the period and at the start and end of the job. The first seconds belong to
-// no phase, because connections are opened in them. A second in two phases counts for the later one.
+// phases divides the timeline at the end of the period and at the start and the end of the job. The first seconds
+// belong to no phase, because the connections are opened in them. A second that belongs to two phases counts for the
+// later phase.
 func (l *timeline) phases(m *growth.Month, skip float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

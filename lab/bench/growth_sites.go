@@ -23,11 +23,12 @@ import (
 var growthSeedSQL string
 
 const (
-	// entryBytes and tenantBytes are the bytes that a step needs on the disk. An entry with its two indexes takes
-	// about 380 bytes. A tenant with its balance and two entries takes about 2,300 bytes.
+	// entryBytes and tenantBytes are the disk space, in bytes, that a step plans for an entry and for a tenant. An
+	// entry with its two indexes takes about 380 bytes. A tenant with its balance and two entries takes about 2,300
+	// bytes.
 	entryBytes  = 420
 	tenantBytes = 2500
-	walBytes    = 9e9 // max_wal_size, and what is written while a checkpoint is late
+	walBytes    = 9e9 // max_wal_size, and the WAL that is written while a checkpoint is late
 
 	prepareTimeout = 2 * time.Hour
 	base           = "base" // the migrated database from which all others are copied
@@ -35,14 +36,14 @@ const (
 
 func replace(sql, mark string, n int) string { return strings.ReplaceAll(sql, mark, fmt.Sprint(n)) }
 
-// grown is a size under load: a database with one or more instances.
+// grown is a size under load, with its database and one or more instances of the service.
 type grown struct {
 	growth.Size
 	database string
 	at       []*site
-	tenants  int      // of the load
+	tenants  int      // tenants in the load
 	of       *grown   // another size whose database this size uses; nil: its own database
-	env      []string // more environment of its instances. If of is set, the size has own instances only with env
+	env      []string // further environment of its instances; if of is set, the size has instances only with env
 	acked    int64    // debits answered with 200
 }
 
@@ -77,7 +78,7 @@ func (g *grower) build(ctx context.Context) (err error) {
 	return g.execute(ctx, base, growthSeedSQL)
 }
 
-// siteOf returns a site whose process is not started.
+// siteOf returns a site whose process has not been started.
 func (g *grower) siteOf(database string, number int) *site {
 	at := func(text, path string) string {
 		u, err := url.Parse(text)
@@ -105,7 +106,7 @@ func (g *grower) execute(ctx context.Context, database string, statements ...str
 	return nil
 }
 
-// add creates the database of the next size: with a history, and with the effects of additional statements.
+// add creates the database of the next size. It writes a history and executes the further statements.
 func (g *grower) add(ctx context.Context, all []*grown, label string, value float64, h past.Journal, share float64, further ...string) (*grown, error) {
 	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
@@ -181,8 +182,8 @@ func (g *grower) clear() error {
 	return errors.Join(errs, g.stand.redis.Start(ctx))
 }
 
-// fits returns the sizes that fit on the disk, and a line for each omitted size. need returns the bytes of a size; all
-// sizes of a step are on the disk at the same time.
+// fits returns the sizes that fit on the disk, and a line with the reason for each omitted size. need returns the
+// bytes of a size. All sizes of a step are on the disk at the same time.
 func (g *grower) fits(sizes []int, what string, need func(n int) float64) (fit []int, leftOut []string, err error) {
 	free, err := freeBytes(g.stand.postgres.Dir())
 	if err != nil {
@@ -211,9 +212,9 @@ func (g *grower) fitInto(free float64, sizes []int, what string, need func(n int
 	return fit, leftOut, nil
 }
 
-// MemoryQuarter returns shared_buffers for a server with data of many sizes: a quarter of the machine's memory, in
-// whole gigabytes, as docs/postgres.md advises. It returns no setting if the machine has less than 4 GB, or its memory
-// is unknown.
+// MemoryQuarter returns shared_buffers for a server with data of many sizes. As docs/postgres.md advises, the value
+// is a quarter of the machine's memory, in whole gigabytes. If the machine has less than 4 GB, or its memory is
+// unknown, MemoryQuarter returns nil.
 func MemoryQuarter() map[string]string {
 	kilobytes, err := strconv.ParseInt(strings.TrimSuffix(report.ProcField("/proc/meminfo", "MemTotal"), " kB"), 10, 64)
 	if quarter := kilobytes >> 22; err == nil && quarter > 0 {

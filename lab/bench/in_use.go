@@ -21,11 +21,11 @@ import (
 //go:embed seed_in_use.sql
 var seedInUseSQL string
 
-// inUseMax ends the first debits if the service is far too slow.
+// inUseMax is the time limit for the first debits. It ends the run if the service is far too slow.
 const inUseMax = 5 * time.Minute
 
-// inUse measures first debits and memory. A new process of the service gets one debit, in batches, for each of many
-// tenants without a balance, and then one check for each tenant.
+// inUse measures first debits and memory. It sends to a new process of the service one debit, in batches, for each of
+// many tenants without a balance, and then one check for each tenant.
 func (r *runner) inUse(ctx context.Context) error {
 	r.say("%d tenants get their first debit in batches, then a check", r.cfg.InUse)
 	seed := strings.NewReplacer("$FIRST", fmt.Sprint(r.cfg.Tenants), "$TENANTS", fmt.Sprint(r.cfg.InUse)).Replace(seedInUseSQL)
@@ -67,8 +67,8 @@ func (r *runner) inUse(ctx context.Context) error {
 // tenantRange is a range of count tenants that begins with number first.
 type tenantRange struct{ first, count int }
 
-// each sends t to a site on n connections until each tenant was part of a request. It omits the last tenants if they do
-// not fill a request.
+// each sends requests of t to a site on n connections until each tenant was part of a request. If the last tenants do
+// not fill a request, they are omitted.
 func (r *runner) each(ctx context.Context, at *site, t *template, n int, tenants tenantRange) (sample, error) {
 	requests := uint64(tenants.count / t.debits)
 	last := r.seq.Add(requests)
@@ -95,8 +95,8 @@ func (r *runner) each(ctx context.Context, at *site, t *template, n int, tenants
 	return s, err
 }
 
-// checksInBatches reports whether the service takes many checks in a request. It fails if one of the checks gets no
-// answer.
+// checksInBatches reports whether the service has the route for many checks in a request. It returns an error if one
+// of the checks gets no answer.
 func (r *runner) checksInBatches(ctx context.Context) (bool, error) {
 	body := checksBody(tenantID(0), checkBatch)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+r.stand.service.api+checkBatchPath, strings.NewReader(body))

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// Histograms range from a microsecond to a minute, with three digits.
+	// Histograms contain latencies from a microsecond to a minute, with three significant digits.
 	latencyMaxMicros = int64(time.Minute / time.Microsecond)
 	latencyDigits    = 3
 
-	// drainMax is the time after an open loop's end in which requests that were due may finish.
+	// drainMax is the time after the end of an open loop in which requests that were due before its end may finish.
 	drainMax = 5 * time.Second
 
-	openRateMax = 200_000 // requests/s of an open loop; bounds its queue
+	openRateMax = 200_000 // maximum requests/s of an open loop; it limits the queue of due requests
 )
 
 func newHistogram() *hdrhistogram.Histogram {
@@ -37,17 +37,17 @@ func percentilesOf(h *hdrhistogram.Histogram) report.Latency {
 
 // sample is the result of one slice of load.
 type sample struct {
-	units   int64 // requests, or debits of batches, with answer 200
-	errors  int64 // requests with another answer, and parts of batches that were refused
+	units   int64 // requests with answer 200; for batches, their accepted debits
+	errors  int64 // requests with another answer, and refused debits or checks of batches
 	sent    int64
 	elapsed time.Duration
-	latency *hdrhistogram.Histogram // µs
+	latency *hdrhistogram.Histogram // latencies in µs
 	answers map[int]int64           // requests by their status; 0: no answer
 }
 
 func (s *sample) rate() float64 { return float64(s.units) / s.elapsed.Seconds() }
 
-// worker is one caller's part of a sample.
+// worker is the part of a sample that one caller has measured.
 type worker struct {
 	units, errors, sent int64
 	latency             *hdrhistogram.Histogram
@@ -60,8 +60,8 @@ func (w *worker) init() { w.latency, w.answers = newHistogram(), map[int]int64{}
 // outcome is the result of one request.
 type outcome struct {
 	status  int
-	units   int // if the status is 200
-	refused int // refused parts of a batch
+	units   int // accepted units if the status is 200
+	refused int // refused debits or checks of a batch
 }
 
 func (w *worker) note(o outcome, took time.Duration) {
@@ -95,11 +95,11 @@ func gather(workers []worker, elapsed time.Duration) (sample, error) {
 	return out, errors.Join(errs...)
 }
 
-// errEnough ends a caller early, without an error.
+// errEnough is returned by a call of one to end its caller early. It does not count as an error.
 var errEnough = errors.New("enough")
 
-// closedLoop keeps n callers busy for d: each caller calls the function one, waits for its result, and repeats. The
-// function receives the caller's number.
+// closedLoop keeps n callers busy for the duration d. Each caller calls the function one with its own number, waits
+// for the result, and repeats.
 func closedLoop(ctx context.Context, n int, d time.Duration, one func(caller int) (outcome, error)) (sample, error) {
 	workers := make([]worker, n)
 	start := time.Now()
@@ -136,25 +136,25 @@ type steady struct {
 	tenants int // number of tenants
 	rate    int // requests/s, at most openRateMax
 	d       time.Duration
-	drain   time.Duration // time after d in which requests that were due may still be sent
-	tick    time.Duration // interval at which the sender looks for due requests; it adds to their latency
+	drain   time.Duration // time after d in which requests that were due before may still be sent
+	tick    time.Duration // interval at which the sender looks for due requests; it increases their latency
 
-	// watch receives each answer: its due time since the start, and its latency. Callers call it concurrently. Nil:
-	// answers are not watched.
+	// watch is called for each answer with the time at which the request was due, since the start, and with its
+	// latency. Callers call it concurrently. Nil: answers are not watched.
 	watch func(due, took time.Duration)
 
-	// late is the delay up to which a request may still be sent; a request with more delay counts as an error. 0: no
-	// bound.
+	// late is the maximum delay of a request. A request that would be sent later is not sent and counts as an error.
+	// 0: no maximum.
 	late time.Duration
 }
 
-// openLoop sends requests at a rate, regardless of how long answers take. A request's latency counts from the time when
-// it was due, so it includes the wait for a free connection. Requests that are not sent by the end of the drain count
-// as errors.
+// openLoop sends requests at a rate, independent of how long answers take. The latency of a request counts from the
+// time when it was due, so it includes the wait for a free connection. A request that is not sent by the end of the
+// drain counts as an error.
 func openLoop(ctx context.Context, clients []*client, seq *atomic.Uint64, load steady) (sample, error) {
 	d, t, rate := load.d, load.t, min(load.rate, openRateMax)
 	total := int(float64(rate) * d.Seconds())
-	due := make(chan time.Duration, total) // since start; large enough that the pace never waits for the server
+	due := make(chan time.Duration, total) // since start; the channel is so large that pace never waits for the server
 	workers := make([]worker, len(clients))
 	start := time.Now()
 	var wg sync.WaitGroup
@@ -188,11 +188,11 @@ func openLoop(ctx context.Context, clients []*client, seq *atomic.Uint64, load s
 	return s, errors.Join(err, ctx.Err())
 }
 
-// paceTick is the tick where latency is measured: a tenth of the shortest latency of interest.
+// paceTick is the tick where latency is measured. It is a tenth of the shortest latency of interest.
 const paceTick = 100 * time.Microsecond
 
-// pace sends each due time when it is reached. It uses the system's timer: the runtime's timer rounds short sleeps up
-// to a millisecond, which would count as latency.
+// pace sends each due time to the channel due when the time is reached. It uses the system's timer. The runtime's
+// timer rounds short sleeps up to a millisecond, which would count as latency.
 func pace(ctx context.Context, start time.Time, tick time.Duration, rate, total int, due chan<- time.Duration) {
 	gap := time.Second / time.Duration(rate)
 	for sent := 0; sent < total && ctx.Err() == nil; {

@@ -88,7 +88,7 @@ func TestOpenLoop_WaitForConnection_CountsAsLatency(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { closeAll(clients) })
 	var seq atomic.Uint64
-	// One connection can send 50/s; 200/s are due.
+	// One connection can send 50 requests/s; 200 requests/s are due.
 	s, err := openLoop(t.Context(), clients, &seq, steady{t: newTemplate("/", "", "{}", 1), tenants: 1, rate: 200, d: 250 * time.Millisecond, drain: drainMax, tick: paceTick})
 	require.NoError(t, err)
 	require.EqualValues(t, 50, s.sent)

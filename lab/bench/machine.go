@@ -12,7 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
-// describe returns the machine and the run. It fails if PostgreSQL does not wait for its disk.
+// describe returns the machine and the settings of the run. It returns an error if a commit of PostgreSQL does not
+// wait for the disk.
 func (s *stand) describe(ctx context.Context) (m report.Machine, err error) {
 	cfg := &s.cfg
 	m = report.Machine{
@@ -35,8 +36,8 @@ func (s *stand) describe(ctx context.Context) (m report.Machine, err error) {
 	return m, err
 }
 
-// diskSync returns the median time of an 8 KiB write and fsync, in µs. It measures only the disk, so that machines
-// can be compared.
+// diskSync returns the median time of an 8 KiB write and fsync, in µs. This measures only the disk, so that the disks
+// of machines can be compared.
 func diskSync(dir string) (int64, error) {
 	f, err := os.CreateTemp(dir, "sync-")
 	if err != nil {
@@ -67,7 +68,7 @@ func loadAverage() string {
 	return first
 }
 
-// peakMemory returns a process's peak resident memory, or 0 if it is unknown.
+// peakMemory returns the peak resident memory of a process in bytes, or 0 if it is unknown.
 func peakMemory(pid int) int64 {
 	kb, err := strconv.ParseInt(strings.TrimSuffix(report.ProcField(fmt.Sprintf("/proc/%d/status", pid), "VmHWM"), " kB"), 10, 64)
 	if err != nil {

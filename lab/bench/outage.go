@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// OutageConfig configures the load on running instances and the functions that kill and restart their Redis.
+// OutageConfig configures the load on running instances, and contains the functions that kill and restart their
+// Redis.
 type OutageConfig struct {
-	Instances   []Instance // 1 or more, configured with their number; the load is divided evenly
+	Instances   []Instance // at least one, configured with their number; the load is divided evenly
 	AdminKey    string
-	Rate        int // total requests/s, outageRateMin..openRateMax: four checks for each consume
-	Connections int // total, at least one per instance
+	Rate        int // requests/s of all instances, outageRateMin..openRateMax: four checks for each consume
+	Connections int // connections to all instances, at least one per instance
 
-	Before, Away, After time.Duration // phases of the load; After must be longer than a breaker stays open
+	Before, Away, After time.Duration // durations of the phases; After must be longer than a circuit breaker stays open
 
 	Kill func() error                // kills Redis
 	Back func(context.Context) error // starts Redis again without data
@@ -28,20 +29,22 @@ type Instance struct{ API, Ops string }
 
 const (
 	outageTenants = 50       // tenants that check; no limit denies their checks
-	outageBuckets = 10       // tenants among them that consume
+	outageBuckets = 10       // tenants among outageTenants that also consume
 	outageRule    = "scarce" // the limit that denies half of the consumes
 	outageRoute   = "/scarce"
-	oneConsumeIn  = 5 // requests
+	oneConsumeIn  = 5 // one of so many requests is a consume
 
-	// outageSlice is the resolution of the timeline. Slices longer than a request's wait for Redis would hide the wait.
+	// outageSlice is the resolution of the timeline. A slice that is longer than a request's wait for Redis would
+	// hide the wait.
 	outageSlice = 100 * time.Millisecond
 
-	// outageWarmUp precedes the measurement. It opens connections, first periods and pools.
+	// outageWarmUp is the duration of the load before the measurement. In it connections, first periods and pools are
+	// opened.
 	outageWarmUp = time.Second
 
-	outageRateMin = 500 // each bucket then gets a few tokens per second
+	outageRateMin = 500 // requests/s; with fewer, a bucket would get less than a few tokens per second
 
-	infoTimeout = 50 * time.Millisecond // half a slice
+	infoTimeout = 50 * time.Millisecond // half of outageSlice
 )
 
 func (c *OutageConfig) validate() error {
@@ -61,23 +64,23 @@ func (c *OutageConfig) validate() error {
 	return nil
 }
 
-// perSecond and burst return the parameters of outageRule. It allows half of a tenant's consumes, and a burst of half
-// a second at that rate.
+// perSecond and burst return the parameters of the limit outageRule. It admits half of a tenant's consumes. Its burst
+// is the number of tokens of half a second.
 func (c *OutageConfig) perSecond() int { return c.Rate / oneConsumeIn / outageBuckets / 2 }
 func (c *OutageConfig) burst() int     { return max(1, c.perSecond()/2) }
 
 // shot is one request of the load and its result.
 type shot struct {
-	due     time.Duration // since the start of the load
-	took    time.Duration // since it was due
+	due     time.Duration // time at which the request was due, since the start of the load
+	took    time.Duration // time from then until the answer
 	status  int           // 0: no answer
 	consume bool
-	local   bool // the limits were decided without Redis
+	local   bool // whether the limits were decided without Redis
 }
 
 func (s *shot) admitted() bool { return s.consume && s.status == 200 }
 
-// scriptCalls is a sample of Redis's counters: its script calls and accepted connections since its start.
+// scriptCalls is a sample of Redis's counters: the script calls and the accepted connections since Redis started.
 type scriptCalls struct {
 	at                 time.Duration
 	calls, connections int64
@@ -90,13 +93,13 @@ type outage struct {
 	start          time.Time
 
 	warm         handled       // handling times of the warm-up
-	killed, back time.Duration // times since start at which Redis was killed and answered again
+	killed, back time.Duration // times since start: Redis was killed; Redis answered again
 	samples      []scriptCalls
 	stall        time.Duration
 }
 
-// Outage loads the instances, kills their Redis during the load, restarts it, and returns what callers observed. It
-// fails if a step or a measurement fails. The caller judges the result.
+// Outage loads the instances, kills their Redis during the load, restarts it, and returns the effect on callers. It
+// returns an error if a step or a measurement fails. The caller judges the result.
 func Outage(ctx context.Context, cfg OutageConfig) (*OutageResult, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -192,7 +195,7 @@ func (o *outage) disrupt(ctx context.Context) (err error) {
 	return nil
 }
 
-// until waits until at has passed since start.
+// until waits until the time at has passed since the start of the load.
 func (o *outage) until(ctx context.Context, at time.Duration) error {
 	timer := time.NewTimer(at - time.Since(o.start))
 	defer timer.Stop()
@@ -204,9 +207,9 @@ func (o *outage) until(ctx context.Context, at time.Duration) error {
 	}
 }
 
-// ask samples Redis once per slice. It skips slices in which Redis is down.
+// ask samples Redis's counters once per slice. It skips slices in which Redis is down.
 func (o *outage) ask(ctx context.Context, total time.Duration) {
-	asked := int64(0) // each call of Info is one connection
+	asked := int64(0) // calls of Info since the last sample; each call is one connection
 	for at := time.Duration(0); at < total && o.until(ctx, at) == nil; at += outageSlice {
 		once, cancel := context.WithTimeout(ctx, infoTimeout)
 		calls, err := o.cfg.Info(once, "commandstats")
@@ -220,7 +223,7 @@ func (o *outage) ask(ctx context.Context, total time.Duration) {
 			o.samples = append(o.samples, s)
 			continue
 		}
-		asked = 0 // a new server counts from zero; a failed sample may or may not have connected
+		asked = 0 // a new server counts from zero; a failed call of Info may not have connected
 	}
 }
 
@@ -236,7 +239,8 @@ func number(info, name string) (n int64) {
 	return n
 }
 
-// watchMachine measures the longest delay of this process's wake-ups. The machine causes this part of a latency.
+// watchMachine measures the longest delay of this process's wake-ups. Such a delay is part of the measured latencies,
+// but its cause is the machine.
 func (o *outage) watchMachine(ctx context.Context, total time.Duration) {
 	const nap = 5 * time.Millisecond
 	for ctx.Err() == nil && time.Since(o.start) < total {
@@ -246,11 +250,11 @@ func (o *outage) watchMachine(ctx context.Context, total time.Duration) {
 	}
 }
 
-// fire sends the load at its rate, regardless of how long answers take.
+// fire sends the load at its rate, independent of how long answers take.
 func (o *outage) fire(ctx context.Context, clients []*client, total time.Duration) ([]shot, error) {
 	n := int(float64(o.cfg.Rate) * total.Seconds())
 	gap := time.Second / time.Duration(o.cfg.Rate)
-	due := make(chan time.Duration, n) // large enough that the pace never waits for the service
+	due := make(chan time.Duration, n) // so large that pace never waits for the service
 	fired, errs := make([][]shot, len(clients)), make([]error, len(clients)+1)
 	var wg sync.WaitGroup
 	for i, c := range clients {
@@ -280,8 +284,8 @@ func (o *outage) fire(ctx context.Context, clients []*client, total time.Duratio
 	for _, part := range fired {
 		all = append(all, part...)
 	}
-	// A broken connection leaves a request without an answer, which is counted. If all connections broke, requests were
-	// not sent.
+	// If a connection breaks, its request has no answer and is counted. Requests are only missing here if all
+	// connections broke.
 	if len(all) < n {
 		errs[len(clients)] = fmt.Errorf("%d of %d requests were sent", len(all), n)
 		return nil, errors.Join(errs...)

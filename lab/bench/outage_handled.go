@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// handled is the number of checks and consumes that all services handled within each bound, in seconds. It is the sum
-// of their histograms. Delays of the load generator are not in it.
+// handled contains the number of checks and consumes that all instances handled within each bound. The bounds are in
+// seconds. The numbers are sums of the instances' histograms, so they do not include delays of the load generator.
 type handled map[float64]int64
 
 const handledMetric = "quotasvc_http_request_duration_seconds_bucket{"
 
-// handlingTimes adds the histograms of all instances since their start.
+// handlingTimes returns the sum of the histograms of all instances since their start.
 func (c *OutageConfig) handlingTimes(ctx context.Context) (handled, error) {
 	sum := handled{}
 	for _, in := range c.Instances {
@@ -42,7 +42,7 @@ func (c *OutageConfig) handlingTimes(ctx context.Context) (handled, error) {
 	return sum, nil
 }
 
-// read adds a line of /metrics if it belongs to the histograms.
+// read adds a line of /metrics to h if the line belongs to the histograms of checks or consumes.
 func (h handled) read(line string) {
 	labels, ours := strings.CutPrefix(line, handledMetric)
 	if !ours || !strings.Contains(labels, `route="/v1/check"`) && !strings.Contains(labels, `route="/v1/consume"`) {
@@ -68,7 +68,7 @@ func (h handled) minus(o handled) handled {
 	return out
 }
 
-// within returns the lowest bound of the histogram within which at least this part of all requests was handled. It
+// within returns the lowest bound of the histogram within which at least this share of all requests was handled. It
 // returns 0 if there were no requests.
 func (h handled) within(part float64) time.Duration {
 	bounds := slices.Sorted(maps.Keys(h))

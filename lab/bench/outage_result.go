@@ -16,31 +16,34 @@ type OutageResult struct {
 	Rate      int             `json:"requests_per_second"`
 	Instances int             `json:"instances"`
 
-	Killed    time.Duration `json:"killed_ns"`    // since the start
-	Back      time.Duration `json:"back_ns"`      // Redis answers again
+	Killed    time.Duration `json:"killed_ns"`    // time since the start at which Redis was killed
+	Back      time.Duration `json:"back_ns"`      // time since the start at which Redis answered again
 	Recovered time.Duration `json:"recovered_ns"` // due time of the last request decided without Redis
 
 	Before Phase `json:"before"`
-	Outage Phase `json:"outage"` // from the kill until Redis decides everything again
+	Outage Phase `json:"outage"` // from the kill until Redis decides all requests again
 	After  Phase `json:"after"`
 
-	// Refused counts answers that an outage must not cause, by status: all except 200 and 429. 0: no answer.
+	// Refused counts the answers that an outage must not cause, by status: all answers except 200 and 429. 0: no
+	// answer.
 	Refused map[int]int64 `json:"refused"`
 
-	Admitted int64   `json:"admitted"` // consumes of the scarce rule in the whole run
+	Admitted int64   `json:"admitted"` // consumes that the limit outageRule admitted in the whole run
 	Bound    float64 `json:"admitted_at_most"`
-	// AdmittedInOutage is compared with FairInOutage: a limiter that denies everything would keep any upper bound.
+	// AdmittedInOutage is compared with FairInOutage, because a limiter that denies all requests would keep any upper
+	// bound.
 	AdmittedInOutage int64   `json:"admitted_in_outage"`
 	FairInOutage     float64 `json:"admitted_in_outage_by_the_rule"`
 
-	// These are calls of Redis in the busiest second of each phase. They show whether many calls arrive at once after
-	// the return of Redis.
+	// CallsBefore and CallsAfter are the script calls in the busiest second before the kill and after the return of
+	// Redis. They show whether many calls arrive at the same time after the return.
 	CallsBefore       int64 `json:"script_calls_per_second_before"`
 	CallsAfter        int64 `json:"script_calls_per_second_after"`
 	ConnectionsBefore int64 `json:"connections_before"`
 	ConnectionsAfter  int64 `json:"connections_after"` // connections of the instances since the return of Redis
 
-	// HandledP99 and Handled are bounds of the services' histograms. They exclude the client's delays.
+	// HandledP99 and Handled are upper bounds of the p99 and of the maximum of the handling times, from the
+	// instances' histograms. They exclude the client's delays.
 	HandledP99 time.Duration `json:"handled_p99_ns"`
 	Handled    time.Duration `json:"handled_max_ns"`
 	Stall      time.Duration `json:"stall_ns"` // longest delay of the load generator's wake-up
@@ -49,7 +52,7 @@ type OutageResult struct {
 	Timeline []Moment        `json:"timeline"`
 }
 
-// Phase is the result of a part of the run.
+// Phase is the result of one phase of the run.
 type Phase struct {
 	Requests int64          `json:"requests"`
 	Local    int64          `json:"without_redis"` // requests that were decided without Redis
@@ -58,7 +61,7 @@ type Phase struct {
 	Slowest  time.Duration  `json:"slowest_ns"`
 }
 
-// Moment is a slice of the run.
+// Moment is the result of one slice of the run.
 type Moment struct {
 	At              time.Duration `json:"at_ns"`
 	CheckP99        time.Duration `json:"check_p99_ns"`
@@ -119,9 +122,9 @@ func phaseOf(shots []shot) (p Phase) {
 }
 
 // admissions computes the number of admissions and its upper bound. Each tenant has three buckets. The first is in
-// Redis until the kill. The second is the sum of the instances' shares, with at least one token per instance. The
-// third is the new bucket in Redis, which starts full. Each bucket admits at most burst + rate x time, where the time
-// is from the due time of its first admission to the answer of its last admission.
+// Redis until the kill. The second is the sum of the instances' shares, where each share is at least one token. The
+// third is the new bucket in Redis, which is full at the start. A bucket admits at most burst + rate x time. The time
+// begins when its first admission was due, and ends with the answer of its last admission.
 func (r *OutageResult) admissions(o *outage, shots, inOutage []shot) {
 	var first, last [3]time.Duration
 	var counts [3]int64
@@ -157,7 +160,7 @@ func (r *OutageResult) admissions(o *outage, shots, inOutage []shot) {
 	r.FairInOutage = outageBuckets * float64(o.cfg.perSecond()) * (r.Recovered - r.Killed).Seconds()
 }
 
-// timeline cuts the run into slices.
+// timeline divides the run into slices and stores the result of each slice.
 func (r *OutageResult) timeline(o *outage, shots []shot) {
 	for from := outageWarmUp; len(shots) > 0; from += outageSlice {
 		end, _ := slices.BinarySearchFunc(shots, from+outageSlice, byDue)
@@ -197,7 +200,7 @@ func (o *outage) callsIn(from, to time.Duration) int64 {
 	return max(0, calls(to)-calls(from))
 }
 
-// redis finds the busiest second of each phase, and the numbers of connections.
+// redis finds the busiest second before the kill and after the return of Redis, and the numbers of connections.
 func (r *OutageResult) redis(o *outage) {
 	for from := outageWarmUp; from < outageWarmUp+o.cfg.Before+o.cfg.Away+o.cfg.After; from += outageSlice {
 		to := from + time.Second
@@ -255,7 +258,7 @@ func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds())
 // Met reports whether all targets are met.
 func (r *OutageResult) Met() bool { return report.AllMet(r.Targets) }
 
-// The targets of an outage.
+// These are the targets of an outage.
 const (
 	outageSlowestMax  = 150.0 // ms, of any request
 	outageCheckP99Max = 50.0  // ms, while Redis is down
@@ -277,7 +280,7 @@ func (r *OutageResult) judge() {
 	}
 }
 
-// write stores outage.json and the chart.
+// write writes outage.json and outage.svg into dir.
 func (r *OutageResult) write(dir string) error {
 	if err := report.WriteJSON(filepath.Join(dir, "outage.json"), r); err != nil {
 		return err

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// OutageRun configures RunOutage: what it starts, and the load.
+// OutageRun configures RunOutage: the programs that it starts, and the load.
 type OutageRun struct {
 	Exe         string // the binary of quotasvc; required
-	Dir         string // results go here, and the servers' data while it runs; required
+	Dir         string // directory of the results and, during the run, of the servers' data; required
 	Instances   int    // 1..16
 	Rate        int    // requests/s
 	Connections int
 	Before      time.Duration
 	Away        time.Duration
 	After       time.Duration
-	Progress    io.Writer // a line per step
+	Progress    io.Writer // gets a line per step
 	Log         io.Writer // output of the servers
 }
 
@@ -62,7 +62,7 @@ func RunOutage(ctx context.Context, run OutageRun) (_ *OutageResult, err error) 
 	return out, out.write(run.Dir)
 }
 
-// openInstances starts n services on one empty database and one Redis.
+// openInstances starts n instances of the service, which share one empty database and one Redis.
 func (s *stand) openInstances(ctx context.Context, dir string, n int) ([]Instance, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

@@ -12,13 +12,13 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
-// at returns a time of the load from seconds since the warm-up.
+// at returns the time since the start of the load, for seconds since the end of the warm-up.
 func at(seconds float64) time.Duration {
 	return outageWarmUp + time.Duration(seconds*float64(time.Second))
 }
 
-// outageOf returns the result of a run with 1,000 requests/s in which Redis was killed after 1 s and answered again
-// after 2 s. The instances decide without Redis until 3 s, in 20 ms per request.
+// outageOf returns the result of a run with 1,000 requests/s. Redis was killed after 1 s and answered again after 2
+// s. From 1 s to 3 s, the instances decide without Redis, in 20 ms per request.
 func outageOf(change func(*shot)) *OutageResult {
 	o := &outage{
 		cfg:    &OutageConfig{Instances: make([]Instance, 2), Rate: 1000, Before: time.Second, Away: time.Second, After: 2 * time.Second},
@@ -69,8 +69,8 @@ func TestOutage_Phases_CutAtKillAndRecovery(t *testing.T) {
 
 func TestOutage_AdmissionBound_ThreeBursts(t *testing.T) {
 	t.Parallel()
-	// There are 10 buckets with 10/s and a burst of 5. The bound is 3 x 50 for the bursts, plus 100/s during 1, 2 and
-	// 1 s, plus a token for each instance.
+	// There are 10 buckets with 10 tokens/s and a burst of 5. The bound is the sum of 3 x 50 for the bursts, 100/s
+	// during 1 s, 2 s and 1 s, and one token per bucket and instance.
 	r := outageOf(func(*shot) {})
 	if r.Bound < 150+400-5 || r.Bound > 150+400+20+5 || r.Admitted != 400 || r.AdmittedInOutage != 200 {
 		t.Errorf("%d admitted, %d in the outage; at most %.1f", r.Admitted, r.AdmittedInOutage, r.Bound)

@@ -19,10 +19,10 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/tuning"
 )
 
-// PostgresRun configures RunPostgres: what it starts, and the load.
+// PostgresRun configures RunPostgres: the programs that it starts, and the load.
 type PostgresRun struct {
 	Exe         string        // the quotasvc binary; required
-	Dir         string        // results go here, and the servers' data while it runs; required
+	Dir         string        // directory of the results and, during the run, of the servers' data; required
 	Rounds      int           // 1..100; each round measures every setting once
 	Slice       time.Duration // duration of single debits; batches and the debits before a measurement take half of it
 	OpenFor     time.Duration // duration of debits at a fixed rate
@@ -30,8 +30,8 @@ type PostgresRun struct {
 	Connections int
 	Tenants     int
 	Batch       int
-	Only        []string  // texts in groups and names of settings; empty: all
-	Progress    io.Writer // a line per step
+	Only        []string  // texts that occur in the group or name of the settings to measure; empty: all settings
+	Progress    io.Writer // gets a line per step
 	Log         io.Writer // output of the servers
 }
 
@@ -53,8 +53,8 @@ type tuner struct {
 	out     tuning.Result
 }
 
-// RunPostgres measures debits on PostgreSQL with one setting after the other, and compares each with the base of its
-// group in the same round. It writes postgres.json and postgres.svg into Dir.
+// RunPostgres measures debits on PostgreSQL with one setting after the other. It compares each setting with the base
+// of its group in the same round. It writes postgres.json and postgres.svg into Dir.
 func RunPostgres(ctx context.Context, run PostgresRun) (_ *tuning.Result, err error) {
 	cfg := run.config()
 	if err := cfg.validate(); err != nil {
@@ -130,7 +130,7 @@ func (t *tuner) prepare(ctx context.Context) (err error) {
 	return errors.Join(err, s.end(ctx, s.service))
 }
 
-// compare measures every setting once in each round. The settings without a standby come first.
+// compare measures every setting once in each round. It begins with the settings without a standby.
 func (t *tuner) compare(ctx context.Context, chosen []tuning.Setting) error {
 	for _, s := range chosen {
 		t.out.Settings = append(t.out.Settings, tuning.NewSettingResult(&s))
@@ -167,7 +167,7 @@ func (t *tuner) compare(ctx context.Context, chosen []tuning.Setting) error {
 	return nil
 }
 
-// visit measures a setting once.
+// visit measures a setting once, in one round.
 func (t *tuner) visit(ctx context.Context, round int, s *tuning.Setting, out *tuning.SettingResult) (err error) {
 	if err := t.apply(ctx, s); err != nil {
 		return err
@@ -218,7 +218,8 @@ func (t *tuner) visit(ctx context.Context, round int, s *tuning.Setting, out *tu
 	return nil
 }
 
-// apply sets exactly the setting's values in PostgreSQL, and restarts it unless it has a standby.
+// apply resets PostgreSQL's settings to the values of the given setting. It restarts PostgreSQL unless there is a
+// standby.
 func (t *tuner) apply(ctx context.Context, s *tuning.Setting) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -238,7 +239,7 @@ func (t *tuner) apply(ctx context.Context, s *tuning.Setting) error {
 		values["synchronous_commit"], values["synchronous_standby_names"]))
 }
 
-// addStandby starts a standby of the server. At first both servers have the values of the base.
+// addStandby starts a standby of the server. At first both servers have the settings of the base.
 func (t *tuner) addStandby(ctx context.Context) (err error) {
 	if err := t.apply(ctx, &tuning.Setting{}); err != nil {
 		return err
@@ -254,7 +255,7 @@ func (s *stand) exec(ctx context.Context, statements ...string) error {
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
-	defer func() { _ = db.Close(ctx) }() // what was done is committed
+	defer func() { _ = db.Close(ctx) }() // all statements are committed
 	for _, sql := range statements {
 		if _, err := db.Exec(ctx, sql); err != nil {
 			return fmt.Errorf("%s: %w", sql, err)

@@ -22,19 +22,19 @@ import (
 type Config struct {
 	Exe         string        // the quotasvc binary; required
 	Self        string        // the binary that serves the baselines with "baseline --conns N"; required
-	Dir         string        // of the results and, during the run, the servers' data; required, on the measured disk
+	Dir         string        // directory of the results and of the servers' data; required, on the measured disk
 	Rounds      int           // 1..100
 	Slice       time.Duration // duration of a variant in a round
-	Connections int           // of the load generator, 1..4096
+	Connections int           // connections of the load generator, 1..4096
 	Tenants     int           // 1..tenantsMax
-	InUse       int           // tenants that get a first debit after the rounds, up to tenantsMax with Tenants; 0: none
+	InUse       int           // tenants that get a first debit after the rounds; Tenants + InUse <= tenantsMax; 0: none
 	Batch       int           // debits per batch request, 1..1000
-	Rates       []int         // of the open loops, requests/s
-	OpenFor     time.Duration // of each open loop
+	Rates       []int         // rates of the open loops, in requests/s
+	OpenFor     time.Duration // duration of each open loop
 	Only        []string      // measure only the variants whose names contain one of these; empty: all
 	Profile     time.Duration // duration of a CPU profile of each variant of the service after the rounds; 0: none
 	Against     string        // another binary of the service to measure in the same rounds; empty: none
-	Progress    io.Writer     // one line per step
+	Progress    io.Writer     // gets one line per step
 	Log         io.Writer     // output of the servers
 	Env         []string      // further environment of the processes
 }
@@ -67,17 +67,17 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// runner is the state of a run.
+// runner is the state of a run of Run.
 type runner struct {
 	cfg   Config
 	stand *stand
-	seq   atomic.Uint64 // number of the last request, so that no key is used twice
+	seq   atomic.Uint64 // number of the last request; keys are derived from it, so no key is used twice
 	pools []*pgxpool.Pool
 	acked atomic.Int64 // debits that the service has answered with 200
 	out   report.Results
 }
 
-// Run measures and writes results.json and charts into cfg.Dir.
+// Run measures the service and the baselines. It writes results.json and charts into cfg.Dir.
 func Run(ctx context.Context, cfg Config) (_ *report.Results, err error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -102,11 +102,12 @@ func Run(ctx context.Context, cfg Config) (_ *report.Results, err error) {
 	return &r.out, r.out.Write(cfg.Dir)
 }
 
-// webConns is the pool size of the baseline's HTTP server. On few cores further connections only wait for locks.
+// webConns is the size of the baseline's pool in its HTTP server. On few cores, further connections would only wait
+// for locks.
 const webConns = 16
 
-// makeData creates the directory of the results, and in it a directory for the servers' data. remove removes the
-// directory of the data.
+// makeData creates the directory of the results and, in it, a directory for the servers' data. The function remove
+// removes the directory of the data.
 func makeData(results string) (dir string, remove func() error, err error) {
 	if err := os.MkdirAll(results, 0o755); err != nil {
 		return "", nil, fmt.Errorf("results directory: %w", err)
@@ -175,7 +176,7 @@ func (r *runner) measure(ctx context.Context) (err error) {
 	return nil
 }
 
-// choose returns those of the wanted variants for which the binary has a route.
+// choose returns the variants that are wanted and for which the binary has a route.
 func (r *runner) choose(ctx context.Context) ([]variant, error) {
 	many, err := r.probe(ctx, false)
 	if err != nil {
@@ -208,11 +209,11 @@ func (c *Config) wants(name string) bool {
 	return len(c.Only) == 0 || slices.ContainsFunc(c.Only, func(part string) bool { return strings.Contains(name, part) })
 }
 
-// wantsInUse reports whether to measure tenants in use.
+// wantsInUse reports whether to measure first debits and memory of many tenants.
 func (c *Config) wantsInUse() bool { return c.InUse > 0 && c.wants("tenants in use") }
 
-// profiles runs the service's variants once more with the profiler. The profiler costs a few percent, so the rounds
-// run without it.
+// profiles runs the variants of the service once more, with the profiler. The rounds run without it, because the
+// profiler costs a few percent of the CPU time.
 func (r *runner) profiles(ctx context.Context, variants []variant) error {
 	if r.cfg.Profile == 0 {
 		return nil
@@ -233,7 +234,8 @@ func (r *runner) profiles(ctx context.Context, variants []variant) error {
 	return nil
 }
 
-// warmUp opens every balance, so that rounds do not measure first periods, and runs every variant briefly.
+// warmUp opens every balance, so that the rounds do not measure first periods. Then it runs every variant for a short
+// time.
 func (r *runner) warmUp(ctx context.Context, variants []variant) error {
 	r.say("opening %d balances", r.cfg.Tenants)
 	for _, at := range []*site{r.stand.service, r.stand.before} {
@@ -256,8 +258,8 @@ func (r *runner) warmUp(ctx context.Context, variants []variant) error {
 	return nil
 }
 
-// openBalances sends one debit and one check for every tenant of a site. Without this, checks in the rounds would
-// read PostgreSQL, as for balances without recent checks. The rounds do not measure that.
+// openBalances sends one debit and one check for every tenant of a site. Without recent checks, the first check of a
+// balance reads PostgreSQL. The rounds should not measure this.
 func (r *runner) openBalances(ctx context.Context, at *site) error {
 	debit, _, check := r.templates()
 	debit.recorded = at == r.stand.service
@@ -281,7 +283,7 @@ func (r *runner) openBalances(ctx context.Context, at *site) error {
 	return nil
 }
 
-// tally sums up the rounds of a variant.
+// tally collects the measurements of a variant over all rounds.
 type tally struct {
 	latency *hdrhistogram.Histogram
 	used    report.CPU
@@ -316,13 +318,13 @@ func (r *runner) rounds(ctx context.Context, variants []variant) error {
 	return nil
 }
 
-// leadIn is the time for which a variant runs before it is measured, as a part of its slice. While other variants
-// ran, its copies of balances grew old, so its first checks read PostgreSQL. Under a continuous load, checks read
-// PostgreSQL only once in half a minute, and the rounds measure the cost of a continuous load.
+// leadIn is the time for which a variant runs before it is measured, as a share of its slice. While other variants
+// run, the copies of this variant's balances become too old, so its first checks read PostgreSQL. The rounds measure
+// the cost of a continuous load, under which checks read PostgreSQL only once in half a minute.
 const leadIn = 0.75
 
-// slice runs a variant, first for leadIn without measuring. It returns what the measured run did, and the CPU time
-// that it took.
+// slice runs a variant, first for leadIn without measuring, and then for a slice. It returns the sample of the slice
+// and the CPU time used.
 func (r *runner) slice(ctx context.Context, v variant) (sample, report.CPU, error) {
 	if s, err := v.run(ctx, time.Duration(leadIn*float64(r.cfg.Slice))); err != nil {
 		return s, report.CPU{}, err
@@ -336,7 +338,7 @@ func (r *runner) slice(ctx context.Context, v variant) (sample, report.CPU, erro
 	return s, cpuOf(os.Getpid(), web).Minus(before), err
 }
 
-// openLoops measures latency: of one client, then at fixed rates.
+// openLoops measures latency, first with one client and then at the fixed rates.
 func (r *runner) openLoops(ctx context.Context) error {
 	debit, _, check := r.templates()
 	one, err := r.over(r.stand.service.api, 1, debit)(ctx, r.cfg.OpenFor)
@@ -376,7 +378,7 @@ func (r *runner) open(ctx context.Context, address string, t *template, rate int
 	return s, err
 }
 
-// prove compares the number of answered debits with the journal.
+// prove compares the number of answered debits with the number of debits in the journal.
 func (r *runner) prove(ctx context.Context) error {
 	var journal int64
 	if err := r.stand.db.QueryRow(ctx, "SELECT count(*) FROM entries WHERE kind = 'debit'").Scan(&journal); err != nil {
@@ -390,8 +392,8 @@ func (r *runner) prove(ctx context.Context) error {
 	return nil
 }
 
-// verify proves the journal and runs `quotasvc verify` on it. It runs before many tenants are in use, because each of
-// those tenants has only one entry.
+// verify calls prove, and then runs `quotasvc verify`. It runs before InUse tenants get their first debit, because
+// each of those tenants has only one entry.
 func (r *runner) verify(ctx context.Context) error {
 	if err := r.prove(ctx); err != nil {
 		return err

@@ -1,4 +1,4 @@
--- Creates $TENANTS further tenants, from number $FIRST on, with the same plan and without a balance.
+-- Creates $TENANTS further tenants, from number $FIRST on, which have the same plan and no balance.
 INSERT INTO tenants (tenant_id, plan, anchor)
 SELECT 't-' || lpad(i::text, 6, '0'), 'bench', clock_timestamp() FROM generate_series($FIRST, $FIRST + $TENANTS - 1) AS i;
 INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, initial)

@@ -22,35 +22,35 @@ import (
 )
 
 const (
-	startTimeout = time.Minute      // for a server or tool
-	stopTimeout  = 20 * time.Second // for all servers and processes
+	startTimeout = time.Minute      // for the start of a server or the run of a tool
+	stopTimeout  = 20 * time.Second // for stopping all servers and processes
 )
 
-// serverSettings are the same for every variant: no checkpoint during a run, and the data fits into memory, so that
-// rounds can be compared. Durability has PostgreSQL's defaults.
+// serverSettings returns PostgreSQL's settings, which are the same for every variant. The data fits into memory and
+// no checkpoint occurs during a run, so that rounds can be compared. Durability has PostgreSQL's defaults.
 func serverSettings() map[string]string {
 	return map[string]string{
 		"shared_buffers": "512MB", "max_wal_size": "8GB", "checkpoint_timeout": "30min", "max_connections": "200",
 	}
 }
 
-// stand is the test stand: servers, processes and their addresses.
+// stand contains the servers and processes of a run, and their addresses.
 type stand struct {
 	cfg      Config
 	postgres *localstack.Postgres
 	redis    *localstack.Redis
 	settings map[string]string // settings of PostgreSQL that replace those of serverSettings
-	bare     bool              // without serverSettings: only settings apply
+	bare     bool              // whether serverSettings do not apply, so only the field settings counts
 	children []*program.Process
 	service  *site
-	before   *site // the service of Config.Against; nil without one
+	before   *site // the service of Config.Against; nil if Against is empty
 	adminKey string
 	baseline *program.Process
 	baseAt   string // host:port of the baseline
 	db       *pgx.Conn
 }
 
-// site is a running service with its database and Redis.
+// site is a running process of the service with its database and Redis.
 type site struct {
 	exe         string
 	databaseURL string
@@ -83,7 +83,7 @@ func build(ctx context.Context, cfg Config, dir string, conns int) (_ *stand, er
 	return s, s.startBaseline(ctx, s.postgres.URL(), conns)
 }
 
-// startBaseline starts the baseline's process, with connections to a database.
+// startBaseline starts the baseline's process. The process opens conns connections to a database.
 func (s *stand) startBaseline(ctx context.Context, databaseURL string, conns int) (err error) {
 	if s.baseline, err = s.launch(s.cfg.Self, []string{"QUOTASVC_DATABASE_URL=" + databaseURL}, "baseline", "--conns", fmt.Sprint(conns)); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (s *stand) startServers(ctx context.Context, dir string) (err error) {
 	return nil
 }
 
-// openBefore starts Config.Against with a separate database on the same servers.
+// openBefore starts the binary of Config.Against with a separate database on the same servers.
 func (s *stand) openBefore(ctx context.Context) (*site, error) {
 	const name = "before"
 	if _, err := s.db.Exec(ctx, "CREATE DATABASE "+name); err != nil {
@@ -182,7 +182,8 @@ func (s *stand) end(ctx context.Context, at *site) error {
 	return nil
 }
 
-// env returns the configuration of the children. Access lines are off: a line per request would measure the log's disk.
+// env returns the environment of the site's processes. Access lines are off, because a line per request would measure
+// the disk of the log.
 func (s *stand) env(at *site) []string {
 	return append([]string{
 		"QUOTASVC_DATABASE_URL=" + at.databaseURL, "QUOTASVC_REDIS_URL=" + at.redisURL, "QUOTASVC_ADMIN_KEY=" + s.adminKey,
@@ -224,7 +225,7 @@ func (s *stand) putLimits(ctx context.Context, at *site) error {
 	return nil
 }
 
-// putJSON stores an object in the catalogue of the service at an address.
+// putJSON sends a PUT with a JSON body to the service at an address.
 func putJSON(ctx context.Context, address, key, path, body string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+address+path, strings.NewReader(body))
 	if err != nil {
@@ -244,12 +245,12 @@ func putJSON(ctx context.Context, address, key, path, body string) error {
 	return nil
 }
 
-// profile takes a CPU profile of a site for d and stores it.
+// profile takes a CPU profile of a site's process for the duration d and stores it in file.
 func (s *stand) profile(ctx context.Context, at *site, d time.Duration, file string) error {
 	return s.store(ctx, at, fmt.Sprintf("profile?seconds=%d", max(1, int(d.Seconds()))), file)
 }
 
-// store stores a profile of a site.
+// store stores a profile of a site's process in file.
 func (s *stand) store(ctx context.Context, at *site, profile, file string) error {
 	address := fmt.Sprintf("http://%s/debug/pprof/%s", at.ops, profile)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)

@@ -9,28 +9,28 @@ import (
 )
 
 const (
-	// keyMark and tenantMark are the placeholders of a request's key and tenant in a template. They have the length of
-	// the final text, so a request is made by overwriting a copy.
+	// keyMark and tenantMark are the placeholders of a request's key and tenant in a template. They have the length
+	// of the final text, so a request is created by overwriting a copy of the template.
 	keyMark    = "KKKKKKKKKKKKKKKK"
 	tenantMark = "t-NNNNNN"
 
 	tenantDigits = 6
 	tenantsMax   = 1_000_000
 
-	// spread is odd, so a multiplication by it permutes 64-bit numbers: keys never repeat and arrive in random order,
-	// like clients' random keys.
+	// spread is odd, so a multiplication by it permutes the 64-bit numbers. Keys never repeat, and they arrive in
+	// random order as the keys of real clients do.
 	spread = 0x9e3779b97f4a7c15
 )
 
-// template is a prebuilt HTTP request.
+// template is a prebuilt HTTP request with placeholders.
 type template struct {
 	text    []byte
 	keys    []int // offsets of keyMark
 	tenants []int // offsets of the digits of tenantMark
-	debits  int   // debits of one request
+	debits  int   // number of debits in one request
 	first   int   // number of the first tenant
-	among   int   // tenants are chosen among this many first tenants; 0: among all
-	inOrder bool  // tenants follow each other, so that each gets one debit or check; otherwise they are random
+	among   int   // tenants are chosen among this number of first tenants; 0: among all
+	inOrder bool  // tenants are used in order, so that each gets one debit or check; otherwise in random order
 	// recorded is true if the journal must contain the debits that are answered with 200.
 	recorded bool
 }
@@ -74,10 +74,10 @@ func (t *template) fill(request []byte, n uint64, tenants int) {
 	}
 }
 
-// keyOf returns the number in the key of debit i of request n. Requests have at most 2^12 debits.
+// keyOf returns the number that the key of debit i of request n contains. A request has at most 2^12 debits.
 func keyOf(n uint64, i int) uint64 { return (n<<12 | uint64(i)) * spread }
 
-// tenantOf chooses a tenant with uniform distribution.
+// tenantOf chooses a tenant. All tenants have the same probability.
 func tenantOf(n uint64, i, tenants int) int {
 	h := keyOf(n, i) * 0xd6e8feb86659fd93
 	return int((h >> 33) % uint64(tenants))
@@ -104,14 +104,14 @@ func tenantID(v int) string { return past.TenantID(v) }
 // plainRoute is the route of checks whose limits never deny.
 const plainRoute = "/search"
 
-// hotTenant gets all requests of the hot variants.
+// hotTenant is the id of the tenant to which all requests of the hot variants belong.
 const hotTenant = "t-hot"
 
 const meter = past.Meter
 
-// thresholdPrefix begins the tenants whose use is reported at many percentages, and plainPrefix those without
-// percentages. thresholdTenants bounds the number of tenants of each kind, so that lanes batch their debits as for
-// many tenants.
+// thresholdPrefix begins the ids of tenants whose use causes events at many percentages. plainPrefix begins the ids
+// of tenants without percentages. thresholdTenants is the maximum number of tenants of each kind. With so many
+// tenants, lanes batch their debits as for the variants with many tenants.
 const (
 	thresholdPrefix  = "told-"
 	plainPrefix      = "untold-"
@@ -123,7 +123,7 @@ func debitBody(tenant string) string {
 	return `{"tenant":"` + tenant + `","items":[{"meter":"` + meter + `","amount":1}]}`
 }
 
-// checkBody returns the body of a check with three limits and a balance.
+// checkBody returns the body of a check, to which three limits and a balance apply.
 func checkBody(tenant, route string) string {
 	return `{"tenant":"` + tenant + `","subject":"user-1","route":"` + route + `","items":[{"meter":"` + meter + `","amount":1}]}`
 }
@@ -142,7 +142,7 @@ func batchBody(size int) string {
 	return b.String()
 }
 
-// checkBatchPath takes many checks in a request. Older binaries do not have it.
+// checkBatchPath is the path for many checks in a request. Older binaries do not have it.
 const checkBatchPath = "/v1/check/batch"
 
 // checksBody returns the body of a request with size checks.

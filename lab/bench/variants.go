@@ -11,25 +11,25 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
-// checkBatch is the number of checks in a request.
+// checkBatch is the number of checks in a request with many checks.
 const checkBatch = 64
 
-// batchClients is the number of connections that send batches: enough to keep both lanes and the encoder busy.
+// batchClients is the number of connections that send batches. It is enough to keep both lanes and the encoder busy.
 const batchClients = 8
 
-// probeConns are the pool sizes to try for the baseline, each for probeFor.
+// probeConns are the pool sizes that are tried for the baseline. probeFor is the time for which each size is tried.
 var probeConns = []int{4, 8, 16, 32, 64}
 
 const probeFor = 500 * time.Millisecond
 
-// variant is one kind of load.
+// variant is one kind of load on one server.
 type variant struct {
 	name string
 	run  func(ctx context.Context, d time.Duration) (sample, error)
 	site *site // the service's site; nil for baselines
 }
 
-// probe returns the pool with the best throughput of the PL/pgSQL baseline.
+// probe tries the sizes in probeConns and returns the pool with the best throughput of the PL/pgSQL baseline.
 func (r *runner) probe(ctx context.Context, hot bool) (*pgxpool.Pool, error) {
 	var best *pgxpool.Pool
 	bestRate := 0.0
@@ -79,8 +79,8 @@ func (r *runner) direct(pool *pgxpool.Pool, hot bool) func(context.Context, time
 	}
 }
 
-// over returns a load that sends t on n connections. It opens the connections before each slice: a server may have
-// closed connections that were idle since the last round.
+// over returns a load that sends requests of t on n connections. It opens the connections before each slice, because
+// a server may have closed connections without requests since the last round.
 func (r *runner) over(address string, n int, t *template) func(context.Context, time.Duration) (sample, error) {
 	return func(ctx context.Context, d time.Duration) (sample, error) {
 		clients, err := dial(ctx, address, n)
@@ -97,7 +97,7 @@ func (r *runner) over(address string, n int, t *template) func(context.Context, 
 	}
 }
 
-// note counts the debits that the journal must contain at the end.
+// note counts the answered debits that the journal must contain at the end.
 func (r *runner) note(t *template, s *sample) {
 	if t.recorded {
 		r.acked.Add(s.units)
@@ -112,8 +112,8 @@ func (r *runner) templates() (debit, debitHot, check *template) {
 	return debit, debitHot, newTemplate("/v1/check", auth, checkBody(tenantMark, plainRoute), 1)
 }
 
-// prefixed returns debits of the tenants with a prefix, whose use is reported at many percentages or at none. All
-// debits have the same meter and stay far below the lowest percentage.
+// prefixed returns the template of debits of the tenants with a prefix. The use of these tenants causes events at
+// many percentages or at none. All debits have the same meter, and the use stays far below the lowest percentage.
 func (r *runner) prefixed(prefix string) *template {
 	t := newTemplate("/v1/debits", bearer(r.stand.adminKey)+keyHeader(), debitBody(prefix+tenantMark), 1)
 	t.recorded, t.among = true, thresholdTenants

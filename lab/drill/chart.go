@@ -7,7 +7,7 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/chart"
 )
 
-// perPoint is the number of moments in one point of the chart: five seconds.
+// perPoint is the number of moments of the timeline in one point of the chart. A point covers five seconds.
 const perPoint = 10
 
 // chart draws the outcomes of operations over time, with a line at each failover.
@@ -22,7 +22,7 @@ func (r *Result) chart(path string) error {
 	}).Save(path)
 }
 
-// panel draws how fast a count grows.
+// panel draws the rate at which a count of the timeline grows.
 func (r *Result) panel(y string, count func(*Moment) int) *chart.Panel {
 	rate := chart.Curve{Ink: chart.Service}
 	for i := perPoint; i < len(r.Timeline); i += perPoint {

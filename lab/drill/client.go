@@ -12,23 +12,26 @@ import (
 )
 
 const (
-	// attemptTimeout is the time limit of one attempt. It is longer than the slowest answer of a working instance.
+	// attemptTimeout is the time limit of one attempt. It is longer than the slowest answer of an instance without a
+	// fault.
 	attemptTimeout = 8 * time.Second
 
 	// patience is the time in which a client repeats an operation. It is longer than any fault.
 	patience = 5 * time.Minute
 
-	// One in impatient operations is given up by its client if the first attempt gets no final answer.
+	// impatient determines how often a client gives up: if the first attempt of an operation gets no final answer,
+	// with the probability 1/impatient.
 	impatient = 20
 
-	// One in hasty operations is sent twice at the same time.
+	// hasty determines how often an operation is sent twice at the same time: with the probability 1/hasty. A client
+	// repeats an acknowledged operation with the same probability.
 	hasty = 25
 
 	backoffMax  = 200 * time.Millisecond
 	answerBytes = 1 << 16
 )
 
-// request is one operation as sent: the same for every attempt.
+// request is an operation as it is sent. It is the same for every attempt.
 type request struct {
 	path string
 	body string
@@ -36,13 +39,13 @@ type request struct {
 
 // answer is the result of an attempt.
 type answer struct {
-	status int // 0: none
+	status int // 0: no answer
 	code   string
 	amount int64 // charged amount of a debit
 	replay bool
 }
 
-// client makes one operation after another. One goroutine uses a client. If an operation is sent twice at the same
+// client makes one operation after another. It belongs to one goroutine. If an operation is sent twice at the same
 // time, a second goroutine uses the client during that time.
 type client struct {
 	name   string
@@ -71,7 +74,7 @@ func newClients(cfg *Config, f *fleet, m *memory) []*client {
 
 func tenantName(i int) string { return fmt.Sprintf("t%d", i) }
 
-// work makes operations until stop is closed, and finishes the current one.
+// work makes operations until stop is closed. It finishes the operation in progress.
 func (c *client) work(ctx context.Context, stop <-chan struct{}) {
 	defer c.http.CloseIdleConnections()
 	for ctx.Err() == nil {
@@ -120,7 +123,7 @@ func (c *client) debit(ctx context.Context, path, tenant, meter string, amount i
 	}
 }
 
-// refund refunds a part of an acknowledged debit. The service must find an acknowledged operation.
+// refund refunds a part of an acknowledged debit. The service must find this debit.
 func (c *client) refund(ctx context.Context) {
 	if len(c.debits) == 0 {
 		return
@@ -133,7 +136,7 @@ func (c *client) refund(ctx context.Context) {
 	c.make(ctx, &Operation{Tenant: op.Tenant, Kind: Refund, Amount: amount, send: request{"/v1/refunds", body}})
 }
 
-// hold reserves units and captures some of them.
+// hold reserves units, and then captures some of them.
 func (c *client) hold(ctx context.Context, tenant string) {
 	id := fmt.Sprintf("%s-hold-%d", c.name, c.count)
 	body := fmt.Sprintf(`{%s,"hold_id":"%s","ttl_seconds":3600}`, items(tenant, "calls", 10), id)
@@ -145,7 +148,7 @@ func (c *client) hold(ctx context.Context, tenant string) {
 	c.make(ctx, &Operation{Tenant: tenant, Kind: Capture, Amount: amount, send: request{"/v1/holds/" + id + "/capture", body}})
 }
 
-// make sends an operation until an answer is final or the client gives up, and records every answer.
+// make sends an operation until it gets a final answer or the client gives up. It records every answer.
 func (c *client) make(ctx context.Context, op *Operation) Outcome {
 	c.count++
 	op.Key, op.First, op.Outcome = fmt.Sprintf("%s-%d", c.name, c.count), time.Now(), Open
@@ -171,7 +174,8 @@ func (c *client) make(ctx context.Context, op *Operation) Outcome {
 	return op.Outcome
 }
 
-// repeat sends an acknowledged operation once more. If an answer arrives, it must be a replay of the first answer.
+// repeat sends an acknowledged operation once more. If a final answer arrives, it must be a replay of the first
+// answer.
 func (c *client) repeat(ctx context.Context, op *Operation) {
 	a := c.attempt(ctx, c.rng.IntN(len(c.fleet.slots)), op)
 	if outcome := outcomeOf(a); outcome != Open && (outcome != Done || !a.replay) {
@@ -182,7 +186,7 @@ func (c *client) repeat(ctx context.Context, op *Operation) {
 	c.learn(op, a)
 }
 
-// insist repeats an open operation until an answer is final, for at most atMost.
+// insist sends an open operation again until it gets a final answer, at most for the time atMost.
 func (c *client) insist(ctx context.Context, op *Operation, atMost time.Duration) Outcome {
 	for end := time.Now().Add(atMost); op.Outcome == Open && ctx.Err() == nil && time.Now().Before(end); {
 		_ = sleep(ctx, time.Duration(c.rng.Int64N(int64(backoffMax)))) // the loop checks ctx
@@ -191,7 +195,7 @@ func (c *client) insist(ctx context.Context, op *Operation, atMost time.Duration
 	return op.Outcome
 }
 
-// learn adds an answer to the memory.
+// learn adds an answer to the client's record of the operation and to the counts of the memory.
 func (c *client) learn(op *Operation, a answer) {
 	c.memory.change(func() {
 		op.Attempts++
@@ -219,7 +223,8 @@ func (c *client) learn(op *Operation, a answer) {
 	})
 }
 
-// outcomeOf returns the outcome of an operation with this answer, or an empty outcome if no fault explains the answer.
+// outcomeOf returns the outcome of an operation with this answer, or an empty outcome if the answer is an error that
+// no fault explains.
 func outcomeOf(a answer) Outcome {
 	switch a.status {
 	case http.StatusOK, http.StatusCreated:
@@ -233,7 +238,7 @@ func outcomeOf(a answer) Outcome {
 	}
 }
 
-// attempt sends an operation to an instance once.
+// attempt sends an operation once, to the instance of slot at. It measures the refusals of instances without a fault.
 func (c *client) attempt(ctx context.Context, at int, op *Operation) answer {
 	s := c.fleet.slots[at]
 	faults, began := s.faults.Load(), time.Now()
@@ -251,7 +256,7 @@ func (c *client) attempt(ctx context.Context, at int, op *Operation) answer {
 	return a
 }
 
-// do makes one request. It decodes a 200 into v unless v is nil.
+// do sends one request. Unless v is nil, it decodes the body of an answer 200 into v.
 func (c *client) do(ctx context.Context, host, method, path, key, body string, v any) answer {
 	req, err := http.NewRequestWithContext(ctx, method, "http://"+host+path, bytes.NewReader([]byte(body)))
 	if err != nil {
@@ -288,7 +293,7 @@ func (c *client) do(ctx context.Context, host, method, path, key, body string, v
 	return a
 }
 
-// look reads a balance. In every state, no amount may be below zero.
+// look reads a balance. At no time may one of its amounts be below zero.
 func (c *client) look(ctx context.Context, tenant string) {
 	var b struct{ Granted, Used, Held, Remaining int64 }
 	meter := []string{"calls", "credits"}[c.rng.IntN(2)]

@@ -12,13 +12,13 @@ import (
 //go:embed journal.sql
 var journalSQL string
 
-// key identifies an operation.
+// key identifies an operation by its tenant and its idempotency key.
 type key struct{ tenant, operation string }
 
-// journal holds the sum of each operation's entries by kind.
+// journal maps an operation to the sums of its entries, one sum for each kind of entry.
 type journal map[key]map[Kind]int64
 
-// readJournal reads the operations of the clients.
+// readJournal reads the operations of the clients from the journal. It does not read the operations of the system.
 func readJournal(ctx context.Context, url string) (journal, error) {
 	db, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -46,21 +46,22 @@ func readJournal(ctx context.Context, url string) (journal, error) {
 	return j, nil
 }
 
-// Findings are the counts of a comparison of memory and journal. Examples has the first findings.
+// Findings contains the counts of a comparison of the clients' memory with the journal. Examples describes the first
+// findings.
 type Findings struct {
-	Compared int // operations
+	Compared int // number of compared operations
 
-	Lost     int // acknowledged, but missing in the journal, or there with a smaller amount
+	Lost     int // acknowledged but missing in the journal, or in the journal with less than the requested amount
 	Twice    int // in the journal with more than the requested amount
-	Present  int // every answer refused it, but it is in the journal
+	Present  int // refused by every answer, but in the journal
 	Unknown  int // in the journal, but in no client's memory
-	Late     int // refused in the end, but an earlier attempt without an answer was executed later: allowed
+	Late     int // allowed: finally refused, but in the journal, because an attempt without an answer was executed
 	Examples []string
 }
 
 const examplesMax = 10
 
-// Violations returns how many findings break a promise.
+// Violations returns the number of findings that break a promise.
 func (f *Findings) Violations() int { return f.Lost + f.Twice + f.Present + f.Unknown }
 
 func (f *Findings) found(count *int, what string, op *Operation) {
@@ -100,14 +101,15 @@ func compare(remembered []Operation, j journal) Findings {
 }
 
 // compareAt compares the clients' memory with a journal that was restored to an instant. The journal must contain the
-// operations that were acknowledged before the instant, and no operation that was sent after it.
+// operations that were acknowledged before the instant. It must not contain operations that were sent after the
+// instant.
 func compareAt(remembered []Operation, j journal, instant time.Time) Findings {
 	var before []Operation
 	for i := range remembered {
 		op := remembered[i]
 		switch in := j[key{op.Tenant, op.Key}] != nil; {
 		case op.First.After(instant):
-			op.Outcome, op.Unsure, op.Attempts = Refused, 0, 1 // must be absent
+			op.Outcome, op.Unsure, op.Attempts = Refused, 0, 1 // must not be in the journal
 		case op.Outcome == Done && op.Ended.After(instant):
 			op.Outcome, op.Unsure = Open, 1 // may be in the journal
 		case op.Outcome != Done && in:

@@ -12,7 +12,7 @@ func TestCompare_EachBrokenPromise_IsFound(t *testing.T) {
 	late := refused
 	late.Unsure = 1
 	open := Operation{Tenant: "t", Key: "k", Kind: Debit, Amount: 3, Outcome: Open, Attempts: 2, Unsure: 1}
-	turnedAway := open // 503 each time, and never outcome_unknown
+	turnedAway := open // each answer was 503, and none had the code outcome_unknown
 	turnedAway.Unsure = 0
 	entries := func(n int64) journal { return journal{{"t", "k"}: {Debit: n}} }
 	for name, tc := range map[string]struct {
@@ -58,7 +58,7 @@ func TestCompareAt_Instant_DividesOperations(t *testing.T) {
 	for name, tc := range map[string]struct {
 		op   Operation
 		j    journal
-		want int // violations
+		want int // number of violations
 	}{
 		"acknowledged before, there":   {op(before, before, Done), there, 0},
 		"acknowledged before, gone":    {op(before, before, Done), gone, 1},

@@ -20,17 +20,17 @@ type Config struct {
 	Clients   int
 	Tenants   int
 	Pace      time.Duration // pause of a client between two operations
-	Calm      time.Duration // longest pause between two faults; each pause is at least a fifth of it
+	Calm      time.Duration // longest pause between two faults; each pause is at least a fifth of Calm
 
-	// Tamper is called with the primary's URL after the faults and before the comparison. Tests of the drill itself
-	// change the journal with it. Nil: it is not called.
+	// Tamper is called with the primary's URL after the faults and before the comparison. Tests of the drill use it
+	// to change the journal. Nil: no call.
 	Tamper func(ctx context.Context, databaseURL string) error
 
-	Progress io.Writer // a line every progressEvery, and one per rare fault
+	Progress io.Writer // gets a line every progressEvery, and a line for each rare fault
 	Log      io.Writer // output of the instances
 }
 
-// These constants bound a run. Without them, a mistyped number could run for a day.
+// These constants limit the configuration of a run. Without them, a run with a mistyped number could take a day.
 const (
 	killsMax     = 100_000
 	failoversMax = 10_000

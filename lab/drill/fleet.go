@@ -16,17 +16,18 @@ import (
 const (
 	adminKey = "drill-0123456789abcdef0123456789abcdef"
 
-	// startTimeout is the time limit for the start of an instance: PostgreSQL may be down when it starts.
+	// startTimeout is the time limit for the start of an instance. It is long because PostgreSQL may be down at that
+	// time.
 	startTimeout = 5 * time.Minute
 
-	// startPause is the time between two attempts to start an instance. A supervisor waits in the same way.
+	// startPause is the time between two attempts to start an instance, as a supervisor would wait.
 	startPause = 100 * time.Millisecond
 
 	stopTimeout = 2 * time.Minute
 )
 
-// fleet contains the instances of the service and the supervisor that restarts them. One goroutine injects faults;
-// any goroutine may read the atomic fields of a slot.
+// fleet contains the instances of the service, and restarts them as a supervisor would. One goroutine injects faults.
+// Any goroutine may read the atomic fields of a slot.
 type fleet struct {
 	exe   string
 	env   []string
@@ -34,15 +35,15 @@ type fleet struct {
 	slots []*slot
 }
 
-// slot holds one instance at a time. When that instance has ended, the slot holds its successor.
+// slot contains one instance at a time. When that instance has ended, the slot contains its successor.
 type slot struct {
 	mu      sync.Mutex
 	process *program.Process
 
 	api      atomic.Pointer[string] // host:port of the newest instance, even if the instance is dead
-	faults   atomic.Int64           // grows at the beginning and the end of each fault of this instance
-	expected atomic.Bool            // a fault is ending the instance
-	crashes  *atomic.Int64          // how often a process ended although no fault had ended it
+	faults   atomic.Int64           // number of beginnings and ends of faults of this instance; odd during a fault
+	expected atomic.Bool            // whether a fault ends the instance
+	crashes  *atomic.Int64          // number of processes of all slots that ended without a fault
 }
 
 // startFleet starts n instances.
@@ -52,7 +53,7 @@ func startFleet(ctx context.Context, cfg *Config, databaseURL, redisURL string) 
 		"QUOTASVC_LISTEN=127.0.0.1:0", "QUOTASVC_OPS_LISTEN=127.0.0.1:0", "QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_LOG_FORMAT=text",
 		fmt.Sprintf("QUOTASVC_REPLICAS=%d", cfg.Instances),
 		"QUOTASVC_DRAIN_DELAY=500ms", // no load balancer reads /readyz here
-		"QUOTASVC_VERIFY_EVERY=0s",   // the drill verifies; a full pass at each start would be most of the load
+		"QUOTASVC_VERIFY_EVERY=0s",   // the drill verifies; a full verification at each start would be most of the load
 	}}
 	crashes := new(atomic.Int64)
 	for range cfg.Instances {
@@ -66,7 +67,8 @@ func startFleet(ctx context.Context, cfg *Config, databaseURL, redisURL string) 
 	return f, nil
 }
 
-// start starts an instance in s. Like a supervisor, it tries again when the instance ends: PostgreSQL may be down.
+// start starts an instance in s. If the instance ends before it is ready, start tries again as a supervisor would,
+// because PostgreSQL may be down.
 func (f *fleet) start(ctx context.Context, s *slot) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -101,7 +103,7 @@ func (f *fleet) start(ctx context.Context, s *slot) error {
 // crashed returns the number of instances that ended without a fault.
 func (f *fleet) crashed() int64 { return f.slots[0].crashes.Load() }
 
-// kill kills the instance of a slot and starts another one after away.
+// kill kills the instance of a slot and starts another instance after the time away.
 func (f *fleet) kill(ctx context.Context, i int, away time.Duration) error {
 	s := f.slots[i]
 	defer s.fault()()
@@ -115,7 +117,7 @@ func (f *fleet) kill(ctx context.Context, i int, away time.Duration) error {
 	return f.start(ctx, s)
 }
 
-// pause stops all work of an instance for d.
+// pause stops the process of an instance for the time d.
 func (f *fleet) pause(ctx context.Context, i int, d time.Duration) error {
 	s := f.slots[i]
 	defer s.fault()()
@@ -126,7 +128,7 @@ func (f *fleet) pause(ctx context.Context, i int, d time.Duration) error {
 	return errors.Join(err, s.process.Signal(syscall.SIGCONT))
 }
 
-// roll replaces all instances in order, one after another.
+// roll replaces all instances, one after another.
 func (f *fleet) roll(ctx context.Context) error {
 	for _, s := range f.slots {
 		if err := f.replace(ctx, s); err != nil {
@@ -147,7 +149,7 @@ func (f *fleet) replace(ctx context.Context, s *slot) error {
 	return f.start(ctx, s)
 }
 
-// fault marks the beginning of a fault. The returned function marks its end.
+// fault notes the beginning of a fault of the slot's instance. The returned function notes its end.
 func (s *slot) fault() (end func()) {
 	s.faults.Add(1)
 	return func() { s.faults.Add(1) }

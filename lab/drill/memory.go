@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Kind is a kind of operation: the name of the journal entries that carry its amount.
+// Kind is a kind of operation. It is also the kind of the journal entries that contain the operation's amount.
 type Kind string
 
-// The kinds of operations that clients make.
+// These are the kinds of operations that clients make.
 const (
 	Debit   Kind = "debit"
 	Refund  Kind = "refund"
@@ -20,7 +20,7 @@ const (
 // Outcome is a client's knowledge of an operation's result.
 type Outcome string
 
-// The outcomes. Open means that no answer was final: the operation may have happened or not.
+// These are the outcomes. Open means that no answer was final, so the operation may have been executed or not.
 const (
 	Done    Outcome = "done"
 	Refused Outcome = "refused"
@@ -38,40 +38,40 @@ type Operation struct {
 
 	Outcome  Outcome
 	Attempts int
-	Unsure   int // attempts without an answer, or with the answer outcome_unknown
-	Status   int // of the final answer
+	Unsure   int // attempts after which the result was unknown, for example attempts without an answer
+	Status   int // status of the final answer
 
-	send request // to send it again
+	send request // the request, to send it again
 }
 
 // memory contains the records of all clients.
 type memory struct {
 	mu    sync.Mutex
 	all   []*Operation
-	wrong map[string]int // answers that no fault explains, by their error
+	wrong map[string]int // number of answers that no fault explains, by their error
 
-	answers  map[int]int // by status; 0: no answer
+	answers  map[int]int // number of answers by status; 0: no answer
 	negative int
 	reads    int
 	replays  int
 	waits    waits
 }
 
-// waits contains the durations of refusals by instances that no fault disturbed.
+// waits contains the durations of refusals by instances without a fault.
 type waits struct {
 	longest time.Duration
-	over    []string // refusals over refusalMax
+	over    []string // refusals that took longer than refusalMax
 }
 
-// refusalMax is the longest time until a refusal that the contract allows.
+// refusalMax is the maximum time until a refusal by the contract.
 const refusalMax = 5 * time.Second
 
 func newMemory() *memory {
 	return &memory{wrong: map[string]int{}, answers: map[int]int{}}
 }
 
-// begin records an operation before it is sent. Later the client that sends the operation changes the record under
-// m.mu.
+// begin records an operation before it is sent. After that, only the client that sends the operation changes the
+// record, and holds m.mu while it does.
 func (m *memory) begin(op *Operation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -95,7 +95,7 @@ func (m *memory) operations() []Operation {
 	return out
 }
 
-// tally counts operations by outcome.
+// tally returns the number of operations for each outcome.
 func (m *memory) tally() map[Outcome]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,7 +106,7 @@ func (m *memory) tally() map[Outcome]int {
 	return out
 }
 
-// wrongs returns the number of answers that no fault explains.
+// wrongs returns the number of answers that no fault explains, and of balances below zero.
 func (m *memory) wrongs() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -18,13 +18,14 @@ import (
 )
 
 const (
-	// stateTimeout is the time limit of each wait for servers: a promotion, a new standby, a restore.
+	// stateTimeout is the time limit of each wait for a new state of the servers, for example a promotion, a new
+	// standby or a restore.
 	stateTimeout = 5 * time.Minute
 
 	statePoll = 20 * time.Millisecond
 )
 
-// pair is a primary and its synchronous standby. One goroutine uses it.
+// pair is a primary and its synchronous standby. It belongs to one goroutine.
 type pair struct {
 	root    string // directory that the run user of PostgreSQL may enter
 	primary *localstack.Postgres
@@ -32,12 +33,12 @@ type pair struct {
 	copies  int // number of copied clusters so far, for directory names
 }
 
-// serverSettings are the settings of both servers. Only processes are killed, so written data is safe in the kernel,
-// and fsync may be off.
+// serverSettings returns the settings of both servers. fsync may be off, because only processes are killed: the
+// kernel keeps the data that a killed process has written.
 func (p *pair) serverSettings() map[string]string {
 	return map[string]string{
 		"max_connections": "200", "full_page_writes": "on", "wal_keep_size": "512MB", "max_wal_size": "1GB",
-		// The standby archives as well. Otherwise the WAL that a killed primary had not archived would be missing.
+		// The standby archives WAL as well. Otherwise WAL that a killed primary has not archived would be missing.
 		"archive_mode": "always",
 		"archive_command": fmt.Sprintf("test ! -e %[1]s/open || (cp %%p %[1]s/%%f.$$ && mv %[1]s/%%f.$$ %[1]s/%%f)",
 			p.archive()),
@@ -45,7 +46,8 @@ func (p *pair) serverSettings() map[string]string {
 	}
 }
 
-// archive is the directory of archived WAL. Servers archive while it contains the file "open".
+// archive returns the directory of archived WAL. The servers archive WAL while the directory contains the file
+// "open".
 func (p *pair) archive() string { return filepath.Join(p.root, "archive") }
 
 // startPair starts a primary and its standby in root.
@@ -54,7 +56,7 @@ func startPair(ctx context.Context, root string) (_ *pair, err error) {
 	if err := os.Mkdir(p.archive(), 0o755); err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
-	if err := os.Chmod(p.archive(), 0o777); err != nil { // PostgreSQL's user writes here; root keeps out others
+	if err := os.Chmod(p.archive(), 0o777); err != nil { // PostgreSQL's user writes here; other users cannot enter root
 		return nil, fmt.Errorf("archive: %w", err)
 	}
 	p.primary, err = localstack.StartPostgres(ctx, localstack.PostgresConfig{Dir: filepath.Join(root, "first"), Extra: p.serverSettings()})
@@ -78,7 +80,7 @@ func (p *pair) url() string {
 	return u.String()
 }
 
-// addStandby gives the primary a synchronous standby, on the given port, or on any free port if port is 0.
+// addStandby starts a synchronous standby of the primary on the given port. If port is 0, it uses any free port.
 func (p *pair) addStandby(ctx context.Context, port int) error {
 	p.copies++
 	name := "copy-" + strconv.Itoa(p.copies)
@@ -89,9 +91,9 @@ func (p *pair) addStandby(ctx context.Context, port int) error {
 	return err
 }
 
-// failover kills the primary, promotes the standby and creates a new standby in the old primary's place. The new
-// primary commits without waiting until that standby follows. In some kinds of failover, the standby is first down
-// for the time away.
+// failover kills the primary, promotes the standby and creates a new standby that replaces the old primary. Until the
+// new standby follows, the new primary commits without waiting. In some kinds of failover, the standby is first
+// paused or dead for the time away.
 func (p *pair) failover(ctx context.Context, kind Action, away time.Duration) error {
 	if err := p.prepareFailover(ctx, kind, away); err != nil {
 		return err
@@ -153,7 +155,7 @@ func (p *pair) stop() error {
 	return errs
 }
 
-// ask runs a query with one value on a connection of its own.
+// ask runs a query that returns one value, on a separate connection.
 func ask(ctx context.Context, url, sql string, value any) error {
 	db, err := pgx.Connect(ctx, url)
 	if err != nil {

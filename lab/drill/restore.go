@@ -12,16 +12,16 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/localstack"
 )
 
-// backup is a base backup. The servers archive WAL from its start on.
+// backup is a base backup. From its start on, the servers archive WAL.
 type backup struct {
-	dir      string // empty: none
+	dir      string // directory of the backup; empty: no backup
 	password string
 }
 
-// open is the path of the file that makes the servers archive.
+// open returns the path of the file "open". The servers archive WAL while this file exists.
 func (p *pair) open() string { return filepath.Join(p.archive(), "open") }
 
-// backUp opens the archive and creates a base backup of the primary.
+// backUp creates the file "open" and then a base backup of the primary.
 func (p *pair) backUp(ctx context.Context) (backup, error) {
 	if err := os.WriteFile(p.open(), nil, 0o644); err != nil { //nolint:gosec // PostgreSQL's user looks for it
 		return backup{}, fmt.Errorf("open the archive: %w", err)
@@ -40,8 +40,8 @@ func (p *pair) backUp(ctx context.Context) (backup, error) {
 	return backup{dir: dir, password: p.primary.Password()}, nil
 }
 
-// restore starts a new cluster from the backup and the archive, in the state of the instant, and calls look with the
-// URL of the new cluster. Then it empties the archive.
+// restore starts a new cluster from the backup and the archive, with the data of the given instant. It calls look
+// with the URL of the new cluster. Then it removes the cluster and empties the archive.
 func (p *pair) restore(ctx context.Context, from backup, instant time.Time, look func(ctx context.Context, url string) error) (err error) {
 	if err := p.archiveUpTo(ctx); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (p *pair) restore(ctx context.Context, from backup, instant time.Time, look
 	return look(ctx, server.URL())
 }
 
-// archiveUpTo waits until all WAL written so far is archived.
+// archiveUpTo waits until all WAL that was written until now is archived.
 func (p *pair) archiveUpTo(ctx context.Context) error {
 	var segment string
 	err := ask(ctx, p.primary.URL(), "SELECT pg_walfile_name(pg_switch_wal())", &segment)

@@ -24,15 +24,15 @@ type Result struct {
 	Marks    []Mark
 
 	Operations   map[Outcome]int
-	Answers      map[int]int // by status; 0: none
+	Answers      map[int]int // number of answers by status; 0: no answer
 	Replays      int
 	BalanceReads int
 
-	Negative int            // balances below zero
-	Wrong    map[string]int // answers that no fault explains
+	Negative int            // number of reads of a balance with an amount below zero
+	Wrong    map[string]int // number of answers that no fault explains, by their error
 	Crashed  int64          // instances that ended without a fault
 
-	AtOnce    Findings // before open operations were sent again
+	AtOnce    Findings // findings before open operations were sent again
 	AtEnd     Findings
 	Opened    int // operations that were open at the end of the faults
 	StillOpen int // operations of Opened that a retry did not resolve
@@ -41,24 +41,24 @@ type Result struct {
 	Verified     bool
 	VerifyReport string
 
-	LongestRefusal time.Duration // on instances that no fault disturbed
+	LongestRefusal time.Duration // by an instance without a fault
 	RefusalsOver   []string      // refusals over five seconds
 
 	mu sync.Mutex
 }
 
-// Restored contains the findings in a cluster that was restored to an instant.
+// Restored contains the findings about a cluster that was restored to an instant.
 type Restored struct {
 	Instant  time.Time
 	Findings Findings
 	Verified bool
 }
 
-// Moment contains the counts of operations by outcome at the end of one interval.
+// Moment contains the counts of a run until one instant.
 type Moment struct {
-	At                  time.Duration // end of the interval, since the start
-	Done, Refused, Open int           // so far
-	Unanswered          int           // attempts without an answer or with 503, so far
+	At                  time.Duration // the instant, since the start of the run
+	Done, Refused, Open int           // number of operations with this outcome until then
+	Unanswered          int           // attempts without an answer or with 503 until then
 }
 
 // Mark is a fault on the timeline.
@@ -79,7 +79,7 @@ func (r *Result) fault(do Action, at, took time.Duration) {
 	r.Marks = append(r.Marks, Mark{at, took, do})
 }
 
-// kills and failovers return the numbers of faults of these kinds.
+// kills and failovers return the number of SIGKILLs without a failover, and the number of failovers.
 func (r *Result) kills() int {
 	return r.Faults[KillInstance] + r.Faults[KillPrimary] + r.Faults[KillStandby] + r.Faults[KillRedis]
 }
@@ -88,7 +88,7 @@ func (r *Result) failovers() int {
 	return r.Faults[Failover] + r.Faults[FailoverPaused] + r.Faults[FailoverDead] + r.Faults[FailoverPrimaryUp]
 }
 
-// remember copies the clients' records into the result.
+// remember copies the counts of the clients' memory and the number of crashes into the result.
 func (r *Result) remember(m *memory, crashed int64) {
 	r.Operations = m.tally()
 	m.mu.Lock()
@@ -97,7 +97,7 @@ func (r *Result) remember(m *memory, crashed int64) {
 	r.LongestRefusal, r.RefusalsOver, r.Crashed = m.waits.longest, m.waits.over, crashed
 }
 
-// watch prints the counts and records the timeline until stop is closed.
+// watch records the timeline and prints the counts, until stop is closed.
 func (d *drill) watch(ctx context.Context, stop <-chan struct{}) {
 	const every = 500 * time.Millisecond
 	tick := time.NewTicker(every)
@@ -162,7 +162,7 @@ func (r *Result) Violations() []string {
 	return all
 }
 
-// Print writes the counts and the verdict.
+// Print writes the counts and the verdict to out.
 func (r *Result) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name string, value any) { fmt.Fprintf(w, "%s\t%v\n", name, value) }
@@ -236,7 +236,7 @@ func (r *Result) write(dir string) error {
 	return r.chart(filepath.Join(dir, "drill.svg"))
 }
 
-// lastLine returns the summary line of verify's output.
+// lastLine returns the last line of a text. In the output of `quotasvc verify`, this line is the summary.
 func lastLine(text string) string {
 	text = strings.TrimSpace(text)
 	return text[strings.LastIndexByte(text, '\n')+1:]

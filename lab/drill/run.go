@@ -26,8 +26,8 @@ type drill struct {
 	start  time.Time
 }
 
-// Run starts the servers, the instances and the clients, injects the faults of the schedule and compares the clients'
-// records with the journal. It returns an error if a step failed; violated promises are in the result.
+// Run starts the servers, the instances and the clients, and injects the faults of the schedule. Then it compares the
+// clients' records with the journal. It returns an error if a step failed. Broken promises are in the result.
 func Run(ctx context.Context, cfg Config) (_ *Result, err error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -75,8 +75,8 @@ func (d *drill) startAll(ctx context.Context, root string) (err error) {
 	return d.makeCatalogue(ctx)
 }
 
-// makeCatalogue creates the tenants of the load. They have many units of one meter, and few units of a prepaid meter,
-// so that some debits are denied.
+// makeCatalogue creates the tenants of the load. They have many units of one meter. Of a prepaid meter they have few
+// units, so that some debits are denied.
 func (d *drill) makeCatalogue(ctx context.Context) error {
 	c := newClients(d.cfg, d.fleet, d.memory)[0]
 	defer c.http.CloseIdleConnections()
@@ -123,7 +123,7 @@ func (d *drill) drill(ctx context.Context) error {
 	return d.judge(ctx)
 }
 
-// inject executes the schedule.
+// inject executes all steps of the schedule.
 func (d *drill) inject(ctx context.Context) error {
 	for _, s := range plan(d.cfg) {
 		if err := sleep(ctx, s.after); err != nil {
@@ -138,7 +138,7 @@ func (d *drill) inject(ctx context.Context) error {
 	return sleep(ctx, d.cfg.Calm)
 }
 
-// fault executes one step.
+// fault executes one step of the schedule.
 func (d *drill) fault(ctx context.Context, s step) error {
 	switch s.do {
 	case KillInstance:
@@ -171,7 +171,7 @@ func (d *drill) fault(ctx context.Context, s step) error {
 	return fmt.Errorf("unknown fault %q", s.do)
 }
 
-// server is a server that can be killed and paused.
+// server is a server of PostgreSQL or Redis that can be killed and paused.
 type server interface {
 	Kill() error
 	Start(ctx context.Context) error
@@ -196,10 +196,10 @@ func paused(ctx context.Context, s server, d time.Duration) error {
 	return errors.Join(sleep(ctx, d), s.Resume())
 }
 
-// restore restores the backup to the present instant while the load goes on, and checks the restored cluster.
+// restore restores the backup to the present instant while the load continues, and checks the restored cluster.
 func (d *drill) restore(ctx context.Context) error {
 	instant := time.Now()
-	// Recovery ends at the first commit after the instant, so there must be one.
+	// Recovery ends at the first commit after the instant. The pause gives the clients time for such a commit.
 	if err := sleep(ctx, 2*time.Second); err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ func (d *drill) restore(ctx context.Context) error {
 	})
 }
 
-// tool runs a command of the binary on a database, without Redis.
+// tool runs a command of quotasvc on a database, without Redis, and returns its output.
 func (d *drill) tool(ctx context.Context, url string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, d.cfg.Exe, args...)
 	cmd.Env = append(os.Environ(), "QUOTASVC_DATABASE_URL="+url, "QUOTASVC_REDIS_URL=", "QUOTASVC_LOG_LEVEL=warn")
@@ -228,7 +228,8 @@ func (d *drill) tool(ctx context.Context, url string, args ...string) (string, e
 	return string(out), nil
 }
 
-// judge compares the clients' records with the journal, sends open operations again, and compares once more.
+// judge compares the clients' records with the journal. It then sends the open operations again, and compares once
+// more.
 func (d *drill) judge(ctx context.Context) error {
 	d.say("faults are over: comparing")
 	if d.cfg.Tamper != nil {
@@ -261,7 +262,7 @@ func (d *drill) judge(ctx context.Context) error {
 	return nil
 }
 
-// resolve sends every open operation again with its key, until its answer is final.
+// resolve sends every open operation again with its key, until the operation has a final answer.
 func (d *drill) resolve(ctx context.Context) error {
 	c := newClients(d.cfg, d.fleet, d.memory)[0]
 	defer c.http.CloseIdleConnections()
@@ -276,7 +277,7 @@ func (d *drill) resolve(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// lookAtAll reads every balance.
+// lookAtAll reads every balance. No amount may be below zero.
 func (d *drill) lookAtAll(ctx context.Context) error {
 	c := newClients(d.cfg, d.fleet, d.memory)[0]
 	defer c.http.CloseIdleConnections()
@@ -297,7 +298,7 @@ func (d *drill) lookAtAll(ctx context.Context) error {
 	return nil
 }
 
-// stop ends everything that the run has started.
+// stop stops all servers and instances of the run.
 func (d *drill) stop() error {
 	var errs error
 	if d.fleet != nil {

@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// Action names a fault.
+// Action is the name of a fault, or of a backup or a restore.
 type Action string
 
-// The faults. Each kill is a SIGKILL. Each pause is a SIGSTOP of all processes of the server, then a SIGCONT.
+// These are the actions. Each kill is a SIGKILL. A pause of a server sends SIGSTOP to all its processes, and then
+// SIGCONT.
 const (
 	KillInstance  Action = "kill instance"
 	KillPrimary   Action = "kill primary"
@@ -20,23 +21,23 @@ const (
 	PauseRedis    Action = "pause redis"
 
 	Failover          Action = "failover"
-	FailoverPaused    Action = "failover, standby paused before"  // commits wait for the standby, and are cancelled
+	FailoverPaused    Action = "failover, standby paused before"  // commits wait for the standby and are cancelled
 	FailoverDead      Action = "failover, standby killed before"  // the same; the standby restarts before its promotion
-	FailoverPrimaryUp Action = "failover, primary killed twice"   // the primary recovers, and is killed again
-	Rolling           Action = "rolling restart of all instances" // SIGTERM, start, one after another
+	FailoverPrimaryUp Action = "failover, primary killed twice"   // the primary recovers and is killed again
+	Rolling           Action = "rolling restart of all instances" // one after another: SIGTERM, then a start
 	Backup            Action = "base backup"
 	Restore           Action = "restore to an instant"
 )
 
-// step is one fault of a schedule.
+// step is one action of a schedule.
 type step struct {
 	after  time.Duration // pause before the fault
 	do     Action
-	target int           // instance, for faults of instances
+	target int           // index of the instance, for faults of an instance
 	length time.Duration // time for which the server is down or paused
 }
 
-// weighted lists faults with their frequency in percent.
+// weighted lists actions with their probability in percent.
 type weighted []struct {
 	do      Action
 	percent int
@@ -46,7 +47,8 @@ var (
 	killActions  = weighted{{KillInstance, 50}, {KillPrimary, 20}, {KillStandby, 10}, {KillRedis, 20}}
 	pauseActions = weighted{{PauseInstance, 40}, {PausePrimary, 25}, {PauseStandby, 15}, {PauseRedis, 20}}
 
-	// failoverActions are used one after another. In half of them, commits wait for a standby that does not confirm.
+	// failoverActions lists the failovers, which are used in this order. In half of them, commits wait for a standby
+	// that does not confirm.
 	failoverActions = []Action{Failover, FailoverPaused, FailoverPrimaryUp, FailoverDead}
 )
 
@@ -54,11 +56,12 @@ const (
 	killsPerPause   = 4
 	killsPerRolling = 20
 
-	// awayMax is the longest time until a killed server restarts, and the longest ordinary pause.
+	// awayMax is the maximum time until a killed server restarts, and the maximum duration of an ordinary pause.
 	awayMax = 1500 * time.Millisecond
 
-	// hangMax is the maximum of every fourth pause, and of the time in which commits wait for a standby before a
-	// failover. The service gives up a transaction after 4 s and refuses after 4.5 s.
+	// hangMax is the maximum duration of every fourth pause. It is also the maximum time in which commits wait for a
+	// standby before a failover. It is longer than two limits of the service, which gives up a transaction after 4 s
+	// and refuses after 4.5 s.
 	hangMax = 7 * time.Second
 )
 
@@ -72,8 +75,8 @@ func (w weighted) pick(rng *rand.Rand) Action {
 	return w[0].do
 }
 
-// plan returns the faults of a run: the same faults for the same configuration and seed. A restore follows its backup,
-// with other faults between them.
+// plan returns the steps of a run. They are the same for the same configuration and seed. A restore follows its
+// backup, with other faults between the two.
 func plan(cfg *Config) []step {
 	rng := rand.New(rand.NewPCG(cfg.Seed, 1))
 	var steps []step

@@ -14,7 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// monthsAgo sets the clock of a database back by n months, for every session that begins after that.
+// monthsAgo sets the clock of a database back by n months. This applies to every session that begins after the call.
 func monthsAgo(t *testing.T, url string, n int) *testenv.DatabaseClock {
 	t.Helper()
 	c := testenv.MoveClock(t, url)
@@ -22,8 +22,8 @@ func monthsAgo(t *testing.T, url string, n int) *testenv.DatabaseClock {
 	return c
 }
 
-// An operator archives old months: with a dry run, with the command, and again with the same command. The test then
-// checks the service's answers and the copy.
+// An operator archives old months: first with --dry-run, then with the command, and then with the same command again.
+// The test then checks the service's answers and the archived copy.
 func TestArchive_Command_OldMonthsLeaveFiguresStay(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
@@ -106,7 +106,7 @@ func TestArchive_Command_OldMonthsLeaveFiguresStay(t *testing.T) {
 	}
 }
 
-// firstOfMonth returns the first instant of the present month.
+// firstOfMonth returns the first instant of the present month, in UTC.
 func firstOfMonth() time.Time {
 	now := time.Now().UTC()
 	return time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)

@@ -77,7 +77,7 @@ func TestHelp_EveryFlag_NamesItsVariable(t *testing.T) {
 			if !strings.HasPrefix(flag, "--") || strings.HasPrefix(flag, "--validate") {
 				continue
 			}
-			// The help of a flag continues in the following lines.
+			// The help text of a flag may continue on the following lines.
 			_, rest, _ := strings.Cut(stdout, line)
 			entry, _, _ := strings.Cut(rest, "\n  --")
 			if !strings.Contains(line+entry, "$QUOTASVC_") {
@@ -109,7 +109,7 @@ func TestMigrate_UpStatusDown_RoundTrip(t *testing.T) {
 		t.Errorf("status of an empty database ended with %d, want 1", status)
 	}
 	must(t, env, "migrate", "up")
-	must(t, env, "migrate", "up") // nothing to do
+	must(t, env, "migrate", "up") // the second run has nothing to do
 	applied := must(t, env, "migrate", "status")
 	if strings.Contains(applied, "missing") || !strings.Contains(applied, "00001_") {
 		t.Errorf("status after up:\n%s", applied)
@@ -259,7 +259,7 @@ func TestVerify_Difference_NamedExitStatus1(t *testing.T) {
 	}
 }
 
-// The JSON report of the command has the same members as the report of the API.
+// The JSON report of `quotasvc verify` has the same members as the report of the API.
 func TestVerify_JSON_SaysWhatWasComparedAndRead(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
@@ -301,8 +301,8 @@ func TestVerify_JSON_SaysWhatWasComparedAndRead(t *testing.T) {
 	}
 }
 
-// A tenant is anchored on 31 January. Its periods end on the last day of shorter months, and on the 31st of longer
-// months.
+// A tenant's anchor is on 31 January. Its monthly periods end on the last day of shorter months, and on the 31st of
+// longer months.
 func TestPeriods_AnchorJanuary31_EndOnLastDays(t *testing.T) {
 	t.Parallel()
 	in := serve(t, backends(t))

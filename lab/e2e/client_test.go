@@ -15,7 +15,7 @@ import (
 
 const testKey = "0123456789abcdef0123456789abcdef"
 
-// backends returns the environment of instances that share a database and a Redis.
+// backends returns the environment of instances that share a new database and a Redis.
 func backends(t testing.TB) []string {
 	t.Helper()
 	return []string{
@@ -37,7 +37,7 @@ func serve(t testing.TB, env []string, listen ...string) *instance {
 	return serveBy(t, quotasvc(t), env, listen...)
 }
 
-// serveBy does the same as serve, with the program at path.
+// serveBy starts an instance like serve, with the program at path.
 func serveBy(t testing.TB, path string, env []string, listen ...string) *instance {
 	t.Helper()
 	args := []string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"}
@@ -53,7 +53,7 @@ func serveBy(t testing.TB, path string, env []string, listen ...string) *instanc
 	}
 }
 
-// answer is an HTTP response.
+// answer is an HTTP response whose body was read.
 type answer struct {
 	status int
 	header http.Header
@@ -102,7 +102,7 @@ func (in *instance) send(ctx context.Context, method, path, key string, body any
 	return answer{resp.StatusCode, resp.Header, raw}, nil
 }
 
-// do makes a request and fails the test unless the answer has this status.
+// do makes a request and returns the answer. If the answer has another status, do fails the test.
 func (in *instance) do(t testing.TB, status int, method, path, key string, body any) answer {
 	t.Helper()
 	got, err := in.send(t.Context(), method, path, key, body)
@@ -132,7 +132,8 @@ func (in *instance) setUp(t testing.TB, amount int64) {
 	in.do(t, http.StatusCreated, "PUT", "/v1/tenants/acme", "", object{"plan": "basic"})
 }
 
-// sellTokens creates the tenant ada. It has 500 tokens a year, and then pays a coin for each started thousand tokens.
+// sellTokens creates the tenant ada. Ada has 500 tokens a year. After that, each started thousand tokens costs one
+// coin.
 func (in *instance) sellTokens(t testing.TB) {
 	t.Helper()
 	in.do(t, http.StatusCreated, "PUT", "/v1/meters/tokens", "", object{"unit": "tokens"})
@@ -144,7 +145,7 @@ func (in *instance) sellTokens(t testing.TB) {
 	in.do(t, http.StatusCreated, "PUT", "/v1/tenants/ada", "", object{"plan": "ai"})
 }
 
-// balance is the service's answer about a balance.
+// balance is the part of the service's answer about a balance that the tests read.
 type balance struct {
 	Granted, Used, Remaining int64
 	Period                   struct{ Start, End *time.Time }

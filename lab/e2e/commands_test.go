@@ -18,13 +18,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// asks returns the environment for commands that send requests to an instance.
+// asks returns the environment of commands that send requests to an instance.
 func asks(in *instance) []string {
 	return []string{"QUOTASVC_URL=" + in.api, "QUOTASVC_KEY=" + testKey}
 }
 
-// ended fails the test unless a command ends with status want and prints all texts of prints, which are separated by
-// |.
+// ended runs a command and returns its output. It fails the test unless the command ends with status want and prints
+// all texts of prints, which are separated by |.
 func ended(t *testing.T, env []string, want int, prints string, args ...string) string {
 	t.Helper()
 	status, stdout, stderr := tool(t, env, args...)

@@ -17,12 +17,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// Clients that keep connections open must not use up the file descriptors that /livez and PostgreSQL need. Otherwise
-// an orchestrator would kill the process.
+// The file descriptors that /livez and PostgreSQL need must stay free, even if clients keep many connections open.
+// Otherwise an orchestrator would kill the process.
 func TestConnections_MoreThanFiles_OperatorsAndDebitsGoOn(t *testing.T) {
 	t.Parallel()
 	in := serveBy(t, withFiles(t, 200), backends(t))
-	in.setUp(t, 1000) // over the one connection that the client keeps
+	in.setUp(t, 1000) // over a single connection, which the client keeps open
 	var held int
 	for range 260 {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(in.api, "http://"))
@@ -30,14 +30,14 @@ func TestConnections_MoreThanFiles_OperatorsAndDebitsGoOn(t *testing.T) {
 		defer conn.Close()
 		require.NoError(t, conn.SetDeadline(time.Now().Add(testenv.Patience)))
 		if _, err := io.WriteString(conn, "GET /v1/openapi.yaml HTTP/1.1\r\nHost: quota\r\nAuthorization: Bearer "+testKey+"\r\n\r\n"); err != nil {
-			continue // refused
+			continue // the connection was refused
 		}
 		if response, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil {
-			_ = response.Body.Close() // the connection stays
+			_ = response.Body.Close() // the connection stays open
 			held++
 		}
 	}
-	if held < 90 || held > 100 { // half of the files, minus the client's connection
+	if held < 90 || held > 100 { // half of the files, minus the connection of the client
 		t.Errorf("%d connections are held", held)
 	}
 	operators := &http.Client{Timeout: testenv.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -59,7 +59,7 @@ func TestConnections_MoreThanFiles_OperatorsAndDebitsGoOn(t *testing.T) {
 	}
 }
 
-// withFiles returns a program that runs quotasvc with at most this many open files.
+// withFiles returns the path of a program that runs quotasvc with at most this number of open files.
 func withFiles(t *testing.T, most int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "quotasvc")

@@ -31,7 +31,7 @@ var (
 	atHook = regexp.MustCompile(`href="(/console/webhooks/[^"?]+)"`)
 )
 
-// editForm opens the catalogue's form.
+// editForm opens the catalogue's form and returns its fields.
 func (b *browser) editForm() url.Values {
 	b.t.Helper()
 	page := b.get(200, "/console/catalogue/edit", "catalog.yaml")
@@ -162,9 +162,9 @@ func TestConsole_Catalogue_ShadowBesideLive(t *testing.T) {
 	b.get(200, "/console/catalogue", "Shadow rules beside live ones", "strict 1/h, burst 2 live 100/s, burst 2 route /r", "What they would have denied")
 }
 
-// From the page a reader can decide whether to enforce a shadow rule. The page shows the requests that the rule would
-// have denied, their tenants, and the denials of the live rule for the same requests. All instances store these
-// counts together, and the counts remain after the instances have ended.
+// The page helps a reader to decide whether to enforce a shadow rule. It shows the requests that the rule would have
+// denied, their tenants, and the denials of enforced rules for the same requests. The counts are those of all
+// instances, and they remain after the instances have ended.
 func TestConsole_Catalogue_WhatShadowRulesWouldHaveDenied(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
@@ -184,7 +184,7 @@ func TestConsole_Catalogue_WhatShadowRulesWouldHaveDenied(t *testing.T) {
 	}
 	use(before, "a", "acme", 200, 200, 200, 200, 200, 429, 429)
 	use(before, "g", "globex", 200, 200, 200)
-	before.stop() // it stores its counts
+	before.stop() // the instance stores its counts before it ends
 	in := serve(t, env)
 	c := &consoled{instance: in, console: in.line("console ")}
 	use(c.instance, "h", "globex", 200, 200, 429)
@@ -195,7 +195,7 @@ func TestConsole_Catalogue_WhatShadowRulesWouldHaveDenied(t *testing.T) {
 		"last day 6 requests of 2 tenants acme 3 globex 3 live 3: 3 it would deny as well, 0 it would let pass last week 6 requests of 2 tenants")
 	b.get(200, at, "lax last hour none live 3: 0 it would deny as well, 3 it would let pass")
 	b.get(200, "/console/catalogue", "What they would have denied in the last hour, day and week")
-	// A shadow rule denies nothing: live has denied three requests, and no other rule has denied a request.
+	// A shadow rule denies nothing. Only the rule live has denied requests.
 	if d := c.denials(t, "acme"); d.total() != 2 {
 		t.Errorf("%+v", d)
 	}
@@ -209,7 +209,7 @@ func TestConsole_Catalogue_WhatShadowRulesWouldHaveDenied(t *testing.T) {
 	}
 }
 
-// TestConsole_InChromium_ShadowCounts: the catalogue's page fetches the counts by itself.
+// TestConsole_InChromium_ShadowCounts: the catalogue's page loads the counts by its script, without a click.
 func TestConsole_InChromium_ShadowCounts(t *testing.T) {
 	oneChromium.join(t)
 	t.Parallel()
@@ -230,7 +230,7 @@ func TestConsole_InChromium_ShadowCounts(t *testing.T) {
 	b.clean()
 }
 
-// receiver is the server that a webhook calls. It answers with a status, and counts calls.
+// receiver is a server to which webhooks are delivered. It answers with a status and counts the deliveries.
 type receiver struct {
 	*httptest.Server
 
@@ -249,7 +249,7 @@ func newReceiver(t testing.TB) *receiver {
 	return r
 }
 
-// hook sends a form of a webhook's page. The form counts as new unless values contain the key of an earlier form.
+// hook sends a form of a webhook's page. The form has a new key unless values contain the key of an earlier form.
 func (b *browser) hook(status int, at, what string, values url.Values, texts ...string) string {
 	b.t.Helper()
 	values.Set("token", b.token())
@@ -349,13 +349,13 @@ func TestConsole_Webhooks_FormsSentToTwoInstances_TakeEffectOnce(t *testing.T) {
 	}
 	a, b := browsers[0], browsers[1]
 	to := newReceiver(t)
-	again := func(at, what string, fields url.Values) { // on either instance
+	again := func(at, what string, fields url.Values) { // on both instances
 		t.Helper()
 		for _, other := range browsers {
 			other.hook(409, at, what, fields, "This form was sent before", "nothing was changed now")
 		}
 	}
-	// formOf returns the form of a page that has the button what.
+	// formOf returns the key of the form of a page that has the button what.
 	formOf := func(at, what string) url.Values {
 		t.Helper()
 		for _, m := range onces.FindAllStringSubmatch(a.get(200, at), -1) {
@@ -367,7 +367,7 @@ func TestConsole_Webhooks_FormsSentToTwoInstances_TakeEffectOnce(t *testing.T) {
 		return nil
 	}
 	made := url.Values{"once": {onces.FindStringSubmatch(a.get(200, "/console/webhooks"))[1]}, "url": {"no url"}, "types": {"plan.changed"}}
-	a.hook(400, "/console", "webhooks", made, "url") // refused: it may be sent again
+	a.hook(400, "/console", "webhooks", made, "url") // refused, so the form may be sent again
 	made.Set("url", to.URL)
 	at := atHook.FindStringSubmatch(b.hook(200, "/console", "webhooks", made, "It is shown this once"))[1]
 	again("/console", "webhooks", made)
@@ -386,7 +386,7 @@ func TestConsole_Webhooks_FormsSentToTwoInstances_TakeEffectOnce(t *testing.T) {
 			t.Errorf("the receiver was called %d times", to.calls.Load())
 		}
 	}
-	// An old form of another page takes no effect either, although the state has changed since.
+	// An old form that was already sent has no effect, even if the state of the webhook has changed since.
 	old := formOf(at, "pause")
 	b.hook(200, at, "pause", old, "It is paused")
 	a.hook(200, at, "enable", url.Values{}, "It is enabled")
@@ -428,7 +428,7 @@ func rawReceiver(t testing.TB, answer string) (address string) {
 
 // TestConsole_InChromium_TextsOfReceiversStayTexts: the pages show the answers of foreign servers, and every field of
 // a webhook, as plain text. This includes URLs, status lines, headers, bodies, targets of redirects, and bytes that
-// are not text. The policy was not violated, and no script reported an error.
+// are not text. The pages must not violate their content security policy, and no script may report an error.
 func TestConsole_InChromium_TextsOfReceiversStayTexts(t *testing.T) {
 	oneChromium.join(t)
 	t.Parallel()
@@ -471,7 +471,7 @@ func TestConsole_InChromium_TextsOfReceiversStayTexts(t *testing.T) {
 	c.do(t, 200, "GET", "/v1/webhooks", "", nil).into(t, &list)
 	reader := c.browser(t)
 	reader.signIn(testKey)
-	for _, w := range list.Items { // the stored outcome of the first attempt
+	for _, w := range list.Items { // the page shows the stored outcome of the first attempt
 		at := "/console/webhooks/" + w.WebhookID
 		reader.showsSoon(at, " ms")
 		b.open(at)

@@ -38,7 +38,7 @@ type tab struct {
 	wrong []string
 }
 
-// oneChromium is the browser of all tests that need no options of their own.
+// oneChromium is the browser of all tests that need no browser options.
 var oneChromium = together[context.Context]{start: func(h *host) context.Context {
 	browser, stop := chromedp.NewContext(allocateChromium(h, programOf(h.T, "chromium")))
 	h.Cleanup(stop)
@@ -48,8 +48,8 @@ var oneChromium = together[context.Context]{start: func(h *host) context.Context
 	return browser
 }}
 
-// newChromium returns a tab of oneChromium that shares no cookies and no other stored data with other tabs. With
-// options it starts a separate browser.
+// newChromium returns a tab of oneChromium. The tab shares no cookies and no other stored data with other tabs. If
+// there are options, newChromium starts a separate browser.
 func newChromium(t *testing.T, c *consoled, more ...chromedp.ExecAllocatorOption) *tab {
 	t.Helper()
 	path, at := programOf(t, "chromium"), strings.TrimSuffix(c.console, "/console/")
@@ -100,7 +100,7 @@ func newTab(parent context.Context, t testing.TB, at string, options ...chromedp
 	return b
 }
 
-// another opens another tab of the same browser.
+// another opens a further tab of the same browser.
 func (b *tab) another() *tab { return newTab(b.ctx, b.t, b.at) }
 
 func (b *tab) note(format string, args ...any) {
@@ -109,8 +109,8 @@ func (b *tab) note(format string, args ...any) {
 	b.wrong = append(b.wrong, fmt.Sprintf(format, args...))
 }
 
-// clean fails the test if a page reported an error: about its policy, a script, or a file. Errors about an answer
-// with an expected status do not count.
+// clean fails the test if a page has reported an error about its policy, a script, or a file. Errors about an answer
+// with one of the expected statuses do not count.
 func (b *tab) clean(expected ...string) {
 	b.t.Helper()
 	b.mu.Lock()
@@ -133,7 +133,7 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// failed ends the test, and shows the text of the page.
+// failed ends the test, and prints the text of the page.
 func (b *tab) failed(err error) {
 	b.t.Helper()
 	ctx, stop := context.WithTimeout(b.ctx, testenv.Patience)
@@ -154,7 +154,7 @@ func result[T any](b *tab, action chromedp.Action[T]) T {
 	return got
 }
 
-// until waits until a script's expression is true, across pages.
+// until waits until a JavaScript expression is true. The browser may load other pages meanwhile.
 func (b *tab) until(expression string) {
 	b.t.Helper()
 	ctx, stop := context.WithTimeout(b.ctx, testenv.Patience)
@@ -168,8 +168,8 @@ func (b *tab) until(expression string) {
 	}, expression)
 }
 
-// loaded waits until the page has loaded and an expression is true. Before that, no script of the page reacts to
-// keys, clicks or choices, and the browser may give nodes other ids.
+// loaded waits until the page has loaded and an expression is true. Before that, no script of the page handles keys,
+// clicks or choices, and the browser may give the nodes other ids.
 func (b *tab) loaded(expression string) {
 	b.t.Helper()
 	b.until(`document.readyState === "complete" && (` + expression + `)`)
@@ -187,13 +187,13 @@ func (b *tab) shows(text string) {
 	b.until(`document.body && document.body.innerText.replace(/\s+/g, " ").includes(` + string(quoted) + `)`)
 }
 
-// click presses the button or follows the link with a text.
+// click presses the button, or follows the link, that has this text.
 func (b *tab) click(text string) {
 	b.t.Helper()
 	b.clickAt(fmt.Sprintf(`//main//*[self::a or self::button or self::summary][normalize-space()=%q]`, text))
 }
 
-// clickAt clicks on the first node of an XPath.
+// clickAt clicks on the first node that an XPath selects.
 func (b *tab) clickAt(path string) {
 	b.t.Helper()
 	b.loaded("true")
@@ -209,7 +209,7 @@ func (b *tab) press(keys ...string) {
 	}
 }
 
-// choose picks an option of a list, as a user would.
+// choose selects an option of a list, as a user would.
 func (b *tab) choose(name, value string) {
 	b.t.Helper()
 	list := fmt.Sprintf("document.querySelector(%q)", fmt.Sprintf(`main select[name=%q]`, name))
@@ -234,7 +234,7 @@ func (b *tab) signIn(key string) {
 	b.do(chromedp.WaitVisible(chromedp.CSS("header.top")))
 }
 
-// axe returns the script that finds accessibility problems.
+// axe returns the script of axe, which finds accessibility problems.
 func axe(t testing.TB) string {
 	t.Helper()
 	zipped, err := os.ReadFile("../../internal/pages/console/testdata/axe.min.js.gz")
@@ -246,7 +246,7 @@ func axe(t testing.TB) string {
 	return string(script)
 }
 
-// accessible fails the test if the page has a serious accessibility problem, in light or in dark colours. In dark
+// accessible fails the test if the page has a serious accessibility problem, in light or dark colours. For the dark
 // colours it only checks the contrast, because nothing else differs.
 func (b *tab) accessible(script string) {
 	b.t.Helper()
@@ -278,7 +278,7 @@ func (b *tab) noBarrier(rules string) {
 	}
 }
 
-// dark shows pages in a colour scheme: "dark" or "light".
+// dark sets the colour scheme of pages: "dark" or "light".
 func (b *tab) dark(scheme string) {
 	b.t.Helper()
 	ctx, stop := context.WithTimeout(b.ctx, testenv.Patience)
@@ -313,7 +313,8 @@ func TestConsole_InChromium_FindReadExplain(t *testing.T) {
 	b.clean()
 }
 
-// TestConsole_InChromium_TopUp: the form has a preview. After the top-up, the bar in another tab moves by itself.
+// TestConsole_InChromium_TopUp: the form has a preview. After the top-up, the bar in another tab changes without a
+// click.
 func TestConsole_InChromium_TopUp(t *testing.T) {
 	oneChromium.join(t)
 	t.Parallel()
@@ -355,7 +356,7 @@ func TestConsole_InChromium_NoBarriers(t *testing.T) {
 	b.clean()
 }
 
-// consolePages returns the pages of the console that have content in the tests.
+// consolePages returns the paths of the console's pages that have content in the tests.
 func consolePages() []string {
 	return []string{
 		"/console/", "/console/tenants", "/console/tenants?q=none", "/console/tenants/acme?meter=credits", "/console/tenants/acme/journal?meter=api_calls",
@@ -366,7 +367,7 @@ func consolePages() []string {
 	}
 }
 
-// browserOf returns a browser that is signed in.
+// browserOf returns a browser that is signed in as the administrator.
 func (c *consoled) browserOf(t testing.TB) *browser {
 	t.Helper()
 	b := c.browser(t)
@@ -374,7 +375,7 @@ func (c *consoled) browserOf(t testing.TB) *browser {
 	return b
 }
 
-// month gives acme a history of grants and debits.
+// month creates a history of grants and debits for acme.
 func (c *consoled) month(t testing.TB) {
 	t.Helper()
 	c.do(t, 201, "POST", "/v1/tenants/acme/grants", "promo-1", object{"meter": "credits", "amount": 50, "source": "promo", "grant_id": "launch-gift", "expires_at": time.Now().AddDate(0, 0, 20).UTC().Format(time.RFC3339), "reason": "launch"})

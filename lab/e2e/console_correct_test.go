@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// formOf opens the form of a correction. It returns the form's hidden fields, and the given values for the other
-// fields.
+// formOf opens the form of a correction. It returns all fields of the form: the hidden fields with their values, and
+// the other fields with the given values.
 func (b *browser) formOf(path string, values ...string) url.Values {
 	b.t.Helper()
 	page := b.get(200, path)
@@ -21,7 +21,7 @@ func (b *browser) formOf(path string, values ...string) url.Values {
 	return fields
 }
 
-// stepped returns the form with the button of a step.
+// stepped returns the fields of a form that is sent with the button of a step.
 func stepped(fields url.Values, step string) url.Values {
 	copied := url.Values{"step": {step}}
 	for name, values := range fields {
@@ -30,7 +30,7 @@ func stepped(fields url.Values, step string) url.Values {
 	return copied
 }
 
-// audited fails the test unless the newest audit line about acme has this action and this reason.
+// audited fails the test unless the newest line of the audit log about acme has this action and this reason.
 func (c *consoled) audited(t testing.TB, action, reason string) {
 	t.Helper()
 	var list struct {
@@ -58,7 +58,7 @@ func TestConsole_Corrections_PreviewedThenDoneOnce(t *testing.T) {
 		values         []string
 		preview, after string
 		action         string
-		remaining      int64 // of credits, afterwards
+		remaining      int64 // remaining credits after the correction
 	}{
 		{"top-up", []string{"meter", "credits", "amount", "1,000", "expires_at", "2035-01-05T18:00", "grant_id", "invoice-8"}, "560 credits 1,560 credits", "2035-01-05 18:00 (Europe/Berlin)", "grant.create", 1560},
 		{"adjust", []string{"meter", "credits", "amount", "-60"}, "1,560 credits 1,500 credits", "1,500 credits", "adjustment.create", 1500},
@@ -78,7 +78,7 @@ func TestConsole_Corrections_PreviewedThenDoneOnce(t *testing.T) {
 		b.post(200, at+tc.name, stepped(fields, "edit"), "Preview")
 		b.post(200, at+tc.name, stepped(fields, "apply"), "Done.", tc.preview, tc.after, tc.action, reason, "bootstrap (bootstrap)")
 		c.audited(t, tc.action, reason)
-		if tc.name != "block" { // a second, equal block is the same block
+		if tc.name != "block" { // a second block with the same values is the same block
 			b.post(200, at+tc.name, stepped(fields, "apply"), "This was done before.", tc.after)
 		}
 		if got := c.balance(t, "acme", "credits").Remaining; got != tc.remaining {
@@ -153,8 +153,8 @@ func TestConsole_Corrections_ReadKey_MayNot(t *testing.T) {
 	}
 }
 
-// TestConsole_Extend_MovesTheEndOnce: the grant gets a later end exactly once, even if some of it was used, and no
-// unit is missing.
+// TestConsole_Extend_MovesTheEndOnce: a grant gets a later end exactly once, even if a part of it was used. No unit
+// is lost.
 func TestConsole_Extend_MovesTheEndOnce(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
@@ -217,8 +217,8 @@ func TestConsole_Extend_MovesTheEndOnce(t *testing.T) {
 	}
 }
 
-// TestConsole_SessionEndsInMidForm_NothingLost: after the sign-in, the form shows the entered values again, with the
-// form's idempotency key.
+// TestConsole_SessionEndsInMidForm_NothingLost: if the session ends before the form is sent, the form is shown again
+// after the sign-in. It has the entered values and the same idempotency key.
 func TestConsole_SessionEndsInMidForm_NothingLost(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)

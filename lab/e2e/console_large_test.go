@@ -16,16 +16,16 @@ import (
 
 const (
 	// fewTenants is the number of tenants in the test suite, which only checks that the pages work. `make
-	// bench-console` measures how fast they are.
+	// bench-console` measures the time of the pages.
 	fewTenants = 1_000
 
-	// quick bounds the 95th percentile of the time of a page with a million tenants. unhurried bounds it for a
-	// report.
+	// quick is the maximum of the 95th percentile of a page's time with a million tenants. unhurried is the same
+	// maximum for a report.
 	quick     = 50 * time.Millisecond
 	unhurried = 5 * time.Second
 )
 
-// bulk loads tenants, their terms, and a balance of each, as they are after some use.
+// bulk inserts n tenants with their terms and balances, as they are after some use.
 func bulk(t *testing.T, database string, n int) {
 	t.Helper()
 	ctx := t.Context()
@@ -59,8 +59,8 @@ func bulk(t *testing.T, database string, n int) {
 	}
 }
 
-// TestConsole_ManyTenants_PagesAreQuick: with a million tenants, `make bench-console` measures that no page reads all
-// of them. In the test suite, the test only checks that each page answers.
+// TestConsole_ManyTenants_PagesAreQuick: with a million tenants, no page reads all of them. `make bench-console`
+// measures this. In the test suite, the test only checks that each page answers.
 func TestConsole_ManyTenants_PagesAreQuick(t *testing.T) {
 	n, rounds := fewTenants, 0
 	if text := os.Getenv("QUOTASVC_TEST_CONSOLE_TENANTS"); text != "" {
@@ -89,7 +89,7 @@ func TestConsole_ManyTenants_PagesAreQuick(t *testing.T) {
 	pages := append(consolePages(), "/console/", "/console/tenants?q=bulk-00", "/console/tenants?plan=starter", "/console/tenants?status=suspended&plan=team", "/console/tenants/bulk-0000007")
 	for _, path := range pages {
 		if strings.Contains(path, "sort=") || strings.Contains(path, "near=") {
-			continue // reports, which read all balances: below
+			continue // these are reports, which read all balances; they are tested below
 		}
 		b.fast(path, rounds, quick)
 	}
@@ -102,7 +102,7 @@ func TestConsole_ManyTenants_PagesAreQuick(t *testing.T) {
 	}
 }
 
-// fast fails the test unless a page answers, and then 95 of 100 times within a bound.
+// fast fails the test unless a page answers, and then 95 of 100 answers arrive within the time bound.
 func (b *browser) fast(path string, rounds int, bound time.Duration) {
 	b.t.Helper()
 	var took []time.Duration

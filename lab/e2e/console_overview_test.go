@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stream opens the stream of the overview. It returns the events: the name of each, and the content that it shows.
+// stream opens the event stream of the overview. It returns a channel of events: the name of each event, and its
+// content.
 func (b *browser) stream() <-chan [2]string {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -48,7 +49,7 @@ func (b *browser) stream() <-chan [2]string {
 	return events
 }
 
-// refuse sends debits that are refused, more for acme than for globex.
+// refuse sends debits that the service refuses, more of acme than of globex.
 func (c *consoled) refuse(t testing.TB) {
 	t.Helper()
 	for i, tenant := range []string{"acme", "acme", "globex"} {
@@ -85,7 +86,7 @@ func TestConsole_Overview_WhatIsNow(t *testing.T) {
 	}
 }
 
-// TestConsole_Stream_EndsWithItsSession: a stream ends with its session, and a service that stops does not wait for
+// TestConsole_Stream_EndsWithItsSession: a stream ends when its session ends. A service that stops does not wait for
 // streams.
 func TestConsole_Stream_EndsWithItsSession(t *testing.T) {
 	t.Parallel()
@@ -101,7 +102,7 @@ func TestConsole_Stream_EndsWithItsSession(t *testing.T) {
 	c.refuse(t)
 	for e := range events {
 		if strings.Contains(plain(e[1]), "acme 2 quota_exceeded") {
-			break // it was sent again
+			break // the content was sent again
 		}
 	}
 	b.post(303, "/console/logout", url.Values{"token": {b.token()}})
@@ -116,7 +117,7 @@ func TestConsole_Stream_EndsWithItsSession(t *testing.T) {
 		t.Errorf("the stream of another session sends %v", e)
 	}
 	go func() {
-		for range stays { // a browser continues to read
+		for range stays { // as a browser, the test continues to read
 		}
 	}()
 	c.stop()

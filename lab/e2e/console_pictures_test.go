@@ -23,7 +23,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// pictureMax bounds a picture in bytes.
+// pictureMax is the maximum size of a picture in bytes.
 const pictureMax = 150_000
 
 // album takes pictures of pages with a browser.
@@ -34,8 +34,8 @@ type album struct {
 	dir string
 }
 
-// take writes a picture of a page at a width, down to the end of the page or to a height. If path is empty, it takes
-// the page that is open.
+// take writes a picture of a page. Its width is width. Its height is that of the page, at least most. If path is
+// empty, it takes the page that is open.
 func (a *album) take(name, path string, width, most int64) {
 	a.t.Helper()
 	a.do(chromedp.EmulateViewport(width, most))
@@ -47,7 +47,7 @@ func (a *album) take(name, path string, width, most int64) {
 	a.snap(name)
 }
 
-// snap writes a picture of the content of the window.
+// snap writes a picture of the window's content.
 func (a *album) snap(name string) {
 	a.t.Helper()
 	a.rests()
@@ -60,7 +60,7 @@ func (a *album) snap(name string) {
 	}
 }
 
-// rests waits until bars and colours no longer change, and charts have followed the window.
+// rests waits until animations of bars and colours have ended and charts have the size of the window.
 func (b *tab) rests() {
 	b.t.Helper()
 	const still = `(async () => {
@@ -73,8 +73,8 @@ func (b *tab) rests() {
 	result(b, chromedp.Evaluate[bool](still, chromedp.EvalAwaitPromise))
 }
 
-// paletted returns a picture with its 256 most frequent colours. Pages have few colours; only the edges of letters
-// add more.
+// paletted returns a picture with its 256 most frequent colours. Pages have few colours; the edges of letters add the
+// others.
 func paletted(t testing.TB, picture []byte) []byte {
 	t.Helper()
 	full, err := png.Decode(bytes.NewReader(picture))
@@ -128,7 +128,7 @@ func newAlbum(t *testing.T, dir string) *album {
 	return &album{tab: newChromium(t, c), c: c, dir: dir}
 }
 
-// database returns the URL of the database that the introduction of dev prints.
+// database returns the URL of dev's database, as the introduction prints it.
 func (in *introduction) database(t *testing.T) string {
 	t.Helper()
 	_, after, _ := strings.Cut(in.stdout.String(), "QUOTASVC_DATABASE_URL='")
@@ -174,7 +174,7 @@ func (c *consoled) furnishDay(t *testing.T, database string) {
 			t.Logf("seal: %s", stderr)
 		}
 	}
-	for i := range 9 { // more than the shadow rule lets through
+	for i := range 9 { // more requests than the shadow rule would allow
 		c.do(t, 200, "POST", "/v1/consume", fmt.Sprintf("shadow-%d", i), object{"tenant": "hooli", "route": "/render", "items": []object{{"meter": "api_calls", "amount": 1}}})
 	}
 	c.do(t, 202, "POST", "/v1/rolls", "", nil)
@@ -191,14 +191,14 @@ func (c *consoled) furnishDay(t *testing.T, database string) {
 	b.showsSoon("/console/", "done")
 }
 
-// until requests a page until is returns true for it.
+// until requests a page again and again until the function is returns true for it.
 func (b *browser) until(path string, is func(page string) bool) {
 	b.t.Helper()
 	testenv.Eventually(b.t, func() bool { return is(b.get(200, path)) }, path, " is as wanted")
 }
 
-// TestConsole_Pictures writes the pictures of the documentation, if QUOTASVC_CONSOLE_PICTURES is set: make
-// console-pictures.
+// TestConsole_Pictures writes the pictures of the documentation if QUOTASVC_CONSOLE_PICTURES is set. make
+// console-pictures sets it.
 func TestConsole_Pictures(t *testing.T) {
 	dir := os.Getenv("QUOTASVC_CONSOLE_PICTURES")
 	if dir == "" {
@@ -271,7 +271,7 @@ func (a *album) recordPictures() {
 	a.take("console-proof", "/console/proof", 1100, 900)
 }
 
-// smallAndDark takes pictures of pages on a phone and in dark colours.
+// smallAndDark takes pictures of pages on a phone's screen and in dark colours.
 func (a *album) smallAndDark() {
 	a.t.Helper()
 	a.take("console-phone-overview", "/console/", 390, 844)
@@ -284,7 +284,7 @@ func (a *album) smallAndDark() {
 	a.dark("light")
 }
 
-// portalPictures takes pictures of the portal, which a tenant's own users see.
+// portalPictures takes pictures of the portal, which the users of a tenant see.
 func (a *album) portalPictures() {
 	a.t.Helper()
 	for name, in := range map[string]struct {

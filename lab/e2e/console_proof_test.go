@@ -8,7 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// newProof starts a console, and returns the URL of its database too.
+// newProof starts a console. It also returns the URL of its database.
 func newProof(t *testing.T) (c *consoled, database string) {
 	t.Helper()
 	env := backends(t)
@@ -17,7 +17,7 @@ func newProof(t *testing.T) (c *consoled, database string) {
 	return c, testenv.AsSuperuser(t, database)
 }
 
-// With years of nightly verifications, a page shows two weeks, and the newest page comes first.
+// After years of nightly verifications, each page of the list shows two weeks, the newest first.
 func TestConsole_Proof_Years_PageByPage(t *testing.T) {
 	t.Parallel()
 	c, database := newProof(t)
@@ -52,7 +52,8 @@ func TestConsole_Proof_Years_PageByPage(t *testing.T) {
 	}
 }
 
-// TestConsole_InChromium_Proof: a verification that is started in the page ends in its list, and leads to its differences.
+// TestConsole_InChromium_Proof: a verification that is started on the page appears in its list when it ends, with a
+// link to its differences.
 func TestConsole_InChromium_Proof(t *testing.T) {
 	oneChromium.join(t)
 	t.Parallel()

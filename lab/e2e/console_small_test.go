@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// These are ids of the maximum length, without a character at which a line could break.
+// These ids have the maximum length and no character at which a line could break.
 var (
 	longTenant  = "t" + strings.Repeat("W", 127)
 	longMeter   = "m" + strings.Repeat("W", 127)
@@ -21,7 +21,7 @@ const (
 	manySubjects = 1_000
 )
 
-// stretch creates a tenant with the longest ids, one with many meters, and one with many subjects.
+// stretch creates a tenant with the longest ids, a tenant with many meters, and a tenant with many subjects.
 func (c *consoled) stretch(t testing.TB) {
 	t.Helper()
 	meters, allowances := object{longMeter: object{"unit": strings.Repeat("W", 32)}}, []object{{"meter": longMeter, "amount": 9_007_199_254_740_990, "every": "month", "anchor": "calendar"}}
@@ -31,7 +31,7 @@ func (c *consoled) stretch(t testing.TB) {
 		allowances = append(allowances, object{"meter": id, "amount": 1_000 + i, "every": "month", "anchor": "calendar"})
 	}
 	c.do(t, 200, "POST", "/v1/catalog", "", object{"meters": meters, "plans": object{"p" + strings.Repeat("W", 127): object{"allowances": allowances[:1]}}})
-	for from := 1; from < len(allowances); from += 50 { // beyond a plan's maximum, tenants get top-ups
+	for from := 1; from < len(allowances); from += 50 { // the tenant wide gets top-ups of the meters of other plans
 		c.do(t, 200, "POST", "/v1/catalog", "", object{"plans": object{fmt.Sprintf("wide-%d", from): object{"allowances": allowances[from:min(from+50, len(allowances))]}}})
 	}
 	c.do(t, 201, "PUT", "/v1/tenants/"+longTenant, "", object{"plan": "p" + strings.Repeat("W", 127), "timezone": "America/Argentina/ComodRivadavia"})
@@ -50,7 +50,8 @@ func (c *consoled) stretch(t testing.TB) {
 	c.do(t, 200, "POST", "/v1/debits/batch", "", object{"debits": debits})
 }
 
-// TestConsole_InChromium_FitsEveryScreen: no page is wider than its window, for any ids, meters and subjects.
+// TestConsole_InChromium_FitsEveryScreen: no page is wider than its window, with any ids, and with any number of
+// meters and subjects.
 func TestConsole_InChromium_FitsEveryScreen(t *testing.T) {
 	oneChromium.join(t)
 	t.Parallel()
@@ -86,7 +87,7 @@ func TestConsole_InChromium_FitsEveryScreen(t *testing.T) {
 	b.accessible(axe(t))
 }
 
-// widest returns the elements that reach beyond the window, for the message of a failure.
+// widest returns the elements that extend beyond the window, for the message of a failure.
 func (b *tab) widest(width int64) string {
 	b.t.Helper()
 	return result(b, chromedp.Evaluate[string](fmt.Sprintf(`[...document.querySelectorAll("main *, header *")].filter((e) => e.getBoundingClientRect().right > %d && !e.closest(".scroll, .periods, pre, textarea")).slice(0, 3).map((e) => e.tagName + "." + e.className + " " + e.textContent.slice(0, 40)).join(" | ")`, width)))

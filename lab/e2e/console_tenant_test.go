@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// furnish gives acme one of each thing that its page shows.
+// furnish creates for acme an example of everything that its page shows.
 func (c *consoled) furnish(t testing.TB) {
 	t.Helper()
 	c.do(t, 201, "PUT", "/v1/meters/seats", "", object{"unit": "seats", "kind": "gauge"})
@@ -28,7 +28,7 @@ func (c *consoled) furnish(t testing.TB) {
 	c.do(t, 429, "POST", "/v1/debits", "too-much", object{"tenant": "acme", "subject": "user-1", "items": []object{{"meter": "api_calls", "amount": 2_500}}})
 }
 
-// furnishedConsole is the service of tests that use a furnished acme and do not change it.
+// furnishedConsole is the service of tests that use acme after furnish and do not change it.
 var furnishedConsole = together[*consoled]{start: func(h *host) *consoled {
 	c := newConsole(h)
 	c.furnish(h)
@@ -43,7 +43,7 @@ func TestConsole_Tenant_GaugesFeaturesLimitsCapsMarks(t *testing.T) {
 	b := c.browser(t)
 	b.signIn(read)
 	const at = "/console/tenants/acme?meter=api_calls"
-	b.showsSoon(at, "There were not enough") // the last refusal is flushed within a second
+	b.showsSoon(at, "There were not enough") // the last refusal is stored within a second
 	b.showsSoon(at, "burst token bucket enforce every request 0 % 10 of 10")
 	b.showsSoon(at, "plan team, 50 % reached") // an event is listed within a second
 	page := plain(b.get(200, at,
@@ -52,7 +52,7 @@ func TestConsole_Tenant_GaugesFeaturesLimitsCapsMarks(t *testing.T) {
 	if strings.Contains(page, "elsewhere") {
 		t.Error("the page shows a limit of another tenant")
 	}
-	if !strings.Contains(page, "75 % 1,000") { // of the cap of user-1
+	if !strings.Contains(page, "75 % 1,000") { // use of the cap of user-1
 		t.Errorf("the cap of user-1 is not shown: %s", page)
 	}
 	b.get(200, at+"&by=hour", "Use of api_calls by hour", "48 hours up to now", "plan team, 50 % reached")
@@ -114,8 +114,8 @@ func TestConsole_Tenant_TextsOfItsParts_StayTexts(t *testing.T) {
 	}
 }
 
-// TestConsole_InChromium_Chart: the chart is drawn for each length of time, and a top-up in one tab moves the bar of
-// the other tab.
+// TestConsole_InChromium_Chart: the chart is drawn for each selectable length of time. A top-up in one tab changes
+// the bar in the other tab.
 func TestConsole_InChromium_Chart(t *testing.T) {
 	furnishedConsole.join(t)
 	oneChromium.join(t)

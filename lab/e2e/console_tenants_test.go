@@ -44,8 +44,8 @@ func TestConsole_Tenants_FilteredAndByWhatRemains(t *testing.T) {
 	}
 }
 
-// TestConsole_Tenants_Thousands: a page shows fifty tenants. The next page continues where it ended, with the same
-// filter.
+// TestConsole_Tenants_Thousands: a page shows fifty tenants. The next page continues after the last of them, with the
+// same filter.
 func TestConsole_Tenants_Thousands(t *testing.T) {
 	oneChromium.join(t)
 	t.Parallel()

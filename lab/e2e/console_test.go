@@ -16,7 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// consoled is an instance whose console a test uses.
+// consoled is an instance with the address of its console.
 type consoled struct {
 	*instance
 
@@ -46,7 +46,7 @@ func newConsole(t testing.TB, env ...string) *consoled {
 	return c
 }
 
-// key creates a key and returns its secret and its id.
+// key creates an API key and returns its secret and its id.
 func (c *consoled) key(t testing.TB, tenant string, scopes ...string) (secret, id string) {
 	t.Helper()
 	body := object{"name": "a " + strings.Join(scopes, " ") + " key", "scopes": scopes}
@@ -61,7 +61,7 @@ func (c *consoled) key(t testing.TB, tenant string, scopes ...string) (secret, i
 	return made.Secret, made.KeyID
 }
 
-// browser sends requests as a browser does, without its scripts.
+// browser sends requests as a browser without JavaScript does.
 type browser struct {
 	t      testing.TB
 	at     string
@@ -96,7 +96,7 @@ func (b *browser) send(method, path string, fields url.Values, header ...string)
 	return answer{resp.StatusCode, resp.Header, text}
 }
 
-// get returns a page, and fails the test unless it has this status and these texts.
+// get requests a page and returns it. It fails the test unless the answer has this status and contains these texts.
 func (b *browser) get(status int, path string, texts ...string) string {
 	b.t.Helper()
 	return b.has(b.send("GET", path, nil), status, path, texts...)
@@ -131,20 +131,20 @@ var (
 	keptFields = regexp.MustCompile(`name="(kept\.[^"]+)" value="([^"]*)"`)
 )
 
-// plain returns the text of a page that a person reads, without tags.
+// plain returns the text of a page as a person sees it, without tags.
 func plain(page string) string {
 	return strings.TrimSpace(blanks.ReplaceAllString(html.UnescapeString(tags.ReplaceAllString(page, " ")), " "))
 }
 
 func unescaped(text string) string { return html.UnescapeString(text) }
 
-// signIn signs in, and fails the test unless that works.
+// signIn signs in with a key, and fails the test if the sign-in fails.
 func (b *browser) signIn(key string) {
 	b.t.Helper()
 	b.post(303, "/console/login", url.Values{"key": {key}, "target": {"/console/"}})
 }
 
-// token returns the token that the forms of the session carry.
+// token returns the token that each form of the session contains.
 func (b *browser) token() string {
 	b.t.Helper()
 	return tokens.FindStringSubmatch(b.get(200, "/console/tenants"))[1]
@@ -201,7 +201,7 @@ func TestConsole_SignIn_ExchangesKeyForSession(t *testing.T) {
 	}
 }
 
-// eventually waits until a page gets this status.
+// eventually waits until a request for a page is answered with this status.
 func (b *browser) eventually(status int, path string) {
 	b.t.Helper()
 	testenv.Eventually(b.t, func() bool { return b.send("GET", path, nil).status == status }, path, " gets ", status)
@@ -229,7 +229,7 @@ func TestConsole_WrongKeys_LimitedWithThoseOfTheAPI(t *testing.T) {
 	t.Error("sixty wrong keys at once were not limited")
 }
 
-// TestConsole_TargetOfSignIn_StaysHere: a link to the sign-in page cannot lead elsewhere.
+// TestConsole_TargetOfSignIn_StaysHere: the sign-in page never redirects to another site.
 func TestConsole_TargetOfSignIn_StaysHere(t *testing.T) {
 	oneConsole.join(t)
 	t.Parallel()
@@ -330,10 +330,10 @@ func TestConsole_FormsOfOthers_ChangeNothing(t *testing.T) {
 	b.has(b.send("POST", "/console/logout", good, "Sec-Fetch-Site", "cross-site"), 403, "logout", "The form came from another site")
 	b.has(b.send("POST", "/console/logout", good, "Origin", "https://evil.example"), 403, "logout", "The form came from another site")
 	b.post(413, "/console/logout", url.Values{"token": {strings.Repeat("x", 70_000)}}, "The form is too large")
-	b.get(200, "/console/tenants") // still signed in
+	b.get(200, "/console/tenants") // the session still exists
 }
 
-// hostile closes every context that a page could put a text into.
+// hostile is a text that ends every HTML context into which a page could write it.
 const hostile = `"'></title></textarea></script><script>alert(1)</script><img src=x onerror=alert(1)>`
 
 func TestConsole_Texts_StayTexts(t *testing.T) {
@@ -353,13 +353,13 @@ func TestConsole_Texts_StayTexts(t *testing.T) {
 	for _, path := range paths {
 		got := b.send("GET", path, nil)
 		if strings.HasPrefix(got.header.Get("Content-Type"), "text/csv") {
-			continue // no page
+			continue // this is a file, not a page
 		}
 		if page := string(got.body); strings.Contains(page, "<script>alert") || strings.Contains(page, "<img") {
 			t.Errorf("%s runs a text: %s", path, page)
 		}
 	}
-	b.get(200, "/console/tenants/acme", "alert(1)") // shown, as text
+	b.get(200, "/console/tenants/acme", "alert(1)") // the page shows it as text
 	bad := b.post(400, "/console/login", url.Values{"key": {hostile}, "target": {hostile}, "kept.reason": {hostile}})
 	if strings.Contains(bad, "<script>alert") {
 		t.Error("the sign-in page runs a text")
@@ -429,8 +429,8 @@ func TestConsole_Refusals_EachInWords(t *testing.T) {
 	b.get(400, "/console/tenants/acme/refusals?at=2pm", "This is not a time of day", "14:05, in Europe/Berlin")
 }
 
-// The page shows the refusals of a minute in the tenant's zone. If no day is given, it is the last such minute in the
-// past.
+// The page shows the refusals of a minute in the tenant's zone. If no day is given, it shows the last such minute in
+// the past.
 func TestConsole_Refusals_OfAMinute(t *testing.T) {
 	oneConsole.join(t)
 	t.Parallel()
@@ -454,8 +454,8 @@ func TestConsole_Refusals_OfAMinute(t *testing.T) {
 	b.get(200, "/console/tenants/acme-eu/refusals?day="+day, "from "+day, "It needed 18,000 calls")
 	minute, err := time.ParseInLocation("2006-01-02 15:04", day+" "+at, berlin(t))
 	require.NoError(t, err)
-	// One hour later is still in the future today, so it means yesterday. The minute before has no refusal, and the
-	// half hour around it has one.
+	// One hour later is in the future today, so the page shows yesterday. The minute of before has no refusal, and
+	// the half hour around that minute has one.
 	later, before := minute.Add(time.Hour), minute.Add(-time.Minute)
 	b.get(200, "/console/tenants/acme-eu/refusals?at="+later.Format("15:04"), "from "+later.AddDate(0, 0, -1).Format("2006-01-02"), "Nothing was refused in this time")
 	page = b.get(200, "/console/tenants/acme-eu/refusals?day="+before.Format(time.DateOnly)+"&at="+before.Format("15:04"), "Nothing was refused in this time")
@@ -470,7 +470,7 @@ func TestConsole_Refusals_OfAMinute(t *testing.T) {
 	}
 }
 
-// berlin returns the zone of the tenants.
+// berlin returns the time zone of the tenants.
 func berlin(t testing.TB) *time.Location {
 	t.Helper()
 	zone, err := time.LoadLocation("Europe/Berlin")

@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// newDemo starts dev as `make run` does, and returns it with a tab that is signed in, as the introduction says.
+// newDemo starts dev as `make run` does. It returns a tab that is signed in as the introduction describes.
 func newDemo(t *testing.T) *tab {
 	t.Helper()
 	in := launchDemo(t, filepath.Join(t.TempDir(), "data"))
@@ -24,13 +24,13 @@ func newDemo(t *testing.T) *tab {
 	return b
 }
 
-// pick follows a link of the navigation.
+// pick follows a link in the navigation of the console.
 func (b *tab) pick(text string) {
 	b.t.Helper()
 	b.clickAt(`//header//a[normalize-space()="` + text + `"]`)
 }
 
-// find goes to a tenant as a person does: by the beginning of its id.
+// find opens a tenant's page as a person would: it enters the tenant's id into the search field.
 func (b *tab) find(tenant string) {
 	b.t.Helper()
 	b.pick("Tenants")
@@ -40,11 +40,11 @@ func (b *tab) find(tenant string) {
 	b.shows("Next periods of")
 }
 
-// mostSteps bounds the steps that a person needs for an answer. A step takes about five seconds.
+// mostSteps is the maximum number of steps that a person may need for an answer. A step takes about five seconds.
 const mostSteps = 11
 
-// nearFivePastTwo reports whether it is nearly 14:05 in acme's zone. Then another 14:05 may become the last one while
-// the test runs.
+// nearFivePastTwo reports whether 14:05 in acme's zone is less than an hour away. In that case another 14:05 may
+// become the last one while the test runs.
 func nearFivePastTwo(t *testing.T) bool {
 	t.Helper()
 	now := time.Now().In(berlin(t))
@@ -53,7 +53,7 @@ func nearFivePastTwo(t *testing.T) bool {
 	return at.After(now) && at.Sub(now) < time.Hour
 }
 
-// answered checks the number of steps for a question, and begins the next question.
+// answered checks the number of steps that a question has taken, and begins to count for the next question.
 func (b *tab) answered(what string) {
 	b.t.Helper()
 	if b.steps > mostSteps {
@@ -62,7 +62,8 @@ func (b *tab) answered(what string) {
 	b.steps = 0
 }
 
-// TestConsole_InChromium_SupportWalk answers five questions over the demo with clicks and fields alone, as somebody new in support would.
+// TestConsole_InChromium_SupportWalk answers five questions about the demo with clicks and fields only, as a new
+// support person would.
 func TestConsole_InChromium_SupportWalk(t *testing.T) {
 	oneChromium.join(t)
 	t.Parallel()

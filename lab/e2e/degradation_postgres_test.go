@@ -36,7 +36,7 @@ func TestDegradation_PostgresSlow_CallersWaitAndSucceed(t *testing.T) {
 	t.Parallel()
 	link, url := testenv.NewLinkTo(t, testenv.Postgres(t))
 	tr := newTrial(t, url, testenv.RedisURL(t))
-	const delay = 20 * time.Millisecond // an operation that takes 4 s is refused
+	const delay = 20 * time.Millisecond // a short delay, because an operation that takes 4 s is refused
 	tr.through(func() { link.Delay.Store(int64(delay)) }, func() { link.Delay.Store(0) }, always)
 	tr.each("check", tr.begun, "success", succeeds)
 	tr.each("consume debit admin", tr.begun, "success after a round trip", func(c call) bool { return succeeds(c) && c.took > 2*delay })
@@ -54,10 +54,10 @@ func TestDegradation_NetworkToPostgresCut_RefusedInFiveSecondsThenAtOnce(t *test
 	tr.exactlyWhatWasAcknowledged()
 }
 
-// refusedSoon reports whether a call was refused within 10 s: ten times the promised second.
+// refusedSoon reports whether a call was refused within 10 s. This is ten times the promised second.
 func refusedSoon(c call) bool { return refused(c) && c.took < 10*time.Second }
 
-// Another client takes every connection that the service loses.
+// The connection limit 0 has the same effect as another client that takes every connection that the service loses.
 func TestDegradation_PostgresOutOfConnections_RefusedUntilThereAreSome(t *testing.T) {
 	t.Parallel()
 	pg := testenv.PostgresPrivate(t)
@@ -88,8 +88,8 @@ func TestDegradation_PostgresReadOnly_RefusedAtOnce(t *testing.T) {
 	tr.exactlyWhatWasAcknowledged()
 }
 
-// On a full disk, rows that fit into existing pages are still stored for some time. Changes of limits need no new
-// page at all.
+// On a full disk, PostgreSQL still stores rows for some time if they fit into existing pages. Changes of limits need
+// no new page.
 func TestDegradation_PostgresDiskFull_RefusedWithinASecond(t *testing.T) {
 	t.Parallel()
 	pg, disk := testenv.PostgresOnSmallDisk(t)
@@ -121,7 +121,7 @@ func TestDegradation_PostgresFailsOver_RefusedUntilPromoted(t *testing.T) {
 	tr.exactlyWhatWasAcknowledged()
 }
 
-// bothHosts returns a URL with both servers. Clients connect to the server that accepts writes.
+// bothHosts returns a URL with the addresses of both servers. Clients connect to the server that accepts writes.
 func bothHosts(t *testing.T, pg *testenv.PostgresReplicated) string {
 	t.Helper()
 	primary, err := url.Parse(pg.URL)

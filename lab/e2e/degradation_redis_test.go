@@ -14,7 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// redisFault checks the promise for every fault of Redis: all calls succeed during the fault, and nothing is lost.
+// redisFault checks the promise for every fault of Redis: all calls succeed during the fault, and no acknowledged
+// operation is lost.
 func (tr *trial) redisFault(begin, end func(), known func() bool) {
 	tr.t.Helper()
 	tr.degradedIsWell = true
@@ -23,8 +24,8 @@ func (tr *trial) redisFault(begin, end func(), known func() bool) {
 	tr.exactlyWhatWasAcknowledged()
 }
 
-// redisAway is redisFault for a fault in which limits are finally decided without Redis. After the fault, Redis
-// decides again within 5 s; TestOutage_RedisKilled_CallersDoNotNotice waits for that.
+// redisAway is redisFault for a fault during which the instance decides limits without Redis after a while. Within 5
+// s after the fault, Redis decides again; TestOutage_RedisKilled_CallersDoNotNotice checks that.
 func (tr *trial) redisAway(begin, end func()) {
 	tr.t.Helper()
 	tr.redisFault(begin, end, tr.answers("check consume", degraded))
@@ -84,7 +85,7 @@ func TestDegradation_RedisFlushed_LimitsKeepTheirLevels(t *testing.T) {
 	tr.in.do(t, http.StatusCreated, "PUT", "/v1/limits/two", "", object{"per": []string{"tenant"}, "match": object{"route": "/two"}, "kind": "token_bucket", "rate": "2/day", "burst": 2})
 	body := debitOf("acme", "api_calls", 1)
 	body["route"] = "/two"
-	testenv.Eventually(t, func() bool { // the limit is in force
+	testenv.Eventually(t, func() bool { // the instance has loaded the limit
 		a, err := tr.in.send(t.Context(), "POST", "/v1/check", "", body)
 		return err == nil && strings.Contains(string(a.body), `"rule":"two"`)
 	})
@@ -131,8 +132,8 @@ func TestDegradation_BothDown_ChecksFromThisProcess(t *testing.T) {
 	tr.exactlyWhatWasAcknowledged()
 }
 
-// The pause is longer than every time limit: PostgreSQL has ended the transactions of the paused instance, and the
-// other instance no longer counts it.
+// The pause is longer than every time limit. PostgreSQL has then ended the transactions of the paused instance, and
+// the other instance no longer counts the paused instance as live.
 func TestDegradation_InstancePaused_OthersServeAndItGoesOn(t *testing.T) {
 	t.Parallel()
 	databaseURL, redisURL := testenv.Postgres(t), testenv.RedisURL(t)

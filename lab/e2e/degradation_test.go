@@ -15,14 +15,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// These constants are for the tests of docs/degradation.md. Each test runs callers of four kinds on an instance,
-// causes one fault, and checks the answers that each kind of caller gets. Only calls that were sent and answered
-// during the fault count. The fault lasts until there are enough such calls.
+// These constants are for the tests of docs/degradation.md. Each test runs four kinds of callers on an instance,
+// causes one fault, and checks the answers to each kind. Only calls that were sent and answered during the fault
+// count. The fault lasts until there are enough such calls.
 const (
-	// waitMax is ten times the bound of the contract. By the contract, no caller waits longer than 5 s for a refusal.
+	// waitMax is ten times the contract's maximum of 5 s. By the contract, no caller waits longer for a refusal.
 	waitMax = 50 * time.Second
 
-	// atOnceMax is ten times the duration of a refusal while PostgreSQL is known to be away.
+	// atOnceMax is ten times the duration of a refusal when the instance knows that PostgreSQL is away.
 	atOnceMax = time.Second
 
 	// callersEach is the number of callers of a kind. answersEach is the number of answers that each caller gets
@@ -30,9 +30,9 @@ const (
 	callersEach, answersEach = 3, 5
 )
 
-// call is one request and its result.
+// call is a request of a caller and its result.
 type call struct {
-	kind     string // check, consume, debit, admin
+	kind     string // check, consume, debit or admin
 	caller   int
 	sent     time.Time
 	took     time.Duration
@@ -57,18 +57,18 @@ type trial struct {
 	rates atomic.Int64
 
 	mu    sync.Mutex
-	calls []call // that have ended
+	calls []call // calls that have ended
 
-	begun   time.Time // the fault has begun
-	known   time.Time // its effect was seen
-	end     time.Time // the fault is about to end
+	begun   time.Time // beginning of the fault
+	known   time.Time // instant at which the effect of the fault was seen
+	end     time.Time // instant just before the end of the fault
 	untried float64   // operations that were refused without an attempt, between known and end
 
 	answersEach    int
-	degradedIsWell bool // recovery does not wait for Redis
+	degradedIsWell bool // whether degraded answers count as a recovery, so that through does not wait for Redis
 }
 
-// newTrial starts an instance on the URLs, with a tenant and a limit.
+// newTrial starts an instance on the two servers, with a tenant and a limit.
 func newTrial(t *testing.T, databaseURL, redisURL string) *trial {
 	t.Helper()
 	env := []string{
@@ -82,7 +82,8 @@ func newTrial(t *testing.T, databaseURL, redisURL string) *trial {
 }
 
 // through runs callers on the instance before, during and after a fault. The fault lasts until known returns true and
-// each caller has got answers to calls that it sent after that. through returns when every caller succeeds again.
+// each caller has got enough answers to calls that it sent after that. through returns when every caller succeeds
+// again.
 func (tr *trial) through(begin, end func(), known func() bool) {
 	tr.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -128,8 +129,8 @@ func (tr *trial) keepCalling(ctx context.Context, kind string, n int) {
 	}
 }
 
-// call makes one request of a kind. Each request of kind admin stores a limit with another rate, because an unchanged
-// limit is not written.
+// call sends one request of a kind. Each request of the kind admin stores a limit with another rate, because an
+// unchanged limit is not written to the database.
 func (in *instance) call(ctx context.Context, kind, key string, rate int64) call {
 	c := call{kind: kind, sent: time.Now(), key: key}
 	method, path, body := "POST", "/v1/"+kind, debitOf("acme", "api_calls", 1)
@@ -161,7 +162,7 @@ func (tr *trial) newest(kinds string, after time.Time, answers int, ok func(c ca
 		kind string
 		n    int
 	}
-	row := map[caller]int{} // of good answers
+	row := map[caller]int{} // number of consecutive good answers
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	for _, c := range tr.calls {
@@ -183,8 +184,9 @@ func (tr *trial) newest(kinds string, after time.Time, answers int, ok func(c ca
 	return true
 }
 
-// These functions are values of known in through. always is for a fault that callers need not notice. postgresIsAway
-// is for the breaker of PostgreSQL, and answers is for the answers of callers.
+// always, postgresIsAway and the result of answers are used as the argument known of through. always is for a fault
+// whose effect callers need not see. postgresIsAway waits for the circuit breaker of PostgreSQL. answers waits for
+// answers to callers.
 
 func always() bool { return true }
 
@@ -214,8 +216,8 @@ func (tr *trial) during(kind string, from time.Time) []call {
 	return out
 }
 
-// noticed checks the promises that hold in every fault. Nobody waits longer than the contract allows. Every answer is
-// a success or has the code unavailable. Calls that are sent after the fault succeed.
+// noticed checks the promises that hold in every fault. No caller waits longer than the contract allows. Every answer
+// is a success or has the code unavailable. Calls that are sent after the fault succeed.
 func (tr *trial) noticed() {
 	tr.t.Helper()
 	for kind := range strings.FieldsSeq(everyKind) {
@@ -256,9 +258,9 @@ func refused(c call) bool {
 	return c.status == http.StatusServiceUnavailable && (c.code == "unavailable" || c.code == "outcome_unknown")
 }
 
-// refusedAtOnce fails the test unless everything that needs PostgreSQL was refused from known on, and operations were
-// refused without an attempt. The number of untried operations does not include changes of the catalogue. For these
-// refusedAtOnce looks at the quickest change, because with an attempt every change would wait.
+// refusedAtOnce checks that the instance refused all calls that need PostgreSQL from known on, and refused operations
+// without an attempt. The number of untried operations does not include changes of the catalogue. For these,
+// refusedAtOnce checks the quickest change, because every change with an attempt would have to wait.
 func (tr *trial) refusedAtOnce() {
 	tr.t.Helper()
 	tr.each("consume debit admin", tr.known, "a refusal", refused)
@@ -270,8 +272,8 @@ func (tr *trial) refusedAtOnce() {
 	}
 }
 
-// exactlyWhatWasAcknowledged checks that each acknowledged operation is charged once, and that verify is clean. Operations without a final
-// answer are sent again first.
+// exactlyWhatWasAcknowledged first sends the operations without a final answer again. Then it checks that each
+// acknowledged operation is charged once and that verify finds no difference.
 func (tr *trial) exactlyWhatWasAcknowledged() {
 	tr.t.Helper()
 	charged := int64(0)

@@ -43,8 +43,8 @@ func (in *instance) denials(t testing.TB, tenant string) (d denials) {
 	return d
 }
 
-// A process that is killed loses only the denials that it has recorded since its last flush, at most a second before.
-// All other denials are counted once.
+// A killed process loses only the denials that it has recorded since its last flush, at most a second before. All
+// other denials are counted exactly once.
 func TestDenials_Killed_LosesAtMostAnInterval(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
@@ -68,7 +68,7 @@ func TestDenials_Killed_LosesAtMostAnInterval(t *testing.T) {
 	}
 	stored := again.denials(t, "acme").total()
 	refuse(again, 7)
-	again.stop() // this process flushes
+	again.stop() // a process that is stopped stores its denials
 	last := serve(t, env)
 	d := last.denials(t, "acme")
 	if d.total() != stored+7 || int64(len(d.Items)) != stored+7 || d.Items[0].Code != "quota_exceeded" {
@@ -76,8 +76,8 @@ func TestDenials_Killed_LosesAtMostAnInterval(t *testing.T) {
 	}
 }
 
-// In a flood of refusals, the number of transactions depends on the duration, and the number of rows depends on the
-// reasons. Neither depends on the number of requests.
+// In a flood of refusals, the number of transactions depends on the duration of the flood, and the number of rows
+// depends on the number of reasons. Neither number depends on the number of requests.
 func TestDenials_Flood_BoundedTransactionsAndRows(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
@@ -105,8 +105,8 @@ func TestDenials_Flood_BoundedTransactionsAndRows(t *testing.T) {
 		return d.total() == clients*each && len(d.Items) == 100
 	}, "all are counted, the last 100 explained")
 	took := time.Since(began)
-	// Each flush adds to the row of the minute once, and replaces the explanations once. So the changes in the
-	// table's statistics bound the number of flushes.
+	// Each flush changes the row of the minute once, and replaces the explanations once. So the number of changes in
+	// the table's statistics is an upper bound of the number of flushes.
 	var rows, changes int64
 	require.NoError(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM denial_counts").Scan(&rows))
 	if err := conn.QueryRow(t.Context(), "SELECT n_tup_ins + n_tup_upd FROM pg_stat_user_tables WHERE relname = 'denials_recent'").Scan(&changes); err != nil {
@@ -118,7 +118,7 @@ func TestDenials_Flood_BoundedTransactionsAndRows(t *testing.T) {
 	t.Logf("%d refusals in %s: %d rows, %d changes", clients*each, took, rows, changes)
 }
 
-// The commands of docs/support.md work unchanged, with a key that can only read, and show the reason of a refusal.
+// The commands of docs/support.md work unchanged with a key that can only read. They show the reason of a refusal.
 func TestSupport_Page_Answers(t *testing.T) {
 	t.Parallel()
 	programOf(t, "curl")

@@ -29,10 +29,10 @@ func execSQL(t *testing.T, databaseURL, statement string) {
 	}
 }
 
-// keyFile is the file with the administrator's key, in the data directory of dev.
+// keyFile is the name of the file with the administrator's key, in the data directory of `quotasvc dev`.
 const keyFile = "admin.key"
 
-// introduction is the text that dev prints.
+// introduction is a running `quotasvc dev` with the parts of the text that it prints at its start.
 type introduction struct {
 	*process
 	api, key, console string
@@ -40,8 +40,8 @@ type introduction struct {
 	commands []string
 }
 
-// launchDev starts dev with only the tenant of its introduction. It starts without the demo, which takes long on a
-// busy machine.
+// launchDev starts dev with only the tenant of its introduction. It starts dev without the demo, because the demo
+// takes long on a busy machine.
 func launchDev(t *testing.T, dir string) *introduction {
 	t.Helper()
 	return introduced(launch(t, nil, "dev", "--no-demo", "--dir", dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "warn"))
@@ -147,7 +147,7 @@ func TestDev_Introduction_CommandsWorkDataSurvives(t *testing.T) {
 }
 
 // story fails the test unless the demo is complete and the clock is ahead seconds ahead of the present. It returns
-// the text that two starts have in common.
+// the newest entries of some tenants, which must be the same after the next start.
 func (in *introduction) story(t *testing.T, ahead int) string {
 	t.Helper()
 	ask := func(path string) string {
@@ -174,9 +174,9 @@ func (in *introduction) story(t *testing.T, ahead int) string {
 	return told.String()
 }
 
-// roomInTheHour moves dev's time into the next hour if the current hour ends soon. The demo's allowance is renewed at
-// the end of an hour, which would change the numbers in the introduction. roomInTheHour returns the number of seconds
-// by which dev is then ahead.
+// roomInTheHour moves dev's clock into the next hour if the current hour ends soon. At the end of an hour the demo's
+// allowance is renewed, which would change the numbers in the introduction. roomInTheHour returns the number of
+// seconds by which dev's clock is then ahead.
 func (in *introduction) roomInTheHour(t *testing.T) (ahead int) {
 	t.Helper()
 	if left := time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)); left < testenv.Patience {
@@ -200,7 +200,7 @@ func TestDev_InterruptedStart_LeavesNothing(t *testing.T) {
 	again.wait()
 }
 
-// databaseOfDev returns the URL of the running PostgreSQL of a dev in dir.
+// databaseOfDev returns the URL of the PostgreSQL that a dev with the data directory dir has started.
 func databaseOfDev(t *testing.T, dir string) string {
 	t.Helper()
 	read := func(path string) string {
@@ -216,8 +216,8 @@ func databaseOfDev(t *testing.T, dir string) string {
 	return "postgres://quotasvc:" + read(filepath.Join(place, "password")) + "@127.0.0.1:" + port + "/quotasvc?sslmode=disable"
 }
 
-// The ledger's time survives a restart of dev and holds for commands on its database. No other process may serve that
-// database.
+// The ledger's time survives a restart of dev. It also applies to commands on dev's database. No other process may
+// serve that database.
 func TestDev_TestClock_KeepsItsTime(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -243,8 +243,8 @@ func TestDev_TestClock_KeepsItsTime(t *testing.T) {
 		t.Errorf("%d credits before", got)
 	}
 	var c moved
-	// The clock moves beyond the months that were created at the start. On a slow machine, their creation takes
-	// longer than a request may. Months that were created stay, so a later try succeeds.
+	// The clock moves beyond the months whose partitions were created at the start. On a slow machine, the creation
+	// of further partitions takes longer than a request may. Created partitions stay, so a later attempt succeeds.
 	var ahead answer
 	testenv.Eventually(t, func() (done bool) {
 		var err error
@@ -291,7 +291,7 @@ func TestDev_TestClock_KeepsItsTime(t *testing.T) {
 	second.wait()
 }
 
-// Nobody can move the time of `quotasvc serve`.
+// `quotasvc serve` has no route that moves its time.
 func TestServe_TestClock_IsNotFound(t *testing.T) {
 	t.Parallel()
 	in := serve(t, backends(t))

@@ -1,5 +1,5 @@
-// Package e2e holds the end-to-end tests: they run the built quotasvc as processes with real servers, and use it as
-// callers and operators do. It has no other code.
+// Package e2e contains the end-to-end tests. They run the built quotasvc as processes with real servers, and use it
+// as callers and operators do. The package contains only tests.
 //
 // # Terms
 //
@@ -9,9 +9,11 @@
 //
 // # Invariants
 //
-//  1. A test gives a process all its settings: a process gets no variable QUOTASVC_... of the tests' own environment.
-//  2. A process ends with its test at the latest. If the test fails, the log of the process is shown.
-//  3. No test uses code of the program. A property that only code can show is tested in the package of that code.
+//  1. A test sets all settings of a process. A process gets no variable QUOTASVC_... from the environment of the
+//     tests.
+//  2. A process ends with its test at the latest. If the test fails, its output contains the log of the process.
+//  3. No test uses code of the program. If only a call of a function can show a property, the test is in the package
+//     of that function.
 //
 // # Clock, concurrency, failure
 //

@@ -12,14 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// heldRow is a row of a table in the documentation whose last cell names the tests that prove it.
+// heldRow is a row of a table in the documentation. The last cell of the row names the tests that prove it.
 type heldRow struct {
-	what  string // the first cell
+	what  string // text of the first cell
 	tests []string
 }
 
-// heldRows returns the rows of all tables of a page under docs/ that have this many columns and a last column `test`.
-// It fails the test if a row names no test, or names a test that does not exist.
+// heldRows returns the rows of all tables of a page under docs/ that have this number of columns and a last column
+// `test`. It fails the test if a row names no test or a test that does not exist.
 func heldRows(t *testing.T, page string, columns int) []heldRow {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../docs", page))
@@ -57,7 +57,7 @@ func heldRows(t *testing.T, page string, columns int) []heldRow {
 	return rows
 }
 
-// demandRows fails the test unless each text of want is the first cell of exactly one row.
+// demandRows fails the test unless each text in want is the first cell of exactly one row.
 func demandRows(t *testing.T, rows []heldRow, want ...string) {
 	t.Helper()
 	n := map[string]int{}
@@ -71,7 +71,7 @@ func demandRows(t *testing.T, rows []heldRow, want ...string) {
 	}
 }
 
-// testsOfRepository returns the names of all tests.
+// testsOfRepository returns the names of all tests of the repository.
 func testsOfRepository(t *testing.T) []string {
 	t.Helper()
 	declared := regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`)
@@ -90,7 +90,7 @@ func testsOfRepository(t *testing.T) []string {
 	return out
 }
 
-// Tests prove every row of the contract's table, and every fault of the contract has a row.
+// Every row of the table in docs/degradation.md names tests, and every fault of the contract has a row.
 func TestDegradation_Table_EveryFaultHasTests(t *testing.T) {
 	t.Parallel()
 	demandRows(t, heldRows(t, "degradation.md", 8),

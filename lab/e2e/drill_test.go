@@ -13,7 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/lab/drill"
 )
 
-// drilled runs a drill of this program with few faults.
+// drilled runs a drill of the built program with few faults.
 func drilled(t *testing.T, change func(*drill.Config)) *drill.Result {
 	t.Helper()
 	var progress, log logBuffer
@@ -46,7 +46,7 @@ func TestDrill_ShortForm_BreaksNoPromise(t *testing.T) {
 	}
 }
 
-// A drill that cannot fail proves nothing.
+// The drill must report a changed journal. A drill that never fails would prove nothing.
 func TestDrill_JournalChanged_IsNoticed(t *testing.T) {
 	t.Parallel()
 	nth := func(n string) string {

@@ -21,13 +21,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// The stand-in for Envoy interprets deploy/envoy/envoy.yaml as Envoy's documentation describes the filters in it, and
-// refuses other filters. It is not Envoy: its tests show that the file and the service fit the documentation.
+// envoyStandIn interprets deploy/envoy/envoy.yaml as Envoy's documentation describes the filters in that file. It
+// refuses other filters. It is not Envoy: its tests show that the file and the service agree with the documentation.
 
-// node is a part of the configuration.
+// node is a part of Envoy's configuration.
 type node struct{ value any }
 
-// at follows keys and returns an empty node if one is missing.
+// at returns the node under keys. If one of the keys is missing, it returns an empty node.
 func (n node) at(keys ...string) node {
 	for _, key := range keys {
 		object, _ := n.value.(map[string]any)
@@ -52,7 +52,7 @@ func (n node) text() string {
 	return fmt.Sprint(n.value)
 }
 
-// kind returns the last part of a typed configuration's type.
+// kind returns the name of a typed configuration's type, without its package.
 func (n node) kind() string {
 	url := n.at("@type").text()
 	return url[strings.LastIndexByte(url, '.')+1:]
@@ -64,7 +64,8 @@ type envoyStandIn struct {
 	clusters map[string]string // name to host:port
 }
 
-// envoy starts the stand-in with deploy/envoy in front of m. change holds pairs of a text in the configuration and its replacement.
+// envoy starts the stand-in with deploy/envoy in front of m. change lists texts of the configuration, each followed
+// by its replacement.
 func (m *metered) envoy(t testing.TB, key string, change ...string) *gateway {
 	t.Helper()
 	_, apiPort, _ := net.SplitHostPort(strings.TrimPrefix(m.api, "http://"))
@@ -96,8 +97,8 @@ func (m *metered) envoy(t testing.TB, key string, change ...string) *gateway {
 	return &gateway{t: t, url: server.URL}
 }
 
-// ServeHTTP is the connection manager. It applies early mutations, normalizes the path, sets the addresses and runs the filters
-// in order.
+// ServeHTTP does the work of Envoy's connection manager. It applies early mutations of headers, normalizes the path,
+// sets the addresses, and runs the filters in order.
 func (e *envoyStandIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, extension := range e.manager.at("early_header_mutation_extensions").list() {
 		for _, mutation := range extension.at("typed_config", "mutations").list() {
@@ -150,7 +151,7 @@ func (e *envoyStandIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// route returns the first route that matches.
+// route returns the first route that matches the request, and its virtual host.
 func (e *envoyStandIn) route(r *http.Request) (host, route node) {
 	host = e.manager.at("route_config", "virtual_hosts").list()[0]
 	for _, route := range host.at("routes").list() {
@@ -181,9 +182,9 @@ func mutate(mutations node, r *http.Request) {
 	}
 }
 
-// extAuthz sends the client's method, path, Authorization, the allowed headers and the headers to add. If the answer
-// is 200, the request passes. An answer 5xx, or no answer, is an error. Any other answer goes to the client
-// unchanged.
+// extAuthz asks the service whether a request may pass. It sends the client's method, path and Authorization, the
+// allowed headers, and the headers to add. If the answer is 200, the request passes. An answer 5xx, or no answer, is
+// an error. Any other answer is returned to the client unchanged.
 func (e *envoyStandIn) extAuthz(config node, w http.ResponseWriter, r *http.Request) bool {
 	service := config.at("http_service")
 	timeout, err := time.ParseDuration(service.at("server_uri", "timeout").text())
@@ -239,7 +240,7 @@ func (e *envoyStandIn) extAuthz(config node, w http.ResponseWriter, r *http.Requ
 	return false
 }
 
-// matches reports whether a list of matchers contains a header.
+// matches reports whether a header's name matches one of a list of patterns.
 func matches(list node, name string) bool {
 	name = strings.ToLower(name)
 	for _, pattern := range list.at("patterns").list() {

@@ -23,7 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// rateLimitExample reads deploy/envoy/ratelimit.yaml with Envoy's own definitions: unknown fields and values out of
+// rateLimitExample reads deploy/envoy/ratelimit.yaml with Envoy's own definitions. Unknown fields and values out of
 // bounds are errors.
 func rateLimitExample(t *testing.T) *managerv3.HttpConnectionManager {
 	t.Helper()
@@ -42,7 +42,7 @@ func rateLimitExample(t *testing.T) *managerv3.HttpConnectionManager {
 	return &manager
 }
 
-// exampleDescriptor returns the descriptor that Envoy makes of a rate limit for a request of acme.
+// exampleDescriptor returns the descriptor that Envoy would send for a rate limit and a request of acme.
 func exampleDescriptor(t *testing.T, limit *routev3.RateLimit, path string) *ratelimitv3.RateLimitDescriptor {
 	t.Helper()
 	request := map[string]string{"x-quota-tenant": "acme", ":path": path, ":method": "GET"}

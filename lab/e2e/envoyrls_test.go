@@ -29,7 +29,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// rateLimited is a service that answers Envoy, with tenant acme.
+// rateLimited is an instance that answers Envoy's rate limit requests, with the tenant acme.
 type rateLimited struct {
 	*instance
 	address string
@@ -44,8 +44,8 @@ func newRateLimited(t testing.TB, transport credentials.TransportCredentials, en
 	return r
 }
 
-// dial returns a client that behaves like Envoy: it does not wait for a connection, and does not repeat requests that
-// were processed.
+// dial returns a client that behaves like Envoy. It does not wait for a connection, and does not repeat a request
+// that the server has processed.
 func (r *rateLimited) dial(t testing.TB, transport credentials.TransportCredentials) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(r.address, grpc.WithTransportCredentials(transport))
@@ -54,7 +54,7 @@ func (r *rateLimited) dial(t testing.TB, transport credentials.TransportCredenti
 	return conn
 }
 
-// envoyDescriptor returns a descriptor of entries such as "tenant=acme".
+// envoyDescriptor returns a descriptor with the given entries, for example "tenant=acme".
 func envoyDescriptor(entries ...string) *ratelimitv3.RateLimitDescriptor {
 	d := &ratelimitv3.RateLimitDescriptor{}
 	for _, e := range entries {
@@ -64,7 +64,7 @@ func envoyDescriptor(entries ...string) *ratelimitv3.RateLimitDescriptor {
 	return d
 }
 
-// charge sends a request with a key.
+// charge sends a request for rate limits with an API key.
 func (r *rateLimited) charge(t testing.TB, key string, hits uint32, descriptors ...*ratelimitv3.RateLimitDescriptor) (*rls.RateLimitResponse, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
@@ -75,8 +75,8 @@ func (r *rateLimited) charge(t testing.TB, key string, hits uint32, descriptors 
 	return rls.NewRateLimitServiceClient(r.conn).ShouldRateLimit(ctx, &rls.RateLimitRequest{Domain: "edge", Descriptors: descriptors, HitsAddend: hits})
 }
 
-// want sends a request and fails the test unless the answer has these codes: OK or OVER_LIMIT for the whole request,
-// then for each descriptor.
+// want sends a request and returns the answer. It fails the test unless the answer has these codes: first OK or
+// OVER_LIMIT for the whole request, then one code for each descriptor.
 func (r *rateLimited) want(t testing.TB, want string, hits uint32, descriptors ...*ratelimitv3.RateLimitDescriptor) *rls.RateLimitResponse {
 	t.Helper()
 	out, err := r.charge(t, testKey, hits, descriptors...)
@@ -93,7 +93,7 @@ func (r *rateLimited) want(t testing.TB, want string, hits uint32, descriptors .
 	return out
 }
 
-// fails sends a request and fails the test unless the answer is this error.
+// fails sends a request. It fails the test unless the answer is the error with this code and this text.
 func (r *rateLimited) fails(t testing.TB, key string, code codes.Code, text string, descriptors ...*ratelimitv3.RateLimitDescriptor) {
 	t.Helper()
 	out, err := r.charge(t, key, 1, descriptors...)
@@ -102,7 +102,7 @@ func (r *rateLimited) fails(t testing.TB, key string, code codes.Code, text stri
 	}
 }
 
-// put stores a limit, and waits until it applies to acme's requests.
+// put stores a limit, and waits until it applies to requests of acme.
 func (r *rateLimited) put(t testing.TB, rule string, limit object) {
 	t.Helper()
 	r.do(t, http.StatusCreated, "PUT", "/v1/limits/"+rule, "", limit)
@@ -114,7 +114,7 @@ func (r *rateLimited) put(t testing.TB, rule string, limit object) {
 	}, "limit ", rule, " is known")
 }
 
-// newSecret creates a key and returns its secret.
+// newSecret creates an API key and returns its secret.
 func (r *rateLimited) newSecret(t testing.TB, key object) string {
 	t.Helper()
 	var created struct {
@@ -165,8 +165,8 @@ func TestEnvoyRateLimit_Descriptors_ChargeTheirRules(t *testing.T) {
 	r.want(t, "OK: OK", 9, takes)
 	r.want(t, "OVER_LIMIT: OVER_LIMIT", 9, looks)
 
-	// All spellings of a path are one route, as at every gateway. Other methods, and rules that the request does not
-	// name, are not charged.
+	// All spellings of a path are one route, as at every gateway. A request with another method, or without the
+	// rule's entry, is not charged.
 	for i, path := range []string{"/search", "//search?q=1", "/SEARCH/", "/search;x=1"} {
 		out := r.want(t, "OK: OK", 1, envoyDescriptor("tenant=acme", "path="+path, "method=get", "user=emil", "rule=search"))
 		if got := out.GetStatuses()[0].GetLimitRemaining(); got != uint32(9-i) {
@@ -186,7 +186,8 @@ func TestEnvoyRateLimit_Descriptors_ChargeTheirRules(t *testing.T) {
 		return err == nil
 	}, "tenant edge is known")
 
-	// Blocked and suspended requests must not pass a proxy that fails open.
+	// A proxy that lets requests pass on errors must get OVER_LIMIT, not an error, for blocked and suspended
+	// requests.
 	r.do(t, http.StatusCreated, "PUT", "/v1/blocks/ip/192.0.2.0%2F24", "", object{})
 	testenv.Eventually(t, func() bool {
 		out, err := r.charge(t, testKey, 1, envoyDescriptor("tenant=acme", "remote_address=192.0.2.7"))
@@ -265,8 +266,7 @@ func TestEnvoyRateLimit_TLS_CertificateOfTheAPI(t *testing.T) {
 	}
 }
 
-// In a flood, refused requests use no tokens of other requests, and exactly as many requests pass as the limit
-// allows.
+// In a flood, refused requests use no tokens of other requests. Exactly as many requests pass as the limit allows.
 func TestEnvoyRateLimit_Flood_LimitIsExact(t *testing.T) {
 	t.Parallel()
 	const clients, each, limit = 32, 100, 500
@@ -293,8 +293,8 @@ func TestEnvoyRateLimit_Flood_LimitIsExact(t *testing.T) {
 		})
 	}
 	all.Wait()
-	// If Redis is slow for a moment, the instance decides some requests. The limit holds for the requests that Redis
-	// decided.
+	// If Redis is slow for a moment, the instance decides some requests without it. The limit only applies exactly to
+	// the requests that Redis has decided.
 	local := max(0, metricOf(r.metrics(t), `quotasvc_limit_decisions_total{kind="fixed_window",mode="local",outcome="allow",rule="per-tenant"}`))
 	exact := passed.Load() == limit || local > 0 && float64(passed.Load())-local <= limit
 	if !exact || failed.Load() != 0 || passed.Load()+refused.Load() != clients*each {
@@ -302,7 +302,7 @@ func TestEnvoyRateLimit_Flood_LimitIsExact(t *testing.T) {
 	}
 }
 
-// Envoy proxies keep their connections and continue to send requests while an instance stops.
+// Envoy proxies keep their connections, and continue to send requests, while an instance stops.
 func TestEnvoyRateLimit_StopUnderLoad_LosesNoAnswer(t *testing.T) {
 	t.Parallel()
 	const clients = 8
@@ -321,7 +321,8 @@ func TestEnvoyRateLimit_StopUnderLoad_LosesNoAnswer(t *testing.T) {
 					answered.Add(1)
 					continue
 				}
-				// The server closed the connection, and its port accepts no new one: this request was not sent.
+				// The server closed the connection, and its port accepts no new connection. So this request was not
+				// sent.
 				if text := status.Convert(err).Message(); status.Code(err) != codes.Unavailable || !strings.Contains(text, "connection refused") {
 					t.Errorf("an answer is lost: %v", err)
 				}

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// evictBy sets the policy of a private Redis.
+// evictBy sets the eviction policy of a private Redis.
 func evictBy(t *testing.T, server *testenv.RedisServer, policy string) {
 	t.Helper()
 	c := redis.NewClient(server.Options())
@@ -19,8 +19,8 @@ func evictBy(t *testing.T, server *testenv.RedisServer, policy string) {
 	require.NoError(t, c.ConfigSet(t.Context(), "maxmemory-policy", policy).Err())
 }
 
-// TestStart_RedisEvicts_Refused: the start fails with one line that names the node, the reason and the remedy. Redis
-// has no maxmemory here, but it can be set at any time.
+// TestStart_RedisEvicts_Refused: the start fails with one line that names the node, the reason and the remedy. Here
+// Redis has no maxmemory. The start fails nevertheless, because maxmemory can be set at any time.
 func TestStart_RedisEvicts_Refused(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
@@ -39,7 +39,8 @@ func TestStart_RedisEvicts_Refused(t *testing.T) {
 	serve(t, env).stop()
 }
 
-// TestEviction_InOperation_ShownAndServed: a service that has started continues, and reports the problem.
+// TestEviction_InOperation_ShownAndServed: an instance that runs when the policy changes continues to serve, and
+// reports the problem.
 func TestEviction_InOperation_ShownAndServed(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(*testenv.RedisServer, []string) *instance{

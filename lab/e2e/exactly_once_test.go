@@ -15,15 +15,16 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// All clients together ask for more units than there are. They send every request twice at the same time.
+// All clients together request more units than there are. They send every request twice at the same time.
 const (
 	crowdUnits   = 1000
 	crowdClients = 200
 	crowdEach    = 6 // 1,200 operations for 1,000 units
 )
 
-// crowd sends every client's operations twice and returns the two final answers by key. pick chooses the instance for
-// each sending of a request. A sender that gets no answer or a 503 sends again.
+// crowd sends every client's operations twice. It returns the two final answers of each operation, by its key. pick
+// chooses the instance for each sending of a request. If a sender gets no answer or a 503, it sends the request
+// again.
 func crowd(t *testing.T, pick func(client, sending int) *instance, progress func(succeeded int64)) map[string][2]answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
@@ -67,12 +68,12 @@ func untilAnswered(ctx context.Context, pick func(try int) *instance, key string
 		if err == nil && got.status != http.StatusServiceUnavailable {
 			return got
 		}
-		pace(ctx, 10*time.Millisecond) // as a client should
+		pace(ctx, 10*time.Millisecond) // a client should wait between two attempts
 	}
 	return answer{}
 }
 
-// expectExact checks the answers against each other and against the stored balance.
+// expectExact checks that the two answers of each operation agree, and compares the answers with the stored balance.
 func expectExact(t *testing.T, in *instance, env []string, answers map[string][2]answer) {
 	t.Helper()
 	var succeeded, denied int
@@ -167,8 +168,8 @@ func TestServe_KilledAndRestarted_SameResult(t *testing.T) {
 	expectExact(t, current.Load(), env, answers)
 }
 
-// TestServe_KilledWhileGrantsAreExtended_EachOnceAndNothingMissing: a client that gets no answer sends the extension
-// again with its key. At no moment is a unit missing, and each grant has one entry about its later end.
+// TestServe_KilledWhileGrantsAreExtended_EachOnceAndNothingMissing: if a client gets no answer, it sends the
+// extension again with its key. At no time is a unit missing. Each grant has exactly one entry about its later end.
 func TestServe_KilledWhileGrantsAreExtended_EachOnceAndNothingMissing(t *testing.T) {
 	t.Parallel()
 	const grants, each = 24, 10
@@ -207,7 +208,7 @@ func TestServe_KilledWhileGrantsAreExtended_EachOnceAndNothingMissing(t *testing
 				got, err := current.Load().send(ctx, "POST", "/v1/tenants/acme/grants/"+id(n)+"/extend", "extend-"+id(n), object{"expires_at": "2095-01-01T00:00:00Z", "reason": "paid late"})
 				if err == nil && got.status == http.StatusOK {
 					if extended.Add(1) == grants/4 {
-						first.signal(syscall.SIGKILL) // while other extensions run
+						first.signal(syscall.SIGKILL) // other extensions are in progress
 					}
 					return
 				}
@@ -215,7 +216,7 @@ func TestServe_KilledWhileGrantsAreExtended_EachOnceAndNothingMissing(t *testing
 					t.Errorf("%s: %s", id(n), got)
 					return
 				}
-				pace(ctx, 10*time.Millisecond) // as a client should
+				pace(ctx, 10*time.Millisecond) // a client should wait between two attempts
 			}
 		})
 	}
@@ -229,7 +230,7 @@ func TestServe_KilledWhileGrantsAreExtended_EachOnceAndNothingMissing(t *testing
 	endWatch()
 	watching.Wait()
 	in := current.Load()
-	for n := range grants { // also grants that were answered before the kill
+	for n := range grants { // including grants whose extension was answered before the kill
 		again := in.do(t, 200, "POST", "/v1/tenants/acme/grants/"+id(n)+"/extend", "extend-"+id(n), object{"expires_at": "2095-01-01T00:00:00Z", "reason": "paid late"})
 		if replayed(again) != 1 {
 			t.Errorf("%s was extended again", id(n))
@@ -298,7 +299,7 @@ func TestServe_StopUnderLoad_LosesNoAnswer(t *testing.T) {
 			t.Errorf("%s was answered and is not stored", key)
 		}
 	}
-	// A request without an answer may have been charged, so the use can exceed the number of answers.
+	// A request without an answer may have been charged, so the use can exceed the number of answered requests.
 	if used := again.balance(t, "acme", "api_calls").Used; used < int64(len(answered)) || used > sent.Load() {
 		t.Errorf("used %d, with %d answered and %d sent", used, len(answered), sent.Load())
 	}

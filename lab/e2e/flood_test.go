@@ -13,8 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// These constants have the values of cmd/quotasvc/flood.go: how many equal lines the log writes, and the message of
-// access lines.
+// These constants have the values of cmd/quotasvc/flood.go. They determine how many equal lines the log contains.
+// accessLine is the message of access lines.
 const (
 	floodWindow = 10 * time.Second
 	floodFirst  = 10
@@ -22,7 +22,7 @@ const (
 	accessLine  = "request"
 )
 
-// With a full disk, a service once wrote 724 equal lines in 15 s.
+// With a full disk, a process without this bound wrote 724 equal lines in 15 s.
 func TestFlood_PostgresDiskFull_LinesBounded(t *testing.T) {
 	t.Parallel()
 	pg, disk := testenv.PostgresOnSmallDisk(t)

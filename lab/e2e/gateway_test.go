@@ -21,18 +21,18 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// The gateway tests run the configurations under deploy/ in front of the real program. Only addresses and keys are replaced.
-// nginx and HAProxy are the real programs. Debian has no Traefik and no Envoy, so stand-ins follow their documentation
-// (traefik_test.go, envoy_test.go).
+// The gateway tests run the configurations under deploy/ in front of the real program. They replace only addresses
+// and keys. nginx and HAProxy are the real programs. Debian has no Traefik and no Envoy, so stand-ins behave as their
+// documentation describes (traefik_test.go, envoy_test.go).
 
-// metered is a running service with a catalogue for the examples under deploy/, and the application behind the gateway.
+// metered is an instance with a catalogue for the examples under deploy/, and the application behind the gateway.
 type metered struct {
 	*instance
 	app *application
 	key string // key of the gateway, which has only the scope use
 }
 
-// application is the server behind a gateway. Its answers repeat the request.
+// application is the server behind a gateway. Its answers contain the request that it has received.
 type application struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -72,7 +72,7 @@ func (a *application) last() (*http.Request, int) {
 	return a.seen[len(a.seen)-1], len(a.seen)
 }
 
-// newMetered starts a service that trusts proxies on loopback. env is added to its environment.
+// newMetered starts an instance that trusts proxies on loopback, with env as further environment.
 func newMetered(t testing.TB, env ...string) *metered {
 	t.Helper()
 	m := &metered{app: newApplication(t)}
@@ -94,7 +94,7 @@ func newMetered(t testing.TB, env ...string) *metered {
 	return m
 }
 
-// limit stores a rule and waits until it applies to GET requests of acme for route.
+// limit stores a rule and waits until the instance applies it to GET requests of acme for the rule's route.
 func (m *metered) limit(t testing.TB, rule string, body object) {
 	t.Helper()
 	m.do(t, http.StatusCreated, "PUT", "/v1/limits/"+rule, "", body)
@@ -113,7 +113,7 @@ type gateway struct {
 	t   testing.TB
 	url string
 
-	// quiet gateways do not add quota headers to answers of the application.
+	// quiet is true for gateways that do not add quota headers to answers of the application.
 	quiet bool
 }
 
@@ -147,7 +147,7 @@ func (g *gateway) send(method, address, path, body string, headers ...string) an
 	return answer{resp.StatusCode, resp.Header, raw}
 }
 
-// passed fails the test unless the application answered.
+// passed fails the test unless the answer is that of the application.
 func (a answer) passed(t testing.TB) answer {
 	t.Helper()
 	if a.status != http.StatusOK || a.header.Get("X-App") != "here" {
@@ -156,7 +156,7 @@ func (a answer) passed(t testing.TB) answer {
 	return a
 }
 
-// denied fails the test unless the client got this problem with all its headers.
+// denied fails the test unless the answer is the problem with this status and code, with all headers of a problem.
 func (a answer) denied(t testing.TB, status int, code string) answer {
 	t.Helper()
 	var p struct {
@@ -181,7 +181,8 @@ func (a answer) denied(t testing.TB, status int, code string) answer {
 	return a
 }
 
-// meters checks that a request that passes is charged once, and that client and application get the quota headers.
+// meters checks that a request that passes is charged once, and that the client and the application get the quota
+// headers.
 func (m *metered) meters(t *testing.T, g *gateway) {
 	t.Helper()
 	m.limit(t, "pace", object{"per": []string{"tenant"}, "match": object{"route": "/search"}, "kind": "token_bucket", "rate": "1000/day"})
@@ -218,8 +219,8 @@ func (m *metered) meters(t *testing.T, g *gateway) {
 	}
 }
 
-// chargesLimitsOnly checks a gateway that charges limits alone. A client uses no units, and the application can
-// refund the charge. A charge that a client names has no effect.
+// chargesLimitsOnly checks a gateway that charges limits alone: a client uses no units, and the application can
+// refund the charge. The charge that a client names in a header has no effect.
 func (m *metered) chargesLimitsOnly(t *testing.T, g *gateway) {
 	t.Helper()
 	m.limit(t, "pace", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "3/day"})
@@ -273,7 +274,8 @@ func (m *metered) refuses(t *testing.T, g *gateway) {
 	}
 }
 
-// isNotFooled checks that a client's headers and paths cannot change the tenant, the amount or the limits.
+// isNotFooled checks that the headers and paths of a client cannot change the charged tenant, the amount or the
+// limits.
 func (m *metered) isNotFooled(t *testing.T, g *gateway) {
 	t.Helper()
 	m.do(t, http.StatusCreated, "PUT", "/v1/tenants/victim", "", object{"plan": "metered"})
@@ -342,9 +344,9 @@ func (m *metered) opensNothing(t *testing.T, g *gateway) {
 	}
 }
 
-// opensUnlessQueueFull checks the open location of a gateway. It must not let requests pass if a tenant has filled
-// its queue, and must let them pass on any other failure. A stand-in for the service answers in the form that this
-// gateway expects.
+// opensUnlessQueueFull checks a location of a gateway that lets requests pass if the service fails. It must not let
+// requests pass if a tenant has filled its queue. A stand-in for the service answers in the form that this gateway
+// expects.
 func opensUnlessQueueFull(t *testing.T, start func(m *metered) *gateway) {
 	t.Helper()
 	var code atomic.Value
@@ -373,7 +375,8 @@ func opensUnlessQueueFull(t *testing.T, start func(m *metered) *gateway) {
 	}
 }
 
-// leavesAlone checks that the application's own refusals reach the client unchanged and that an unknown client is not charged.
+// leavesAlone checks that the application's own refusals reach the client unchanged, and that an unknown client is
+// not charged.
 func (m *metered) leavesAlone(t *testing.T, g *gateway) {
 	t.Helper()
 	for _, status := range []int{401, 403, 404, 429, 500, 503} {
@@ -391,7 +394,8 @@ func (m *metered) leavesAlone(t *testing.T, g *gateway) {
 	}
 }
 
-// gatewayProgram finds an installed program. It also searches directories that are not in an ordinary user's PATH.
+// gatewayProgram returns the path of an installed program. It also searches directories that are not in an ordinary
+// user's PATH.
 func gatewayProgram(t testing.TB, name string) string {
 	t.Helper()
 	if path, err := exec.LookPath(name); err == nil {
@@ -406,7 +410,8 @@ func gatewayProgram(t testing.TB, name string) string {
 	return ""
 }
 
-// configured copies a directory of deploy/ and makes the replacements. It fails if a text to replace is missing.
+// configured copies a directory of deploy/ and replaces texts in the copy. It fails the test if a text to replace is
+// missing.
 func configured(t testing.TB, name string, replace map[string]string) (dir string) {
 	t.Helper()
 	source, dir := filepath.Join("..", "..", "deploy", name), t.TempDir()
@@ -431,10 +436,11 @@ func configured(t testing.TB, name string, replace map[string]string) (dir strin
 	return dir
 }
 
-// startTries is the number of attempts to start a gateway. Another program may take the free port before the gateway does.
+// startTries is the number of attempts to start a gateway. Another program may take the free port before the gateway.
 const startTries = 5
 
-// onFreePort starts a gateway on a free port and returns its address when it answers. start returns the command.
+// onFreePort starts a gateway on a free port, waits until it answers, and returns its address. start returns the
+// command for an address.
 func onFreePort(t testing.TB, start func(address string) *exec.Cmd) string {
 	t.Helper()
 	for range startTries {
@@ -452,8 +458,8 @@ func onFreePort(t testing.TB, start func(address string) *exec.Cmd) string {
 	return ""
 }
 
-// started starts a program and waits until it answers on address. The program ends with the test. ok is false if the
-// program ends before it answers.
+// started starts a program and waits until it answers on address. The program ends with the test. If the program ends
+// before it answers, ok is false.
 func started(t testing.TB, cmd *exec.Cmd, address string) (output string, ok bool) {
 	t.Helper()
 	var out logBuffer
@@ -463,7 +469,7 @@ func started(t testing.TB, cmd *exec.Cmd, address string) (output string, ok boo
 	ended := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(ended) }()
 	stop := func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the process group, with its workers
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the process group, which includes worker processes
 		<-ended
 	}
 	running := true

@@ -28,7 +28,7 @@ func growthOf(t *testing.T) (bench.GrowthConfig, *logBuffer) {
 	}, progress
 }
 
-// This is the short form of `make bench-growth`. Other tests run at the same time, so its figures mean nothing, and
+// This is the short form of `make bench-growth`. Other tests run at the same time, so its results mean nothing, and
 // requests may time out. The run itself checks that every answered debit is in the journal. It also checks that
 // `quotasvc verify` accepts the journals that were written without the service.
 func TestGrowth_ShortForm_MeasuresEveryStep(t *testing.T) {
@@ -76,14 +76,14 @@ func TestGrowth_ShortForm_MeasuresEveryStep(t *testing.T) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("data is left: %v, %v", left, err)
 	}
-	cfg.Exe = "/no/such/binary" // all results are stored
+	cfg.Exe = "/no/such/binary" // no program is needed, because all results are stored
 	if _, err := bench.Growth(t.Context(), cfg); err != nil {
 		t.Errorf("the second run measured again: %v", err)
 	}
 	t.Log(progress.tail())
 }
 
-// A measurement whose journal is wrong fails.
+// A run fails if a journal is wrong.
 func TestGrowth_JournalChanged_IsNoticed(t *testing.T) {
 	t.Parallel()
 	cfg, progress := growthOf(t)

@@ -8,7 +8,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// haproxy starts HAProxy with deploy/haproxy in front of m. change holds pairs of a text in the configuration and its replacement.
+// haproxy starts HAProxy with deploy/haproxy in front of m. change lists texts of the configuration, each followed by
+// its replacement.
 func (m *metered) haproxy(t testing.TB, key string, change ...string) *gateway {
 	t.Helper()
 	binary := gatewayProgram(t, "haproxy")
@@ -108,7 +109,7 @@ func TestHAProxy_OuterLimit_RefusesInSameForm(t *testing.T) {
 	g.get("127.0.0.2", "/search").passed(t)
 }
 
-// Requests that wait for a decision do not block other requests.
+// A request that waits for a decision does not block other requests.
 func TestHAProxy_ManyRequests_WaitIndependently(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)

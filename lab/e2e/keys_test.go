@@ -11,7 +11,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// TestKeys_CreatedByCommand_WorkAtOnce: a key that the command makes works on a running service, until it is rotated or revoked.
+// TestKeys_CreatedByCommand_WorkAtOnce: a key that the command creates works at once on a running instance, until the
+// key is rotated or revoked.
 func TestKeys_CreatedByCommand_WorkAtOnce(t *testing.T) {
 	t.Parallel()
 	env := backends(t)

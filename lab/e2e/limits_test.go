@@ -9,7 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// The header X-RateLimit-Mode is sent even for a limit with on_backend_error open, which sends no other header.
+// The header X-RateLimit-Mode is sent even for a limit with on_backend_error open. For such a limit no other header
+// is sent.
 func TestLimits_NoRedis_EveryAnswerSaysLocal(t *testing.T) {
 	t.Parallel()
 	const mode = "X-RateLimit-Mode"
@@ -45,7 +46,7 @@ func TestLimits_NoRedis_EveryAnswerSaysLocal(t *testing.T) {
 		}
 	}
 	redis.Kill()
-	testenv.Eventually(t, func() bool { // until then a check may be decided from memory: no change was announced
+	testenv.Eventually(t, func() bool { // until then, a check may be decided from memory
 		a, err := in.send(t.Context(), "POST", "/v1/check", "", on("/open"))
 		return err == nil && a.header.Get(mode) == "local"
 	}, "a decision without Redis")

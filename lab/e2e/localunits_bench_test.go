@@ -13,11 +13,11 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// benchUnits is more than a benchmark can use.
+// benchUnits is a number of units that no benchmark uses up.
 const benchUnits = 1 << 50
 
-// BenchmarkLocalUnits measures decisions about single units: from memory, by holds, and by one debit for each unit,
-// which is the baseline. ns/op is the time of one decision. docs/recipes/local-units.md has figures.
+// BenchmarkLocalUnits measures decisions about single units: from memory, by holds, and by one debit for each unit.
+// The debits are the baseline. ns/op is the time of one decision. docs/recipes/local-units.md contains results.
 //
 //	go test -run xxx -bench LocalUnits ./lab/e2e
 func BenchmarkLocalUnits(b *testing.B) {
@@ -95,7 +95,7 @@ func benchTakes(b *testing.B, l *client.LocalUnits, parallel bool) {
 	b.ReportMetric(float64(l.Stats().Requests-before)/float64(b.N), "requests/op")
 }
 
-// benchRequests lets 64 callers make b.N decisions. Each call makes the given number of decisions.
+// benchRequests makes b.N decisions with 64 concurrent callers. Each call makes the given number of decisions.
 func benchRequests(b *testing.B, decisions int64, call func() error) {
 	var begun, made atomic.Int64
 	var all sync.WaitGroup
@@ -116,8 +116,8 @@ func benchRequests(b *testing.B, decisions int64, call func() error) {
 	b.ReportMetric(float64(cpuTime(b)-before)/float64(max(made.Load(), 1)), "cpu-ns/op")
 }
 
-// cpuTime returns the processor time that this process has used, without the service. On a busy machine it is more
-// reliable than the elapsed time.
+// cpuTime returns the CPU time that this process has used, without the service. On a busy machine this is a better
+// measure than the elapsed time.
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage

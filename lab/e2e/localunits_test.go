@@ -25,12 +25,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// asBackend is a variable with the URL of a service. It makes the test binary behave like a backend that spends local
-// units of that service, for tests that kill the backend.
+// asBackend is the environment variable with the URL of a service. If it is set, the test binary runs as a backend
+// that spends local units of that service. Tests kill such a backend.
 const asBackend = "TEST_AS_BACKEND"
 
-// backend takes units one by one until the balance has none. After each unit it prints how many units it has taken,
-// and how many of these are not charged yet. At the end it prints "closed".
+// backend takes units one by one until the balance has none. After each unit it prints the number of taken units and
+// the number of uncharged units. At the end it prints "closed".
 func backend(url string) int {
 	l, err := client.NewLocalUnits(client.LocalUnitsOptions{
 		URL: url, Key: testKey, Tenant: "acme", Meter: "api_calls", Min: 50, Max: 200, TTL: 2 * time.Second, CaptureEvery: 20 * time.Millisecond,
@@ -58,7 +58,7 @@ func backend(url string) int {
 	return 0
 }
 
-// startBackend runs backend in a separate process. The scanner reads its standard output.
+// startBackend runs backend in a separate process. The returned scanner reads the standard output of the process.
 func startBackend(t *testing.T, url string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -70,8 +70,8 @@ func startBackend(t *testing.T, url string) (*exec.Cmd, *bufio.Scanner) {
 	return cmd, bufio.NewScanner(out)
 }
 
-// localUnits returns local units of acme's api_calls. They are closed at the end of the test. Then the service must
-// have charged every taken unit once.
+// localUnits returns local units of acme's meter api_calls. They are closed at the end of the test. After that, the
+// service must have charged every taken unit once.
 func localUnits(t testing.TB, in *instance, change func(*client.LocalUnitsOptions)) *client.LocalUnits {
 	t.Helper()
 	o := client.LocalUnitsOptions{
@@ -81,11 +81,11 @@ func localUnits(t testing.TB, in *instance, change func(*client.LocalUnitsOption
 	change(&o)
 	l, err := client.NewLocalUnits(o)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close(context.Background()) }) // tests look at the error themselves
+	t.Cleanup(func() { _ = l.Close(context.Background()) }) // tests that need the error call Close themselves
 	return l
 }
 
-// closeAndCompare closes l. The service must have charged every taken unit, and hold nothing.
+// closeAndCompare closes l. After that, the service must have charged every taken unit, and must hold no units.
 func closeAndCompare(t *testing.T, in *instance, l *client.LocalUnits) client.LocalStats {
 	t.Helper()
 	closeLocal(t, l)
@@ -99,7 +99,7 @@ func closeAndCompare(t *testing.T, in *instance, l *client.LocalUnits) client.Lo
 	return s
 }
 
-// takeWait takes n units. If it does not get them, the test fails.
+// takeWait takes n units. It fails the test if it does not get them.
 func takeWait(t *testing.T, l *client.LocalUnits, n int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
@@ -107,7 +107,7 @@ func takeWait(t *testing.T, l *client.LocalUnits, n int64) {
 	require.NoError(t, l.TakeWait(ctx, n))
 }
 
-// tripper changes what a client sees of its requests.
+// tripper is a transport for tests. It may change the requests of a client and the answers that the client gets.
 type tripper func(req *http.Request, next http.RoundTripper) (*http.Response, error)
 
 func (f tripper) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -149,7 +149,7 @@ func TestLocalUnits_ManyTakers_ChargedWhatWasTaken(t *testing.T) {
 	}
 }
 
-// Two processes that share a balance together grant all of its units, and no more.
+// Two processes that share a balance grant all its units together, and no unit twice.
 func TestLocalUnits_TwoProcesses_GrantTheBalanceOnce(t *testing.T) {
 	t.Parallel()
 	in := serve(t, backends(t))
@@ -214,12 +214,12 @@ func TestLocalUnits_BackendKilled_LosesUncapturedUseOnly(t *testing.T) {
 		}
 	}
 	require.NoError(t, cmd.Process.Signal(syscall.SIGKILL))
-	for more := true; more; more = out.Scan() { // to the last line before its death
+	for more := true; more; more = out.Scan() { // reads up to the last line that the killed backend printed
 		if _, err := fmt.Sscan(out.Text(), &taken, &uncharged); err != nil {
 			t.Fatalf("%q: %v", out.Text(), err)
 		}
 	}
-	_ = cmd.Wait() // killed
+	_ = cmd.Wait() // the error says that the process was killed
 	testenv.Eventually(t, func() bool {
 		b := in.balance(t, "acme", "api_calls")
 		return b.Remaining == b.Granted-b.Used
@@ -239,7 +239,7 @@ func TestLocalUnits_LostAnswers_ChargedOnce(t *testing.T) {
 		o.Max, o.CaptureEvery = 100, 10*time.Millisecond
 		o.Client = through(func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
 			resp, err := next.RoundTrip(req)
-			if err == nil && n.Add(1)%3 != 0 { // of three answers two are lost
+			if err == nil && n.Add(1)%3 != 0 { // two of three answers are lost
 				lost.Add(1)
 				resp.Body.Close()
 				return nil, errors.New("the answer is lost")
@@ -255,7 +255,7 @@ func TestLocalUnits_LostAnswers_ChargedOnce(t *testing.T) {
 	}
 }
 
-// A process that was stopped for long finds that its hold has expired. The units that it took from the hold are
+// If a process was stopped for a long time, its hold has expired. The units that it had taken from the hold are then
 // debited.
 func TestLocalUnits_HoldExpiresInUse_RestIsDebited(t *testing.T) {
 	t.Parallel()
@@ -327,7 +327,7 @@ func TestLocalUnits_ServiceAway_UnbackedUpToBound_DebitedAfter(t *testing.T) {
 	in := serve(t, backends(t))
 	in.setUp(t, 130)
 	var cut atomic.Bool
-	var asked atomic.Int64 // without an answer yet
+	var asked atomic.Int64 // requests without an answer yet
 	l := localUnits(t, in, func(o *client.LocalUnitsOptions) {
 		o.Min, o.UnbackedMax = 100, 60
 		o.Client = through(func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
@@ -350,14 +350,14 @@ func TestLocalUnits_ServiceAway_UnbackedUpToBound_DebitedAfter(t *testing.T) {
 		}
 		return errors.Is(err, client.ErrAway) && asked.Load() == 0
 	}, "beyond UnbackedMax nothing is taken")
-	held := taken - 60 // a part of the 30 that remain
+	held := taken - 60 // a part of the 30 units that remain in the balance
 	if held < 0 || held >= 30 {
 		t.Fatalf("%d are taken without a service", taken)
 	}
 	cut.Store(false)
 	testenv.Eventually(t, func() bool { return l.Stats().Uncharged == 0 })
-	// The units of the balance cover the use first, except for a hold that was requested while the service was away.
-	// No unit is charged beyond the balance.
+	// The use is first charged to the rest of the balance, except units of a hold that was requested while the
+	// service was away. No unit is charged beyond the balance.
 	s := closeAndCompare(t, in, l)
 	left := in.balance(t, "acme", "api_calls").Remaining
 	if s.Shortfall != 30+held+left || s.Debited != 30-held-left || left > (30-held)/4+1 {
@@ -365,7 +365,7 @@ func TestLocalUnits_ServiceAway_UnbackedUpToBound_DebitedAfter(t *testing.T) {
 	}
 }
 
-// While captures are not answered, the use that a crash would lose stays bounded.
+// While captures get no answers, the use that a crash would lose is bounded.
 func TestLocalUnits_CapturesFail_AtMostFourHolds(t *testing.T) {
 	t.Parallel()
 	in := serve(t, backends(t))
@@ -411,7 +411,7 @@ func TestLocalUnits_Close_ReturnsTheRestAtOnce(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	unused := localUnits(t, in, func(o *client.LocalUnitsOptions) {})
-	_ = unused.Take(1) // requests a hold, which may be refused
+	_ = unused.Take(1) // requests a hold, which the service may refuse
 	closeLocal(t, unused)
 	if b := in.balance(t, "acme", "api_calls"); b.Remaining != 1000-b.Used {
 		t.Errorf("%+v", b)
@@ -436,7 +436,7 @@ func TestLocalUnits_CloseWithoutService_EndsInTimeWithError(t *testing.T) {
 	}
 }
 
-// The service's clock may be hours ahead or behind. Only the time between as_of and expires_at counts.
+// The service's clock may be hours ahead or behind. Only the time between as_of and expires_at of an answer counts.
 func TestLocalUnits_ServiceClockOff_SameResult(t *testing.T) {
 	t.Parallel()
 	in := serve(t, backends(t))
@@ -495,7 +495,7 @@ func TestLocalUnits_Exhausted_SaysWhy_TopUpIsNoticed(t *testing.T) {
 	}
 	requests := l.Stats().Requests
 	for range 1000 {
-		_ = l.Take(1) // answered by the denial
+		_ = l.Take(1) // answered from the earlier denial, without a request
 	}
 	if more := l.Stats().Requests - requests; more > 2 {
 		t.Errorf("%d requests", more)
@@ -505,7 +505,7 @@ func TestLocalUnits_Exhausted_SaysWhy_TopUpIsNoticed(t *testing.T) {
 	closeAndCompare(t, in, l)
 }
 
-// A hold in use is extended, so that its units are not returned in between. A hold that is not in use is returned.
+// A hold in use is extended, so that its units are not returned. A hold that is not in use is returned.
 func TestLocalUnits_SlowUse_HoldIsExtendedThenReturned(t *testing.T) {
 	t.Parallel()
 	in := serve(t, backends(t))

@@ -12,9 +12,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// A tenant in use has been debited and checked. It is in the catalogue, has a copy of its balance, and is announced,
-// and its keys in Redis are watched. It took 1,570 bytes of the heap before this data was packed. See
-// docs/decisions/memory.md.
+// A tenant in use has been debited and checked. The instance has the tenant's catalogue data and a copy of the
+// balance, announces in Redis that it uses the balance, and watches the tenant's keys. Before this data was packed, a
+// tenant took 1,570 bytes of the heap. See docs/decisions/memory.md.
 func TestServe_ATenantInUse_TakesAtMost700Bytes(t *testing.T) {
 	if raceDetector {
 		t.Skip("the detector has memory of its own")
@@ -59,7 +59,7 @@ func TestServe_ATenantInUse_TakesAtMost700Bytes(t *testing.T) {
 			callers.Wait()
 		}
 	}
-	use(tenants, tenants+5000) // from here on, buffers and connections exist, and queues have their full length
+	use(tenants, tenants+5000) // after this, buffers and connections exist, and queues have their full length
 	before := in.heap(t)
 	use(0, tenants)
 	each := 0.0
@@ -77,7 +77,7 @@ func list(v any) []object {
 
 var heapLine = regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`)
 
-// heap returns the bytes of the heap that are in use, after temporary data was freed.
+// heap returns the number of bytes in use in the heap, after temporary data was freed.
 func (in *instance) heap(t testing.TB) (bytes float64) {
 	t.Helper()
 	time.Sleep(3 * time.Second) // copies are kept for 2 s in case a request needs them

@@ -45,7 +45,7 @@ func (in *instance) metrics(t testing.TB) string {
 	return string(raw)
 }
 
-// scrape reads /metrics. The parts of a histogram are separate metrics, as in queries.
+// scrape reads /metrics. It returns _bucket, _sum and _count of a histogram as separate metrics, as queries use them.
 func (in *instance) scrape(t testing.TB) families {
 	t.Helper()
 	all := families{}
@@ -87,8 +87,8 @@ func (in *instance) limit(t testing.TB, rule string, body object) {
 	}, "limit ", rule, " in a check")
 }
 
-// exercised returns an instance with TLS in which every event that its metrics count has occurred: denials, leases
-// and a Redis outage.
+// exercised returns an instance with TLS in which every event that its metrics count has occurred, for example
+// denials, leases and an outage of Redis.
 func exercised(t *testing.T) *instance {
 	t.Helper()
 	redis, authority, dir := testenv.RedisPrivate(t), testenv.NewAuthority(t), t.TempDir()
@@ -96,7 +96,7 @@ func exercised(t *testing.T) *instance {
 	authority.Issue(t, cert, key)
 	database := testenv.PostgresService(t)
 	in := serve(t, []string{
-		"QUOTASVC_REPORT_DATABASE_URL=" + database, // no standby; its metrics are there
+		"QUOTASVC_REPORT_DATABASE_URL=" + database, // not a standby, but the metrics of a standby exist
 		"QUOTASVC_DATABASE_URL=" + database, "QUOTASVC_REDIS_URL=" + redis.URL, "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_LOG_LEVEL=warn",
 		"QUOTASVC_TLS_CERT_FILE=" + cert, "QUOTASVC_TLS_KEY_FILE=" + key, "QUOTASVC_ENVOY_RLS_LISTEN=127.0.0.1:0",
 	})
@@ -122,7 +122,7 @@ var (
 	selector  = regexp.MustCompile(`([a-z_]+)\s*(?:=~|!~|!=|=)`)
 	grouping  = regexp.MustCompile(`\bby \(([^)]*)\)`)
 
-	// notNames matches the parts of a query that name no metric: texts, selectors, ranges, lists of labels.
+	// notNames matches the parts of a query that contain no names of metrics: strings, ranges and lists of labels.
 	notNames = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\[[^\]]*\]|\b(?:by|on|without|ignoring|group_left|group_right)\s*\([^)]*\)`)
 	inBraces = regexp.MustCompile(`\{[^}]*\}`)
 	word     = regexp.MustCompile(`[a-zA-Z0-9_:.$]+(\s*\()?`)
@@ -132,21 +132,21 @@ var (
 )
 
 var (
-	// ofPrometheus are labels that Prometheus adds or uses itself.
+	// ofPrometheus lists labels that Prometheus adds or uses itself.
 	ofPrometheus = []string{"instance", "job", "le"}
 
-	// operators are the words of a query that are neither functions nor metrics.
+	// operators lists the words of a query that are neither functions nor metrics.
 	operators = []string{"and", "or", "unless", "offset", "bool"}
 
-	// elsewhere are metrics that the service does not have, with the reason.
+	// elsewhere maps metrics that the service does not have to the reason why a query may use them.
 	elsewhere = map[string]string{"up": "Prometheus writes it for each target"}
 )
 
-// namesIn returns the metrics of a query.
+// namesIn returns the names of the metrics in a query.
 func namesIn(query string) []string {
 	var names []string
 	for _, m := range word.FindAllStringSubmatch(inBraces.ReplaceAllString(notNames.ReplaceAllString(query, " "), " "), -1) {
-		isNumber := m[0][0] >= '0' && m[0][0] <= '9' // or a duration
+		isNumber := m[0][0] >= '0' && m[0][0] <= '9' // also true for a duration
 		if m[1] == "" && !isNumber && !slices.Contains(operators, m[0]) {
 			names = append(names, m[0])
 		}
@@ -154,7 +154,8 @@ func namesIn(query string) []string {
 	return names
 }
 
-// checkQuery checks that the metrics of a query, and the labels that it selects and groups by, exist. It returns the number of metrics.
+// checkQuery checks that the metrics of a query exist, and the labels by which it selects and groups. It returns the
+// number of metrics.
 func checkQuery(t *testing.T, where, query string, all families) int {
 	t.Helper()
 	names, labels := namesIn(query), map[string]bool{}
@@ -201,7 +202,7 @@ func TestQueries_NamesInThem_Found(t *testing.T) {
 	}
 }
 
-// An alert on a metric that does not exist never fires.
+// Each metric that an alert, the dashboard or the guide names must exist: an alert on a missing metric never fires.
 func TestMetrics_AlertsDashboardGuide_NameExistingMetrics(t *testing.T) {
 	t.Parallel()
 	all := exercised(t).scrape(t)
@@ -236,7 +237,7 @@ func TestMetrics_AlertsDashboardGuide_NameExistingMetrics(t *testing.T) {
 	}
 }
 
-// checkDashboard checks all queries of the dashboard: of panels, variables and annotations.
+// checkDashboard checks all queries of the dashboard: those of panels, variables and annotations.
 func checkDashboard(t *testing.T, all families) {
 	t.Helper()
 	text, err := os.ReadFile("../../deploy/grafana/quotasvc.json")
@@ -286,7 +287,7 @@ func checkDashboard(t *testing.T, all families) {
 	}
 }
 
-// The dashboard names tenants by a query of the tables, because tenants are not labels of metrics.
+// The dashboard finds tenants by a query of the database's tables, because tenants are not labels of metrics.
 func TestDashboard_SQL_TenantsNearExhaustion(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../deploy/grafana/quotasvc.json")
@@ -306,7 +307,7 @@ func TestDashboard_SQL_TenantsNearExhaustion(t *testing.T) {
 	in.setUp(t, 1000)
 	db := connectTo(t, database)
 	runSQL(t, db, "SET ROLE "+postgres.ReaderRole)
-	for i, want := range []int64{-1, 200} { // nothing after 700, then 800 of 1000
+	for i, want := range []int64{-1, 200} { // no row after 700 units; after 800 of 1000 units, 200 remain
 		in.do(t, http.StatusOK, "POST", "/v1/debits", fmt.Sprint("d", i), debitOf("acme", "api_calls", []int64{700, 100}[i]))
 		got := int64(-1)
 		rows, err := db.Query(t.Context(), query)
@@ -328,7 +329,7 @@ func TestDashboard_SQL_TenantsNearExhaustion(t *testing.T) {
 // mark is part of every hostile value that the test below sends.
 const mark = "zq7"
 
-// One series per tenant, subject or path would let a client exhaust the service's memory.
+// A series for each tenant, subject or path would let a client use up the memory of the service.
 func TestMetrics_ClientText_NeverALabel(t *testing.T) {
 	t.Parallel()
 	in := serve(t, backends(t))

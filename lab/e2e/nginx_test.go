@@ -12,7 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// nginx starts nginx with deploy/nginx in front of m. change holds pairs of a text in the configuration and its replacement.
+// nginx starts nginx with deploy/nginx in front of m. change lists texts of the configuration, each followed by its
+// replacement.
 func (m *metered) nginx(t testing.TB, key string, change ...string) *gateway {
 	t.Helper()
 	binary := gatewayProgram(t, "nginx")
@@ -89,7 +90,8 @@ func TestNginx_NoDecision_OneLocationClosesOneOpens(t *testing.T) {
 	}
 }
 
-// A service that cannot decide is treated like one that is down, even if the connection to its database stays open.
+// nginx treats a service that cannot decide like a service that is down, even if the connection to its database stays
+// open.
 func TestNginx_NoPostgres_OneLocationClosesOneOpens(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)
@@ -122,7 +124,7 @@ func TestNginx_WrongKey_OpensNothing(t *testing.T) {
 	m.opensNothing(t, m.nginx(t, m.key+"x"))
 }
 
-// The answers of nginx and of the application reach the client unchanged.
+// Refusals of nginx itself and of the application reach the client unchanged.
 func TestNginx_OtherRefusals_Unchanged(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)

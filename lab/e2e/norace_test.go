@@ -2,5 +2,5 @@
 
 package e2e
 
-// raceDetector is true if the race detector is on.
+// raceDetector reports whether the tests run with the race detector.
 const raceDetector = false

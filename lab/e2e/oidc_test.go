@@ -21,8 +21,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// providerOf returns the environment of a service with an identity provider, and the provider's port. The provider
-// need not run yet.
+// providerOf returns the environment of an instance that uses an identity provider, and the provider's port. The
+// provider need not run yet.
 func providerOf(t *testing.T, more ...string) (port string, env []string) {
 	t.Helper()
 	programOf(t, "oidc-provider")
@@ -33,7 +33,7 @@ func providerOf(t *testing.T, more ...string) (port string, env []string) {
 	}, more...)
 }
 
-// startProvider starts a real provider, whose only client is the console.
+// startProvider starts a real identity provider, whose only client is the console.
 func startProvider(t *testing.T, port, console string) {
 	t.Helper()
 	type user struct {
@@ -75,8 +75,8 @@ var (
 	requestID = regexp.MustCompile(`name="id" value="([^"]+)"`)
 )
 
-// atProvider signs in at the provider, and returns the path to which the provider redirects. The sign-in begins with
-// a form that contains fields.
+// atProvider signs in at the identity provider, and returns the path to which the provider redirects. The sign-in
+// begins with a form that contains fields.
 func (b *browser) atProvider(user string, fields url.Values) string {
 	b.t.Helper()
 	page := b.post(200, "/console/oidc/start", fields, "Signing in with Acme ID")
@@ -112,8 +112,8 @@ func (b *browser) atProvider(user string, fields url.Values) string {
 	return strings.TrimPrefix(back, b.at)
 }
 
-// TestOIDC_RealProvider_RightsByClaims: the service starts while the provider is down. Users get the rights of their
-// claims, and nobody else can sign in.
+// TestOIDC_RealProvider_RightsByClaims: the service starts while the provider is down. Users get the rights that
+// their claims give them. A user without such a claim cannot sign in.
 func TestOIDC_RealProvider_RightsByClaims(t *testing.T) {
 	t.Parallel()
 	port, env := providerOf(t)
@@ -131,7 +131,7 @@ func TestOIDC_RealProvider_RightsByClaims(t *testing.T) {
 	if to := onwards.FindStringSubmatch(done)[1]; to != "/console/audit" {
 		t.Errorf("it leads to %s", to)
 	}
-	b.get(400, back, "Begin again") // a code is used once
+	b.get(400, back, "Begin again") // a code can only be used once
 	b.get(200, "/console/audit", "Ada Byron", "may change")
 	const topUp = "/console/tenants/acme/correct/top-up"
 	b.post(200, topUp, stepped(b.formOf(topUp, "meter", "credits", "amount", "5", "reason", "goodwill"), "apply"), "Done.")

@@ -27,10 +27,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// machine is a host as the page expects it: PostgreSQL with an administrator, Redis, sudo and systemctl.
+// machine imitates a host as docs/operations.md expects it: PostgreSQL with an administrator, Redis, sudo and
+// systemctl.
 type machine struct {
 	t    *testing.T
-	root string // stands for /
+	root string // the directory that replaces /
 	env  []string
 	said *strings.Replacer
 }
@@ -40,7 +41,7 @@ func newMachine(t *testing.T) *machine {
 	if runtime.GOOS != "linux" {
 		t.Skip("the page is for Linux")
 	}
-	promtool, as := programOf(t, "promtool"), "" // as: who runs PostgreSQL, if that is not the caller
+	promtool, as := programOf(t, "promtool"), "" // as: prefix of PostgreSQL's commands
 	for _, name := range []string{"bash", "openssl", "curl", "redis-cli"} {
 		programOf(t, name)
 	}
@@ -80,7 +81,7 @@ func newMachine(t *testing.T) *machine {
 	bin := filepath.Join(m.root, "bin")
 	program, err := os.ReadFile(quotasvc(t))
 	require.NoError(t, err)
-	m.write(filepath.Join(bin, "program"), string(program), 0o755) // where PostgreSQL's user can reach it
+	m.write(filepath.Join(bin, "program"), string(program), 0o755) // in a directory that PostgreSQL's user can enter
 	for name, text := range map[string]string{
 		"quotasvc":  "exec " + bin + `/program "$@"`,
 		"sudo":      `if [ "$1" = -u ]; then shift 2; cd /; exec ` + as + `"$@"; fi; exec "$@"`,
@@ -96,7 +97,7 @@ func newMachine(t *testing.T) *machine {
 	}
 	m.env = append(withoutSettings(os.Environ()),
 		"PATH="+bin+":"+filepath.Dir(server)+":"+os.Getenv("PATH"), "PGHOST="+at.Hostname(), "PGPORT="+at.Port(), "PGUSER="+at.User.Username(), "PGPASSWORD="+password,
-		"QUOTASVC_DRAIN_DELAY=500ms", // the load of this test notices the drain at once
+		"QUOTASVC_DRAIN_DELAY=500ms", // the load of this test reacts to a drain at once
 	)
 	repository, err := filepath.Abs("../..")
 	require.NoError(t, err)
@@ -105,7 +106,7 @@ func newMachine(t *testing.T) *machine {
 		"redis://127.0.0.1:6379/0", redis.URL, "5432", at.Port(), "5433", portOf(t),
 		"8443", portOf(t), "8444", portOf(t), "9091", portOf(t), "9092", portOf(t),
 	)
-	t.Cleanup(func() { // the restored server, if the script got that far
+	t.Cleanup(func() { // stops the restored server, if the page has started it
 		command := exec.Command(filepath.Join(bin, "sudo"), "-u", "postgres", "pg_ctl", "-D", backup+"/restored", "-m", "immediate", "stop")
 		command.Env = m.env
 		_ = command.Run()
@@ -121,7 +122,8 @@ func (m *machine) write(path, text string, mode os.FileMode) {
 	require.NoError(m.t, os.WriteFile(path, []byte(text), mode))
 }
 
-// programOf returns the path of a program that the page needs, from PATH or bin/. The test is skipped if QUOTASVC_TEST_WITHOUT names it.
+// programOf returns the path of a program that the page needs, from PATH or bin/. If the program is missing, the test
+// fails. The test is skipped instead if QUOTASVC_TEST_WITHOUT names the program.
 func programOf(t *testing.T, name string) string {
 	t.Helper()
 	if path, err := exec.LookPath(name); err == nil {
@@ -138,8 +140,8 @@ func programOf(t *testing.T, name string) string {
 	return path
 }
 
-// portOf returns a port that nobody listens on, below the ports of outgoing connections and of private servers. The
-// page listens on it some seconds later.
+// portOf returns a port that nobody listens on, for a server that starts some seconds later. It is below the ports of
+// outgoing connections and of private servers.
 func portOf(t *testing.T) string {
 	t.Helper()
 	for range 100 {
@@ -153,8 +155,8 @@ func portOf(t *testing.T) string {
 	return ""
 }
 
-// followed counts the debits that are sent to the two instances while the page is followed. A debit has failed if
-// neither instance answered it with 200: no client could explain that to its users.
+// followed counts the debits that are sent to the two instances while the test follows the page. A debit has failed
+// if neither instance answered it with 200, because a client can try both instances.
 type followed struct{ sent, failed int }
 
 func (m *machine) load(ctx context.Context) *followed {
@@ -198,7 +200,7 @@ func (m *machine) load(ctx context.Context) *followed {
 			break
 		}
 		if f.sent == 0 && last != "" {
-			continue // the catalogue is not there yet
+			continue // the catalogue does not exist yet
 		}
 		if f.sent++; last != "" {
 			f.failed++
@@ -208,8 +210,8 @@ func (m *machine) load(ctx context.Context) *followed {
 	return f
 }
 
-// TestOperations_Page_BringsItUp follows docs/operations.md as an operator would: install, rotate, upgrade, back up, restore. Until the service is stopped for the
-// restore, clients of the two instances notice nothing.
+// TestOperations_Page_BringsItUp follows docs/operations.md as an operator would: install, rotate, upgrade, back up,
+// restore. Until the service is stopped for the restore, no debit of the two instances' clients fails.
 func TestOperations_Page_BringsItUp(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -230,7 +232,7 @@ func TestOperations_Page_BringsItUp(t *testing.T) {
 	}
 }
 
-// follow pastes the blocks of the page. It adds commands to them that create files, which show the progress.
+// follow pastes the blocks of the page. It adds commands that create files, by which the test sees the progress.
 func (m *machine) follow(blocks []pageBlock) {
 	m.t.Helper()
 	tty := openTerminal(m.t, m.root, m.env)
@@ -255,7 +257,7 @@ func (m *machine) follow(blocks []pageBlock) {
 	tty.leave()
 }
 
-// logsTellNoSecret searches the page's logs for the secrets in the page's files.
+// logsTellNoSecret fails the test if the logs contain a secret of the page's files.
 func (m *machine) logsTellNoSecret() {
 	m.t.Helper()
 	read := func(pattern string) (texts []string) {

@@ -14,8 +14,8 @@ import (
 )
 
 // This is the small form of `make bench-outage`: two instances, PostgreSQL, a steady load over HTTP, and a Redis that
-// is killed during the load and comes back empty. `make bench-outage` measures how long callers wait, because no
-// other program uses the machine then.
+// is killed during the load and comes back empty. This test does not measure how long callers wait. `make
+// bench-outage` does, because no other program uses the machine then.
 func TestOutage_RedisKilled_CallersDoNotNotice(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
@@ -30,7 +30,7 @@ func TestOutage_RedisKilled_CallersDoNotNotice(t *testing.T) {
 	}
 	r, err := bench.Outage(t.Context(), bench.OutageConfig{
 		Instances: instances, AdminKey: testKey, Rate: 500, Connections: 64,
-		// Breakers stay open for five seconds.
+		// Circuit breakers stay open for five seconds.
 		Before: 1200 * time.Millisecond, Away: 800 * time.Millisecond, After: 5600 * time.Millisecond,
 		Kill: func() error { server.Kill(); return nil },
 		Back: func(context.Context) error { server.Start(); return nil },
@@ -56,7 +56,8 @@ func TestOutage_RedisKilled_CallersDoNotNotice(t *testing.T) {
 	}
 	for _, in := range running {
 		testenv.Eventually(t, func() bool {
-			// Only a request probes a Redis that was away, and the load may have ended before such a request.
+			// Only a request makes an instance try a Redis that was away, and the load may have ended before such a
+			// request.
 			one := object{"tenant": "t-000000", "route": "/search", "items": []object{{"meter": "api_calls", "amount": 1}}}
 			if _, err := in.send(t.Context(), "POST", "/v1/check", "", one); err != nil {
 				t.Error(err)
@@ -64,7 +65,8 @@ func TestOutage_RedisKilled_CallersDoNotNotice(t *testing.T) {
 			return metricOf(in.metrics(t), `quotasvc_limit_breaker_open{shard="redis"}`) == 0
 		}, "Redis decides again")
 	}
-	// Each request is one call, and each consume is a second call that publishes the balance. The seconds overlap slightly.
+	// Each request is one script call. A consume makes a second call, which publishes the balance. The seconds
+	// overlap slightly.
 	if most := int64(r.Rate) * 3 / 2; r.CallsAfter == 0 || r.CallsAfter > most {
 		t.Errorf("%d script calls in the busiest second after redis was back, want some, and at most %d", r.CallsAfter, most)
 	}

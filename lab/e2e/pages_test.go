@@ -14,8 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// pageService prepares the shell for pages that expect a running `quotasvc dev`: it defines KEY, quotasvc and api.
-// README.md defines KEY and api itself.
+// pageService is a script for pages that expect a running `quotasvc dev`. It defines KEY, quotasvc and api in the
+// shell. README.md defines KEY and api itself.
 const pageService = `KEY=$(cat .quotasvc/admin.key)
 export QUOTASVC_URL=$API QUOTASVC_KEY=$KEY
 quotasvc() { "$PROGRAM" "$@"; }
@@ -28,8 +28,8 @@ api() {
 answered() { [ "$STATUS" = "$1" ] || { echo "the status is $STATUS, not $1"; return 1; }; }
 `
 
-// openPage starts `quotasvc dev` and returns a terminal. here replaces the addresses of the pages with those of this
-// dev.
+// openPage starts `quotasvc dev` and returns a terminal. here replaces the addresses in the pages with the addresses
+// of this dev.
 func openPage(t *testing.T, env ...string) (tty *terminal, here *strings.Replacer) {
 	t.Helper()
 	dir := t.TempDir()
@@ -59,8 +59,8 @@ func runPage(t *testing.T, page string, env ...string) {
 	tty.leave()
 }
 
-// Each file of the page is applied, and changes nothing the second time. The answer to each call has the status that
-// is written behind the call.
+// Each file of the page can be applied, and changes nothing the second time. The answer to each call has the status
+// that is written behind the call.
 func TestPages_Pricing_FilesApplyAndCallsAnswer(t *testing.T) {
 	t.Parallel()
 	tty, here := openPage(t)

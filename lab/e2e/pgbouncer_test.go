@@ -17,12 +17,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// poolEnough is more than the number of connections of an instance and a command.
+// poolEnough is a pool size that is greater than the number of connections of an instance and a command.
 const poolEnough = 40
 
-// pgbouncer starts PgBouncer in a pool mode in front of a PostgreSQL server. size is the number of connections for
-// each user. All urls must be of that server. It returns the same URLs through PgBouncer. Without the program the
-// test fails, or is skipped if QUOTASVC_TEST_WITHOUT names PgBouncer.
+// pgbouncer starts PgBouncer with a pool mode in front of a PostgreSQL server. size is the number of connections for
+// each user. All urls must be URLs of that server. pgbouncer returns the same URLs with PgBouncer's address. If the
+// program is missing, the test fails, or is skipped if QUOTASVC_TEST_WITHOUT names PgBouncer.
 func pgbouncer(t testing.TB, mode string, size int, urls ...string) []string {
 	t.Helper()
 	binary, libraries := pgbouncerProgram(t)
@@ -84,7 +84,8 @@ func parsed(t testing.TB, text string) *url.URL {
 	return u
 }
 
-// pgbouncerProgram returns the program, and the directory of libraries that belong to it if the system's do not.
+// pgbouncerProgram returns the path of PgBouncer, which is installed or in bin/pgbouncer. In the second case it also
+// returns the directory of PgBouncer's libraries.
 func pgbouncerProgram(t testing.TB) (binary, libraries string) {
 	t.Helper()
 	for _, name := range []string{"pgbouncer", "/usr/sbin/pgbouncer"} {
@@ -123,7 +124,7 @@ func TestPgBouncer_SessionMode_ServesAndFollows(t *testing.T) {
 	}
 	in.do(t, http.StatusOK, "POST", "/v1/check", "", object{"tenant": "acme", "items": []object{{"meter": "api_calls", "amount": 1}}})
 
-	// Notifications arrive: without them a change by another process is seen after up to 30 s.
+	// Notifications arrive. Without them, an instance sees a change by another process only after up to 30 s.
 	file := filepath.Join(t.TempDir(), "catalog.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("meters:\n  - {meter: heard, unit: call}\n"), 0o600))
 	must(t, env, "apply", "-f", file)
@@ -137,7 +138,7 @@ func TestPgBouncer_SessionMode_ServesAndFollows(t *testing.T) {
 		t.Errorf("the change was seen after %s", took)
 	}
 
-	// The settings of sessions hold: a locked balance is set aside after lock_timeout.
+	// The settings of sessions are effective: after lock_timeout, a locked balance is set aside.
 	db := connectTo(t, server.URL)
 	runSQL(t, db, "BEGIN; SELECT FROM balances WHERE tenant_id = 'acme' FOR UPDATE")
 	ended := make(chan answer, 1)

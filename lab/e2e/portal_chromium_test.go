@@ -44,7 +44,7 @@ func TestPortal_InChromium_ReadsAndEnds(t *testing.T) {
 		t.Error("the page is wider than a phone")
 	}
 	accent := result(b, chromedp.Evaluate[string](`getComputedStyle(document.querySelector("main a")).color`))
-	if accent != "rgb(95, 211, 161)" { // dark
+	if accent != "rgb(95, 211, 161)" { // the link colour of the dark scheme
 		t.Errorf("links are %s", accent)
 	}
 	b.do(chromedp.EmulateViewport(1100, 800))
@@ -56,8 +56,8 @@ func TestPortal_InChromium_ReadsAndEnds(t *testing.T) {
 	b.shows("This link has ended")
 }
 
-// TestPortal_InChromium_FromAnotherSite: a link on a page of another site opens, although the browser sends no cookie
-// with requests that another site starts.
+// TestPortal_InChromium_FromAnotherSite: a link on a page of another site opens the portal. The browser sends no
+// cookie with a request that another site starts.
 func TestPortal_InChromium_FromAnotherSite(t *testing.T) {
 	oneConsole.join(t)
 	oneChromium.join(t)
@@ -79,8 +79,8 @@ func TestPortal_InChromium_FromAnotherSite(t *testing.T) {
 	b.clean()
 }
 
-// TestPortal_InChromium_EmbeddedWhereAllowed: the page opens in a frame of an allowed site over TLS, and in no other
-// frame.
+// TestPortal_InChromium_EmbeddedWhereAllowed: over TLS, the page opens in a frame of an allowed site, and in no frame
+// of another site.
 func TestPortal_InChromium_EmbeddedWhereAllowed(t *testing.T) {
 	oneChromium.join(t)
 	t.Parallel()
@@ -117,7 +117,7 @@ func TestPortal_InChromium_EmbeddedWhereAllowed(t *testing.T) {
 	b.clean()
 }
 
-// complains waits until a page reports an error that contains text. It then forgets all errors so far.
+// complains waits until a page reports an error that contains text. Then it clears the list of reported errors.
 func (b *tab) complains(text string) {
 	b.t.Helper()
 	testenv.Eventually(b.t, func() bool {

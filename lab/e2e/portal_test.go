@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// link creates a link to the page of a tenant, and returns its path.
+// link creates a link to the portal page of a tenant, and returns its path.
 func (c *consoled) link(t testing.TB, tenant string, more object) string {
 	t.Helper()
 	body := object{"tenant": tenant}
@@ -25,7 +25,7 @@ func (c *consoled) link(t testing.TB, tenant string, more object) string {
 	return urlOf(t, made.URL).Path
 }
 
-// follow opens a link, and returns the path of the page.
+// follow opens a link to the portal, and returns the path of the page to which it leads.
 func (b *browser) follow(link string) string {
 	b.t.Helper()
 	got := b.send("GET", link, nil)
@@ -67,8 +67,8 @@ func TestPortal_LinkShowsItsTenantInTheBrowsersLanguage(t *testing.T) {
 	b.get(200, at, "Use is suspended")
 }
 
-// TestPortal_NoOtherTenant: a link opens no other tenant, neither by paths, nor by queries, nor by the cookie of
-// another link.
+// TestPortal_NoOtherTenant: a link gives no access to another tenant, neither by paths, nor by queries, nor by the
+// cookie of another link.
 func TestPortal_NoOtherTenant(t *testing.T) {
 	oneConsole.join(t)
 	t.Parallel()
@@ -96,7 +96,7 @@ func TestPortal_NoOtherTenant(t *testing.T) {
 		}
 	}
 	b.get(200, at, "Usage of globex")
-	// The cookie gives no access to the API and the console, and no method changes anything.
+	// The cookie gives no access to the API and the console. No method changes anything.
 	for _, path := range []string{"/v1/tenants/globex", "/console/tenants/globex"} {
 		if got := b.send("GET", path, nil, "Cookie", stolen[0].String()); got.status != 401 {
 			t.Errorf("%s: %d", path, got.status)
@@ -131,7 +131,7 @@ func TestPortal_LinkEnds(t *testing.T) {
 
 	short := c.browser(t)
 	link := c.link(t, "acme", object{"expires_in_seconds": 1})
-	short.eventually(410, link) // a slow machine may not open it in time
+	short.eventually(410, link) // a slow machine may open the link too late
 	all := c.browser(t)
 	atAll := all.follow(c.link(t, "acme", nil))
 	all.get(200, atAll, "Usage of acme")
@@ -150,7 +150,7 @@ func TestPortal_LinkEnds(t *testing.T) {
 	}
 }
 
-// as sends a request with another key.
+// as sends a request with the API key whose secret is given.
 func (c *consoled) as(t testing.TB, secret, method, path string, body object) answer {
 	t.Helper()
 	text, err := json.Marshal(body)

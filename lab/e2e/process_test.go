@@ -21,7 +21,7 @@ import (
 	"github.com/quotasvc/quotasvc/lab/program"
 )
 
-// Exit statuses of the program, besides 0 and 1.
+// These are the exit statuses of the program, besides 0 and 1.
 const (
 	exitUsage       = 2   // an invalid command line or configuration
 	exitInterrupted = 130 // a signal has interrupted the command
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 // built builds the program for the first test that needs it. The program has the race detector if the tests have it.
-// It is beside the test binary, in a directory that go test always removes.
+// Its file is beside the test binary, in a directory that go test always removes.
 var built = sync.OnceValues(func() (string, error) {
 	tests, err := os.Executable()
 	if err != nil {
@@ -52,23 +52,24 @@ func quotasvc(t testing.TB) string {
 	return path
 }
 
-// process is a quotasvc that a test has started.
+// process is a running quotasvc that a test has started.
 type process struct {
 	t      testing.TB
 	cmd    *exec.Cmd
 	ended  chan struct{}
-	lines  chan string // standard output
+	lines  chan string // lines of standard output
 	stderr logBuffer
 	stdout logBuffer
 }
 
-// launch starts quotasvc with args. The environment has env and none of the test's own settings.
+// launch starts quotasvc with args. The environment contains env and none of the settings in the test's own
+// environment.
 func launch(t testing.TB, env []string, args ...string) *process {
 	t.Helper()
 	return launchBy(t, quotasvc(t), env, args...)
 }
 
-// launchBy does the same as launch, with the program at path.
+// launchBy starts a process like launch, with the program at path.
 func launchBy(t testing.TB, path string, env []string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, ended: make(chan struct{}), lines: make(chan string, 256)}
@@ -101,7 +102,7 @@ func withoutSettings(env []string) []string {
 	return out
 }
 
-// follow reads standard output to its end and then waits for the process.
+// follow reads standard output to its end, and then waits for the end of the process.
 func (p *process) follow(out io.Reader) {
 	scanner := bufio.NewScanner(out)
 	for scanner.Scan() {
@@ -116,7 +117,7 @@ func (p *process) follow(out io.Reader) {
 	close(p.ended)
 }
 
-// line returns the rest of the next line of standard output that begins with prefix.
+// line waits for the next line of standard output that begins with prefix, and returns the rest of that line.
 func (p *process) line(prefix string) string {
 	p.t.Helper()
 	for {

@@ -2,6 +2,6 @@
 
 package e2e
 
-// raceDetector is true if the race detector is on. It slows the program down so much that two instances have too
-// little CPU time, with or without Redis.
+// raceDetector reports whether the tests run with the race detector. The race detector slows the program down so much
+// that two instances have too little CPU time, with or without Redis.
 const raceDetector = true

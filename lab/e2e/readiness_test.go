@@ -28,7 +28,7 @@ func (in *instance) ask(t testing.TB, path string) answer {
 	return answer{response.StatusCode, response.Header, body}
 }
 
-// A load balancer that asks /readyz must not remove all instances at once because their database hangs. They still
+// If the database hangs, a load balancer that asks /readyz must not remove all instances at once, because they still
 // answer checks from the cache.
 func TestReadyz_PostgresFrozen_StaysReadyAndSaysSo(t *testing.T) {
 	t.Parallel()
@@ -59,7 +59,7 @@ func TestReadyz_PostgresFrozen_StaysReadyAndSaysSo(t *testing.T) {
 	}, "PostgreSQL is back")
 }
 
-// Slow reports of one tenant must not make the instance seem unhealthy.
+// Slow reports of one tenant must not make an instance seem unhealthy.
 func TestReadyz_ReadersBusy_PostgresIsUp(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
@@ -161,7 +161,7 @@ func TestStart_PostgresAway_WaitsAliveAndNotReady(t *testing.T) {
 	in.stop()
 }
 
-// serveAway starts an instance on free addresses. It may be unable to start yet, because a server is down.
+// serveAway starts an instance on free addresses. The instance may be unable to serve yet, because a server is down.
 func serveAway(t testing.TB, env []string) *instance {
 	t.Helper()
 	return serveAt(t, env, freeAddress(t), freeAddress(t))
@@ -220,7 +220,7 @@ func TestStart_StoppedWhileWaiting_EndsWell(t *testing.T) {
 	}
 }
 
-// If waiting cannot repair an error, the process ends at once, and its message names the next step.
+// If waiting cannot repair an error, the process ends at once. Its message names the next step.
 func TestStart_WrongPasswordOrDatabase_EndsAtOnce(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)

@@ -14,18 +14,18 @@ import (
 	benchreport "github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
-// These constants bound transactions only. `make bench-flood` bounds the latency of other tenants.
+// These constants are maximum numbers of transactions. Only `make bench-flood` checks the latency of other tenants.
 const (
-	// These bound the transactions for up to 200 refused requests of 10 tenants in half a second, sent to a process
-	// that has just started. The process always reads each tenant once: some 15 transactions. It remembers a refusal
-	// for lack of units for 100 ms only: 50 more transactions.
+	// They apply to up to 200 refused requests of 10 tenants in half a second, which are sent to a process that has
+	// just started. The process reads each tenant once, which takes some 15 transactions. It remembers a refusal for
+	// lack of units only for 100 ms, so such requests cost 50 more transactions.
 	limitedTransactions = 50
 	emptyTransactions   = 120
 	unknownTransactions = 50
 )
 
-// This is the small form of `make bench-flood`. Other tenants debit while ten times as many requests are refused: by
-// a limit, for lack of units, and because their tenants do not exist.
+// This is the small form of `make bench-flood`. Other tenants make debits while ten times as many requests are
+// refused. The reasons are a limit, a lack of units, and tenants that do not exist.
 func TestFlood_RefusedRequests_OthersGetTheirDebits(t *testing.T) {
 	t.Parallel()
 	slice, r, lasted := 250*time.Millisecond, (*bench.FloodResult)(nil), []time.Duration(nil)
@@ -47,7 +47,7 @@ func TestFlood_RefusedRequests_OthersGetTheirDebits(t *testing.T) {
 	}
 	for i, most := range []int64{limitedTransactions, emptyTransactions, unknownTransactions} {
 		c := &r.Costs[i]
-		// The service remembers an answer only for a while, and then reads again.
+		// The service remembers a refusal only for a while, and then reads again.
 		most *= max(1, int64(lasted[len(lasted)-len(r.Costs)+i]/(500*time.Millisecond)))
 		if c.Transactions > most {
 			t.Errorf("%s: %d transactions for %d refused requests, want at most %d", c.Name, c.Transactions, c.Refused, most)
@@ -55,7 +55,7 @@ func TestFlood_RefusedRequests_OthersGetTheirDebits(t *testing.T) {
 	}
 }
 
-// refusals runs the floods in slices of this length. lasted is the time for which each instance ran.
+// refusals runs the floods in slices of this length. lasted contains the time for which each instance ran.
 func refusals(t *testing.T, slice time.Duration) (r *bench.FloodResult, lasted []time.Duration) {
 	t.Helper()
 	url := testenv.Postgres(t)

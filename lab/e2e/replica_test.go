@@ -13,8 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// If the replay of a replica is paused, its lag is shown in seconds and bytes in the metrics, in reports and in
-// /readyz, until it has caught up.
+// If the replay of a replica is paused, the metrics, the reports and /readyz show its lag in seconds and bytes, until
+// the replica has caught up.
 func TestReportReplica_ReplayPaused_LagIsShown(t *testing.T) {
 	t.Parallel()
 	servers := testenv.PostgresWithStandby(t)
@@ -61,7 +61,7 @@ func TestReportReplica_ReplayPaused_LagIsShown(t *testing.T) {
 	if got := string(in.ask(t, "/readyz").body); !strings.Contains(got, `"report_lag":{"seconds":`) || !strings.Contains(got, `"ready":true`) {
 		t.Errorf("/readyz: %s", got)
 	}
-	// A balance as of now is read from the primary, because the replica lacks its last entry.
+	// A present balance is read from the primary, because the replica lacks the balance's last entry.
 	if got := in.do(t, http.StatusOK, "GET", "/v1/tenants/acme/statements/api_calls/current", "", nil); got.header.Get("X-Quota-Report-Lag") != "" {
 		t.Errorf("a statement from the primary says %s s", got.header.Get("X-Quota-Report-Lag"))
 	}
@@ -74,7 +74,7 @@ func TestReportReplica_ReplayPaused_LagIsShown(t *testing.T) {
 	}, "the replica's end is shown")
 }
 
-// metricOf returns the value of a metric without labels, and -1 if there is none.
+// metricOf returns the value of the metric with this name and these labels. It returns -1 if there is none.
 func metricOf(text, name string) float64 {
 	for line := range strings.Lines(text) {
 		if value, ok := strings.CutPrefix(strings.TrimSpace(line), name+" "); ok {

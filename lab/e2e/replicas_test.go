@@ -17,7 +17,7 @@ import (
 
 var replicasLine = regexp.MustCompile(`(?m)^quotasvc_replicas_live (\S+)$`)
 
-// replicas returns the number of instances in an instance's metric.
+// replicas returns the number of live instances that an instance's metric shows.
 func (in *instance) replicas(t testing.TB) string {
 	t.Helper()
 	m := replicasLine.FindStringSubmatch(in.metrics(t))
@@ -40,8 +40,8 @@ func (in *instance) ready(t testing.TB) string {
 	return string(body)
 }
 
-// limitOfSlots creates the limit slots, for leases, and waits until both instances know it. Then they also know
-// everything that was stored in the catalogue before.
+// limitOfSlots creates the limit slots, for leases, and waits until both instances know it. The instances then also
+// know all earlier changes of the catalogue.
 func limitOfSlots(t testing.TB, one, two *instance) {
 	t.Helper()
 	one.do(t, http.StatusCreated, "PUT", "/v1/limits/slots", "", object{"per": []string{"tenant"}, "kind": "concurrency", "burst": 1})
@@ -54,7 +54,7 @@ func limitOfSlots(t testing.TB, one, two *instance) {
 	}
 }
 
-// acquire acquires a lease of slots for acme and returns its id.
+// acquire acquires a lease of the limit slots for acme and returns its id.
 func (in *instance) acquire(t testing.TB) string {
 	t.Helper()
 	var lease struct {
@@ -132,7 +132,7 @@ func TestReplicas_Instances_CountEachOther(t *testing.T) {
 		}
 	}
 	one.do(t, http.StatusOK, "GET", "/v1/limits/api?explain=1", "", nil).into(t, &explained)
-	// Two instances are live, but at least three are assumed.
+	// Two instances are live, but each instance assumes at least three.
 	if away := explained.Explain.RedisAway; away.Replicas != 3 || away.Holders != 2 || away.CapacityEach != 1 || away.PerSecondEach != 4 {
 		t.Errorf("%+v", away)
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// member returns the URL of a new login role that is a member of a role of roles.sql. The role must exist.
+// member creates a login role that is a member of role, a role of roles.sql which must exist. It returns the URL of
+// the new role.
 func member(t *testing.T, super, role string) string {
 	t.Helper()
 	u, err := url.Parse(super)
@@ -38,7 +39,7 @@ func member(t *testing.T, super, role string) string {
 }
 
 // An operator installs with roles. An administrator creates the roles, the owner's role migrates, and the service's
-// role serves. Then a month begins for which nobody has created a partition.
+// role serves. Then a month begins without a partition, because nobody has created it.
 func TestRoles_InstalledAsDocumented_ServiceLivesWithoutDDL(t *testing.T) {
 	t.Parallel()
 	super := testenv.PostgresEmpty(t)
@@ -87,7 +88,7 @@ func TestRoles_InstalledAsDocumented_ServiceLivesWithoutDDL(t *testing.T) {
 	must(t, owner, "seal", "--out", filepath.Join(t.TempDir(), "seal"))
 }
 
-// prepare creates the tenants of everyOperation.
+// prepare creates the tenants that everyOperation uses.
 func (in *instance) prepare(t *testing.T) {
 	t.Helper()
 	in.setUp(t, 1000)
@@ -142,7 +143,7 @@ func (in *instance) everyOperation(t *testing.T) {
 	}
 }
 
-// ends starts a job and waits for its status.
+// ends starts a job and waits until it has the given status.
 func (in *instance) ends(t *testing.T, path, status string) {
 	t.Helper()
 	started := in.do(t, http.StatusAccepted, "POST", path, "", object{})

@@ -21,18 +21,19 @@ import (
 )
 
 const (
-	// rollingRequests is the variable with the number of requests of the long form: `make rolling`.
+	// rollingRequests is the environment variable with the number of requests of the long form. `make rolling` sets
+	// it.
 	rollingRequests = "QUOTASVC_TEST_ROLLING"
 
-	// rollingFew is the number of requests of the short form. rollingDrain is its drain delay; HAProxy checks every
-	// 100 ms.
+	// rollingFew is the number of requests of the short form. rollingDrain is the drain delay of the instances.
+	// HAProxy checks the instances every 100 ms.
 	rollingFew   = 1500
 	rollingDrain = 2 * time.Second
 
 	rollingInstances, rollingClients = 3, 8
 )
 
-// fleet contains three instances. Each keeps its addresses after a restart.
+// fleet contains three instances. Each instance keeps its addresses after a restart.
 type fleet struct {
 	env       []string
 	api, ops  [rollingInstances]string
@@ -73,8 +74,8 @@ func (f *fleet) roll(t testing.TB, enough func() bool) (restarts int) {
 	return restarts
 }
 
-// TestRolling_HAProxyWithoutRetries_NothingFails and the same test with nginx: no request fails while the instances
-// restart one after the other.
+// TestRolling_HAProxyWithoutRetries_NothingFails: no request fails while the instances restart one after the other.
+// There is the same test with nginx.
 func TestRolling_HAProxyWithoutRetries_NothingFails(t *testing.T) {
 	t.Parallel()
 	binary := gatewayProgram(t, "haproxy")

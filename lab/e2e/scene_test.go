@@ -22,11 +22,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// envScenes is the variable that names the pages of docs/integrate to follow, besides the page for Go: node, python.
-// `make test-sdk` sets it. These pages need Node, npm and Debian's Python packages, and `make test` does not.
+// envScenes is the environment variable with the names of the pages of docs/integrate that are tested besides the
+// page for Go: node, python. `make test-sdk` sets it. These pages need Node, npm and Debian's Python packages; `make
+// test` does not.
 const envScenes = "QUOTASVC_TEST_SCENES"
 
-// scene is the environment of a newcomer who follows a page of docs/integrate: a directory with a clone named
+// scene is the environment of a newcomer who follows a page of docs/integrate. It has a directory with a clone named
 // quotasvc, in which `make run` serves, and a terminal.
 type scene struct {
 	t    *testing.T
@@ -35,7 +36,7 @@ type scene struct {
 	here *strings.Replacer
 }
 
-// enter returns a scene whose clone has these files and directories of the repository.
+// enter returns a scene for a page. Its clone contains the given files and directories of the repository.
 func enter(t *testing.T, page string, clone ...string) *scene {
 	t.Helper()
 	if page != "go" && !slices.Contains(strings.Split(os.Getenv(envScenes), ","), page) {
@@ -56,7 +57,7 @@ func enter(t *testing.T, page string, clone ...string) *scene {
 	dev := launchDev(t, data)
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	// A terminal shows lines as they are printed. The modules are those that this test was built from.
+	// A terminal shows lines when they are printed. Go uses the modules from which this test was built.
 	tty := openTerminal(t, dir, append(withoutSettings(os.Environ()), "PYTHONUNBUFFERED=1", "GOSUMDB=off", "GOFLAGS="+goFlags(t)+" -mod=mod -buildvcs=false", "PATH="+pathOf(page)))
 	said := []string{"http://127.0.0.1:8080", dev.api, `"offset_seconds":86400`, fmt.Sprintf(`"offset_seconds":%d`, 86400+dev.roomInTheHour(t))}
 	for _, port := range []string{"3000", "3001", "3002", "8001", "8002"} {
@@ -65,7 +66,7 @@ func enter(t *testing.T, page string, clone ...string) *scene {
 	return &scene{t: t, dev: &instance{process: dev.process, api: dev.api, http: &http.Client{Transport: transport, Timeout: testenv.Patience}}, tty: tty, here: strings.NewReplacer(said...)}
 }
 
-// goFlags returns the flags that this test was built with. With other flags, everything would be compiled again.
+// goFlags returns the flags with which this test was built. With other flags, all packages would be compiled again.
 func goFlags(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "env", "GOFLAGS").Output()
@@ -73,7 +74,8 @@ func goFlags(t *testing.T) string {
 	return strings.TrimSpace(string(out))
 }
 
-// pathOf returns PATH. Debian's Python packages belong to Debian's Python, even if another one comes first.
+// pathOf returns PATH for a page. Debian's Python packages need Debian's Python, so it comes first for the page
+// python.
 func pathOf(page string) string {
 	if page == "python" {
 		return "/usr/bin:" + os.Getenv("PATH")
@@ -81,7 +83,7 @@ func pathOf(page string) string {
 	return os.Getenv("PATH")
 }
 
-// copyTree copies a file or directory as in a clone: without files that are built, installed or cached.
+// copyTree copies a file or directory as a clone would contain it, without files that are built, installed or cached.
 func copyTree(t *testing.T, from, to string) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
@@ -118,7 +120,7 @@ func (s *scene) follow(page string) {
 	}
 }
 
-// leave ends the scene. dev must end without an error.
+// leave ends the scene. It fails the test if dev ends with an error.
 func (s *scene) leave() {
 	s.t.Helper()
 	s.tty.leave()
@@ -128,14 +130,14 @@ func (s *scene) leave() {
 	}
 }
 
-// delivery is a call of a webhook.
+// delivery is a call of a webhook that the test has received.
 type delivery struct {
 	header http.Header
 	body   []byte
 }
 
-// by reports whether a delivery is signed with this secret, by the Standard Webhooks library and by the SDK's
-// verifier. Both must agree.
+// by reports whether a delivery is signed with this secret. It asks the Standard Webhooks library and the SDK's
+// verifier, which must agree.
 func (d delivery) by(t *testing.T, secret string) bool {
 	t.Helper()
 	standard, err := standardwebhooks.NewWebhook(secret)
@@ -178,8 +180,8 @@ func (s *scene) rotate(path string, overlap int) (secret string) {
 	return made.Secret
 }
 
-// rotateBetweenDeliveries checks deliveries of the page's events before, during and after a rotation. Both the
-// Standard Webhooks library and the SDK must accept them.
+// rotateBetweenDeliveries checks deliveries of the page's events before, during and after a rotation of the secret.
+// The Standard Webhooks library and the SDK must both accept them.
 func (s *scene) rotateBetweenDeliveries() {
 	t := s.t
 	t.Helper()
@@ -225,7 +227,7 @@ func TestScene_Express_FromThePageAlone(t *testing.T) {
 	s := enter(t, "node", "sdk/typescript")
 	s.follow("docs/integrate/node.md")
 	s.rotateBetweenDeliveries()
-	// The receiver of docs/events.md verifies with the Standard Webhooks library.
+	// The receiver on the page docs/events.md verifies deliveries with the Standard Webhooks library.
 	s.tty.paste("npm install standardwebhooks@1.1.1\n")
 	for _, block := range markedBlocks(t, "docs/events.md") {
 		s.tty.use(block.said(s.here))

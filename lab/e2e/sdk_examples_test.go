@@ -18,7 +18,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// builtExamples is a directory with the programs of client/examples.
+// builtExamples is a directory with the built programs of client/examples.
 var builtExamples = together[string]{start: func(h *host) string {
 	dir := h.TempDir()
 	if out, err := exec.CommandContext(h.Context(), "go", "build", "-o", dir+"/", "../../client/examples/...", "../../client/quotaecho/examples/...").CombinedOutput(); err != nil {
@@ -27,7 +27,7 @@ var builtExamples = together[string]{start: func(h *host) string {
 	return dir
 }}
 
-// examples are the programs of client/examples.
+// examples contains the built programs of client/examples and their environment.
 type examples struct {
 	t   *testing.T
 	dir string
@@ -51,7 +51,7 @@ func (e *examples) run(name string, args ...string) string {
 	return string(out)
 }
 
-// serve starts an example that is a server, and returns its address and its log.
+// serve starts an example that is a server, and returns the server's address and log.
 func (e *examples) serve(name string, env ...string) (string, *logBuffer) {
 	e.t.Helper()
 	address, log := closedPort(e.t), &logBuffer{}
@@ -174,7 +174,7 @@ func TestSDKExamples_Webhook_HandlesOnceRefusesForged(t *testing.T) {
 	testenv.Eventually(t, func() bool { return strings.Count(log.String(), "balance.exhausted") == 1 }, "the event is handled")
 }
 
-// fetch gets a URL as acme.
+// fetch requests a URL as acme.
 func fetch(t *testing.T, url string) answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -188,7 +188,7 @@ func fetch(t *testing.T, url string) answer {
 	return answer{resp.StatusCode, resp.Header, body}
 }
 
-// The programs on the page are the example files, which run in tests.
+// The page docs/integrate/go.md contains the example files unchanged. The tests run these files.
 func TestSDKExamples_OnThePage_AreTheFiles(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/integrate/go.md")

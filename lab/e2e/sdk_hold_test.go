@@ -16,7 +16,7 @@ func (a account) hold(amount int64) client.HoldRequest {
 	return client.HoldRequest{Tenant: a.tenant, Items: []client.Item{{Meter: "api_calls", Amount: amount}}}
 }
 
-// wantSettled fails the test unless the balance has this many units used and no unit held.
+// wantSettled fails the test unless this number of units was used and no unit is held.
 func (a account) wantSettled(t testing.TB, used int64) {
 	t.Helper()
 	if b := a.balance(t, a.tenant, "api_calls"); b.Used != used || b.Remaining != b.Granted-used {
@@ -24,7 +24,7 @@ func (a account) wantSettled(t testing.TB, used int64) {
 	}
 }
 
-// words returns a source of n elements. The source ends with the error end, if there is one.
+// words returns a sequence of n elements. If end is not nil, the sequence ends with this error.
 func words(n int, end error) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for range n {
@@ -66,7 +66,7 @@ func TestSDK_Stream_AnyEnd_CapturesWhatPassed(t *testing.T) {
 		t.Errorf("%d %v", n, err)
 	}
 	in.wantSettled(t, 32)
-	if n, err := run(words(9, nil), 2); n != 2 || err != nil { // the reader stops
+	if n, err := run(words(9, nil), 2); n != 2 || err != nil { // the reader stops after two elements
 		t.Errorf("%d %v", n, err)
 	}
 	in.wantSettled(t, 40)
@@ -80,7 +80,7 @@ func TestSDK_HoldFor_FailsPanicsOrLeaves_Captured(t *testing.T) {
 	broke := errors.New("the work broke")
 	ctx, cancel := context.WithCancel(t.Context())
 	result, err := c.HoldFor(ctx, in.hold(50), func(_ context.Context, h *client.HeldUnits) error {
-		cancel() // the reader leaves
+		cancel() // ends the context, as when the reader leaves
 		return errors.Join(h.Use(17), broke)
 	})
 	if !errors.Is(err, broke) || result.Used != 17 || result.Charged != 17 {
@@ -192,7 +192,7 @@ func TestSDK_Hold_ServiceAway_DebitedAtItsEnd(t *testing.T) {
 	t.Parallel()
 	in := sdkService.get(t).account(t, 100)
 	c := sdk(t, in.instance, func(o *client.Options) {
-		losing(1, "/holds")(o) // the only attempt
+		losing(1, "/holds")(o) // loses the answer to the only attempt
 		o.Attempts, o.FailOpen = 1, []string{"api_calls"}
 	})
 	body := in.hold(10)

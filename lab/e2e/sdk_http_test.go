@@ -18,8 +18,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// backendOf starts an HTTP server whose requests are charged. /fail, /panic, /missing and /flush are special; other
-// paths are served.
+// backendOf starts an HTTP server whose requests are charged. /fail answers 502, /panic panics, /missing answers 404,
+// and /flush sends its header early. Other paths are served.
 func backendOf(t testing.TB, c *client.Client, change func(*quotahttp.Options)) (*httptest.Server, *atomic.Int64) {
 	t.Helper()
 	o := quotahttp.Options{Rules: quotahttp.Rules[*http.Request]{
@@ -105,7 +105,7 @@ func TestSDKHTTP_Requests_ChargedWithHeaders(t *testing.T) {
 		t.Errorf("%s %v", got, got.header)
 	}
 	in.acme().wantLeft(t, 0)
-	if n := served.Load() - before; n != left+1 { // and /healthz
+	if n := served.Load() - before; n != left+1 { // the additional request is that to /healthz
 		t.Errorf("%d requests were served, %d units were left", n, left)
 	}
 }
@@ -120,7 +120,7 @@ func TestSDKHTTP_FailedHandlers_Refunded(t *testing.T) {
 		t.Error(got)
 	}
 	get(t, server, "/panic", in.tenant)
-	get(t, server, "/missing", in.tenant) // paid
+	get(t, server, "/missing", in.tenant) // a 404, which is charged
 	if got := get(t, server, "/flush", in.tenant); got.status != 200 || string(got.body) != "served" {
 		t.Error(got)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// sdk returns a Go client of an instance.
+// sdk returns a Go client of an instance, for tests.
 func sdk(t testing.TB, in *instance, change ...func(*client.Options)) *client.Client {
 	t.Helper()
 	o := client.Options{
@@ -45,7 +45,8 @@ func closeSDK(t testing.TB, c *client.Client) {
 	}
 }
 
-// losing loses the first n answers for paths with this suffix, after the service has sent them.
+// losing returns an option of a client. With it, the client does not get the first n answers to requests whose path
+// ends with suffix, although the service has sent them.
 func losing(n int32, suffix string) func(*client.Options) {
 	var lost atomic.Int32
 	return func(o *client.Options) {
@@ -62,21 +63,21 @@ func losing(n int32, suffix string) func(*client.Options) {
 	}
 }
 
-// sdkService is the service of tests that each use only their own account.
+// sdkService is the service of tests that use only their own account.
 var sdkService = together[*instance]{start: func(h *host) *instance {
 	in := serve(h, backends(h))
 	in.do(h, http.StatusCreated, "PUT", "/v1/meters/api_calls", "", object{"unit": "call"})
 	return in
 }}
 
-// account is a tenant and its service.
+// account is a tenant of an instance.
 type account struct {
 	*instance
 
 	tenant string
 }
 
-// account creates a tenant with the test's name and amount api_calls a year.
+// account creates a tenant with the name of the test, which has amount units of api_calls a year.
 func (in *instance) account(t testing.TB, amount int64) account {
 	t.Helper()
 	a := account{in, t.Name()}
@@ -85,14 +86,14 @@ func (in *instance) account(t testing.TB, amount int64) account {
 	return a
 }
 
-// acme is the account that setUp makes.
+// acme returns the account that setUp creates.
 func (in *instance) acme() account { return account{in, "acme"} }
 
 func (a account) consume(amount int64) client.ConsumeRequest {
 	return client.ConsumeRequest{Tenant: a.tenant, Items: []client.Item{{Meter: "api_calls", Amount: amount}}}
 }
 
-// wantLeft fails the test unless exactly this number of units remains. Refunded units count as remaining.
+// wantLeft fails the test unless exactly this number of units remains. Refunded units are among the remaining units.
 func (a account) wantLeft(t testing.TB, left int64) {
 	t.Helper()
 	if b := a.balance(t, a.tenant, "api_calls"); b.Remaining != left {
@@ -133,7 +134,7 @@ func TestSDK_UnknownOutcome_FinishedWithItsKey(t *testing.T) {
 	if _, err := c.Debit(t.Context(), body, client.WithKey(e.IdempotencyKey), client.WithMeta(&meta)); err != nil || !meta.Replayed {
 		t.Errorf("%v %+v", err, meta)
 	}
-	if _, err := c.Debit(t.Context(), body); err != nil { // another operation
+	if _, err := c.Debit(t.Context(), body); err != nil { // the same debit without the key is another operation
 		t.Error(err)
 	}
 	in.wantLeft(t, 90)
@@ -166,8 +167,8 @@ func TestSDK_Refusals_ByCodeAndClass(t *testing.T) {
 	ask := func(c *client.Client, body client.ConsumeRequest) func() error {
 		return func() error { _, err := c.Consume(ctx, body); return err }
 	}
-	// The test waits with checks. A debit that the limit does not stop yet would use up the quota, and a request that
-	// the quota denies is charged to no limit.
+	// The test waits with checks. Debits that the limit does not stop yet would use up the quota. A request that the
+	// quota denies is not charged to a limit.
 	testenv.Eventually(t, func() bool {
 		got, err := c.Check(ctx, client.CheckRequest{Tenant: slow.Tenant, Items: slow.Items, Route: slow.Route})
 		return err == nil && len(got.Limits) == 1

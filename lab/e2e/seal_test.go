@@ -36,7 +36,7 @@ func TestSeal_File_IsCheckedByVerify(t *testing.T) {
 	yesterday := time.Now().UTC().Add(-time.Minute).AddDate(0, 0, -1).Format(time.DateOnly)
 	printed := must(t, env, "seal", "--seal-key-file", key)
 	must(t, append(env, "QUOTASVC_SEAL_KEY="+string(private)), "seal", "--day", yesterday, "--out", file)
-	must(t, env, "seal", "--out", file) // the same again
+	must(t, env, "seal", "--out", file) // a second run writes the same seal
 	written, err := os.ReadFile(file)
 	if err != nil || string(written) != printed || !strings.Contains(printed, `"day": "`+yesterday) || !strings.Contains(printed, "— ledger.example.com ") {
 		t.Errorf("printed:\n%s\nwritten:\n%s (%v)", printed, written, err)

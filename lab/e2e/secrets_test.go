@@ -19,7 +19,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// authorized sends GET /v1/meters with a key and returns the status.
+// authorized sends GET /v1/meters with a key and returns the status of the answer.
 func (in *instance) authorized(t testing.TB, key string) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, in.api+"/v1/meters", nil)
@@ -32,7 +32,7 @@ func (in *instance) authorized(t testing.TB, key string) int {
 	return response.StatusCode
 }
 
-// After a rotation, new connections use the new password and the next request needs the new key, without a restart.
+// After a rotation without a restart, new connections use the new password, and the next request needs the new key.
 func TestSecrets_FilesAndHangup_RotateWithoutRestart(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)
@@ -147,7 +147,7 @@ func TestSecrets_CommandLine_Warned(t *testing.T) {
 	}
 }
 
-// TestSecrets_AllOutput_TellsNone makes secrets, uses them, and looks for them in everything that the service shows.
+// TestSecrets_AllOutput_TellsNone creates secrets, uses them, and searches all output of the service for them.
 func TestSecrets_AllOutput_TellsNone(t *testing.T) {
 	t.Parallel()
 	postgres, redis := testenv.PostgresPrivate(t), testenv.RedisPrivate(t)
@@ -211,7 +211,7 @@ func TestSecrets_AllOutput_TellsNone(t *testing.T) {
 	in.stop()
 	shown.WriteString(in.stdout.String() + in.stderr.String())
 
-	// Commands with wrong URLs.
+	// These are commands with wrong URLs.
 	for _, bad := range []string{
 		"postgres://u:hush-0123456789@" + freeAddress(t) + "/d", "postgres://u:hush-0123456789@[::1/d", "postgres://u:hush-0123456789@h:port/d",
 		"host=127.0.0.1 password=hush-0123456789 port=none", strings.Replace(postgres.URL, database.Password, "hush-0123456789", 1),

@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// For every attack that the page names, there is a test.
+// Every attack in docs/security.md has a row that names its tests.
 func TestSecurity_Table_EveryAttackHasTests(t *testing.T) {
 	t.Parallel()
 	rows := heldRows(t, "security.md", 2)
@@ -28,8 +28,9 @@ func TestSecurity_Table_EveryAttackHasTests(t *testing.T) {
 	}
 }
 
-// An attacker who can write to Redis can store a copy of a balance there. A check uses the copy if it seems newer
-// than the instance's own data; a debit does not use it. An old copy is not used.
+// An attacker who can write to Redis can store a copy of a balance there. If the copy seems newer than the instance's
+// own data, a check uses it. A debit never uses it. A copy that is older than the instance's own data is not used at
+// all.
 func TestRedis_OldBalancePutBack_DebitIsRefused(t *testing.T) {
 	t.Parallel()
 	postgres, server := testenv.Postgres(t), testenv.RedisPrivate(t)
@@ -75,7 +76,7 @@ func TestRedis_OldBalancePutBack_DebitIsRefused(t *testing.T) {
 	if b := in.balance(t, "acme", "api_calls"); b.Used != 10 || b.Remaining != 0 {
 		t.Errorf("%+v", b)
 	}
-	if err := attacker.Del(ctx, key).Err(); err != nil { // verify compares copies as well, and would find this one
+	if err := attacker.Del(ctx, key).Err(); err != nil { // verify also compares copies, and would report this copy
 		t.Fatal(err)
 	}
 	must(t, env, "verify")

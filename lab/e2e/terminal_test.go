@@ -19,14 +19,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// pageBlock is a block of a page that is marked for tests by the words after its language:
+// pageBlock is a code block of a page. The words after its language mark it for tests:
 //
 //	sh run           is pasted into a terminal
 //	sh run again     is pasted until it prints the expected texts: the service may show them a moment later
 //	js file=app.mjs  is written into the directory of the terminal; any language
 //
-// The comments `<!-- expect: ... -->` after a block contain the texts that the terminal then shows, in any order. A
-// comment of three digits behind a call of the shell function api is the status of its answer.
+// The comments `<!-- expect: ... -->` after a block contain the texts that the terminal must then show, in any order.
+// A comment of three digits behind a call of the shell function api is the expected status of the answer.
 type pageBlock struct {
 	language string
 	marks    map[string]string
@@ -36,7 +36,7 @@ type pageBlock struct {
 
 func (b *pageBlock) has(mark string) bool { _, ok := b.marks[mark]; return ok }
 
-// said returns the block with this machine's addresses and ports in place of the page's.
+// said returns the block with the addresses and ports of this test instead of those of the page.
 func (b pageBlock) said(here *strings.Replacer) *pageBlock {
 	b.text = here.Replace(b.text)
 	b.expect = slices.Clone(b.expect)
@@ -52,7 +52,7 @@ var (
 	statusOf    = regexp.MustCompile(`(?m)^(api .*\S) +# (\d{3})$`)
 )
 
-// markedBlocks returns the marked blocks of a page, which is named from the root of the repository.
+// markedBlocks returns the marked blocks of a page. The path of the page is relative to the root of the repository.
 func markedBlocks(t *testing.T, page string) []pageBlock {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../..", page))
@@ -82,8 +82,8 @@ func expectations(blocks []pageBlock) (n int) {
 	return n
 }
 
-// terminal is a shell. A script that is pasted into it has the directory, the variables and the functions of the
-// scripts before it. If the script fails, the test ends.
+// terminal is a running shell. A pasted script uses the directory, the variables and the functions that earlier
+// scripts have set. If a script fails, the test ends.
 type terminal struct {
 	t       *testing.T
 	in      io.WriteCloser
@@ -94,10 +94,11 @@ type terminal struct {
 	pasted  int
 }
 
-// daemonsKeep bounds the wait for output after the end of the shell: a daemon may keep the screen open.
+// daemonsKeep is the time limit of the wait for output after the end of the shell, because a daemon may keep the
+// shell's output open.
 const daemonsKeep = 15 * time.Second
 
-// openTerminal starts a shell in dir. The shell's background processes end with it.
+// openTerminal starts a shell in dir. When the shell ends, its background processes end as well.
 func openTerminal(t *testing.T, dir string, env []string) *terminal {
 	t.Helper()
 	tty := &terminal{t: t, ended: make(chan struct{}), scratch: t.TempDir(), cmd: exec.Command(programOf(t, "bash"))}
@@ -124,7 +125,7 @@ func openTerminal(t *testing.T, dir string, env []string) *terminal {
 	return tty
 }
 
-// paste pastes a script and waits until it is done. It returns the position on the screen at which the script's
+// paste pastes a script and waits until it has ended. It returns the position in the output at which the script's
 // output begins. If the script fails, the test fails.
 func (tty *terminal) paste(script string) (begin int) {
 	tty.t.Helper()
@@ -147,7 +148,7 @@ func (tty *terminal) paste(script string) (begin int) {
 	return begin
 }
 
-// missing returns the expected texts that are not on the screen from begin on.
+// missing returns the expected texts that the output from begin on does not contain.
 func (tty *terminal) missing(begin int, expect []string) (missing []string) {
 	shown := tty.screen.String()[begin:]
 	for _, want := range expect {
@@ -158,7 +159,7 @@ func (tty *terminal) missing(begin int, expect []string) (missing []string) {
 	return missing
 }
 
-// use pastes, writes or skips a block, as its marks require.
+// use pastes a block, writes it into a file, or skips it, as the block's marks require.
 func (tty *terminal) use(block *pageBlock) {
 	tty.t.Helper()
 	switch file, isFile := block.marks["file"]; {

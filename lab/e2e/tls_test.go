@@ -17,7 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// The API, PostgreSQL and Redis are used over TLS, with certificates that are verified.
+// The API, PostgreSQL and Redis are used over TLS. Their certificates are verified.
 func TestTLS_ClientsPostgresRedis_Verified(t *testing.T) {
 	t.Parallel()
 	authority, dir, ctx := testenv.NewAuthority(t), t.TempDir(), t.Context()
@@ -33,7 +33,7 @@ func TestTLS_ClientsPostgresRedis_Verified(t *testing.T) {
 	authority.Issue(t, filepath.Join(data, "tls.pem"), filepath.Join(data, "tls.key"))
 	owner, err := os.Stat(data)
 	require.NoError(t, err)
-	for _, name := range []string{"tls.pem", "tls.key"} { // PostgreSQL insists on owning its key
+	for _, name := range []string{"tls.pem", "tls.key"} { // PostgreSQL's user must own the key
 		if of, ok := owner.Sys().(*syscall.Stat_t); ok && os.Getuid() == 0 {
 			require.NoError(t, os.Chown(filepath.Join(data, name), int(of.Uid), int(of.Gid)))
 		}
@@ -96,10 +96,10 @@ func TestTLS_ClientsPostgresRedis_Verified(t *testing.T) {
 	}
 	in.http.CloseIdleConnections()
 	authority.Issue(t, cert, key)
-	in.logged("TLS certificate reloaded", 1) // without a signal
+	in.logged("TLS certificate reloaded", 1) // the instance reads the new files without a signal
 	in.do(t, 200, "GET", "/v1/meters", "", nil)
 
-	// The servers' certificates are from another authority.
+	// The certificates of PostgreSQL and Redis are not from this authority.
 	stranger := testenv.NewAuthority(t)
 	env[0] = "QUOTASVC_DATABASE_URL=" + verified + stranger.File
 	status, _, log := tool(t, env, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// together is a fixture that several tests share. It starts for the first test that needs it, and ends after the last
-// one. A test joins before it calls t.Parallel, so all tests of a run have joined before one of them ends.
+// together is a fixture that several tests share. The first test that needs it starts it, and it ends after the last
+// test that joined. A test joins before it calls t.Parallel, so all tests of a run have joined before one of them
+// ends.
 type together[T any] struct {
 	start func(h *host) T
 
@@ -19,11 +20,11 @@ type together[T any] struct {
 	value *T // nil: not started
 }
 
-// host is the test of a fixture. The fixture may outlast the test that starts it.
+// host is the test that starts a fixture. The fixture may end later than this test.
 type host struct {
 	*testing.T
 
-	failed   bool // one of the users has failed
+	failed   bool // whether one of the tests that joined has failed
 	cleanups []func()
 }
 
@@ -53,7 +54,7 @@ func (f *together[T]) leave(t *testing.T) {
 	f.host, f.value = nil, nil
 }
 
-// get returns the fixture.
+// get returns the fixture. It starts the fixture if no test has started it.
 func (f *together[T]) get(t *testing.T) T {
 	t.Helper()
 	f.mu.Lock()
@@ -72,7 +73,7 @@ func (f *together[T]) get(t *testing.T) T {
 	return *f.value
 }
 
-// Cleanup implements testing.TB: clean runs after the last user.
+// Cleanup implements testing.TB. The function clean runs after the last test that joined.
 func (h *host) Cleanup(clean func()) { h.cleanups = append(h.cleanups, clean) }
 
 // Context implements testing.TB. It does not end.

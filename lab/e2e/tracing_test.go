@@ -17,12 +17,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// collected is a collector of OTLP over HTTP.
+// collected is a collector of traces (OTLP over HTTP) with the spans that it has received.
 type collected struct {
 	*httptest.Server
 	mu    sync.Mutex
 	spans []*tracepb.Span
-	text  strings.Builder // everything that was received
+	text  strings.Builder // all data that was received, as text
 }
 
 func newCollector(t *testing.T) *collected {
@@ -48,7 +48,7 @@ func newCollector(t *testing.T) *collected {
 	return c
 }
 
-// of returns the spans of a trace whose names begin with prefix.
+// of returns the received spans of a trace whose names begin with prefix.
 func (c *collected) of(traceID, prefix string) []*tracepb.Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,8 +61,8 @@ func (c *collected) of(traceID, prefix string) []*tracepb.Span {
 	return found
 }
 
-// TestTracing_RequestsBatchesStatements: the trace of the caller continues through the request, the lane's batch,
-// PostgreSQL and Redis. The access line and the exemplar name the trace. No key is exported.
+// TestTracing_RequestsBatchesStatements: the caller's trace continues through the request, the lane's batch,
+// PostgreSQL and Redis. The access line and the exemplar contain the trace's id. No API key is exported.
 func TestTracing_RequestsBatchesStatements(t *testing.T) {
 	t.Parallel()
 	c := newCollector(t)

@@ -22,8 +22,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// The stand-in for Traefik interprets deploy/traefik/dynamic.yml as Traefik's documentation describes the parts in it, and
-// refuses other parts. It is not Traefik: it shows that the file and the service fit the documentation.
+// The stand-in for Traefik interprets deploy/traefik/dynamic.yml as Traefik's documentation describes the parts of
+// that file, and refuses other parts. It is not Traefik: it shows that the file and the service agree with the
+// documentation.
 
 type traefikFile struct {
 	HTTP struct {
@@ -78,10 +79,11 @@ type traefikService struct {
 	} `yaml:"loadBalancer"`
 }
 
-// traefik starts the stand-in with deploy/traefik and this key in front of m. change holds pairs of a text in the configuration and its replacement.
+// traefik starts the stand-in with deploy/traefik and this key in front of m. change lists texts of the
+// configuration, each followed by its replacement.
 func (m *metered) traefik(t testing.TB, key string, change ...string) *gateway {
 	t.Helper()
-	// The application's service that maps keys to clients.
+	// This is a service of the application that maps API keys to tenants.
 	accounts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Api-Key") != "the-key-of-acme" {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -109,8 +111,8 @@ func (m *metered) traefik(t testing.TB, key string, change ...string) *gateway {
 	return &gateway{t: t, url: server.URL, quiet: true}
 }
 
-// handler is the entry point. It drops forwarding headers of a client that is not trusted and chooses the router with the
-// longest rule that matches.
+// handler returns the handler of the entry point. The handler drops the forwarding headers of a client that is not
+// trusted. Then it chooses the router with the longest rule that matches.
 func (f *traefikFile) handler(t testing.TB) http.Handler {
 	t.Helper()
 	rules := map[string]http.Handler{}
@@ -151,7 +153,7 @@ func (f *traefikFile) service(t testing.TB, name string) http.Handler {
 	return httputil.NewSingleHostReverseProxy(target)
 }
 
-// wrap puts middlewares in front of next. The first one is outermost.
+// wrap returns a handler that runs the middlewares and then next. The first middleware is the outermost.
 func (f *traefikFile) wrap(t testing.TB, names []string, next http.Handler) http.Handler {
 	t.Helper()
 	for _, name := range slices.Backward(names) {
@@ -181,8 +183,9 @@ func (f *traefikFile) wrap(t testing.TB, names []string, next http.Handler) http
 	return next
 }
 
-// handler sends a GET with the client's headers, or with the listed ones, and with its own facts about the request. A 2xx
-// answer lets the request pass. Any other answer goes to the client. No answer becomes a 500.
+// handler returns the handler of forwardAuth. It sends a GET to the service, with all headers of the client or with
+// the listed headers, and with facts about the request. If the answer is 2xx, the request passes. Any other answer is
+// returned to the client. If there is no answer, the client gets a 500.
 func (f *traefikForwardAuth) handler(next http.Handler) http.Handler {
 	client := &http.Client{
 		Timeout:       30 * time.Second,

@@ -20,10 +20,11 @@ import (
 const (
 	upgrades = "testdata/upgrade"
 
-	// envSnapshot is the variable that makes TestUpgrade_Snapshot_IsWritten write a snapshot: see
+	// envSnapshot is the environment variable that makes TestUpgrade_Snapshot_IsWritten write a snapshot. See
 	// testdata/upgrade/README.md.
 	envSnapshot = "QUOTASVC_UPGRADE_SNAPSHOT"
-	// envProgram is the variable with the path of the program of the previous version: make test-upgrade sets it.
+	// envProgram is the environment variable with the path of the previous version's program. make test-upgrade sets
+	// it.
 	envProgram = "QUOTASVC_UPGRADE_PROGRAM"
 )
 
@@ -37,7 +38,7 @@ func previousProgram(t *testing.T) string {
 	return path
 }
 
-// restore loads a dump into a database.
+// restore loads a dump into the database at url.
 func restore(t *testing.T, url, file string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -45,7 +46,7 @@ func restore(t *testing.T, url, file string) {
 	execSQL(t, url, string(text))
 }
 
-// snapshots returns the dumps, oldest first.
+// snapshots returns the paths of the dumps, the oldest first.
 func snapshots(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(upgrades, "*.sql"))
@@ -64,7 +65,7 @@ func serviceEnv(t *testing.T, databaseURL string) []string {
 }
 
 // An operator starts a new version on a database of an earlier version. The new version refuses to start and names
-// the next step. The migration keeps all figures, and then the service works.
+// the next step. The migration changes no amount, and after it the service works.
 func TestUpgrade_SchemaOfEarlierVersion_RefusedThenMigratedWithItsData(t *testing.T) {
 	t.Parallel()
 	for _, file := range snapshots(t) {
@@ -79,7 +80,7 @@ func TestUpgrade_SchemaOfEarlierVersion_RefusedThenMigratedWithItsData(t *testin
 			}
 			must(t, admin, migrateUpArgs()...)
 			execSQL(t, super, "DO $$ BEGIN ASSERT (SELECT unsigned_until FROM signing_keys) > now() + interval '23 hours'; END $$")
-			must(t, admin, "migrate", "roles") // an installation that had one role for everything
+			must(t, admin, "migrate", "roles") // the earlier installation had only one role
 			env[0] = "QUOTASVC_DATABASE_URL=" + testenv.AsService(super)
 			must(t, env, "verify", "--full")
 			in := serve(t, env)
@@ -99,7 +100,7 @@ func TestUpgrade_OldAndNewProgram_ShareTheNewSchema(t *testing.T) {
 	program := previousProgram(t)
 	super := testenv.Postgres(t)
 	env := serviceEnv(t, testenv.AsService(super))
-	execSQL(t, super, "UPDATE signing_keys SET unsigned_until = now() + interval '1 day'") // as if there were tenants
+	execSQL(t, super, "UPDATE signing_keys SET unsigned_until = now() + interval '1 day'") // as if tenants existed
 	old, in := serveBy(t, program, env), serve(t, env)
 	old.prepare(t)
 	old.everyOperation(t)
@@ -126,7 +127,8 @@ func TestUpgrade_OldAndNewProgram_ShareTheNewSchema(t *testing.T) {
 	must(t, env, "verify", "--full")
 }
 
-// fillForSnapshot creates the data that sameAsInSnapshot expects: operations of two months ago and of today.
+// fillForSnapshot creates the data that sameAsInSnapshot expects. If now is false, it creates the operations of two
+// months ago, otherwise the operations of today.
 func (in *instance) fillForSnapshot(t *testing.T, now bool) {
 	t.Helper()
 	if !now {
@@ -149,7 +151,7 @@ func (in *instance) fillForSnapshot(t *testing.T, now bool) {
 	in.do(t, http.StatusOK, "POST", "/v1/holds/hold/capture", "capture", object{"tenant": "kept"})
 }
 
-// sameAsInSnapshot fails the test unless the figures are the same as at the time of the snapshot. The age of the
+// sameAsInSnapshot fails the test unless the amounts are the same as when the snapshot was written. The age of the
 // snapshot does not matter.
 func (in *instance) sameAsInSnapshot(t *testing.T) {
 	t.Helper()
@@ -169,7 +171,7 @@ func (in *instance) sameAsInSnapshot(t *testing.T) {
 	in.do(t, http.StatusPaymentRequired, "POST", "/v1/debits", "beyond", debitOf("kept", "credits", 1))
 }
 
-// `make upgrade-snapshot` runs this test: the previous version creates and fills a database, and the test dumps the
+// `make upgrade-snapshot` runs this test. The previous version creates a database and fills it. The test dumps the
 // database.
 func TestUpgrade_Snapshot_IsWritten(t *testing.T) {
 	if os.Getenv(envSnapshot) == "" {
@@ -201,7 +203,7 @@ func TestUpgrade_Snapshot_IsWritten(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(upgrades, fmt.Sprintf("%05d.sql", step)), dump(t, super), 0o644))
 }
 
-// dump returns a database as statements that any client can run.
+// dump returns the contents of a database as statements that any client can execute.
 func dump(t *testing.T, url string) []byte {
 	t.Helper()
 	bin, err := localstack.SystemSearch().Postgres(context.WithoutCancel(t.Context()), 0)
@@ -210,7 +212,7 @@ func dump(t *testing.T, url string) []byte {
 	require.NoError(t, err)
 	var kept []string
 	for line := range strings.Lines(string(out)) {
-		if !strings.HasPrefix(line, `\`) { // a command of psql
+		if !strings.HasPrefix(line, `\`) { // a command of psql, which other clients cannot execute
 			kept = append(kept, line)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// If a process is killed during a delivery, the next process repeats the delivery a minute later.
+// If a process is killed during a delivery, the next process repeats the delivery after a minute.
 func TestWebhooks_KilledAmidACall_ToldAgain(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.Postgres(t)
@@ -29,10 +29,10 @@ func TestWebhooks_KilledAmidACall_ToldAgain(t *testing.T) {
 	called := make(chan string, 10)
 	var restarted atomic.Bool
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // only then does the server notice that its client is gone
+		_, _ = io.Copy(io.Discard, r.Body) // a server that has read the body notices the end of its client
 		called <- r.Header.Get("Webhook-Id")
 		if !restarted.Load() {
-			<-r.Context().Done() // the process dies first
+			<-r.Context().Done() // until the process has died
 		}
 	}))
 	t.Cleanup(receiver.Close)
@@ -55,7 +55,7 @@ func TestWebhooks_KilledAmidACall_ToldAgain(t *testing.T) {
 	}, "it counts as delivered")
 }
 
-// If a hold expires on a tenant that nobody uses, a running service still sends the event.
+// If a hold of a tenant without requests expires, a running service still sends the event.
 func TestEvents_HoldOfIdleTenant_ToldByItself(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
@@ -69,7 +69,8 @@ func TestEvents_HoldOfIdleTenant_ToldByItself(t *testing.T) {
 	}, "the hold's end is told")
 }
 
-// `quotasvc listen` forwards events that happen from now on, in a form that the Standard Webhooks library verifies.
+// `quotasvc listen` forwards events that happen after its start. The Standard Webhooks library accepts their
+// signatures.
 func TestListen_ForwardsEvents_Signed(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
@@ -112,8 +113,8 @@ func TestListen_ForwardsEvents_Signed(t *testing.T) {
 	}
 }
 
-// If a limit refuses many requests, a running service sends an event, once for all its instances. If a verification
-// finds a difference, it sends an event about the balance.
+// If a limit refuses many requests, a running service sends one event, for all its instances together. If a
+// verification finds a difference, it sends an event about the balance.
 func TestEvents_RejectionsAndDrift_ToldByItself(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.Postgres(t)
@@ -125,7 +126,7 @@ func TestEvents_RejectionsAndDrift_ToldByItself(t *testing.T) {
 	in.setUp(t, 1000)
 	in.do(t, http.StatusCreated, "PUT", "/v1/limits/few", "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "1/day", "burst": 1})
 	consume := object{"tenant": "acme", "items": []object{{"meter": "api_calls", "amount": 1}}}
-	var allowed int // passed at an instance that had refused before; each instance learns of the limit within a second
+	var allowed int // requests that passed at an instance that had refused before; each loads the limit within a second
 	refuses := make(map[*instance]bool, 2)
 	told := func(kind string) []toldEvent {
 		t.Helper()
@@ -134,7 +135,7 @@ func TestEvents_RejectionsAndDrift_ToldByItself(t *testing.T) {
 		return list.Items
 	}
 	testenv.Eventually(t, func() bool {
-		for _, at := range []*instance{in, other} { // if a new minute begins meanwhile, it soon has 30 refusals
+		for _, at := range []*instance{in, other} { // if a new minute begins meanwhile, it too has 30 refusals soon
 			for i := range 40 {
 				got, err := at.send(t.Context(), "POST", "/v1/consume", fmt.Sprintf("k%d-%d", time.Now().UnixNano(), i), consume)
 				require.NoError(t, err)
@@ -169,7 +170,7 @@ func TestEvents_RejectionsAndDrift_ToldByItself(t *testing.T) {
 	}
 }
 
-// toldEvent is an event as the API lists it.
+// toldEvent is the part of an event in the API's list that the tests read.
 type toldEvent struct {
 	Tenant, Meter string
 	Data          struct {

@@ -1,5 +1,5 @@
 // Package program builds the quotasvc binary for the end-to-end tests. It also runs the binary as a separate process
-// for the programs that measure and drill it. The product does not contain this package.
+// for the benchmark and drill programs. The product does not contain this package.
 //
 // # Terms
 //
@@ -7,7 +7,7 @@
 //
 // # Invariants
 //
-//  1. A process ends with its Stop or Kill, and on Linux also when the process that has started it ends.
+//  1. Stop and Kill end a process. On Linux it also ends when the process that has started it ends.
 //  2. The standard output of a process is always read, so a process never waits for a reader.
 //
 // # Clock, concurrency, failure

@@ -13,18 +13,18 @@ import (
 	"syscall"
 )
 
-// linesMax is the number of lines that wait for Address. No reader needs more.
+// linesMax is the maximum number of lines that are kept for Address. Further lines are dropped. No caller needs more.
 const linesMax = 16
 
 // Process is a running binary.
 type Process struct {
 	cmd   *exec.Cmd
-	lines chan string // of standard output; closed at its end
+	lines chan string // lines of standard output; closed at its end
 	done  chan struct{}
-	err   error // of the end; read it after done
+	err   error // error of the end; valid after done is closed
 }
 
-// Start launches exe with args. Env is added to this process's environment. Log gets standard error.
+// Start starts exe with args. The environment is this process's environment with env added. log gets standard error.
 func Start(log io.Writer, env []string, exe string, args ...string) (*Process, error) {
 	p := &Process{lines: make(chan string, linesMax), done: make(chan struct{})}
 	p.cmd = exec.Command(exe, args...) //nolint:noctx // Stop ends it in order; a context would kill it
@@ -37,7 +37,7 @@ func Start(log io.Writer, env []string, exe string, args ...string) (*Process, e
 	}
 	started := make(chan error, 1)
 	go func() {
-		// The kernel kills the process when the thread that has started it ends.
+		// The kernel kills the process when the thread that has started it ends, so this thread must not end.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := p.cmd.Start()
@@ -52,7 +52,7 @@ func Start(log io.Writer, env []string, exe string, args ...string) (*Process, e
 	return p, nil
 }
 
-// follow reads standard output to its end and waits for the process.
+// follow reads standard output to its end, and then waits for the process.
 func (p *Process) follow(out io.Reader) {
 	in := bufio.NewScanner(out)
 	for in.Scan() {
@@ -66,7 +66,7 @@ func (p *Process) follow(out io.Reader) {
 	close(p.done)
 }
 
-// Address waits for a line that begins with prefix and returns the rest.
+// Address waits for a line of standard output that begins with prefix, and returns the rest of that line.
 func (p *Process) Address(ctx context.Context, prefix string) (string, error) {
 	for {
 		select {
@@ -83,13 +83,13 @@ func (p *Process) Address(ctx context.Context, prefix string) (string, error) {
 	}
 }
 
-// Pid returns the process's number.
+// Pid returns the process id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
 // Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Signal sends s. It returns nil if the process has ended.
+// Signal sends the signal s. It returns nil if the process has ended.
 func (p *Process) Signal(s syscall.Signal) error {
 	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("signal %s: %w", s, err)
@@ -104,8 +104,8 @@ func (p *Process) Kill() error {
 	return err
 }
 
-// Stop ends the process in order and returns the error of its end. If ctx ends first, Stop kills the process and
-// returns an error.
+// Stop sends SIGTERM and waits for the end of the process. It returns the error with which the process ended. If ctx
+// ends first, Stop kills the process and returns an error.
 func (p *Process) Stop(ctx context.Context) error {
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return err

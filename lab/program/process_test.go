@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shell starts a process that prints an address and waits.
+// shell starts a shell with a script. The variable ADDRESS contains an address that the script may print.
 func shell(t *testing.T, script string) *Process {
 	t.Helper()
 	p, err := Start(io.Discard, []string{"ADDRESS=127.0.0.1:1"}, "/bin/sh", "-c", script)

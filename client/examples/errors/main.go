@@ -1,4 +1,4 @@
-// Command errors consumes units. If they are refused, it prints what the caller can do.
+// Command errors consumes units. If the service refuses this, it prints what the caller can do.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command hotpath decides from memory: one hold pays for many decisions, and these decisions need no request.
+// Command hotpath grants units from memory: one hold is enough for many takes, which need no request.
 package main
 
 import (
@@ -21,7 +21,7 @@ func main() {
 		log.Fatal(err)
 	}
 	for range 40 {
-		if err := units.TakeWait(ctx, 1); err != nil { // Take never waits
+		if err := units.TakeWait(ctx, 1); err != nil { // Take would not wait
 			log.Fatal(err)
 		}
 	}

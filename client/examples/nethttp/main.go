@@ -1,4 +1,4 @@
-// Command nethttp is an HTTP server whose requests are charged to the organization that sends them.
+// Command nethttp is an HTTP server that charges each request to the organization that sends it.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 
 func main() {
 	c, err := client.New(client.Options{ // environment: QUOTASVC_URL, QUOTASVC_KEY
-		FailOpen:          []string{"api_calls"}, // requests pass uncharged while the service is away
+		FailOpen:          []string{"api_calls"}, // while the service is away, requests pass uncharged
 		OnFailOpen:        func(e client.FailOpenEvent) { log.Printf("uncharged: %s %v", e.Tenant, e.Err) },
 		OnBackgroundError: func(err error) { log.Print(err) },
 	})
@@ -25,7 +25,7 @@ func main() {
 			if r.URL.Path == "/healthz" {
 				return "", quotahttp.ErrNotCounted
 			}
-			return r.Header.Get("X-Org"), nil // in your program: the result of the authentication
+			return r.Header.Get("X-Org"), nil // in your program: from the authentication
 		},
 	}})
 	if err != nil {

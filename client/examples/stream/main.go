@@ -1,5 +1,5 @@
-// Command stream holds units for an answer of unknown length, counts the words while they pass, and captures the used
-// units.
+// Command stream holds units for an answer of unknown length. It counts the words of the answer, and then captures
+// the used units.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// model stands for a model that answers word by word.
+// model stands for a language model that answers word by word.
 func model(answer string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for word := range strings.FieldsSeq(answer) {
@@ -32,7 +32,7 @@ func main() {
 	}
 	held, err := c.Hold(ctx, client.HoldRequest{Tenant: os.Args[1], Items: []client.Item{{Meter: "api_calls", Amount: 20}}})
 	if err != nil {
-		log.Fatal(err) // nothing was done yet
+		log.Fatal(err) // no work was done yet
 	}
 	for word, err := range client.Stream(ctx, held, model("a short answer of six words"), func(string) int64 { return 1 }) {
 		if err != nil {

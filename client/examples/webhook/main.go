@@ -1,4 +1,4 @@
-// Command webhook receives the service's events. Deliveries that are not genuine are refused.
+// Command webhook receives the service's events. It refuses deliveries that are not genuine.
 package main
 
 import (

@@ -13,34 +13,35 @@ const (
 	// ExpiresMax bounds the lifetime of a link.
 	ExpiresMax = 7 * 24 * time.Hour
 
-	// ExpiresDefault is the lifetime of a link if the request has none. A person looks at a page for about this time.
+	// ExpiresDefault is the lifetime of a link if the request names none. A person looks at a page for about this
+	// time.
 	ExpiresDefault = time.Hour
 
-	// PerTenant bounds the links of a tenant: enough for all visits in a busy hour.
+	// PerTenant bounds the links of a tenant. It is enough for all visits in a busy hour.
 	PerTenant = 200
 
 	// ReturnURLMax bounds a return URL in bytes.
 	ReturnURLMax = 2048
 
-	// Prefix is the path below which the pages are.
+	// Prefix is the beginning of the paths of the customers' pages.
 	Prefix = "/portal/"
 )
 
-// New describes a new link.
+// New describes a link that is to be created.
 type New struct {
 	Tenant    string
 	ExpiresIn time.Duration // 0: ExpiresDefault
 	ReturnURL string        // empty: no return URL
-	Base      string        // scheme and host at the beginning of the link's URL
+	Base      string        // scheme and host of the link's URL
 }
 
-// Made is a new link.
+// Made is a link that was created.
 type Made struct {
 	URL       string // with the secret
 	ExpiresAt time.Time
 }
 
-// Link is a valid link.
+// Link is a link that has not ended.
 type Link struct {
 	ID        string
 	Tenant    string
@@ -48,7 +49,7 @@ type Link struct {
 	ExpiresAt time.Time
 }
 
-// Members returns the members of the body of a request for a link.
+// Members returns the members of the request body that creates a link.
 func Members() []body.Member[New] {
 	return []body.Member[New]{
 		body.Required("tenant", func(d *body.Document, n *New) { n.Tenant = d.ID() }),
@@ -59,7 +60,7 @@ func Members() []body.Member[New] {
 	}
 }
 
-// check returns the faults of a link.
+// check returns the faults of n.
 func (n *New) check() (faults body.Faults) {
 	if problem := checkURL(n.ReturnURL); problem != "" {
 		faults.Add("return_url", problem)
@@ -82,10 +83,10 @@ func checkURL(text string) string {
 	return ""
 }
 
-// path returns the path of a link with its secret.
+// path returns the path of a link. It contains the id and the secret.
 func path(id, secret string) string { return Prefix + id + "/open/" + secret }
 
-// CheckBase returns the fault of the scheme and host of links, or "" if there is no fault.
+// CheckBase returns the fault of a scheme and host for links, or "" if there is no fault.
 func CheckBase(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {

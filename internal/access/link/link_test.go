@@ -25,7 +25,7 @@ func check(t testing.TB, err error) {
 	require.NoError(t, err)
 }
 
-// open returns a store with the rights of the service, and a pool with all rights. The tenant acme exists.
+// open returns a store that uses the service's role, and a pool whose role has all rights. The tenant acme exists.
 func open(t *testing.T) (*Store, *pgxpool.Pool) {
 	t.Helper()
 	url := testenv.Postgres(t)
@@ -54,7 +54,7 @@ func open(t *testing.T) (*Store, *pgxpool.Pool) {
 	return s, pools[1]
 }
 
-// parts returns the id and the secret in a URL.
+// parts returns the id and the secret in the URL of a link.
 func parts(t testing.TB, url string) (id, secret string) {
 	t.Helper()
 	rest, ok := strings.CutPrefix(url, "https://q.example"+Prefix)
@@ -128,7 +128,7 @@ func TestLink_EndsWithItsKeyAndWithAllOfItsTenant(t *testing.T) {
 	}
 	revokedID, revoked := create("k1")
 	expiredID, expired := create("k2")
-	bootstrapID, bootstrap := create(auditlog.Bootstrap) // no stored key
+	bootstrapID, bootstrap := create(auditlog.Bootstrap) // the bootstrap key is not stored
 	othersID, others := s.make(t, "globex")
 	works(revokedID, revoked)
 	works(expiredID, expired)

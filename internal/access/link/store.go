@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// endedAtOnce bounds the ended links that the creation of a link deletes. It is larger than one, so that ended
-	// links cannot accumulate.
+	// endedAtOnce bounds the ended links that are deleted when a link is created. It is larger than one, so that
+	// ended links cannot accumulate.
 	endedAtOnce = 100
 
 	secretBytes = 32
@@ -32,17 +32,17 @@ const (
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// ErrNone means that the link does not exist, or has ended.
+// ErrNone means that the link does not exist or has ended.
 var ErrNone = errors.New("there is no such link")
 
-// Store has the links in PostgreSQL. It has no goroutines.
+// Store stores the links in PostgreSQL. It has no goroutines.
 type Store struct {
 	db      *pgstore.Store
 	exists  func(ctx context.Context, tenant string) error
 	queries map[string]string
 }
 
-// NewStore returns a store that uses the connections of the catalogue's store.
+// NewStore returns a store that uses the database of db. exists returns an error if a tenant does not exist.
 func NewStore(db *pgstore.Store, exists func(ctx context.Context, tenant string) error) (*Store, error) {
 	queries, err := namedsql.Load(sqlFiles)
 	if err != nil {
@@ -51,7 +51,7 @@ func NewStore(db *pgstore.Store, exists func(ctx context.Context, tenant string)
 	return &Store{db: db, exists: exists, queries: queries}, nil
 }
 
-// Create creates a link. No other method returns its secret. It fails with errcode.InvalidArgument or
+// Create creates a link. No other method returns its secret again. It fails with errcode.InvalidArgument or
 // errcode.TenantNotFound.
 func (s *Store) Create(ctx context.Context, n New) (Made, error) {
 	if faults := n.check(); faults != nil {
@@ -132,7 +132,7 @@ func (s *Store) EndAll(ctx context.Context, tenant string) error {
 	})
 }
 
-// isID reports whether text has the form of an id. There is no query for other texts.
+// isID reports whether text has the form of a link's id. Other texts cause no query.
 func isID(text string) bool {
 	return len(text) == len(idPrefix)+26 && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }

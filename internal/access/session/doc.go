@@ -2,17 +2,18 @@
 //
 // # Terms
 //
-//   - id: 256 random bits that only the browser has, in its cookie.
-//   - session: a row that connects an id with the secret of the key that was used to sign in, until the session ends.
-//   - token: a value that is derived from the id. Every form contains it, and only a reader of the page can know it.
+//   - id: 256 random bits. Only the browser has them, in its cookie.
+//   - session: a row that connects an id with the secret of the key with which a user signed in, until the session
+//     ends.
+//   - token: a value that is derived from the id. Every form contains it. Only a reader of the page can know it.
 //
 // # Invariants
 //
-//  1. PostgreSQL has neither an id nor a secret. The name of the row and the key that encrypts the secret are derived
-//     from the id with HKDF. So the rows, or a backup of them, give nobody access.
-//  2. A session ends at a fixed time after its beginning, when it is ended, or when its key ends: the caller of Open
-//     authenticates the secret.
-//  3. A key has at most PerKey sessions. A further session ends the oldest session.
+//  1. PostgreSQL has neither an id nor a secret in plain text. The name of a session's row, and the key that encrypts
+//     the secret, are derived from the id with HKDF. So the rows, or a backup of them, give access to nobody.
+//  2. A session ends after a fixed time, when the user ends it, or when its key ends. The caller of Open must
+//     authenticate the secret, which fails if the key has ended.
+//  3. A key has at most PerKey sessions. If a further session is created, the oldest session ends.
 //
 // # Clock, concurrency, failure
 //

@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// Lifetime is how long a session lasts: a working day. It is never extended, so that a stolen cookie also stops
-	// working.
+	// Lifetime is how long a session lasts: a working day. It is never extended, so that a stolen cookie stops
+	// working, too.
 	Lifetime = 12 * time.Hour
 
-	// PerKey bounds the sessions of a key. A team may share one key.
+	// PerKey bounds the sessions of a key. It is larger than one, because a team may share a key.
 	PerKey = 32
 
-	// endedAtOnce bounds the ended sessions that the creation of a session deletes. It is larger than one, so that
-	// ended sessions cannot accumulate.
+	// endedAtOnce bounds the ended sessions that are deleted when a session is created. It is larger than one, so
+	// that ended sessions cannot accumulate.
 	endedAtOnce = 100
 
 	idLength = 32
@@ -38,10 +38,10 @@ const (
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// ErrNone means that the session does not exist, or has ended.
+// ErrNone means that the session does not exist or has ended.
 var ErrNone = errors.New("there is no such session")
 
-// Store has the sessions in PostgreSQL. It has no goroutines.
+// Store stores the sessions in PostgreSQL. It has no goroutines.
 type Store struct {
 	db      *pgstore.Store
 	queries map[string]string
@@ -51,11 +51,11 @@ type Store struct {
 type Session struct {
 	ID        string // the cookie's value
 	KeyID     string
-	Secret    string // of the key; the caller must authenticate it
+	Secret    string // secret of the key; the caller must authenticate it
 	ExpiresAt time.Time
 }
 
-// NewStore returns a store that uses the connections of the catalogue's store.
+// NewStore returns a store that uses the database of db.
 func NewStore(db *pgstore.Store) (*Store, error) {
 	queries, err := namedsql.Load(sqlFiles)
 	if err != nil {
@@ -64,7 +64,7 @@ func NewStore(db *pgstore.Store) (*Store, error) {
 	return &Store{db: db, queries: queries}, nil
 }
 
-// Create creates a session for a key whose secret was authenticated.
+// Create creates a session for a key. The caller must have authenticated the secret.
 func (s *Store) Create(ctx context.Context, keyID, secret string) (*Session, error) {
 	var raw [idLength]byte
 	_, _ = rand.Read(raw[:]) // Read never returns an error
@@ -112,7 +112,7 @@ func (s *Store) Open(ctx context.Context, id string) (*Session, error) {
 	}
 	secret, err := aead.Open(nil, nil, sealed, []byte(found.KeyID))
 	if err != nil {
-		return nil, ErrNone // the row was changed manually
+		return nil, ErrNone // the row was changed by hand
 	}
 	found.Secret, found.ExpiresAt = string(secret), found.ExpiresAt.UTC()
 	return found, nil
@@ -130,7 +130,7 @@ func (s *Store) End(ctx context.Context, id string) error {
 	})
 }
 
-// Token returns the token that every form of the session carries.
+// Token returns the token that every form of the session contains.
 func (s *Session) Token() string {
 	raw, err := base64.RawURLEncoding.DecodeString(s.ID)
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *Session) IsToken(given string) bool {
 	return want != "" && subtle.ConstantTimeCompare([]byte(want), []byte(given)) == 1
 }
 
-// ofID calls derive for a cookie's value. It fails with ErrNone.
+// ofID calls derive for the value of a cookie. It fails with ErrNone if the value is not an id.
 func ofID(id string) (name []byte, aead cipher.AEAD, err error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(id)
 	if err != nil || len(raw) != idLength {
@@ -158,7 +158,7 @@ func ofID(id string) (name []byte, aead cipher.AEAD, err error) {
 	return derive(raw)
 }
 
-// derive returns the name of the row of an id, and the cipher that encrypts the secret of the session.
+// derive returns the name of the row that belongs to an id, and the cipher that encrypts the session's secret.
 func derive(id []byte) (name []byte, aead cipher.AEAD, err error) {
 	name, err = hkdf.Key(sha256.New, id, nil, "quotasvc console: name of a session", sha256.Size)
 	if err != nil {

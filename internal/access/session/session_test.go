@@ -22,7 +22,7 @@ func check(t testing.TB, err error) {
 	require.NoError(t, err)
 }
 
-// open returns a store with the rights of the service, and a pool with all rights.
+// open returns a store that uses the service's role, and a pool whose role has all rights.
 func open(t *testing.T) (*Store, *pgxpool.Pool) {
 	t.Helper()
 	url := testenv.Postgres(t)
@@ -91,7 +91,7 @@ func TestSession_StrangeIDs_OpenNothing(t *testing.T) {
 }
 
 // TestSession_RowsOpenNothing: a person who can read the table learns neither the cookie nor the secret. A person who
-// can write the table cannot give a session another key.
+// can write to the table cannot give a session another key.
 func TestSession_RowsOpenNothing(t *testing.T) {
 	t.Parallel()
 	s, pool := open(t)

@@ -1,7 +1,7 @@
--- Keys and their secrets. Writers lock the key's row.
+-- Keys and their secrets. Writers lock the row of the key.
 
 -- name: InsertKey
--- Adds a key. No row: $5 is not in the future.
+-- Adds a key. No row: the expiry $5 is not in the future.
 INSERT INTO keys (key_id, name, scopes, tenant_id, expires_at)
 SELECT $1, $2, $3, $4, $5::timestamptz
 WHERE $5::timestamptz IS NULL OR $5::timestamptz > clock_timestamp()
@@ -16,7 +16,7 @@ INSERT INTO key_secrets (hash, key_id, prefix) VALUES ($1, $2, $3);
 SELECT count(*) FROM keys WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp());
 
 -- name: LockKey
--- Locks a key. No row: it does not exist.
+-- Locks a key and returns it. No row: the key does not exist.
 SELECT k.key_id, k.name, k.scopes, k.tenant_id, coalesce(s.prefix, ''), k.created_at, k.expires_at, k.revoked_at, k.last_used_at,
        CASE WHEN k.revoked_at IS NOT NULL THEN 'revoked' WHEN k.expires_at <= clock_timestamp() THEN 'expired' ELSE 'active' END
 FROM keys k LEFT JOIN key_secrets s ON s.key_id = k.key_id AND s.ends_at IS NULL
@@ -24,7 +24,7 @@ WHERE k.key_id = $1
 FOR UPDATE OF k;
 
 -- name: SelectKeys
--- Reads keys in order of their ids: the key $1 (NULL: all) of tenant $2 (NULL: any) after $3, at most $4.
+-- Reads at most $4 keys in the order of their ids: the key $1 (NULL: all) of tenant $2 (NULL: any) with ids after $3.
 SELECT k.key_id, k.name, k.scopes, k.tenant_id, coalesce(s.prefix, ''), k.created_at, k.expires_at, k.revoked_at, k.last_used_at,
        CASE WHEN k.revoked_at IS NOT NULL THEN 'revoked' WHEN k.expires_at <= clock_timestamp() THEN 'expired' ELSE 'active' END
 FROM keys k LEFT JOIN key_secrets s ON s.key_id = k.key_id AND s.ends_at IS NULL
@@ -34,7 +34,7 @@ LIMIT $4;
 
 -- name: EndSecrets
 -- Sets the end of the secrets of a locked key to $2 seconds from now, unless they end sooner. Deletes the secrets
--- that have ended.
+-- that have already ended.
 WITH gone AS (DELETE FROM key_secrets WHERE key_id = $1 AND ends_at <= clock_timestamp())
 UPDATE key_secrets SET ends_at = least(ends_at, clock_timestamp() + make_interval(secs => $2))
 WHERE key_id = $1 AND (ends_at IS NULL OR ends_at > clock_timestamp());
@@ -51,8 +51,8 @@ WHERE k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > clock_tim
   AND (s.ends_at IS NULL OR s.ends_at > clock_timestamp());
 
 -- name: NoteUse
--- Stores the latest use of keys, unless a later use is stored. Each array has one element per key. Locks the keys in
--- order of their ids.
+-- Stores the latest uses of keys, unless later uses are stored. Each array has one element per key. Locks the keys in
+-- the order of their ids.
 WITH locked AS MATERIALIZED (
     SELECT key_id FROM keys WHERE key_id = ANY ($1::text[]) ORDER BY key_id FOR NO KEY UPDATE
 )
@@ -61,5 +61,5 @@ FROM unnest($1::text[], $2::timestamptz[]) AS u (key_id, at) JOIN locked USING (
 WHERE k.key_id = u.key_id AND (k.last_used_at IS NULL OR k.last_used_at < u.at);
 
 -- name: SelectIDKey
--- Reads the key that signs ids.
+-- Reads the key that signs the ids of leases and charges.
 SELECT secret, unsigned_until FROM signing_keys WHERE name = 'ids';

@@ -15,7 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
-// The kinds of blocks, and their actions.
+// Values of Block.Kind and Block.Action.
 const (
 	KindTenant  = "tenant"
 	KindSubject = "subject"
@@ -25,19 +25,19 @@ const (
 	ActionAllow = "allow"
 )
 
-// MaxReason bounds the reason of a block in bytes, as in the ledger.
+// MaxReason is the longest reason of a block, in bytes, as in the ledger.
 const MaxReason = 500
 
-// Block refuses a tenant, a subject of a tenant, or addresses, regardless of limits and balances. With ActionAllow it
-// exempts them from the rate limits instead.
+// Block refuses the requests of a tenant, of a subject or from addresses, regardless of limits and balances. With
+// ActionAllow it exempts these requests from the rate limits instead.
 type Block struct {
 	Kind   string `json:"kind"`             // tenant, subject or ip
 	Value  string `json:"value"`            // an id; an address, or a prefix as in 192.0.2.0/24
 	Tenant string `json:"tenant,omitzero"`  // the tenant of a subject; empty for other kinds
 	Action string `json:"action,omitzero"`  // block or allow; empty: block
-	Reason string `json:"reason,omitempty"` // the refused client sees it; at most MaxReason bytes
+	Reason string `json:"reason,omitempty"` // shown to the refused client; at most MaxReason bytes
 
-	ExpiresAt time.Time `json:"expires_at,omitzero"` // zero: never
+	ExpiresAt time.Time `json:"expires_at,omitzero"` // zero: the block does not expire
 
 	CreatedAt time.Time `json:"-"`
 	UpdatedAt time.Time `json:"-"`
@@ -60,7 +60,7 @@ func (b *Block) Check(given body.Given) []body.Fault {
 	return c.Faults
 }
 
-// CheckKey checks the fields that identify a block.
+// CheckKey checks the fields that identify a block: kind, value and tenant.
 func (b *Block) CheckKey(c *check.Checker) {
 	switch b.Kind {
 	case KindTenant, KindSubject:
@@ -115,7 +115,7 @@ func Key(kind, value, tenant string) (Block, []body.Fault) {
 	return b, c.Faults
 }
 
-// Of returns the tenant of the block. It returns "" for addresses.
+// Of returns the tenant of the block. It returns "" for a block of addresses.
 func (b *Block) Of() string {
 	if b.Kind == KindTenant {
 		return b.Value
@@ -123,7 +123,7 @@ func (b *Block) Of() string {
 	return b.Tenant
 }
 
-// ID returns the name of a block in announcements and diffs.
+// ID returns the name of the block in announcements and diffs.
 func (b *Block) ID() string {
 	if b.Kind == KindSubject {
 		return b.Kind + " " + b.Tenant + "/" + b.Value
@@ -133,10 +133,11 @@ func (b *Block) ID() string {
 
 // Cursor returns the cursor of the page that begins after the block.
 func (b *Block) Cursor() string {
-	return base64.RawURLEncoding.EncodeToString([]byte(b.Kind + " " + b.Tenant + " " + b.Value)) // no part has a blank
+	return base64.RawURLEncoding.EncodeToString([]byte(b.Kind + " " + b.Tenant + " " + b.Value)) // no field has a blank
 }
 
-// ParseCursor returns kind, tenant and value of the block that a cursor names, and false for an invalid cursor.
+// ParseCursor returns kind, tenant and value of the block that a cursor names. It returns false if the cursor is
+// invalid.
 func ParseCursor(cursor string) ([3]string, bool) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(raw) == 0 {
@@ -150,11 +151,11 @@ func ParseCursor(cursor string) ([3]string, bool) {
 	return [3]string{parts[0], parts[1], parts[2]}, len(faults) == 0 && key.Cursor() == cursor
 }
 
-// parsePrefix parses an address, or a prefix in CIDR form. It returns an address as the prefix of all its bits. IPv4
-// addresses written as IPv6 become IPv4. The error says what the text must be.
+// parsePrefix parses an address, or a prefix in CIDR form. It returns an address as a prefix with the full number of
+// bits. An IPv4 address written as IPv6 becomes IPv4. The error says how the text must look.
 func parsePrefix(text string) (netip.Prefix, error) {
 	const must = "must be an IPv4 or IPv6 address or a prefix such as 192.0.2.0/24 or 2001:db8::/48"
-	const longest = 64 // longer than any address with its bits
+	const longest = 64 // bytes; longer than any address with its prefix length
 	if len(text) > longest {
 		return netip.Prefix{}, errors.New(must)
 	}
@@ -183,7 +184,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	return prefix, nil
 }
 
-// prefixText returns a prefix as people write it: without the number of bits if it is one address.
+// prefixText returns a prefix in its usual form. If the prefix is one address, it omits the prefix length.
 func prefixText(p netip.Prefix) string {
 	if p.IsSingleIP() {
 		return p.Addr().String()
@@ -191,23 +192,23 @@ func prefixText(p netip.Prefix) string {
 	return p.String()
 }
 
-// Index holds all blocks that were in force when they were read. It is shared and must not be changed. The zero value
+// Index holds all blocks that were in force when they were read. It is shared and must not be changed. The zero Index
 // has no blocks.
 type Index struct {
 	tenants  map[string]*Block
 	subjects map[subjectKey]*Block
 	prefixes map[netip.Prefix]*Block
 
-	// The lengths of the prefixes, longest first: an address is looked up with each length.
+	// bits4 and bits6 are the prefix lengths of the blocks, longest first. An address is looked up with each length.
 	bits4, bits6 []int
 
-	// ReadAt is when the process began to read the blocks, by its own clock.
+	// ReadAt is the instant at which the process began to read the blocks, by the process's clock.
 	ReadAt time.Time
 }
 
 type subjectKey struct{ tenant, subject string }
 
-// NewIndex indexes normalized blocks.
+// NewIndex returns an index of normalized blocks.
 func NewIndex(blocks []Block, readAt time.Time) *Index {
 	b := &Index{tenants: map[string]*Block{}, subjects: map[subjectKey]*Block{}, prefixes: map[netip.Prefix]*Block{}, ReadAt: readAt}
 	for i := range blocks {
@@ -220,7 +221,7 @@ func NewIndex(blocks []Block, readAt time.Time) *Index {
 		case KindIP:
 			prefix, err := parsePrefix(block.Value)
 			if err != nil {
-				continue // written to the table by hand: it matches nothing
+				continue // the value was written to the table by hand and is no prefix: the block has no effect
 			}
 			b.prefixes[prefix] = block
 			bits := &b.bits6
@@ -238,9 +239,10 @@ func NewIndex(blocks []Block, readAt time.Time) *Index {
 	return b
 }
 
-// Find returns the first block that refuses the tenant, its subject or the address. If there is none, it reports
-// whether a block exempts the tenant, the subject or the address from the rate limits. subject and ip may be empty.
-// If several prefixes contain the address, the longest prefix in force counts.
+// Find returns the block that refuses the tenant. If there is none, it returns the block of the subject, or else the
+// block of the address. If no block refuses, exempt reports whether a block exempts the tenant, the subject or the
+// address from the rate limits. subject may be empty and ip may be invalid. If several prefixes contain the address,
+// the longest prefix in force decides.
 func (b *Index) Find(tenant, subject string, ip netip.Addr, now time.Time) (blocked *Block, exempt bool) {
 	if len(b.tenants) == 0 && len(b.subjects) == 0 && len(b.prefixes) == 0 {
 		return nil, false
@@ -273,7 +275,7 @@ func (b *Index) prefix(ip netip.Addr, now time.Time) *Block {
 	for _, n := range bits {
 		prefix, err := ip.Prefix(n)
 		if err != nil {
-			continue // n is a length of the other address family
+			continue // n is a prefix length of the other address family
 		}
 		if block := b.prefixes[prefix]; block != nil && !block.isExpired(now) {
 			return block

@@ -68,7 +68,7 @@ func TestBlock_FaultsByField(t *testing.T) {
 	}
 }
 
-// at is the present instant of these tests.
+// at is the instant at which these tests look up blocks.
 var at = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func blockOf(kind, value, action string) Block {
@@ -107,11 +107,11 @@ func TestIndex_Find(t *testing.T) {
 		{"bad", "bot", "10.1.0.1", "bad", false},
 		{"vip", "", "", "", true},
 		{"vip", "eve", "", "eve", false},
-		{"acme", "eve", "", "", false}, // another tenant has the blocked subject of that name
+		{"acme", "eve", "", "", false}, // the blocked subject of that name belongs to another tenant
 		{"acme", "bot", "", "", true},
 		{"acme", "", "10.9.9.9", "10.0.0.0/8", false},
 		{"vip", "", "10.9.9.9", "10.0.0.0/8", false}, // a block takes precedence over an allow of another kind
-		{"acme", "", "10.1.9.9", "", true},           // the longest prefix counts
+		{"acme", "", "10.1.9.9", "", true},           // the longest prefix decides
 		{"acme", "", "10.1.1.1", "10.1.1.1", false},
 		{"acme", "", "::ffff:10.1.1.1", "10.1.1.1", false},
 		{"acme", "", "10.2.0.1", "10.0.0.0/8", false}, // the block of the longer prefix has just expired
@@ -163,7 +163,7 @@ func TestIndex_LongestPrefixCounts(t *testing.T) {
 		ip := addr("address")
 		best := -1
 		for i, p := range prefixes {
-			// if two blocks have the same prefix, the index has the later block
+			// if two blocks have the same prefix, the index contains the later block
 			if p.Contains(ip) && (best < 0 || p.Bits() >= prefixes[best].Bits()) {
 				inForce := !list[i].isExpired(at)
 				later := func() bool {
@@ -188,7 +188,7 @@ func TestIndex_LongestPrefixCounts(t *testing.T) {
 }
 
 func BenchmarkIndex_Find(b *testing.B) {
-	const most = 50_000 // the most that the catalogue stores
+	const most = 50_000 // maxBlocks of the catalogue
 	list := make([]Block, 0, most)
 	for i := range most {
 		a := netip.AddrFrom4([4]byte{byte(i % 200), byte(i >> 8), byte(i), 0})

@@ -1,22 +1,22 @@
-// Package block holds blocks: tenants, subjects and addresses that are refused, or exempt from limits, until an
+// Package block holds blocks. A block refuses a tenant, a subject or addresses, or exempts them from limits, until an
 // instant.
 //
 // # Terms
 //
-//   - kind and value: what a block refuses or exempts. A subject belongs to a tenant. An address is stored as the
-//     prefix of all its bits.
+//   - kind and value: the tenant, subject or addresses that a block refuses or exempts. A subject belongs to a
+//     tenant. An address is stored as a prefix with the full number of bits.
 //   - normal form: the one spelling of an address or prefix under which a block is stored and found.
-//   - index: all blocks in force at one moment, with which requests are compared.
+//   - index: all blocks in force at one moment. Requests are looked up in it.
 //
 // # Invariants
 //
-//  1. If several prefixes contain an address, the longest prefix in force counts.
+//  1. If several prefixes contain an address, the longest prefix in force decides.
 //  2. A block that refuses takes precedence over a block that exempts.
-//  3. A block that has expired has no effect, whether or not it is still stored.
+//  3. A block that has expired has no effect, although it may still be stored.
 //
 // # Clock
 //
-// The caller passes the instant: this package has no clock.
+// The caller passes the present instant: this package has no clock.
 //
 // # Concurrency and failure
 //

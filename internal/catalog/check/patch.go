@@ -2,8 +2,8 @@ package check
 
 import "maps"
 
-// Patched returns members after changes. A nil value in changes removes a member. If no members remain, Patched
-// returns nil. It does not change members, which may be shared.
+// Patched returns members with the given changes. The value nil in changes removes a member. If no members remain,
+// Patched returns nil. It does not modify the map members, which may be shared.
 func Patched[M ~map[string]V, V any](members M, changes map[string]*V) M {
 	if len(changes) == 0 {
 		return members
@@ -23,7 +23,7 @@ func Patched[M ~map[string]V, V any](members M, changes map[string]*V) M {
 	return after
 }
 
-// PatchTo returns the changes that create members from an empty map.
+// PatchTo returns the changes with which Patched makes members from an empty map.
 func PatchTo[M ~map[string]V, V any](members M) map[string]*V {
 	changes := make(map[string]*V, len(members))
 	for name, v := range members {

@@ -10,39 +10,39 @@ import (
 	"strings"
 )
 
-// Action is what Apply did, or would do, with an object.
+// Action says how Apply changed an object, or would change it in a dry run.
 type Action string
 
-// The actions.
+// Values of Action.
 const (
 	Created   Action = "created"
 	Changed   Action = "changed"
 	Unchanged Action = "unchanged"
 	Deleted   Action = "deleted"
-	Unlisted  Action = "unlisted" // in the catalogue and not in the file; nothing was done
+	Unlisted  Action = "unlisted" // in the catalogue but not in the file; not changed
 )
 
-// Report is what Apply did, or would do, to meters, plans, limits, tenants and blocks. The objects of each kind are
-// in the order of the file, followed by the objects that are not in the file.
+// Report lists the changes that Apply made, or would make in a dry run, to meters, plans, limits, tenants and blocks.
+// The objects of each kind are in the order of the file. The objects that are not in the file follow.
 type Report struct {
 	Changes     []Change
 	DryRun      bool
-	MoreTenants bool // there are more unlisted tenants than Changes has
-	MoreBlocks  bool // there are more unlisted blocks than Changes has
+	MoreTenants bool // more unlisted tenants exist than Changes contains
+	MoreBlocks  bool // more unlisted blocks exist than Changes contains
 
-	// Warnings are sentences about changes that may be unintended: which tenants get less of a meter or a feature.
+	// Warnings are sentences about changes that may be unintended: how many tenants get less of a meter or a feature.
 	Warnings []string
 }
 
-// Change is what happened to one object.
+// Change describes the change of one object.
 type Change struct {
 	Kind   string // meter, plan, limit, tenant or block
 	ID     string
 	Action Action
-	Fields []FieldChange // all fields of a created object; the changed fields of a changed object
+	Fields []FieldChange // of a created object all fields; of a changed object the changed fields
 }
 
-// FieldChange is a field before and after, as JSON. Empty: the field is absent.
+// FieldChange is the value of a field before and after, as JSON. An empty string means that the field is absent.
 type FieldChange struct{ Field, Before, After string }
 
 // Count returns the number of objects with an action.
@@ -56,7 +56,7 @@ func (d *Report) Count(action Action) int {
 	return n
 }
 
-// String returns the diff as text for people. Of unchanged objects it writes only the number.
+// String returns the diff as text for a terminal. For unchanged objects it contains only their number.
 func (d *Report) String() string {
 	var b strings.Builder
 	for i := range d.Changes {
@@ -106,7 +106,7 @@ func (c *Change) print(b *strings.Builder) {
 	}
 }
 
-// Add adds the difference between an object before and after. before is nil for a new object.
+// Add compares an object before and after, and adds its Change to the report. before is nil for a new object.
 func (d *Report) Add(kind, id string, before, after any) error {
 	c := Change{Kind: kind, ID: id, Action: Unchanged}
 	old, err := fieldsOf(kind, before)
@@ -132,7 +132,7 @@ func (d *Report) Add(kind, id string, before, after any) error {
 	return nil
 }
 
-// AddUnlisted adds the stored ids that are not in listed.
+// AddUnlisted adds a Change with action Unlisted for each id in stored that is not in listed.
 func (d *Report) AddUnlisted(kind string, stored, listed []string) {
 	isListed := make(map[string]bool, len(listed))
 	for _, id := range listed {
@@ -145,7 +145,7 @@ func (d *Report) AddUnlisted(kind string, stored, listed []string) {
 	}
 }
 
-// Of returns the ids of the objects of a kind with an action.
+// Of returns the ids of the objects of a kind whose Change has the given action.
 func (d *Report) Of(kind string, action Action) []string {
 	var ids []string
 	for i := range d.Changes {
@@ -165,7 +165,7 @@ func (d *Report) Delete(kind, id string) {
 	}
 }
 
-// headings are the fields that name an object, by kind.
+// headings returns the fields that identify an object of a kind.
 func headings(kind string) []string {
 	switch kind {
 	case "limit":
@@ -177,7 +177,7 @@ func headings(kind string) []string {
 	}
 }
 
-// fieldsOf returns the fields of an object by path, without its headings.
+// fieldsOf returns the fields of an object, with their paths as keys. It omits the fields that identify the object.
 func fieldsOf(kind string, object any) (map[string]string, error) {
 	fields := map[string]string{}
 	if object == nil {
@@ -196,8 +196,8 @@ func fieldsOf(kind string, object any) (map[string]string, error) {
 	return fields, nil
 }
 
-// flattenJSON adds the scalars of a JSON value to fields. In a list of objects, the path of an element has the
-// element's meter or rule. So an insertion in the middle does not change the paths of the later elements.
+// flattenJSON adds the scalar values of a JSON text to fields. In a list of objects, the path of an element contains
+// the element's meter or rule. So an insertion in the middle does not change the paths of the later elements.
 func flattenJSON(fields map[string]string, path string, text jsontext.Value) error {
 	switch text.Kind() {
 	case '{':

@@ -13,18 +13,18 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
-// Max bounds the features of a plan, and the features that a tenant overrides. They are in memory with the plan and
-// with the tenant.
+// Max is the largest number of features of a plan, and of features that a tenant overrides. The features are in
+// memory with the plan and with the tenant.
 const Max = 100
 
 // Value is the value of a feature. The zero value is false.
 type Value struct {
 	On      bool
 	Number  int64 // 0..bound.MaxAmount, if Counted
-	Counted bool  // the value is an integer
+	Counted bool  // the value is Number, not On
 }
 
-// Set has features by name; nil: none.
+// Set contains features by name. A nil Set has no features.
 type Set map[string]Value
 
 // Switch returns the value of a feature that is on or off.
@@ -36,8 +36,8 @@ func Number(n int64) Value { return Value{Number: n, Counted: true} }
 // Granted reports whether the value lets a tenant use the feature.
 func (v Value) Granted() bool { return v.On || v.Number > 0 }
 
-// ReductionTo describes in words how v becomes less; a number of tenants follows these words. It returns "" if v does
-// not become less. A number and a switch cannot be compared.
+// ReductionTo returns words for a warning that say how v is reduced to after. A number of tenants follows these
+// words. It returns "" if v is not reduced. A number and a switch cannot be compared.
 func (v Value) ReductionTo(after Value) string {
 	switch {
 	case v.Granted() && !after.Granted():
@@ -49,7 +49,7 @@ func (v Value) ReductionTo(after Value) string {
 	}
 }
 
-// MarshalJSON returns true, false or an integer.
+// MarshalJSON returns the value as JSON: true, false or an integer.
 func (v Value) MarshalJSON() ([]byte, error) {
 	if v.Counted {
 		return strconv.AppendInt(nil, v.Number, 10), nil
@@ -57,12 +57,12 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	return strconv.AppendBool(nil, v.On), nil
 }
 
-// MustBe is the sentence for an invalid value.
+// MustBe is the message of the fault for an invalid value.
 var MustBe = fmt.Sprintf("must be true, false or an integer from 0 to %d", bound.MaxAmount)
 
 var errNoValue = errors.New(MustBe)
 
-// UnmarshalJSON reads the text that MarshalJSON writes.
+// UnmarshalJSON reads true, false or an integer.
 func (v *Value) UnmarshalJSON(text []byte) error {
 	switch string(text) {
 	case "true", "false":
@@ -79,7 +79,8 @@ func (v *Value) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Of returns the features of a plan. The tenant's own values replace the plan's values.
+// Of returns the features that a tenant has: the plan's features, with the tenant's own features in place of features
+// with the same names.
 func Of(plan, own Set) Set {
 	if len(own) == 0 {
 		return plan
@@ -92,7 +93,7 @@ func Of(plan, own Set) Set {
 	return all
 }
 
-// Lookup returns the value that Of(plan, own) has for a name, without building that set.
+// Lookup returns the value of one feature of Of(plan, own), without building that set.
 func Lookup(plan, own Set, name string) Value {
 	if v, overridden := own[name]; overridden {
 		return v
@@ -101,7 +102,7 @@ func Lookup(plan, own Set, name string) Value {
 }
 
 // Check adds the faults of changes, which are a set or a patch. In a patch, nil removes a feature. field is the name
-// of the field with the changes.
+// of the request field that contains the changes.
 func Check(c *check.Checker, field string, changes map[string]*Value) {
 	if !c.Require(len(changes) <= Max, field, "must have at most %d members", Max) {
 		return
@@ -114,5 +115,5 @@ func Check(c *check.Checker, field string, changes map[string]*Value) {
 // Changes returns a patch that creates s.
 func (s Set) Changes() map[string]*Value { return check.PatchTo(s) }
 
-// With returns s after changes. It returns nil if no feature remains. It does not change s.
+// With returns s with the given changes. It returns nil if no feature remains. It does not change s.
 func (s Set) With(changes map[string]*Value) Set { return check.Patched(s, changes) }

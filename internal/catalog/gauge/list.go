@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// behindAll sorts after every meter: no id has a tilde.
+	// behindAll is greater than every meter's id, because no id contains a tilde.
 	behindAll = "~"
 	separator = " " // no id contains a blank
 )
@@ -24,16 +24,16 @@ type Query struct {
 	Tenant string
 	Meter  string // empty: all
 	Limit  int    // at least 1
-	Cursor string // empty for the first page, then the NextCursor of the page before
+	Cursor string // empty for the first page, then the NextCursor of the previous page
 }
 
-// Page is a part of a list.
+// Page is a page of a list of gauges.
 type Page struct {
 	Items      []State
 	NextCursor string // empty on the last page
 }
 
-// begin returns the key at which the page begins, and the last meter of the list.
+// begin returns the meter and the subject with which the page begins, and the last meter of the list.
 func (q *Query) begin() (meter, subject, last string, err error) {
 	if last = q.Meter; last == "" {
 		last = behindAll
@@ -49,9 +49,9 @@ func (q *Query) begin() (meter, subject, last string, err error) {
 	return meter, subject, last, nil
 }
 
-// List returns a page of the gauges of a tenant. It lists the tenant's own gauges of the plan, also if they were
-// never set, and the gauges of subjects that were set. A gauge that the plan no longer has is listed while its value
-// is above 0. The cost depends only on the size of the page and on the plan's allowances.
+// List returns a page of the gauges of a tenant. The list has the tenant's own gauges of the plan, even if they were
+// never set. It also has the gauges of subjects that were set. If the plan no longer has a gauge, the list has it
+// while its value is above 0. The cost depends only on the size of the page and on the plan's allowances.
 func (s *Store) List(ctx context.Context, q Query) (page Page, err error) {
 	if e := ledger.FirstOf(ledger.ValidateID("tenant", q.Tenant)); e != nil {
 		return page, e

@@ -10,7 +10,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// pages returns all gauges of a query, as meter/subject:value/limit, and the number of pages.
+// pages reads all pages of a query. It returns the gauges, each as meter/subject:value/limit, and the number of
+// pages.
 func (b *bundle) pages(t testing.TB, q Query) (all []string, pages int) {
 	t.Helper()
 	for pages < 100 {
@@ -73,7 +74,7 @@ func TestList_PlanSubjectsAndWhatThePlanLost_InPages(t *testing.T) {
 		require.Equal(t, one.At.IsZero(), s.At.IsZero())
 		require.Equal(t, one, s)
 	}
-	b.join(t, "acme", "none") // the values stay; gauges with the value 0 are no longer listed
+	b.join(t, "acme", "none") // the values stay; gauges with the value 0 are not in the list any more
 	all, _ := b.pages(t, Query{Tenant: "acme", Limit: 2})
 	require.Equal(t, []string{"seats/u1:1/0", "seats/u2:2/0", "zones/:4/0"}, all)
 }

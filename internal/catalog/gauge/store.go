@@ -22,52 +22,52 @@ import (
 // CodeLimit is the code of the error for a value above the limit of the plan.
 const CodeLimit errcode.Code = "gauge_limit"
 
-// Key names a gauge. Subject is empty for the tenant's own gauge.
+// Key identifies a gauge. Subject is empty for the tenant's own gauge.
 type Key struct{ Tenant, Meter, Subject string }
 
-// Change sets a gauge: to Value, or by Delta.
+// Change sets a gauge to Value, or changes it by Delta.
 type Change struct {
 	Key
 
 	OperationID string // the Idempotency-Key
-	Value       *int64 // 0..bound.MaxAmount; nil: Delta counts
+	Value       *int64 // 0..bound.MaxAmount; nil: Delta is used
 	Delta       int64  // not 0 if Value is nil
-	DryRun      bool   // decide, and change nothing
+	DryRun      bool   // decide the change without making it
 }
 
-// State is a gauge after a change, or now.
+// State is the state of a gauge after a change, or at present.
 type State struct {
 	Key
 
 	Value, Limit int64
 	Before       int64     // the value before the change
-	At           time.Time // time of the newest change; zero: the gauge was never changed
+	At           time.Time // time of the newest change; zero: never changed
 	Replayed     bool
 }
 
-// Remaining returns by how much the value may rise.
+// Remaining returns the units by which the value may rise.
 func (s *State) Remaining() int64 { return max(0, s.Limit-s.Value) }
 
-// Over returns how far the value is above the limit.
+// Over returns the units by which the value exceeds the limit.
 func (s *State) Over() int64 { return max(0, s.Value-s.Limit) }
 
-// Entry is a line of a gauge's journal.
+// Entry is an entry of a gauge's journal.
 type Entry struct {
 	Seq           int64
 	OperationID   string
 	Before, After int64
 	Limit         int64
 	At            time.Time
-	Actor         string // id of the key; empty: none
+	Actor         string // id of the API key that made the change; empty: no key
 }
 
-// Store has the gauges in PostgreSQL. It has no goroutines.
+// Store reads and changes the gauges in PostgreSQL. It has no goroutines.
 type Store struct {
 	db      *pgstore.Store
 	queries map[string]string
 }
 
-// NewStore returns a store in db.
+// NewStore returns a store of the gauges in the database db.
 func NewStore(db *pgstore.Store) (*Store, error) {
 	queries, err := namedsql.LoadFor(db.Target(), sqlFiles)
 	if err != nil {
@@ -76,7 +76,7 @@ func NewStore(db *pgstore.Store) (*Store, error) {
 	return &Store{db: db, queries: queries}, nil
 }
 
-// Set changes a gauge. It fails with CodeLimit if the value would rise above the limit.
+// Set makes a change of a gauge. It fails with CodeLimit if the value would rise above the limit.
 func (s *Store) Set(ctx context.Context, c Change) (state State, err error) {
 	if err := c.validate(); err != nil {
 		return State{}, err
@@ -108,7 +108,7 @@ func (s *Store) set(ctx context.Context, tx *pgstore.Transaction, c *Change) (St
 	if err := tx.QueryRow(ctx, s.queries["LockGauge"], c.Tenant, c.Meter, c.Subject).Scan(&before, &seq); err != nil {
 		return State{}, fmt.Errorf("lock gauge: %w", err)
 	}
-	if state, found, err := s.replay(ctx, tx, c); found || err != nil { // the change was made while this call waited for the lock
+	if state, found, err := s.replay(ctx, tx, c); found || err != nil { // made while this call waited for the lock
 		return state, err
 	}
 	switch {
@@ -136,7 +136,8 @@ func (s *Store) set(ctx context.Context, tx *pgstore.Transaction, c *Change) (St
 	return state, nil
 }
 
-// after returns the value after the change.
+// after returns the value after the change. It fails if that value is below 0, or above the limit and higher than
+// before.
 func (c *Change) after(before, limit int64) (int64, error) {
 	after, field := before+c.Delta, "delta"
 	if c.Value != nil {
@@ -151,7 +152,7 @@ func (c *Change) after(before, limit int64) (int64, error) {
 	return after, nil
 }
 
-// replay returns the stored answer of an earlier change with the same key.
+// replay returns the stored answer of an earlier change with the same idempotency key.
 func (s *Store) replay(ctx context.Context, tx *pgstore.Transaction, c *Change) (state State, found bool, err error) {
 	if c.DryRun {
 		return State{}, false, nil
@@ -173,7 +174,7 @@ func (s *Store) replay(ctx context.Context, tx *pgstore.Transaction, c *Change) 
 	return state, true, nil
 }
 
-// rows is the part of a transaction that reads one row.
+// rows is the method of a transaction that reads one row.
 type rows interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
@@ -187,8 +188,8 @@ func notInPlan(k Key) error {
 	return errcode.Errorf(errcode.MeterNotInPlan, "meter", "the plan of tenant %q has no gauge %q", k.Tenant, k.Meter)
 }
 
-// limit returns the largest value that the gauge may be set to. errNotInPlan means that the plan lacks the meter;
-// then the limit is 0.
+// limit returns the largest value to which the gauge may be set. The error errNotInPlan means that the plan has no
+// such gauge. In that case the limit is 0.
 func (s *Store) limit(ctx context.Context, tx rows, k Key) (limit int64, suspended bool, err error) {
 	var kind, plan string
 	var allowed *int64
@@ -238,7 +239,7 @@ func (s *Store) Get(ctx context.Context, k Key) (state State, err error) {
 	return state, err
 }
 
-// Entries returns at most limit entries of a gauge, newest first. Their numbers are below before.
+// Entries returns at most limit entries of a gauge whose numbers are below before, newest first.
 func (s *Store) Entries(ctx context.Context, k Key, before int64, limit int) (list []Entry, err error) {
 	if err := k.validate(); err != nil {
 		return nil, err
@@ -292,7 +293,7 @@ func (c *Change) validate() error {
 	return nil
 }
 
-// fingerprint distinguishes a repeat from another request with the same key.
+// fingerprint returns 16 bytes that distinguish a repeat from a different request with the same key.
 func (c *Change) fingerprint() [16]byte {
 	how := fmt.Sprint("delta ", c.Delta)
 	if c.Value != nil {

@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// bundle is a store and a catalogue with the gauge seats. The limit is 3 on the plan free, 10 on the plan pro, and 2
-// for each subject.
+// bundle is a store and a catalogue with the gauge seats. The limit of the tenant is 3 on the plan free and 10 on the
+// plan pro. The limit of each subject is 2.
 type bundle struct {
 	*Store
 	catalog *catalog.Store
@@ -78,7 +78,7 @@ func (b *bundle) add(delta int64) (State, error) {
 
 var seats = Key{Tenant: "acme", Meter: "seats"}
 
-// verify verifies everything and returns the differences.
+// verify verifies the whole database and returns the differences.
 func (b *bundle) verify(t testing.TB) []string {
 	t.Helper()
 	auditor, err := audit.New(b.byHand, namedsql.Target(testenv.OnCitus()))
@@ -185,7 +185,7 @@ func TestSet_ParallelAndRepeated_CountsEachKeyOnce(t *testing.T) {
 	b.join(t, "acme", "pro")
 	var changes sync.WaitGroup
 	var done, refused, replayed atomic.Int64
-	for i := range 60 { // 20 keys, each sent three times concurrently: 10 changes are within the limit
+	for i := range 60 { // 20 keys, each sent three times at once; the limit leaves room for 10 changes
 		changes.Go(func() {
 			state, err := b.Set(ctx, Change{Key: seats, OperationID: fmt.Sprint("p", i%20), Delta: 1})
 			switch {
@@ -214,8 +214,8 @@ func TestSet_ParallelAndRepeated_CountsEachKeyOnce(t *testing.T) {
 	require.Empty(t, b.verify(t))
 }
 
-// For any requests and plan changes: a value never rises above its limit, agrees with its entries, and is not changed
-// by a plan.
+// For random requests and plan changes, a value never rises above its limit and agrees with its entries. A change of
+// the plan does not change the value.
 func TestGauge_Programs_AgreeWithModel(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

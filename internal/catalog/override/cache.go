@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// defaultSets is the number of sets in memory: about 40 MB with one override each.
+	// defaultSets is the largest number of sets in memory. They take about 40 MB if each has one override.
 	defaultSets = 100_000
 
-	// loadQueue bounds the requests that wait for a read. defaultLoadTimeout bounds the time of one read. loadBatch
-	// bounds the sets of one read.
+	// loadQueue is the largest number of requests that wait for a read. defaultLoadTimeout bounds the time of one
+	// read. loadBatch is the largest number of sets of one read.
 	defaultLoadTimeout = time.Second
 	loadQueue          = 10_000
 	loadBatch          = 500
 
-	// awayPause is the pause of all reads after PostgreSQL failed to answer.
+	// awayPause is the pause of reads after PostgreSQL failed to answer.
 	awayPause = time.Second
 )
 
 // Config configures a Cache. The zero value is valid.
 type Config struct {
-	Sets        int              // sets in memory, the least recently used is dropped first; 0 is 100,000
-	LoadTimeout time.Duration    // bounds a read for which requests wait; 0 is 1 s
+	Sets        int              // most sets in memory; the least recently used is dropped first; 0 is 100,000
+	LoadTimeout time.Duration    // bounds the time of one read; requests wait for it; 0 is 1 s
 	Lanes       *lane.Metrics    // nil: no metrics of the lane that reads
 	Now         func() time.Time // nil is time.Now; measures pauses only
 }
@@ -41,20 +41,20 @@ type Cache struct {
 	sets  *recent.Cache[key, *set]
 	lane  *lane.Lane[key, *set]
 	now   func() time.Time
-	limit time.Duration // of a read
-	until atomic.Int64  // unix nanoseconds: no reads before this time, because PostgreSQL was away
+	limit time.Duration // longest time of one read
+	until atomic.Int64  // unix nanoseconds: no reads before this time, because PostgreSQL did not answer
 }
 
-// key names a set. An empty subject means the set of the tenant.
+// key identifies a set. An empty subject means the set of the tenant.
 type key struct{ tenant, subject string }
 
-// set has the overrides of a tenant or of a subject. It is immutable.
+// set contains the overrides of a tenant or of a subject. It is immutable.
 type set struct {
-	of     uint32 // the number of the newest read of the tenant when the set was read
+	of     uint32 // number of the newest read of the tenant at the time when the set was read
 	byRule map[string]*InForce
 }
 
-// NewCache returns a cache over store. It reads nothing before Start.
+// NewCache returns a cache of the overrides in store. It reads nothing before Start.
 func NewCache(store *Store, cfg Config) *Cache {
 	if cfg.Sets <= 0 {
 		cfg.Sets = defaultSets
@@ -73,12 +73,12 @@ func NewCache(store *Store, cfg Config) *Cache {
 // Stop ends the reads. Sets in memory stay in use.
 func (c *Cache) Stop(ctx context.Context) error { return c.lane.Stop(ctx) }
 
-// Sets are the overrides that apply to a request.
+// Sets contains the overrides that apply to a request: of its subject and of its tenant.
 type Sets struct{ subject, tenant map[string]*InForce }
 
-// Of returns the overrides of a tenant and of one of its subjects. If subject is empty, it returns only the tenant's.
-// It reads sets that are not in memory, in one query with other sets that are needed at the same moment. Overrides
-// that cannot be read are missing in the result.
+// Of returns the overrides of a tenant and of one of its subjects. If subject is empty, it returns only the overrides
+// of the tenant. It reads sets that are not in memory, in one query with sets that concurrent requests need. The
+// result lacks overrides that cannot be read.
 func (c *Cache) Of(ctx context.Context, t *catalog.TenantFacts, subject string) Sets {
 	var s Sets
 	if t.RuleOverrides {
@@ -90,8 +90,8 @@ func (c *Cache) Of(ctx context.Context, t *catalog.TenantFacts, subject string) 
 	return s
 }
 
-// Rule returns the override of a rule that is in force at now, or nil. bySubject says that the rule has buckets per
-// subject.
+// Rule returns the override of a rule that is in force at now, or nil. bySubject says whether the rule has a bucket
+// for each subject.
 func (s Sets) Rule(rule string, bySubject bool, now time.Time) *InForce {
 	if o := s.subject[rule]; bySubject && o != nil && o.holds(now) {
 		return o
@@ -109,7 +109,8 @@ func (c *Cache) get(ctx context.Context, t *catalog.TenantFacts, subject string)
 	known, _ := c.sets.Get(k)
 	if known == nil || known.of != t.Read {
 		if read := c.read(ctx, k); read != nil {
-			// The tenant's row was read before the set, and a change of the set changes the row.
+			// The tenant was read before the set. So the set is at least as new as the read t.Read. A later change of
+			// the overrides causes a new read of the tenant.
 			known = &set{of: t.Read, byRule: read.byRule}
 			c.sets.Put(k, known)
 		}
@@ -120,7 +121,7 @@ func (c *Cache) get(ctx context.Context, t *catalog.TenantFacts, subject string)
 	return known.byRule
 }
 
-// read returns a set from PostgreSQL, or nil if it cannot be read now.
+// read returns a set from PostgreSQL. It returns nil if the set cannot be read now.
 func (c *Cache) read(ctx context.Context, k key) *set {
 	if c.now().UnixNano() < c.until.Load() {
 		return nil

@@ -22,11 +22,11 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// bundle is a cache and a catalogue, on a database of its own.
+// bundle is a cache and a catalogue in a separate database.
 type bundle struct {
 	*Cache
 	catalog *catalog.Catalog
-	pool    *pgxpool.Pool // of the cache
+	pool    *pgxpool.Pool // connections of the cache
 	byHand  *pgxpool.Pool
 }
 
@@ -75,7 +75,7 @@ func (b *bundle) tenant(t *testing.T, id string) *catalog.TenantFacts {
 	return &found
 }
 
-// rates returns the rates of the rules r and s for a tenant and subject.
+// rates returns, as text, the rates of the rules r and s for a tenant and a subject.
 func (b *bundle) rates(t *testing.T, tenant, subject string) string {
 	t.Helper()
 	return b.ratesAt(t, tenant, subject, time.Now())
@@ -92,7 +92,7 @@ func (b *bundle) ratesAt(t *testing.T, tenant, subject string, now time.Time) st
 	return text
 }
 
-// refuseConnections makes PostgreSQL end the service's connections and refuse new connections.
+// refuseConnections makes PostgreSQL close the service's connections and refuse new connections.
 func (b *bundle) refuseConnections(t *testing.T) {
 	t.Helper()
 	for _, statement := range []string{
@@ -104,7 +104,7 @@ func (b *bundle) refuseConnections(t *testing.T) {
 	}
 }
 
-// reads returns how many queries the cache has sent to PostgreSQL.
+// reads returns the number of queries that the cache has sent to PostgreSQL.
 func reads(t *testing.T, lanes *prometheus.Registry) uint64 {
 	t.Helper()
 	families, err := lanes.Gather()
@@ -118,7 +118,7 @@ func reads(t *testing.T, lanes *prometheus.Registry) uint64 {
 	return 0
 }
 
-// rows returns the number of overrides that are stored.
+// rows returns the number of stored overrides.
 func (b *bundle) rows(t *testing.T) (n int) {
 	t.Helper()
 	require.NoError(t, b.byHand.QueryRow(t.Context(), "SELECT count(*) FROM limit_overrides").Scan(&n))
@@ -156,8 +156,8 @@ func TestCache_ManyAtOnce_FewReads_AndOnlyOfWhoHasOverrides(t *testing.T) {
 		}
 		all.Wait()
 	}
-	// 500 tenants have a set. Of the 500 tenants whose subjects have overrides, and of t1, the two subjects have a
-	// set. Tenants and subjects without overrides are never looked up.
+	// The cache has the sets of 500 tenants. It also has the sets of two subjects of 501 tenants: t1, and the 500
+	// tenants whose subjects have overrides. Tenants and subjects without overrides are never looked up.
 	require.Equal(t, 500+2*501, b.sets.Len())
 	require.Equal(t, "r2/s s7/s ", b.rates(t, "t1", "u20000"))
 	require.Equal(t, 500+2*501+1, b.sets.Len(), "a tenant's 20,000 subjects are not read with it")
@@ -198,7 +198,7 @@ func TestCache_Change_TakesEffect_AndOutageChangesNothing(t *testing.T) {
 	t2 := b.tenant(t, "t2")
 	require.True(t, t2.RuleOverrides)
 	b.refuseConnections(t)
-	is("v", "r9/s ") // in memory
+	is("v", "r9/s ") // from memory
 	before := reads(t, lanes)
 	for range 100 {
 		require.Nil(t, b.Of(ctx, t2, "").Rule("r", true, time.Now()), "unknown: the rule itself decides")

@@ -18,22 +18,22 @@ type Override struct {
 	Subject string `json:"subject,omitzero"` // empty: all subjects of the tenant
 
 	Rate      string    `json:"rate,omitzero"`       // as in 60/s; empty for kind concurrency
-	Burst     int64     `json:"burst,omitzero"`      // 1..bound.MaxAmount; 0: the rate's count
+	Burst     int64     `json:"burst,omitzero"`      // 1..bound.MaxAmount; 0: the number in Rate
 	ExpiresAt time.Time `json:"expires_at,omitzero"` // zero: never
 
 	CreatedAt time.Time `json:"-"`
 	UpdatedAt time.Time `json:"-"`
 }
 
-// InForce is an override that was looked up for a request.
+// InForce is an override in memory that a request may use.
 type InForce struct {
 	Override
 
-	// Compiled caches a value of the package that uses the override.
+	// Compiled caches the compiled rule with this override. Its type belongs to the package that compiles rules.
 	Compiled atomic.Value
 }
 
-// Apply returns l with the numbers of o.
+// Apply returns a copy of l with the rate and burst of o.
 func (o *Override) Apply(l *catalog.Limit) *catalog.Limit {
 	changed := *l
 	changed.Burst = o.Burst
@@ -45,7 +45,7 @@ func (o *Override) Apply(l *catalog.Limit) *catalog.Limit {
 
 const mustBeFuture = "must be in the future"
 
-// Check returns all faults of o that can be found without its rule.
+// Check returns all faults of o that can be found without the rule that it overrides.
 func (o *Override) Check(given body.Given) []body.Fault {
 	var faults body.Faults
 	for _, id := range []struct{ field, id string }{{"rule", o.Rule}, {"tenant", o.Tenant}, {"subject", o.Subject}} {
@@ -65,7 +65,7 @@ func (o *Override) Check(given body.Given) []body.Fault {
 	return faults
 }
 
-// fits returns the faults of o for the limit that it overrides. check is catalog.StoreConfig.CheckLimit.
+// fits returns the faults of o as an override of l. check is catalog.StoreConfig.CheckLimit.
 func (o *Override) fits(l *catalog.Limit, check func(*catalog.Limit) error) []body.Fault {
 	var faults body.Faults
 	concurrency := l.Kind == catalog.KindConcurrency

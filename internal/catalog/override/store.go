@@ -22,16 +22,16 @@ import (
 )
 
 const (
-	// RulesMax bounds the rules that are overridden for one tenant, or for one subject. All of them are in memory
-	// together.
+	// RulesMax is the largest number of rules that are overridden for one tenant, or for one subject. All these
+	// overrides are in memory together.
 	RulesMax = 1000
 
-	// forgottenAtOnce bounds the expired overrides that a write deletes. A write adds one override and can delete
-	// more, so expired overrides do not accumulate.
+	// forgottenAtOnce is the largest number of expired overrides that a write deletes. A write adds one override and
+	// can delete more overrides, so expired overrides do not accumulate.
 	forgottenAtOnce = 100
 )
 
-// Store has the overrides in PostgreSQL. It has no goroutines.
+// Store reads and changes the overrides in PostgreSQL. It has no goroutines.
 type Store struct {
 	catalog *catalog.Store
 	queries map[string]string
@@ -48,9 +48,9 @@ func NewStore(c *catalog.Store, check func(*catalog.Limit) error) (*Store, error
 }
 
 // Put creates or replaces an override. It returns the stored override and whether it is new. It fails with
-// errcode.TenantNotFound if there is no such tenant, and with errcode.NotFound if the tenant has no such rule. It
-// fails with errcode.InvalidArgument if the numbers are not valid for the rule, and with errcode.Conflict for more
-// than RulesMax rules.
+// errcode.TenantNotFound if the tenant does not exist, and with errcode.NotFound if the tenant has no such rule. It
+// fails with errcode.InvalidArgument if the rate or burst is not valid for the rule. It fails with errcode.Conflict
+// if RulesMax rules are already overridden.
 func (s *Store) Put(ctx context.Context, o Override) (stored Override, created bool, err error) {
 	if faults := o.Check(body.Given{}); faults != nil {
 		return Override{}, false, refuse(faults...)
@@ -88,7 +88,7 @@ func (s *Store) Put(ctx context.Context, o Override) (stored Override, created b
 	return stored, created, err
 }
 
-// put stores o in place of before. before is nil if there is none.
+// put stores o in place of before. before is nil if o is new.
 func (s *Store) put(ctx context.Context, tx *pgstore.Transaction, o, before *Override, now time.Time) error {
 	if before == nil {
 		var n int
@@ -114,7 +114,7 @@ func (s *Store) put(ctx context.Context, tx *pgstore.Transaction, o, before *Ove
 	return note(ctx, tx, "put", before, o)
 }
 
-// Get returns an override that is in force. It fails with errcode.NotFound if there is none.
+// Get returns an override that is in force. It fails with errcode.NotFound if no such override is in force.
 func (s *Store) Get(ctx context.Context, rule, tenant, subject string) (o Override, err error) {
 	err = s.catalog.DB().View(ctx, "read override", func(ctx context.Context, tx pgx.Tx) error {
 		found, err := s.one(ctx, tx, rule, tenant, subject, s.catalog.DB().Now())
@@ -129,7 +129,7 @@ func (s *Store) Get(ctx context.Context, rule, tenant, subject string) (o Overri
 	return o, err
 }
 
-// Delete deletes an override. It fails with errcode.NotFound if none is in force.
+// Delete deletes an override. It fails with errcode.NotFound if no such override is in force.
 func (s *Store) Delete(ctx context.Context, rule, tenant, subject string) error {
 	return s.catalog.DB().Write(ctx, "delete override", func(ctx context.Context, tx *pgstore.Transaction) error {
 		now, err := tx.Now(ctx)
@@ -178,7 +178,8 @@ func parseCursor(cursor string) (tenant, subject string, ok bool) {
 	return tenant, subject, err == nil && cut && bound.ID(tenant) && (subject == "" || bound.ID(subject))
 }
 
-// note announces and records a change. before is nil for a new override; after is nil for a deleted override.
+// note announces the change of an override, and records it in the audit log. before is nil for a new override; after
+// is nil for a deleted override.
 func note(ctx context.Context, tx *pgstore.Transaction, action string, before, after *Override) error {
 	line := auditlog.Line{Actor: auditlog.From(ctx), Action: "override." + action, Object: auditlog.Object{Kind: "override"}}
 	for _, o := range []*Override{before, after} {
@@ -196,7 +197,7 @@ func note(ctx context.Context, tx *pgstore.Transaction, action string, before, a
 	return auditlog.Record(ctx, tx, []auditlog.Line{line})
 }
 
-// one returns an override in force at now. It returns nil if there is none.
+// one returns an override that is in force at now. It returns nil if there is no such override.
 func (s *Store) one(ctx context.Context, tx pgx.Tx, rule, tenant, subject string, now time.Time) (*Override, error) {
 	items, err := s.collect(ctx, tx, "SelectOverride", rule, tenant, subject, now)
 	if err != nil || len(items) == 0 {
@@ -231,7 +232,7 @@ func refuse(faults ...body.Fault) error {
 	return &errcode.Error{Code: errcode.InvalidArgument, Fields: faults}
 }
 
-// isAway reports whether PostgreSQL did not answer.
+// isAway reports whether err means that PostgreSQL did not answer.
 func isAway(err error) bool {
 	e, ok := errors.AsType[*errcode.Error](err)
 	return ok && e.Code == errcode.Unavailable

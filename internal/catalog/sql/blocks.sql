@@ -1,6 +1,6 @@
 -- name: SelectBlocks
--- At most $4 blocks that are in force at $6, after (kind $1, tenant $2, value $3), in order. If $5 is not empty, only
--- the blocks of tenant $5 and of its subjects.
+-- At most $4 blocks that are in force at $6, after (kind $1, tenant $2, value $3), in order. If $5 is not empty, the
+-- query selects only the blocks of tenant $5 and of its subjects.
 SELECT kind, tenant_id, value, action, expires_at, reason, created_at, updated_at
 FROM blocks
 WHERE (kind, tenant_id, value) > ($1, $2, $3) AND (expires_at IS NULL OR expires_at > $6::timestamptz)
@@ -9,8 +9,8 @@ ORDER BY kind, tenant_id, value
 LIMIT $4;
 
 -- name: SelectBlock
--- The block of kind $1, tenant $2 and value $3 that is in force at $4. If $2 is null (the tenant of a subject is not
--- known), at most two of the blocks of all tenants.
+-- The block of kind $1, tenant $2 and value $3 that is in force at $4. If $2 is null, the tenant of a subject is not
+-- known. Then the query selects the blocks of any tenant, at most two.
 SELECT kind, tenant_id, value, action, expires_at, reason, created_at, updated_at
 FROM blocks
 WHERE kind = $1 AND ($2::text IS NULL OR tenant_id = $2) AND value = $3 AND (expires_at IS NULL OR expires_at > $4::timestamptz)
@@ -36,6 +36,7 @@ RETURNING created_at, updated_at;
 DELETE FROM blocks WHERE kind = $1 AND tenant_id = $2 AND value = $3;
 
 -- name: ForgetBlocks
--- Deletes at most $1 blocks that have expired at $2. Each write of a block runs this statement, so no job is needed.
+-- Deletes at most $1 blocks that have expired at $2. Each write of a block runs this statement, so no job has to
+-- delete expired blocks.
 DELETE FROM blocks
 WHERE ctid IN (SELECT b.ctid FROM blocks b WHERE b.expires_at <= $2::timestamptz ORDER BY b.expires_at LIMIT $1);

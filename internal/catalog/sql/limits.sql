@@ -1,5 +1,5 @@
 -- name: SelectLimits
--- At most $3 of the limits $1 (of all limits if $1 is null) after $2, in order.
+-- At most $3 of the limits $1 (of all limits if $1 is null), after the name $2, in order of names.
 SELECT rule, spec, created_at, updated_at
 FROM limits
 WHERE ($1::text[] IS NULL OR rule = ANY ($1)) AND rule > $2
@@ -7,7 +7,7 @@ ORDER BY rule
 LIMIT $3;
 
 -- name: SelectLimitsIn
--- The limits in the groups $1 of SelectSums.
+-- The limits whose groups in SelectSums have the places $1.
 SELECT rule, spec, created_at, updated_at
 FROM limits
 WHERE ascii(right(rule, 1)) * 1024 + ascii(right(rule, 2)) * 8 + length(rule) % 8 = ANY ($1::integer[]);
@@ -30,8 +30,8 @@ RETURNING created_at, updated_at;
 DELETE FROM limits WHERE rule = $1;
 
 -- name: DeleteOrphans
--- Deletes the overrides of the rules in $1 that no longer exist: no limit, and no limit of a plan's newest version,
--- has this name.
+-- Deletes the overrides of those rules in $1 that no longer exist. A rule exists if a general limit, or a limit of a
+-- plan's newest version, has its name.
 WITH gone AS (
     SELECT k.rule FROM unnest($1::text[]) AS k (rule)
     WHERE NOT EXISTS (SELECT 1 FROM limits l WHERE l.rule = k.rule)

@@ -1,5 +1,5 @@
 -- name: SelectMeters
--- At most $3 of the meters $1 (of all meters if $1 is null) after $2, in order.
+-- At most $3 of the meters $1 (of all meters if $1 is null), after the id $2, in order of ids.
 SELECT meter, unit, description, kind, denial_replay, dimensions, created_at, updated_at
 FROM meters
 WHERE ($1::text[] IS NULL OR meter = ANY ($1)) AND meter > $2
@@ -21,18 +21,18 @@ WHERE meter = $1
 RETURNING created_at, updated_at;
 
 -- name: LockMeter
--- Keeps the ledger from creating balances of the meter $1 until this transaction ends, and waits for transactions
--- that are creating them. Returns no row if there is no such meter. On Citus each node has a copy of the meter: FOR
--- UPDATE locks only one copy, an UPDATE locks all copies.
+-- Locks the meter $1, so that the ledger creates no balances of it until this transaction ends. Waits for
+-- transactions that are creating such balances. Returns no row if there is no such meter. On Citus each node has a
+-- copy of the meter. FOR UPDATE locks only one copy, an UPDATE locks all copies.
 -- citus: UPDATE meters SET unit = unit WHERE meter = $1
 SELECT 1 FROM meters WHERE meter = $1 FOR UPDATE -- plain
 ;
 
 -- name: DeleteEmptyBalances
--- Deletes the balances of the meter $1, which is locked, that never had an entry: only refused requests have touched
--- them. Locks the balances in the ledger's order; a balance that gets an entry before its lock stays. If no version
--- of a plan has the meter, these balances have no closed periods, because the first period of such a meter does not
--- end.
+-- Deletes the balances of the meter $1 that never had an entry: refused requests created them. The caller has locked
+-- the meter. The statement locks the balances in the same order as the ledger. A balance that gets an entry before
+-- its lock stays. If no version of a plan has the meter, these balances have no closed periods, because the first
+-- period of such a meter does not end.
 -- citus: DELETE FROM balances b WHERE b.meter = $1 AND b.seq = 0
 WITH empty AS MATERIALIZED ( -- plain
     SELECT b.tenant_id, b.subject FROM balances b WHERE b.meter = $1 AND b.seq = 0 -- plain
@@ -46,8 +46,8 @@ DELETE FROM balances b USING empty e WHERE b.tenant_id = e.tenant_id AND b.meter
 DELETE FROM meters WHERE meter = $1;
 
 -- name: MeterInUse
--- One object that prevents the deletion of the meter $1, or no row. Old plan versions count, because history refers
--- to them. Balances without an entry do not count: see DeleteEmptyBalances.
+-- The name of one object that prevents the deletion of the meter $1, or no row. Old plan versions prevent it, because
+-- the history of terms refers to them. Balances without an entry do not prevent it: see DeleteEmptyBalances.
 SELECT what FROM (
     (SELECT 'version ' || a.version || ' of plan ' || a.plan AS what FROM plan_allowances a
      WHERE a.meter = $1 OR a.overflow_meter = $1 OR a.ratio_meter = $1 ORDER BY a.plan, a.version DESC LIMIT 1)
@@ -65,5 +65,5 @@ SELECT what FROM (
 LIMIT 1;
 
 -- name: MissingMeters
--- The ids in $1 that name no meter.
+-- The ids in $1 for which no meter exists.
 SELECT k.meter FROM unnest($1::text[]) AS k (meter) WHERE NOT EXISTS (SELECT 1 FROM meters m WHERE m.meter = k.meter);

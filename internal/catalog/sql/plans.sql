@@ -1,5 +1,5 @@
 -- name: SelectPlans
--- The newest versions of at most $3 of the plans $1 (of all plans if $1 is null) after $2, in order.
+-- The newest versions of at most $3 of the plans $1 (of all plans if $1 is null), after the id $2, in order of ids.
 SELECT DISTINCT ON (plan) plan, version, limits, features, created_at
 FROM plans
 WHERE ($1::text[] IS NULL OR plan = ANY ($1)) AND plan > $2
@@ -12,7 +12,8 @@ FROM plans
 WHERE plan = $1 AND version = $2;
 
 -- name: SelectAllowances
--- The allowances of the plan versions $1, $2 (parallel arrays), each plan's in the order in which they were written.
+-- The allowances of the plan versions $1, $2 (parallel arrays). The allowances of a plan are in the order of the
+-- request that wrote them.
 SELECT a.plan, a.meter, a.amount, a.every, a.anchor, a.rollover_min, a.rollover_max, a.overage_policy, a.overage_cap,
        a.overflow_meter, a.overflow_price, a.ratio_meter, a.ratio_units, a.ratio_per, a.per_subject, a.expires_in_days, a.overage_at_period_end,
        array_to_json(a.alert_at)::text, a.gauge
@@ -21,8 +22,8 @@ JOIN plan_allowances a ON a.plan = k.plan AND a.version = k.version
 ORDER BY a.plan, a.ordinal;
 
 -- name: NextPlanVersion
--- The earliest possible created_at of a new version of plan $1: $2, the present instant, but later than the newest
--- version, even if a clock was set back.
+-- The earliest possible created_at of a new version of plan $1. It is $2, the present instant. If $2 is not later
+-- than the newest version, because a clock was set back, it is a microsecond after the newest version.
 SELECT greatest($2::timestamptz, max(p.created_at) + interval '1 microsecond') FROM plans p WHERE p.plan = $1;
 
 -- name: InsertPlan
@@ -43,12 +44,12 @@ FROM unnest($3::text[], $4::integer[], $5::bigint[], $6::text[], $7::text[], $8:
            expires_in_days, overage_at_period_end, ratio_meter, ratio_units, ratio_per, gauge, alert_at);
 
 -- name: MissingPlans
--- The ids in $1 that name no plan.
+-- The ids in $1 for which no plan exists.
 SELECT k.plan FROM unnest($1::text[]) AS k (plan) WHERE NOT EXISTS (SELECT 1 FROM plans p WHERE p.plan = k.plan);
 
 -- name: MissingAllowances
--- $1 and $2 are parallel arrays of plans and meters. Returns the positions, from 1 and in order, of the pairs whose
--- plan lacks the meter in its newest version.
+-- $1 and $2 are parallel arrays of plans and meters. The query returns the positions of those pairs whose plan lacks
+-- the meter in its newest version. Positions begin with 1 and are in order.
 SELECT k.place
 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (plan, meter, place)
 WHERE NOT EXISTS (

@@ -1,6 +1,6 @@
 -- name: SelectTenants
--- At most $2 tenants after $1 whose ids begin with $3, in order. No id has a character above z; the character after z
--- is {.
+-- At most $2 tenants after $1 whose ids begin with $3, in order. In ids no character is greater than z, and { is the
+-- character after z.
 SELECT t.tenant_id, t.plan, t.anchor, t.timezone, t.status, t.metadata, t.overrides, t.features, t.version, t.created_at, t.updated_at
 FROM tenants t
 WHERE t.tenant_id > $1 AND t.tenant_id >= $3 AND t.tenant_id < $3 || '{'
@@ -8,7 +8,7 @@ ORDER BY t.tenant_id
 LIMIT $2;
 
 -- name: SelectTenantPlans
--- Plan and time zone of the tenants in $1 that exist. LATERAL as in NamedTenants.
+-- Plan and time zone of those tenants in $1 that exist. LATERAL has the same reason as in NamedTenants.
 SELECT t.tenant_id, t.plan, t.timezone
 FROM unnest($1::text[]) AS k (tenant_id)
 CROSS JOIN LATERAL (SELECT * FROM tenants n WHERE n.tenant_id = k.tenant_id OFFSET 0) AS t -- plain
@@ -16,8 +16,9 @@ CROSS JOIN LATERAL (SELECT * FROM tenants n WHERE n.tenant_id = k.tenant_id OFFS
 ;
 
 -- name: NamedTenants
--- The columns of SelectTenants for the tenants in $1 that exist and come after $2. LATERAL looks up each tenant: with
--- a condition on a list, the planner read the whole table for lists of hundreds of ids and in generic plans.
+-- The columns of SelectTenants for the tenants in $1 that exist and come after $2. LATERAL makes PostgreSQL look up
+-- each tenant in the index. With a condition on a list, the planner chose to read the whole table, for lists of
+-- hundreds of ids and in generic plans.
 SELECT t.tenant_id, t.plan, t.anchor, t.timezone, t.status, t.metadata, t.overrides, t.features, t.version, t.created_at, t.updated_at
 FROM unnest($1::text[]) AS k (tenant_id)
 CROSS JOIN LATERAL (SELECT * FROM tenants n WHERE n.tenant_id = k.tenant_id OFFSET 0) AS t -- plain
@@ -28,7 +29,7 @@ ORDER BY t.tenant_id;
 -- name: Standings
 -- The facts that requests need of the tenants in $1 that exist. The two EXISTS columns say whether limits are
 -- overridden for the tenant, and for subjects of the tenant. OFFSET makes PostgreSQL look up the overrides of each
--- tenant: without it, for many tenants, PostgreSQL read all overrides into a hash table.
+-- tenant. Without OFFSET, for many tenants, PostgreSQL read all overrides into a hash table.
 SELECT t.tenant_id, t.plan, t.timezone, t.status = 'suspended', t.created_at, t.updated_at,
        EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject = '' OFFSET 0), -- plain
        EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject > '' OFFSET 0), -- plain
@@ -41,8 +42,8 @@ CROSS JOIN LATERAL (SELECT * FROM tenants n WHERE n.tenant_id = k.tenant_id OFFS
 ;
 
 -- name: SelectTenantIDs
--- At most $2 ids of tenants that are not in $1, in order. They are for the report of tenants that a file does not
--- name.
+-- At most $2 ids of tenants that are not in $1, in order. Apply reports these tenants because the file does not name
+-- them.
 SELECT tenant_id
 FROM tenants
 WHERE tenant_id <> ALL ($1::text[])
@@ -50,9 +51,9 @@ ORDER BY tenant_id
 LIMIT $2;
 
 -- name: LockTenants
--- Locks the tenants in $1 that exist, in order, against other changes; the ledger can still read them. The last
--- column says whether the stored metadata equals $2 as jsonb ($2 is parallel to $1; null: not compared). On Citus the
--- statement is run for one tenant at a time.
+-- Locks the tenants in $1 that exist, in order, against other changes. The ledger can still read these tenants. $2 is
+-- a parallel array of new metadata; null: not compared. The last column says whether the stored and the new metadata
+-- are equal as jsonb. On Citus the statement is run for one tenant at a time.
 SELECT t.tenant_id, t.plan, t.anchor, t.timezone, t.status, t.metadata, t.overrides, t.features, t.version, t.created_at, t.updated_at,
        coalesce(t.metadata = k.metadata::jsonb, false)
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, metadata)
@@ -62,8 +63,8 @@ ORDER BY t.tenant_id
 FOR NO KEY UPDATE OF t;
 
 -- name: InsertTenant
--- Creates a tenant at $8, and its first terms, whose effective_at is the tenant's created_at. A null anchor becomes
--- created_at. Returns no row if the tenant exists.
+-- Creates a tenant at the instant $8, and its first terms, whose effective_at is the tenant's created_at. A null
+-- anchor becomes created_at. Returns no row if the tenant exists.
 WITH made AS (
     INSERT INTO tenants (tenant_id, plan, anchor, timezone, status, metadata, overrides, created_at, updated_at, features)
     SELECT $1, $2, coalesce($3, $8::timestamptz), $4, $5, $6, $7, $8::timestamptz, $8::timestamptz, $9
@@ -76,7 +77,7 @@ WITH made AS (
 SELECT anchor, metadata, version, created_at FROM made;
 
 -- name: UpdateTenant
--- The transaction has locked the row. The ledger's time is $9 microseconds ahead of the clock.
+-- The transaction has locked the row. The ledger's clock is $9 microseconds ahead of PostgreSQL's clock.
 UPDATE tenants
 SET plan = $2, anchor = $3, timezone = $4, status = $5, metadata = $6, overrides = $7, features = $8, version = version + 1,
     updated_at = statement_timestamp() + $9::bigint * interval '1 microsecond'
@@ -84,15 +85,17 @@ WHERE tenant_id = $1
 RETURNING metadata, version, updated_at;
 
 -- name: InsertTerms
--- New terms of a locked tenant, effective at $10, the present instant, but later than the previous terms, even if a
--- clock was set back. If $6 is true, the terms apply at once.
+-- Stores new terms of a locked tenant. They are effective at $10, the present instant. If $10 is not later than the
+-- previous terms, because a clock was set back, they are effective a microsecond after the previous terms. If $6 is
+-- true, the terms apply at once.
 INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, overrides, initial, immediate, prorate, reason, usage)
 SELECT $1, greatest($10::timestamptz,
                     (SELECT max(t.effective_at) + interval '1 microsecond' FROM tenant_terms t WHERE t.tenant_id = $1)),
        $2, $3, $4, $5, false, $6, $7, $8, $9;
 
 -- name: SelectTerms
--- At most $3 terms of tenant $1 after the instant $2 (from the first terms if $2 is null), in order.
+-- At most $3 terms of tenant $1 that are effective after the instant $2, in order. If $2 is null, the list begins
+-- with the first terms.
 SELECT effective_at, plan, anchor, timezone, overrides, initial OR immediate, prorate, usage, coalesce(reason, '')
 FROM tenant_terms
 WHERE tenant_id = $1 AND ($2::timestamptz IS NULL OR effective_at > $2)
@@ -100,8 +103,8 @@ ORDER BY effective_at
 LIMIT $3;
 
 -- name: TermsWait
--- Whether the newest terms of the locked tenant $1 apply only from the next periods on, or whether their plan has a
--- newer version, which also waits.
+-- Reports whether a change of the locked tenant $1 waits for its next periods. This is so if its newest terms do not
+-- apply at once, or if their plan has a newer version.
 SELECT NOT t.immediate AND NOT t.initial
        OR EXISTS (SELECT 1 FROM plans p WHERE p.plan = t.plan AND p.created_at > t.effective_at)
 FROM tenant_terms t
@@ -110,18 +113,18 @@ ORDER BY t.effective_at DESC
 LIMIT 1;
 
 -- name: CountTenantsOfPlan
--- How many tenants are on plan $1, at most $2. If $4 is true, tenants that override the amount of meter $3 do not
--- count. An index has the plan.
+-- The number of tenants on plan $1, at most $2. If $4 is true, it excludes tenants that override the amount of meter
+-- $3. The query uses an index on the plan.
 SELECT count(*)
 FROM (SELECT t.tenant_id FROM tenants t WHERE t.plan = $1::text AND NOT ($4::boolean AND jsonb_exists(t.overrides, $3::text)) LIMIT $2) AS few;
 
 -- name: CountTenantsOfPlanWithoutFeature
--- How many tenants are on plan $1 and do not override feature $3, at most $2. An index has the plan.
+-- The number of tenants on plan $1 that do not override feature $3, at most $2. The query uses an index on the plan.
 SELECT count(*)
 FROM (SELECT t.tenant_id FROM tenants t WHERE t.plan = $1::text AND NOT jsonb_exists(t.features, $3::text) LIMIT $2) AS few;
 
 -- name: MissingTenants
--- The ids in $1 that name no tenant.
+-- The ids in $1 for which no tenant exists.
 -- citus: SELECT k.tenant_id FROM unnest($1::text[]) AS k (tenant_id)
 -- citus: WHERE k.tenant_id NOT IN (SELECT t.tenant_id FROM tenants t WHERE t.tenant_id = ANY ($1::text[]))
 SELECT k.tenant_id FROM unnest($1::text[]) AS k (tenant_id) -- plain

@@ -17,7 +17,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// beforeScripts is called before each pipeline of scripts. If it returns an error, the pipeline is not sent.
+// beforeScripts is a hook of a Redis client. The function is called before each pipeline of scripts. If it returns an
+// error, the pipeline is not sent.
 type beforeScripts func(ctx context.Context) error
 
 func (beforeScripts) DialHook(next redis.DialHook) redis.DialHook          { return next }
@@ -25,7 +26,7 @@ func (beforeScripts) ProcessHook(next redis.ProcessHook) redis.ProcessHook { ret
 
 func (f beforeScripts) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if cmds[0].Name() == "evalsha" { // the client also sets up connections with pipelines
+		if cmds[0].Name() == "evalsha" { // the client also uses pipelines to set up connections
 			if err := f(ctx); err != nil {
 				return err
 			}
@@ -34,7 +35,8 @@ func (f beforeScripts) ProcessPipelineHook(next redis.ProcessPipelineHook) redis
 	}
 }
 
-// cacheBehind returns a cache that is not started. Its store has loaded the scripts, and calls before.
+// cacheBehind returns a cache that is not started. Its Redis store has already loaded the scripts. It calls before
+// for each later pipeline of scripts.
 func cacheBehind(t *testing.T, before beforeScripts) *Cache {
 	t.Helper()
 	client := redis.NewClient(testenv.Redis(t))
@@ -46,8 +48,8 @@ func cacheBehind(t *testing.T, before beforeScripts) *Cache {
 	return c
 }
 
-// Each round trip of a flush has its own budget. With one budget for all round trips, a long queue caused an outage:
-// the flush failed, the publisher paused, and the queue grew.
+// Each round trip of a flush has its own time budget. When all round trips shared one budget, a long queue caused an
+// outage: the flush failed, the publisher paused, and the queue grew.
 func TestPublish_LongQueue_EachRoundTripHasItsOwnBudget(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -63,7 +65,7 @@ func TestPublish_LongQueue_EachRoundTripHasItsOwnBudget(t *testing.T) {
 	for i := range all {
 		all[i] = *copyOf(fmt.Sprint("tenant", i), 1, time.Now())
 	}
-	c.Publish(all) // c is blind: it has read no announcements
+	c.Publish(all) // c has read no announcements, so it publishes every copy
 	c.Start()
 	published := func() float64 { return testutil.ToFloat64(c.metrics.published) }
 	testenv.Eventually(t, func() bool { return published() == pendingMax }, "all are published")
@@ -80,10 +82,11 @@ func TestPublish_LongQueue_EachRoundTripHasItsOwnBudget(t *testing.T) {
 	}
 }
 
-// A cache that stops passes all copies to a slow Redis. A Redis that is away delays the stop by lastTries round trips.
+// When a cache stops, it passes all copies to a slow Redis. If Redis is down, the stop takes at most lastTries round
+// trips longer.
 func TestStop_RedisFails_TriesAgain(t *testing.T) {
 	t.Parallel()
-	for failures, wanted := range map[int64]bool{lastTries / 2: true, 2 * lastTries: false} { // half: busy machines may add some
+	for failures, wanted := range map[int64]bool{lastTries / 2: true, 2 * lastTries: false} { // half: there may be more
 		var sent atomic.Int64
 		c := cacheBehind(t, func(context.Context) error {
 			if sent.Add(1) <= failures {

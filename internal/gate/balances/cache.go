@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// defaultKeepFor is the default of Config.KeepFor. An idle balance's copy can still answer checks, degraded, if
-	// PostgreSQL fails on the next day.
+	// defaultKeepFor is the default of Config.KeepFor. With it, the copy of an idle balance can still answer checks,
+	// marked degraded, if PostgreSQL fails a day later.
 	defaultKeepFor = 24 * time.Hour
 
 	// defaultLocalMax is the default of Config.LocalMax: 50,000 copies take about 7 MB.
 	defaultLocalMax = 50_000
 
-	// pendingMax bounds the copies that wait while Redis is away: about 25 MB. Further copies are dropped and
-	// counted.
+	// pendingMax is the largest number of copies that wait to be published while Redis is down: about 25 MB. Further
+	// copies are dropped and counted.
 	pendingMax = 65_536
 
-	// redisBudget bounds one round trip of the cache. The client's own read timeout is 100 ms.
+	// redisBudget is the longest time of one round trip of the cache. The read timeout of the client is 100 ms.
 	redisBudget = 120 * time.Millisecond
 )
 
@@ -34,15 +34,16 @@ type Config struct {
 	// FreshFor is Policy.FreshFor; 0 means 30 s.
 	FreshFor time.Duration
 
-	// KeepFor bounds the lifetime of a copy in Redis. A copy ends earlier at its balance's next event. 0 means 24 h.
+	// KeepFor is the longest lifetime of a copy in Redis. A copy ends earlier if its balance has an earlier event. 0
+	// means 24 h.
 	KeepFor time.Duration
 
-	// LocalMax bounds the copies in this process (it drops the least recently used copies first), and the balances
-	// that it announces one by one. 0 means 50,000. In local mode there are no other copies. With Redis, the local
-	// copies answer checks while Redis is away.
+	// LocalMax is the largest number of copies in this process, which drops the least recently used copies first. It
+	// is also the largest number of balances that this process announces separately. 0 means 50,000. In local mode
+	// there are no other copies. With Redis, the local copies answer checks while Redis is down.
 	LocalMax int
 
-	// Clock is the ledger's clock: copies carry its instants. nil: the system's.
+	// Clock is the ledger's clock, whose times the copies contain. nil: the system's clock.
 	Clock interface{ Now() time.Time }
 
 	Log     *slog.Logger          // nil discards
@@ -60,26 +61,26 @@ type Cache struct {
 
 	interest *interest
 
-	wake  chan struct{} // one token: there may be something to publish
+	wake  chan struct{} // capacity 1: copies may wait to be published
 	stop  chan struct{}
 	ended chan struct{} // closed when the publisher has ended
 	once  sync.Once
 
-	// parked has the copies that a part of Redis did not take. Other copies do not wait for parked copies.
-	// parkedUntil is when the parked copies are sent again. Only the publisher uses both fields, and Stop after the
-	// publisher has ended.
+	// parked contains copies that one master of a Redis cluster did not take. Other copies do not wait for parked
+	// copies. The parked copies are sent again at parkedUntil. Only the publisher uses parked and parkedUntil. After
+	// the publisher has ended, Stop uses them.
 	parked      *pendingCopies
 	parkedUntil time.Time
 
-	exchangeDue time.Time // the next exchange after a failed exchange; only the publisher uses it
+	exchangeDue time.Time // instant of the next exchange after a failed exchange; only the publisher uses it
 
 	mu      sync.Mutex
 	started bool
 	away    bool // the last flush failed, or some copies are parked
 }
 
-// New makes a cache that shares copies through Redis. A nil store means local mode: this process must then be the
-// only instance, because no other instance sees its copies.
+// New returns a cache that shares copies through Redis. A nil store means local mode. In local mode this process must
+// be the only instance, because no other instance sees its copies.
 func New(store *redisstore.Store, cfg Config) *Cache {
 	if cfg.FreshFor <= 0 {
 		cfg.FreshFor = defaultFreshFor
@@ -119,19 +120,20 @@ func (c *Cache) Start() {
 }
 
 // Stop publishes the copies that wait and ends the publisher. It returns an error if ctx ends first, or if Redis
-// fails lastTries times in a row. Then only copies are lost: the ledger has the balances. Later calls do nothing.
+// fails lastTries times in a row. After an error only copies are lost, because the ledger has the balances. Later
+// calls do nothing.
 func (c *Cache) Stop(ctx context.Context) error {
 	var err error
 	c.once.Do(func() {
 		c.mu.Lock()
 		started := c.started
-		c.started = true // a Start after Stop must start nothing
+		c.started = true // so that Start does nothing after Stop
 		c.mu.Unlock()
 		if !started {
 			return
 		}
 		close(c.stop)
-		<-c.ended // this is soon: a sync lasts at most twice syncFor and redisBudget
+		<-c.ended // this happens soon: a sync takes at most twice syncFor and redisBudget
 		if err = c.flushLast(ctx); err != nil {
 			err = fmt.Errorf("publish the last %d balances: %w", c.pending.len()+c.parked.len(), err)
 		}
@@ -139,8 +141,8 @@ func (c *Cache) Stop(ctx context.Context) error {
 	return err
 }
 
-// Publish takes the balances of a commit or of a read of PostgreSQL. It keeps the balances that are newer than its
-// local copies. It passes the balances that checks of any instance read to the publisher, and does not wait. The
+// Publish receives the balances of a commit or of a read of PostgreSQL. It keeps the balances that are newer than its
+// local copies. It passes the balances that checks of any instance read to the publisher. It does not wait. The
 // caller must not change copies afterwards.
 func (c *Cache) Publish(copies []ledger.BalanceCopy) {
 	refs := make([]*ledger.BalanceCopy, len(copies))
@@ -164,6 +166,6 @@ func (c *Cache) Publish(copies []ledger.BalanceCopy) {
 func (c *Cache) wakePublisher() {
 	select {
 	case c.wake <- struct{}{}:
-	default: // it is already awake
+	default: // the publisher will flush already
 	}
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// startCache starts a cache on the Redis at url ("": local mode), like another instance of the service.
+// startCache starts a cache on the Redis at url, like another instance of the service. If url is "", the cache is in
+// local mode.
 func startCache(t *testing.T, url string, cfg Config) *Cache {
 	t.Helper()
 	var store *redisstore.Store
@@ -28,7 +29,7 @@ func startCache(t *testing.T, url string, cfg Config) *Cache {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
-		_ = c.Stop(ctx) // tests of Stop call it themselves
+		_ = c.Stop(ctx) // a test of Stop has already called it
 	})
 	return c
 }
@@ -46,19 +47,20 @@ func storeAt(t *testing.T, url string) *redisstore.Store {
 	return store
 }
 
-// readOne reads Redis and returns the newest copy of key. fromRedis is false if Redis was not read or did not answer.
+// readOne reads Redis and returns the newest copy of the balance key. fromRedis is false if Redis was not read or did
+// not answer.
 func (c *Cache) readOne(t *testing.T, key ledger.BalanceKey) (got Cached, fromRedis bool) {
 	t.Helper()
 	texts := c.readTexts(t, c.Reads([]ledger.BalanceKey{key}, nil))
 	return c.Lookup(nil, []ledger.BalanceKey{key}, texts)[0], texts != nil
 }
 
-// fresh reports whether a check of one unit that names no MaxStale uses got.
+// fresh reports whether a check of one unit without MaxStale uses got.
 func (c *Cache) fresh(got Cached) bool {
 	return c.Policy().For([]Cached{got}, &Facts{Items: []ledger.Item{{Amount: 1}}, Now: time.Now()}) >= UseAndRefresh
 }
 
-// readTexts reads Redis. It returns nil if Redis does not answer or reads is nil.
+// readTexts returns the values of reads from Redis. It returns nil if Redis does not answer or reads is nil.
 func (c *Cache) readTexts(t *testing.T, reads *redisstore.Reads) []string {
 	t.Helper()
 	if reads == nil {
@@ -68,8 +70,8 @@ func (c *Cache) readTexts(t *testing.T, reads *redisstore.Reads) []string {
 	return reads.Values
 }
 
-// seenSeq returns the seq of the newest copy that c finds. It returns -1 if Redis has none. It announces the balance,
-// as a check does.
+// seenSeq returns the seq of the newest copy that c finds. It returns -1 if Redis has no copy. It announces the
+// balance, as a check does.
 func (c *Cache) seenSeq(t *testing.T, key ledger.BalanceKey) int64 {
 	texts := c.readTexts(t, c.Reads([]ledger.BalanceKey{key}, nil))
 	if len(texts) == 0 || texts[0] == "" {
@@ -78,18 +80,18 @@ func (c *Cache) seenSeq(t *testing.T, key ledger.BalanceKey) int64 {
 	return c.Lookup(nil, []ledger.BalanceKey{key}, texts)[0].Copy.Seq
 }
 
-// learns waits until c has read the announcement of a balance.
+// learns waits until c has read the announcement of a balance by any instance.
 func (c *Cache) learns(t *testing.T, key ledger.BalanceKey) {
 	t.Helper()
 	testenv.Eventually(t, func() bool {
 		c.interest.mu.Lock()
 		defer c.interest.mu.Unlock()
-		c.interest.news = true // as if it had committed
+		c.interest.news = true // as after a commit
 		return c.interest.isWanted(idOf(key), time.Now())
 	}, "the instance learns of the announcement")
 }
 
-// watch reads a balance as a check of c does, until its copies are confirmed.
+// watch announces a balance as a check of c does. It waits until new copies of the balance are confirmed.
 func (c *Cache) watch(t *testing.T, key ledger.BalanceKey) {
 	t.Helper()
 	c.Reads([]ledger.BalanceKey{key}, nil)
@@ -123,7 +125,7 @@ func TestPublish_OlderCopy_DoesNotReplaceNewer(t *testing.T) {
 	a.Publish([]ledger.BalanceCopy{*copyOf("acme", 10, now)})
 	testenv.Eventually(t, func() bool { return b.seenSeq(t, key) == 10 }, "10 is seen")
 
-	// Another instance publishes seq 9 after seq 10. Its Stop returns when Redis has answered.
+	// Another instance publishes seq 9 after seq 10. Its Stop returns after Redis has answered.
 	late := startCache(t, url, Config{})
 	late.Publish([]ledger.BalanceCopy{*copyOf("acme", 9, now.Add(time.Second))})
 	require.NoError(t, late.Stop(t.Context()))
@@ -135,7 +137,7 @@ func TestPublish_OlderCopy_DoesNotReplaceNewer(t *testing.T) {
 func TestPublish_SendsTheNewestPerBalance(t *testing.T) {
 	t.Parallel()
 	url := testenv.RedisURL(t)
-	c := New(storeAt(t, url), Config{}) // not started: everything waits
+	c := New(storeAt(t, url), Config{}) // not started, so all copies wait
 	now := time.Now()
 	for seq := range int64(1000) {
 		c.Publish([]ledger.BalanceCopy{*copyOf("hot", seq, now)})
@@ -157,7 +159,7 @@ func TestPublish_ManyBalancesInOnePipeline(t *testing.T) {
 	t.Parallel()
 	url := testenv.RedisURL(t)
 	const balances = 2*publishMax + 17
-	a := New(storeAt(t, url), Config{}) // not started: it reads no announcements, and publishes everything
+	a := New(storeAt(t, url), Config{}) // not started: it reads no announcements, and publishes every copy
 	now := time.Now()
 	keys := make([]ledger.BalanceKey, balances)
 	for i := range balances {
@@ -226,14 +228,14 @@ func TestCache_RedisKilledAndBack(t *testing.T) {
 		return testutil.ToFloat64(a.metrics.publishErrors) > 0 && a.pending.len() == 1
 	}, "a flush fails, and the copy waits")
 
-	server.Start() // empty
+	server.Start() // without data
 	testenv.Eventually(t, func() bool { return b.seenSeq(t, key) == 2 }, "the copy published during the outage is seen")
 }
 
 func TestStop_PublishesWaitingCopies(t *testing.T) {
 	t.Parallel()
 	url := testenv.RedisURL(t)
-	a := New(storeAt(t, url), Config{}) // not started: everything waits
+	a := New(storeAt(t, url), Config{}) // not started, so all copies wait
 	now := time.Now()
 	for i := range 100 {
 		a.Publish([]ledger.BalanceCopy{*copyOf("t"+strconv.Itoa(i), int64(i)+1, now)})
@@ -266,7 +268,7 @@ func TestStop_BeforeStart_StartsNothing(t *testing.T) {
 	t.Parallel()
 	c := New(storeAt(t, testenv.RedisURL(t)), Config{})
 	require.NoError(t, c.Stop(t.Context()))
-	c.Start() // must start nothing: the leak check at the end would find it
+	c.Start() // must start no goroutine: the leak check at the end would find it
 }
 
 func TestLookup_LocalMode_CopiesAreConfirmed(t *testing.T) {
@@ -293,7 +295,7 @@ func TestPublish_RefusedCopy_IsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	c := startCache(t, testenv.RedisURL(t), Config{})
 	bad := copyOf("acme", 1, time.Now())
-	bad.Seq = -1 // the script rejects it
+	bad.Seq = -1 // the script rejects this seq
 	c.Publish([]ledger.BalanceCopy{*bad})
 	testenv.Eventually(t, func() bool { return testutil.ToFloat64(c.metrics.refused) == 1 }, "the refused copy is counted")
 	if failed := testutil.ToFloat64(c.metrics.publishErrors); c.pending.len() != 0 || failed != 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// tenantOn returns a tenant whose copies are on a master.
+// tenantOn returns a tenant whose copies are stored on the given master.
 func tenantOn(c *testenv.RedisCluster, master int) string {
 	for i := 0; ; i++ {
 		if tenant := fmt.Sprintf("m%d-%d", master, i); c.Owner("{"+tenant+"}") == master {
@@ -20,16 +20,18 @@ func tenantOn(c *testenv.RedisCluster, master int) string {
 	}
 }
 
-// TestPublish_Cluster checks that one master or slot does not delay the copies of other masters or slots.
+// TestPublish_Cluster checks that a problem of one master or slot does not delay the copies of other masters or
+// slots.
 func TestPublish_Cluster(t *testing.T) {
 	t.Parallel()
 	c := testenv.RedisClusterPrivate(t)
 	t.Run("a slot moves", func(t *testing.T) { publishWhileASlotMoves(t, c) })
-	t.Run("a master is away", func(t *testing.T) { publishWithoutAMaster(t, c) }) // last: the master stays away
+	t.Run("a master is away", func(t *testing.T) { publishWithoutAMaster(t, c) }) // last, because the master stays down
 }
 
-// publishWhileASlotMoves: some copies of a tenant are on the new node already, and a call with copies of both nodes
-// runs on neither node.
+// publishWhileASlotMoves publishes copies of one tenant while its slot moves to another node. During the move, some
+// of the copies are on the new node, and neither node can run a script call whose keys are on both nodes. The
+// publication must succeed nevertheless.
 func publishWhileASlotMoves(t *testing.T, c *testenv.RedisCluster) {
 	copies := newRedisCopies(storeAt(t, c.URL), time.Hour)
 	tenant := tenantOn(c, 1)
@@ -40,7 +42,7 @@ func publishWhileASlotMoves(t *testing.T, c *testenv.RedisCluster) {
 	}
 	put := func(what string, batch ...*ledger.BalanceCopy) {
 		t.Helper()
-		testenv.Eventually(t, func() bool { // a busy machine may exceed timeouts; a failure by the move would stay
+		testenv.Eventually(t, func() bool { // repeated: a busy machine may exceed timeouts
 			failed, _, err := copies.put(t.Context(), batch)
 			if err != nil {
 				t.Logf("%s: %d failed: %v", what, len(failed), err)
@@ -62,9 +64,10 @@ func publishWhileASlotMoves(t *testing.T, c *testenv.RedisCluster) {
 	}
 }
 
-// publishWithoutAMaster: copies on other masters are not late. A sync that fails would make the publisher pause.
+// publishWithoutAMaster publishes copies while one master is down. Copies on other masters must not be late. If a
+// sync failed, the publisher would pause.
 func publishWithoutAMaster(t *testing.T, c *testenv.RedisCluster) {
-	cache := New(storeAt(t, c.URL), Config{}) // not started: it is blind, and publishes everything with each sync
+	cache := New(storeAt(t, c.URL), Config{}) // not started and blind: each sync publishes every copy
 	away, here := ledger.BalanceKey{Tenant: tenantOn(c, 0), Meter: "m"}, ledger.BalanceKey{Tenant: tenantOn(c, 1), Meter: "m"}
 	c.Replicas[0].Kill()
 	c.Masters[0].Kill()
@@ -78,7 +81,7 @@ func publishWithoutAMaster(t *testing.T, c *testenv.RedisCluster) {
 			require.NoError(t, cache.sync(), "the publisher pauses")
 			got, err := cache.Stored(t.Context(), []ledger.BalanceKey{here})
 			return err == nil && got[0] != nil && got[0].Seq == seq
-		}, "the other copy arrives with its sync") // a busy machine may exceed the client's timeouts
+		}, "the other copy arrives with its sync") // a busy machine may exceed the timeouts of the client
 		if cache.pending.len() != 0 || cache.parked.len() == 0 {
 			t.Errorf("%d copies wait and %d are parked", cache.pending.len(), cache.parked.len())
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// copyOf makes a copy of tenant t's meter m.
+// copyOf returns a copy of the balance of meter m of a tenant.
 func copyOf(tenant string, seq int64, asOf time.Time) *ledger.BalanceCopy {
 	return &ledger.BalanceCopy{
 		Tenant: tenant, Meter: "m", Seq: seq, Remaining: 1000 - seq, Limit: 1000, InPlan: true, Renews: true, Allowance: 1000,
@@ -49,7 +49,8 @@ func TestCopies_OlderCopy_IsIgnored(t *testing.T) {
 	})
 }
 
-// After a period without use, a read may count fewer unwritten entries than an earlier read.
+// A read counts due entries that are not written yet. After a period without use, a later read may count fewer of
+// them than an earlier read, so its seq is lower.
 func TestCopies_EndedCopy_GivesWayToLaterOneWithLowerSeq(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1_700_000_000, 0).UTC()
@@ -74,7 +75,7 @@ func TestPending_IsBounded(t *testing.T) {
 	if p.len() != most || p.droppedTotal() != 2 {
 		t.Fatalf("%d wait and %d were dropped, want %d and 2", p.len(), p.droppedTotal(), most)
 	}
-	p.add([]*ledger.BalanceCopy{copyOf("0", 2, now)}) // a newer copy needs no room
+	p.add([]*ledger.BalanceCopy{copyOf("0", 2, now)}) // a newer copy replaces the waiting copy and needs no room
 	if p.len() != most || p.droppedTotal() != 2 {
 		t.Fatalf("after a newer copy %d wait and %d were dropped, want %d and 2", p.len(), p.droppedTotal(), most)
 	}
@@ -108,7 +109,7 @@ func TestLocalCopies_ConfirmedIfRedisHasACopy(t *testing.T) {
 		t.Errorf("redis has an older one: got %+v, want ours, confirmed", older)
 	}
 	theirs := copyOf("t", 6, now)
-	for range 2 { // first decoded, then recognised by its hash
+	for range 2 { // the first merge decodes the text, the second recognises its hash
 		newer := local.merge(nil, keys, stored(theirs), false)[0]
 		if !newer.Confirmed || *newer.Copy != *theirs {
 			t.Errorf("redis has a newer one: got %+v, want theirs", newer)

@@ -6,12 +6,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// copyFormat is the first field of an encoded copy. A reader treats other formats as missing. The next publication
-// with a higher seq replaces such copies.
+// copyFormat is the first field of an encoded copy. If the format of a stored copy differs, the reader treats the
+// copy as missing. The next publication with a higher seq replaces the copy.
 const copyFormat = "1"
 
-// encodeCopy encodes the fields of a copy other than its key and seq, as integers separated by blanks: format, flags,
-// remaining, limit, allowance, then ResetAt, ValidUntil and AsOf in µs (0: zero time).
+// encodeCopy encodes a copy without its key and seq. The text has integers separated by blanks: format, flags,
+// remaining, limit, allowance, ResetAt, ValidUntil and AsOf. The instants are in µs; 0 means the zero time.
 func encodeCopy(c *ledger.BalanceCopy) string {
 	buf := make([]byte, 0, 96)
 	buf = append(buf, copyFormat...)
@@ -24,7 +24,8 @@ func encodeCopy(c *ledger.BalanceCopy) string {
 	return string(buf)
 }
 
-// decodeCopy decodes a value of the balances script, "<seq> <encoded copy>". ok is false for any other text or format.
+// decodeCopy decodes a value that the balances script stores: "<seq> <encoded copy>". ok is false for any other text
+// or format.
 func decodeCopy(k ledger.BalanceKey, stored string) (c *ledger.BalanceCopy, ok bool) {
 	local, ok := decodeLocal(stored)
 	if !ok {

@@ -28,7 +28,7 @@ func TestEncodeCopy_DecodesToTheSame(t *testing.T) {
 		if !ok {
 			t.Fatalf("%q is not read back", encodeCopy(want))
 		}
-		want.Seq = got.Seq // the script stores the seq, not the encoding
+		want.Seq = got.Seq // the encoding has no seq: the script stores it before the encoding
 		require.Equal(t, want, got)
 	})
 }

@@ -8,46 +8,46 @@ import (
 )
 
 const (
-	// interestFor is how long a balance counts as wanted after its last announcement. Until then commits publish it,
-	// which takes 8 to 12 µs of CPU in this process and in Redis. Afterwards the next check reads PostgreSQL once,
-	// which takes about 60 µs.
+	// interestFor is how long a balance is wanted after its last announcement. Until then commits publish the
+	// balance, which takes 8 to 12 µs of CPU in this process and in Redis. Afterwards the next check reads PostgreSQL
+	// once, which takes about 60 µs.
 	interestFor = 30 * time.Second
 
-	// askedFor is how long checks of this process rely on their own announcement. It is shorter than interestFor by
-	// more than the time of a message. So other instances publish for longer than this process relies on the
-	// announcement.
+	// askedFor is how long checks of this process rely on its own announcement. It is shorter than interestFor, and
+	// the difference is more than the time of a message. So other instances publish the balance for longer than this
+	// process relies on the announcement.
 	askedFor = 25 * time.Second
 
 	// askAgain is the age at which an announcement is repeated if checks still read the balance.
 	askAgain = 10 * time.Second
 
-	// askSlack is how much older than the first announcement a copy may be. It covers the read of PostgreSQL that
-	// began with the announcement.
+	// askSlack is the time by which a copy may be older than the first announcement. It covers the read of PostgreSQL
+	// that began with the announcement.
 	askSlack = 500 * time.Millisecond
 
-	// learnEvery is how often an instance that commits reads the announcements.
+	// learnEvery is the period in which an instance that commits reads the announcements.
 	learnEvery = 100 * time.Millisecond
 
-	// blindAfter is the longest time since an instance has read the announcements. After a longer time the instance
-	// publishes every copy.
+	// blindAfter is a time since an instance last read the announcements. After this time the instance publishes
+	// every copy.
 	blindAfter = time.Second
 
-	// passedFor is how long an unpublished copy is kept, at least, in case an announcement of its balance arrives. It
-	// is longer than learnEvery and askSlack together.
+	// passedFor is the shortest time for which an unpublished copy is kept, in case an announcement of its balance
+	// arrives. It is longer than learnEvery and askSlack together.
 	passedFor = 700 * time.Millisecond
 
-	// passedMax bounds the unpublished copies in each of two generations. Further copies are published.
+	// passedMax is the largest number of unpublished copies in each of two generations. Further copies are published.
 	passedMax = 32_768
 
-	// forgetAtOnce bounds the entries that one call of forget examines.
+	// forgetAtOnce is the largest number of entries that one call of forget examines.
 	forgetAtOnce = 512
 )
 
-// everything is the id that means all balances.
+// everything is the id in an announcement of all balances.
 const everything uint64 = 0
 
 // idOf returns the FNV-1a hash of k, which is the same in all instances and below 2^53. If two balances have the same
-// hash, both are published.
+// hash, an announcement of one balance also announces the other balance.
 func idOf(k ledger.BalanceKey) uint64 {
 	const offset, prime = 14695981039346656037, 1099511628211
 	h := uint64(offset)
@@ -55,36 +55,36 @@ func idOf(k ledger.BalanceKey) uint64 {
 		for i := range len(part) {
 			h = (h ^ uint64(part[i])) * prime
 		}
-		h = (h ^ '\n') * prime // no part contains a newline
+		h = (h ^ '\n') * prime // no field contains a newline
 	}
 	return max(h>>11, everything+1)
 }
 
-// interest tracks which balances are wanted, and so which copies a commit has to publish. It performs no I/O and reads
-// no clock: the publisher exchanges announcements with the other instances through Redis. It is safe for concurrent
-// use.
+// interest contains the wanted balances, and so decides which copies a commit must publish. It performs no I/O and
+// reads no clock. The publisher exchanges announcements with the other instances through Redis. It is safe for
+// concurrent use.
 type interest struct {
-	most int // balances that this process announces one by one. With more it announces all: everything is published then
+	most int // most balances that this process announces separately; beyond this number it announces everything
 
 	mu      sync.Mutex
-	began   time.Time                // the instant from which since counts
+	began   time.Time                // instant from which since measures
 	asked   map[uint64]asking        // balances that checks of this process read
 	queue   []uint64                 // ids in asked that must be announced
 	failing bool                     // the last announcement failed
-	wanted  map[uint64]time.Duration // until when balances that checks of any process read are wanted, as since
+	wanted  map[uint64]time.Duration // end of the wanted time of balances that checks of any process read, as since
 
-	learned time.Time // when this process last had read all announcements; zero: never
-	cursor  int64     // position after the last announcement that it has read
+	learned time.Time // when this process last had all announcements; zero: never
+	cursor  int64     // position after the last announcement that this process has read
 
-	passed  [2]map[uint64]*ledger.BalanceCopy // newest unpublished copies: the present generation, and the previous one
-	rotated time.Time                         // when passed[0] began
-	news    bool                              // there were commits since learned
+	passed  [2]map[uint64]*ledger.BalanceCopy // newest unpublished copies: present and previous generation
+	rotated time.Time                         // when the present generation began
+	news    bool                              // commits occurred after learned
 }
 
-// asking is the state of this process's own announcements of a balance.
+// asking is the state of this process's announcements of one balance.
 type asking struct {
-	from   int64         // µs of the ledger's clock: when it was first announced; other instances have read it after learnEvery
-	sent   time.Duration // last announced, as since; 0: not yet
+	from   int64         // µs of the ledger's clock: the first announcement; other instances read it within learnEvery
+	sent   time.Duration // the last announcement, as since; 0: not announced yet
 	queued bool
 }
 
@@ -96,8 +96,8 @@ func newInterest(most int) *interest {
 	}
 }
 
-// since returns the time since began. began is earlier than any instant here. A duration takes a third of an instant's
-// memory.
+// since returns the time from began to now. began is earlier than all instants that are used here. A duration takes a
+// third of the memory of an instant.
 func (in *interest) since(now time.Time) time.Duration {
 	if in.began.IsZero() {
 		in.began = now.Add(-time.Hour)
@@ -105,7 +105,7 @@ func (in *interest) since(now time.Time) time.Duration {
 	return now.Sub(in.began)
 }
 
-// ask records that a check reads balances. It reports whether there is something to announce.
+// ask records that a check reads balances. It reports whether some balances must be announced.
 func (in *interest) ask(keys []ledger.BalanceKey, now time.Time) (news bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -127,8 +127,8 @@ func (in *interest) ask(keys []ledger.BalanceKey, now time.Time) (news bool) {
 	return news
 }
 
-// unsent removes and returns up to announceMax balances that are to be announced. It also returns the cursor of the
-// announcements that were read, and whether an exchange is due.
+// unsent removes from the queue up to announceMax balances that must be announced, and returns them. It also returns
+// the cursor of the announcements that were read, and whether an exchange is due.
 func (in *interest) unsent(now time.Time) (ids []uint64, cursor int64, due bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -138,8 +138,8 @@ func (in *interest) unsent(now time.Time) (ids []uint64, cursor int64, due bool)
 	return ids, in.cursor, n > 0 || in.due(now)
 }
 
-// sent records the outcome of an announcement. A failed announcement is repeated. ledgerNow is now on the clock of
-// copies.
+// sent records the outcome of an announcement. A failed announcement is repeated. now and ledgerNow are the same
+// instant, by the process's clock and by the ledger's clock.
 func (in *interest) sent(ids []uint64, ok bool, now, ledgerNow time.Time) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -160,7 +160,7 @@ func (in *interest) sent(ids []uint64, ok bool, now, ledgerNow time.Time) {
 	}
 }
 
-// announceAgain queues all announced balances again, once per outage: Redis may come back without the announcements.
+// announceAgain queues all announced balances again, once per outage, because Redis may have lost the announcements.
 func (in *interest) announceAgain() {
 	if in.failing {
 		return
@@ -175,7 +175,7 @@ func (in *interest) announceAgain() {
 	}
 }
 
-// confirm withdraws the confirmation of copies of keys that may lack commits from before the balance was announced.
+// confirm sets Confirmed to false for copies that may lack commits from before the balance was announced.
 func (in *interest) confirm(copies []Cached, keys []ledger.BalanceKey, now time.Time) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -189,15 +189,17 @@ func (in *interest) confirm(copies []Cached, keys []ledger.BalanceKey, now time.
 	}
 }
 
-// covers reports whether Redis receives all copies that are later than a copy of asOf; the first of them may come up
-// to learnEvery late. This is so if the copy of asOf was made after this process announced the balance.
+// covers reports whether Redis receives all commits that are later than a copy of the instant asOf. It is true if
+// that copy was made after this process announced the balance. The first of these commits may come up to learnEvery
+// late.
 func (a asking) covers(asOf int64, since time.Duration) bool {
 	return a.sent != 0 && since-a.sent <= askedFor && asOf >= a.from-askSlack.Microseconds()
 }
 
 // choose returns the copies that must be published now, in the same array. It keeps the other copies for a while.
 // learn is true if this process has not read the announcements for learnEvery. Then it must read them at once, and
-// may have to publish some of the kept copies. An idle process does not read announcements.
+// may have to publish some of the kept copies. A process without commits and without kept copies does not read
+// announcements.
 func (in *interest) choose(copies []*ledger.BalanceCopy, now time.Time) (chosen []*ledger.BalanceCopy, learn bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -220,8 +222,8 @@ func (in *interest) choose(copies []*ledger.BalanceCopy, now time.Time) (chosen 
 
 func (in *interest) isWanted(id uint64, now time.Time) bool { return in.since(now) < in.wanted[id] }
 
-// due reports whether it is time to read announcements: this process commits, or keeps copies that other instances may
-// want.
+// due reports whether announcements must be read now: learnEvery has almost passed, and this process has commits, or
+// keeps copies that other instances may need.
 func (in *interest) due(now time.Time) bool {
 	return in.waits() && now.Sub(in.learned) >= learnEvery*9/10
 }
@@ -230,8 +232,8 @@ func (in *interest) waits() bool {
 	return in.news || len(in.passed[0])+len(in.passed[1]) > 0
 }
 
-// learn takes announcements of all instances and returns the kept copies that should have been published. complete
-// says that there are no further announcements.
+// learn adds announcements of all instances. It returns the kept copies that should have been published. complete is
+// false if Redis has further announcements.
 func (in *interest) learn(ids []uint64, cursor int64, complete bool, now time.Time) []*ledger.BalanceCopy {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -259,8 +261,8 @@ func (in *interest) learn(ids []uint64, cursor int64, complete bool, now time.Ti
 	return late
 }
 
-// blind returns the unpublished copies if this process could not read announcements for blindAfter: other instances
-// may need these copies.
+// blind returns the unpublished copies if this process could not read announcements for blindAfter, because other
+// instances may need these copies.
 func (in *interest) blind(now time.Time) []*ledger.BalanceCopy {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -277,7 +279,7 @@ func (in *interest) blind(now time.Time) []*ledger.BalanceCopy {
 	return late
 }
 
-// forget drops entries that have ended, a part at a time.
+// forget drops ended entries. Each call examines a part of the entries.
 func (in *interest) forget(now time.Time) {
 	if now.Sub(in.rotated) >= passedFor {
 		in.passed[0], in.passed[1], in.rotated = in.passed[1], in.passed[0], now

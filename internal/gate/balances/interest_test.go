@@ -12,15 +12,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// fleet is some instances on one Redis and one ledger, with a clock of its own. It does what lua/interest.lua and
-// lua/balances.lua do in Redis.
+// fleet is a model of some instances with one Redis, one ledger and one clock. It implements lua/interest.lua and
+// lua/balances.lua in Go.
 type fleet struct {
 	t         *rapid.T
 	now       time.Time
 	instances []*interest
 	notes     []note
-	shared    map[string]*ledger.BalanceCopy   // in Redis
-	committed map[string][]*ledger.BalanceCopy // the ledger, oldest first
+	shared    map[string]*ledger.BalanceCopy   // the copies in Redis
+	committed map[string][]*ledger.BalanceCopy // the commits in the ledger, oldest first
 }
 
 type note struct {
@@ -36,7 +36,7 @@ func newFleet(t *rapid.T, n int) *fleet {
 	return f
 }
 
-// put does what the balances script does.
+// put stores copies as the balances script does.
 func (f *fleet) put(copies []*ledger.BalanceCopy) {
 	for _, c := range copies {
 		if old := f.shared[c.Tenant]; old == nil || c.Seq > old.Seq {
@@ -45,8 +45,8 @@ func (f *fleet) put(copies []*ledger.BalanceCopy) {
 	}
 }
 
-// pass lets time go by. Instances exchange announcements when these are due, at most step late. down holds, for each
-// instance, until when it cannot exchange them.
+// pass advances the clock by d. Instances exchange announcements at most step after the exchange is due. down
+// contains, for each instance, the instant until which its exchanges fail.
 func (f *fleet) pass(d time.Duration, down []time.Time) {
 	const step = 50 * time.Millisecond
 	for end := f.now.Add(d); ; {
@@ -66,7 +66,7 @@ func (f *fleet) pass(d time.Duration, down []time.Time) {
 	}
 }
 
-// commit writes a debit in instance i.
+// commit commits a debit in instance i.
 func (f *fleet) commit(i int, tenant string) {
 	seq := int64(len(f.committed[tenant])) + 1
 	c := copyOf(tenant, seq, f.now)
@@ -74,13 +74,13 @@ func (f *fleet) commit(i int, tenant string) {
 	f.choose(i, c)
 }
 
-// choose passes a copy to instance i. An instance that has not read the announcements for a while reads them at once.
+// choose passes a copy to instance i, which publishes or keeps it.
 func (f *fleet) choose(i int, c *ledger.BalanceCopy) {
 	chosen, _ := f.instances[i].choose([]*ledger.BalanceCopy{c}, f.now)
 	f.put(chosen)
 }
 
-// exchange is one run of the interest script for instance i. If lost is set, the run does not reach Redis.
+// exchange makes one exchange of announcements for instance i. If lost is set, the exchange does not reach Redis.
 func (f *fleet) exchange(i int, lost bool) {
 	in := f.instances[i]
 	ids, cursor, _ := in.unsent(f.now)
@@ -102,8 +102,8 @@ func (f *fleet) exchange(i int, lost bool) {
 	f.put(in.learn(heard, f.now.UnixMilli(), true, f.now))
 }
 
-// check reads a balance in instance i, and reads PostgreSQL if the copy in Redis is not confirmed and fresh. The test
-// fails if the check relies on a copy that lacks a commit older than bound.
+// check checks a balance in instance i. If the copy in Redis is not confirmed and fresh, it reads PostgreSQL. The
+// test fails if the check relies on a copy that lacks a commit older than bound.
 func (f *fleet) check(i int, tenant string, bound time.Duration) {
 	in, keys := f.instances[i], []ledger.BalanceKey{{Tenant: tenant, Meter: "m"}}
 	in.ask(keys, f.now)
@@ -117,29 +117,30 @@ func (f *fleet) check(i int, tenant string, bound time.Duration) {
 		}
 		return
 	}
-	if len(all) > 0 { // the read of PostgreSQL
+	if len(all) > 0 { // the check reads PostgreSQL
 		read := *all[len(all)-1]
 		read.AsOf = f.now
 		f.choose(i, &read)
 	}
 }
 
-// A copy on which a check relies lacks no commit that is older than a second plus an exchange, even while exchanges
-// fail: instances that cannot read announcements publish everything after a second.
+// A copy on which a check relies lacks no commit that is older than a second plus the time of an exchange. This is
+// true even while exchanges fail, because an instance that cannot read announcements publishes every copy after a
+// second.
 func TestInterest_CopyInUse_MissesNoCommit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) { runFleet(t, 5000, time.Second+200*time.Millisecond) })
 }
 
-// While Redis answers, a copy in use lacks at most the commits of the time between two exchanges. It lacks them only
-// in the first moments after an announcement.
+// While Redis answers, a copy in use lacks only commits of the time between two exchanges. It lacks such commits only
+// immediately after an announcement.
 func TestInterest_RedisUp_LateByOneExchangeAtMost(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) { runFleet(t, 0, learnEvery+50*time.Millisecond) })
 }
 
-// runFleet runs commits, checks and pauses in which announcements and copies end. Exchanges of an instance are lost for
-// up to downMax ms. A check must not miss a commit that is older than bound.
+// runFleet runs random commits, checks and pauses. In the longer pauses announcements and copies end. Exchanges of an
+// instance fail for up to downMax ms. A check must not miss a commit that is older than bound.
 func runFleet(t *rapid.T, downMax int, bound time.Duration) {
 	f := newFleet(t, rapid.IntRange(1, 3).Draw(t, "instances"))
 	down := make([]time.Time, len(f.instances))
@@ -223,22 +224,21 @@ func TestPublish_NobodyAsks_NothingReachesRedis(t *testing.T) {
 		t.Errorf("redis has %q of a balance that nobody asks about (%v)", texts, err)
 	}
 
-	// The first check finds no copy that it may rely on, and makes the cache a publish the copies that a had kept
-	// back.
+	// The first check finds no copy on which it may rely. It makes the cache a publish the copies that a had kept.
 	if got, _ := b.readOne(t, keyOf(unread)); got.Confirmed {
 		t.Errorf("the first check relies on %+v", got.Copy)
 	}
 	testenv.Eventually(t, func() bool { return b.seenSeq(t, keyOf(unread)) == 5 }, "what was passed over arrives")
 }
 
-// Redis has an old copy from a time when checks read the balance. Later debits were not published, because no check
-// read the balance then.
+// Redis has an old copy from a time when checks read the balance. Later no check read the balance, so later debits
+// were not published.
 func TestLookup_CopyFromBeforeTheQuestion_IsNotConfirmed(t *testing.T) {
 	t.Parallel()
 	url := testenv.RedisURL(t)
 	a, b := startCache(t, url, Config{}), startCache(t, url, Config{})
 	old := copyOf("acme", 3, time.Now().Add(-10*time.Second))
-	a.Publish([]ledger.BalanceCopy{*old}) // a is blind: it publishes everything
+	a.Publish([]ledger.BalanceCopy{*old}) // a has read no announcements, so it publishes every copy
 	testenv.Eventually(t, func() bool {
 		texts, err := b.redis.store.ReadAll(t.Context(), []string{redisKey(keyOf(old))})
 		return err == nil && texts[0] != ""
@@ -247,7 +247,7 @@ func TestLookup_CopyFromBeforeTheQuestion_IsNotConfirmed(t *testing.T) {
 	if got, fromRedis := b.readOne(t, keyOf(old)); got.Confirmed || !fromRedis || got.Copy == nil {
 		t.Errorf("got %+v, from redis %v; want the old copy, unconfirmed", got, fromRedis)
 	}
-	b.Publish([]ledger.BalanceCopy{*copyOf("acme", 3, time.Now())}) // what the check reads in PostgreSQL
+	b.Publish([]ledger.BalanceCopy{*copyOf("acme", 3, time.Now())}) // the result of the check's read of PostgreSQL
 	if got, _ := b.readOne(t, keyOf(old)); !got.Confirmed {
 		t.Errorf("got %+v after a read of PostgreSQL; want it confirmed", got)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// Flags of an encoded copy.
+// The flags of an encoded copy.
 const (
 	flagRenews uint8 = 1 << iota
 	flagInPlan
@@ -32,9 +32,9 @@ func flagsOf(c *ledger.BalanceCopy) (flags uint8) {
 	return flags
 }
 
-// localCopies has the newest copies that this process has seen, of the balances that it used last.
+// localCopies contains the newest copies that this process has seen, of the most recently used balances.
 type localCopies struct {
-	seed maphash.Seed // of texts
+	seed maphash.Seed // seed of the hashes of texts
 
 	mu  sync.Mutex
 	all *recent.Map[ledger.BalanceKey, localCopy]
@@ -44,7 +44,7 @@ func newLocalCopies(size int) *localCopies {
 	return &localCopies{seed: maphash.MakeSeed(), all: recent.New[ledger.BalanceKey, localCopy](size)}
 }
 
-// put keeps each copy that is newer than the stored copy of the same balance.
+// put stores each copy that is newer than the stored copy of the same balance.
 func (l *localCopies) put(copies []*ledger.BalanceCopy) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,16 +56,17 @@ func (l *localCopies) put(copies []*ledger.BalanceCopy) {
 	}
 }
 
-// keep stores a copy. The caller holds the lock. Many copies are of few meters, so copies share the memory of the
-// meters' names.
+// keep stores a copy. The caller holds the lock. The copies share the memory of the meters' names, because many
+// copies belong to few meters.
 func (l *localCopies) keep(key ledger.BalanceKey, c localCopy) {
 	key.Meter = unique.Make(key.Meter).Value()
 	l.all.Put(key, c)
 }
 
-// merge appends to out, for each key, the newer copy of the local copy and the copy in texts, and keeps it. texts are
-// the values in Redis; nil means that they are unknown. A copy is confirmed if Redis has a copy of the same balance,
-// or if this process is alone. If Redis has lost a balance, another instance may have changed it.
+// merge appends to out, for each key, the newer of the local copy and the copy in texts. It stores a newer copy from
+// texts. texts are the values in Redis; nil means that they are unknown. A copy is confirmed if Redis has a copy of
+// the same balance, or if this process is alone. If Redis has lost a copy, another instance may have changed the
+// balance.
 func (l *localCopies) merge(out []Cached, keys []ledger.BalanceKey, texts []string, alone bool) []Cached {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,7 +93,8 @@ func (l *localCopies) merge(out []Cached, keys []ledger.BalanceKey, texts []stri
 	return out
 }
 
-// held appends to out, for each key, the local copy. The copy is confirmed if Redis last had a text for it.
+// held appends to out the local copy of each key. A copy is confirmed if Redis had a text for the key at its last
+// read.
 func (l *localCopies) held(out []Cached, keys []ledger.BalanceKey) []Cached {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,12 +133,12 @@ func decodeLocal(stored string) (c localCopy, ok bool) {
 	}, true
 }
 
-// localCopy is a copy without its key, with the hash of the text that Redis last had for it: an unchanged text is not
-// decoded again. It has 72 bytes; an unpacked copy with its text has 270.
+// localCopy is a packed copy without its key. It has the hash of the text that Redis had at the last read, so that an
+// unchanged text is not decoded again. It takes 72 bytes. An unpacked copy with its text takes 270.
 type localCopy struct {
 	seq, remaining, limit, allowance int64
 	resetAt, validUntil, asOf        int64  // µs; 0: zero time
-	text                             uint64 // 0: none
+	text                             uint64 // hash of the text in Redis; 0: no text
 	flags                            uint8
 }
 
@@ -169,9 +171,9 @@ func fromMicros(us int64) time.Time {
 	return time.UnixMicro(us).UTC()
 }
 
-// newer reports whether a replaces b: a has the higher seq, or the same seq and was read later, or b had ended when a
-// was read. A read counts entries that are due but not written yet. A later read may count fewer such entries,
-// because idle periods have none.
+// newer reports whether the copy a replaces the copy b. This is so if a has the higher seq, or the same seq and was
+// read later, or if b had ended when a was read. A read counts due entries that are not written yet. A later read may
+// count fewer such entries, because idle periods have no entries.
 func newer(a, b *ledger.BalanceCopy) bool {
 	first, second := pack(a), pack(b)
 	return first.newer(&second)

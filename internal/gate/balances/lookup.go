@@ -10,13 +10,13 @@ import (
 
 // Cached is the newest copy of one balance.
 type Cached struct {
-	Copy      *ledger.BalanceCopy // nil: there is none
-	Confirmed bool                // no other instance has made a newer copy, except in the last moments
-	Unwanted  bool                // Redis has it, but it may be from before this process announced the balance
+	Copy      *ledger.BalanceCopy // nil: no copy is known
+	Confirmed bool                // no other instance has published a newer copy, except in the last milliseconds
+	Unwanted  bool                // Redis has the copy, but it may be from before this process announced the balance
 }
 
-// Reads returns the reads of Redis for a check of keys, which have one tenant. It returns nil if Redis cannot help:
-// in local mode, or when the caller accepts no copy (maxStale <= 0). A degraded answer then uses the local copies.
+// Reads returns the reads of Redis for a check of keys, which belong to one tenant. It returns nil in local mode, and
+// if the caller accepts no copy (maxStale <= 0). If such a check needs a degraded answer, it uses the local copies.
 // After a call of Reads, the commits of all instances publish these balances.
 func (c *Cache) Reads(keys []ledger.BalanceKey, maxStale *time.Duration) *redisstore.Reads {
 	if c.redis == nil || len(keys) == 0 || maxStale != nil && *maxStale <= 0 {
@@ -27,7 +27,7 @@ func (c *Cache) Reads(keys []ledger.BalanceKey, maxStale *time.Duration) *rediss
 		names[i] = redisKey(keys[i])
 	}
 	reads, err := redisstore.NewReads(keys[0].Tenant, names)
-	if err != nil { // more items than a check has, or keys of two tenants
+	if err != nil { // more keys than a check has items, or keys of two tenants
 		return nil
 	}
 	if c.interest.ask(keys, time.Now()) {
@@ -36,8 +36,8 @@ func (c *Cache) Reads(keys []ledger.BalanceKey, maxStale *time.Duration) *rediss
 	return reads
 }
 
-// Held appends the newest copy of each of keys to out if this process holds all of them as they are in Redis: Redis
-// has announced no newer copies. ok is false if Redis must be read, or if the caller accepts no copy.
+// Held appends the newest copy of each key to out. ok is true if this process holds all these copies as they are in
+// Redis: Redis has announced no newer copies. ok is false if Redis must be read, or if the caller accepts no copy.
 func (c *Cache) Held(out []Cached, keys []ledger.BalanceKey, maxStale *time.Duration) (held []Cached, ok bool) {
 	if c.redis == nil || len(keys) == 0 || len(keys) > redisstore.MaxReads || maxStale != nil && *maxStale <= 0 {
 		return out, false
@@ -63,16 +63,16 @@ func (c *Cache) Held(out []Cached, keys []ledger.BalanceKey, maxStale *time.Dura
 	return held, true
 }
 
-// Read reads Redis for a check whose reads were not sent with another request. If Redis does not answer, reads.Values
-// stays nil and the check uses the local copies.
+// Read reads copies from Redis for a check that did not send its reads with another request. If Redis does not
+// answer, reads.Values stays nil and the check uses the local copies.
 func (c *Cache) Read(ctx context.Context, reads *redisstore.Reads) {
 	if reads != nil {
 		_ = c.redis.store.Read(ctx, reads)
 	}
 }
 
-// Lookup appends the newest copy of each of keys to out. texts are the Values of Reads; nil means that Redis was not
-// read or did not answer.
+// Lookup appends the newest copy of each key to out. texts are the Values of Reads; nil means that Redis was not read
+// or did not answer.
 func (c *Cache) Lookup(out []Cached, keys []ledger.BalanceKey, texts []string) []Cached {
 	from := len(out)
 	out = c.local.merge(out, keys, texts, c.redis == nil)
@@ -82,8 +82,8 @@ func (c *Cache) Lookup(out []Cached, keys []ledger.BalanceKey, texts []string) [
 	return out
 }
 
-// LookupReads is Lookup with the Values of reads. reads is nil if Redis was not read. Redis announces changes of the
-// values: the copies are held until such an announcement.
+// LookupReads calls Lookup with the Values of reads. reads is nil if Redis was not read. From then on this process
+// holds the copies, until Redis announces a change of their values.
 func (c *Cache) LookupReads(out []Cached, keys []ledger.BalanceKey, reads *redisstore.Reads) []Cached {
 	if reads == nil {
 		return c.Lookup(out, keys, nil)
@@ -93,8 +93,8 @@ func (c *Cache) LookupReads(out []Cached, keys []ledger.BalanceKey, reads *redis
 	return out
 }
 
-// redisKey returns the Redis key of a balance's copy. The tenant is the hash tag, so that its copies share a slot
-// with its limits.
+// redisKey returns the Redis key of a balance's copy. Its hash tag is the tenant, so that the copies of a tenant are
+// in the same slot as its limits.
 func redisKey(k ledger.BalanceKey) string {
 	return "quota:{" + k.Tenant + "}:bal:" + k.Meter + ":" + k.Subject
 }

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) {
 	redis.SetLogger(mute{}) // all clients share one logger, and outages fill it
-	// A closed client that could not connect ends its last goroutine up to a second later.
+	// If a closed client could not connect, its last goroutine ends up to a second later.
 	testenv.Main(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 

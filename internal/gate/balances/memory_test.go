@@ -19,14 +19,14 @@ import (
 )
 
 // A balance that commits and checks use has a copy, an announcement, and a watch of its key in package redisstore. If
-// the copy is not packed, they take 865 bytes. Not parallel: it measures the heap.
+// the copy is not packed, they take 865 bytes. The test is not parallel, because it measures the heap.
 func TestCache_ABalanceInUse_TakesAtMost360Bytes(t *testing.T) {
 	const n, atOnce, most = 10_000, 500, 360
 	c := startCache(t, testenv.RedisURL(t), Config{LocalMax: n})
-	key := func(i int) ledger.BalanceKey { // a text of its own, as in a request
+	key := func(i int) ledger.BalanceKey { // a new string each time, as in a request
 		return ledger.BalanceKey{Tenant: fmt.Sprintf("tenant-%08d", i), Meter: fmt.Sprint("api_calls", i%3)}
 	}
-	testenv.Eventually(t, func() bool { // then connections and scripts exist
+	testenv.Eventually(t, func() bool { // afterwards connections and scripts exist
 		c.Publish([]ledger.BalanceCopy{*copyOf(key(0).Tenant, 1, time.Now())})
 		first := []ledger.BalanceKey{{Tenant: key(0).Tenant, Meter: "m"}}
 		c.check(t, first[0])
@@ -43,7 +43,7 @@ func TestCache_ABalanceInUse_TakesAtMost360Bytes(t *testing.T) {
 		}
 		c.Publish(commit)
 	}
-	for range 2 { // the first checks make commits publish, and a published copy is not watched until it is read again
+	for range 2 { // the first checks make commits publish; the second read makes Redis watch the copies
 		var checks sync.WaitGroup
 		for worker := range 100 {
 			checks.Go(func() {
@@ -66,8 +66,8 @@ func TestCache_ABalanceInUse_TakesAtMost360Bytes(t *testing.T) {
 	runtime.KeepAlive(c)
 }
 
-// TestCopy_InRedis_TakesAtMost240Bytes measures a copy with all its overhead, for a balance of a tenant and a usual
-// meter.
+// TestCopy_InRedis_TakesAtMost240Bytes measures the memory of a copy in Redis with all overhead, for a tenant's
+// balance of a typical meter.
 func TestCopy_InRedis_TakesAtMost240Bytes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fills a Redis with 12,500 keys")
@@ -101,13 +101,13 @@ func TestCopy_InRedis_TakesAtMost240Bytes(t *testing.T) {
 			}
 		}
 	}
-	fill(0, atOnce) // then connections and scripts exist
+	fill(0, atOnce) // afterwards connections and scripts exist
 	before, began := redisMemory(t, client), time.Now()
 	fill(atOnce, atOnce+n)
 	took := time.Since(began)
 	measure := func() float64 { return float64(redisMemory(t, client)-before) / float64(n) }
 	each := 0.0
-	testenv.Eventually(t, func() bool { // Redis moves a table that has grown in small steps
+	testenv.Eventually(t, func() bool { // Redis grows its table in small steps
 		each = measure()
 		return each <= most
 	}, "at most ", most, " bytes a copy")
@@ -125,7 +125,7 @@ func redisMemory(t *testing.T, client *redis.Client) int64 {
 	return n
 }
 
-// check reads a balance from Redis.
+// check reads a balance from Redis as a check does.
 func (c *Cache) check(t *testing.T, key ledger.BalanceKey) {
 	keys := []ledger.BalanceKey{key}
 	reads := c.Reads(keys, nil)

@@ -2,7 +2,7 @@ package balances
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics are the measurements of a Cache.
+// metrics are the metrics of a Cache.
 type metrics struct {
 	published     prometheus.Counter
 	publishErrors prometheus.Counter

@@ -6,26 +6,26 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// roomKept is the number of copies for which an empty queue keeps its memory: as many as a busy queue has. The memory
-// for pendingMax copies would be 6 MB.
+// roomKept is the number of copies for which an empty queue keeps its memory: a busy queue has about this many. The
+// memory for pendingMax copies would be 6 MB.
 const roomKept = 2 * publishMax
 
-// pendingCopies has the copies that wait to be published, the newest of each balance.
+// pendingCopies contains the copies that wait to be published. Of each balance it has only the newest copy.
 type pendingCopies struct {
-	max int // at least 1
+	max int // largest number of copies; at least 1
 
 	mu      sync.Mutex
 	copies  map[ledger.BalanceKey]*ledger.BalanceCopy
-	most    int    // the largest length of copies so far: a map keeps its memory
-	dropped uint64 // copies that add had no room for
+	most    int    // the largest length of copies so far: the map keeps memory for it
+	dropped uint64 // number of copies for which there was no room
 }
 
 func newPendingCopies(limit int) *pendingCopies {
 	return &pendingCopies{max: limit, copies: make(map[ledger.BalanceKey]*ledger.BalanceCopy)}
 }
 
-// add queues copies. A copy replaces an older copy of the same balance. If there is no room, a copy is dropped and
-// counted.
+// add queues copies. A copy replaces an older copy of the same balance. If max copies wait, a copy of another balance
+// is dropped and counted.
 func (p *pendingCopies) add(copies []*ledger.BalanceCopy) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -43,7 +43,7 @@ func (p *pendingCopies) add(copies []*ledger.BalanceCopy) {
 	}
 }
 
-// take removes up to n copies and returns them in out[:0].
+// take removes up to n copies from the queue and returns them in out[:0].
 func (p *pendingCopies) take(n int, out []*ledger.BalanceCopy) []*ledger.BalanceCopy {
 	p.mu.Lock()
 	defer p.mu.Unlock()

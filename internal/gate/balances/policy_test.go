@@ -8,8 +8,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// The test follows the table of the package documentation, row by row. The policy under test accepts copies up to 30
-// s old.
+// The test has the rows of the table in the package comment, in the same order. The policy accepts copies up to 30 s
+// old.
 func TestPolicy_OneCopy(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
@@ -19,7 +19,7 @@ func TestPolicy_OneCopy(t *testing.T) {
 		confirmed   = true
 		unconfirmed = false
 	)
-	// aged is a copy of 1,000 units that was read age ago.
+	// aged returns a copy of 1,000 units that was read at the instant now - age.
 	aged := func(age time.Duration, confirmed bool, change ...func(*ledger.BalanceCopy)) Cached {
 		c := copyOf("t", 0, now.Add(-age))
 		c.ResetAt, c.ValidUntil = now.Add(time.Hour), now.Add(time.Hour)
@@ -33,7 +33,7 @@ func TestPolicy_OneCopy(t *testing.T) {
 	incomplete := func(c *ledger.BalanceCopy) { c.Beyond = true }
 	accept := func(d time.Duration) *time.Duration { return &d }
 
-	type actions [4]Action // both servers up; Redis away; PostgreSQL away; both away
+	type actions [4]Action // the actions while both servers are up; Redis is down; PostgreSQL is down; both are down
 	use := actions{Use, Use, Use, Use}
 	refresh := actions{UseAndRefresh, UseAndRefresh, UseAndRefresh, UseAndRefresh}
 	read := actions{Read, Read, Read, Read}
@@ -124,7 +124,7 @@ func TestPolicy_SeveralItems_TheMostCarefulActionOfAll(t *testing.T) {
 		{[]Cached{fresh, unconfirmed, tooOld, incomplete}, Facts{PostgresAway: true}, UseDegraded},
 		{[]Cached{fresh, none}, Facts{PostgresAway: true}, Read},
 	} {
-		for range len(row.copies) { // each rotation
+		for range len(row.copies) { // the action must be the same for each order of the copies
 			row.copies = append(row.copies[1:], row.copies[0])
 			f := row.facts
 			f.Items, f.Now = make([]ledger.Item, len(row.copies)), now
@@ -135,7 +135,7 @@ func TestPolicy_SeveralItems_TheMostCarefulActionOfAll(t *testing.T) {
 	}
 }
 
-// Copies that were read together become due at instants spread over 75 to 95 % of their time.
+// Copies that were read together become due at different ages, between 75 and 95 % of FreshFor.
 func TestPolicy_RefreshDue_SpreadsCopiesReadTogether(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)

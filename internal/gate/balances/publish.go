@@ -10,27 +10,28 @@ import (
 )
 
 const (
-	// publishMax is the number of copies in one pipeline: four script calls.
+	// publishMax is the largest number of copies in one pipeline of four script calls.
 	publishMax = 4 * redisCallMax
 
-	// publishGap is the pause between two flushes. An idle cache publishes at once. A busy cache sends at most 200
-	// flushes per second, at any rate of debits. Other instances see a balance at most this much later.
+	// publishGap is the pause between two flushes. If no flush was made in this time, the cache publishes at once. A
+	// busy cache makes at most 200 flushes per second, at any rate of debits. The pause delays the copies for other
+	// instances by at most this time.
 	publishGap = 5 * time.Millisecond
 
-	// syncFor is the time in which a sync begins round trips, first for announcements and then again for copies. It
-	// is much less than blindAfter.
+	// syncFor is the time in which a sync begins round trips: first this time for announcements, then this time for
+	// copies. It is much less than blindAfter.
 	syncFor = 100 * time.Millisecond
 
-	// awayFor is the longest pause after a flush that failed. Each failure doubles the pause, from publishGap on: one
-	// late reply is no outage.
+	// awayFor is the longest pause after a flush that failed. Each failure doubles the pause, which begins with
+	// publishGap, because one late reply is no outage.
 	awayFor = 500 * time.Millisecond
 
 	// lastTries is the number of failures of Redis in a row after which a stopping cache gives up. A slow Redis still
-	// takes all copies; a Redis that hangs delays a stop by about a second.
+	// receives all copies. A Redis that hangs delays a stop by about a second.
 	lastTries = 10
 )
 
-// publishLoop is the publisher's goroutine. It ends after close(c.stop).
+// publishLoop runs in the publisher's goroutine. It ends after c.stop is closed.
 func (c *Cache) publishLoop() {
 	defer close(c.ended)
 	pause := time.NewTimer(0)
@@ -60,10 +61,10 @@ func (c *Cache) publishLoop() {
 	}
 }
 
-// sync exchanges announcements, if there are some or commits need them, and publishes the waiting copies. Exchange
-// and publication each end after syncFor and go on at the next sync, because a long queue must not keep this process
-// from reading announcements. After a failed exchange, the next exchange waits for awayFor. Publication does not
-// wait: on a cluster another master may have the announcements.
+// sync exchanges announcements, if there are some or commits need them, and publishes the waiting copies. Both the
+// exchange and the publication end after syncFor and continue at the next sync. So a long queue does not prevent this
+// process from reading announcements. After a failed exchange, the next exchange waits for awayFor. Publication does
+// not wait, because on a cluster another master may have the announcements.
 func (c *Cache) sync() error {
 	if now := time.Now(); !now.Before(c.exchangeDue) {
 		if c.exchange() != nil {
@@ -110,9 +111,9 @@ func (c *Cache) exchange() error {
 }
 
 // flush publishes the waiting copies. If until is not zero, it stops at that instant. If Redis does not take a batch,
-// flush returns the error, and the copies of the batch wait again; a copy is dropped if a newer copy of the same
-// balance already waits. On a cluster flush parks only the copies that their master did not take, and goes on with
-// the other copies. Then it returns the error only if until is zero.
+// flush returns the error, and the copies of the batch wait again. A copy is dropped if a newer copy of the same
+// balance already waits. On a cluster, flush parks only the copies that their master did not take, and continues with
+// the other copies. In this case it returns the error only if until is zero.
 func (c *Cache) flush(ctx context.Context, until time.Time) error {
 	batch := make([]*ledger.BalanceCopy, 0, publishMax)
 	for last := error(nil); ; {
@@ -142,7 +143,7 @@ func (c *Cache) flush(ctx context.Context, until time.Time) error {
 	}
 }
 
-// flushLast publishes the waiting copies, and tries again while Redis fails.
+// flushLast publishes the waiting copies when the cache stops. It tries again while Redis fails.
 func (c *Cache) flushLast(ctx context.Context) error {
 	for tries := 1; ; tries++ {
 		c.pending.add(c.parked.take(pendingMax, nil))
@@ -160,7 +161,7 @@ func (c *Cache) flushLast(ctx context.Context) error {
 	}
 }
 
-// setAside parks the copies for masters that are known to be away, and returns the other copies.
+// setAside parks the copies for masters that are known to be down, and returns the other copies.
 func (c *Cache) setAside(batch []*ledger.BalanceCopy) []*ledger.BalanceCopy {
 	if !c.redis.perTenant || !c.redis.store.AnyAway() {
 		return batch
@@ -187,8 +188,8 @@ func (c *Cache) park(copies []*ledger.BalanceCopy) {
 	c.parked.add(copies)
 }
 
-// flushParked sends the parked copies again, from time to time. It sends them even if a master's breaker is open,
-// because perhaps no other call probes that master.
+// flushParked sends the parked copies again, at most once per awayFor. It sends them even if the circuit breaker of a
+// master is open, because perhaps no other call tries that master.
 func (c *Cache) flushParked(ctx context.Context, until time.Time) {
 	if c.parked.len() == 0 || time.Now().Before(c.parkedUntil) {
 		return
@@ -203,7 +204,7 @@ func (c *Cache) flushParked(ctx context.Context, until time.Time) {
 	}
 }
 
-// put sends one batch. It returns the copies that were not written, and the reason.
+// put sends one batch. It returns the copies that were not written, and the error.
 func (c *Cache) put(ctx context.Context, batch []*ledger.BalanceCopy) (failed []*ledger.BalanceCopy, err error) {
 	if len(batch) == 0 {
 		return nil, nil
@@ -223,7 +224,7 @@ func (c *Cache) put(ctx context.Context, batch []*ledger.BalanceCopy) (failed []
 	return failed, err
 }
 
-// noteFlush records the outcome of a flush, and logs when Redis, or a part of it, goes away or comes back.
+// noteFlush records the outcome of a flush. It logs when Redis, or a part of it, stops to answer or answers again.
 func (c *Cache) noteFlush(err error, part bool) {
 	c.mu.Lock()
 	was := c.away

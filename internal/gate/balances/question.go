@@ -6,8 +6,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// QuestionKey returns a text that differs for different questions. Each string in it follows its length and each amount
-// ends with a comma, so no ids can make two questions look alike.
+// QuestionKey returns a text that identifies a question: a tenant, a subject and items. Each string in it follows its
+// length, and each amount ends with a comma. So different questions always have different texts.
 func QuestionKey(tenant, subject string, items []ledger.Item) string {
 	key := make([]byte, 0, 128)
 	text := func(s string) {

@@ -6,7 +6,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// Questions that differ must not share an answer, even if their meters begin with digits.
+// Different questions must not share an answer, even if their meters begin with digits.
 func TestQuestionKey_DiffersForDifferentQuestions(t *testing.T) {
 	t.Parallel()
 	item := func(meter string, amount int64) ledger.Item { return ledger.Item{Meter: meter, Amount: amount} }

@@ -12,21 +12,22 @@ import (
 	"github.com/quotasvc/quotasvc/lua"
 )
 
-// redisCallMax bounds the keys of one command or script call. 256 copies take Redis about 0.5 ms, so the scripts of
-// limits do not wait long behind them.
+// redisCallMax is the largest number of keys in one command or script call. 256 copies take Redis about 0.5 ms, so
+// the scripts of limits do not wait long for such a call.
 const redisCallMax = 256
 
 const (
-	// interestKey is the set of announced balances. No copy has this key: the keys of copies have a brace after the
-	// colon.
+	// interestKey is the Redis key of the set of announced balances. It differs from all keys of copies, which have a
+	// brace after the colon.
 	interestKey = "quota:interest"
 
-	// announceMax and noticesMax bound one exchange of announcements to about 1 ms in Redis.
+	// announceMax and noticesMax are the largest numbers of announcements that one exchange sends and receives. They
+	// bound the exchange to about 1 ms in Redis.
 	announceMax, noticesMax = 512, 2048
 )
 
-// Stored returns the copies of keys in Redis. A copy is nil if Redis has none. Stored is a pg.CopyReader for
-// verification. In local mode all copies are nil.
+// Stored returns the copies of keys in Redis. A copy is nil if Redis does not have it. In local mode all copies are
+// nil. Stored is a pg.CopyReader for verification.
 func (c *Cache) Stored(ctx context.Context, keys []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
 	if c.redis == nil {
 		return make([]*ledger.BalanceCopy, len(keys)), nil
@@ -50,7 +51,7 @@ func newRedisCopies(store *redisstore.Store, keepFor time.Duration) *redisCopies
 	}
 }
 
-// get reads the copies of keys, in the order of keys. A copy is nil if there is none.
+// get reads the copies of keys, in the order of keys. A copy is nil if Redis does not have it.
 func (r *redisCopies) get(ctx context.Context, keys []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
 	names := make([]string, len(keys))
 	for i := range keys {
@@ -69,13 +70,13 @@ func (r *redisCopies) get(ctx context.Context, keys []ledger.BalanceKey) ([]*led
 	return out, nil
 }
 
-// put writes the copies that are newer than the copies in Redis. It is safe to put a copy again. failed has the
-// copies with an unknown outcome, and err is the reason why the first failed copy was not written. refused counts the
-// copies that the script rejects as invalid. They are not in failed, because the script would reject them again.
+// put writes the copies that are newer than the copies in Redis. It is safe to put a copy again. failed contains the
+// copies that were not written, or perhaps not written. err is the error of the first of them. refused is the number
+// of copies that the script rejects as invalid. They are not in failed, because the script would reject them again.
 func (r *redisCopies) put(ctx context.Context, copies []*ledger.BalanceCopy) (failed []*ledger.BalanceCopy, refused int, err error) {
 	errs := make([]error, len(copies))
 	r.send(ctx, copies, r.groups(len(copies), func(i int) string { return copies[i].Tenant }), errs)
-	var alone [][]int // while a slot moves, its keys are on two nodes, and a call with several keys runs on neither
+	var alone [][]int // copies in a slot that moves: its keys are on two nodes, so each copy needs a separate call
 	for i := range errs {
 		if errors.Is(errs[i], redisstore.ErrMoving) {
 			alone = append(alone, []int{i})
@@ -96,7 +97,7 @@ func (r *redisCopies) put(ctx context.Context, copies []*ledger.BalanceCopy) (fa
 	return failed, refused, err
 }
 
-// send writes groups of copies, one call each, and sets the errors of their copies.
+// send writes groups of copies, one script call for each group. It sets the errors of the copies in errs.
 func (r *redisCopies) send(ctx context.Context, copies []*ledger.BalanceCopy, groups [][]int, errs []error) {
 	now := time.Now()
 	calls := make([]redisstore.Call, len(groups))
@@ -117,7 +118,7 @@ func (r *redisCopies) send(ctx context.Context, copies []*ledger.BalanceCopy, gr
 }
 
 // exchange announces that checks read the balances ids, at most announceMax. It returns the announcements of all
-// instances since cursor, and the next cursor. If it returns noticesMax announcements, there may be more.
+// instances since cursor, and the next cursor. If it returns noticesMax announcements, Redis may have more.
 func (r *redisCopies) exchange(ctx context.Context, ids []uint64, cursor int64) (heard []uint64, next int64, err error) {
 	call := redisstore.Call{Keys: []string{interestKey}, Args: make([]any, 0, 3+len(ids))}
 	call.Args = append(call.Args, cursor, interestFor.Milliseconds(), noticesMax)
@@ -134,8 +135,8 @@ func (r *redisCopies) exchange(ctx context.Context, ids []uint64, cursor int64) 
 	return heard, reply.Ints[0], nil
 }
 
-// ttl returns the lifetime of c in Redis: until its next event, at most keepFor, and at least the script's minimum of 1
-// ms.
+// ttl returns the lifetime of c in Redis. It ends at the next event of the balance, after at most keepFor. It is at
+// least 1 ms, the minimum of the script.
 func (r *redisCopies) ttl(c *ledger.BalanceCopy, now time.Time) time.Duration {
 	ttl := r.keepFor
 	if !c.ValidUntil.IsZero() {
@@ -144,10 +145,11 @@ func (r *redisCopies) ttl(c *ledger.BalanceCopy, now time.Time) time.Duration {
 	return max(ttl, time.Millisecond)
 }
 
-// groups divides 0..n-1 into groups of at most redisCallMax, one command each. In a cluster each group has one tenant.
+// groups divides the indexes 0..n-1 into groups of at most redisCallMax, one for each command. In a cluster each
+// group has one tenant.
 func (r *redisCopies) groups(n int, tenant func(i int) string) [][]int {
 	var out [][]int
-	open := make(map[string]int) // a tenant's unfinished group, as an index of out
+	open := make(map[string]int) // index in out of a tenant's unfinished group
 	for i := range n {
 		name := ""
 		if r.perTenant {

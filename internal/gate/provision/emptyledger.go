@@ -8,11 +8,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// roundsMax bounds the rounds of a decision, each of which may request more balances: one round for subjects' caps,
-// one for overflow meters, and one in reserve.
+// roundsMax is the largest number of rounds of a decision. A round may request more balances for the next round. One
+// round is for subjects' caps, one for overflow meters, and one is a reserve.
 const roundsMax = 3
 
-// emptyLedger has the data that the ledger would read of a tenant that is created at the instant now.
+// emptyLedger has the data that the ledger would read about a tenant that is created at the instant now.
 type emptyLedger struct {
 	now     time.Time
 	meters  map[string]*catalog.Meter
@@ -56,7 +56,7 @@ func allowanceOf(a *catalog.Allowance) ledger.Allowance {
 	return out
 }
 
-// batch returns a batch with the balances of keys as they begin.
+// batch returns a batch with the balances of keys as they are for a new tenant.
 func (l *emptyLedger) batch(keys []ledger.BalanceKey) (*ledger.Batch, error) {
 	b := ledger.NewBatch()
 	b.Now = l.now
@@ -79,7 +79,7 @@ func (l *emptyLedger) batch(keys []ledger.BalanceKey) (*ledger.Batch, error) {
 	return b, b.AdvanceInMemory(nil)
 }
 
-// decide decides a call.
+// decide decides a call on new balances.
 func (l *emptyLedger) decide(c *ledger.Call, demand []ledger.Demand) error {
 	keys := make([]ledger.BalanceKey, len(demand))
 	for i := range demand {
@@ -90,7 +90,7 @@ func (l *emptyLedger) decide(c *ledger.Call, demand []ledger.Demand) error {
 	})
 }
 
-// check answers a check.
+// check answers a check from new balances.
 func (l *emptyLedger) check(r *ledger.CheckRequest) (result *ledger.CheckResult, err error) {
 	keys := make([]ledger.BalanceKey, len(r.Items))
 	for i := range r.Items {
@@ -103,7 +103,7 @@ func (l *emptyLedger) check(r *ledger.CheckRequest) (result *ledger.CheckResult,
 	return result, err
 }
 
-// repeat runs do on the balances of keys, and runs it again with the further balances that it requests.
+// repeat runs do with the balances of keys. If do requests further balances, repeat runs it again with them.
 func (l *emptyLedger) repeat(keys []ledger.BalanceKey, do func(*ledger.Batch) (ledger.Next, error)) error {
 	for range roundsMax {
 		b, err := l.batch(keys)

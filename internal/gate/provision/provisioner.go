@@ -15,25 +15,25 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// DefaultPerSecond is the largest number of tenants that an instance creates a second. It allows 180,000 sign-ups an
-// hour, and bounds the rows that invented tenant ids can insert.
+// DefaultPerSecond is the default of Config.PerSecond. It allows 180,000 sign-ups an hour, and bounds the rows that
+// requests with invented tenant ids can insert.
 const DefaultPerSecond = 50
 
 // Config configures a Provisioner.
 type Config struct {
-	Plan      string                       // plan of the tenants that it creates. Required
-	PerSecond int                          // tenants created a second, by this instance; 0: DefaultPerSecond
-	Clock     interface{ Now() time.Time } // the ledger. Required
+	Plan      string                       // plan of the created tenants. Required
+	PerSecond int                          // tenants that this instance creates a second; 0: DefaultPerSecond
+	Clock     interface{ Now() time.Time } // the ledger's clock. Required
 }
 
 // Provisioner creates tenants on their first use. A nil Provisioner creates no tenants.
 type Provisioner struct {
 	cfg      Config
 	catalog  *catalog.Catalog
-	creating singleflight.Group // by tenant
+	creating singleflight.Group // running creations, by tenant
 
 	mu       sync.Mutex
-	nextFree time.Time // when the next tenant could be created if each tenant took its share of a second
+	nextFree time.Time // when a steady rate of creations would allow the next tenant
 }
 
 // New returns a provisioner.
@@ -44,8 +44,8 @@ func New(c *catalog.Catalog, cfg Config) *Provisioner {
 	return &Provisioner{cfg: cfg, catalog: c}
 }
 
-// Plan returns the plan that the tenant id gets on its first use. ok is false if there will be no such tenant:
-// without a provisioner, if the plan does not exist, or if id is not valid.
+// Plan returns the plan that the tenant id gets on its first use. ok is false if a first use cannot create the
+// tenant: p is nil, the default plan does not exist, or id is not valid.
 func (p *Provisioner) Plan(id string) (plan *catalog.Plan, ok bool) {
 	if p == nil || !bound.ID(id) {
 		return nil, false
@@ -54,7 +54,7 @@ func (p *Provisioner) Plan(id string) (plan *catalog.Plan, ok bool) {
 	return plan, plan != nil
 }
 
-// Missing returns an error if the default plan does not exist: then no tenant is created.
+// Missing returns an error if the default plan does not exist, because then no tenant is created.
 func (p *Provisioner) Missing() error {
 	if p == nil || p.catalog.Snapshot().Plans[p.cfg.Plan] != nil {
 		return nil
@@ -62,8 +62,8 @@ func (p *Provisioner) Missing() error {
 	return fmt.Errorf("the default plan %q does not exist: no tenant is made on its first use", p.cfg.Plan)
 }
 
-// EnsureTenant creates the tenant of a first use that its plan allows. Otherwise it returns the refusal of the use.
-// If it returns nil, the tenant exists, and the ledger must decide the use.
+// EnsureTenant creates the tenant of a first use if the plan allows the use. Otherwise it returns the refusal of the
+// use. If EnsureTenant returns nil, the tenant exists, and the ledger must decide the use.
 func (p *Provisioner) EnsureTenant(ctx context.Context, use ledger.Operation) error {
 	if err := use.Validate(); err != nil {
 		return err
@@ -100,8 +100,8 @@ func (p *Provisioner) Check(tenant, subject string, items []ledger.Item) (*ledge
 	return empty.check(&ledger.CheckRequest{Tenant: tenant, Subject: subject, Items: items})
 }
 
-// emptyLedger returns the balances with which a tenant begins now. The error is a *errcode.Error if there will be no
-// such tenant: the plan may have been deleted since.
+// emptyLedger returns an empty ledger for a tenant that is created now. The error is an *errcode.Error if a first use
+// cannot create the tenant, for example because the plan was just deleted.
 func (p *Provisioner) emptyLedger(tenant string) (*emptyLedger, error) {
 	plan, ok := p.Plan(tenant)
 	if !ok {
@@ -110,7 +110,7 @@ func (p *Provisioner) emptyLedger(tenant string) (*emptyLedger, error) {
 	return newEmptyLedger(p.catalog.Snapshot(), plan, p.cfg.Clock.Now()), nil
 }
 
-// create stores the tenant.
+// create creates the tenant in the catalogue.
 func (p *Provisioner) create(ctx context.Context, tenant string) error {
 	if wait := p.take(time.Now()); wait > 0 {
 		return &errcode.Error{
@@ -133,8 +133,8 @@ func (p *Provisioner) create(ctx context.Context, tenant string) error {
 	return nil
 }
 
-// take counts one tenant against Config.PerSecond and returns 0, or returns the time until a tenant may be created.
-// All tenants of a second may be created at once.
+// take counts one tenant against Config.PerSecond and returns 0. If there is no room, it returns the time until a
+// tenant may be created. All tenants of a second may be created at the same time.
 func (p *Provisioner) take(now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

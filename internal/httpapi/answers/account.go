@@ -21,7 +21,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/report/testclock"
 )
 
-// Grant returns a grant.
+// Grant returns a grant of the ledger in the contract's type.
 func Grant(g *ledger.GrantRecord) client.Grant {
 	return client.Grant{
 		GrantID: g.ID, Meter: g.Meter, Subject: g.Subject, Source: client.Source(g.Source), Amount: g.Amount, Remaining: g.Remaining,
@@ -31,7 +31,7 @@ func Grant(g *ledger.GrantRecord) client.Grant {
 	}
 }
 
-// GrantAnswer returns the result of a grant, or of its dry run.
+// GrantAnswer returns the answer to a request that issued a grant, or to its dry run.
 func GrantAnswer(r *ledger.GrantResult, dryRun bool) client.GrantAnswer {
 	g := Grant(&r.Grant)
 	return client.GrantAnswer{
@@ -43,7 +43,7 @@ func GrantAnswer(r *ledger.GrantResult, dryRun bool) client.GrantAnswer {
 	}
 }
 
-// Roll returns a roll.
+// Roll returns a roll in the contract's type.
 func Roll(r *pg.Roll) client.Roll {
 	return client.Roll{
 		RollID: r.ID, AsOf: r.AsOf.UTC(), Status: client.RollStatus(r.Status), Total: r.Total, Processed: r.Processed, SetAside: r.SetAside, Error: r.Error,
@@ -51,7 +51,7 @@ func Roll(r *pg.Roll) client.Roll {
 	}
 }
 
-// Verification returns a verification as the API answers it.
+// Verification returns a verification in the contract's type.
 func Verification(v *verifier.Verification) client.Verification {
 	r := &v.Report
 	out := client.Verification{
@@ -76,7 +76,7 @@ func Verification(v *verifier.Verification) client.Verification {
 	return out
 }
 
-// VerificationSummary returns a verification without its differences.
+// VerificationSummary returns a verification in the contract's type for lists, which has no differences.
 func VerificationSummary(v *verifier.Summary) client.VerificationSummary {
 	return client.VerificationSummary{
 		VerificationID: v.ID, Tenant: v.Tenant, Status: client.VerificationSummaryStatus(v.Status), Balances: v.Balances, Entries: v.Entries,
@@ -84,12 +84,12 @@ func VerificationSummary(v *verifier.Summary) client.VerificationSummary {
 	}
 }
 
-// Clock returns the ledger's time.
+// Clock returns the ledger's time, and the seconds by which it is ahead of the real time.
 func Clock(s testclock.State) client.TestClock {
 	return client.TestClock{Now: s.Now, OffsetSeconds: int64(s.Ahead / time.Second)}
 }
 
-// Key returns a key, without its secret.
+// Key returns an API key in the contract's type, without its secret.
 func Key(k *access.Key) client.Key {
 	return client.Key{
 		KeyID: k.ID, Name: k.Name, Scopes: scopes(k.Scopes), Tenant: textOrNull(k.Tenant), Prefix: k.Prefix, CreatedAt: k.CreatedAt,
@@ -97,7 +97,8 @@ func Key(k *access.Key) client.Key {
 	}
 }
 
-// NewKey returns a key with its secret, which is shown once.
+// NewKey returns an API key that was just created, or whose secret was just replaced, with its secret. No other
+// answer has the secret.
 func NewKey(k *access.Key, secret string) client.CreatedKey {
 	return client.CreatedKey{
 		KeyID: k.ID, Name: k.Name, Scopes: scopes(k.Scopes), Tenant: textOrNull(k.Tenant), Prefix: k.Prefix, Secret: secret,
@@ -110,7 +111,7 @@ func scopes(s access.Scope) []client.KeyScope {
 	return Map(names, func(name *string) client.KeyScope { return client.KeyScope(*name) })
 }
 
-// AuditLine returns a line of the audit log.
+// AuditLine returns a line of the audit log in the contract's type.
 func AuditLine(r *auditlog.Recorded) client.AuditLine {
 	return client.AuditLine{
 		AuditID: strconv.FormatInt(r.ID, 10), At: r.At, Actor: client.AuditActor{KeyID: r.Actor.KeyID, Name: r.Actor.Name}, Action: r.Action,
@@ -119,11 +120,12 @@ func AuditLine(r *auditlog.Recorded) client.AuditLine {
 	}
 }
 
-// sourceTotal is the source of the rows with totals in a CSV statement. No grant has this source.
+// sourceTotal is the text in the column source for the rows of a CSV statement that have totals. No grant has this
+// source.
 const sourceTotal = "total"
 
-// AppendStatementCSV appends a statement as CSV (RFC 4180): first its lines, then the totals in the order in which
-// they are added.
+// AppendStatementCSV appends a statement as CSV (RFC 4180). The lines of the statement come first. The totals follow:
+// the opening balance, its changes, the closing balance, and then the held units and the overage.
 func AppendStatementCSV(b []byte, s *history.Statement) ([]byte, error) {
 	out := bytes.NewBuffer(b)
 	w := csv.NewWriter(out)
@@ -154,7 +156,8 @@ func AppendStatementCSV(b []byte, s *history.Statement) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// cell returns text in a form that spreadsheets do not interpret as a formula.
+// cell returns text for a cell of a CSV file. If a spreadsheet would interpret the text as a formula, the result has
+// an apostrophe in front.
 func cell(text string) string {
 	if text != "" && strings.IndexByte("=+-@\t\r\n", text[0]) >= 0 {
 		return "'" + text
@@ -162,7 +165,7 @@ func cell(text string) string {
 	return text
 }
 
-// Statement returns the statement of a period.
+// Statement returns the statement of a period in the contract's type.
 func Statement(s *history.Statement) client.Statement {
 	return client.Statement{
 		Tenant: s.Tenant, Meter: s.Meter, Subject: s.Subject, Plan: s.Plan, PlanVersion: s.PlanVersion,
@@ -175,8 +178,8 @@ func Statement(s *history.Statement) client.Statement {
 	}
 }
 
-// StatementFile returns the file name of a CSV statement. It replaces colons, which ids may have and some file
-// systems do not allow.
+// StatementFile returns the file name of a CSV statement. It replaces each colon by a hyphen: ids may contain colons,
+// and some file systems do not allow them.
 func StatementFile(s *history.Statement) string {
 	name := "statement_" + s.Tenant + "_" + s.Meter
 	if s.Subject != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/report/tenantlist"
 )
 
-// Meter returns a meter.
+// Meter returns a meter of the catalogue in the contract's type.
 func Meter(m *catalog.Meter) client.Meter {
 	return client.Meter{
 		Meter: m.ID, Unit: m.Unit, Description: m.Description, Kind: client.MeterKind(m.Kind), DenialReplay: m.DenialReplay, Dimensions: append([]string{}, m.Dimensions...),
@@ -17,7 +17,7 @@ func Meter(m *catalog.Meter) client.Meter {
 	}
 }
 
-// Plan returns a version of a plan.
+// Plan returns a version of a plan in the contract's type.
 func Plan(p *catalog.Plan) client.Plan {
 	return client.Plan{
 		Plan: p.ID, Version: p.Version, Allowances: Map(p.Allowances, allowance), Limits: Map(p.Limits, PlanLimit),
@@ -25,7 +25,7 @@ func Plan(p *catalog.Plan) client.Plan {
 	}
 }
 
-// Features returns features as JSON. It returns nil if there are none.
+// Features returns features in the contract's type. It returns nil if set is empty.
 func Features(set feature.Set) client.Features {
 	if len(set) == 0 {
 		return nil
@@ -54,7 +54,7 @@ func allowance(a *catalog.Allowance) client.Allowance {
 	return out
 }
 
-// Gauge returns a gauge.
+// Gauge returns the state of a gauge in the contract's type.
 func Gauge(g *gauge.State) client.Gauge {
 	out := client.Gauge{Meter: g.Meter, Subject: g.Subject, Value: g.Value, Limit: g.Limit, Remaining: g.Remaining(), Over: g.Over()}
 	if !g.At.IsZero() {
@@ -63,7 +63,7 @@ func Gauge(g *gauge.State) client.Gauge {
 	return out
 }
 
-// Terms returns the terms of a tenant.
+// Terms returns terms of a tenant in the contract's type.
 func Terms(t *catalog.Terms) client.Terms {
 	return client.Terms{
 		EffectiveAt: t.EffectiveAt, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Overrides: t.Overrides,
@@ -71,7 +71,7 @@ func Terms(t *catalog.Terms) client.Terms {
 	}
 }
 
-// Tenant returns a tenant.
+// Tenant returns a tenant in the contract's type.
 func Tenant(t *catalog.Tenant) client.Tenant {
 	return client.Tenant{
 		Tenant: t.ID, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Status: client.TenantStatus(t.Status),
@@ -80,7 +80,8 @@ func Tenant(t *catalog.Tenant) client.Tenant {
 	}
 }
 
-// TenantChange returns a change of a tenant, or the change that a dry run would make.
+// TenantChange returns the change of a tenant in the contract's type. If dryRun is true, it is the change that the
+// request would make.
 func TenantChange(c *catalog.TenantChange, dryRun bool) client.TenantChange {
 	t := Tenant(&c.After)
 	out := client.TenantChange{
@@ -94,7 +95,7 @@ func TenantChange(c *catalog.TenantChange, dryRun bool) client.TenantChange {
 	return out
 }
 
-// Block returns a block or an exemption.
+// Block returns a block or an exemption in the contract's type.
 func Block(b *block.Block) client.Block {
 	return client.Block{
 		Kind: client.BlockKind(b.Kind), Value: b.Value, Tenant: b.Tenant, Action: client.BlockAction(b.Action), ExpiresAt: b.ExpiresAt, Reason: b.Reason,
@@ -102,7 +103,8 @@ func Block(b *block.Block) client.Block {
 	}
 }
 
-// TenantWithBalance returns a tenant, with the status of a balance if the list selects by balances.
+// TenantWithBalance returns an item of the tenant list. If the list is filtered or sorted by balances, the item also
+// has the units of the balance that the list selected.
 func TenantWithBalance(i *tenantlist.Item) client.Tenant {
 	out := Tenant(&i.Tenant)
 	if s := i.Balance; s != nil {

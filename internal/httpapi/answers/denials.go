@@ -5,7 +5,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/report/denial"
 )
 
-// Denials returns the refused requests of a tenant.
+// Denials returns the refused requests of a tenant in the contract's type.
 func Denials(l *denial.List) client.DenialList {
 	return client.DenialList{
 		From: l.From, To: l.To, CountsFrom: l.CountsFrom, Items: Map(l.Denials, denialOf),
@@ -25,7 +25,7 @@ func denialOf(d *denial.Denial) client.Denial {
 	return out
 }
 
-// Shadow returns the requests that a limit in shadow mode would have denied.
+// Shadow returns, for each time span, how many requests a limit in shadow mode would have denied.
 func Shadow(rule string, counts []denial.ShadowCount) client.LimitShadow {
 	return client.LimitShadow{Rule: rule, Spans: Map(counts, func(c *denial.ShadowCount) client.LimitShadowSpan {
 		return client.LimitShadowSpan{

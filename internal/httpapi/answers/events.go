@@ -8,7 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
-// Webhook returns a webhook without its secret.
+// Webhook returns a webhook in the contract's type, without its secret.
 func Webhook(w *webhooks.Webhook) client.WebhookEndpoint {
 	return client.WebhookEndpoint{
 		WebhookID: w.ID, URL: w.URL, Types: Map(w.Types, func(t *string) client.EventType { return client.EventType(*t) }), Tenant: textOrNull(w.Tenant),
@@ -16,7 +16,7 @@ func Webhook(w *webhooks.Webhook) client.WebhookEndpoint {
 	}
 }
 
-// NewWebhook returns a webhook with its secret.
+// NewWebhook returns a webhook that was just created, or whose secret was just replaced, with its secret.
 func NewWebhook(w *webhooks.Webhook, secret string) client.NewWebhookEndpoint {
 	shown := Webhook(w)
 	return client.NewWebhookEndpoint{
@@ -25,7 +25,7 @@ func NewWebhook(w *webhooks.Webhook, secret string) client.NewWebhookEndpoint {
 	}
 }
 
-// Delivery returns a delivery.
+// Delivery returns the delivery of an event to a webhook, in the contract's type.
 func Delivery(d *webhooks.Delivery) client.Delivery {
 	out := client.Delivery{
 		EventID: d.EventID(), Type: client.EventType(d.Type), Tenant: textOrNull(d.Tenant), Status: client.DeliveryStatus(d.Status), Attempts: int64(d.Attempts),
@@ -38,14 +38,14 @@ func Delivery(d *webhooks.Delivery) client.Delivery {
 	return out
 }
 
-// Event returns an event.
+// Event returns an event in the contract's type.
 func Event(e *events.Listed) client.Event {
 	return client.Event{
 		EventID: e.ID(), Type: client.EventType(e.Type), At: e.At, Tenant: textOrNull(e.Tenant), Meter: e.Meter, Subject: e.Subject, Data: e.Data,
 	}
 }
 
-// WebhookTest returns the outcome of a test call.
+// WebhookTest returns the outcome of a test call of a webhook's receiver.
 func WebhookTest(message string, out webhooks.Outcome) client.WebhookTest {
 	return client.WebhookTest{
 		MessageID: message, Delivered: out.Error == "", LatencyMs: out.Latency.Milliseconds(), StatusCode: out.Status,
@@ -53,7 +53,8 @@ func WebhookTest(message string, out webhooks.Outcome) client.WebhookTest {
 	}
 }
 
-// WebhookReplay returns the events that a replay has queued.
+// WebhookReplay returns the number of events that a replay has queued for delivery. If more events remain, it also
+// has the instant from which the next replay must start.
 func WebhookReplay(r webhooks.Replayed) client.WebhookReplay {
 	answer := client.WebhookReplay{Queued: int64(r.Events)}
 	if r.More {

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// Override returns an override of a limit.
+// Override returns an override of a limit in the contract's type.
 func Override(o *override.Override) client.LimitOverride {
 	return client.LimitOverride{
 		Rule: o.Rule, Tenant: o.Tenant, Subject: o.Subject, Rate: o.Rate, Burst: o.Burst, ExpiresAt: o.ExpiresAt, CreatedAt: o.CreatedAt,
@@ -19,7 +19,7 @@ func Override(o *override.Override) client.LimitOverride {
 	}
 }
 
-// Limit returns a limit.
+// Limit returns a limit of the catalogue in the contract's type.
 func Limit(l *catalog.Limit) client.Limit {
 	return client.Limit{
 		Rule: l.Rule, Per: Map(l.Per, perOf), Match: matchOf(l.Match), Kind: client.LimitKind(l.Kind), Rate: l.Rate, Burst: l.Burst, Debt: l.Debt,
@@ -31,7 +31,7 @@ func Limit(l *catalog.Limit) client.Limit {
 	}
 }
 
-// PlanLimit returns a limit of a plan.
+// PlanLimit returns a limit that belongs to a plan, in the contract's type.
 func PlanLimit(l *catalog.Limit) client.PlanLimit {
 	return client.PlanLimit{
 		Rule: l.Rule, Per: Map(l.Per, perOf), Match: matchOf(l.Match), Kind: client.LimitKind(l.Kind), Rate: l.Rate, Burst: l.Burst, Debt: l.Debt,
@@ -42,7 +42,8 @@ func PlanLimit(l *catalog.Limit) client.PlanLimit {
 	}
 }
 
-// normalizeOf distinguishes an empty list from an absent one: an empty list means that nothing is normalized.
+// normalizeOf returns the forms in which a path is normalized. It returns nil if the limit has no such list. An empty
+// list is returned as an empty list: it means that nothing is normalized.
 func normalizeOf(forms []string) *client.LimitNormalize {
 	if forms == nil {
 		return nil
@@ -71,7 +72,7 @@ func matchOf(m catalog.Match) client.LimitMatch {
 	return client.LimitMatch{Method: m.Method, Route: m.Route, Meter: m.Meter, Plan: m.Plan, Tenant: m.Tenant}
 }
 
-// Explanation returns the explanation of a limit.
+// Explanation returns the explanation of a limit in the contract's type.
 func Explanation(e *gate.LimitExplanation) client.LimitExplanation {
 	out := client.LimitExplanation{
 		Summary: e.Summary, Capacity: e.Capacity, UnitsPerToken: e.Units, UnitsPerMicrosecond: e.Num, FirstSecond: e.InAnySecond,
@@ -92,7 +93,7 @@ func Explanation(e *gate.LimitExplanation) client.LimitExplanation {
 	return out
 }
 
-// perSecond returns a rate per second. It returns 0 if there is no rate.
+// perSecond returns a rate per second. It returns 0 for the zero rate.
 func perSecond(r rule.Rate) float64 {
 	if r.Period == 0 {
 		return 0
@@ -100,7 +101,7 @@ func perSecond(r rule.Rate) float64 {
 	return float64(r.Count) / r.Period.Seconds()
 }
 
-// TopItem returns one of the fullest buckets.
+// TopItem returns one bucket of the list of the fullest buckets.
 func TopItem(b *gate.UsedBucket) client.LimitTopItem {
 	return client.LimitTopItem{Tenant: b.Tenant, Subject: b.Subject, Route: b.Route, IP: b.IP, Bucket: b.Bucket, Used: b.Used, Limit: b.Limit}
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/report/status"
 )
 
-// SealSummary returns a sealed day without its proofs.
+// SealSummary returns the seal of a day in the contract's type for lists, which has no proofs.
 func SealSummary(i *audit.SealInfo) client.SealSummary {
 	return client.SealSummary{Day: i.Day.Format(time.DateOnly), Position: i.Position, Heads: i.Heads, Root: i.Root.String(), SealedAt: i.SealedAt.UTC()}
 }
 
-// Status returns the state of the service.
+// Status returns the state of the service in the contract's type.
 func Status(s *status.Status) client.ServiceStatus {
 	out := client.ServiceStatus{
 		At: s.At, StartedAt: s.StartedAt,

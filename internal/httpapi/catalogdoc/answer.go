@@ -14,10 +14,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// raw is JSON that is passed on unchanged.
+// raw is JSON text that is written without a change.
 type raw = stdjson.RawMessage
 
-// Export returns a catalogue as a document.
+// Export returns the catalogue f as one document of the contract.
 func Export(f *catalog.File) (out client.Catalog, err error) {
 	if out.Meters, err = byID(f.Meters, "meter", func(m *catalog.Meter) string { return m.ID }); err != nil {
 		return out, err
@@ -32,8 +32,8 @@ func Export(f *catalog.File) (out client.Catalog, err error) {
 	return out, err
 }
 
-// Tag returns the ETag of a catalogue's meters, plans and limits. It does not include blocks, because blocks expire
-// by themselves.
+// Tag returns an ETag of the meters, plans and limits of a catalogue. The ETag does not depend on the blocks, because
+// blocks expire without a request.
 func Tag(f *catalog.File) (string, error) {
 	doc, err := Export(&catalog.File{Meters: f.Meters, Plans: f.Plans, Limits: f.Limits})
 	if err != nil {
@@ -47,8 +47,9 @@ func Tag(f *catalog.File) (string, error) {
 	return `"` + hex.EncodeToString(sum[:16]) + `"`, nil
 }
 
-// Expect returns a function that refuses a stored catalogue if its tag differs from the tag in seen, or if seen has
-// several tags. seen is the value of the field. If seen is empty, Expect returns nil.
+// Expect returns a function that compares a stored catalogue with the ETags in seen, the values of the header or
+// field named field. The function returns an error if seen has several tags, or one that is not the catalogue's. If
+// seen is empty, Expect returns nil.
 func Expect(field string, seen []string) func(*catalog.File) error {
 	if len(seen) == 0 {
 		return nil
@@ -74,7 +75,8 @@ func blocksOf(f *catalog.File) ([]raw, error) {
 	return blocks, nil
 }
 
-// byID returns objects by their ids. The objects do not have the field self, which would repeat the id.
+// byID returns objects as JSON, keyed by their ids. The JSON does not have the field named self, which would repeat
+// the id.
 func byID[T any](objects []T, self string, id func(*T) string) (map[string]raw, error) {
 	out := make(map[string]raw, len(objects))
 	for i := range objects {
@@ -95,7 +97,7 @@ func byID[T any](objects []T, self string, id func(*T) string) (map[string]raw, 
 	return out, nil
 }
 
-// Diff returns the report of an applied document as an answer.
+// Diff returns the report about an applied catalogue document in the contract's type.
 func Diff(r *diff.Report) client.CatalogDiff {
 	out := client.CatalogDiff{
 		DryRun: r.DryRun, Changes: []client.CatalogChange{}, Warnings: append([]string{}, r.Warnings...), MoreTenants: r.MoreTenants, MoreBlocks: r.MoreBlocks,
@@ -118,7 +120,8 @@ func Diff(r *diff.Report) client.CatalogDiff {
 	return out
 }
 
-// valueOf returns a field's JSON. It returns nil if the field is absent.
+// valueOf returns the text of a field as JSON. It returns nil if the text is empty, which means that the field is
+// absent.
 func valueOf(text string) raw {
 	if text == "" {
 		return nil

@@ -1,5 +1,5 @@
-// Package catalogdoc turns the catalogue into one JSON document and back. Such documents are the bodies of
-// /v1/catalog. The package also turns a catalogue file into such a body.
+// Package catalogdoc converts the catalogue into one JSON document, and such a document into a catalogue. These
+// documents are the bodies of /v1/catalog. The package also converts a catalogue file (YAML) into such a body.
 //
 // # Terms
 //
@@ -14,5 +14,5 @@
 //
 // # Clock, concurrency, failure
 //
-// No clock and no I/O. The error for a document is a *body.Error with all faults.
+// The package has no clock and no I/O. If a document is invalid, the error is a *body.Error with all faults.
 package catalogdoc

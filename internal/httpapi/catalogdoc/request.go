@@ -16,14 +16,15 @@ var sections = []struct {
 	kind jsontext.Kind
 }{{"meters", '{'}, {"plans", '{'}, {"limits", '{'}, {"tenants", '{'}, {"blocks", '['}}
 
-// inMetadata matches the paths in which a null belongs to the client's data.
+// inMetadata matches the paths of metadata in a document. A null in metadata belongs to the client's data and is
+// kept.
 var inMetadata = regexp.MustCompile(`^tenants\..+\.metadata[.\[]`)
 
 // Request is the body of POST /v1/catalog.
 type Request struct {
 	DryRun, Prune bool
 
-	text []byte // a JSON object with the sections; empty: none
+	text []byte // a JSON object with the sections, without the closing brace; empty: no sections
 }
 
 // Members returns the table of the members of a Request.
@@ -45,12 +46,13 @@ func Members() []body.Member[Request] {
 	return members
 }
 
-// File returns the catalogue in the request.
+// File returns the catalogue in the request. The error is a *body.Error with all faults.
 func (r *Request) File() (*catalog.File, error) {
 	if len(r.text) == 0 {
 		return nil, body.Refuse("body", "must have at least one of the sections meters, plans, limits, tenants, blocks")
 	}
-	// JSON is YAML, except for the escapes of characters beyond U+FFFF. Section leaves no such escapes.
+	// JSON is YAML, except for the escapes of characters beyond U+FFFF. The text has no such escapes: d.Section
+	// replaced them.
 	f, err := catalog.ParseFile(append(r.text, '}'))
 	if problems, ok := errors.AsType[*yamldoc.Error](err); ok {
 		var faults body.Faults

@@ -8,14 +8,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/yamldoc"
 )
 
-// Document is a catalogue file in the form in which a client sends it to the API.
+// Document is a catalogue file that was converted into the JSON that the API reads.
 type Document struct {
 	members map[string]json.RawMessage
 	file    *catalog.File
 }
 
-// FromYAML reads a catalogue file as strictly as the command that applies it. The error is a *yamldoc.Error with all
-// problems and their lines.
+// FromYAML reads a catalogue file as strictly as `quotasvc apply`. If the file is invalid, the error is a
+// *yamldoc.Error with all problems and their lines.
 func FromYAML(text []byte) (*Document, error) {
 	file, err := catalog.ParseFile(text)
 	if err != nil {
@@ -32,7 +32,7 @@ func FromYAML(text []byte) (*Document, error) {
 	return d, nil
 }
 
-// section returns a section of a file in the form that the API reads.
+// section returns one section of a catalogue file as the JSON that the API reads.
 func section(f *catalog.File, name string) (json.RawMessage, error) {
 	var v any
 	var err error
@@ -54,7 +54,7 @@ func section(f *catalog.File, name string) (json.RawMessage, error) {
 	return json.Marshal(v)
 }
 
-// Body returns the body of POST /v1/catalog.
+// Body returns the catalogue as the body of POST /v1/catalog.
 func (d *Document) Body(dryRun, prune bool) []byte {
 	var b strings.Builder
 	b.WriteByte('{')
@@ -68,5 +68,5 @@ func (d *Document) Body(dryRun, prune bool) []byte {
 	return []byte(b.String())
 }
 
-// Line returns the line of the file for a path in a fault.
+// Line returns the line of the catalogue file to which the path in a fault refers.
 func (d *Document) Line(path string) int { return d.file.Line(path) }

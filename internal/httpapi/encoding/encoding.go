@@ -9,8 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// AppendText appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD; only names that clients sent can
-// contain such bytes.
+// AppendText appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD; only the names of fields that
+// clients sent can contain such bytes.
 func AppendText(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
@@ -38,31 +38,33 @@ func AppendTimeOrNull(b []byte, t time.Time) []byte {
 	return AppendTime(b, t)
 }
 
-// AppendField appends name and n. name is the text of the document from the previous value to n.
+// AppendField appends name and the integer n. name is the JSON text between the value before and n, for example
+// `,"limit":`.
 func AppendField(b []byte, name string, n int64) []byte {
 	b = append(b, name...)
 	return strconv.AppendInt(b, n, 10)
 }
 
-// AppendDebit appends a DebitAnswer.
+// AppendDebit appends a debit's result in the form of the contract's DebitAnswer.
 func AppendDebit(b []byte, r *ledger.DebitResult, dryRun bool) []byte {
 	b = append(b, '{')
 	b = AppendDebitMembers(b, r, dryRun)
 	return append(b, '}')
 }
 
-// AppendConsume appends a DebitAnswer with the limits that were charged.
+// AppendConsume appends a consume's result in the form of DebitAnswer, with the limits that were charged.
 func AppendConsume(b []byte, r *ledger.DebitResult, limits []gate.LimitVerdict, dryRun bool) []byte {
 	b = append(b, '{')
 	b = AppendDebitMembers(b, r, dryRun)
-	if len(limits) > 0 && !r.Replayed { // the first request charged the limits of a replay
+	if len(limits) > 0 && !r.Replayed { // the limits of a replay were charged by the first request
 		b = append(b, `,"limits":`...)
 		b = appendVerdicts(b, limits)
 	}
 	return append(b, '}')
 }
 
-// AppendDebitMembers appends the members of a DebitAnswer without braces. Batch results have the same members.
+// AppendDebitMembers appends the members of a DebitAnswer without braces. The results of a batch have the same
+// members and more.
 func AppendDebitMembers(b []byte, r *ledger.DebitResult, dryRun bool) []byte {
 	b = append(b, `"operation_id":`...)
 	b = AppendText(b, r.OperationID)
@@ -112,8 +114,8 @@ func appendDebitedItem(b []byte, it *ledger.ItemResult) []byte {
 	return append(b, '}')
 }
 
-// appendOverflow appends the units that the overflow meter paid for, their price, and how their cost was rounded. A
-// price of whole units causes no rounding.
+// appendOverflow appends the units of an item that another meter paid for, their price, and how the cost was rounded.
+// appendDebitedItem calls it only if the price is for several units: only such a cost can be rounded.
 func appendOverflow(b []byte, it *ledger.ItemResult) []byte {
 	paid, meter, cost := it.Overflow, "", int64(0)
 	for i := range it.Draws {
@@ -132,7 +134,7 @@ func appendOverflow(b []byte, it *ledger.ItemResult) []byte {
 	return append(b, '}')
 }
 
-// AppendCheck appends a CheckAnswer.
+// AppendCheck appends a check's result in the form of CheckAnswer.
 func AppendCheck(b []byte, c *gate.Check) []byte {
 	b = append(b, `{"allowed":`...)
 	b = strconv.AppendBool(b, c.Allowed)
@@ -232,7 +234,7 @@ func appendVerdict(b []byte, v *gate.LimitVerdict) []byte {
 	return append(b, '}')
 }
 
-// AppendCharge appends a ChargeAnswer.
+// AppendCharge appends the charged limits in the form of ChargeAnswer.
 func AppendCharge(b []byte, c *gate.Charged, dryRun bool) []byte {
 	b = append(b, `{"allowed":true,"limits":`...)
 	b = appendVerdicts(b, c.Limits)
@@ -246,7 +248,7 @@ func AppendCharge(b []byte, c *gate.Charged, dryRun bool) []byte {
 	return append(b, '}')
 }
 
-// AppendChargeRefund appends the answer of a refunded charge.
+// AppendChargeRefund appends the answer to the refund of a charge.
 func AppendChargeRefund(b []byte, r *gate.ChargeRefund) []byte {
 	b = append(b, `{"refunded":`...)
 	b = strconv.AppendBool(b, r.Refunded)
@@ -255,7 +257,8 @@ func AppendChargeRefund(b []byte, r *gate.ChargeRefund) []byte {
 	return append(b, '}')
 }
 
-// AppendBlocked appends the member blocked of a document. It appends nothing if blocked is nil.
+// AppendBlocked appends the member blocked, which names the block that refused a request. It appends nothing if
+// blocked is nil.
 func AppendBlocked(b []byte, blocked *gate.Blocked) []byte {
 	if blocked == nil {
 		return b
@@ -275,7 +278,7 @@ func AppendBlocked(b []byte, blocked *gate.Blocked) []byte {
 	return append(b, '}')
 }
 
-// AppendLimiting appends an object of the schema Limiting.
+// AppendLimiting appends the balance, cap or budget that limits a request, as an object of the schema Limiting.
 func AppendLimiting(b []byte, l *ledger.Limiting) []byte {
 	b = append(b, `{"kind":`...)
 	b = AppendText(b, l.Kind)

@@ -16,7 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
 )
 
-// result is the result of one descriptor.
+// result is the outcome of charging the limits for one descriptor.
 type result struct {
 	limits   []gate.LimitVerdict
 	degraded bool // the limits were decided without Redis
@@ -24,7 +24,7 @@ type result struct {
 	refusal  refusal
 }
 
-// answer returns the answer to a request after all its descriptors were decided.
+// answer returns the answer to a request from the results of all its descriptors.
 func (s *Server) answer(results []result) *rls.RateLimitResponse {
 	out := &rls.RateLimitResponse{OverallCode: rls.RateLimitResponse_OK, Statuses: make([]*rls.RateLimitResponse_DescriptorStatus, len(results))}
 	var all []gate.LimitVerdict
@@ -81,8 +81,8 @@ func descriptorStatus(r *result) *rls.RateLimitResponse_DescriptorStatus {
 
 func saturated(n int64) uint32 { return uint32(min(max(n, 0), math.MaxUint32)) }
 
-// unitOf returns the unit whose length is the window of the policy (w, in seconds). If no unit has that length, Envoy
-// shows the limit without a window.
+// unitOf returns the time unit that is as long as the window of the policy (w, in seconds). If no unit has that
+// length, it returns UNKNOWN, and Envoy shows the limit without a window.
 func unitOf(policy string) rls.RateLimitResponse_RateLimit_Unit {
 	_, rest, _ := strings.Cut(policy, ";w=")
 	digits, _, _ := strings.Cut(rest, ";")

@@ -24,24 +24,24 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// errPanic is the cause of an answer after a panic.
+// errPanic is the error that is logged and answered as Internal if the handler panics.
 var errPanic = errors.New("panic")
 
-// requestIDMax bounds an x-request-id of the caller, in bytes.
+// requestIDMax is the maximum length of the x-request-id that a caller sends, in bytes.
 const requestIDMax = 128
 
-// call is one request.
+// call is a request while it is decided, with the facts for its line of the access log.
 type call struct {
 	server    *Server
 	started   time.Time
 	requestID string
-	span      trace.Span // nil: none
+	span      trace.Span // nil: no tracing
 	peer      netip.AddrPort
-	key       *access.Key  // nil: the caller has none
-	tenant    string       // of the first descriptor
-	refused   errcode.Code // of the first descriptor that was refused
+	key       *access.Key  // nil: the caller has no valid key
+	tenant    string       // the tenant of the first descriptor
+	refused   errcode.Code // the code of the first refused descriptor
 	violated  []string
-	cause     error // the cause, if the answer is an error
+	cause     error // why the answer is an error; nil: it is no error
 }
 
 // ShouldRateLimit charges the limits of each descriptor.
@@ -56,7 +56,7 @@ func (s *Server) ShouldRateLimit(ctx context.Context, req *rls.RateLimitRequest)
 		}
 		switch {
 		case err == nil:
-		case ctx.Err() != nil: // the caller has given up; err does not matter
+		case ctx.Err() != nil: // the caller has given up, so it does not see err
 			c.cause, err = err, status.FromContextError(ctx.Err()).Err()
 		default:
 			c.cause, err = err, statusOf(err).Err()
@@ -99,14 +99,14 @@ func (s *Server) ShouldRateLimit(ctx context.Context, req *rls.RateLimitRequest)
 	return s.answer(results), nil
 }
 
-// enter authenticates the caller.
+// enter authenticates the caller by the key in its metadata.
 func (c *call) enter(ctx context.Context, md metadata.MD) error {
 	authorization := ""
 	switch keys := md.Get("authorization"); len(keys) {
 	case 0:
 	case 1:
 		authorization = keys[0]
-	default: // with several keys, a proxy may have checked another key than this server would
+	default: // a proxy may have checked another key than this server would
 		return invalid("authorization", "must appear once")
 	}
 	key, err := c.server.cfg.Keys.Authenticate(ctx, authorization, c.peer.Addr, c.started)
@@ -120,7 +120,8 @@ func (c *call) enter(ctx context.Context, md metadata.MD) error {
 	return nil
 }
 
-// chargeAll charges all descriptors concurrently. Their order does not matter, and each charge may need a round trip.
+// chargeAll charges all descriptors concurrently, because each charge may need a round trip to Redis. Their order
+// does not matter.
 func (s *Server) chargeAll(ctx context.Context, charges []gate.ChargeRequest) []result {
 	results := make([]result, len(charges))
 	if len(charges) == 1 {
@@ -145,7 +146,7 @@ func (s *Server) charge(ctx context.Context, req gate.ChargeRequest) (r result) 
 	return result{limits: done.Limits, degraded: done.LimitsDegraded, err: err, refusal: refusalOf(err)}
 }
 
-// requestID returns the caller's id if the id is fit for a log. Otherwise it returns a new one.
+// requestID returns the caller's x-request-id if it can be logged. Otherwise it returns a random id.
 func requestID(md metadata.MD) string {
 	if given := md.Get("x-request-id"); len(given) == 1 && bound.ASCII(given[0], '!', 1, requestIDMax) {
 		return given[0]

@@ -17,25 +17,26 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
-// descriptorsMax bounds the descriptors of a request: each descriptor is a separate charge.
+// descriptorsMax is the maximum number of descriptors of a request. Each descriptor is a separate charge.
 const descriptorsMax = 16
 
 // knownKeys lists the keys that an entry may have, for error messages.
 const knownKeys = "tenant, subject or user, route or path, method, remote_address or ip, rule"
 
-// unusable is the error for a value that no limit can count and that a client may have chosen: a path, a method, a
-// user, an address, a number of hits. A request with such a value is over limit. An error would let the request pass
-// a proxy that fails open.
+// unusable is the error for a value that no limit can count: a path, a method, a user, an address or a number of
+// hits. A client may have chosen this value. Therefore the request is answered as over limit. After an error, a proxy
+// that fails open would let the request pass.
 type unusable struct {
-	descriptor   int // its index
+	descriptor   int // index of the descriptor in the request
 	field, fault string
 }
 
-// Error names the field.
+// Error returns the name of the field and its fault.
 func (e *unusable) Error() string { return e.field + " " + e.fault }
 
-// readRequest returns the charges of a request, one for each descriptor. The error names the faulty field. It is an
-// *unusable, or a status if the configuration of Envoy is wrong.
+// readRequest returns the charges of a request, one for each descriptor. The error names the faulty field. If a
+// client may have caused the fault, the error is an *unusable. If Envoy's configuration is wrong, it is a gRPC
+// status.
 func readRequest(req *rls.RateLimitRequest) ([]gate.ChargeRequest, error) {
 	descriptors := req.GetDescriptors()
 	switch n := len(descriptors); {
@@ -57,7 +58,7 @@ func readRequest(req *rls.RateLimitRequest) ([]gate.ChargeRequest, error) {
 	return charges, nil
 }
 
-// readDescriptor reads one descriptor. path is its path in the request.
+// readDescriptor reads one descriptor. path is the descriptor's path in the request, for errors.
 func readDescriptor(c *gate.ChargeRequest, d *ratelimitv3.RateLimitDescriptor, req *rls.RateLimitRequest, path string) error {
 	switch {
 	case len(d.GetEntries()) == 0:
@@ -78,7 +79,7 @@ func readDescriptor(c *gate.ChargeRequest, d *ratelimitv3.RateLimitDescriptor, r
 		}
 		c.Tenant = req.GetDomain()
 	}
-	c.Forwarded = "envoy " + c.Route // a proxy sent it: different spellings of a route count as the same route
+	c.Forwarded = "envoy " + c.Route // it comes through a proxy, so all spellings of a route count as one route
 	hits := uint64(max(req.GetHitsAddend(), 1))
 	if own := d.GetHitsAddend(); own != nil {
 		hits = own.GetValue()
@@ -90,7 +91,7 @@ func readDescriptor(c *gate.ChargeRequest, d *ratelimitv3.RateLimitDescriptor, r
 	return nil
 }
 
-// readEntry reads one entry. path is its path in the request.
+// readEntry reads one entry. path is the entry's path in the request, for errors.
 func readEntry(c *gate.ChargeRequest, e *ratelimitv3.RateLimitDescriptor_Entry, path string) error {
 	value, known, given, fault := e.GetValue(), true, false, ""
 	valid := func(ok bool, must string) {
@@ -108,7 +109,7 @@ func readEntry(c *gate.ChargeRequest, e *ratelimitv3.RateLimitDescriptor_Entry, 
 	case "route":
 		given, c.Route = c.Route != "", value
 		valid(bound.Route(value), bound.MustBeRoute)
-	case "path": // as in :path, including the query
+	case "path": // as in Envoy's :path, with the query
 		given, c.Route = c.Route != "", route.FromURI(value)
 		valid(bound.Route(c.Route), bound.MustBeRoute)
 	case "method":
@@ -135,13 +136,13 @@ func readEntry(c *gate.ChargeRequest, e *ratelimitv3.RateLimitDescriptor_Entry, 
 		return invalid(path+".key", "%q: the descriptor names this twice", e.GetKey())
 	case fault == "":
 		return nil
-	case e.GetKey() == "tenant" || e.GetKey() == "rule": // neither is a client's choice
+	case e.GetKey() == "tenant" || e.GetKey() == "rule": // a client does not choose this value
 		return invalid(path+".value", "of %s %s", e.GetKey(), fault)
 	}
 	return &unusable{field: path + ".value", fault: "of " + e.GetKey() + " " + fault}
 }
 
-// invalid returns the status for a field that the service cannot use.
+// invalid returns the gRPC status InvalidArgument for a field with a wrong value.
 func invalid(field, format string, args ...any) error {
 	return status.Error(codes.InvalidArgument, field+" "+fmt.Sprintf(format, args...))
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
-// descriptor returns a descriptor of entries such as "tenant=acme".
+// descriptor returns a descriptor with entries, each written as key=value.
 func descriptor(entries ...string) *ratelimitv3.RateLimitDescriptor {
 	d := &ratelimitv3.RateLimitDescriptor{}
 	for _, e := range entries {
@@ -135,7 +135,7 @@ func TestRequest_Rubbish_NamesTheField(t *testing.T) {
 	}
 }
 
-// FuzzRequest: any message of an unknown caller is read or refused.
+// FuzzRequest: reading a request of an unknown caller does not panic for any message.
 func FuzzRequest(f *testing.F) {
 	seed, err := proto.Marshal(ask(descriptor("tenant=acme", "path=/%2e%2e/", "ip=::1", "rule=a")))
 	require.NoError(f, err)

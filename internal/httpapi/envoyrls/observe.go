@@ -16,10 +16,11 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// overLimit is the label of answers that refuse a request. Other labels are names of gRPC codes.
+// overLimit is the value of the metric's label for answers that refuse a request. All other values are names of gRPC
+// codes.
 const overLimit = "OverLimit"
 
-// metrics measures requests.
+// metrics has the metrics of the requests.
 type metrics struct {
 	requests *prometheus.CounterVec
 	duration prometheus.Histogram
@@ -35,7 +36,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "quotasvc_envoy_rls_request_duration_seconds",
 			Help:    "Time from the message of a request to its answer.",
-			Buckets: prometheus.ExponentialBuckets(250e-6, 2, 17), // the buckets of the API's requests
+			Buckets: prometheus.ExponentialBuckets(250e-6, 2, 17), // the same buckets as for requests of the REST API
 		}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "quotasvc_envoy_rls_in_flight_requests",
@@ -51,7 +52,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 
 func (m *metrics) count(code string) { m.requests.WithLabelValues(code).Inc() }
 
-// begin starts the span of a request, as part of the caller's trace.
+// begin starts the span of a request. The span belongs to the caller's trace if the caller sent one.
 func (c *call) begin(ctx context.Context, md metadata.MD) context.Context {
 	tracer := c.server.cfg.Tracer
 	if tracer == nil {
@@ -62,7 +63,7 @@ func (c *call) begin(ctx context.Context, md metadata.MD) context.Context {
 	return ctx
 }
 
-// carrier gives propagators access to metadata.
+// carrier lets OpenTelemetry's propagators read gRPC metadata.
 type carrier metadata.MD
 
 // Get returns the first value of a key.
@@ -73,10 +74,10 @@ func (c carrier) Get(key string) string {
 	return ""
 }
 
-// Set does nothing: metadata is only read.
+// Set does nothing, because the metadata is only read.
 func (carrier) Set(_, _ string) {}
 
-// Keys returns nothing: no propagator in use calls it.
+// Keys returns nil, because no propagator in use calls Keys.
 func (carrier) Keys() []string { return nil }
 
 // observe counts the request, ends its span and writes its line of the access log.
@@ -131,7 +132,7 @@ func (c *call) observe(ctx context.Context, out *rls.RateLimitResponse, code cod
 	log.LogAttrs(ctx, level, "request", attrs...)
 }
 
-// end ends the span, and returns the id of its trace if it is sampled.
+// end ends the request's span. It returns the trace id if the span is sampled, and otherwise the empty string.
 func (c *call) end(label string, code codes.Code) string {
 	if c.span == nil {
 		return ""

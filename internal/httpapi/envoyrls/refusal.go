@@ -12,15 +12,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// refusal is an error of the gate for which the service has a regular answer.
+// refusal is an error of the gate in the form in which Envoy is answered.
 type refusal struct {
 	over     bool          // the request must not pass
-	wait     time.Duration // until the same request may pass; 0: unknown, or never
+	wait     time.Duration // the time until the same request may pass; 0: unknown, or it never may
 	violated []string
 }
 
-// refusalOf translates an error of the gate. If over is false, the error neither permits nor refuses the request: see
-// statusOf.
+// refusalOf translates an error of the gate. If over is false in the result, the error decides nothing about the
+// request: see statusOf.
 func refusalOf(err error) refusal {
 	if e, ok := errors.AsType[*gate.RateLimited](err); ok {
 		return refusal{over: true, wait: e.RetryAfter, violated: e.Violated}
@@ -40,8 +40,8 @@ func refusalOf(err error) refusal {
 	return refusal{}
 }
 
-// statusOf translates an error that neither permits nor refuses the request. Envoy's failure_mode_deny decides about
-// the request.
+// statusOf returns the gRPC status for an error that decides nothing about the request. Envoy's setting
+// failure_mode_deny then decides about it.
 func statusOf(err error) *status.Status {
 	if s, ok := status.FromError(err); ok {
 		return s
@@ -69,7 +69,7 @@ func statusOf(err error) *status.Status {
 	}
 }
 
-// ofKey translates a refusal of the caller's key.
+// ofKey returns the gRPC status for a refusal of the caller's key.
 func ofKey(r *access.Refusal) *status.Status {
 	switch r.Reason {
 	case access.TooMany:

@@ -24,25 +24,27 @@ import (
 )
 
 const (
-	// messageMax bounds a request in bytes. A request with descriptorsMax descriptors and the longest values has half
-	// of this size.
+	// messageMax is the maximum size of a request message in bytes. A request with descriptorsMax descriptors and the
+	// longest values has half this size.
 	messageMax = 64 << 10
 
-	// headersMax bounds the metadata of a request in bytes. A key, a trace and an id need a tenth of this size.
+	// headersMax is the maximum size of a request's metadata in bytes. A key, a trace and an id need a tenth of this
+	// size.
 	headersMax = 16 << 10
 
-	// connectionStreamsMax bounds the requests in progress on a connection. Each worker of Envoy has one connection.
+	// connectionStreamsMax is the maximum number of requests in progress on one connection. Each worker of Envoy has
+	// one connection.
 	connectionStreamsMax = 256
 
-	// streamsMax bounds the requests in progress on all connections. At 64 KiB each, their messages need at most 256
-	// MiB.
+	// streamsMax is the maximum number of requests in progress on all connections. Their messages of at most 64 KiB
+	// need at most 256 MiB.
 	streamsMax = 4096
 )
 
 const (
-	handshakeTimeout = 5 * time.Second  // from the connection to the end of the HTTP/2 handshake, with TLS
-	idleTimeout      = 5 * time.Minute  // Envoy opens a connection again when it needs one
-	pingEvery        = 30 * time.Second // the server pings silent connections and closes them after pingTimeout
+	handshakeTimeout = 5 * time.Second  // from the accepted connection to the end of the TLS and HTTP/2 handshakes
+	idleTimeout      = 5 * time.Minute  // an idle connection is closed: Envoy opens a new one
+	pingEvery        = 30 * time.Second // a silent connection is pinged, and closed after pingTimeout
 	pingTimeout      = 10 * time.Second
 	pingsMin         = 10 * time.Second // a client that pings more often loses its connection
 )
@@ -52,26 +54,26 @@ type Config struct {
 	// Keys authenticates callers. Required.
 	Keys *access.Directory
 
-	// RequestTimeout bounds a request from its headers to its answer. Required.
+	// RequestTimeout bounds the time from the headers of a request to its answer. Required.
 	RequestTimeout time.Duration
 
-	// LegacyHeaders are sent in addition to the RateLimit headers.
+	// LegacyHeaders are the older header sets that are sent in addition to the RateLimit headers.
 	LegacyHeaders []limitheaders.Legacy
 
 	// Tracer creates a span for each request; nil: no spans.
 	Tracer trace.Tracer
 
-	// Log gets one line per request. Required.
+	// Log receives one line for each request. Required.
 	Log *slog.Logger
 
-	// Metrics gets the metrics of requests. Required.
+	// Metrics is the registry for the metrics of requests. Required.
 	Metrics prometheus.Registerer
 }
 
-// Server answers Envoy.
+// Server answers the rate limit requests of Envoy.
 type Server struct {
 	rls.UnimplementedRateLimitServiceServer
-	grpc_health_v1.UnimplementedHealthServer // Watch stays unimplemented: its streams would delay a stop
+	grpc_health_v1.UnimplementedHealthServer // it has no Watch: Watch's streams would delay a stop
 
 	gate    *gate.Gate
 	cfg     Config
@@ -83,7 +85,7 @@ type Server struct {
 	stopping atomic.Bool
 }
 
-// New returns a server that does not listen yet. It panics if its metrics are already in the registry.
+// New returns a server that does not listen yet. It panics if cfg.Metrics already has metrics with the same names.
 func New(g *gate.Gate, cfg Config) *Server {
 	s := &Server{gate: g, cfg: cfg, limits: limitheaders.Writer{Legacy: cfg.LegacyHeaders}, metrics: newMetrics(cfg.Metrics)}
 	s.grpc = grpc.NewServer(
@@ -97,10 +99,10 @@ func New(g *gate.Gate, cfg Config) *Server {
 	return s
 }
 
-// Serve answers on l until Stop. If the listener fails before, it returns the listener's error.
+// Serve accepts connections on l until Stop is called. If the listener fails earlier, Serve returns its error.
 func (s *Server) Serve(l net.Listener) error { return s.grpc.Serve(l) }
 
-// Drain makes the health service report that the server is about to stop. Requests are still answered.
+// Drain makes the health service report that the server is about to stop. The server still answers requests.
 func (s *Server) Drain() { s.stopping.Store(true) }
 
 // Stop asks clients to send no more requests to this server, and finishes the requests in progress. If ctx ends
@@ -116,14 +118,14 @@ func (s *Server) Stop(ctx context.Context) error {
 	case <-stopped:
 		return nil
 	case <-ctx.Done():
-		s.grpc.Stop() // it makes GracefulStop return
+		s.grpc.Stop() // after it, GracefulStop returns
 		<-stopped
 		return fmt.Errorf("finish requests of Envoy: %w", context.Cause(ctx))
 	}
 }
 
-// admit gives a stream its time limit, and refuses it if there are too many streams. gRPC calls admit before it reads
-// the message.
+// admit limits the time of a stream. It refuses the stream if streamsMax streams are open. gRPC calls admit before it
+// reads the stream's message.
 func (s *Server) admit(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	if s.streams.Add(1) > streamsMax {
 		s.streams.Add(-1)
@@ -138,7 +140,7 @@ func (s *Server) admit(ctx context.Context, _ *tap.Info) (context.Context, error
 	return ctx, nil
 }
 
-// Check implements the health service. It needs no key.
+// Check implements the health service. It does not require a key.
 func (s *Server) Check(_ context.Context, req *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
 	if name := req.GetService(); name != "" && name != rls.RateLimitService_ServiceDesc.ServiceName {
 		return nil, status.Error(codes.NotFound, "unknown service")

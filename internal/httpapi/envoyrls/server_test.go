@@ -49,7 +49,7 @@ func (l *lines) Write(b []byte) (int, error) {
 	return l.text.Write(b)
 }
 
-// String returns all lines.
+// String returns all lines that were written.
 func (l *lines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +74,7 @@ func start(t testing.TB, timeout time.Duration, change ...func(*Config)) *runnin
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = r.Stop(ctx) // streams of tests may be open
+		_ = r.Stop(ctx) // an error is expected if a test has left a stream open
 		if err := <-served; err != nil {
 			t.Error(err)
 		}
@@ -90,7 +90,7 @@ func (r *running) dial() *grpc.ClientConn {
 	return conn
 }
 
-// silent starts a request and sends no message.
+// silent opens a stream for a request and sends no message on it.
 func (r *running) silent(ctx context.Context, conn *grpc.ClientConn) grpc.ClientStream {
 	r.t.Helper()
 	s, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, rls.RateLimitService_ShouldRateLimit_FullMethodName)

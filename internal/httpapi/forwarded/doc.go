@@ -3,13 +3,15 @@
 //
 // # Terms
 //
-//   - gateway: a proxy that delays a request of its client and asks the API whether the request may pass.
-//   - forwarded request: the request that may pass or not, described by its method and URI.
-//   - trusted proxy: a peer whose headers with client addresses are believed.
+//   - gateway: a proxy that asks the API whether a client's request may pass, and delays the request until the
+//     answer.
+//   - forwarded request: this client's request. The gateway sends its method and URI to the API.
+//   - trusted proxy: a peer that may name the address of its client in a header.
 //
 // # Invariants
 //
-//  1. A header of a client cannot pass for a header of its gateway: a header that may appear once is refused if it
-//     appears twice, and unknown X-Quota headers are refused.
-//  2. If every server treats several spellings of a path as the same path, they give one route. See route.FromURI.
+//  1. A client cannot forge a header of its gateway. If a header that may appear once appears twice, the request is
+//     refused. Unknown X-Quota headers are refused.
+//  2. If every web server treats several spellings of a path as the same path, all these spellings give the same
+//     route. See route.FromURI.
 package forwarded

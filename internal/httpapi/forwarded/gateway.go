@@ -6,42 +6,44 @@ import (
 	"unicode/utf8"
 )
 
-// Headers that only the answers to gateways have.
+// Headers that only answers to gateways have.
 const (
-	// HeaderOperation names the operation that paid for the request. A refund needs it.
+	// HeaderOperation is the header with the id of the operation that debited the units for the request. A refund
+	// needs this id.
 	HeaderOperation = "X-Quota-Operation"
 
-	// HeaderCharge is the id of a charge of limits. A refund needs it.
+	// HeaderCharge is the header with the id of a charge of limits. A refund of the charge needs this id.
 	HeaderCharge = "X-Quota-Charge"
 
-	// HeaderStatus and HeaderProblem are the status and the body of a refusal, for gateways that pass neither to clients.
+	// HeaderStatus and HeaderProblem are the headers with the status and the body of a refusal, for gateways that
+	// pass neither to their clients.
 	HeaderStatus  = "X-Quota-Status"
 	HeaderProblem = "X-Quota-Problem"
 )
 
-// valueMax bounds a problem or the id of a charge in a header, in bytes. By default, gateways accept 4 to 8 KiB of
-// headers. A usual problem has a tenth of valueMax. The id of a charge of two limits has a tenth, too.
+// valueMax is the maximum length in bytes of a problem, or of a charge's id, in a header. By default, gateways accept
+// 4 to 8 KiB of headers. A usual problem has a tenth of valueMax, and so has the id of a charge of two limits.
 const valueMax = 3 << 10
 
-// Envoy sends the path of the endpoint, followed by the path of the forwarded request.
+// Envoy sends the path PrefixEnvoy, followed by the path of the forwarded request.
 const (
 	Envoy       = "envoy"
 	PrefixEnvoy = "/v1/authorize/" + Envoy
 )
 
-// Gateway describes a kind of proxy that asks whether a request may pass, and the form of answer that it needs.
+// Gateway describes a kind of proxy: how it describes the forwarded request, and which form of answer it needs.
 type Gateway struct {
-	// uri and method name the headers with the URI and the method of the forwarded request. The first header of each
-	// list is the one that this gateway itself sets, whether or not the client sent a header with that name. The
-	// other headers count only if the first is missing. If uri is nil, the gateway sends the URI in the request line,
+	// uri and method are the names of the headers with the URI and the method of the forwarded request. This gateway
+	// itself sets the first header of each list, and replaces a header with that name that the client sent. The other
+	// headers are read only if the first is missing. If uri is nil, the gateway sends the URI in the request line,
 	// after the path of the endpoint.
 	uri, method []string
 
-	// hides reports whether the gateway passes only the statuses 401 and 403 to clients, without the bodies.
+	// hides is true if the gateway passes only the statuses 401 and 403 to clients, and no bodies.
 	hides bool
 }
 
-// Gateways returns the supported gateways by name.
+// Gateways returns the supported gateways, keyed by their names in the path.
 func Gateways() map[string]*Gateway {
 	original, forwarded := []string{"X-Original-URI", "X-Original-Method"}, []string{"X-Forwarded-Uri", "X-Forwarded-Method"}
 	uri, method := []string{original[0], forwarded[0]}, []string{original[1], forwarded[1]}
@@ -53,11 +55,11 @@ func Gateways() map[string]*Gateway {
 	}
 }
 
-// HasQuery reports whether the query in the gateway's own request line is that of the forwarded request.
+// HasQuery reports whether the request that the gateway sends has the query of the forwarded request in its own URL.
 func (g *Gateway) HasQuery() bool { return g.uri == nil }
 
-// Pass adds the id of the charge to the answer for a request that may pass. It omits an id that is too long for
-// gateways; then the charge cannot be refunded.
+// Pass adds the id of the charge to the answer for a request that may pass. If the id is longer than valueMax, Pass
+// omits it, and the charge cannot be refunded.
 func (g *Gateway) Pass(h http.Header, charge string) {
 	if charge != "" && len(charge) <= valueMax {
 		h[HeaderCharge] = []string{charge}
@@ -79,7 +81,8 @@ func (g *Gateway) Refuse(h http.Header, status int, body []byte) int {
 	return http.StatusForbidden
 }
 
-// appendASCII appends a JSON document to b in printable ASCII, as a header needs it. It escapes all other characters.
+// appendASCII appends a JSON document to b in printable ASCII, which headers require. It escapes all other
+// characters.
 func appendASCII(b, document []byte) []byte {
 	const hex = "0123456789abcdef"
 	unit := func(b []byte, u rune) []byte {

@@ -8,11 +8,13 @@ import (
 )
 
 // operationPrefix is the prefix of the operation ids of forwarded requests. A gateway may pass on a client's
-// idempotency key. Because of the prefix, that key never equals a key of a backend.
+// idempotency key. With the prefix, this key differs from every key that a backend may have used for another
+// operation.
 const operationPrefix = "gw-"
 
-// OperationKey returns the idempotency key of the operation: the given key with a prefix, or a random one. It never
-// uses an X-Request-Id. Many gateways pass on a client's X-Request-Id, and a client that repeats a key does not pay
+// OperationKey returns the idempotency key of the operation. It begins with operationPrefix. After the prefix it has
+// the given key, a hash of the given key if that is too long, or a random text if given is empty. It never uses an
+// X-Request-Id: many gateways pass on the X-Request-Id of a client, and a client that repeats a key is not charged
 // again.
 func OperationKey(given string, random func() string) string {
 	switch {

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// Proxies is the set of peers whose headers with client addresses are trusted. Any client can write X-Forwarded-For,
-// so the hops in it count only as far as trusted proxies wrote them.
+// Proxies is the set of peers that may name the addresses of their clients in headers. Any client can write
+// X-Forwarded-For, so only those hops in it are used that trusted proxies wrote.
 type Proxies struct {
 	trusted []netip.Prefix
 	log     *slog.Logger
@@ -17,7 +17,7 @@ type Proxies struct {
 }
 
 // NewProxies returns the proxies with addresses in these prefixes. If another peer sends X-Forwarded-For or
-// X-Real-IP, log gets one line.
+// X-Real-IP, the first such request writes a warning to log.
 func NewProxies(trusted []netip.Prefix, log *slog.Logger) *Proxies {
 	p := &Proxies{log: log}
 	for _, prefix := range trusted {
@@ -26,10 +26,11 @@ func NewProxies(trusted []netip.Prefix, log *slog.Logger) *Proxies {
 	return p
 }
 
-// Client returns the address of r's client, or no address if the connection has none. Usually this is the peer's
-// address. If the peer is trusted, it is the last hop in X-Forwarded-For that is not trusted. Without that header, it
-// is X-Real-IP. The search goes from the last hop to the first. It ends at a hop that cannot be parsed, and returns
-// the hop that it read before.
+// Client returns the address of r's client, or no address if the connection has none.
+//
+// If the peer is not trusted, it is the address of the peer. If the peer is trusted, it is the last hop in
+// X-Forwarded-For that is not trusted, or X-Real-IP if X-Forwarded-For is missing. The search goes from the last hop
+// to the first. At a hop that cannot be parsed, the search ends with the hop that was read before.
 func (p *Proxies) Client(r *http.Request) netip.Addr {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -73,7 +74,8 @@ func (p *Proxies) trusts(address netip.Addr) bool {
 	return false
 }
 
-// warnIgnored logs, the first time, why all clients of a gateway seem to have the same address.
+// warnIgnored logs, only once, that the header with the client's address was ignored. This explains why all clients
+// of a gateway seem to have the same address.
 func (p *Proxies) warnIgnored(r *http.Request, named bool) {
 	if named && !p.warned.Swap(true) {
 		p.log.Warn("ignored X-Forwarded-For or X-Real-IP of a peer that is not a trusted proxy: limits per ip use the peer's address",

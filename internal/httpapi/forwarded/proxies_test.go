@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// from returns a request of peer with these headers.
+// from returns a request with these headers from the address peer.
 func from(peer string, headers ...string) *http.Request {
 	r := &http.Request{RemoteAddr: peer, Header: http.Header{}}
 	for i := 0; i < len(headers); i += 2 {
@@ -71,7 +71,8 @@ func TestProxies_LastUntrustedHop(t *testing.T) {
 	}
 }
 
-// A client's text before the hop of a trusted proxy does not change the address.
+// A client may write any text before the hop that a trusted proxy appends. The text does not change the client's
+// address.
 func TestProxies_ForgedHop_NoEffect(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

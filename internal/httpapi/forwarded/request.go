@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/route"
 )
 
-// Headers by which a gateway describes the forwarded request.
+// Headers with which a gateway describes the forwarded request.
 const (
 	HeaderTenant  = "X-Quota-Tenant"
 	HeaderMeter   = "X-Quota-Meter"
@@ -19,22 +19,22 @@ const (
 	HeaderRoute   = "X-Quota-Route"
 	HeaderMode    = "X-Quota-Mode"
 
-	// HeaderKey is the header with the gateway's own key. The Authorization header may be the client's.
+	// HeaderKey is the header with the gateway's own key. The Authorization header may have the client's key instead.
 	HeaderKey = "X-Quota-Key"
 
 	headerIdempotencyKey = "Idempotency-Key"
 )
 
-// Values of HeaderMode. Empty means ModeConsume.
+// Values of the header HeaderMode. An empty header means ModeConsume.
 const (
 	ModeConsume = "consume"
 	ModeCheck   = "check"
-	ModeLimit   = "limit" // charges limits only, HeaderAmount times; no meter is needed
+	ModeLimit   = "limit" // charges only limits, with HeaderAmount as the cost; needs no meter
 )
 
 const (
-	// uriMax is the longest request line that nginx accepts by default. Longer URIs are refused and not truncated:
-	// with a long prefix, a client could push the part that a rule matches beyond the end.
+	// uriMax is the longest request line that nginx accepts by default, in bytes. Longer URIs are refused and not
+	// truncated. Otherwise a client could add a long prefix, so that the part that a rule matches is cut off.
 	uriMax     = 8 << 10
 	mustFitURI = "must be at most 8192 bytes"
 )
@@ -45,14 +45,15 @@ type Request struct {
 	Meter           string
 	Amount          int64
 	Mode            string
-	Key             string // an Idempotency-Key; empty: no key
+	Key             string // the Idempotency-Key; empty: no key
 
 	// Method and URI are as the client wrote them; empty: not given. Route is the route that the gateway names, or
-	// else the route of the URI.
+	// the route of the URI if it names no route.
 	Method, URI, Route string
 }
 
-// Read reads the forwarded request from the headers and the path of r. The error is a *body.Error.
+// Read reads the forwarded request from the headers and the path of r. If they are invalid, the error is a
+// *body.Error.
 func (g *Gateway) Read(r *http.Request) (Request, error) {
 	h := headerReader{header: r.Header}
 	h.refuseUnknown()
@@ -95,14 +96,14 @@ func (g *Gateway) original(r *http.Request, h *headerReader) (method, uri string
 	return method, uri
 }
 
-// headerReader reads headers and collects their faults. It treats an empty header as absent, because gateways send empty
-// headers for missing values.
+// headerReader reads headers and collects the faults in them. It treats an empty header as absent, because gateways
+// send empty headers for missing values.
 type headerReader struct {
 	header http.Header
 	faults body.Faults
 }
 
-// first returns the first header among names that is set, as its value and its name.
+// first returns the value and the name of the first header among names that is set.
 func (r *headerReader) first(names []string) (value, name string) {
 	for _, name := range names {
 		if value := r.one(name); value != "" {
@@ -112,7 +113,8 @@ func (r *headerReader) first(names []string) (value, name string) {
 	return "", ""
 }
 
-// one returns a header that may appear once. If there are two values, the client may have sent one of them.
+// one returns a header that may appear once. If there are two values, it records a fault, because the client may have
+// sent one of them.
 func (r *headerReader) one(name string) string {
 	values := r.header.Values(name)
 	if len(values) > 1 {
@@ -125,7 +127,7 @@ func (r *headerReader) one(name string) string {
 	return values[0]
 }
 
-// text returns a header that check accepts. If check does not accept it, text records the fault must.
+// text returns the value of a header. If check refuses the value, text records a fault with the message must.
 func (r *headerReader) text(name string, check func(string) bool, must string) string {
 	value := r.one(name)
 	if value != "" && !check(value) {
@@ -148,7 +150,7 @@ func (r *headerReader) amount(name string) int64 {
 	return n
 }
 
-// require records headers that are missing.
+// require records a fault for each of these headers that is missing.
 func (r *headerReader) require(names ...string) {
 	for _, name := range names {
 		if r.header.Get(name) == "" {
@@ -157,8 +159,8 @@ func (r *headerReader) require(names ...string) {
 	}
 }
 
-// refuseUnknown records X-Quota headers that a request cannot have: with a misspelt X-Quota-Amount, the amount would
-// be 1. It ignores the X-Quota headers of answers, which a gateway may have added.
+// refuseUnknown records a fault for each X-Quota header that no request has. If it ignored a misspelt X-Quota-Amount,
+// the amount would be 1. It ignores the X-Quota headers of answers, which a gateway may have added.
 func (r *headerReader) refuseUnknown() {
 	for name := range r.header {
 		if strings.HasPrefix(name, "X-Quota-") && !isQuotaHeader(name) {

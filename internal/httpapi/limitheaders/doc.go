@@ -3,12 +3,13 @@
 //
 // # Terms
 //
-//   - policy: the size of a limit: q and w.
-//   - state: the remainder of a limit: r and t.
-//   - most restrictive: the limit that will refuse a request first. Answers name it first.
+//   - policy: the size of a limit. It has the parameters q (tokens) and w (seconds).
+//   - state: the present state of a limit. It has the parameters r (remaining tokens) and t (seconds until more are
+//     available).
+//   - most restrictive: the limit that will refuse a request first. A header names it before the other limits.
 //
 // # Clock
 //
 // t, Reset and Retry-After are differences from the instant of the decision. Only the legacy set x-ratelimit-epoch
-// has a time of day, by the process's clock.
+// sends a point in time, by the process's clock.
 package limitheaders

@@ -12,8 +12,8 @@ type item struct {
 	parameters map[string]any
 }
 
-// parseList parses a List of Items of this kind by RFC 9651, section 4.2. It fails the test for everything that the
-// section allows a parser to refuse.
+// parseList parses a List of such Items by RFC 9651, section 4.2. It fails the test if that section allows a parser
+// to refuse the field.
 func parseList(t testing.TB, field string) []item {
 	t.Helper()
 	rest := strings.Trim(field, " ")
@@ -50,7 +50,7 @@ func parseItem(t testing.TB, field, rest string) (item, string) {
 		}
 		key := rest[:end]
 		if _, twice := it.parameters[key]; twice {
-			t.Fatalf("%q: duplicate %s", field, key) // the RFC permits it, but we must not send it
+			t.Fatalf("%q: duplicate %s", field, key) // the RFC permits a duplicate, but the service must not send one
 		}
 		rest = rest[end+1:]
 		if strings.HasPrefix(rest, `"`) {
@@ -62,7 +62,7 @@ func parseItem(t testing.TB, field, rest string) (item, string) {
 	return it, rest
 }
 
-// parseString implements section 4.2.5.
+// parseString parses a string at the start of rest (RFC 9651, section 4.2.5). after is the text after it.
 func parseString(t testing.TB, field, rest string) (value, after string) {
 	t.Helper()
 	if rest == "" || rest[0] != '"' {
@@ -90,7 +90,8 @@ func parseString(t testing.TB, field, rest string) (value, after string) {
 	}
 }
 
-// parseInt implements section 4.2.4 without decimals.
+// parseInt parses an integer at the start of rest (RFC 9651, section 4.2.4, without decimals). after is the text
+// after it.
 func parseInt(t testing.TB, field, rest string) (n int64, after string) {
 	t.Helper()
 	end := 0

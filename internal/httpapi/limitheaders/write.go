@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// namedMax bounds the limits that an answer names. Clients act on the first limit, and proxies bound the size of
-	// headers.
+	// namedMax is the maximum number of limits that a header names. Clients use the first limit, and proxies bound
+	// the size of headers.
 	namedMax = 5
 
-	// If a window denied the request, Retry-After gets a random addition of at most 1/jitterPart of the wait and at
-	// most jitterMax. Without it, all clients that a window denies would return at the same instant. A minute spreads
-	// them enough; a tenth of the wait until midnight can be two hours.
+	// If a window denied the request, Retry-After is longer by a random time. Otherwise all clients that the window
+	// denied would return at the same instant. This time is at most 1/jitterPart of the wait and at most jitterMax: a
+	// minute is enough to spread them, and a tenth of the wait until midnight could be two hours.
 	jitterPart = 10
 	jitterMax  = time.Minute
 )
@@ -29,17 +29,21 @@ const (
 // restrictive limit.
 type Legacy string
 
-// The sets. The first two sets differ in the meaning of X-RateLimit-Reset.
+// The supported sets. legacyXEpoch and legacyXDelta have the same headers and differ in the meaning of
+// X-RateLimit-Reset.
 const (
-	// legacyXEpoch is X-RateLimit-Limit, -Remaining and -Reset, with the time of the reset in seconds since 1970.
+	// legacyXEpoch is the set X-RateLimit-Limit, -Remaining and -Reset, in which -Reset is a time in seconds since
+	// 1970.
 	legacyXEpoch Legacy = "x-ratelimit-epoch"
-	// legacyXDelta is X-RateLimit-Limit, -Remaining and -Reset, with the seconds until the reset.
+	// legacyXDelta is the set X-RateLimit-Limit, -Remaining and -Reset, in which -Reset is the seconds until the
+	// reset.
 	legacyXDelta Legacy = "x-ratelimit-delta"
-	// legacyDraft is RateLimit-Limit, -Remaining and -Reset in seconds, as in drafts 03 to 06 of the specification.
+	// legacyDraft is the set RateLimit-Limit, -Remaining and -Reset, in which -Reset is the seconds until the reset.
+	// Drafts 03 to 06 of the specification define it.
 	legacyDraft Legacy = "ratelimit"
 )
 
-// Check returns an error for unknown sets, duplicate sets, and two sets that use the same headers.
+// Check returns an error for unknown sets, duplicate sets, and two sets with the same headers.
 func Check(sets []Legacy) error {
 	for i, set := range sets {
 		switch set {
@@ -57,30 +61,30 @@ func Check(sets []Legacy) error {
 	return nil
 }
 
-// Names of headers, spelled as they are sent. They are set without http.Header.Set, which would write "Ratelimit".
+// Names of headers, spelled as they are sent. http.Header.Set would write "Ratelimit", so it is not used.
 const (
 	headerPolicy = "RateLimit-Policy"
 	headerState  = "RateLimit"
 	headerMode   = "X-RateLimit-Mode"
 )
 
-// Writer writes the headers.
+// Writer writes the headers that show rate limits.
 type Writer struct {
-	// Legacy are the sets that are sent in addition to RateLimit and RateLimit-Policy.
+	// Legacy lists the sets that are sent in addition to RateLimit and RateLimit-Policy.
 	Legacy []Legacy
 
-	// Now is the clock of headers with a time of day; nil is time.Now.
+	// Now is the clock for headers with a point in time; nil: time.Now.
 	Now func() time.Time
 
-	// jitter returns a random duration from 0 to limit; nil is randomUpTo.
+	// jitter returns a random duration from 0 to limit; nil: randomUpTo.
 	jitter func(limit time.Duration) time.Duration
 }
 
 // Write sets the RateLimit headers for the enforced limits among verdicts, with the most restrictive limit first. It
-// returns the largest t that it sent: Retry-After must be at least as long.
+// returns the largest t that it sent: Retry-After must be at least this t.
 //
-// If a limit denied the request, only limits that denied it and will allow it later have a t. The client does not
-// need to know when the other limits refill.
+// If a limit denied the request, only those limits have a t that denied it and will allow it later. The client need
+// not know when the other limits refill.
 func (w *Writer) Write(h http.Header, verdicts []gate.LimitVerdict) time.Duration {
 	enforced := make([]*gate.LimitVerdict, 0, 8)
 	for i := range verdicts {
@@ -121,17 +125,17 @@ func (w *Writer) Write(h http.Header, verdicts []gate.LimitVerdict) time.Duratio
 	return longest
 }
 
-// WriteMode sends the header that says that limits were decided without Redis. In this mode a limit with the policy
-// "open" has no verdict.
+// WriteMode sends a header that says that limits were decided without Redis. Meanwhile a limit with the policy "open"
+// has no verdict.
 func WriteMode(h http.Header, degraded bool) {
 	if degraded {
 		set(h, headerMode, "local")
 	}
 }
 
-// showsDelay reports whether t is meaningful. The holder of a lease decides when the lease returns, so only a denial
-// has an estimate. A limit that can never allow the request has no t: a client would wait and send the same request
-// again.
+// showsDelay reports whether the state of a limit has a t. A limit of kind concurrency has a t only after a denial,
+// because the holder of a lease decides when the lease ends. A limit that can never allow the request has no t,
+// because a client would wait and send the same request again.
 func showsDelay(v *gate.LimitVerdict, denied bool) bool {
 	if !v.Allowed {
 		return !v.Never
@@ -139,8 +143,8 @@ func showsDelay(v *gate.LimitVerdict, denied bool) bool {
 	return !denied && !v.Concurrent
 }
 
-// writeLegacy sends the older headers. Their clients expect all three headers of a set. Therefore it sends -Reset
-// even for a limit that can never allow the request: -Reset is the time until the bucket is full.
+// writeLegacy sends the older headers. Their clients expect all three headers of a set. Therefore writeLegacy sends
+// -Reset even for a limit that can never allow the request. -Reset is the time until the bucket is full.
 func (w *Writer) writeLegacy(h http.Header, v *gate.LimitVerdict) {
 	for _, legacy := range w.Legacy {
 		prefix, reset := "X-RateLimit-", seconds(fullIn(v))
@@ -157,8 +161,8 @@ func (w *Writer) writeLegacy(h http.Header, v *gate.LimitVerdict) {
 	}
 }
 
-// RetryAfter returns the value of Retry-After in seconds: at least 1 and at least wait, with a random addition if a
-// window denied.
+// RetryAfter returns the value of Retry-After in seconds, which is at least 1 and at least wait. If a window denied
+// the request, it adds a random time.
 func (w *Writer) RetryAfter(wait time.Duration, verdicts []gate.LimitVerdict) string {
 	window := slices.ContainsFunc(verdicts, func(v gate.LimitVerdict) bool { return v.Window && !v.Shadow && !v.Allowed })
 	if spread := min(wait/jitterPart, jitterMax); window && spread > 0 {
@@ -203,8 +207,8 @@ func delayOf(v *gate.LimitVerdict) time.Duration {
 	return v.Next
 }
 
-// fullIn returns the time until the bucket is full. It is not known when all leases will have returned; for a denial
-// there is an estimate for one lease.
+// fullIn returns the time until the bucket is full. For a limit of kind concurrency, this time is not known: the
+// result is the time until one lease ends, if the request was denied.
 func fullIn(v *gate.LimitVerdict) time.Duration {
 	if v.Concurrent {
 		return delayOf(v)
@@ -212,7 +216,7 @@ func fullIn(v *gate.LimitVerdict) time.Duration {
 	return v.Full
 }
 
-// MostRestrictive returns the enforced limit that answers name first. It returns nil if no limit is enforced.
+// MostRestrictive returns the most restrictive limit that is enforced. It returns nil if no limit is enforced.
 func MostRestrictive(verdicts []gate.LimitVerdict) *gate.LimitVerdict {
 	var first *gate.LimitVerdict
 	for i := range verdicts {
@@ -223,8 +227,9 @@ func MostRestrictive(verdicts []gate.LimitVerdict) *gate.LimitVerdict {
 	return first
 }
 
-// compareRestriction orders limits from the most restrictive. First are limits that can never allow the request. Then
-// follow limits that denied it, ordered by the longest wait. Last are the other limits, ordered by the fewest tokens.
+// compareRestriction is the order of limits in a header. First come the limits that can never allow the request. Then
+// come the limits that denied it, the longest wait first. Last come the other limits, the fewest remaining tokens
+// first.
 func compareRestriction(a, b *gate.LimitVerdict) int {
 	if order := cmp.Compare(severity(a), severity(b)); order != 0 {
 		return -order
@@ -249,7 +254,7 @@ func severity(v *gate.LimitVerdict) int {
 	}
 }
 
-// appendMember appends a member of a list.
+// appendMember appends a member of a list. at is the index of the member.
 func appendMember(b []byte, at int, member string) []byte {
 	if at > 0 {
 		b = append(b, ", "...)
@@ -257,7 +262,7 @@ func appendMember(b []byte, at int, member string) []byte {
 	return append(b, member...)
 }
 
-// structuredMax is the largest integer of a structured field (RFC 9651 3.3.1).
+// structuredMax is the largest integer that a structured field may have (RFC 9651 3.3.1).
 const structuredMax = 999_999_999_999_999
 
 func appendParameter(b []byte, name string, n int64) []byte {

@@ -18,7 +18,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
-// noon is the time of day of tests that need a fixed time.
+// noon returns a fixed time for tests, a quarter of a second after noon.
 func noon() time.Time { return time.Date(2026, 5, 1, 12, 0, 0, 250_000_000, time.UTC) }
 
 func TestLimitHeaders_MostRestrictiveFirst_NoShadows(t *testing.T) {
@@ -42,8 +42,8 @@ func TestLimitHeaders_MostRestrictiveFirst_NoShadows(t *testing.T) {
 	}
 }
 
-// TestLimitHeaders_Denial_OnlyItsWait: a limit with remaining tokens that refills in half an hour does not make a client
-// wait for half an hour.
+// TestLimitHeaders_Denial_OnlyItsWait: one limit denies the request. Another limit has remaining tokens and refills
+// in half an hour. The headers do not make the client wait for this half hour.
 func TestLimitHeaders_Denial_OnlyItsWait(t *testing.T) {
 	t.Parallel()
 	h := http.Header{}
@@ -62,7 +62,8 @@ func TestLimitHeaders_Denial_OnlyItsWait(t *testing.T) {
 	}
 }
 
-// TestLimitHeaders_Never_NoWait: t=0 would mean that the same request passes now, and any other t that it passes later.
+// TestLimitHeaders_Never_NoWait: a limit that can never allow the request has no t. t=0 would mean that the same
+// request passes now, and any other t would mean that it passes later.
 func TestLimitHeaders_Never_NoWait(t *testing.T) {
 	t.Parallel()
 	for _, next := range []time.Duration{0, time.Second} { // a full bucket, and a bucket that refills
@@ -127,7 +128,7 @@ func TestLegacyHeaders_MostRestrictiveLimit(t *testing.T) {
 	}{
 		{nil, nil},
 		{[]Legacy{legacyXDelta}, map[string]string{"X-RateLimit-Limit": "5", "X-RateLimit-Remaining": "3", "X-RateLimit-Reset": "91"}},
-		// 12:00:00.250 plus 90.001 s, rounded up.
+		// The reset is at 12:00:00.250 plus 90.001 s, rounded up.
 		{[]Legacy{legacyXEpoch}, map[string]string{"X-RateLimit-Limit": "5", "X-RateLimit-Remaining": "3", "X-RateLimit-Reset": "1777636891"}},
 		{[]Legacy{legacyXEpoch, legacyDraft}, map[string]string{
 			"X-RateLimit-Limit": "5", "X-RateLimit-Remaining": "3", "X-RateLimit-Reset": "1777636891",
@@ -209,7 +210,7 @@ func TestRetryAfter_JitterOnlyForWindows(t *testing.T) {
 	}
 }
 
-// only returns the value of a header that is set once, with exactly this spelling.
+// only returns the value of a header that is set once under exactly this name.
 func only(t testing.TB, h map[string][]string, name string) string {
 	t.Helper()
 	if len(h[name]) != 1 {
@@ -222,7 +223,7 @@ func amount() *rapid.Generator[int64] {
 	return rapid.OneOf(rapid.Int64Range(0, bound.MaxAmount), rapid.Int64Range(0, 3))
 }
 
-// drawVerdict draws verdicts of any kind, including impossible ones.
+// drawVerdict draws a verdict of any kind, and also verdicts that the gate never returns.
 func drawVerdict(t *rapid.T, i int) gate.LimitVerdict {
 	v := gate.LimitVerdict{
 		Rule: fmt.Sprint(i, "-") + rapid.StringMatching(`[A-Za-z0-9._:-]{0,20}`).Draw(t, "rule"), Allowed: rapid.Bool().Draw(t, "allowed"),
@@ -241,8 +242,9 @@ func drawVerdict(t *rapid.T, i int) gate.LimitVerdict {
 	return v
 }
 
-// TestLimitHeaders_ParseAndMatchVerdicts: for any names and numbers, the structured fields parse by RFC 9651 and name the
-// most restrictive limits, the legacy headers are integers, and Retry-After is at least 1 and at least every t.
+// TestLimitHeaders_ParseAndMatchVerdicts: for any names and numbers, the structured fields can be parsed by RFC 9651,
+// and they name the most restrictive limits. The legacy headers are integers. Retry-After is at least 1 and at least
+// every t.
 func TestLimitHeaders_ParseAndMatchVerdicts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

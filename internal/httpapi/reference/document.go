@@ -20,7 +20,7 @@ type Document struct {
 	forms     func() (forms, error)
 }
 
-// forms are the plain and the compressed form of a document.
+// forms has the plain form and the gzip form of a document.
 type forms struct{ plain, zipped form }
 
 type form struct {
@@ -28,8 +28,8 @@ type form struct {
 	etag string
 }
 
-// newDocument returns a document with the text that write returns. The first request for the document calls write,
-// and no later request.
+// newDocument returns a document with the text that write returns. Only the first request for the document calls
+// write.
 func newDocument(mediaType string, header map[string]string, write func() ([]byte, error)) *Document {
 	return &Document{mediaType: mediaType, header: header, forms: sync.OnceValues(func() (forms, error) {
 		plain, err := write()
@@ -41,7 +41,7 @@ func newDocument(mediaType string, header map[string]string, write func() ([]byt
 	})}
 }
 
-// newZipped returns a document whose text is stored in compressed form.
+// newZipped returns a document from its gzip form.
 func newZipped(mediaType string, header map[string]string, zipped []byte) *Document {
 	return &Document{mediaType: mediaType, header: header, forms: sync.OnceValues(func() (forms, error) {
 		r, err := gzip.NewReader(bytes.NewReader(zipped))
@@ -56,7 +56,7 @@ func newZipped(mediaType string, header map[string]string, zipped []byte) *Docum
 	})}
 }
 
-// formsOf returns both forms. Their ETags differ, because their bytes differ.
+// formsOf returns the plain form and the gzip form, each with its own ETag, because their bytes differ.
 func formsOf(plain, zipped []byte) forms {
 	sum := sha256.Sum256(plain)
 	tag := hex.EncodeToString(sum[:16])
@@ -78,8 +78,8 @@ func compress(text []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Serve answers a GET or HEAD: 200 with the document, or 304 if the document's ETag is in If-None-Match. If it
-// returns an error before the status is sent, it has sent nothing.
+// Serve answers a GET or HEAD: 200 with the document, or 304 if the document's ETag is in If-None-Match. If the
+// document cannot be created, it returns an error and sends nothing.
 func (d *Document) Serve(w http.ResponseWriter, r *http.Request) error {
 	both, err := d.forms()
 	if err != nil {
@@ -116,7 +116,7 @@ func (d *Document) Serve(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// names reports whether the values of an If-None-Match header contain etag, which has no comma.
+// names reports whether an If-None-Match header with these values names etag. An ETag has no comma.
 func names(values []string, etag string) bool {
 	for _, part := range strings.Split(strings.Join(values, ","), ",") {
 		if part = strings.TrimSpace(part); part == "*" || strings.TrimPrefix(part, "W/") == etag {
@@ -126,7 +126,7 @@ func names(values []string, etag string) bool {
 	return false
 }
 
-// acceptsGzip reports whether an Accept-Encoding allows gzip.
+// acceptsGzip reports whether an Accept-Encoding header with these values allows gzip.
 func acceptsGzip(values []string) bool {
 	others, named := false, ""
 	for _, part := range strings.Split(strings.Join(values, ","), ",") {
@@ -142,7 +142,7 @@ func acceptsGzip(values []string) bool {
 	return named == "true" || named == "" && others
 }
 
-// zeroWeight reports whether the weight of a coding, as in q=0.5, is zero.
+// zeroWeight reports whether the weight of a coding is zero, as in q=0.
 func zeroWeight(weight string) bool {
 	name, number, found := strings.Cut(weight, "=")
 	if !found || !strings.EqualFold(strings.TrimSpace(name), "q") {

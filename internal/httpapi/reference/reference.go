@@ -7,8 +7,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// ViewerPath is the path from which the page loads the viewer. The path contains the version, so that browsers may
-// keep the script.
+// ViewerPath is the path from which the page loads the viewer. The path contains the version of the viewer, so that
+// browsers may cache the script without asking again.
 const ViewerPath = "/docs/redoc-2.5.4.js"
 
 // Specification is the contract, in YAML.
@@ -22,13 +22,13 @@ var page []byte
 //go:embed redoc.standalone.js.gz
 var viewer []byte
 
-// Reference holds the documents.
+// Reference has the documents of the API reference.
 type Reference struct {
 	YAML, JSON   *Document // the contract
 	Page, Viewer *Document // the page and its script
 }
 
-// New returns the documents. Each document is created at the first request for it.
+// New returns a Reference. Each of its documents is created at the first request for it.
 func New() *Reference {
 	return &Reference{
 		YAML: newDocument("application/yaml", nil, func() ([]byte, error) { return Specification, nil }),
@@ -40,7 +40,7 @@ func New() *Reference {
 			return text, nil
 		}),
 		Page: newDocument("text/html; charset=utf-8", map[string]string{
-			// The viewer creates style elements, and starts its search worker from a blob.
+			// The viewer creates style elements, and starts a worker for its search from a blob URL.
 			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; img-src 'self' data:; worker-src blob:; " +
 				"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 			"Referrer-Policy": "no-referrer",

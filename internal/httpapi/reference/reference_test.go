@@ -18,14 +18,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// answer is the response for a document, with its body already read.
+// answer is the answer to a request for a document, with its body.
 type answer struct {
 	StatusCode int
 	Header     http.Header
 	Body       []byte
 }
 
-// get requests d. headers are pairs of name and value.
+// get sends a request for document d. headers alternates names and values.
 func get(t *testing.T, d *Document, method string, headers ...string) answer {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, "/", nil)
@@ -109,7 +109,7 @@ func TestAcceptsGzip_ByWeight(t *testing.T) {
 	}
 }
 
-// The two documents have the same content, in the same order.
+// The contract in JSON has the same content as the contract in YAML, in the same order.
 func TestReference_JSONEqualsYAML(t *testing.T) {
 	t.Parallel()
 	text := get(t, New().JSON, "GET").Body
@@ -126,7 +126,7 @@ func TestReference_JSONEqualsYAML(t *testing.T) {
 	}
 }
 
-// The page loads only files that exist, and no file from another host.
+// The page loads only files that the server has, and no file from another host.
 func TestReference_Page_LoadsItsOwnFilesOnly(t *testing.T) {
 	t.Parallel()
 	a := get(t, New().Page, "GET")

@@ -13,14 +13,14 @@ import (
 	"sync"
 )
 
-// sandbox is the content security policy for a picture that a user opens directly.
+// sandbox is the content security policy for an image. It applies when a user opens the image directly.
 const sandbox = "default-src 'none'; sandbox"
 
 // Set is a set of assets.
 type Set struct {
 	prefix string
-	byName map[string]*asset // by the name in a path
-	paths  map[string]string // by the name of the file
+	byName map[string]*asset // by the name with the hash, as in paths
+	paths  map[string]string // by the file name: the path of the asset
 }
 
 type asset struct {
@@ -46,7 +46,7 @@ func New(prefix string, files fs.FS, dir string) (*Set, error) {
 	return s, nil
 }
 
-// Add adds a file.
+// Add adds a file to the set.
 func (s *Set) Add(file, mediaType string, text []byte) {
 	sum := sha256.Sum256(text)
 	ext := stdpath.Ext(file)
@@ -55,10 +55,10 @@ func (s *Set) Add(file, mediaType string, text []byte) {
 	s.paths[file] = s.prefix + name
 }
 
-// zip compresses text.
+// zip returns text compressed with gzip.
 func zip(text []byte) []byte {
 	var out bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // the only error is an invalid level
+	w, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // fails only for an invalid level
 	_, _ = w.Write(text)                                    // a write to memory does not fail
 	_ = w.Close()
 	return out.Bytes()
@@ -67,7 +67,7 @@ func zip(text []byte) []byte {
 // Path returns the path of a file. It returns "" if there is no such file.
 func (s *Set) Path(file string) string { return s.paths[file] }
 
-// Files returns the compressed sizes of the files.
+// Files returns the compressed size of each file in bytes.
 func (s *Set) Files() map[string]int {
 	sizes := map[string]int{}
 	for file, path := range s.paths {

@@ -1,15 +1,15 @@
-// Package asset serves scripts, styles and pictures that are embedded in this program.
+// Package asset serves scripts, styles and images that are embedded in this program.
 //
 // # Terms
 //
-//   - asset: a file. Its path contains a part of its hash, so a browser can cache the file without a time limit.
+//   - asset: an embedded file. Its path contains a part of its hash, so browsers may cache it for an unlimited time.
 //
 // # Invariants
 //
-// A path always has the same bytes. Assets that may contain scripts, such as SVG pictures, are sent with a policy
+// The bytes under a path never change. Assets that may contain scripts, such as SVG images, are sent with a policy
 // that forbids scripts.
 //
 // # Clock, concurrency, failure
 //
-// A Set does not change after serving begins. An unknown path is answered with 404.
+// A Set must not be changed after serving begins. The answer for an unknown path is 404.
 package asset

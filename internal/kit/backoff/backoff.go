@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Backoff is a pause that doubles. It is for one goroutine.
+// Backoff has a pause that doubles after each wait. It is for one goroutine.
 type Backoff struct{ first, last, next time.Duration }
 
-// New returns a pause that doubles from first to last.
+// New returns a Backoff whose pause doubles from first to last.
 func New(first, last time.Duration) *Backoff { return &Backoff{first, last, first} }
 
-// Reset begins with the first pause again.
+// Reset sets the pause to the first pause again.
 func (b *Backoff) Reset() { b.next = b.first }
 
 // Wait waits for a random duration between half of the next pause and the whole pause. It returns false if ctx ends

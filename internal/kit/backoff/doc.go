@@ -1,13 +1,13 @@
-// Package backoff waits between attempts. Each pause is longer than the last.
+// Package backoff waits between attempts. Each pause is longer than the pause before, up to a maximum.
 //
 // # Terms
 //
-// Sleep waits for a given time. A pause is a random time between half of its length and its whole length. So callers
-// that failed at the same time do not retry at the same time.
+// Sleep waits for a given time. A Backoff waits for a random time between half of the current pause and the whole
+// pause. So callers that failed at the same time do not retry at the same time.
 //
 // # Clock
 //
-// It uses the clock of the process.
+// The package uses the clock of the process.
 //
 // # Concurrency
 //

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// Document is a JSON object that is being read. Readers such as ReadObject, ID and Amount consume one value each. A
-// value at fault is recorded under its path, and reading continues.
+// Document is a JSON object that is being read. Functions such as ReadObject, ID and Amount read one value each. If a
+// value is wrong, they record a fault under its path and continue.
 //
-// A Document is reused. Strings that it returns are copies; byte slices are not.
+// A Document can be reused for another text. Strings that it returns are copies; byte slices are not.
 type Document struct {
 	dec    jsontext.Decoder
 	in     bytes.Buffer
 	faults Faults
-	broken bool // the text is not JSON from here on
+	broken bool // reading has stopped: the rest cannot be read
 }
 
 // Member is a field of an object: its name, whether it is required, and the function that reads it into T.
@@ -58,7 +58,7 @@ func (d *Document) begin(text []byte) error {
 	return nil
 }
 
-// end records a fault if anything follows the object.
+// end records a fault if any text follows the object.
 func (d *Document) end() {
 	if d.broken {
 		return
@@ -112,7 +112,8 @@ func (d *Document) refuseField() {
 	d.skip()
 }
 
-// ReadList reads an array of low to high values with read. It skips the values after the first high values.
+// ReadList reads an array with low to high elements, each with read. It skips the elements after the first high
+// elements.
 func ReadList[T any](d *Document, into *[]T, low, high int, read func(d *Document, into *T)) {
 	n := d.list(high, func() {
 		*into = append(*into, *new(T))
@@ -123,8 +124,8 @@ func ReadList[T any](d *Document, into *[]T, low, high int, read func(d *Documen
 	}
 }
 
-// list reads an array. It calls read for the first high values. It returns the length of the array, or -1 if the
-// value is not an array.
+// list reads an array and calls read for each of the first high elements. It returns the length of the array, or -1
+// if the value is not an array or cannot be read.
 func (d *Document) list(high int, read func()) int {
 	if !d.enter('[', "must be an array") {
 		return -1
@@ -144,7 +145,8 @@ func (d *Document) list(high int, read func()) int {
 	return n
 }
 
-// enter consumes the opening delimiter of an object or array.
+// enter consumes the opening delimiter of an object or array. If the value is of another kind, it records the fault
+// must and returns false.
 func (d *Document) enter(kind jsontext.Kind, must string) bool {
 	if d.broken {
 		return false
@@ -208,7 +210,7 @@ func (d *Document) skip() {
 	}
 }
 
-// breakOff stops reading because the text is not JSON.
+// breakOff stops reading because the text is not JSON or has a duplicate field.
 func (d *Document) breakOff(err error) {
 	d.broken = true
 	syntax, ok := errors.AsType[*jsontext.SyntacticError](err)
@@ -222,10 +224,10 @@ func (d *Document) breakOff(err error) {
 	}
 }
 
-// fault records what is wrong with the value that was read last.
+// fault records a fault of the value that was read last. must says what the value must be.
 func (d *Document) fault(must string) { d.FaultIn("", must) }
 
-// FaultIn records what is wrong with a part of the value that was read last.
+// FaultIn records a fault in a part of the value that was read last.
 func (d *Document) FaultIn(part, must string) {
 	if !d.broken {
 		d.faults.Add(d.path()+part, must)
@@ -270,7 +272,7 @@ func Join(path, field string) string {
 	return path + "." + field
 }
 
-// unquote returns the text of a JSON string. Without escapes it is part of raw.
+// unquote returns the text of a JSON string. If the string has no escapes, the result shares memory with raw.
 func unquote(raw jsontext.Value) ([]byte, error) {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return raw[1 : len(raw)-1], nil
@@ -278,5 +280,5 @@ func unquote(raw jsontext.Value) ([]byte, error) {
 	return jsontext.AppendUnquote(nil, raw)
 }
 
-// OneOf returns the sentence for a word that is not one of words.
+// OneOf returns the sentence of a fault for a value that must be one of words.
 func OneOf(words ...string) string { return "must be one of: " + strings.Join(words, ", ") }

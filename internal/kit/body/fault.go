@@ -6,14 +6,14 @@ import (
 )
 
 const (
-	// faultsMax bounds the faults that are reported at once. Nobody reads more.
+	// faultsMax bounds the faults that are reported at once. People do not read more.
 	faultsMax = 32
 
-	// pathMax bounds a path in bytes, because clients choose the names of unknown fields.
+	// pathMax bounds a path in bytes, because a path contains names of unknown fields, which clients choose.
 	pathMax = 160
 )
 
-// Fault is one error in a request or an object.
+// Fault is one fault of a request or an object: a field that is wrong.
 type Fault struct {
 	Field   string `json:"field"`   // a path such as allowances[0].amount
 	Message string `json:"message"` // what it must be
@@ -43,10 +43,10 @@ func (f Faults) Err() error {
 // refuse returns an *Error with a copy of the faults, because a Document reuses its list of faults.
 func (f Faults) refuse() error { return &Error{Faults: append([]Fault(nil), f...)} }
 
-// Error is a refused request: nothing was done.
+// Error says that a request was refused because of its faults. Nothing was done.
 type Error struct{ Faults []Fault }
 
-// Error names every field at fault.
+// Error returns all faults, separated by semicolons.
 func (e *Error) Error() string {
 	var b strings.Builder
 	for i := range e.Faults {
@@ -58,7 +58,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Refuse returns an *Error about one field.
+// Refuse returns an *Error with one fault of one field.
 func Refuse(field, format string, args ...any) *Error {
 	return &Error{Faults: []Fault{{Field: field, Message: fmt.Sprintf(format, args...)}}}
 }

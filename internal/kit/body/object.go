@@ -14,39 +14,39 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
-// Checked is a type whose objects are written by administrators and in catalogue files.
+// Checked is a type that JSON can read: an object of a request by administrators or of a catalogue file.
 type Checked interface {
-	// Check returns all faults of the object. given has the paths of the fields that a document has. A given field
-	// must be within its bounds, even if it has the value that stands for an absent field.
+	// Check returns all faults of the object. given has the paths of the fields that occur in the document. If a
+	// field is given, it must be within its bounds, even if its value is the one that an absent field would have.
 	Check(given Given) []Fault
 }
 
-// Given has the paths of the fields that a document has. The zero value has no paths.
+// Given has the paths of the fields that occur in a document. The zero value has no paths.
 type Given struct {
 	paths map[string]bool
 	at    string
 }
 
-// Has reports whether the document has the field.
+// Has reports whether the field occurs in the document.
 func (g Given) Has(field string) bool { return g.paths[g.at+field] }
 
-// In returns the given fields of a part of the object, such as allowances[0].
+// In returns the given fields of a part of the object, for example of allowances[0].
 func (g Given) In(part string) Given { return Given{g.paths, g.at + part + "."} }
 
-// Options say how JSON reads a document.
+// Options are the options with which JSON reads a document.
 type Options struct {
-	// Without names fields of the struct that a document must not have, because the URL has them or because they do
-	// not apply.
+	// Without names fields of the struct that must not occur in the document: the URL contains their values, or they
+	// do not apply.
 	Without []string
 
-	// File says that the document comes from a catalogue file. null then means an absent field, lists are not required,
+	// File says that the document comes from a catalogue file. Then null means an absent field, lists may be absent,
 	// and text may be written without quotes.
 	File bool
 }
 
-// JSON reads text into the struct that into points to, by the json tags of its fields, and calls its Check. A field
-// is required unless it is omitzero, omitempty or a bool. The error is an *Error with the faults of text and of
-// Check.
+// JSON reads text into the struct that into points to, by the json tags of its fields. Then it calls the struct's
+// Check. A field is required unless it is omitzero, omitempty or a bool. The error is an *Error with the faults of
+// text and the faults that Check returns.
 func (d *Document) JSON(text []byte, into Checked, o Options) error {
 	if err := d.begin(text); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (d *Document) JSON(text []byte, into Checked, o Options) error {
 	return d.faults.Err()
 }
 
-// Field is a field of a struct, with its name in documents.
+// Field is a field of a struct that JSON reads, with its name in documents.
 type Field struct {
 	Name     string
 	Required bool
@@ -82,7 +82,7 @@ func Fields(t reflect.Type, without []string) []Field {
 	return fields
 }
 
-// listMax bounds the elements of a list that are kept. Every list has a smaller bound, which Check reports.
+// listMax bounds the elements of a list that are stored. Every list has a smaller bound, which Check enforces.
 const listMax = 1000
 
 // objectReader reads one document into a struct.
@@ -91,11 +91,11 @@ type objectReader struct {
 	Options
 
 	given map[string]bool   // paths of the fields that the document has
-	vague map[string]bool   // paths at fault for which Check has a better sentence, because it knows the bounds
-	hints map[string]string // by path: text to append to the sentence
+	vague map[string]bool   // paths whose fault Check describes better, because Check knows the bounds
+	hints map[string]string // by path: text that is appended to the sentence of the fault
 }
 
-// object reads an object into the struct v. It returns false for another value.
+// object reads an object into the struct v. It returns false if the value is not an object.
 func (r *objectReader) object(v reflect.Value, without []string) bool {
 	if !r.enter('{', "must be an object") {
 		return false
@@ -136,7 +136,8 @@ func namesOf(fields []Field) []string {
 	return names
 }
 
-// absent skips a null that means an absent field. In raw JSON a null is a value.
+// absent skips a null that means an absent field, and reports whether there was one. In a field of raw JSON, null is
+// a value.
 func (r *objectReader) absent(v reflect.Value) bool {
 	if !r.File || r.dec.PeekKind() != 'n' || isRaw(v) {
 		return false
@@ -188,8 +189,8 @@ func (r *objectReader) read(v reflect.Value) {
 	}
 }
 
-// own reads a value of a type that decodes itself. If decoding fails, the text of the error is the sentence of the
-// fault.
+// own reads a value of a type that decodes itself. If decoding fails, the sentence of the fault is the text of the
+// error.
 func (r *objectReader) own(v json.Unmarshaler) {
 	raw, ok := r.value()
 	if !ok {
@@ -200,7 +201,7 @@ func (r *objectReader) own(v json.Unmarshaler) {
 	}
 }
 
-// integer reads an integer into v. For other values the fault says how to write an integer; Check reports the bounds.
+// integer reads an integer into v. For another value it records a fault that says how to write an integer.
 func (r *objectReader) integer(v reflect.Value) {
 	raw, ok := r.value()
 	if !ok {
@@ -215,9 +216,10 @@ func (r *objectReader) integer(v reflect.Value) {
 	r.vague[path], r.hints[path] = true, integerHint(raw)
 }
 
-// integerHint returns how to write the number that raw probably means. It returns "" if that is not known.
+// integerHint returns a text that says how to write the number that raw probably means. It returns "" if that is not
+// known.
 func integerHint(raw jsontext.Value) string {
-	text := strings.ToLower(strings.Trim(string(raw), `"`)) // YAML reads 1e6 as text
+	text := strings.ToLower(strings.Trim(string(raw), `"`)) // a YAML reader takes 1e6 for text
 	if slices.Contains([]string{"unlimited", "infinite", "infinity", "inf", ".inf", "none", "no limit"}, text) {
 		return "; nothing is unlimited: leave an optional field out, choose a large amount, or allow overage"
 	}
@@ -243,8 +245,8 @@ func (r *objectReader) refuseText() {
 	r.vague[r.path()] = true
 }
 
-// canonical returns JSON without blanks and with sorted fields, as Metadata does. Text that cannot be formatted is
-// returned unchanged; Check refuses it.
+// canonical returns JSON without blanks and with sorted fields, as Metadata does. If raw cannot be formatted, it is
+// returned unchanged, and Check refuses it.
 func canonical(raw jsontext.Value) []byte {
 	value := raw.Clone()
 	if value.Format(jsontext.ReorderRawObjects(true)) != nil {
@@ -253,8 +255,8 @@ func canonical(raw jsontext.Value) []byte {
 	return value
 }
 
-// amounts reads an object into the map v. Its field names are ids. Its values are integers, features, or pointers to one
-// of these. A null becomes nil if the map's values are pointers.
+// amounts reads an object into the map v. The field names are ids. The values are integers, features, or pointers to
+// integers or features. If they are pointers, null becomes nil.
 func (r *objectReader) amounts(v reflect.Value) {
 	if !r.enter('{', "must be an object") {
 		return
@@ -287,8 +289,8 @@ func (r *objectReader) amounts(v reflect.Value) {
 	r.leave()
 }
 
-// merge adds the faults that Check found to the faults of the document. If both have a sentence for the same path, it
-// uses the document's sentence, unless the path is in vague.
+// merge adds the faults that Check found to the faults of the document. If there are two faults with the same path,
+// it keeps the sentence of the document. If the path is in vague, it uses the sentence of Check instead.
 func (r *objectReader) merge(checked []Fault) {
 	read := len(r.faults)
 	for _, f := range checked {

@@ -19,7 +19,7 @@ import (
 // order is an object like those of the catalogue.
 type order struct {
 	ID      string            `json:"order"`
-	Size    int64             `json:"size,omitzero"` // 1..10; 0: not known
+	Size    int64             `json:"size,omitzero"` // 1 to 10; 0: not known
 	Price   int64             `json:"price"`
 	Cap     *int64            `json:"cap,omitzero"`
 	Gift    bool              `json:"gift"`
@@ -154,7 +154,7 @@ func TestFields_RequiredUnlessTagOrKindSaysOtherwise(t *testing.T) {
 	assert.Equal(t, []string{"price", "parts"}, required)
 }
 
-// JSON does not panic for any text. If it accepts a text, it reads the same values as encoding/json.
+// JSON never panics. If it accepts a text, it reads the same values as encoding/json.
 func TestJSON_AcceptsNothingThatJSONReadsOtherwise(t *testing.T) {
 	t.Parallel()
 	const good = `{"order":"o1","size":3,"price":7,"cap":0,"gift":true,"parts":[{"kind":"a"}],"extra":{"kind":"c"},"amounts":{"m":5}}`

@@ -5,8 +5,8 @@ import (
 	"encoding/json/jsontext"
 )
 
-// Section reads an object or array of the given kind, with any members. It returns its text without unnecessary
-// escapes. A null is a fault unless mayBeNull reports true for its path.
+// Section reads an object or an array with any contents and returns its text without unnecessary escapes. kind says
+// which of the two is expected. A null is a fault unless mayBeNull returns true for its path.
 func (d *Document) Section(kind jsontext.Kind, mayBeNull func(path string) bool) []byte {
 	must := "must be an object"
 	if kind == '[' {

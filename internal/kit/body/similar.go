@@ -1,7 +1,7 @@
 package body
 
-// Similar returns a part of a sentence that suggests the correct word for a misspelled name. It returns "" if no word
-// is similar.
+// Similar returns a text that suggests the correct word for a misspelled name, to be appended to a sentence. It
+// returns "" if no word is similar.
 func Similar(name string, words []string) string {
 	best, closest := "", max(len(name)/3, 1)+1
 	for _, w := range words {
@@ -15,11 +15,11 @@ func Similar(name string, words []string) string {
 	return "; did you mean " + best + "?"
 }
 
-// maxCompared bounds the length of names that are compared. The names of fields are shorter.
+// maxCompared bounds the length of names that are compared. All names of fields are shorter.
 const maxCompared = 32
 
-// distance returns how many letters must be inserted, deleted, replaced or swapped with their neighbour to turn a into
-// b.
+// distance returns how many letters must be inserted, deleted, replaced or swapped with the next letter to turn a
+// into b.
 func distance(a, b string) int {
 	if len(a) > maxCompared || len(b) > maxCompared {
 		return maxCompared

@@ -14,7 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// text reads a string. It returns false for another value.
+// text reads a string. It returns false for a value of another type.
 func (d *Document) text() (string, bool) {
 	raw, ok := d.value()
 	if !ok || raw.Kind() != '"' {
@@ -69,7 +69,7 @@ func (d *Document) Visible(high int) string {
 	return ""
 }
 
-// Prose reads text for people: low to high bytes.
+// Prose reads text for people with low to high bytes.
 func (d *Document) Prose(low, high int) string {
 	if text, ok := d.text(); ok && bound.Text(text, low, high) {
 		return text
@@ -78,7 +78,7 @@ func (d *Document) Prose(low, high int) string {
 	return ""
 }
 
-// Characters reads text for people: low to high characters.
+// Characters reads text for people with low to high characters.
 func (d *Document) Characters(low, high int) string {
 	if text, ok := d.text(); ok && IsText(text, low, high) {
 		return text
@@ -93,12 +93,12 @@ func IsText(s string, low, high int) bool {
 	return n >= low && n <= high && bound.Text(s, low, len(s))
 }
 
-// MustBeCharacters returns the sentence for text that IsText refuses.
+// MustBeCharacters returns the sentence of the fault for text that IsText refuses.
 func MustBeCharacters(low, high int) string {
 	return fmt.Sprintf("must be %d to %d characters without control characters", low, high)
 }
 
-// Word reads one of a few words.
+// Word reads a string that must be one of words.
 func (d *Document) Word(words ...string) string {
 	if text, ok := d.text(); ok && slices.Contains(words, text) {
 		return text
@@ -107,7 +107,7 @@ func (d *Document) Word(words ...string) string {
 	return ""
 }
 
-// Duration reads a time such as 90s, 36h or 31d, from low to high.
+// Duration reads a duration from low to high, such as 90s, 36h or 31d.
 func (d *Document) Duration(low, high time.Duration) time.Duration {
 	if text, ok := d.text(); ok {
 		if by, ok := ParseDuration(text); ok && by >= low && by <= high {
@@ -121,7 +121,8 @@ func (d *Document) Duration(low, high time.Duration) time.Duration {
 // day is the length of a day for ParseDuration, which uses no calendar.
 const day = 24 * time.Hour
 
-// ParseDuration reads a duration as time.ParseDuration does, after an optional number of days of 24 hours: 31d, 1d12h.
+// ParseDuration parses a duration as time.ParseDuration does. A number of days of 24 hours may precede it: 31d,
+// 1d12h.
 func ParseDuration(text string) (time.Duration, bool) {
 	digits, rest, found := strings.Cut(text, "d")
 	if !found {
@@ -143,10 +144,10 @@ func ParseDuration(text string) (time.Duration, bool) {
 	return out + more, true
 }
 
-// Amount reads an amount of units.
+// Amount reads a number of units from 1 to bound.MaxAmount.
 func (d *Document) Amount() int64 { return d.Integer(1, bound.MaxAmount) }
 
-// Difference reads an amount to add, or to subtract if it is below zero.
+// Difference reads a number of units that is added to a balance, or subtracted if it is negative.
 func (d *Document) Difference() int64 {
 	raw, ok := d.value()
 	if !ok {
@@ -177,7 +178,7 @@ func (d *Document) Integer(low, high int64) int64 {
 	return 0
 }
 
-// ParseInteger reads decimal digits: not more than the largest amount has. It returns false for any other text.
+// ParseInteger parses decimal digits, at most as many as the largest amount has. It returns false for any other text.
 func ParseInteger[B ~[]byte | ~string](digits B) (int64, bool) {
 	if len(digits) == 0 || len(digits) > len("9007199254740991") {
 		return 0, false
@@ -237,14 +238,14 @@ func (d *Document) InstantOrNull() time.Time {
 	return time.Time{}
 }
 
-// MustBeInstant returns the sentence for text that ParseInstant refuses.
+// MustBeInstant returns the sentence of the fault for text that ParseInstant refuses.
 func MustBeInstant() string {
 	return fmt.Sprintf("must be an RFC 3339 time from %s to before %s", period.Earliest.Format(time.RFC3339),
 		period.Latest.Format(time.RFC3339))
 }
 
-// ParseInstant reads an RFC 3339 time within the bounds of package period, in UTC, cut to the microseconds that
-// PostgreSQL stores. It returns false for any other text.
+// ParseInstant parses an RFC 3339 time within the bounds of package period. It returns the time in UTC, cut to
+// microseconds, which is the precision of PostgreSQL. It returns false for any other text.
 func ParseInstant(text string) (time.Time, bool) {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil || t.Before(period.Earliest) || !t.Before(period.Latest) {
@@ -253,16 +254,16 @@ func ParseInstant(text string) (time.Time, bool) {
 	return t.UTC().Truncate(time.Microsecond), true
 }
 
-// MustBeZone is the sentence for a name that IsZone refuses.
+// MustBeZone is the sentence of the fault for a name that IsZone refuses.
 const MustBeZone = `must be an IANA zone name such as "Europe/Berlin" or "UTC"`
 
-// IsZone reports whether name is the name of a time zone.
+// IsZone reports whether name is the name of an IANA time zone.
 func IsZone(name string) bool {
 	_, err := period.ParseZone(name)
 	return err == nil
 }
 
-// Address reads an IP address. An IPv4 address written as IPv6 becomes IPv4.
+// Address reads an IP address. If an IPv4 address is written as IPv6, the result is the IPv4 address.
 func (d *Document) Address() netip.Addr {
 	if text, ok := d.text(); ok {
 		if address, ok := ParseAddress(text); ok {
@@ -273,10 +274,11 @@ func (d *Document) Address() netip.Addr {
 	return netip.Addr{}
 }
 
-// MustBeAddress is the sentence for a value that ParseAddress refuses.
+// MustBeAddress is the sentence of the fault for a value that ParseAddress refuses.
 const MustBeAddress = "must be an IPv4 or IPv6 address"
 
-// ParseAddress parses an IP address. An IPv4 address written as IPv6 becomes IPv4.
+// ParseAddress parses an IP address without a zone. If an IPv4 address is written as IPv6, the result is the IPv4
+// address.
 func ParseAddress(text string) (address netip.Addr, ok bool) {
 	address, err := netip.ParseAddr(text)
 	if err != nil || address.Zone() != "" {
@@ -285,8 +287,8 @@ func ParseAddress(text string) (address netip.Addr, ok bool) {
 	return address.Unmap(), true
 }
 
-// Metadata reads an object that the client defines. It returns the object without blanks and with sorted fields: a
-// retry that writes the same metadata differently gives the same bytes.
+// Metadata reads an object that the client defines. It returns the object without blanks and with sorted fields. So a
+// retry gives the same bytes even if it writes the same metadata differently.
 func (d *Document) Metadata() []byte {
 	raw, ok := d.value()
 	if !ok {

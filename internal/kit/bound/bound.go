@@ -15,8 +15,8 @@ const (
 	MustBeID = "must match ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 )
 
-// ID reports whether s can name a tenant, subject, meter, plan, grant, hold or rule. The alphabet has no brace, blank or
-// control character: ids are parts of Redis keys, where a brace would move the key to another slot.
+// ID reports whether s can be the id of a tenant, subject, meter, plan, grant, hold or rule. An id has no brace,
+// blank or control character. Ids are parts of Redis keys, where a brace would move the key to another slot.
 func ID(s string) bool {
 	if len(s) < 1 || len(s) > MaxID {
 		return false
@@ -32,8 +32,8 @@ func ID(s string) bool {
 }
 
 const (
-	// MaxAmount is the largest amount: 2^53-1, the largest integer that a double holds exactly together with all smaller
-	// ones. JSON clients and Redis scripts compute with doubles.
+	// MaxAmount is the largest amount: 2^53-1. JSON clients and Redis scripts compute with doubles, which represent
+	// every integer up to this amount exactly.
 	MaxAmount = 1<<53 - 1
 
 	// MustBeAmount is the sentence for a value that Amount refuses.
@@ -43,10 +43,10 @@ const (
 	MustBeDifference = "must be an integer from -9007199254740991 to 9007199254740991 and not 0"
 )
 
-// Amount reports whether n is an amount that a request can name: 1 to MaxAmount units.
+// Amount reports whether n can be an amount in a request: 1 to MaxAmount units.
 func Amount(n int64) bool { return n >= 1 && n <= MaxAmount }
 
-// Difference reports whether n can adjust a balance: n or -n must be an amount.
+// Difference reports whether a balance can be adjusted by n: n or -n must be an amount.
 func Difference(n int64) bool { return n != 0 && n >= -MaxAmount && n <= MaxAmount }
 
 // MustBeInteger returns the sentence for an integer that is not in the range from low to high.
@@ -66,14 +66,15 @@ const (
 func Key(s string) bool { return ASCII(s, '!', 1, MaxKey) }
 
 const (
-	// MaxRoute is the largest length of a route, or of a pattern of routes, in bytes. Route templates of services are shorter.
+	// MaxRoute is the largest length of a route, or of a pattern of routes, in bytes. The routes of services are
+	// shorter.
 	MaxRoute = 256
 
 	// MustBeRoute is the sentence for a value that Route refuses.
 	MustBeRoute = "must be 1 to 256 printable ASCII characters"
 )
 
-// Route reports whether s can be a route: 1 to MaxRoute printable ASCII characters, blanks included.
+// Route reports whether s can be a route: 1 to MaxRoute printable ASCII characters, which may be blanks.
 func Route(s string) bool { return ASCII(s, ' ', 1, MaxRoute) }
 
 const (
@@ -84,7 +85,7 @@ const (
 	MustBeMethod = "must be an HTTP method in upper case, as in POST"
 )
 
-// Method reports whether s can be an HTTP method: it has only upper-case letters and hyphens, like all known methods.
+// Method reports whether s can be an HTTP method: only upper-case letters and hyphens, as in all known methods.
 func Method(s string) bool {
 	if len(s) < 1 || len(s) > maxMethod || s[0] == '-' {
 		return false
@@ -101,7 +102,7 @@ const (
 	// MinAdminKey is the smallest length of the admin key in bytes: 32 random characters cannot be guessed.
 	MinAdminKey = 32
 
-	// MaxAdminKey is the largest length of the admin key in bytes. An Authorization header may be longer.
+	// MaxAdminKey is the largest length of the admin key in bytes. An Authorization header can carry it.
 	MaxAdminKey = 512
 
 	// MustBeAdminKey is the sentence for a value that AdminKey refuses.
@@ -111,8 +112,8 @@ const (
 // AdminKey reports whether s can be the admin key: MinAdminKey to MaxAdminKey visible ASCII characters.
 func AdminKey(s string) bool { return ASCII(s, '!', MinAdminKey, MaxAdminKey) }
 
-// Text reports whether s is text for people with low to high bytes: UTF-8 without control characters except line ends
-// and tabs.
+// Text reports whether s is text for people with low to high bytes: UTF-8 without control characters. Line ends and
+// tabs are allowed.
 func Text(s string, low, high int) bool {
 	if len(s) < low || len(s) > high || !utf8.ValidString(s) {
 		return false
@@ -130,8 +131,8 @@ func MustBeText(low, high int) string {
 	return fmt.Sprintf("must be %d to %d bytes of UTF-8 without control characters", low, high)
 }
 
-// ASCII reports whether s has low to high characters, each from first to '~'. Packages use it for bounds that no
-// other package shares.
+// ASCII reports whether s has low to high characters, each from first to '~'. Packages also use it for bounds that no
+// other package needs.
 func ASCII(s string, first byte, low, high int) bool {
 	if len(s) < low || len(s) > high {
 		return false
@@ -147,8 +148,8 @@ func ASCII(s string, first byte, low, high int) bool {
 // Storable reports whether PostgreSQL can store s as text: it is UTF-8 without NUL.
 func Storable(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
-// SaturatingAdd returns a+b for values that are not negative, or the largest int64 if the sum is larger. It is used
-// for sums of demands: these are lower bounds, so a sum that is too small is still correct.
+// SaturatingAdd returns a+b for values that are not negative. If the sum is too large, it returns the largest int64.
+// It is used for sums of demands. These sums are lower bounds, so a sum that is too small is still correct.
 func SaturatingAdd(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64

@@ -90,8 +90,8 @@ func TestMetadata_SizeDepthTextAndNumbers(t *testing.T) {
 	}
 }
 
-// The checks get bytes from unknown clients. For any bytes Metadata returns without a panic, and it accepts no number
-// that PostgreSQL's numeric cannot store.
+// The checks get bytes from unknown clients. Metadata must not panic for any bytes, and must not accept a number that
+// PostgreSQL's numeric cannot store.
 func FuzzMetadata(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"a":1e0001}`, `{"`, `{"\`, `{"a":[-`, `{"a":"\u0000"}`} {
 		f.Add([]byte(seed))

@@ -3,16 +3,17 @@ package bound
 import "bytes"
 
 const (
-	// MaxMetadata is the largest size of metadata in bytes, without blanks. Metadata is stored with every entry of
-	// its operation, and 4 KiB is a hundred times larger than the rest of an entry.
+	// MaxMetadata is the largest size of metadata in bytes, without blanks. Every entry of an operation contains its
+	// metadata, and 4 KiB is a hundred times the size of the rest of an entry.
 	MaxMetadata = 4096
 
-	// MaxMetadataDepth is the largest number of objects and arrays inside each other, the outermost object included.
+	// MaxMetadataDepth is the largest number of nested objects and arrays, with the outermost object.
 	MaxMetadataDepth = 16
 
-	// The bounds of a number in metadata. jsonb stores it as PostgreSQL's numeric type, which can store 1e999.
+	// The bounds of a number in metadata. PostgreSQL stores it as numeric, which can store 1e999 but not every
+	// exponent.
 	maxMetadataNumber   = 64 // characters
-	maxMetadataExponent = 3  // digits as written, without the sign
+	maxMetadataExponent = 3  // digits of the exponent as written, without the sign
 
 	// MustBeMetadata is the sentence for a value that Metadata refuses.
 	MustBeMetadata = "must be a JSON object of at most 4096 bytes without blanks and 16 levels, without duplicate names, without U+0000 " +
@@ -20,7 +21,7 @@ const (
 )
 
 // Metadata reports whether object is a JSON object within the bounds of metadata. object must be valid JSON without
-// duplicate names and without blanks between its tokens; Metadata does not parse it a second time.
+// duplicate names and without blanks between its tokens. Metadata does not check this.
 func Metadata(object []byte) bool {
 	if len(object) < len("{}") || len(object) > MaxMetadata || object[0] != '{' {
 		return false

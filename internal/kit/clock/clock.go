@@ -5,36 +5,37 @@ import (
 	"time"
 )
 
-// SkewMaxDefault is the bound for clocks that agree. NTP keeps hosts within some milliseconds. After a pause a
-// virtual machine is some seconds behind until NTP sets its clock. Half a minute does not matter for periods.
+// SkewMaxDefault is the largest skew of clocks that agree. NTP keeps hosts within some milliseconds. After a pause, a
+// virtual machine is some seconds behind until NTP corrects its clock. Half a minute does not matter for periods.
 const SkewMaxDefault = 30 * time.Second
 
 // Config configures a Clock. Zero values mean the defaults.
 type Config struct {
-	// SkewMax is the greatest difference between clocks that agree, SkewMaxDefault if it is 0. With a very large
-	// value PostgreSQL's clock always decides.
+	// SkewMax is the largest skew of clocks that agree; 0 is SkewMaxDefault. With a very large SkewMax, PostgreSQL's
+	// clock always decides.
 	SkewMax time.Duration
 	Wall    func() time.Time // the instance's clock; nil: the system's
-	// Ahead is how far decisions are ahead of the clocks; below 0: behind. It is 0 without a test clock (package
+	// Ahead is the time that is added to every decision; it may be negative. It is 0 without a test clock (package
 	// testclock).
 	Ahead time.Duration
-	// Changed is called with the skew when the clocks start or stop agreeing. It must not block. nil: it is not called.
+	// Changed is called with the skew when the clocks begin to agree or to disagree. It must not block. It may be
+	// nil.
 	Changed func(agree bool, skew time.Duration)
 }
 
-// Clock keeps the newest reading.
+// Clock decides the time from the newest reading of PostgreSQL's clock.
 type Clock struct {
 	cfg Config
 
 	mu       sync.Mutex
 	ahead    time.Duration
-	decision time.Time // at the newest reading, in UTC
-	read     time.Time // when it was read, with the monotonic reading: setting the instance's clock does not change it
+	decision time.Time // the decision of the newest reading, in UTC
+	read     time.Time // when it was read; monotonic, so setting the instance's clock does not change it
 	skew     time.Duration
 	disagree bool
 }
 
-// New returns a clock that assumes that PostgreSQL's clock equals the instance's until the first reading.
+// New returns a clock. Until the first reading it uses the instance's time as if it were PostgreSQL's.
 func New(cfg Config) *Clock {
 	if cfg.SkewMax == 0 {
 		cfg.SkewMax = SkewMaxDefault
@@ -42,8 +43,8 @@ func New(cfg Config) *Clock {
 	return &Clock{cfg: cfg, ahead: cfg.Ahead}
 }
 
-// Begin returns the time of the instance's clock, for Agree. Call it before PostgreSQL is queried. The result has no
-// monotonic reading, because that would hide steps of the clock.
+// Begin returns the time of the instance's clock, which Agree needs. Call it before PostgreSQL is queried. The result
+// has no monotonic reading, because a monotonic reading would hide that the clock was set.
 func (c *Clock) Begin() time.Time {
 	if c.cfg.Wall == nil {
 		return time.Now().Round(0)
@@ -51,8 +52,8 @@ func (c *Clock) Begin() time.Time {
 	return c.cfg.Wall().Round(0)
 }
 
-// Agree returns the decision, in UTC. database is the time of PostgreSQL's clock from a query that was sent at began.
-// Call Agree as soon as the answer has arrived.
+// Agree returns the decision in UTC. began is the result of Begin before the query, and database is the time of
+// PostgreSQL's clock that the query returned. Call Agree as soon as the answer has arrived.
 func (c *Clock) Agree(began, database time.Time) time.Time {
 	ended := c.Begin()
 	skew := Skew(database, began, ended)
@@ -72,9 +73,9 @@ func (c *Clock) Agree(began, database time.Time) time.Time {
 	return decision
 }
 
-// Skew returns how far PostgreSQL's clock was ahead of the instance's clock. began and ended are the times of the
-// instance's clock before the query was sent and after the answer arrived. If PostgreSQL's time is between began and
-// ended, Skew returns 0; otherwise it returns the distance to the nearer one.
+// Skew returns how far PostgreSQL's clock was ahead of the instance's clock. began and ended are the instance's time
+// before the query and after the answer. If PostgreSQL's time is between began and ended, Skew returns 0. Otherwise
+// it returns the difference to the nearer of the two times.
 func Skew(database, began, ended time.Time) time.Duration {
 	if ended.Before(began) { // the instance's clock was set back meanwhile
 		began, ended = ended, began
@@ -91,8 +92,8 @@ func Skew(database, began, ended time.Time) time.Duration {
 // Within reports whether clocks with this skew agree.
 func Within(skew, most time.Duration) bool { return skew <= most && skew >= -most }
 
-// Now returns the decision without a query to PostgreSQL, in UTC: the newest decision plus the time that has passed
-// since then. Before the first reading it is the instance's clock.
+// Now returns the time without a query to PostgreSQL, in UTC: the newest decision plus the time that has passed since
+// then. Before the first reading it uses the instance's clock.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +103,7 @@ func (c *Clock) Now() time.Time {
 	return c.decision.Add(time.Since(c.read))
 }
 
-// Advance moves all later decisions ahead. by may be negative only before the first reading.
+// Advance adds by to all later decisions. by may be negative only before the first reading.
 func (c *Clock) Advance(by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,7 +111,7 @@ func (c *Clock) Advance(by time.Duration) {
 	c.decision = c.decision.Add(by)
 }
 
-// Ahead returns how far decisions are ahead of the clocks.
+// Ahead returns the time that is added to every decision.
 func (c *Clock) Ahead() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

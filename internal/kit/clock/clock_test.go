@@ -9,8 +9,8 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// at returns a clock. Its instance's clock returns the instants of walls one after the other, and then always the
-// last one.
+// at returns a clock. Its instance's clock returns the instants of walls one after the other, and then repeats the
+// last instant.
 func at(skewMax time.Duration, changed func(bool, time.Duration), walls ...time.Time) *Clock {
 	return New(Config{SkewMax: skewMax, Changed: changed, Wall: func() time.Time {
 		now := walls[0]
@@ -51,7 +51,7 @@ func TestClock_Disagree_IsTheEarlier(t *testing.T) {
 	}
 }
 
-// The instance's clock is set after a reading. That does not change Now until the next reading.
+// The instance's clock is set after a reading. This does not change Now until the next reading.
 func TestClock_InstanceClockSet_NowGoesOn(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
@@ -68,7 +68,7 @@ func TestClock_InstanceClockSet_NowGoesOn(t *testing.T) {
 	}
 }
 
-// A query that took a minute is no skew, for any instant in that minute at which PostgreSQL read its clock.
+// A query that took a minute is no skew. PostgreSQL may have read its clock at any instant in this minute.
 func TestClock_LongRoundTrip_IsNoSkew(t *testing.T) {
 	t.Parallel()
 	for _, read := range []time.Duration{0, 30 * time.Second, time.Minute} {
@@ -92,7 +92,7 @@ func TestClock_VeryLongBound_TrustsPostgres(t *testing.T) {
 	}
 }
 
-// Changed is called once per change, also if the skew varies around the bound.
+// Changed is called once per change. It is called for each change even if the skew varies around SkewMax.
 func TestClock_Changes_AreToldOnce(t *testing.T) {
 	t.Parallel()
 	var told []bool
@@ -105,8 +105,8 @@ func TestClock_Changes_AreToldOnce(t *testing.T) {
 	}
 }
 
-// A decision is never later than PostgreSQL's clock, and never later than the instance's clock by more than the
-// bound.
+// A decision is never later than PostgreSQL's clock. It is never later than the instance's clock by more than
+// SkewMax.
 func TestClock_AnyReading_NoClockDecidesAlone(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

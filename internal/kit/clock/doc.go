@@ -12,18 +12,18 @@
 //
 // # Invariants
 //
-//	C1  While the clocks agree, the decision is PostgreSQL's clock. So all instances decide by the same clock.
-//	C2  While the clocks disagree, the decision is the earlier time. So one wrong clock alone never closes a period
-//	    and never expires a grant.
-//	C3  The decision depends on one reading only. A process that starts while a clock is wrong behaves like a
-//	    process that started earlier.
-//	C4  A long round trip does not count as skew.
+//	C1  While the clocks agree, the decision is PostgreSQL's time. So all instances decide by the same clock.
+//	C2  While the clocks disagree, the decision is the earlier time. So one wrong clock alone can neither close a period
+//	    nor expire a grant.
+//	C3  The decision depends only on one reading. A process that starts while a clock is wrong decides in the same way as
+//	    a process that started earlier.
+//	C4  A query that takes long does not count as skew.
 //	C5  The time that a test clock adds does not affect the comparison: the real clocks are compared.
 //
 // # What it cannot detect
 //
-// Two clocks that are wrong by the same amount agree. If an instance takes its time from the host of PostgreSQL,
-// there is one clock, not two.
+// If two clocks are wrong by the same amount, they agree. If an instance takes its time from the host of PostgreSQL,
+// there is only one clock, and no error of it can be detected.
 //
 // # Concurrency and failure
 //

@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// yieldEvery is the number of steps of a long computation after which other goroutines may run. The steps take some
-// tens of microseconds.
+// yieldEvery is the number of steps of a long computation after which other goroutines may run. That many steps take
+// some tens of microseconds.
 const yieldEvery = 256
 
-// Yield lets other goroutines run in every yieldEvery-th step i of a long computation. Without it, Go would let the
-// computation use a processor for 10 ms at a time, while requests wait.
+// Yield lets other goroutines run if i is the last of yieldEvery steps of a long computation. Without Yield, Go would
+// let the computation use a processor for 10 ms at a time, while requests wait.
 func Yield(i int) {
 	if i%yieldEvery == yieldEvery-1 {
 		runtime.Gosched()
 	}
 }
 
-// Merged merges two sorted lists into one. The number of comparisons is about len(few) times the logarithm of
-// len(many).
+// Merged returns one sorted list with the elements of two sorted lists. The number of comparisons is about len(few)
+// times the logarithm of len(many).
 func Merged[T any](many, few []T, compare func(a, b T) int) []T {
 	if len(few) == 0 {
 		return many
@@ -32,7 +32,7 @@ func Merged[T any](many, few []T, compare func(a, b T) int) []T {
 	return append(all, many...)
 }
 
-// Added returns the elements of now that before does not have. Both lists must be sorted. It calls compare only for
+// Added returns the elements of now that are not in before. Both lists must be sorted. It calls compare only for
 // elements that are not in both lists.
 func Added[T comparable](now, before []T, compare func(a, b T) int) (added []T) {
 	for i, v := range now {

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// fullPart is the average number of entries of a part above which the number of parts grows. Copying a part of this
-	// size takes some microseconds.
+	// fullPart bounds the average number of entries of a part. Above it the Map gets more parts. Copying a part of
+	// this size takes some microseconds.
 	fullPart = 128
 
 	// growth is the factor by which the number of parts grows. It is a power of two.
@@ -19,14 +19,14 @@ const (
 // seed is the seed of all maps: a key has the same hash in all of them.
 var seed = maphash.MakeSeed()
 
-// Map is one version of a map. The zero value is empty.
+// Map is a map, or one version of a map. The zero value is empty.
 type Map[V any] struct {
 	parts []map[string]V
-	mine  []bool // by part: true if no other version shares it; nil: all true
+	mine  []bool // by part: true if only this Map has the part; nil: all true
 	size  int
 }
 
-// Fork returns a version that may be changed and begins as a copy of m. m must not be changed from then on.
+// Fork returns a Map that begins as a copy of m and may be changed. m must not be changed from then on.
 func (m *Map[V]) Fork() Map[V] {
 	return Map[V]{parts: slices.Clone(m.parts), mine: make([]bool, len(m.parts)), size: m.size}
 }
@@ -86,7 +86,7 @@ func (m *Map[V]) Delete(key string) {
 	m.size--
 }
 
-// place returns the index of key's part. There is at least one part.
+// place returns the index of key's part. There must be at least one part.
 func (m *Map[V]) place(key string) int {
 	if len(m.parts) == 1 {
 		return 0
@@ -94,7 +94,7 @@ func (m *Map[V]) place(key string) int {
 	return int(maphash.String(seed, key) & uint64(len(m.parts)-1)) //nolint:gosec // less than the number of parts
 }
 
-// change returns a part that may be changed. If another version shares the part, it is replaced by a copy first.
+// change returns a part that may be changed. If another version shares the part, change first replaces it by a copy.
 func (m *Map[V]) change(place int) map[string]V {
 	if m.mine != nil && !m.mine[place] {
 		m.parts[place], m.mine[place] = maps.Clone(m.parts[place]), true

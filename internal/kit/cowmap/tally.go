@@ -2,13 +2,13 @@ package cowmap
 
 import "slices"
 
-// Tally has a count for each key, and the largest count. It has versions, like a Map. The zero value is empty.
+// Tally has a count for each key, and knows the largest count. It has versions, like a Map. The zero value is empty.
 type Tally struct {
 	by Map[int]
-	of []int // the number of keys with a count, by that count
+	of []int // by count: the number of keys that have this count
 }
 
-// Fork returns a version that may be changed and begins as a copy of t. t must not be changed from then on.
+// Fork returns a Tally that begins as a copy of t and may be changed. t must not be changed from then on.
 func (t *Tally) Fork() Tally { return Tally{by: t.by.Fork(), of: slices.Clone(t.of)} }
 
 // Len returns the number of keys with a count above zero.
@@ -26,7 +26,7 @@ func (t *Tally) All() map[string]int {
 	return all
 }
 
-// Add adds by to the count of key, which stays at zero or above.
+// Add adds by to the count of key. If the sum is negative, the count becomes zero.
 func (t *Tally) Add(key string, by int) {
 	n := t.by.Get(key)
 	if n > 0 {

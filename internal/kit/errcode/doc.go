@@ -3,9 +3,9 @@
 //
 // # Terms
 //
-//   - code: a kind of failure, with its name in the REST contract. httpapi maps it to a status. A package may declare
-//     its own codes as Code.
-//   - fault: a member of the request that is wrong, with a sentence about it (body.Fault).
+//   - code: a kind of failure. Its text is the code in the REST contract, and package httpapi maps it to an HTTP
+//     status. A package may declare further codes of type Code.
+//   - fault: a field of the request that is wrong, with a sentence about it (body.Fault).
 //
 // # Invariants
 //

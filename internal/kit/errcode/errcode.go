@@ -9,11 +9,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 )
 
-// Code names a kind of failure. Callers switch on it; httpapi maps it to a status. The names are those of the REST
-// contract.
+// Code names a kind of failure. Callers decide by it, and httpapi maps it to an HTTP status. The names are those of
+// the REST contract.
 type Code string
 
-// The codes of errors. If several codes apply to an operation, it returns the first of them in this list.
+// The codes of errors. If several of them apply to an operation, its error has the one that is first in this list.
 const (
 	IdempotencyKeyReused Code = "idempotency_key_reused" // the key is stored with another request
 	InvalidArgument      Code = "invalid_argument"
@@ -41,15 +41,15 @@ const (
 // Error is a failure with a code.
 type Error struct {
 	Code       Code
-	Fields     []body.Fault  // what is wrong with the request, by field; nil if no field is at fault
+	Fields     []body.Fault  // faults of the request, by field; nil if no field is at fault
 	Detail     string        // a sentence for the caller; empty if Fields say everything
 	RetryAfter time.Duration // > 0 if a retry can help
 	Data       any           // details, of a type of the package that failed (see ledger.DenialOf), or nil
 	Cause      error         // for the log only
 }
 
-// Errorf returns an error with a formatted Detail. field is the request field at fault, and Detail is the sentence
-// about it. field is empty if no field is at fault.
+// Errorf returns an error with a formatted Detail. If field is not empty, this field is at fault, and Detail is also
+// the sentence about it.
 func Errorf(code Code, field, format string, args ...any) *Error {
 	e := &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
 	if field != "" {
@@ -78,7 +78,7 @@ func (e *Error) Field() string {
 	return e.Fields[0].Field
 }
 
-// Error returns code, detail and cause, for logs. In place of a missing detail it lists the fields.
+// Error returns code, detail and cause, for logs. If there is no detail, it lists the faults of the fields.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(string(e.Code))

@@ -28,7 +28,7 @@ func BenchmarkLane(b *testing.B) {
 			b.ReportAllocs()
 			b.SetParallelism(concurrency)
 			b.RunParallel(func(pb *testing.PB) {
-				ctx, cancel := context.WithCancel(context.Background()) // like a request's context, it can end
+				ctx, cancel := context.WithCancel(context.Background()) // it can end, like the context of a request
 				defer cancel()
 				for pb.Next() {
 					if _, err := l.Do(ctx, 1); err != nil {
@@ -41,7 +41,8 @@ func BenchmarkLane(b *testing.B) {
 	}
 }
 
-// BenchmarkUnbatchedChannel is the comparison for BenchmarkLane: one goroutine, one item at a time, a channel each way.
+// BenchmarkUnbatchedChannel is for comparison with BenchmarkLane. One goroutine processes one item at a time, with
+// one channel for the items and one for each answer.
 func BenchmarkUnbatchedChannel(b *testing.B) {
 	type item struct {
 		q    int

@@ -14,7 +14,7 @@ import (
 )
 
 // TestLane_Hammer_EveryCallerGetsTheTrueOutcome runs many callers and stops the lane halfway. Some callers give up at
-// random moments. It compares each caller's result with the processed items.
+// random moments. The test compares the result of each caller with the processed items.
 func TestLane_Hammer_EveryCallerGetsTheTrueOutcome(t *testing.T) {
 	t.Parallel()
 	const callers, perCaller = 64, 200
@@ -43,7 +43,7 @@ func TestLane_Hammer_EveryCallerGetsTheTrueOutcome(t *testing.T) {
 					q := c*perCaller + i
 					ctx, cancel := context.WithCancel(context.Background())
 					if q%3 == 0 {
-						go cancel() // races with the batch
+						go cancel() // races with the start of the batch
 					}
 					do := func() (int, error) { return l.Do(ctx, q) }
 					switch q % 6 {

@@ -18,18 +18,18 @@ type Config struct {
 	// Name is the lane's name in metrics and logs. Lanes with the same name share their metrics.
 	Name string
 
-	// MaxQueue is the number of items that may wait, at least 1. Further items get ErrFull. An item whose caller gave
-	// up counts until the lane reaches it.
+	// MaxQueue is the number of items that may wait, at least 1. Further items get ErrFull. If a caller gives up, its
+	// item counts until the lane takes it from the queue.
 	MaxQueue int
 
-	// MaxBatch is the maximum weight of a batch, at least 1. A heavier item is processed alone.
+	// MaxBatch is the maximum weight of a batch, at least 1. An item that is heavier is processed alone.
 	MaxBatch int
 
-	// Metrics measures depth, batch size and wait; nil measures nothing.
+	// Metrics measures the queue's depth, the sizes of batches and the waits; nil measures nothing.
 	Metrics *Metrics
 
-	// Tracer creates a span for each batch that has a sampled request, with links to the sampled requests. nil: no
-	// spans and no cost.
+	// Tracer creates a span for each batch that has a sampled request. The span has links to the sampled requests.
+	// nil: there are no spans.
 	Tracer trace.Tracer
 
 	// Log gets an error record when process panics or returns a wrong number of answers; nil discards it.
@@ -39,8 +39,8 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Lane is a queue of items Q. The lane processes them in batches and returns an answer A for each item. New starts a
-// lane, Stop ends it.
+// Lane is a queue of items of type Q. The lane processes them in batches and returns an answer of type A for each
+// item. New starts a lane, and Stop ends it.
 type Lane[Q, A any] struct {
 	cfg     Config
 	weight  func(Q) int
@@ -57,7 +57,7 @@ type Lane[Q, A any] struct {
 	work     sync.Cond // signalled when a ticket is queued or stopping becomes true
 	ring     []*ticket[Q, A]
 	head     int // index of the oldest ticket in ring
-	depth    int // tickets in ring
+	depth    int // number of tickets in ring
 	stopping bool
 	batch    []*ticket[Q, A] // the current batch; the lane's goroutine writes it under mu, Stop may read it
 
@@ -66,11 +66,12 @@ type Lane[Q, A any] struct {
 
 // New creates a lane and starts its goroutine. It panics if MaxQueue or MaxBatch is below 1.
 //
-// weight returns the weight of an item. It runs on the caller's goroutine. With a nil weight, or a result below 1, the item
-// weighs 1.
+// weight returns the weight of an item. It runs on the caller's goroutine. If weight is nil or its result is below 1,
+// the weight is 1.
 //
-// process gets the items of a batch in order and returns one answer per item, in the same order. It must return in bounded
-// time, and soon after ctx is cancelled. It must not keep its argument. The lane does not keep the returned slice.
+// process gets the items of a batch in order and returns one answer per item, in the same order. It must return in
+// bounded time, and soon after ctx is cancelled. It must not keep the slice batch. The lane does not keep the slice
+// that process returns.
 func New[Q, A any](
 	cfg Config, weight func(Q) int, process func(ctx context.Context, batch []Q) []A,
 ) *Lane[Q, A] {
@@ -112,9 +113,9 @@ func (l *Lane[Q, A]) Depth() int {
 
 // Do queues q and waits for its answer.
 //
-// Nothing was done if it returns ErrFull (the queue is full), ErrStopped (the lane is stopping) or ctx's error (q was
-// dropped before its batch started). Once the batch has started, Do ignores ctx. It then returns the answer, or
-// ErrPanicked, ErrAnswers or ErrUnfinished; after these errors the outcome is unknown.
+// Before q's batch starts, Do may return ErrFull (the queue is full), ErrStopped (the lane is stopping) or the error
+// of ctx (q was dropped). Then nothing was done. After the batch has started, Do ignores ctx. It returns the answer,
+// or ErrPanicked, ErrAnswers or ErrUnfinished. After these three errors the outcome is unknown.
 func (l *Lane[Q, A]) Do(ctx context.Context, q Q) (A, error) {
 	var none A
 	if err := ctx.Err(); err != nil {
@@ -130,9 +131,9 @@ func (l *Lane[Q, A]) Do(ctx context.Context, q Q) (A, error) {
 	return l.collect(t)
 }
 
-// DoBy does the same as Do with a deadline for the time in the queue. If q's batch has not started by until, DoBy
-// drops q and returns ErrLate. It is cheaper than Do with a context that has this deadline. DoBy ignores the end of
-// ctx and takes only the span from ctx.
+// DoBy is like Do, but instead of ctx the time until bounds the wait in the queue. If q's batch has not started by
+// then, DoBy drops q and returns ErrLate. It is cheaper than Do with a context that has this deadline. From ctx it
+// takes only the span.
 func (l *Lane[Q, A]) DoBy(ctx context.Context, until time.Time, q Q) (A, error) {
 	spanOnly := context.Background()
 	if l.cfg.Tracer != nil {
@@ -141,7 +142,7 @@ func (l *Lane[Q, A]) DoBy(ctx context.Context, until time.Time, q Q) (A, error) 
 	return l.DoWithin(spanOnly, until, q)
 }
 
-// DoWithin combines Do and DoBy. If q's batch has not started when ctx ends or at the time until, it drops q.
+// DoWithin combines Do and DoBy: it drops q if its batch has not started when ctx ends, or at the time until.
 func (l *Lane[Q, A]) DoWithin(ctx context.Context, until time.Time, q Q) (A, error) {
 	var none A
 	if err := ctx.Err(); err != nil {
@@ -159,7 +160,7 @@ func (l *Lane[Q, A]) DoWithin(ctx context.Context, until time.Time, q Q) (A, err
 	var away <-chan struct{}
 	if c, ok := ctx.(interface {
 		DoneBefore(time.Time) <-chan struct{}
-	}); ok { // Done would create a timer, but the ticket has one
+	}); ok { // Done would create a timer, but the ticket already has a timer
 		away = c.DoneBefore(until)
 	} else {
 		away = ctx.Done()
@@ -175,7 +176,7 @@ func (l *Lane[Q, A]) DoWithin(ctx context.Context, until time.Time, q Q) (A, err
 	}
 }
 
-// startTimer makes timer fire after wait. A recycled ticket's timer is used again.
+// startTimer makes t.timer fire after wait. If the ticket was used before, it already has a timer, which is reset.
 func (t *ticket[Q, A]) startTimer(wait time.Duration) {
 	if t.timer == nil {
 		t.timer = time.NewTimer(wait)
@@ -184,15 +185,15 @@ func (t *ticket[Q, A]) startTimer(wait time.Duration) {
 	}
 }
 
-// How a caller's wait ended.
+// The ways in which the wait of a caller ends.
 const (
 	decided = iota // the ticket has an answer
 	gone           // the caller gave up
 	late           // the batch did not start in time
 )
 
-// await waits for t's answer. If t's batch has not started when the caller gives up or the time is over, the lane
-// owns t from then on.
+// await waits for t's answer. If the caller gives up, or if over fires, before t's batch has started, await abandons
+// t. From then on the lane owns t.
 func await[Q, A any](t *ticket[Q, A], away <-chan struct{}, over <-chan time.Time) (end int) {
 	select {
 	case <-t.done:
@@ -219,10 +220,11 @@ func (l *Lane[Q, A]) collect(t *ticket[Q, A]) (A, error) {
 }
 
 // Stop refuses new items, finishes the queued items and ends the lane's goroutine. It may be called several times,
-// even concurrently; each call returns nil when the goroutine has ended.
+// even concurrently. Each call returns nil when the goroutine has ended.
 //
-// If ctx ends first, Stop answers the remaining items (ErrUnfinished in the current batch, ErrStopped in the queue), cancels
-// the context of process and returns ctx's error. The goroutine then ends when process returns.
+// If ctx ends first, Stop answers the items of the current batch with ErrUnfinished and the queued items with
+// ErrStopped. It cancels the context of process and returns an error that wraps the error of ctx. The goroutine ends
+// when process returns.
 func (l *Lane[Q, A]) Stop(ctx context.Context) error {
 	l.mu.Lock()
 	l.stopping = true
@@ -256,7 +258,7 @@ func (l *Lane[Q, A]) cutOff() {
 		}
 		t.give(none, ErrStopped)
 	}
-	// Answer before the cancellation, so that no answer depends on how fast process reacts to it.
+	// Answer before the cancellation. Otherwise it would depend on process's speed which answer an item gets.
 	for _, t := range l.batch {
 		t.disown(ErrUnfinished)
 	}
@@ -286,7 +288,7 @@ func (l *Lane[Q, A]) recycle(t *ticket[Q, A]) {
 		noItem   Q
 		noAnswer A
 	)
-	t.item, t.answer, t.err = noItem, noAnswer, nil // the pool must not keep a request in memory
+	t.item, t.answer, t.err = noItem, noAnswer, nil // so that the pool keeps no request in memory
 	l.pool.Put(t)
 }
 
@@ -321,7 +323,7 @@ func (l *Lane[Q, A]) run() {
 	pprof.SetGoroutineLabels(pprof.WithLabels(l.ctx, pprof.Labels("lane", l.cfg.Name)))
 	clean := false
 	defer func() {
-		if !clean { // process ended this goroutine (runtime.Goexit): continue on a new one
+		if !clean { // process has ended this goroutine (runtime.Goexit): continue on a new goroutine
 			go l.run()
 			return
 		}
@@ -337,12 +339,12 @@ func (l *Lane[Q, A]) run() {
 	clean = true
 }
 
-// take waits for items and moves them from the queue to l.batch. It returns false when the lane is stopping and the queue
-// is empty.
+// take waits for items and moves them from the queue to l.batch. It returns false if the lane is stopping and no item
+// is left.
 func (l *Lane[Q, A]) take() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	clear(l.batch) // answered tickets may be in use for other items
+	clear(l.batch) // answered tickets may already be in use for other items
 	l.batch = l.batch[:0]
 	weight := 0
 	for {

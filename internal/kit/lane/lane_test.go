@@ -17,15 +17,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// rig is a lane whose batches end when the test calls next: process records each batch and waits for goOn. Tests that
-// use it run in a synctest bubble, where synctest.Wait returns once every goroutine is blocked.
+// rig is a lane whose batches end when the test calls next: process records each batch and waits for goOn. The tests
+// that use a rig run in a synctest bubble, where synctest.Wait returns when every goroutine is blocked.
 type rig struct {
 	t       *testing.T
 	lane    *lane.Lane[int, int]
 	batches [][]int         // the batches in the order of processing
 	goOn    chan struct{}   // process receives once per batch
 	ctx     context.Context // the context of the latest batch
-	act     func()          // called by process after goOn; may be nil
+	act     func()          // process calls it after goOn; may be nil
 }
 
 func newRig(t *testing.T, cfg lane.Config, weight func(int) int) *rig {
@@ -51,7 +51,7 @@ func twice(batch []int) []int {
 	return answers
 }
 
-// call is a running or finished Do or DoBy.
+// call is a call of Do or DoBy that is running or has ended.
 type call struct {
 	answer int
 	err    error
@@ -60,7 +60,7 @@ type call struct {
 	cancel context.CancelFunc
 }
 
-// do calls Do on a new goroutine and returns when that goroutine is blocked or done.
+// do calls Do in a new goroutine. It returns when that goroutine is blocked or has ended.
 func (r *rig) do(q int) *call {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	c := &call{cancel: cancel}
@@ -73,7 +73,8 @@ func (r *rig) do(q int) *call {
 	return c
 }
 
-// doBy calls DoBy with a deadline of now + wait on a new goroutine and returns when that goroutine is blocked or done.
+// doBy calls DoBy in a new goroutine, with a deadline wait from now. It returns when that goroutine is blocked or has
+// ended.
 func (r *rig) doBy(wait time.Duration, q int) *call {
 	c, began := &call{}, time.Now()
 	go func() {
@@ -151,7 +152,8 @@ func TestBatch_HoldsAtMostMaxBatchWeight(t *testing.T) {
 		cfg := wide
 		cfg.MaxBatch = 10
 		r := newRig(t, cfg, func(q int) int { return q })
-		// 0 and -5 count as 1; 11 exceeds the weight of a batch and is processed alone; 10 fills a batch exactly.
+		// The weights 0 and -5 count as 1. The item 11 exceeds the weight of a batch and is processed alone. The item
+		// 10 fills a batch exactly.
 		for _, q := range []int{1, 4, 6, 1, 11, 10, 0, -5, 8, 1} {
 			r.do(q)
 		}
@@ -245,7 +247,7 @@ func TestDoBy_BatchTooLate_DropsTheItem(t *testing.T) {
 		r.failed(r.doBy(0, 4), lane.ErrLate)
 		require.Len(t, r.batches, 2, "an item past its deadline is not queued")
 
-		// Tickets and their timers are reused: an old timer must not end a new wait.
+		// Tickets and their timers are reused. A timer of an earlier wait must not end a later wait.
 		for q := 5; q < 9; q++ {
 			c := r.doBy(time.Second, q)
 			time.Sleep(900 * time.Millisecond)
@@ -363,7 +365,7 @@ func TestStop_PastDeadline_AnswersAllAndCancelsProcess(t *testing.T) {
 		require.ErrorIs(t, r.ctx.Err(), context.Canceled)
 		require.ErrorIs(t, r.lane.Stop(ctx), context.DeadlineExceeded, "the goroutine is still in process")
 
-		r.next() // its late answers are discarded
+		r.next() // the late answers of process are discarded
 		require.NoError(t, r.lane.Stop(ctx))
 		require.Equal(t, [][]int{{1}}, r.batches)
 	})
@@ -425,12 +427,12 @@ func TestNew_WithoutBounds_Panics(t *testing.T) {
 	}
 }
 
-// impatient is a context that creates a timer when Done is called.
+// impatient is a context that, like some contexts of requests, creates a timer when Done is called.
 type impatient struct {
 	context.Context // with the deadline
 
 	gone   <-chan struct{}
-	awaits int // calls of Done
+	awaits int // number of calls of Done
 }
 
 func (c *impatient) DoneBefore(until time.Time) <-chan struct{} {
@@ -454,7 +456,7 @@ func (c *impatient) Err() error {
 	}
 }
 
-// DoWithin calls Done of such a context only if the context's deadline is before until.
+// DoWithin calls Done of such a context only if the deadline of the context is before until.
 func TestDoWithin_ContextWithTimerForDone_NeedsItOnlyForAnEarlierDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

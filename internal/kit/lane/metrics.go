@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics measures all lanes of a process. The only label is the lane's name. The program chooses it, never a request, so
+// Metrics measures all lanes of a process. The only label is the lane's name. Names are constants of the program, so
 // the number of series is bounded.
 type Metrics struct {
 	depth *prometheus.Desc
@@ -17,7 +17,7 @@ type Metrics struct {
 	lanes map[depther]string
 }
 
-// depther is a Lane of any item and answer type.
+// depther is a Lane with items and answers of any type.
 type depther interface{ Depth() int }
 
 // NewMetrics creates the metrics and registers them with reg, unless reg is nil. It panics if reg already has metrics
@@ -35,7 +35,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		wait: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "quotasvc_lane_wait_seconds",
 			Help: "Time that an item was queued before its batch started.",
-			// From 50 us (the hand-over of an idle lane) to 1.6 s (longer than a useful request deadline).
+			// From 50 us (the time until an idle lane starts a batch) to 1.6 s (longer than a useful request
+			// deadline).
 			Buckets: prometheus.ExponentialBuckets(50e-6, 2, 16),
 		}, []string{"lane"}),
 		lanes: make(map[depther]string),
@@ -68,7 +69,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	m.wait.Collect(ch)
 }
 
-// track includes l's depth in the metrics until untrack.
+// track adds l to the lanes whose depth is measured. untrack removes l again.
 func (m *Metrics) track(l depther, name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

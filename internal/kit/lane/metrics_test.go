@@ -48,7 +48,7 @@ func TestMetrics_DepthBatchSizeAndWaitPerLaneName(t *testing.T) {
 		r.do(1)
 		r.do(2)
 		r.do(3)
-		time.Sleep(time.Second) // on the bubble's clock: items 2 and 3 wait for a second
+		time.Sleep(time.Second) // by the bubble's clock, so items 2 and 3 wait for a second
 		require.Equal(t, map[string]float64{
 			"quotasvc_lane_depth_items":        2,
 			"quotasvc_lane_batch_items_count":  1,

@@ -7,10 +7,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// linksMax bounds the links of a batch's span, and so the size of the span.
+// linksMax bounds the links of the span of a batch, and so the size of this span.
 const linksMax = 128
 
-// spanOf returns the span of a sampled request. It returns nil if the request is not sampled.
+// spanOf returns the span in ctx. It returns nil if the request is not sampled or there is no tracing.
 func (l *Lane[Q, A]) spanOf(ctx context.Context) trace.Span {
 	if l.cfg.Tracer == nil {
 		return nil
@@ -21,9 +21,9 @@ func (l *Lane[Q, A]) spanOf(ctx context.Context) trace.Span {
 	return nil
 }
 
-// traced returns the context in which the batch is processed, and a function that ends its span. A batch with sampled
-// requests has its own span. It belongs to several requests, so the span has links to the sampled requests, and they
-// have links to it.
+// traced returns the context in which the batch is processed, and a function that ends the span of the batch. A batch
+// with sampled requests has its own span. This span belongs to several requests. So it has links to the sampled
+// requests, and they have links to it.
 func (l *Lane[Q, A]) traced() (context.Context, func()) {
 	if l.cfg.Tracer == nil {
 		return l.ctx, func() {}
@@ -37,8 +37,8 @@ func (l *Lane[Q, A]) traced() (context.Context, func()) {
 	if links == nil {
 		return l.ctx, func() {}
 	}
-	// The batch is a child of its first sampled request. So the trace of a request that is alone in its batch shows
-	// everything.
+	// The span of the batch is a child of the first sampled request. So if a request is alone in its batch, its trace
+	// contains everything.
 	parent := trace.ContextWithSpanContext(l.ctx, links[0].SpanContext)
 	ctx, span := l.cfg.Tracer.Start(parent, "batch "+l.cfg.Name, trace.WithLinks(links...),
 		trace.WithAttributes(attribute.String("quotasvc.lane", l.cfg.Name), attribute.Int("quotasvc.batch_items", len(l.items))))

@@ -1,14 +1,14 @@
-// Package listing divides listings of objects with ids into pages.
+// Package listing divides lists of objects with ids into pages.
 //
 // # Terms
 //
 //   - page: a bounded number of objects, in order of their ids.
-//   - cursor: a text that names the last id of a page. The next page begins after this id, even if objects were added
-//     or removed meanwhile.
+//   - cursor: a text that contains the last id of a page. The next page begins after this id, even if objects were
+//     added or removed meanwhile.
 //
 // # Invariants
 //
-// A listing that is read to its end has each object that existed all the time exactly once.
+// If a listing is read to its end, every object that existed during the whole time is in it exactly once.
 //
 // # Clock, concurrency and failure
 //

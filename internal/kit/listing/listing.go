@@ -11,25 +11,25 @@ import (
 // Max bounds the objects of a page, as in the REST contract.
 const Max = 500
 
-// MustBeCursor is the error text for a cursor that no page had.
+// MustBeCursor is the error text for a cursor that is not the NextCursor of a page.
 const MustBeCursor = "is an unknown cursor; it must be the next_cursor of the page before"
 
 // Query selects a part of a listing.
 type Query struct {
 	Limit  int    // 1..Max
-	Cursor string // empty for the first page, then the NextCursor of the page before
+	Cursor string // empty for the first page, otherwise the NextCursor of the page before
 	Prefix string // only tenants whose ids begin with it; other listings ignore it
-	Tenant string // only this tenant, or only the blocks of this tenant and of its subjects; empty: all
+	Tenant string // only objects of this tenant, for example its blocks and those of its subjects; empty: all
 }
 
-// Page is a page of a listing, in order of ids.
+// Page is one page of a listing. Its items are in the order of their ids.
 type Page[T any] struct {
 	Items      []T
 	NextCursor string // empty on the last page
 }
 
-// After returns the id after which the page begins. It fails with errcode.InvalidArgument if the limit is out of
-// bounds, or if no page had this cursor.
+// After returns the id after which the page begins. It fails with errcode.InvalidArgument if the limit is not from 1
+// to Max, or if the cursor is not the NextCursor of a page.
 func (q Query) After() (string, error) {
 	var faults body.Faults
 	if q.Limit < 1 || q.Limit > Max {
@@ -45,8 +45,8 @@ func (q Query) After() (string, error) {
 	return string(id), nil
 }
 
-// Cut returns a page of items. The caller must read one item more than the limit: this item shows that there is a
-// next page.
+// Cut returns a page with the first q.Limit items. The caller must read one item more than q.Limit: if that item
+// exists, there is a next page.
 func Cut[T any](items []T, q Query, id func(*T) string) Page[T] {
 	if len(items) <= q.Limit {
 		return Page[T]{Items: items}

@@ -17,7 +17,7 @@ func TestCut_AllPages_HaveEveryItemOnce(t *testing.T) {
 	for q := (Query{Limit: 2}); ; {
 		after, err := q.After()
 		require.NoError(t, err)
-		var rest []string // the rows of the statement: up to one more than the limit
+		var rest []string // what the SQL statement returns: up to one more than the limit
 		for _, id := range items {
 			if id > after && len(rest) <= q.Limit {
 				rest = append(rest, id)

@@ -2,12 +2,12 @@ package period
 
 import "time"
 
-// A chain is a sequence of periods that follow each other. The first period begins at any instant and ends at the
-// schedule's next boundary. Each further period is a whole period of the schedule. The periods of a balance under the
-// same terms are a chain.
+// A chain is a sequence of periods. The first period begins at any instant and ends at the schedule's next boundary.
+// Each further period is the next whole period of the schedule. The periods of a balance under the same terms are a
+// chain.
 
-// Count counts the periods that end at or before until, in the chain that begins at from. It also returns the end of
-// the last of these periods, or from if there is no such period.
+// Count returns the number of periods that end at or before until, in the chain that begins at from. It also returns
+// the end of the last of these periods, or from if there is no such period.
 //
 // Its cost depends on the number of changes of the zone's clock between from and until (about two a year), not on the
 // number of periods. Errors are those of Containing.
@@ -33,8 +33,8 @@ func (s Schedule) Nth(from time.Time, n int) (Period, error) {
 	if n == 0 {
 		return p, nil
 	}
-	// Guess the boundary n-1 after p.End by the schedule's nominal length, then correct the guess by counting. The
-	// last periods are single steps.
+	// Guess the boundary n-1 after p.End from the nominal length of a period. Then count the boundaries up to the
+	// guess, and correct the guess. For the last periods, step from period to period.
 	at := p.End
 	for left := n - 1; ; {
 		if p, err = s.Containing(at); err != nil || left == 0 {
@@ -58,8 +58,8 @@ func (s Schedule) Nth(from time.Time, n int) (Period, error) {
 	}
 }
 
-// shift returns an instant about n periods after the boundary at. The instant is less than one period away from the
-// wanted boundary, except near changes of the zone's clock. If n is 0, the instant is before the next boundary.
+// shift returns an instant that is about n periods after the boundary at. Except near changes of the zone's clock,
+// this instant is less than one period after the boundary. If n is 0, the instant is before the next boundary.
 func (s Schedule) shift(at time.Time, n int) time.Time {
 	loc := s.Location
 	if loc == nil {
@@ -75,14 +75,15 @@ func (s Schedule) shift(at time.Time, n int) time.Time {
 	case Week:
 		wall = wall.AddDate(0, 0, 7*n)
 	case Month:
-		wall, half = addMonths(wall, n), 4 // days by which a month's boundary may be later than the clamped day
+		wall, half = addMonths(wall, n), 4 // a month's boundary may be up to 4 days later than the clamped day
 	default: // Year
 		wall, half = addMonths(wall, 12*n), 4
 	}
 	return instantOf(wall.AddDate(0, 0, half), loc)
 }
 
-// between returns the number of boundaries after a, up to b. a and b are boundaries, and a is not after b.
+// between returns the number of boundaries after a and up to b. a and b must be boundaries, and a must not be after
+// b.
 func (s Schedule) between(a, b time.Time) int {
 	if s.Location == nil {
 		s.Location = time.UTC
@@ -102,7 +103,7 @@ func (s Schedule) wallAnchor() time.Time {
 	if s.Anchor == Tenant {
 		return wallOf(s.AnchorAt.UTC().Truncate(time.Microsecond), s.Location)
 	}
-	return time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC) // first of a year, and a Monday
+	return time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC) // the first day of a year, and a Monday
 }
 
 // index returns the largest n for which boundary n is not after t.
@@ -114,9 +115,9 @@ func (s Schedule) index(anchor, t time.Time) int {
 	return n
 }
 
-// skipped counts the boundaries after a, up to b, that are at the same instant as the boundary before. That happens
-// if a gap of the zone's clock contains a whole period. It is possible only for days, because the longest gap was a
-// day.
+// skipped returns the number of boundaries after a and up to b that are at the same instant as the boundary before.
+// Two boundaries are at the same instant if a gap of the zone's clock contains a whole period. This is possible only
+// for days, because the longest gap was a day.
 func (s Schedule) skipped(anchor, a, b time.Time) int {
 	if s.Every != Day {
 		return 0
@@ -137,8 +138,8 @@ func (s Schedule) skipped(anchor, a, b time.Time) int {
 	}
 }
 
-// calendarHoursBetween returns the number of calendar hours between a and b, which are boundaries of calendar hours.
-// All hours have the same length while the zone's offset does not change.
+// calendarHoursBetween returns the number of calendar hours from a to b. Both must be boundaries of calendar hours.
+// While the zone's offset does not change, all hours have the same length.
 func calendarHoursBetween(a, b time.Time, loc *time.Location) int {
 	n := 0
 	for a.Before(b) {

@@ -11,7 +11,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// chain steps from period to period. It returns the periods that end at or before until, at most most.
+// chain computes one period after the other, from from on. It returns the periods that end at or before until, at
+// most `most` periods.
 func chain(t require.TestingT, s period.Schedule, from, until time.Time, most int) []period.Period {
 	var out []period.Period
 	for len(out) < most {
@@ -61,7 +62,7 @@ func TestCount_AnySchedule_CountsWhatSteppingFinds(t *testing.T) {
 	}
 }
 
-// Each of these zones skipped a day: 30 December 2011 and 21 August 1993.
+// Each of these zones skipped a day: Apia 30 December 2011, Kwajalein 21 August 1993.
 func TestCount_DayThatDoesNotExist_IsNotCounted(t *testing.T) {
 	t.Parallel()
 	for name, day := range map[string]time.Time{
@@ -86,8 +87,8 @@ func TestCount_DayThatDoesNotExist_IsNotCounted(t *testing.T) {
 	}
 }
 
-// Stepping takes some 200 ms, and counting takes less than 1 ms. The bound is a fraction of the time that stepping
-// takes in the same test, so that the test works on any machine.
+// Computing the periods one by one takes some 200 ms; Count takes less than 1 ms. The bound is a fraction of the time
+// that the first way takes in the same test, so that the test works on any machine.
 func TestCount_FiftyYearsOfHours_CostLessThanSteps(t *testing.T) {
 	t.Parallel()
 	loc, err := time.LoadLocation("Australia/Lord_Howe")

@@ -18,7 +18,7 @@ func Later(a, b time.Time) time.Time {
 	return a
 }
 
-// Micros cuts an instant to PostgreSQL's resolution.
+// Micros cuts an instant to microseconds, which is the precision of PostgreSQL. It returns the result in UTC.
 func Micros(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
@@ -42,7 +42,7 @@ func OrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// OrZero returns the instant in UTC, or the zero time if t is nil.
+// OrZero returns the instant that t points to, in UTC. It returns the zero time if t is nil.
 func OrZero(t *time.Time) time.Time {
 	if t == nil {
 		return time.Time{}

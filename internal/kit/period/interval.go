@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// ErrInvalid means that a word or a schedule is not valid.
+// ErrInvalid means that an interval, an anchor kind, a zone or a schedule is not valid.
 var ErrInvalid = errors.New("period: invalid")
 
 // Interval is the length of a period.
 type Interval string
 
-// The intervals, as the REST contract and the tables spell them.
+// The intervals. Their texts are those of the REST contract and of the tables.
 const (
 	Hour  Interval = "hour"
 	Day   Interval = "day"
@@ -33,7 +33,7 @@ func ParseInterval(s string) (Interval, error) {
 // AnchorKind determines where periods begin.
 type AnchorKind string
 
-// The kinds of anchor, as the REST contract and the tables spell them.
+// The kinds of anchors. Their texts are those of the REST contract and of the tables.
 const (
 	Calendar AnchorKind = "calendar" // at the start of the calendar's hour, day, week, month or year
 	Tenant   AnchorKind = "tenant"   // at the tenant's anchor instant

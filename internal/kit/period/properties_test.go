@@ -20,15 +20,15 @@ var zones = []string{
 	"Pacific/Apia",        // skipped a day in 2011
 	"Pacific/Kwajalein",   // skipped a day in 1993
 	"Asia/Manila",         // skipped a day in 1844; -15:56 before
-	"America/Juneau",      // had a day twice in 1867, +15:02 before
-	"Africa/Casablanca",   // a second change each year, for Ramadan
+	"America/Juneau",      // had one day twice in 1867; +15:02 before
+	"Africa/Casablanca",   // changes a second time in each year, for Ramadan
 	"America/Caracas",     // changed by 30 minutes in 2007 and 2016
 	"Antarctica/Troll",    // changes by two hours
 }
 
 var intervals = []period.Interval{period.Hour, period.Day, period.Week, period.Month, period.Year}
 
-// instants draws instants in the years [from, to). Half of them are close to a change of the zone's clock.
+// instants generates instants in the years [from, to). Half of them are close to a change of the zone's clock.
 func instants(loc *time.Location, from, to int) *rapid.Generator[time.Time] {
 	first, last := time.Date(from, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(to, 1, 1, 0, 0, 0, 0, time.UTC)
 	return rapid.Custom(func(t *rapid.T) time.Time {
@@ -57,7 +57,7 @@ func schedules(from, to int) *rapid.Generator[period.Schedule] {
 	})
 }
 
-// TestSchedule_PeriodsHaveNoHoleAndNoOverlap covers the years 2 to 9997. A second run covers only the years 1840 to
+// TestSchedule_PeriodsHaveNoHoleAndNoOverlap tests the years 2 to 9997. A second run tests only the years 1840 to
 // 2040, which have the most unusual changes of clocks.
 func TestSchedule_PeriodsHaveNoHoleAndNoOverlap(t *testing.T) {
 	t.Parallel()
@@ -93,8 +93,8 @@ func TestSchedule_PeriodsHaveNoHoleAndNoOverlap(t *testing.T) {
 	}
 }
 
-// TestSchedule_BoundariesAreAnchorPlusIntervals compares boundaries with a simple calendar: it walks from the anchor day by
-// day, then tries every quarter of an hour to find the first instant with the wanted wall time.
+// TestSchedule_BoundariesAreAnchorPlusIntervals compares boundaries with a simple calendar. The calendar goes from
+// the anchor day by day. Then it tries every quarter of an hour to find the first instant with the wanted wall time.
 func TestSchedule_BoundariesAreAnchorPlusIntervals(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -111,7 +111,7 @@ func TestSchedule_BoundariesAreAnchorPlusIntervals(t *testing.T) {
 		}
 		s := period.Schedule{Every: every, Anchor: period.Tenant, AnchorAt: anchor, Location: loc}
 
-		// The boundary may be in a gap, so an instant next to it may be in the next period: test the boundary itself.
+		// Test the boundary itself, because it may be in a gap. Then an instant next to it may be in the next period.
 		want, _ := firstInstant(d.plus(n, every), quarter, loc)
 		p, err := s.Containing(want)
 		require.NoError(t, err)
@@ -137,7 +137,7 @@ func TestSchedule_ThousandMonths_DoNotDrift(t *testing.T) {
 	}
 }
 
-// date is a day in the calendar of this test.
+// date is a day in the simple calendar of this test.
 type date struct{ year, month, day int }
 
 func daysIn(year, month int) int {
@@ -180,8 +180,8 @@ func (d date) plus(n int, every period.Interval) date {
 	return d
 }
 
-// firstInstant returns the first quarter of an hour at which the clock shows the wall time or a later time. All
-// clocks since 1972 have changed at quarters of an hour. ok reports whether the clock shows exactly the wall time.
+// firstInstant returns the first quarter of an hour at which the clock shows the wall time or a later time. Since
+// 1972, all clocks have changed at quarters of an hour. ok reports whether the clock shows exactly the wall time.
 func firstInstant(d date, quarter int, loc *time.Location) (_ time.Time, ok bool) {
 	const step = 15 * time.Minute
 	wall := time.Date(d.year, time.Month(d.month), d.day, quarter/4, quarter%4*15, 0, 0, time.UTC)

@@ -10,8 +10,8 @@ var (
 	// Earliest is the first valid instant. A period that contains it begins in year 1 at the earliest.
 	Earliest = time.Date(2, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-	// Latest is the first instant that is not valid any more. In every zone, a period that begins before Latest ends
-	// in year 9999 at the latest, and so before Forever.
+	// Latest is the first instant that is too late to be valid. In every zone, a period that begins before Latest
+	// ends in year 9999 at the latest, and so before Forever.
 	Latest = time.Date(9998, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 	// Forever stands for "no end": the last second of the last year that RFC 3339 can express.
@@ -42,14 +42,14 @@ func (p Period) Endless() bool {
 type Schedule struct {
 	Every    Interval
 	Anchor   AnchorKind
-	AnchorAt time.Time      // the tenant's anchor instant; Calendar uses it with Once only
+	AnchorAt time.Time      // the tenant's anchor instant; the kind Calendar uses it only with Once
 	Location *time.Location // the zone of the wall clock; nil is UTC
 }
 
-// Containing returns the schedule's period that contains t.
+// Containing returns the period of the schedule that contains t.
 //
 // It returns ErrInvalid for an unknown interval or anchor kind, and ErrOutOfRange if t or the anchor is out of range.
-// For a once schedule with an anchor after t it returns ErrNotStarted.
+// If the interval is Once and the anchor is after t, it returns ErrNotStarted.
 func (s Schedule) Containing(t time.Time) (Period, error) {
 	if err := checkRange("instant", t); err != nil {
 		return Period{}, err
@@ -89,14 +89,16 @@ func (s Schedule) once(t time.Time) (Period, error) {
 	return Period{Start: s.AnchorAt, End: Forever}, nil
 }
 
-// wallPeriod returns the period that contains t, for intervals that use the wall clock: day, week, month and year.
+// wallPeriod returns the period that contains t, for the intervals that use the wall clock: day, week, month and
+// year.
 func (s Schedule) wallPeriod(t time.Time) Period {
-	anchor := time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC) // first of a year, and a Monday
+	anchor := time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC) // the first day of a year, and a Monday
 	if s.Anchor == Tenant {
 		anchor = wallOf(s.AnchorAt, s.Location)
 	}
-	// Boundary n is not after t, because the clock at t shows the wall time of boundary n or a later time. If t is in
-	// the second half of an overlap, further boundaries may be at or before t. The longest overlap was a day.
+	// Boundary n is not after t, because the wall clock at t shows the wall time of boundary n or a later time. If t
+	// is in the second half of an overlap, boundaries after n may be at or before t, too. The longest overlap was a
+	// day.
 	n := s.steps(anchor, wallOf(t, s.Location))
 	p := Period{Start: s.boundary(anchor, n), End: s.boundary(anchor, n+1)}
 	for !p.End.After(t) {
@@ -139,8 +141,8 @@ func (s Schedule) boundary(anchor time.Time, n int) time.Time {
 // calendarHour returns the range from the last full hour of the wall clock that is not after t to the next full hour.
 func calendarHour(t time.Time, loc *time.Location) Period {
 	var p Period
-	// Each range of constant offset has its own full hours. If t's range has no full hour up to t, use the range
-	// before it.
+	// Each range of constant offset has its own full hours. If the range of t has no full hour up to t, use the range
+	// before.
 	for at := t.In(loc); ; {
 		begin, _ := constantOffset(at)
 		p.Start = fullHour(at)
@@ -164,7 +166,7 @@ func calendarHour(t time.Time, loc *time.Location) Period {
 	return p
 }
 
-// fullHour returns the last full hour that is not after t, computed as if t's offset had always been in force.
+// fullHour returns the last full hour that is not after t. It assumes that the zone always had t's offset.
 func fullHour(t time.Time) time.Time {
 	_, offset := t.Zone()
 	shown := t.Unix() + int64(offset)

@@ -22,12 +22,10 @@ func at(t require.TestingT, s string) time.Time {
 	return instant
 }
 
-// TestSchedule_KnownBoundaries lists boundaries as local time with offset, so that a reader can check them in a calendar.
-// "from" is an instant in the first period.
-// contains reports whether t lies in p.
+// contains reports whether t is in p.
 func contains(p period.Period, t time.Time) bool { return !t.Before(p.Start) && t.Before(p.End) }
 
-// following returns n periods; the first period contains in. It returns fewer periods if one of them does not end.
+// following returns n periods, of which the first contains in. If a period does not end, it is the last one.
 func following(t require.TestingT, s period.Schedule, in time.Time, n int) []period.Period {
 	var periods []period.Period
 	for len(periods) < n {
@@ -42,6 +40,8 @@ func following(t require.TestingT, s period.Schedule, in time.Time, n int) []per
 	return periods
 }
 
+// TestSchedule_KnownBoundaries lists boundaries as local times with the offset, so that a reader can check them in a
+// calendar. The field from is an instant in the first period.
 func TestSchedule_KnownBoundaries(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -272,7 +272,7 @@ func BenchmarkContaining(b *testing.B) {
 		"hour, tenant, a far anchor": {Every: period.Hour, Anchor: period.Tenant, AnchorAt: period.Earliest},
 	} {
 		b.Run(name, func(b *testing.B) {
-			now := at(b, "2046-07-15T12:00:00Z") // beyond the zone tables: the zone's rules apply
+			now := at(b, "2046-07-15T12:00:00Z") // beyond the table of the zone, so its rules apply
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := s.Containing(now); err != nil {

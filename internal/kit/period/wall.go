@@ -2,19 +2,19 @@ package period
 
 import "time"
 
-// A wall time is a local date and time. It is stored as a time.Time in UTC: its fields count, not its instant.
+// A wall time is a local date and time. It is stored as a time.Time in UTC whose fields are the local date and time.
 
 const (
 	secondsPerHour = 3600
 	secondsPerDay  = 24 * secondsPerHour
 
 	// beforeAnyWall is longer than any offset that was ever in use (the largest: Manila -15:56 until 1844, Alaska
-	// +15:02 until 1867). So at the instant w - beforeAnyWall, with the wall time w read as UTC, the clock of every
-	// zone shows a time before w.
+	// +15:02 until 1867). Let w be a wall time, read as an instant in UTC. Then at the instant w - beforeAnyWall the
+	// wall clock of every zone shows a time before w.
 	beforeAnyWall = 30 * time.Hour
 )
 
-// wallOf returns the wall time at instant t.
+// wallOf returns the wall time in the zone loc at the instant t.
 func wallOf(t time.Time, loc *time.Location) time.Time {
 	_, offset := t.In(loc).Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)
@@ -23,7 +23,7 @@ func wallOf(t time.Time, loc *time.Location) time.Time {
 // instantOf returns the first instant at which the wall clock shows w or a later time. In an overlap that is the
 // earlier instant. In a gap that is the end of the gap.
 func instantOf(w time.Time, loc *time.Location) time.Time {
-	// Walk the ranges of constant offset. Start in a range in which the clock shows a time before w.
+	// Visit the ranges of constant offset. Start in a range in which the clock shows a time before w.
 	for t := w.Add(-beforeAnyWall).In(loc); ; {
 		_, offset := t.Zone()
 		_, end := constantOffset(t)
@@ -37,11 +37,11 @@ func instantOf(w time.Time, loc *time.Location) time.Time {
 	}
 }
 
-// constantOffset returns a time range around t in which the offset of t's zone is constant. A zero begin or end means that
-// the range is unbounded there. The offset may be the same beyond the range.
+// constantOffset returns a time range around t in which the offset of t's zone is constant. If begin or end is zero,
+// the range has no bound on that side. The offset may be the same beyond the range.
 //
-// It corrects a bug of ZoneBounds (seen in Go 1.26 and 1.27): from 2038 on, when a zone's rules apply instead of its
-// table, a range ends 365 days after the start of the year. In leap years that is before the end of 31 December.
+// It corrects a bug of ZoneBounds (seen in Go 1.26 and 1.27). From 2038 on, where a zone's rules apply instead of its
+// table, ZoneBounds ends a range 365 days after the start of the year. In leap years that is a day too early.
 func constantOffset(t time.Time) (begin, end time.Time) {
 	begin, end = t.ZoneBounds()
 	if !end.IsZero() && !end.After(t) {
@@ -50,7 +50,7 @@ func constantOffset(t time.Time) (begin, end time.Time) {
 	return begin, end
 }
 
-// addMonths adds n months to wall time w and clamps the day to the last day of the month.
+// addMonths adds n months to the wall time w. A day that the month lacks becomes the last day of the month.
 func addMonths(w time.Time, n int) time.Time {
 	y, m, d := w.Date()
 	first := time.Date(y, m+time.Month(n), 1, w.Hour(), w.Minute(), w.Second(), w.Nanosecond(), time.UTC)
@@ -76,7 +76,7 @@ func stepsBetween(from, to time.Time, seconds int64) int {
 	return int(floorDiv(elapsed, seconds))
 }
 
-// addSeconds returns t plus seconds, even if seconds would overflow a time.Duration.
+// addSeconds returns t plus seconds. It works even for seconds that overflow a time.Duration.
 func addSeconds(t time.Time, seconds int64) time.Time {
 	return time.Unix(t.Unix()+seconds, int64(t.Nanosecond())).UTC()
 }

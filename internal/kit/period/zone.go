@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// MaxZoneName is the length of the longest accepted zone name, in bytes. The longest name in the zone database has
-// 32.
+// MaxZoneName is the largest accepted length of a zone name, in bytes. The longest name in the zone database has 32
+// bytes.
 const MaxZoneName = 64
 
-// ParseZone loads the IANA zone called name. Its error is an ErrInvalid that names the field timezone and the valid values.
+// ParseZone loads the IANA zone with this name. Its error is an ErrInvalid whose text names the field timezone and
+// says what is valid.
 //
 // It refuses the empty name and "Local", because they mean a different zone on every machine. It refuses "posix/" and
 // "right/", because only some machines have them ("right/" counts leap seconds).
@@ -32,8 +33,8 @@ func ParseZone(name string) (*time.Location, error) {
 	return loc, nil
 }
 
-// Zones is a cache for ParseZone, so that tenants in one zone share one *time.Location. It caches only existing
-// names, so the zone database bounds its size. The zero value is ready to use.
+// Zones is a cache for ParseZone, so that all tenants in a zone share one *time.Location. It caches only existing
+// names, so its size is bounded by the zone database. The zero value is ready to use.
 type Zones struct {
 	known sync.Map // string -> *time.Location
 }

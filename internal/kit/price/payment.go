@@ -5,12 +5,12 @@ import (
 	"math/big"
 )
 
-// Payment is the price at which units of one meter were paid with units of another meter, as ledger entries store it.
+// Payment says at which price units of one meter were paid with units of another meter, as ledger entries store it.
 type Payment struct {
 	For   string `json:"for"`   // the meter whose use was paid for
-	Units int64  `json:"units"` // of For; 0 on further entries of the same payment
+	Units int64  `json:"units"` // number of paid units of For; 0 on further entries of the same payment
 	Price int64  `json:"price"`
-	Per   int64  `json:"per,omitempty"` // Price is for this many units; 0: for one
+	Per   int64  `json:"per,omitempty"` // Price is the price of this many units; 0: of one unit
 }
 
 // At returns p with the price r.
@@ -25,12 +25,12 @@ func (p Payment) At(r Ratio) Payment {
 // Ratio returns the price.
 func (p *Payment) Ratio() Ratio { return Ratio{Units: p.Price, Per: max(p.Per, 1)} }
 
-// decimalsMax bounds the decimals of an exact cost. A cost with more or infinitely many decimals is written as a
+// decimalsMax bounds the decimals of the text that Exact returns. If a cost has more decimals, Exact returns a
 // fraction.
 const decimalsMax = 9
 
-// Exact returns the cost of n units before rounding: 2.345, or 2 1/3 if the decimals are infinite or too many. It
-// allocates memory; Cost does not.
+// Exact returns the cost of n units before rounding, as text: 2.345, or 2 1/3 if the decimals are infinite or too
+// many. It allocates memory; Cost does not.
 func (r Ratio) Exact(n int64) string {
 	cost := new(big.Rat).SetFrac(new(big.Int).Mul(big.NewInt(n), big.NewInt(r.Units)), big.NewInt(r.Per))
 	if decimals, ends := cost.FloatPrec(); ends && decimals <= decimalsMax {

@@ -15,13 +15,13 @@ import (
 // The zero value is not a price.
 type Ratio struct{ Units, Per int64 }
 
-// Whole returns the price of units of the paying meter for each paid unit.
+// Whole returns the price at which each paid unit costs this many units of the paying meter.
 func Whole(units int64) Ratio { return Ratio{units, 1} }
 
-// IsWhole reports whether one unit costs a whole number. Then no cost is rounded.
+// IsWhole reports whether one paid unit costs a whole number of units. Then no cost is rounded.
 func (r Ratio) IsWhole() bool { return r.Per == 1 }
 
-// Cost returns what n units cost, rounded up.
+// Cost returns the cost of n paid units, rounded up.
 func (r Ratio) Cost(n int64) int64 {
 	hi, lo := bits.Mul64(uint64(n), uint64(r.Units)) //nolint:gosec // neither is negative
 	lo, carry := bits.Add64(lo, uint64(r.Per-1), 0)  //nolint:gosec // Per is 1 or more
@@ -43,7 +43,7 @@ func quotient(hi, lo uint64, by int64) int64 {
 	return int64(min(q, math.MaxInt64))    //nolint:gosec // at most math.MaxInt64
 }
 
-// String returns the price for people: 3, or 1 per 1000.
+// String returns the price as text for people: 3, or 1 per 1000.
 func (r Ratio) String() string {
 	if r.IsWhole() {
 		return fmt.Sprint(r.Units)
@@ -59,13 +59,13 @@ func (r Ratio) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, `{"units":%d,"per":%d}`, r.Units, r.Per), nil
 }
 
-// MustBe is the sentence for a value that is not a price.
+// MustBe is the sentence of the fault for a value that is not a price.
 var MustBe = fmt.Sprintf(`must be an integer from 1 to %d, or {"units": n, "per": m} of two such integers, as in {"units": 1, "per": 1000}`,
 	bound.MaxAmount)
 
 var errNoPrice = errors.New(MustBe)
 
-// UnmarshalJSON reads the output of MarshalJSON. It also accepts a per of 1.
+// UnmarshalJSON reads the output of MarshalJSON. It also accepts an object whose per is 1.
 func (r *Ratio) UnmarshalJSON(text []byte) error {
 	read := Ratio{Per: 1}
 	if bytes.HasPrefix(text, []byte("{")) {
@@ -89,7 +89,7 @@ func (r *Ratio) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Valid reports whether both parts of r are in range.
+// Valid reports whether Units and Per are from 1 to bound.MaxAmount.
 func (r Ratio) Valid() bool {
 	return r.Units >= 1 && r.Units <= bound.MaxAmount && r.Per >= 1 && r.Per <= bound.MaxAmount
 }

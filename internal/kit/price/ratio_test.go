@@ -17,8 +17,8 @@ func amounts() *rapid.Generator[int64] {
 	return rapid.OneOf(rapid.Int64Range(1, 50), rapid.Int64Range(1, bound.MaxAmount), rapid.Just(int64(bound.MaxAmount)), rapid.Just(int64(bound.MaxAmount-1)))
 }
 
-// exact returns a*b/c, rounded down or up. It computes with integers of any size. The result is at most
-// math.MaxInt64.
+// exact returns a*b/c, rounded up or down. It computes with integers of any size. If the result is larger than
+// math.MaxInt64, it returns math.MaxInt64.
 func exact(a, b, c int64, up bool) int64 {
 	n := new(big.Int).Mul(big.NewInt(a), big.NewInt(b))
 	if up {

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Cache is a Map for any number of goroutines.
+// Cache is a Map that any number of goroutines may use at the same time.
 type Cache[K comparable, V any] struct {
 	mu      sync.Mutex
 	entries *Map[K, V]
@@ -13,8 +13,8 @@ type Cache[K comparable, V any] struct {
 }
 
 // NewCache returns a Cache for up to most entries, at least one. It calls dropped with each value that leaves the
-// Cache: because the key gets another value, because room is needed, or because the key is removed. dropped may be
-// nil. It must not call the Cache.
+// Cache: because its key gets another value, because a new entry needs room, or because its key is removed. dropped
+// may be nil. It must not call the Cache.
 func NewCache[K comparable, V any](most int, dropped func(V)) *Cache[K, V] {
 	c := &Cache[K, V]{entries: New[K, V](most)}
 	c.entries.dropped = dropped

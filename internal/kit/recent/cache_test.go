@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The cache calls dropped once for each value that leaves: the sum of the values in the cache is the sum of all
-// values that entered, minus the sum of the dropped values.
+// The cache calls dropped once for each value that leaves it. So the sum of the values in the cache is the sum of all
+// values that entered it, minus the sum of the dropped values.
 func TestCache_EveryValueThatLeaves_IsDropped(t *testing.T) {
 	t.Parallel()
 	entered, dropped := 0, 0

@@ -4,7 +4,8 @@
 //
 //  1. A Map has at most the number of entries that New was called with. A further entry replaces the least recently
 //     used entry.
-//  2. An entry takes its key, its value and 12 bytes, rounded up to 8, plus 4 to 8 bytes of a table.
+//  2. An entry takes the bytes of its key and its value plus 12, rounded up to a multiple of 8. It also takes 4 to 8
+//     bytes of a hash table.
 //
 // # Concurrency
 //

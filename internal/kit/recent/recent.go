@@ -2,7 +2,7 @@ package recent
 
 import "hash/maphash"
 
-// pageSize is the number of entries that are allocated together. For pages of more than 32 KiB, Go's allocator wastes
+// pageSize is the number of entries that are allocated together. For allocations of more than 32 KiB, Go wastes
 // almost no memory.
 const pageSize = 1024
 
@@ -11,21 +11,21 @@ type Map[K comparable, V any] struct {
 	seed  maphash.Seed
 	most  int
 	len   int
-	heads []uint32 // by hash: the first entry of the chain
+	heads []uint32 // by hash: the number of the first entry in the chain of keys with this hash
 	pages []*[pageSize]entry[K, V]
-	taken uint32 // entries of pages that have been used at least once
-	free  uint32 // the first removed entry; removed entries form a chain
+	taken uint32 // number of entries of pages that have been used at least once
+	free  uint32 // number of the first removed entry; removed entries form a chain
 
 	dropped func(V) // called with each value that leaves the map; may be nil
 
 	newest, oldest uint32
 }
 
-// entry is one entry of a page. Entries refer to each other by their numbers, which begin at 1; 0 means no entry.
+// entry is an entry of the Map. Entries refer to each other by their numbers, which begin at 1; 0 means no entry.
 type entry[K comparable, V any] struct {
 	key   K
 	value V
-	next  uint32 // the next entry of the chain
+	next  uint32 // number of the next entry in the same chain
 
 	newer, older uint32
 }
@@ -110,7 +110,8 @@ func (m *Map[K, V]) entry(at uint32) *entry[K, V] {
 	return &m.pages[(at-1)/pageSize][(at-1)%pageSize]
 }
 
-// find returns the entry of key in the chain that begins with at.
+// find returns the number of the entry of key in the chain that begins at the entry at. It returns 0 if there is
+// none.
 func (m *Map[K, V]) find(at uint32, key K) uint32 {
 	for at != 0 {
 		e := m.entry(at)
@@ -122,7 +123,7 @@ func (m *Map[K, V]) find(at uint32, key K) uint32 {
 	return at
 }
 
-// place returns an entry that is not in use.
+// place returns the number of an entry that is not in use.
 func (m *Map[K, V]) place() uint32 {
 	if at := m.free; at != 0 {
 		m.free = m.entry(at).next
@@ -150,7 +151,7 @@ func (m *Map[K, V]) drop(at uint32) {
 	m.len--
 }
 
-// leave passes the value of an entry that is removed to dropped.
+// leave calls dropped with the value of an entry that is removed or replaced.
 func (m *Map[K, V]) leave(at uint32) {
 	if m.dropped != nil {
 		m.dropped(m.entry(at).value)
@@ -169,7 +170,7 @@ func (m *Map[K, V]) link(at uint32) {
 	m.newest = at
 }
 
-// unlink takes an entry out of the order of use.
+// unlink removes an entry from the order of use.
 func (m *Map[K, V]) unlink(at uint32) {
 	e := m.entry(at)
 	if e.newer != 0 {

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestMap_AnyProgram_LikeAList compares a Map with a slice in order of use.
+// TestMap_AnyProgram_LikeAList compares a Map with a slice whose elements are in the order of use.
 func TestMap_AnyProgram_LikeAList(t *testing.T) {
 	t.Parallel()
 	type pair struct{ key, value int }
@@ -70,7 +70,7 @@ func TestMap_AnyProgram_LikeAList(t *testing.T) {
 	})
 }
 
-// Not parallel: it measures the heap.
+// Not parallel: this test measures the heap.
 func TestMap_Entry_TakesItsKeyAndValueAnd21Bytes(t *testing.T) {
 	const n = 100_000
 	keys := make([]string, n)

@@ -1,2 +1,3 @@
-// Package route has what limits say about routes: patterns, forms of spelling, and the route of a URI. A route is the path of a request, or the name that a caller gives it.
+// Package route has the parts of limits that concern routes: patterns, forms of spelling, and the route of a URI. A
+// route is the path of a request, or a name that a caller gives to the request.
 package route

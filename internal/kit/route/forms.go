@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// The forms in which clients write one route differently. A router behind the service may treat all spellings of a form
-// as the same route.
+// The forms in which clients can spell one route differently. A router behind the service may treat all spellings of
+// a form as the same route.
 const (
-	FormCase          = "case"           // upper and lower case
-	FormTrailingSlash = "trailing_slash" // slashes, blanks and control characters at the end
+	FormCase          = "case"           // upper-case and lower-case letters
+	FormTrailingSlash = "trailing_slash" // slashes, blanks and control characters at the end of the route
 	FormMatrix        = "matrix"         // parameters of a segment, after a semicolon
 	FormEncodedSlash  = "encoded_slash"  // %2f for a slash
 )
 
-// FormNames returns the names of all forms, by their bits in Forms.
+// FormNames returns the names of all forms. Name i belongs to bit i of Forms.
 func FormNames() []string {
 	return []string{FormCase, FormTrailingSlash, FormMatrix, FormEncodedSlash}
 }
@@ -32,7 +32,7 @@ const (
 	AllForms = letterCase | trailingSlash | matrix | encodedSlash
 )
 
-// FormsOf returns the set of these names. It ignores unknown names.
+// FormsOf returns the set of the forms with these names. It ignores unknown names.
 func FormsOf(forms []string) Forms {
 	var set Forms
 	for i, name := range FormNames() {
@@ -43,11 +43,11 @@ func FormsOf(forms []string) Forms {
 	return set
 }
 
-// Normalize returns the normalized spelling of a route: it is the same for all spellings that differ only in these
-// forms. It allocates nothing if the route already has that spelling.
+// Normalize returns the normalized spelling of a route. All spellings that differ only in these forms have the same
+// normalized spelling. Normalize allocates nothing if the route already has this spelling.
 //
-// When parameters or encoded slashes are removed, new segments . and .. may appear. They are resolved: /..;/search
-// becomes /search.
+// If parameters or encoded slashes are removed, the result may have new segments . and .., which are then resolved.
+// For example, /..;/search becomes /search.
 func Normalize(route string, forms Forms) string {
 	if forms == 0 || isNormal(route) {
 		return route
@@ -66,7 +66,7 @@ func Normalize(route string, forms Forms) string {
 		if forms&trailingSlash != 0 {
 			route = withoutEnd(route)
 		}
-		if route == before { // one step may create work for another, as in /x/..%2f%00
+		if route == before { // one step may make another step necessary, as in /x/..%2f%00
 			break
 		}
 	}
@@ -86,7 +86,7 @@ func isNormal(route string) bool {
 	return route == "" || withoutEnd(route) == route
 }
 
-// withoutParameters removes the semicolon and the text after it in each segment.
+// withoutParameters removes the semicolon in each segment, and the text after it.
 func withoutParameters(route string) string {
 	if strings.IndexByte(route, ';') < 0 {
 		return route
@@ -107,8 +107,8 @@ func withoutParameters(route string) string {
 	return string(b)
 }
 
-// withoutEnd removes slashes, blanks and control characters at the end, even if they are escaped. It never removes
-// the first character.
+// withoutEnd removes slashes, blanks and control characters at the end of the route, even if they are escaped. It
+// never removes the first character.
 func withoutEnd(route string) string {
 	for n := len(route); n > 1; n = len(route) {
 		switch c := route[n-1]; {
@@ -130,7 +130,7 @@ func isBlank(high, low int) bool {
 }
 
 // In returns the patterns that match the normalized spellings of the routes that p matches. A normalized route may
-// lack the slash before a final **: for /v1/** there is a second pattern, /v1.
+// lack its last slash. So for /v1/** there is a second pattern, /v1.
 func (p Pattern) In(forms Forms) []Pattern {
 	keep := forms
 	if p.rest {
@@ -141,7 +141,7 @@ func (p Pattern) In(forms Forms) []Pattern {
 		text += "**"
 	}
 	normal, err := Parse(text)
-	if err != nil { // nothing of the pattern is left
+	if err != nil { // no text of the pattern is left
 		return []Pattern{p}
 	}
 	patterns := []Pattern{normal}
@@ -153,14 +153,14 @@ func (p Pattern) In(forms Forms) []Pattern {
 	return patterns
 }
 
-// Spellings caches a route in its spelling for some forms. Few sets of forms are in use, so spellings for two sets
-// are cached. The zero value is empty.
+// Spellings caches the normalized spellings of one route, for two sets of forms: few sets are in use. The zero value
+// is empty.
 type Spellings [2]struct {
-	forms Forms // none: unused
+	forms Forms // 0: this element is unused
 	text  string
 }
 
-// In returns the spelling of the route text for some forms. text must be the same in all calls.
+// In returns the normalized spelling of the route text for a set of forms. text must be the same in all calls.
 func (s *Spellings) In(text string, forms Forms) string {
 	if forms == 0 {
 		return text

@@ -35,7 +35,7 @@ func TestNormalize_Forms(t *testing.T) {
 	require.Equal(t, "/Search;x/", Normalize("/Search;x/", 0))
 }
 
-// The normalization of a normalized route changes nothing.
+// Normalizing a route that is already normalized changes nothing.
 func TestNormalize_Idempotent(t *testing.T) {
 	t.Parallel()
 	parts := rapid.SliceOfN(rapid.SampledFrom([]string{"/", ".", "..", ";", "%2f", "%2F", "%00", "%20", " ", "A", "b", "%", "x=1"}), 1, 16)
@@ -56,7 +56,7 @@ func TestNormalize_NothingToDo_NoAllocation(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { Normalize("/v1/items/4711", AllForms) }))
 }
 
-// A pattern in some forms matches the normalized spelling of each route that the pattern matches.
+// Pattern.In returns patterns that match the normalized spelling of each route that the pattern matches.
 func TestPattern_In_MatchesNormalizedRoutes(t *testing.T) {
 	t.Parallel()
 	matches := func(patterns []Pattern, route string) bool {

@@ -7,51 +7,52 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/cowmap"
 )
 
-// Index finds the patterns that match a route. It is a tree of segments, the texts between slashes, so the time does
-// not grow with the number of patterns that begin alike. T is the type of a pattern's value. The zero value is empty.
-// Many goroutines may read and fork an Index that no longer changes.
+// Index finds the patterns that match a route. It is a tree of segments (the texts between slashes). So the time does
+// not grow with the number of patterns that have the same beginning. T is the type of a pattern's value. The zero
+// value is empty. Many goroutines may read and fork an Index that no longer changes.
 type Index[T comparable] struct {
 	exact  cowmap.Map[[]T] // patterns without a wildcard
 	root   segment[T]
-	any    []T    // values of the pattern that matches everything
-	forked *owner // owner of the nodes that no other index shares; nil: all nodes
+	any    []T    // values of the pattern that matches every route
+	forked *owner // owner of the nodes that no other index shares; nil: this index owns all nodes
 }
 
 // owner identifies the index to which a node belongs.
 type owner struct{ _ byte }
 
-// segment is a node. It has all patterns with the same text up to a slash.
+// segment is a node of the tree: the segments of a pattern up to a slash. All patterns that begin with these segments
+// go through the node.
 type segment[T comparable] struct {
 	owner   *owner
-	literal *cowmap.Map[*segment[T]] // the next segments without a star; nil: there are none
-	star    *segment[T]              // the next segment is only a star
-	partial []partial[T]             // the next segment has a star and other text
+	literal *cowmap.Map[*segment[T]] // nodes of next segments without a star; nil: there are none
+	star    *segment[T]              // node of a next segment that is only a star
+	partial []partial[T]             // nodes of next segments with a star and other text
 
 	ends []T       // values of patterns that end here
 	rest []T       // values of patterns that end here with **
-	tail []tail[T] // values of patterns that end within the next segment, with **
+	tail []tail[T] // values of patterns whose last segment has text before **
 }
 
-// partial is a segment as in v*-beta.
+// partial is the node of a segment with a star and other text, such as v*-beta.
 type partial[T comparable] struct {
 	pattern Pattern
 	next    *segment[T]
 }
 
-// tail is the end of a pattern as in /v1/a**.
+// tail is the last segment of a pattern with text before **, such as a** in /v1/a**.
 type tail[T comparable] struct {
 	pattern Pattern
 	value   T
 }
 
-// Fork returns an index that may be changed and begins as a copy of x. x must not be changed from then on. Both share
-// the nodes that are equal, so a change copies only the nodes of one pattern.
+// Fork returns an index that begins as a copy of x and may be changed. x must not be changed from then on. The fork
+// shares its nodes with x, so a change copies only the nodes of one pattern.
 func (x *Index[T]) Fork() Index[T] {
 	by := &owner{}
 	return Index[T]{exact: x.exact.Fork(), root: *x.root.fork(by), any: slices.Clip(x.any), forked: by}
 }
 
-// fork returns a node that may be changed and begins as a copy of n.
+// fork returns a copy of n that may be changed.
 func (n *segment[T]) fork(by *owner) *segment[T] {
 	other := &segment[T]{
 		owner: by, star: n.star, partial: slices.Clone(n.partial), ends: slices.Clip(n.ends), rest: slices.Clip(n.rest), tail: slices.Clip(n.tail),
@@ -91,13 +92,13 @@ func (x *Index[T]) Remove(p Pattern, value T) {
 	}
 }
 
-// without returns a copy of list from which value is removed.
+// without returns a copy of list without value.
 func without[T comparable](list []T, value T) []T {
 	return slices.DeleteFunc(slices.Clone(list), func(v T) bool { return v == value })
 }
 
-// add adds a value below the node n, which it may change. left and rest describe the remaining part of the value's
-// pattern.
+// add adds a value below the node n, which the caller may change. left and rest describe the part of the pattern that
+// follows the node.
 func (n *segment[T]) add(by *owner, left string, rest bool, value T) {
 	text, after, more := strings.Cut(left, "/")
 	switch {
@@ -113,7 +114,7 @@ func (n *segment[T]) add(by *owner, left string, rest bool, value T) {
 	}
 }
 
-// remove removes a value below the node n, which it may change.
+// remove removes a value below the node n, which the caller may change.
 func (n *segment[T]) remove(by *owner, left string, rest bool, value T) {
 	text, after, more := strings.Cut(left, "/")
 	switch {
@@ -135,12 +136,12 @@ func (n *segment[T]) remove(by *owner, left string, rest bool, value T) {
 	}
 }
 
-// isEmpty reports whether no pattern goes through n.
+// isEmpty reports whether no pattern ends at n or below n.
 func (n *segment[T]) isEmpty() bool {
 	return (n.literal == nil || n.literal.Len() == 0) && n.star == nil && len(n.partial) == 0 && len(n.ends) == 0 && len(n.rest) == 0 && len(n.tail) == 0
 }
 
-// drop removes the node for a segment.
+// drop removes the child node for a segment.
 func (n *segment[T]) drop(text string) {
 	switch {
 	case text == "*":
@@ -152,7 +153,7 @@ func (n *segment[T]) drop(text string) {
 	}
 }
 
-// part returns the pattern of a part of a pattern.
+// part returns the Pattern for one segment of a pattern.
 func part(text string, rest bool) Pattern {
 	p := Pattern{text: text, literal: len(text), tail: strings.LastIndexByte(text, '*') + 1, rest: rest}
 	if star := strings.IndexByte(text, '*'); star >= 0 {
@@ -161,7 +162,8 @@ func part(text string, rest bool) Pattern {
 	return p
 }
 
-// child returns the node for a segment. The caller may change this node if it may change n.
+// child returns the child node for a segment, and creates the node if necessary. If the caller may change n, it may
+// also change this node.
 func (n *segment[T]) child(by *owner, text string) *segment[T] {
 	mine := func(next *segment[T]) *segment[T] {
 		switch {
@@ -207,8 +209,8 @@ func (x *Index[T]) Append(list []T, route string) []T {
 	return x.root.append(list, route, true)
 }
 
-// append appends the values of patterns that match the rest of a route. more is false after the last segment of the
-// route.
+// append appends the values of patterns that match the rest of a route below the node n. more is false if the route
+// has no further segment.
 func (n *segment[T]) append(list []T, route string, more bool) []T {
 	if !more {
 		return append(list, n.ends...)

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The index finds the same patterns as a linear scan with Match, sorted by precedence.
+// The index finds the same patterns as Match, applied to every pattern.
 func TestIndex_FindsWhatMatchFinds(t *testing.T) {
 	t.Parallel()
 	text := rapid.StringOfN(rapid.SampledFrom([]rune("ab//**")), 1, 10, -1)
@@ -80,7 +80,7 @@ func TestIndex_Append_AllocatesNothing(t *testing.T) {
 	require.ElementsMatch(t, []int{7, 500}, list)
 }
 
-// BenchmarkIndex finds one of many patterns that differ only after their first star.
+// BenchmarkIndex searches an index of many patterns that differ only after their first star.
 func BenchmarkIndex(b *testing.B) {
 	for _, n := range []int{10, 100, 1000, 10_000} {
 		b.Run(fmt.Sprint("patterns=", n), func(b *testing.B) {

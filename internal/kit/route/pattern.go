@@ -8,14 +8,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
-// Pattern matches routes. It is literal text with wildcards: * stands for one or more characters except slashes, and
-// ** at the end stands for any rest, even an empty rest. The zero value matches every route, and requests without a
-// route.
+// Pattern matches routes. It is literal text with wildcards. * stands for one or more characters other than slashes.
+// ** at the end stands for any text, even an empty text. The zero value matches every route, and also requests
+// without a route.
 //
-// Matching compares bytes and allocates nothing. A star ends at the next slash, so backtracking never leaves a segment.
+// Matching compares bytes and allocates nothing. A star matches no slash, so backtracking never leaves a segment.
 type Pattern struct {
 	text    string
-	literal int  // bytes before the first wildcard
+	literal int  // number of bytes before the first wildcard
 	tail    int  // index after the last star
 	rest    bool // the pattern ends with **, which is not part of text
 }
@@ -36,7 +36,7 @@ func Parse(text string) (Pattern, error) {
 	return p, nil
 }
 
-// String returns the pattern as it was written.
+// String returns the text from which the pattern was parsed.
 func (p Pattern) String() string {
 	if p.rest {
 		return p.text + "**"
@@ -58,11 +58,11 @@ func (p Pattern) Match(route string) bool {
 	if route == "" || !strings.HasPrefix(route, p.text[:p.literal]) {
 		return false
 	}
-	if !p.rest && !strings.HasSuffix(route, p.text[p.tail:]) { // cheap: patterns that begin alike rarely end alike
+	if !p.rest && !strings.HasSuffix(route, p.text[p.tail:]) { // cheap: such patterns rarely end with the same text
 		return false
 	}
 	at, in := p.literal, p.literal // positions in the pattern and in the route
-	star, taken := -1, 0           // the last star, and where its match ends so far
+	star, taken := -1, 0           // index of the last star, and where its match in the route ends so far
 	for {
 		switch {
 		case at == len(p.text) && (p.rest || in == len(route)):
@@ -81,7 +81,7 @@ func (p Pattern) Match(route string) bool {
 	}
 }
 
-// Sample returns a route that matches.
+// Sample returns a route that the pattern matches.
 func (p Pattern) Sample() string {
 	if p.text == "" {
 		return "/"
@@ -89,9 +89,9 @@ func (p Pattern) Sample() string {
 	return strings.ReplaceAll(p.text, "*", "x")
 }
 
-// Compare orders patterns from the most specific: patterns without wildcards first, then patterns with a longer text
-// before the first wildcard, then longer patterns (a final ** is not counted). The pattern that matches everything is
-// last. Compare returns 0 for patterns of equal precedence.
+// Compare orders patterns so that the most specific comes first: patterns without wildcards, then patterns with a
+// longer text before the first wildcard, then longer patterns. A final ** does not count for the length. The pattern
+// that matches everything is last. Compare returns 0 for patterns of equal precedence.
 func (p Pattern) Compare(o Pattern) int {
 	first := func(is bool) int {
 		if is {

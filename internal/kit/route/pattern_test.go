@@ -75,8 +75,8 @@ func TestPattern_MatchesLikeRegexp(t *testing.T) {
 
 func TestPattern_Compare(t *testing.T) {
 	t.Parallel()
-	// First the patterns without wildcards, then by the length of the literal beginning, then by length. The pattern
-	// that matches everything is last.
+	// Patterns without wildcards come first. Then come patterns with a longer text before the first wildcard, then
+	// longer patterns. The pattern that matches everything is last.
 	want := []string{"/v1/search/x", "/v1/search", "/a", "/v1/search/*", "/v1/search/**", "/v1/*/items", "/v1/*", "/v1/**", "/*", "*", "**", ""}
 	patterns := make([]Pattern, len(want))
 	for i, text := range want {

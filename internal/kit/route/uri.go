@@ -2,12 +2,12 @@ package route
 
 import "strings"
 
-// FromURI returns the route of a URI: its path without the query, in a normal form. Clients choose the spelling of a
-// path, so /search, //search, /./search and /%73earch must give one route.
+// FromURI returns the route of a URI: its path in a normal form, without the query. Clients choose how they write a
+// path, so /search, //search, /./search and /%73earch must give the same route.
 //
-// FromURI unescapes printable ASCII, except for characters that would change the path (%2F, %3F, %23, %25 and %20).
-// It escapes everything else, in upper case. It resolves dot segments and drops empty segments. It keeps differences
-// that some servers distinguish: see Forms.
+// FromURI unescapes printable ASCII characters, except for those that would change the path (%2F, %3F, %23, %25 and
+// %20). It escapes all other characters, with upper-case digits. It resolves dot segments and removes empty segments.
+// It keeps differences that some servers ignore and other servers distinguish: see Forms.
 func FromURI(uri string) string {
 	if i := strings.IndexAny(uri, "?#"); i >= 0 {
 		uri = uri[:i]
@@ -19,7 +19,7 @@ func FromURI(uri string) string {
 	return resolve("/" + plainPath(uri))
 }
 
-// resolve resolves dot segments and drops empty segments. It keeps a slash at the beginning and a slash at the end.
+// resolve resolves dot segments and removes empty segments. It keeps a slash at the beginning and a slash at the end.
 func resolve(path string) string {
 	rest, rooted := strings.CutPrefix(path, "/")
 	segments := strings.Split(rest, "/")
@@ -44,7 +44,7 @@ func resolve(path string) string {
 	return rest
 }
 
-// plainPath removes unnecessary escapes and adds missing ones.
+// plainPath removes unnecessary escapes and adds missing escapes.
 func plainPath(path string) string {
 	const upper = "0123456789ABCDEF"
 	b := make([]byte, 0, len(path))
@@ -67,7 +67,7 @@ func plainPath(path string) string {
 	return string(b)
 }
 
-// nibble returns the value of the hexadecimal digit at i, or -1.
+// nibble returns the value of the hexadecimal digit at i. It returns -1 if there is no such digit.
 func nibble(s string, i int) int {
 	if i >= len(s) {
 		return -1

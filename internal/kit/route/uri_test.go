@@ -60,7 +60,7 @@ func TestFromURI_OneSpelling(t *testing.T) {
 	}
 }
 
-// All spellings of a path give the same route, and a catalogue can contain this route.
+// All spellings of a path give the same route, and the catalogue accepts this route.
 func TestFromURI_OtherSpellingsGiveSameRoute(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -7,10 +7,10 @@ import (
 
 // Config bounds a list. All values must be at least 1.
 type Config struct {
-	Most   int // the most places that wait
-	MostOf int // the most waiting places of one tenant
-	Batch  int // the most places of a batch
-	Share  int // the most places of one tenant in a batch while others wait
+	Most   int // maximum number of waiting places
+	MostOf int // maximum number of waiting places of one tenant
+	Batch  int // maximum number of places in a batch
+	Share  int // maximum number of places of one tenant in a batch, as long as other tenants wait
 }
 
 // List holds values that wait.
@@ -22,7 +22,7 @@ type List[V any] struct {
 	of      map[string]int // number of waiting places by tenant
 }
 
-// Place is the place of a value in a list.
+// Place is the position of a value in a list.
 type Place[V any] struct {
 	Value V
 
@@ -35,8 +35,8 @@ type Place[V any] struct {
 // New returns an empty list.
 func New[V any](cfg Config) *List[V] { return &List[V]{cfg: cfg, of: map[string]int{}} }
 
-// Add adds a value of a tenant. Values in one batch have the same group. It returns nil if there is no room. crowded
-// reports that a whole batch is waiting, or that there is no room.
+// Add adds a value of a tenant and returns its place, or nil if there is no room. All values of a batch have the same
+// group. crowded reports whether enough values for a whole batch wait, or there is no room.
 func (l *List[V]) Add(v V, tenant string, group int) (p *Place[V], crowded bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,14 +49,14 @@ func (l *List[V]) Add(v V, tenant string, group int) (p *Place[V], crowded bool)
 	return p, len(l.waiting) >= l.cfg.Batch
 }
 
-// Len returns the number of places that wait.
+// Len returns the number of waiting places.
 func (l *List[V]) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.waiting)
 }
 
-// Take removes a batch and returns it. The batch is empty if no value waits.
+// Take removes a batch from the list and returns it. The batch is empty if no value waits.
 func (l *List[V]) Take() []*Place[V] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,7 +90,7 @@ func (l *List[V]) pick(batch []*Place[V], share int) []*Place[V] {
 	return batch
 }
 
-// leave updates the counts for a place that no longer waits.
+// leave updates the counts when a place stops waiting.
 func (l *List[V]) leave(p *Place[V]) {
 	p.left = true
 	if l.of[p.tenant]--; l.of[p.tenant] == 0 {
@@ -105,7 +105,7 @@ func (p *Place[V]) Waits() bool {
 	return !p.left
 }
 
-// Remove removes the place. It returns false if the place no longer waits.
+// Remove removes the place from the list. It returns false if the place does not wait any more.
 func (p *Place[V]) Remove() bool {
 	l := p.list
 	l.mu.Lock()

@@ -54,7 +54,7 @@ func TestTake_Batch_IsOfOneGroup(t *testing.T) {
 	want(t, take(l), "f1")
 }
 
-// A tenant with many places delays others by one batch at most.
+// A tenant with many places delays another tenant by at most one batch.
 func TestTake_TenantWithMany_LeavesRoomForOthers(t *testing.T) {
 	t.Parallel()
 	l := New[string](Config{Most: 100, MostOf: 100, Batch: 4, Share: 2})
@@ -62,10 +62,10 @@ func TestTake_TenantWithMany_LeavesRoomForOthers(t *testing.T) {
 	want(t, take(l), "a1", "a2", "b1", "c1")
 	want(t, take(l), "a3", "a4", "a5", "a6") // no other tenant waits
 	add(t, l, 0, "a1", "a2", "a3", "a4", "b1")
-	want(t, take(l), "a1", "a2", "b1", "a3") // the remaining room is for any tenant that waits
+	want(t, take(l), "a1", "a2", "b1", "a3") // any waiting tenant gets the remaining room
 	want(t, take(l), "a4")
 	add(t, l, 0, "a1", "a2", "a3", "b1")
-	want(t, take(l), "a1", "a2", "a3", "b1") // all places fit
+	want(t, take(l), "a1", "a2", "a3", "b1") // all places fit into one batch
 }
 
 func TestAdd_Bounds(t *testing.T) {
@@ -101,7 +101,7 @@ func TestRemove_OnlyWhatWaits(t *testing.T) {
 	}
 }
 
-// No value is lost or returned twice, and each batch keeps the bounds.
+// No value is lost or returned twice, and each batch obeys the bounds.
 func TestList_RandomPrograms(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -173,7 +173,7 @@ func checkBatch(rt *rapid.T, cfg Config, l *List[int], model *[]*Place[int]) {
 	}
 	others := slices.ContainsFunc(*model, func(p *Place[int]) bool { return p.group == first.group && p.tenant != first.tenant })
 	if of > cfg.Share && others {
-		// Values of other tenants still wait, so each waiting tenant must have its full share in the batch.
+		// Values of other tenants still wait, so this batch must contain the full share of each waiting tenant.
 		for _, m := range *model {
 			n := 0
 			for _, p := range batch {

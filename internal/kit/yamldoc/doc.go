@@ -1,3 +1,3 @@
-// Package yamldoc reads YAML as JSON, so that a file and a request body are decoded alike. It also returns the line
-// of each value.
+// Package yamldoc reads YAML as JSON, so that files and request bodies are decoded in the same way. It also records
+// the line of each value.
 package yamldoc

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// maxProblems bounds the problems that are listed. Nobody reads more.
+// maxProblems bounds the problems that are listed. People do not read more.
 const maxProblems = 50
 
 // Problem is one problem of a file.
 type Problem struct {
 	Line    int
-	Path    string // as in plans.starter.allowances[0].amount; empty: the file itself
+	Path    string // such as plans.starter.allowances[0].amount; empty: the file itself
 	Message string
 }
 
-// Error has all problems of a file.
+// Error is the error with all problems of a file.
 type Error struct {
 	Problems []Problem // in order of their lines
 }

@@ -16,23 +16,23 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 )
 
-// yamlDepth bounds the nesting. Catalogue objects need 6 levels; metadata has a smaller bound.
+// yamlDepth bounds the nesting of values. Objects of the catalogue need 6 levels; metadata has a smaller bound.
 const yamlDepth = 32
 
-// Reader turns YAML into JSON, so that files and request bodies are decoded alike, and notes the line of each value.
-// It accepts only YAML that JSON can express: no anchors, aliases, merge keys or tags.
+// Reader converts YAML to JSON, so that files and request bodies are decoded in the same way. It records the line of
+// each value. It accepts only YAML that JSON can express: no anchors, aliases, merge keys or tags.
 type Reader struct {
-	Lines    map[string]int  // by path, as in plans.starter.allowances[0].amount
-	Nulls    map[string]bool // paths of nulls
+	Lines    map[string]int  // by path, such as plans.starter.allowances[0].amount
+	Nulls    map[string]bool // paths of values that are null
 	Problems Problems
 	Document body.Document
 }
 
-// NewReader returns a reader that has read nothing.
+// NewReader returns an empty Reader.
 func NewReader() *Reader { return &Reader{Lines: map[string]int{}, Nulls: map[string]bool{}} }
 
-// ObjectText returns the mapping n as a JSON object. A null is an empty object. If the mapping lacks the field self,
-// ObjectText adds it with the value key, unless key is empty.
+// ObjectText returns the mapping n as a JSON object. A null gives an empty object. If the mapping has no field with
+// the name self and key is not empty, ObjectText adds this field with the value key.
 func (r *Reader) ObjectText(path, self, key string, n ast.Node) ([]byte, bool) {
 	before := len(r.Problems.list)
 	pairs := r.Pairs(path, n)
@@ -63,7 +63,8 @@ func (r *Reader) ObjectText(path, self, key string, n ast.Node) ([]byte, bool) {
 	return text, ok
 }
 
-// Parse returns the root of the only document. It returns nil if there is no document.
+// Parse returns the root of the only document. It returns nil if there is no document. It adds a problem if the text
+// is not YAML or has a second document.
 func (r *Reader) Parse(data []byte) ast.Node {
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
@@ -90,10 +91,10 @@ func (r *Reader) Parse(data []byte) ast.Node {
 	return root
 }
 
-// unmatched matches the parser's message about a bracket that is closed by another kind of bracket.
+// unmatched matches the parser's message about a bracket that is closed by a bracket of another kind.
 var unmatched = regexp.MustCompile(`could not find '.' character corresponding to '(.)'`)
 
-// explain returns the parser's message about a line, or a better message if the parser's is misleading.
+// explain returns the parser's message about a line. If that message is misleading, it returns a better message.
 func explain(message string, data []byte, line int) string {
 	lines := bytes.Split(data, []byte("\n"))
 	text := lines[min(max(line, 1), len(lines))-1]
@@ -115,7 +116,7 @@ func LineOf(n ast.Node) int {
 	return 1
 }
 
-// Pairs returns the pairs of a mapping. A null counts as an empty mapping. For any other node it adds a problem.
+// Pairs returns the pairs of a mapping. A null counts as an empty mapping. For any other node, Pairs adds a problem.
 func (r *Reader) Pairs(path string, n ast.Node) []*ast.MappingValueNode {
 	switch n := n.(type) {
 	case *ast.MappingNode:
@@ -129,7 +130,7 @@ func (r *Reader) Pairs(path string, n ast.Node) []*ast.MappingValueNode {
 	return nil
 }
 
-// Key returns the text of a key.
+// Key returns the text of a pair's key. If the key is not plain text, it adds a problem and returns false.
 func (r *Reader) Key(path string, pair *ast.MappingValueNode) (string, bool) {
 	switch k := pair.Key.(type) {
 	case *ast.StringNode:
@@ -141,7 +142,7 @@ func (r *Reader) Key(path string, pair *ast.MappingValueNode) (string, bool) {
 	return "", false
 }
 
-// json appends n as JSON. If JSON cannot express n, it adds a problem and returns false.
+// json appends n as JSON to the text to. If JSON cannot express n, it adds a problem and returns false.
 func (r *Reader) json(to []byte, path string, n ast.Node, depth int) ([]byte, bool) {
 	r.Lines[path] = LineOf(n)
 	if depth > yamlDepth {
@@ -204,7 +205,7 @@ func (r *Reader) object(to []byte, path string, n ast.Node, depth int) ([]byte, 
 		if to, ok = r.json(to, at, pair.Value, depth+1); !ok {
 			return to, false
 		}
-		r.Lines[at] = LineOf(pair.Key) // the line where readers look for the field
+		r.Lines[at] = LineOf(pair.Key) // people look for the field in the line of its key
 	}
 	return append(to, '}'), true
 }
@@ -218,8 +219,8 @@ func (r *Reader) text(to []byte, path string, n ast.Node, s string) ([]byte, boo
 	return quoted, true
 }
 
-// plainNumber matches numbers that have the same meaning in YAML and JSON. 010 is 8 in one version of YAML and 10 in
-// another.
+// plainNumber matches numbers that have the same meaning in YAML and JSON. For example, 010 is 8 in YAML 1.1 and 10
+// in YAML 1.2.
 var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
 func (r *Reader) number(to []byte, path string, n ast.Node) ([]byte, bool) {

@@ -13,7 +13,8 @@ import (
 // citusPackages matches the value of CITUS_PACKAGES in the Makefile, which may be on several lines.
 var citusPackages = regexp.MustCompile(`(?m)^CITUS_PACKAGES := ((?:.*\\\n)*.*)$`)
 
-// make test-citus shows that the service runs on Citus. Citus may refuse a statement that no test executes there.
+// make test-citus runs the packages of CITUS_PACKAGES on a Citus cluster. If a statement is executed by none of these
+// tests, nobody knows whether Citus refuses it. So the list must name every package whose tests use the database.
 func TestMakefile_TestCitus_NamesEveryPackageThatUsesTheDatabase(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../Makefile")
@@ -44,7 +45,7 @@ func TestMakefile_TestCitus_NamesEveryPackageThatUsesTheDatabase(t *testing.T) {
 	}
 }
 
-// usesDatabase reports whether a file uses a function of testenv that gives a test its own database.
+// usesDatabase reports whether a file uses a function of testenv that creates a database for a test.
 func usesDatabase(f *file) (uses bool) {
 	ast.Inspect(f.syntax, func(n ast.Node) bool {
 		if call, ok := n.(*ast.SelectorExpr); ok {

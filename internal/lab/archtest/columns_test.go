@@ -13,9 +13,10 @@ import (
 // maxColumns is the maximum length of a line of hand-written code. A tab counts as four columns.
 const maxColumns = 120
 
-// wideFiles is the path of the list of files that are older than this rule and break it. A file that is made narrow
-// must leave the list, and no file is added. The linter lll cannot hold such a list: golangci-lint only warns when an
-// exclusion excludes nothing, so the list would not become shorter.
+// wideFiles is the path of the list of files that are older than the limit maxColumns and have longer lines. If all
+// lines of a file have become short enough, the file must leave the list. No file is added. The linter lll cannot
+// hold such a list: golangci-lint only warns about an exclusion that excludes nothing, so the list would not become
+// shorter.
 const wideFiles = "testdata/wide.txt"
 
 func isWide(text string) bool {

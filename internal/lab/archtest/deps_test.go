@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// notInTheProduct lists the modules, and the packages of this repository, that the product's binary must not contain:
-// those for measurements, charts and tests.
+// notInTheProduct lists the modules, and the packages of this repository, that the product's binary must not contain.
+// They are for measurements, charts and tests.
 var notInTheProduct = slices.Concat(laboratoryAlone, []string{
 	"github.com/testcontainers", "pgregory.net/rapid", "testing",
 	module + "/lab", module + "/internal/lab/testenv", module + "/internal/lab/archtest",
 })
 
-// laboratory returns those of the given packages that the product must not contain.
+// laboratory returns the packages among dependencies that the product must not contain.
 func laboratory(dependencies []string) []string {
 	var found []string
 	for _, pkg := range dependencies {

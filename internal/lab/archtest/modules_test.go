@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// clientModules are the paths of the modules that other programs import, by the folder of each module.
+// clientModules maps the folders of the modules that other programs import to the modules' paths.
 var clientModules = map[string]string{
 	"client":           module + "/client",
 	"client/quotaecho": module + "/client/quotaecho",
@@ -32,7 +32,7 @@ func inModule(t *testing.T, dir string, args ...string) string {
 	return string(out)
 }
 
-// laboratoryAlone are modules that only lab/ needs: for charts, histograms and a browser.
+// laboratoryAlone lists the modules that only lab/ needs: for charts, histograms and a browser.
 var laboratoryAlone = []string{
 	"github.com/HdrHistogram/hdrhistogram-go", "github.com/chromedp/cdproto", "github.com/chromedp/chromedp",
 	"gonum.org/v1/plot", "golang.org/x/image", "codeberg.org/go-latex/latex", "codeberg.org/go-fonts/liberation",
@@ -77,8 +77,8 @@ func TestClient_Modules_CompileAlone(t *testing.T) {
 	}
 }
 
-// A program that imports the client gets no module of the service. It also keeps its own versions of the modules that
-// the service uses too.
+// A program that imports the client gets no module of the service. If the program and the service use the same
+// module, the program keeps its own version of that module.
 func TestClient_User_KeepsItsVersions(t *testing.T) {
 	t.Parallel()
 	own := map[string]string{
@@ -113,8 +113,8 @@ func TestClient_User_KeepsItsVersions(t *testing.T) {
 	}
 }
 
-// If go.work exists, the go command takes the version of Go from it. The image is built without go.work: there the
-// version comes from go.mod. All these files must name the same version.
+// If go.work exists, the go command takes the version of Go from go.work. The image is built without go.work, with
+// the version in go.mod. All these files must name the same version.
 func TestGo_WorkAndModules_SameVersion(t *testing.T) {
 	t.Parallel()
 	versions := func(file string) string {

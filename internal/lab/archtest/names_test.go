@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// subjectFirst matches the name of a test: its subject, then conditions and guarantees.
+// subjectFirst matches the name of a test that consists of a subject and then of conditions and guarantees.
 var subjectFirst = regexp.MustCompile(`^Test[A-Z][A-Za-z0-9]*(_[A-Za-z0-9]+)+$`)
 
-// testNamesStartWithTheSubject finds names such as TestADebitIsDenied. A reader who looks for the tests of a subject
-// would not find such a name.
+// testNamesStartWithTheSubject returns the tests with other names, for example TestADebitIsDenied. A reader who looks
+// for the tests of debits would not find that name.
 func testNamesStartWithTheSubject(f *file) []string {
 	var wrong []string
 	for _, d := range f.syntax.Decls {

@@ -16,7 +16,8 @@ var (
 	declaredTest = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`)
 )
 
-// A document that names a renamed test proves nothing.
+// Documents name tests as the proof of a promise. A document with the name of a test that does not exist proves
+// nothing.
 func TestDocuments_NamedTests_Exist(t *testing.T) {
 	t.Parallel()
 	var declared []string
@@ -58,7 +59,8 @@ func TestDocuments_NamedTests_Exist(t *testing.T) {
 	}
 }
 
-// Each promise has one row, which names all its tests. If there were two rows, a change would often miss one of them.
+// Each promise has one row, which names all tests of the promise. With two rows, a change would often miss one of
+// them.
 func TestDocuments_Promise_HasOneRow(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/proof.md")

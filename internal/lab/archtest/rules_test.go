@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// onlyIn lists the packages whose code may import a library. Tests may import any
-// library, for example to read a server's data, except those in notEvenInTests.
+// onlyIn maps a library to the packages whose code may import it. Tests may import any library, for example to read a
+// server's data, except the libraries in notEvenInTests.
 var onlyIn = map[string][]string{
 	"github.com/labstack/echo":                    {"internal/httpapi", "lab/bench", "client/quotaecho", "client/quotaecho/examples/echo"},
 	"github.com/a-h/templ":                        {"internal/pages/console", "internal/pages/portal"},
@@ -45,14 +45,15 @@ var onlyIn = map[string][]string{
 
 var notEvenInTests = []string{"github.com/labstack/echo", "unsafe", "C"}
 
-// pure matches the files that decide without input or output: the state machine,
-// the burn order, calendars and bucket arithmetic. Tests can cover all their cases,
-// because their results depend on their arguments only.
+// pure matches the files that make decisions without input or output: the operations of the ledger, the order in
+// which grants are used, the calendars and the arithmetic of buckets. Tests can cover all their cases, because the
+// results of such a file depend on its arguments only.
 var pure = regexp.MustCompile(`^internal/((kit/bound|ledger|kit/period|kit/price|ratelimit/rule)/\w+|gate/balances/policy|` +
 	`ratelimit/(lease_id|vector|workbench|replica/membership|replica/shares))\.go$`)
 
-// pureOurs are the packages of this repository that pure files may import. Most of them are pure. errcode, replica
-// and redisstore are allowed for their values: errors, sets of replicas, script calls and replies.
+// pureOurs are the packages of this repository that pure files may import. Most of these packages are pure. Three are
+// allowed for their values: errcode for errors, replica for sets of replicas, redisstore for script calls and
+// replies.
 var pureOurs = []string{
 	"internal/kit/bound", "internal/kit/errcode", "internal/kit/price", "internal/kit/period",
 	"internal/ledger",
@@ -63,11 +64,11 @@ var pureOurs = []string{
 var impure = []string{"context", "database/", "io/", "log", "math/rand", "crypto/rand", "net", "os", "runtime", "syscall"}
 
 const (
-	// maxLines bounds hand-written code. The style guide asks for at most 400 lines; a
-	// file with 500 has two subjects.
+	// maxLines is the maximum number of lines of a file of hand-written code. The style guide asks for at most 400
+	// lines; a file with 500 lines has two subjects.
 	maxLines = 500
 
-	// maxTestLines bounds a test file, which may have long tables.
+	// maxTestLines is the maximum number of lines of a test file, which may have long tables.
 	maxTestLines = 800
 )
 
@@ -133,7 +134,7 @@ func nothingHappensBeforeMain(f *file) []string {
 	return wrong
 }
 
-// todo matches a marker of unfinished work. issue matches the number of an issue.
+// todo matches a marker of unfinished work. issue matches the number of an issue, which must follow the marker.
 var (
 	todo  = regexp.MustCompile(`\b(TODO|FIXME|XXX|HACK)\b`)
 	issue = regexp.MustCompile(`#\d+`)
@@ -154,7 +155,8 @@ func noPromisesInComments(f *file) []string {
 	return wrong
 }
 
-// typographic holds typographic quotation marks. gofmt makes one out of two single quotes in a doc comment.
+// typographic contains the typographic quotation marks. gofmt writes such a mark for two single quotes in a doc
+// comment.
 const typographic = "\u2018\u2019\u201c\u201d"
 
 func commentsHavePlainQuotes(f *file) []string {
@@ -169,8 +171,8 @@ func commentsHavePlainQuotes(f *file) []string {
 	return wrong
 }
 
-// banned maps words to the glossary's word for the same thing. Only exported names are
-// checked, because other packages use them.
+// banned maps words to the glossary's word for the same concept. The rule checks only exported names, because other
+// packages use them.
 var banned = map[string]string{
 	"Account": "tenant", "Customer": "tenant", "Organization": "tenant", "Tier": "plan",
 	"Entitlement": "allowance", "Cycle": "period", "Reservation": "hold", "Decrement": "debit", "Accrual": "grant",
@@ -239,7 +241,7 @@ func TestRules_Repository_Hold(t *testing.T) {
 	}
 }
 
-// A rule about files that do not exist checks nothing.
+// The pattern pure must match existing files: a rule about files that do not exist checks nothing.
 func TestRules_PureFiles_Exist(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{}
@@ -279,7 +281,7 @@ func TestRules_Packages_Documented(t *testing.T) {
 	}
 }
 
-// Each rule must find its violation.
+// Each rule must find the violation in its example.
 func TestRules_Violations_Caught(t *testing.T) {
 	t.Parallel()
 	long := "package lane\n" + strings.Repeat("// line\n", maxLines)

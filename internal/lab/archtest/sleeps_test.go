@@ -22,7 +22,8 @@ var maySleep = map[string]string{
 	"lab/e2e/memory_test.go heap":                                           "what is kept for 2 s is let go: no metric shows it",
 }
 
-// sleeps returns the functions of a test file that call time.Sleep or time.After outside a bubble, as file and name.
+// sleeps returns the functions of a test file that call time.Sleep or time.After outside a synctest bubble. Each
+// result is the path of the file and the name of the function.
 func sleeps(f *file) []string {
 	var found []string
 	for _, d := range f.syntax.Decls {

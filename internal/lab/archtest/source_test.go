@@ -22,8 +22,8 @@ const module = "github.com/quotasvc/quotasvc"
 
 // file is one Go file of the repository.
 type file struct {
-	path      string // from the root, with slashes
-	pkg       string // its directory, "." for the root
+	path      string // path from the repository's root, with slashes
+	pkg       string // directory of the file; "." for the root
 	test      bool
 	generated bool
 	lines     int
@@ -42,7 +42,7 @@ func (f *file) imports() []string {
 	return paths
 }
 
-// at returns a position in the form of compiler messages.
+// at returns the position pos as file:line, as in messages of the compiler.
 func (f *file) at(pos token.Pos) string {
 	return f.path + ":" + strconv.Itoa(f.positions.Position(pos).Line)
 }
@@ -107,7 +107,7 @@ func parse(name, text string) (*file, error) {
 	}, nil
 }
 
-// calls returns the positions at which the file uses pkg.name, such as time.Now, for each of names.
+// calls returns the positions at which the file uses pkg.name, for example time.Now, for each name in names.
 func (f *file) calls(pkg string, names ...string) []token.Pos {
 	var found []token.Pos
 	ast.Inspect(f.syntax, func(n ast.Node) bool {

@@ -14,23 +14,23 @@ import (
 )
 
 var (
-	// switchName is the name of an environment variable of ours.
+	// switchName matches the name of an environment variable of this project.
 	switchName = regexp.MustCompile(`^QUOTASVC_[A-Z0-9_]+$`)
 
-	// switchRow finds a row of the table of switches in CONTRIBUTING.md: the variable, and what sets it.
+	// switchRow matches a row of the table of switches in CONTRIBUTING.md. It captures the variable and what sets it.
 	switchRow = regexp.MustCompile("(?m)^\\| `(QUOTASVC_[A-Z0-9_]+)` \\|.*\\|([^|]*)\\|$")
 
-	// switchSet finds the variables that a recipe of the Makefile sets.
+	// switchSet matches a variable that a recipe of the Makefile sets.
 	switchSet = regexp.MustCompile(`\b(QUOTASVC_[A-Z0-9_]+)=`)
 
-	// settingTag finds the variable of a setting in the tag of its field.
+	// settingTag matches the tag of a field that is a setting of the service. It captures the setting's variable.
 	settingTag = regexp.MustCompile(`env:"(QUOTASVC_[A-Z0-9_]+)`)
 
-	// target finds the name of a target of the Makefile.
+	// target matches the line of the Makefile that begins a target. It captures the target's name.
 	target = regexp.MustCompile(`^([a-z][a-z0-9-]*):`)
 )
 
-// noSwitches are names in tests that nobody sets by hand.
+// noSwitches lists environment variables that occur in tests but are not set by hand.
 var noSwitches = []string{
 	"QUOTASVC_NO_SUCH_SETTING", // must not exist
 	"QUOTASVC_TEST_AS_PROGRAM", // tests that start their own binary set it
@@ -49,7 +49,8 @@ func namesIn(f *file) (names []string) {
 	return names
 }
 
-// switches returns the variables that only tests read or the Makefile sets, with the target that sets each, if any.
+// switches returns the variables that only tests read, and the variables that the Makefile sets. The value is the
+// make target that sets the variable, or empty.
 func switches(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -100,7 +101,7 @@ func tagsOf(f *file) string {
 	return tags.String()
 }
 
-// The table lists each switch exactly once, with the target of make that sets it, and nothing else.
+// The table lists each switch exactly once, with the make target that sets it, and lists nothing else.
 func TestSwitches_Contributing_ListsAll(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../CONTRIBUTING.md")

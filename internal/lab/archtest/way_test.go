@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// step matches a file in a section "The way of one ..." of docs/architecture.md, and the function that follows its
-// name, if there is one.
+// step matches the name of a Go file in a section "The way of one ..." of docs/architecture.md. It also captures the
+// name of a function if one follows the file's name.
 var step = regexp.MustCompile("`((?:[a-z]+/)*[a-z_]+\\.go)`(?: ([A-Za-z]+))?")
 
 // docs/architecture.md follows one debit and one check from file to file. Each file and each function that it names

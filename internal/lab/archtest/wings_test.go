@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// wing is a folder of internal/, with all packages in it.
+// wing is a folder of internal/ with all its packages.
 type wing struct {
 	name    string
 	imports []string // the wings that its code may import
 	inTests []string // the wings that only its tests may import
 }
 
-// wings lists the wings from the lowest to the highest: a wing imports only wings that come before it in this list.
-// docs/architecture.md describes the purpose of each.
+// wings lists the wings from the lowest to the highest. A wing imports only wings that come before it in this list.
+// docs/architecture.md describes the purpose of each wing.
 var wings = []wing{
 	{name: "kit"},
 	{name: "serve", imports: []string{"kit"}},
@@ -34,7 +34,7 @@ var wings = []wing{
 	{
 		name:    "httpapi",
 		imports: []string{"kit", "outbox", "ratelimit", "ledger", "catalog", "access", "notify", "report", "gate"},
-		inTests: []string{"serve", "store"}, // the API behind real connections, over a real database
+		inTests: []string{"serve", "store"}, // the tests use the API with real connections and a real database
 	},
 	// The pages and the commands are clients of the API: they can read and do only what an API key allows.
 	{name: "pages", imports: []string{"kit", "store", "ratelimit", "access", "httpapi"}},
@@ -43,20 +43,20 @@ var wings = []wing{
 	{name: "lab", imports: []string{"store"}},
 }
 
-// outside lists the folders that are not wings, each with everything that it may import. It also lists wings, each
-// with the folders that it may import and that are not wings.
+// outside maps each folder that is not a wing to the folders that its packages may import. It also maps some wings to
+// the folders outside the wings that they may import.
 var outside = map[string][]string{
-	"client":        {}, // other programs import it, so it imports none of our packages
+	"client":        {}, // other programs import the client, so it imports no other package of ours
 	"deploy":        {},
 	"migrations":    {},
 	"lua":           {},
-	"cmd/quotasvc":  {"client", "deploy", "migrations"}, // and every wing
+	"cmd/quotasvc":  {"client", "deploy", "migrations"}, // also every wing: see mayImportRoom
 	"internal/lab":  {"client", "deploy", "migrations"},
 	"lab":           {"client", "deploy", "migrations", "internal/kit", "internal/ledger", "internal/lab"},
 	"internal/cli":  {"client"},
 	"internal/gate": {"lua"},
 
-	"internal/httpapi": {"client"}, // its answers are the types that a client reads
+	"internal/httpapi": {"client"}, // answers of the API are types of the client
 
 	"internal/pages":     {"client"},
 	"internal/ratelimit": {"lua"},
@@ -65,29 +65,29 @@ var outside = map[string][]string{
 // laboratoryInTheProduct are the packages of the laboratory that the service's program contains, for `quotasvc dev`.
 var laboratoryInTheProduct = []string{"internal/lab/demo", "internal/lab/localstack"}
 
-// narrow lists packages that may import less than the rest of their wing, each with all packages of ours that it may
-// import.
+// narrow lists packages that may import less than the rest of their wing. The value contains all packages of this
+// repository that the package may import.
 var narrow = map[string][]string{
-	// the domain
+	// The domain has no input and output.
 	"internal/ledger": {"internal/kit/bound", "internal/kit/errcode", "internal/kit/period", "internal/kit/price"},
 	// The audit never imports the domain: it must not repeat the domain's mistakes.
 	"internal/ledger/audit":      {"internal/kit/backoff", "internal/ledger/audit/seal", "internal/store/namedsql"},
 	"internal/ledger/audit/seal": {},
-	// the arithmetic of limits
+	// The arithmetic of limits has no input and output.
 	"internal/ratelimit/rule": {"internal/kit/bound", "internal/kit/period"},
-	// second implementations
+	// The second implementations, with which tests compare the first ones, may import only few packages.
 	"internal/ledger/model": {
 		"internal/kit/bound", "internal/kit/errcode", "internal/kit/period", "internal/kit/price", "internal/ledger",
 	},
 	"internal/ratelimit/rule/oracle": {"internal/kit/bound", "internal/ratelimit/rule"},
-	// a queue
+	// The queue depends on no other package.
 	"internal/kit/lane": {},
 }
 
-// onlyTests are the second implementations. Only tests import them.
+// onlyTests lists the second implementations. Only tests may import them.
 var onlyTests = []string{"internal/ledger/model", "internal/ratelimit/rule/oracle"}
 
-// forAnyTest are packages that the tests of every package may import: servers and embedded files.
+// forAnyTest lists the packages that the tests of every package may import: test servers and embedded files.
 var forAnyTest = []string{
 	"internal/lab/localstack", "internal/lab/testenv", "internal/store/namedsql",
 	"deploy/postgres", "migrations", "lua",
@@ -103,7 +103,8 @@ func roomOf(pkg string) string {
 	return parts[0]
 }
 
-// mayImportRoom reports whether the packages of the wing or folder from may import the packages of to.
+// mayImportRoom reports whether the packages of the wing or folder from may import the packages of the wing or folder
+// to.
 func mayImportRoom(from, to string, test bool) bool {
 	if slices.Contains(outside[from], to) {
 		return true
@@ -120,7 +121,7 @@ func mayImportRoom(from, to string, test bool) bool {
 	return false
 }
 
-// mayImport reports whether a file may import a package of ours.
+// mayImport reports whether a file may import ours, a package of this repository.
 func mayImport(f *file, ours string) bool {
 	from, to := roomOf(f.pkg), roomOf(ours)
 	switch {
@@ -155,8 +156,7 @@ func importsGoDown(f *file) []string {
 	return wrong
 }
 
-// A wing imports only wings that are below it, so imports have no cycle. The table lists exactly the wings that
-// exist.
+// A wing imports only wings below it, so imports have no cycle. The table lists exactly the wings that exist.
 func TestWings_Table_GoesDown(t *testing.T) {
 	t.Parallel()
 	var below, names []string
@@ -178,7 +178,7 @@ func TestWings_Table_GoesDown(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, names) {
 		t.Errorf("the wings are %q, the table has %q", got, names)
 	}
-	// An import that no package uses any more must leave the table.
+	// If no package uses a permitted import any more, the import must leave the table.
 	used := map[[2]string]bool{}
 	for _, f := range repository(t) {
 		for _, p := range f.imports() {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// oddWords are words that newcomers did not understand in names, each with better words. They must not come back.
+// oddWords maps words that newcomers did not understand in names to better words. These words must not be used again.
 var oddWords = map[string]string{
 	"crowd":   "counts of rules",
 	"desk":    "provisioner",
@@ -36,17 +36,17 @@ var oddWords = map[string]string{
 	"world":   "empty ledger",
 }
 
-// oddWordsKept are the packages that still have such names. Rows are only removed from this list. The rows of the
-// client stay: there "settle" means one thing, to capture or release the units that a request held.
+// oddWordsKept lists the packages that still have such names. Rows are only removed from this list. The rows of the
+// client stay: in the client, "settle" always means to capture or release the units that a request held.
 var oddWordsKept = map[string][]string{
 	"client":           {"settle", "settled"},
 	"client/quotahttp": {"settle"},
 }
 
-// wordOf finds the words of an identifier in mixed case.
+// wordOf matches one word of an identifier in mixed case.
 var wordOf = regexp.MustCompile(`[A-Z]*[a-z]+|[A-Z]+`)
 
-// oddWordsOf returns the odd words in names that the file declares, each with its position.
+// oddWordsOf returns the words of oddWords that occur in names which the file declares, each with a position.
 func oddWordsOf(f *file) map[string]token.Pos {
 	found := map[string]token.Pos{}
 	look := func(names ...*ast.Ident) {

@@ -14,7 +14,7 @@ import (
 
 const root = "../../.."
 
-// TestFeatures_OfGo_NameTestsThatExist: each supported feature in the table names only tests that exist.
+// The table of features names only tests that exist, for each supported feature of the Go client.
 func TestFeatures_OfGo_NameTestsThatExist(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(filepath.Join(root, "client/features.json"))
@@ -71,8 +71,7 @@ func TestComplete_UnknownOrUnshown_Refused(t *testing.T) {
 	}
 }
 
-// TestOperations_OfTheContract_EachHasAMethod: each operation of the contract has a method in the client, and the
-// generated methods are up to date.
+// The client has a method for each operation of the contract, and the generated methods are up to date.
 func TestOperations_OfTheContract_EachHasAMethod(t *testing.T) {
 	t.Parallel()
 	contract, err := openapi3.NewLoader().LoadFromFile(filepath.Join(root, "internal/httpapi/reference/openapi.yaml"))

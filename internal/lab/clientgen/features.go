@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// features is the content of a features.json: the features that an SDK has, with the tests that show each.
+// features is the content of a features.json: the features that an SDK has, each with the tests that prove it.
 type features struct {
 	SDK      string `json:"sdk"`
 	Features map[string]struct {
@@ -17,7 +17,7 @@ type features struct {
 	} `json:"features"`
 }
 
-// rows are the features in the order of the table.
+// rows lists the features in the order of the table in docs/sdks.md.
 var rows = []struct{ name, says string }{
 	{"idempotency", "One Idempotency-Key for each operation, the same over all its attempts: a lost answer is charged once"},
 	{"retries", "Retries with full jitter"},
@@ -34,7 +34,7 @@ var rows = []struct{ name, says string }{
 	{"middleware", "Middleware that hands X-Quota-*, RateLimit, RateLimit-Policy and Retry-After on"},
 }
 
-// columns are the SDKs in the order of the table.
+// columns lists the SDKs in the order of the table in docs/sdks.md.
 var columns = []struct{ file, name, page, middleware string }{
 	{"client/features.json", "Go", "integrate/go.md", "net/http, echo"},
 	{"sdk/typescript/features.json", "TypeScript", "integrate/node.md", "Express, Fastify, Hono, Next"},

@@ -32,12 +32,13 @@ func methodsOf(operations []*operation, codes []string) ([]byte, error) {
 	return text, nil
 }
 
-// ofStatus reports whether the error of a code covers all errors with its status. Such an error is written by hand.
+// ofStatus reports whether the error of a code matches every error with the HTTP status of that code. The Go variable
+// of such an error is written by hand, not generated.
 func ofStatus(code string) bool {
 	return slices.Contains([]string{"forbidden", "not_found", "unauthenticated"}, code)
 }
 
-// initialisms are written in capitals, as in the types.
+// initialisms maps words of a parameter's name to the spelling that the generated types use.
 var initialisms = map[string]string{"id": "ID", "ip": "IP"}
 
 // goName returns the exported Go name of a parameter.

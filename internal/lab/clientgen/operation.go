@@ -13,14 +13,14 @@ import (
 type operation struct {
 	ID, Method, Path, Summary string
 
-	Parts  []part  // of the path
-	Query  []param // in the order of the contract
-	Body   string  // type of the request's body; empty: none
-	Answer string  // type of the answer; empty: none, or text
-	Text   bool    // the answer is returned as it is
-	Key    bool    // it takes an Idempotency-Key
-	Safe   bool    // it may be sent twice without an Idempotency-Key
-	Item   string  // type of the items of a page; empty: it does not answer in pages
+	Parts  []part  // parts of the path
+	Query  []param // parameters in the order of the contract
+	Body   string  // type of the request's body; empty: no body
+	Answer string  // type of the answer; empty: no content, or text
+	Text   bool    // the method returns the answer's bytes
+	Key    bool    // the operation takes an Idempotency-Key
+	Safe   bool    // the operation may be sent twice without an Idempotency-Key
+	Item   string  // type of the items of a page; empty: the answer has no pages
 }
 
 // part is a constant part of a path, or a parameter in it.
@@ -35,7 +35,7 @@ type param struct {
 }
 
 // safePosts are the POST operations that may be sent twice without an Idempotency-Key. Each of them changes nothing,
-// has keys in its body, or sets a state.
+// or has keys in its body, or sets a state that the second request does not change.
 var safePosts = []string{"check", "checkBatch", "debitBatch", "refundCharge", "renewLease", "resetLimit", "applyCatalog"}
 
 // forGateways are operations that gateways call with headers alone. A program calls check, consume and chargeLimits
@@ -44,7 +44,7 @@ var forGateways = []string{"authorize", "authorizeEnvoy"}
 
 var methods = []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodPatch, http.MethodDelete}
 
-// codesOf returns the codes of problems.
+// codesOf returns the codes of all problems, sorted.
 func codesOf(contract *openapi3.T) []string {
 	var codes []string
 	for _, code := range contract.Components.Schemas["ProblemCode"].Value.Enum {
@@ -54,7 +54,7 @@ func codesOf(contract *openapi3.T) []string {
 	return codes
 }
 
-// readOperations returns the operations of a contract, by their ids.
+// readOperations returns the operations of a contract, sorted by their ids.
 func readOperations(contract *openapi3.T) ([]*operation, error) {
 	var all []*operation
 	for _, path := range contract.Paths.InMatchingOrder() {
@@ -121,7 +121,7 @@ func newOperation(method, path string, op *openapi3.Operation, params openapi3.P
 	return o, o.readAnswer(op)
 }
 
-// readAnswer finds the type of the answer.
+// readAnswer stores in o the type of the successful answer and, for an answer in pages, the type of its items.
 func (o *operation) readAnswer(op *openapi3.Operation) error {
 	for _, status := range []string{"200", "201", "202", "204"} {
 		ref := op.Responses.Value(status)
@@ -149,7 +149,7 @@ func (o *operation) readAnswer(op *openapi3.Operation) error {
 	return fmt.Errorf("no answer with a status from 200 to 204")
 }
 
-// nameOf returns the name of the schema that ref refers to. It returns an empty string for a schema without a name.
+// nameOf returns the name of the schema that ref refers to. It returns an empty string if the schema has no name.
 func nameOf(ref *openapi3.SchemaRef) string {
 	if ref == nil {
 		return ""
@@ -161,7 +161,7 @@ func nameOf(ref *openapi3.SchemaRef) string {
 	return name
 }
 
-// renamed maps schemas to the different names of their Go types. overlay.yaml gives the reasons.
+// renamed maps the name of a schema to the name of its Go type, if the two differ. overlay.yaml gives the reasons.
 var renamed = map[string]string{"NewKey": "CreatedKey"}
 
 // typeOf returns the Go type of a parameter.

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// Days is the length of the story. It contains as much of the previous calendar month as possible: on the first
-	// day of a month, all of it.
+	// Days is the length of the story, in days. Up to the 14th day of a month, the story contains the whole previous
+	// calendar month.
 	Days = 45
 
-	// Behind is the time by which the clock of a new database is behind the present.
+	// Behind is the time by which the clock of a new database is behind the present. It is the length of the story.
 	Behind = Days * 24 * time.Hour
 
 	// rushed is the time limit for the story. The story takes about two seconds on an idle machine.
@@ -24,12 +24,12 @@ const (
 	// closing is the time limit for the last step, which sets the clock to the present.
 	closing = 5 * time.Second
 
-	lastHours = Days*24 - 12 // from this hour on, the clock advances hour by hour
+	lastHours = Days*24 - 12 // from this hour of the story on, the clock advances hour by hour
 )
 
-// Play plays the story of the demo on the service of api, if the service's clock is behind. If the story stays
-// incomplete, Play returns the reason as an error. Even then the clock is at the present, unless ctx has ended or the
-// service does not answer.
+// Play plays the story of the demo through api, if the service's clock is behind the present. If the story stays
+// incomplete, Play returns the reason as an error. The clock is at the present after an error as well, unless ctx has
+// ended or the service does not answer.
 func Play(ctx context.Context, api *client.API) error {
 	clock, err := api.GetTestClock(ctx)
 	if err != nil || clock.OffsetSeconds >= 0 {
@@ -48,7 +48,7 @@ func Play(ctx context.Context, api *client.API) error {
 	return errors.Join(err, s.pass(arriving, s.behind))
 }
 
-// There reports whether the story was played before: whether its first tenant exists.
+// There reports whether the story was played before, that is, whether its first tenant exists.
 func There(ctx context.Context, api *client.API) bool {
 	_, err := api.GetTenant(ctx, customers()[0].id)
 	return err == nil
@@ -60,7 +60,7 @@ type story struct {
 	today  time.Time // the day on which the story ends, in UTC
 	behind time.Duration
 
-	tooMuch time.Time // when acme asks for far too much, on the last day
+	tooMuch time.Time // the instant on the last day at which acme asks for far too much
 }
 
 // play creates the catalogue and the tenants, and plays the story up to the present.
@@ -84,10 +84,10 @@ func (s *story) play(ctx context.Context) error {
 	return s.end(ctx)
 }
 
-// passMeeting advances the clock, but not beyond the present. If acme asks for too much within that time, the clock
-// first advances to that instant and stops there for the request.
+// passMeeting advances the clock, but not beyond the present. If acme asks for too much within that time, passMeeting
+// first advances the clock to that instant, sends acme's request, and then advances the clock by the rest.
 func (s *story) passMeeting(ctx context.Context, by time.Duration) error {
-	by = min(by, s.behind) // a story that was interrupted goes on between two hours
+	by = min(by, s.behind) // after an interruption, the story may continue between two hours
 	until := (time.Until(s.tooMuch) + s.behind).Round(time.Second)
 	if until < time.Second || until >= by {
 		return s.pass(ctx, by)
@@ -102,8 +102,9 @@ func (s *story) passMeeting(ctx context.Context, by time.Duration) error {
 	return s.pass(ctx, by-(before-s.behind))
 }
 
-// lastFivePastTwo returns the last time before the present at which it was 14:05:20 in acme's zone. At that time of
-// the day, somebody may ask why a request was refused. The seconds leave room for a slow machine on both sides.
+// lastFivePastTwo returns the last instant before the present at which it was 14:05:20 in acme's zone. At that time
+// of the day, somebody may ask why a request was refused. The 20 seconds leave a margin for a slow machine on both
+// sides.
 func lastFivePastTwo(now time.Time) time.Time {
 	zone, err := time.LoadLocation(customers()[0].zone)
 	if err != nil {
@@ -117,7 +118,7 @@ func lastFivePastTwo(now time.Time) time.Time {
 	return at
 }
 
-// pass advances the clock. If the request is sent again after a lost answer, the clock advances only once.
+// pass advances the clock. If the request is sent again because its answer was lost, the clock advances only once.
 func (s *story) pass(ctx context.Context, by time.Duration) error {
 	got, err := s.api.AdvanceTestClock(ctx, client.TestClockRequest{Advance: by.String()}, client.WithKey(fmt.Sprintf("demo-%d", int64(s.behind/time.Second))))
 	if err != nil {
@@ -127,14 +128,14 @@ func (s *story) pass(ctx context.Context, by time.Duration) error {
 	return nil
 }
 
-// unknown reports whether an error says that something does not exist.
+// unknown reports whether an error is the API's answer 404.
 func unknown(err error) bool {
 	e := client.AsError(err)
 	return e != nil && e.Status == http.StatusNotFound
 }
 
-// refused returns nil for a refusal, because some refusals are part of the story. It returns other errors as they
-// are.
+// refused returns nil if err is a refusal, because some refusals are part of the story. It returns other errors
+// unchanged.
 func refused(err error) error {
 	switch e := client.AsError(err); {
 	case e == nil:

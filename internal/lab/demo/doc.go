@@ -19,5 +19,5 @@
 // # Clock, concurrency, failure
 //
 // Only the story moves the ledger's time, so nobody else should use the service until the story has ended. Rate
-// limits and the audit log use real time: they show the story's requests as made now.
+// limits and the audit log use real time: they show the story's requests at the time at which these were sent.
 package demo

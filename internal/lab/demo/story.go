@@ -8,13 +8,13 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// calls and credits are meters of dev's catalogue.
+// calls and credits are meters of the catalogue of `quotasvc dev`.
 const (
 	calls   = "api_calls"
 	credits = "ai_credits"
 )
 
-// seats is a gauge that the story adds. A gauge is set; it is not used up.
+// seats is a meter of kind gauge that the story adds. The value of a gauge is set, not used up.
 const seats = "seats"
 
 // features returns the features of a plan.
@@ -25,7 +25,7 @@ func features(sso bool, upload int) client.Features {
 // customer is a tenant of the story.
 type customer struct {
 	id, plan, zone string
-	calls, credits int64 // use on a working day
+	calls, credits int64 // units used on a working day
 	segment        string
 }
 
@@ -105,8 +105,8 @@ func (s *story) happen(ctx context.Context, hour int) error {
 	return err
 }
 
-// use returns the debits of the tenants in the step that starts at hour. They are fewer at weekends, and differ from
-// day to day.
+// use returns the debits of the tenants in the step that starts at hour. The amounts are smaller at weekends, and
+// differ from day to day.
 func (s *story) use(hour int) []client.BatchDebit {
 	day := s.today.Add(-Behind + time.Duration(hour)*time.Hour)
 	part := int64(100)
@@ -135,9 +135,9 @@ func (s *story) use(hour int) []client.BatchDebit {
 	return list
 }
 
-const suspended = 41 * 24 // the hour in which initech is suspended
+const suspended = 41 * 24 // the hour of the story in which the tenant initech is suspended
 
-// events returns the events that happen only once, by the hour of each.
+// events maps an hour of the story to the events that happen only in this hour.
 func (s *story) events() map[int]func(context.Context) error {
 	return map[int]func(context.Context) error{
 		0: func(ctx context.Context) error {
@@ -175,7 +175,7 @@ func (s *story) events() map[int]func(context.Context) error {
 	}
 }
 
-// seat sets the gauge seats of tenants: how many people may sign in.
+// seat sets the gauge seats of tenants. Its value is the number of people who may sign in.
 func (s *story) seat(ctx context.Context, of map[string]int64) error {
 	for tenant, n := range of {
 		if _, err := s.api.SetGauge(ctx, tenant, seats, client.SetGaugeQuery{}, client.GaugeRequest{Value: n}, client.WithKey(fmt.Sprintf("demo-seats-%d", n))); err != nil {
@@ -207,15 +207,15 @@ func (s *story) grants(ctx context.Context, list ...grant) error {
 	return nil
 }
 
-// At the end of the story nearly no calls and credits remain, and acme asks for more credits than it has.
+// These are the remaining units at the end of the story, and the units that acme asks for.
 const (
-	callsLeft   = 850 // of globex
-	creditsLeft = 12  // of acme
-	asked       = 120 // by acme, several times
+	callsLeft   = 850 // remaining calls of globex
+	creditsLeft = 12  // remaining credits of acme
+	asked       = 120 // credits that acme asks for, several times
 	muchTooMuch = 2_500
 )
 
-// runOut uses nearly all calls of globex and nearly all credits of acme, and lets acme ask for more credits.
+// runOut uses nearly all calls of globex and nearly all credits of acme. Then acme asks for more credits than it has.
 func (s *story) runOut(ctx context.Context, hour int) error {
 	left := Days*24 - hour
 	if err := s.drain(ctx, "globex", calls, callsLeft, left, hour); err != nil {
@@ -233,7 +233,7 @@ func (s *story) runOut(ctx context.Context, hour int) error {
 	return refused(err)
 }
 
-// askTooMuch lets acme ask for more credits than it ever had.
+// askTooMuch sends a debit of acme for more credits than it ever had.
 func (s *story) askTooMuch(ctx context.Context) error {
 	_, err := s.api.Debit(ctx, client.DebitRequest{
 		Tenant: "acme", Subject: "user-1", Items: client.Items{{Meter: credits, Amount: muchTooMuch}}, Metadata: client.Metadata{"model": "large"},
@@ -241,7 +241,8 @@ func (s *story) askTooMuch(ctx context.Context) error {
 	return refused(err)
 }
 
-// drain debits one share of the units above rest. parts is the number of hours after which only rest remains.
+// drain makes the debit of one hour: the units above rest, divided by parts, the number of hours that remain. After
+// the last of these hours only rest remains.
 func (s *story) drain(ctx context.Context, tenant, meter string, rest int64, parts, hour int) error {
 	b, err := s.api.GetBalance(ctx, tenant, meter, client.GetBalanceQuery{})
 	if err != nil {
@@ -254,7 +255,7 @@ func (s *story) drain(ctx context.Context, tenant, meter string, rest int64, par
 	_, err = s.api.Debit(ctx, client.DebitRequest{Tenant: tenant, Subject: "batch", Items: client.Items{{Meter: meter, Amount: amount}}},
 		client.WithKey(fmt.Sprintf("demo-%d-%s-batch", hour, tenant)))
 	if e := client.AsError(err); e != nil && e.Code == client.ProblemCodeIdempotencyKeyReused {
-		return nil // this was done before an interruption
+		return nil // this debit was made before an interruption
 	}
 	return err
 }

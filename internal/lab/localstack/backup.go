@@ -21,9 +21,10 @@ const (
 	SignalRecovery Signal = "recovery.signal" // restore from the archive up to a target
 )
 
-// Origin is a copied cluster that a new server begins with, instead of a fresh one.
+// Origin is a copied cluster with which a new server begins. Without an Origin, the server begins with an empty
+// cluster.
 type Origin struct {
-	Backup   string            // directory made by Postgres.Backup; the server takes it over with a rename
+	Backup   string            // directory made by Postgres.Backup; the start of the server renames it
 	Password string            // the copied server's password
 	Signal   Signal            // how the copy starts
 	Settings map[string]string // added to the copy's postgresql.auto.conf; a command line would show passwords
@@ -53,8 +54,8 @@ func (p *Postgres) Backup(ctx context.Context, name string) (string, error) {
 	return to, nil
 }
 
-// besides finds a program in the directory of the server's real binary. A link to the server may lie in another
-// directory.
+// besides finds a program next to the server's binary: in p.bin.Dir or, if the binary there is a link, in the
+// directory of the real binary.
 func (p *Postgres) besides(program string) (string, error) {
 	server, err := filepath.EvalSymlinks(filepath.Join(p.bin.Dir, "postgres"))
 	if err != nil {
@@ -68,7 +69,7 @@ func (p *Postgres) besides(program string) (string, error) {
 	return "", fmt.Errorf("%s is not beside %s: install PostgreSQL's client programs", program, server)
 }
 
-// adopt prepares the copied cluster of cfg.From and moves it to dir.
+// adopt prepares the copied cluster of cfg.From for its start and renames it to dir.
 func (p *Postgres) adopt(dir, passwordFile string) error {
 	from := p.cfg.From
 	p.password = from.Password

@@ -21,11 +21,11 @@ const MinPostgresMajor = 14
 // disk.
 const versionTimeout = 20 * time.Second
 
-// PostgresBinaries is one installed PostgreSQL.
+// PostgresBinaries describes one installed PostgreSQL.
 type PostgresBinaries struct {
-	Dir     string // holds postgres and initdb
-	Major   int    // 17
-	Version string // "17.2 (Debian 17.2-1.pgdg120+1)"
+	Dir     string // contains postgres and initdb
+	Major   int    // for example 17
+	Version string // for example "17.2 (Debian 17.2-1.pgdg120+1)"
 }
 
 // Search lists directories with server programs. They may contain wildcards.
@@ -58,8 +58,8 @@ func SystemSearch() Search {
 
 // MissingError reports a server program that is not installed and how to install it.
 type MissingError struct {
-	Program string   // "PostgreSQL", "Redis"
-	Looked  []string // directories that were searched
+	Program string   // "PostgreSQL" or "Redis"
+	Looked  []string // directories that were searched for the program
 	Install string   // package-manager commands
 	Cause   error    // set when a program was found but is not usable
 }
@@ -98,8 +98,8 @@ func (s Search) Postgres(ctx context.Context, major int) (PostgresBinaries, erro
 	return slices.MaxFunc(elsewhere, func(a, b PostgresBinaries) int { return a.Major - b.Major }), nil
 }
 
-// examine returns the usable installations among dirs, in order. For an installation that is not usable, it stores
-// the reason in missing.
+// examine returns the usable installations among dirs, in order. If an installation is not usable, examine stores the
+// reason in missing.
 func (s Search) examine(ctx context.Context, dirs []string, major int, missing *MissingError) []PostgresBinaries {
 	var found []PostgresBinaries
 	for _, dir := range dirs {
@@ -185,8 +185,8 @@ func IsMissing(err error) bool {
 	return errors.As(err, &missing)
 }
 
-// Explain adds the remedy to an error about a server program that is not installed. It returns other errors as they
-// are.
+// Explain adds the command that installs the servers to an error about a missing server program. It returns other
+// errors unchanged.
 func Explain(err error) error {
 	if IsMissing(err) {
 		return fmt.Errorf("%w\n`make servers` installs PostgreSQL and Redis with the system's package manager", err)

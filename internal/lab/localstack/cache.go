@@ -15,9 +15,9 @@ import (
 	"syscall"
 )
 
-// copyCached copies the cluster in the cache to dir and returns its password. If the cache is empty, copyCached fills
-// it first. A copy takes about 50 ms, and initdb takes one to three seconds. Processes that run at the same time
-// share one initdb.
+// copyCached copies the cluster in the cache to dir and returns its password. If the cache is empty, copyCached first
+// runs initdb and stores the result in the cache. A copy takes about 50 ms; initdb takes one to three seconds.
+// Processes that run at the same time share one initdb.
 func (p *Postgres) copyCached(ctx context.Context, dir, passwordFile string) (string, error) {
 	if err := os.MkdirAll(p.cfg.Cache, 0o700); err != nil {
 		return "", fmt.Errorf("cluster cache: %w", err)
@@ -46,7 +46,7 @@ func (p *Postgres) copyCached(ctx context.Context, dir, passwordFile string) (st
 }
 
 // fillCache runs initdb in dir and stores a copy in the cache. It also removes the clusters of other versions from
-// the cache, which have about 40 MB each.
+// the cache, because each has about 40 MB.
 func (p *Postgres) fillCache(ctx context.Context, kept, dir, passwordFile string) (string, error) {
 	p.password = rand.Text()
 	if err := p.initdb(ctx, dir, passwordFile); err != nil {
@@ -79,14 +79,14 @@ func (p *Postgres) fillCache(ctx context.Context, kept, dir, passwordFile string
 
 const cachePrefix = "cluster-"
 
-// cacheKey returns a name that changes with the version and the options of initdb.
+// cacheKey returns the name of the cached cluster. It contains a hash of the version and the options of initdb.
 func (p *Postgres) cacheKey() string {
 	shape := strings.Join(append(initdbArgs(p.cfg.Durable), p.bin.Dir, p.bin.Version), "\x00")
 	sum := sha256.Sum256([]byte(shape))
 	return cachePrefix + hex.EncodeToString(sum[:8])
 }
 
-// lockFile waits for the exclusive lock of path until ctx ends.
+// lockFile waits for the exclusive lock of the file at path, until ctx ends.
 func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -99,8 +99,8 @@ func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	return func() { _ = unlockFile(f) }, nil // nothing was written to the file
 }
 
-// copyTree copies a cluster's files with their modes and gives the copy to u. A
-// fresh cluster has directories and plain files only.
+// copyTree copies a cluster's files with their modes, and makes u the owner of the copy. A new cluster contains only
+// directories and plain files.
 func copyTree(from, to string, u runUser) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

@@ -13,21 +13,21 @@ import (
 
 // CitusConfig configures a private Citus cluster.
 type CitusConfig struct {
-	PostgresConfig // of every node; Dir holds one directory per node
+	PostgresConfig // configuration of every node; Dir contains one directory per node
 
 	Workers int // number of nodes that hold shards; the coordinator is an additional node without shards
 }
 
-// Citus is a private cluster: a coordinator and workers. Each node is a PostgreSQL with its own port.
+// Citus is a private Citus cluster: a coordinator and workers. Each node is a PostgreSQL with its own port.
 type Citus struct {
 	Coordinator *Postgres
 	Workers     []*Postgres
 }
 
-// passFile contains the passwords with which the nodes log in to each other.
+// passFile is the name of the file with the passwords that the nodes use to log in to each other.
 const passFile = "nodes.pgpass"
 
-// StartCitus starts a cluster. It fails with *MissingError if this machine's PostgreSQL cannot load Citus.
+// StartCitus starts a Citus cluster. It fails with *MissingError if this machine's PostgreSQL cannot load Citus.
 func StartCitus(ctx context.Context, cfg CitusConfig) (_ *Citus, err error) {
 	c := &Citus{}
 	defer func() {
@@ -75,8 +75,8 @@ func StartCitus(ctx context.Context, cfg CitusConfig) (_ *Citus, err error) {
 	return c, nil
 }
 
-// setPassword changes the superuser's password. Citus would change it when the node is added: on all nodes, roles get
-// the coordinator's password.
+// setPassword sets the superuser's password on this node. When Citus adds a node, it sets the passwords of the node's
+// roles to those of the coordinator, so the nodes have the same password from the start.
 func (p *Postgres) setPassword(ctx context.Context, password string) error {
 	if err := p.exec(ctx, "ALTER ROLE "+Superuser+" PASSWORD '"+password+"'"); err != nil {
 		return fmt.Errorf("set the password of a node: %w", err)
@@ -123,8 +123,8 @@ func (c *Citus) MakeDatabase(ctx context.Context, name string) error {
 	return nil
 }
 
-// CloseTemplate ends the connections to a database on all nodes and allows no new ones, so that CopyDatabase can copy
-// it.
+// CloseTemplate ends the connections to a database on all nodes and forbids new connections. CopyDatabase can only
+// copy a database without connections.
 func (c *Citus) CloseTemplate(ctx context.Context, name string) error {
 	for _, n := range c.Nodes() {
 		if err := n.exec(ctx, "ALTER DATABASE "+pgx.Identifier{name}.Sanitize()+" WITH ALLOW_CONNECTIONS false"); err != nil {
@@ -139,7 +139,7 @@ func (c *Citus) CloseTemplate(ctx context.Context, name string) error {
 	return nil
 }
 
-// CopyDatabase copies a closed database node by node, with its shards and Citus' metadata.
+// CopyDatabase copies a closed database on each node, with its shards and Citus' metadata.
 func (c *Citus) CopyDatabase(ctx context.Context, name, template string) error {
 	for _, n := range c.Nodes() {
 		if err := n.exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()+" TEMPLATE "+pgx.Identifier{template}.Sanitize()); err != nil {
@@ -150,8 +150,8 @@ func (c *Citus) CopyDatabase(ctx context.Context, name, template string) error {
 }
 
 // DropDatabase drops a database on all nodes. It starts with the coordinator, which has connections to the other
-// nodes. Citus' own processes may reconnect during the drop, and PostgreSQL gives up after five seconds. Then
-// DropDatabase tries again, until ctx ends.
+// nodes. Citus' own processes may reconnect during a drop, and PostgreSQL then gives up after five seconds. In that
+// case DropDatabase tries again, until ctx ends.
 func (c *Citus) DropDatabase(ctx context.Context, name string) error {
 	var errs error
 	for _, n := range c.Nodes() {

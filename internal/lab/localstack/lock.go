@@ -11,14 +11,15 @@ import (
 	"syscall"
 )
 
-// lockName is the file whose flock means "this directory is in use". The kernel drops the lock when its holder dies,
-// so the lock is never stale. The pid in the file is only for the error message.
+// lockName is the name of a file in each server's directory. While a process holds the flock of this file, the
+// directory is in use. The kernel releases the lock when the process dies, so the lock is never stale. The file
+// contains the pid only for the error message.
 const lockName = "lock"
 
 // InUseError reports a directory that another process uses.
 type InUseError struct {
 	Dir string
-	PID int // 0 when not known
+	PID int // process id of the user of the directory; 0: unknown
 }
 
 func (e *InUseError) Error() string {
@@ -28,7 +29,7 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("another quotasvc dev (pid %d) is using %s: stop it first (kill -INT %d), or work in another directory", e.PID, e.Dir, e.PID)
 }
 
-// dirLock is a held lock.
+// dirLock is the lock of a directory, held by this process.
 type dirLock struct{ file *os.File }
 
 // lockDir takes dir's lock or fails with *InUseError. It never waits.
@@ -51,8 +52,8 @@ func lockDir(dir string) (*dirLock, error) {
 	return &dirLock{file: f}, nil
 }
 
-// release releases the lock. The file stays: if it were removed, two processes
-// could lock two files of the same name.
+// release releases the lock. It does not remove the file: otherwise two processes could lock two files of the same
+// name.
 func (l *dirLock) release() error {
 	if err := unlockFile(l.file); err != nil {
 		return fmt.Errorf("release lock: %w", err)
@@ -60,8 +61,8 @@ func (l *dirLock) release() error {
 	return nil
 }
 
-// unlockFile ends the lock on f and closes f. Close alone is not enough: a child that this process starts at the same
-// moment has f open between its fork and its exec, and holds the lock until the exec.
+// unlockFile releases the lock on f and closes f. Close alone is not enough. A child that this process starts at the
+// same time has f open between its fork and its exec, and holds the lock until the exec.
 func unlockFile(f *os.File) error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }
@@ -84,7 +85,7 @@ func readPID(r io.ReaderAt) int {
 	return pid
 }
 
-// explainPermission adds the remedy to a "permission denied".
+// explainPermission adds a remedy to err if err means "permission denied".
 func explainPermission(dir string, err error) error {
 	if !errors.Is(err, os.ErrPermission) {
 		return err

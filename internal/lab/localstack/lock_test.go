@@ -7,8 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A child of this process has the lock's file open between its fork and its exec. Without an explicit unlock, a stopped
-// server could not start again during that time: its directory would seem to be in use by another quotasvc dev.
+// Between its fork and its exec, a child of this process has the lock file open. Without an explicit unlock, a
+// stopped server could not start again during that time: its directory would seem to be in use by another quotasvc
+// dev.
 func TestLock_FileOpenInChild_ReleasedAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

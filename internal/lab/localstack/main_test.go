@@ -14,22 +14,23 @@ import (
 	"go.uber.org/goleak"
 )
 
-// helperDir is the variable that makes the test binary an owner of servers in a directory: the binary starts servers
-// there, prints their pids and waits until it is killed. helperCache is the variable with the owner's durableCache.
+// helperDir is an environment variable. If it is set, the test binary starts servers in the directory that it
+// contains, prints their pids and waits until it is killed. helperCache is the environment variable with the
+// durableCache of these servers.
 const (
 	helperDir   = "LOCALSTACK_TEST_HELPER_DIR"
 	helperCache = "LOCALSTACK_TEST_HELPER_CACHE"
 )
 
-// testLimit bounds each wait of a test, because testenv.Patience cannot be used: testenv imports this package. It only
-// catches hangs.
+// testLimit is the time limit of each wait in a test. It only ends tests that hang. The tests of this package cannot
+// use testenv.Patience, because testenv imports this package.
 const testLimit = 5 * time.Minute
 
-// cacheDir holds the cluster that tests copy. It is new in each run, so that the test
-// of initdb does not depend on an earlier run.
+// cacheDir is the directory of the cluster that tests copy. It is new in each run, so the test of initdb does not
+// depend on an earlier run.
 var cacheDir string
 
-// durableCache returns the directory like cacheDir for clusters that survive a power cut.
+// durableCache returns the cache directory for clusters that survive a power cut (PostgresConfig.Durable).
 func durableCache() string { return filepath.Join(cacheDir, "durable") }
 
 func TestMain(m *testing.M) {
@@ -56,7 +57,8 @@ func run(m *testing.M) int {
 	return code
 }
 
-// helper runs in the second process of tests in which an owner dies or a directory is in use.
+// helper starts the servers of a second process, for tests in which an owner of servers dies or a directory is in
+// use.
 func helper(dir string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), testLimit)
 	defer cancel()
@@ -126,7 +128,7 @@ func endWithTest(t *testing.T, stop func(context.Context) error) {
 	})
 }
 
-// sql runs statements on a server. The last statement returns one value.
+// sql executes statements on a server and returns the single value that the last statement returns.
 func sql[T any](t *testing.T, url string, statements ...string) T {
 	t.Helper()
 	var v T
@@ -144,8 +146,8 @@ func sql[T any](t *testing.T, url string, statements ...string) T {
 	return v
 }
 
-// answerTo returns the result of a probe. It repeats a probe that ended at its time limit, because the server may be
-// slow.
+// answerTo returns the result of a probe. If the probe ends at its time limit, answerTo repeats it, because the
+// server may be slow.
 func answerTo(t *testing.T, probe func(context.Context) error) (err error) {
 	t.Helper()
 	eventually(t, "an answer", func() bool {
@@ -155,7 +157,7 @@ func answerTo(t *testing.T, probe func(context.Context) error) (err error) {
 	return err
 }
 
-// eventually waits until done returns true, or fails the test.
+// eventually waits until done returns true. It fails the test after testLimit.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testLimit)

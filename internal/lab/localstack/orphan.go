@@ -10,11 +10,10 @@ import (
 	"syscall"
 )
 
-// stopOrphan stops a server that survived its owner. The caller holds the
-// directory's lock, so a process in pidFile that works in dir must be a
-// leftover. stopOrphan waits orphanGrace for the stop that the kernel has
-// started, then sends sig, then waits until ctx ends. It ignores a pid that
-// another program has now.
+// stopOrphan stops a server whose owner has died. The caller holds the directory's lock. So a process whose pid is in
+// pidFile and whose working directory is dir is such a server. stopOrphan waits orphanGrace, because the kernel has
+// already sent the server a signal to stop. Then it sends sig and waits until ctx ends. It ignores a pid that now
+// belongs to another program.
 func stopOrphan(ctx context.Context, pidFile, dir string, sig syscall.Signal, log *slog.Logger) error {
 	f, err := os.Open(pidFile)
 	if errors.Is(err, os.ErrNotExist) {
@@ -46,7 +45,7 @@ func stopOrphan(ctx context.Context, pidFile, dir string, sig syscall.Signal, lo
 	return nil
 }
 
-// sameDir compares two directories by identity, or by name if one was deleted.
+// sameDir reports whether two paths are the same directory. It compares the paths if a directory cannot be examined.
 func sameDir(a, b string) bool {
 	infoA, errA := os.Stat(a)
 	infoB, errB := os.Stat(b)

@@ -18,10 +18,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// owner is another process that runs servers.
+// owner is another process that has started servers.
 type owner struct {
 	cmd             *exec.Cmd
-	postgres, redis int // pids
+	postgres, redis int // process ids of the servers
 	url             string
 }
 
@@ -38,15 +38,15 @@ func startOwner(t *testing.T, dir string) *owner {
 	if _, err := fmt.Sscanf(line, "ready %d %d %s", &o.postgres, &o.redis, &o.url); err != nil {
 		t.Fatalf("the other process prints %q", line)
 	}
-	go func() { _, _ = io.Copy(io.Discard, out) }() // ends with the process
+	go func() { _, _ = io.Copy(io.Discard, out) }() // ends when the process ends
 	return o
 }
 
-// die ends the owner as a crash would.
+// die kills the owner, so that it cannot stop its servers.
 func (o *owner) die(t *testing.T) {
 	t.Helper()
 	require.NoError(t, o.cmd.Process.Kill())
-	_ = o.cmd.Wait() // "signal: killed"
+	_ = o.cmd.Wait() // the error is always "signal: killed"
 }
 
 func TestStack_OwnerKilled_ServersEndDataStays(t *testing.T) {
@@ -70,7 +70,7 @@ func TestStack_OwnerKilled_ServersEndDataStays(t *testing.T) {
 	}
 }
 
-// The next start needs no manual clean-up, even right after the owner's death.
+// The next start needs no manual clean-up, even immediately after the owner's death.
 func TestStack_StartAfterOwnersDeath_Succeeds(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(newDir(t), "dev")
@@ -132,7 +132,7 @@ func TestPostgres_LeftoverServer_StoppedByNextStart(t *testing.T) {
 	}
 }
 
-// forget releases the lock without stopping the server, as a crash would.
+// forget releases the lock without stopping the server, so that the server remains as after a crash of its owner.
 func forget(t *testing.T, s *Server) {
 	t.Helper()
 	require.NoError(t, s.unlock())
@@ -161,7 +161,7 @@ func TestServer_StartingThreadEnds_Survives(t *testing.T) {
 	asked, thread := make(chan error), ""
 	var start func()
 	start = func() {
-		runtime.LockOSThread()                       // never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread()                       // never unlocked, so the thread ends with the goroutine
 		thread, _ = os.Readlink("/proc/thread-self") // Linux only
 		if thread == fmt.Sprintf("%d/task/%[1]d", os.Getpid()) {
 			defer runtime.UnlockOSThread()

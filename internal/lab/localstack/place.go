@@ -13,18 +13,18 @@ import (
 	"strings"
 )
 
-// StandInRoot holds the stand-ins: the data of directories that the run user cannot
-// enter. Only root needs it, so it may be below /var/lib.
+// StandInRoot is the directory of the stand-ins, which contain the data of directories that the run user cannot
+// enter. Only root needs stand-ins, so StandInRoot may be below /var/lib.
 const StandInRoot = "/var/lib/quotasvc-dev"
 
-// noteSuffix ends the name of the file beside Dir that contains the stand-in's path.
+// noteSuffix is the suffix of the file Dir + noteSuffix, which contains the path of Dir's stand-in.
 const noteSuffix = ".path"
 
-// originName is the name of the file in a stand-in that contains Dir.
+// originName is the name of a file in a stand-in. The file contains the path of Dir.
 const originName = "origin"
 
-// place returns the directory to use for cfg.Dir: cfg.Dir itself, or its stand-in if
-// the run user cannot enter it. The result exists and is private to the run user.
+// place returns the directory that the server uses and the run user. The directory is cfg.Dir or, if the run user
+// cannot enter cfg.Dir, its stand-in. It exists, and only the run user can enter it.
 func (p *Postgres) place(ctx context.Context) (string, runUser, error) {
 	dir, err := filepath.Abs(p.cfg.Dir)
 	if err != nil {
@@ -74,9 +74,9 @@ func writeNote(path, text string) error {
 	return nil
 }
 
-// removeAbandoned removes the stand-ins of deleted temporary checkouts: of directories below a temporary root whose
-// note no longer exists. It keeps all other stand-ins, because their checkout may be on a disk that is not mounted
-// now. It ignores errors.
+// removeAbandoned removes the stand-ins of temporary directories that were deleted. Such a directory was below a
+// temporary root, and the file with its stand-in's path no longer exists. removeAbandoned keeps all other stand-ins,
+// because their directories may be on a disk that is not mounted now. It ignores errors.
 func removeAbandoned(root string) {
 	// Glob's only error is a malformed pattern.
 	origins, _ := filepath.Glob(filepath.Join(root, "*", originName))

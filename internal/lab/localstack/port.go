@@ -10,27 +10,26 @@ import (
 	"syscall"
 )
 
-// loopback is the only address a server listens on.
+// loopback is the only address on which a server listens.
 const loopback = "127.0.0.1"
 
-// Free ports are chosen below the range of outgoing connections (Linux from 32768,
-// macOS and BSD from 49152). With a port in that range, a client that keeps dialling
-// a stopped server can get the same port for its own side, connect to itself, and
-// block the restart.
+// A free port is chosen below the range of outgoing connections (Linux from 32768, macOS and BSD from 49152). In that
+// range, a client that keeps dialling a stopped server can get the server's port for its own side. It then connects
+// to itself, and blocks the restart.
 const (
 	firstFreePort = 20000
 	lastFreePort  = 32000
 
-	// portTries bounds the search. If this many of 12,000 ports are taken in a row,
-	// binding fails for another reason.
+	// portTries is the maximum number of ports that are tried. If so many of 12,000 ports cannot be bound, the cause
+	// is not that they are in use.
 	portTries = 64
 )
 
 // PortTakenError reports a configured port that is in use.
 type PortTakenError struct {
-	Server  string // "PostgreSQL", "Redis"
+	Server  string // "PostgreSQL" or "Redis"
 	Port    int
-	Setting string // the setting that changes the port; may be empty
+	Setting string // name of the setting that changes the port; may be empty
 }
 
 func (e *PortTakenError) Error() string {

@@ -21,13 +21,13 @@ const Superuser = "quotasvc"
 
 // PostgresConfig configures a private PostgreSQL.
 type PostgresConfig struct {
-	Dir         string            // holds data, password, log; required. See the package comment for stand-ins
-	Port        int               // 0: any free port, the same for the life of this value
-	PortSetting string            // the setting that changes Port, for messages
+	Dir         string            // contains data, password, log; required. See the package comment for stand-ins
+	Port        int               // 0: any free port, which stays the same after a restart
+	PortSetting string            // name of the setting that changes Port, for messages
 	Durable     bool              // true: survives a power cut. false: fsync off, for tests only
 	Extra       map[string]string // server settings that override the defaults ("max_connections": "200")
 	Env         []string          // further environment variables of the server's process
-	Cache       string            // directory with a fresh cluster to copy instead of initdb; empty: always initdb
+	Cache       string            // directory with a new cluster that is copied; empty: initdb creates a cluster
 	From        *Origin           // a copied cluster to begin with; nil: a new one
 	Search      *Search           // directories with binaries; nil: SystemSearch
 	Log         *slog.Logger      // progress messages; nil: none
@@ -35,8 +35,8 @@ type PostgresConfig struct {
 	standIns string // directory of stand-ins for Dir; empty: StandInRoot
 }
 
-// Postgres is a private PostgreSQL server. It can be stopped or killed and started
-// again any number of times; data and URL stay.
+// Postgres is a private PostgreSQL server. It can be stopped or killed and then started again any number of times.
+// Its data and URL stay the same.
 type Postgres struct {
 	Server
 	cfg      PostgresConfig
@@ -63,7 +63,7 @@ func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Postgres, error) {
 	if p.dir, p.as, err = p.place(ctx); err != nil {
 		return nil, err
 	}
-	// The server reports its directory without links, and awaitReady compares that path with p.dir.
+	// awaitReady compares p.dir with the directory that the server reports, which contains no links.
 	if p.dir, err = filepath.EvalSymlinks(p.dir); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
@@ -76,8 +76,8 @@ func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Postgres, error) {
 	return p, nil
 }
 
-// matchVersion chooses the binaries of the major version that wrote the existing
-// data. No other version can read it.
+// matchVersion chooses the binaries of the major version that has written the existing data. PostgreSQL of another
+// major version cannot read the data.
 func (p *Postgres) matchVersion(ctx context.Context, search Search) error {
 	text, err := os.ReadFile(filepath.Join(p.dataDir(), "PG_VERSION"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -161,8 +161,8 @@ func (p *Postgres) launch(ctx context.Context) error {
 	return nil
 }
 
-// args returns the server's settings for the command line. A change of a setting
-// rewrites nothing in the data directory.
+// args returns the server's settings as arguments of the command line. So a changed setting needs no change of a file
+// in the data directory.
 func (p *Postgres) args() []string {
 	settings := map[string]string{
 		"listen_addresses":        loopback,
@@ -176,8 +176,8 @@ func (p *Postgres) args() []string {
 	if !p.cfg.Durable {
 		settings["fsync"] = "off"
 		settings["full_page_writes"] = "off"
-		// Shared memory lies in the data directory, so that a killed test server leaves
-		// nothing in /dev/shm.
+		// With this setting, shared memory is in the data directory, so a killed test server leaves nothing in
+		// /dev/shm.
 		settings["dynamic_shared_memory_type"] = "mmap"
 	}
 	maps.Copy(settings, p.cfg.Extra)

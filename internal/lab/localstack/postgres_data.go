@@ -18,8 +18,8 @@ const (
 	// connectTimeout is the time limit of one attempt to connect to a starting server.
 	connectTimeout = 2 * time.Second
 
-	// strangerGrace is the time in which the child must notice that its port is taken, and exit. It begins when
-	// another server has refused a connection on that port.
+	// strangerGrace is the time in which the child must find that its port is in use, and exit. It begins when
+	// another server refuses a connection on that port.
 	strangerGrace = time.Second
 
 	// These are PostgreSQL's error codes, from appendix A of its manual.
@@ -30,8 +30,8 @@ const (
 	codeObjectInUse        = "55006"
 )
 
-// ensureData creates the cluster if there is none. It creates the cluster under another name and renames it when it
-// is complete, so an interrupted first start leaves no incomplete cluster.
+// ensureData creates the cluster if it does not exist. The cluster has another name until it is complete. So an
+// interrupted first start leaves no incomplete cluster.
 func (p *Postgres) ensureData(ctx context.Context) error {
 	passwordFile := filepath.Join(p.dir, "password")
 	if _, err := os.Stat(p.dataDir()); err == nil {
@@ -82,8 +82,8 @@ func (p *Postgres) initdb(ctx context.Context, dir, passwordFile string) error {
 	return nil
 }
 
-// initdbArgs returns the options of a new cluster: C collation and UTF-8, so that
-// text is ordered by byte on every machine, and passwords for every connection.
+// initdbArgs returns the options of initdb for a new cluster. The options set the collation C and UTF-8, so that text
+// is ordered by byte on every machine, and require a password for every connection.
 func initdbArgs(durable bool) []string {
 	args := []string{
 		"--username=" + Superuser, "--encoding=UTF8", "--locale=C",
@@ -95,7 +95,7 @@ func initdbArgs(durable bool) []string {
 	return args
 }
 
-// writeSecret writes a file that only u (and root) can read.
+// writeSecret writes a file that only u and root can read.
 func writeSecret(path, secret string, u runUser) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("write password: %w", err)
@@ -109,7 +109,8 @@ func writeSecret(path, secret string, u runUser) error {
 	return own(path, u)
 }
 
-// awaitReady waits until the server answers, and checks by the data directory that it is this server.
+// awaitReady waits until the server answers. It compares the data directory in the answer with the directory of this
+// server, because another server may have taken the port.
 func (p *Postgres) awaitReady(ctx context.Context) error {
 	var last error
 	err := poll(ctx, func() bool {
@@ -138,7 +139,7 @@ func (p *Postgres) awaitReady(ctx context.Context) error {
 	return fmt.Errorf("it refuses to answer: %w", last)
 }
 
-// refused reports whether a server answered with an error that waiting does not cure.
+// refused reports whether the server has returned an error that will not end by itself.
 func refused(err error) bool {
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && !hasCode(err, codeCannotConnectNow, codeTooManyConnections)
@@ -178,11 +179,11 @@ func (p *Postgres) connectTo(ctx context.Context, database string) (*pgx.Conn, e
 		return nil, fmt.Errorf("own database URL: %w", err)
 	}
 	cfg.Database = database
-	cfg.RuntimeParams = nil // removes the caller's PGOPTIONS
+	cfg.RuntimeParams = nil // ignores the PGOPTIONS of the caller's environment
 	return pgx.ConnectConfig(ctx, cfg)
 }
 
-// ensureDatabase creates the database in URL. In a copied cluster it exists already.
+// ensureDatabase creates the database that URL names. A copied cluster already contains this database.
 func (p *Postgres) ensureDatabase(ctx context.Context) error {
 	if p.cfg.From != nil {
 		return nil

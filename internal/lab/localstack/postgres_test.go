@@ -122,7 +122,7 @@ func TestPostgres_FailedStart_QuotesLogLeavesNoProcess(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "unrecognized configuration parameter") {
 		t.Errorf("err = %v", err)
 	}
-	// The directory can be used again.
+	// Another server can use the directory again.
 	startPostgres(t, PostgresConfig{Dir: dir})
 }
 
@@ -169,8 +169,8 @@ func TestPostgres_DataOfOtherVersion_RefusedWithRemedy(t *testing.T) {
 	}
 }
 
-// Clusters copied from one cache have the same password, so the password does not
-// distinguish this server from another test's server on the same port.
+// Clusters that are copied from one cache have the same password. So the password does not distinguish this server
+// from another test's server on the same port.
 func TestPostgres_ForeignServerOnPort_NotReady(t *testing.T) {
 	t.Parallel()
 	ours, theirs := startPostgres(t, PostgresConfig{}), startPostgres(t, PostgresConfig{})
@@ -253,7 +253,7 @@ func segmentsOf(pid int) int {
 	}
 	made := 0
 	for line := range strings.Lines(string(text)) {
-		// key shmid perms size cpid ...
+		// The columns are: key shmid perms size cpid ...
 		if fields := strings.Fields(line); len(fields) > 4 && fields[4] == strconv.Itoa(pid) {
 			made++
 		}

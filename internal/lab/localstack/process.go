@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// toolGrace is the time for reading the rest of a finished tool's output. A
-	// grandchild may keep the pipe open longer.
+	// toolGrace is the time limit for reading the rest of a tool's output after the tool has ended. A child of the
+	// tool may keep the pipe open for longer.
 	toolGrace = 2 * time.Second
 
-	// logTailBytes is the length of the log's end in an error: some twenty lines.
+	// logTailBytes is the number of bytes of a log that an error contains: the last twenty lines, approximately.
 	logTailBytes = 2 << 10
 )
 
@@ -27,15 +27,15 @@ const (
 type command struct {
 	path        string
 	args        []string
-	dir         string         // working directory; the user as must be able to enter it
-	as          runUser        // zero: the caller
-	env         []string       // further variables
+	dir         string         // working directory; the user in the field as must be able to enter it
+	as          runUser        // user that runs the program; zero: the caller
+	env         []string       // further environment variables
 	log         *os.File       // stdout and stderr; nil: discarded
 	deathSignal syscall.Signal // sent by the kernel when this process dies (Linux)
 }
 
-// cmd returns c as an exec.Cmd. It does not inherit the environment: the caller's
-// PGDATA, PGPORT or LC_ALL must not change the server.
+// cmd returns c as an exec.Cmd. The program does not inherit the environment, because PGDATA, PGPORT or LC_ALL of the
+// caller must not change the server.
 func (c command) cmd(ctx context.Context) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, c.path, c.args...)
 	cmd.Dir = c.dir
@@ -57,8 +57,8 @@ func (c command) cmd(ctx context.Context) *exec.Cmd {
 	return cmd
 }
 
-// runTool runs a short program and returns its output. An error quotes the output.
-// If ctx ends first, runTool kills the program.
+// runTool runs a short program and returns its output. An error contains the output. If ctx ends first, runTool kills
+// the program.
 func runTool(ctx context.Context, c command) (string, error) {
 	// The kernel sends the parent-death signal when the forking thread ends, so the thread must not end before the
 	// tool.
@@ -81,20 +81,20 @@ func runTool(ctx context.Context, c command) (string, error) {
 // process is a running child.
 type process struct {
 	pid  int
-	done chan struct{} // closed once the child has exited and was reaped
-	err  error         // the result of the child; read it after done
+	done chan struct{} // closed when the child has exited and was reaped
+	err  error         // the result of the child; valid after done is closed
 }
 
-// startProcess starts a long-lived child. Its goroutine keeps the forking thread
-// alive until the child exits: the kernel sends the parent-death signal when that
-// thread ends, and the Go runtime may end an idle thread.
+// startProcess starts a long-lived child. The goroutine of startProcess keeps the thread that forked the child alive
+// until the child exits. Otherwise the Go runtime may end an idle thread, and the kernel sends the parent-death
+// signal when that thread ends.
 func startProcess(c command) (*process, error) {
 	p := &process{done: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		// The child must not end with a context: Stop ends it.
+		// The end of a context must not end the child. Stop ends the child.
 		cmd := c.cmd(context.Background())
 		if err := cmd.Start(); err != nil {
 			started <- err
@@ -141,14 +141,14 @@ func (p *process) wait(ctx context.Context) error {
 	}
 }
 
-// kill ends the child and its own children at once and waits until they are reaped.
-// Without this a busy PostgreSQL backend would outlive its postmaster, and the next
-// start would find its shared memory in use.
+// kill ends the child and the child's own children at once, and waits until they are reaped. If kill did not end its
+// children, a busy PostgreSQL backend would outlive its postmaster, and the next start would find the shared memory
+// in use.
 func (p *process) kill(ctx context.Context) error {
 	if p.exited() {
 		return nil
 	}
-	// A stopped process makes no new children while they are listed.
+	// A stopped process cannot create further children while its children are listed.
 	err := p.signal(syscall.SIGSTOP)
 	children := childrenOf(p.pid)
 	err = errors.Join(err, p.signal(syscall.SIGKILL))
@@ -171,8 +171,8 @@ func (p *process) kill(ctx context.Context) error {
 	return nil
 }
 
-// pause stops the child and its children without ending them: connections stay open without answers. resume lets them
-// continue.
+// pause stops the child and its children without ending them. Their connections stay open, but get no answers. resume
+// lets the processes continue.
 func (p *process) pause() error {
 	if err := p.signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -194,8 +194,7 @@ func signalAll(pids []int, sig syscall.Signal) error {
 	return errs
 }
 
-// pollEvery is the interval for polling a condition: well below the 50-100 ms of a
-// server start.
+// pollEvery is the interval for polling a condition. It is well below the 50-100 ms that the start of a server takes.
 const pollEvery = 10 * time.Millisecond
 
 // waitGone waits until no process has this pid.
@@ -221,17 +220,15 @@ func poll(ctx context.Context, done func() bool) error {
 	return nil
 }
 
-// alive reports whether a process has this pid, even another user's. A zombie does
-// not count: in a container whose first process does not reap, an orphan that has
-// exited stays a zombie for ever.
+// alive reports whether a process has this pid, also if the process belongs to another user. A zombie does not count.
+// The first process of a container may not reap; then an orphan that has exited stays a zombie for ever.
 func alive(pid int) bool {
 	err := syscall.Kill(pid, 0)
 	return (err == nil || errors.Is(err, syscall.EPERM)) && !zombie(pid)
 }
 
-// openLog opens a server's log for appending and returns its length, so that an
-// error can quote only the lines of this start. It renames a log longer than
-// maxLogBytes to ".1" and begins a new one.
+// openLog opens a server's log for appending and returns its length, so that an error can contain only the lines of
+// this start. If the log is longer than maxLogBytes, openLog renames it to ".1" and begins a new log.
 func openLog(path string) (*os.File, int64, error) {
 	if info, err := os.Stat(path); err == nil && info.Size() > maxLogBytes {
 		if err := os.Rename(path, path+".1"); err != nil {
@@ -249,11 +246,11 @@ func openLog(path string) (*os.File, int64, error) {
 	return f, size, nil
 }
 
-// maxLogBytes is the maximum length of a log, so that a long `quotasvc dev` does not
+// maxLogBytes is the length from which on a log is replaced at the next start, so that logs of `quotasvc dev` do not
 // fill the disk.
 const maxLogBytes = 16 << 20
 
-// logTail returns the end of the text in path after offset.
+// logTail returns the last logTailBytes of the file at path, without the text before offset.
 func logTail(path string, offset int64) string {
 	f, err := os.Open(path)
 	if err != nil {

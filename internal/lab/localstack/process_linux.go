@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// setDeathSignal makes the kernel send sig to the child when the thread that
-// forked it ends. Go sets it after the change of user, which would clear it.
+// setDeathSignal makes the kernel send sig to the child when the thread that forked the child ends. A change of the
+// user clears this setting, so Go makes it after that change.
 func setDeathSignal(attr *syscall.SysProcAttr, sig syscall.Signal) { attr.Pdeathsig = sig }
 
-// childrenOf lists the pids whose parent is pid. /proc/PID/task/TID/children would
-// take one read but needs a kernel option; the parent field always exists.
+// childrenOf returns the pids of the processes whose parent is pid. One read of /proc/PID/task/TID/children would be
+// enough, but that file needs a kernel option. The field with the parent always exists.
 func childrenOf(pid int) []int {
 	// Glob's only error is a malformed pattern.
 	procs, _ := filepath.Glob("/proc/[0-9]*")
@@ -30,19 +30,19 @@ func childrenOf(pid int) []int {
 	return children
 }
 
-// zombie reports whether pid has exited and waits for its parent to notice.
+// zombie reports whether the process pid has exited and was not reaped by its parent.
 func zombie(pid int) bool {
 	state, _ := stat(pid)
 	return state == "Z"
 }
 
-// stat returns the state and the parent of pid, or zero values if it does not exist.
+// stat returns the state and the parent of the process pid. It returns zero values if the process does not exist.
 func stat(pid int) (state string, parent int) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return "", 0
 	}
-	// "pid (name) state ppid ...": the name may hold spaces and parentheses.
+	// "pid (name) state ppid ...": the name may contain spaces and parentheses.
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 	if len(fields) < 2 {
 		return "", 0
@@ -54,8 +54,8 @@ func stat(pid int) (state string, parent int) {
 	return string(fields[0]), parent
 }
 
-// workingDir returns the working directory of pid, or an empty string if it is
-// unknown. PostgreSQL works in its data directory, Redis in its dir.
+// workingDir returns the working directory of the process pid, or an empty string if it is unknown. For PostgreSQL it
+// is the data directory, for Redis the directory in the setting dir.
 func workingDir(pid int) string {
 	dir, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
 	if err != nil {

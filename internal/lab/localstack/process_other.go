@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// setDeathSignal does nothing: only Linux has a parent-death signal. The next start finds the server of a dead owner
-// by its pid file.
+// setDeathSignal does nothing, because only Linux has a parent-death signal. If the owner of a server has died, the
+// next start finds the server by its pid file.
 func setDeathSignal(*syscall.SysProcAttr, syscall.Signal) {}
 
-// childrenOf lists the pids whose parent is pid; pgrep is part of the BSDs and macOS.
+// childrenOf returns the pids of the processes whose parent is pid. pgrep is part of the BSDs and macOS.
 func childrenOf(pid int) []int {
 	out, err := exec.Command("pgrep", "-P", strconv.Itoa(pid)).Output()
 	if err != nil {
@@ -28,8 +28,7 @@ func childrenOf(pid int) []int {
 	return children
 }
 
-// zombie reports whether pid has exited and was not reaped. Only Linux containers
-// are known to run without a process that reaps orphans.
+// zombie always returns false. Only Linux containers are known to run without a process that reaps orphans.
 func zombie(int) bool { return false }
 
 // workingDir returns the working directory of pid, or an empty string if it is unknown.
@@ -46,9 +45,9 @@ func workingDir(pid int) string {
 	return ""
 }
 
-// memoryRoot finds no directory in memory: only Linux always has one.
+// memoryRoot returns no directory, because only Linux always has a file system in memory.
 func memoryRoot() (string, bool) { return "", false }
 
-// removeSharedMemory does nothing: the next start removes a killed server's segment.
-// Only on Linux do test suites kill so many servers that segments run out.
+// removeSharedMemory does nothing: the next start removes the shared memory of a killed server. Only on Linux do test
+// suites kill so many servers that the kernel has no more segments.
 func removeSharedMemory(string) {}

@@ -21,42 +21,41 @@ type RedisMode int
 const (
 	// RedisStandalone is a single server, or a master or replica under Sentinel.
 	RedisStandalone RedisMode = iota
-	// RedisClusterNode is a node of a Redis Cluster. Its owner joins the nodes.
+	// RedisClusterNode is a node of a Redis Cluster. The caller of StartRedis joins the nodes to a cluster.
 	RedisClusterNode
-	// RedisSentinel watches standalone servers. It stores its state in its
-	// configuration file, so StartRedis writes that file only once.
+	// RedisSentinel watches standalone servers. It stores its state in its configuration file, so StartRedis writes
+	// that file only before the first start.
 	RedisSentinel
 )
 
 // RedisConfig configures a private Redis.
 type RedisConfig struct {
-	Dir         string       // holds data, configuration, log; required
-	Port        int          // 0: any free port, the same for the life of this value
-	PortSetting string       // the setting that changes Port, for messages
+	Dir         string       // contains data, configuration, log; required
+	Port        int          // 0: any free port, which stays the same after a restart
+	PortSetting string       // name of the setting that changes Port, for messages
 	Persist     bool         // true: append-only file, synced every second. false: empty after each start
 	Databases   int          // logical databases; 0: Redis's default, 16
 	Mode        RedisMode    // role of the process
-	Password    string       // empty: a random one. Servers that replicate need a common password
+	Password    string       // empty: a random password. Servers that replicate need the same password
 	Extra       []string     // further lines of configuration
 	Search      *Search      // directories with binaries; nil: SystemSearch
 	Log         *slog.Logger // progress messages; nil: none
 }
 
-// Redis is a private Redis (or Valkey) server. It can be stopped or killed and started again any number of times. The
-// URL stays the same; the data stays only with Persist.
+// Redis is a private Redis (or Valkey) server. It can be stopped or killed and then started again any number of
+// times. Its URL stays the same. Its data stays only with Persist.
 type Redis struct {
 	Server
 	cfg      RedisConfig
 	bin      string
 	password string
-	busPort  int  // of a cluster node; chosen with the first start
-	wasReady bool // it was ready once: the ports are fixed, and a Sentinel's configuration is not rewritten
+	busPort  int  // cluster bus of a cluster node; chosen at the first start
+	wasReady bool // it was ready before: the ports are fixed, and a Sentinel's configuration stays
 }
 
-// StartRedis starts a server in cfg.Dir and returns when it answers. Unlike
-// PostgreSQL it runs as the caller, even as root: it reads only its own
-// directory, listens only on loopback and requires a password. Its errors
-// include *MissingError, *InUseError and *PortTakenError.
+// StartRedis starts a server in cfg.Dir and returns when it answers. Unlike PostgreSQL, Redis runs as the caller,
+// even if the caller is root, because Redis reads only its own directory, listens only on loopback and requires a
+// password. The errors of StartRedis include *MissingError, *InUseError and *PortTakenError.
 func StartRedis(ctx context.Context, cfg RedisConfig) (*Redis, error) {
 	r := &Redis{cfg: cfg}
 	r.Server = Server{name: "Redis", port: cfg.Port, stopSignal: syscall.SIGTERM, startProc: r.start, log: orDiscard(cfg.Log)}
@@ -90,7 +89,7 @@ func (r *Redis) URL() string {
 // Addr returns the server's host and port.
 func (r *Redis) Addr() string { return net.JoinHostPort(loopback, strconv.Itoa(r.port)) }
 
-// BusPort returns the port for the other nodes of a cluster.
+// BusPort returns the port on which a cluster node listens for the other nodes.
 func (r *Redis) BusPort() int { return r.busPort }
 
 // Password returns the server's password.
@@ -110,8 +109,8 @@ func (r *Redis) start(ctx context.Context) error {
 	return nil
 }
 
-// ensurePassword reads the password of an earlier run, so that its URL keeps working,
-// or creates one.
+// ensurePassword reads the password of an earlier run, so that the URL of that run stays valid. If there is none, it
+// creates a password.
 func (r *Redis) ensurePassword() error {
 	if r.cfg.Password != "" {
 		setIfChanged(&r.password, r.cfg.Password)
@@ -162,7 +161,8 @@ func (r *Redis) launch(ctx context.Context) error {
 	return nil
 }
 
-// writeConfig writes the configuration. It does not overwrite a file that a Sentinel has changed.
+// writeConfig writes the configuration file. It does not overwrite the file of a Sentinel that was ready before,
+// because the Sentinel stores its state in the file.
 func (r *Redis) writeConfig(path string) error {
 	if r.cfg.Mode == RedisSentinel && r.wasReady {
 		return nil
@@ -206,7 +206,8 @@ func (r *Redis) config() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// awaitReady waits until the server answers, and checks by the process id that it is this server.
+// awaitReady waits until the server answers. It compares the process id in the answer with the id of this server's
+// process, because another server may have taken the port.
 func (r *Redis) awaitReady(ctx context.Context) error {
 	var last error
 	err := poll(ctx, func() bool {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// maxReplyBytes is the maximum length of a reply to INFO. A section has a few KiB.
+// maxReplyBytes is the maximum length of a reply to INFO. A section of INFO has a few KiB.
 const maxReplyBytes = 64 << 10
 
 // probe reads the server's process id and compares it with the child's.
@@ -31,9 +31,9 @@ func (r *Redis) probe(ctx context.Context) error {
 	return errors.New("INFO server names no process_id")
 }
 
-// Info returns a section of the server's INFO, read on a separate connection. It
-// implements the protocol itself: three commands need no client library, and a
-// library would be linked into every user of this package.
+// Info returns a section of the server's INFO, which it reads on a separate connection. It implements the protocol
+// itself. The three commands that it needs do not justify a client library, which every user of this package would
+// link.
 func (r *Redis) Info(ctx context.Context, section string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -48,7 +48,7 @@ func (r *Redis) Info(ctx context.Context, section string) (string, error) {
 		return "", err
 	}
 	in := bufio.NewReader(io.LimitReader(conn, maxReplyBytes))
-	// One write gets three replies. PING is refused while data is being loaded, INFO is not.
+	// The server sends three replies. While it loads its data, it refuses PING, but not INFO.
 	if _, err := fmt.Fprintf(conn, "AUTH %s\r\nPING\r\nINFO %s\r\n", r.password, section); err != nil {
 		return "", err
 	}

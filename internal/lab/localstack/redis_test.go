@@ -53,7 +53,8 @@ func TestRedisInfo_Reply_Bounded(t *testing.T) {
 	}
 }
 
-// The race detector fails this test if a restart writes data that the address is read from.
+// During a restart, other goroutines may read the address. The race detector fails this test if the restart writes
+// data from which the address is read.
 func TestServer_Address_ReadableDuringRestart(t *testing.T) {
 	t.Parallel()
 	p, r := startPostgres(t, PostgresConfig{}), startRedis(t, RedisConfig{})

@@ -28,12 +28,12 @@ func (u runUser) String() string {
 	return fmt.Sprintf("user %s (uid %d)", u.name, u.uid)
 }
 
-// unprivilegedUsers are tried in order. postgres exists if a package manager has
-// installed PostgreSQL; nobody exists on every system.
+// unprivilegedUsers lists the users that are tried, in order. The user postgres exists if a package manager has
+// installed PostgreSQL. The user nobody exists on every system.
 var unprivilegedUsers = []string{"postgres", "nobody"}
 
-// chooseRunUser chooses the user that runs the server in dir. If the caller is root,
-// the owner of an existing data directory runs it.
+// chooseRunUser chooses the user that runs the server in dir. If the caller is root and the data directory exists,
+// the user is the owner of the data directory.
 func chooseRunUser(dir string) (runUser, error) {
 	if os.Geteuid() != 0 {
 		return runUser{}, nil
@@ -75,12 +75,11 @@ func ownerOf(path string) (uid, gid uint32, err error) {
 	return st.Uid, st.Gid, nil
 }
 
-// errUnreachable marks a directory that the run user cannot use.
+// errUnreachable is the error for a directory that the run user cannot use.
 var errUnreachable = errors.New("out of reach")
 
-// claim creates dir, private to u, and checks that u can work in it by running the
-// server binary there. It returns errUnreachable if u cannot work in dir, and then
-// removes the directories that it has created.
+// claim creates the directory dir, which is private to u. It runs the server's binary in dir as u to check that u can
+// work there. If u cannot, claim removes the directories that it has created and returns errUnreachable.
 func claim(ctx context.Context, dir string, u runUser, postgres string) error {
 	if u.zero() {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -107,7 +106,7 @@ func claim(ctx context.Context, dir string, u runUser, postgres string) error {
 	return nil
 }
 
-// own makes u the owner of dir and checks it: some mounts ignore a change of owner.
+// own makes u the owner of dir, and then reads the owner, because some mounts ignore a change of the owner.
 func own(dir string, u runUser) error {
 	if err := os.Chown(dir, int(u.uid), int(u.gid)); err != nil {
 		return fmt.Errorf("give %s to %s: %w", dir, u, err)
@@ -118,8 +117,9 @@ func own(dir string, u runUser) error {
 	return nil
 }
 
-// mkdirs creates directories like MkdirAll, and returns those that it has created, innermost first. Everyone can
-// enter the parents, because the run user must pass through them. Only dir holds secrets.
+// mkdirs creates directories like MkdirAll, and returns the directories that it has created, the innermost first.
+// Everyone can enter the parents of dir, because the run user must pass through them. Only dir itself contains
+// secrets.
 func mkdirs(dir string) ([]string, error) {
 	var missing []string
 	for d := dir; ; d = filepath.Dir(d) {
@@ -140,7 +140,7 @@ func mkdirs(dir string) ([]string, error) {
 		if err := os.Mkdir(missing[i], mode); err != nil && !errors.Is(err, os.ErrExist) {
 			return nil, fmt.Errorf("create data directory: %w", err)
 		}
-		// The umask reduces Mkdir's mode; a umask of 077 would lock the run user out.
+		// The umask reduces Mkdir's mode. With a umask of 077, the run user could not enter the directory.
 		if err := os.Chmod(missing[i], mode); err != nil {
 			return nil, fmt.Errorf("create data directory: %w", err)
 		}

@@ -12,38 +12,38 @@ import (
 )
 
 const (
-	// defaultStartTimeout allows for crash recovery of a dev database on a slow disk. A
-	// clean start takes well under a second.
+	// defaultStartTimeout is the time limit of a start whose context has no deadline. The crash recovery of a dev
+	// database on a slow disk may take long; a start after an orderly stop takes well under a second.
 	defaultStartTimeout = 2 * time.Minute
 
 	// defaultStopTimeout is the time limit of an orderly stop whose context has no
 	// deadline. The final checkpoint of a busy dev database takes seconds.
 	defaultStopTimeout = 30 * time.Second
 
-	// killTimeout is the time limit for the end of a process after SIGKILL.
+	// killTimeout is the time limit for the end of a process after it got SIGKILL.
 	killTimeout = 10 * time.Second
 
 	// orphanGrace is the time that the server of a dead owner gets to stop after the
 	// kernel's signal, before it gets a second signal.
 	orphanGrace = 3 * time.Second
 
-	// startTries is the number of attempts to start. Another process may take the free
-	// port between the check and the server's bind.
+	// startTries is the number of attempts to start a server. Between the check of a free port and the server's bind,
+	// another process may take the port.
 	startTries = 8
 )
 
-// Server is the common part of PostgreSQL and Redis: one directory, one port, one
-// child process, and its starts and stops.
+// Server is the common part of PostgreSQL and Redis. It has one directory, one port and one child process, and starts
+// and stops the process.
 type Server struct {
-	name       string // in messages
+	name       string // name of the server in messages
 	dir        string // the real directory: the configured one or its stand-in
 	port       int    // 0 until the first start chooses one; then fixed
 	stopSignal syscall.Signal
-	startProc  func(context.Context) error // sets proc and returns when it is ready
-	afterKill  func()                      // releases what an orderly stop would release
+	startProc  func(context.Context) error // sets proc and returns when the server is ready
+	afterKill  func()                      // releases the resources that an orderly stop would release
 	log        *slog.Logger
 
-	mu   sync.Mutex // one change of state at a time
+	mu   sync.Mutex // held during each start, stop, kill, pause and resume
 	lock *dirLock   // held from Start to Stop or Kill
 	proc *process   // nil before the first start
 }
@@ -54,9 +54,8 @@ func (s *Server) Dir() string { return s.dir }
 // Port returns the TCP port on 127.0.0.1.
 func (s *Server) Port() int { return s.port }
 
-// Start starts the stopped or killed server with the same port and data. It does
-// nothing if the server runs. A context without a deadline gets two minutes. A
-// failed start leaves no process behind.
+// Start starts the stopped or killed server with the same port and data. If the server runs, Start does nothing. If
+// ctx has no deadline, the time limit is two minutes. A failed start leaves no process behind.
 func (s *Server) Start(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +64,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	ctx, cancel := withDefaultTimeout(ctx, defaultStartTimeout)
 	defer cancel()
-	if err := s.unlock(); err != nil { // still locked if the server ended on its own
+	if err := s.unlock(); err != nil { // the lock is still held if the server ended without Stop
 		return err
 	}
 	lock, err := lockDir(s.dir)
@@ -117,8 +116,8 @@ func (s *Server) Restart(ctx context.Context) error {
 	return s.Start(ctx)
 }
 
-// Pause freezes the server: connections stay open, the kernel accepts new ones, and
-// nothing is answered until Resume.
+// Pause stops the server's processes without ending them. Connections stay open, and the kernel accepts new
+// connections, but the server answers nothing until Resume.
 func (s *Server) Pause() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,8 +144,8 @@ func (s *Server) Exited() <-chan struct{} {
 	return s.proc.done
 }
 
-// onPort calls launch with a free port in s.port. If another process takes the port
-// first, onPort tries another one. A server keeps its port after the first start.
+// onPort calls launch after it has set s.port to a free port. If another process takes the port before the server,
+// onPort tries another port. A server keeps its port after the first start.
 func (s *Server) onPort(setting string, launch func() error) error {
 	if s.port != 0 {
 		if _, err := choosePort(s.port, s.name, setting); err != nil {
@@ -171,15 +170,17 @@ func (s *Server) onPort(setting string, launch func() error) error {
 	}
 }
 
-// setIfChanged avoids a write of the same password during a restart, which would race with readers.
+// setIfChanged sets a password only if it differs. A restart reads the same password again, and writing it again
+// would race with readers.
 func setIfChanged(password *string, found string) {
 	if *password != found {
 		*password = found
 	}
 }
 
-// lostPort reports whether a server did not start because another program took its port, or a second port that it
-// needs. That program may have ended since, so lostPort also searches the server's log, which is part of err.
+// lostPort reports whether a server did not start because another program has taken its port, or a second port that
+// it needs. That program may have ended since. So lostPort also searches err, which contains the end of the server's
+// log.
 func lostPort(port int, err error) bool {
 	return errors.Is(tryPort(port), syscall.EADDRINUSE) || strings.Contains(err.Error(), "Address already in use")
 }

@@ -11,11 +11,11 @@ import (
 
 // Config configures a Stack.
 type Config struct {
-	Dir                 string       // holds both servers' data; required; kept between runs
+	Dir                 string       // contains the data of both servers; required; kept between runs
 	PostgresPort        int          // 0: any free port
-	PostgresPortSetting string       // the setting that changes it, for messages
+	PostgresPortSetting string       // name of the setting that changes the port, for messages
 	RedisPort           int          // 0: any free port
-	RedisPortSetting    string       // the setting that changes it, for messages
+	RedisPortSetting    string       // name of the setting that changes the port, for messages
 	Log                 *slog.Logger // progress messages; nil: none
 
 	cache string // PostgresConfig.Cache, for tests
@@ -28,14 +28,14 @@ type Stack struct {
 	lock     *dirLock
 }
 
-// Start starts both servers and returns when both answer. If one fails, Start stops
-// the other. Its errors include *MissingError, *InUseError and *PortTakenError.
+// Start starts PostgreSQL and Redis and returns when both answer. If one of them fails, Start stops the other server.
+// The errors of Start include *MissingError, *InUseError and *PortTakenError.
 func Start(ctx context.Context, cfg Config) (_ *Stack, err error) {
 	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("create data directory: %w", err)
 	}
 	if os.Geteuid() == 0 {
-		// The run user must be able to enter, with any umask. Each server's own directory inside is private.
+		// The run user must be able to enter Dir, with any umask. Each server's directory in Dir is private.
 		if err := os.Chmod(cfg.Dir, 0o755); err != nil {
 			return nil, fmt.Errorf("open data directory: %w", err)
 		}
@@ -76,8 +76,8 @@ func missingPrograms(ctx context.Context, search Search) error {
 	return errors.Join(errPostgres, errRedis)
 }
 
-// Stop stops both servers in order, within ctx (30 s each by default). It may be
-// called again.
+// Stop stops both servers in order, until ctx ends; without a deadline, each server gets 30 s. Stop may be called
+// again.
 func (s *Stack) Stop(ctx context.Context) error {
 	var errs error
 	if s.Postgres != nil {
@@ -93,8 +93,7 @@ func (s *Stack) Stop(ctx context.Context) error {
 	return errs
 }
 
-// Wait blocks until ctx ends and returns nil, or until a server ends on its own and
-// returns an error.
+// Wait waits until ctx ends, and then returns nil. If a server ends without Stop, Wait returns an error.
 func (s *Stack) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// AddStandby starts a synchronous standby of the running server from a base backup, and returns when every commit waits
-// for it. cfg needs a directory; AddStandby sets its From. A promoted standby commits without waiting, until it gets a
-// standby of its own.
+// AddStandby starts a synchronous standby of the running server from a base backup, and returns when every commit
+// waits for the standby. cfg needs a Dir; AddStandby sets cfg.From. After its promotion, the standby commits without
+// waiting, until it has a standby itself.
 func (p *Postgres) AddStandby(ctx context.Context, name string, cfg PostgresConfig) (*Postgres, error) {
 	ctx, cancel := withDefaultTimeout(ctx, defaultStartTimeout)
 	defer cancel()
@@ -48,12 +48,12 @@ func (p *Postgres) Promote(ctx context.Context) error {
 	return p.AwaitPrimary(ctx)
 }
 
-// AwaitPrimary waits until the server has left recovery: it was promoted or restored.
+// AwaitPrimary waits until the server has ended its recovery, that is, until it was promoted or restored.
 func (p *Postgres) AwaitPrimary(ctx context.Context) error {
 	return p.Await(ctx, "SELECT NOT pg_is_in_recovery()")
 }
 
-// Await repeats a query until it returns true. A context without a deadline gets two minutes.
+// Await repeats a query until the query returns true. If ctx has no deadline, the time limit is two minutes.
 func (p *Postgres) Await(ctx context.Context, sql string) error {
 	ctx, cancel := withDefaultTimeout(ctx, defaultStartTimeout)
 	defer cancel()

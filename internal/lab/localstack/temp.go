@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// staleAfter is the age at which an unused temporary directory counts as left behind.
-// It is longer than a test run, so that a server that a running test has stopped
-// keeps its data.
+// staleAfter is the age from which on RemoveStale removes a temporary directory that no server uses. It is longer
+// than a test run, because a running test may have stopped its server and still need the data.
 const staleAfter = 30 * time.Minute
 
 // tempRoots returns the directories that TempDir tries, in order. TMPDIR has priority.
@@ -25,10 +24,10 @@ func tempRoots() []string {
 	return roots
 }
 
-// TempDir creates a temporary directory in which the run user can work: in memory if
-// there is room and TMPDIR is not set, else below TMPDIR, else below a public
-// directory if the run user cannot enter TMPDIR. The caller removes it. Servers get
-// directories inside it and need no stand-in.
+// TempDir creates a temporary directory in which the run user can work. Without TMPDIR, it first tries a directory in
+// memory, if there is enough space. Then it tries TMPDIR (/tmp if not set). If the run user cannot enter that
+// directory, it tries /tmp and /var/tmp. The caller removes the result. Servers in directories inside it need no
+// stand-in.
 func TempDir(ctx context.Context, prefix string, bin PostgresBinaries) (string, error) {
 	u, err := chooseRunUser("")
 	if err != nil {
@@ -50,7 +49,7 @@ func tempDirIn(ctx context.Context, root, prefix string, u runUser, bin Postgres
 	if err != nil {
 		return "", err
 	}
-	// The caller owns the directory; the run user may pass through.
+	// The caller owns the directory. The run user may only pass through it.
 	probe := filepath.Join(dir, "probe")
 	if err = os.Chmod(dir, 0o711); err == nil {
 		err = claim(ctx, probe, u, filepath.Join(bin.Dir, "postgres"))
@@ -64,9 +63,9 @@ func tempDirIn(ctx context.Context, root, prefix string, u runUser, bin Postgres
 	return dir, nil
 }
 
-// RemoveStale removes the directories of killed processes: those made by TempDir with
-// this prefix that are older than half an hour and in which no server holds a lock.
-// It ignores errors, such as those about another user's directories.
+// RemoveStale removes the directories that killed processes have left. It removes a directory that TempDir has
+// created with this prefix if the directory is older than staleAfter and no server in it holds a lock. RemoveStale
+// ignores errors, for example errors about another user's directories.
 func RemoveStale(prefix string) {
 	for _, root := range tempRoots() {
 		// Glob's only error is a malformed pattern.
@@ -80,21 +79,21 @@ func RemoveStale(prefix string) {
 	}
 }
 
-// anyInUse reports whether a server in one of dir's subdirectories holds its lock.
+// anyInUse reports whether a server holds the lock of one of dir's subdirectories.
 func anyInUse(dir string) bool {
 	// Glob's only error is a malformed pattern.
 	locks, _ := filepath.Glob(filepath.Join(dir, "*", lockName))
 	return slices.ContainsFunc(locks, func(path string) bool { return inUse(filepath.Dir(path)) })
 }
 
-// inUse reports whether a process holds dir's lock, or whether this is unknown.
+// inUse reports whether a process holds dir's lock. It also returns true if this cannot be determined.
 func inUse(dir string) bool {
 	f, err := os.Open(filepath.Join(dir, lockName))
 	if errors.Is(err, os.ErrNotExist) {
 		return false
 	}
 	if err != nil {
-		return true // unknown
+		return true // unknown, so the directory counts as in use
 	}
 	held := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil
 	_ = unlockFile(f) // nothing was written to the file

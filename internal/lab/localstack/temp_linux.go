@@ -3,12 +3,13 @@ package localstack
 import "syscall"
 
 const (
-	// sharedMemory is a file system in memory. Cloning a small database there took
-	// 25 ms, and 300 ms on ext4: a clone creates some 700 files.
+	// sharedMemory is the directory of a file system in memory. Copying a small database there took 25 ms, and 300 ms
+	// on ext4, because a copy creates some 700 files.
 	sharedMemory = "/dev/shm"
 
-	// minSharedMemory is the free space that a test run needs: a dozen clusters at the
-	// same time, of 40 MB each, with their clones and WAL. Docker's default is 64 MB.
+	// minSharedMemory is the free space, in bytes, that a test run needs. It is enough for a dozen clusters of 40 MB
+	// at the same time, with the copies of their databases and their WAL. /dev/shm of a Docker container has 64 MB by
+	// default.
 	minSharedMemory = 2 << 30
 )
 

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// Authority signs certificates for 127.0.0.1 and localhost.
+// Authority is a certificate authority for tests. It signs certificates for 127.0.0.1 and localhost.
 type Authority struct {
-	File string // its certificate, PEM
+	File string // path of the authority's certificate, in PEM
 	Pool *x509.CertPool
 
 	cert   *x509.Certificate
@@ -25,7 +25,7 @@ type Authority struct {
 	serial int64
 }
 
-// NewAuthority creates an authority whose files are in a directory of the test.
+// NewAuthority creates an authority. Its certificate is in a temporary directory of the test.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{File: filepath.Join(t.TempDir(), "ca.pem"), Pool: x509.NewCertPool()}
@@ -46,7 +46,7 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// Issue writes a new certificate and its key to two files.
+// Issue writes a new certificate to certFile and its key to keyFile.
 func (a *Authority) Issue(t testing.TB, certFile, keyFile string) {
 	t.Helper()
 	a.serial++

@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// EnvCitus is the variable that makes Postgres return databases of a private Citus cluster: `make test-citus` sets
-	// it.
+	// EnvCitus is the environment variable that makes Postgres return databases of a private Citus cluster. `make
+	// test-citus` sets it.
 	EnvCitus = "QUOTASVC_TEST_CITUS"
 
-	// workers and shardGroups are the numbers of workers and of shard groups in a cluster for tests: two groups on
-	// each worker. Each group adds a tenth of a second to the creation of a database.
+	// workers is the number of workers of a cluster for tests. shardGroups is the number of its shard groups: two on
+	// each worker. Each shard group adds a tenth of a second to the creation of a database.
 	workers     = 2
 	shardGroups = 4
 )
@@ -31,7 +31,8 @@ const (
 // OnCitus reports whether Postgres returns databases of a Citus cluster.
 func OnCitus() bool { return os.Getenv(EnvCitus) != "" }
 
-// Waiting returns the query that counts the sessions that wait for locks in this database, on all nodes of a cluster.
+// Waiting returns a query that counts the sessions that wait for locks in this database. On Citus it counts the
+// sessions on all nodes.
 func Waiting() string {
 	from := "pg_stat_activity"
 	if OnCitus() {
@@ -40,7 +41,7 @@ func Waiting() string {
 	return "SELECT count(*) FROM " + from + " WHERE datname = current_database() AND wait_event_type = 'Lock'"
 }
 
-// NotOnCitus skips a test that cannot apply to a Citus cluster. The reason is part of the test's output.
+// NotOnCitus skips a test that cannot apply to a Citus cluster. The test's output contains the reason.
 func NotOnCitus(t testing.TB, reason string) {
 	t.Helper()
 	if OnCitus() {
@@ -48,8 +49,8 @@ func NotOnCitus(t testing.TB, reason string) {
 	}
 }
 
-// CitusServer is a Citus cluster of one test, with all migrations applied and the tables distributed. The test may kill
-// its nodes.
+// CitusServer is a Citus cluster for one test. All migrations are applied and the tables are distributed. The test
+// may kill its nodes.
 type CitusServer struct {
 	URL         string
 	Coordinator *PostgresServer
@@ -108,9 +109,9 @@ func prepareCitus(ctx context.Context, databaseURL string) error {
 	return errors.Join(err, makeServiceLoginAt(ctx, databaseURL), letRolesLogIn(ctx, databaseURL))
 }
 
-// easeUpdates lets tests shift instants of distributed rows by hand. Citus refuses UPDATE .. SET at = at - interval,
-// because the result depends on the session's time zone. In tests that zone is UTC. The service has no such
-// statement: the cluster of CitusPrivate would refuse it.
+// easeUpdates lets tests change the instants of distributed rows by hand. Citus refuses UPDATE .. SET at = at -
+// interval, because the result depends on the session's time zone. In tests that zone is always UTC. easeUpdates is
+// not applied to the cluster of CitusPrivate, so there Citus would refuse such a statement of the service.
 func easeUpdates(ctx context.Context, databaseURL string) error {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
@@ -128,8 +129,9 @@ func easeUpdates(ctx context.Context, databaseURL string) error {
 	return nil
 }
 
-// letRolesLogIn gives roles the password of the nodes. A node copies shards from another node as the owner of the
-// tables. The coordinator reads from nodes as the role of the session, which in tests may be the reader or the service.
+// letRolesLogIn gives the roles the password with which the nodes log in. A node copies shards from another node as
+// the owner of the tables. The coordinator reads from the nodes as the role of the session. In tests that role may be
+// the reader or the service.
 func letRolesLogIn(ctx context.Context, databaseURL string) error {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
@@ -145,7 +147,7 @@ func letRolesLogIn(ctx context.Context, databaseURL string) error {
 	return nil
 }
 
-// localCitus does the same as localPostgres, for a cluster.
+// localCitus starts a private Citus cluster from local binaries, as localPostgres starts one server.
 func (s source) localCitus(ctx context.Context, workers int) (*localstack.Citus, func(context.Context) error, error) {
 	dir, err := s.postgresDir(ctx)
 	if err != nil {

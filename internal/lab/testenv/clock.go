@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// withoutVariable is the variable that lists the programs that may be missing in a test run;
-// scripts/install-test-tools.sh installs them.
+// withoutVariable is the environment variable that lists the programs that may be missing in a test run.
+// scripts/install-test-tools.sh installs these programs.
 const withoutVariable = "QUOTASVC_TEST_WITHOUT"
 
 // libfaketime is the library that gives a process a clock of its own.
@@ -24,8 +24,8 @@ type PostgresClock struct {
 	file string
 }
 
-// PostgresWithClock is PostgresPrivate with a clock that Shift sets. If libfaketime is missing, the test fails, or is
-// skipped if QUOTASVC_TEST_WITHOUT contains libfaketime.
+// PostgresWithClock starts a server like PostgresPrivate, whose clock Shift sets. If libfaketime is missing, the test
+// fails. The test is skipped instead if QUOTASVC_TEST_WITHOUT contains libfaketime.
 func PostgresWithClock(t testing.TB) *PostgresClock {
 	t.Helper()
 	library, err := findFaketime()
@@ -50,13 +50,13 @@ func PostgresWithClock(t testing.TB) *PostgresClock {
 	return p
 }
 
-// Shift sets the server's clock to the machine's clock plus by, at once.
+// Shift sets the server's clock to the machine's clock plus by. The change takes effect at once.
 func (p *PostgresClock) Shift(by time.Duration) {
 	p.t.Helper()
 	p.write(p.t, by)
 }
 
-// write replaces the file in one step: the server may read it at any time.
+// write replaces the clock's file in one step, because the server may read it at any time.
 func (p *PostgresClock) write(t testing.TB, by time.Duration) {
 	t.Helper()
 	next := p.file + ".next"
@@ -64,7 +64,7 @@ func (p *PostgresClock) write(t testing.TB, by time.Duration) {
 	check(t, "set the clock", os.Rename(next, p.file))
 }
 
-// findFaketime returns the path of the library.
+// findFaketime returns the path of the library libfaketime.
 func findFaketime() (string, error) {
 	for _, pattern := range []string{"/usr/lib/*/faketime/" + libfaketime, "/usr/lib*/faketime/" + libfaketime, "/usr/local/lib/faketime/" + libfaketime} {
 		if found, _ := filepath.Glob(pattern); len(found) > 0 {

@@ -43,7 +43,8 @@ func (dockerContainers) postgres(ctx context.Context) (backend, error) {
 		}),
 		testcontainers.WithCmd("postgres", "-c", "fsync=off", "-c", "full_page_writes=off",
 			"-c", "timezone=UTC", "-c", "max_connections="+sharedConnections),
-		// The image's temporary first server has no TCP port, so this waits for the final one.
+		// The image first starts a temporary server. That server has no TCP port, so this waits for the second
+		// server.
 		testcontainers.WithWaitStrategyAndDeadline(readyTimeout, wait.ForSQL(port, "pgx",
 			func(host string, port network.Port) string { return address(host, port.Port()) })),
 	)
@@ -62,7 +63,7 @@ func (dockerContainers) redis(ctx context.Context) (backend, error) {
 func runContainer(ctx context.Context, image, port string, address func(host, port string) string,
 	options ...testcontainers.ContainerCustomizer,
 ) (_ backend, err error) {
-	// The library panics in some cases if there is no engine.
+	// If there is no container engine, the library panics in some cases.
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("docker: %v", r)
@@ -88,8 +89,8 @@ func runContainer(ctx context.Context, image, port string, address func(host, po
 	}, nil
 }
 
-// leakOptions ignores the library's connection to its reaper, which stays open until
-// the process ends. The reaper removes the containers of a killed process.
+// leakOptions makes goleak ignore the library's connection to its reaper, which stays open until the process ends.
+// The reaper is a container that removes the containers of a killed process.
 func (dockerContainers) leakOptions() []goleak.Option {
 	return []goleak.Option{
 		goleak.IgnoreAnyFunction("github.com/testcontainers/testcontainers-go.(*Reaper).connect.func1"),

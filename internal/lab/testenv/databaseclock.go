@@ -11,24 +11,24 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// DatabaseClock is the clock of one database, which the test moves. It changes clock_timestamp() in every session
-// that begins after MoveClock. On Citus it changes the sessions on all nodes.
+// DatabaseClock is a clock of one database that the test can move. It changes clock_timestamp() in every session that
+// begins after MoveClock. On Citus it changes the sessions on all nodes.
 type DatabaseClock struct {
 	t     testing.TB
-	nodes []string // URLs
+	nodes []string // URLs of the database, one for each node
 }
 
-// MoveClock lets the test move the clock of the database at databaseURL, whose role is a superuser. Before the first
-// move the clock shows the machine's time.
+// MoveClock lets the test move the clock of the database at databaseURL. The role in the URL must be a superuser.
+// Before the first move, the clock shows the machine's time.
 func MoveClock(t testing.TB, databaseURL string) *DatabaseClock {
 	t.Helper()
 	c := &DatabaseClock{t, []string{databaseURL}}
 	if OnCitus() {
 		c.nodes = nodesOf(t, databaseURL)
 	}
-	// Each node has its own table, which Citus does not manage: a statement that a node executes for another node
-	// must not query other nodes. The function uses timeofday because Citus forwards pg_catalog.clock_timestamp()
-	// without its schema, and the node would then call moved.clock_timestamp() again.
+	// Each node has its own table moved.clock, which Citus does not manage, because a statement that a node executes
+	// for another node must not query other nodes. Citus forwards pg_catalog.clock_timestamp() without its schema. On
+	// the node, that call would be a call of moved.clock_timestamp(). So the function uses timeofday.
 	c.exec(`CREATE SCHEMA moved;
 		CREATE TABLE moved.clock (ahead interval NOT NULL);
 		INSERT INTO moved.clock VALUES ('0');
@@ -70,25 +70,25 @@ func nodesOf(t testing.TB, databaseURL string) (nodes []string) {
 	return nodes
 }
 
-// Ahead sets the clock to the machine's time plus an interval of PostgreSQL, such as "-4 months".
+// Ahead sets the clock to the machine's time plus by, an interval in PostgreSQL's syntax, such as "-4 months".
 func (c *DatabaseClock) Ahead(by string) {
 	c.t.Helper()
 	c.exec("UPDATE moved.clock SET ahead = $1::interval", by)
 }
 
-// Advance moves the clock by d from its present time.
+// Advance moves the clock forward by d.
 func (c *DatabaseClock) Advance(d time.Duration) {
 	c.t.Helper()
 	c.exec("UPDATE moved.clock SET ahead = ahead + $1::interval", d)
 }
 
-// Set sets the clock to an instant. The clock runs on from there.
+// Set sets the clock to an instant, from which the clock continues.
 func (c *DatabaseClock) Set(at time.Time) {
 	c.t.Helper()
 	c.exec("UPDATE moved.clock SET ahead = $1::interval", time.Until(at))
 }
 
-// Remove removes the clock from the database.
+// Remove removes the clock: new sessions of the database use the machine's time again.
 func (c *DatabaseClock) Remove() {
 	c.t.Helper()
 	c.exec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET search_path', current_database()); END $$;

@@ -14,18 +14,19 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/localstack"
 )
 
-// diskSize is the size of a small disk: room for a migrated cluster.
+// diskSize is the size of a small disk. It is enough for a migrated cluster.
 const diskSize = "160m"
 
-// SmallDisk is the disk of a PostgreSQL that a test fills. It is a separate file system in memory. If the user may not
-// mount one, triggers refuse every new row with PostgreSQL's code for a full disk instead.
+// SmallDisk is the disk of a PostgreSQL that a test fills. It is a separate file system in memory. If the user may
+// not mount a file system, triggers refuse new entries and changes of limits instead, with PostgreSQL's code for a
+// full disk.
 type SmallDisk struct {
 	t      testing.TB
 	url    string
-	filler string // empty: triggers
+	filler string // file that fills the disk; empty: triggers
 }
 
-// PostgresOnSmallDisk is PostgresPrivate on a disk that can be filled.
+// PostgresOnSmallDisk starts a server like PostgresPrivate, on a disk that the test can fill.
 func PostgresOnSmallDisk(t testing.TB) (*PostgresServer, *SmallDisk) {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", tempPrefix) //nolint:usetesting // the server's user must be able to enter it, and t.TempDir belongs to this user alone
@@ -58,7 +59,7 @@ func PostgresOnSmallDisk(t testing.TB) (*PostgresServer, *SmallDisk) {
 	return &PostgresServer{control: control{t, "PostgreSQL", &p.Server}, URL: p.URL()}, &SmallDisk{t, p.URL(), filepath.Join(dir, "filler")}
 }
 
-// Fill fills the disk.
+// Fill fills the disk. Without a separate file system, it creates the triggers that refuse rows.
 func (d *SmallDisk) Fill() {
 	d.t.Helper()
 	if d.filler == "" {
@@ -81,7 +82,7 @@ func (d *SmallDisk) Fill() {
 	check(d.t, "fill the disk", file.Close())
 }
 
-// Free ends a Fill.
+// Free reverses Fill.
 func (d *SmallDisk) Free() {
 	d.t.Helper()
 	if d.filler == "" {
@@ -98,7 +99,7 @@ func (d *SmallDisk) run(sql string) {
 	db, err := pgx.Connect(ctx, d.url)
 	if err == nil {
 		_, err = db.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
-		_ = db.Close(ctx) // the statement is done
+		_ = db.Close(ctx) // the statement has been executed
 	}
 	check(d.t, "change what is stored", err)
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Patience bounds each wait of a test for an expected event. It only catches hangs: a busy or slow machine stays far
-// below it. Speed is measured by benchmarks.
+// Patience is the time limit of each wait of a test for an expected event. It only ends tests that hang, because even
+// a busy or slow machine needs much less time. Benchmarks measure speed, not tests.
 const Patience = 5 * time.Minute
 
 // pollEvery is the interval of Eventually's checks. A query to a server takes about a millisecond.
@@ -28,8 +28,8 @@ func Eventually(t testing.TB, reached func() bool, what ...any) {
 	}
 }
 
-// Receive waits for the next value of a channel, or until it is closed; then ok is false. It fails the test after
-// Patience.
+// Receive returns the next value of a channel. If the channel is closed, ok is false. After Patience, Receive fails
+// the test.
 func Receive[T any](t testing.TB, from <-chan T) (value T, ok bool) {
 	t.Helper()
 	limit := time.NewTimer(Patience)

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// Link is a network between a client and a server that can be slow or cut. While it is cut, connections stay open and
-// nothing arrives. Data sent meanwhile arrives after Heal, as TCP would send it again.
+// Link is a network connection between clients and a server that can be slow or interrupted. During a Cut,
+// connections stay open and no data arrives. Data that is sent during a Cut arrives after Heal, as TCP would send it
+// again.
 type Link struct {
 	Addr   string
 	Delay  atomic.Int64           // nanoseconds of delay for each piece of data, in each direction
@@ -30,12 +31,12 @@ func NewLink(t testing.TB, server string) *Link {
 	close(l.whole)
 	l.Server.Store(&server)
 	l.Addr = acceptAll(t, l.serve)
-	t.Cleanup(cancel) // before the wait for open connections
+	t.Cleanup(cancel) // runs before the clean-up that waits for open connections
 	return l
 }
 
-// acceptAll serves every connection to the address that it returns, until the test ends. Then it waits until the open
-// connections are served.
+// acceptAll accepts connections on the address that it returns, and calls serve for each, until the test ends. Then
+// it waits until serve has returned for all open connections.
 func acceptAll(t testing.TB, serve func(client net.Conn)) (address string) {
 	t.Helper()
 	ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
@@ -59,7 +60,7 @@ func acceptAll(t testing.TB, serve func(client net.Conn)) (address string) {
 	return ln.Addr().String()
 }
 
-// NewLinkTo does the same as NewLink, for the URL of a server. It returns the URL through the link.
+// NewLinkTo starts a link to the server of a URL. It returns the same URL with the address of the link.
 func NewLinkTo(t testing.TB, server string) (*Link, string) {
 	t.Helper()
 	u, err := url.Parse(server)
@@ -85,7 +86,7 @@ func (l *Link) Heal() {
 	close(l.whole)
 }
 
-// pass waits until the link is not cut, and then waits for Delay. It returns false at the end of the test.
+// pass waits until the link is not cut, and then for Delay. It returns false if the test ends.
 func (l *Link) pass() bool {
 	l.mu.Lock()
 	whole := l.whole

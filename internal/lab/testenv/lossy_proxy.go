@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// LossyProxy forwards to a server. While Lose is set, it drops each reply to a script call and closes the connection:
-// the server has executed the script, and the client cannot know that.
+// LossyProxy forwards connections to a server. While Lose is set, it drops each reply to a script call and closes the
+// connection. The server has then executed the script, and the client cannot know whether it has.
 type LossyProxy struct {
 	Addr   string
 	Lose   atomic.Bool            // whether replies to scripts are dropped
 	Server atomic.Pointer[string] // the address that new connections reach
 }
 
-// NewLossyProxy starts a proxy in front of the server at this address; it ends with the test.
+// NewLossyProxy starts a proxy in front of the server at this address. The proxy ends with the test.
 func NewLossyProxy(t testing.TB, server string) *LossyProxy {
 	t.Helper()
 	p := &LossyProxy{}

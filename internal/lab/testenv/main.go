@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// startTimeout is the time limit for starting a server, including Docker's download.
+	// startTimeout is the time limit for starting a server, including the download of a Docker image.
 	startTimeout = Patience
 
 	// stopTimeout is the time limit for stopping all shared servers.
 	stopTimeout = Patience
 
-	// opTimeout is the time limit of one administrative operation, such as cloning a
-	// database or waiting until another process has finished the template.
+	// opTimeout is the time limit of one administrative operation, for example the copy of a database, or the wait
+	// until another process has created the template.
 	opTimeout = Patience
 )
 
@@ -41,8 +41,8 @@ func newEnv(s source) *env {
 	return e
 }
 
-// shared is the environment of this process. It is global because testing has no
-// other way to pass a value from TestMain to tests.
+// shared is the env of this process. It is a global variable because the package testing cannot pass a value from
+// TestMain to tests.
 var shared = newEnv(systemSource())
 
 // Main runs a package's tests, stops their servers, checks that no goroutine is
@@ -94,8 +94,7 @@ func (e *env) stop(ctx context.Context) error {
 	return errs
 }
 
-// requireMain fails a test of a package that does not call Main: its servers would
-// keep running.
+// requireMain fails the test if its package does not call Main, because nothing would stop the servers.
 func (e *env) requireMain(t testing.TB) {
 	t.Helper()
 	e.mu.Lock()
@@ -105,8 +104,7 @@ func (e *env) requireMain(t testing.TB) {
 	}
 }
 
-// lazy creates a value on the first call of get. Later calls return the same value
-// or error.
+// lazy is a value that the first call of get creates. Later calls return the same value or error.
 type lazy[T any] struct{ get func() (T, error) }
 
 func newLazy[T any](start func(context.Context) (T, error)) *lazy[T] {

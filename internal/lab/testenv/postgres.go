@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// databasePrefix begins the name of a test's database. The hour of creation and a
-	// random part follow: quotasvc_test_<unix hours>_<random>.
+	// databasePrefix begins the name of a test's database. The hour of its creation and a random part follow:
+	// quotasvc_test_<unix hours>_<random>.
 	databasePrefix = "quotasvc_test_"
 
-	// staleHours is the age at which a test's database counts as left behind.
+	// staleHours is the age, in hours, from which on dropStale drops a test's database.
 	staleHours = 2
 )
 
@@ -49,7 +49,8 @@ func (e *env) database(t testing.TB, migrated bool) string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
 	defer cancel()
-	// Getting the template also creates the roles, which belong to the server, so AsService works on empty databases.
+	// The creation of the template also creates the roles. They belong to the server, so AsService works with empty
+	// databases too.
 	template, err := p.template.get()
 	if err != nil {
 		t.Fatal("testenv: apply migrations: ", err)
@@ -76,16 +77,16 @@ func hours(t time.Time) int64 { return t.Unix() / int64(time.Hour/time.Second) }
 // postgresEnv is the server with the tests' databases.
 type postgresEnv struct {
 	base     *url.URL          // URL of the maintenance database
-	citus    *localstack.Citus // nil: one server
+	citus    *localstack.Citus // nil: a single PostgreSQL server
 	origin   origin
 	template *lazy[string] // name of the migrated template
 	facts    serverFacts
 }
 
-// serverFacts describes how to create databases on a server.
+// serverFacts contains the properties of a server that decide how databases are created on it.
 type serverFacts struct {
-	fileCopy bool // a template is copied as files, with half the CPU time and a checkpoint (cheap without fsync)
-	utc      bool // databases have the time zone UTC
+	fileCopy bool // copy the template's files: half the CPU time, and a checkpoint, which is cheap without fsync
+	utc      bool // whether the server's databases have the time zone UTC
 }
 
 func readFacts(ctx context.Context, conn *pgx.Conn) (f serverFacts, err error) {
@@ -211,7 +212,7 @@ func (p *postgresEnv) dropStale(ctx context.Context) error {
 	return errs
 }
 
-// stale reports whether a database is so old that its run must have ended.
+// stale reports whether a database is so old that the test run that has created it must have ended.
 func stale(name string, now time.Time) bool {
 	hour, _, ok := strings.Cut(strings.TrimPrefix(name, databasePrefix), "_")
 	made, err := strconv.ParseInt(hour, 10, 64)

@@ -56,8 +56,8 @@ func TestPostgres_Database_ByteOrderUTF8AndUTC(t *testing.T) {
 	t.Parallel()
 	server := PostgresPrivate(t)
 	admin := connect(t, server.URL)
-	// ALTER ROLE ALL imitates a server with another time zone. The command line of our servers would override a
-	// configuration file.
+	// ALTER ROLE ALL imitates a server with another time zone. A configuration file would have no effect, because the
+	// command line of the server sets the time zone.
 	if _, err := admin.Exec(t.Context(), "ALTER ROLE ALL SET timezone TO 'Asia/Tokyo'"); err != nil {
 		t.Fatal(err)
 	}
@@ -106,8 +106,8 @@ func TestPostgres_ConnectedAtEnd_StillDropped(t *testing.T) {
 	}
 }
 
-// Two processes that share a server need the template at the same time: one creates
-// it, the other waits and uses it.
+// Two processes that share a server need the template at the same time. One process creates it; the other waits, and
+// then uses it.
 func TestTemplate_ConcurrentProcesses_CreatedOnce(t *testing.T) {
 	t.Parallel()
 	server := PostgresPrivate(t)
@@ -140,7 +140,8 @@ func TestTemplate_ConcurrentProcesses_CreatedOnce(t *testing.T) {
 	}
 }
 
-// A process that is killed while it creates the template leaves a template that accepts connections.
+// If a process is killed while it creates the template, it leaves a template that accepts connections. This shows
+// that the template is incomplete.
 func TestTemplate_Unfinished_CreatedAgain(t *testing.T) {
 	t.Parallel()
 	server := PostgresPrivate(t)

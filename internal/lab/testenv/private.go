@@ -13,8 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/localstack"
 )
 
-// control stops, kills and freezes a server of one test. A method that fails marks the test as failed. The server keeps
-// its address and password through stops and starts.
+// control stops, kills and freezes the server of one test. A method that fails marks the test as failed. The server
+// keeps its address and password after stops and starts.
 type control struct {
 	t      testing.TB
 	name   string
@@ -33,13 +33,13 @@ func (c *control) Restart() { c.t.Helper(); within(c.t, "restart "+c.name, c.ser
 // Kill ends the server at once, as a crash would.
 func (c *control) Kill() { c.t.Helper(); check(c.t, "kill "+c.name, c.server.Kill()) }
 
-// Pause freezes the server: connections stay open, and it answers nothing.
+// Pause freezes the server: its connections stay open, and the server answers nothing.
 func (c *control) Pause() { c.t.Helper(); check(c.t, "pause "+c.name, c.server.Pause()) }
 
 // Resume ends a Pause.
 func (c *control) Resume() { c.t.Helper(); check(c.t, "resume "+c.name, c.server.Resume()) }
 
-// PostgresServer is a PostgreSQL for one test, with all migrations applied, that the test may stop, kill or freeze.
+// PostgresServer is a PostgreSQL for one test, with all migrations applied. The test may stop, kill or freeze it.
 // Committed data survives a Kill.
 type PostgresServer struct {
 	control
@@ -53,8 +53,8 @@ func PostgresPrivate(t testing.TB) *PostgresServer {
 	return startPostgres(t)
 }
 
-// PostgresReplicated is a PostgresPrivate with a synchronous standby: every COMMIT waits until the standby has stored
-// it.
+// PostgresReplicated is a PostgresServer with a synchronous standby: every COMMIT waits until the standby has stored
+// the transaction.
 type PostgresReplicated struct {
 	*PostgresServer
 
@@ -89,7 +89,7 @@ func (p *PostgresReplicated) Promote() {
 	within(p.t, "promote the standby", p.standby.Promote)
 }
 
-// startPostgres is PostgresPrivate with further variables in the server's environment.
+// startPostgres starts a server like PostgresPrivate, with further environment variables for the server.
 func startPostgres(t testing.TB, environment ...string) *PostgresServer {
 	t.Helper()
 	_, server := startPostgresOf(t, environment...)
@@ -112,8 +112,8 @@ func startPostgresOf(t testing.TB, environment ...string) (*localstack.Postgres,
 	return p, &PostgresServer{control: control{t, "PostgreSQL", &p.Server}, URL: p.URL()}
 }
 
-// RedisServer is a Redis for one test that the test may stop, kill or freeze, and whose server-wide settings it may
-// change. It is empty after a stop or a kill.
+// RedisServer is a Redis for one test. The test may stop, kill or freeze it, and may change its server-wide settings.
+// It is empty after a stop or a kill.
 type RedisServer struct {
 	control
 
@@ -146,8 +146,8 @@ func (s *RedisServer) Options() *redis.Options {
 	return &redis.Options{Addr: s.Addr, Password: s.redis.Password()}
 }
 
-// Info returns a section of the server's INFO, read on a separate connection. Unlike the other methods it returns an
-// error when the server is down.
+// Info returns a section of the server's INFO, which it reads on a separate connection. If the server is down, Info
+// returns an error, unlike the other methods, which fail the test.
 func (s *RedisServer) Info(ctx context.Context, section string) (string, error) {
 	return s.redis.Info(ctx, section)
 }
@@ -158,8 +158,8 @@ func cleanUp(t testing.TB, stop func(context.Context) error) {
 	t.Cleanup(func() { within(t, "stop a private server", stop) })
 }
 
-// within calls do with the time limit stopTimeout, which is enough for a start as well. It reports an error with
-// Error, not Fatal, because fault tests call within from other goroutines.
+// within calls do with the time limit stopTimeout, which is enough for a start as well. It reports a failure with
+// t.Error, not t.Fatal, because fault tests call within from other goroutines.
 func within(t testing.TB, what string, do func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// frozenFor is the time that the tests wait for a paused server. A running server
-// would answer a hundred times in it.
+// frozenFor is the time that the tests wait for an answer of a paused server. A running server would answer a hundred
+// times in it.
 const frozenFor = 300 * time.Millisecond
 
 func TestPostgresPrivate_Kill_KeepsRowsAndURL(t *testing.T) {

@@ -13,33 +13,33 @@ import (
 )
 
 const (
-	// defaultRedisDatabases is the number of databases of a server that forbids CONFIG.
+	// defaultRedisDatabases is the assumed number of databases of a server that forbids CONFIG.
 	defaultRedisDatabases = 16
 
-	// leaseTTL is the time after which the databases of a killed run are free again. A process renews its leases a
-	// few times in that time.
+	// leaseTTL is the time after which the databases of a killed run are free again. A process renews its leases
+	// several times in that time.
 	leaseTTL   = 20 * time.Minute
 	renewEvery = leaseTTL / 5
 
-	// leaseEvery is the interval at which a test retries if all databases are taken.
+	// leaseEvery is the interval at which a test tries to lease a database if all databases are in use.
 	leaseEvery = 50 * time.Millisecond
 
-	// The registry is in database 0: one lease key per used database, and the set of
-	// databases that were empty at their first lease. The other databases hold keys of
-	// other programs, and are never flushed.
+	// Database 0 contains the registry: one lease key for each database in use, and the set of the databases that
+	// were empty at their first lease. All other databases contain keys of other programs, and are never flushed.
 	leaseKey = "quotasvc-testenv:lease:"
 	oursKey  = "quotasvc-testenv:ours"
 )
 
-// Redis returns the options of a client of the test's own logical database. The database is empty at first and is
-// emptied when the test ends. Other tests share the server's scripts, functions, configuration and channels.
+// Redis returns the options of a client of the test's own logical database. The database is empty at the start and is
+// emptied when the test ends. The server's scripts, functions, configuration and channels are shared with other
+// tests.
 func Redis(t testing.TB) *redis.Options {
 	t.Helper()
 	shared.requireMain(t)
 	return shared.logical(t)
 }
 
-// RedisURL does the same as Redis, and returns a URL.
+// RedisURL leases a database like Redis, and returns its URL.
 func RedisURL(t testing.TB) string {
 	t.Helper()
 	o := Redis(t)
@@ -108,7 +108,7 @@ func newRedisEnv(ctx context.Context, b backend) (*redisEnv, error) {
 		if err := c.Ping(ctx).Err(); err != nil {
 			return fmt.Errorf("reach %s: %w", base.Addr, err)
 		}
-		// Managed servers forbid CONFIG. Most of them have the default number.
+		// Managed servers forbid CONFIG. Most of them have the default number of databases.
 		if config, err := c.ConfigGet(ctx, "databases").Result(); err == nil {
 			if n, err := strconv.Atoi(config["databases"]); err == nil {
 				r.databases = n
@@ -122,7 +122,7 @@ func newRedisEnv(ctx context.Context, b backend) (*redisEnv, error) {
 	return r, nil
 }
 
-// lease takes a database. It waits if all are in use.
+// lease reserves a logical database. It waits if all are in use.
 func (r *redisEnv) lease(ctx context.Context) (lease, error) {
 	tick := time.NewTicker(leaseEvery)
 	defer tick.Stop()
@@ -145,8 +145,7 @@ func (r *redisEnv) lease(ctx context.Context) (lease, error) {
 	}
 }
 
-// take tries to lease one database and empties it. It releases a database with
-// foreign keys.
+// take tries to lease one database and empties it. If the database contains keys of other programs, take releases it.
 func (r *redisEnv) take(ctx context.Context, l lease) (ok bool, err error) {
 	key, member := leaseKey+strconv.Itoa(l.database), strconv.Itoa(l.database)
 	err = r.with(0, func(registry *redis.Client) error {
@@ -176,7 +175,8 @@ func (r *redisEnv) take(ctx context.Context, l lease) (ok bool, err error) {
 	return ok, err
 }
 
-// renew keeps a lease until stop is closed. A renewal that fails leaves four more tries.
+// renew renews a lease until stop is closed. After a failed renewal, four more attempts follow before the lease
+// expires.
 func (r *redisEnv) renew(l lease, stop <-chan struct{}) {
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
@@ -194,8 +194,8 @@ func (r *redisEnv) renew(l lease, stop <-chan struct{}) {
 	}
 }
 
-// release empties a database and releases it. It fails if the lease has expired and
-// another test may have the database.
+// release empties a database and releases it. It fails if the lease has expired, because another test may then use
+// the database.
 func (r *redisEnv) release(ctx context.Context, l lease) error {
 	key := leaseKey + strconv.Itoa(l.database)
 	return r.with(0, func(registry *redis.Client) error {
@@ -220,7 +220,7 @@ func (r *redisEnv) with(database int, do func(*redis.Client) error) (err error) 
 	return do(c)
 }
 
-// options returns a new copy, because clients fill in defaults.
+// options returns a new copy of the options for a database, because clients write defaults into their options.
 func (r *redisEnv) options(database int) *redis.Options {
 	o := *r.base
 	o.DB = database

@@ -21,17 +21,17 @@ const (
 	clusterMasters = 3
 	clusterSlots   = 16384
 
-	// migrateKeys is the number of keys of one MIGRATE. migrateMillis is its timeout in ms.
+	// migrateKeys is the number of keys in one MIGRATE command. migrateMillis is the command's timeout in ms.
 	migrateKeys, migrateMillis = 100, 5000
 )
 
-// RedisCluster is a Redis Cluster for one test: three masters with a third of the
-// slots each, and a replica of each master. It serves the other slots while a master
-// is down (cluster-require-full-coverage no), as the limiter requires.
+// RedisCluster is a Redis Cluster for one test: three masters with a third of the slots each, and a replica of each
+// master. While a master is down, the cluster serves the slots of the other masters (cluster-require-full-coverage
+// no), as the limiter requires.
 type RedisCluster struct {
 	URL      string
 	Password string
-	Masters  []*RedisServer // at the start
+	Masters  []*RedisServer // the masters at the start
 	Replicas []*RedisServer // Replicas[i] replicates Masters[i]
 
 	g       *group
@@ -39,8 +39,8 @@ type RedisCluster struct {
 	ids     map[*RedisServer]string
 }
 
-// RedisClusterPrivate starts a cluster for this test from local binaries. No replica takes over from a slow master
-// before the test calls LetFail, because a takeover loses the last writes.
+// RedisClusterPrivate starts a cluster for this test from local binaries. Before the test calls LetFail, no replica
+// replaces a slow master, because a takeover loses the last writes.
 func RedisClusterPrivate(t testing.TB) *RedisCluster {
 	t.Helper()
 	g := newGroup(t)
@@ -53,7 +53,7 @@ func RedisClusterPrivate(t testing.TB) *RedisCluster {
 	return c
 }
 
-// startNodes starts nodes that belong to no cluster yet.
+// startNodes starts nodes that do not belong to a cluster yet.
 func (c *RedisCluster) startNodes(n int) []*RedisServer {
 	c.g.t.Helper()
 	nodes := c.g.start(n, localstack.RedisConfig{Mode: localstack.RedisClusterNode, Extra: []string{
@@ -98,7 +98,7 @@ func (c *RedisCluster) join(nodes []*RedisServer) {
 	})
 }
 
-// complete returns an error unless n sees every slot served by a master with a replica.
+// complete returns an error unless n reports that every slot is served by a master with a replica.
 func (c *RedisCluster) complete(ctx context.Context, n *RedisServer) error {
 	info, err := c.clients[n].ClusterInfo(ctx).Result()
 	if err != nil {
@@ -126,13 +126,13 @@ func (c *RedisCluster) complete(ctx context.Context, n *RedisServer) error {
 	return nil
 }
 
-// LetFail lets the replica of a silent master take over after a few seconds.
+// LetFail sets the cluster so that a replica takes over a few seconds after its master has stopped answering.
 func (c *RedisCluster) LetFail() {
 	c.g.t.Helper()
 	c.failAfter(failureTimeout)
 }
 
-// failAfter sets how long a node is silent before it counts as failed.
+// failAfter sets the time without answers after which a node counts as failed.
 func (c *RedisCluster) failAfter(silent time.Duration) {
 	c.g.t.Helper()
 	for _, client := range c.clients {
@@ -140,7 +140,7 @@ func (c *RedisCluster) failAfter(silent time.Duration) {
 	}
 }
 
-// Client returns a plain client of one node.
+// Client returns a client that is connected to one node and follows no redirections.
 func (c *RedisCluster) Client(n *RedisServer) *redis.Client { return c.clients[n] }
 
 // Slot returns the slot of a key.
@@ -184,8 +184,8 @@ func (c *RedisCluster) AwaitPromotion(replica *RedisServer, observer *RedisServe
 	})
 }
 
-// BeginMove marks a slot as importing at to and as migrating at from: from still
-// serves existing keys, to serves new ones (ASK).
+// BeginMove begins the move of a slot. The node from still serves the slot's existing keys, and the node to serves
+// the new keys (ASK).
 func (c *RedisCluster) BeginMove(slot int, from, to *RedisServer) {
 	c.g.t.Helper()
 	c.g.do(c.clients[to], "CLUSTER", "SETSLOT", slot, "IMPORTING", c.ids[from])
@@ -208,11 +208,12 @@ func (c *RedisCluster) MoveKeys(slot int, from, to *RedisServer) int {
 	}
 }
 
-// EndMove assigns a slot to its new owner after MoveKeys and waits until all masters
-// have the new assignment. Without the wait an older assignment could win.
+// EndMove assigns a slot to its new owner after MoveKeys, and waits until all masters know the new assignment.
+// Without the wait, an older assignment could replace it.
 func (c *RedisCluster) EndMove(slot int, to *RedisServer) {
 	c.g.t.Helper()
-	// The new owner must be first. Otherwise both nodes would redirect clients to each other for a moment.
+	// The new owner must get the command first. Otherwise the two nodes would redirect clients to each other for a
+	// moment.
 	c.g.do(c.clients[to], "CLUSTER", "SETSLOT", slot, "NODE", c.ids[to])
 	for _, m := range c.Masters {
 		if m != to {
@@ -246,7 +247,7 @@ func (c *RedisCluster) epoch(ctx context.Context, observer, of *RedisServer) (st
 	return "", errors.New("the node is unknown")
 }
 
-// Move moves a slot with its keys.
+// Move moves a slot with its keys from one node to another.
 func (c *RedisCluster) Move(slot int, from, to *RedisServer) {
 	c.g.t.Helper()
 	c.BeginMove(slot, from, to)

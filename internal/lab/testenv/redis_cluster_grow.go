@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// toolTimeout bounds a run of redis-cli: a rebalance moves thousands of slots.
+// toolTimeout is the time limit of one run of redis-cli. A rebalance moves thousands of slots.
 const toolTimeout = 4 * time.Minute
 
 // Join adds a master without slots, as an operator would, and waits until every node has seen it.
@@ -25,13 +25,14 @@ func (c *RedisCluster) Join() *RedisServer {
 	return n
 }
 
-// Rebalance moves slots to a master that joined. weight is its share; every other master has weight 1.
+// Rebalance moves slots to a master that joined. weight is the master's share of the slots, compared with the weight
+// 1 of every other master.
 func (c *RedisCluster) Rebalance(n *RedisServer, weight string) {
 	c.g.t.Helper()
 	c.tool("rebalance", c.Masters[0].Addr, "--cluster-use-empty-masters", "--cluster-weight", c.ids[n]+"="+weight)
 }
 
-// Leave moves all slots of a master that joined to the others, and removes it from the cluster.
+// Leave moves all slots of a master that joined to the other masters, and removes it from the cluster.
 func (c *RedisCluster) Leave(n *RedisServer) {
 	c.g.t.Helper()
 	c.tool("rebalance", c.Masters[0].Addr, "--cluster-weight", c.ids[n]+"=0")
@@ -40,7 +41,7 @@ func (c *RedisCluster) Leave(n *RedisServer) {
 	delete(c.clients, n)
 }
 
-// Serves reports whether, by its own slot table, a node serves the slot of a key.
+// Serves reports whether a node serves the slot of a key according to the node's own slot table.
 func (c *RedisCluster) Serves(n *RedisServer, key string) bool {
 	c.g.t.Helper()
 	slot := int64(c.Slot(key))
@@ -60,7 +61,7 @@ func (c *RedisCluster) Serves(n *RedisServer, key string) bool {
 	return false
 }
 
-// awaitKnown waits until every node has seen n.
+// awaitKnown waits until every node knows n.
 func (c *RedisCluster) awaitKnown(n *RedisServer) {
 	c.g.t.Helper()
 	c.g.await("all nodes know the new one", func(ctx context.Context) error {
@@ -77,8 +78,8 @@ func (c *RedisCluster) awaitKnown(n *RedisServer) {
 	})
 }
 
-// tool runs a command of redis-cli --cluster. The command needs nodes that agree about the cluster, so tool waits for
-// that first.
+// tool runs a command of redis-cli --cluster. First it waits until the nodes agree about the cluster, because the
+// command fails otherwise.
 func (c *RedisCluster) tool(args ...string) {
 	c.g.t.Helper()
 	c.g.await("the nodes agree", func(ctx context.Context) error { return c.cli(ctx, "check", c.Masters[0].Addr) })

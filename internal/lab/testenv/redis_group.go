@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// groupTimeout is the time limit for starting a cluster or a set of sentinels, and
-	// for each change in it. Gossip takes seconds on a busy machine.
+	// groupTimeout is the time limit for starting a cluster or a set of sentinels, and for each change in it. On a
+	// busy machine, the nodes take seconds to exchange their state.
 	groupTimeout = 90 * time.Second
 
 	// groupPoll is the interval for polling the state of a cluster or of sentinels.
 	groupPoll = 20 * time.Millisecond
 
-	// failureTimeout is the time after which a silent node counts as failed. Production
-	// uses 15 or 30 s. With less than 3 s, a busy machine makes healthy nodes fail.
+	// failureTimeout is the time after which a node that does not answer counts as failed. Production uses 15 or 30
+	// s. With less than 3 s, healthy nodes count as failed on a busy machine.
 	failureTimeout = 3 * time.Second
 
 	// calmTimeout replaces failureTimeout in tests in which no node should fail.
@@ -78,7 +78,7 @@ func (g *group) start(n int, cfg localstack.RedisConfig) []*RedisServer {
 	return servers
 }
 
-// await waits until done returns nil.
+// await waits until done returns nil. It fails the test after groupTimeout.
 func (g *group) await(what string, done func(ctx context.Context) error) {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), groupTimeout)
@@ -98,7 +98,7 @@ func (g *group) await(what string, done func(ctx context.Context) error) {
 	}
 }
 
-// client returns a plain client of one process. It closes when the test ends.
+// client returns a client of one process. The client is closed when the test ends.
 func (s *RedisServer) client() *redis.Client {
 	c := redis.NewClient(s.Options())
 	s.t.Cleanup(func() { _ = c.Close() })
@@ -114,7 +114,7 @@ func addresses(servers []*RedisServer) string {
 	return strings.Join(all, ",")
 }
 
-// do runs an administrative command, which must succeed.
+// do runs an administrative command and returns its reply. If the command fails, do fails the test.
 func (g *group) do(c *redis.Client, command ...any) any {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)

@@ -23,11 +23,11 @@ const (
 	sentinelQuorum = 2
 )
 
-// RedisSentinels is a master and a replica for one test, watched by three sentinels.
-// They promote the replica when the master is down.
+// RedisSentinels is a master and a replica for one test, which three sentinels watch. If the master is down, the
+// sentinels promote the replica.
 type RedisSentinels struct {
 	URL       string
-	Master    *RedisServer // at the start
+	Master    *RedisServer // the master at the start
 	Replica   *RedisServer
 	Sentinels []*RedisServer
 
@@ -117,7 +117,8 @@ func (s *RedisSentinels) AwaitMaster(want *RedisServer) {
 	}
 }
 
-// SentinelFailovers returns the ways to make sentinels replace a master, by name.
+// SentinelFailovers returns the ways in which a test can make the sentinels replace the master. The key is the way's
+// name.
 func SentinelFailovers() map[string]func(*RedisSentinels) {
 	return map[string]func(*RedisSentinels){
 		"killed": func(s *RedisSentinels) { s.Master.Kill() },

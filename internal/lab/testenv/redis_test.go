@@ -89,7 +89,7 @@ func TestRedis_KilledRun_DatabaseEmptyForNext(t *testing.T) {
 	o := server.Options()
 	o.DB = 1
 	set(t, client(t, o), "left behind")
-	// The run was killed and its lease has expired.
+	// This has the effect of a killed run whose lease has expired.
 	require.NoError(t, client(t, server.Options()).Del(t.Context(), leaseKey+"1").Err())
 	if _, err = r.lease(t.Context()); err != nil {
 		t.Fatal(err)

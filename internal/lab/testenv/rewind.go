@@ -1,8 +1,8 @@
 package testenv
 
-// Rewound are the statements to execute after a test has moved the rows of tenant $1 (empty: all tenants) into the
-// past by $2. They move the months and the documents of entries to the new instants. They also restart the hash
-// chains, which would detect any such change.
+// Rewound lists the statements to execute after a test has changed the instants of rows by hand. The test has moved
+// the rows of tenant $1 (empty: all tenants) into the past by $2. The statements correct the months and the documents
+// (detail) of the entries. They also restart the hash chains, because the verifier would report the changed entries.
 var Rewound = []string{
 	`UPDATE entries SET month = date_trunc('month', created_at AT TIME ZONE 'UTC')::date
 		WHERE $1::text IN ('', tenant_id) AND month <> date_trunc('month', created_at AT TIME ZONE 'UTC')::date AND $2::interval IS NOT NULL`,
@@ -17,7 +17,7 @@ var Rewound = []string{
 	`UPDATE chain_start SET at = 'infinity' WHERE $1::text IS NOT NULL AND $2::interval IS NOT NULL AND at <> 'infinity'`,
 }
 
-// RewoundHolds is a further statement to execute if a test has moved holds. It moves the instants of holds in the
-// documents of entries.
+// RewoundHolds is a further statement to execute if a test has moved holds into the past. It changes the expiry of
+// holds in the documents (detail) of entries.
 const RewoundHolds = `UPDATE entries SET detail = jsonb_set(detail, '{answer,expires_at}', to_jsonb((detail #>> '{answer,expires_at}')::timestamptz - $2::interval))
 		WHERE $1::text IN ('', tenant_id) AND detail #>> '{answer,expires_at}' IS NOT NULL AND kind <> 'extend_grant'`

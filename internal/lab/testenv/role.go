@@ -15,16 +15,16 @@ import (
 // serviceLogin is the role that the code under test logs in as. It has the rights of quotasvc_service and no others.
 const serviceLogin = "quotasvc_test_service"
 
-// PostgresService returns the URL of a new database like Postgres, with the service's role in the URL. It is for the
-// code under test alone.
+// PostgresService creates a database like Postgres, and returns its URL with the service's role. Only the code under
+// test should use this URL.
 func PostgresService(t testing.TB) string {
 	t.Helper()
 	return AsService(Postgres(t))
 }
 
-// AsService returns the URL of the same database for the service's role. Tests start all code of the service with
-// this URL, so each test shows that the role's rights suffice. A test that rewrites rows or changes tables uses the
-// URL of Postgres. An address that is not a URL is returned unchanged.
+// AsService returns the URL of the same database with the service's role. Tests start all code of the service with
+// this URL, so each test shows that the rights of the role are enough. A test that rewrites rows or changes tables
+// uses the URL of Postgres. If databaseURL is not a URL, AsService returns it unchanged.
 func AsService(databaseURL string) string {
 	u, err := url.Parse(databaseURL)
 	if err != nil || u.User == nil {
@@ -38,7 +38,7 @@ func AsService(databaseURL string) string {
 	return u.String()
 }
 
-// AsSuperuser turns a URL of PostgresService back into the URL that Postgres returned.
+// AsSuperuser returns the URL that Postgres returned, for a URL of PostgresService.
 func AsSuperuser(t testing.TB, databaseURL string) string {
 	t.Helper()
 	u, err := url.Parse(databaseURL)
@@ -53,8 +53,8 @@ func AsSuperuser(t testing.TB, databaseURL string) string {
 	return u.String()
 }
 
-// makeServiceLogin creates the login role on conn's server, with the password of conn. The role quotasvc_service must
-// exist.
+// makeServiceLogin creates the role serviceLogin on the server of conn, with the password of conn. The role
+// quotasvc_service must exist.
 func makeServiceLogin(ctx context.Context, conn *pgx.Conn) error {
 	var exists bool
 	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)", serviceLogin).Scan(&exists); err != nil {
@@ -72,7 +72,7 @@ func makeServiceLogin(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// makeServiceLoginAt does the same as makeServiceLogin, on a separate server.
+// makeServiceLoginAt calls makeServiceLogin with a new connection to databaseURL.
 func makeServiceLoginAt(ctx context.Context, databaseURL string) error {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {

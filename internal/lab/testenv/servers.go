@@ -6,8 +6,8 @@ import (
 )
 
 // Servers finds the servers for several test processes, in the order of the package's documentation, and returns the
-// environment variables for them. Processes with these variables share the servers. stop ends the servers that were
-// started. A Citus cluster is not shared: each process starts its own.
+// environment variables for these processes. Processes with these variables share the servers. stop ends the servers
+// that Servers has started. A Citus cluster is not shared: each process starts its own cluster.
 func Servers(ctx context.Context) (environment []string, stop func(context.Context) error, err error) {
 	e := newEnv(systemSource())
 	if e.source.getenv(EnvCitus) != "" {

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// EnvPostgres is the variable with the URL of a PostgreSQL that already runs.
+	// EnvPostgres is the environment variable with the URL of a PostgreSQL that already runs.
 	EnvPostgres = "TEST_DATABASE_URL"
 
-	// EnvRedis is the variable with the URL of a Redis that already runs.
+	// EnvRedis is the environment variable with the URL of a Redis that already runs.
 	EnvRedis = "TEST_REDIS_URL"
 
 	// tempPrefix begins the names of all temporary directories.
@@ -29,8 +29,8 @@ const (
 	// sharedConnections is max_connections of a PostgreSQL for the parallel tests of several packages.
 	sharedConnections = "400"
 
-	// maxWALSize is max_wal_size of a local PostgreSQL. Its directory may lie in memory, so WAL is recycled early.
-	// Checkpoints cost little without fsync. The default is 1 GB.
+	// maxWALSize is max_wal_size of a local PostgreSQL. PostgreSQL's default is 1 GB. The data directory may be in
+	// memory, so WAL is recycled early. The additional checkpoints cost little without fsync.
 	maxWALSize = "256MB"
 
 	// redisDatabases is the number of databases of a local or container Redis: more than the number of parallel
@@ -38,7 +38,7 @@ const (
 	redisDatabases = 512
 )
 
-// origin is the way a server was found.
+// origin is the way in which a server was found.
 type origin string
 
 const (
@@ -51,17 +51,17 @@ const (
 type backend struct {
 	url    string
 	origin origin
-	stop   func(context.Context) error // nil: the server was given and stays
-	citus  *localstack.Citus           // nil: one server
+	stop   func(context.Context) error // nil: the server existed before and is not stopped
+	citus  *localstack.Citus           // nil: a single PostgreSQL server
 }
 
-// source finds servers. The choice depends on its fields only, so that each of the
-// three ways can be tested on any machine.
+// source finds servers. The result depends only on its fields, so each of the three ways to find a server can be
+// tested on any machine.
 type source struct {
 	getenv func(string) string
 	search localstack.Search
 	docker containers
-	cache  string // directory with a fresh cluster; saves an initdb of 1 to 3 s per test process; empty: none
+	cache  string // directory of a cached cluster, which saves an initdb (1 to 3 s) in each process; empty: no cache
 }
 
 func systemSource() source {
@@ -73,7 +73,7 @@ func systemSource() source {
 	return s
 }
 
-// containers starts servers in containers.
+// containers is a container engine that can start the servers.
 type containers interface {
 	postgres(ctx context.Context) (backend, error)
 	redis(ctx context.Context) (backend, error)
@@ -109,8 +109,8 @@ func (s source) redis(ctx context.Context) (backend, error) {
 	return fallBack(err, EnvRedis, func() (backend, error) { return s.docker.redis(ctx) })
 }
 
-// fallBack starts a container if the local way failed because nothing is installed.
-// It returns any other error unchanged: Docker must not hide a broken installation.
+// fallBack starts a container if the error of the local way means that nothing is installed. It returns any other
+// error unchanged, because Docker must not hide a broken installation.
 func fallBack(localErr error, variable string, start func() (backend, error)) (backend, error) {
 	if !localstack.IsMissing(localErr) {
 		return backend{}, localErr
@@ -122,7 +122,8 @@ func fallBack(localErr error, variable string, start func() (backend, error)) (b
 	return b, nil
 }
 
-// postgresDir creates a temporary directory for private servers of PostgreSQL, and removes those of ended processes.
+// postgresDir creates a temporary directory for private PostgreSQL servers. It also removes such directories of ended
+// processes.
 func (s source) postgresDir(ctx context.Context) (string, error) {
 	bin, err := s.search.Postgres(ctx, 0)
 	if err != nil {
@@ -132,8 +133,8 @@ func (s source) postgresDir(ctx context.Context) (string, error) {
 	return localstack.TempDir(ctx, tempPrefix, bin)
 }
 
-// localPostgres starts a server for this number of connections in a temporary directory, with additional environment
-// variables. The returned function stops it and removes the directory.
+// localPostgres starts a server in a temporary directory. The server allows this number of connections and has
+// further environment variables. The returned function stops the server and removes the directory.
 func (s source) localPostgres(ctx context.Context, connections string, env ...string) (*localstack.Postgres, func(context.Context) error, error) {
 	dir, err := s.postgresDir(ctx)
 	if err != nil {
@@ -153,7 +154,7 @@ func (s source) localPostgres(ctx context.Context, connections string, env ...st
 	return p, stop, nil
 }
 
-// localRedis does the same as localPostgres, for Redis.
+// localRedis starts a Redis in a temporary directory, as localPostgres starts a PostgreSQL.
 func (s source) localRedis(ctx context.Context) (*localstack.Redis, func(context.Context) error, error) {
 	if _, err := s.search.Redis(); err != nil {
 		return nil, nil, err

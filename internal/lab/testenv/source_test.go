@@ -34,7 +34,7 @@ func nothingInstalled(t *testing.T) localstack.Search {
 	return localstack.Search{Path: []string{t.TempDir()}, PostgresDirs: []string{"/nowhere/*/bin"}, RedisDirs: []string{"/nowhere"}}
 }
 
-// choose gets both servers from s.
+// choose returns the PostgreSQL and the Redis that s finds.
 func choose(t *testing.T, s source) (postgres, redis backend) {
 	t.Helper()
 	postgres, err := s.postgres(t.Context())
@@ -104,7 +104,8 @@ func TestSource_NoServer_ErrorNamesPackages(t *testing.T) {
 	}
 }
 
-// Without an engine the library must report an error, and not panic or hang. With an engine, the servers must work.
+// Without a container engine the library must report an error, and not panic or hang. With an engine, the servers
+// must work.
 func TestContainers_Engine_UsedOrAbsenceReported(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Statements checks the named SQL of the package under test: PostgreSQL must be able to prepare each statement on the
-// migrated schema, and the package's code must contain the name of each statement.
+// Statements checks the named SQL statements of the package under test. PostgreSQL must be able to prepare each
+// statement on the migrated schema, and the package's code must contain the name of each statement.
 func Statements(t testing.TB, sql map[string]string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), Postgres(t))

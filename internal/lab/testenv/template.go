@@ -27,8 +27,8 @@ const templateLock int64 = 0x71756f746174706c
 const templatePrefix = "quotasvc_template_"
 
 // ensureTemplate returns the name of a database with all migrations applied. It creates the database if it does not
-// exist. A finished template refuses connections. This marks the template as finished, and CREATE DATABASE would fail
-// while a connection to the template is open.
+// exist. A finished template allows no connections. This shows other processes that it is finished. It is also
+// necessary, because CREATE DATABASE fails while a connection to the template is open.
 func (p *postgresEnv) ensureTemplate(ctx context.Context) (string, error) {
 	name, err := templateName(migrations.FS, postgres.RolesSQL, time.Now())
 	if err != nil {
@@ -94,7 +94,7 @@ func templateName(files fs.FS, roles string, now time.Time) (string, error) {
 	return templatePrefix + hex.EncodeToString(sum.Sum(nil)[:8]), nil
 }
 
-// migrate applies all migrations to a database, then the rights of the roles.
+// migrate applies all migrations to a database and then grants the rights of the roles.
 func migrate(ctx context.Context, databaseURL string) error {
 	return migrateThen(ctx, databaseURL, func() error { return nil })
 }

@@ -21,7 +21,7 @@ import (
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// keysKept is how far back keys are looked up: 31 days, plus one day for the difference of clocks.
+// keysKept is the time for which keys are looked up: 31 days, plus one day for the difference of clocks.
 const keysKept = 32 * 24 * time.Hour
 
 // Options select what to archive. All fields except DryRun and Progress are required.
@@ -45,7 +45,7 @@ type Options struct {
 // Progress is the state of a run.
 type Progress struct {
 	Step  string // such as "export entries of 2026-01"
-	Rows  int64  // rows done in this step
+	Rows  int64  // rows that this step has processed
 	Total int64  // rows of this step; 0: unknown
 }
 
@@ -64,7 +64,7 @@ type Result struct {
 	Nothing  bool      // there was nothing to archive
 }
 
-// run is one run.
+// run is the state of one call of Run.
 type run struct {
 	Options
 	conn    *pgx.Conn
@@ -118,7 +118,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return out, r.remove(ctx, out.Manifest)
 }
 
-// connect connects and takes the lock.
+// connect connects to the database and takes the lock.
 func (r *run) connect(ctx context.Context) error {
 	if err := r.open(ctx); err != nil {
 		return err
@@ -152,8 +152,8 @@ func (r *run) lock(ctx context.Context) error {
 	}
 }
 
-// open connects. The connection has no time limit for locks and statements. Its statements join whole tables, so a loop
-// over an index would be the wrong plan.
+// open connects to the database. The connection has no time limit for locks and statements. Its statements join whole
+// tables, so nested loops are disabled.
 func (r *run) open(ctx context.Context) error {
 	var err error
 	if r.sql, err = namedsql.Load(sqlFiles); err != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
-// bundle is a ledger whose database has a clock that the test moves.
+// bundle is a ledger on a separate database. The test can move the clock of this database.
 type bundle struct {
 	*pg.Ledger
 	t       *testing.T
@@ -35,7 +35,7 @@ type bundle struct {
 	keys    int
 	moved   *testenv.DatabaseClock
 	at      time.Time // last instant to which the clock was set
-	close   func()    // the first call closes all; the end of the test also calls it
+	close   func()    // the first call closes everything; the end of the test also calls it
 }
 
 // newBundle returns a ledger whose clock is set to the first instant of a month.
@@ -93,7 +93,7 @@ func (b *bundle) count(sql string, args ...any) (n int64) {
 	return n
 }
 
-// clock sets PostgreSQL's clock to an instant, from which the clock continues, and updates the ledger's time.
+// clock sets PostgreSQL's clock to an instant, from which the clock runs on, and makes the ledger read the clock.
 func (b *bundle) clock(at time.Time) {
 	b.t.Helper()
 	b.at = at
@@ -103,7 +103,8 @@ func (b *bundle) clock(at time.Time) {
 	}
 }
 
-// catalogue creates plan basic (100 of meter calls a month, with rollover), and meter credits without allowance.
+// catalogue creates the plan basic (100 units of meter calls a month, with rollover), and the meter credits, which
+// has no allowance.
 func (b *bundle) catalogue() {
 	b.t.Helper()
 	b.exec(`INSERT INTO meters (meter, unit) VALUES ('calls', 'call'), ('credits', 'credit');
@@ -119,13 +120,14 @@ func (b *bundle) tenant(id string) {
 		SELECT tenant_id, created_at, plan, anchor, timezone, true FROM tenants WHERE tenant_id = $1`, id)
 }
 
-// key returns a new key.
+// key returns a new idempotency key.
 func (b *bundle) key() string {
 	b.keys++
 	return fmt.Sprintf("op-%05d", b.keys)
 }
 
-// asOf returns a context for the operation with a key. About every third operation has no actor.
+// asOf returns the context for the operation with the given key. About every third operation has no actor in its
+// context.
 func asOf(ctx context.Context, key string) context.Context {
 	if key == "" || (key[len(key)-1]-'0')%3 == 0 {
 		return ctx
@@ -152,7 +154,7 @@ func (b *bundle) topup(tenant string, amount int64) {
 	do(b, &ledger.Grant{Tenant: tenant, Key: b.key(), Meter: "credits", Amount: amount, Source: ledger.SourceTopup})
 }
 
-// verifier returns a verifier on the database. The caller must call end.
+// verifier opens a verifier on the database. end stops it; the caller must call end.
 func (b *bundle) verifier(ctx context.Context) (v *verifier.Verifier, end func(), err error) {
 	v, err = verifier.Open(ctx, verifier.Config{Target: namedsql.Target(testenv.OnCitus()), DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	return v, func() { _ = v.Stop(context.WithoutCancel(ctx)) }, err
@@ -188,7 +190,7 @@ func (b *bundle) checkpoint(ctx context.Context, border time.Time) error {
 	return err
 }
 
-// options returns the options to archive the months before a month.
+// options returns the options of a run that archives the months before the given month to dir.
 func (b *bundle) options(before journal.Month, dir string) Options {
 	return Options{
 		DatabaseURL: b.url, Before: before, Dir: dir, Verify: b.verify, Checkpoint: b.checkpoint, Rollup: b.rollup,
@@ -196,7 +198,7 @@ func (b *bundle) options(before journal.Month, dir string) Options {
 	}
 }
 
-// rollup writes the sums of a balance up to the entry seq.
+// rollup writes rollups of a balance's entries up to the entry seq.
 func (b *bundle) rollup(ctx context.Context, k ledger.BalanceKey, seq int64) error {
 	w, err := history.OpenRollups(ctx, history.RollupConfig{Target: namedsql.Target(testenv.OnCitus()), DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	if err != nil {

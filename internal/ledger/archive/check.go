@@ -50,7 +50,7 @@ func (r *Report) add(format string, args ...any) {
 	}
 }
 
-// check is one check.
+// check is the state of one call of Check.
 type check struct {
 	run
 	report *Report
@@ -58,9 +58,9 @@ type check struct {
 	ends   *endRows
 }
 
-// Check compares an archive with its manifest and with the database that it comes from: the files are unaltered, each
-// balance's entries are complete and in their hash chain, and the database continues where the archive ends. An error
-// means that the archive could not be checked at all.
+// Check compares an archive with its manifest and with the database that it comes from. It checks that the files are
+// unaltered, that each balance's entries are complete and in their hash chain, and that the database continues where
+// the archive ends. An error means that the archive could not be checked at all.
 func Check(ctx context.Context, o CheckOptions) (*Report, error) {
 	m, digest, err := ReadManifest(o.Dir)
 	if err != nil {
@@ -76,7 +76,7 @@ func Check(ctx context.Context, o CheckOptions) (*Report, error) {
 	if err := c.open(ctx); err != nil {
 		return nil, err
 	}
-	defer func() { _ = c.conn.Close(context.WithoutCancel(ctx)) }() // it was only read
+	defer func() { _ = c.conn.Close(context.WithoutCancel(ctx)) }() // nothing was written
 	if err := c.readState(ctx); err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ type entryFile struct {
 	month journal.Month
 	in    *fileReader
 	row   []parquet.Value
-	at    ledger.BalanceKey // of the current row
+	at    ledger.BalanceKey // balance of the current row
 	ended bool
 }
 
@@ -168,7 +168,7 @@ func bytesOf(v parquet.Value) []byte {
 	return append([]byte(nil), v.ByteArray()...)
 }
 
-// entry returns the current row.
+// entry returns the current row as an entry.
 func (f *entryFile) entry() (*ledger.Entry, error) {
 	v := f.row
 	e := &ledger.Entry{
@@ -201,12 +201,12 @@ func compareKeys(a, b ledger.BalanceKey) int {
 	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Meter, b.Meter), cmp.Compare(a.Subject, b.Subject))
 }
 
-// compareEntries reads the entries of all months in the order of balances and seq, in step with the recorded ends of
-// archives in the database.
+// compareEntries reads the entries of all months in the order of balances and seq. In the same order it reads the
+// ends of archives that the database has recorded.
 func (c *check) compareEntries(ctx context.Context) error {
 	defer func() {
 		for _, f := range c.files {
-			_ = f.in.close() // it was only read
+			_ = f.in.close() // the file was only read
 		}
 	}()
 	for i := range c.report.Manifest.Files {
@@ -265,14 +265,15 @@ type end struct {
 	chain     []byte
 }
 
-// endRows reads the ends in the order of balances and seq.
+// endRows reads the ends of archives in the order of balances and seq.
 type endRows struct {
 	rows pgx.Rows
 	next *end
 	fail error
 }
 
-// of returns the ends of a balance. Ends of balances before it are skipped.
+// of returns the ends of a balance. It skips the ends of earlier balances, so it must be called in the order of
+// balances.
 func (r *endRows) of(key ledger.BalanceKey) (out []end) {
 	for r.fail == nil {
 		if r.next == nil {
@@ -351,7 +352,7 @@ func (c *check) compareBalance(key ledger.BalanceKey) error {
 	return nil
 }
 
-// follow compares an entry with the one before it.
+// follow compares an entry with the previous entry of its balance.
 func (c *check) follow(f *entryFile, last, e *ledger.Entry) {
 	if last != nil && e.Seq != last.Seq+1 {
 		c.report.add("%s: %s/%s: entry %d follows entry %d", f.name, e.Tenant, e.Meter, e.Seq, last.Seq)
@@ -373,7 +374,8 @@ func endsAt(ends []end, seq int64) bool {
 	return false
 }
 
-// startOf returns the chain before entry seq, where the previous archive ended.
+// startOf returns the chain up to entry seq-1 if the previous archive ended there. Otherwise it returns an empty
+// chain.
 func startOf(ends []end, seq int64) ledger.Chain {
 	for _, e := range ends {
 		if e.seq == seq-1 {

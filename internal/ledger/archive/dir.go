@@ -81,7 +81,7 @@ type directory string
 
 func (d directory) path(name string) string { return filepath.Join(string(d), name) }
 
-// ReadManifest reads the manifest of the archive in dir, and its digest.
+// ReadManifest returns the manifest of the archive in dir, and the manifest's digest in hexadecimal.
 func ReadManifest(dir string) (*Manifest, string, error) {
 	text, err := os.ReadFile(directory(dir).path(manifestName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -243,7 +243,7 @@ func (d directory) check(f *File) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // the file was only read
 	sum := sha256.New()
 	n, err := io.Copy(sum, file)
 	switch {

@@ -14,12 +14,12 @@
 //	    without a difference.
 //	A2  Only rows that the files contain are removed: a partition only if its file has the same number of rows, other
 //	    rows by the keys in their file.
-//	A3  Months in which operation keys are still looked up stay.
+//	A3  Months in which keys of operations are still looked up are not removed.
 //	A4  The border is committed before the first row is removed. A reader checks it after reading, so it
 //	    notices missing rows.
-//	A5  A run can be killed at any point. Called again with the same arguments, it continues. An incomplete file
+//	A5  A run can be killed at any point. The next run with the same arguments continues. An incomplete file
 //	    is written again.
-//	A6  Rows whose names clients chose stay while the names must be unique: grants of clients are not removed.
+//	A6  Grants whose ids clients chose are not removed, because the ids must stay unique.
 //
 // # Clock
 //

@@ -12,15 +12,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 )
 
-// table is a table whose rows are archived beside the entries.
+// table is a table, other than entries, whose rows are archived.
 type table struct {
 	name   string
-	export string // the statement
+	export string // name of the statement that returns the rows
 	both   bool   // the statement takes the border twice: as an instant, and as the first day that is kept
-	keep   bool   // rows are exported, not removed
+	keep   bool   // rows are exported, but not removed
 }
 
-// tables are in the order in which their rows are removed: lines before the rows that they belong to.
+// tables lists the archived tables in the order in which their rows are removed: hold_lines before holds.
 var tables = []table{
 	{name: "checkpoints", export: "ExportCheckpoints", keep: true},
 	{name: "refunds", export: "ExportRefunds"},
@@ -78,8 +78,9 @@ func (r *run) export(ctx context.Context, m *Manifest) error {
 	return r.dir.save(m)
 }
 
-// rollUp writes the sums up to the last archived entry of each balance, and up to the last entry before the period that
-// contains the border. The figures of that period, and the amount held at its start, are differences of these sums.
+// rollUp writes the sums up to the last archived entry of each balance, and up to the last entry before the period
+// that contains the border. The sums of that period, and the amount held at its start, can then be computed as
+// differences of these sums.
 func (r *run) rollUp(ctx context.Context, border time.Time) error {
 	rows, err := r.conn.Query(ctx, r.sql["SumsNeeded"], border)
 	if err != nil {

@@ -18,11 +18,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
-// largeBalances is the number of balances in the suite. Each has 200 entries in two archived months. `make
-// bench-archive` sets a larger number.
+// largeBalances is the default number of balances in this test. Each balance has 200 entries in two archived months.
+// `make bench-archive` sets a larger number of balances.
 const largeBalances = 20
 
-// An archive of many entries logs its cost: the time of each step, and the bytes in the database and in the files.
+// The test archives many entries and logs the cost: the time of each step, and the bytes in the database and in the
+// files.
 func TestArchive_ManyEntries_CostIsShown(t *testing.T) {
 	t.Parallel()
 	n := largeBalances
@@ -48,7 +49,8 @@ func TestArchive_ManyEntries_CostIsShown(t *testing.T) {
 	}
 	b.clock(time.Now())
 	b.debit("acme", "calls", 1)
-	// The other balances are copies without a hash chain: the database records that they are older than chains.
+	// The other balances are copies without a hash chain. chain_start is set to infinity, so the verifier does not
+	// expect a chain.
 	b.exec("UPDATE chain_start SET at = 'infinity'; UPDATE balances SET chain = NULL")
 	for _, table := range []string{"tenants", "tenant_terms", "balances", "grants", "periods", "entries"} {
 		own := "jsonb_build_object('tenant_id', 'tenant-' || g)"

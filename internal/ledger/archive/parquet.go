@@ -15,13 +15,14 @@ import (
 )
 
 const (
-	// groupRows bounds a row group, which the writer keeps in memory: about 20 MB of entries.
+	// groupRows is the largest number of rows in a row group. The writer keeps a row group in memory: about 20 MB of
+	// entries.
 	groupRows = 50_000
 	// batchRows is the number of rows that are passed to the writer, or read from the reader, at once.
 	batchRows = 512
 )
 
-// Microseconds and days from 1970, the epoch of Parquet, to 2000, the epoch of PostgreSQL.
+// epochMicros and epochDays are the time from 1970, the epoch of Parquet, to 2000, the epoch of PostgreSQL.
 const (
 	epochMicros = 946_684_800_000_000
 	epochDays   = 10_957
@@ -30,7 +31,7 @@ const (
 // column is a column of a query and of its file. All columns are optional.
 type column struct {
 	name  string
-	index int // in the file, whose columns are sorted by name
+	index int // index in the file, whose columns are sorted by name
 	node  parquet.Node
 	value func(raw []byte) parquet.Value // converts PostgreSQL's binary form
 }
@@ -46,7 +47,7 @@ func columnsOf(fields []pgconn.FieldDescription) ([]column, *parquet.Schema, err
 			c.node, c.value = parquet.String(), parquet.ByteArrayValue
 		case pgtype.ByteaOID, pgtype.UUIDOID:
 			c.node, c.value = parquet.Leaf(parquet.ByteArrayType), parquet.ByteArrayValue
-		case pgtype.JSONBOID: // a byte with the version of the form, then text
+		case pgtype.JSONBOID: // a byte with the version of the format, then text
 			c.node, c.value = parquet.JSON(), func(raw []byte) parquet.Value { return parquet.ByteArrayValue(raw[1:]) }
 		case pgtype.BoolOID:
 			c.node, c.value = parquet.Leaf(parquet.BooleanType), func(raw []byte) parquet.Value { return parquet.BooleanValue(raw[0] != 0) }
@@ -79,7 +80,7 @@ func columnsOf(fields []pgconn.FieldDescription) ([]column, *parquet.Schema, err
 	return columns, schema, nil
 }
 
-// instantValue converts an instant. Infinite instants keep their values.
+// instantValue converts an instant from PostgreSQL's epoch to that of Parquet. Infinite instants keep their values.
 func instantValue(raw []byte) parquet.Value {
 	micros := int64(binary.BigEndian.Uint64(raw))
 	if micros != pgInfinity && micros != pgMinusInfinity {
@@ -128,7 +129,7 @@ func newFileWriter(to io.Writer, columns []column, schema *parquet.Schema) *file
 	return w
 }
 
-// add adds a row in PostgreSQL's binary form.
+// add adds a row, whose columns are in PostgreSQL's binary form.
 func (w *fileWriter) add(raw [][]byte) error {
 	row := w.batch[w.n]
 	for i := range w.columns {

@@ -17,7 +17,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// twins are two ledgers with the same history. Months of one ledger are archived; the other one keeps everything.
+// twins are two ledgers with the same operations. In one ledger old months are archived. The other ledger keeps
+// everything.
 type twins struct {
 	archived, whole *bundle
 	log             []string
@@ -28,7 +29,8 @@ type twins struct {
 	holds, grants   []string
 }
 
-// try runs an operation on both ledgers. If the archive makes the operation impossible, it runs on neither.
+// try runs an operation on both ledgers. If the archived ledger refuses it with the code Archived, the other ledger
+// does not run it.
 func try[R any](w *twins, name string, op func() ledger.Request[R]) (done bool, err error) {
 	ctx := asOf(w.archived.t.Context(), op().ID().Key)
 	got, gotErr := pg.Do(ctx, w.archived.Ledger, op())
@@ -47,7 +49,7 @@ func try[R any](w *twins, name string, op func() ledger.Request[R]) (done bool, 
 	return gotErr == nil, w.compare()
 }
 
-// compare compares the balances of both ledgers.
+// compare returns an error if the balances of the two ledgers differ.
 func (w *twins) compare() error {
 	for _, tenant := range []string{"acme", "beta"} {
 		got, err := w.archived.Balances(w.archived.t.Context(), tenant, "")
@@ -65,7 +67,7 @@ func (w *twins) compare() error {
 	return nil
 }
 
-// figuresOf returns the figures that do not depend on the exact instant of an operation.
+// figuresOf returns, as text, the fields of balances that do not depend on the exact instant of an operation.
 func figuresOf(list []ledger.Balance) string {
 	var out []string
 	for i := range list {
@@ -85,7 +87,7 @@ func (w *twins) pass(by time.Duration) {
 	w.whole.clock(w.at)
 }
 
-// step draws a step and executes it.
+// step makes one random step on both ledgers.
 func (w *twins) step(t *rapid.T, n int) error {
 	tenant := rapid.SampledFrom([]string{"acme", "beta"}).Draw(t, "tenant")
 	meter := rapid.SampledFrom([]string{"calls", "credits"}).Draw(t, "meter")
@@ -111,8 +113,8 @@ func (w *twins) step(t *rapid.T, n int) error {
 		return err
 	case 5:
 		_, err := try(w, "hold", func() ledger.Request[ledger.HoldResult] {
-			// The end is a quarter of an hour off the steps of the clock. The two holds are made some milliseconds
-			// apart, and must end in the same step.
+			// The two holds are created some milliseconds apart, and must expire in the same step of the clock. So
+			// they expire a quarter of an hour before or after a step.
 			ttl := time.Duration(amount)*time.Hour/2 + 15*time.Minute
 			return &ledger.Hold{Tenant: tenant, Key: key, HoldID: key, Items: []ledger.Item{{Meter: meter, Amount: amount}}, TTL: ttl}
 		})
@@ -163,7 +165,8 @@ func (w *twins) step(t *rapid.T, n int) error {
 	}
 }
 
-// archive archives all allowed months, or one month less. Answers about the time since the border must stay the same.
+// archive archives all months that may be archived, or one month less. Reads of the time since the border must return
+// the same answers as before.
 func (w *twins) archive(t *rapid.T, begin journal.Month, dir string) error {
 	b := w.archived
 	before := journal.MonthOf(w.at.Add(-keysKept)) - journal.Month(rapid.IntRange(0, 1).Draw(t, "keep"))
@@ -190,8 +193,8 @@ func (w *twins) archive(t *rapid.T, begin journal.Month, dir string) error {
 	return b.verify(b.t.Context())
 }
 
-// forgetWhenMade removes the creation times of grants, because the grant of an unwritten period is created by its
-// first reader.
+// forgetWhenMade removes the creation times of grants from answers. If a period is not yet written, each read creates
+// its grant in memory with another creation time.
 func forgetWhenMade(a answers) {
 	for _, answer := range a {
 		if balance, ok := answer.(*ledger.Balance); ok {
@@ -202,9 +205,9 @@ func forgetWhenMade(a answers) {
 	}
 }
 
-// Random programs run on two ledgers, and one of these is archived at random instants. Operations and balances of
-// both stay equal, except for operations that name archived rows. At the end, verify finds no difference, and every
-// archive is clean.
+// Random programs run on two ledgers, and one ledger is archived at random instants. Operations have the same results
+// on both ledgers, and the balances are the same, except for operations that name archived rows. At the end, verify
+// finds no difference, and every archive passes its check.
 func TestArchive_RandomInstants_NothingTellsThemApart(t *testing.T) {
 	t.Parallel()
 	steps := model.SoakSteps(t, "QUOTASVC_SOAK_ARCHIVE_STEPS")

@@ -62,7 +62,7 @@ func (b *bundle) wantArchived(what string, err error, oldest time.Time) {
 	}
 }
 
-// Without archives, dropping a month changed the balance of prepaid credits on a past day to -50.
+// When a month was dropped without an archive, the balance of prepaid credits on a past day was read as -50.
 func TestArchive_AnswersSinceBorder_AreTheSame_OlderOnesSayArchived(t *testing.T) {
 	t.Parallel()
 	b, begin := year(t)

@@ -16,11 +16,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
-// removeRows is the number of rows removed per transaction: some tens of milliseconds.
+// removeRows is the number of rows that one transaction removes. Such a transaction takes some tens of milliseconds.
 const removeRows = 1000
 
-// remove removes the rows that the files contain. All steps before it can be repeated. Its first step records the
-// months as archived.
+// remove removes the rows that the files contain. All steps of a run before remove can be repeated. The first step of
+// remove records the months as archived.
 func (r *run) remove(ctx context.Context, m *Manifest) error {
 	months, err := m.months()
 	if err != nil {
@@ -105,7 +105,7 @@ func (r *run) removeMonth(ctx context.Context, f *File) error {
 		return fmt.Errorf("archive: look for %s: %w", month.Partition(), err)
 	}
 	if !left {
-		return nil // an earlier run has dropped it
+		return nil // an earlier run has dropped the partition
 	}
 	var rows int64
 	if err := r.conn.QueryRow(ctx, "SELECT count(*) FROM "+month.Partition()).Scan(&rows); err != nil {
@@ -127,7 +127,7 @@ func (r *run) removeTable(ctx context.Context, f *File) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.close() }() // it was only read
+	defer func() { _ = file.close() }() // the file was only read
 	statement := removeStatement(f.Table, names, types)
 	row, done := make([]parquet.Value, len(names)), int64(0)
 	for {
@@ -157,7 +157,7 @@ func (r *run) removeTable(ctx context.Context, f *File) error {
 	}
 }
 
-// keyColumns returns the names and types of a table's primary key.
+// keyColumns returns the names and types of the columns of a table's primary key.
 func (r *run) keyColumns(ctx context.Context, table string) (names, types []string, err error) {
 	rows, err := r.conn.Query(ctx, r.sql["KeyColumns"], table)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// runUntil runs o until its progress reports step for the nth time, and kills the run there. It reports whether the
-// run ended earlier.
+// runUntil starts an archive run with o. It kills the run when the run's progress reports step for the nth time. It
+// reports whether the run ended before that.
 func (b *bundle) runUntil(o Options, step string, nth int) (ended bool) {
 	b.t.Helper()
 	ctx, kill := context.WithCancel(b.t.Context())
@@ -73,8 +73,8 @@ func TestArchive_KilledAtEachStep_NextRunGoesOn(t *testing.T) {
 	assert.Equal(t, before, b.ask("acme", border))
 }
 
-// If a run was killed, the next run waits until PostgreSQL has noticed that. It does not wait for a run that is still
-// working.
+// If a run was killed, PostgreSQL keeps its lock until it notices that the connection is closed. The next run waits
+// for that, but not longer, because the other run may still be working.
 func TestArchive_OtherRun_WaitedForAWhile(t *testing.T) {
 	t.Parallel()
 	b, begin := year(t)
@@ -100,7 +100,8 @@ func TestArchive_OtherRun_WaitedForAWhile(t *testing.T) {
 
 func (o *Options) dir() directory { return directory(o.Dir) }
 
-// exported returns a ledger and an archive with complete files. Nothing is removed from the database yet.
+// exported returns a ledger, and the options of an archive run that was killed after all files were complete. Nothing
+// is removed from the database yet.
 func exported(t *testing.T) (*bundle, Options) {
 	t.Helper()
 	b, begin := year(t)
@@ -199,8 +200,8 @@ func TestArchive_OtherArchiveInDirectory_Refused(t *testing.T) {
 	}
 }
 
-// The end of the archive in the database's record must match the archive, and archives must follow each other.
-// Archives from versions without actors do not have that column.
+// Archives from versions of the service without actors have no column actor. They must also pass the check.
+// @@ internal/ledger/history/rollup_test.go
 func TestCheck_FilesWithoutActors_Clean(t *testing.T) {
 	t.Parallel()
 	now := journal.MonthOf(time.Now())
@@ -236,6 +237,7 @@ func TestCheck_FilesWithoutActors_Clean(t *testing.T) {
 	}
 }
 
+// The check compares the end of an archive with the database's record, and each archive with the archive before it.
 func TestCheck_DatabaseContinuesElsewhere_NamesBalance(t *testing.T) {
 	t.Parallel()
 	b, begin := year(t)

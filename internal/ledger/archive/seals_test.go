@@ -18,8 +18,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
-// A seal from before an archive stays valid afterwards, as far as the sealed entries still exist. The heads of
-// archived days are removed with their months.
+// A seal that is older than an archive can still be checked against the entries that the archive has not removed. The
+// sealed heads of archived days are removed with their months.
 func TestArchive_SealedDays_AreCheckedAfterwards(t *testing.T) {
 	t.Parallel()
 	now := journal.MonthOf(time.Now())

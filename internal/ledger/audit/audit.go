@@ -19,7 +19,7 @@ import (
 const (
 	// DifferencesMax bounds the differences that a report lists. All differences are counted.
 	DifferencesMax = 100
-	// orphansTimeout bounds the one statement that reads the whole journal.
+	// orphansTimeout bounds a transaction that reads a whole table, for example all entries.
 	orphansTimeout = 30 * time.Minute
 )
 
@@ -46,7 +46,7 @@ type Options struct {
 	Tenant   string        // empty: all tenants
 	Copies   CopyReader    // nil: no cache is compared
 	Progress func(Report)  // called after every page or range; nil: not called
-	Pause    time.Duration // between pages, to spare the database
+	Pause    time.Duration // pause between pages, to limit the load on the database
 	// Incremental reads the entries after the newest checkpoints, and skips balances that did not change. Otherwise the
 	// pass begins at the first entries, or at archived checkpoints.
 	Incremental bool
@@ -65,11 +65,12 @@ type Auditor struct {
 	sql  map[string]string
 
 	// RangeEntries bounds the entries that one transaction reads. A larger balance is read in ranges. Only the last
-	// range is read in the transaction of the comparison: entries never change.
+	// range is read in the transaction of the comparison. The other ranges are read before it, because entries never
+	// change.
 	RangeEntries int64
 }
 
-// New returns an auditor that reads through pool. The pool's database is of the kind target.
+// New returns an auditor that reads through pool. target is the kind of the pool's database: PostgreSQL or Citus.
 func New(pool *pgxpool.Pool, target namedsql.Target) (*Auditor, error) {
 	sql, err := namedsql.LoadFor(target, sqlFiles)
 	if err != nil {
@@ -130,7 +131,8 @@ func (a *Auditor) Verify(ctx context.Context, o Options) (*Report, error) {
 	return report, nil
 }
 
-// onePage verifies a page and the tenants that end in it. An empty page ends the last tenant.
+// onePage verifies a page of balances, and the refunds and holds of the tenants whose last balance is in the page. An
+// empty page ends the last tenant.
 func (p *pass) onePage(ctx context.Context, page []*candidate, t *tenants) error {
 	if err := p.verify(ctx, page); err != nil {
 		return err
@@ -221,10 +223,10 @@ func setTimeout(d time.Duration) string {
 	return fmt.Sprintf("SET LOCAL statement_timeout = %d", d.Milliseconds())
 }
 
-// Difference is a fact on which two records disagree.
+// Difference is a value that differs between the journal and another record.
 type Difference struct {
 	Tenant, Meter, Subject string
-	What                   string // the fact
+	What                   string // name of the value
 	Want                   string // the value in the journal
 	Got                    string // the stored value
 }
@@ -241,10 +243,10 @@ type Report struct {
 	Copies                             int64 // cached copies compared
 	StaleCopies                        int64 // of these, copies that need not equal their balance: see compareCopies
 	CopiesCompared                     bool  // false: there was no cache to compare
-	Incremental                        bool  // only entries after the last clean pass were read
+	Incremental                        bool  // only entries after the newest checkpoints were read
 	Totals                             map[string]Totals
 	Count                              int64        // differences found
-	Differences                        []Difference // the first DifferencesMax
+	Differences                        []Difference // the first DifferencesMax differences
 	Unread                             int64        // balances or tenants not read, because of a time-out or a lock
 	UnreadFirst                        []Key        // the first DifferencesMax of these
 	Elapsed                            time.Duration
@@ -287,11 +289,11 @@ func (r *Report) conserve() {
 	}
 }
 
-// Position is where a pass has arrived.
+// Position is the state of a pass after a page. An interrupted pass continues from it.
 type Position struct {
 	Key    Key
 	Report Report
-	Sums   map[string][]string // by meter, exact
+	Sums   map[string][]string // exact totals, by meter
 }
 
 func (r *Report) sums() map[string][]string {

@@ -13,7 +13,7 @@ import (
 
 // checkpoint is the result of an earlier pass for a balance's entries up to and including Seq.
 type checkpoint struct {
-	Seq, At, Remaining int64 // of entry Seq
+	Seq, At, Remaining int64 // seq, instant and remaining units of the newest entry
 	Chain              chain
 	Archived           bool
 	State              state
@@ -22,15 +22,15 @@ type checkpoint struct {
 // stateVersion is the format of state. Checkpoints of another format are not used.
 const stateVersion = 1
 
-// state is the column state of checkpoints: the sums of all entries up to the checkpoint, as far as later entries or
-// later comparisons need them.
+// state is the column state of checkpoints. It has those sums of the entries up to the checkpoint that later entries
+// or later comparisons need.
 type state struct {
 	Version     int                   `json:"v"`
 	Open        int64                 `json:"open"`    // start of the newest entry's period, microseconds since 1970
 	Held        int64                 `json:"held"`    // units that holds reserve
 	ForgivenSeq int64                 `json:"forgave"` // the newest entry that forgave overage
 	Period      []int64               `json:"period"`  // sums of the open period: see periodSums.list
-	Totals      []*big.Int            `json:"totals"`  // of all periods: see journal.overall
+	Totals      []*big.Int            `json:"totals"`  // sums of all periods: see journal.overall
 	Grants      map[string]*grantSums `json:"grants"`  // grants that had not ended
 	Facts       string                `json:"facts"`   // digest of the balance's row; empty: the row was not compared
 }
@@ -49,7 +49,7 @@ func periodOf(n []int64) *periodSums {
 	}
 }
 
-// journal returns the journal up to the checkpoint.
+// journal returns a journal that has all entries up to the checkpoint.
 func (c *checkpoint) journal() *journal {
 	j := newJournal()
 	j.resumed = c
@@ -63,7 +63,7 @@ func (c *checkpoint) journal() *journal {
 	return j
 }
 
-// valid reports whether the checkpoint can be used.
+// valid reports whether the checkpoint's state has the format of this version.
 func (c *checkpoint) valid() bool {
 	return c.State.Version == stateVersion && len(c.State.Period) == 12 && len(c.State.Totals) == overallSums && !slices.Contains(c.State.Totals, nil)
 }

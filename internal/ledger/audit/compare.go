@@ -62,7 +62,7 @@ func (b *balance) compareChain(k Key, j *journal, r *Report) {
 func (s *stored) comparePeriods(k Key, j *journal, r *Report) {
 	b := s.balances[k]
 	list := slices.Clone(s.periods[k])
-	if j.resumed != nil { // skip periods that a checkpoint has seen closed
+	if j.resumed != nil { // skip periods that were closed before the checkpoint
 		list = slices.DeleteFunc(list, func(p period) bool { return p.start.UnixMicro() < j.resumed.State.Open })
 	}
 	if b.opened() {
@@ -128,7 +128,7 @@ func (p *period) compareRun(k Key, at string, sums *periodSums, j *journal, r *R
 			if g.ToppedIn == p.start.UnixMicro() {
 				rolledOver -= g.Topped
 			}
-		case j.resumed != nil && p.start.UnixMicro() == j.resumed.State.Open: // a checkpoint has seen the grant end
+		case j.resumed != nil && p.start.UnixMicro() == j.resumed.State.Open: // the grant ended before the checkpoint
 			rollover, rolledOver = p.rollover, p.rolledOver
 		}
 	}
@@ -137,7 +137,7 @@ func (p *period) compareRun(k Key, at string, sums *periodSums, j *journal, r *R
 	r.equal(k, at+"rolled over into the idle periods", rolledOver, p.rolledOver)
 }
 
-// compareEnd compares how the closed period i ended.
+// compareEnd compares the end of the closed period list[i] with the entries: newest entry, held units and overage.
 func (s *stored) compareEnd(k Key, at string, j *journal, list []period, i int, r *Report) {
 	p := list[i]
 	sums, next := j.periods[p.start.UnixMicro()], j.periods[list[i+1].start.UnixMicro()]
@@ -159,8 +159,8 @@ func (s *stored) compareEnd(k Key, at string, j *journal, list []period, i int, 
 	}
 }
 
-// compareGrants compares every grant with the entries about it, checks that open grants sum to remaining, and that
-// the head is the first grant in burn order.
+// compareGrants compares every grant with the entries about it. It also checks that open grants sum to remaining, and
+// that the head is the first grant in burn order.
 func (s *stored) compareGrants(k Key, j *journal, r *Report) {
 	b := s.balances[k]
 	open, held := int64(0), int64(0)
@@ -212,7 +212,7 @@ func (g *grant) compare(k Key, j *journal, r *Report) {
 		return
 	}
 	if j.resumed != nil && j.resumed.State.Grants[g.id] == nil && g.createdAt.UnixMicro() <= j.resumed.At {
-		return // a checkpoint has seen this grant end; a later entry has named it
+		return // the grant ended before the checkpoint; a later entry has named it
 	}
 	r.equal(k, "remainder"+of, sums.Left, g.remaining)
 	amount := sums.Issued
@@ -228,8 +228,9 @@ func (g *grant) compare(k Key, j *journal, r *Report) {
 	}
 	switch sums.Kind {
 	case "grant", "schedule", "rollover_in", "adjust_up":
-		// The rollover of a run of idle periods is entered with the run and belongs to the period after it. In older
-		// versions, a grant with only a minimum has the operation id of a rollover.
+		// If a rollover follows a run of idle periods, its entry has the operation id of the run, but its row has the
+		// operation id of a rollover. In older versions, a grant with only a minimum has the operation id of a
+		// rollover.
 		minimum, isMinimum := strings.CutPrefix(sums.Operation, "§rollover-min/")
 		if g.operation != sums.Operation && !strings.HasPrefix(sums.Operation, "§idle/") && (!isMinimum || g.operation != "§rollover/"+minimum) {
 			r.add(k, "operation"+of, sums.Operation, g.operation)

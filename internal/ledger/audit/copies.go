@@ -11,9 +11,10 @@ var ErrCopiesUnread = errors.New("the cached copies of balances cannot be read")
 
 // compareCopies compares cached copies with their balances. It reads the copies first, so a copy that is newer than
 // its balance is a difference. An older copy is not a difference: it was published a moment ago, or its instance was
-// killed before it could publish the next copy. Checks limit the age of copies. A copy is not a difference either if
-// it was made when an event was due but not yet written, because a read processes the event in memory. Only a copy
-// that was made before the stored next event, and names that event, must agree with the balance.
+// killed before it could publish the next copy. Checks use copies only up to a maximum age. A copy is not a
+// difference either if an event was due but not yet written when the copy was made. The read for the copy processes
+// such an event in memory. Only a copy that was made before the stored next event, and names that event, must agree
+// with the balance.
 func (a *Auditor) compareCopies(ctx context.Context, keys []Key, read CopyReader, r *Report) error {
 	copies, err := read(ctx, keys)
 	if err != nil {
@@ -40,11 +41,11 @@ func (a *Auditor) compareCopies(ctx context.Context, keys []Key, read CopyReader
 		case copied.Seq < b.seq:
 			r.StaleCopies++
 		case !copied.AsOf.Before(b.nextEvent):
-			r.StaleCopies++ // something was due and not yet written: the copy's reader computed it in memory
+			r.StaleCopies++ // an event was due and not yet written; the copy already includes it
 		case copied.Seq > b.seq:
 			r.add(keys[i], "cached copy's seq", b.seq, copied.Seq)
 		case !copied.ValidUntil.Equal(b.nextEvent):
-			r.StaleCopies++ // the terms have changed since
+			r.StaleCopies++ // the terms have changed since the copy was made
 		case copied.Remaining != b.remaining():
 			r.add(keys[i], "cached copy's remaining", b.remaining(), copied.Remaining)
 		}

@@ -1,9 +1,9 @@
-// Package audit proves that the rows of the ledger agree with its journal.
+// Package audit verifies that the rows of the ledger agree with its journal.
 //
-// It is a second implementation. It reads the entries of each balance once, in order, and adds them up with its own
-// table of kinds. Then it compares the sums with balances, grants and periods. It must not import package ledger or
-// its store, so that one mistake cannot make a rule wrong in both implementations. A test of the architecture refuses
-// the import.
+// It is a second implementation of the ledger's sums. It reads the entries of each balance once, in order, and adds
+// them up with its own table of kinds. Then it compares the sums with balances, grants and periods. It must not
+// import package ledger or its store, so that one mistake cannot make a rule wrong in both implementations. A test of
+// the architecture refuses the import.
 //
 // # What is compared
 //
@@ -33,7 +33,8 @@
 //	grants   grants that had not ended, by id: issued, scheduled, returned, left, topped, and the first entry
 //	facts    a digest of the balance's row
 //
-// An archived checkpoint (Pin) stands for entries that were removed: every pass begins at it.
+// An archived checkpoint (see Pin) replaces entries that were removed. Later passes begin at the balance's newest
+// archived checkpoint, or at a later checkpoint.
 //
 // # Clock, concurrency, failure
 //

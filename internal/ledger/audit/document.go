@@ -13,14 +13,14 @@ import (
 
 // documents writes the canonical form of JSON documents, which depends only on their values. Members are sorted by
 // name, and only the last of several members with equal names is kept. Texts have no escapes. Numbers are digits and
-// a power of ten. It reads a document once and reuses its buffers, because the general decoder took half of a pass's
-// time. Rare forms, such as an escape or a fraction, are left to slower, general code. It is not safe for concurrent
-// use.
+// a power of ten. It reads a document once and reuses its buffers, because the general decoder took half of the time
+// of a pass. Rare forms, such as an escape or a fraction, are left to slower, general code. It is not safe for
+// concurrent use.
 type documents struct {
 	in      []byte
 	at      int // the next byte of in
 	out     []byte
-	members []member // of the objects that are open
+	members []member // members of the objects that are being read
 	spare   []byte
 }
 
@@ -160,7 +160,8 @@ func (d *documents) close(at, n int) {
 	d.out = slices.Replace(d.out, at-1, at, binary.AppendUvarint(nil, uint64(n))...)
 }
 
-// more reads the separator of two elements, or the end of a list. n elements were read.
+// more reports whether another element of a list follows. It reads the separator before the element, or the end of
+// the list. n elements were read.
 func (d *documents) more(n int, end byte) (bool, error) {
 	switch c := d.next(); {
 	case c == end:

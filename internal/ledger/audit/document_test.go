@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// jsonText draws JSON in PostgreSQL's form and in other forms: with spaces, escapes, members in any order and
-// repeated, and more than 127 elements.
+// jsonText generates random JSON, in the form that PostgreSQL writes and in other forms. It has spaces, escapes,
+// repeated members, members in any order, and more than 127 elements.
 func jsonText(depth int) *rapid.Generator[string] {
 	space := rapid.SampledFrom([]string{"", "", "", " ", "\n\t\r"})
 	name := rapid.SampledFrom([]string{`""`, `"a"`, `"b"`, `"ab"`, `"é"`, `"\u0061"`, `"\\\""`, `"😀"`, `"\ud83d\ude00"`, `"\ud800"`, "\"\xff\"", `"` + strings.Repeat("x", 130) + `"`})
@@ -50,10 +50,11 @@ func jsonText(depth int) *rapid.Generator[string] {
 	})
 }
 
-// The form of a document equals that of the general decoder. Text that is not JSON is an error.
+// documents returns the same canonical form as plainForm, which uses the general decoder. If the text is not JSON, it
+// returns an error.
 func TestDocuments_AnyText_EqualGeneralDecoder(t *testing.T) {
 	t.Parallel()
-	var d documents // used for all: no document may change the next one
+	var d documents // used for all documents, because a document may not influence the next one
 	broken := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		document := []byte(jsonText(2).Draw(rt, "document"))
@@ -81,7 +82,7 @@ func TestDocuments_AnyText_EqualGeneralDecoder(t *testing.T) {
 	}
 }
 
-// A document with usual content needs no additional memory.
+// The canonical form of a document with usual content is computed without an allocation.
 func TestDocuments_PlainDocument_TakesNoMemory(t *testing.T) {
 	var d documents
 	document := []byte(`{"route": "/search", "region": "é", "sizes": [1, 200, -3], "cached": true, "a": {"b": null}}`)

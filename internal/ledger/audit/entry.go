@@ -24,7 +24,7 @@ type entry struct {
 	detail, metadata  []byte
 	actor             []byte // empty: none
 
-	moves *moves // what one unit of the entry moves; nil: unknown kind
+	moves *moves // what one unit of the entry adds to the sums; nil: unknown kind
 	named string // the kind to which moves belongs
 	span  monthSpan
 }
@@ -38,8 +38,8 @@ const (
 	epoch2000Days = 10_957
 )
 
-// readable fails unless the columns of VerifyEntries come in PostgreSQL's binary form. Text columns are not checked:
-// their binary and text forms are the same.
+// readable returns an error unless the columns of VerifyEntries come in PostgreSQL's binary form. Text columns are
+// not checked: their binary and text forms are the same.
 func readable(rows pgx.Rows) error {
 	fields := rows.FieldDescriptions()
 	for _, i := range [...]int{0, 1, 3, 4, 6, 9, 10, 11, 12, 13, 14, 15} {
@@ -51,8 +51,8 @@ func readable(rows pgx.Rows) error {
 }
 
 // eachEntry calls do with each row of VerifyEntries, and with the position of its balance in the request, from 0. The
-// statement does not order the rows over all balances, because that would sort all rows. PostgreSQL returns them in
-// order nevertheless; eachEntry returns an error if it does not.
+// statement does not order the rows over all balances, because that would sort all rows. PostgreSQL returns the rows
+// in order nevertheless. eachEntry returns an error if the rows are not in order.
 func eachEntry(rows pgx.Rows, do func(balance int, e *entry) error) error {
 	defer rows.Close()
 	var e entry

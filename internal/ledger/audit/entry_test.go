@@ -12,7 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
-// The entries of a group of balances come in order without a sort of all entries. Such a sort would write to disk.
+// PostgreSQL returns the entries of several balances in order without a sort of all entries. Such a sort would write
+// to disk.
 func TestVerifyEntries_ManyBalances_AreNotSorted(t *testing.T) {
 	t.Parallel()
 	testenv.NotOnCitus(t, "rows of all shards are sorted there")
@@ -35,8 +36,8 @@ func TestVerifyEntries_ManyBalances_AreNotSorted(t *testing.T) {
 	}
 }
 
-// Entries must come in the order of the balances. Otherwise they would be added to balances that were already
-// complete, so this is an error.
+// Entries must be read in the order of their balances. If they are not, some entries belong to a balance whose check
+// is already complete, so the read must return an error.
 func TestEachEntry_BalancesOutOfOrder_IsAnError(t *testing.T) {
 	t.Parallel()
 	db, err := pgx.Connect(t.Context(), testenv.Postgres(t))
@@ -57,7 +58,7 @@ func TestEachEntry_BalancesOutOfOrder_IsAnError(t *testing.T) {
 	}
 }
 
-// An entry that resembles the one before needs no additional memory.
+// If an entry has the same texts as the entry before it, it needs no additional memory.
 func TestJournal_PlainEntry_TakesNoMemory(t *testing.T) {
 	debit := moves{used: 1, left: -1}
 	at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
@@ -73,7 +74,7 @@ func TestJournal_PlainEntry_TakesNoMemory(t *testing.T) {
 	}
 	add()
 	add()
-	faults := len(j.faults) // a balance cannot begin with the first entry
+	faults := len(j.faults) // add has found a fault, because this entry cannot be the first of a balance
 	if n := testing.AllocsPerRun(1000, add); n > 0 {
 		t.Errorf("%v allocations", n)
 	}

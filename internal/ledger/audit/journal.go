@@ -53,7 +53,7 @@ type grantSums struct {
 	maker
 }
 
-// maker is the entry that created a grant, and its facts about the grant.
+// maker describes the entry that created a grant, with the entry's facts about the grant.
 type maker struct {
 	Source    string      `json:"source"`
 	Kind      string      `json:"kind"`
@@ -85,8 +85,8 @@ func (j *journal) fault(what, want, got string) {
 	}
 }
 
-// add takes the next entry. The hash chain must cover the entry, unless the entry is older than unchained and the
-// stored chain begins later.
+// add adds the next entry to the sums. The hash chain must cover the entry, unless the entry is older than unchained
+// and the stored chain begins later.
 func (j *journal) add(h *hasher, k Key, e *entry, stored *chain, unchained int64) error {
 	m := e.moves
 	if m == nil {
@@ -114,7 +114,7 @@ func (j *journal) add(h *hasher, k Key, e *entry, stored *chain, unchained int64
 	return h.add(&j.chain, k, e)
 }
 
-// follow compares the entry with the one before it.
+// follow compares the entry with the previous entry.
 func (j *journal) follow(e *entry, remaining int64) {
 	switch {
 	case j.count == 0 && j.resumed == nil:
@@ -203,7 +203,7 @@ func (j *journal) addToGrant(e *entry, m *moves) {
 // extend sets the later end in the facts of a grant. It copies the facts first, because a checkpoint may share them.
 func (j *journal) extend(e *entry, g *grantSums) {
 	if g.Facts == nil {
-		return // a checkpoint has seen the grant end, and compare reports that; or its first entry has no facts
+		return // the grant ended before the checkpoint, and compare reports that; or its first entry has no facts
 	}
 	var of struct {
 		Answer struct {

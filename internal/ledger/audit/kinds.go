@@ -1,7 +1,7 @@
 package audit
 
-// moves says what one unit of an entry adds to the sums of its period, to the grant that it names, and to the units
-// that holds reserve.
+// moves says what one unit of an entry adds to the sums of its period, to its grant, and to the units that holds
+// reserve.
 type moves struct {
 	granted, refunded, used, expired, adjusted int64
 	overage, owed, paid                        int64
@@ -49,8 +49,8 @@ type Moved struct {
 	Granted, Refunded, Used, Expired, Adjusted, Held, Overage, Owed, Paid, Remaining int64
 }
 
-// MovedBy returns what a kind moves in the auditor's table, for the test that compares it with the ledger. It returns
-// false for an unknown kind.
+// MovedBy returns what one unit of a kind adds to the sums according to the auditor's table. A test compares this
+// with the ledger's table. MovedBy returns false for an unknown kind.
 func MovedBy(kind string) (Moved, bool) {
 	m, known := kinds[kind]
 	return Moved{m.granted, m.refunded, m.used, m.expired, m.adjusted, m.held, m.overage, m.owed, m.paid, m.remaining()}, known

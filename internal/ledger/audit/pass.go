@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// pageBalances is the number of balances that one transaction compares: few, so that the transaction does not
-	// delay the removal of dead row versions.
+	// pageBalances is the number of balances that one transaction compares. It is small, so that the transaction does
+	// not delay the removal of dead row versions.
 	pageBalances = 200
-	// rangeEntries is the default of Auditor.RangeEntries: about half a second.
+	// rangeEntries is the default of Auditor.RangeEntries. Such a range is read in about half a second.
 	rangeEntries = 100_000
 	// chunkTimeout bounds one transaction.
 	chunkTimeout = 60 * time.Second
@@ -39,7 +39,7 @@ type candidate struct {
 	seq   int64
 	facts string
 	from  *checkpoint
-	chain chain // as it is stored
+	chain chain // chain in the balance's row
 }
 
 // pending returns the number of entries to read.

@@ -8,11 +8,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Pin writes an archived checkpoint for every balance at its last entry before an instant, so that the entries up to
-// it can be removed. It begins at the archived checkpoints that exist, reads the entries in ranges, and checks their
-// numbering, times, remainders and months as Verify does. It does not compare them with balances, grants and periods,
-// because these are current: Verify must run before Pin. A balance without new entries keeps its checkpoint. Pin may
-// be interrupted and run again.
+// Pin writes an archived checkpoint for every balance at its last entry before an instant. The entries up to the
+// checkpoint can then be removed. It begins at the archived checkpoints that exist, reads the entries in ranges, and
+// checks their numbering, times, remainders and months as Verify does. It does not compare them with balances, grants
+// and periods, because these rows have the present state. So Verify must run before Pin. A balance without new
+// entries keeps its checkpoint. Pin may be interrupted and run again.
 //
 // The report lists differences within the entries. If there is one, nothing may be removed.
 func (a *Auditor) Pin(ctx context.Context, before time.Time, progress func(Report)) (*Report, error) {

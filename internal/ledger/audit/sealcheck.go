@@ -16,7 +16,7 @@ const headsPage = 2000
 
 // SealReport is the result of the check of a seal.
 type SealReport struct {
-	Seals       int64 // up to the checked seal
+	Seals       int64 // number of seals up to the checked seal
 	Heads       int64
 	Archived    int64 // heads whose entries are archived: only the root is compared, if the heads still exist
 	Entries     int64 // entries hashed again
@@ -35,15 +35,15 @@ func (r *SealReport) add(format string, args ...any) {
 	}
 }
 
-// sealCheck is one check of a seal.
+// sealCheck is the state of one call of CheckSeal.
 type sealCheck struct {
 	*Auditor
 	seal     *seal.Seal
 	until    time.Time // day of the seal
 	report   *SealReport
 	progress func(SealReport)
-	days     map[time.Time]*seal.Heads // of the days with a seal
-	open     *segment                  // of the newest balance
+	days     map[time.Time]*seal.Heads // heads of the days with a seal
+	open     *segment                  // segment of the balance whose head was read last
 }
 
 // CheckSeal compares the journal and the log of seals with a seal that a third party keeps. Every head that was
@@ -210,8 +210,8 @@ func (c *sealCheck) take(h *sealedHead) *segment {
 	return t
 }
 
-// continues reports whether a sealed head can be the hash of the segment and the entries after it. A head cannot if
-// it covers archived entries from before balances had chains.
+// continues reports whether a sealed head can be the hash of the segment and the entries after it. It cannot if it
+// covers archived entries that were written before balances had chains.
 func (t *segment) continues(head *chain) bool {
 	return len(t.marks) > 0 || head.From == t.chain.From || t.chain.From == 0 && head.From == t.last+1
 }

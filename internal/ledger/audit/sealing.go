@@ -27,7 +27,7 @@ type SealOptions struct {
 	Progress func(Sealing)    // called after every page; nil: not called
 }
 
-// Sealing is the progress of a run.
+// Sealing is the progress of a call of Seal.
 type Sealing struct{ Balances, Heads, Entries int64 }
 
 // Refusal is the reason why a request is not possible. Nothing was done.
@@ -38,7 +38,7 @@ func (r *Refusal) Error() string { return r.Reason }
 
 func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
 
-// sealRun is one run of Seal.
+// sealRun is the state of one call of Seal.
 type sealRun struct {
 	*Auditor
 	options *SealOptions
@@ -50,8 +50,8 @@ type sealRun struct {
 
 // Seal seals a day. It hashes the entries after the previous seal up to the end of the day, and writes the head of
 // each balance. Then it writes the root of the heads to the log of seals. If the day is sealed already, it returns
-// that seal. It can be interrupted and called again. It returns a *Refusal if the day cannot be sealed, and another
-// error if entries are not in the hash chain of their balance: Verify reports the details then.
+// that seal. It can be interrupted and called again. It returns a *Refusal if the day cannot be sealed. It returns
+// another error if entries are not in the hash chain of their balance. Then Verify reports the details.
 func (a *Auditor) Seal(ctx context.Context, o SealOptions) (*seal.Seal, error) {
 	r := &sealRun{Auditor: a, options: &o}
 	unlock, err := r.lock(ctx)
@@ -84,7 +84,7 @@ func (a *Auditor) Seal(ctx context.Context, o SealOptions) (*seal.Seal, error) {
 	return r.finish(ctx)
 }
 
-// lock takes the lock for making seals, on a connection of its own.
+// lock takes the lock that allows one sealing run at a time. The lock belongs to a connection of its own.
 func (r *sealRun) lock(ctx context.Context) (unlock func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
 	defer cancel()
@@ -190,11 +190,11 @@ func (r *sealRun) dropUnfinished(ctx context.Context) error {
 // balancePage has the balances of a page that have entries after their newest head.
 type balancePage struct {
 	segments []*segment
-	begun    []chain // beginning of each segment
+	begun    []chain // chain at the beginning of each segment
 	stored   []chain // chains in the balances' rows
 }
 
-// page reads the next balances. last is the key of the last balance that was examined.
+// page reads the next balances after a key. last is the key of the last balance that was examined.
 func (r *sealRun) page(ctx context.Context, after Key) (p *balancePage, last Key, err error) {
 	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
 	defer cancel()
@@ -258,7 +258,7 @@ func (r *sealRun) save(ctx context.Context, p *balancePage) error {
 	return nil
 }
 
-// finish writes the seal.
+// finish writes and returns the seal.
 func (r *sealRun) finish(ctx context.Context) (*seal.Seal, error) {
 	var heads seal.Heads
 	err := r.inSnapshot(ctx, orphansTimeout, func(ctx context.Context, tx pgx.Tx) error {

@@ -17,8 +17,8 @@ type segment struct {
 	until int64 // seq of the last entry to read
 	fault string
 
-	// marks are the sealed heads, oldest first. Each mark is compared when its last entry was read. differ is called
-	// with the first mark that does not agree; later marks differ for the same reason.
+	// marks are the sealed heads, oldest first. Each mark is compared when its last entry has been read. differ is
+	// called with the first mark that does not agree; later marks differ for the same reason.
 	marks    []mark
 	differ   func(*segment, *mark)
 	reported bool
@@ -32,7 +32,7 @@ type mark struct {
 
 func (t *segment) pending() int64 { return max(t.until-t.last, 0) }
 
-// add takes the next entry.
+// add hashes the next entry.
 func (t *segment) add(h *hasher, e *entry) error {
 	if t.fault != "" {
 		return nil
@@ -49,7 +49,7 @@ func (t *segment) add(h *hasher, e *entry) error {
 	return nil
 }
 
-// compare compares the marks that end at the newest entry.
+// compare compares the marks that end at the newest entry with the chain of the segment.
 func (t *segment) compare() {
 	for len(t.marks) > 0 && t.marks[0].chain.Last == t.last {
 		if t.marks[0].chain != t.chain {
@@ -61,8 +61,8 @@ func (t *segment) compare() {
 	}
 }
 
-// readSegments reads the entries of segments that are older than before, in groups that one transaction can read, and
-// returns the number of entries.
+// readSegments reads the entries of segments, except entries from the instant before on. It reads the segments in
+// groups, so that one transaction does not read too much. It returns the number of entries.
 func (a *Auditor) readSegments(ctx context.Context, segments []*segment, before time.Time) (entries int64, err error) {
 	h := &hasher{}
 	segments = slices.DeleteFunc(segments, func(t *segment) bool { return t.pending() == 0 })

@@ -12,8 +12,8 @@ import (
 // tenantTimeout bounds the comparison of one tenant's refunds and holds, which reads the tenant's entries once more.
 const tenantTimeout = 10 * time.Minute
 
-// compareTenants compares refunds and holds of tenants with the journal. touched contains the tenants with such
-// entries; the other tenants are looked up.
+// compareTenants compares refunds and holds of tenants with the journal. touched contains the tenants with entries of
+// refunds or holds. The other tenants are compared if the tables have refunds or holds of them.
 func (p *pass) compareTenants(ctx context.Context, tenants []string, touched, archived map[string]bool) error {
 	rows, err := p.auditor.pool.Query(ctx, p.auditor.sql["WithRefundsOrHolds"], tenants)
 	if err != nil {

@@ -61,7 +61,7 @@ func (t *totals) plus(j *journal, b *balance) *totals {
 	return t.add(j.overall(), b.remaining(), b.held)
 }
 
-// plusCheckpoint adds a balance that has not changed since its checkpoint.
+// plusCheckpoint returns the totals plus the sums of a balance that has not changed since its checkpoint.
 func (t *totals) plusCheckpoint(c *checkpoint) *totals {
 	return t.add(c.State.Totals, c.Remaining, c.State.Held)
 }

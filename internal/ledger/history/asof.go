@@ -86,7 +86,7 @@ func (q *report) bookAsOf(ctx context.Context, b *ledger.Book, at time.Time) (*l
 	return q.pastBalance(ctx, b, at)
 }
 
-// pastBalance adds up the entries that were due until at, in the period that contains it.
+// pastBalance adds up the entries that were due until at, in the period that contains at.
 func (q *report) pastBalance(ctx context.Context, b *ledger.Book, at time.Time) (*ledger.Balance, error) {
 	if err := q.follow(ctx, b.BalanceKey, b.Seq-int64(len(b.Unwritten))); err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (q *report) pastBalance(ctx context.Context, b *ledger.Book, at time.Time) 
 	if err != nil {
 		return nil, err
 	}
-	// Holds of earlier periods may still have been open: they are part of opening.
+	// The units of earlier periods' holds that are still open are part of Opening.
 	sums := ledger.Sums{Opening: out.Opening, Held: held}
 	if err := apply(&sums, entered); err != nil {
 		return nil, err

@@ -59,7 +59,7 @@ func (b *bundle) reader(l *pg.Ledger, cfg Config) *Reader {
 	return r
 }
 
-// report returns a report that does not wait in the queue.
+// report returns a report that runs without waiting in the queue of reports.
 func (b *bundle) report() *report { return &report{Reader: b.Reader, pool: b.primary} }
 
 func (b *bundle) check(err error) {
@@ -90,7 +90,7 @@ func (b *bundle) tenant(id, plan string, at, anchor time.Time) {
 		id, at, plan, anchor)
 }
 
-// hourly signs a tenant up for an allowance per hour, anchored so that the open period began a minute ago.
+// hourly signs a tenant up for an hourly allowance. The tenant's open period began a minute ago.
 func (b *bundle) hourly(id string, amount int64) {
 	b.t.Helper()
 	at := time.Now().UTC().Add(-time.Minute)
@@ -106,8 +106,8 @@ func (b *bundle) monthly(id string, amount int64) {
 	b.tenant(id, fmt.Sprintf("monthly-%d", amount), at, at)
 }
 
-// rewind moves all rows into the past, as if the given time had passed. It adds seven seconds: the id of an allowance
-// contains the start of its period, and after whole periods a new allowance would get an old id.
+// rewind moves all rows into the past, as if the given time had passed. It adds seven seconds, because the id of an
+// allowance contains the start of its period. After a move by whole periods, a new allowance would get an old id.
 func (b *bundle) rewind(by time.Duration) {
 	b.t.Helper()
 	by += 7 * time.Second
@@ -116,7 +116,7 @@ func (b *bundle) rewind(by time.Duration) {
 			period_end = CASE WHEN period_end < '9999-01-01' THEN period_end - $1::interval ELSE period_end END,
 			next_event_at = CASE WHEN next_event_at < '9999-01-01' THEN next_event_at - $1::interval ELSE next_event_at END,
 			roll_at = CASE WHEN roll_at < '9999-01-01' THEN roll_at - $1::interval ELSE roll_at END
-			WHERE period_start > 'epoch'`, // others have no open period
+			WHERE period_start > 'epoch'`, // a balance with period_start epoch has no open period
 		`UPDATE periods SET period_start = period_start - $1::interval, period_end = period_end - $1::interval, terms_at = terms_at - $1::interval`,
 		`UPDATE grants SET effective_at = effective_at - $1::interval,
 			expires_at = CASE WHEN expires_at < '9999-01-01' THEN expires_at - $1::interval ELSE expires_at END`,
@@ -182,7 +182,7 @@ func (b *bundle) mustBalance(tenant, meter string) *ledger.Balance {
 	return out
 }
 
-// mustVerify fails the test unless journal and state agree.
+// mustVerify verifies the database. It fails the test unless the tables agree with the journal.
 func (b *bundle) mustVerify() {
 	b.t.Helper()
 	v, err := verifier.Open(b.t.Context(), verifier.Config{Target: namedsql.Target(testenv.OnCitus()), DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
@@ -216,7 +216,7 @@ func wantCode(t testing.TB, err error, code errcode.Code) *errcode.Error {
 	return e
 }
 
-// wantRefused fails the test unless err is a refusal of the field.
+// wantRefused fails the test unless err has the code InvalidArgument and names the field.
 func wantRefused(t testing.TB, err error, field string) {
 	t.Helper()
 	if e := wantCode(t, err, errcode.InvalidArgument); e.Field() != field {

@@ -58,7 +58,8 @@ const (
 	afterIDs = "~"
 	// balancesMax is the number of balances that a list looks up at a time.
 	balancesMax = 100
-	// backwardsMark ends the cursors of lists with the newest first, so that they cannot be used for the other order.
+	// backwardsMark is the end of the cursors of lists with the newest entry first, so that these cursors cannot be
+	// used for the other order.
 	backwardsMark = "-"
 )
 
@@ -147,7 +148,7 @@ func (ask *EntryQuery) openCursor() (start position, err error) {
 	return start, nil
 }
 
-// entries returns up to one entry more than a page.
+// entries returns the entries of a page, and one more entry if another page follows.
 func (q *report) entries(ctx context.Context, ask *EntryQuery, start position) ([]ledger.Entry, error) {
 	switch {
 	case ask.Subject != "" || ask.bounded() && !ask.rare():
@@ -194,7 +195,7 @@ func (q *report) entriesByBalance(ctx context.Context, ask *EntryQuery, start po
 		for _, b := range balances {
 			at := b.meter == next.meter && b.subject == next.subject
 			if at && !first {
-				continue // it was read together with the balances before
+				continue // it was the last balance of the previous look-up
 			}
 			s := span{0, b.seq}
 			if at {

@@ -9,8 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// A key was used again after the end of the time in which it is remembered. Both operations can be looked up, and
-// each shows only its own entries.
+// A key was used again after the time in which keys are remembered. Both operations can be looked up, and each of
+// them shows only its own entries.
 func TestOperation_SharedID_IsOneOperation(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

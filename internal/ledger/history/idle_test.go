@@ -11,14 +11,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// figures are the statement of an idle period and the balance in its middle.
+// figures has the statement of an idle period, and the balance as of the middle of the period.
 type figures struct {
 	Statement *Statement
 	Middle    *ledger.Balance
 }
 
-// idlePeriods reads the statements of successive hours. The figures of a statement must add up, and each statement
-// must open with the closing balance of the hour before.
+// idlePeriods reads the statements of successive hours. The sums of a statement must add up to its closing balance.
+// Each statement must open with the closing balance of the hour before.
 func (b *bundle) idlePeriods(first time.Time, hours int) (out []figures) {
 	b.t.Helper()
 	for i := range hours {
@@ -36,23 +36,23 @@ func (b *bundle) idlePeriods(first time.Time, hours int) (out []figures) {
 		middle, err := b.BalanceAsOf(b.t.Context(), "acme", "api_calls", "", at.Add(30*time.Minute))
 		b.check(err)
 		wantEqual(b.t, "start of the period as of its middle", middle.PeriodStart, at)
-		// Only these fields may differ: the time of the answer, its last entry, and a field that only open periods
-		// have.
+		// These fields may differ between the runs: the time of the answer, the number of its last entry, and
+		// Carried, which only open periods have.
 		s.AsOf, middle.Seq, middle.Carried = time.Time{}, 0, nil
 		out = append(out, figures{s, middle})
 	}
 	return out
 }
 
-// The figures of idle periods are derived from the terms. They are the same before a run of idle periods is stored
-// and afterwards, and the same as if each period had been closed alone.
+// The statements of idle periods are derived from the terms. They are the same before and after a run of idle periods
+// is stored. They are also the same if each period is closed alone.
 func TestStatement_IdlePeriods_SameBeforeAndAfterTheyAreWritten(t *testing.T) {
 	t.Parallel()
 	const hours = 9
 	for name, tc := range map[string]struct {
 		debit int64
-		// the closing balance of each period, and what remains in its middle; 10 an hour are granted, and 4 to 25
-		// roll over
+		// closing is the closing balance of each period, middle the units that remain in its middle. 10 units an hour
+		// are granted, and 4 to 25 units roll over.
 		closing, middle [hours]int64
 	}{
 		"rollover": {6, [hours]int64{4, 14, 24, 25, 25, 25, 25, 25, 25}, [hours]int64{4, 14, 24, 34, 35, 35, 35, 35, 35}},

@@ -18,8 +18,8 @@ const (
 	lagTimeout = time.Second
 
 	// lagMarks bounds the recorded positions of the primary that the replica has not reached. If there are more,
-	// every second position is dropped, so that the lag of a replica that is three hours behind is still known to
-	// half a minute.
+	// every second position is dropped. Then the lag of a replica that is three hours behind is still known to half a
+	// minute.
 	lagMarks = 4096
 )
 
@@ -44,7 +44,7 @@ type lag struct {
 	waiting  []mark    // positions that the replica has not reached, oldest first
 	complete time.Time // instant until which the replica has all commits; zero: not known
 	bytes    int64     // bytes that the replica lacked at the last check; -1: not known
-	err      error     // of the last check
+	err      error     // error of the last check
 }
 
 // startLag starts the checks. The pools belong to the caller.
@@ -94,7 +94,7 @@ func (l *lag) run(ctx context.Context) {
 	}
 }
 
-// look queries both servers. While one server does not answer, the lag is not updated.
+// look queries the primary and the replica. While either server does not answer, the lag is not updated.
 func (l *lag) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lagTimeout)
 	defer cancel()
@@ -181,8 +181,8 @@ func (l *lag) completeUntil() time.Time {
 
 // Lag says how far the replica for reports is behind.
 type Lag struct {
-	Seconds float64 // age of the instant until which it has all commits; about 1 if it keeps up
-	Bytes   int64   // WAL that it had not replayed; -1: not known
+	Seconds float64 // age of the instant until which the replica has all commits; about 1 if it keeps up
+	Bytes   int64   // bytes of WAL that the replica had not replayed; -1: not known
 }
 
 // ReplicaLag returns how far the replica is behind, and nil if there is no replica or its lag is not known.
@@ -222,7 +222,7 @@ func (s *Source) Behind() string {
 
 type sourceKey struct{}
 
-// Observe returns a context whose report fills in s.
+// Observe returns a context. A report that runs with this context fills in s.
 func Observe(ctx context.Context, s *Source) context.Context {
 	*s = Source{}
 	return context.WithValue(ctx, sourceKey{}, s)

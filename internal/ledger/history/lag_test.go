@@ -19,12 +19,12 @@ func TestLag_ReplicaReachesMarks_CompleteUntilTheLast(t *testing.T) {
 	before := at(-10)
 	l.note(mark{at(0), 100})
 	l.reached(90, 100, &before, nil)
-	want(before, 10) // the time that the primary reports, as no mark is reached
+	want(before, 10) // the time in before, because the replica has not reached a mark
 	l.note(mark{at(1), 200})
 	l.note(mark{at(2), 300})
 	l.reached(250, 300, &before, nil)
 	want(at(1), 50)
-	l.note(mark{at(3), 300}) // the position is that of the mark before: nothing was written
+	l.note(mark{at(3), 300}) // the same position as in the mark before, because nothing was written
 	l.reached(250, 300, &before, nil)
 	want(at(1), 50)
 	l.reached(300, 300, &before, nil)

@@ -15,16 +15,16 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// The large balance in the suite has largeEntries over the last largeDays days. QUOTASVC_HISTORY_ENTRIES (`make
-// bench-history`) sets another number of entries, over 33 days. With fewer than 200 entries an hour, not every hour
-// ends with a row of rollups, and use by hour reads more rows.
+// By default the large balance has largeEntries entries in the last largeDays days. QUOTASVC_HISTORY_ENTRIES (`make
+// bench-history`) sets another number of entries, in the last 33 days. With fewer than 200 entries an hour, not every
+// hour ends with a row of rollups, and use by hour reads more rows.
 const (
 	largeEntries = 40_000
 	largeDays    = 7
 )
 
-// large creates a balance with n entries over the last days, and the sums of its journal. SQL writes the entries, as
-// debits of one unit would.
+// large creates a balance with n entries in the last `days` days, and the rollups of these entries. It writes with
+// SQL the same entries as debits of one unit.
 func (b *bundle) large(n, days int) ledger.BalanceKey {
 	b.t.Helper()
 	at := time.Now().UTC().AddDate(0, 0, -40)
@@ -60,10 +60,11 @@ func (b *bundle) largeSize() (n, days int) {
 	return n, 33
 }
 
-// cost is what a statement reads, and the blocks that it writes to files because they do not fit into its memory.
+// cost is the work of a statement: the rows and buffers that it reads, and the blocks that it spills to temporary
+// files because they do not fit into work_mem.
 type cost struct{ rows, buffers, spilled int64 }
 
-// explain runs a statement of the package and returns what it reads of the tables.
+// explain runs a statement of the package and returns its cost.
 func (b *bundle) explain(statement string, args ...any) cost {
 	b.t.Helper()
 	conn, err := b.primary.Acquire(b.t.Context())
@@ -80,7 +81,7 @@ func (b *bundle) explain(statement string, args ...any) cost {
 		Read     int64   `json:"Shared Read Blocks"`
 		Temp     int64   `json:"Temp Written Blocks"`
 		Plans    []node  `json:"Plans"`
-		// For a plan of Citus: the plans on the other nodes.
+		// Remote has the plans on the other nodes, if Citus plans the statement.
 		Remote struct {
 			Job struct {
 				Tasks []struct {
@@ -93,7 +94,7 @@ func (b *bundle) explain(statement string, args ...any) cost {
 	b.check(json.Unmarshal(raw, &tree))
 	var c cost
 	var walk func(n *node)
-	top := func(n *node) { // the buffers of a node include those of all nodes below it
+	top := func(n *node) { // the buffers of a node include the buffers of all nodes below it
 		c.buffers, c.spilled = c.buffers+n.Hit+n.Read, c.spilled+n.Temp
 		walk(n)
 	}
@@ -116,12 +117,12 @@ func (b *bundle) explain(statement string, args ...any) cost {
 	return c
 }
 
-// usageBound bounds the rows that a query of use over the given number of steps reads. The query reads a fixed number
-// of rows per step, for any number of entries in the step. It also reads the entries before the first row of rollups
-// and after the last.
+// usageBound returns the largest number of rows that a query of use may read for the given number of steps. The query
+// reads a fixed number of rows per step, for any number of entries in the step. It also reads the entries before the
+// first and after the last row of rollups.
 func usageBound(steps int) int64 { return int64(5*(steps+2) + 3*rollupEvery) }
 
-// A report about a large balance reads a few thousand rows, and not all entries of the balance.
+// A report about a large balance reads a few thousand rows instead of all entries of the balance.
 func TestReports_LargeBalance_ReadFewRows(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -136,7 +137,7 @@ func TestReports_LargeBalance_ReadFewRows(t *testing.T) {
 		return []any{k.Tenant, k.Meter, k.Subject, s.after, s.last, step, zone, from, to, monthOf(from), monthOf(to)}
 	}
 	days -= 2
-	most := now.AddDate(0, 0, -days).Add(-7 * time.Hour) // the range begins within a day
+	most := now.AddDate(0, 0, -days).Add(-7 * time.Hour) // the range does not begin at midnight
 	for what, q := range map[string]struct {
 		bound     int64
 		statement string
@@ -161,7 +162,7 @@ func TestReports_LargeBalance_ReadFewRows(t *testing.T) {
 		if got.spilled > 0 {
 			t.Errorf("%s: %d blocks did not fit into PostgreSQL's memory for a sort", what, got.spilled)
 		}
-		if got.buffers > 5*q.bound { // the scan of an index began at its first page
+		if got.buffers > 5*q.bound { // then the scan of an index began at its first page
 			t.Errorf("%s: %d buffers read, want at most %d", what, got.buffers, 5*q.bound)
 		}
 	}
@@ -175,7 +176,7 @@ func TestReports_LargeBalance_ReadFewRows(t *testing.T) {
 	b.readBesideReports(k)
 }
 
-// compareLargeUsage compares use per step with the sums over all entries.
+// compareLargeUsage compares the reported use by hour, day and month with sums over all entries.
 func (b *bundle) compareLargeUsage(k ledger.BalanceKey, now, from time.Time) {
 	b.t.Helper()
 	for step, zone := range map[UsageStep]string{UsageByHour: "UTC", UsageByDay: "Asia/Kolkata", UsageByMonth: "Asia/Kathmandu"} {
@@ -221,8 +222,8 @@ func (b *bundle) questions(k ledger.BalanceKey) map[string]func() error {
 	}
 }
 
-// readBesideReports reads balances of other tenants, first alone, then while 24 clients request reports without a
-// pause.
+// readBesideReports measures reads of other tenants' balances: first without reports, then while 24 clients request
+// reports without a pause.
 func (b *bundle) readBesideReports(k ledger.BalanceKey) {
 	b.t.Helper()
 	const reads, tenants, clients = 5000, 50, 24
@@ -273,7 +274,8 @@ func (b *bundle) readBesideReports(k ledger.BalanceKey) {
 	}
 }
 
-// timed logs the fastest and the median of eleven runs, because other work on the machine makes single runs slow.
+// timed runs ask eleven times and logs the fastest and the median run, because other work on the machine makes single
+// runs slow.
 func (b *bundle) timed(what string, ask func() error) {
 	b.t.Helper()
 	took := make([]time.Duration, 11)

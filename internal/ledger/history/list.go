@@ -29,8 +29,8 @@ type StatementPage struct {
 	NextCursor string
 }
 
-// Statements returns the closed and open periods. The newest start comes first; periods with the same start are
-// sorted by meter.
+// Statements returns a page of the closed and open periods that ask selects. The newest start comes first; periods
+// with the same start are sorted by meter.
 func (r *Reader) Statements(ctx context.Context, ask StatementQuery) (StatementPage, error) {
 	if e := ledger.FirstOf(ledger.ValidateID("tenant", ask.Tenant), ledger.ValidateSubject(ask.Subject), pg.ValidLimit(ask.Limit)); e != nil {
 		return StatementPage{}, e
@@ -50,7 +50,7 @@ func (r *Reader) Statements(ctx context.Context, ask StatementQuery) (StatementP
 			if err != nil {
 				return StatementPage{}, err
 			}
-			// Merged after each balance, so that no more than two pages are in memory.
+			// The statements are merged after each balance, so that no more than two pages are in memory.
 			items = slices.SortedFunc(slices.Values(append(items, more...)), inList)
 			items = items[:min(len(items), ask.Limit+1)]
 		}
@@ -119,8 +119,8 @@ func (q *report) books(ctx context.Context, ask *StatementQuery) ([]*ledger.Book
 	return []*ledger.Book{b}, now, nil
 }
 
-// periodsOf returns up to n periods of one balance that follow a position, the newest first: the open period, the
-// periods that were closed only in memory, and the stored periods.
+// periodsOf returns up to n periods of one balance that come after a position in the list. The order is, the newest
+// first: the open period, the periods that were closed only in memory, and the stored periods.
 func (q *report) periodsOf(ctx context.Context, b *ledger.Book, now time.Time, from statementPosition, n int) ([]Statement, error) {
 	if err := q.follow(ctx, b.BalanceKey, b.Seq-int64(len(b.Unwritten))); err != nil {
 		return nil, err
@@ -157,8 +157,9 @@ func (q *report) periodsOf(ctx context.Context, b *ledger.Book, now time.Time, f
 	return out, nil
 }
 
-// eachPeriod visits the periods of a row, the newest first. It visits at most `most` periods that follow the list's
-// position. Before these it may visit one period that does not follow the position.
+// eachPeriod visits the periods of a row, the newest first. It visits at most `most` periods that come after the
+// list's position. The first visited period may be one more, which does not come after the position. So visit must
+// check each period.
 func eachPeriod(b *ledger.Book, row *ledger.PeriodRow, from statementPosition, most int, visit func(*Statement)) error {
 	if most <= 0 {
 		return nil
@@ -173,7 +174,7 @@ func eachPeriod(b *ledger.Book, row *ledger.PeriodRow, from statementPosition, m
 		if from.start.Before(row.End) {
 			i, err = run.IndexAt(period.Later(from.start, row.Start))
 		}
-		for last := max(0, i-most); err == nil && i >= last; i-- { // one more: see above
+		for last := max(0, i-most); err == nil && i >= last; i-- { // one period more: see above
 			var p *ledger.IdlePeriod
 			if p, err = run.Period(i); err == nil {
 				visit(statementOf(&p.PeriodRow))

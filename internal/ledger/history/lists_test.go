@@ -16,12 +16,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// plainFilter returns the entries that a list must contain. It scans all entries.
+// plainFilter is a query of the entries that a list must contain. It scans all entries.
 const plainFilter = `SELECT format('%s/%s/%s', e.meter, e.subject, e.seq) FROM entries e
 	WHERE e.tenant_id = $1 AND e.seq > 0 AND ($2 = '' OR e.meter = $2) AND ($3 = '' OR e.subject = $3 OR e.op_subject = $3)
 		AND ($4 = '' OR e.kind = $4) AND e.created_at >= $5 AND e.created_at < $6 ORDER BY e.meter, e.subject, e.seq`
 
-// several creates entries of two meters over some hours. One of the meters has a cap per subject.
+// several creates entries of two meters in several hours. One of the meters has a cap per subject.
 func (b *bundle) several(r *rand.Rand) {
 	b.t.Helper()
 	b.hourly("acme", 10)
@@ -122,7 +122,7 @@ func TestStatements_ClosedAndOpen_NewestFirst_PagesJoin(t *testing.T) {
 		must(b, debitOf("acme", fmt.Sprint("k", i), int64(i+1)))
 		b.rewind(time.Hour)
 	}
-	b.rewind(5 * time.Hour)                      // nobody uses anything: a run of idle periods
+	b.rewind(5 * time.Hour)                      // the periods of these hours are idle
 	for _, stored := range []bool{false, true} { // the last period is closed in memory first, then in the tables
 		all, err := b.Statements(t.Context(), StatementQuery{Tenant: "acme", Limit: 100})
 		b.check(err)

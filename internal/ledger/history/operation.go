@@ -13,7 +13,7 @@ import (
 // OperationRecord is one operation with all its entries.
 type OperationRecord struct {
 	ID, Tenant string
-	Kind       ledger.EntryKind // of its first entry
+	Kind       ledger.EntryKind // kind of the first entry
 	CreatedAt  time.Time
 	Entries    []ledger.Entry
 }

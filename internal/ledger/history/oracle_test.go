@@ -16,7 +16,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// These are the definitions of this package without rollups and bisection: sums over all entries of a range.
+// These queries compute the results of this package in the simplest way, without rollups and bisection. They sum all
+// entries of a range.
 const (
 	oracleSums = `SELECT e.kind, e.source, sum(e.amount)::bigint, count(*) FROM entries e
 		WHERE e.tenant_id = $1 AND e.meter = $2 AND e.subject = $3 AND e.seq > $4 AND e.seq <= $5 AND coalesce(e.effective_at, e.created_at) <= $6
@@ -30,7 +31,8 @@ const (
 		GROUP BY 1 ORDER BY 1`
 )
 
-// wander makes n random operations of tenant acme. Time passes between some of them.
+// wander makes n random operations of tenant acme. Between some operations it moves the rows into the past, as if
+// time had passed.
 func (b *bundle) wander(r *rand.Rand, n int) {
 	b.t.Helper()
 	var debits, holds []string
@@ -101,8 +103,8 @@ func (b *bundle) oracleUsage(q UsageQuery) []UsageBucket {
 	return buckets
 }
 
-// instants returns the times at which the entries of the balance were written or due, and the microsecond before
-// each.
+// instants returns the times at which the entries of the balance were written or became effective, and the
+// microsecond before each of these times.
 func (b *bundle) instants(k ledger.BalanceKey) []time.Time {
 	b.t.Helper()
 	rows, err := b.db.Query(b.t.Context(), `SELECT created_at FROM entries WHERE tenant_id = $1 AND meter = $2 AND subject = $3
@@ -132,7 +134,7 @@ func (b *bundle) spans(k ledger.BalanceKey) []span {
 	return all
 }
 
-// Rollups and bisection return the same sums as a scan of all entries, with no rollups, some, and all of them.
+// The reports return the same sums as a scan of all entries, whether none, some or all of the rollups are written.
 func TestSums_RandomPrograms_EqualSumsOverAllEntries(t *testing.T) {
 	t.Parallel()
 	for range 1 {
@@ -160,7 +162,7 @@ func TestSums_RandomPrograms_EqualSumsOverAllEntries(t *testing.T) {
 	}
 }
 
-// sample returns n random elements of all, some perhaps twice.
+// sample returns n random elements of all. An element may occur more than once.
 func sample(r *rand.Rand, all []time.Time, n int) []time.Time {
 	out := make([]time.Time, n)
 	for i := range out {
@@ -182,7 +184,7 @@ func (b *bundle) compareSums(k ledger.BalanceKey, r *rand.Rand) {
 		}
 		_, got, err := b.report().beforePeriod(b.t.Context(), k, b.startOf(k, s))
 		b.check(err)
-		if got != held.Held && s.last > s.after { // successive periods without entries have the same seqs
+		if got != held.Held && s.last > s.after { // successive periods without entries have the same last seq
 			b.t.Errorf("held before entry %d: %d, want %d", s.after, got, held.Held)
 		}
 		for _, at := range sample(r, append(instants, period.Forever), 6) {
@@ -205,8 +207,8 @@ func (b *bundle) startOf(k ledger.BalanceKey, s span) (at time.Time) {
 func (b *bundle) compareUsage(k ledger.BalanceKey, r *rand.Rand) {
 	b.t.Helper()
 	instants := b.instants(k)
-	// The clocks of this zone went half an hour ahead the day before yesterday, and back yesterday, as those of Lord
-	// Howe Island do. So an hour begins twice.
+	// The clocks of this zone went half an hour ahead the day before yesterday, and back yesterday, like the clocks
+	// of Lord Howe Island. So an hour begins twice.
 	now := time.Now().UTC()
 	shifted := fmt.Sprintf("A-10:30B-11,J%d,J%d", now.AddDate(0, 0, -2).YearDay(), now.AddDate(0, 0, -1).YearDay())
 	for i, at := range sample(r, instants, 3) {

@@ -45,7 +45,7 @@ func newPool(ctx context.Context, target namedsql.Target, url string, login *pgp
 	cfg.ConnConfig.RuntimeParams["application_name"], cfg.ConnConfig.RuntimeParams["timezone"] = name, "UTC"
 	pgpool.Set(cfg.ConnConfig, map[string]string{
 		"jit": "off",
-		// Without fresh statistics the planner reads whole tables, or sorts a balance's rows to find the first of them.
+		// Without fresh statistics the planner reads whole tables, or sorts a balance's rows to find the first row.
 		// Every query has an index.
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_bitmapscan": "off", "enable_sort": "off",
 		"plan_cache_mode":                     planMode(target),
@@ -59,7 +59,7 @@ func newPool(ctx context.Context, target namedsql.Target, url string, login *pgp
 	return pool, nil
 }
 
-// isTimeLimit reports whether a statement was ended by its time limit, in the server or here.
+// isTimeLimit reports whether a statement was ended by its time limit, in the server or in this process.
 func isTimeLimit(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code == queryCanceled

@@ -10,7 +10,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// queue lets a few reports run at once, and a bounded number wait. Further reports are refused at once.
+// queue lets a few reports run at once. A bounded number of further reports waits. All other reports are refused at
+// once.
 type queue struct {
 	slots    chan struct{}
 	waiting  atomic.Int64
@@ -35,13 +36,13 @@ func newQueue(slots int, reg prometheus.Registerer) *queue {
 		Buckets: []float64{0.005, 0.02, 0.1, 0.5, 1, 2.5},
 	})
 	for _, code := range []errcode.Code{errcode.QueueFull, errcode.ReportTooSlow} {
-		q.finished.WithLabelValues(string(code)) // alerts look for an increase
+		q.finished.WithLabelValues(string(code)) // creates the series with 0, because alerts look for an increase
 	}
 	reg.MustRegister(q.waits, q.finished, q.took)
 	return q
 }
 
-// enter waits for a slot. The caller returns it with leave, together with the report's error.
+// enter waits for a slot. The caller frees the slot when it calls leave with the report's error.
 func (q *queue) enter(ctx context.Context) (leave func(error), err error) {
 	select {
 	case q.slots <- struct{}{}:

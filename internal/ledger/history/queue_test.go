@@ -13,8 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// sleeping is a report on which PostgreSQL works until the report is cancelled: an hour is longer than any test
-// waits.
+// sleeping is a report that runs in PostgreSQL until it is cancelled, because no test waits for an hour.
 func sleeping(ctx context.Context, q *report) (int, error) {
 	if _, err := q.pool.Exec(ctx, "SELECT pg_sleep(3600)"); err != nil {
 		return 0, failed("sleep", err)
@@ -22,7 +21,7 @@ func sleeping(ctx context.Context, q *report) (int, error) {
 	return 1, nil
 }
 
-// reportsRunning returns the number of statements of reports that PostgreSQL is running.
+// reportsRunning returns the number of report statements that PostgreSQL is running.
 func (b *bundle) reportsRunning() (n int) {
 	b.t.Helper()
 	b.check(b.db.QueryRow(b.t.Context(), `SELECT count(*) FROM pg_stat_activity
@@ -68,7 +67,7 @@ func TestReports_TimeOver_TooSlow_DatabaseStopsWorking(t *testing.T) {
 	testenv.Eventually(t, func() bool { return b.reportsRunning() == 0 }, "the database stops working")
 }
 
-// When a client goes away, the database stops the work on its report.
+// When a client cancels its request, PostgreSQL stops the statement of its report.
 func TestReports_ClientGone_DatabaseStopsWorking(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -90,7 +89,7 @@ func TestReports_ClientGone_DatabaseStopsWorking(t *testing.T) {
 	testenv.Eventually(t, func() bool { return b.reportsRunning() == 0 }, "the database stops working")
 }
 
-// Reads of balances have separate connections. They do not wait while reports use all connections for reports, and
+// Reads of balances have their own connections. So they do not wait, even if reports use all report connections and
 // other reports wait in the queue.
 func TestReports_AllPlacesTaken_BalancesReadAtOnce(t *testing.T) {
 	t.Parallel()

@@ -83,8 +83,8 @@ func Open(ctx context.Context, l *pg.Ledger, cfg Config) (*Reader, error) {
 	return r, nil
 }
 
-// openReplica opens the pool of the replica, and a connection to each server for the checks of its lag, because
-// reports may use all other connections.
+// openReplica opens the pool of the replica. It also opens a connection to each server for the checks of the lag,
+// because reports may use all other connections.
 func (r *Reader) openReplica(ctx context.Context, target namedsql.Target, cfg *Config) (err error) {
 	if r.replica, err = newPool(ctx, target, cfg.ReplicaURL, cfg.ReplicaLogin, cfg.Traces, int32(cfg.Reports), "quotasvc-reports", reportTimeout); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (r *Reader) openReplica(ctx context.Context, target namedsql.Target, cfg *C
 	}{{cfg.DatabaseURL, cfg.Login}, {cfg.ReplicaURL, cfg.ReplicaLogin}} {
 		pool, err := newPool(ctx, target, of.url, of.login, nil, 1, "quotasvc-lag", lagTimeout)
 		if err != nil {
-			return err // a pool has no connection before its first use
+			return err // nothing to close: a pool has no connection before its first use
 		}
 		r.looking = append(r.looking, pool)
 	}

@@ -26,15 +26,15 @@ const (
 	// hour. With rows at these ends, use by hour and by day reads no entries. With a smaller number, rows would take
 	// more than 1 % of the size of their entries.
 	rollupLeast = 100
-	// rollupPause is the pause after a row, as a multiple of the time that the row took: a writer that catches up uses
-	// a fifth of a core.
+	// rollupPause is the pause after a row, as a multiple of the time that the row took. With this pause, a writer
+	// that catches up uses a fifth of a core.
 	rollupPause = 4
 	// passEvery is the pause between two passes over all balances. A pass reads passBalances at a time, and pauses
 	// for passPause between them.
 	passEvery    = time.Minute
 	passBalances = 2000
 	passPause    = 200 * time.Millisecond
-	// hintsMax bounds the balances that wait for a row before the next pass finds them.
+	// hintsMax bounds the hints that wait. The next pass finds the balances of other hints.
 	hintsMax = 256
 	// HintOneIn is the number of commits of which one should be passed to Hint. A balance that grows by rollupEvery
 	// entries in fewer commits waits for the next pass.
@@ -54,9 +54,9 @@ type RollupConfig struct {
 }
 
 // Rollups writes the rows of table rollups: cumulative sums of a balance, where half hours end and at least every 500
-// entries. It follows the journal in the background: commits hint at balances that grow, and a pass over all balances
-// each minute finds the rest. Any number of instances may write at once, because all write the same rows. All methods
-// are safe for concurrent use.
+// entries. It works in the background. Commits give hints about balances that grow, and a pass over all balances each
+// minute finds the other balances that lack rows. Any number of instances may write at once, because all write the
+// same rows. All methods are safe for concurrent use.
 type Rollups struct {
 	log     *slog.Logger
 	pool    *pgxpool.Pool
@@ -90,7 +90,7 @@ func OpenRollups(ctx context.Context, cfg RollupConfig) (*Rollups, error) {
 	return w, nil
 }
 
-// Start starts the work.
+// Start begins to write rows in the background.
 func (w *Rollups) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
@@ -113,7 +113,7 @@ func (w *Rollups) Hint(changed []ledger.BalanceCopy) {
 		}
 		select {
 		case w.hints <- ledger.BalanceKey{Tenant: changed[i].Tenant, Meter: changed[i].Meter, Subject: changed[i].Subject}:
-		default: // the next pass finds it
+		default: // the next pass finds this balance
 		}
 	}
 }
@@ -160,8 +160,8 @@ func (w *Rollups) Pass(ctx context.Context) error {
 	}
 }
 
-// look reads the next balances after a key. It returns the last of these balances (at the end, the key after itself),
-// and the balances that lack a row.
+// look reads the next balances after a key. It returns the last of these balances (if there are no more balances:
+// after), and the balances that lack a row.
 func (w *Rollups) look(ctx context.Context, after ledger.BalanceKey) (last ledger.BalanceKey, grown []ledger.BalanceKey, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -185,7 +185,7 @@ func (w *Rollups) look(ctx context.Context, after ledger.BalanceKey) (last ledge
 	return last, grown, nil
 }
 
-// CatchUp writes the missing rows of a balance, slowly.
+// CatchUp writes the missing rows of a balance, with a pause after each row.
 func (w *Rollups) CatchUp(ctx context.Context, k ledger.BalanceKey) error {
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -198,8 +198,8 @@ func (w *Rollups) CatchUp(ctx context.Context, k ledger.BalanceKey) error {
 	return ctx.Err()
 }
 
-// RollupTo writes the rows of a balance up to entry seq, and a row for seq itself, which must be the last entry of
-// its operation. All older entries may be archived then: sums from seq on do not need them.
+// RollupTo writes the rows of a balance up to entry seq, and a row for seq itself. Entry seq must be the last entry
+// of its operation. Afterwards all older entries may be archived, because sums from seq on do not need them.
 func (w *Rollups) RollupTo(ctx context.Context, k ledger.BalanceKey, seq int64) error {
 	for ctx.Err() == nil {
 		done, missing, err := w.state(ctx, k, seq)

@@ -11,9 +11,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// A row of rollups ends where a half hour ends, or, on a large balance, where a quarter of an hour ends. It is not
-// closer to the row before than needed. The half hours have 3, 1, 12, 1 and 25 entries. Their quarters have 2 and 1,
-// 1, 5 and 7, 1, 13 and 12 entries.
+// A row of rollups ends at the end of a half hour if possible, else at the end of a quarter of an hour. It comes at
+// most ten entries after the row before and, if possible, at least two. The half hours of this test have 3, 1, 12, 1
+// and 25 entries. Their quarters have 2 and 1, 1, 5 and 7, 1, 13 and 12 entries.
 func TestRollups_Rows_StandWhereHalfHoursAndQuartersEnd(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -31,8 +31,8 @@ func TestRollups_Rows_StandWhereHalfHoursAndQuartersEnd(t *testing.T) {
 	b.check(err)
 	got, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	b.check(err)
-	// Row 3: the first end of a half hour after two entries. Row 4: no later half hour ends within ten entries. Rows
-	// 9 and 30: no half hour ends within ten entries, and a quarter does. Rows 27 and 40: nothing ends within ten
-	// entries.
+	// The numbers are the last entry of each row. Row 3 is the first end of a half hour after two entries. Row 4: no
+	// later half hour ends within ten entries. Rows 9 and 30: no half hour ends within ten entries, but a quarter of
+	// an hour ends there. Rows 27 and 40: neither ends within ten entries.
 	wantEqual(t, "rows", got, []int64{3, 4, 9, 16, 17, 27, 30, 40})
 }

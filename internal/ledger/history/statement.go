@@ -21,7 +21,7 @@ type Statement struct {
 	Plan        string
 	PlanVersion int32
 	Start, End  time.Time // End zero: no end
-	Closed      bool      // false: the period is open, and the figures are those of AsOf
+	Closed      bool      // false: the period is open, and the sums are those at AsOf
 	Closing     int64
 	Lines       []StatementLine
 	AsOf        time.Time
@@ -163,9 +163,9 @@ func openPeriod(b *ledger.Book, now time.Time) *Statement {
 	return s
 }
 
-// fillLines computes the lines of a period from the entries that were stored when b was read and the entries that
-// advance made in memory. It leaves out entries that were stored later, because they may be the stored form of
-// entries made in memory.
+// fillLines computes the lines of a period from two sets of entries: those that were stored when b was read, and
+// those that advance made in memory. It leaves out entries that were stored later, because they may be the stored
+// form of entries made in memory.
 func (q *report) fillLines(ctx context.Context, b *ledger.Book, s *Statement) error {
 	var sums []sum
 	stored := b.Start // start of the period of the newest stored entries
@@ -190,7 +190,8 @@ func (q *report) fillLines(ctx context.Context, b *ledger.Book, s *Statement) er
 	return nil
 }
 
-// beforePeriod returns the newest entry before the period that starts at start, and the units that were held then.
+// beforePeriod returns the seq of the newest entry before the period that starts at start, and the units that were
+// held then.
 func (q *report) beforePeriod(ctx context.Context, k ledger.BalanceKey, start time.Time) (seq, held int64, err error) {
 	err = q.pool.QueryRow(ctx, q.sql["BeforePeriod"], k.Tenant, k.Meter, k.Subject, start).Scan(&seq, &held)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
@@ -203,7 +204,7 @@ func (q *report) beforePeriod(ctx context.Context, k ledger.BalanceKey, start ti
 type closedPeriod struct {
 	ledger.PeriodRow
 
-	own        span  // its entries
+	own        span  // entries of the period
 	heldBefore int64 // units that were held when it began
 }
 

@@ -25,8 +25,8 @@ func (s *Statement) sum(kind ledger.EntryKind, source ledger.Source) int64 {
 	return 0
 }
 
-// checkStatement returns an error when the figures of s do not add up, or when its lines do not add up to the
-// figures.
+// checkStatement returns an error if the sums of s do not add up to its closing balance, or if its lines do not add
+// up to its sums.
 func checkStatement(s *Statement) error {
 	var sum ledger.Sums
 	for _, l := range s.Lines {
@@ -65,7 +65,7 @@ func TestStatement_Foots_SeparatesPaidFromPromotional(t *testing.T) {
 	}
 	b.rewind(2 * time.Hour)
 	now := b.mustBalance("acme", "api_calls")
-	for written := range 2 { // first the period is closed in memory only, then in the tables
+	for written := range 2 { // in the first run the period is closed only in memory, in the second in the tables
 		for back := range 3 {
 			start := now.PeriodStart.Add(-time.Duration(back) * time.Hour)
 			s, err := b.Statement(t.Context(), "acme", "api_calls", "", start)
@@ -137,7 +137,7 @@ func TestBalanceAsOf_ShowsPeriodEndedWithoutEntry(t *testing.T) {
 	must(b, topupOf("acme", "g1", "api_calls", 3))
 	was := b.mustBalance("acme", "api_calls")
 	// The new plan does not have the meter, so the endless period of the trial ends. Nothing expires and nothing is
-	// granted: no entry records the end.
+	// granted, so no entry records the end of the period.
 	b.exec("INSERT INTO plans (plan, version, created_at) VALUES ('none', 1, now() - interval '4 days')")
 	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone) SELECT tenant_id, clock_timestamp(), 'none', anchor, timezone FROM tenants`)
 	b.exec("UPDATE balances SET next_event_at = now(), roll_at = now()")
@@ -152,8 +152,8 @@ func TestBalanceAsOf_ShowsPeriodEndedWithoutEntry(t *testing.T) {
 	b.mustVerify()
 }
 
-// A balance of the past and a statement need two reads: of the balance and of its entries. A roll may close the
-// period between these reads.
+// A balance as of a past instant needs two reads, one of the balance and one of its entries. A statement also needs
+// them. A roll may close the period between the reads, and the answer must be right nevertheless.
 func TestBalanceAsOf_PeriodClosedMeanwhile_StaysRight(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -86,7 +86,7 @@ func linesOf(sums []sum) []StatementLine {
 }
 
 // apply adds entered to the sums of a balance. The resulting sums always fit into 64 bits, so addition modulo 2^64 is
-// exact. It fails on a kind of entry that this version does not know.
+// exact. It returns an error for a kind of entry that this version does not know.
 func apply(sums *ledger.Sums, entered []sum) error {
 	for _, s := range entered {
 		if _, known := s.kind.Moves(); !known {

@@ -16,7 +16,7 @@ import (
 // UsageStep is the width of a usage bucket.
 type UsageStep string
 
-// The steps, and the longest span of a query with each.
+// The steps, and for each step the longest time that a query may cover.
 const (
 	UsageByHour  UsageStep = "hour"
 	UsageByDay   UsageStep = "day"
@@ -54,15 +54,15 @@ func (g UsageGroup) Dimension() string {
 // meant for few values, such as models or features of a product, not for ids of documents.
 const UsageValuesMax = 100
 
-// UsageGroupsMax bounds the steps times subjects of an answer.
+// UsageGroupsMax bounds the buckets of an answer: the number of steps times the number of values of the group.
 const UsageGroupsMax = 10_000
 
 // UsageBucket is the use within one step. The largest int64 stands for any larger sum.
 type UsageBucket struct {
 	Start      time.Time
-	Used       int64 // drawn from grants
+	Used       int64 // units drawn from grants
 	Overage    int64
-	Refunded   int64 // of used units and of overage
+	Refunded   int64 // refunded units, including refunded overage
 	Operations int64
 	Value      string // value of the group; empty: no group, or no value
 }

@@ -9,14 +9,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// many sets the amount of each entry of these kinds to 2^62. A busy period reaches such a sum with 512 entries.
+// many sets the amount of each entry of the given kinds to 2^62. A busy period reaches such a sum with 512 entries of
+// the largest amount, 2^53.
 func (b *bundle) many(kinds ...string) {
 	b.t.Helper()
 	b.exec("UPDATE entries SET amount = 1::bigint << 62 WHERE kind = ANY($1)", kinds)
 }
 
-// The sum of several periods in a month, each near its bound, may need more than 64 bits. The largest number is shown
-// then.
+// The use of a month may need more than 64 bits, if it has several periods whose sums are near their bound. Then the
+// largest 64-bit number is shown.
 func TestUsage_MonthBeyond64Bits_ShowsLargestNumber(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -46,8 +47,9 @@ func TestUsage_MonthBeyond64Bits_ShowsLargestNumber(t *testing.T) {
 	}
 }
 
-// The sum of units held and released again has no bound, unlike use. The lines of a statement stop at the largest
-// number. The balance at an instant is summed from the same entries and is exact.
+// The sum of the units that were held and released has no bound, unlike the sum of the units used. A line of a
+// statement shows at most the largest 64-bit number. The balance at an instant is summed from the same entries and is
+// exact.
 func TestStatement_LinesBeyond64Bits_BalanceAsOfExact(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -9,7 +9,7 @@
 //
 // # Invariants
 //
-//	J1  There is no DEFAULT partition. The creation of another partition would lock out all its readers, and no
+//	J1  There is no DEFAULT partition. Otherwise each new partition would lock out readers of entries, and no
 //	    partition could be detached concurrently.
 //	J2  A partition is created as a separate table and then attached. Readers and writers of entries neither wait
 //	    for it nor delay it.
@@ -29,7 +29,7 @@
 //
 // # Failure
 //
-// Errors are those of the driver, wrapped. MissingMonth recognizes that entries could not be written because a
+// Errors are wrapped errors of the driver. MissingMonth recognizes that entries could not be written because a
 // partition is missing. Partitions of later months are not needed yet, so a caller logs that a partition could not be
 // created, and continues.
 package journal

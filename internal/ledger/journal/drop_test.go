@@ -38,8 +38,8 @@ func (s *stand) insertInto(table string, m Month) {
 	}
 }
 
-// Events and deliveries can be read for 90 days. A month is dropped as soon as all its rows are older, and the
-// journal stays.
+// Events and deliveries can be read for 90 days. The partition of a month is dropped as soon as all its rows are
+// older. The partitions of the journal (entries) stay.
 func TestMakeAhead_EventsOlderThan90Days_DroppedByTheMonth(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)

@@ -14,13 +14,13 @@ var indexTable = regexp.MustCompile(`^CREATE INDEX \S+ ON ONLY \S+ `)
 // missingIndex is an index of entries that a partition does not have.
 type missingIndex struct {
 	parent, partition string
-	definition        string // of the parent's index
+	definition        string // definition of the parent's index
 	name              string // name of the partition's own index
 	left              bool   // an interrupted attempt has left an index
 }
 
-// BuildIndexes creates the indexes of entries that partitions lack, after a migration has created the parent's
-// indexes, and attaches them. Each index is created CONCURRENTLY, so no other statement waits for it. It can be
+// BuildIndexes creates the indexes of entries that partitions lack, and attaches them. It runs after a migration has
+// created the parent's indexes. Each index is created CONCURRENTLY, so no other statement waits for it. It can be
 // interrupted and called again. The connection must not be in a transaction.
 func (j *Journal) BuildIndexes(ctx context.Context, conn *pgx.Conn) error {
 	rows, err := conn.Query(ctx, j.sql["MissingIndexes"])
@@ -46,7 +46,7 @@ func (j *Journal) BuildIndexes(ctx context.Context, conn *pgx.Conn) error {
 }
 
 func (j *Journal) buildIndex(ctx context.Context, conn *pgx.Conn, m missingIndex) error {
-	if m.left { // it may be incomplete
+	if m.left { // the index may be incomplete
 		if _, err := conn.Exec(ctx, "DROP INDEX CONCURRENTLY "+m.name); err != nil {
 			return err
 		}

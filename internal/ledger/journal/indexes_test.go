@@ -8,12 +8,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// beforeIndexes is the schema's version before the indexes by kind and by named subject.
+// beforeIndexes is the last version of the schema without the indexes of entries by kind and by op_subject.
 const beforeIndexes = 6
 
 const unfinishedIndexes = "SELECT count(*) FROM pg_index i WHERE NOT i.indisvalid AND i.indrelid IN (SELECT 'entries'::regclass UNION SELECT inhrelid FROM pg_inherits WHERE inhparent = 'entries'::regclass)"
 
-// A journal with entries gets its new indexes. Its tables are not locked while the indexes are created.
+// BuildIndexes creates the new indexes of a journal with entries. The tables are not locked while the indexes are
+// created.
 func TestBuildIndexes_JournalWithEntries_MadeAndAttached(t *testing.T) {
 	testenv.NotOnCitus(t, "no database was distributed before this migration")
 	t.Parallel()
@@ -29,7 +30,7 @@ func TestBuildIndexes_JournalWithEntries_MadeAndAttached(t *testing.T) {
 	if got := count[int](t, s.conn, unfinishedIndexes); got == 0 {
 		t.Fatal("the migration has built the indexes itself, under its lock")
 	}
-	// An earlier attempt was interrupted.
+	// An earlier attempt was interrupted: one partition has a part of the indexes.
 	s.exec("CREATE INDEX " + s.now.Partition() + "_rare ON " + s.now.Partition() + " (seq)")
 	for range 2 {
 		require.NoError(t, s.BuildIndexes(t.Context(), s.conn))
@@ -37,7 +38,7 @@ func TestBuildIndexes_JournalWithEntries_MadeAndAttached(t *testing.T) {
 	if got := count[int](t, s.conn, unfinishedIndexes); got != 0 {
 		t.Errorf("%d indexes are not valid", got)
 	}
-	// A partition that is created later has them, too.
+	// A partition that is created later has the indexes, too.
 	require.NoError(t, s.Make(t.Context(), s.conn, s.now+50))
 	if got := count[int](t, s.conn, unfinishedIndexes); got != 0 {
 		t.Errorf("%d indexes are not valid after a new partition", got)

@@ -33,8 +33,8 @@ const (
 	// EventsKept is how long events and their deliveries can be read. Then their partitions are dropped.
 	EventsKept = 90 * 24 * time.Hour
 
-	// lockWait bounds each wait for a lock. While a statement waits for a lock on entries, other users of entries wait
-	// behind it.
+	// lockWait bounds each wait for a lock. While a statement waits for a lock on entries, other statements on
+	// entries wait behind that statement.
 	lockWait = 100 * time.Millisecond
 	// lockTries and lockPause bound the repeated attempts: about five seconds in all. A pause is random, up to twice
 	// lockPause.
@@ -68,7 +68,7 @@ type Partition struct {
 	Name     string
 	From, To Month // [From, To): one month, unless an operator has created another range
 	Pending  bool  // a detachment was begun and not finished: readers do not see its entries
-	Rows     int64 // the planner's estimate
+	Rows     int64 // the planner's estimate of the rows
 	Bytes    int64 // with indexes
 }
 
@@ -196,7 +196,7 @@ func (j *Journal) makeOf(ctx context.Context, conn *pgx.Conn, of string, m Month
 // month now.
 func (j *Journal) DropOld(ctx context.Context, conn *pgx.Conn, now Month) error {
 	for _, table := range tables {
-		if table == entries { // archives drop these
+		if table == entries { // only archives drop partitions of entries
 			continue
 		}
 		partitions, err := j.partitionsOf(ctx, conn, table)
@@ -260,8 +260,8 @@ func (j *Journal) Detach(ctx context.Context, conn *pgx.Conn, m Month) error {
 	return nil
 }
 
-// detach detaches a partition without delaying others. Citus cannot detach CONCURRENTLY: there each attempt waits up
-// to lockWait for the lock.
+// detach detaches a partition without delaying other statements. Citus cannot detach CONCURRENTLY: there each attempt
+// waits up to lockWait for the lock.
 func (j *Journal) detach(ctx context.Context, conn *pgx.Conn, partition, how string) error {
 	var distributed bool
 	if err := conn.QueryRow(ctx, j.sql["OnCitus"]).Scan(&distributed); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// stand is a journal on a separate database.
+// stand is a Journal on a separate database, for one test.
 type stand struct {
 	*Journal
 	t    *testing.T
@@ -98,7 +98,7 @@ func TestStatements_PrepareAndAreUsed(t *testing.T) {
 	testenv.Statements(t, newStand(t).sql)
 }
 
-// A list of partitions is complete, or lacks only the partition that is being dropped.
+// While a partition is created and dropped, the list of partitions contains all other partitions.
 func TestPartitions_OneIsDroppedMeanwhile_TheOthersAreListed(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -257,8 +257,8 @@ func TestDetach_OldMonth_LeavesTable_DropTakesIt(t *testing.T) {
 	}
 }
 
-// If Detach is interrupted while it waits for readers, the partition stays half detached. Only FINALIZE ends this
-// state.
+// If Detach is interrupted while it waits for readers, the partition stays half detached. Only ALTER TABLE ... DETACH
+// PARTITION ... FINALIZE can complete the detach, so the next call must use it.
 func TestDetach_Interrupted_ContinuedByNextCall(t *testing.T) {
 	testenv.NotOnCitus(t, "a partition cannot be detached concurrently there, so that nothing is left to be continued")
 	t.Parallel()

@@ -27,7 +27,7 @@ func (s *stand) goose() *goose.Provider {
 	return p
 }
 
-// countLate is the query that older versions run at their start.
+// countLate is the query of the default partition that older versions of the service run at their start.
 const countLate = "SELECT count(*) FROM (SELECT 1 FROM entries_default LIMIT 1000) AS late"
 
 func TestMigration_RowsInDefaultPartition_MovedToTheirMonths_AndBack(t *testing.T) {
@@ -47,7 +47,7 @@ func TestMigration_RowsInDefaultPartition_MovedToTheirMonths_AndBack(t *testing.
 	if got := count[int](t, s.conn, countLate); got != 1000 {
 		t.Fatalf("%d rows in the default partition", got)
 	}
-	// An earlier attempt was interrupted: some rows are copied already.
+	// An earlier attempt was interrupted: it created a partition and copied some rows.
 	first := (s.now + 100).Partition()
 	s.exec(fmt.Sprintf("CREATE TABLE %s (LIKE entries INCLUDING ALL); INSERT INTO %s SELECT * FROM entries_default WHERE month = '%s' LIMIT 10",
 		first, first, (s.now + 100).Start().Format(time.DateOnly)))

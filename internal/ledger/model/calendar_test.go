@@ -15,10 +15,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// calendar is a third implementation of balances, without state or events. It has the terms and the requests, and
-// computes every answer from the beginning. It divides time into periods. For every allowance and grant it creates a
-// pot, with the instants between which the pot can be spent. It takes each debit from the pots that are open at its
-// instant. Package period, which has its own tests, divides the time.
+// calendar is a third implementation of balances, beside package ledger and Model. It stores only the terms and the
+// requests, and computes every answer from the beginning. It divides time into periods. For every allowance and grant
+// it creates a pot: an amount, and the instants between which it can be spent. It takes each debit from the pots that
+// are open at its instant. Package period, which has its own tests, divides the time.
 type calendar struct {
 	history []ledger.TenantTerms
 	plans   map[string][]ledger.PlanVersion
@@ -53,8 +53,8 @@ type calendarAnswer struct {
 	at           time.Time
 }
 
-// remembered reports whether a retry at now gets the stored answer. Keys are remembered by whole months, for at least
-// 32 days.
+// remembered reports whether a retry at now gets the stored answer. Answers are removed by whole months, after at
+// least 32 days.
 func (a *calendarAnswer) remembered(now time.Time) bool {
 	y, m, _ := now.Add(-32 * 24 * time.Hour).UTC().Date()
 	return !a.at.Before(time.Date(y, m, 1, 0, 0, 0, 0, time.UTC))
@@ -65,14 +65,14 @@ type pot struct {
 	calendarGrant
 	source   string
 	left     int64
-	promised time.Time // original end, which orders burning; a change of plans can make until earlier
+	promised time.Time // original end, which orders pots; a change of the plan may make until earlier
 }
 
 func (p *pot) alive(t time.Time) bool { return !p.from.After(t) && p.until.After(t) }
 
-// calendarPeriod is a period with its sums.
+// calendarPeriod is a period of a balance with its terms and sums.
 type calendarPeriod struct {
-	agreed     time.Time // instant of the terms that apply; in the first period later than its start
+	agreed     time.Time // since when the terms apply; in the first period this is later than start
 	start, end time.Time
 	plan       string
 	version    int32
@@ -84,7 +84,8 @@ type calendarPeriod struct {
 
 func (p *calendarPeriod) closing() int64 { return p.opening + p.granted - p.used - p.expired }
 
-// agreed returns the terms of a meter at t. ok is false when the plan has no such meter.
+// agreed returns the tenant's terms, version of the plan and allowance of a meter at t. ok is false if the plan does
+// not have the meter.
 func (c *calendar) agreed(meter string, t time.Time) (row ledger.TenantTerms, v ledger.PlanVersion, a ledger.Allowance, ok bool) {
 	row = c.history[0]
 	for _, h := range c.history {
@@ -105,7 +106,7 @@ func (c *calendar) agreed(meter string, t time.Time) (row ledger.TenantTerms, v 
 	return row, v, a, ok
 }
 
-// changes lists the instants at which terms may change.
+// changes returns the instants at which terms may change, in order.
 func (c *calendar) changes() []time.Time {
 	var out []time.Time
 	for _, h := range c.history {
@@ -164,7 +165,7 @@ func (c *calendar) draw(meter string, now time.Time) ([]calendarPeriod, []*pot) 
 			again := gifts[row.Plan]
 			gifts[row.Plan] = again || a.Every == period.Once && a.Amount > 0
 			if a.Amount > 0 && !(again && a.Every == period.Once) {
-				until := end // when the period is cut short, the allowance of a trial ends; one without an end stays
+				until := end // a change may end a period and its allowance early; a once-only allowance remains
 				if a.Every == period.Once {
 					until = period.Forever
 				}
@@ -193,7 +194,7 @@ func (c *calendar) draw(meter string, now time.Time) ([]calendarPeriod, []*pot) 
 	return periods, pots
 }
 
-// state returns a meter's periods and pots at now, after all debits.
+// state returns a meter's periods and pots at now, with the effects of all debits.
 func (c *calendar) state(meter string, now time.Time) ([]calendarPeriod, []*pot) {
 	periods, pots := c.draw(meter, now)
 	of := func(t time.Time) *calendarPeriod {
@@ -238,8 +239,8 @@ func (c *calendar) remaining(meter string, now time.Time) int64 {
 	return periods[len(periods)-1].closing()
 }
 
-// ask returns the answer to a request. A repeated request gets the first answer while its key is remembered, else the
-// answer of decide. sticky says that denials are stored.
+// ask returns the answer to a request. A repeated request gets the first answer while its key is remembered. Every
+// other request gets the answer of decide. If sticky is true, denials are stored.
 func (c *calendar) ask(id, body string, sticky bool, now time.Time, decide func() (answer string, done bool)) string {
 	if old, known := c.answers[id]; known && old.remembered(now) {
 		if old.body != body {
@@ -289,7 +290,7 @@ func (c *calendar) debit(d *ledger.Debit, now time.Time) (string, bool) {
 	return answer, true
 }
 
-// opened returns the instant whose terms apply to the meter's open period.
+// opened returns the instant at which the terms of the meter's open period were determined.
 func (c *calendar) opened(meter string, now time.Time) time.Time {
 	periods, _ := c.draw(meter, now)
 	return periods[len(periods)-1].agreed
@@ -321,8 +322,8 @@ func (c *calendar) grant(g *ledger.Grant, now time.Time) (string, bool) {
 	return fmt.Sprintf("ok left %d", c.remaining(g.Meter, now)), true
 }
 
-// describe returns a meter as text: every period, and the pots that can be spent, in burn order. describeAll does the
-// same for a book.
+// describe returns a meter as text: every period, and the pots that can be spent, in burn order. describeAll returns
+// the same text for a book.
 func (c *calendar) describe(meter string, now time.Time) string {
 	periods, pots := c.state(meter, now)
 	var out strings.Builder

@@ -3,16 +3,17 @@
 //
 // # Model
 //
-// A Model is slow and eager, and written from the documents. It keeps whole grants, searches all events for the
-// earliest due event, and copies everything before an operation. It shares no code with the decisions of package
+// A Model is simple and slow. It was written from the documentation. It keeps whole grants, searches all events for
+// the earliest due event, and copies everything before an operation. It shares no code with the decisions of package
 // ledger: it uses only the requests, keys and codes of that package.
 //
 // # Drivers
 //
 // A Program draws random requests, and changes of plans, for one tenant. Memory keeps the ledger's rows in maps
 // instead of tables, so that the decisions can be tested without a database. The tests here send the same requests to
-// the model and, through the memory, to package ledger. The tests of the store send them to several instances of the
-// real ledger at once. Explain then looks for an order of the requests in which the model gives the same answers.
+// the model and, through the memory, to package ledger. The tests of the store send the requests to several instances
+// of the real ledger at once. Explain then looks for an order of the requests in which the model gives the same
+// answers.
 //
 // # Invariants
 //

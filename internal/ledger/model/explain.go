@@ -15,15 +15,15 @@ type Observation struct {
 	What                string
 	Operation           string // key of the operation; empty: there is none
 	AskedAt, AnsweredAt int64
-	At                  []time.Time // instants, in the model's time, at which it may have been decided
+	At                  []time.Time // instants, in the model's time, at which the request may have been decided
 	Answer              string
 	Stays               bool                  // the change that Expect makes to a model is kept
 	Expect              func(m *Model) string // returns the model's answer; m is a copy that it may change
-	alternatives        map[string]bool       // answers of models that differ
+	alternatives        map[string]bool       // answers of models that differ from Answer
 }
 
 // search looks for orders of the observations in which a model gives the same answers. If an observation was answered
-// before another observation was sent, the answered observation comes first. This is the search of Wing and Gong; it
+// before another observation was sent, the answered observation comes first. This is the search of Wing and Gong. It
 // keeps every model at the end of such an order.
 type search struct {
 	all  []*Observation

@@ -12,8 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// A denied debit or hold succeeds at the instant that its denial names, if nothing else happens, and not earlier. If
-// the denial names no instant, the request does not succeed before the period ends.
+// A denial names the first instant at which the same debit or hold succeeds if nothing else happens. If it names no
+// instant, the request does not succeed before the period ends.
 func TestDenial_WouldSucceedAt_IsTheFirstSuchInstant(t *testing.T) {
 	t.Parallel()
 	at := func(minute int) string {
@@ -68,7 +68,7 @@ func TestDenial_WouldSucceedAt_IsTheFirstSuchInstant(t *testing.T) {
 			do("at " + named)
 			for _, verb := range []string{"try ", ""} {
 				if verb == "" && !passes {
-					break // without try, the denial may be stored
+					break // if the line is not a dry run, its denial may be stored
 				}
 				said := do(verb + asked)
 				if passes = said[0] == "ok"; passes != (formatted(named) == then) {
@@ -85,7 +85,7 @@ func TestDenial_WouldSucceedAt_IsTheFirstSuchInstant(t *testing.T) {
 	})
 }
 
-// formatted returns an instant as answers show it.
+// formatted returns an instant in the format of answers. If text is not an instant, it returns the error's text.
 func formatted(text string) string {
 	at, err := parseInstant(text)
 	if err != nil {

@@ -44,7 +44,7 @@ func (b *balance) next() *grant {
 	return best
 }
 
-// draw takes n units off the grants that burn first.
+// draw takes n units from the grants in burn order, and calls each with every part.
 func (b *balance) draw(n int64, each func(g *grant, part int64)) {
 	for n > 0 {
 		g := b.next()
@@ -55,7 +55,7 @@ func (b *balance) draw(n int64, each func(g *grant, part int64)) {
 	}
 }
 
-// giveBack returns reserved units to their grant. If the grant has ended, policy decides where they go.
+// giveBack gives reserved units back to their grant. If the grant has ended, policy decides where the units go.
 func (m *Model) giveBack(r *reservation, n int64, policy ledger.ReturnPolicy, now time.Time) {
 	b := m.balances[r.balance]
 	r.left -= n
@@ -65,8 +65,8 @@ func (m *Model) giveBack(r *reservation, n int64, policy ledger.ReturnPolicy, no
 	m.restore(b, g, n, policy, now, derivedID("regrant-", fmt.Sprint("hold/", r.hold, "/", r.line, "/", n)))
 }
 
-// restore puts n units back on g if it is active. Otherwise it issues them anew or lets them expire, by policy. It
-// returns the lost units.
+// restore gives n units back to g if g is active. Otherwise policy decides whether the units are issued anew or
+// expire. restore returns the lost units.
 func (m *Model) restore(b *balance, g *grant, n int64, policy ledger.ReturnPolicy, now time.Time, id string) (forfeited int64) {
 	switch {
 	case g.state == "active": // a hold that ends together with g ends first

@@ -189,7 +189,7 @@ func (m *Model) capture(c *ledger.HoldChange, h *hold, op *operation) {
 						cost = m.captureCost(c, h, r, i, tenant)
 					}
 					op.groups = append(op.groups, group{item: int64(i), units: tenant})
-					if cost == 0 && tenant > 0 { // the entry that carries the units
+					if cost == 0 && tenant > 0 { // the entry that states the units
 						m.balances[r.balance].entries++
 						op.parts = append(op.parts, usedPart{
 							item: i, meter: meter, balance: r.balance, grant: r.grant, source: r.source, price: r.price, per: r.per, group: grouped,
@@ -223,8 +223,8 @@ func (m *Model) capture(c *ledger.HoldChange, h *hold, op *operation) {
 	}
 }
 
-// captureCost returns how many of the units that the hold reserves at the price of r are taken by a capture of units
-// of item i. All captures together cost the price of all their units, rounded up. While other units of the item are
+// captureCost returns how many units of the overflow meter a capture of units of item i takes from the hold, at the
+// price of r. All captures together cost the price of all their units, rounded up. While other units of the item are
 // reserved, one unit of the overflow meter stays reserved, unless the capture is final.
 func (m *Model) captureCost(c *ledger.HoldChange, h *hold, r *reservation, i int, units int64) int64 {
 	terms := Terms{price: -r.price, per: r.per}
@@ -234,7 +234,7 @@ func (m *Model) captureCost(c *ledger.HoldChange, h *hold, r *reservation, i int
 			open += o.left
 		}
 	}
-	already := h.captured[i] - (h.asked[i] - h.bought[i]) // captured units that were bought
+	already := h.captured[i] - (h.asked[i] - h.bought[i]) // captured units for which the overflow meter paid
 	already = max(0, already)
 	all, total := already+units, terms.costs(h.bought[i])
 	most := total

@@ -33,8 +33,8 @@ func (s *Memory) single(periods []ledger.PeriodRow) (out []ledger.PeriodRow, ent
 	return out, entries, nil
 }
 
-// checkRun checks the single periods of a run. It returns an error unless they follow each other from the run's start
-// to its end, have correct sums, and change the balance as the run does.
+// checkRun checks the single periods of a run. It returns an error unless these periods follow each other from the
+// run's start to its end, have correct sums, and change the balance as the run does.
 func checkRun(run *ledger.PeriodRow, periods []ledger.PeriodRow) error {
 	at, opening, used := run.Start, run.Opening, int64(0)
 	for i := range periods {

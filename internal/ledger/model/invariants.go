@@ -9,8 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// check compares the stored rows with each other and with the entries: grants, holds and balances have the same sums,
-// and the entries replay to the sums of every period.
+// check compares the stored rows with each other and with the entries. Grants, holds and balances must have the same
+// sums, and the entries must replay to the sums of every period.
 func (s *Memory) check(t *rapid.T) {
 	byBalance := map[ledger.BalanceKey][]ledger.Entry{}
 	for _, lines := range s.entries {
@@ -48,7 +48,7 @@ func (s *Memory) check(t *rapid.T) {
 	}
 }
 
-// checkActors compares the entries of the newly decided calls with their actors.
+// checkActors compares the actors of the newly decided calls with the actors of their entries.
 func (s *Memory) checkActors(t *rapid.T, calls []*ledger.Call) {
 	for _, c := range calls {
 		if c.Err != nil || c.Replayed {
@@ -62,8 +62,8 @@ func (s *Memory) checkActors(t *rapid.T, calls []*ledger.Call) {
 	}
 }
 
-// checkJournal replays the entries of k: seq has no gap, time does not run backwards, no entry leaves less than 0, and
-// the sums are those of the closed periods and of the balance.
+// checkJournal replays the entries of k. It checks that seq has no gap, that time does not run backwards, and that no
+// entry leaves less than 0. The sums must equal the sums of the closed periods and of the balance.
 func (s *Memory) checkJournal(t *rapid.T, k ledger.BalanceKey, b ledger.BalanceRow, lines []ledger.Entry) {
 	slices.SortFunc(lines, func(a, b ledger.Entry) int { return int(a.Seq - b.Seq) })
 	var sum ledger.Sums

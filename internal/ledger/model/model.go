@@ -29,14 +29,14 @@ type balance struct {
 	opening, granted, refunded, used, expired, adjusted, overage int64
 	owed                                                         int64     // part of overage that earlier periods left
 	paid                                                         int64     // old overage paid by this period
-	paidByRollover                                               int64     // part of paid
-	nominal                                                      time.Time // when it would have begun without a change
-	promised                                                     time.Time // when it would end without a change
+	paidByRollover                                               int64     // part of paid that rollovers paid
+	nominal                                                      time.Time // nominal start, without a change of plan
+	promised                                                     time.Time // nominal end, without a change of plan
 	carried                                                      int64     // use between nominal and the period's start
 	toggled                                                      int64     // use since the first change that counts
-	toggling                                                     time.Time // until then changes count together
+	toggling                                                     time.Time // until then, changes share one count of use
 	gifts                                                        []string  // plans that granted a once-only allowance
-	forgiven                                                     time.Time // overage of earlier periods is not owed
+	forgiven                                                     time.Time // overage before this instant is not owed
 	entries                                                      int
 	grants                                                       []grant
 	closed                                                       []string // its closed periods, as text
@@ -79,7 +79,7 @@ type operation struct {
 	body, answer string
 	parts        []usedPart
 	refundable   bool
-	items        int // of a debit
+	items        int // number of items of a debit
 	groups       []group
 }
 
@@ -89,14 +89,14 @@ type group struct{ item, units, back int64 }
 // usedPart is a part of a debit or capture that can be refunded.
 type usedPart struct {
 	item          int
-	meter         string // of the item
+	meter         string // meter of the item
 	balance       ledger.BalanceKey
 	grant, source string
 	price, per    int64 // as in reservation
 	group         int   // index of the group whose parts were rounded together, if per is not 1
 	amount, back  int64
 	overage       bool
-	start         time.Time // start of the period in which it counts
+	start         time.Time // start of the period in which the use counts
 }
 
 func newModel(anchor, now time.Time) *Model {

@@ -17,7 +17,8 @@ type refused struct{ answer string }
 func (m *Model) refuse(code errcode.Code) { panic(refused{string(code)}) }
 
 // apply returns the answer to the request with key id. A repeated request gets the first answer. For a new request,
-// act works on a copy of m, which replaces m unless act refuses. With storeDenials, a denial is the first answer too.
+// act works on a copy of m, which replaces m unless act refuses. With storeDenials, a denial is stored as the first
+// answer.
 func (m *Model) apply(id, body string, storeDenials bool, act func(m *Model, op *operation) string) (answer string) {
 	if old, ok := m.ops[id]; ok {
 		if old.body != body {
@@ -51,8 +52,8 @@ func (m *Model) apply(id, body string, storeDenials bool, act func(m *Model, op 
 	return op.answer
 }
 
-// allocate divides the part of amount that can be charged, within the subject's cap: units of own grants, units that
-// the overflow meter pays, and overage.
+// allocate divides the part of amount that can be charged, within the subject's cap. It returns units of own grants,
+// units that the overflow meter pays, and overage.
 func (m *Model) allocate(meter, subject string, amount int64) (own, over, overage int64) {
 	b := m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: meter})
 	bound := amount

@@ -150,7 +150,7 @@ func (g *grant) ofPlan() bool {
 	return (g.source == "allowance" || g.source == "rollover") && g.until.Before(period.Forever)
 }
 
-// closing is how a period ends.
+// closing describes how a period ends.
 type closing struct {
 	cut, reset  bool
 	used        int64 // use of its allowance
@@ -189,8 +189,8 @@ func (m *Model) closing(k ledger.BalanceKey, b *balance) closing {
 	return c
 }
 
-// rollOver computes the units that roll over into the next period. After a change whose use still counts, only units
-// that had rolled over before move.
+// rollOver computes the units that roll over into the next period. After a change of plan that does not reset the
+// use, only units that had rolled over before move.
 func (c *closing) rollOver(k ledger.BalanceKey, b *balance) {
 	counts := c.cut && !c.reset
 	if k.Subject != "" || !counts && (b.plan == "" || b.terms.rollMin == nil && b.terms.rollMax == nil) {
@@ -212,7 +212,7 @@ func (c *closing) rollOver(k ledger.BalanceKey, b *balance) {
 	c.moved = min(c.carry, left)
 }
 
-// expire ends the grants that end at due, and those of the plan when the period closes. Rollover takes units of the
+// expire ends the grants that end at due, and the plan's grants if the period closes. Rollover takes units of the
 // plan's grants; the remaining units of these grants expire in one entry.
 func (b *balance) expire(due time.Time, closes bool, c *closing) {
 	lost := int64(0)
@@ -236,8 +236,9 @@ func (b *balance) expire(due time.Time, closes bool, c *closing) {
 	}
 }
 
-// count adds up the use until the end of the period that ends at the instant at. It returns the units by which the
-// next allowance is reduced, and the use and the end of the changes that count together.
+// count adds the use of the period that ends at the instant at to the use that changes of plan share. It returns the
+// units by which the next allowance is reduced, the shared use, and the end of the time in which changes share their
+// use.
 func (c *closing) count(b *balance, at time.Time, scheduled bool) (used, toggled int64, toggling time.Time) {
 	toggled, toggling = b.toggled+c.used, b.toggling
 	if c.cut && b.plan != "" && !b.terms.once && b.promised.After(toggling) {

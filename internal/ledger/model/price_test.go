@@ -13,7 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// till is a tenant without an allowance, whose credits pay for tokens at a price.
+// till is a tenant without an allowance of tokens. Its credits pay for tokens at a price.
 type till struct {
 	t      *rapid.T
 	memory *Memory
@@ -23,7 +23,7 @@ type till struct {
 	credit int64 // the amount at the start
 }
 
-// openTill draws a price and an amount of credits: both small, or of any size.
+// openTill returns a till with a random price and a random amount of credits. Both may be small or large.
 func openTill(t *rapid.T) *till {
 	amount := rapid.OneOf(rapid.Int64Range(1, 12), rapid.Int64Range(1, 5000), rapid.Int64Range(ledger.MaxAmount-9, ledger.MaxAmount))
 	s := &till{t: t, memory: newMemory(), now: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}
@@ -60,7 +60,8 @@ func (s *till) do(op ledger.Operation) error {
 	return nil
 }
 
-// taken returns the number of credits that were taken. No balance may ever be below zero, or above its grants.
+// taken returns the number of credits that are no longer in the balance. The remaining and held credits may never be
+// below zero or above the grant.
 func (s *till) taken() int64 {
 	credits := s.memory.balances[ledger.BalanceKey{Tenant: Tenant, Meter: "credits"}]
 	left := credits.Remaining() + credits.Held
@@ -70,8 +71,8 @@ func (s *till) taken() int64 {
 	return s.credit - left
 }
 
-// Partial refunds of any size return what was taken, minus the price of the units that remain. They never return more
-// than was taken, and together they return all of it.
+// After each partial refund, of any size, the credits taken equal the price of the units not yet refunded. Together
+// the partial refunds of a debit return exactly the credits that it took.
 func TestPrice_PartsOfRefundsComeToTheWhole(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -107,8 +108,9 @@ func TestPrice_PartsOfRefundsComeToTheWhole(t *testing.T) {
 	})
 }
 
-// All captures of a hold cost the price of their units, rounded up once for all. The final capture pays the exact
-// price, and the rest returns. Later refunds, in any order, add up to the amount that was taken.
+// All captures of a hold together cost the price of the sum of their units, rounded up once. The final capture pays
+// the exact price, and the remaining credits return. Later refunds, in any order, add up to the amount that was
+// taken.
 func TestPrice_CapturesCostTheirUnitsOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

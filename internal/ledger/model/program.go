@@ -96,8 +96,8 @@ func (p *Program) Publish(plan string, meters map[string]Terms, at time.Time) {
 	p.Memory.Plans[plan] = append(p.Memory.Plans[plan], stored)
 }
 
-// DrawChange draws a change of plan: the plan, now or from the next period on, prorated or not, and whether use still
-// counts.
+// DrawChange draws a change of plan: the plan, now or from the next period on, prorated or not, and whether earlier
+// use counts.
 func (p *Program) DrawChange() PlanChange {
 	c := PlanChange{Plan: rapid.SampledFrom([]string{"small", "large"}).Draw(p.T, "plan"), Now: rapid.Bool().Draw(p.T, "now")}
 	c.Prorate = c.Now && rapid.Bool().Draw(p.T, "prorate")

@@ -35,7 +35,7 @@ func (p *Program) batch() {
 			batch = append(batch, p.RequestUnder(s.ID))
 		}
 	}
-	// The ledger looks up the operation to which a request refers before the batch begins. So no request here refers
+	// Before a batch begins, the ledger looks up the operations to which its requests refer. So no request may refer
 	// to another request of its batch.
 	p.NameFresh()
 	var want, got []string
@@ -50,8 +50,8 @@ func (p *Program) batch() {
 		calls[i] = batch[i].Call()
 		Suspend(calls[i], p.Model.Suspended)
 	}
-	// A repeated request may succeed only now, and its refund may be in the same batch. Then each request is a
-	// separate batch.
+	// A request that was denied before may succeed now, and its refund may be in the same batch. Then each request is
+	// run as a separate batch.
 	most := len(calls)
 	for _, a := range batch {
 		if slices.ContainsFunc(batch, func(b Request) bool { return b.refers == a.ID }) {
@@ -81,7 +81,7 @@ func (p *Program) batch() {
 	}
 }
 
-// logBalances logs every balance of both sides, with its entries.
+// logBalances logs every balance, of the model and of the ledger, with its entries.
 func (p *Program) logBalances() {
 	p.T.Logf("changes %+v", p.Model.Changes)
 	for k := range p.Memory.balances {
@@ -94,8 +94,8 @@ func (p *Program) logBalances() {
 }
 
 // loseAnswer runs a batch whose COMMIT gets no answer. It then sends the successful calls again, which must get the
-// same answers. It does not repeat denials: a denial that is not stored is decided again, after the rest of its
-// batch.
+// same answers. It does not repeat denied calls, because a denial that is not stored is decided again, after the rest
+// of its batch.
 func (p *Program) loseAnswer(calls []*ledger.Call) {
 	p.Memory.run(p.T, calls, p.Now, false)
 	var done []*ledger.Call
@@ -116,8 +116,8 @@ func (p *Program) loseAnswer(calls []*ledger.Call) {
 	}
 }
 
-// compare compares every balance, advanced to now, with the model. seen is the number of closed periods that were
-// compared before: compare reads only the later ones. It returns the new numbers.
+// compare compares every balance, advanced to now, with the model. seen is, for each balance, the number of closed
+// periods that were compared before. compare reads only the later periods. It returns the new numbers.
 func (p *Program) compare(seen map[ledger.BalanceKey]int) map[ledger.BalanceKey]int {
 	out := map[ledger.BalanceKey]int{}
 	for k := range p.Memory.balances {
@@ -150,10 +150,10 @@ func (p *Program) compare(seen map[ledger.BalanceKey]int) map[ledger.BalanceKey]
 	return out
 }
 
-// The programs have all operations, repeated requests and reused keys. The clock steps over several periods, and idle
-// times last up to 300 periods (10,000 in one of a hundred programs of a soak). Plans get new versions, and tenants
-// change plans. Rolls run at random, batches are cut anywhere, and crashes happen before and after the commit.
-// QUOTASVC_SOAK_STEPS is the number of steps of a soak.
+// The random programs have all operations, repeated requests and reused keys. The clock steps over several periods,
+// and idle times last up to 300 periods (10,000 in one of a hundred programs of a soak). Plans get new versions, and
+// tenants change plans. Rolls run at random, batches have random sizes, and crashes happen before and after the
+// commit. QUOTASVC_SOAK_STEPS is the number of steps of a soak.
 func TestModel_Programs_AgreeWithLedger(t *testing.T) {
 	t.Parallel()
 	wanted, steps := SoakSteps(t, "QUOTASVC_SOAK_STEPS"), 60

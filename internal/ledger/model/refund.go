@@ -81,8 +81,8 @@ func (op *operation) bought(item int) map[int64]int64 {
 	return out
 }
 
-// priced returns, by group, the units that were paid for an item at a price that is not a whole number and that were
-// not given back.
+// priced returns, by group, the units of the overflow meter that have paid for an item at a price that is not a whole
+// number. Units that were given back are not included.
 func (op *operation) priced(item int) map[int]int64 {
 	out := map[int]int64{}
 	for _, p := range op.parts {
@@ -97,7 +97,7 @@ func (op *operation) priced(item int) map[int]int64 {
 func (m *Model) refundItem(op *operation, item int, units int64, r *ledger.Refund) string {
 	bought, costs := op.bought(item), map[int64]int64{}
 	tenant, subject, forfeited := units, units, int64(0)
-	priced, stay := op.priced(item), map[int]int64{} // by group: units paid for it, and units that stay paid
+	priced, stay := op.priced(item), map[int]int64{} // by group: paid units, and units that stay paid
 	for i := len(op.parts) - 1; i >= 0; i-- {
 		p := &op.parts[i]
 		if p.item != item {
@@ -154,8 +154,9 @@ func (m *Model) refundItem(op *operation, item int, units int64, r *ledger.Refun
 	return fmt.Sprintf(" [%d back, %d forfeited]", units, forfeited)
 }
 
-// refundOverage takes back n units of overage. For an earlier period it first takes back overage that is still owed,
-// then overage that grants of the open period have paid, the rollover's part first. It returns the lost units.
+// refundOverage takes back n units of overage. For an earlier period it first takes back overage that is still owed.
+// Then it takes back overage that grants of the open period have paid, beginning with the rollover's part. It returns
+// the lost units.
 func (m *Model) refundOverage(b *balance, p *usedPart, n int64, r *ledger.Refund, line int) int64 {
 	if b.start.Equal(p.start) {
 		b.overage -= n
@@ -197,7 +198,7 @@ func (m *Model) refundOverage(b *balance, p *usedPart, n int64, r *ledger.Refund
 	return lost
 }
 
-// restoreTo is restore for a grant that may be gone.
+// restoreTo does the same as restore, for a grant that the model may no longer have.
 func (m *Model) restoreTo(b *balance, id, source string, n int64, policy ledger.ReturnPolicy, newID string) int64 {
 	g := b.grant(id)
 	if g == nil {

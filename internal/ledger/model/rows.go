@@ -8,7 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// store writes the rows that b has changed. It fails t when they break a constraint of the schema.
+// store writes the rows that b has changed. It fails t if a row violates a constraint of the schema.
 func (s *Memory) store(t *rapid.T, b *ledger.Batch) {
 	for k, book := range b.Books {
 		if book.Broken != nil {

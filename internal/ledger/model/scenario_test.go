@@ -25,13 +25,13 @@ import (
 // scenario is one run of a file.
 type scenario struct {
 	t         *testing.T
-	rt        *rapid.T // Memory reports failures to it
+	rt        *rapid.T // receives the failures that Memory reports
 	file      string
 	line      int
 	sweeps    bool // a roll runs before every line
 	now       time.Time
 	plans     map[string][]ledger.PlanVersion
-	meters    map[string]bool // true: its denials are stored
+	meters    map[string]bool // by id; true: denials of the meter are stored
 	tenants   map[string]*Memory
 	suspended map[string]bool
 	trying    bool // the current line begins with try
@@ -72,14 +72,15 @@ func TestScenarios_GiveStatedAnswers(t *testing.T) {
 			how := map[bool]string{false: "/lazily", true: "/swept"}[sweeps]
 			t.Run(name+how, func(t *testing.T) {
 				t.Parallel()
-				// A fuzz run of the empty input is one run with a rapid.T, and without randomness.
+				// MakeFuzz with an empty input calls tell once, with a rapid.T and without randomness.
 				rapid.MakeFuzz(func(rt *rapid.T) { tell(t, rt, file, sweeps) })(t, nil)
 			})
 		}
 	}
 }
 
-// A scenario begins with two sentences, the rule and its reason, and docs/spending.md has a link to it.
+// Each scenario file must begin with two sentences: the rule and its reason. docs/spending.md must have a link to
+// each file.
 func TestScenarios_StateTheirRule_AreInTheGuide(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../../docs/spending.md")
@@ -99,7 +100,8 @@ func TestScenarios_StateTheirRule_AreInTheGuide(t *testing.T) {
 	}
 }
 
-// tell runs the lines of a file. A line with an unexpected answer fails the test with file:line; the run continues.
+// tell runs the lines of a file. If a line has an unexpected answer, the test fails with file:line, and the run
+// continues.
 func tell(t *testing.T, rt *rapid.T, file string, sweeps bool) {
 	in, err := os.Open(file)
 	require.NoError(t, err)
@@ -198,8 +200,8 @@ func (s *scenario) do(line []string) (string, error) {
 	return c.run(w)
 }
 
-// parseInstant reads 2026-01-31, which means its first midnight, or 2026-01-31T10:00Z, with seconds or without, or with
-// an offset.
+// parseInstant reads a day such as 2026-01-31, which means 00:00 UTC of that day, or an instant such as
+// 2026-01-31T10:00Z. An instant may have seconds and an offset.
 func parseInstant(text string) (time.Time, error) {
 	for _, layout := range []string{time.DateOnly, "2006-01-02T15:04Z07:00", time.RFC3339Nano} {
 		if t, err := time.Parse(layout, text); err == nil {
@@ -209,7 +211,7 @@ func parseInstant(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not an instant like 2026-01-31T10:00Z", text)
 }
 
-// formatInstant returns t in the format of answers.
+// formatInstant returns t as text, as the answers of a scenario have it.
 func formatInstant(t time.Time) string {
 	switch {
 	case t.IsZero() || !t.Before(period.Forever):
@@ -236,7 +238,7 @@ func (s *scenario) amounts(args []string) ([]ledger.Item, error) {
 	return items, nil
 }
 
-// key returns the line's key=, or a key made of the line number.
+// key returns the value of key= in the line. If the line has none, key returns a key made of the line number.
 func (s *scenario) key(w words) string {
 	if k, ok := w.named["key"]; ok {
 		return k
@@ -244,10 +246,10 @@ func (s *scenario) key(w words) string {
 	return fmt.Sprint("line-", s.line)
 }
 
-// subject returns the line's subject=.
+// subject returns the value of subject= in the line.
 func (w words) subject() string { return w.named["subject"] }
 
-// lasts returns the line's lasts=, 0 when it has none.
+// lasts returns the value of lasts= in the line, or 0 if the line has none.
 func (w words) lasts() (time.Duration, error) {
 	text, ok := w.named["lasts"]
 	if !ok {

@@ -10,7 +10,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// The verbs that read. They advance a balance to now in memory and store nothing.
+// This file has the verbs of scenarios that read. They advance a balance to now in memory and store nothing. The
+// comment of each method begins with the syntax of its verb.
 
 func (s *scenario) read(tenant, meter, subject string) (*Memory, *ledger.Book, error) {
 	m, ok := s.tenants[tenant]
@@ -25,7 +26,7 @@ func (s *scenario) read(tenant, meter, subject string) (*Memory, *ledger.Book, e
 	return m, batch.Books[k], nil
 }
 
-// entriesOf lists the entries of a balance, oldest first: those stored, and those that a write would add now.
+// entriesOf lists the entries of a balance, oldest first. It includes the entries that a write would add now.
 func (s *Memory) entriesOf(b *ledger.Book) []ledger.Entry {
 	var list []ledger.Entry
 	for _, lines := range s.entries {
@@ -48,9 +49,9 @@ func (s *scenario) balance(w words) (string, error) {
 }
 
 // statement TENANT METER START [subject=SUBJECT] shows the statement of the period that began at START, closed or
-// open. foots is yes when opening + granted + refunded - used - expired + adjusted = closing, and the entries of the
-// period add up to each of these figures. After the figures the answer has the sum of each kind of entry, by source:
-// debit.topup 5.
+// open. The answer has "foots yes" if opening + granted + refunded - used - expired + adjusted = closing. The entries
+// of the period must also add up to each of these sums. After the sums the answer has the sum of each kind of entry,
+// by source, for example debit.topup 5.
 func (s *scenario) statement(w words) (string, error) {
 	m, b, err := s.read(w.args[0], w.args[1], w.subject())
 	if err != nil {
@@ -153,13 +154,13 @@ func (s *scenario) grants(w words) (string, error) {
 	return fmt.Sprintf("ok open %d list %s", open, strings.Join(shown, ",")), nil
 }
 
-// factsOf returns the grant with the id or short name id.
+// factsOf returns the fields of the grant whose id, or name from nameOf, is id, as text.
 func (s *Memory) factsOf(b *ledger.Book, id string) string {
 	rows := map[string]ledger.GrantRecord{}
 	for _, g := range s.grants[b.BalanceKey] {
 		rows[g.ID] = g
 	}
-	for _, g := range b.Grants { // with their present remainders
+	for _, g := range b.Grants { // with the units that remain now
 		rows[g.ID] = g.GrantRecord
 	}
 	for _, g := range rows {

@@ -13,11 +13,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// The verbs that are requests. Each request is a separate batch. After the word try nothing is stored, as with
-// dry_run.
+// This file has the verbs of scenarios that are requests. Each request is a separate batch. If a line begins with the
+// word try, nothing is stored, as with dry_run. The comment of each method has the syntax of its verb.
 
-// send validates and sends a request of a tenant. It returns the beginning of the answer: ok, replayed, or the code of
-// the error and the fields of the denial. The call is nil when the request is refused.
+// send validates and sends a request of a tenant. It returns the beginning of the answer: ok, replayed, or the code
+// of the error and the fields of the denial. The returned call is nil if the request is refused.
 func (s *scenario) send(tenant string, req ledger.Operation) (string, *ledger.Call, error) {
 	m, ok := s.tenants[tenant]
 	if !ok {
@@ -56,7 +56,7 @@ func refusal(err error) string {
 	return out
 }
 
-// drawn returns draws as text: grant:amount for a draw on the item's meter, meter/grant:amount for one on another
+// drawn returns draws as text: grant:amount for a draw on the item's meter, meter/grant:amount for a draw on another
 // meter, and overage:amount for overage.
 func drawn(meter string, draws []ledger.Draw) string {
 	var out []string
@@ -76,8 +76,8 @@ func drawn(meter string, draws []ledger.Draw) string {
 	return strings.Join(out, "+")
 }
 
-// nameOf shortens the ids that the ledger creates. An id with an instant gets the day of it: allowance:2026-01-01 or
-// rollover:2026-02-01. The other ids become regrant and adjustment.
+// nameOf shortens the ids that the ledger creates. In an id with an instant, the day replaces the instant:
+// allowance:2026-01-01 or rollover:2026-02-01. The other ids become regrant and adjustment.
 func nameOf(grant string) string {
 	for _, prefix := range []string{"allowance:", "rollover:"} {
 		if rest, ok := strings.CutPrefix(grant, prefix); ok {
@@ -92,8 +92,8 @@ func nameOf(grant string) string {
 	return grant
 }
 
-// prefixOf returns the prefix of the names in an item's pairs: its meter if there are several items, else an empty
-// string.
+// prefixOf returns the prefix of an item's names in the answer: the item's meter and a dot if the request has several
+// items, else an empty string.
 func prefixOf(items int, meter string) string {
 	if items > 1 {
 		return meter + "."

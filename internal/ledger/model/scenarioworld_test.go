@@ -12,7 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// The verbs that set the clock, the catalogue and the plans of tenants.
+// This file has the verbs of scenarios that set the clock, the catalogue and the plans of tenants. The comment of
+// each method begins with the syntax of its verb.
 
 // at INSTANT
 func (s *scenario) at(w words) (string, error) {
@@ -33,8 +34,8 @@ func (s *scenario) meter(w words) (string, error) {
 	return "ok", nil
 }
 
-// plan PLAN METER AMOUNT every=INTERVAL [...] [and METER AMOUNT every=INTERVAL ...]. A second such line for a plan is
-// its next version, in force from now on for periods that begin later.
+// plan PLAN METER AMOUNT every=INTERVAL [...] [and METER AMOUNT every=INTERVAL ...]. A second such line for a plan
+// creates its next version. That version applies to the periods that begin later.
 func (s *scenario) plan(w words) (string, error) {
 	name, rest := w.all[0], w.all[1:]
 	version := ledger.PlanVersion{Version: int32(len(s.plans[name])) + 1, CreatedAt: s.now, Allowances: map[string]ledger.Allowance{}}
@@ -63,8 +64,8 @@ func (s *scenario) plan(w words) (string, error) {
 	return "ok", nil
 }
 
-// readAllowance reads every= anchor= rollover-min= rollover-max= overage= overage-end= overflow= price= per-subject=
-// per= days=
+// readAllowance returns an allowance with the fields every= anchor= rollover-min= rollover-max= overage= overage-end=
+// overflow= price= per-subject= per= days=
 func readAllowance(amount int64, w words) (ledger.Allowance, error) {
 	a := ledger.Allowance{Amount: amount, Anchor: period.Calendar, OverflowMeter: w.named["overflow"]}
 	var err error
@@ -154,7 +155,7 @@ func (s *scenario) tenant(w words) (string, error) {
 		terms.Overrides = map[string]int64{items[0].Meter: items[0].Amount}
 	}
 	m.History = append(m.History, terms)
-	if terms.Now { // open periods end now, and are due
+	if terms.Now { // open periods end now, and their balances are due
 		m.makeDue(s.now)
 	}
 	return "ok", nil

@@ -13,7 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// toggles is a tenant whose plan changes all the time, and which uses all available units.
+// toggles is a tenant that changes its plan very often, and uses all available units.
 type toggles struct {
 	t      *rapid.T
 	memory *Memory
@@ -22,7 +22,8 @@ type toggles struct {
 	every  map[string]period.Interval // interval of each plan
 }
 
-// startToggles draws plans of all intervals, with rollover, overage and caps per subject.
+// startToggles returns a tenant with random plans: of all intervals, some with rollover, overage and caps per
+// subject.
 func startToggles(t *rapid.T) *toggles {
 	g := &toggles{t: t, memory: newMemory(), every: map[string]period.Interval{}}
 	g.now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(rapid.IntRange(0, 40*24).Draw(t, "birth")) * time.Hour)
@@ -53,8 +54,8 @@ func startToggles(t *rapid.T) *toggles {
 	return g
 }
 
-// change changes to a random plan: from the next period on, or at once. If the change is at once, used units count,
-// and the amount is prorated or not.
+// change changes the tenant's plan to a random one: at once if now is true, else from the next period on. After a
+// change at once, used units still count, and the amount may be prorated.
 func (g *toggles) change(now bool) {
 	plan := fmt.Sprint("p", rapid.IntRange(0, len(g.memory.Plans)-1).Draw(g.t, "plan"))
 	row := ledger.TenantTerms{Since: g.now, Plan: plan, AnchorAt: g.now, Zone: time.UTC, Now: now, Prorate: now && rapid.Bool().Draw(g.t, "prorate")}
@@ -80,9 +81,9 @@ func (g *toggles) use() {
 	g.memory.run(g.t, []*ledger.Call{ledger.NewCall(op)}, g.now, false)
 }
 
-// drawn returns the units that were drawn from allowances and did not return. The key is the schedule of the
-// allowance's plan and the nominal period in which the allowance was opened. A once-only allowance has one period for
-// each plan.
+// drawn returns the units that were drawn from allowances and not returned to them. The key of the map is the
+// schedule of the allowance's plan and the nominal period in which the allowance was opened. A once-only allowance
+// has one period for each plan.
 func (g *toggles) drawn(k ledger.BalanceKey) map[string]int64 {
 	planAt := map[string]string{}
 	b := g.memory.balances[k]
@@ -117,9 +118,9 @@ func (g *toggles) drawn(k ledger.BalanceKey) map[string]int64 {
 	return sums
 }
 
-// For any sequence of plan changes, the allowances with one schedule together give, in one period, no more units than
-// the largest of them has. A once-only allowance never gives more than its amount. A subject's cap is also an
-// allowance.
+// A tenant cannot gain units by changing its plan. In one period, all allowances with the same schedule together give
+// at most the units of the largest of these allowances. A once-only allowance never gives more than its amount. A
+// subject's cap is tested as an allowance.
 func TestPlanChanges_Toggled_DrawNoMoreThanLargestAllowance(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -150,7 +151,8 @@ func TestPlanChanges_Toggled_DrawNoMoreThanLargestAllowance(t *testing.T) {
 	})
 }
 
-// most returns the largest allowance of k with the schedule in of, which is a key of drawn.
+// most returns the amount of the largest allowance of k with the schedule in of, which is a key of the map from
+// drawn.
 func (g *toggles) most(k ledger.BalanceKey, of string) int64 {
 	most := int64(0)
 	for plan, versions := range g.memory.Plans {

@@ -14,20 +14,20 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// years sends the same requests, over years, to the calendar and to two memories of package ledger. After every step
-// all three must agree.
+// years sends the same requests, over several years, to the calendar and to two Memories, which run package ledger.
+// After every step all three must have the same balances.
 type years struct {
 	t      *rapid.T
 	now    time.Time
 	cal    *calendar
-	rough  *Memory // batches cut anywhere, rolls at random, lost commits and lost answers
+	rough  *Memory // batches of random size, rolls at random, lost commits and lost answers
 	plain  *Memory // one request at a time, no rolls
 	sticky bool
 	serial int
 	sent   []asked
 }
 
-// asked is a request that can be sent again.
+// asked is a request with its key, so that it can be sent again.
 type asked struct {
 	id, body string
 	call     func() *ledger.Call
@@ -128,7 +128,7 @@ func (y *years) request() asked {
 		switch rapid.IntRange(0, 3).Draw(t, "expires") {
 		case 0:
 			g.ExpiresAt = y.now.Add(time.Duration(rapid.IntRange(1, 90*24).Draw(t, "hours")) * time.Hour)
-		case 1: // the grant ends together with the period
+		case 1: // the grant ends at the end of the period
 			periods, _ := y.cal.draw(g.Meter, y.now)
 			if end := periods[len(periods)-1].end; end.Before(period.Forever) {
 				g.ExpiresAt = end
@@ -154,7 +154,7 @@ func (y *years) request() asked {
 	return r
 }
 
-// shown returns an answer in the calendar's format, with the id of each grant that paid.
+// shown returns an answer in the calendar's format, with the id of each grant from which units were drawn.
 func shown(c *ledger.Call) string {
 	r, ok := c.Answer.(*ledger.DebitResult)
 	if !ok || c.Err != nil {
@@ -251,14 +251,14 @@ func (y *years) runRough(calls []*ledger.Call) {
 	}
 	y.rough.run(t, calls, y.now, false)
 	if !slices.ContainsFunc(calls, func(c *ledger.Call) bool { return c.Err == nil || y.rough.kept(c.ID) }) {
-		// I11: all requests are refused. The first run may have processed due events; a second run changes nothing.
+		// I11: all requests are refused. The first run may have processed due events. A second run changes nothing.
 		before := y.rough.frozen()
 		y.rough.run(t, calls, y.now, false)
 		require.Equal(t, before, y.rough.frozen(), "refused requests have changed rows")
 	}
 }
 
-// kept reports whether the operation has stored entries.
+// kept reports whether the memory has entries of the operation.
 func (s *Memory) kept(id ledger.OperationID) bool { _, ok := s.entries[id]; return ok }
 
 // frozen returns the stored rows as text. fmt prints maps in key order.
@@ -280,7 +280,8 @@ func (s *Memory) write(t *rapid.T, k ledger.BalanceKey, now time.Time) {
 }
 
 // journal returns the entries of a balance as text, without their numbers and the times at which they were written.
-// Those differ between memories: rolls write entries sooner, and idle periods are not written at all.
+// The numbers and times differ between memories: rolls write entries earlier, and idle periods are not written at
+// all.
 func (s *Memory) journal(t *rapid.T, k ledger.BalanceKey) []string {
 	lines, err := s.journalOf(k)
 	require.NoError(t, err)
@@ -322,9 +323,9 @@ func (y *years) compare() {
 	}
 }
 
-// The programs have every interval and anchor, zones with clock changes, instants exactly on boundaries, missed years,
-// plans that gain and lose meters, trials, and amounts for one tenant only. A soak has 1 % of the steps in
-// QUOTASVC_SOAK_STEPS, because the calendar computes everything from the beginning at each step.
+// The random programs have every interval and anchor, zones with clock changes, and instants exactly on boundaries.
+// They have years without use, plans that gain and lose meters, trials, and amounts for one tenant only. A soak has 1
+// % of the steps in QUOTASVC_SOAK_STEPS, because the calendar computes everything from the beginning at each step.
 func TestCalendar_Programs_AgreeWithLedger(t *testing.T) {
 	t.Parallel()
 	const steps = 20

@@ -65,7 +65,7 @@ func Of(c *ledger.Changes) events.Emitted {
 	return n.Emitted
 }
 
-// entered adds an event if the entry alone causes one.
+// entered adds an event if the entry alone causes an event.
 func (n *notices) entered(e *ledger.Entry) {
 	switch {
 	case e.Kind == ledger.EntryExpire && e.EffectiveAt.IsZero():
@@ -91,7 +91,8 @@ func (n *notices) endsWithPeriod(e *ledger.Entry) bool {
 	return book == nil || slices.ContainsFunc(book.Closed, func(p ledger.PeriodRow) bool { return p.End.Equal(e.EffectiveAt) })
 }
 
-// holdExpired adds up the lines of a hold on one balance.
+// holdExpired adds the units of an expired hold line to the event of the hold on this balance. The first line creates
+// the event.
 func (n *notices) holdExpired(e *ledger.Entry) {
 	rest := strings.TrimPrefix(e.OperationID, holdExpires+e.Meter+"/"+e.Subject+"/")
 	key := holdOf{e.BalanceKey, rest[:max(0, strings.LastIndexByte(rest, '/'))]}
@@ -135,7 +136,7 @@ func (n *notices) book(k ledger.BalanceKey) *ledger.Book {
 	return n.books[k]
 }
 
-// granted adds an event if no plan gives the grant, and a reminder before its end.
+// granted adds an event if the grant does not come from a plan. It also adds a reminder before the grant's end.
 func (n *notices) granted(g *ledger.OpenGrant) {
 	ofPlan := g.Source == ledger.SourceAllowance || g.Source == ledger.SourceRollover
 	if !ofPlan {
@@ -188,7 +189,7 @@ type watched struct {
 	entries []*ledger.Entry
 }
 
-// watch examines the entries of a book if they may have crossed a threshold.
+// watch adds a book to watched if its entries may have crossed a threshold.
 func (n *notices) watch(b *ledger.Book) {
 	levels, emits := levelsOf(b)
 	if !emits {

@@ -8,8 +8,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// batch returns the changes of a batch of debits of 1 unit. They have one balance of 1,000 units, of which used units
-// were used before. levels are the thresholds of the plan, or nil if the plan names none.
+// batch returns the changes of a batch of debits of 1 unit. All debits are on one balance, which was granted 1,000
+// units. used is the number of units that were used before. levels are the thresholds of the plan, or nil if the plan
+// names none.
 func batch(debits int, used int64, levels *[]int16) *ledger.Changes {
 	start := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	row := ledger.BalanceRow{BalanceKey: ledger.BalanceKey{Tenant: "acme", Meter: "api_calls"}, Start: start, End: start.AddDate(0, 1, 0), RollAt: start.AddDate(0, 1, 0)}
@@ -25,8 +26,8 @@ func batch(debits int, used int64, levels *[]int16) *ledger.Changes {
 	return c
 }
 
-// A batch that crosses no threshold allocates nothing for events, for any number of thresholds in the plan. Its
-// entries are not examined one by one.
+// If a batch crosses no threshold, Of allocates nothing, for any number of thresholds in the plan. It does not read
+// the batch's entries.
 func TestOf_CrossesNoThreshold_CostsNoMoreThanWithoutAny(t *testing.T) {
 	for name, levels := range map[string]*[]int16{"the default": nil, "none": {}, "ten": {10, 20, 30, 40, 50, 60, 70, 80, 90, 100}} {
 		c := batch(50, 10, levels)

@@ -13,7 +13,7 @@ import (
 )
 
 // At a month's end nearly every debit closes the period of its balance. Such a debit takes two round trips, like any
-// other. After a few such debits, the round trip with the lock also reads the rows that they need.
+// other debit. After a few such debits, the round trip that locks the balance also reads the rows that they need.
 func TestDebit_WhosePeriodHasEnded_TakesTwoRoundTrips(t *testing.T) {
 	testenv.NotOnCitus(t, "batches have further statements there")
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestDebit_WhosePeriodHasEnded_TakesTwoRoundTrips(t *testing.T) {
 			t.Errorf("debit %d: want two round trips, and terms and wishes read in the first:\n%s", i, strings.Join(got, "\n"))
 		}
 	}
-	// Rows that debits no longer need are soon no longer read.
+	// When debits no longer need these rows, the ledger soon stops reading them in advance.
 	var got []string
 	for i := range learned {
 		sent.take()
@@ -56,8 +56,8 @@ func TestDebit_WhosePeriodHasEnded_TakesTwoRoundTrips(t *testing.T) {
 	b.mustVerify()
 }
 
-// Terms that this version cannot read fail only the debits that need them. Debits of other tenants in the batch
-// succeed, and so do debits within an open period.
+// If this version cannot read the terms of a tenant, only the debits that need these terms fail. Debits of other
+// tenants in the batch succeed, and debits within an open period succeed, too.
 func TestDebit_TermsOfATenantUnreadable_OthersAreServed(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -19,14 +19,14 @@ type progress struct {
 	committing bool // COMMIT was sent, with something to write
 }
 
-// attempt runs the batch in one transaction of at most four round trips: one to look up the rows to which operations
-// refer, one to lock and read, one to read grants and terms if lock has not read them, and one to write and commit. A
-// plain debit needs only the second and the last. If decisions lack rows, next names these rows, and nothing was
-// written.
+// attempt runs the batch in one transaction of at most four round trips. The first looks up the rows to which
+// operations refer. The second locks and reads. The third reads grants and terms if the second has not read them. The
+// last writes and commits. A plain debit needs only the second and the last. If decisions lack rows, next names these
+// rows, and nothing was written.
 func (l *Ledger) attempt(ctx context.Context, p *plan) (next ledger.Next, reached progress, err error) {
 	err = l.inTx(ctx, p, func(ctx context.Context, t *tx) error {
-		// Find out which balances to lock: those that the calls name, and those of the holds, grants and operations
-		// to which the calls refer.
+		// Find out which balances to lock: the balances that the calls name, and the balances of the holds, grants
+		// and operations to which the calls refer.
 		if err := t.locate(ctx, p); err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func (l *Ledger) attempt(ctx context.Context, p *plan) (next ledger.Next, reache
 		// Write and commit.
 		changes := t.batch.Changes()
 		out := &pgx.Batch{}
-		if !next.CatchUp { // else no call was decided
+		if !next.CatchUp { // otherwise no call was decided
 			if lines := linesOf(p.calls); len(lines) > 0 {
 				if err := auditlog.Queue(out, lines); err != nil {
 					return err
@@ -178,7 +178,7 @@ func (t *tx) readMore(ctx context.Context, p *plan) error {
 			grants = append(grants, k)
 		}
 	}
-	if len(p.keys) > 0 { // a roll finds its balances only with the lock
+	if len(p.keys) > 0 { // a roll knows its balances only after the lock
 		t.noteNeed(2*max(len(grants), len(terms)) > len(t.batch.Books))
 	}
 	if len(grants)+len(terms)+len(p.named) == 0 {

@@ -121,7 +121,7 @@ func lineOf(c *ledger.Call) auditlog.Line {
 			After: refundFacts{r.RefundOf, refundItems(r.Items)},
 		}
 	}
-	panic("ledger: no line for operations of kind " + string(c.Kind)) // audited names the kinds above
+	panic("ledger: no line for operations of kind " + string(c.Kind)) // audited returns true only for the kinds above
 }
 
 func refundItems(items []ledger.RefundItem) []refundItem {

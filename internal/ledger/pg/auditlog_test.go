@@ -16,7 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
-// as returns the test's context with an actor.
+// as returns the test's context with an actor whose API key has the given id.
 func (b *bundle) as(key string, admin bool) context.Context {
 	return auditlog.With(b.t.Context(), &auditlog.Actor{KeyID: key, Name: "the " + key, RequestID: "r1", IP: "192.0.2.1", Admin: admin})
 }
@@ -31,21 +31,22 @@ func (b *bundle) texts(sql string, args ...any) []string {
 	return out
 }
 
-// actors lists the entries of a tenant in order: operation ("own" for an operation of the ledger itself) and actor.
+// actors lists the operations of a tenant's entries, each with its actor. "own" is an operation of the ledger itself.
 func (b *bundle) actors(tenant string) []string {
 	b.t.Helper()
 	return b.texts(`SELECT DISTINCT CASE WHEN operation_id LIKE '§%' THEN 'own' ELSE operation_id END || ' ' || coalesce(actor, 'NULL')
 		FROM entries WHERE tenant_id = $1 ORDER BY 1`, tenant)
 }
 
-// lines lists the audit log in order: action, actor, object, values before and after, reason.
+// lines returns the lines of the audit log in order. Each has the action, the actor, the changed object, its values
+// before and after, and the reason.
 func (b *bundle) lines() []string {
 	b.t.Helper()
 	return b.texts(`SELECT concat_ws(' ', action, actor_key, object_kind || ':' || tenant_id || '/' || object_id, coalesce(before::text, '-'), after::text, reason)
 		FROM audit ORDER BY audit_id`)
 }
 
-// do runs an operation of an actor.
+// do runs an operation for the actor in ctx. It must succeed.
 func do[R any](ctx context.Context, b *bundle, op ledger.Request[R]) *R {
 	b.t.Helper()
 	r, err := Do(ctx, b.Ledger, op)
@@ -131,8 +132,8 @@ func TestDo_Administrator_OneLineInTheAuditLog(t *testing.T) {
 	b.mustVerify()
 }
 
-// The answer to COMMIT is lost, and the batch runs again. It finds the operation stored, together with its line in
-// the audit log.
+// The answer to COMMIT is lost, and the batch runs again. The second run finds that the operation and its line in the
+// audit log are stored, and adds no second line.
 func TestDo_AnswerToCommitLost_OneLine(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

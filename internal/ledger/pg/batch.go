@@ -37,7 +37,8 @@ const (
 	// retriesHalved is retriesMax for a half of a batch that the database has refused. The whole batch has already
 	// used its retries.
 	retriesHalved = 1
-	// retryDelay is doubled with each failure, with full jitter.
+	// retryDelay bounds the pause after the first failure. The bound is doubled with each further failure. The pause
+	// has full jitter.
 	retryDelay = 20 * time.Millisecond
 	// passesMax is the number of transactions that a batch may take to catch up with missed periods.
 	passesMax = 1000
@@ -50,7 +51,7 @@ const (
 	verdictDone     verdict = "done"      // every call was answered or parked
 	verdictRowTaken verdict = "row_taken" // another transaction is creating the same row; nothing was written
 	verdictLocked   verdict = "locked"    // another transaction kept a balance locked; nothing was written
-	verdictRetry    verdict = "retry"     // another failure that passes; nothing was written
+	verdictRetry    verdict = "retry"     // another transient failure; nothing was written
 	verdictUnknown  verdict = "unknown"   // COMMIT may have happened: run the batch again, and never answer "failed"
 	verdictData     verdict = "data"      // this batch can never be written as it is: find the operation at fault
 	verdictBug      verdict = "bug"       // decisions request more data without an end
@@ -107,7 +108,8 @@ func (l *Ledger) runBatch(ctx context.Context, p *plan) {
 	}
 }
 
-// verdictOf judges the attempt that ended with err in the plan's state. reached says how far the attempt came.
+// verdictOf returns the verdict on an attempt that ended with err in the plan's state. reached says how far the
+// attempt came.
 func (p *plan) verdictOf(err error, reached progress) verdict {
 	switch {
 	case err == nil:
@@ -196,18 +198,18 @@ func pause(ctx context.Context, failures int) {
 	backoff.Sleep(ctx, rand.N(retryDelay<<(failures-1))+time.Millisecond)
 }
 
-// classify translates a failed attempt. Only it and the functions below look into driver errors of the write path.
-// committing means that COMMIT was sent.
+// classify returns the verdict on a failed attempt. Only it and the functions below look into driver errors of the
+// write path. committing means that COMMIT was sent.
 func classify(err error, committing bool) verdict {
 	pgErr, answered := errors.AsType[*pgconn.PgError](err)
 	if _, missing := journal.MissingMonth(err); missing {
-		return verdictRetry // the partition was made, or could not be made now
+		return verdictRetry // the missing partition was created, or could not be created now
 	}
 	switch {
 	case errors.Is(err, errRolledBack):
 		return verdictRetry
 	case !answered || pgErr.Severity == "FATAL" || pgErr.Severity == "PANIC":
-		// The outcome of the transaction is unknown.
+		// The server did not answer, so the outcome of the transaction is unknown.
 		if committing {
 			return verdictUnknown
 		}
@@ -226,14 +228,14 @@ func classify(err error, committing bool) verdict {
 	return verdictData
 }
 
-// isKeyConflict reports a unique violation of the journal: an entry with one of the batch's keys is in a month that
-// the look-up did not read, or another instance has just written it.
+// isKeyConflict reports whether err is a unique violation of the journal. Then an entry with one of the batch's keys
+// is in a month that the look-up did not read, or another instance has just written it.
 func isKeyConflict(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pgErr.Code == "23505" && (strings.HasPrefix(pgErr.TableName, "entries") || citusName(pgErr, "entries"))
 }
 
-// isRowTaken reports that another transaction has created the row of a balance, or took too long to create it.
+// isRowTaken reports whether another transaction has created the row of a balance, or took too long to create it.
 func isRowTaken(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
@@ -243,8 +245,9 @@ func isRowTaken(err error) bool {
 	return isLockTimeout(err) || pgErr.Code == "23505" && ofBalances
 }
 
-// isPersistentConflict reports a unique violation. If it remains after all retries, one operation can never be
-// stored. A transient conflict is a conflict with a row of another instance, and the next attempt finds that row.
+// isPersistentConflict reports whether err is a unique violation. If it remains after all retries, one operation can
+// never be stored. A transient conflict is a conflict with a row of another instance, and the next attempt finds that
+// row.
 func isPersistentConflict(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pgErr.Code == "23505"

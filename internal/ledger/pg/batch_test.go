@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// The verdict on an attempt depends on the state of the database, on the error, and on how far the attempt came.
-// doc.go has the table.
+// The verdict on a failed attempt depends on the state of the database, on the error, and on the statements that the
+// attempt had reached. doc.go has the table.
 func TestPlan_VerdictOf_FollowsTheTable(t *testing.T) {
 	t.Parallel()
 	answered := func(code, table string) error {

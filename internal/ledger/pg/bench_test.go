@@ -26,12 +26,12 @@ import (
 )
 
 const (
-	// benchCallers wait for their answers at the same time, as requests of a busy service do.
+	// benchCallers is the number of callers that wait for answers at the same time, as in a busy service.
 	benchCallers = 1024
 
 	benchTenants = 10_000
 
-	// benchUnits is the amount that each balance starts with: more than any run can use up.
+	// benchUnits is the amount with which each balance starts. No run can use it up.
 	benchUnits = 1 << 50
 )
 
@@ -42,14 +42,13 @@ func durableLedger(b *testing.B, tenants int) (*Ledger, string) {
 	ctx := b.Context()
 	p, err := localstack.StartPostgres(ctx, localstack.PostgresConfig{
 		Dir: filepath.Join(b.TempDir(), "postgres"), Durable: true,
-		// The server has room for a run without a checkpoint in its middle. A checkpoint would make runs
-		// incomparable.
+		// With these settings no checkpoint runs during a measurement. A checkpoint would make runs incomparable.
 		Extra: map[string]string{"max_wal_size": "8GB", "checkpoint_timeout": "30min", "shared_buffers": "512MB"},
 	})
 	require.NoError(b, err)
 	b.Cleanup(func() {
 		require.NoError(b, p.Stop(context.Background()))
-		require.NoError(b, os.RemoveAll(p.Dir())) // exists if PostgreSQL's user may not enter the test's directory
+		require.NoError(b, os.RemoveAll(p.Dir())) // it may be outside b.TempDir()
 	})
 	migrateForBench(b, p.URL())
 	seedForBench(b, p.URL(), tenants)
@@ -129,7 +128,7 @@ func BenchmarkDebit(b *testing.B) {
 						if n > int64(b.N) {
 							return
 						}
-						// The stride visits all tenants, in another order than that of the index.
+						// The factor 7919 visits all tenants in an order that differs from the order of the index.
 						tenant := names[int(n*7919)%tenants]
 						if _, err := Do(b.Context(), l, debitOf(tenant, fmt.Sprintf("key-%016x", uint64(n)*0x9e3779b97f4a7c15), 1)); err != nil {
 							b.Error(err)
@@ -176,7 +175,7 @@ func BenchmarkDebitBatch(b *testing.B) {
 	b.ReportMetric(float64(b.N)*ledger.BatchMax/b.Elapsed().Seconds(), "debits/s")
 }
 
-// BenchmarkDecide measures only the decisions: the time of a debit between reading and writing.
+// BenchmarkDecide measures only the decisions of a batch, without reads and writes of the database.
 func BenchmarkDecide(b *testing.B) {
 	q, err := namedsql.Load(sqlFiles)
 	require.NoError(b, err)

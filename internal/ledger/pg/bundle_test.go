@@ -27,7 +27,7 @@ type bundle struct {
 	*Ledger
 	t   testing.TB
 	url string
-	db  *pgx.Conn // beside the ledger's pools: for the statements of the test itself
+	db  *pgx.Conn // a separate connection for the statements of the test itself
 }
 
 func newBundle(t testing.TB, change ...func(*Config)) *bundle {
@@ -51,8 +51,8 @@ func (b *bundle) reconnect() {
 	b.db = db
 }
 
-// throughCoordinator sends batches to the server of the URL. Tests that lose its answers need this: on Citus batches
-// would go to other nodes.
+// throughCoordinator makes the ledger send its batches to the server of the URL. Tests whose proxy loses the answers
+// of this server need it, because on Citus batches would go to other nodes.
 func throughCoordinator(c *Config) { c.ThroughCoordinator = true }
 
 // openLedger opens one more ledger on url: another instance of the service.
@@ -96,7 +96,8 @@ func (b *bundle) meter(ids ...string) {
 	}
 }
 
-// plan adds a version of a plan. Each allowance is "meter amount every anchor".
+// plan adds a version of a plan. Each allowance is a text of the form "meter amount every anchor", for example
+// "api_calls 10 month calendar".
 func (b *bundle) plan(id string, version int, at time.Time, allowances ...string) {
 	b.t.Helper()
 	b.exec("INSERT INTO plans (plan, version, created_at) VALUES ($1, $2, $3)", id, version, at)
@@ -150,7 +151,7 @@ func (b *bundle) mustBalance(tenant, meter string) *ledger.Balance {
 	return out
 }
 
-// wantSums compares the sums of a balance of the tenant with want.
+// wantSums fails the test if the sums of a balance of the tenant differ from want.
 func (b *bundle) wantSums(tenant, meter string, want ledger.Sums) {
 	b.t.Helper()
 	wantSums(b.t, b.mustBalance(tenant, meter), want)
@@ -192,7 +193,7 @@ func refundedOf(r *ledger.RefundResult) refunded {
 	return refunded{r.Items[0].Refunded, r.Items[0].Forfeited, r.Items[0].Remaining}
 }
 
-// mustVerify fails the test unless journal and state agree.
+// mustVerify verifies the database. It fails the test unless the tables agree with the journal.
 func (b *bundle) mustVerify() *audit.Report {
 	b.t.Helper()
 	return b.mustVerifyOn(namedsql.Target(testenv.OnCitus()))
@@ -238,7 +239,7 @@ func wantCode(t testing.TB, err error, code errcode.Code) *errcode.Error {
 	return e
 }
 
-// Check runs one check.
+// Check runs a batch of one check.
 func (b *bundle) Check(ctx context.Context, tenant, subject string, items []ledger.Item) (*ledger.CheckResult, error) {
 	out := b.CheckBatch(ctx, []ledger.CheckRequest{{Tenant: tenant, Subject: subject, Items: items}})
 	return out[0].Result, out[0].Err

@@ -56,10 +56,10 @@ func (l *Ledger) checkTogether(ctx context.Context, open []*check) {
 	}
 }
 
-// checkRows answers the checks for which the rows of their balances are enough. They are enough for most debits: no
-// event is due, the head grant covers the amount, and the plan's allowance is known. It takes one round trip with two
-// statements; a view takes seven statements. It returns the checks that it did not answer. If a row cannot be read,
-// it returns all checks, because a view finds out which row.
+// checkRows answers the checks for which the rows of their balances are enough. They are enough if no event is due,
+// the head grant covers the amount, and the plan's allowance is known, as for most debits. It takes one round trip
+// with two statements; a view takes seven statements. It returns the checks that it did not answer. If a row cannot
+// be read, it returns all checks, because a view finds out which row.
 func (l *Ledger) checkRows(ctx context.Context, open []*check) (rest []*check) {
 	rows := make([]*check, 0, len(open))
 	calls := callsOf(open)

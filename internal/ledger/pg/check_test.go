@@ -14,7 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// Each check of a batch gets the same answer as alone. The checks are of one tenant or of many.
+// Each check of a batch gets the same answer as without the other checks. The checks are of one tenant or of many
+// tenants.
 func TestCheckBatch_AnswersAsCheck(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -84,7 +85,8 @@ func TestCheckBatch_UnreadableBalance_FailsItsOwnCheckOnly(t *testing.T) {
 	}
 }
 
-// Checks that are answered from the rows of balances get the same answer as from a view.
+// A check that is answered from the row of its balance gets the same answer as from a view, which also has the grants
+// and terms.
 func TestCheckBatch_FromRows_AnswersAsView(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -142,16 +144,16 @@ func TestCheckBatch_FromRows_AnswersAsView(t *testing.T) {
 	if n := compare("at first"); n == 0 {
 		t.Error("no question was answered from rows: nothing was compared")
 	}
-	// A change of terms that applies at once ends periods, and their balances are not written. Another change ends
-	// only periods that have no end of their own.
+	// A change of terms that applies at once ends periods without writing their balances. A change that does not
+	// apply at once ends only the periods without an interval.
 	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, immediate) SELECT tenant_id, clock_timestamp(), 'small', $1, 'UTC', tenant_id < 't2'
 		FROM tenants WHERE tenant_id IN ('t0', 't1', 't3', 't6')`, at)
 	b.exec("UPDATE tenants SET plan = 'small' WHERE tenant_id IN ('t0', 't1', 't3', 't6')")
 	compare("after a change of terms")
 }
 
-// A check that needs only the row of its balance costs one round trip with two statements, alone or with others. The
-// first check of a plan reads its terms.
+// A check that needs only the row of its balance costs one round trip with two statements, alone or in a batch. The
+// first check of a plan also reads the plan's terms.
 func TestCheckBatch_OneRoundTrip_ForAllTenants(t *testing.T) {
 	testenv.NotOnCitus(t, "there is one for each shard group")
 	t.Parallel()
@@ -195,12 +197,13 @@ func TestCheckBatch_OneRoundTrip_ForAllTenants(t *testing.T) {
 			trips++
 		}
 	}
-	if trips > 2 { // an amount that the head grant does not cover needs a view
+	if trips > 2 { // a check needs a view if the first grant does not cover its amount
 		t.Errorf("%d round trips for %d checks of one tenant", trips, len(questions))
 	}
 }
 
-// timeless returns r without the fields that differ between readings: instants, and the causes of refusals.
+// timeless returns a copy of r without the fields that differ between two reads of one state: instants, and the
+// causes of refusals.
 func timeless(r *ledger.CheckResult) *ledger.CheckResult {
 	if r == nil {
 		return nil

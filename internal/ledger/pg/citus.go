@@ -30,7 +30,7 @@ func detectCitus(ctx context.Context, cfg *Config) (*citus.Cluster, error) {
 	}
 	params.ConnectTimeout = probeTimeout
 	params.RuntimeParams["application_name"] = "quotasvc-probe"
-	_ = cfg.Login.Apply(ctx, params) // returns no error
+	_ = cfg.Login.Apply(ctx, params) // Apply never returns an error
 	conn, err := pgx.ConnectConfig(ctx, params)
 	if err != nil {
 		return nil, unavailable("connect to PostgreSQL", err)
@@ -50,8 +50,8 @@ func detectCitus(ctx context.Context, cfg *Config) (*citus.Cluster, error) {
 // Cluster returns the Citus cluster that Open found, or nil for PostgreSQL without Citus.
 func (l *Ledger) Cluster() *citus.Cluster { return l.cluster }
 
-// newNodes returns the nodes of the cluster, each with a pool like that of the writers. A role has the same password on
-// all nodes, and the certificate of each node is verified with the node's own name.
+// newNodes returns the nodes of the cluster, each with a pool like the pool of the writers. A role has the same
+// password on all nodes, and the certificate of each node is verified with the node's own name.
 func (l *Ledger) newNodes() *citus.Nodes {
 	if l.cluster == nil || l.cfg.ThroughCoordinator {
 		return nil
@@ -76,7 +76,7 @@ func connectTo(cfg *pgx.ConnConfig, node citus.Address) {
 }
 
 // writersFor returns the writers of the node that holds the plan's shard group. It returns the writers of the
-// coordinator if there is no such node, if it cannot be reached, or if the plan has no calls.
+// coordinator if there is no such node, if that node cannot be reached, or if the plan has no calls.
 func (l *Ledger) writersFor(p *plan) *pgxpool.Pool {
 	if p != nil && len(p.calls) > 0 {
 		if node := l.nodes.Of(tenantOfCall(p.calls[0])); node != nil {
@@ -87,8 +87,8 @@ func (l *Ledger) writersFor(p *plan) *pgxpool.Pool {
 }
 
 // citusWriterSettings returns settings that replace those of a writer's connection. Each plan is made for its
-// parameters, so Citus knows the tenants of a statement and sends it to one node. A setting that the connection makes
-// within a transaction applies on that node as well, as lock_timeout must.
+// parameters, so Citus knows the tenants of a statement and sends it to one node. With the second setting, SET LOCAL
+// in a transaction applies on that node as well, which lock_timeout needs.
 func citusWriterSettings() map[string]string {
 	return map[string]string{"plan_cache_mode": "force_custom_plan", "citus.propagate_set_commands": "local"}
 }
@@ -160,8 +160,8 @@ var nodeErrors = []struct{ message, code string }{
 // sent, the outcome of the transaction is unknown.
 const codeUnclear = "08007"
 
-// restoreCode restores the code of an error that Citus reports as an internal error: the code that PostgreSQL has for
-// it.
+// restoreCode replaces the code of an error that Citus reports as an internal error (XX000) by PostgreSQL's code for
+// the message. If the message is not in nodeErrors, the code becomes codeUnclear.
 func (l *Ledger) restoreCode(err error) {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	if l.cluster == nil || !ok || pgErr.Code != "XX000" {
@@ -176,8 +176,8 @@ func (l *Ledger) restoreCode(err error) {
 	}
 }
 
-// commitUnclear reports an error after which the transaction may be committed although the server answered: on Citus,
-// COMMIT fails on the coordinator when it loses the node that had to carry it out.
+// commitUnclear reports whether the transaction may be committed although the server answered with this error. On
+// Citus, COMMIT fails on the coordinator when it loses the node that had to carry it out.
 func commitUnclear(pgErr *pgconn.PgError) bool {
 	return strings.HasPrefix(pgErr.Code, "08") || slices.Contains([]string{"57P01", "57P02", "57P03"}, pgErr.Code)
 }

@@ -18,13 +18,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// benchCitus is the name of a variable: the length of a round of the comparison, such as 5s. `make bench-citus` sets
-// it.
+// benchCitus is the name of an environment variable: the duration of one measured round, such as 5s. `make
+// bench-citus` sets it.
 const benchCitus = "QUOTASVC_BENCH_CITUS"
 
-// The test runs the same debits on PostgreSQL and on a cluster of a coordinator and two workers. On the cluster they
-// go to the nodes directly or through the coordinator. The three ways alternate, without HTTP. Both ways to the
-// cluster keep their connections open, and only the work of the measured way counts.
+// The test runs the same debits on PostgreSQL and on a cluster of a coordinator and two workers. On the cluster the
+// debits go to the nodes directly, or through the coordinator. The three variants alternate, without HTTP. The
+// connections of the other variants stay open, but only the work of the measured variant is counted.
 func TestBench_DebitsOnCitusBesidePostgres(t *testing.T) {
 	round, err := time.ParseDuration(os.Getenv(benchCitus))
 	if err != nil {
@@ -68,7 +68,7 @@ func newBenchStand(t *testing.T, name, url string, throughCoordinator bool, node
 		require.NoError(t, err)
 		var dir string
 		require.NoError(t, conn.QueryRow(t.Context(), "SELECT current_setting('data_directory')").Scan(&dir))
-		_ = conn.Close(t.Context()) // there is nothing left to write
+		_ = conn.Close(t.Context()) // an error of Close does not matter: nothing was written
 		text, err := os.ReadFile(filepath.Join(dir, "postmaster.pid"))
 		if err != nil {
 			t.Skip("the servers run as another user: measure as root or as that user: ", err)
@@ -94,7 +94,7 @@ func (s *benchStand) measure(t *testing.T, turn, clients int, round time.Duratio
 		float64(debits)/took.Seconds(), per(servers), per(self))
 }
 
-// debitFor makes debits for a time and returns their number.
+// debitFor makes debits for the duration d and returns their number.
 func (s *benchStand) debitFor(t *testing.T, clients int, d time.Duration) int64 {
 	t.Helper()
 	var made atomic.Int64
@@ -116,7 +116,7 @@ func (s *benchStand) debitFor(t *testing.T, clients int, d time.Duration) int64 
 	return made.Load()
 }
 
-// serverCPU returns the CPU time of those processes of the servers that still run. A backend runs as long as its
+// serverCPU returns the CPU time of the servers' processes that still run. A backend process runs as long as its
 // connection is open.
 func (s *benchStand) serverCPU(t *testing.T) time.Duration {
 	t.Helper()
@@ -131,7 +131,7 @@ func (s *benchStand) serverCPU(t *testing.T) time.Duration {
 			continue // the process has ended
 		}
 		_, rest, _ := strings.Cut(string(text), ") ")
-		fields := strings.Fields(rest) // from the state on: parent is field 1, utime 11, stime 12
+		fields := strings.Fields(rest) // 0 is the process state, 1 the parent, 11 utime, 12 stime
 		pid := filepath.Base(filepath.Dir(path))
 		for _, root := range s.roots {
 			if len(fields) > 12 && (fields[1] == root || pid == root) {

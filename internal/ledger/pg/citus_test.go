@@ -27,8 +27,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
-// hotStatements returns the statements of a batch and of a check, for Citus. Such a statement names several tenants,
-// all of one shard group. The result includes the statements that store denials, about once a second.
+// hotStatements returns the statements of batches and checks, in their form for Citus. Such a statement names several
+// tenants, all of one shard group. The result includes the statements that store denials about once a second.
 func hotStatements(t *testing.T) map[string]string {
 	t.Helper()
 	hot := map[string]string{}
@@ -50,7 +50,7 @@ func hotStatements(t *testing.T) map[string]string {
 	return hot
 }
 
-// statementsOf returns the statements of a package, for Citus.
+// statementsOf returns the SQL statements of a package, in their form for Citus.
 func statementsOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all, err := namedsql.LoadFor(namedsql.Citus, os.DirFS(dir))
@@ -60,8 +60,8 @@ func statementsOf(t *testing.T, dir string) map[string]string {
 
 var tableReference = regexp.MustCompile(`(?:FROM|JOIN|UPDATE) (\w+) (\w+)\b`)
 
-// This test also runs without Citus. On Citus, a statement must name its tenants for every distributed table.
-// Otherwise it goes to all nodes or is refused.
+// On Citus, a statement must name its tenants for every distributed table. The test reads the texts of the
+// statements, so it also runs without Citus. Otherwise Citus sends the statement to all nodes or refuses it.
 func TestStatements_OfBatchesAndChecks_NameTheTenantsForEveryTable(t *testing.T) {
 	t.Parallel()
 	distributed := map[string]bool{}
@@ -80,8 +80,9 @@ func TestStatements_OfBatchesAndChecks_NameTheTenantsForEveryTable(t *testing.T)
 	}
 }
 
-// nameTheTenants compares two numbers: how often a statement reads or writes a distributed table, and how often it
-// names its tenants for this table. It returns the number of such tables.
+// nameTheTenants fails the test if a statement reads or writes a distributed table more or less often than it names
+// its tenants for this table. It returns the number of distributed tables that it found in the statement, one for
+// each alias.
 func nameTheTenants(t *testing.T, distributed map[string]bool, name, statement, condition string) (seen int) {
 	t.Helper()
 	references := map[string]int{}
@@ -119,7 +120,8 @@ func TestCitus_Cluster(t *testing.T) {
 	b.mustVerifyOn(namedsql.Citus)
 }
 
-// Each tenant crosses a threshold with every twentieth debit. No event may be lost or emitted twice.
+// citusAllowance is the allowance of each tenant. A threshold is reached with every twentieth debit. No event may be
+// lost or emitted twice.
 const citusAllowance = 100
 
 var citusAlerts = func() (percent []int16) {
@@ -149,7 +151,8 @@ var literals = map[string]string{
 	"bigint": "2", "integer": "2", "boolean": "true", "bytea": "'a'",
 }
 
-// direct debits through the nodes, then loses the nodes: the coordinator serves until the nodes are reached again.
+// direct tests debits that go to the nodes. When the ledger loses its connections to the nodes, the coordinator
+// serves the debits until the nodes are reached again.
 func (b *citusBundle) direct(t *testing.T) {
 	testenv.Eventually(t, func() bool { return b.nodes.Reached() == len(b.server.Workers) })
 	round := 0
@@ -172,7 +175,7 @@ func (b *citusBundle) direct(t *testing.T) {
 			b.nodes.Lost(pool, errors.New("a test"))
 		}
 	}
-	if b.nodes.Reached() == 0 { // otherwise a node was reached again meanwhile
+	if b.nodes.Reached() == 0 { // if it is not 0, a node was reached again meanwhile
 		if n := debits(); n == 0 {
 			t.Error("no batch went through the coordinator after all nodes were lost")
 		}
@@ -183,7 +186,7 @@ func (b *citusBundle) direct(t *testing.T) {
 	b.compare(t)
 }
 
-// plans examines the plans of the coordinator and of one node.
+// plans checks the query plans of the hot statements on the coordinator and on one node.
 func (b *citusBundle) plans(t *testing.T) {
 	two := b.inOneGroup(0)[:2]
 	for _, pool := range []*pgxpool.Pool{b.writers, b.nodes.Of(two[0])} {
@@ -204,7 +207,7 @@ func (b *citusBundle) plansOf(t *testing.T, pool *pgxpool.Pool, two []string) {
 		}
 		plan := explainForTenants(t, conn.Conn(), name, statement, two)
 		tasks := strings.Count(plan, "Task Count: ")
-		// These rare statements read no table: Citus copies their rows to the shard.
+		// These statements are rare and read no table. Citus copies their rows to the shard.
 		copied := strings.Contains(plan, "Citus INSERT ... SELECT") && tasks == 0 && name != "InsertPlainDebits" && name != "InsertEntries"
 		if !copied && (tasks != 1 || !strings.Contains(plan, "Task Count: 1\n")) {
 			t.Errorf("%s is not planned for one node:\n%s", name, plan)
@@ -284,7 +287,7 @@ func (b *citusBundle) acknowledge(tenant, key string) {
 	b.keys[tenant][key] = true
 }
 
-// compare compares the journal and the balances with the acknowledged debits.
+// compare fails the test if the journal or the balances differ from the acknowledged debits.
 func (b *citusBundle) compare(t *testing.T) {
 	t.Helper()
 	for _, id := range b.tenants {
@@ -310,7 +313,7 @@ func (b *citusBundle) compare(t *testing.T) {
 	}
 }
 
-// thresholds returns the thresholds of a tenant that were emitted, the lowest first.
+// thresholds returns the thresholds in the emitted events of a tenant, the lowest first.
 func (b *citusBundle) thresholds(t *testing.T, tenant string) []int16 {
 	t.Helper()
 	rows, err := b.db.Query(t.Context(), "SELECT (data ->> 'threshold')::smallint FROM events WHERE tenant_id = $1 AND type = $2 ORDER BY 1",
@@ -321,15 +324,16 @@ func (b *citusBundle) thresholds(t *testing.T, tenant string) []int16 {
 	return told
 }
 
-// citusLoad is the result of debits during a change of the cluster. Each key is repeated until it succeeds.
+// citusLoad has the results of underLoad: the numbers of served and refused calls, and the slowest call.
 type citusLoad struct {
 	served, refused atomic.Int64
 	slowest         atomic.Int64 // nanoseconds, of calls for the tenants of watch
 	failedWatched   atomic.Int64
 }
 
-// underLoad makes debits for all tenants while do runs, and until each key has succeeded. watch contains the tenants
-// that the change must not affect.
+// underLoad makes debits for all tenants until do returns. It repeats a debit that fails with the same key, and
+// returns after every debit has succeeded or the test has failed. watch contains the tenants whose debits must not be
+// disturbed by the change that do makes.
 func (b *citusBundle) underLoad(t *testing.T, name string, watch map[string]bool, do func(served func() int64)) *citusLoad {
 	t.Helper()
 	var l citusLoad
@@ -436,9 +440,9 @@ func (b *citusBundle) kill(t *testing.T) {
 	read()
 }
 
-// followEvents lists events, and reads the list as it grows, until the returned function is called. That function
-// compares the events read with the stored ones. A reader that continues after the newest position must miss none,
-// even when nodes fail meanwhile.
+// followEvents reads the list of events repeatedly, each time after the newest position that it has read, until the
+// returned function is called. That function fails the test if the number of events read differs from the number
+// stored. Such a reader must miss no event, even if nodes fail meanwhile.
 func (b *citusBundle) followEvents(t *testing.T) (read func()) {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), b.server.URL)

@@ -18,8 +18,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/model"
 )
 
-// question is a request or read of one client. It is sent to both members in turn, beginning with first, until it is
-// answered.
+// question is a request or read of one client. It is sent to the two members alternately, beginning with first, until
+// it is answered.
 type question struct {
 	*model.Request // nil for reads
 	what           string
@@ -32,17 +32,17 @@ type question struct {
 	answers []told
 }
 
-// told is an answer.
+// told is the answer to one attempt of a question.
 type told struct {
 	text        string
 	at          time.Time // instant of the decision, in PostgreSQL's time; zero if the answer has none
-	stored      bool      // every repeat with this key gets this answer
+	stored      bool      // the answer is stored, so every repeat with this key gets it
 	asked, when int64
 	err         error // why there is no answer
 }
 
-// group draws requests that several clients send at the same time. These are new requests, some of which are sent
-// twice, repeated requests, different requests under a used key, several debits in one call, reads and dry runs.
+// group returns a step in which several clients send random requests at the same time. There are new requests (some
+// sent twice), repeated requests, other requests with a used key, several debits in one call, reads and dry runs.
 func (s *life) group() func() error {
 	t := s.T
 	var all []*question
@@ -104,7 +104,7 @@ func (s *life) asking(r model.Request) *question {
 	}
 }
 
-// heard returns the answer of a call as a client receives it.
+// heard returns the answer to a call as a client receives it.
 func (s *life) heard(c *ledger.Call, at time.Time) told {
 	out := told{at: at}
 	e, known := errors.AsType[*errcode.Error](c.Err)
@@ -144,7 +144,7 @@ func (s *life) trying(r model.Request) *question {
 	return q
 }
 
-// atOnce sends all questions at the same time and explains the answers.
+// atOnce sends all questions at the same time. It returns an error if no model explains the answers.
 func (s *life) atOnce(all []*question, together bool) error {
 	if err := s.look(); err != nil {
 		return err
@@ -164,8 +164,8 @@ func (s *life) atOnce(all []*question, together bool) error {
 	wg.Go(func() { s.pursueTogether(batch) })
 	wg.Wait()
 	s.late.Wait()
-	// A killed member may have carried out a request that it did not answer. A repeat shows this, now that no call
-	// runs.
+	// A killed member may have carried out a request that it did not answer. No call runs any more, so a repeat of
+	// the request shows whether it was carried out.
 	for _, q := range all {
 		if n := len(q.answers); q.silent && n > 0 && !q.answers[n-1].stored && q.Request != nil {
 			s.pursue(q)
@@ -214,7 +214,7 @@ func (q *question) why(got told, answered bool) error {
 	return got.err
 }
 
-// note stores an answer and reports whether it is final.
+// note stores an answer and reports whether it is final. Otherwise the question must be repeated.
 func (s *life) note(q *question, got told, answered bool, stamp int64) bool {
 	code := errcode.Of(got.err)
 	if !answered || code == errcode.OutcomeUnknown {
@@ -229,7 +229,7 @@ func (s *life) note(q *question, got told, answered bool, stamp int64) bool {
 	return true
 }
 
-// pursueTogether sends several debits in one call. It repeats the unanswered ones one by one.
+// pursueTogether sends several debits in one call. It repeats the unanswered debits separately.
 func (s *life) pursueTogether(batch []*question) {
 	if len(batch) == 0 {
 		return
@@ -257,9 +257,9 @@ func (s *life) pursueTogether(batch []*question) {
 	wg.Wait()
 }
 
-// observe returns the observations that the models must explain. All stored answers under one key are one
-// observation, because there was one decision. The decision may be as early as the first attempt of any of its
-// senders. observe returns an error when these answers differ.
+// observe returns the observations that the models must explain. All stored answers of one request become one
+// observation, because there was one decision. The decision may be as early as the first attempt of any client that
+// sent the request. observe returns an error if the stored answers differ.
 func (s *life) observe(all []*question, before time.Time) ([]*model.Observation, error) {
 	var out []*model.Observation
 	kept := map[string]*model.Observation{}
@@ -298,7 +298,8 @@ func (s *life) observe(all []*question, before time.Time) ([]*model.Observation,
 	return out, nil
 }
 
-// compareAsked orders questions for slices.MinFunc: those with the request same come first, by their stamps.
+// compareAsked orders questions for slices.MinFunc: the questions with the request same come first, ordered by the
+// stamps of their first attempts.
 func compareAsked(a, b *question, same string) int {
 	rank := func(q *question) int64 {
 		if q.Request == nil || q.ID+" "+q.Body != same || q.asked == 0 {
@@ -309,7 +310,7 @@ func compareAsked(a, b *question, same string) int {
 	return int(min(1, max(-1, rank(a)-rank(b))))
 }
 
-// persist repeats a read until it is answered.
+// persist repeats a read until it is answered, at most for testenv.Patience.
 func persist[V any](s *life, first int, read func(*Ledger) (V, error)) (V, error) {
 	type outcome struct {
 		read V
@@ -337,8 +338,8 @@ func persist[V any](s *life, first int, read func(*Ledger) (V, error)) (V, error
 // backOff waits before a repeat, as a client should.
 func backOff() { time.Sleep(time.Duration(1+rand.IntN(10)) * time.Millisecond) }
 
-// compare reads every balance from one instance, and keeps the models that agree with all of them. It returns an
-// error when no model does.
+// compare reads every balance from one instance, and keeps the models whose balances are all the same. It returns an
+// error if there is no such model.
 func (s *life) compare(reader int) error {
 	keys := s.keys()
 	type view struct {

@@ -10,8 +10,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/clock"
 )
 
-// clockInterval is how often an idle instance compares its clock with PostgreSQL's, for the metric and the log.
-// Decisions compare by themselves.
+// clockInterval is how often an idle instance compares its clock with PostgreSQL's, for the metric and the log. Each
+// decision compares the clocks itself.
 const clockInterval = 5 * time.Second
 
 // NewClock returns a clock for Config that logs when PostgreSQL's clock and the instance's begin or cease to agree.

@@ -21,14 +21,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// steady holds the results of operations that were made while clocks moved.
+// steady contains the results of the operations that were made while clocks stepped.
 type steady struct {
 	mu   sync.Mutex
 	done map[string]int64 // by key: the units that remained after the operation
 }
 
-// load debits the tenants in turn until stop is closed. It sends every fourth request twice. It returns an error for
-// every call that was not answered.
+// load debits the tenants one after another until stop is closed. It sends every fourth request twice. It returns the
+// errors of all calls that failed.
 func load(b *bundle, l *Ledger, tenants int, stop chan struct{}, name string, into *steady) []error {
 	var errs []error
 	for n := 0; ; n++ {
@@ -55,7 +55,7 @@ func load(b *bundle, l *Ledger, tenants int, stop chan struct{}, name string, in
 	}
 }
 
-// goesOn waits for n more answers.
+// goesOn waits until n more operations have been answered.
 func (s *steady) goesOn(t *testing.T, n int) {
 	t.Helper()
 	answered := func() int {
@@ -81,7 +81,7 @@ func (s *steady) replayAll(b *bundle, l *Ledger) {
 }
 
 // PostgreSQL's clock steps under load and is later set right. No period is closed or opened, nothing expires, and
-// every request and retry is answered. Afterwards there is no trace of the step.
+// every request and retry is answered. Afterwards no row has an instant of the wrong clock.
 func TestClock_PostgresSteps_NothingExpires(t *testing.T) {
 	t.Parallel()
 	server := testenv.PostgresWithClock(t)
@@ -155,15 +155,16 @@ func copyOf(t *testing.T, databaseURL string) string {
 	return u.String()
 }
 
-// clockOf returns a configuration of an instance. Its own clock is that of the machine plus by.
+// clockOf returns a function that sets the clock of an instance's Config: the machine's clock plus the nanoseconds in
+// by.
 func clockOf(by *atomic.Int64, skewMax time.Duration) func(*Config) {
 	return func(c *Config) {
 		c.Clock = clock.New(clock.Config{SkewMax: skewMax, Wall: func() time.Time { return time.Now().Add(time.Duration(by.Load())) }})
 	}
 }
 
-// One instance's own clock is wrong. This instance decides by the earlier clock, so nothing closes too early. The
-// other instance is not affected.
+// The clock of one instance is wrong. This instance decides by the earlier of its clock and PostgreSQL's, so no
+// period closes too early. The other instance is not affected.
 func TestClock_InstanceWrong_OtherUnaffected(t *testing.T) {
 	t.Parallel()
 	for _, by := range []time.Duration{40 * 24 * time.Hour, -40 * 24 * time.Hour} {
@@ -205,8 +206,8 @@ func TestClock_InstanceWrong_OtherUnaffected(t *testing.T) {
 	}
 }
 
-// Both clocks are wrong, by different amounts. Decisions use the earlier clock. Retries are answered, both then and
-// after the clocks are right again.
+// PostgreSQL's clock and the instance's clock are wrong, by different amounts. Decisions use the earlier clock.
+// Retries are answered while the clocks are wrong and after they are right again.
 func TestClock_BothWrong_EarlierDecides(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
@@ -257,8 +258,9 @@ func TestClock_BothWrong_EarlierDecides(t *testing.T) {
 	b.mustVerify()
 }
 
-// If the operator trusts PostgreSQL's clock alone, a step ahead closes periods, and coming months get entries. After
-// the clock was set back every retry is answered, both by an instance that has seen the step and by one that has not.
+// If the configuration trusts PostgreSQL's clock alone, a step ahead closes periods and writes entries of future
+// months. After the clock is set back, every retry is answered, by an instance that has seen the step and by an
+// instance that has not.
 func TestClock_PostgresTrusted_RetriesAnsweredAfterStep(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
@@ -288,7 +290,8 @@ func TestClock_PostgresTrusted_RetriesAnsweredAfterStep(t *testing.T) {
 	b.mustVerify()
 }
 
-// The metric and the state show the clock's step, with its sign, also while nobody uses the ledger.
+// The metric and the ledger's state show the difference between the clocks, with its sign. They show it even if
+// nobody uses the ledger.
 func TestClock_Skew_IsShownWhileIdle(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
@@ -322,8 +325,8 @@ func gauge(t *testing.T, registry *prometheus.Registry, name string) float64 {
 	return 0
 }
 
-// A hold that is made while a clock is behind counts its duration from the newest entry of its balance. So it does
-// not end at once.
+// If a hold is made while a clock is behind, its duration starts at the instant of its balance's newest entry. So the
+// hold does not end at once.
 func TestClock_InstanceBehind_HoldLasts(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

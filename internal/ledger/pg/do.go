@@ -20,11 +20,11 @@ type Option func(treatment) treatment
 // treatment says what Do does with an operation. The zero value means: carry it out.
 type treatment struct {
 	dryRun bool
-	at     time.Time // of a dry run; zero: now
+	at     time.Time // instant of a dry run; zero: now
 }
 
-// DryRun, if dry is true, makes Do return the answer that it would give now, and record nothing. Do then does not
-// look up the operation's key.
+// DryRun returns an option. If dry is true, Do returns the answer that it would give now, and records nothing. Do
+// then does not look up the operation's key.
 func DryRun(dry bool) Option {
 	return func(t treatment) treatment {
 		t.dryRun = dry
@@ -32,8 +32,8 @@ func DryRun(dry bool) Option {
 	}
 }
 
-// DryRunAt is DryRun(true) at a future instant, at most simulatedMax ahead. It assumes that until then only due
-// events change the ledger: those of periods, grants, holds and terms. A zero at means now.
+// DryRunAt is like DryRun(true), for a future instant, at most simulatedMax ahead. It assumes that until then only
+// due events change the ledger: those of periods, grants, holds and terms. A zero at means now.
 func DryRunAt(at time.Time) Option {
 	return func(treatment) treatment { return treatment{dryRun: true, at: at} }
 }
@@ -92,7 +92,8 @@ func (l *Ledger) simulateAt(ctx context.Context, c *ledger.Call, at time.Time) e
 	return nil
 }
 
-// extraRounds bounds how often a decision on a view may request more balances: subject caps once, overflow meters once.
+// extraRounds bounds how often a decision on a view may request more balances. A decision requests them at most once
+// for subject caps and once for overflow meters.
 const extraRounds = 4
 
 // DebitOutcome is the answer to one debit of a batch.
@@ -142,7 +143,7 @@ func (l *Ledger) DebitBatch(ctx context.Context, debits []*ledger.Debit) []Debit
 // calls.
 type writerLane = lane.Lane[group, func(context.Context)]
 
-// group has the calls of one caller, all of one lane.
+// group has calls of one caller. All its calls belong to one lane.
 type group struct {
 	calls []*ledger.Call
 	by    time.Time // deadline for the caller's answer
@@ -157,8 +158,8 @@ func (l *Ledger) laneOf(tenant string) int {
 	return int(maphash.String(l.seed, tenant) % uint64(l.inUse.Load()))
 }
 
-// shareLanes divides the lanes among the instances. With twice as many lanes each transaction has half as many
-// debits, and most of a transaction's cost does not depend on the number of debits: docs/decisions/debit-speed.md.
+// shareLanes divides the lanes among the instances. With twice as many lanes, each transaction has half as many
+// debits. Most of a transaction's cost does not depend on the number of debits: see docs/decisions/debit-speed.md.
 func (l *Ledger) shareLanes() {
 	n := l.cfg.Lanes
 	if l.share {
@@ -167,9 +168,9 @@ func (l *Ledger) shareLanes() {
 	l.inUse.Store(int32(n))
 }
 
-// enqueue puts a group of calls of one lane into its queue, and waits for their answers: from the lane, or from the
-// queue of parked calls. It returns within answerWithin, or at ctx's deadline if that is earlier. After an error the
-// calls have no answer and must not be read: the lane may still be working on them.
+// enqueue puts a group of calls of one lane into the lane's queue, and waits for their answers. The answers come from
+// the lane, or from the queue of parked calls. It returns within answerWithin, or at ctx's deadline if that is
+// earlier. After an error the calls have no answer and must not be read: the lane may still be working on them.
 func (l *Ledger) enqueue(ctx context.Context, ln int, calls []*ledger.Call) error {
 	if cause := l.breaker.Cause(); cause != nil {
 		return l.refuseCaller(reasonAway, cause, len(calls))
@@ -221,8 +222,8 @@ func (l *Ledger) refuseCaller(r reason, cause error, calls int) error {
 // weigh returns the number of operations that a group adds to a batch.
 func weigh(g group) int { return len(g.calls) }
 
-// runQueued is a lane's worker: it runs the calls of groups as a batch. The batch ends when the first of the groups has
-// to be answered. It returns a function for each group that has parked calls, which waits for their answers.
+// runQueued is a lane's worker: it runs the calls of groups as a batch. The batch ends at the earliest deadline of
+// the groups. It returns a function for each group that has parked calls, which waits for their answers.
 func (l *Ledger) runQueued(ctx context.Context, groups []group) []func(context.Context) {
 	// The calls of all groups, and the earliest of their deadlines.
 	calls := groups[0].calls

@@ -1,5 +1,5 @@
-// Package pg runs the ledger on PostgreSQL: it reads the state that package ledger decides on, and writes what was
-// decided, durably and exactly once.
+// Package pg runs the ledger on PostgreSQL. It reads the state on which package ledger decides, and writes the
+// decisions durably and exactly once.
 //
 // # Terms
 //
@@ -91,7 +91,7 @@
 //
 // # Invariants
 //
-//	P1  Nothing is answered before its COMMIT is known. After a lost answer to COMMIT the same batch runs again on a
+//	P1  No call is answered before its COMMIT is known. After a lost answer to COMMIT the same batch runs again on a
 //	    new connection, where the stored keys answer it.
 //	P2  Balance rows are always locked in key order. The only other locks are share locks of tenants and meters when a
 //	    row is created. A balance without a row is not locked: its first batch inserts the row. If two batches insert

@@ -10,8 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// A dry run for an instant gets the same answer as the same debit gets when that instant has come. The dry run writes
-// nothing.
+// A dry run for a future instant gets the answer that the debit will get at that instant. The dry run writes nothing.
 func TestDryRunAt_AnswersAsTheDebitWillBe(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -30,7 +29,8 @@ func TestDryRunAt_AnswersAsTheDebitWillBe(t *testing.T) {
 	b.mustVerify()
 }
 
-// Nearly 10,000 hourly periods lie ahead. A dry run a year ahead must not keep a processor busy.
+// Nearly 10,000 hourly periods are between now and the instant of a dry run a year ahead. Such a dry run must not
+// need much CPU time.
 func TestDryRunAt_YearOfHourlyPeriods_IsQuick(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -9,7 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 )
 
-// TestEntryKind_MovesMatchAuditorSums compares the table of package ledger with the auditor's own list of kinds.
+// TestEntryKind_MovesMatchAuditorSums compares two lists of entry kinds and the sums that they change: the list of
+// package ledger, and the list of the auditor (package audit).
 func TestEntryKind_MovesMatchAuditorSums(t *testing.T) {
 	t.Parallel()
 	for _, kind := range ledger.EntryKinds() {

@@ -19,7 +19,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
-// told returns the events so far: type, meter, subject, and the fields of data that differ between them.
+// told returns the events that were emitted so far, as text: tenant, type, meter, subject, and the fields of data
+// that the tests compare.
 func (b *bundle) told() []string {
 	b.t.Helper()
 	rows, err := b.db.Query(b.t.Context(), `SELECT concat_ws(' ', tenant_id, type, nullif(meter, ''), nullif(subject, ''), data->>'threshold', data->>'grant_id',
@@ -82,7 +83,8 @@ func TestEvents_DebitCrossesThresholds_EachToldOnceInThePeriod(t *testing.T) {
 		"acme balance.threshold_reached api_calls 80 80 100", "acme balance.threshold_reached api_calls 100 100 100", "acme balance.exhausted api_calls 100 100",
 	}
 	b.wantTold(want...)
-	// A refund and a new debit at the same limit emit nothing again. After a top-up, exhaustion is a new event.
+	// If the limit is the same, a refund and a new debit emit no event again. A top-up raises the limit, so the next
+	// exhaustion emits a new event.
 	b.do(&ledger.Refund{Tenant: "acme", Key: "r3", OperationID: "k3", Amount: 5})
 	b.debit("acme", "k4", 5)
 	b.wantTold(want...)
@@ -106,7 +108,8 @@ func TestEvents_OneDebitCrossesTwo_BothTold_AlsoInOneBatchWithARefund(t *testing
 	}
 	b.wantTold(both("acme")...)
 
-	// A threshold that one operation of a batch has crossed is emitted although the next operation makes room.
+	// The first operation of a batch crosses a threshold. Its event is emitted although the next operation raises the
+	// limit.
 	calls := []*ledger.Call{ledger.NewCall(debitOf("globex", "d", 100)), ledger.NewCall(topupOf("globex", "t", "api_calls", 100))}
 	b.runQueued(t.Context(), []group{{calls: calls, by: time.Now().Add(5 * time.Second)}})
 	for _, c := range calls {
@@ -171,7 +174,7 @@ func (s *statements) take() []string {
 	return out
 }
 
-// These are the methods of a tracer of pgx.
+// This method and the next ones implement the tracer interfaces of pgx.
 func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
 	s.add(d.SQL)
 	return ctx
@@ -187,7 +190,7 @@ func (s *statements) TraceBatchQuery(_ context.Context, _ *pgx.Conn, d pgx.Trace
 }
 func (s *statements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
-// trace replaces a pool of the ledger by another one, which records its statements.
+// trace replaces a pool of the ledger by a pool that records its statements.
 func (b *bundle) trace(pool **pgxpool.Pool) *statements {
 	b.t.Helper()
 	sent := &statements{}
@@ -200,7 +203,8 @@ func (b *bundle) trace(pool **pgxpool.Pool) *statements {
 	return sent
 }
 
-// A balance that stays below its lowest threshold costs no further statement and no round trip for events.
+// A debit of a balance that stays below its lowest threshold needs no additional statement and no additional round
+// trip for events.
 func TestEvents_BelowTheThreshold_NoStatementMore(t *testing.T) {
 	testenv.NotOnCitus(t, "batches have further statements there")
 	t.Parallel()
@@ -223,7 +227,7 @@ func TestEvents_BelowTheThreshold_NoStatementMore(t *testing.T) {
 	if got := strings.Join(sent.take(), "\n"); !strings.Contains(got, "INSERT INTO events") || !strings.Contains(got, "FROM event_marks") && !strings.Contains(got, "JOIN event_marks") {
 		t.Errorf("a threshold was crossed, and no event was inserted:\n%s", got)
 	}
-	b.debit("acme", "after", 1) // above an emitted threshold there are no further statements either
+	b.debit("acme", "after", 1) // above an emitted threshold there are no additional statements, either
 	wantEqual(t, "statements of a debit above it", sent.take(), want)
 	for tenant, levels := range map[string]string{"none": "{}", "ten": "{10,20,30,40,50,60,70,80,90,100}"} { // set in the plan
 		b.simple(tenant, 1000)
@@ -313,8 +317,9 @@ func TestEvents_SweepOfIdleTenant_TellsWhatEnded(t *testing.T) {
 	b.mustVerify()
 }
 
-// TestEvents_ExtendedGrant_IsAnnouncedBeforeItsLastEnd extends three grants. An end that was not announced yet is
-// announced later. An announced end is announced again. An end that no longer comes is not announced.
+// TestEvents_ExtendedGrant_IsAnnouncedBeforeItsLastEnd extends three grants. An end that was not announced before the
+// extension is announced later, at its new time. An end that was already announced is announced again. If the
+// extension removes the end, no end is announced.
 func TestEvents_ExtendedGrant_IsAnnouncedBeforeItsLastEnd(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
@@ -359,7 +364,7 @@ func TestEvents_ExtendedGrant_IsAnnouncedBeforeItsLastEnd(t *testing.T) {
 	b.mustVerify()
 }
 
-// A reminder that was read as due, and is moved before it is processed, is kept.
+// If a reminder is read as due, and an extension of its grant moves it before it is processed, the reminder is kept.
 func TestEvents_ReminderMovedMeanwhile_StaysForItsNewEnd(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -370,8 +375,8 @@ func TestEvents_ReminderMovedMeanwhile_StaysForItsNewEnd(t *testing.T) {
 	pool, err := pgxpool.New(t.Context(), testenv.AsService(b.url))
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	// A lock of the reminder's row stops Remind between its read and its write. When the lock ends, the extension is
-	// committed.
+	// A lock of the reminder's row stops Remind after it has read the reminder and before it deletes it. When the
+	// lock ends, the extension is committed.
 	hold, err := b.db.Begin(t.Context())
 	require.NoError(t, err)
 	if _, err := hold.Exec(t.Context(), "UPDATE grant_reminders SET due_at = due_at + interval '30 days'"); err != nil {

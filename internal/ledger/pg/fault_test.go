@@ -19,12 +19,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// proxy connects a ledger to PostgreSQL. Instead of passing on the answer to a COMMIT it can cut the connection: the
-// commit is done, and the ledger gets no answer.
+// proxy connects a ledger to PostgreSQL. It can cut the connection instead of passing on the answer to a COMMIT. Then
+// the commit is done, and the ledger gets no answer.
 type proxy struct {
 	listener net.Listener
 	target   string
-	every    atomic.Int64 // one of this many answers to COMMIT is lost; none if 0
+	every    atomic.Int64 // every n-th answer to COMMIT is lost; 0: no answer is lost
 	commits  atomic.Int64
 	refuse   atomic.Bool // new connections are refused
 	lost     atomic.Int64
@@ -147,8 +147,8 @@ func TestBatch_LostCommitAnswers_ChargeOnce_NeverFail(t *testing.T) {
 		wg.Go(func() {
 			for i := range 20 {
 				_, err := Do(t.Context(), l, debitOf("acme", fmt.Sprintf("c%d-%d", client, i), 1))
-				// On a slow machine a call waits behind too many attempts. Then it is refused before an attempt, and
-				// is sent again.
+				// On a slow machine a call may wait too long in its queue. Then it is refused before its first
+				// attempt, and the test sends it again.
 				for err != nil && strings.Contains(err.Error(), "for its turn") {
 					_, err = Do(t.Context(), l, debitOf("acme", fmt.Sprintf("c%d-%d", client, i), 1))
 				}
@@ -228,7 +228,7 @@ func TestBatch_KillsUnderLoad_LoseNoAnswer(t *testing.T) {
 				}
 				l := []*Ledger{b.Ledger, other}[(client+i)%2]
 				d := debitOf(fmt.Sprint("t", client%tenants), fmt.Sprintf("c%d-%d", client, i), 1)
-				// Callers should do the same: retry with the same key until there is an answer.
+				// The test retries with the same key until there is an answer, as callers should do.
 				for {
 					_, err := Do(context.Background(), l, d)
 					if err == nil {

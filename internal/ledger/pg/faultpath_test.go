@@ -35,8 +35,8 @@ func (b *bundle) refuse(code string, operations ...string) {
 	}
 }
 
-// I13 of docs/proof.md: only the operations that PostgreSQL refuses fail, for any number of them, at any position in
-// the batch.
+// I13 of docs/proof.md: if PostgreSQL refuses some operations of a batch, only these operations fail. They may have
+// any number and any position in the batch.
 func TestBatch_RefusedOperation_KeepsNeighboursAnswers(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"22P02", "23514", "23505"} {
@@ -72,7 +72,7 @@ func TestBatch_RefusedOperation_KeepsNeighboursAnswers(t *testing.T) {
 				if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM entries WHERE operation_id = ANY($1)", refused).Scan(&kept); err != nil || kept != 0 {
 					t.Errorf("%d entries of refused operations are kept (%v)", kept, err)
 				}
-				// A refusal stores nothing: without its cause, the same key succeeds for the first time.
+				// A refusal stores nothing. When its cause is removed, the same key succeeds and is not a replay.
 				b.exec("DELETE FROM refused")
 				if r := b.mustDebit(debits[bad[0]]); r.Replayed {
 					t.Errorf("a refused operation was stored: %+v", r)
@@ -83,7 +83,8 @@ func TestBatch_RefusedOperation_KeepsNeighboursAnswers(t *testing.T) {
 	}
 }
 
-// A batch that waits for a lock is in the middle of its transaction. There the test terminates its backend, twice.
+// A batch waits for a lock in the middle of its transaction. The test terminates its backend there, twice, and the
+// batch must run again.
 func TestBatch_TerminatedBackend_RunsAgain(t *testing.T) {
 	testenv.NotOnCitus(t, "the test looks for a backend that waits for a lock: those are on the nodes")
 	t.Parallel()

@@ -17,19 +17,19 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// fleet is two instances of the ledger on one database, each behind a proxy. While it is disturbed, answers to COMMIT
-// are lost, connections break, and the instances' own clocks are wrong. Instances are killed as by SIGKILL: the
+// fleet is two instances of the ledger on one database, each behind a proxy. While disturb runs, answers to COMMIT
+// are lost, connections break, and the instances' own clocks are wrong. Instances are killed as with SIGKILL. The
 // callers get no answer, every connection is cut, and a new instance starts without any state.
 type fleet struct {
 	url     string
 	mu      sync.Mutex
 	members [2]*member
-	running sync.WaitGroup // the stops of killed members
-	asked   chan struct{}  // gets a value for each call of ask, while the calls are counted
+	running sync.WaitGroup // the goroutines that stop killed members
+	asked   chan struct{}  // receives a value for each call of ask, unless it is full
 	counts  struct{ kills, cuts, lost, clocks int64 }
 }
 
-// member is an instance of the ledger.
+// member is an instance of the ledger, with its proxy and its wrong clock.
 type member struct {
 	*Ledger
 	proxy  *proxy
@@ -41,9 +41,9 @@ type member struct {
 // calls.
 const asksPerFault = 6
 
-// wrongs are differences between an instance's clock and PostgreSQL's. With each of them PostgreSQL's clock decides,
-// so the models know the instant of every decision. Either the difference is less than clock.SkewMaxDefault, or the
-// instance's clock is ahead: then the earlier clock decides.
+// wrongs are differences between an instance's clock and PostgreSQL's. With each of these differences PostgreSQL's
+// clock decides, so the models know the instant of every decision. Either the difference is less than
+// clock.SkewMaxDefault, or the instance's clock is ahead: then the earlier clock decides.
 var wrongs = []time.Duration{0, 0, -25 * time.Second, 25 * time.Second, time.Minute, 240 * time.Hour, 400 * 24 * time.Hour}
 
 func startFleet(t *testing.T, url string) *fleet {
@@ -80,7 +80,7 @@ func (f *fleet) tryOpen() (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	// With few connections, a lost connection makes other calls wait.
+	// There are only two connections for reads, so that a lost connection makes other reads wait.
 	cfg := Config{DatabaseURL: through, Readers: 2, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()}
 	wrong := new(atomic.Int64)
 	wrong.Store(int64(wrongs[rand.IntN(len(wrongs))]))
@@ -132,7 +132,7 @@ func ask[V any](f *fleet, late *sync.WaitGroup, n int, do func(*Ledger) V) (answ
 	}
 }
 
-// kill ends member n and starts another one in its place.
+// kill ends member n and replaces it by a new instance.
 func (f *fleet) kill(n int) error {
 	old := f.member(n)
 	close(old.killed)
@@ -150,8 +150,8 @@ func (f *fleet) kill(n int) error {
 	return nil
 }
 
-// disturb causes faults until stop is called. Several calls of ask lie between two faults. stop returns an error if a
-// new instance could not start.
+// disturb starts a goroutine that causes faults until stop is called. Between two faults there are asksPerFault calls
+// of ask on average. stop returns an error if a new instance could not start.
 func (f *fleet) disturb() (stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -10,8 +10,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// The list of grants and the balance agree at every instant: before the first use, and after the end of a period that
-// is not yet written. They also agree page by page.
+// The list of grants has the same grants as the balance. This is also so before the first use, and when a period has
+// ended and its end is not yet written. If the list is read in pages, it is also complete.
 func TestGrants_PeriodNotYetWritten_AgreeWithBalance(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -44,9 +44,9 @@ func (p grantPosition) compare(o grantPosition) int {
 
 func positionOf(g *ledger.GrantRecord) grantPosition { return grantPosition{g.Meter, g.Subject, g.ID} }
 
-// Grants returns a page of a tenant's grants as they are now, including those that have ended. Like a balance, a grant
-// shows changes that are due but not written yet. With a status, a page may have fewer grants than the limit although
-// more follow.
+// Grants returns a page of a tenant's grants as they are now, including those that have ended. Like a balance, a
+// grant shows changes that are due but not written yet. If q has a status, a page may have fewer grants than the
+// limit although more follow.
 func (l *Ledger) Grants(ctx context.Context, q GrantQuery) (GrantPage, error) {
 	if e := ledger.FirstOf(ledger.ValidateID("tenant", q.Tenant), ValidLimit(q.Limit)); e != nil {
 		return GrantPage{}, e
@@ -121,7 +121,7 @@ func (q *GrantQuery) selects(status ledger.GrantStatus) bool {
 	return q.Status == "" || q.Status == status || q.Status == GrantsOpen && open
 }
 
-// storedGrants returns grants as they are stored: up to a page, and one more.
+// storedGrants returns the stored grants of a page, and one more grant if another page follows.
 func (l *Ledger) storedGrants(ctx context.Context, q *GrantQuery, after grantPosition) ([]ledger.GrantRecord, error) {
 	rows, err := l.readers.Query(ctx, l.sql["GrantsPage"], q.Tenant, after.meter, after.subject, after.id, q.Meter, q.storedStates(), q.Limit+1)
 	if err != nil {
@@ -135,8 +135,8 @@ func (l *Ledger) storedGrants(ctx context.Context, q *GrantQuery, after grantPos
 	return items, nil
 }
 
-// balancesBetween returns the balances whose grants may lie after one position and up to another, at most a page and
-// one more.
+// balancesBetween returns the balances whose grants may lie after one position and up to another. It returns at most
+// one balance more than the limit of a page.
 func (l *Ledger) balancesBetween(ctx context.Context, q *GrantQuery, after, until grantPosition) ([]ledger.BalanceKey, error) {
 	rows, err := l.readers.Query(ctx, l.sql["BalancesBetween"], q.Tenant, after.meter, after.subject, until.meter, until.subject, q.Meter, q.Limit+1,
 		after.id == afterAllGrants)
@@ -151,8 +151,8 @@ func (l *Ledger) balancesBetween(ctx context.Context, q *GrantQuery, after, unti
 	return keys, nil
 }
 
-// mergeGrants returns the grants after one position and up to another as they are at the view's instant: the stored
-// grants, with the changes and the new grants of the view.
+// mergeGrants returns the grants after one position and up to another, as they are at the view's instant. These are
+// the stored grants with the view's changes, and the view's new grants.
 func mergeGrants(stored []ledger.GrantRecord, view *ledger.Batch, after, until grantPosition) []ledger.GrantRecord {
 	all := map[grantPosition]ledger.GrantRecord{}
 	add := func(g *ledger.GrantRecord) {

@@ -48,8 +48,8 @@ func (b *bundle) refund(r *ledger.Refund) (*ledger.RefundResult, error) {
 	return Do(b.t.Context(), b.Ledger, r)
 }
 
-// Two operations share a key: it was used again after the end of the time in which it is remembered. A refund refunds
-// one of these operations: the newest one, or the newest one at or before an instant.
+// Two operations share a key, because it was used again after the time in which keys are remembered. A refund refunds
+// one of these operations: the newest, or, if it names an instant, the newest at or before the instant.
 func TestRefund_KeyUsedAgainLongAfter_RefundsOneOperation(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -105,8 +105,8 @@ func TestRefund_OlderOperationRefundedBefore_NewerCanBe(t *testing.T) {
 	b.mustVerify()
 }
 
-// The migration gives every row of refunds the month of its operation. If two operations with one id shared a sum,
-// the sum is divided: refunds from before the newer operation belong to the older one.
+// The migration gives every row of the table refunds the month of its operation. If two operations with one id shared
+// a row, the migration divides its sum. Refunds from before the newer operation belong to the older operation.
 func TestMigration_RefundsWithoutMonth_GetTheirOperations(t *testing.T) {
 	testenv.NotOnCitus(t, "no database was distributed before this migration")
 	t.Parallel()
@@ -154,7 +154,7 @@ func TestMigration_RefundsWithoutMonth_GetTheirOperations(t *testing.T) {
 	}
 }
 
-// A clock that was ahead has left entries in a month that has not begun. A retry of such an operation gets its
+// A clock that was ahead has left an entry in a month that has not begun. A retry of that operation gets its stored
 // answer. A request with the same key on another balance is refused.
 func TestRetry_EntryInComingMonth_IsAnswered(t *testing.T) {
 	t.Parallel()
@@ -188,8 +188,8 @@ func TestRetry_EntryInComingMonth_IsAnswered(t *testing.T) {
 	}
 }
 
-// A refund issued new units under its key. If the key is used again after the end of the time in which it is
-// remembered, it cannot issue units again.
+// A refund with on_expired=regrant has issued a grant whose id is derived from the refund's key. If the key is used
+// again after the time in which keys are remembered, it cannot issue a grant again.
 func TestRefund_KeyOfRegrantUsedAgain_IsConflict(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -16,15 +16,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// answered is the result that a caller received, and the time that it took.
+// answered is the result of one call, and the time that the caller waited for it.
 type answered struct {
 	tenant string
 	err    error
 	took   time.Duration
 }
 
-// load starts one client for each of tenants. A client makes up to most debits and stops at its first error. got
-// waits for the clients and returns their results.
+// load starts one client for each of the tenants. A client makes up to `most` debits and stops at its first error.
+// got waits for the clients and returns the results of their calls.
 func (b *bundle) load(most int, tenants ...string) (got func() []answered) {
 	var mu sync.Mutex
 	var all []answered
@@ -61,8 +61,8 @@ func (b *bundle) lockRow(tenant string) (unlock func()) {
 	}
 }
 
-// promised is the time within which each caller is answered. Tests allow ten times as much, because other work may
-// use the machine.
+// promised is the time within which the ledger answers each call. Tests allow ten times as much, because the machine
+// may be busy.
 const promised = 5 * time.Second
 
 func longest(all []answered) (longest time.Duration) {
@@ -72,8 +72,8 @@ func longest(all []answered) (longest time.Duration) {
 	return longest
 }
 
-// A row that another transaction has locked delays no other tenant, in any lane. Calls on this row are refused within
-// five seconds, with the reason. They succeed when the lock has ended.
+// If another transaction has locked the row of a balance, no other tenant is delayed, in any lane. Calls on the
+// locked balance are refused within five seconds, with the reason. They succeed after the lock has ended.
 func TestBatch_LockedBalance_DelaysNobodyElse(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -92,7 +92,7 @@ func TestBatch_LockedBalance_DelaysNobodyElse(t *testing.T) {
 			t.Errorf("a call of %s failed: %v", a.tenant, a.err)
 		}
 	}
-	if took := longest(served); took > 10*time.Second { // it is less than a second on an idle machine
+	if took := longest(served); took > 10*time.Second { // on an idle machine the longest call takes less than a second
 		t.Errorf("%d calls of the other tenants waited up to %v", len(served), took)
 	}
 	for _, a := range refused() {
@@ -119,7 +119,8 @@ func TestBatch_FrozenInstance_OtherTenantsGoOn(t *testing.T) {
 		b.simple(tenant, 1000)
 		b.mustDebit(debitOf(tenant, "first", 1))
 	}
-	// These are the statements of the first round trip of a batch of a and b. The rest of the batch never comes.
+	// The frozen instance has sent the first round trip of a batch of tenants a and b. It never sends the rest of the
+	// batch.
 	frozen := &bundle{t: t, url: b.url}
 	frozen.reconnect()
 	frozen.exec("BEGIN")
@@ -155,8 +156,8 @@ func TestBatch_FrozenInstance_OtherTenantsGoOn(t *testing.T) {
 	b.mustVerify()
 }
 
-// Calls on a locked balance are answered in the order in which they came. An operation over several balances waits as
-// a whole if one of them is locked.
+// Calls on a locked balance are answered in the order in which they arrived. If one of an operation's balances is
+// locked, the whole operation waits.
 func TestBatch_LockedBalance_ServedInOrderAndWhole(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -210,14 +211,14 @@ func TestBatch_LockedBalance_ServedInOrderAndWhole(t *testing.T) {
 	b.mustVerify()
 }
 
-// parkedCalls returns the number of parked calls.
+// parkedCalls returns the number of calls that wait for a locked balance.
 func (b *bundle) parkedCalls() int {
 	b.lockWait.mu.Lock()
 	defer b.lockWait.mu.Unlock()
 	return len(b.lockWait.calls)
 }
 
-// A call is not starved by two instances that use its balance all the time: it is served.
+// Other users of a balance, who lock it nearly all the time, do not prevent a call on this balance from being served.
 func TestBatch_SlowNeighbour_IsNotStarved(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -276,8 +277,8 @@ func TestStop_CallsWaitForLockedBalance_AreRefused(t *testing.T) {
 	}
 }
 
-// While PostgreSQL hangs, every caller is refused: within five seconds at first, and soon at once. About a second
-// after PostgreSQL answers again, callers are served.
+// While PostgreSQL hangs, every call is refused. The first calls are refused within five seconds, later calls at
+// once. About a second after PostgreSQL answers again, calls are served.
 func TestBatch_DatabaseHangs_RefusedWithinFiveSecondsThenAtOnce(t *testing.T) {
 	t.Parallel()
 	server := testenv.PostgresPrivate(t)
@@ -296,7 +297,7 @@ func TestBatch_DatabaseHangs_RefusedWithinFiveSecondsThenAtOnce(t *testing.T) {
 		}
 	}
 	testenv.Eventually(t, func() bool { return b.Away() != nil }, "PostgreSQL known to be away")
-	for i := range 20 { // these calls make no attempt
+	for i := range 20 { // these calls are refused without an attempt
 		_, err := Do(t.Context(), b.Ledger, debitOf("n1", fmt.Sprint("away-", i), 1))
 		if e := wantCode(t, err, errcode.Unavailable); !strings.Contains(e.Detail, reasonAway.text()) {
 			t.Errorf("PostgreSQL is known to be away, and a caller got %q", e.Detail)

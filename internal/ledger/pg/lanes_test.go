@@ -8,8 +8,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// If there are several instances, each of them uses one lane. If each used all lanes, transactions would be small and
-// cost more. The number of lanes follows the number of instances.
+// If there are several instances, each instance uses one lane. With all lanes, the transactions of each instance
+// would be smaller and cost more in sum. When the number of instances changes, the number of lanes changes, too.
 func TestLanes_BesideOtherInstances_OneEach(t *testing.T) {
 	t.Parallel()
 	testenv.NotOnCitus(t, "the lanes there are those of the shard groups, however many instances there are")

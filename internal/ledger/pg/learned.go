@@ -7,13 +7,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// learnedDefault is the default bound of each cache.
+// learnedDefault is the default of learnedCache.most.
 const learnedDefault = 50_000
 
-// learnedCache keeps data from earlier batches: the further balances that debits of a balance have needed, so that
-// the next batch locks them at once, and the allowances of plan versions. A wrong balance costs an unnecessary lock,
-// and a missing balance costs another transaction. Plan versions are immutable, so their allowances can be missing,
-// but never wrong. All methods may be called from any goroutine.
+// learnedCache keeps data from earlier batches. It has the further balances that debits of a balance have needed, so
+// that the next batch locks them at once. It also has the allowances of plan versions. A wrong balance costs an
+// unnecessary lock, and a missing balance costs another transaction. Plan versions are immutable, so their allowances
+// can be missing, but never wrong. All methods may be called from any goroutine.
 type learnedCache struct {
 	most int // bound of each cache; a full cache is emptied
 
@@ -26,9 +26,9 @@ type learnedCache struct {
 	uncut      map[ledger.BalanceKey]uncutPeriod
 }
 
-// uncutPeriod records that terms which apply at once do not end early the open period that began at start. This is
-// known for terms that were made at or before the instant terms. These terms and the start of the period never
-// change.
+// uncutPeriod records that terms which apply at once do not end the open period early. This period began at start.
+// This is known for terms that were made at or before the instant terms. These terms and the start of the period
+// never change.
 type uncutPeriod struct{ start, terms time.Time }
 
 type allowanceKey struct {

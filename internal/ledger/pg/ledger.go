@@ -30,10 +30,10 @@ var sqlFiles embed.FS
 
 // Defaults of Config.
 const (
-	lanesDefault   = 2    // of all instances, at least 1 each; measured on 2 cores: a third takes PostgreSQL's CPU
-	lanesOnCitus   = 32   // at most: one for each shard group, so that a node that hangs delays nobody else
+	lanesDefault   = 2    // of all instances, at least 1 each; on 2 cores a third lane takes CPU from PostgreSQL
+	lanesOnCitus   = 32   // maximum: one for each shard group, so that a node that hangs delays only its own tenants
 	queueDefault   = 8192 // about 150 ms of work at 50,000 debits/s: then a refusal is better than a longer wait
-	batchDefault   = 1024 // row locks and memory of one transaction; larger batches gain nothing measurable
+	batchDefault   = 1024 // bounds row locks and memory of one transaction; larger batches gain nothing measurable
 	readersDefault = 8
 	writersSpare   = 3 // connections besides the lanes': for rolls, partition upkeep and locked balances
 )
@@ -42,8 +42,8 @@ const (
 type Config struct {
 	DatabaseURL    string                // PostgreSQL, required
 	Lanes          int                   // writer lanes, 1..64, one connection each. 0: see Instances, lanesOnCitus
-	Instances      func() int            // number of instances; if several and Lanes is 0, one lane each. nil: this one
-	MaxQueue       int                   // groups waiting per lane before errcode.QueueFull
+	Instances      func() int            // number of instances, which share the lanes if Lanes is 0; nil: only this one
+	MaxQueue       int                   // groups of calls that wait per lane; then errcode.QueueFull
 	MaxBatch       int                   // operations per transaction
 	Readers        int                   // connections for reads
 	CachedBalances int                   // bound of each cache of learnedCache; 0: learnedDefault
@@ -63,7 +63,7 @@ type Config struct {
 	OnCommit func([]ledger.BalanceCopy)
 }
 
-// Ledger decides and records. All methods are safe for concurrent use.
+// Ledger decides operations and records them in PostgreSQL. All methods are safe for concurrent use.
 type Ledger struct {
 	cfg      Config
 	log      *slog.Logger

@@ -28,8 +28,8 @@ import (
 type life struct {
 	*model.Program
 	fleet  *fleet
-	late   sync.WaitGroup // calls of members that still run
-	db     *pgx.Conn      // not through the fleet's proxies
+	late   sync.WaitGroup // counts the calls of ask that still run on killed members
+	db     *pgx.Conn      // a direct connection, not through the fleet's proxies
 	tenant string
 	ahead  time.Duration
 	able   []*model.Model // the models that explain every answer so far
@@ -40,14 +40,15 @@ type life struct {
 	steps  int
 }
 
-// moment is a balance as it was read at an instant.
+// moment contains the amounts of a balance that were read at an instant.
 type moment struct {
 	at      time.Time // in the model's time
 	k       ledger.BalanceKey
 	figures string
 }
 
-// live signs up a new tenant in the database, as model.Start does in memory.
+// live signs up a new tenant in the database and starts a program for it. The tenant has the same plan as after
+// model.Start in memory.
 func live(t *rapid.T, db *pgx.Conn, tenant string, f *fleet) (*life, error) {
 	s := &life{Program: model.Start(t), fleet: f, db: db, tenant: tenant, seed: maphash.MakeSeed()}
 	now, err := s.clock()
@@ -74,7 +75,7 @@ func (s *life) clock() (now time.Time, err error) {
 	return now.UTC(), err
 }
 
-// look moves the models' time to the present.
+// look sets the models' time to the current time of PostgreSQL plus ahead.
 func (s *life) look() error {
 	now, err := s.clock()
 	if err != nil {
@@ -95,9 +96,9 @@ func (s *life) stored(t time.Time) time.Time {
 	return t.Add(-s.ahead)
 }
 
-// atomically makes changes in one transaction, because rolls of other programs work on this tenant. It locks the
-// balances, so no batch and no roll continues with rows from before the change. It reads the clock after it has the
-// locks.
+// atomically makes changes in one transaction, because rolls of other programs also process this tenant. It locks the
+// tenant's balances, so no batch and no roll continues with rows from before the change. It reads the clock after it
+// has the locks.
 func (s *life) atomically(change func(b *pgx.Batch)) error {
 	ctx := context.Background()
 	return pgx.BeginFunc(ctx, s.db, func(tx pgx.Tx) error {
@@ -113,8 +114,8 @@ func (s *life) atomically(change func(b *pgx.Batch)) error {
 	})
 }
 
-// rewindTenant moves all rows of tenant $1 into the past by $2. A balance has no instants before its first period is
-// opened. A killed instance leaves such rows.
+// rewindTenant moves all rows of tenant $1 into the past by $2. It does not move balances without an open period,
+// because they have no instants. A killed instance leaves such balances.
 var rewindTenant = []string{
 	`UPDATE balances SET period_start = period_start - $2::interval, updated_at = updated_at - $2::interval,
 		period_end = CASE WHEN period_end < '9999-01-01' THEN period_end - $2::interval ELSE period_end END,
@@ -151,12 +152,13 @@ func (s *life) rewind(by time.Duration) error {
 	s.ahead += by
 	s.logf("%s pass", by)
 	after := s.fingerprints()
-	// A request with instants has another fingerprint now: the stored one is that of the old time.
+	// A request with instants now has another fingerprint than its stored entry. It cannot be sent again.
 	s.Sent = slices.DeleteFunc(s.Sent, func(r model.Request) bool { return before[r.ID] != after[r.ID] })
 	return err
 }
 
-// fingerprints returns the fingerprints of the requests that can be sent again, by the id of the request.
+// fingerprints returns the fingerprints of the requests that can be sent again. The key of the map is the request's
+// id.
 func (s *life) fingerprints() map[string][16]byte {
 	out := map[string][16]byte{}
 	for i := range s.Sent {
@@ -229,12 +231,13 @@ func (s *life) logf(format string, args ...any) {
 	s.log = append(s.log, s.Now.Format("15:04:05.000000 ")+fmt.Sprintf(format, args...))
 }
 
-// asked returns a context with the actor of c. The id of the request in this context is the key of c.
+// asked returns a context with the actor of c. The request id in this context is the idempotency key of c.
 func asked(c *ledger.Call) context.Context {
 	return auditlog.With(context.Background(), &auditlog.Actor{KeyID: c.Actor, RequestID: c.ID.Key, Admin: c.Actor == model.Administrator})
 }
 
-// send sends c to l and sets the answer of c. It returns the instant of the decision, or zero if the answer has none.
+// send sends c to l and sets the answer of c. It returns the instant of the decision, or the zero time if the answer
+// has none.
 func (s *life) send(l *Ledger, c *ledger.Call) (decided time.Time) {
 	ctx := asked(c)
 	switch r := c.Op.(type) {
@@ -292,7 +295,7 @@ func (s *life) try(l *Ledger, c *ledger.Call) (decided time.Time) {
 	panic(fmt.Sprintf("unknown request %T", c.Op))
 }
 
-// prepared returns a call of the request for this tenant. Its instants are in PostgreSQL's time.
+// prepared returns a call of the request for this tenant. The instants of the call are in PostgreSQL's time.
 func (s *life) prepared(r *model.Request) *ledger.Call {
 	c := r.Call()
 	model.Suspend(c, s.able[0].Suspended)
@@ -330,19 +333,19 @@ func took[R any](c *ledger.Call, out *R, err error, when func(*R) (time.Time, bo
 	return time.Time{}
 }
 
-// figures returns the amounts of a balance as text.
+// figures returns nine amounts of a balance as text.
 func figures(n [9]int64) string {
 	return fmt.Sprintf("opening %d granted %d refunded %d used %d expired %d adjusted %d overage %d held %d remaining %d",
 		n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8])
 }
 
-// named returns the key of the tenant's balance.
+// named returns k with the tenant's id in the database.
 func (s *life) named(k ledger.BalanceKey) ledger.BalanceKey {
 	k.Tenant = s.tenant
 	return k
 }
 
-// read returns the balances as l reads them at one instant, as text and as books.
+// read reads the balances of keys from l, at one instant. It returns them as text and as books, and the instant.
 func (s *life) read(l *Ledger, keys []ledger.BalanceKey) (text string, books []*ledger.Book, now time.Time, err error) {
 	names := make([]ledger.BalanceKey, len(keys))
 	for i, k := range keys {

@@ -8,7 +8,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// loading holds the results of the statements that queueLoad queued. They arrive when the batch of statements is sent.
+// loading holds the results of the statements that queueLoad queued. The results arrive when the batch of statements
+// is sent.
 type loading struct {
 	grants, named map[ledger.BalanceKey][]*ledger.OpenGrant
 	holds         map[ledger.BalanceKey][]*ledger.HoldLine
@@ -42,7 +43,7 @@ func (l *Ledger) queueLoad(out *pgx.Batch, grants, terms []ledger.BalanceKey, na
 }
 
 // attach adds the rows that were read to books: grants and hold lines to the books of grantKeys, terms to the books
-// of termKeys. It remembers the allowances of their plans in learned.
+// of termKeys. It stores the allowances of the books' plans in learned.
 func (more *loading) attach(
 	books map[ledger.BalanceKey]*ledger.Book, grantKeys, termKeys []ledger.BalanceKey, learned *learnedCache,
 ) {

@@ -14,17 +14,18 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// lockMemory is how long a balance counts as locked after it was last seen locked. Its operations are parked and run
-// at once. So a lane waits lockTimeout only once for a locked balance, even if the balance is rarely used.
+// lockMemory is how long a balance counts as locked after it was last seen locked. During this time its operations
+// are parked, and lockWait runs them at once. So a lane waits lockTimeout only once for a locked balance, even if the
+// balance is rarely used.
 const lockMemory = 10 * time.Second
 
 // lockWait is the queue of parked calls: another transaction has locked their balances, and the lanes go on without
-// them. Its goroutine runs parked calls on a connection of its own. It keeps them in order: a later call waits behind
-// the earlier calls of the same balance.
+// them. Its goroutine runs parked calls on a connection of its own. It keeps the calls in order: a later call waits
+// behind the earlier calls of the same balance.
 //
 // Each round runs the first call of every locked balance without waiting for locks. If a first call succeeds, the
 // other calls of its balance follow. If no first call succeeds, the round waits for one balance up to lockPatience,
-// each round for another balance. This wait is in PostgreSQL's own lock queue: without it, a row that other
+// each round for another balance. This wait is in PostgreSQL's own lock queue: without this wait, a row that other
 // transactions lock again and again might never be free.
 type lockWait struct {
 	ledger *Ledger
@@ -34,7 +35,7 @@ type lockWait struct {
 
 	mu     sync.Mutex
 	work   sync.Cond
-	calls  []*waitingCall // in order; answered calls leave with the next round
+	calls  []*waitingCall // in order; the next round removes answered calls
 	locked map[ledger.BalanceKey]*lockedBalance
 	rounds int // rounds that waited for one balance: each waits for the next balance
 	closed bool
@@ -42,7 +43,7 @@ type lockWait struct {
 
 // lockedBalance is a balance that another transaction has locked, as far as is known.
 type lockedBalance struct {
-	calls int // calls that wait for it
+	calls int // number of calls that wait for this balance
 	since time.Time
 	seen  time.Time
 }
@@ -270,7 +271,7 @@ func (w *lockWait) loop(ctx context.Context) {
 	}
 }
 
-// next drops the answered calls and waits for others. It returns false when the queue is closed.
+// next drops the answered calls and waits until other calls are parked. It returns false when the queue is closed.
 func (w *lockWait) next() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -286,7 +287,8 @@ func (w *lockWait) next() bool {
 	}
 }
 
-// take takes up to a batch of the parked calls that want accepts, oldest first, to run them.
+// take returns the parked calls that want accepts, oldest first, at most MaxBatch calls. It marks these calls as
+// running.
 func (w *lockWait) take(want func(*waitingCall) bool) []*waitingCall {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -303,7 +305,7 @@ func (w *lockWait) take(want func(*waitingCall) bool) []*waitingCall {
 	return taken
 }
 
-// isFirst accepts the first call of each locked balance. take calls it with mu held, in order.
+// isFirst accepts the first call of each locked balance. take calls isFirst for the calls in order, with mu held.
 func (w *lockWait) isFirst(c *waitingCall) bool {
 	for _, earlier := range w.calls {
 		if earlier == c {
@@ -346,7 +348,7 @@ func (w *lockWait) runFollowers(ctx context.Context, freed keySet) {
 	}
 }
 
-// run runs calls as a batch that begins in the state how. It puts calls back whose balances are still locked, and
+// run runs calls as a batch that begins in the state how. It puts back the calls whose balances are still locked, and
 // returns the balances that were free.
 func (w *lockWait) run(ctx context.Context, calls []*waitingCall, how state) (freed keySet) {
 	if len(calls) == 0 {
@@ -388,7 +390,7 @@ func (w *lockWait) run(ctx context.Context, calls []*waitingCall, how state) (fr
 	return freed
 }
 
-// putBack puts a call back that was parked again. The caller holds mu.
+// putBack puts a call that was parked again back into the queue. The caller holds mu.
 func (w *lockWait) putBack(c *waitingCall, again parkedCall) {
 	c.mayBeStored = c.mayBeStored || again.mayBeStored
 	if len(again.keys) > 0 {

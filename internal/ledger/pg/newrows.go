@@ -23,9 +23,8 @@ func (t *tx) missing(p *plan) []ledger.BalanceKey {
 	return out
 }
 
-// addNewBalances gives missing balances empty books, so that the batch creates their rows. It returns false if the
-// rows must be created in an earlier transaction: another transaction creates them at the same time, or some rows
-// cannot be created.
+// addNewBalances gives missing balances empty books, so that the batch creates their rows. It returns false if an
+// earlier transaction must create the rows: the plan's state is not stateUsual, or some rows cannot be created.
 func (t *tx) addNewBalances(ctx context.Context, keys []ledger.BalanceKey, p *plan) (added bool, err error) {
 	if p.state != stateUsual {
 		return false, nil

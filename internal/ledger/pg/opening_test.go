@@ -9,14 +9,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// The first debit of a balance inserts its row with the final values, in the debit's transaction.
+// The first debit of a balance inserts the balance's row in the debit's own transaction. The row already has the
+// values after the debit, so it is written once.
 func TestOpening_RowIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	b.simple("acme", 1000)
 	b.mustDebit(debitOf("acme", "first", 3))
 	var once bool
-	// An updated row has another position than the inserted row had.
+	// An update would have moved the row to another position (ctid).
 	if err := b.db.QueryRow(t.Context(), "SELECT b.ctid = '(0,1)' AND b.xmin = e.xmin FROM balances b JOIN entries e USING (tenant_id) WHERE e.operation_id = 'first'").Scan(&once); err != nil {
 		t.Fatal(err)
 	}
@@ -27,8 +28,8 @@ func TestOpening_RowIsWrittenOnce(t *testing.T) {
 	b.mustVerify()
 }
 
-// Two instances open the same balances at the same time. Their batches have any order, and some debits have the same
-// keys. Every debit counts once.
+// Two instances open the same balances at the same time. Their batches have the balances in random order, and some
+// debits have the same keys. Every key counts once.
 func TestOpening_ByTwoInstances_EachDebitCountsOnce(t *testing.T) {
 	t.Parallel()
 	const tenants = 60
@@ -61,8 +62,8 @@ func TestOpening_ByTwoInstances_EachDebitCountsOnce(t *testing.T) {
 	b.mustVerify()
 }
 
-// Another transaction has inserted the row of a balance and does not end. Meanwhile other balances are opened, and
-// only this balance waits.
+// Another transaction has inserted the row of a balance and stays open. Only debits of this balance wait for it.
+// Other balances are opened meanwhile.
 func TestOpening_RowOfAStranger_DelaysNobodyElse(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// readJournal holds the locks of a long report on entries until the returned function is called. A debit that waited
-// for a lock behind the report would be refused.
+// readJournal starts a transaction that locks entries as a long report does, until the returned function is called.
+// If something else must wait for this lock, debits wait behind it and are refused.
 func (b *bundle) readJournal() (end func()) {
 	b.t.Helper()
 	conn, err := pgx.Connect(b.t.Context(), b.url)
@@ -47,7 +47,7 @@ func (b *bundle) exists(table string) bool {
 	return exists
 }
 
-// debitUntil makes debits one after another until done has a value. It calls each after every debit.
+// debitUntil makes debits one after another until done has a value. It calls the function each after every debit.
 func (b *bundle) debitUntil(done <-chan error, each func()) error {
 	b.t.Helper()
 	for i := 0; ; i++ {
@@ -61,13 +61,13 @@ func (b *bundle) debitUntil(done <-chan error, each func()) error {
 	}
 }
 
-// asOwner calls do with a ledger whose role owns the tables.
+// asOwner calls do with a ledger whose database role owns the tables.
 func (b *bundle) asOwner(do func(*Ledger) error) {
 	b.t.Helper()
 	require.NoError(b.t, do(openLedger(b.t, b.url, func(c *Config) { c.DatabaseURL = b.url })))
 }
 
-// startSecond starts another instance on url, whose role may create tables, and stops it.
+// startSecond starts another instance and stops it. The role in url may create tables.
 func startSecond(t *testing.T, url string) error {
 	t.Helper()
 	l, err := Open(t.Context(), Config{DatabaseURL: url, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)), Metrics: prometheus.NewRegistry()})
@@ -95,7 +95,8 @@ func TestPartitions_ReaderHoldsJournal_StartMakesThem_NoDebitWaits(t *testing.T)
 	}
 }
 
-// Entries may have instants in a month without a partition, if PostgreSQL's clock was far ahead for a while.
+// If PostgreSQL's clock was far ahead for a while, entries may belong to a month that has no partition yet. Such a
+// month must not prevent the start of an instance.
 func TestPartitions_EntriesOfMonthWithoutOne_MadeThen_NothingStopsStart(t *testing.T) {
 	testenv.NotOnCitus(t, "the test looks for a table that is on the nodes")
 	t.Parallel()
@@ -110,7 +111,7 @@ func TestPartitions_EntriesOfMonthWithoutOne_MadeThen_NothingStopsStart(t *testi
 		_, err := Do(t.Context(), l, debitOf("acme", "k2", 4))
 		return err
 	})
-	// The month of the entry comes near, and the next instance creates its partition.
+	// When the month of the entry comes near, an instance creates the partition of that month.
 	partition := "entries_" + ahead.Format("2006_01")
 	b.exec("UPDATE balances SET updated_at = now()")
 	b.asOwner(func(l *Ledger) error { return l.makePartitions(t.Context(), time.Now().AddDate(0, 12, 0)) })
@@ -159,7 +160,7 @@ func TestPartitions_RoleWithoutDDL_StartsAndServes_NamesMissingMonth(t *testing.
 	b := newBundle(t)
 	b.simple("acme", 1000)
 	b.exec("DROP TABLE " + b.newestPartition())
-	l := openLedger(t, b.url) // with the role of the service; fails the test if it does not start
+	l := openLedger(t, b.url) // with the role of the service; if it does not start, the test fails
 	if _, err := Do(t.Context(), l, debitOf("acme", "k1", 4)); err != nil {
 		t.Fatal(err)
 	}

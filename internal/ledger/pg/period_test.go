@@ -71,7 +71,8 @@ func TestPeriods_OpenedLate_GetAllowanceOfDueDate(t *testing.T) {
 	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 1)); err != nil {
 		t.Fatal(err)
 	}
-	// The same history again, with version 2 created after the last boundary: it applies from the next boundary on.
+	// The second tenant has the same history, and version 2 is created after the last boundary. Version 2 applies
+	// from the next boundary on.
 	b.plan("pro", 2, first.Add(time.Minute), "api_calls 500 month calendar")
 	b.tenant("late", "pro", signup, signup, "UTC")
 	if got := b.mustBalance("late", "api_calls"); got.Granted != 100 || got.PlanVersion != 1 {
@@ -181,7 +182,7 @@ func TestDebit_AfterIdlePeriods_WritesSameRows(t *testing.T) {
 	var want string
 	for _, idle := range []int{1, 100, 10_000} {
 		tenant := fmt.Sprint("idle-", idle)
-		signup := now.Add(-time.Duration(idle+1)*time.Hour - time.Minute) // the opening period, then the idle ones
+		signup := now.Add(-time.Duration(idle+1)*time.Hour - time.Minute) // the debit's period, then idle periods
 		b.tenant(tenant, "pro", signup, signup, "UTC")
 		if _, err := Do(t.Context(), b.Ledger, debitOf(tenant, "k1", 3)); err != nil {
 			t.Fatal(err)
@@ -209,8 +210,8 @@ func TestDebit_AfterIdlePeriods_WritesSameRows(t *testing.T) {
 	t.Logf("each: %s; the row of a run has %d bytes, that of a period %d", want, run, used)
 }
 
-// A read covers 43,800 hours of five years, or ten times as many, in one step. One step per hour would take more than
-// 30 s.
+// A read passes over the 43,800 idle hours of five years, or ten times as many, in one step. With one step per hour
+// it would take more than 30 s.
 func TestBalance_IdleForYears_AnswersAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -234,7 +235,7 @@ func TestBalance_IdleForYears_AnswersAtOnce(t *testing.T) {
 			k := ledger.BalanceKey{Tenant: tenant, Meter: "api_calls"}
 			seen, err := b.viewBalances(t.Context(), time.Time{}, k)
 			require.NoError(t, err)
-			if n := len(seen.Books[k].Unwritten); n > 10 { // as after one day: periods are not processed one by one
+			if n := len(seen.Books[k].Unwritten); n > 10 { // more would mean one step per period
 				t.Errorf("%s after %d years: a balance needs %d entries", plan, years, n)
 			}
 		}
@@ -293,7 +294,7 @@ func TestPeriods_MeterEntersPlanLater_GrantedFromThen(t *testing.T) {
 	b.mustVerify()
 }
 
-// hourly signs a tenant up for an allowance per hour, anchored so that the open period began a minute ago.
+// hourly signs a tenant up for an hourly allowance. The tenant's open period began a minute ago.
 func (b *bundle) hourly(id string, amount int64) {
 	b.t.Helper()
 	at := time.Now().UTC().Add(-time.Minute)
@@ -304,8 +305,8 @@ func (b *bundle) hourly(id string, amount int64) {
 	b.tenant(id, "hourly", at, at, "UTC")
 }
 
-// hourlies signs up tenants t000, t001 and so on, at most ledger.BatchMax. Each has an hourly allowance of 10 units,
-// as from hourly, and one unit of it is debited.
+// hourlies signs up n tenants t000, t001 and so on, at most ledger.BatchMax. Each tenant has an hourly allowance of
+// 10 units, as created by hourly. One unit of each allowance is debited.
 func (b *bundle) hourlies(n int) {
 	b.t.Helper()
 	b.hourly("t000", 10)
@@ -325,8 +326,8 @@ func (b *bundle) hourlies(n int) {
 }
 
 // rewind moves all rows of a tenant into the past, as if the given time had passed. An empty tenant means all
-// tenants. It adds seven seconds: the id of an allowance contains the start of its period, and after whole periods
-// the ids would repeat.
+// tenants. It adds seven seconds, because the id of an allowance contains the start of its period. After a move by
+// whole periods, the ids would repeat.
 func (b *bundle) rewind(tenant string, by time.Duration) {
 	b.t.Helper()
 	by += 7 * time.Second
@@ -336,7 +337,7 @@ func (b *bundle) rewind(tenant string, by time.Duration) {
 			next_event_at = CASE WHEN next_event_at < '9999-01-01' THEN next_event_at - $2::interval ELSE next_event_at END,
 			roll_at = CASE WHEN roll_at < '9999-01-01' THEN roll_at - $2::interval ELSE roll_at END,
 			span_end = CASE WHEN span_end > 'epoch' THEN span_end - $2::interval ELSE span_end END
-			WHERE $1 IN ('', tenant_id) AND period_start > 'epoch'`, // others have no open period
+			WHERE $1 IN ('', tenant_id) AND period_start > 'epoch'`, // 'epoch': no open period
 		`UPDATE periods SET period_start = period_start - $2::interval, period_end = period_end - $2::interval, terms_at = terms_at - $2::interval WHERE $1 IN ('', tenant_id)`,
 		`UPDATE grants SET effective_at = effective_at - $2::interval,
 			expires_at = CASE WHEN expires_at < '9999-01-01' THEN expires_at - $2::interval ELSE expires_at END WHERE $1 IN ('', tenant_id)`,

@@ -12,7 +12,7 @@ import (
 // grows when a decision needs more rows.
 type plan struct {
 	calls    []*ledger.Call
-	ids      []ledger.OperationID // of the calls, each once
+	ids      []ledger.OperationID // ids of the calls, each once
 	targets  ledger.Targets
 	named    []ledger.GrantKey // grants to which refunds may return units
 	reissued []ledger.GrantKey // grants that refunds may issue under ids made from their keys
@@ -20,20 +20,20 @@ type plan struct {
 
 	more   []ledger.BalanceKey                  // balances that decisions requested
 	keys   []ledger.BalanceKey                  // all balances, sorted, each once
-	demand map[ledger.BalanceKey]int64          // the most that may be drawn from each
+	demand map[ledger.BalanceKey]int64          // the most units that may be drawn from each balance
 	absent map[ledger.BalanceKey]ledger.Absence // balances that cannot exist
 
 	state  state
 	reads  reads
 	search search
 
-	firstMonth, lastMonth ledger.Month // of the latest search in recent months
+	firstMonth, lastMonth ledger.Month // months of the latest search in recent months
 
-	retries     int  // transient failures in a row after which it still runs again
+	retries     int  // transient failures in a row after which the batch still runs again
 	mayBeStored bool // an attempt's COMMIT was not answered, so that its calls may have been carried out
 
 	extra  map[*ledger.Call][]ledger.BalanceKey // balances that a call's decision requested beyond its demand
-	parked []parkedCall                         // calls that were taken out of calls
+	parked []parkedCall                         // calls that were removed from the field calls
 }
 
 // state decides how the next attempt locks balances and creates missing rows. The table in doc.go shows what changes
@@ -44,7 +44,7 @@ const (
 	// stateUsual waits up to lockTimeout for locks, and creates missing rows in the transaction that uses them.
 	stateUsual state = iota
 	// stateRowsFirst waits up to lockTimeout, and creates missing rows in an earlier transaction. The states below
-	// create them in the same way.
+	// create missing rows in the same way.
 	stateRowsFirst
 	// stateSkipLocked waits for no row. Calls on balances that another transaction has locked are parked.
 	stateSkipLocked
@@ -56,7 +56,7 @@ const (
 type reads int
 
 const (
-	readNeeded reads = iota // balances whose rows show that the decision needs them
+	readNeeded reads = iota // balances whose rows show that the decision needs grants or terms
 	readAll                 // all balances: a decision needed more than the rows show
 )
 
@@ -84,7 +84,7 @@ func (s keySet) has(k ledger.BalanceKey) bool {
 	return ok
 }
 
-// among returns the keys that are in the set. It reuses keys.
+// among returns the keys that are in the set. It overwrites the slice keys.
 func (s keySet) among(keys []ledger.BalanceKey) []ledger.BalanceKey {
 	return slices.DeleteFunc(keys, func(k ledger.BalanceKey) bool { return !s.has(k) })
 }
@@ -93,7 +93,7 @@ func (s keySet) among(keys []ledger.BalanceKey) []ledger.BalanceKey {
 type parkedCall struct {
 	call        *ledger.Call
 	keys        []ledger.BalanceKey // the locked balances
-	mayBeStored bool                // an attempt may have carried it out
+	mayBeStored bool                // an attempt may have carried out the call
 }
 
 func newPlan(calls []*ledger.Call) *plan {
@@ -151,7 +151,7 @@ func (p *plan) park(locked keySet, learned *learnedCache) {
 	p.calls = runnable
 }
 
-// parkAll takes all calls out of the plan. They wait for the balances that they waited for before.
+// parkAll takes all calls out of the plan. These calls wait for the balances that they waited for before.
 func (p *plan) parkAll() {
 	for _, c := range p.calls {
 		p.parked = append(p.parked, parkedCall{call: c, mayBeStored: p.mayBeStored})

@@ -29,9 +29,9 @@ const (
 	// tableLockTimeout is lockTimeout for statements that wait for no row. They can only wait for a change of the
 	// schema, which ends within moments or not at all.
 	tableLockTimeout = 2 * time.Second
-	idleTxTimeout    = 10 * time.Second // an instance that hangs inside a transaction gives up its locks
+	idleTxTimeout    = 10 * time.Second // then an instance that hangs inside a transaction loses its locks
 	dialTimeout      = 2 * time.Second
-	probeTimeout     = 2 * time.Second        // of a probe: to open a connection takes some time
+	probeTimeout     = 2 * time.Second        // bounds one probe, which opens a connection
 	probeEvery       = 250 * time.Millisecond // pause between two probes: operations resume within about a second
 	readTimeout      = 3 * time.Second
 )
@@ -89,7 +89,7 @@ func newPool(ctx context.Context, of *Config, size int, name string, settings ma
 	return pool, nil
 }
 
-// Readers returns the pool for reads. It belongs to the ledger.
+// Readers returns the pool for reads. The pool belongs to the ledger.
 func (l *Ledger) Readers() *pgxpool.Pool { return l.readers }
 
 // errNoWrites is the cause of refusals while the database can be reached but not written to.
@@ -106,7 +106,7 @@ func newBreaker(cfg *Config) (*breaker.Breaker, error) {
 	params.RuntimeParams["application_name"] = "quotasvc-probe"
 	probe := func(ctx context.Context) error {
 		current := params.Copy()
-		_ = cfg.Login.Apply(ctx, current) // returns no error
+		_ = cfg.Login.Apply(ctx, current) // Apply never returns an error
 		conn, err := pgx.ConnectConfig(ctx, current)
 		if err != nil {
 			return wayDown(err)
@@ -125,7 +125,7 @@ func newBreaker(cfg *Config) (*breaker.Breaker, error) {
 }
 
 // wayDown returns err if it means that the database cannot be reached. It returns nil if the database answered with
-// another error, for example that it has no connection left: the lanes still have their connections.
+// another error. For example, the database may have no connection left, while the lanes still have their connections.
 func wayDown(err error) error {
 	if suggestsAway(err) {
 		return err
@@ -143,7 +143,7 @@ func (l *Ledger) Away() error {
 	return cause
 }
 
-// Suspect makes the breaker probe the database soon. Other users of the database call it. It does not wait.
+// Suspect makes the breaker probe the database soon. Other packages that use the database call it. It does not wait.
 func (l *Ledger) Suspect() { l.breaker.Suspect() }
 
 // onReader runs read on a connection for reads. When the connection turns out to be dead (the server was restarted, or

@@ -16,8 +16,8 @@ import (
 )
 
 // batchStatements are the statements of a batch. PostgreSQL plans them once per connection, possibly while the tables
-// are empty. The plans must be right for full tables: the keys are in the outer loop, and all other rows are found by
-// an index.
+// are empty. These plans must be fast for full tables, too. So the outer loop must go over the keys in the
+// parameters, and an index must find all other rows.
 var batchStatements = []string{
 	"LockBalances", "StoredEntries", "OpenGrants", "NamedGrants", "TakenGrants", "OpenHoldLines", "Holds", "Refunds", "HoldBalances",
 	"GrantBalances", "EntriesOfOperations", "TenantTerms", "UpdateBalances", "UpdateDrawnBalances", "UpdateGrants", "UpdateHoldLines",
@@ -28,8 +28,8 @@ func TestStatements_PrepareAndAreUsed(t *testing.T) {
 	testenv.Statements(t, newBundle(t).sql)
 }
 
-// Wrong plans have cost a hundred times as much as right ones. They had sequential scans, materialised whole
-// partitions for a join, or looked up keys through the index of the history.
+// Wrong plans had a hundred times the cost of right plans. They had sequential scans, materialised whole partitions
+// for a join, or looked up operations in the index of entries by time.
 func TestStatements_PlansOfEmptyTables_FitFullOnes(t *testing.T) {
 	testenv.NotOnCitus(t, "a plan depends on its tenants there; TestCitus_Cluster looks at them")
 	t.Parallel()
@@ -62,7 +62,7 @@ func TestChecks_PlansOfEmptyTables_FitFullOnes(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan"); err != nil {
 		t.Fatal(err)
 	}
-	for name, ofTenants := range map[string]bool{ // other statements also read small tables of the catalogue
+	for name, ofTenants := range map[string]bool{ // true: all tables of the statement contain rows of tenants
 		"SelectBalances": true, "OpenGrants": true, "OpenHoldLines": true, "TenantTerms": true, "Clock": false, "PlanVersions": false, "WhyAbsent": false,
 	} {
 		plan := explain(t, conn.Conn(), name, b.sql[name])
@@ -104,7 +104,7 @@ func (n *planNode) wrong() string {
 	return ""
 }
 
-// explain returns the generic plan that the connection of the writer uses.
+// explain returns the generic plan of a statement on conn.
 func explain(t *testing.T, conn *pgx.Conn, name, sql string) queryPlan {
 	t.Helper()
 	sd, err := conn.Prepare(t.Context(), "explain_"+name, sql)
@@ -153,7 +153,7 @@ func TestDebit_BalanceUpdates_AreHeapOnly(t *testing.T) {
 		}
 		return updates >= 49 // the first debit inserts the row
 	})
-	if hot*10 < updates*9 { // not all updates: a full page moves a row
+	if hot*10 < updates*9 { // some updates are not heap-only, because a full page moves a row
 		t.Errorf("%d of %d updates of balances were heap-only", hot, updates)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // errStopping is the cause of refusals while the ledger is stopping.
 var errStopping = errors.New("the ledger is stopping")
 
-// reason is why an operation was not decided, for the metric and for the text that callers get.
+// reason is the reason why an operation was not decided, for the metric and for the text that callers get.
 type reason string
 
 // The reasons. The first group means that the database could not be reached or cannot be written to.
@@ -98,8 +98,9 @@ func (r reason) code() errcode.Code {
 	}
 }
 
-// refusal returns the error of an operation that was not decided. It promises nothing about earlier attempts with the
-// same key: one of them may have ended as outcome_unknown, and only the stored keys show what it did.
+// refusal returns the error of an operation that was not decided. The error says nothing about earlier attempts with
+// the same key. An earlier attempt may have ended as outcome_unknown, and only the stored keys show what that attempt
+// did.
 func refusal(r reason, cause error) *errcode.Error {
 	e := &errcode.Error{Code: r.code(), Detail: r.text(), RetryAfter: time.Second, Cause: cause}
 	if r != reasonUnknown {
@@ -121,8 +122,8 @@ func unavailable(what string, err error) *errcode.Error {
 	return e
 }
 
-// reasonOf translates an error of the database. reasonOf and classify are the functions that translate the driver's
-// errors.
+// reasonOf returns the reason for an error of the database. reasonOf and classify are the functions that translate
+// the driver's errors.
 func reasonOf(err error) reason {
 	if _, missing := errors.AsType[*noPartitionError](err); missing {
 		return reasonNoPartition

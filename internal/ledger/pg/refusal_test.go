@@ -83,8 +83,8 @@ func TestBatch_CommitHangs_OutcomeUnknownWithinFiveSeconds(t *testing.T) {
 	b.mustVerify()
 }
 
-// A request that has waited elsewhere has less time left than the ledger's own limit. It is answered before its own
-// deadline.
+// A request that has waited before it reached the ledger has less time left than the ledger's own limit. It must be
+// answered before its own deadline.
 func TestBatch_CallersDeadlineIsNearer_AnsweredThen(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -108,8 +108,8 @@ func TestBatch_CallersDeadlineIsNearer_AnsweredThen(t *testing.T) {
 	})
 }
 
-// The COMMIT of the first attempt was lost, and the database refuses the second attempt. The answer must not be
-// "nothing was changed".
+// The answer to the COMMIT of the first attempt was lost, and the database refuses the second attempt. The error must
+// not say that nothing was changed, because the first attempt may have been committed.
 func TestBatch_UnknownThenDataError_StaysUnknown(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

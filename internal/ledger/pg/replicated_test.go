@@ -12,10 +12,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// A COMMIT that waits for a synchronous standby and is cancelled has happened, but only on the primary. PostgreSQL
+// If a COMMIT is cancelled while it waits for a synchronous standby, it has happened only on the primary. PostgreSQL
 // shows its rows, and a failover loses them. The service cancels after four seconds. Its next attempt finds the key
-// in the journal, as a replay. This replay must not be answered either. It stores nothing. Its lock of the balance
-// (FOR NO KEY UPDATE) has given its transaction an xid, so its COMMIT waits for the standby as well.
+// in the journal, as a replay. This replay must not be answered either, although it stores nothing. It locks the
+// balance (FOR NO KEY UPDATE), which gives its transaction an xid. So its COMMIT also waits for the standby.
 func TestBatch_StandbyAway_CancelledCommitIsNotAcknowledged(t *testing.T) {
 	t.Parallel()
 	server := testenv.PostgresWithStandby(t)
@@ -24,8 +24,8 @@ func TestBatch_StandbyAway_CancelledCommitIsNotAcknowledged(t *testing.T) {
 	b.mustDebit(debitOf("acme", "first", 1))
 	server.Standby.Pause()
 
-	// The second request writes nothing, so its own outcome is known. The answer reports that an earlier request may
-	// have been carried out.
+	// The second request writes nothing, so its own outcome is known. Its answer says that an earlier request with
+	// the key may have been carried out.
 	for _, want := range []errcode.Code{errcode.OutcomeUnknown, errcode.Unavailable} {
 		began := time.Now()
 		_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k", 1))
@@ -34,13 +34,13 @@ func TestBatch_StandbyAway_CancelledCommitIsNotAcknowledged(t *testing.T) {
 			t.Errorf("%s after %v", want, took)
 		}
 	}
-	// Readers see the rows, but only on this server.
+	// Readers see the rows of the cancelled COMMIT, but only on the primary.
 	if n := entriesOf(t, server.URL, "k"); n != 1 {
 		t.Errorf("the primary shows %d entries, want 1", n)
 	}
 
 	server.Kill()
-	server.Standby.Kill() // the standby loses what it had received and not yet stored
+	server.Standby.Kill() // the standby loses the WAL that it had received and not yet stored
 	server.Standby.Start()
 	server.Promote()
 	testenv.Eventually(t, func() bool {
@@ -54,7 +54,8 @@ func TestBatch_StandbyAway_CancelledCommitIsNotAcknowledged(t *testing.T) {
 	b.mustVerify()
 }
 
-// bothHosts returns the URL of the server that accepts writes.
+// bothHosts returns a URL with the hosts of the primary and of the standby. It connects to the server that accepts
+// writes.
 func bothHosts(t *testing.T, server *testenv.PostgresReplicated) string {
 	t.Helper()
 	u, err := url.Parse(server.URL)
@@ -66,8 +67,8 @@ func bothHosts(t *testing.T, server *testenv.PostgresReplicated) string {
 	return u.String()
 }
 
-// entriesOf counts the entries with a key on one server. A transaction that only reads has no xid and waits for no
-// standby.
+// entriesOf counts the entries with a key on one server. It does not wait for a standby, because a transaction that
+// only reads has no xid.
 func entriesOf(t *testing.T, url, key string) (n int) {
 	t.Helper()
 	db, err := pgx.Connect(t.Context(), url)

@@ -20,7 +20,7 @@ func TestRefund_OfCapture_CountsInUnitsOfHeldMeter(t *testing.T) {
 	if _, err := Do(t.Context(), b.Ledger, holdOf("acme", "k1", "h1", 6)); err != nil {
 		t.Fatal(err)
 	}
-	// The first entry of the second capture is on the overflow meter. It also carries the answer.
+	// The first entry of the second capture is on the overflow meter. The stored answer is in this first entry.
 	for i, key := range []string{"c1", "c2"} {
 		if _, err := b.change(ledger.HoldChange{Key: key, Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 4 - int64(i)}}}); err != nil {
 			t.Fatal(err)
@@ -70,7 +70,7 @@ func TestRegrant_KeepsPriorityAndCostBasis(t *testing.T) {
 }
 
 // A version of the plan has an instant before the sign-up of a tenant, and is committed after the tenant's first use.
-// Since then it is the only version in force. The open period keeps the terms with which it was opened.
+// It then looks as if it had been in force at the sign-up. The open period keeps the terms with which it was opened.
 func TestPlanVersion_CommittedLate_KeepsTermsOfOpenPeriod(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -88,8 +88,8 @@ func TestPlanVersion_CommittedLate_KeepsTermsOfOpenPeriod(t *testing.T) {
 	b.mustVerify()
 }
 
-// The sums of a balance are near their bound. Use is refused with a separate code, and used units can still be
-// refunded. Reads and PostgreSQL's constraints accept the sums.
+// The sums of a balance are near their bound. Use is refused with its own error code, and used units can still be
+// refunded. Reads and PostgreSQL's constraints accept sums at the bound.
 func TestTurnover_SumsAtTheirBound_UseRefusedRefundsPass(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -22,16 +22,17 @@ const (
 	// rollSaveEvery is the time between two records of a roll's progress, and between two renewals of its slot.
 	rollSaveEvery = time.Second
 	// sweepWhole is how often a sweep begins with the earliest due balance. Otherwise a sweep begins where the last
-	// sweep ended. Before that position there are only balances that were locked then, or whose due instant is long
-	// before the entry that set it was written.
+	// sweep ended. Before that position there are only balances that were locked during that sweep, and balances
+	// whose due instant is long before the entry that set this instant.
 	sweepWhole = time.Minute
-	// sweepOverlap is how long before the end of the last sweep the next sweep begins. It is longer than a
-	// transaction, because a transaction may make a balance due while it waits.
+	// sweepOverlap is how long before the end of the last sweep the next sweep begins. It is longer than any
+	// transaction, because a sweep sees a balance that a transaction makes due only after the transaction's COMMIT.
 	sweepOverlap = 10 * time.Second
-	// rollSlot is how long the slot lasts without renewal. After that time, its process has ended or hangs.
+	// rollSlot is how long a process keeps the slot without renewing it. A process that does not renew it for this
+	// time has ended or hangs.
 	rollSlot = 10 * time.Second
-	// rollEvents bounds the events that one transaction of a roll processes: about 6,000 rows, well below
-	// attemptTimeout on a slow disk.
+	// rollEvents bounds the events that one transaction of a roll processes. Such a transaction writes about 6,000
+	// rows, and takes much less than attemptTimeout even on a slow disk.
 	rollEvents = 2000
 	// rollsMax bounds the rolls that one process runs at once. More rolls would slow down live requests.
 	rollsMax = 4
@@ -43,7 +44,8 @@ const (
 // RollStatus is the state of a roll.
 type RollStatus string
 
-// The states of a roll. The process of an abandoned roll has ended; a new roll continues its work.
+// The states of a roll. A roll is abandoned if it is still running but has stored no heartbeat for a minute: usually
+// its process has ended. A new roll continues its work.
 const (
 	RollRunning   RollStatus = "running"
 	RollDone      RollStatus = "done"
@@ -111,10 +113,10 @@ func (l *Ledger) RunRoll(ctx context.Context, asOf *time.Time, progress func(Rol
 // so at a month's end only one process works.
 type Sweep struct {
 	ledger *Ledger
-	holder string              // its name for the slot
+	holder string              // name of the sweep as the slot's holder
 	aside  []ledger.BalanceKey // balances that it could not write; rolls try them again
-	start  duePosition         // all events due before it were processed
-	whole  time.Time           // when it last began with the earliest due balance
+	start  duePosition         // all events due before this position were processed
+	whole  time.Time           // when the sweep last began with the earliest due balance
 }
 
 // NewSweep returns a sweep. Its methods are for one goroutine.
@@ -156,7 +158,7 @@ func (s *Sweep) Run(ctx context.Context) error {
 }
 
 // takeSlot takes or keeps the only slot for processing due events, and reports whether holder has it. A roll takes it
-// from any holder, because a person waits for the roll. Sweeps then end within rollSaveEvery; two rolls take the slot
+// from any holder, because a person waits for the roll. Sweeps then end within rollSaveEvery. Two rolls take the slot
 // from each other, which harms no roll.
 func (l *Ledger) takeSlot(ctx context.Context, holder string, isRoll bool) (mine bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -208,7 +210,7 @@ func (l *Ledger) beginRoll(ctx context.Context, asOf *time.Time) (Roll, error) {
 }
 
 // lookAround reads PostgreSQL's counter of transactions, to see whether other clients work. On Citus each node has
-// its own counter, so a roll always slows itself down there.
+// its own counter, so a roll always pauses there as if PostgreSQL were busy.
 func (l *Ledger) lookAround(ctx context.Context, t *throttle) error {
 	if l.cluster != nil || !t.due() {
 		return nil
@@ -229,8 +231,8 @@ type roller struct {
 
 	ledger *Ledger
 	chunk  int         // balances of the next transaction
-	start  duePosition // all events due before it were processed
-	from   duePosition // events due before it were processed, or are on locked balances
+	start  duePosition // all events due before this position were processed
+	from   duePosition // events due before this position were processed, or are on locked balances
 	// aside are the balances that this roll could not write. It leaves them out from then on; the next roll tries them
 	// again.
 	aside    []ledger.BalanceKey
@@ -270,8 +272,8 @@ func (l *Ledger) runRoll(ctx context.Context, roll *Roll, progress func(Roll)) e
 }
 
 // next advances one chunk and reports whether nothing was due. A chunk that PostgreSQL refuses, or that takes too
-// long, is halved. A single balance that is refused again and again is set aside. It fails when PostgreSQL is away,
-// or when too many balances were set aside.
+// long, is halved. A single balance that is refused again and again is set aside. It fails when PostgreSQL does not
+// answer, or when too many balances were set aside.
 func (r *roller) next(ctx context.Context) (done bool, err error) {
 	began := time.Now()
 	out, err := r.ledger.rollOnce(ctx, r.AsOf, r.chunk, r.from, r.aside)
@@ -285,7 +287,7 @@ func (r *roller) next(ctx context.Context) (done bool, err error) {
 		}
 		whole := r.from == r.start
 		if r.from = out.next; out.taken == nil {
-			r.from = r.start // for balances that were locked
+			r.from = r.start // begin again, for balances that were locked
 		}
 		return out.taken == nil && whole, nil
 	}
@@ -403,15 +405,15 @@ func (l *Ledger) rollOnce(ctx context.Context, asOf time.Time, chunk int, from d
 		of, meters, subjects := columnsOf(keys)
 		out, err = l.rollDue(ctx, asOf, l.sql["LockDueOf"], []any{of, meters, subjects, asOf}, of)
 		if err != nil || len(out.taken) > 0 {
-			out.next = first // the other groups are not done
+			out.next = first // the other groups are not finished
 			return out, err
 		}
 	}
 	return out, nil
 }
 
-// rollDue locks due balances with the statement lock and advances them. tenants is set only on Citus, to the tenants
-// of the balances.
+// rollDue locks due balances with the SQL statement in lock, and advances them. On Citus, tenants has the tenants of
+// the balances. Otherwise it is nil.
 func (l *Ledger) rollDue(ctx context.Context, asOf time.Time, lock string, args []any, tenants []string) (out rolled, err error) {
 	err = l.inTx(ctx, nil, func(ctx context.Context, t *tx) (err error) {
 		defer func() {
@@ -444,7 +446,7 @@ func (l *Ledger) rollDue(ctx context.Context, asOf time.Time, lock string, args 
 	return out, err
 }
 
-// firstDue returns the key of the balance that a chunk of one takes.
+// firstDue returns the key of the balance that the roll would lock first.
 func (l *Ledger) firstDue(ctx context.Context, asOf time.Time, from duePosition, aside []ledger.BalanceKey) ([]ledger.BalanceKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

@@ -16,8 +16,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// backlog signs tenants up for an hourly allowance, the given number of hours ago. Their balances were not used
-// since.
+// backlog signs up the given number of tenants for an hourly allowance, the given number of hours ago. Their balances
+// have not been used since then.
 func (b *bundle) backlog(tenants, hours int) {
 	b.t.Helper()
 	at := time.Now().UTC().Add(-time.Duration(hours) * time.Hour)
@@ -29,7 +29,7 @@ func (b *bundle) backlog(tenants, hours int) {
 	b.exec(`INSERT INTO balances (tenant_id, meter) SELECT tenant_id, 'api_calls' FROM tenants WHERE tenant_id LIKE 'idle-%'`)
 }
 
-// Idle periods are derived: a roll writes nothing for them, for any number of balances.
+// Idle periods are derived from the terms. So a roll writes nothing for them, for any number of balances.
 func TestRoll_OnlyIdlePeriodsPass_HasNothingToDo(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -56,7 +56,8 @@ func TestRoll_OnlyIdlePeriodsPass_HasNothingToDo(t *testing.T) {
 	}
 }
 
-// An opened period becomes due for a roll with its first entry. Later debits do not change that.
+// The first debit of an open period sets the time at which a roll must close the period. Later debits do not change
+// that time.
 func TestDebit_FirstInOpenedPeriod_MakesItDueAtItsEnd(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -97,7 +98,8 @@ func TestRoll_WeekOfHourlyBacklog_IsCaughtUp(t *testing.T) {
 	b.mustVerify()
 }
 
-// The open period of one balance is already in the table of closed periods, so it can never be closed.
+// The open period of one balance is already in the table of closed periods, so no roll can close it. The roll must
+// set this balance aside and process the other balances.
 func TestRoll_BalanceThatCannotBeWritten_IsSetAside_OthersAreRolled(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -121,8 +123,9 @@ func TestRoll_BalanceThatCannotBeWritten_IsSetAside_OthersAreRolled(t *testing.T
 	}
 }
 
-// At a month's end the sweeps of all instances find the same work. Only one sweep does it. While a roll runs, no
-// sweep does it.
+// At a month's end the sweeps of all instances find the same due balances. A sweep processes one transaction's
+// balances. Only the sweep that holds the row of roll_turn processes more. While a roll holds that row, no sweep
+// processes more.
 func TestSweep_MoreThanOneTransaction_WaitsForItsTurn(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -167,8 +170,9 @@ func TestSweep_MoreThanOneTransaction_WaitsForItsTurn(t *testing.T) {
 	b.mustVerify()
 }
 
-// A dump keeps its snapshot for hours, and PostgreSQL keeps each index entry that a roll has made dead. A roll must
-// not read these entries repeatedly: each of a million balances would cost more than the one before.
+// While a dump keeps its snapshot, for hours, PostgreSQL keeps each index entry that a roll has made dead. A roll
+// must not read these entries repeatedly. Otherwise each of a million balances would cost more than the balance
+// before it.
 func TestRoll_BesideOpenSnapshot_ReadsNoDeadEntriesAgain(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -219,8 +223,8 @@ func TestRoll_BesideOpenSnapshot_ReadsNoDeadEntriesAgain(t *testing.T) {
 	b.mustVerify()
 }
 
-// A sweep normally begins where the last one ended. At least every sweepWhole it begins with the earliest due
-// balance, to process an event that came due in the past.
+// A sweep normally begins at the instant where the last sweep ended. After sweepWhole it begins with the earliest due
+// balance, to find an event whose due time was written later and is in the past.
 func TestSweep_DueInThePast_IsFoundByTheNextWholeOne(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -12,13 +12,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// termsCommitMargin covers a catalogue change whose instant is before an entry but which was committed after the
-// entry. Catalogue transactions are bounded to seconds.
+// termsCommitMargin is a margin for changes of the catalogue whose instant is before an entry, and which were
+// committed after that entry. Catalogue transactions are bounded to seconds.
 const termsCommitMargin = time.Minute
 
 var epoch = time.Unix(0, 0).UTC()
 
-// fromDB turns the stored "no instant yet" into the zero time.
+// fromDB returns the zero time for the epoch, which the tables store for "no instant yet".
 func fromDB(t time.Time) time.Time {
 	if t.Equal(epoch) {
 		return time.Time{}
@@ -26,7 +26,7 @@ func fromDB(t time.Time) time.Time {
 	return t.UTC()
 }
 
-// toDB turns the zero time into the stored "no instant yet".
+// toDB returns the epoch, which the tables store for "no instant yet", for the zero time.
 func toDB(t time.Time) time.Time {
 	if t.IsZero() {
 		return epoch
@@ -113,7 +113,7 @@ func CollectEntries(rows pgx.Rows) ([]ledger.Entry, error) {
 	return items, err
 }
 
-// scanKeys appends balances to into.
+// scanKeys returns a function that reads rows and appends their balances to into.
 func scanKeys(into *[]ledger.BalanceKey) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var k ledger.BalanceKey
@@ -152,7 +152,7 @@ func scanGrants(into map[ledger.BalanceKey][]*ledger.OpenGrant) func(pgx.Rows) e
 	}
 }
 
-// scanTaken notes which grants exist.
+// scanTaken returns a function that reads rows and records in into which grants exist.
 func scanTaken(into map[ledger.GrantKey]bool) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var k ledger.GrantKey
@@ -219,7 +219,8 @@ func scanRefunds(into map[ledger.EntryKey]*ledger.RefundSum) func(pgx.Rows) erro
 	}
 }
 
-// scanPlaces reads (tenant, id, meter, subject) rows, and passes each id with its balance to add.
+// scanPlaces returns a function that reads (tenant, id, meter, subject) rows, and passes each id with its balance to
+// add.
 func scanPlaces(add func(id string, k ledger.BalanceKey)) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var k ledger.BalanceKey
@@ -232,8 +233,8 @@ func scanPlaces(add func(id string, k ledger.BalanceKey)) func(pgx.Rows) error {
 	}
 }
 
-// scanAbsent reads the rows of WhyAbsent and notes which of the keys name a tenant or a meter that does not exist, or
-// a gauge.
+// scanAbsent returns a function that reads the rows of WhyAbsent. It records which of the keys name a tenant or a
+// meter that does not exist, or a gauge.
 func scanAbsent(keys []ledger.BalanceKey, into map[ledger.BalanceKey]ledger.Absence) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var tenant, meter string

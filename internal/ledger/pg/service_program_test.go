@@ -20,14 +20,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 )
 
-// Past has functions of package history. That package imports this one, so main_test.go, which is outside this
-// package, sets them.
+// Past contains functions of package history, which imports package pg. So main_test.go, which is in package pg_test,
+// sets them.
 var Past struct {
 	Balance   func(l *Ledger, k ledger.BalanceKey, at time.Time) (*ledger.Balance, error)
 	Statement func(l *Ledger, k ledger.BalanceKey, at time.Time) (*PastStatement, error)
 }
 
-// PastStatement is a statement of package history.
+// PastStatement has the fields of a statement of package history that are compared here.
 type PastStatement struct {
 	ledger.Sums
 
@@ -38,7 +38,7 @@ type PastStatement struct {
 	Lines      ledger.Sums // the sum of the lines of the statement
 }
 
-// step draws the tenant's next step, and returns it. The caller runs it together with the steps of other tenants.
+// step returns a random next step of the tenant. The caller runs it at the same time as the steps of other tenants.
 func (s *life) step() func() error {
 	t := s.T
 	plan := func() string { return rapid.SampledFrom([]string{"small", "large"}).Draw(t, "plan") }
@@ -79,10 +79,10 @@ func (s *life) step() func() error {
 	}
 }
 
-// roll runs a roll, which works on all tenants.
+// roll runs a roll, which processes the balances of all tenants.
 func (s *life) roll(n int) error {
 	_, err := persist(s, n, func(l *Ledger) (Roll, error) {
-		// The next roll continues a killed one.
+		// If the instance is killed, the next roll continues this one.
 		return l.RunRoll(context.Background(), nil, func(Roll) {})
 	})
 	s.logf("roll")
@@ -92,7 +92,8 @@ func (s *life) roll(n int) error {
 	return err
 }
 
-// misplaced returns an error that lists balances of any tenant whose open period does not follow the last closed one.
+// misplaced returns an error that lists the balances, of all tenants, whose open period does not begin at the end of
+// the last closed period.
 func (s *life) misplaced() error {
 	rows, err := s.db.Query(context.Background(), `SELECT b.tenant_id, b.meter, b.subject, row_to_json(b)::text, json_agg(p ORDER BY p.period_start)::text
 		FROM balances b JOIN periods p USING (tenant_id, meter, subject)
@@ -109,7 +110,7 @@ func (s *life) misplaced() error {
 	return errors.Join(append(all, err)...)
 }
 
-// remember reads a balance of the past again. The figures must equal those of the earlier read.
+// remember reads a balance as of a past instant. Its sums must equal the sums that were read at that instant.
 func (s *life) remember(n int, was moment) error {
 	b, err := persist(s, n, func(l *Ledger) (*ledger.Balance, error) {
 		return Past.Balance(l, s.named(was.k), s.stored(was.at))
@@ -127,7 +128,7 @@ func (s *life) remember(n int, was moment) error {
 	return nil
 }
 
-// end compares all statements with the models, and verifies the tenant.
+// end is the last step of a program: it compares all statements with the models and verifies the tenant.
 func (s *life) end(v *verifier.Verifier) error {
 	if err := s.look(); err != nil {
 		return err
@@ -155,7 +156,8 @@ func (s *life) end(v *verifier.Verifier) error {
 	return nil
 }
 
-// compareTrail compares the audit log with the journal: each audited operation of an administrator has one line.
+// compareTrail compares the audit log with the journal: each operation of an administrator that must be audited has
+// one line in the audit log.
 func (s *life) compareTrail() error {
 	rows, err := s.db.Query(context.Background(), `SELECT coalesce(e.operation_id, a.request_id) || ': ' || coalesce(e.kind, 'no operation') || ', ' || coalesce(a.lines, 'no line')
 		FROM (SELECT operation_id, kind FROM entries WHERE tenant_id = $1 AND line = 1 AND actor = $2
@@ -174,9 +176,8 @@ func (s *life) compareTrail() error {
 	return err
 }
 
-// compareStatements reads the statements of all periods of a balance, newest first. The figures of each statement
-// must add up, and its lines must add up to its sums. It must begin with the closing amount of the one before. The
-// closed periods must be those of a model.
+// compareStatements reads the statements of all periods of a balance, newest first, and checks them with
+// checkStatement. The closed periods must be the closed periods of a model.
 func (s *life) compareStatements(k ledger.BalanceKey) error {
 	var got []string
 	next := (*PastStatement)(nil)
@@ -212,8 +213,8 @@ func (s *life) compareStatements(k ledger.BalanceKey) error {
 	return fmt.Errorf("the closed periods of %v are\n  %s\nand the model's\n  %s", k, strings.Join(got, "\n  "), strings.Join(s.able[0].ClosedPeriods(k), "\n  "))
 }
 
-// checkStatement returns an error when the figures of b do not add up, when its lines do not add up to its sums, or
-// when next does not begin with its closing amount.
+// checkStatement returns an error if the sums of b do not add up to its closing amount, or if its lines do not add up
+// to its sums. It also returns an error if next does not begin with the closing amount of b.
 func checkStatement(b, next *PastStatement) error {
 	sum := b.Lines
 	switch {
@@ -227,12 +228,12 @@ func checkStatement(b, next *PastStatement) error {
 	return nil
 }
 
-// The programs run on the real ledger, for several tenants at a time. They have all operations, concurrent and
+// The random programs run on the real ledger, for several tenants at a time. They have all operations, concurrent and
 // repeated requests to two instances, batches, reads, dry runs, and balances of the past. Time passes, plans get new
-// versions and are changed, tenants are suspended, and rolls run. Meanwhile answers to COMMIT are lost, connections
-// break and instances are killed. There must be an order of the requests in which the model gives the same answers.
-// The model has no SQL, batches, instances or faults. QUOTASVC_SOAK_SERVICE_STEPS is the number of steps of a soak:
-// requests, and changes around the service.
+// versions, tenants change plans and are suspended, and rolls run. Meanwhile answers to COMMIT are lost, connections
+// break and instances are killed. The test fails unless there is an order of the requests in which the model gives
+// the same answers. The model has no SQL, batches, instances or faults. QUOTASVC_SOAK_SERVICE_STEPS is the number of
+// steps of a soak. A step is a request, or a change such as a roll or a new version of a plan.
 func TestService_Programs_AreExplainedByModel(t *testing.T) {
 	t.Parallel()
 	wanted := model.SoakSteps(t, "QUOTASVC_SOAK_SERVICE_STEPS")

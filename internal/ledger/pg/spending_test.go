@@ -118,8 +118,8 @@ func TestDebit_OverflowsIntoCredits_ThenOverageUpToCap(t *testing.T) {
 	b.mustVerify()
 }
 
-// The payment has used up the allowance. The refund finds the allowance again, in another transaction and later in
-// the period.
+// The payment of owed units has used up the allowance. A refund later in the period, in another transaction, must
+// find the allowance again and return the units to it.
 func TestRefund_PreservedOverage_ReturnsWhatAllowancePaid(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -153,7 +153,7 @@ func TestDebit_SubjectCap_ChargedWithTenant_NamedInDenial(t *testing.T) {
 	wantEqual(t, "what limits", ledger.DenialOf(e).Limiting, ledger.Limiting{Kind: "allowance", Meter: "api_calls", Subject: "ann", Level: "subject"})
 	wantEqual(t, "available", ledger.DenialOf(e).Available, 3)
 	b.mustDebit(as("bob", "k3", 10))
-	b.mustDebit(debitOf("acme", "k4", 60)) // no subject, so no cap
+	b.mustDebit(debitOf("acme", "k4", 60)) // the debit has no subject, so no cap limits it
 	if again := b.mustDebit(as("ann", "k1", 7)); !again.Replayed || !slices.Equal(again.Items[0].Draws, first.Items[0].Draws) {
 		t.Errorf("got %+v", again)
 	}
@@ -439,7 +439,7 @@ func TestRollover_CarriesWithinBounds(t *testing.T) {
 	for _, tc := range []struct {
 		name              string
 		columns           string
-		used, want, after int64 // units that remain one period later, and two periods later without use
+		used, want, after int64 // units used in the first period, and left one and two periods later
 	}{
 		{"at most the maximum", "rollover_max = 30", 20, 130, 130},
 		{"all that is left below the maximum", "rollover_max = 30", 95, 105, 130},
@@ -483,7 +483,7 @@ func TestPlanChange_Now_EndsPeriod_Prorates_KeepsPaidGrants(t *testing.T) {
 			SELECT tenant_id, clock_timestamp(), 'large', anchor, timezone, true, tenant_id = 'acme' FROM tenants WHERE tenant_id = $1`, tenant)
 	}
 	got := b.mustBalance("acme", "api_calls")
-	// 59 of 60 minutes are left, minus the duration of this test, at one unit a second.
+	// The prorated allowance is one unit a second. 59 of 60 minutes are left, minus the duration of this test.
 	if got.Granted < 3480 || got.Granted > 3540 || got.Opening != 50 || got.Used != 0 || got.Plan != "large" {
 		t.Errorf("got %+v", got)
 	}

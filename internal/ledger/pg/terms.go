@@ -16,7 +16,7 @@ import (
 type termsRows struct {
 	history map[string][]ledger.TenantTerms // by tenant, oldest first
 	plans   map[string][]ledger.PlanVersion // by plan, in order of versions
-	// faults has, by tenant, the reason why this process cannot use the tenant's history: for example a time zone
+	// faults has, by tenant, the reason why this process cannot use the tenant's history, for example a time zone
 	// that only a newer version has.
 	faults map[string]error
 }
@@ -29,7 +29,8 @@ func newTermsRows() *termsRows {
 	}
 }
 
-// scanHistory takes the rows of TenantTerms.
+// scanHistory reads the rows of the statement TenantTerms into r.history. If the terms of a tenant cannot be read, it
+// stores the reason in r.faults.
 func (r *termsRows) scanHistory(rows pgx.Rows) error {
 	var tenant, zone string
 	var overrides []byte
@@ -52,7 +53,7 @@ func (r *termsRows) scanHistory(rows pgx.Rows) error {
 	return err
 }
 
-// scanPlans takes the rows of PlanVersions.
+// scanPlans reads the rows of the statement PlanVersions into r.plans.
 func (r *termsRows) scanPlans(rows pgx.Rows) error {
 	var plan, meter string
 	var days int

@@ -11,7 +11,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// changeNow gives the tenant other terms at once. Like the catalogue it writes one row.
+// changeNow changes the tenant's plan at once, from the instant at on. It writes one row of tenant_terms, as the
+// catalogue does.
 func (b *bundle) changeNow(tenant, plan string, at time.Time) {
 	b.t.Helper()
 	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, immediate)
@@ -32,8 +33,8 @@ func (b *bundle) mustSubject(tenant, meter, subject string) *ledger.Balance {
 	return out
 }
 
-// A change of terms that applies at once writes no balance. The next use of each balance applies it, and each read
-// includes it.
+// A change of terms that applies at once writes no balance. The next use of each balance writes its effect, and each
+// read shows it.
 func TestTermsNow_EverySubject_RightWhenTouched(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -68,7 +69,8 @@ func TestTermsNow_EverySubject_RightWhenTouched(t *testing.T) {
 	b.mustVerify()
 }
 
-// A change of terms may be committed after an entry with a later instant. It ends the period after that entry.
+// A change of terms may be committed after an entry whose instant is later than the change. Then the change ends the
+// period at an instant after that entry.
 func TestTermsNow_CommittedLate_EndsPeriodAfterItsEntries(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -88,7 +90,7 @@ func TestTermsNow_CommittedLate_EndsPeriodAfterItsEntries(t *testing.T) {
 }
 
 // A change of terms may have an instant before a period's end, and be committed after the next period was opened with
-// the old terms. It ends that next period.
+// the old terms. Then the change ends that next period.
 func TestTermsNow_CommittedAfterNextPeriodOpened_EndsIt(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -130,7 +132,7 @@ func TestTermsNow_NoEffectOnMeter_ReadOnce(t *testing.T) {
 	if got := b.mustBalance("acme", "api_calls"); got.Used != 2 || got.Remaining != 98 {
 		t.Errorf("got %+v", got)
 	}
-	// Another instance reaches the same result, as does the same instance after a restart.
+	// Another instance gets the same result, like this instance after a restart.
 	other := openLedger(t, b.url)
 	if r, err := Do(t.Context(), other, debitOf("acme", "k3", 1)); err != nil || r.Items[0].Remaining != 97 {
 		t.Errorf("got %+v, %v", r, err)

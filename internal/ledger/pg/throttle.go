@@ -15,10 +15,11 @@ const (
 	chunkMax  = 256
 	chunkTime = 4 * time.Millisecond
 
-	// sleepBusy and sleepIdle are the pause after a transaction, as a multiple of its duration, while other clients
-	// use the database and while no other client uses it. With sleepBusy a roll takes a third of one core, and less
-	// if PostgreSQL is busy. With 5 and chunks of half the size, a roll took three times as long. The p99 of debits
-	// during the roll was no lower, because it comes from debits that roll their own balance.
+	// sleepBusy and sleepIdle are the pause after a transaction, as a multiple of its duration. sleepBusy applies
+	// while other clients use the database, and sleepIdle while no other client uses it. With sleepBusy a roll takes
+	// a third of one core, and less if PostgreSQL is busy. With sleepBusy = 5 and chunks of half the size, a roll
+	// took three times as long. The p99 of debits during the roll was no lower, because it comes from debits that
+	// roll their own balance.
 	sleepBusy = 2
 	sleepIdle = 0.25
 	sleepMax  = time.Second
@@ -33,16 +34,16 @@ const (
 	ownLate   = 0.25
 )
 
-// nextChunk returns the number of rows that need about chunkTime, if chunk rows needed the time took. The number at
-// most doubles, but decreases at once.
+// nextChunk returns the number of rows that need about chunkTime, if chunk rows needed the time took. The number
+// grows to at most twice chunk at a time. Its decrease has no such limit.
 func nextChunk(chunk int, took time.Duration) int {
 	fits := int(float64(chunk) * float64(chunkTime) / float64(max(took, time.Microsecond)))
 	return min(max(fits, chunkMin), 2*chunk, chunkMax)
 }
 
-// throttle makes a roll sleep between its transactions, so that requests find PostgreSQL idle. It sleeps long until
-// the database's counter of transactions shows no other load. The zero value sleeps long. It is for one goroutine. It
-// does not query PostgreSQL itself: its caller queries PostgreSQL when due returns true.
+// throttle makes a roll sleep between its transactions, so that requests find PostgreSQL idle. It sleeps long
+// (sleepBusy) until the database's counter of transactions shows no other load. The zero value sleeps long. It is for
+// one goroutine. It does not query PostgreSQL itself: its caller queries PostgreSQL when due returns true.
 type throttle struct {
 	own     int64     // transactions of the roll since readAt
 	readAt  time.Time // when the counter was last read; zero: not yet
@@ -53,7 +54,8 @@ type throttle struct {
 // due reports whether it is time to read how many transactions PostgreSQL has committed, for count.
 func (t *throttle) due() bool { return time.Since(t.readAt) >= loadEvery }
 
-// count notes the database's transactions as of now.
+// count records how many transactions the database had committed at the instant now, and decides whether the database
+// is idle.
 func (t *throttle) count(commits int64, now time.Time) {
 	own := float64(t.own)
 	others := float64(commits-t.commits) - own
@@ -64,7 +66,7 @@ func (t *throttle) count(commits int64, now time.Time) {
 	t.own = 0
 }
 
-// wait sleeps after a transaction that lasted took. It ends early with ctx.
+// wait sleeps after a transaction. took is the duration of the transaction. wait ends early if ctx ends.
 func (t *throttle) wait(ctx context.Context, took time.Duration) {
 	t.own++
 	backoff.Sleep(ctx, t.sleepTime(took))

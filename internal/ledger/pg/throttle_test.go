@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// A roll pauses long at first and while others commit. When it is alone, its pauses are short.
+// A roll makes long pauses at first, and while other transactions commit in the database. If only the roll commits,
+// its pauses are short.
 func TestThrottle_FollowsWhatOthersCommit(t *testing.T) {
 	t.Parallel()
 	var p throttle

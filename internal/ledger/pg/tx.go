@@ -25,7 +25,7 @@ type tx struct {
 	// newBalances are the plan's balances that have no row yet. If the batch changes them, it creates the rows.
 	newBalances keySet
 	ahead       *loading           // rows that were read with the lock, for all balances of the plan; nil: none
-	subscribers events.Subscribers // of events that a period opened
+	subscribers events.Subscribers // tenants with a webhook for opened periods
 	began       time.Time          // the instance's clock, before PostgreSQL's was read
 	// termsChanged is the instant at which terms last changed for a tenant that may already have balances.
 	termsChanged time.Time
@@ -35,8 +35,8 @@ type tx struct {
 	newestMonth ledger.Month // the latest month that holds entries
 }
 
-// inTx runs do on a connection of the writers, and rolls back if it fails. On Citus, all rows that it reads and writes
-// belong to the shard group of the plan's calls; if p is nil, it runs on the coordinator.
+// inTx runs do on a connection of the writers, and rolls back if it fails. On Citus, all rows that it reads and
+// writes belong to the shard group of the plan's calls. If p is nil, the transaction runs on the coordinator.
 func (l *Ledger) inTx(ctx context.Context, p *plan, do func(ctx context.Context, t *tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime(ctx))
 	defer cancel()

@@ -19,7 +19,7 @@ const (
 	// makeTimeout bounds how long operations wait for the partition of their month.
 	makeTimeout = 2 * time.Second
 	// aheadEnough is the number of months ahead from which on a failure to create partitions is not logged as a
-	// warning: `quotasvc migrate partitions` creates them with a role that has the right.
+	// warning. `quotasvc migrate partitions` creates partitions with a role that has the right.
 	aheadEnough = 3
 )
 

@@ -102,7 +102,8 @@ func isUnreadable(err error) bool {
 	return classify(err, false) == verdictData
 }
 
-// uncomputable returns an *errcode.Error as it is, and any other cause as a balance that cannot be computed.
+// uncomputable returns cause if it is an *errcode.Error. It wraps any other cause in the error that the balance
+// cannot be computed.
 func uncomputable(cause error) error {
 	if e, ok := errors.AsType[*errcode.Error](cause); ok {
 		return e

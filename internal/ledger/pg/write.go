@@ -57,8 +57,8 @@ func orNull[V comparable](v V) *V {
 	return &v
 }
 
-// queueEntries writes the entries. Plain debits have a cheaper statement of their own. If they are not the majority,
-// one statement writes all entries, because a second statement is not worth its cost.
+// queueEntries writes the entries. Plain debits have a cheaper statement of their own. If plain debits are not the
+// majority, one statement writes all entries, because a second statement is not worth its cost.
 func queueEntries(q map[string]string, out *pgx.Batch, entries []ledger.Entry) {
 	plain := make([]*ledger.Entry, 0, len(entries))
 	var others []*ledger.Entry

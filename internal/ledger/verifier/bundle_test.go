@@ -22,8 +22,8 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// bundle is a verifier on a separate database, with a ledger that writes the data to verify, and with a clock that
-// the test moves.
+// bundle is a verifier on a separate database, and a ledger that writes the data to verify. The test can move the
+// database's clock.
 type bundle struct {
 	*Verifier
 	t      testing.TB
@@ -32,7 +32,7 @@ type bundle struct {
 	ledger *pg.Ledger
 	moved  *testenv.DatabaseClock
 
-	rangeEntries int64 // for verifiers that are opened later; 0 is the default
+	rangeEntries int64 // auditor.RangeEntries of verifiers that are opened later; 0: the default
 }
 
 func newBundle(t testing.TB) *bundle {
@@ -73,7 +73,7 @@ func (b *bundle) openLedger() *pg.Ledger {
 	return l
 }
 
-// open opens one more verifier, like another instance.
+// open opens one more verifier on the database, as another instance would.
 func (b *bundle) open(change func(*Config)) *Verifier {
 	b.t.Helper()
 	cfg := Config{DatabaseURL: testenv.AsService(b.url), Target: namedsql.Target(testenv.OnCitus()), Log: b.logger(), Metrics: prometheus.NewRegistry()}
@@ -96,7 +96,7 @@ func (b *bundle) open(change func(*Config)) *Verifier {
 	return v
 }
 
-// Seal seals with the role that owns the tables, because the service's role may not write seals.
+// Seal seals a day with the database role that owns the tables, because the service's role may not write seals.
 func (b *bundle) Seal(ctx context.Context, o audit.SealOptions) (*seal.Seal, error) {
 	return b.open(func(c *Config) { c.DatabaseURL = b.url }).Seal(ctx, o)
 }
@@ -187,7 +187,7 @@ func (b *bundle) report() *audit.Report {
 	return report
 }
 
-// mustVerify fails the test unless journal and state agree.
+// mustVerify verifies all balances. It fails the test unless the tables agree with the journal.
 func (b *bundle) mustVerify() *audit.Report {
 	b.t.Helper()
 	report := b.report()

@@ -41,14 +41,14 @@ func TestVerify_CachedCopy_ImpossibleReported_OldCounted(t *testing.T) {
 	}
 }
 
-// nextEvent returns the next event of the only balance.
+// nextEvent returns the time of the next event of the only balance.
 func (b *bundle) nextEvent() (at time.Time) {
 	b.t.Helper()
 	b.must(b.db.QueryRow(b.t.Context(), "SELECT next_event_at FROM balances").Scan(&at))
 	return at
 }
 
-// A cache that does not answer is not a difference in the database.
+// If the cache with the copies does not answer, verify names this error and reports no difference.
 func TestVerify_CacheAway_Named(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -65,8 +65,8 @@ func TestVerify_CacheAway_Named(t *testing.T) {
 	}
 }
 
-// A check processes due events in memory, and publishes the result as a copy with a seq that is not written yet. Such
-// a copy, from a check before the first debit of a month, is not a difference.
+// A check before the first debit of a period processes due events in memory, and publishes the result as a copy. The
+// seq of this copy is higher than the stored seq. Such a copy is not a difference.
 func TestVerify_CopyOfCheckAfterPeriodEnd_NoDifference(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

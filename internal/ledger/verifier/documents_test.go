@@ -12,8 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// document draws the text of a JSON value as any client may write it: with spaces and escapes, with members in any
-// order and repeated, and with numbers in any form.
+// document generates the text of a random JSON value as any client may write it. It has spaces and escapes, repeated
+// members, members in any order, and numbers in any form.
 func document(depth int) *rapid.Generator[string] {
 	space := rapid.SampledFrom([]string{"", "", " ", "\n\t"})
 	text := rapid.Custom(func(t *rapid.T) string {
@@ -60,8 +60,8 @@ func document(depth int) *rapid.Generator[string] {
 	})
 }
 
-// The hash chain covers the document that the ledger received. verify reads the document that PostgreSQL made from
-// it. Both documents have the same canonical form.
+// The hash chain covers the JSON document that the ledger received. verify reads that document as PostgreSQL has
+// stored it (jsonb). Both must have the same canonical form.
 func TestVerify_DocumentsOfStrangers_HaveOneForm(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

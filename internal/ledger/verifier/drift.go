@@ -31,7 +31,7 @@ func drifts(r *audit.Report, tenant, verification string, at time.Time) (out []e
 	of := map[audit.Key]int{} // indices in out
 	for _, d := range r.Differences {
 		key := audit.Key{Tenant: d.Tenant, Meter: d.Meter, Subject: d.Subject}
-		if key.Tenant == all { // of the verified tenants
+		if key.Tenant == all { // a difference over all verified tenants
 			key.Tenant = tenant
 		}
 		if key.Meter == all {

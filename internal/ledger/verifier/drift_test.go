@@ -16,7 +16,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 )
 
-// told returns the events so far: their balances, their verifications, and whether they name differences.
+// told returns the verify.drift events that were emitted so far, as text: the balance, the verification, and whether
+// the event describes differences.
 func (b *bundle) told() []string {
 	b.t.Helper()
 	rows, err := b.db.Query(b.t.Context(), `SELECT concat_ws(' ', type, nullif(tenant_id, ''), meter, nullif(subject, ''), data->>'verification_id', (data->>'differences')::int > 0,
@@ -52,7 +53,7 @@ func drift(tenant, id string) string {
 	return strings.Join(strings.Fields(fmt.Sprintf("verify.drift %s api_calls  %s t t", tenant, id)), " ")
 }
 
-// tamper changes balances: several fields of each become wrong.
+// tamper changes the balances of the tenants, so that several fields of each balance are wrong.
 func (b *bundle) tamper(tenants ...string) {
 	b.t.Helper()
 	b.exec("UPDATE balances SET granted = granted + 7, opening = opening + 1 WHERE tenant_id = ANY ($1)", tenants)
@@ -75,7 +76,7 @@ func TestVerification_Difference_ToldOncePerBalance(t *testing.T) {
 	if all.Status != VerificationDrift || all.Report.Count < 4 {
 		t.Fatalf("%+v", all)
 	}
-	b.wantTold(drift("acme", all.ID), drift("globex", all.ID), drift("", all.ID)) // the last: sums of the meter over all tenants
+	b.wantTold(drift("acme", all.ID), drift("globex", all.ID), drift("", all.ID)) // "": sums over all tenants
 	one := b.verification("acme")                                                 // emits its own event
 	if one.Status != VerificationDrift {
 		t.Fatalf("%+v", one)
@@ -83,7 +84,7 @@ func TestVerification_Difference_ToldOncePerBalance(t *testing.T) {
 	b.wantTold(drift("acme", all.ID), drift("globex", all.ID), drift("", all.ID), drift("acme", one.ID))
 }
 
-// The end of a verification and its events are stored in one transaction: if one write fails, nothing is stored.
+// The result of a verification and its events are stored in one transaction. If one write fails, nothing is stored.
 func TestVerification_EventCannotBeWritten_NotRecorded(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -104,10 +105,11 @@ func TestVerification_EventCannotBeWritten_NotRecorded(t *testing.T) {
 	}
 	b.exec("GRANT INSERT ON events TO quotasvc_service")
 	b.must(b.saveVerification(t.Context(), &v))
-	b.wantTold(drift("acme", "v1")) // the sums are those of acme
+	b.wantTold(drift("acme", "v1")) // a verification of one tenant checks no sums over all tenants
 }
 
-// The watch finds the same difference in every pass and on every instance. It emits one event a day for it.
+// The watch finds the same difference in every pass and on every instance. Together the instances emit one event a
+// day for this difference.
 func TestWatch_Difference_ToldOnceADay_BySeveralInstances(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// idleRuns creates rows of periods that represent several idle periods. One balance owed units. Another had units
-// that rolled over. The third one got the minimum, and nothing rolled over.
+// idleRuns creates rows of periods that represent several idle periods. One balance owed units. In the second
+// balance, units rolled over. The third balance got the minimum, because nothing rolled over.
 func (b *bundle) idleRuns() {
 	b.t.Helper()
 	b.plan("owing", 10, "hour", "overage_policy = 'allow', overage_at_period_end = 'preserve'")

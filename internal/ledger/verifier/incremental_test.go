@@ -12,7 +12,7 @@ func TestVerify_Incremental_ReadsNewEntriesOnly(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	b.history()
-	first := b.mustVerify() // a small journal is read whole
+	first := b.mustVerify() // the first pass reads the whole journal
 	if first.Incremental || first.Entries < 20 {
 		t.Fatalf("the first pass: %+v", first)
 	}
@@ -43,7 +43,7 @@ func TestVerify_FullPassInterrupted_NextContinues(t *testing.T) {
 	b.history()
 	b.exec("INSERT INTO meters (meter, unit) SELECT 'm' || n, 'unit' FROM generate_series(100, 399) n")
 	b.exec("INSERT INTO balances (tenant_id, meter) SELECT 'acme', 'm' || n FROM generate_series(100, 399) n")
-	b.exec("UPDATE refunds SET refunded = refunded - 1") // found at the end of the tenant
+	b.exec("UPDATE refunds SET refunded = refunded - 1") // verify finds this after all balances of the tenant
 	b.positionEvery = 0
 	ctx, cancel := context.WithCancel(t.Context())
 	pages := 0
@@ -59,7 +59,7 @@ func TestVerify_FullPassInterrupted_NextContinues(t *testing.T) {
 	}
 	report, err := b.Verify(t.Context(), Options{Full: true})
 	b.must(err)
-	if report.Balances != 302 || report.Count != 1 || report.Entries < 20 || report.CopiesCompared { // only copies of the first part
+	if report.Balances != 302 || report.Count != 1 || report.Entries < 20 || report.CopiesCompared { // not all copies
 		t.Errorf("the continued pass has %d balances, %d entries, %v", report.Balances, report.Entries, report.Differences)
 	}
 	var rows int
@@ -68,7 +68,7 @@ func TestVerify_FullPassInterrupted_NextContinues(t *testing.T) {
 	}
 }
 
-// Nothing rolls over, and the plan has a minimum. Then the entry of the minimum creates the grant.
+// If no units remain to roll over, and the plan has a minimum, the entry of the minimum creates the rollover grant.
 func TestVerify_RolloverOfMinimumAlone_Agrees(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

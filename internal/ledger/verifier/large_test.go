@@ -15,11 +15,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// These are the sizes in the suite; `make bench-verify` sets larger ones.
+// These are the default sizes of the tests. `make bench-verify` sets larger sizes.
 const (
 	largeEntries  = 12_000
 	largeRange    = 5_000 // entries that one transaction reads
-	largeBalances = 2_000 // with one entry each: several pages
+	largeBalances = 2_000 // each with one entry; they are more than one page
 )
 
 func sizeOf(t *testing.T, variable string, otherwise int) int {
@@ -33,8 +33,8 @@ func sizeOf(t *testing.T, variable string, otherwise int) int {
 	return n
 }
 
-// large creates a balance with n entries of one unit within the last hours, as debits would, and the hash chain of
-// these entries. It returns the chain.
+// large creates a balance with n entries, as debits of one unit within the last hours write them. It returns the hash
+// chain of these entries.
 func (b *bundle) large(n int) *ledger.Chain {
 	b.t.Helper()
 	b.plan("large", 1_000_000_000, "month", "")
@@ -157,7 +157,8 @@ func TestVerify_LargeBalance_IsReadInRanges(t *testing.T) {
 	}
 }
 
-// Each of many balances costs a verification and a seal little, and even less without new entries.
+// A verification and a seal of many balances have a low cost per balance. The cost is lower for balances without new
+// entries, which are not read.
 func TestVerify_ManyBalances_UnchangedOnesAreNotRead(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -165,7 +166,8 @@ func TestVerify_ManyBalances_UnchangedOnesAreNotRead(t *testing.T) {
 	b.nextDay()
 	b.simple("acme", 1000)
 	mustDo(b, debitOf("acme", "first", 1))
-	// Each new balance is a copy of acme's, without a chain: the database records that it is older than chains.
+	// Each new balance is a copy of acme's balance without a hash chain. chain_start is set to infinity, so the
+	// verifier does not expect a chain.
 	b.exec("UPDATE chain_start SET at = 'infinity'")
 	b.exec(`INSERT INTO tenants SELECT (jsonb_populate_record(o, jsonb_build_object('tenant_id', 't' || g))).* FROM tenants o, generate_series(1, $1::integer) g`, n)
 	for _, table := range []string{"entries", "grants", "balances"} {

@@ -13,8 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// nights inserts one row for each of n nights. Every tenth row is of acme, the others of all tenants. Two rows at a
-// time begin at the same instant.
+// nights is a statement that inserts the rows of n nightly verifications. Every tenth row is a verification of acme,
+// every other row one of all tenants. Rows in pairs have the same started_at.
 const nights = `INSERT INTO verifications (verification_id, tenant_id, status, report, started_at, heartbeat_at, finished_at)
 	SELECT 'night-' || lpad(n::text, 5, '0'), CASE WHEN n % 10 = 0 THEN 'acme' ELSE '' END, 'clean', jsonb_build_object('Balances', 5, 'Entries', n, 'Incremental', true),
 		timestamptz '2016-01-01' + n * interval '12 hours' - (n % 2) * interval '12 hours', now(), now()
@@ -76,7 +76,8 @@ func TestVerifications_StrangeCursor_Refused(t *testing.T) {
 	}
 }
 
-// After years of nightly verifications a page reads only its own rows, in the order of an index.
+// After years of nightly verifications, the query of a page reads only the rows of the page, in the order of an
+// index.
 func TestVerifications_Years_AreReadByIndex(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Entries may be removed up to a pinned checkpoint and no further. Afterwards verify is as strict as before.
+// Entries may be removed up to a pinned checkpoint. If later entries are missing, verify reports it. After the
+// removal verify detects the same damage as before.
 func TestPin_EntriesBeforeRemoved_VerifyStaysStrict(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

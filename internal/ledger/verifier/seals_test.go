@@ -14,7 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// later is a host clock that is ahead. So the database's clock decides.
+// later is a host clock that is ahead. The earlier clock decides whether a day has ended, so the database's clock
+// decides.
 func later() time.Time { return time.Now().AddDate(5, 0, 0) }
 
 func (b *bundle) sealDay(day time.Time, signer seal.Signer) *seal.Seal {
@@ -24,7 +25,7 @@ func (b *bundle) sealDay(day time.Time, signer seal.Signer) *seal.Seal {
 	return s
 }
 
-// file returns the seal as a holder of its file reads it.
+// file encodes the seal and parses it again, as a person does who has only its file.
 func (b *bundle) file(s *seal.Seal) *seal.Seal {
 	b.t.Helper()
 	text, err := s.Encode()
@@ -50,7 +51,7 @@ func (b *bundle) mustCheck(s *seal.Seal) *audit.SealReport {
 	return report
 }
 
-// today returns the first instant of the database's day.
+// today returns the first instant of the current day by the database's clock.
 func (b *bundle) today() time.Time { return b.now().Truncate(24 * time.Hour) }
 
 // nextDay moves the clock to noon of the next day.
@@ -94,7 +95,7 @@ func TestSeal_Days_AreChainedAndCheckedByTheNewest(t *testing.T) {
 	if text, err := again.Encode(); err != nil || string(text) != encoded(b, third) {
 		t.Errorf("sealed again: %s (%v)", text, err)
 	}
-	mustDo(b, debitOf("acme", "d3", 1)) // made after the day, so no seal covers it
+	mustDo(b, debitOf("acme", "d3", 1)) // made after the last sealed day, so no seal covers it
 	for i, s := range []*seal.Seal{first, second, third} {
 		report := b.mustCheck(s)
 		if want := int64(min(2+i, 3)); report.Heads != want || report.Seals != int64(i+1) || report.Balances != 2 {
@@ -168,8 +169,8 @@ func TestSeal_LateEntries_AreInTheNext(t *testing.T) {
 	b.mustCheck(second)
 }
 
-// Days that were not sealed are covered by the next seal. An interrupted run is continued, or replaced by the run of
-// a later day.
+// The next seal covers the days that were not sealed. If a run of Seal was interrupted, the next run continues it, or
+// a run for a later day replaces it.
 func TestSeal_AfterInterruptedRuns_CoversAll(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -202,7 +203,8 @@ func TestSeal_AfterInterruptedRuns_CoversAll(t *testing.T) {
 }
 
 // A person who can write the tables can remove an operation with all its effects and compute the chains again. verify
-// does not find this. A seal that somebody else keeps does. The other cases of the test change the sealed rows.
+// does not detect this. A check with a seal that somebody else keeps detects it. The other cases of the test change
+// the sealed rows.
 func TestCheckSeal_HistoryRewritten_IsFound(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -313,7 +315,7 @@ func TestCheckSeal_OtherDatabase_IsRefused(t *testing.T) {
 	}
 }
 
-// The heads of one balance can be on two of the pages that are read.
+// The sealed heads are read in pages. The heads of one balance can be on two pages.
 func TestCheckSeal_ManyBalances_AllAreRead(t *testing.T) {
 	t.Parallel()
 	const tenants, days = 700, 3

@@ -40,14 +40,14 @@ func (s *slot) take(v *Verification) (running *Verification, err error) {
 		return nil, nil
 	case s.running.Tenant != v.Tenant:
 		return nil, errcode.Errorf(errcode.QueueFull, "", "verification %s is running on this instance, with other settings; wait for it to end", s.running.ID)
-	case s.running.StartedAt.IsZero(): // its row is being written
+	case s.running.StartedAt.IsZero(): // the row of the running verification is being written
 		return nil, errcode.Errorf(errcode.QueueFull, "", "the same verification is being started on this instance; ask again for its id")
 	}
 	copied := *s.running
 	return &copied, nil
 }
 
-// begun records that v, which holds the slot, has its row.
+// begun records that the row of v, which holds the slot, was written.
 func (s *slot) begun(v Verification) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
-// waitingCopies returns a reader of copies that waits, which keeps a verification running.
+// waitingCopies returns a CopyReader that waits until end is closed, so that a verification keeps running.
 func waitingCopies(begun chan<- struct{}, end <-chan struct{}) CopyReader {
 	return func(ctx context.Context, keys []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
 		begun <- struct{}{}
@@ -47,7 +47,7 @@ func TestStartVerification_OneRuns_SecondStartGetsIt(t *testing.T) {
 	if b.must(b.db.QueryRow(t.Context(), "SELECT count(*) FROM verifications").Scan(&rows)); rows != 1 {
 		t.Errorf("%d verifications were recorded", rows)
 	}
-	// Rolls have their own slots.
+	// A roll can start while a verification runs, because rolls have their own slots.
 	if _, err := b.ledger.StartRoll(t.Context(), nil); err != nil {
 		t.Errorf("a roll beside a verification: %v", err)
 	}

@@ -27,8 +27,8 @@ func (v *Verifier) background(t *testing.T) (got Verification) {
 	return got
 }
 
-// A balance that cannot be read is neither clean nor different. Verifications and the watch do not report it as
-// either, even if the watch found a difference before.
+// If a balance cannot be read, it is unknown whether it has a difference. Verifications and the watch report neither
+// that it is clean nor that it differs, even if the watch found a difference before.
 func TestVerify_BalanceUnread_NeitherCleanNorDrift(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -24,7 +24,8 @@ const verificationBeat = 5 * time.Second
 // VerificationStatus is the state of a verification.
 type VerificationStatus string
 
-// The states of a verification. The process of an abandoned verification has ended.
+// The states of a verification. A verification is abandoned if it is still running but has stored no heartbeat for a
+// minute: usually its process has ended.
 const (
 	VerificationRunning   VerificationStatus = "running"
 	VerificationClean     VerificationStatus = "clean"
@@ -33,7 +34,7 @@ const (
 	VerificationAbandoned VerificationStatus = "abandoned"
 )
 
-// Outcome returns how a verification with this report ended, and why it failed: a balance that could not be read is
+// Outcome returns how a verification with this report ended, and why it failed. A balance that could not be read is
 // neither clean nor different.
 func Outcome(r *audit.Report) (status VerificationStatus, failure string) {
 	switch {
@@ -46,7 +47,7 @@ func Outcome(r *audit.Report) (status VerificationStatus, failure string) {
 	}
 }
 
-// Verification is a Verify in the background.
+// Verification is a verification in the background, with its progress or its result.
 type Verification struct {
 	ID         string
 	Tenant     string // empty: all
@@ -162,8 +163,8 @@ func (v *Verifier) runVerification(ctx context.Context, of *Verification) {
 	save(context.WithoutCancel(ctx))
 }
 
-// saveVerification records the progress or the end of a verification. At its end it also emits, in the same
-// transaction, an event for each balance that differs.
+// saveVerification records the progress or the end of a verification. At the end of the verification it also emits,
+// in the same transaction, an event for each balance that differs.
 func (v *Verifier) saveVerification(ctx context.Context, of *Verification) error {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()

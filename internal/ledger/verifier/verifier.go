@@ -57,7 +57,7 @@ type Verifier struct {
 	slot    *slot
 	watch   *watch
 
-	wholeUpTo     int64         // entries
+	wholeUpTo     int64         // see the constant wholeUpTo
 	positionEvery time.Duration // time between two saved positions of a full pass
 }
 
@@ -91,7 +91,7 @@ func (v *Verifier) Stop(ctx context.Context) error {
 	err := v.slot.stop(ctx)
 	v.watch.stop()
 	if err == nil {
-		v.pool.Close() // it would wait for a verification that has not ended
+		v.pool.Close() // Close would wait for a verification that has not ended
 	}
 	return err
 }

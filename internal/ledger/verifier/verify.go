@@ -20,7 +20,7 @@ type Options struct {
 	Tenant   string             // empty: all
 	Copies   CopyReader         // nil: no cache is compared
 	Progress func(audit.Report) // called after every chunk; nil: not called
-	Pause    time.Duration      // between chunks, to spare the database
+	Pause    time.Duration      // pause between chunks, to limit the load on the database
 	// Full reads the whole journal. Otherwise a pass over a journal with more than wholeUpTo entries reads only the
 	// entries since the last clean pass.
 	Full bool
@@ -64,7 +64,8 @@ func (v *Verifier) Verify(ctx context.Context, o Options) (*audit.Report, error)
 // wholeUpTo is the number of entries up to which every pass reads the whole journal, which takes some seconds.
 const wholeUpTo = 1_000_000
 
-// positionEvery is how often a full pass saves its position: an interruption repeats at most this much work.
+// positionEvery is how often a full pass saves its position. After an interruption, the next pass repeats at most
+// this much work.
 const positionEvery = 2 * time.Second
 
 // resume lets a full pass continue where the last full pass was interrupted, and makes it save its position.

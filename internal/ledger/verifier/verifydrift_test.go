@@ -14,9 +14,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// history writes entries of tenant acme. They make two closed periods, expired allowances, and a head grant that is
-// not the only open grant. Other grants are exhausted, pending, extended, expired and voided. There are adjustments,
-// a refund, overage and a hold.
+// history makes operations of tenant acme. They result in two closed periods, expired allowances, and several open
+// grants. Other grants are exhausted, pending, extended, expired and voided. There are adjustments, a refund, overage
+// and a hold.
 func (b *bundle) history() {
 	b.t.Helper()
 	b.plan("hourly", 100, "hour", "")
@@ -61,22 +61,22 @@ func (b *bundle) history() {
 	}
 	capture := &ledger.HoldChange{Tenant: "acme", Key: "h-capture", HoldID: "h1", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 1}}}
 	mustDo(b, capture)
-	mustDo(b, debitOf("acme", "d6", 2)) // only the head pays: its grants row has an outdated remainder now
+	mustDo(b, debitOf("acme", "d6", 2)) // only the head grant pays: the remainder in its row of grants is outdated now
 }
 
-// These are conditions for the rows that history writes.
+// These are SQL conditions that select the rows of acme's balance, and its oldest and newest period.
 const (
 	own    = "tenant_id = 'acme' AND meter = 'api_calls'"
 	oldest = own + " AND period_start = (SELECT min(period_start) FROM periods)"
 	newest = own + " AND period_start = (SELECT max(period_start) FROM periods)"
 )
 
-// damage changes one stored value. fact is a part of the difference that must be reported. If verify does not report
-// the damage, fact is its consequence.
+// damage is a statement that changes one stored value. fact is a part of the difference that verify must report. For
+// damage that verify does not report, fact describes the consequence.
 type damage struct{ name, sql, fact string }
 
-// The test changes one stored value at a time, verifies, and restores the value. A difference must name the changed
-// fact.
+// The test changes one stored value at a time, verifies, and restores the value. verify must report a difference that
+// names the changed fact.
 func TestVerify_ChangedAmount_IsReported(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -239,8 +239,8 @@ func TestVerify_ChangedAmount_IsReported(t *testing.T) {
 	b.mustVerify()
 }
 
-// The table lists damage that verify does not report, because these facts are not in the journal. When verify reports
-// such damage, move the line to the table above. docs/proof.md has the same list.
+// The table lists damage that verify does not report, because the changed facts are not in the journal. If a later
+// version of verify reports such damage, move the line to the table above. docs/proof.md has the same list.
 func TestVerify_UnprovenFacts_AreListed(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -271,7 +271,7 @@ func TestVerify_UnprovenFacts_AreListed(t *testing.T) {
 	b.mustVerify()
 }
 
-// expectNamed does the damage and verifies. A difference must name d.fact.
+// expectNamed executes the damage and verifies. It fails the test unless a difference contains d.fact.
 func (b *bundle) expectNamed(d damage) {
 	b.t.Helper()
 	report := b.verifyDamaged(d)
@@ -299,7 +299,7 @@ func (b *bundle) uncheck() {
 // damagedTables are the tables that verifyDamaged restores from copies.
 var damagedTables = []string{"balances", "periods", "grants", "entries", "holds", "hold_lines", "refunds", "tenant_terms", "plan_allowances"}
 
-// verifyDamaged does the damage, verifies, and restores the tables that the damage names.
+// verifyDamaged executes the damage, verifies, and restores the tables that the damage names. It returns the report.
 func (b *bundle) verifyDamaged(d damage) *audit.Report {
 	b.t.Helper()
 	tag, err := b.db.Exec(b.t.Context(), d.sql)

@@ -12,9 +12,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 )
 
-// The largest balance is used and refunded repeatedly. In no period do the sums reach their bound. Over all periods,
-// use exceeds 64 bits, and refunds are a little less. verify finds no difference, from the entries or from a
-// checkpoint that replaces them.
+// The largest balance is used and refunded repeatedly, in several periods. The sums of each period are below their
+// bound. The used units of all periods together exceed 64 bits, and the refunded units are a little less. verify
+// finds no difference, whether it reads all entries or begins at a checkpoint.
 func TestVerify_SumsOverPeriodsBeyond64Bits_Agree(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -52,7 +52,7 @@ func TestVerify_SumsOverPeriodsBeyond64Bits_Agree(t *testing.T) {
 	}
 }
 
-// Damaged numbers are reported, for any size of their sums.
+// verify reports damaged numbers, even if their sums exceed 64 bits.
 func TestVerify_DamagedNumbersBeyond64Bits_AreReported(t *testing.T) {
 	t.Parallel()
 	for table, fact := range map[string]string{"balances SET seq": "newest entry", "hold_lines SET amount": "held of grant"} {

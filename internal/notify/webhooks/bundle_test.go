@@ -25,12 +25,12 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// bundle is a service on its own database, with a goroutine that lists events.
+// bundle is a service with its own database, and a goroutine that assigns positions to events.
 type bundle struct {
 	*Service
 	t    testing.TB
-	pool *pgxpool.Pool // of the service's role
-	db   *pgxpool.Pool // of the test: its role has all rights
+	pool *pgxpool.Pool // pool with the service's role
+	db   *pgxpool.Pool // pool of the test, whose role has all rights
 }
 
 func newBundle(t testing.TB, change ...func(*pace)) *bundle {
@@ -40,8 +40,8 @@ func newBundle(t testing.TB, change ...func(*pace)) *bundle {
 	return b
 }
 
-// newQuietBundle returns a bundle that lists and delivers nothing yet. Its calls have a deadline that no test
-// reaches, unless change sets a shorter one.
+// newQuietBundle returns a bundle that does not list or deliver events yet. The deadline of its calls is so long that
+// no test reaches it, unless change sets a shorter one.
 func newQuietBundle(t testing.TB, change ...func(*pace)) *bundle {
 	t.Helper()
 	p := pace{call: testenv.Patience, follow: 50 * time.Millisecond, sweep: time.Second, poll: 200 * time.Millisecond}
@@ -97,7 +97,7 @@ func (w testLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// tell records one event for each tenant, all in one transaction.
+// tell inserts one event for each tenant, all in one transaction.
 func (b *bundle) tell(tenants ...string) {
 	b.t.Helper()
 	at := time.Now()
@@ -136,7 +136,8 @@ func (b *bundle) eventually(what string, reached func() bool) {
 	testenv.Eventually(b.t, reached, what)
 }
 
-// eventuallyAgain is eventually for results that need further attempts: it ends the pauses before these attempts.
+// eventuallyAgain is like eventually, for results that need further attempts. It ends the pauses before these
+// attempts.
 func (b *bundle) eventuallyAgain(what string, reached func() bool) {
 	b.t.Helper()
 	testenv.Eventually(b.t, func() bool {
@@ -152,13 +153,13 @@ func (b *bundle) exec(sql string, args ...any) {
 	}
 }
 
-// received is a call that a receiver got.
+// received is a call that a receiver has got.
 type received struct {
 	header http.Header
 	body   []byte
 }
 
-// verified reports whether the library of Standard Webhooks accepts the call with the secret.
+// verified reports whether the library of Standard Webhooks accepts the signature of the call with this secret.
 func (r *received) verified(t testing.TB, secret string) bool {
 	t.Helper()
 	v, err := standardwebhooks.NewWebhook(secret)
@@ -168,14 +169,14 @@ func (r *received) verified(t testing.TB, secret string) bool {
 
 func (r *received) id() string { return r.header.Get("webhook-id") }
 
-// receiver is a server that keeps the calls that it got.
+// receiver is an HTTP server that stores the calls that it gets.
 type receiver struct {
 	*httptest.Server
 	mu    sync.Mutex
 	calls []received
 }
 
-// newReceiver returns a receiver that answers with answer. If answer is nil, it answers 204.
+// newReceiver returns a receiver that answers each call with answer. If answer is nil, it answers with status 204.
 func newReceiver(t testing.TB, answer http.HandlerFunc) *receiver {
 	t.Helper()
 	r := &receiver{}
@@ -197,7 +198,7 @@ func newReceiver(t testing.TB, answer http.HandlerFunc) *receiver {
 	return r
 }
 
-// hang sends no answer until its caller has left or the test has ended.
+// hang sends no answer until the caller has closed the connection or the test has ended.
 func hang(t testing.TB) http.HandlerFunc {
 	return func(_ http.ResponseWriter, q *http.Request) {
 		select {
@@ -213,7 +214,7 @@ func (r *receiver) got() []received {
 	return append([]received{}, r.calls...)
 }
 
-// ids returns how often each event was received, by the id of the event.
+// ids returns for each event id how often the event was received.
 func (r *receiver) ids() map[string]int {
 	out := map[string]int{}
 	for _, c := range r.got() {

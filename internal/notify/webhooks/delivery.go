@@ -23,14 +23,14 @@ import (
 const (
 	StatusPending   = "pending"   // the delivery waits for its next attempt
 	StatusDelivered = "delivered" // the receiver has accepted it
-	StatusDead      = "dead"      // every attempt failed for keepTrying
-	StatusSkipped   = "skipped"   // the webhook was paused or deleted
+	StatusDead      = "dead"      // every attempt failed for keepTrying, or the event no longer exists
+	StatusSkipped   = "skipped"   // the webhook was paused or deleted before the delivery
 )
 
 // Statuses returns the states of a delivery.
 func Statuses() []string { return []string{StatusPending, StatusDelivered, StatusDead, StatusSkipped} }
 
-// replayMax bounds the events of one replay. The transaction takes some seconds.
+// replayMax bounds the events of one replay. A replay of so many events is a transaction of some seconds.
 const replayMax = 10_000
 
 // Delivery is one event for one webhook.
@@ -39,27 +39,27 @@ type Delivery struct {
 	Type        string
 	Tenant      string
 	Status      string
-	Attempts    int // since the latest replay, if there was one
+	Attempts    int // number of attempts since the latest replay, or since the beginning
 	QueuedAt    time.Time
 	NextAt      time.Time // zero: there is no further attempt
 	AttemptedAt time.Time // zero: there was no attempt
-	StatusCode  int       // of the newest answer; 0: there was no answer
+	StatusCode  int       // status of the newest answer; 0: there was no answer
 	Latency     time.Duration
-	Error       string // of the newest attempt; empty: it succeeded, or there was no attempt
+	Error       string // error of the newest attempt; empty: it succeeded, or there was no attempt
 }
 
 // EventID returns the id of the event.
 func (d *Delivery) EventID() string { return events.IDOf(d.Position) }
 
-// DeliveryQuery selects deliveries of a webhook.
+// DeliveryQuery selects deliveries of one webhook.
 type DeliveryQuery struct {
-	Status string // empty: all
+	Status string // empty: all states
 	Limit  int    // at least 1
-	Cursor string // empty for the first page, then the NextCursor of the page before
+	Cursor string // empty for the first page, otherwise the NextCursor of the page before
 }
 
-// Deliveries returns a page of deliveries, the newest event first. It fails with errcode.NotFound, or with
-// errcode.InvalidArgument if the cursor is unknown.
+// Deliveries returns a page of the webhook's deliveries, the newest event first. It fails with errcode.NotFound, or
+// with errcode.InvalidArgument if the cursor is unknown.
 func (s *Store) Deliveries(ctx context.Context, id string, q DeliveryQuery, may May) (list listing.Page[Delivery], err error) {
 	if _, err := s.Get(ctx, id, may); err != nil {
 		return list, err
@@ -114,13 +114,14 @@ func scanDelivery(row pgx.CollectableRow) (Delivery, error) {
 // Replayed is the result of a replay.
 type Replayed struct {
 	Events int // number of events that are delivered again
-	// More reports that there are further events. Next is the instant of the first of them.
+	// More reports whether there are further events. Next is the time of the first of these events.
 	More bool
 	Next time.Time
 }
 
-// Replay delivers the events of [from, to) again, at most replayMax events. A zero to means now. Pending deliveries
-// do not change. It fails with errcode.NotFound, or with errcode.Conflict if the webhook is paused.
+// Replay delivers the events of the time range [from, to) again, at most replayMax events. If to is zero, it is the
+// current time. Deliveries that are pending do not change. It fails with errcode.NotFound, or with errcode.Conflict
+// if the webhook is paused.
 func (s *Store) Replay(ctx context.Context, id string, from, to time.Time, may May) (r Replayed, err error) {
 	err = s.db.Write(ctx, "replay", func(ctx context.Context, tx *pgstore.Transaction) error {
 		w, err := lock(ctx, tx, id, may)
@@ -165,7 +166,8 @@ func (s *Store) Replay(ctx context.Context, id string, from, to time.Time, may M
 	return r, err
 }
 
-// eventsBetween returns events of the webhook: at most one more than replayMax.
+// eventsBetween returns the events that the webhook receives, from from to before to. It returns at most replayMax+1
+// events.
 func (w *Webhook) eventsBetween(ctx context.Context, tx pgx.Tx, from, to time.Time) ([]events.Listed, error) {
 	var tenant *string
 	if w.Tenant != "" {
@@ -182,7 +184,7 @@ func (w *Webhook) eventsBetween(ctx context.Context, tx pgx.Tx, from, to time.Ti
 	return found, nil
 }
 
-// wants reports whether the webhook receives an event.
+// wants reports whether the webhook receives the event e.
 func (w *Webhook) wants(e *events.Listed) bool {
 	if w.Tenant != "" && w.Tenant != e.Tenant {
 		return false
@@ -195,7 +197,7 @@ func (w *Webhook) wants(e *events.Listed) bool {
 	return false
 }
 
-// of returns the deliveries of the events in found to the webhook.
+// of returns the deliveries to this webhook: one for each event in found that it receives.
 func (w *Webhook) of(found []events.Listed) (out []queued) {
 	for i := range found {
 		if e := &found[i]; w.wants(e) {
@@ -205,14 +207,14 @@ func (w *Webhook) of(found []events.Listed) (out []queued) {
 	return out
 }
 
-// queued is a delivery to be inserted.
+// queued is a delivery that is to be inserted.
 type queued struct {
 	webhook      string
 	position     int64
 	kind, tenant string
 }
 
-// insertDeliveries runs a statement that inserts deliveries, and returns the deliveries that need a job.
+// insertDeliveries inserts deliveries with a statement, and returns those that need a job.
 func insertDeliveries(ctx context.Context, tx pgx.Tx, statement string, all []queued) ([]queued, error) {
 	if len(all) == 0 {
 		return nil, nil
@@ -235,11 +237,11 @@ func insertDeliveries(ctx context.Context, tx pgx.Tx, statement string, all []qu
 	return made, nil
 }
 
-// testID is the first part of the webhook-id of a test call.
+// testID is the beginning of the webhook-id of a test call.
 const testID = "test_"
 
-// Test calls the webhook's receiver immediately and once, with an event of the type webhook.test, even if the webhook
-// is paused. It returns the outcome. It fails with errcode.NotFound.
+// Test calls the webhook's receiver once, immediately, with an event of the type webhook.test. It does so even if the
+// webhook is paused. It returns the outcome. It fails with errcode.NotFound.
 func (s *Service) Test(ctx context.Context, id string, may May) (messageID string, out Outcome, err error) {
 	w, err := s.Get(ctx, id, may)
 	if err != nil {
@@ -262,5 +264,5 @@ func (s *Service) Test(ctx context.Context, id string, may May) (messageID strin
 	return m.ID, s.sender.Send(ctx, w.URL, keys, m), nil
 }
 
-// testTimeout bounds a test call: no request to the API takes more than five seconds.
+// testTimeout bounds a test call, because every request to the API is answered within five seconds.
 const testTimeout = 4 * time.Second

@@ -54,8 +54,8 @@ func TestWebhook_BadURL_Refused(t *testing.T) {
 	}
 }
 
-// A name that resolves to a private address is refused when the connection is opened, even if it resolved to a public
-// address before.
+// If a name resolves to a private address, the call is refused when the connection is opened. This is so even if the
+// name resolved to a public address before.
 func TestSender_NameOfAPrivateAddress_NotCalled(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)

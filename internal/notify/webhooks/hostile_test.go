@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// says answers with the raw bytes of text and closes the connection.
+// says returns a handler that answers with the raw bytes of text and closes the connection.
 func says(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
@@ -29,7 +29,7 @@ func says(text string) http.HandlerFunc {
 	}
 }
 
-// large answers with a status and 10 MB.
+// large returns a handler that answers with a status and a body of 10 MB.
 func large(status int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", fmt.Sprint(10<<20))
@@ -43,7 +43,7 @@ func large(status int) http.HandlerFunc {
 	}
 }
 
-// refuseAddress makes the guard refuse one address, as if it were an address of a private network.
+// refuseAddress makes the guard refuse one address as if it were private, as long as refused returns true.
 func (b *bundle) refuseAddress(address string, refused func() bool) {
 	strict := &Guard{}
 	dialer := &net.Dialer{Timeout: dialTimeout, Control: func(network, target string, c syscall.RawConn) error {
@@ -55,8 +55,8 @@ func (b *bundle) refuseAddress(address string, refused func() bool) {
 	b.sender.client.Transport.(*http.Transport).DialContext = dialer.DialContext
 }
 
-// Some receivers are hostile in every way until the test repairs them. Meanwhile other receivers get each event.
-// Afterwards the repaired receivers get all events.
+// Several receivers are hostile, each in another way, until the test repairs them. Until then the other receivers get
+// each event. Afterwards the repaired receivers get all events.
 func TestDelivery_HostileReceivers_NothingIsLost(t *testing.T) {
 	t.Parallel()
 	b := newQuietBundle(t, func(p *pace) { p.call = time.Second })
@@ -101,12 +101,12 @@ func TestDelivery_HostileReceivers_NothingIsLost(t *testing.T) {
 	b.start()
 	ids, takes := map[string]string{}, map[string]bool{"answers slowly": true, "answers with 10 MB": true, "closes amid its body": true, "good, and has no business": true}
 	for name, r := range receivers {
-		w, _ := b.webhook(strings.Replace(r.URL, "127.0.0.1", "localhost", 1)) // a name, not an address
+		w, _ := b.webhook(strings.Replace(r.URL, "127.0.0.1", "localhost", 1)) // with a host name instead of an address
 		ids[name] = w.ID
 	}
 	good, _ := b.webhook(newReceiver(t, nil).URL)
 
-	const count = 12 // more events than concurrent calls to one receiver
+	const count = 12 // more events than calls that one receiver gets at the same time
 	for range count {
 		b.tell("acme")
 	}
@@ -162,7 +162,7 @@ func TestDelivery_HostileReceivers_NothingIsLost(t *testing.T) {
 }
 
 // Webhooks are deleted during calls that never end. Meanwhile other webhooks get their events, even a webhook that is
-// created afterwards. No rows of the deleted webhooks remain.
+// created after the deletion. No rows of the deleted webhooks remain.
 func TestWebhook_DeletedDuringDelivery_OthersNotDelayed_NothingIsLeft(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -235,8 +235,8 @@ func TestWebhook_DeletedDuringDelivery_OthersNotDelayed_NothingIsLeft(t *testing
 	}
 }
 
-// A receiver uses each new secret at once and accepts only calls that are signed with it. Calls that were signed
-// before are repeated.
+// A receiver uses each new secret at once, and then accepts only calls that are signed with it. Calls that were
+// signed with an older secret are repeated.
 func TestWebhook_RotatedDuringAFlood_NothingIsLost(t *testing.T) {
 	t.Parallel()
 	for name, overlap := range map[string]time.Duration{"with an overlap": time.Hour, "without": 0} {
@@ -250,7 +250,7 @@ func TestWebhook_RotatedDuringAFlood_NothingIsLost(t *testing.T) {
 			var r *receiver
 			r = newReceiver(t, func(w http.ResponseWriter, q *http.Request) {
 				var call received
-				for _, c := range r.got() { // this call, or an equal earlier call
+				for _, c := range r.got() { // this call, or an equal call before
 					if c.header.Get("webhook-signature") == q.Header.Get("webhook-signature") {
 						call = c
 					}
@@ -270,7 +270,7 @@ func TestWebhook_RotatedDuringAFlood_NothingIsLost(t *testing.T) {
 			secret = first
 			const rotations, each = 3, 20
 			rotate := func() {
-				mu.Lock() // running calls are verified after this
+				mu.Lock() // running calls are verified only after the rotation
 				defer mu.Unlock()
 				for range each {
 					b.tell("acme")

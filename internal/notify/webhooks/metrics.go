@@ -4,7 +4,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics measure deliveries. No metric has a webhook as a label: there may be hundreds of webhooks.
+// metrics are the metrics of deliveries. No metric has a webhook as a label, because there may be hundreds of
+// webhooks.
 type metrics struct {
 	attempts        *prometheus.CounterVec
 	ends            *prometheus.CounterVec
@@ -44,7 +45,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// attempted counts a call.
+// attempted counts a call with its outcome. status is the state of the delivery after the call.
 func (m *metrics) attempted(status string, out Outcome) {
 	outcome := "delivered"
 	if out.Error != "" {

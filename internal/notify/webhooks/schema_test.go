@@ -15,7 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// schema returns a description of River's tables: columns, constraints, indexes, and River's function.
+// schema returns a description of River's objects: columns, constraints and indexes of its tables, and its function.
 func schema(t *testing.T, pool *pgxpool.Pool) []string {
 	t.Helper()
 	rows, err := pool.Query(t.Context(), `
@@ -39,7 +39,8 @@ func schema(t *testing.T, pool *pgxpool.Pool) []string {
 	return lines
 }
 
-// Our own migration creates River's tables. They must be the tables that the library version in go.mod expects.
+// A migration of this service creates River's tables. They must equal the tables that River's version in go.mod
+// expects.
 func TestMigration_RiversTables_AsItsOwnMigrationsMakeThem(t *testing.T) {
 	t.Parallel()
 	testenv.NotOnCitus(t, "Citus adds triggers to tables")

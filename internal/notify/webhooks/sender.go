@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// callTimeout bounds a call from the DNS query to the answer. It is long enough for a receiver to store the event
-	// and answer.
+	// callTimeout bounds a call, from the DNS query to the answer. In this time a receiver can store the event and
+	// answer.
 	callTimeout = 8 * time.Second
 
-	// dialTimeout bounds the connection, with TLS.
+	// dialTimeout bounds the opening of a connection, and also its TLS handshake.
 	dialTimeout = 4 * time.Second
 
-	// readMax bounds the bytes of an answer that are read, so that its connection can be used again. headersMax
-	// bounds its headers.
+	// readMax bounds the bytes of an answer's body that are read. If the body ends within them, its connection can be
+	// used again. headersMax bounds the bytes of the answer's headers.
 	readMax    = 4 << 10
 	headersMax = 16 << 10
 
@@ -37,10 +37,10 @@ const (
 // Sender calls receivers.
 type Sender struct {
 	client  *http.Client
-	timeout time.Duration // of a call
+	timeout time.Duration // time limit of a call
 }
 
-// NewSender returns a sender. Close frees its connections.
+// NewSender returns a sender. Close closes its idle connections.
 func NewSender(guard *Guard) *Sender { return newSender(guard, callTimeout) }
 
 func newSender(guard *Guard, timeout time.Duration) *Sender {
@@ -49,7 +49,7 @@ func newSender(guard *Guard, timeout time.Duration) *Sender {
 		Transport: &http.Transport{
 			DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, ResponseHeaderTimeout: timeout, MaxResponseHeaderBytes: headersMax,
 			MaxIdleConns: 100, MaxIdleConnsPerHost: workersPerWebhook, IdleConnTimeout: 30 * time.Second, DisableCompression: true,
-		}, // no proxy: it would call another address than the checked one
+		}, // no proxy, because a proxy would call an address that was not checked
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Timeout:       timeout,
 	}}
@@ -58,7 +58,7 @@ func newSender(guard *Guard, timeout time.Duration) *Sender {
 // Close closes idle connections.
 func (s *Sender) Close() { s.client.CloseIdleConnections() }
 
-// Message is the request body for a receiver, with its id and time.
+// Message is the body of a call and its id.
 type Message struct {
 	ID   string // webhook-id
 	Body []byte
@@ -96,12 +96,12 @@ func newMessage(id, eventType string, at time.Time, data any) (Message, error) {
 
 // Outcome is the result of an attempt.
 type Outcome struct {
-	Status  int // of the answer; 0: there was no answer
+	Status  int // status of the answer; 0: there was no answer
 	Latency time.Duration
 	Error   string // empty: the receiver accepted the call
 }
 
-// Send calls a receiver once. It sends one signature for each secret. There must be at least one secret.
+// Send calls a receiver once. The call has one signature for each secret; there must be at least one secret.
 func (s *Sender) Send(ctx context.Context, url string, secrets [][]byte, m Message) Outcome {
 	began := time.Now()
 	out := Outcome{}
@@ -128,7 +128,7 @@ func (s *Sender) send(ctx context.Context, url string, secrets [][]byte, m Messa
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode >= 200 && answer.StatusCode < 300 {
-		_, _ = io.CopyN(io.Discard, answer.Body, readMax) // so that the connection can be used again; the content does not matter
+		_, _ = io.CopyN(io.Discard, answer.Body, readMax) // then the connection can be used again
 		return answer.StatusCode, ""
 	}
 	if answer.StatusCode >= 300 && answer.StatusCode < 400 {
@@ -137,7 +137,7 @@ func (s *Sender) send(ctx context.Context, url string, secrets [][]byte, m Messa
 	return answer.StatusCode, fmt.Sprintf("status %d", answer.StatusCode)
 }
 
-// Sign sets the headers that Standard Webhooks defines.
+// Sign sets the headers that Standard Webhooks defines. at is the time in the signature.
 func Sign(h http.Header, secrets [][]byte, m Message, at time.Time) error {
 	var signatures []string
 	for _, secret := range secrets {
@@ -160,8 +160,8 @@ func Sign(h http.Header, secrets [][]byte, m Message, at time.Time) error {
 // errorMax bounds the stored reason of a failure in bytes.
 const errorMax = 200
 
-// reason returns a short reason for a failed call. It contains no address: clients must not learn to which internal
-// address a name resolves.
+// reason returns a short reason for a failed call. The text contains no address, because clients must not learn to
+// which internal address a name resolves.
 func (s *Sender) reason(err error) string {
 	var dns *net.DNSError
 	var timeout net.Error
@@ -179,8 +179,8 @@ func (s *Sender) reason(err error) string {
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
 		text = inner.Error()
 	}
-	// Part of the text comes from the receiver, and the cut may split a character. PostgreSQL and JSON accept no
-	// incomplete characters and no zero bytes.
+	// A part of the text comes from the receiver, and the cut may split a character. PostgreSQL and JSON accept
+	// neither incomplete characters nor zero bytes.
 	text = strings.ReplaceAll(strings.ToValidUTF8(text[:min(len(text), errorMax)], ""), "\x00", "")
 	return "the call failed: " + text
 }

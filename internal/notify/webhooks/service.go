@@ -25,52 +25,54 @@ const (
 	// workersPerWebhook bounds the concurrent calls to one receiver, on each instance.
 	workersPerWebhook = 4
 
-	// followEvery is the time between two checks for webhooks that other instances have created or deleted.
+	// followEvery is the pause between two checks for webhooks that other instances have created or deleted.
 	followEvery = time.Second
 
 	// leavePatience bounds the wait for the running calls of one queue that is being closed. leaveTimeout bounds the
-	// wait for all such queues in one check, because new webhooks wait meanwhile.
+	// wait for all such queues in one check, because new webhooks wait for the check.
 	leavePatience = 50 * time.Millisecond
 	leaveTimeout  = 500 * time.Millisecond
 
-	// pollEvery is the time between two polls of a queue. Normally a notification starts new jobs at once.
+	// pollEvery is the pause between two polls of a queue. Normally a notification starts new jobs at once, without a
+	// poll.
 	pollEvery = 15 * time.Second
 
-	// fetchPause is the least time between two fetches of jobs of one webhook. Each fetch returns at most
-	// workersPerWebhook jobs, so there are at most 200 deliveries a second.
+	// fetchPause is the shortest pause between two fetches of the jobs of one webhook. Each fetch returns at most
+	// workersPerWebhook jobs, so an instance delivers at most 200 events a second to a webhook.
 	fetchPause = 20 * time.Millisecond
 
-	// sweepEvery is the time between two removals of jobs whose webhook was deleted while they ran.
+	// sweepEvery is the time between two removals of jobs whose webhook was deleted. Such jobs remain if they ran
+	// when the webhook was deleted.
 	sweepEvery = 10 * time.Minute
 
 	// measureEvery is the time between two counts of pending deliveries.
 	measureEvery = 15 * time.Second
 
-	// jobsKept is how long River keeps ended jobs. The table of deliveries has more details.
+	// jobsKept is how long River keeps jobs that have ended. The table webhook_deliveries has more details.
 	jobsKept = 10 * time.Minute
 
-	// pendingMax bounds the count of pending deliveries. A higher number would not change what an operator does.
+	// pendingMax bounds the count of pending deliveries. If it were higher, an operator would do the same.
 	pendingMax = 100_000
 
-	// deliveriesAtOnce bounds the rows of one statement.
+	// deliveriesAtOnce bounds the rows that one statement inserts.
 	deliveriesAtOnce = 5000
 )
 
 // Config configures a Service.
 type Config struct {
-	Pool         *pgxpool.Pool         // of the database's writer; it is not closed. Required
+	Pool         *pgxpool.Pool         // pool of the database's writer; it is not closed. Required
 	DB           *pgstore.Store        // required
 	AllowPrivate bool                  // whether receivers may have private addresses
 	Log          *slog.Logger          // required
 	Metrics      prometheus.Registerer // required
 
-	pace pace // set by tests; zero: the constants
+	pace pace // set by tests; zero values mean the constants
 }
 
-// pace has the intervals that tests shorten.
+// pace has the durations that tests shorten.
 type pace struct{ call, follow, sweep, poll time.Duration }
 
-// Service keeps webhooks and delivers events to them.
+// Service stores webhooks and delivers events to them.
 type Service struct {
 	Store
 
@@ -78,13 +80,13 @@ type Service struct {
 	sender  *Sender
 	metrics *metrics
 	client  *river.Client[pgx.Tx]
-	queues  map[string]bool // of webhooks that this instance serves; only used by follow's goroutine
+	queues  map[string]bool // ids of webhooks whose queues this instance serves; used only by the goroutine of follow
 
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 }
 
-// New returns a service that delivers nothing before Start. It panics if the registry already has the metrics of a
+// New returns a service that delivers no events before Start. It panics if the registry already has the metrics of a
 // Service.
 func New(cfg Config) (*Service, error) {
 	cfg.pace = pace{
@@ -96,7 +98,7 @@ func New(cfg Config) (*Service, error) {
 	river.AddWorker(workers, &worker{pool: cfg.Pool, sender: s.sender, metrics: s.metrics})
 	never := []string{}
 	client, err := river.NewClient(riverpgxv5.New(cfg.Pool), &river.Config{
-		Queues:                      map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1, FetchPollInterval: time.Minute}}, // River needs at least one
+		Queues:                      map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1, FetchPollInterval: time.Minute}}, // River needs one queue
 		Workers:                     workers,
 		JobTimeout:                  jobTimeout(cfg.pace.call),
 		RescueStuckJobsAfter:        jobTimeout(cfg.pace.call) + rescueSlack,
@@ -116,7 +118,7 @@ func New(cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// Start starts deliveries. ctx bounds only the start.
+// Start starts the deliveries. ctx bounds only the start itself.
 func (s *Service) Start(ctx context.Context) error {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
@@ -128,12 +130,12 @@ func (s *Service) Start(ctx context.Context) error {
 	return nil
 }
 
-// stopPatience is how long a stop waits for calls in progress. While PostgreSQL is away, the job queue would try to
-// deregister for too long, and other parts of the service must also be stopped.
+// stopPatience is how long Stop waits for calls in progress. While PostgreSQL is away, the job queue would try to
+// deregister for a long time, and other parts of the service must be stopped, too.
 const stopPatience = 2 * time.Second
 
-// Stop ends deliveries. Calls in progress may finish until ctx ends, but not longer than stopPatience. Another
-// instance or the next process repeats the calls that were cut off.
+// Stop ends deliveries. Calls in progress may finish until ctx ends, but not longer than stopPatience. Calls that
+// were cut off are repeated by another instance or by the next process.
 func (s *Service) Stop(ctx context.Context) error {
 	calm, cancel := context.WithTimeout(ctx, stopPatience)
 	defer cancel()
@@ -152,14 +154,14 @@ func (s *Service) Stop(ctx context.Context) error {
 	return nil
 }
 
-// follow keeps a queue for each webhook until ctx ends.
+// follow opens and closes queues until ctx ends, so that each webhook has a queue. It also removes old jobs.
 func (s *Service) follow(ctx context.Context) {
 	failing, again := false, false
 	measured, swept := time.Time{}, time.Time{}
 	for ctx.Err() == nil {
 		gone, err := s.followOnce(ctx)
 		if err == nil && (gone || again || time.Since(swept) >= s.cfg.pace.sweep) {
-			swept, again = time.Now(), gone // sweep again later: the job queue records the end of a job with a delay
+			swept, again = time.Now(), gone // sweep again later: the job queue stores the end of a job with a delay
 			err = s.sweep(ctx)
 		}
 		if err == nil && time.Since(measured) >= measureEvery {
@@ -174,7 +176,8 @@ func (s *Service) follow(ctx context.Context) {
 	}
 }
 
-// followOnce opens and closes queues so that each webhook has one. It reports whether a webhook was deleted.
+// followOnce opens the queues of new webhooks and closes those of deleted webhooks. It reports whether it closed a
+// queue.
 func (s *Service) followOnce(ctx context.Context) (gone bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -202,9 +205,8 @@ func (s *Service) followOnce(ctx context.Context) (gone bool, err error) {
 	return gone, nil
 }
 
-// leave closes the queues of deleted webhooks, and reports whether it has closed a queue. From now on these queues
-// start no new jobs. If the calls of a queue take long, it is closed in a later check, so that new webhooks do not
-// wait.
+// leave closes the queues of deleted webhooks, and reports whether it has closed a queue. From then on a closed queue
+// starts no jobs. If the calls of a queue take long, a later check closes it, so that new webhooks do not wait.
 func (s *Service) leave(ctx context.Context, ids []string) (gone bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
 	defer cancel()
@@ -234,7 +236,7 @@ func (s *Service) removeQueue(ctx context.Context, id string) error {
 	return s.client.Queues().Remove(ctx, id)
 }
 
-// sweep removes jobs of deleted webhooks.
+// sweep removes the jobs of deleted webhooks.
 func (s *Service) sweep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -267,7 +269,7 @@ func (s *Service) measure(ctx context.Context) error {
 	return nil
 }
 
-// Queue inserts the deliveries of new events, in the transaction that lists them.
+// Queue inserts the deliveries of new events, in the transaction that lists these events.
 func (s *Service) Queue(ctx context.Context, tx pgx.Tx, found []events.Listed) error {
 	rows, err := tx.Query(ctx, queries["ActiveWebhooks"])
 	if err != nil {
@@ -296,7 +298,7 @@ func (s *Service) Queue(ctx context.Context, tx pgx.Tx, found []events.Listed) e
 	return nil
 }
 
-// quiet passes on only warnings and errors: River's lines about its start and stop do not help operators.
+// quiet passes on only warnings and errors. River's lines about its start and stop do not help operators.
 type quiet struct{ slog.Handler }
 
 // Enabled implements slog.Handler.

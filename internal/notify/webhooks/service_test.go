@@ -69,7 +69,7 @@ func TestDelivery_TypesAndTenant_OthersNotTold(t *testing.T) {
 	}
 }
 
-// A receiver that is slow or hostile in any way must not delay another receiver.
+// A receiver that is slow or hostile must not delay another receiver.
 func TestDelivery_HostileReceivers_DelayNobodyElse(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -101,7 +101,7 @@ func TestDelivery_HostileReceivers_DelayNobodyElse(t *testing.T) {
 	for _, r := range hostile {
 		b.webhook(r.URL)
 	}
-	nobody, err := net.Listen("tcp", "127.0.0.1:0") // it accepts connections and never answers
+	nobody, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections, but never answers
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = nobody.Close() })
 	b.webhook("http://" + nobody.Addr().String())
@@ -168,7 +168,7 @@ func TestPauses_AsPromised(t *testing.T) {
 	}
 }
 
-// River searches every 30 s for jobs of killed processes.
+// River searches every 30 s for jobs whose process was killed.
 func TestRescue_WithinAMinute(t *testing.T) {
 	t.Parallel()
 	if after := jobTimeout(callTimeout) + rescueSlack + 30*time.Second; after >= time.Minute {
@@ -246,7 +246,7 @@ func keys(m map[string]int) map[string]bool {
 	return out
 }
 
-// If a webhook is paused or deleted, its pending deliveries are skipped, even those that wait for a second attempt.
+// If a webhook is paused or deleted, its pending deliveries are skipped, even if they wait for a second attempt.
 func TestWebhook_PausedOrDeleted_PendingSkipped(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -281,8 +281,8 @@ func TestWebhook_PausedOrDeleted_PendingSkipped(t *testing.T) {
 	b.eventually("its queue is left", func() bool { return testutil.ToFloat64(b.metrics.webhooks) == 1 })
 }
 
-// While secrets are rotated repeatedly, every delivery can be verified with the newest secret and with the previous
-// secret.
+// While secrets are rotated repeatedly, the signature of every delivery can be verified with the newest secret, and
+// also with the previous secret.
 func TestWebhook_RotatedDuringDelivery_BothSecretsVerify(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -312,8 +312,8 @@ func TestWebhook_RotatedDuringDelivery_BothSecretsVerify(t *testing.T) {
 	}
 }
 
-// A slow receiver gets a flood of events with few calls at a time, and in the end it has all events. The first calls
-// last until another receiver has all events.
+// A slow receiver gets many events with few calls at a time, and in the end it has got all events. The first calls
+// last until another receiver has got all events.
 func TestDelivery_Flood_FewCallsAtATime_NothingLost(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -32,18 +32,18 @@ func load() map[string]string {
 	return all
 }
 
-// Store has the webhooks in PostgreSQL. It has no goroutines.
+// Store stores webhooks in PostgreSQL. It has no goroutines.
 type Store struct {
 	db    *pgstore.Store
 	guard *Guard
 	jobs  jobs
 }
 
-// May returns an error if the caller has no right to use a webhook, because its key is bound to another tenant.
+// May returns an error if the caller has no right to use a webhook: its key is bound to another tenant.
 type May func(*Webhook) error
 
-// Create creates a webhook and returns its secret. No other method returns this secret. It fails with
-// errcode.InvalidArgument, or with errcode.Conflict if there are WebhooksMax webhooks.
+// Create creates a webhook and returns its secret. No other method returns this secret again. It fails with
+// errcode.InvalidArgument, or with errcode.Conflict if there are already WebhooksMax webhooks.
 func (s *Store) Create(ctx context.Context, c Change) (w Webhook, secret string, err error) {
 	if faults := c.check(s.guard); faults != nil {
 		return Webhook{}, "", refuse(faults...)
@@ -77,8 +77,8 @@ func (s *Store) Create(ctx context.Context, c Change) (w Webhook, secret string,
 	return w, shown(key), err
 }
 
-// Update changes a webhook. A webhook that is paused receives no more events, and its pending deliveries are skipped.
-// It fails with errcode.NotFound.
+// Update changes a webhook. If the webhook is paused by the change, its pending deliveries are skipped. It fails with
+// errcode.InvalidArgument or errcode.NotFound.
 func (s *Store) Update(ctx context.Context, id string, c Change, may May) (w Webhook, err error) {
 	if faults := c.check(s.guard); faults != nil {
 		return Webhook{}, refuse(faults...)
@@ -104,7 +104,7 @@ func (s *Store) Update(ctx context.Context, id string, c Change, may May) (w Web
 	return w, err
 }
 
-// apply returns w with the changes of c.
+// apply returns w with the changes of c and with the current time as UpdatedAt.
 func (c *Change) apply(ctx context.Context, tx *pgstore.Transaction, w Webhook) (Webhook, error) {
 	now, err := tx.Now(ctx)
 	w.UpdatedAt = now.UTC()
@@ -139,8 +139,8 @@ func (s *Store) Delete(ctx context.Context, id string, may May) error {
 	})
 }
 
-// Rotate gives a webhook a new secret. For overlap, deliveries are also signed with the present secrets. It fails with
-// errcode.NotFound.
+// Rotate gives a webhook a new secret. For the time overlap, deliveries are also signed with the secrets before. It
+// fails with errcode.NotFound.
 func (s *Store) Rotate(ctx context.Context, id string, overlap time.Duration, may May) (w Webhook, secret string, err error) {
 	key := newSecret()
 	err = s.db.Write(ctx, "rotate the secret of a webhook", func(ctx context.Context, tx *pgstore.Transaction) error {
@@ -174,7 +174,7 @@ func (s *Store) Get(ctx context.Context, id string, may May) (w Webhook, err err
 	return w, err
 }
 
-// List returns a page of webhooks.
+// List returns a page of webhooks in the order of their ids.
 func (s *Store) List(ctx context.Context, p listing.Query) (list listing.Page[Webhook], err error) {
 	after, err := p.After()
 	if err != nil {
@@ -192,7 +192,7 @@ func (s *Store) List(ctx context.Context, p listing.Query) (list listing.Page[We
 	return list, err
 }
 
-// lock locks a webhook and returns it.
+// lock locks the row of a webhook and returns the webhook, unless may returns an error.
 func lock(ctx context.Context, tx pgx.Tx, id string, may May) (Webhook, error) {
 	found, err := collect(ctx, tx, queries["LockWebhook"], id)
 	if err != nil {
@@ -220,7 +220,7 @@ func collect(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]Webhook
 	return found, nil
 }
 
-// skip marks the pending deliveries of a webhook as skipped.
+// skip marks the pending deliveries of a webhook as skipped and removes their jobs.
 func skip(ctx context.Context, tx pgx.Tx, id, why string) error {
 	_, err := tx.Exec(ctx, queries["SkipDeliveries"], id, why)
 	if err == nil {
@@ -232,7 +232,7 @@ func skip(ctx context.Context, tx pgx.Tx, id, why string) error {
 	return nil
 }
 
-// secrets returns the valid secrets of a webhook, the newest first.
+// secrets returns the secrets of a webhook that are valid now, the newest first.
 func secrets(ctx context.Context, tx interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }, id string,

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// WebhooksMax bounds the webhooks: every instance serves a queue for each webhook.
+	// WebhooksMax bounds the webhooks, because every instance serves a queue for each webhook.
 	WebhooksMax = 500
 
 	// URLMax bounds a URL in bytes.
 	URLMax = 2048
 
-	// OverlapMax bounds the overlap of a rotation.
+	// OverlapMax bounds the time for which old secrets stay valid after a rotation.
 	OverlapMax = 7 * 24 * time.Hour
 
 	secretPrefix = "whsec_"
@@ -31,19 +31,19 @@ const (
 	idPrefix     = "wh_"
 )
 
-// The states of a webhook. A paused webhook receives no events, and no deliveries are stored for it. A replay
-// delivers the events later.
+// The states of a webhook. A paused webhook receives no events, and no deliveries to it are stored. A later replay
+// can deliver these events.
 const (
 	Active = "active"
 	Paused = "paused"
 )
 
-// Webhook is a receiver.
+// Webhook describes a receiver of events.
 type Webhook struct {
 	ID        string
 	URL       string
 	Types     []string
-	Tenant    string // empty: events of all tenants, and events without a tenant
+	Tenant    string // empty: events of all tenants, and events that concern no single tenant
 	Status    string
 	CreatedAt time.Time
 	UpdatedAt time.Time
@@ -57,7 +57,7 @@ type Change struct {
 	Status *string
 }
 
-// newID returns an id. It is also the name of a queue of River, so it consists of small letters and digits.
+// newID returns a new id. The id is also the name of a queue of River, so it has only small letters, digits and _.
 func newID() string { return idPrefix + strings.ToLower(rand.Text()) }
 
 func newSecret() []byte {
@@ -66,10 +66,10 @@ func newSecret() []byte {
 	return secret
 }
 
-// shown returns a secret as text, as it is configured in receivers.
+// shown returns a secret as text, in the form in which receivers are configured.
 func shown(secret []byte) string { return secretPrefix + base64.StdEncoding.EncodeToString(secret) }
 
-// Members returns the members of the body of a request for a webhook.
+// Members returns the members of the request body that creates a webhook.
 func Members() []body.Member[Change] {
 	return []body.Member[Change]{
 		body.Required("url", readURL),
@@ -79,7 +79,7 @@ func Members() []body.Member[Change] {
 	}
 }
 
-// PatchMembers returns the members of the body that changes a webhook.
+// PatchMembers returns the members of the request body that changes a webhook.
 func PatchMembers() []body.Member[Change] {
 	return []body.Member[Change]{
 		body.Optional("url", readURL),
@@ -88,10 +88,10 @@ func PatchMembers() []body.Member[Change] {
 	}
 }
 
-// Replay says which events are delivered again.
+// Replay says which events are delivered again: those from From to before To.
 type Replay struct{ From, To time.Time }
 
-// ReplayMembers returns the members of the body of a request for a replay.
+// ReplayMembers returns the members of the request body that starts a replay.
 func ReplayMembers() []body.Member[Replay] {
 	return []body.Member[Replay]{
 		body.Required("from", func(d *body.Document, r *Replay) { r.From = d.Instant() }),
@@ -114,7 +114,7 @@ func readStatus(d *body.Document, c *Change) {
 	c.Status = &status
 }
 
-// check returns the faults of a change.
+// check returns the faults of c.
 func (c *Change) check(guard *Guard) (faults body.Faults) {
 	if c.URL != nil {
 		if problem := checkURL(*c.URL, guard); problem != "" {
@@ -134,8 +134,8 @@ func (c *Change) check(guard *Guard) (faults body.Faults) {
 	return faults
 }
 
-// checkURL returns the fault of a URL, or "" if there is no fault. It does not resolve names: they are resolved when
-// the receiver is called.
+// checkURL returns the fault of a URL, or "" if there is no fault. It does not resolve the host name, which is
+// resolved in each call of the receiver.
 func checkURL(text string, guard *Guard) string {
 	const must = "must be an absolute URL with http or https and a host, without user, password and fragment"
 	u, err := url.Parse(text)
@@ -158,7 +158,7 @@ func checkURL(text string, guard *Guard) string {
 	return ""
 }
 
-// facts has the fields of a webhook that the audit log shows.
+// facts has the fields of a webhook that a line of the audit log shows.
 type facts struct {
 	ID     string   `json:"webhook_id"`
 	URL    string   `json:"url"`
@@ -167,7 +167,7 @@ type facts struct {
 	Status string   `json:"status"`
 }
 
-// line returns the line of the audit log for a change.
+// line returns the line of the audit log for a change of a webhook. before and after may be nil.
 func line(actor *auditlog.Actor, action string, before, after *Webhook) auditlog.Line {
 	l := auditlog.Line{Actor: actor, Action: action}
 	for _, side := range []struct {

@@ -15,41 +15,43 @@ import (
 )
 
 const (
-	// keepTrying is the time after which a delivery is no longer attempted.
+	// keepTrying is the age from which a delivery that fails is not attempted again.
 	keepTrying = 3 * 24 * time.Hour
 
-	// rescueSlack is the time after the timeout of a job after which its process counts as dead. The search runs
-	// every 30 s, so the job is tried again within a minute.
+	// rescueSlack is the time between the timeout of a job and the moment from which its process counts as dead.
+	// River searches for such jobs every 30 s, so the job is tried again within a minute.
 	rescueSlack = 3 * time.Second
 
-	// storeTimeout bounds a statement of a job.
+	// storeTimeout bounds the statements before a call, those after it, and each check of the queues.
 	storeTimeout = 3 * time.Second
 
-	// faultPause is the pause after a job that could not be carried out, because PostgreSQL was away or its process died.
+	// faultPause is the pause after a job that could not be carried out, because PostgreSQL was away or the process
+	// died.
 	faultPause = 2 * time.Second
 
-	// jobAttemptsMax bounds the attempts of a job that could not be carried out. Attempts that failed at the receiver
-	// do not count here.
+	// jobAttemptsMax bounds the attempts of a job that could not be carried out. Calls that failed at the receiver do
+	// not count here.
 	jobAttemptsMax = 10_000
 )
 
-// pauses returns the pauses after failed attempts. The last pause is repeated.
+// pauses returns the pauses after failed calls of a receiver. The last pause is repeated.
 func pauses() []time.Duration {
 	return []time.Duration{5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour}
 }
 
-// pauseAfter returns the pause after a number of failed attempts: a value of pauses plus a random part of up to a
-// tenth. The random part spreads deliveries that failed at the same time.
+// pauseAfter returns the pause after this number of failed calls: a value of pauses plus a random part of up to a
+// tenth. So deliveries that failed at the same time are not all repeated at the same time.
 func pauseAfter(attempts int) time.Duration {
 	all := pauses()
 	d := all[min(max(attempts, 1), len(all))-1]
 	return d + rand.N(d/10)
 }
 
-// jobTimeout bounds a job: the call, and the statements before and after it.
+// jobTimeout returns the time limit of a job: that of the call, and some seconds for the statements before and after
+// it.
 func jobTimeout(call time.Duration) time.Duration { return call + 4*time.Second }
 
-// job is a delivery as River keeps it.
+// job is the data of a delivery in River's table of jobs.
 type job struct {
 	Webhook  string `json:"webhook"`
 	Position int64  `json:"position"`
@@ -58,10 +60,10 @@ type job struct {
 // Kind implements river.JobArgs.
 func (job) Kind() string { return "webhook_delivery" }
 
-// jobs inserts jobs.
+// jobs inserts jobs into River's table.
 type jobs struct{ client *river.Client[pgx.Tx] }
 
-// insert inserts the jobs of deliveries in a transaction, each into the queue of its webhook.
+// insert inserts a job for each delivery in a transaction. The job is in the queue of its webhook.
 func (j jobs) insert(ctx context.Context, tx pgx.Tx, all []queued) error {
 	if len(all) == 0 {
 		return nil
@@ -88,11 +90,11 @@ type worker struct {
 // Timeout implements river.Worker.
 func (w *worker) Timeout(*river.Job[job]) time.Duration { return jobTimeout(w.sender.timeout) }
 
-// NextRetry implements river.Worker for jobs that could not be carried out. Jobs whose receiver failed are snoozed
-// instead.
+// NextRetry implements river.Worker, for jobs that could not be carried out. If the receiver fails, the job is
+// snoozed instead.
 func (w *worker) NextRetry(*river.Job[job]) time.Time { return time.Now().Add(faultPause) }
 
-// Work implements river.Worker. It makes one attempt.
+// Work implements river.Worker. It makes at most one attempt.
 func (w *worker) Work(ctx context.Context, j *river.Job[job]) error {
 	d, err := w.read(ctx, j.Args)
 	if err != nil || d == nil {
@@ -104,7 +106,7 @@ func (w *worker) Work(ctx context.Context, j *river.Job[job]) error {
 	case *d.state == Paused:
 		return w.end(ctx, j.Args, StatusSkipped, "the webhook was paused")
 	case d.event == nil && !d.old && time.Since(time.UnixMicro(j.Args.Position)) < events.Kept:
-		return river.JobSnooze(faultPause) // on Citus the delivery may become visible after its job
+		return river.JobSnooze(faultPause) // on Citus, the event may become visible later than the job
 	case d.event == nil:
 		return w.end(ctx, j.Args, StatusDead, "the event is older than 90 days")
 	}
@@ -114,21 +116,21 @@ func (w *worker) Work(ctx context.Context, j *river.Job[job]) error {
 	}
 	out := w.sender.Send(ctx, *d.url, d.secrets, m)
 	if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
-		return river.JobSnooze(0) // this instance stops; another instance tries the job
+		return river.JobSnooze(0) // this instance is stopping; another instance takes the job
 	}
 	return w.record(ctx, j.Args, d, out)
 }
 
-// attempt has the data for one attempt.
+// attempt has the data that one attempt needs.
 type attempt struct {
 	attempts   int
-	old        bool // the delivery is older than keepTrying: this attempt is the last
+	old        bool // the delivery is older than keepTrying, so this attempt is the last one
 	url, state *string
 	secrets    [][]byte
 	event      *events.Listed
 }
 
-// read returns the data for an attempt, or nil if the delivery is no longer pending.
+// read returns the data for an attempt. It returns nil if the delivery is no longer pending.
 func (w *worker) read(ctx context.Context, a job) (*attempt, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -161,7 +163,7 @@ func (w *worker) read(ctx context.Context, a job) (*attempt, error) {
 	return &d, nil
 }
 
-// record stores the outcome of an attempt, and snoozes the job if another attempt follows.
+// record stores the outcome of an attempt. If another attempt follows, it snoozes the job.
 func (w *worker) record(ctx context.Context, a job, d *attempt, out Outcome) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout) // stored even after the deadline: the call was made
 	defer cancel()

@@ -1,21 +1,23 @@
-// Package auditlog records changes in the audit log: the actor, the object, the time and the client's address.
+// Package auditlog records changes in the audit log: who changed which object, when, and from which address.
 //
 // # Terms
 //
-//   - actor: the user or program that makes a change. It has the id and the name of a key. Bootstrap is the key of
-//     the configuration. Command is a command that works directly on the database, such as `quotasvc apply`.
-//   - line: one change of one object with its actor, the object before and after the change, and the given reason.
+//   - actor: the user or program that makes a change. It has the id and the name of a key. The actor Bootstrap is the
+//     admin key of the configuration. The actor Command is a command that works directly on the database, such as
+//     `quotasvc apply`.
+//   - line: the record of a change of one object: the actor, the object before and after the change, and the reason
+//     that the actor gave.
 //
 // # Invariants
 //
-//  1. A line is inserted by the transaction of its change. So every change by an administrator has a line, and every
-//     line has its change.
+//  1. A line is inserted by the transaction of its change. So there is no change by an administrator without a line,
+//     and no line without its change.
 //  2. Lines are never updated or deleted. The database role of the service has no right to do so.
-//  3. Lines have no secrets: neither a key nor its hash.
+//  3. Lines contain no secrets: neither keys nor hashes of keys.
 //
 // # Clock
 //
-// The column at is PostgreSQL's clock when the line is inserted. No decision depends on it.
+// The column at contains the time of PostgreSQL's clock when the line was inserted. No decision depends on it.
 //
 // # Concurrency
 //

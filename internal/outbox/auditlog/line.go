@@ -11,25 +11,25 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
-// Object is the object of a change.
+// Object identifies the object that was changed.
 type Object struct {
 	Kind   string // such as limit or grant
 	ID     string
 	Tenant string // empty: the object belongs to no tenant
 }
 
-// Line is a change to be recorded.
+// Line is a line of the audit log that is to be inserted.
 type Line struct {
 	Actor  *Actor
-	Action string // kind of the object and kind of the change, such as limit.put
+	Action string // kind of the object and of the change, such as limit.put
 	Object Object
 	Before any // encoded as JSON; nil: the object did not exist
 	After  any // nil: the object no longer exists
 	Reason string
 }
 
-// Queue adds a statement that inserts the lines to a batch. It adds nothing if there are no lines. It fails only if a
-// Before or After cannot be encoded as JSON.
+// Queue adds a statement that inserts the lines to a batch. It adds nothing if there are no lines. It fails only if
+// Before or After of a line cannot be encoded as JSON.
 func Queue(batch *pgx.Batch, lines []Line) error {
 	if len(lines) == 0 {
 		return nil
@@ -57,7 +57,7 @@ func Record(ctx context.Context, tx pgx.Tx, lines []Line) error {
 	return nil
 }
 
-// columnsOf returns the arguments of InsertLines.
+// columnsOf returns the arguments of the statement InsertLines.
 func columnsOf(lines []Line) ([]any, error) {
 	texts := make([][]string, 9)
 	documents := make([][]*string, 2)
@@ -83,7 +83,7 @@ func columnsOf(lines []Line) ([]any, error) {
 	return append(args, documents[0], documents[1]), nil
 }
 
-// encode returns a value as JSON. It returns nil for nil.
+// encode returns value as JSON text. It returns nil if value is nil.
 func encode(value any) (*string, error) {
 	if value == nil {
 		return nil, nil

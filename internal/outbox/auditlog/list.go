@@ -11,35 +11,35 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Query selects lines. An empty field selects all lines.
+// Query selects lines of the audit log. An empty field does not restrict the lines.
 type Query struct {
 	Tenant, Actor, Action string
 	From, To              time.Time // from inclusive, to exclusive
 	Limit                 int       // at least 1
-	Cursor                string    // empty for the first page, then the NextCursor of the page before
+	Cursor                string    // empty for the first page, otherwise the NextCursor of the page before
 }
 
-// Recorded is a line of the log.
+// Recorded is a line that is stored in the audit log.
 type Recorded struct {
 	ID            int64
 	At            time.Time
 	Actor         Actor // without Admin
 	Action        string
 	Object        Object
-	Before, After jsontext.Value // nil: none
+	Before, After jsontext.Value // nil: the object did not exist, or no longer exists
 	Reason        string
 }
 
-// Page is a page of lines, newest first.
+// Page is one page of lines, the newest line first.
 type Page struct {
 	Items      []Recorded
 	NextCursor string // empty on the last page
 }
 
-// ErrCursor is the error for an unknown cursor.
+// ErrCursor means that a cursor is not the NextCursor of a page.
 var ErrCursor = errors.New("an unknown cursor")
 
-// List returns a page of lines. It fails with ErrCursor, or with an error of the driver.
+// List returns a page of the lines that q selects. It fails with ErrCursor, or with an error of the driver.
 func List(ctx context.Context, tx pgx.Tx, q Query) (Page, error) {
 	var at *time.Time
 	var id *int64

@@ -15,35 +15,36 @@ import (
 )
 
 const (
-	// listEvery is the time between two searches for new events, and so about the delay of an event.
+	// listEvery is the pause between two searches for new events. It is about the time until an event is listed.
 	listEvery = 500 * time.Millisecond
 
-	// dueEvery is the time between two searches for events that have come due on idle tenants. These events are
+	// dueEvery is the pause between two searches for events that have come due on idle tenants. These events are
 	// emitted within a minute, even if one search fails.
 	dueEvery = 20 * time.Second
 
-	// forgetEvery is the time between two removals of old marks.
+	// forgetEvery is the average time between two removals of old marks.
 	forgetEvery = time.Hour
 
-	// callTimeout bounds one transaction of a dispatcher.
+	// callTimeout bounds one search for new events, one count of them, and one transaction that handles reminders.
 	callTimeout = 10 * time.Second
 
-	// sweepTimeout bounds one sweep. The next sweep continues where it stopped.
+	// sweepTimeout bounds one sweep and the removal of old marks after it. The next sweep continues where this one
+	// stopped.
 	sweepTimeout = 10 * time.Minute
 )
 
 // DispatcherConfig configures a Dispatcher.
 type DispatcherConfig struct {
-	Pool    *pgxpool.Pool                                 // of the database's writer; it is not closed. Required
+	Pool    *pgxpool.Pool                                 // pool of the database's writer; it is not closed. Required
 	Sweep   func(context.Context) error                   // updates idle balances and emits their due events. Required
-	Clock   interface{ Now() time.Time }                  // is the ledger. Required
-	Each    func(context.Context, pgx.Tx, []Listed) error // receives new events in the transaction that lists them; may be nil
+	Clock   interface{ Now() time.Time }                  // the ledger. Required
+	Each    func(context.Context, pgx.Tx, []Listed) error // gets new events in the transaction that lists them; may be nil
 	Listed  func()                                        // called after each such commit; may be nil
 	Log     *slog.Logger                                  // required
 	Metrics prometheus.Registerer                         // required
 }
 
-// Dispatcher gives new events their position in the list, and emits events that come due on idle tenants.
+// Dispatcher assigns positions to new events, and emits events that come due on idle tenants.
 type Dispatcher struct {
 	cfg    DispatcherConfig
 	cancel context.CancelFunc
@@ -85,15 +86,15 @@ func (d *Dispatcher) Start() {
 	d.done.Go(func() { d.every(ctx, dueEvery, d.due) })
 }
 
-// Stop ends the goroutines and waits for them. Their open transactions are committed or rolled back.
+// Stop ends the goroutines and waits for them. A transaction that is open is committed or rolled back.
 func (d *Dispatcher) Stop(context.Context) error {
 	d.cancel()
 	d.done.Wait()
 	return nil
 }
 
-// every calls do repeatedly until ctx ends. Between calls it waits for 75 to 100 % of pause. If several calls in a
-// row fail, it logs only the first failure.
+// every calls do repeatedly until ctx ends. Between two calls it waits for 75 to 100 % of pause. If several
+// successive calls fail, it logs only the first failure.
 func (d *Dispatcher) every(ctx context.Context, pause time.Duration, do func(context.Context) error) {
 	failing := false
 	for ctx.Err() == nil {
@@ -109,7 +110,7 @@ func (d *Dispatcher) every(ctx context.Context, pause time.Duration, do func(con
 	}
 }
 
-// list adds all new events to the list.
+// list assigns positions to all new events.
 func (d *Dispatcher) list(ctx context.Context) error {
 	for {
 		n, err := d.listOnce(ctx)
@@ -129,7 +130,7 @@ func (d *Dispatcher) listOnce(ctx context.Context) (int, error) {
 	return Number(ctx, d.cfg.Pool, d.cfg.Each)
 }
 
-// due emits the events that have come due.
+// due emits the events that have come due, and sometimes removes old marks.
 func (d *Dispatcher) due(ctx context.Context) error {
 	if err := d.measure(ctx); err != nil {
 		return err
@@ -142,7 +143,7 @@ func (d *Dispatcher) due(ctx context.Context) error {
 	if err := d.cfg.Sweep(ctx); err != nil {
 		return err
 	}
-	if rand.N(forgetEvery) > dueEvery { // on average once per forgetEvery, so no time must be stored
+	if rand.N(forgetEvery) > dueEvery { // this happens once per forgetEvery on average, so no time needs to be stored
 		return nil
 	}
 	for {

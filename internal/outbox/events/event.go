@@ -8,19 +8,19 @@ type Type string
 // The types of events.
 const (
 	ThresholdReached Type = "balance.threshold_reached" // a percentage of the period's limit is used
-	Exhausted        Type = "balance.exhausted"         // nothing remains of a balance
+	Exhausted        Type = "balance.exhausted"         // no units remain of a balance
 	GrantCreated     Type = "grant.created"             // a grant was created that is not part of a plan
-	GrantExpiring    Type = "grant.expiring"            // a grant ends in Ahead
-	GrantExpired     Type = "grant.expired"             // a grant has ended with units left
+	GrantExpiring    Type = "grant.expiring"            // a grant will end in the time Ahead
+	GrantExpired     Type = "grant.expired"             // a grant has ended although it had units left
 	HoldExpired      Type = "hold.expired"              // a hold has expired
 	PeriodOpened     Type = "period.opened"             // emitted only if a webhook subscribes to it
 	PlanChanged      Type = "plan.changed"              // a tenant has another plan
 	TenantSuspended  Type = "tenant.suspended"
-	RejectionsHigh   Type = "limit.rejections_high" // a limit rejects many requests of one tenant
+	RejectionsHigh   Type = "limit.rejections_high" // a limit rejects many requests of a tenant
 	VerifyDrift      Type = "verify.drift"          // a verification has found a difference
 )
 
-// Types returns all types, in the order of the contract.
+// Types returns all types, in the order of the REST contract.
 func Types() []string {
 	return []string{
 		string(ThresholdReached), string(Exhausted), string(GrantCreated), string(GrantExpiring), string(GrantExpired), string(HoldExpired),
@@ -29,14 +29,14 @@ func Types() []string {
 }
 
 const (
-	// Kept is how long events can be read after their instant.
+	// Kept is the age up to which an event can be read.
 	Kept = 90 * 24 * time.Hour
 
-	// Ahead is the time before the end of a grant at which GrantExpiring is emitted.
+	// Ahead is the time before the end of a grant when GrantExpiring is emitted.
 	Ahead = 7 * 24 * time.Hour
 )
 
-// Event is a fact that users want to know about; see Type.
+// Event is an event that is to be emitted.
 type Event struct {
 	Type    Type
 	At      time.Time
@@ -44,38 +44,38 @@ type Event struct {
 	Meter   string // empty: the event is not about one meter
 	Subject string // empty: the tenant itself
 	Data    any    // encoded as a JSON object
-	Once    *Once  // nil: the event is emitted each time
+	Once    *Once  // nil: the event may be emitted any number of times
 }
 
-// Once makes sure that an event is emitted once per period: the period of a balance, or an hour or a day of the
-// calendar.
+// Once says that an event may be emitted only once per period. The period is that of a balance, or an hour or a day
+// of the calendar.
 type Once struct {
-	Start, End time.Time // of the period
-	Mark       string    // names the event within the period
+	Start, End time.Time // start and end of the period
+	Mark       string    // identifies the event within the period
 }
 
-// Reminder says when the end of a grant must be announced.
+// Reminder says when the end of a grant must be announced by an event.
 type Reminder struct {
 	Tenant, Meter, Subject, Grant string
 	DueAt                         time.Time
 }
 
-// Emitted is the events and reminders of one transaction.
+// Emitted contains the events and reminders of one transaction.
 type Emitted struct {
 	Events    []Event
-	Dropped   []Reminder // removed before Reminders are inserted; they need not exist
+	Dropped   []Reminder // removed before Reminders are inserted; a missing reminder is no error
 	Reminders []Reminder
 }
 
-// Empty reports whether there is nothing to insert or remove.
+// Empty reports whether there are no events and no reminders to insert or remove.
 func (t *Emitted) Empty() bool { return len(t.Events)+len(t.Reminders)+len(t.Dropped) == 0 }
 
-// The data of the types.
+// The data of events, by type.
 type (
 	// Level is the data of ThresholdReached and Exhausted.
 	Level struct {
-		Threshold   int16      `json:"threshold,omitzero"` // percentage; absent on Exhausted
-		Used        int64      `json:"used"`               // in the period, with overage and without refunded units
+		Threshold   int16      `json:"threshold,omitzero"` // percentage of Limit; absent for Exhausted
+		Used        int64      `json:"used"`               // units in the period, with overage, less refunds
 		Limit       int64      `json:"limit"`
 		Remaining   int64      `json:"remaining"`
 		Held        int64      `json:"held,omitzero"`
@@ -88,10 +88,10 @@ type (
 	Grant struct {
 		Grant       string     `json:"grant_id"`
 		Source      string     `json:"source"`
-		Amount      int64      `json:"amount"`             // with GrantExpired: the remaining units
-		Remaining   *int64     `json:"remaining,omitzero"` // only with GrantExpiring
+		Amount      int64      `json:"amount"`             // for GrantExpired: the units that remained
+		Remaining   *int64     `json:"remaining,omitzero"` // only for GrantExpiring
 		EffectiveAt *time.Time `json:"effective_at,omitzero"`
-		ExpiresAt   *time.Time `json:"expires_at"` // nil: never
+		ExpiresAt   *time.Time `json:"expires_at"` // nil: the grant never ends
 	}
 
 	// Hold is the data of HoldExpired.
@@ -120,18 +120,18 @@ type (
 	// Rejections is the data of RejectionsHigh.
 	Rejections struct {
 		Rule      string    `json:"rule"`
-		Minute    time.Time `json:"minute"`     // its start
-		Count     int64     `json:"rejections"` // in Minute, up to the event
-		Threshold int64     `json:"threshold"`  // the event is emitted from this number on
+		Minute    time.Time `json:"minute"`     // start of the minute
+		Count     int64     `json:"rejections"` // number of rejections in Minute before the event
+		Threshold int64     `json:"threshold"`  // number of rejections in a minute from which the event is emitted
 	}
 
 	// Drift is the data of VerifyDrift: the first difference of a balance.
 	Drift struct {
 		Verification string `json:"verification_id,omitzero"` // absent if the API did not start the verification
 		What         string `json:"what"`
-		Journal      string `json:"journal"`     // the value by the journal
+		Journal      string `json:"journal"`     // the value that follows from the journal
 		Stored       string `json:"stored"`      // the stored value
-		Differences  int    `json:"differences"` // number for this balance; the verification may list fewer
-		Total        int64  `json:"total"`       // number in the whole verification
+		Differences  int    `json:"differences"` // of this balance; the verification may list fewer
+		Total        int64  `json:"total"`       // number of differences in the whole verification
 	}
 )

@@ -36,7 +36,7 @@ func record(t *testing.T, tx pgx.Tx, tenant, reason string, at time.Time) {
 
 func nobody(context.Context, pgx.Tx, []Listed) error { return nil }
 
-// listed returns what a reader gets with the query q, for example after an event.
+// listed returns the result of the query q. For example, q asks for the events after a certain event.
 func listed(t *testing.T, pool *pgxpool.Pool, q Query) (reasons []string, last string, page Page) {
 	t.Helper()
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {
@@ -58,7 +58,8 @@ func data(reasons ...string) (out []string) {
 	return out
 }
 
-// If a transaction begins first and commits last, a reader that has continued meanwhile must still get its event.
+// If a transaction begins first and commits last, a reader that has continued before this commit must still get its
+// event.
 func TestNumber_LateCommit_NotMissedByAReader(t *testing.T) {
 	t.Parallel()
 	pool := open(t)
@@ -85,8 +86,8 @@ func TestNumber_LateCommit_NotMissedByAReader(t *testing.T) {
 	assert.Equal(t, data("first"), got)
 }
 
-// On Citus a transaction becomes visible node by node, and a node may be lost during COMMIT. A reader that has read
-// past the events of this node would never see them.
+// On Citus a transaction becomes visible on one node after the other, and a node may fail during COMMIT. If the list
+// did not end before the events of this node, readers would never see these events.
 func TestNumber_PositionNotVisibleYet_ListEndsBeforeIt(t *testing.T) {
 	t.Parallel()
 	pool := open(t)
@@ -138,7 +139,7 @@ func TestNumber_PositionNotVisibleYet_ListEndsBeforeIt(t *testing.T) {
 	wantListed(Query{After: after, Limit: 10}, "lost", "there", "later")
 }
 
-// Positions that were dropped with their month must not stop the list for ever.
+// If positions were dropped with their month, the list must still continue after a day.
 func TestNumber_PositionsGone_GoesOnAfterADay(t *testing.T) {
 	t.Parallel()
 	pool := open(t)
@@ -273,7 +274,7 @@ func TestForget_MarksOfEndedPeriods_Alone(t *testing.T) {
 	}
 	emit(now.Add(-marksKept - time.Hour))
 	emit(now.Add(time.Hour))
-	emit(now.Add(time.Hour)) // was emitted already
+	emit(now.Add(time.Hour)) // has already been emitted
 	if more, err := Forget(t.Context(), pool, now); more || err != nil {
 		t.Fatal(more, err)
 	}
@@ -286,8 +287,8 @@ func TestForget_MarksOfEndedPeriods_Alone(t *testing.T) {
 	}
 }
 
-// Several instances find the same event at the same time, each in a transaction that others do not see yet. Only one
-// instance emits the event.
+// Several instances find the same event at the same time, each in a transaction that is not visible to the others.
+// Only one of them emits the event.
 func TestRecordOnce_ManyAtOnce_ToldOnce_RolledBackOnesCountForNothing(t *testing.T) {
 	t.Parallel()
 	pool := open(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The id of an event is idPrefix and its position in idDigits digits, so that ids sort like their events.
+// An event's id is idPrefix and its position in idDigits digits. So the order of ids is the order of events.
 const (
 	idPrefix = "evt_"
 	idDigits = 16
@@ -35,8 +35,8 @@ func (l *Listed) ID() string { return IDOf(l.Position) }
 // IDOf returns the id of the event at a position.
 func IDOf(position int64) string { return fmt.Sprintf("%s%0*d", idPrefix, idDigits, position) }
 
-// ParseID returns the position in an event's id, and false if id is malformed. It does not check whether the event
-// exists.
+// ParseID returns the position that id contains. It returns false if id is not the id of an event. It does not check
+// whether the event exists.
 func ParseID(id string) (position int64, ok bool) {
 	digits, ours := strings.CutPrefix(id, idPrefix)
 	if !ours || len(digits) != idDigits || strings.Trim(digits, "0123456789") != "" {
@@ -46,28 +46,29 @@ func ParseID(id string) (position int64, ok bool) {
 	return position, err == nil
 }
 
-// Query selects events. An empty field selects all events.
+// Query selects events. An empty field does not restrict the events.
 type Query struct {
 	Tenant string
 	Type   string
-	After  string // id of the event before the first one of the page; empty: the page starts with the oldest event
-	Cursor string // empty for the first page, then the NextCursor of the page before
+	After  string // id of the event before the first event of the page; empty: the page starts with the oldest event
+	Cursor string // empty for the first page, otherwise the NextCursor of the page before
 	Limit  int    // at least 1
 }
 
-// Page is a page of events, oldest first.
+// Page is one page of events, the oldest event first.
 type Page struct {
 	Items      []Listed
 	NextCursor string // empty on the last page
 }
 
-// List returns these errors if a client sends a wrong cursor or id.
+// Errors of List for a wrong cursor or id of a client.
 var (
 	ErrCursor = errors.New("an unknown cursor")
 	ErrAfter  = errors.New("not the id of an event")
 )
 
-// List returns a page of events that are at most Kept old. It fails with ErrCursor or ErrAfter, or with an error of the driver.
+// List returns a page of the events that q selects and that are at most Kept old. It fails with ErrCursor or
+// ErrAfter, or with an error of the driver.
 func List(ctx context.Context, tx pgx.Tx, now time.Time, q Query) (Page, error) {
 	after := int64(0)
 	for _, from := range []struct {
@@ -103,7 +104,7 @@ func List(ctx context.Context, tx pgx.Tx, now time.Time, q Query) (Page, error) 
 	return page, nil
 }
 
-// Scan reads the columns tenant, type, at, meter, subject, data and position of an event.
+// Scan reads an event from the columns tenant, type, at, meter, subject, data and position.
 func Scan(row pgx.CollectableRow) (Listed, error) {
 	var l Listed
 	var data []byte

@@ -12,22 +12,22 @@ import (
 // numberMax bounds the events that get positions in one transaction.
 const numberMax = 500
 
-// assumeVisibleAfter is the age after which positions count as visible even if some are missing: their months may
-// have been dropped meanwhile.
+// assumeVisibleAfter is the age from which positions count as visible, even if some of them are missing: their months
+// may have been dropped.
 const assumeVisibleAfter = 24 * time.Hour
 
-// listing says up to which position the list is complete.
+// listing is the row of the table event_listing. It says up to which position the list is complete.
 type listing struct {
-	to                 int64 // a reader up to this position misses no event
-	givenFrom, givenTo int64 // the positions that were assigned last
+	to                 int64 // a reader that has read up to this position has missed no event
+	givenFrom, givenTo int64 // the first and the last of the positions that were assigned most recently
 }
 
 func (l *listing) read(row pgx.Row) error { return row.Scan(&l.to, &l.givenFrom, &l.givenTo) }
 
-// Number assigns positions to new committed events, the oldest first, and calls each with these events in the same
-// transaction. A second transaction makes the events visible in the list. Number returns the number of events. It
-// returns 0 if there are no new events, if another instance assigns positions, or if some of the latest positions are
-// not visible yet.
+// Number assigns positions to new committed events, the oldest first. It calls each with these events in the same
+// transaction. A second transaction makes the events visible in the list. Number returns the number of events. The
+// number is 0 if there are no new events, if another instance assigns positions, or if some of the most recent
+// positions are not visible yet.
 func Number(ctx context.Context, pool *pgxpool.Pool, each func(context.Context, pgx.Tx, []Listed) error) (n int, err error) {
 	inTx := func(do func(pgx.Tx) error) error {
 		if err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, do); err != nil {
@@ -52,17 +52,17 @@ func Number(ctx context.Context, pool *pgxpool.Pool, each func(context.Context, 
 	if err != nil || n == 0 {
 		return 0, err
 	}
-	// This needs a second transaction: the new positions are visible everywhere only after the first transaction has
-	// ended.
+	// A second transaction is necessary: the new positions are visible on all nodes only after the first transaction
+	// has ended.
 	return n, inTx(func(tx pgx.Tx) error {
 		_, err := advanceListing(ctx, tx, func(*pgx.Batch) {})
 		return err
 	})
 }
 
-// advanceListing takes the lock of the list, and moves the end of the list to the positions that were assigned last.
-// It returns false if another instance has the lock, or if some of these positions are not visible yet, because a
-// node failed during COMMIT. with adds statements to the same round trip.
+// advanceListing locks the list, and moves its end to the positions that were assigned most recently. It returns
+// false if another instance has the lock, or if some of these positions are not visible yet, because a node failed
+// during COMMIT. with adds statements to the same round trip.
 func advanceListing(ctx context.Context, tx pgx.Tx, with func(*pgx.Batch)) (free bool, err error) {
 	var alone bool
 	var l listing
@@ -84,7 +84,7 @@ func advanceListing(ctx context.Context, tx pgx.Tx, with func(*pgx.Batch)) (free
 	return true, err
 }
 
-// give stores positions for the events in found.
+// give assigns positions to the events in found and calls each with these events.
 func give(ctx context.Context, tx pgx.Tx, found []unlisted, each func(context.Context, pgx.Tx, []Listed) error) error {
 	var newest, clock int64
 	if err := tx.QueryRow(ctx, queries["NewestPosition"]).Scan(&newest, &clock); err != nil {
@@ -107,7 +107,7 @@ func give(ctx context.Context, tx pgx.Tx, found []unlisted, each func(context.Co
 	return each(ctx, tx, listed)
 }
 
-// unlisted is an event without a position.
+// unlisted is an event without a position, and the columns that identify its row.
 type unlisted struct {
 	Listed
 
@@ -123,7 +123,7 @@ func scanUnlisted(row pgx.CollectableRow) (unlisted, error) {
 	return u, err
 }
 
-// Waiting returns the number of events that are not in the list yet, up to waitingMax, and the age of the oldest of
+// Waiting returns the number of events without a position, counting at most waitingMax, and the age of the oldest of
 // these events.
 func Waiting(ctx context.Context, pool *pgxpool.Pool) (count int, oldest time.Duration, err error) {
 	var seconds float64
@@ -133,5 +133,5 @@ func Waiting(ctx context.Context, pool *pgxpool.Pool) (count int, oldest time.Du
 	return count, time.Duration(seconds * float64(time.Second)), nil
 }
 
-// waitingMax bounds the count of waiting events. A higher number would not change what an operator does.
+// waitingMax bounds the count of events without a position. If it were higher, an operator would do the same.
 const waitingMax = 100_000

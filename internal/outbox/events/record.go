@@ -18,15 +18,15 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// Subscribers lists the tenants with a webhook for PeriodOpened. The list is loaded once per transaction. The zero
-// value has no list yet.
+// Subscribers lists the tenants with a webhook that subscribes to PeriodOpened. The list is read at most once per
+// transaction. The zero value has no list yet.
 type Subscribers struct {
-	tenants []string // "" stands for all
+	tenants []string // "" stands for all tenants
 	loaded  bool
 }
 
-// Queue adds the query for the subscribers to a batch that the transaction sends in any case, so that Emit needs no
-// round trip for it. It is for transactions that will probably open periods.
+// Queue adds the query that reads the list to a batch that the transaction sends in any case. So Emit needs no round
+// trip for this query. Queue is for transactions that will probably open periods.
 func (s *Subscribers) Queue(batch *pgx.Batch) {
 	batch.Queue(queries["TenantsWhoWant"], string(PeriodOpened)).Query(s.scan)
 }
@@ -37,9 +37,9 @@ func (s *Subscribers) scan(rows pgx.Rows) error {
 	return err
 }
 
-// Emit adds statements to batch that insert emitted. For events with Event.Once it first reads their marks in the
-// transaction. For PeriodOpened it first reads the subscribers, unless they are loaded. The caller holds the lock on
-// the balances.
+// Emit adds statements to batch that insert the events and reminders of emitted. First it reads, in the transaction,
+// the marks of events with Event.Once. For PeriodOpened it also reads subscribers, unless they are already loaded.
+// The caller must hold the lock on the balances.
 func Emit(ctx context.Context, tx querier, batch *pgx.Batch, emitted Emitted, subscribers *Subscribers) error {
 	events, err := withoutRepeated(ctx, tx, emitted.Events)
 	if err != nil {
@@ -60,7 +60,7 @@ func Emit(ctx context.Context, tx querier, batch *pgx.Batch, emitted Emitted, su
 	return nil
 }
 
-// Record inserts events in a transaction. The events must not have Event.Once.
+// Record inserts events in a transaction. Event.Once of the events must be nil.
 func Record(ctx context.Context, tx pgx.Tx, events []Event) error {
 	if len(events) == 0 {
 		return nil
@@ -75,9 +75,9 @@ func Record(ctx context.Context, tx pgx.Tx, events []Event) error {
 	return nil
 }
 
-// RecordOnce inserts the events that were not emitted before in their period. Each event must have Event.Once, and
-// one call must not contain the same event twice. The caller needs no lock: if several transactions emit the same
-// event at the same time, one transaction inserts it, and the others wait for its commit.
+// RecordOnce inserts those of the events that were not yet emitted in their period. Each event must have Event.Once,
+// and one call must not contain the same event twice. The caller needs no lock. If several transactions emit the same
+// event at the same time, one of them inserts it, and the others wait for its commit.
 func RecordOnce(ctx context.Context, tx pgx.Tx, events []Event) error {
 	if len(events) == 0 {
 		return nil
@@ -92,7 +92,7 @@ func RecordOnce(ctx context.Context, tx pgx.Tx, events []Event) error {
 	}
 	fresh := slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return !slices.ContainsFunc(ours, e.sameMark) })
 	for i := range fresh {
-		fresh[i].Once = nil // the mark is inserted already
+		fresh[i].Once = nil // ClaimMarks has already inserted the mark
 	}
 	return Record(ctx, tx, fresh)
 }
@@ -119,7 +119,7 @@ func queue(batch *pgx.Batch, events []Event) error {
 	return nil
 }
 
-// marks returns the columns that name the marks of events.
+// marks returns the columns that identify the marks of the events in once.
 func marks(once []Event) []any {
 	return []any{
 		column(once, func(e *Event) string { return e.Tenant }), column(once, func(e *Event) string { return e.Meter }),
@@ -128,7 +128,7 @@ func marks(once []Event) []any {
 	}
 }
 
-// withoutRepeated removes the events that have Event.Once and were emitted before in their period.
+// withoutRepeated removes the events with Event.Once that were already emitted in their period.
 func withoutRepeated(ctx context.Context, tx querier, events []Event) ([]Event, error) {
 	once := slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return e.Once == nil })
 	if len(once) == 0 {
@@ -145,20 +145,20 @@ func withoutRepeated(ctx context.Context, tx querier, events []Event) ([]Event, 
 	return slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return e.Once != nil && slices.ContainsFunc(before, e.sameMark) }), nil
 }
 
-// scanMark reads the columns of a mark.
+// scanMark reads the columns of a mark into an Event that has only these fields.
 func scanMark(row pgx.CollectableRow) (e Event, err error) {
 	e.Once = &Once{}
 	err = row.Scan(&e.Tenant, &e.Meter, &e.Subject, &e.Once.Start, &e.Once.Mark)
 	return e, err
 }
 
-// sameMark reports whether b, which was read from the database, has the mark of e.
+// sameMark reports whether b, which was read from the database, has the same mark as e.
 func (e *Event) sameMark(b Event) bool {
 	return b.Tenant == e.Tenant && b.Meter == e.Meter && b.Subject == e.Subject && b.Once.Mark == e.Once.Mark &&
-		b.Once.Start.Equal(e.Once.Start.Truncate(time.Microsecond)) // PostgreSQL's resolution
+		b.Once.Start.Equal(e.Once.Start.Truncate(time.Microsecond)) // PostgreSQL stores microseconds
 }
 
-// filterSubscribed removes the events of type PeriodOpened to which no webhook subscribes.
+// filterSubscribed removes the events of type PeriodOpened that no webhook subscribes to.
 func (s *Subscribers) filterSubscribed(ctx context.Context, tx querier, events []Event) ([]Event, error) {
 	if !slices.ContainsFunc(events, func(e Event) bool { return e.Type == PeriodOpened }) {
 		return events, nil
@@ -177,7 +177,7 @@ func (s *Subscribers) filterSubscribed(ctx context.Context, tx querier, events [
 	}), nil
 }
 
-// column collects one field of every element, for unnest.
+// column returns a list with one field of each element of in, for unnest in SQL.
 func column[E, F any](in []E, field func(*E) F) []F {
 	out := make([]F, len(in))
 	for i := range in {
@@ -189,7 +189,8 @@ func column[E, F any](in []E, field func(*E) F) []F {
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// queries are the SQL statements of this package. Loading cannot fail at run time: the files are embedded, and a test loads them.
+// queries are the SQL statements of this package. Loading cannot fail at run time: the files are embedded, and a test
+// loads them.
 var queries = load()
 
 func load() map[string]string {

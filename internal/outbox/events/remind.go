@@ -15,13 +15,13 @@ const (
 	remindMax = 500
 
 	// forgetMax bounds the marks that one transaction deletes. marksKept is how long marks are kept after the end of
-	// their period: if a clock is behind, entries of this period may still arrive.
+	// their period. If a clock is behind, entries of this period may still be written.
 	forgetMax = 5000
 	marksKept = 7 * 24 * time.Hour
 )
 
-// Remind emits GrantExpiring for grants whose end is less than Ahead after now. It returns the number of reminders it has handled, at most
-// remindMax, and whether there may be more.
+// Remind emits GrantExpiring for the grants that end within the time Ahead after now. It returns the number of
+// reminders that it has handled, at most remindMax, and whether there may be more.
 func Remind(ctx context.Context, pool *pgxpool.Pool, now time.Time) (done int, more bool, err error) {
 	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		due, err := reminders(ctx, tx, "DueReminders", now, remindMax)
@@ -77,7 +77,8 @@ func reminderColumns(r []Reminder) []any {
 	}
 }
 
-// Forget removes marks of periods that ended long ago, and reports whether there may be more.
+// Forget removes marks of periods that ended more than marksKept before now. It reports whether there may be more
+// marks.
 func Forget(ctx context.Context, pool *pgxpool.Pool, now time.Time) (more bool, err error) {
 	tag, err := pool.Exec(ctx, queries["OldMarks"], now.Add(-marksKept), forgetMax)
 	if err != nil {

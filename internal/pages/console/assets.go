@@ -9,7 +9,7 @@ import (
 //go:embed assets/*.js assets/*.css
 var assetFiles embed.FS
 
-// newAssets returns the scripts and styles.
+// newAssets returns the console's scripts and styles.
 func newAssets() *asset.Set {
 	set, err := asset.New(Prefix+"assets/", assetFiles, "assets")
 	if err != nil {

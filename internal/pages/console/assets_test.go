@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sizeMax bounds the compressed size in bytes of the files that a browser loads in addition to the pages.
+// sizeMax is the maximum compressed size, in bytes, of all files that a browser loads in addition to the pages.
 const sizeMax = 100_000
 
-// TestAssets_OfOthers_AreAsPublished: nobody has changed a vendored file, and VENDORED.txt lists all of them.
+// TestAssets_OfOthers_AreAsPublished: the files of other projects are unchanged, and VENDORED.txt lists all of them.
 func TestAssets_OfOthers_AreAsPublished(t *testing.T) {
 	t.Parallel()
 	list, err := os.ReadFile("assets/VENDORED.txt")

@@ -11,13 +11,15 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// perCatalogue bounds each list on the catalogue's page.
+// perCatalogue is the maximum number of meters, of plans and of limits on the catalogue's page.
 const perCatalogue = 500
 
-// plansBeside is the number of plans that are shown side by side. More plans are shown as a list.
+// plansBeside is the maximum number of plans that the page shows side by side. If there are more plans, it shows them
+// as a list.
 const plansBeside = 8
 
-// shadowsAsked bounds the shadow rules whose fullest buckets and counts are read.
+// shadowsAsked is the maximum number of limits in shadow mode for which a page reads the fullest buckets or the
+// counts.
 const shadowsAsked = 10
 
 // catalogueView is the data of the catalogue's page.
@@ -26,10 +28,10 @@ type catalogueView struct {
 	plans  part[*client.PlanList]
 	limits part[*client.LimitList]
 	units  map[string]string
-	tops   map[string]part[*client.LimitTop] // by shadow rule
+	tops   map[string]part[*client.LimitTop] // by the name of a limit in shadow mode
 }
 
-// showCatalogue shows meters, plans and limits.
+// showCatalogue shows the page with the meters, plans and limits.
 func showCatalogue(c *call) error {
 	v := &catalogueView{
 		meters: take(c.ListMeters(c.ctx, client.ListMetersQuery{Limit: perCatalogue})), plans: take(c.ListPlans(c.ctx, client.ListPlansQuery{Limit: perCatalogue})),
@@ -44,8 +46,8 @@ func showCatalogue(c *call) error {
 	return c.render(http.StatusOK, cataloguePage(c, v))
 }
 
-// readTops reads the fullest buckets of the first shadow rules. It reads none with a key that is bound to a tenant,
-// which may not read them.
+// readTops reads the fullest buckets of the first limits in shadow mode. A key that is bound to a tenant may not read
+// them, so readTops then reads nothing.
 func (v *catalogueView) readTops(c *call) {
 	v.tops = map[string]part[*client.LimitTop]{}
 	if v.limits.value == nil || c.key.Tenant != "" {
@@ -59,7 +61,7 @@ func (v *catalogueView) readTops(c *call) {
 	}
 }
 
-// planMeters returns the meters of all plans, in order.
+// planMeters returns the ids of the meters that the plans have, in alphabetical order.
 func (v *catalogueView) planMeters() []string {
 	meters := map[string]bool{}
 	for i := range v.plans.value.Items {
@@ -70,7 +72,7 @@ func (v *catalogueView) planMeters() []string {
 	return slices.Sorted(maps.Keys(meters))
 }
 
-// allowanceOf returns a plan's allowance of a meter. It returns nil if the plan has none.
+// allowanceOf returns a plan's allowance of a meter. It returns nil if the plan has no such allowance.
 func allowanceOf(p *client.Plan, meter string) *client.Allowance {
 	for i := range p.Allowances {
 		if p.Allowances[i].Meter == meter {
@@ -80,11 +82,11 @@ func allowanceOf(p *client.Plan, meter string) *client.Allowance {
 	return nil
 }
 
-// everyText returns a text that says how often an allowance is granted.
+// everyText returns a text that says in which interval an allowance is granted, for example once.
 func everyText(a *client.Allowance) string {
 	switch a.Every {
 	case "":
-		return "" // a gauge
+		return "" // an allowance of a gauge is not granted per period
 	case client.AllowanceEveryOnce:
 		return "once"
 	case client.AllowanceEveryHour:
@@ -104,7 +106,7 @@ func featuresText(p *client.Plan) string {
 	return cmp.Or(strings.Join(list, ", "), "none")
 }
 
-// planLimits describes the limits that only this plan has.
+// planLimits returns a text for each limit that belongs to the plan: its name and its rate.
 func planLimits(p *client.Plan) []string {
 	list := make([]string, len(p.Limits))
 	for i := range p.Limits {
@@ -113,7 +115,7 @@ func planLimits(p *client.Plan) []string {
 	return list
 }
 
-// shadowPair is a rule in shadow mode with the live rules that decide the same requests.
+// shadowPair is a limit in shadow mode (shadow), with the enforced limits that decide the same requests (live).
 type shadowPair struct {
 	shadow *client.Limit
 	live   []*client.Limit
@@ -121,7 +123,7 @@ type shadowPair struct {
 	counts part[*client.LimitShadow]
 }
 
-// shadowPairs returns the pairs of shadow rules and live rules, with the fullest buckets of the shadow rules.
+// shadowPairs returns a pair for each limit in shadow mode, with the limit's fullest buckets.
 func (v *catalogueView) shadowPairs() []shadowPair {
 	pairs := shadowPairs(v.limits.value.Items)
 	for i := range pairs {
@@ -130,7 +132,7 @@ func (v *catalogueView) shadowPairs() []shadowPair {
 	return pairs
 }
 
-// shadowPairs returns the pairs for the shadow rules among limits.
+// shadowPairs returns a pair for each limit in shadow mode among limits.
 func shadowPairs(limits []client.Limit) []shadowPair {
 	var pairs []shadowPair
 	for i := range limits {
@@ -157,7 +159,7 @@ func rateText(l *client.Limit) string {
 	return l.Rate + ", burst " + num(l.Burst)
 }
 
-// fullest describes the fullest buckets of a limit. It names the buckets that are full.
+// fullest returns a text about the fullest buckets of a limit. The text names the buckets that are full.
 func fullest(top *client.LimitTop) string {
 	if top == nil {
 		return ""
@@ -181,7 +183,7 @@ func fullest(top *client.LimitTop) string {
 	return cmp.Or(strings.Join(list, "; "), "no bucket has anything in it")
 }
 
-// extras describes the options of an allowance in addition to its amount.
+// extras returns a text with the options of an allowance, for example its rollover and its overage.
 func extras(a *client.Allowance) string {
 	var list []string
 	if a.Rollover != nil {
@@ -206,7 +208,7 @@ func extras(a *client.Allowance) string {
 	return strings.Join(list, "; ")
 }
 
-// appliesTo describes the requests that a limit counts.
+// appliesTo returns a text that says which requests a limit counts.
 func appliesTo(m *client.LimitMatch) string {
 	var list []string
 	for _, p := range [][2]string{{"route ", m.Route}, {"method ", m.Method}, {"meter ", m.Meter}, {"plan ", m.Plan}, {"tenant ", m.Tenant}} {
@@ -220,7 +222,7 @@ func appliesTo(m *client.LimitMatch) string {
 	return strings.Join(list, ", ")
 }
 
-// perText names the dimensions by which a limit has buckets.
+// perText returns a text with the dimensions by which a limit has buckets, for example tenant and route.
 func perText(per []client.LimitPer) string {
 	list := make([]string, len(per))
 	for i, p := range per {

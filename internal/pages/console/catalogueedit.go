@@ -18,31 +18,31 @@ import (
 )
 
 const (
-	// editMax bounds the catalogue that can be edited in a form, in bytes of YAML. `quotasvc apply` accepts files
-	// with larger catalogues.
+	// editMax is the maximum size in bytes (of YAML) of a catalogue that can be edited in a form. `quotasvc apply`
+	// accepts files with larger catalogues.
 	editMax = 256 << 10
 
-	// plansAsked bounds the changed plans whose tenants are looked up. tenantsNamed bounds the tenants that are named
-	// for each of those plans.
+	// plansAsked is the maximum number of changed plans whose tenants are read. tenantsNamed is the maximum number of
+	// tenants that are named for one of these plans.
 	plansAsked, tenantsNamed = 20, 5
 )
 
-// editView is the data of a change of the catalogue at one of its steps.
+// editView is the data of a form that changes the catalogue, at one of its steps.
 type editView struct {
 	text  string // YAML
 	seen  string // the ETag of the catalogue that was edited
 	prune bool
-	once  string // the key of the form
+	once  string // the idempotency key of the form
 
-	kept     bool // whether the form was kept during a sign-in
+	kept     bool // the form was kept during a sign-in
 	problem  *failure
-	diff     *client.CatalogDiff // of a dry run, or of the change
+	diff     *client.CatalogDiff // the report of a dry run, or of the change
 	affected []affected
 	done     bool
 	replayed bool
 }
 
-// affected has the tenants of a plan that changes.
+// affected has the tenants of one changed plan.
 type affected struct {
 	plan    string
 	tenants []client.Tenant
@@ -50,7 +50,7 @@ type affected struct {
 	err     *failure
 }
 
-// exportText returns the catalogue as YAML, without blocks, and its ETag.
+// exportText returns the catalogue as YAML without its blocks, and the catalogue's ETag.
 func (c *call) exportText() (text, tag string, err error) {
 	var m client.Meta
 	catalogue, err := c.ExportCatalog(c.ctx, client.WithMeta(&m))
@@ -69,7 +69,7 @@ func (c *call) exportText() (text, tag string, err error) {
 	return string(out), m.Header.Get("ETag"), err
 }
 
-// sendCatalogue sends the catalogue as a file, for `quotasvc apply`.
+// sendCatalogue sends the catalogue as a YAML file for `quotasvc apply`.
 func sendCatalogue(c *call) error {
 	text, _, err := c.exportText()
 	if err != nil {
@@ -82,7 +82,7 @@ func sendCatalogue(c *call) error {
 	return nil
 }
 
-// showCatalogueForm shows the catalogue as a text to edit, or shows a kept form.
+// showCatalogueForm shows a form with the catalogue as YAML. If a form was kept during a sign-in, it shows that form.
 func showCatalogueForm(c *call) error {
 	v := &editView{once: "console-" + rand.Text()}
 	if c.kept != nil {
@@ -107,7 +107,7 @@ func editOf(f form) *editView {
 	return &editView{text: strings.ReplaceAll(f.get("text"), "\r\n", "\n"), seen: f.get("seen"), prune: f.get("prune") != "", once: f.get("once")}
 }
 
-// sendCatalogueForm previews a change of the catalogue or carries it out.
+// sendCatalogueForm shows the changes that a form would make, or makes them.
 func sendCatalogueForm(c *call) error {
 	v := editOf(form(c.r.PostForm))
 	step := c.r.PostForm.Get("step")
@@ -125,7 +125,7 @@ func sendCatalogueForm(c *call) error {
 	return c.render(status, catalogueEditPage(c, v))
 }
 
-// send sends the change, or a dry run of it, to the API.
+// send sends the edited catalogue to the API. If dry is true, the API changes nothing.
 func (v *editView) send(c *call, dry bool) error {
 	if v.once == "" || v.seen == "" {
 		return &failure{status: http.StatusBadRequest, title: "The form is incomplete", detail: "Nothing was changed. Open the page again."}
@@ -173,7 +173,7 @@ func (v *editView) send(c *call, dry bool) error {
 	return f
 }
 
-// affectedBy reads the tenants of the plans that a change affects.
+// affectedBy reads, for each changed plan, the first of its tenants. It reads at most plansAsked plans.
 func affectedBy(ctx context.Context, api *client.API, diff *client.CatalogDiff) []affected {
 	var list []affected
 	for i := range diff.Changes {
@@ -193,7 +193,8 @@ func affectedBy(ctx context.Context, api *client.API, diff *client.CatalogDiff) 
 	return list
 }
 
-// touched returns the changes that the page shows in detail.
+// touched returns the changes that the page shows one by one. It omits objects that the document does not list and
+// that are kept.
 func (v *editView) touched() []client.CatalogChange {
 	var list []client.CatalogChange
 	for _, change := range v.diff.Changes {
@@ -204,12 +205,12 @@ func (v *editView) touched() []client.CatalogChange {
 	return list
 }
 
-// changes reports whether the diff contains a change.
+// changes reports whether the form creates, changes or deletes an object.
 func (v *editView) changes() bool {
 	return v.diff.Counts.Created+v.diff.Counts.Changed+v.diff.Counts.Deleted > 0
 }
 
-// summary counts the changes of the diff.
+// summary returns a sentence with the number of objects for each kind of change.
 func (v *editView) summary() string {
 	n := v.diff.Counts
 	return fmt.Sprintf("%s created, %s changed, %s deleted, %s unchanged.", num(n.Created), num(n.Changed), num(n.Deleted), num(n.Unchanged))

@@ -21,12 +21,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/claim"
 )
 
-// Prefix is the path below which all pages are.
+// Prefix is the beginning of the paths of all pages.
 const Prefix = "/console/"
 
 const (
-	// formMax bounds the body of a form in bytes. Its longest field is a reason of 500 bytes. catalogueMax bounds a
-	// form that has a text of editMax bytes.
+	// formMax is the maximum size in bytes of a form. The longest field of a usual form is a reason of 500 bytes.
+	// catalogueMax is the maximum size of a form with a catalogue, whose text has at most editMax bytes.
 	formMax      = 64 << 10
 	catalogueMax = 3*editMax + formMax
 
@@ -37,37 +37,40 @@ const (
 
 // Config configures a Console. Every field is required unless its comment says otherwise.
 type Config struct {
-	// API answers the calls of the pages.
+	// API is the handler of the API, which answers the calls of the pages.
 	API http.Handler
 
-	// Keys authenticates people who sign in with a key, as for the API.
+	// Keys authenticates people who sign in with an API key.
 	Keys *access.Directory
 
-	// Sessions has the sessions of people who are signed in.
+	// Sessions stores the sessions of people who are signed in.
 	Sessions *session.Store
 
-	// Client returns the address of a request's sender.
+	// Client returns the address of the client that sent a request.
 	Client func(*http.Request) netip.Addr
 
-	// Provider lets people sign in without a key; nil: people can sign in only with keys. ProviderName is its name on
-	// the sign-in page.
+	// Provider is the identity provider at which people can sign in without an API key. nil: people can sign in only
+	// with API keys. ProviderName is the provider's name on the sign-in page.
 	Provider     *oidc.Provider
 	ProviderName string
 
-	// Base is the scheme and host of the console's URL in browsers; empty: those of the request.
+	// Base is the scheme and host of the console's URL, as browsers see it; empty: the scheme and host of the
+	// request.
 	Base string
 
-	// Ancestors is the directive frame-ancestors. It names the sites that may show pages in a frame.
+	// Ancestors is the directive frame-ancestors of the Content-Security-Policy. It names the sites that may show
+	// pages in a frame.
 	Ancestors string
 
-	// Once remembers the forms that were sent to any instance.
+	// Once stores the keys of forms that were sent to any instance, so that a form that is sent twice takes effect
+	// only once.
 	Once *claim.Names
 
-	// Log gets one line per page.
+	// Log receives one line for each page.
 	Log *slog.Logger
 }
 
-// Console serves the pages.
+// Console serves the pages for operators.
 type Console struct {
 	cfg     Config
 	streams *streams
@@ -76,7 +79,7 @@ type Console struct {
 	now     func() time.Time
 }
 
-// New returns a console. It starts nothing.
+// New returns a console. It starts no goroutine.
 func New(cfg Config) *Console {
 	c := &Console{cfg: cfg, streams: newStreams(), assets: newAssets(), now: time.Now}
 	mux := http.NewServeMux()
@@ -92,7 +95,7 @@ func New(cfg Config) *Console {
 	return c
 }
 
-// Drain ends the streams and refuses new ones. Pages are still served.
+// Drain ends the streams, and refuses new streams. The console still serves pages.
 func (c *Console) Drain() { c.streams.stop() }
 
 // Has reports whether a path belongs to the console.
@@ -116,21 +119,21 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.handler.ServeHTTP(w, r)
 }
 
-// page is a page of the console.
+// page describes a page of the console, or the answer to a form.
 type page struct {
 	show   func(*call) error
 	public bool // needs no session
 	admin  bool // needs a key with the scope admin
 
-	formMax int64 // bound of the body in bytes; 0: the constant formMax
+	formMax int64 // maximum size of the form in bytes; 0: the constant formMax
 }
 
-// pages returns the pages by their patterns.
+// pages returns the pages, keyed by their patterns for http.ServeMux.
 func (c *Console) pages() map[string]page {
 	const tenant = Prefix + "tenants/{tenant}"
 	return map[string]page{
 		"GET " + Prefix + "login":  {show: showLogin, public: true},
-		"POST " + Prefix + "login": {show: signIn, public: true, formMax: catalogueMax}, // has any kept form
+		"POST " + Prefix + "login": {show: signIn, public: true, formMax: catalogueMax}, // may contain any kept form
 
 		"POST " + Prefix + "logout":                          {show: signOut},
 		"POST " + Prefix + "oidc/start":                      {show: beginSignIn, public: true},
@@ -173,7 +176,7 @@ func (c *Console) pages() map[string]page {
 	}
 }
 
-// call is one request for a page.
+// call is one request for a page, with its session.
 type call struct {
 	*client.API // uses the session's key; nil without a session
 
@@ -182,8 +185,8 @@ type call struct {
 	r       *http.Request
 	ctx     context.Context //nolint:containedctx // the request's context: a call lasts as long as its request
 	session *session.Session
-	key     *access.Key // the key of the session
-	kept    form        // the fields of a kept form, if the page shows that form again; nil otherwise
+	key     *access.Key // the session's key
+	kept    form        // the fields of the kept form, if the page shows that form again; otherwise nil
 	status  int
 }
 
@@ -207,7 +210,7 @@ func (c *Console) serve(p page) http.HandlerFunc {
 	}
 }
 
-// answer runs a page. If the page fails, it shows the error.
+// answer runs a page. If the page returns an error or panics, answer shows an error page.
 func (c *Console) answer(call *call, p page) {
 	r := call.r
 	defer func() {
@@ -227,7 +230,7 @@ func (c *Console) answer(call *call, p page) {
 	}
 }
 
-// run opens the session. It shows the page if the session permits that.
+// run opens the session of the call. Then it shows the page, if the session's key may see it.
 func (c *call) run(p page) error {
 	c.r.Body = http.MaxBytesReader(c.w, c.r.Body, cmp.Or(p.formMax, formMax))
 	if p.public {
@@ -253,10 +256,10 @@ func (c *call) run(p page) error {
 	return p.show(c)
 }
 
-// mayChange reports whether the key may make corrections.
+// mayChange reports whether the session's key has the scope admin, which corrections need.
 func (c *call) mayChange() bool { return c.key != nil && c.key.Scopes.Has(access.Admin) }
 
-// render sends a page. If the page cannot be rendered, it sends nothing.
+// render sends a page. If the page cannot be rendered, render sends nothing and returns the error.
 func (c *call) render(status int, content templ.Component) error {
 	var out bytes.Buffer
 	if err := content.Render(c.ctx, &out); err != nil {
@@ -270,7 +273,7 @@ func (c *call) render(status int, content templ.Component) error {
 	return nil
 }
 
-// redirect sends the browser to a path of the console.
+// redirect makes the browser open another path of the console.
 func (c *call) redirect(path string) error {
 	c.status = http.StatusSeeOther
 	if c.partial() {
@@ -283,10 +286,10 @@ func (c *call) redirect(path string) error {
 	return nil
 }
 
-// partial reports whether htmx requests a part of a page.
+// partial reports whether htmx requests a section of a page.
 func (c *call) partial() bool { return c.r.Header.Get("Hx-Request") == "true" }
 
-// token returns the token that the forms of this session contain.
+// token returns the token that a form of this session must contain. It returns the empty string without a session.
 func (c *call) token() string {
 	if c.session == nil {
 		return ""
@@ -294,5 +297,5 @@ func (c *call) token() string {
 	return c.session.Token()
 }
 
-// asset returns the path of an asset.
+// asset returns the path of an asset, which is a script, a style or a picture.
 func (c *call) asset(name string) string { return c.console.assets.Path(name) }

@@ -12,23 +12,23 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// correction is a kind of change that an administrator can make.
+// correction describes a kind of change that an administrator can make with a form.
 type correction struct {
 	name   string // the name in paths
 	title  string
 	help   string
-	verb   string // on the button of the last step
+	verb   string // text of the last step's button
 	danger bool
 	fields []field
-	// fill suggests values for a new form, from the object that is corrected.
+	// fill sets suggested values in a new form, from the grant or the tenant that is corrected.
 	fill func(*call, *correctionView) error
-	// try describes the changes that the form would make. It changes nothing.
+	// try sends a dry run. It stores the changes that the form would make in the view.
 	try func(*call, *correctionView) error
-	// do makes the changes and describes them.
+	// do makes the changes, and stores them in the view.
 	do func(*call, *correctionView) error
 }
 
-// field is a field of a form.
+// field is an input field of a form.
 type field struct {
 	name, label, help string
 	kind              string // kind of the input: text, number, time, area, choice or hidden
@@ -36,10 +36,10 @@ type field struct {
 	required          bool
 }
 
-// difference is one value before and after.
+// difference is a fact before and after a correction, as texts.
 type difference struct{ what, before, after string }
 
-// correctionView is the data of a correction of a tenant at one of its steps.
+// correctionView is the data of a correction's page at one of the correction's steps.
 type correctionView struct {
 	*tenantView
 
@@ -48,9 +48,9 @@ type correctionView struct {
 	once    string // the idempotency key of the form
 	problem *failure
 
-	tried bool // whether changes are those of a dry run
+	tried bool // whether changes has the changes of a dry run
 	done  bool // whether changes were made
-	// replayed reports whether the form was sent before, so that it changed nothing this time.
+	// replayed is true if the form was sent before, so that it changed nothing this time.
 	replayed bool
 	changes  []difference
 	plans    []string // the plans that a form suggests
@@ -58,7 +58,7 @@ type correctionView struct {
 	notes    []string
 }
 
-// auditPreview is the line of the audit log for a correction, before or after it is written.
+// auditPreview is the line of the audit log for a correction. Before the correction, it is the expected line.
 type auditPreview struct {
 	action, kind, id, reason string
 	line                     *client.AuditLine // the stored line; nil before it is written
@@ -72,7 +72,7 @@ func corrections() []*correction {
 	return []*correction{topUp(), adjust(), voidGrant(), extendGrant(), refund(), changePlan(), suspend(), resume(), blockTenant()}
 }
 
-// correctionNamed returns a correction by its name. It returns nil if there is none.
+// correctionNamed returns a correction by its name. It returns nil if no correction has this name.
 func correctionNamed(name string) *correction {
 	all := corrections()
 	if i := slices.IndexFunc(all, func(c *correction) bool { return c.name == name }); i >= 0 {
@@ -81,7 +81,7 @@ func correctionNamed(name string) *correction {
 	return nil
 }
 
-// openCorrection returns the view for the correction in the path.
+// openCorrection returns the view for the correction and the tenant in the path, with the values in given.
 func (c *call) openCorrection(given form) (*correctionView, error) {
 	what := correctionNamed(c.r.PathValue("what"))
 	if what == nil {
@@ -105,10 +105,10 @@ func (c *call) openCorrection(given form) (*correctionView, error) {
 	return v, nil
 }
 
-// suggestionsMax bounds the values that a field suggests.
+// suggestionsMax is the maximum number of values that a field suggests.
 const suggestionsMax = 200
 
-// suggested returns suggestions for a field.
+// suggested returns the values that the page suggests for a field.
 func (v *correctionView) suggested(f field) []string {
 	switch f.name {
 	case "plan":
@@ -120,7 +120,7 @@ func (v *correctionView) suggested(f field) []string {
 	}
 }
 
-// help returns the help text of a field.
+// help returns the help text of a field on the page.
 func (v *correctionView) help(f field) string {
 	if f.name == "plan" {
 		return "The plan is " + v.Plan + " now."
@@ -134,8 +134,8 @@ func (v *tenantView) counters() []string {
 	return all[:min(len(all), suggestionsMax)]
 }
 
-// showCorrection shows the form of a correction. The values of its fields come from the URL's query or from a kept
-// form.
+// showCorrection shows the form of a correction. The fields have the values of a kept form, or else the values in the
+// URL's query.
 func showCorrection(c *call) error {
 	given := form(c.r.URL.Query())
 	kept := c.kept != nil
@@ -147,7 +147,7 @@ func showCorrection(c *call) error {
 		return err
 	}
 	if !kept {
-		v.once = "console-" + rand.Text() // a link may contain a key, and this form needs a new one
+		v.once = "console-" + rand.Text() // the link may have the key of another form, so this form gets a new key
 		if v.what.fill != nil {
 			if err := v.what.fill(c, v); err != nil {
 				return err
@@ -159,7 +159,7 @@ func showCorrection(c *call) error {
 	return c.render(http.StatusOK, correctionPage(c, v))
 }
 
-// sendCorrection previews a correction or carries it out.
+// sendCorrection shows the changes that a correction would make, or makes them.
 func sendCorrection(c *call) error {
 	v, err := c.openCorrection(form(c.r.PostForm))
 	if err != nil {
@@ -183,7 +183,7 @@ func sendCorrection(c *call) error {
 	return c.render(status, correctionPage(c, v))
 }
 
-// integer reads a field that is a whole number. Thousands separators are allowed.
+// integer returns the whole number in a field. The number may have thousands separators.
 func (v *correctionView) integer(name string) (int64, error) {
 	text := strings.NewReplacer(",", "", " ", "", "\u2212", "-").Replace(v.get(name))
 	n, err := strconv.ParseInt(text, 10, 64)
@@ -196,13 +196,13 @@ func (v *correctionView) integer(name string) (int64, error) {
 	return n, nil
 }
 
-// instant reads a field with a time in the tenant's zone.
+// instant returns the time in a field, which is in the tenant's zone.
 func (v *correctionView) instant(name string) (time.Time, error) {
 	return dayIn(name, v.get(name), v.zone)
 }
 
-// written finds the line of the audit log that the request has written. If it finds none, the page shows the expected
-// line.
+// written reads the line of the audit log that the correction has written. If it does not find the line, the page
+// shows the expected line.
 func (v *correctionView) written(c *call, m *client.Meta) {
 	v.replayed = v.replayed || m.Replayed
 	if v.audit == nil || m.Replayed {
@@ -219,7 +219,7 @@ func (v *correctionView) written(c *call, m *client.Meta) {
 	}
 }
 
-// amountChange returns the difference between two amounts of a meter.
+// amountChange returns a difference between two amounts of a meter's units.
 func (v *correctionView) amountChange(what, meter string, before, after int64) difference {
 	unit := " " + v.unit(meter)
 	return difference{what, num(before) + unit, num(after) + unit}

@@ -87,7 +87,7 @@ func adjust() *correction {
 	}
 }
 
-// changed describes the result of a void or an adjustment.
+// changed stores the result of a void or an adjustment in the view: the changes and the line of the audit log.
 func (v *correctionView) changed(c *call, got *client.ChangeAnswer, action, kind, id string, dry bool, m *client.Meta) {
 	v.changes = []difference{v.amountChange("Remaining of "+got.Meter, got.Meter, got.Before, got.Remaining)}
 	v.audit = &auditPreview{action: action, kind: kind, id: id, reason: v.get("reason")}
@@ -163,8 +163,8 @@ func refund() *correction {
 	}
 }
 
-// patch changes the tenant if the tenant has not changed since the form was opened. If the form is sent twice, the
-// second request finds the change done.
+// patch changes the tenant, unless the tenant has changed since the form was opened. If the form is sent twice, done
+// reports for the second request that the tenant is already as wanted.
 func patch(c *call, v *correctionView, p client.TenantPatch, done func(*client.Tenant) bool) error {
 	p.Reason = v.get("reason")
 	var m client.Meta
@@ -195,7 +195,7 @@ func patch(c *call, v *correctionView, p client.TenantPatch, done func(*client.T
 	return nil
 }
 
-// version stores the version of the tenant in the form.
+// version puts the version of the tenant into the form. With it, patch notices that the tenant was changed meanwhile.
 func version(_ *call, v *correctionView) error {
 	v.given = v.given.without("version")
 	v.given["version"] = []string{formatInt(v.Version)}
@@ -296,7 +296,7 @@ func blockTenant() *correction {
 	}
 }
 
-// ends returns a text with the end of a grant and its zone.
+// ends returns a text with the end of a grant and with the tenant's zone.
 func (v *correctionView) ends(t *time.Time) string {
 	if t == nil {
 		return "never"
@@ -304,7 +304,7 @@ func (v *correctionView) ends(t *time.Time) string {
 	return short(*t, v.zone) + " (" + v.Timezone + ")"
 }
 
-// untilText returns a text with the end of a block.
+// untilText returns a text that says when a block ends.
 func untilText(t *time.Time, v *correctionView) string {
 	if t.IsZero() {
 		return "without an end"

@@ -11,38 +11,38 @@ import (
 	"github.com/quotasvc/quotasvc/internal/access"
 )
 
-// explainView is the data of a page that explains what would happen if a tenant used an amount, now or at another
+// explainView is the data of the page that explains whether a tenant may use an amount of a meter, now or at another
 // time.
 type explainView struct {
-	tenant, meter, amount, subject, route, at string // as entered
+	tenant, meter, amount, subject, route, at string // as the person entered them
 
 	when    time.Time // the instant in the tenant's zone; zero: now
-	past    bool      // when lies in the past
+	past    bool      // whether the instant is in the past
 	asked   bool      // whether the form was complete
-	mayAsk  bool      // whether the key has the scope use, which checks require
+	mayAsk  bool      // whether the key has the scope use, without which it may not send checks
 	problem *failure
 	unit    string
 	zone    *time.Location
-	answer  *client.CheckAnswer // the check for now
-	draws   *client.DebitAnswer // the draws of the debit for this amount; nil if it would be refused
+	answer  *client.CheckAnswer // the answer of a check, for the present instant
+	draws   *client.DebitAnswer // the answer of a dry run of the debit; nil if the debit is refused
 	steps   []step
 
 	allowed bool
-	code    client.ProblemCode // the reason of a refusal
+	code    client.ProblemCode // why the request is refused
 	asOf    time.Time
 }
 
-// step is one step of the decision.
+// step is one step of the decision about the request, as the page shows it.
 type step struct {
 	title, text string
 	outcome     outcome
 	meter       string // the meter from which it takes units
 	amount      int64  // the units that it takes
 
-	link, href string // a link to more information
+	link, href string // the text and the path of a link to more information
 }
 
-// outcome is the result of a step.
+// outcome is the effect of a step on the request.
 type outcome string
 
 const (
@@ -52,7 +52,7 @@ const (
 	notes  outcome = "notes" // has no effect on the decision
 )
 
-// showExplain shows what would happen if a tenant used an amount of a meter.
+// showExplain shows whether a tenant may use an amount of a meter, and why.
 func showExplain(c *call) error {
 	q := c.r.URL.Query()
 	v := &explainView{
@@ -71,7 +71,7 @@ func showExplain(c *call) error {
 	return c.render(http.StatusOK, explainPage(c, v))
 }
 
-// ask sends a check, and then a dry run of the debit. The draws of the dry run are those of a real debit.
+// ask sends a check and then a dry run of the debit. The dry run draws units from the same grants as a real debit.
 func (v *explainView) ask(c *call) error {
 	amount, err := strconv.ParseInt(strings.ReplaceAll(v.amount, ",", ""), 10, 64)
 	if err != nil {
@@ -105,7 +105,7 @@ func (v *explainView) ask(c *call) error {
 	return nil
 }
 
-// waterfall returns the steps in the order in which the service takes them.
+// waterfall returns the steps of the decision in the order in which the service carries them out.
 func (v *explainView) waterfall() []step {
 	steps := []step{v.blockStep()}
 	for i := range v.answer.Limits {
@@ -166,7 +166,7 @@ func (v *explainView) limitStep(l *client.LimitVerdict) step {
 	return s
 }
 
-// itemSteps describes the grants that would pay for an item, or the missing units.
+// itemSteps returns the steps for one item: the grants that would pay for it, or the missing units.
 func (v *explainView) itemSteps(item *client.CheckedItem) []step {
 	if v.draws == nil {
 		text := fmt.Sprintf("%s %s are needed and %s are left of %s.", num(item.Required), v.unit, num(item.Remaining), num(item.Limit))
@@ -185,7 +185,7 @@ func (v *explainView) itemSteps(item *client.CheckedItem) []step {
 	return v.drawSteps()
 }
 
-// drawSteps describes the grants that pay for the amount.
+// drawSteps returns a step for each grant from which the debit draws units.
 func (v *explainView) drawSteps() []step {
 	var steps []step
 	for _, d := range v.draws.Items {
@@ -209,14 +209,15 @@ func (v *explainView) drawSteps() []step {
 	return steps
 }
 
-// roundingStep describes how the cost of an overflow was rounded.
+// roundingStep returns a step that shows the price of units that another meter paid for, and how the cost was
+// rounded.
 func (v *explainView) roundingStep(d *client.DebitedItem) step {
 	o := &d.Overflow
 	return step{title: "Price of the overflow", outcome: notes, text: fmt.Sprintf("%s %s of %s at %s %s for %s cost exactly %s, rounded %s to %s.",
 		num(o.Units), v.unit, d.Meter, num(o.Price.Units), o.Meter, num(o.Price.Per), o.Exact, o.Rounding, num(o.Cost))}
 }
 
-// ordinal returns a text with the position of a grant in the burn order.
+// ordinal returns a word for the position of a grant in the burn order, for example First.
 func ordinal(n int) string {
 	switch n {
 	case 0:

@@ -9,10 +9,11 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// notForeseen is a note in every explanation of a future instant.
+// notForeseen is the note about limits and blocks in every explanation of a future instant.
 const notForeseen = "Their levels at that time are not known. Blocks and a suspension count as they are now."
 
-// askAt explains the given instant. A future instant needs a dry run, a past one needs stored data.
+// askAt explains the decision at the given instant. For a future instant it sends a dry run of a debit. For a past
+// instant it reads stored data.
 func (v *explainView) askAt(c *call, items client.Items) error {
 	tried, err := c.Debit(c.ctx, client.DebitRequest{Tenant: v.tenant, Items: items, Subject: v.subject, DryRun: true, At: v.when})
 	if err == nil {
@@ -39,12 +40,12 @@ func (v *explainView) askAt(c *call, items client.Items) error {
 	return nil
 }
 
-// names reports whether an error of the API names a field.
+// names reports whether an error of the API lists this field as wrong.
 func names(e *client.Error, field string) bool {
 	return e.Problem != nil && slices.ContainsFunc(e.Problem.Errors, func(f client.FieldError) bool { return f.Field == field })
 }
 
-// askPast reads the remaining units at a past instant, and the refusals in that minute.
+// askPast reads the remaining units at a past instant, and the number of refusals in that minute.
 func (v *explainView) askPast(c *call, amount int64) error {
 	v.past, v.asOf, v.allowed = true, v.when, true
 	subjects := []string{""}
@@ -54,7 +55,7 @@ func (v *explainView) askPast(c *call, amount int64) error {
 	for _, subject := range subjects {
 		b, err := c.GetBalance(c.ctx, v.tenant, v.meter, client.GetBalanceQuery{Subject: subject, AsOf: v.when})
 		if e := client.AsError(err); subject != "" && e != nil && e.Status == http.StatusNotFound {
-			continue // the subject had no balance, so it had no cap
+			continue // the subject had no balance and therefore no cap
 		}
 		if err != nil {
 			return err

@@ -6,7 +6,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// extendGrant gives a grant a later end.
+// extendGrant returns the correction that gives a grant a later end.
 func extendGrant() *correction {
 	send := func(c *call, v *correctionView, dry bool) error {
 		ends, err := v.instant("expires_at")
@@ -41,7 +41,7 @@ func extendGrant() *correction {
 	}
 }
 
-// notExtended changes an error so that it names the grant.
+// notExtended explains an error of the API for an extension. The texts speak of the grant.
 func notExtended(err error) error {
 	e := client.AsError(err)
 	if e == nil {
@@ -57,7 +57,7 @@ func notExtended(err error) error {
 	return f
 }
 
-// extended describes the changes of an extension.
+// extended stores the changes that an extension makes in the view.
 func (v *correctionView) extended(got *client.GrantExtension) {
 	end := func(t *time.Time) string { return endText(t, v.zone) }
 	v.changes = []difference{

@@ -13,18 +13,18 @@ import (
 	"github.com/quotasvc/quotasvc/internal/access"
 )
 
-// failure is an error with texts for people.
+// failure is an error with texts for the people who use the console.
 type failure struct {
 	status int
 	title  string // what failed
-	detail string // what was not done, and what the person can do
+	detail string // what was not done, and what the person can do now
 	fields []client.FieldError
-	id     string // id of the request in the log
-	// unknown reports whether something may have been changed.
+	id     string // the request id, which is in the log
+	// unknown is true if it is not known whether something was changed.
 	unknown bool
 }
 
-// Error returns a text for logs.
+// Error returns the title and the detail, for logs.
 func (f *failure) Error() string { return f.title + ": " + f.detail }
 
 // changed returns a sentence that says whether something was changed.
@@ -43,7 +43,7 @@ func badForm(err error) error {
 	return &failure{status: http.StatusBadRequest, title: "The form cannot be read", detail: "Nothing was changed. Open the page again and send its form."}
 }
 
-// explain returns an error with texts for people.
+// explain returns err as an error with texts for people.
 func explain(err error) *failure {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f
@@ -57,7 +57,7 @@ func explain(err error) *failure {
 	return &failure{status: http.StatusServiceUnavailable, title: "PostgreSQL does not answer", detail: "Sessions are kept there, so no page can be shown. Nothing was changed. Try again in a moment."}
 }
 
-// titles has the titles of errors by their codes.
+// titles has the title of an error page for each code of the API.
 var titles = map[client.ProblemCode]string{
 	client.ProblemCodeInvalidArgument: "The API does not take this", client.ProblemCodeForbidden: "This key may not do that",
 	client.ProblemCodeUnauthenticated: "The key does not work any more", client.ProblemCodeTenantNotFound: "There is no such tenant",
@@ -71,7 +71,7 @@ var titles = map[client.ProblemCode]string{
 	client.ProblemCodeIdempotencyKeyReused: "This form was sent before with other values",
 }
 
-// ofAPI explains an error of the API.
+// ofAPI returns an error of the API as an error with texts for people.
 func ofAPI(e *client.Error) *failure {
 	f := &failure{status: e.Status, title: titles[e.Code], detail: sentence(e.Detail), id: e.RequestID}
 	if f.title == "" {
@@ -89,7 +89,7 @@ func ofAPI(e *client.Error) *failure {
 	return f
 }
 
-// fail shows an error.
+// fail shows an error page, or a section with the error if htmx requested a section.
 func (c *call) fail(err error) {
 	f := explain(err)
 	if f.status >= http.StatusInternalServerError {
@@ -109,7 +109,7 @@ func (c *call) fail(err error) {
 // seconds returns a wait in whole seconds, rounded up.
 func seconds(d time.Duration) string { return strconv.Itoa(max(1, int(math.Ceil(d.Seconds())))) }
 
-// showNowhere answers requests for a path without a page.
+// showNowhere returns the error for a path that has no page.
 func showNowhere(c *call) error {
 	return &failure{status: http.StatusNotFound, title: "There is no such page", detail: fmt.Sprintf("%s is not a page of the console.", c.r.URL.Path)}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// TestExplain_UnknownOutcome_IsNotCalledNothing: if something may have been changed, a page does not say that nothing
-// was changed.
+// TestExplain_UnknownOutcome_IsNotCalledNothing: if it is not known whether something was changed, a page does not
+// say that nothing was changed.
 func TestExplain_UnknownOutcome_IsNotCalledNothing(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

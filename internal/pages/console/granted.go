@@ -12,37 +12,39 @@ import (
 )
 
 const (
-	// refusalsHere, limitsHere, gaugesHere and capsHere bound a tenant's page. Each limit, gauge and cap needs a call
-	// of the API.
+	// refusalsHere, limitsHere, gaugesHere and capsHere are the maximum numbers of refusals, limits, gauges and caps
+	// on a tenant's page. Each limit, gauge and cap needs a call of the API.
 	refusalsHere = 5
 	limitsHere   = 20
 	gaugesHere   = 20
 	capsHere     = 10
 )
 
-// granted has what a tenant's plan grants in addition to units: features, gauges, limits, caps of subjects.
+// granted has what the tenant's plan gives the tenant in addition to units: features, gauges, limits, and caps of
+// subjects.
 type granted struct {
 	features part[*client.TenantFeatures]
 	gauges   []gauged
 	limits   []limited
-	more     int // limits that are not shown
+	more     int // the number of limits that the page does not show
 	cap      *int64
 	caps     map[string]part[*client.Balance] // by subject
 }
 
-// gauged is a gauge of a tenant.
+// gauged is a meter of kind gauge, for example seats, with the tenant's value and limit, or with the error of their
+// read.
 type gauged struct {
 	meter string
 	part[*client.Gauge]
 }
 
-// limited is a limit that may apply to a tenant.
+// limited is a limit that may apply to the tenant, as texts for the page.
 type limited struct {
 	rule, kind, mode, applies, per string
-	part[*client.LimitState]       // empty if the levels differ by subject, route or address
+	part[*client.LimitState]       // the bucket's state; empty if the tenant has several buckets
 }
 
-// readGranted reads v.granted.
+// readGranted reads the data for v.granted from the API.
 func (v *tenantView) readGranted(c *call) {
 	id := v.Tenant.Tenant
 	v.granted.features = take(c.GetFeatures(c.ctx, id))
@@ -58,7 +60,7 @@ func (v *tenantView) readGranted(c *call) {
 	}
 	plan, err := c.GetPlan(c.ctx, v.Plan)
 	if err != nil {
-		plan = &client.Plan{} // without a plan, the page shows no limits and caps; the catalogue's page shows why
+		plan = &client.Plan{} // without a plan, the page shows no limits and caps
 	}
 	v.readLimits(c, plan)
 	if i := slices.IndexFunc(plan.Allowances, func(a client.Allowance) bool { return a.Meter == v.meter }); i >= 0 {
@@ -66,7 +68,8 @@ func (v *tenantView) readGranted(c *call) {
 	}
 }
 
-// readLimits reads the limits that may apply. It reads the level of a limit only if the tenant has a single bucket.
+// readLimits reads the limits that may apply to the tenant. It reads the state of a limit only if the tenant has
+// exactly one bucket of it.
 func (v *tenantView) readLimits(c *call, plan *client.Plan) {
 	var all []limited
 	add := func(rule string, kind client.LimitKind, mode client.LimitMode, match *client.LimitMatch, per []client.LimitPer) {
@@ -96,7 +99,7 @@ func (v *tenantView) readLimits(c *call, plan *client.Plan) {
 	v.granted.limits, v.granted.more = all[:min(len(all), limitsHere)], max(0, len(all)-limitsHere)
 }
 
-// readCaps reads the remaining units under the caps of the subjects with the most use.
+// readCaps reads the balance of each subject with much use, which shows the remaining units under the subject's cap.
 func (v *tenantView) readCaps(c *call) {
 	if v.granted.cap == nil {
 		return
@@ -109,12 +112,12 @@ func (v *tenantView) readCaps(c *call) {
 	}
 }
 
-// readRefused reads the latest refusals.
+// readRefused reads the tenant's latest refusals.
 func (v *tenantView) readRefused(c *call) {
 	v.refused = take(c.ListDenials(c.ctx, v.Tenant.Tenant, client.ListDenialsQuery{Limit: refusalsHere}))
 }
 
-// featureNames returns the names of the features in order.
+// featureNames returns the names of the tenant's features in alphabetical order.
 func (g *granted) featureNames() []string {
 	if g.features.value == nil {
 		return nil
@@ -122,7 +125,7 @@ func (g *granted) featureNames() []string {
 	return slices.Sorted(maps.Keys(g.features.value.Features))
 }
 
-// featureText writes a feature's value.
+// featureText returns a feature's value as text.
 func (g *granted) featureText(name string) string {
 	switch value := g.features.value.Features[name].(type) {
 	case bool:
@@ -148,7 +151,7 @@ func level(s *client.LimitState) int {
 	return int(min(max(0, (s.Limit-s.Remaining)*100/s.Limit), 100))
 }
 
-// back returns a text that says when a bucket will be full again.
+// back returns a text that says when a bucket will be full of tokens again.
 func back(s *client.LimitState) string {
 	if s.ResetAfterMs <= 0 {
 		return ""

@@ -13,7 +13,7 @@ import (
 const (
 	entriesPerPage = 100
 
-	// csvRowsMax bounds the rows of a file. If rows are missing, the last row says so.
+	// csvRowsMax is the maximum number of rows of a CSV file. If rows are missing, the last row says so.
 	csvRowsMax = 50_000
 )
 
@@ -26,7 +26,7 @@ func kinds() []client.EntryKind {
 	}
 }
 
-// journalView is the data of a page of the journal.
+// journalView is the data of one page with entries of the journal.
 type journalView struct {
 	*tenantView
 
@@ -35,7 +35,7 @@ type journalView struct {
 	page     *client.EntryList
 }
 
-// dayIn reads a day or a local time in a zone. It returns the zero time for an empty text.
+// dayIn parses a day or a local time in a zone. It returns the zero time if the text is empty.
 func dayIn(field, text string, zone *time.Location) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -51,7 +51,7 @@ func dayIn(field, text string, zone *time.Location) (time.Time, error) {
 	}
 }
 
-// clip shortens a text that a person has entered.
+// clip returns at most 60 characters of a text that a person has entered, for an error message.
 func clip(s string) string {
 	const most = 60
 	if runes := []rune(s); len(runes) > most {
@@ -60,7 +60,7 @@ func clip(s string) string {
 	return s
 }
 
-// entriesQuery reads the filters of the journal.
+// entriesQuery sets the filters of the journal from the URL's query.
 func (v *journalView) entriesQuery(c *call) error {
 	q := c.r.URL.Query()
 	v.from, v.to = q.Get("from"), q.Get("to")
@@ -78,7 +78,7 @@ func (v *journalView) entriesQuery(c *call) error {
 	return err
 }
 
-// link returns the path of the journal with the same filters, starting at a cursor.
+// link returns the path of the journal's page or of its file, with the same filters, starting at a cursor.
 func (v *journalView) link(file, cursor string) string {
 	f := v.filter
 	return with(path("tenants", v.Tenant.Tenant, file), "meter", f.Meter, "subject", f.Subject, "kind", f.Kind, "order", f.Order, "from", v.from, "to", v.to, "cursor", cursor)
@@ -101,7 +101,7 @@ func showJournal(c *call) error {
 	return c.render(http.StatusOK, journalPage(c, v))
 }
 
-// sheet starts a CSV file. A cell that a spreadsheet would run as a formula begins with an apostrophe.
+// sheet sends the headers of a CSV file, and returns the writer of its rows.
 func (c *call) sheet(name string) *csv.Writer {
 	h := c.w.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8")
@@ -109,7 +109,7 @@ func (c *call) sheet(name string) *csv.Writer {
 	return csv.NewWriter(c.w)
 }
 
-// cleanName returns a file name that consists of ids.
+// cleanName returns a file name in which characters that some file systems do not allow are underscores.
 func cleanName(name string) string { return strings.Map(inFileName, name) }
 
 func inFileName(r rune) rune {
@@ -119,7 +119,8 @@ func inFileName(r rune) rune {
 	return r
 }
 
-// cell returns a text that a spreadsheet does not run as a formula.
+// cell returns text for a cell of a CSV file. If a spreadsheet would run the text as a formula, the result has an
+// apostrophe in front.
 func cell(s string) string {
 	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
 		return "'" + s
@@ -127,7 +128,7 @@ func cell(s string) string {
 	return s
 }
 
-// sendJournal sends the journal as CSV, with the filters of the page.
+// sendJournal sends the entries of the journal as a CSV file, with the filters of the page.
 func sendJournal(c *call) error {
 	t, err := c.readTenant()
 	if err != nil {
@@ -138,7 +139,7 @@ func sendJournal(c *call) error {
 		return err
 	}
 	v.filter.Limit, v.filter.Cursor = 500, ""
-	page, err := c.ListEntries(c.ctx, t.Tenant.Tenant, v.filter) // first, so that its error can be a page
+	page, err := c.ListEntries(c.ctx, t.Tenant.Tenant, v.filter) // first, so that its error can be shown as a page
 	if err != nil {
 		return err
 	}

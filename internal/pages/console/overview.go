@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// nearPercent is the used percentage from which the page lists a tenant. It equals the default of the first
-	// threshold of allowances.
+	// nearPercent is the used share in percent from which the overview lists a tenant. It equals the first threshold
+	// that an allowance has by default.
 	nearPercent = 80
 
-	// nearHere bounds the tenants in this section. The list of tenants has all of them.
+	// nearHere is the maximum number of these tenants on the overview. The list of tenants has all of them.
 	nearHere = 10
 
-	// barsHeight is the height of the chart of refusals.
+	// barsHeight is the height of the chart of refusals, in the units of the SVG picture.
 	barsHeight = 56
 )
 
-// overview is the data of the first page.
+// overview is the data of the console's first page.
 type overview struct {
 	status part[*client.ServiceStatus]
 }
 
-// showStart shows the first page: the overview, or the only tenant of a bound key.
+// showStart shows the first page. If the key is bound to a tenant, it redirects to the page of that tenant.
 func showStart(c *call) error {
 	if c.key.Tenant != "" {
 		return c.redirect(path("tenants", c.key.Tenant))
@@ -40,7 +40,7 @@ func showStart(c *call) error {
 	return c.render(http.StatusOK, overviewPage(c, v))
 }
 
-// streamStart sends the current state of the overview repeatedly while the session lasts.
+// streamStart sends the current state of the overview every few seconds, until the session ends.
 func streamStart(c *call) error {
 	if c.key.Tenant != "" {
 		return &failure{status: http.StatusForbidden, title: "This key may not do that", detail: "The overview is about all tenants."}
@@ -51,7 +51,7 @@ func streamStart(c *call) error {
 			c.session = nil
 			if err := c.enter(); err == nil && c.session == nil {
 				return event{name: "ended"}, true
-			} // while PostgreSQL is away the API still knows the valid keys
+			} // if PostgreSQL does not answer, the API still knows the valid keys
 		}
 		first = false
 		var out bytes.Buffer
@@ -63,14 +63,14 @@ func streamStart(c *call) error {
 	return nil
 }
 
-// showNear shows tenants that have used nearPercent or more. It is a slow report, so the page requests it after the
-// page was loaded.
+// showNear shows the tenants that have used at least nearPercent of their units. This report is slow, so the browser
+// requests it after the overview was loaded.
 func showNear(c *call) error {
 	list := take(c.ListTenants(c.ctx, client.ListTenantsQuery{Near: nearPercent, Sort: "remaining", Limit: nearHere}))
 	return c.render(http.StatusOK, near(c.readUnits(), list))
 }
 
-// rate returns a text with the requests per second.
+// rate returns a text with the number of requests per second, for n requests from r.From to at.
 func rate(n int64, r *client.StatusRequests, at time.Time) string {
 	seconds := at.Sub(r.From).Seconds()
 	if seconds < 1 {
@@ -79,7 +79,7 @@ func rate(n int64, r *client.StatusRequests, at time.Time) string {
 	return strconv.FormatFloat(float64(n)/seconds, 'f', 1, 64)
 }
 
-// ofAll returns a share in percent as text.
+// ofAll returns the share of n in all as a text in percent.
 func ofAll(n, all int64) string {
 	if all <= 0 {
 		return "none"
@@ -87,13 +87,13 @@ func ofAll(n, all int64) string {
 	return strconv.FormatFloat(float64(n)/float64(all)*100, 'f', 1, 64) + " %"
 }
 
-// bar is a minute in the chart of refusals.
+// bar is the bar of one minute in the chart of refusals.
 type bar struct {
 	x, y, height string
 	text         string
 }
 
-// bars draws the refusals of each minute, relative to the worst minute.
+// bars returns a bar for each minute with refusals. The minute with the most refusals has the highest bar.
 func bars(r *client.StatusRefusals) []bar {
 	whole := r.To.Sub(r.From).Minutes()
 	var most int64
@@ -114,7 +114,7 @@ func bars(r *client.StatusRefusals) []bar {
 	return out
 }
 
-// barsText describes the chart for people who cannot see it.
+// barsText describes the chart in words, for people who cannot see it.
 func barsText(r *client.StatusRefusals) string {
 	var worst client.RefusedMinute
 	for _, m := range r.Minutes {
@@ -128,7 +128,7 @@ func barsText(r *client.StatusRefusals) string {
 	return num(r.Total) + " refusals in the last hour, most of them, " + num(worst.N) + ", at " + worst.Minute.UTC().Format("15:04") + " UTC"
 }
 
-// ago returns a text with the time since an instant, in the largest unit.
+// ago returns a text that says how long ago t was, for example "5 minutes ago".
 func ago(t, now time.Time) string {
 	d := now.Sub(t)
 	switch {

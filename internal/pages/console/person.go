@@ -16,12 +16,12 @@ const (
 	attemptPlain  = "quotasvc_signin"
 	attemptSecure = "__Secure-quotasvc_signin"
 
-	// codeMax bounds the values that a provider may send back in a URL.
+	// codeMax is the maximum length in bytes of a code or a state that a provider sends back in a URL.
 	codeMax = 4096
 )
 
-// enterPerson does the work of enter for the session of a person. Pages then call the API with a key that exists only
-// in this process.
+// enterPerson opens the session of a person who has signed in at the identity provider (see enter). The pages then
+// call the API with a key that exists only in this process.
 func (c *call) enterPerson(found *session.Session) error {
 	key := c.console.cfg.Provider.Key(found.Secret)
 	if key == nil {
@@ -33,8 +33,8 @@ func (c *call) enterPerson(found *session.Session) error {
 	return err
 }
 
-// attemptCookie returns the cookie of a sign-in in progress, without a value. The provider redirects from another
-// site, so the cookie must not be SameSite=Strict.
+// attemptCookie returns the cookie of a sign-in in progress, without a value. It is not SameSite=Strict, because a
+// browser would not send such a cookie when the provider, which is another site, redirects to the console.
 func attemptCookie(r *http.Request) *http.Cookie {
 	c := &http.Cookie{Name: attemptPlain, Path: Prefix + "oidc/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: inprocess.Secure(r)}
 	if c.Secure {
@@ -43,7 +43,7 @@ func attemptCookie(r *http.Request) *http.Cookie {
 	return c
 }
 
-// callback returns the URL to which the provider sends people back.
+// callback returns the URL to which the provider redirects the browser after the sign-in.
 func (c *call) callback() string {
 	base := c.console.cfg.Base
 	if base == "" {
@@ -55,10 +55,10 @@ func (c *call) callback() string {
 	return base + Prefix + "oidc/callback"
 }
 
-// errNoProvider is the error if no provider is configured.
+// errNoProvider is the error for sign-ins at a provider if no provider is configured.
 var errNoProvider = &failure{status: http.StatusNotFound, title: "There is no identity provider", detail: "This console takes keys of the API only."}
 
-// beginSignIn redirects to the identity provider.
+// beginSignIn redirects the browser to the identity provider.
 func beginSignIn(c *call) error {
 	p := c.console.cfg.Provider
 	if p == nil {
@@ -95,7 +95,7 @@ func beginSignIn(c *call) error {
 	return c.render(http.StatusOK, onwardPage("Signing in with "+c.console.cfg.ProviderName, to))
 }
 
-// finishSignIn creates a session from the provider's answer.
+// finishSignIn reads the answer of the identity provider, and creates a session for the person.
 func finishSignIn(c *call) error {
 	p := c.console.cfg.Provider
 	if p == nil {
@@ -108,7 +108,7 @@ func finishSignIn(c *call) error {
 	}
 	gone := attemptCookie(c.r)
 	gone.MaxAge = -1
-	http.SetCookie(c.w, gone) // an attempt can be used only once
+	http.SetCookie(c.w, gone) // an attempt can be used only once, so its cookie is deleted
 	attempt, err := p.Open(sent.Value)
 	if err != nil {
 		return c.signInFailed(l, err)
@@ -128,8 +128,8 @@ func finishSignIn(c *call) error {
 	return c.welcome(person, l)
 }
 
-// reason returns the provider's error code. It returns the empty string if the code has other characters than OAuth's
-// codes, which have small letters and underscores.
+// reason returns the provider's error code as text. It returns the empty string if the code has characters other than
+// small letters and underscores, which OAuth's codes consist of.
 func reason(code string) string {
 	if code == "" || len(code) > 64 || strings.Trim(code, "abcdefghijklmnopqrstuvwxyz_") != "" {
 		return ""
@@ -137,7 +137,8 @@ func reason(code string) string {
 	return " (" + strings.ReplaceAll(code, "_", " ") + ")"
 }
 
-// welcome creates the session of a person. It redirects to the target, or shows the kept form if there is one.
+// welcome creates the session of a person. Then it shows the kept form if there is one, and otherwise redirects to
+// the target.
 func (c *call) welcome(person *oidc.Person, l login) error {
 	text, err := person.Text()
 	if err != nil {
@@ -164,7 +165,7 @@ func (c *call) welcome(person *oidc.Person, l login) error {
 	return c.showKept(l.target)
 }
 
-// signInFailed shows the sign-in page with the error. The page still contains the kept form.
+// signInFailed shows the sign-in page with the error and with the kept form.
 func (c *call) signInFailed(l login, err error) error {
 	e, ok := errors.AsType[*oidc.Error](err)
 	if !ok {
@@ -175,7 +176,8 @@ func (c *call) signInFailed(l login, err error) error {
 	return c.render(e.Status, loginPage(c, l))
 }
 
-// leaveProvider ends the session at the provider, too, if the provider has an endpoint for that.
+// leaveProvider shows a page that leads to the provider's logout, so that the session at the provider can end. If the
+// provider has no logout, it redirects to the sign-in page.
 func (c *call) leaveProvider() error {
 	if p := c.console.cfg.Provider; p != nil {
 		if to := p.Logout(); to != "" {

@@ -7,7 +7,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// perRecords is the number of lines on a page of keys, of the audit log or of events.
+// perRecords is the number of lines on a page of API keys, of audit log lines or of events.
 const perRecords = 50
 
 // cursorOf returns the cursor of the next page. It returns the empty string on the last page.
@@ -18,10 +18,10 @@ func cursorOf(c *string) string {
 	return *c
 }
 
-// keysView is the data of a page of keys.
+// keysView is the data of a page of API keys.
 type keysView struct{ page *client.KeyList }
 
-// showKeys lists keys, without their secrets.
+// showKeys shows a page of API keys, without their secrets.
 func showKeys(c *call) error {
 	list, err := c.ListKeys(c.ctx, client.ListKeysQuery{Limit: perRecords, Cursor: c.r.URL.Query().Get("cursor")})
 	if err != nil {
@@ -30,7 +30,7 @@ func showKeys(c *call) error {
 	return c.render(http.StatusOK, keysPage(c, keysView{list}))
 }
 
-// keyTime returns a text with the time of an event of a key.
+// keyTime returns a time of a key as text. It returns "never" if the key has no such time.
 func keyTime(t *time.Time) string {
 	if t == nil {
 		return "never"
@@ -45,7 +45,7 @@ type auditView struct {
 	page     *client.AuditList
 }
 
-// showAudit shows the changes with the people and programs that made them.
+// showAudit shows a page of the audit log: changes, and the people and programs that made them.
 func showAudit(c *call) error {
 	q := c.r.URL.Query()
 	v := auditView{from: q.Get("from"), to: q.Get("to"), filter: client.ListAuditQuery{
@@ -64,7 +64,7 @@ func showAudit(c *call) error {
 	return c.render(http.StatusOK, auditPage(c, v))
 }
 
-// link returns the path of the audit log with the same filters.
+// link returns the path of the audit log with the same filters, starting at a cursor.
 func (v *auditView) link(cursor string) string {
 	f := v.filter
 	return with(path("audit"), "tenant", f.Tenant, "actor", f.Actor, "action", f.Action, "from", v.from, "to", v.to, "cursor", cursor)
@@ -76,7 +76,7 @@ type eventsView struct {
 	page   *client.EventList
 }
 
-// showEvents lists events, oldest first, with the content that webhooks receive.
+// showEvents shows a page of events, the oldest first, with the data that webhooks receive.
 func showEvents(c *call) error {
 	q := c.r.URL.Query()
 	v := eventsView{filter: client.ListEventsQuery{Tenant: q.Get("tenant"), Type: q.Get("type"), After: q.Get("after"), Limit: perRecords, Cursor: q.Get("cursor")}}
@@ -87,7 +87,7 @@ func showEvents(c *call) error {
 	return c.render(http.StatusOK, eventsPage(c, v))
 }
 
-// tenantOf returns the tenant of an event. It returns the empty string if the event is about the service.
+// tenantOf returns the tenant of an event. It returns the empty string if the event is not about a tenant.
 func tenantOf(e *client.Event) string {
 	if e.Tenant == nil {
 		return ""
@@ -95,16 +95,16 @@ func tenantOf(e *client.Event) string {
 	return *e.Tenant
 }
 
-// proofView is the data of the page with the proofs of the journal.
+// proofView is the data of the page with verifications and seals, which prove that the journal was not changed.
 type proofView struct {
 	runs   part[*client.VerificationList]
-	cursor string // cursor of the page of runs; empty: the first page
+	cursor string // cursor of the page of verifications; empty: the first page
 	seals  part[*client.SealList]
-	run    part[*client.Verification] // the verification that the URL names
+	run    part[*client.Verification] // the verification in the URL
 	asked  string
 }
 
-// showProof shows the verifications that were started, the result of one of them, and the seals.
+// showProof shows the verifications that clients started, the result of the verification in the URL, and the seals.
 func showProof(c *call) error {
 	q := c.r.URL.Query()
 	v := &proofView{asked: q.Get("verification"), cursor: q.Get("cursor")}
@@ -124,10 +124,10 @@ func showProof(c *call) error {
 	return c.render(http.StatusOK, proofPage(c, v))
 }
 
-// perProof is the number of verifications and of seals on a page. A page of seals covers two weeks.
+// perProof is the number of verifications and of seals on a page. A page with the seals of 14 days covers two weeks.
 const perProof = 14
 
-// ofWhom returns a text with the tenants of a verification.
+// ofWhom returns a text with the tenant of a verification, or "all tenants".
 func ofWhom(tenant string) string {
 	if tenant == "" {
 		return "all tenants"
@@ -143,7 +143,7 @@ func firstOf(shown, all int64) string {
 	return ": the first " + num(shown) + " of " + num(all)
 }
 
-// second returns a text with an instant in UTC, to the second. The heading above it names the zone.
+// second returns a text with an instant in UTC, to the second. It does not name the zone: the table's heading does.
 func second(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
 
 // startVerification starts a verification of one tenant or of all tenants.

@@ -8,16 +8,16 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// refusalsView is the data of the page with the refusals of a tenant in an interval.
+// refusalsView is the data of the page with a tenant's refusals in a time range.
 type refusalsView struct {
 	*tenantView
 
-	day, at  string // as entered; if only a time was entered, day is its last occurrence
-	from, to string // as entered
+	day, at  string // as entered; if the person entered only a time, day is the last day with that time
+	from, to string // as the person entered them
 	list     *client.DenialList
 }
 
-// refusalsShown is the number of refusals that a page explains.
+// refusalsShown is the maximum number of refusals that a page shows.
 const refusalsShown = 100
 
 // showRefusals shows the refusals of a tenant with their reasons.
@@ -44,8 +44,8 @@ func showRefusals(c *call) error {
 	return c.render(http.StatusOK, refusalsPage(c, v))
 }
 
-// moment returns the minute or the day that was entered. If only a time was entered, it is the last occurrence of
-// that time.
+// moment returns the start and the end of the minute or the day that a person has entered. If the person entered only
+// a time, it is the last minute with that time of day.
 func (v *refusalsView) moment(c *call) (from, to time.Time, err error) {
 	if v.at == "" {
 		if from, err = dayIn("day", v.day, v.zone); err != nil {
@@ -79,30 +79,30 @@ func (v *refusalsView) moment(c *call) (from, to time.Time, err error) {
 	return from, from.Add(time.Minute), nil
 }
 
-// minuteOf returns the minute of a day with the time of day of clock, in the day's zone.
+// minuteOf returns the instant on a day at which the time of day is that of clock, in the day's zone.
 func minuteOf(day, clock time.Time) time.Time {
 	year, month, date := day.Date()
 	return time.Date(year, month, date, clock.Hour(), clock.Minute(), 0, 0, day.Location())
 }
 
-// link returns the path of the refusals between two times.
+// link returns the path of the page with the refusals between two instants.
 func (v *refusalsView) link(from, to time.Time) string {
 	const entered = "2006-01-02T15:04"
 	return with(path("tenants", v.Tenant.Tenant, "refusals"), "from", from.In(v.zone).Format(entered), "to", to.In(v.zone).Format(entered))
 }
 
-// linkAt returns the path of the refusals of a minute.
+// linkAt returns the path of the page with the refusals in a minute.
 func (v *refusalsView) linkAt(minute time.Time) string {
 	return refusalsAt(v.Tenant.Tenant, minute, v.zone)
 }
 
-// refusalsAt returns the path of a tenant's refusals in a minute.
+// refusalsAt returns the path of the page with a tenant's refusals in a minute.
 func refusalsAt(tenant string, minute time.Time, zone *time.Location) string {
 	local := minute.In(zone)
 	return with(path("tenants", tenant, "refusals"), "day", local.Format(time.DateOnly), "at", local.Format("15:04"))
 }
 
-// why describes the reason of a refusal.
+// why returns a sentence with the reason of a refusal.
 func (v *refusalsView) why(d *client.Denial) string {
 	numbers := ""
 	if d.Available != nil {
@@ -128,7 +128,7 @@ func (v *refusalsView) why(d *client.Denial) string {
 	}
 }
 
-// clock returns a text with the time of a refusal.
+// clock returns a text with the time of a refusal, in the tenant's zone.
 func (v *refusalsView) clock(t time.Time) string {
 	return t.In(v.zone).Format("2006-01-02 15:04:05")
 }

@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// sentAge is the time for which a sent form is remembered. When it ends, the session of the form's page has
-	// ended, too.
+	// sentAge is how long the key of a sent form is stored. It is not shorter than a session, so a form cannot be
+	// sent again after this time.
 	sentAge = 24 * time.Hour
 
-	// forgetBudget bounds the time in which once removes the key of a form that changed nothing.
+	// forgetBudget is the maximum time that once may take to delete the key of a form that changed nothing.
 	forgetBudget = time.Second
 )
 
-// once calls do, unless a form with this key was sent before. It is for objects without idempotency keys in the API,
-// such as webhooks, which would be created twice. While Redis answers, all instances share the keys; otherwise each
-// instance has its own. A refused form may be sent again. A form with an unknown outcome may not be sent again: the
-// page shows the present state.
+// once calls do, unless a form with this key was sent before. It is for changes that have no idempotency key in the
+// API, such as a new webhook, which would be created twice. While Redis answers, all instances share the keys.
+// Otherwise each instance has its own keys. A refused form may be sent again. If the outcome of a form is unknown,
+// the form may not be sent again, and the page shows the present state.
 func (c *call) once(key string, do func() error) error {
 	if key == "" || len(key) > keyMax {
 		return &failure{status: http.StatusBadRequest, title: "The form is incomplete", detail: "Nothing was changed. Open the page again."}

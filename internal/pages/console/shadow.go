@@ -9,22 +9,22 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// shadowsTime bounds the time in which one page reads the reports of the shadow rules. The report of one rule covers
-// all tenants.
+// shadowsTime is the time in which one page reads the reports of the limits in shadow mode. A report covers all
+// tenants, so it may be slow.
 const shadowsTime = 8 * time.Second
 
-// shadowTopHere bounds the tenants that are named for each interval.
+// shadowTopHere is the maximum number of tenants that are named for one time span.
 const shadowTopHere = 5
 
-// shadowView is the data of the page with the requests that shadow rules would have denied.
+// shadowView is the data of the page with the requests that limits in shadow mode would have denied.
 type shadowView struct {
 	pairs  []shadowPair
-	left   int // shadow rules that were not read
+	left   int // number of limits in shadow mode whose reports were not read
 	limits part[*client.LimitList]
 }
 
-// showShadows shows the requests that shadow rules would have denied, with the requests that live rules denied. The
-// catalogue's page requests it after that page was loaded.
+// showShadows shows the requests that limits in shadow mode would have denied, beside the requests that enforced
+// limits denied. The browser requests this section after the catalogue's page was loaded.
 func showShadows(c *call) error {
 	v := &shadowView{limits: take(c.ListLimits(c.ctx, client.ListLimitsQuery{Limit: perCatalogue}))}
 	if v.limits.value != nil {
@@ -40,11 +40,11 @@ func showShadows(c *call) error {
 	return c.render(http.StatusOK, shadowsPage(c, v))
 }
 
-// spanText returns the name of an interval.
+// spanText returns a text for a time span of the report, for example "last hour".
 func spanText(span string) string { return "last " + span }
 
-// shadowDenies returns a text with the number of requests that a rule would have denied, and the number of their
-// tenants.
+// shadowDenies returns a text with the number of requests that a limit in shadow mode would have denied, and the
+// number of their tenants.
 func shadowDenies(s *client.LimitShadowSpan) string {
 	if s.WouldDeny == 0 {
 		return "none"
@@ -52,8 +52,8 @@ func shadowDenies(s *client.LimitShadowSpan) string {
 	return count(int(s.WouldDeny), "request", "requests") + " of " + count(int(s.Tenants), "tenant", "tenants")
 }
 
-// shadowLimits returns, for each live rule, its denials of requests that the shadow rule also decided. It includes
-// live rules without a denial.
+// shadowLimits returns the denials of each enforced limit that decides the same requests as the limit in shadow mode.
+// It includes limits without a denial.
 func (p *shadowPair) shadowLimits(s *client.LimitShadowSpan) []client.LimitShadowLimit {
 	list := slices.Clone(s.Limits)
 	for _, l := range p.live {
@@ -64,7 +64,8 @@ func (p *shadowPair) shadowLimits(s *client.LimitShadowSpan) []client.LimitShado
 	return list
 }
 
-// liveText describes the requests that a live rule denied.
+// liveText returns a text about the requests that an enforced limit denied: how many of them the limit in shadow mode
+// would deny, and how many it would let pass.
 func liveText(l *client.LimitShadowLimit) string {
 	if l.Denied == 0 {
 		return "none"

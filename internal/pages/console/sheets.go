@@ -8,14 +8,14 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// list is a table of a tenant's page that can be downloaded as a file.
+// list is a table of the tenant's page that can be downloaded as a CSV file.
 type list struct {
 	header []string
-	// rows returns the rows, at most csvRowsMax.
+	// rows returns the rows of the table, at most csvRowsMax.
 	rows func(*call, *tenantView) ([][]string, error)
 }
 
-// lists returns the tables by their names in paths.
+// lists returns the tables that can be downloaded, keyed by their names in paths.
 func lists() map[string]list {
 	return map[string]list{
 		"grants":   {[]string{"grant", "meter", "unit", "source", "amount", "remaining", "status", "effective_at", "expires_at", "reason"}, grantRows},
@@ -32,7 +32,7 @@ func (v *tenantView) csv(name string) string {
 	return with(path("tenants", v.Tenant.Tenant, "lists", name+".csv"), "meter", v.meter, "by", v.by)
 }
 
-// sendList sends a table of a tenant as CSV.
+// sendList sends a table of the tenant's page as a CSV file.
 func sendList(c *call) error {
 	name, isCSV := cutCSV(c.r.PathValue("list"))
 	found, ok := lists()[name]
@@ -44,14 +44,14 @@ func sendList(c *call) error {
 		return err
 	}
 	v.readBalances(c)
-	rows, err := found.rows(c, v) // read before the first byte is sent, so that an error can be shown as a page
+	rows, err := found.rows(c, v) // read before the first byte is sent, so that an error can be a page
 	if err != nil {
 		return err
 	}
 	return c.sendRows(v.Tenant.Tenant+"-"+name, found.header, rows)
 }
 
-// cutCSV returns the name of a file without .csv. It returns false if the name has another ending.
+// cutCSV returns the name of a file without .csv. It returns false if the file name does not end with .csv.
 func cutCSV(file string) (string, bool) {
 	const ending = ".csv"
 	if n := len(file) - len(ending); n > 0 && file[n:] == ending {
@@ -60,7 +60,8 @@ func cutCSV(file string) (string, bool) {
 	return "", false
 }
 
-// sendRows sends rows as a file. If rows are missing, the last row says so.
+// sendRows sends rows as a CSV file. If there are more than csvRowsMax rows, it sends only the first, and the last
+// row says so.
 func (c *call) sendRows(name string, header []string, rows [][]string) error {
 	w := c.sheet(name + ".csv")
 	_ = w.Write(header)
@@ -79,7 +80,8 @@ func (c *call) sendRows(name string, header []string, rows [][]string) error {
 	return nil
 }
 
-// instantCell returns an instant in the form for programs. It returns the empty string if there is none.
+// instantCell returns an instant in RFC 3339 form, for a cell that programs read. It returns the empty string if
+// there is no instant.
 func instantCell(t *time.Time) string {
 	if t == nil || t.IsZero() {
 		return ""
@@ -182,7 +184,7 @@ func termRows(c *call, v *tenantView) (rows [][]string, err error) {
 	return rows, nil
 }
 
-// sendUsage sends the use by hour, day or month as CSV.
+// sendUsage sends the tenant's use per hour, day or month as a CSV file.
 func sendUsage(c *call) error {
 	v, err := c.readTenant()
 	if err != nil {
@@ -202,15 +204,17 @@ func sendUsage(c *call) error {
 }
 
 const (
-	// tenantsPerFilePage is the page size of the API calls for a file: the largest that the API permits.
+	// tenantsPerFilePage is the page size with which a file reads the tenants. It is the largest that the API
+	// permits.
 	tenantsPerFilePage = 500
 
-	// The largest number of pages in a file. For a list with balances, the API reads the balances of each tenant.
+	// The maximum number of pages that a file reads. The maximum is lower for a list with balances, because the API
+	// then reads the balance of each tenant.
 	tenantPagesMax   = csvRowsMax / tenantsPerFilePage
 	standingPagesMax = 10
 )
 
-// sendTenants sends the list of tenants as CSV, with the filters of the page.
+// sendTenants sends the list of tenants as a CSV file, with the filters of the page.
 func sendTenants(c *call) error {
 	v, err := c.readTenants(tenantsPerFilePage)
 	if err != nil {

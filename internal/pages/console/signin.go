@@ -19,10 +19,10 @@ const (
 	cookiePlain  = "quotasvc_console"
 	cookieSecure = "__Secure-quotasvc_console" // browsers accept it only over TLS
 
-	// keyMax bounds the field `key` in bytes. All keys are shorter.
+	// keyMax is the maximum length of the field `key` in bytes. All API keys are shorter.
 	keyMax = 512
 
-	// keptPrefix is the prefix of a kept form's fields on the sign-in page.
+	// keptPrefix is the prefix that the names of a kept form's fields have on the sign-in page.
 	keptPrefix = "kept."
 )
 
@@ -35,7 +35,8 @@ func cookie(r *http.Request) *http.Cookie {
 	return c
 }
 
-// enter opens the session of a call, if the call has one and the session's key is still valid.
+// enter opens the session of a call. The call has no session if it has no cookie, if the session has ended, or if the
+// session's key is no longer valid.
 func (c *call) enter() error {
 	sent, err := c.r.Cookie(cookie(c.r).Name)
 	if err != nil {
@@ -66,8 +67,8 @@ func (c *call) enter() error {
 	return err
 }
 
-// authenticate returns the key with this secret. Wrong secrets count as failed attempts together with those sent to
-// the API.
+// authenticate returns the API key with this secret. A wrong secret counts as a failed attempt of the client's
+// address, as in the API.
 func (c *call) authenticate(secret string) (*access.Key, error) {
 	address := func() netip.Addr { return c.console.cfg.Client(c.r) }
 	return c.console.cfg.Keys.Authenticate(c.ctx, "Bearer "+secret, address, c.console.now())
@@ -76,11 +77,12 @@ func (c *call) authenticate(secret string) (*access.Key, error) {
 // login is the data of the sign-in page.
 type login struct {
 	target  string // the path to open after the sign-in
-	kept    form   // the kept form
+	kept    form   // the kept form; nil: none
 	problem string
 }
 
-// askToSignIn answers a request without a session. If the request was a form, its fields are kept.
+// askToSignIn shows the sign-in page for a request without a session. If the request sent a form, the page keeps the
+// form's fields.
 func (c *call) askToSignIn() error {
 	l := login{target: c.r.URL.RequestURI()}
 	if c.r.Method == http.MethodPost {
@@ -94,7 +96,7 @@ func (c *call) askToSignIn() error {
 		}
 	}
 	if c.partial() {
-		c.w.Header().Set("Hx-Refresh", "true") // htmx loads the page again, which leads to the sign-in
+		c.w.Header().Set("Hx-Refresh", "true") // htmx loads the whole page again, which then shows the sign-in
 		c.status = http.StatusUnauthorized
 		c.w.WriteHeader(c.status)
 		return nil
@@ -113,7 +115,8 @@ func showLogin(c *call) error {
 	return c.render(http.StatusOK, loginPage(c, login{target: Prefix}))
 }
 
-// signIn exchanges a key for a session. It redirects to the target, or shows the kept form if there is one.
+// signIn creates a session for a person who signs in with an API key. Then it shows the kept form if there is one,
+// and otherwise redirects to the target.
 func signIn(c *call) error {
 	if err := c.r.ParseForm(); err != nil {
 		return badForm(err)
@@ -151,7 +154,8 @@ func signIn(c *call) error {
 	return c.showKept(l.target)
 }
 
-// keyOf authenticates a person who signs in with a key. A *failure describes the fault of the key.
+// keyOf returns the API key with which a person signs in. If the key is wrong, the error is a *failure with a text
+// for the person.
 func (c *call) keyOf(secret string) (*access.Key, error) {
 	if secret == "" || len(secret) > keyMax || strings.ContainsFunc(secret, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, &failure{status: http.StatusBadRequest, detail: "Enter a key of the API: visible characters without spaces."}
@@ -172,7 +176,8 @@ func (c *call) keyOf(secret string) (*access.Key, error) {
 	return key, nil
 }
 
-// target returns the path of the console to open after the sign-in.
+// target returns the path that is opened after the sign-in. If given is not a path of the console, it is the first
+// page.
 func target(given string) string {
 	u, err := url.Parse(given)
 	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(stdpath.Clean(u.Path)+"/", Prefix) || strings.ContainsAny(given, "\\\r\n") {

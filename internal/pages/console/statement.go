@@ -68,13 +68,13 @@ func showStatement(c *call) error {
 	return c.render(http.StatusOK, statementPage(c, v))
 }
 
-// sum is one step from the opening to the closing of a period.
+// sum is one step of the calculation from the opening to the closing balance of a period.
 type sum struct {
 	name, note string
 	amount     int64
 }
 
-// sums returns the steps. It omits overage, because no grant paid for that.
+// sums returns the steps of the calculation. It omits overage, because no grant paid for the units of overage.
 func (v *statementView) sums() []sum {
 	s := v.s
 	return []sum{
@@ -86,7 +86,7 @@ func (v *statementView) sums() []sum {
 	}
 }
 
-// foots reports whether the opening plus the steps equals the closing.
+// foots reports whether the opening balance plus all steps equals the closing balance.
 func (v *statementView) foots() bool {
 	total := v.s.Opening
 	for _, s := range v.sums() {

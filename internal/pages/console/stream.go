@@ -10,26 +10,27 @@ import (
 )
 
 const (
-	// streamEvery is the time between two events of a stream. The events are also a heartbeat for proxies, which
-	// close silent connections after 30 or 60 seconds.
+	// streamEvery is the time between two events of a stream. The events also keep the connection open: many proxies
+	// close a silent connection after 30 or 60 seconds.
 	streamEvery = 5 * time.Second
 
-	// streamFor bounds the time of a stream. The browser then opens the next one, perhaps on another instance.
+	// streamFor is the maximum time of a stream. After it, the browser opens the next stream, perhaps at another
+	// instance.
 	streamFor = 10 * time.Minute
 
-	// streamRetry is the browser's pause before it opens the next stream.
+	// streamRetry is the time that the browser waits before it opens the next stream.
 	streamRetry = 2 * time.Second
 
-	// streamsMax bounds the streams of an instance. streamsPerSession bounds the streams of a session: a browser has
-	// six connections to a host.
+	// streamsMax is the maximum number of streams of an instance. streamsPerSession is the maximum number of a
+	// session: a browser opens only six connections to a host, and needs some of them for pages.
 	streamsMax        = 64
 	streamsPerSession = 4
 
-	// streamWrite bounds the time of one write. A browser that reads nothing for that time counts as gone.
+	// streamWrite is the maximum time of one write. If a browser reads nothing for this time, the stream ends.
 	streamWrite = 10 * time.Second
 )
 
-// streams has the open streams of an instance.
+// streams counts the open streams of an instance.
 type streams struct {
 	every, last time.Duration // streamEvery and streamFor, except in tests
 	max, each   int
@@ -37,7 +38,7 @@ type streams struct {
 	stop        func() // closes stopping
 
 	mu   sync.Mutex
-	open map[string]int // by session
+	open map[string]int // number of streams by session
 	all  int
 }
 
@@ -47,7 +48,7 @@ func newStreams() *streams {
 	return s
 }
 
-// take counts a new stream of a session. It returns false if there are too many streams.
+// take counts a new stream of a session. It returns false if the instance or the session has too many streams.
 func (s *streams) take(session string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,12 +69,12 @@ func (s *streams) leave(session string) {
 	}
 }
 
-// event is one event of a stream.
+// event is one server-sent event of a stream.
 type event struct{ name, data string }
 
-// send sends the result of next at once and then every few seconds. It stops if next returns last, if the browser
-// leaves, if the instance stops, or if the stream has lasted streamFor. If there are too many streams, it sends only
-// the event full.
+// send sends the result of next at once, and then again after every streamEvery. The stream ends if next returns true
+// for last, if the browser closes the connection, if the instance stops, or after streamFor. If there are too many
+// streams, send sends only the event full.
 func (s *streams) send(w http.ResponseWriter, r *http.Request, session string, next func(context.Context) (e event, last bool)) {
 	out := http.NewResponseController(w)
 	_ = out.SetReadDeadline(time.Time{}) // the time limit for reading a request must not end a stream
@@ -106,7 +107,7 @@ func (s *streams) send(w http.ResponseWriter, r *http.Request, session string, n
 	}
 }
 
-// write sends an event.
+// write sends one event to the browser.
 func write(out *http.ResponseController, w http.ResponseWriter, e event) error {
 	_ = out.SetWriteDeadline(time.Now().Add(streamWrite)) // an error means that the server has no deadlines
 	var b strings.Builder

@@ -16,13 +16,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// streamed is a server with one stream. Its events have the numbers 1, 2, 3 and so on.
+// streamed is a server whose only page is a stream. The events of a stream have the data 1, 2, 3 and so on.
 type streamed struct {
 	*streams
 	t   *testing.T
 	url string
 
-	hurried bool // the server may abort a request before its first event
+	hurried bool // the server may abort a request before the first event
 }
 
 func newStreamed(t *testing.T, last int, limit ...time.Duration) *streamed {
@@ -78,7 +78,7 @@ func events(got opened, n int) (names []string) {
 	return names
 }
 
-// count waits until want streams are open.
+// count waits until exactly want streams are open.
 func (s *streamed) count(want int) {
 	s.t.Helper()
 	testenv.Eventually(s.t, func() bool {
@@ -88,8 +88,8 @@ func (s *streamed) count(want int) {
 	}, "there are ", want, " streams")
 }
 
-// A stream lasts longer than the server's time limits for a request, and ends with its last event. On a busy machine,
-// the server may not even read a request within these limits. The test then sends the request again.
+// A stream lasts longer than the server's time limits for a request, and ends only with its last event. On a busy
+// machine, the server may not even read a request within these limits. Then the test sends the request again.
 func TestStream_OutlastsTheServersLimits(t *testing.T) {
 	t.Parallel()
 	const all = 30

@@ -14,21 +14,22 @@ import (
 
 const (
 	periodsNext = 12
-	entriesHere = 12 // for the tenant's page; the journal has all entries
+	entriesHere = 12 // on the tenant's page; the journal's page has all entries
 	holdsHere   = 50
 	termsHere   = 50
 
-	// atOnce bounds the concurrent calls of one page: the pool for reports has three connections.
+	// atOnce is the maximum number of concurrent API calls for one page. The database pool for reports has three
+	// connections.
 	atOnce = 3
 )
 
-// part is the answer to one call of the API, or the error that the page shows in its place.
+// part is a section of a page: the answer to one call of the API, or the error that the page shows instead.
 type part[T any] struct {
 	value T
 	err   *failure
 }
 
-// take returns the result of one call as a part.
+// take returns the answer or the error of an API call as a part.
 func take[T any](v *T, err error) part[*T] {
 	if err != nil {
 		return part[*T]{err: explain(err)}
@@ -54,17 +55,17 @@ type tenantView struct {
 	holds   part[*client.HoldList]
 	entries part[*client.EntryList]
 	terms   part[*client.TermsList]
-	reached part[*client.EventList]  // thresholds
+	reached part[*client.EventList]  // the thresholds that were reached
 	refused part[*client.DenialList] // the latest refusals
 	granted granted
 
-	gaugeMeters []string // the gauges of the catalogue, in order
+	gaugeMeters []string // the meters of kind gauge, in alphabetical order
 }
 
-// unit returns the unit of a meter.
+// unit returns the name of a meter's unit.
 func (v *tenantView) unit(meter string) string { return unitOf(v.units, meter) }
 
-// unitOf returns the unit of a meter.
+// unitOf returns the name of a meter's unit, or "units" if it is not known.
 func unitOf(units map[string]string, meter string) string { return cmp.Or(units[meter], "units") }
 
 // readUnits returns the units of all meters.
@@ -79,7 +80,7 @@ func (c *call) readUnits() map[string]string {
 	return units
 }
 
-// readTenant reads the tenant of the path.
+// readTenant reads the tenant in the path, and the units of all meters.
 func (c *call) readTenant() (*tenantView, error) {
 	t, err := c.GetTenant(c.ctx, c.r.PathValue("tenant"))
 	if err != nil {
@@ -98,7 +99,7 @@ func (c *call) readTenant() (*tenantView, error) {
 	return v, nil
 }
 
-// readBalances reads the balances and chooses the meter of the page.
+// readBalances reads the tenant's balances, and chooses the meter that the page shows.
 func (v *tenantView) readBalances(c *call) {
 	v.balance = take(c.ListBalances(c.ctx, v.Tenant.Tenant, client.ListBalancesQuery{}))
 	v.meter = c.r.URL.Query().Get("meter")
@@ -118,10 +119,10 @@ func (v *tenantView) readBalances(c *call) {
 	v.chooseSteps(c.r.URL.Query().Get("by"))
 }
 
-// termsRead bounds the changes of terms that a page reads. The API lists them oldest first.
+// termsRead is the maximum number of terms that a page reads. The API lists the oldest terms first.
 const termsRead = 2000
 
-// readTerms reads the terms, newest first.
+// readTerms reads the tenant's terms, and sorts them from the newest to the oldest.
 func (v *tenantView) readTerms(c *call) {
 	list := &client.TermsList{}
 	for t, err := range c.AllTerms(c.ctx, v.Tenant.Tenant, client.ListTermsQuery{Limit: 500}) {
@@ -137,7 +138,7 @@ func (v *tenantView) readTerms(c *call) {
 	v.terms.value = list
 }
 
-// showTenant shows a tenant.
+// showTenant shows the page of a tenant.
 func showTenant(c *call) error {
 	v, err := c.readTenant()
 	if err != nil {
@@ -172,11 +173,12 @@ func showTenant(c *call) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	v.readCaps(c) // for the subjects, which are known only now
+	v.readCaps(c) // readCaps needs the subjects, which are known only now
 	return c.render(http.StatusOK, tenantPage(c, v))
 }
 
-// showBalances sends the section with the meters of a tenant. An open page requests it repeatedly.
+// showBalances sends the section of a tenant's page with the balances. An open page requests this section again and
+// again.
 func showBalances(c *call) error {
 	v, err := c.readTenant()
 	if err != nil {
@@ -186,13 +188,13 @@ func showBalances(c *call) error {
 	return c.render(http.StatusOK, meters(c, v))
 }
 
-// stripe is a segment of a bar. from and width are percentages of the bar's width.
+// stripe is one coloured segment of a bar. from and width are percentages of the bar's width.
 type stripe struct {
 	class       string
 	from, width string
 }
 
-// stripes divides a bar into used, held and remaining units, and overage.
+// stripes returns the segments of a balance's bar: used, held and remaining units, and overage.
 func stripes(b *client.Balance) []stripe {
 	whole := float64(b.Used) + float64(b.Held) + float64(b.Remaining) + float64(b.Overage)
 	if whole <= 0 {
@@ -214,7 +216,8 @@ func stripes(b *client.Balance) []stripe {
 	return out
 }
 
-// grantStripes divides a bar by the grants that have remaining units, in burn order.
+// grantStripes returns the segments of a bar with a balance's grants, in burn order. Only grants with remaining units
+// have a segment.
 func grantStripes(b *client.Balance) []stripe {
 	var whole, at float64
 	for i := range b.Grants {
@@ -233,10 +236,10 @@ func grantStripes(b *client.Balance) []stripe {
 	return out
 }
 
-// percent returns a share of a width as text.
+// percent returns a percentage as a CSS length.
 func percent(p float64) string { return formatFloat(math.Round(p*100)/100) + "%" }
 
-// usedPercent returns the used share in percent, rounded down.
+// usedPercent returns the used share of a balance in percent, rounded down.
 func usedPercent(b *client.Balance) int {
 	whole := b.Used + b.Held + b.Remaining
 	if whole <= 0 {
@@ -245,7 +248,8 @@ func usedPercent(b *client.Balance) int {
 	return int(math.Floor(float64(b.Used) / float64(whole) * 100))
 }
 
-// share returns the used share in percent as text, rounded down so that 100 means everything.
+// share returns the used share of a balance in percent as text. It is rounded down, so 100 means that no unit
+// remains.
 func share(b *client.Balance) string {
 	whole := b.Used + b.Held + b.Remaining
 	if whole <= 0 {
@@ -254,16 +258,17 @@ func share(b *client.Balance) string {
 	return num(int64(math.Floor(float64(b.Used)/float64(whole)*100))) + " %"
 }
 
-// cardsMax is the number of meters that have a card. A tenant with more meters has a table.
+// cardsMax is the maximum number of meters that the page shows as cards. If a tenant has more meters, the page shows
+// a table.
 const cardsMax = 12
 
-// subjects returns the subjects with the most use in the interval of the chart, the largest use first.
+// subjects returns the use of the subjects with the most use in the time of the chart, the largest use first.
 func (v *tenantView) subjects() []client.Usage {
 	list := v.everySubject()
 	return list[:min(len(list), subjectsHere)]
 }
 
-// everySubject returns the use of each subject.
+// everySubject returns the use of each subject in the time of the chart, the largest use first.
 func (v *tenantView) everySubject() []client.Usage {
 	if v.users.value == nil {
 		return nil
@@ -286,5 +291,5 @@ func (v *tenantView) everySubject() []client.Usage {
 	return list
 }
 
-// subjectsHere bounds the subjects on the page.
+// subjectsHere is the maximum number of subjects on the page.
 const subjectsHere = 20

@@ -8,10 +8,10 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// tenantsPerPage is the number of tenants on a page, which fill one or two screens.
+// tenantsPerPage is the number of tenants on a page of the list. They fill one or two screens.
 const tenantsPerPage = 50
 
-// tenantsView is the data of a page of tenants.
+// tenantsView is the data of a page with a list of tenants.
 type tenantsView struct {
 	prefix, plan, status, near, meter, sort, cursor string
 
@@ -19,30 +19,30 @@ type tenantsView struct {
 	tenants []client.Tenant
 	next    string
 	units   map[string]string // units by meter, if balances are shown
-	plans   []string          // the plans to choose from
+	plans   []string          // the plans that the filter suggests
 	meters  []string
 	problem *failure
 }
 
-// withBalances reports whether the list shows a balance of each tenant.
+// withBalances reports whether the list shows one balance of each tenant.
 func (v *tenantsView) withBalances() bool {
 	return v.near != "" || v.meter != "" || v.sort == "remaining"
 }
 
-// filtered reports whether the list has a filter other than a prefix.
+// filtered reports whether the list has a filter in addition to the prefix.
 func (v *tenantsView) filtered() bool { return v.plan != "" || v.status != "" || v.withBalances() }
 
-// link returns the path of the list, with the same filters and this cursor.
+// link returns the path of the page of this list that starts at a cursor. It has the same filters.
 func (v *tenantsView) link(cursor string) string {
 	return with(path("tenants"), "q", v.prefix, "plan", v.plan, "status", v.status, "near", v.near, "meter", v.meter, "sort", v.sort, "cursor", cursor)
 }
 
-// csv returns the path at which the list can be downloaded.
+// csv returns the path at which the list can be downloaded as a CSV file.
 func (v *tenantsView) csv() string {
 	return with(path("tenants.csv"), "q", v.prefix, "plan", v.plan, "status", v.status, "near", v.near, "meter", v.meter, "sort", v.sort)
 }
 
-// readTenants reads a page of the list.
+// readTenants reads a page of the list of tenants, with the filters in the URL.
 func (c *call) readTenants(limit int64) (*tenantsView, error) {
 	given := c.r.URL.Query()
 	get := func(name string) string { return strings.TrimSpace(given.Get(name)) }
@@ -50,7 +50,7 @@ func (c *call) readTenants(limit int64) (*tenantsView, error) {
 	if v.sort == "tenant" {
 		v.sort = ""
 	}
-	if v.prefix != "" { // a prefix searches all tenants, so other filters do not apply
+	if v.prefix != "" { // a search by prefix covers all tenants, so the other filters are cleared
 		v.plan, v.status, v.near, v.meter, v.sort = "", "", "", "", ""
 	}
 	v.query = client.ListTenantsQuery{Limit: limit, Cursor: v.cursor, Prefix: v.prefix, Plan: v.plan, Status: v.status, Meter: v.meter, Sort: v.sort}
@@ -70,7 +70,7 @@ func (c *call) readTenants(limit int64) (*tenantsView, error) {
 	return v, v.read(c)
 }
 
-// read reads the page of the list at the view's cursor.
+// read reads the page of tenants at the cursor of v.query.
 func (v *tenantsView) read(c *call) error {
 	list, err := c.ListTenants(c.ctx, v.query)
 	if err != nil {
@@ -83,7 +83,8 @@ func (v *tenantsView) read(c *call) error {
 	return nil
 }
 
-// showTenants lists tenants. It can select them by a prefix of their ids, or by plan, status and used percentage.
+// showTenants shows a page of the list of tenants. The list can be filtered by a prefix of the ids, or by plan,
+// status and used percentage.
 func showTenants(c *call) error {
 	v, err := c.readTenants(tenantsPerPage)
 	status := http.StatusOK
@@ -98,7 +99,7 @@ func showTenants(c *call) error {
 	return c.render(status, tenantsPage(c, v))
 }
 
-// planNames returns the plans of the catalogue. It returns none if they cannot be read.
+// planNames returns the plans of the catalogue. It returns no names if the catalogue cannot be read.
 func (c *call) planNames() (names []string) {
 	if list, err := c.ListPlans(c.ctx, client.ListPlansQuery{Limit: perCatalogue}); err == nil {
 		for i := range list.Items {
@@ -108,7 +109,7 @@ func (c *call) planNames() (names []string) {
 	return names
 }
 
-// meterNames returns the meters of the catalogue. It returns none if they cannot be read.
+// meterNames returns the meters of the catalogue. It returns no names if the catalogue cannot be read.
 func (c *call) meterNames() (names []string) {
 	if list, err := c.ListMeters(c.ctx, client.ListMetersQuery{Limit: perCatalogue}); err == nil {
 		for i := range list.Items {

@@ -27,7 +27,7 @@ func num(n int64) string {
 	return sign + digits
 }
 
-// signed is like num, with a plus sign for positive numbers.
+// signed returns a number as num does. A positive number gets a plus sign.
 func signed(n int64) string {
 	if n > 0 {
 		return "+" + num(n)
@@ -35,7 +35,7 @@ func signed(n int64) string {
 	return num(n)
 }
 
-// count returns a number with a noun.
+// count returns the number n with the noun in its singular or plural form.
 func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -55,10 +55,11 @@ func short(t time.Time, in *time.Location) string {
 	return local.Format("2006-01-02 15:04")
 }
 
-// machine returns an instant in the form for programs.
+// machine returns an instant in UTC in RFC 3339 form, for programs.
 func machine(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// zoneOf returns the zone with an IANA name. It returns UTC if this machine does not know the zone.
+// zoneOf returns the zone with an IANA name. It returns UTC if this machine's time zone database does not have the
+// zone.
 func zoneOf(name string) *time.Location {
 	zone, err := time.LoadLocation(name)
 	if err != nil {
@@ -67,7 +68,7 @@ func zoneOf(name string) *time.Location {
 	return zone
 }
 
-// path joins segments with the console's prefix. A segment may contain any characters.
+// path returns the path of a page: the console's prefix and these segments. A segment may contain any characters.
 func path(segments ...string) string {
 	for i, s := range segments {
 		segments[i] = url.PathEscape(s)
@@ -75,7 +76,7 @@ func path(segments ...string) string {
 	return Prefix + strings.Join(segments, "/")
 }
 
-// with adds a query of names and values to a path. It omits empty values.
+// with returns a path with a query. pairs alternates names and values. Empty values are omitted.
 func with(path string, pairs ...string) string {
 	q := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -89,7 +90,7 @@ func with(path string, pairs ...string) string {
 	return path + "?" + q.Encode()
 }
 
-// sentence returns a detail of the API as a sentence.
+// sentence returns an error detail of the API as a sentence, with a capital letter and a full stop.
 func sentence(s string) string {
 	if s == "" {
 		return ""
@@ -102,10 +103,10 @@ func sentence(s string) string {
 	return s
 }
 
-// words returns a name of the API in words: rollover_in becomes rollover in.
+// words returns an identifier of the API with spaces: rollover_in becomes rollover in.
 func words[T ~string](name T) string { return strings.ReplaceAll(string(name), "_", " ") }
 
-// pretty returns JSON in a form for people. It returns the empty string if there is none.
+// pretty returns JSON with line breaks and indentation. It returns the empty string for null and for empty JSON.
 func pretty(raw any) string {
 	switch v := raw.(type) {
 	case json.RawMessage:
@@ -129,7 +130,7 @@ func pretty(raw any) string {
 	return string(text)
 }
 
-// members returns the members of a JSON object. It returns nil if there is none.
+// members returns the members of a JSON object. It returns nil if the text is not a JSON object.
 func members(object json.RawMessage) map[string]any {
 	var out map[string]any
 	if json.Unmarshal(object, &out) != nil {
@@ -138,7 +139,7 @@ func members(object json.RawMessage) map[string]any {
 	return out
 }
 
-// compact returns metadata on one line. It returns the empty string if there is none.
+// compact returns metadata on one line. It returns the empty string if m has no members.
 func compact(m map[string]any) string {
 	if len(m) == 0 {
 		return ""
@@ -150,8 +151,8 @@ func compact(m map[string]any) string {
 	return string(text)
 }
 
-// said returns the data of an event as text for people: the members by name, numbers with thousands separators, times
-// in UTC. It omits members that are null.
+// said returns the data of an event as text for people, with the members sorted by name. Numbers have thousands
+// separators, and times are in UTC. Members that are null are omitted.
 func said(data map[string]any) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(data)) {
@@ -183,7 +184,7 @@ func said(data map[string]any) string {
 // formatFloat returns a number as text, without an exponent.
 func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// periodText returns a period as text in a zone.
+// periodText returns a text with the start and the end of a period in a zone.
 func periodText(start, end *time.Time, in *time.Location) string {
 	switch {
 	case start == nil:
@@ -195,7 +196,7 @@ func periodText(start, end *time.Time, in *time.Location) string {
 	}
 }
 
-// sourceText returns a text for the source of units.
+// sourceText returns a text that says from which kind of grant units come, for example "top-up".
 func sourceText(s client.Source) string {
 	switch s {
 	case client.SourceAllowance:

@@ -12,26 +12,27 @@ import (
 const (
 	chartHours  = 48 // two days of use
 	chartDays   = 31 // a month
-	chartMonths = 13 // a year, and the same month of the previous year
+	chartMonths = 13 // a year and one month, to compare with the year before
 
-	// marksMax bounds the thresholds that are read. Two thresholds for each of five meters with a daily period fill
-	// the chart of a month.
+	// marksMax is the maximum number of reached thresholds that a chart reads. The number is enough for a month in
+	// which five meters with a daily period reach two thresholds each day.
 	marksMax = 500
 )
 
-// interval is the use of an hour, a day or a month.
+// interval is an hour, a day or a month of the chart, with the use in that time.
 type interval struct {
-	label string // in the tenant's zone
-	short string // on the axis of the chart
+	label string // name of the interval, in the tenant's zone
+	short string // short name, for the chart's axis
 	start time.Time
 	use   client.Usage
 	marks []string // events in this interval
 }
 
-// lengths returns the lengths of the chart's intervals.
+// lengths returns the lengths that the chart's intervals may have.
 func lengths() []string { return []string{"hour", "day", "month"} }
 
-// chooseSteps takes the length of the intervals from the URL, and sets the time of the chart, which ends now.
+// chooseSteps sets the length of the chart's intervals, and the start and the end of the chart. The chart ends now.
+// If by is not a known length, the length is a day.
 func (v *tenantView) chooseSteps(by string) {
 	if v.by = by; !slices.Contains(lengths(), by) {
 		v.by = "day"
@@ -47,7 +48,7 @@ func (v *tenantView) chooseSteps(by string) {
 	}
 }
 
-// after returns the start of the next interval.
+// after returns the start of the interval that follows the interval from start.
 func (v *tenantView) after(start time.Time) time.Time {
 	switch v.by {
 	case "hour":
@@ -59,7 +60,7 @@ func (v *tenantView) after(start time.Time) time.Time {
 	}
 }
 
-// names returns the names of an interval.
+// names returns the names of the interval that begins at start: one for tables, and a short one for the chart's axis.
 func (v *tenantView) names(start time.Time) (label, short string) {
 	switch local := start.In(v.zone); v.by {
 	case "hour":
@@ -71,7 +72,7 @@ func (v *tenantView) names(start time.Time) (label, short string) {
 	}
 }
 
-// intervals returns each interval of the chart with its use, which may be 0, and its events.
+// intervals returns all intervals of the chart with their use, which may be 0, and with their events.
 func (v *tenantView) intervals() []interval {
 	if v.usage.value == nil {
 		return nil
@@ -119,7 +120,7 @@ type happening struct {
 	text string
 }
 
-// planChanges returns the changes to another plan.
+// planChanges returns the instants at which the tenant changed to another plan.
 func (v *tenantView) planChanges() (out []happening) {
 	if v.terms.value == nil {
 		return nil
@@ -133,18 +134,19 @@ func (v *tenantView) planChanges() (out []happening) {
 	return out
 }
 
-// readReached reads the thresholds that were reached during the chart.
+// readReached reads the events about thresholds that were reached in the time of the chart.
 func (v *tenantView) readReached(c *call) {
 	v.reached = take(c.ListEvents(c.ctx, client.ListEventsQuery{
 		Tenant: v.Tenant.Tenant, Type: string(client.EventTypeBalanceThresholdReached), After: eventAt(v.from), Limit: marksMax,
 	}))
 }
 
-// eventAt returns the id of an event at an instant. Ids contain microseconds, so they are sorted by time.
+// eventAt returns the id that an event at this instant would have. Ids begin with the time in microseconds, so their
+// order is the order of time.
 func eventAt(t time.Time) string { return fmt.Sprintf("evt_%016d", max(t.UnixMicro(), 0)) }
 
-// plural returns the plural name of the intervals.
+// plural returns the word for several intervals, for example days.
 func (v *tenantView) plural() string { return v.by + "s" }
 
-// marked returns the events of an interval as text.
+// marked returns the events of an interval as one text.
 func (s *interval) marked() string { return strings.Join(s.marks, ", ") }

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// eventTypes returns the types of events that a webhook can receive, in the order of the forms.
+// eventTypes returns the types of events that a webhook can receive, in the order in which forms show them.
 func eventTypes() []client.EventType {
 	return []client.EventType{
 		client.EventTypeBalanceThresholdReached, client.EventTypeBalanceExhausted, client.EventTypeGrantCreated, client.EventTypeGrantExpiring,
@@ -25,16 +25,16 @@ func deliveryStates() []client.DeliveryStatus {
 	return []client.DeliveryStatus{client.DeliveryStatusPending, client.DeliveryStatusDelivered, client.DeliveryStatusDead, client.DeliveryStatusSkipped}
 }
 
-// webhooksView is the data of a page of webhooks.
+// webhooksView is the data of a page with a list of webhooks.
 type webhooksView struct {
 	page    *client.WebhookEndpointList
-	once    string   // key of the form
-	given   form     // values of the form for a new webhook
-	problem *failure // error of that form
+	once    string   // key of the form for a new webhook (see call.once)
+	given   form     // values in the form for a new webhook
+	problem *failure // why the form was refused
 	kept    bool
 }
 
-// showWebhooks lists webhooks, without their secrets.
+// showWebhooks shows a page of webhooks, without their secrets.
 func showWebhooks(c *call) error {
 	return c.listWebhooks(http.StatusOK, webhooksView{given: c.kept, kept: c.kept != nil})
 }
@@ -48,7 +48,7 @@ func (c *call) listWebhooks(status int, v webhooksView) error {
 	return c.render(status, webhooksPage(c, v))
 }
 
-// wants reports whether the form for a new webhook selects a type.
+// wants reports whether the form for a new webhook selects events of type t.
 func (v *webhooksView) wants(t client.EventType) bool {
 	return slices.Contains(v.given["types"], string(t))
 }
@@ -76,8 +76,8 @@ func makeWebhook(c *call) error {
 type webhookView struct {
 	*client.WebhookEndpoint
 
-	once       string // key of the forms on this page
-	status     string // status of the deliveries that are shown
+	once       string // key of the forms on this page (see call.once)
+	status     string // the filter of the deliveries; empty: all deliveries
 	deliveries part[*client.DeliveryList]
 	cursor     string
 
@@ -85,12 +85,12 @@ type webhookView struct {
 	test    *client.WebhookTest
 	replay  *client.WebhookReplay
 	rotated *client.NewWebhookEndpoint
-	done    string // what was done
-	from    string // start of a replay, as entered
+	done    string // a sentence that says what was done
+	from    string // start of the time range for a replay, as entered
 	to      string
 }
 
-// readWebhook reads the webhook of the path.
+// readWebhook reads the webhook in the path.
 func (c *call) readWebhook() (*webhookView, error) {
 	w, err := c.GetWebhook(c.ctx, c.r.PathValue("webhook"))
 	if err != nil {
@@ -114,7 +114,7 @@ func showWebhook(c *call) error {
 	return c.showDeliveries(http.StatusOK, v)
 }
 
-// showDeliveries shows the page. If the request comes from htmx, it shows only the deliveries.
+// showDeliveries shows the page of a webhook. If htmx requested a section, it shows only the deliveries.
 func (c *call) showDeliveries(status int, v *webhookView) error {
 	v.deliveries = take(c.ListDeliveries(c.ctx, v.WebhookID, client.ListDeliveriesQuery{Status: v.status, Limit: perRecords, Cursor: v.cursor}))
 	if c.partial() {
@@ -123,12 +123,12 @@ func (c *call) showDeliveries(status int, v *webhookView) error {
 	return c.render(status, webhookPage(c, v))
 }
 
-// link returns the path of the webhook's page.
+// link returns the path of the webhook's page with a filter of the deliveries, starting at a cursor.
 func (v *webhookView) link(status, cursor string) string {
 	return with(path("webhooks", v.WebhookID), "status", status, "cursor", cursor)
 }
 
-// changeWebhook carries out the action of a button.
+// changeWebhook carries out the action of the button that was pressed.
 func changeWebhook(c *call) error {
 	v, err := c.readWebhook()
 	if err != nil {
@@ -154,7 +154,7 @@ func changeWebhook(c *call) error {
 	return c.showDeliveries(status, v)
 }
 
-// actions are the actions of the page's buttons.
+// actions returns the actions of the page's buttons, keyed by their names in the path.
 func (v *webhookView) actions(c *call, f form) map[string]func() error {
 	return map[string]func() error{
 		"test": func() (err error) { v.test, err = c.TestWebhook(c.ctx, v.WebhookID); return err },
@@ -181,7 +181,7 @@ func (v *webhookView) setStatus(c *call, status client.WebhookStatus, done strin
 	return err
 }
 
-// deliverAgain replays the events of the interval that the form has, in UTC.
+// deliverAgain replays the events in the time range of the form, which is in UTC.
 func (v *webhookView) deliverAgain(c *call) error {
 	from, err := dayIn("from", v.from, time.UTC)
 	if err != nil {
@@ -195,7 +195,7 @@ func (v *webhookView) deliverAgain(c *call) error {
 	return err
 }
 
-// rotationOverlap is the time in seconds for which the previous secret still works, if the form selects that option.
+// rotationOverlap is how long the previous secret still works if the form selects this option, in seconds.
 const rotationOverlap = 24 * 3600
 
 // rotate gives the webhook a new secret.
@@ -211,7 +211,8 @@ func (v *webhookView) rotate(c *call, overlaps bool) (err error) {
 	return err
 }
 
-// host returns the part of a receiver's URL that lists show.
+// host returns the host and the path of a receiver's URL, for lists and headings. If raw cannot be parsed, it returns
+// raw.
 func host(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -229,7 +230,7 @@ func typesText(types []client.EventType) string {
 	return strings.Join(list, ", ")
 }
 
-// answerText describes the latest call of a delivery.
+// answerText returns a text about the receiver's answer to the latest call of a delivery.
 func answerText(d *client.Delivery) string {
 	switch {
 	case d.StatusCode != 0 && d.Error != "" && d.Error != "status "+formatInt(int64(d.StatusCode)):

@@ -14,38 +14,40 @@ import (
 )
 
 const (
-	// apiURL is the address of calls. No host has this address: the transport passes requests to the handler.
+	// apiURL is the URL to which the client sends its calls. No host has this name: the transport passes the calls to
+	// the handler.
 	apiURL = "http://console.invalid"
 
-	// timeout is longer than the API's own time limit of a request.
+	// timeout is the maximum time of a call. It is longer than the API's own time limit of a request.
 	timeout = 6 * time.Second
 
-	// noSecret is the text that the client sends as key for a made-up key. The transport removes it.
+	// noSecret is the text that the client sends instead of a secret if the key is made up. The transport removes it.
 	noSecret = "none"
 )
 
-// forwardedHeaders lists the headers that are copied from the page's request, so that the API sees the same sender.
+// forwardedHeaders lists the headers that are copied from the browser's request, so that the API determines the same
+// client address.
 var forwardedHeaders = []string{"X-Forwarded-For", "X-Real-Ip", "X-Forwarded-Proto"}
 
 // Secure reports whether the browser's connection uses TLS, to this process or to a proxy. If a client forges the
-// header, only its own cookie is lost.
+// header X-Forwarded-Proto, this affects only the client's own cookie.
 func Secure(r *http.Request) bool {
 	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
 }
 
-// transport passes requests to the API's handler, as if the sender of the page's request had sent them.
+// transport passes the client's requests to the API's handler, as if the browser had sent them.
 type transport struct {
 	api    http.Handler
 	sender *http.Request
-	key    *access.Key // a made-up key; nil: the request has a secret
+	key    *access.Key // a made-up key; nil: the request contains a secret
 }
 
-// WithSecret returns a client of the API for one page, with the secret of a key.
+// WithSecret returns an API client for one page, which sends the secret of an API key.
 func WithSecret(api http.Handler, sender *http.Request, secret string) (*client.API, error) {
 	return newAPI(transport{api: api, sender: sender}, secret)
 }
 
-// As returns a client of the API for one page, with the rights of a made-up key.
+// As returns an API client for one page, which has the rights of a made-up key.
 func As(api http.Handler, sender *http.Request, key *access.Key) (*client.API, error) {
 	return newAPI(transport{api, sender, key}, noSecret)
 }
@@ -60,7 +62,7 @@ func newAPI(t transport, secret string) (*client.API, error) {
 	return made.API, nil
 }
 
-// RoundTrip answers a request. The error is always nil.
+// RoundTrip passes a request to the API's handler, and returns its answer. The error is always nil.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx := r.Context()
 	if t.key != nil {
@@ -89,10 +91,10 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// recorder stores an answer.
+// recorder is a response writer that stores the answer.
 type recorder struct {
 	header http.Header
-	sent   http.Header // copy of header from the time when the status was sent
+	sent   http.Header // copy of header at the time of WriteHeader
 	status int
 	body   bytes.Buffer
 }
@@ -106,7 +108,7 @@ func (a *recorder) WriteHeader(status int) {
 		return
 	}
 	a.status, a.sent = status, make(http.Header, len(a.header))
-	for name, values := range a.header { // spelled like a header that net/http reads from a connection
+	for name, values := range a.header { // with the spelling of a header that net/http has read
 		a.sent[http.CanonicalHeaderKey(name)] = slices.Clone(values)
 	}
 }

@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// limitsMax bounds the limits on the page. Each limit may need a request to Redis.
+	// limitsMax is the maximum number of limits on the page. The state of each limit may need a request to Redis.
 	limitsMax = 20
 
-	// limitsRead bounds the limits that are read.
+	// limitsRead is the maximum number of general limits that a page reads to find those that apply.
 	limitsRead = 1000
 )
 
-// limitRow is a limit that applies to the tenant.
+// limitRow is a limit that applies to the tenant, as the page shows it.
 type limitRow struct {
 	rule  string
 	match client.LimitMatch
 	per   []client.LimitPer
 	rate  string
 	burst int64
-	state *client.LimitState // nil: there are many buckets, or the state cannot be read
+	state *client.LimitState // nil: there are several buckets, or the state cannot be read
 }
 
 // readLimits reads the limits that apply to the tenant: the limits of its plan, and the general limits that the plan
@@ -68,8 +68,8 @@ func (o *overview) readLimits(v *visit) {
 	}
 }
 
-// addLimit adds a limit if it applies to the tenant. It omits limits that all tenants share, because their state does
-// not depend on this tenant.
+// addLimit adds a limit to the page if it applies to the tenant. It omits a limit that all tenants share, because the
+// state of that limit does not depend on this tenant.
 func (o *overview) addLimit(l limitRow) {
 	m := l.match
 	elsewhere := m.Tenant != "" && m.Tenant != o.Tenant.Tenant || m.Plan != "" && m.Plan != o.Plan
@@ -99,13 +99,13 @@ func (v *visit) whatText(l *limitRow) string {
 // rateText returns a text that says how much a limit allows.
 func (v *visit) rateText(l *limitRow) string {
 	rate, err := rule.ParseRate(l.rate)
-	if err != nil { // a limit of concurrent work has no rate
+	if err != nil { // a limit of kind concurrency has no rate
 		return v.say("limits.together", "n", v.lang.number(l.burst))
 	}
 	return v.say("limits.rates", "n", v.lang.number(rate.Count), "time", v.timeText(rate))
 }
 
-// timeText returns the period of a rate as text.
+// timeText returns the period of a rate as text, for example the period of 10/day.
 func (v *visit) timeText(rate rule.Rate) string {
 	if rate.Month {
 		return v.say("time.month")
@@ -121,7 +121,7 @@ func (v *visit) timeText(rate rule.Rate) string {
 	return strconv.FormatInt(rate.Period.Milliseconds(), 10) + " ms"
 }
 
-// nowText returns a text that says how much of a limit remains.
+// nowText returns a text that says how many tokens of a limit remain.
 func (v *visit) nowText(l *limitRow) string {
 	if l.state == nil {
 		return v.say("limits.own")

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	assetPrefix = link.Prefix + "_/assets/" // no link has the id _
+	assetPrefix = link.Prefix + "_/assets/" // an id of a link is never _
 
 	cookiePlain  = "quotasvc_portal"
 	cookieSecure = "__Secure-quotasvc_portal" // browsers accept it only over TLS
@@ -33,27 +33,27 @@ const (
 //go:embed assets/*.js assets/*.css
 var assetFiles embed.FS
 
-// Config configures a Portal. Every field is required.
+// Config configures a Portal. Every field is required, except Embedded.
 type Config struct {
-	// API answers the calls of the pages.
+	// API is the handler of the API, which answers the calls of the pages.
 	API http.Handler
 
-	// Links has the links.
+	// Links opens and checks the links.
 	Links *link.Store
 
-	// Look is the look that the operator has configured.
+	// Look is the appearance of the pages, as the operator has configured it.
 	Look *look.Look
 
-	// Ancestors is the directive frame-ancestors. Embedded reports whether this directive lets any site show the
-	// pages in a frame.
+	// Ancestors is the directive frame-ancestors of the Content-Security-Policy. Embedded is true if this directive
+	// lets a site show the pages in a frame.
 	Ancestors string
 	Embedded  bool
 
-	// Log gets one line per page.
+	// Log receives one line for each page.
 	Log *slog.Logger
 }
 
-// Portal serves the pages.
+// Portal serves the pages of tenants.
 type Portal struct {
 	cfg     Config
 	assets  *asset.Set
@@ -62,7 +62,7 @@ type Portal struct {
 	now     func() time.Time
 }
 
-// New returns a portal. It starts nothing.
+// New returns a portal. It starts no goroutine.
 func New(cfg Config) (*Portal, error) {
 	assets, err := asset.New(assetPrefix, assetFiles, "assets")
 	if err != nil {
@@ -109,14 +109,14 @@ func (p *Portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.handler.ServeHTTP(w, r)
 }
 
-// visit is one request for a page.
+// visit is one request for a page of the portal.
 type visit struct {
 	*client.API // may read the tenant of the link; nil without a link
 
 	portal *Portal
 	w      http.ResponseWriter
 	r      *http.Request
-	link   *link.Link // nil: none
+	link   *link.Link // nil: no link was opened
 	lang   *locale
 	status int
 }
@@ -142,7 +142,7 @@ func (p *Portal) serve(show func(*visit) error) http.HandlerFunc {
 	}
 }
 
-// answer shows a page. If the page fails, it shows the error.
+// answer runs a page. If the page returns an error or panics, answer shows an error page.
 func (p *Portal) answer(v *visit, show func(*visit) error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -158,7 +158,7 @@ func (p *Portal) answer(v *visit, show func(*visit) error) {
 	}
 }
 
-// fail shows an error. It omits details that belong to the operator.
+// fail shows an error page. The page has no details, because they belong to the operator.
 func (v *visit) fail(err error) {
 	status, key := http.StatusServiceUnavailable, "problem"
 	switch e := client.AsError(err); {
@@ -175,7 +175,7 @@ func (v *visit) fail(err error) {
 	}
 }
 
-// render sends a page. If the page cannot be rendered, it sends nothing.
+// render sends a page. If the page cannot be rendered, render sends nothing and returns the error.
 func (v *visit) render(status int, content templ.Component) error {
 	var out bytes.Buffer
 	if err := content.Render(v.r.Context(), &out); err != nil {
@@ -191,13 +191,13 @@ func (v *visit) render(status int, content templ.Component) error {
 	return nil
 }
 
-// say returns a message in the visitor's language.
+// say returns a message in the visitor's language. See locale.say.
 func (v *visit) say(key string, places ...string) string { return v.lang.say(key, places...) }
 
-// asset returns the path of an asset.
+// asset returns the path of an asset, which is a script, a style or a picture.
 func (v *visit) asset(name string) string { return v.portal.assets.Path(name) }
 
-// logo returns the path of the logo. It returns the empty string if there is none.
+// logo returns the path of the logo. It returns the empty string if the operator has configured no logo.
 func (v *visit) logo() string {
 	if path := v.asset("logo.svg"); path != "" {
 		return path
@@ -205,7 +205,7 @@ func (v *visit) logo() string {
 	return v.asset("logo.png")
 }
 
-// inside returns a handler that shows a page only if the cookie has the secret of the link.
+// inside returns a handler that shows a page only if the browser sends a cookie with the secret of the link.
 func inside(show func(*visit) error) func(*visit) error {
 	return func(v *visit) error {
 		sent, err := v.r.Cookie(v.cookie().Name)
@@ -223,7 +223,7 @@ func inside(show func(*visit) error) func(*visit) error {
 	}
 }
 
-// open opens the link in the path.
+// open reads the link in the path, if secret is the link's secret.
 func (v *visit) open(secret string) error {
 	found, err := v.portal.cfg.Links.Open(v.r.Context(), v.r.PathValue("link"), secret)
 	v.link = found
@@ -231,7 +231,8 @@ func (v *visit) open(secret string) error {
 }
 
 // cookie returns the cookie of the link, without a value. In a frame on another site, a browser sends only cookies
-// with SameSite=None, which need TLS. Such a cookie is partitioned, so that no other site can use it.
+// with SameSite=None, which need TLS. Such a cookie is partitioned, so that a frame on a different site does not get
+// it.
 func (v *visit) cookie() *http.Cookie {
 	c := &http.Cookie{Name: cookiePlain, Path: v.path(), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: inprocess.Secure(v.r)}
 	if c.Secure {
@@ -243,7 +244,7 @@ func (v *visit) cookie() *http.Cookie {
 	return c
 }
 
-// enter exchanges the secret of a link for a cookie.
+// enter exchanges the secret of a link for a cookie, and leads the browser to the link's first page.
 func enter(v *visit) error {
 	secret := v.r.PathValue("secret")
 	if err := v.open(secret); err != nil {
@@ -253,9 +254,9 @@ func enter(v *visit) error {
 	c.Value, c.MaxAge = secret, max(1, int(v.link.ExpiresAt.Sub(v.portal.now())/time.Second))
 	http.SetCookie(v.w, c)
 	if c.SameSite == http.SameSiteStrictMode && v.r.Header.Get("Sec-Fetch-Site") == "cross-site" {
-		// A redirect would be part of the other site's navigation, and in that navigation the browser does not send
-		// the cookie. Therefore the answer is a page that starts a new navigation. It replaces the link in the
-		// history.
+		// If another site opened the link, a redirect would be part of that site's navigation, in which the browser
+		// does not send the cookie. Therefore the answer is a page that starts a new navigation. It replaces the link
+		// in the browser's history.
 		return v.render(http.StatusOK, enterPage(v))
 	}
 	v.status = http.StatusSeeOther

@@ -49,13 +49,13 @@ func showStatement(v *visit) error {
 	return v.render(http.StatusOK, statementPage(v, &statementView{o, s}))
 }
 
-// sum is one step from the opening to the closing of a period.
+// sum is one step of the calculation from the opening to the closing balance of a period.
 type sum struct {
 	key    string
 	amount int64
 }
 
-// sums returns the steps.
+// sums returns the steps of the calculation in the order in which the page shows them.
 func (s *statementView) sums() []sum {
 	return []sum{
 		{"statement.granted", s.s.Granted},
@@ -66,7 +66,7 @@ func (s *statementView) sums() []sum {
 	}
 }
 
-// signed returns the amount of a step with its sign.
+// signed returns an amount as text, with a plus sign if it is positive.
 func (v *visit) signed(n int64) string {
 	if n > 0 {
 		return "+" + v.lang.number(n)
@@ -74,7 +74,7 @@ func (v *visit) signed(n int64) string {
 	return v.lang.number(n)
 }
 
-// periodText returns a period as text.
+// periodText returns a text with the start and the end of a period, in the tenant's zone.
 func (v *visit) periodText(o *overview, start, end *time.Time) string {
 	switch {
 	case start == nil:

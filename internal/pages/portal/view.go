@@ -19,25 +19,26 @@ import (
 const (
 	chartDays = 31 // the days of a month
 
-	// atOnce bounds the concurrent calls of one page: the pool for reports has three connections.
+	// atOnce is the maximum number of concurrent API calls for one page. The database pool for reports has three
+	// connections.
 	atOnce = 3
 )
 
-// overview is the data of the first page.
+// overview is the data of the portal's first page.
 type overview struct {
 	*client.Tenant
 
 	zone     *time.Location
 	units    map[string]string // units by meter
 	meter    string            // the meter whose chart is shown; empty: none
-	from, to time.Time         // interval of the chart
+	from, to time.Time         // time range of the chart
 	balances []client.Balance
 	failed   struct{ balances, usage, limits bool }
 	usage    []client.Usage
 	limits   []limitRow
 }
 
-// path returns the path of a page below the link.
+// path returns the path of a page that belongs to the link.
 func (v *visit) path(segments ...string) string {
 	for i, s := range segments {
 		segments[i] = url.PathEscape(s)
@@ -45,10 +46,10 @@ func (v *visit) path(segments ...string) string {
 	return link.Prefix + url.PathEscape(v.r.PathValue("link")) + "/" + strings.Join(segments, "/")
 }
 
-// of returns the path of the overview with a meter's chart.
+// of returns the path of the first page with the chart of a meter.
 func (v *visit) of(meter string) string { return v.path() + "?meter=" + url.QueryEscape(meter) }
 
-// read reads the tenant, the units of meters, and the balances.
+// read reads the tenant and the units of the meters.
 func (v *visit) read() (*overview, error) {
 	t, err := v.GetTenant(v.r.Context(), v.link.Tenant)
 	if err != nil {
@@ -68,7 +69,7 @@ func (v *visit) read() (*overview, error) {
 	return o, nil
 }
 
-// readBalances reads the balances and chooses the meter of the chart.
+// readBalances reads the tenant's balances, and chooses the meter of the chart.
 func (o *overview) readBalances(v *visit) {
 	list, err := v.ListBalances(v.r.Context(), v.link.Tenant, client.ListBalancesQuery{})
 	if err != nil {
@@ -88,7 +89,7 @@ func (o *overview) readBalances(v *visit) {
 	o.from = time.Date(o.to.Year(), o.to.Month(), o.to.Day()-chartDays+1, 0, 0, 0, 0, o.zone)
 }
 
-// showOverview shows the tenant's units and use.
+// showOverview shows the first page, with the tenant's units and use.
 func showOverview(v *visit) error {
 	o, err := v.read()
 	if err != nil {
@@ -113,7 +114,7 @@ func showOverview(v *visit) error {
 	return v.render(http.StatusOK, overviewPage(v, o))
 }
 
-// showMeters sends the section with the bars. An open page requests it repeatedly.
+// showMeters sends the section with the bars of the balances. An open page requests this section again and again.
 func showMeters(v *visit) error {
 	o, err := v.read()
 	if err != nil {
@@ -123,13 +124,13 @@ func showMeters(v *visit) error {
 	return v.render(http.StatusOK, meters(v, o))
 }
 
-// unit returns the unit of a meter.
+// unit returns the name of a meter's unit.
 func (o *overview) unit(meter string) string { return o.units[meter] }
 
-// stripe is a part of a bar.
+// stripe is one coloured segment of a bar. from and width are percentages of the bar's width.
 type stripe struct{ class, from, width string }
 
-// stripes divides a bar into used, reserved and remaining units, and overage.
+// stripes returns the segments of a balance's bar: used, held and remaining units, and overage.
 func stripes(b *client.Balance) []stripe {
 	whole := float64(b.Used) + float64(b.Held) + float64(b.Remaining) + float64(b.Overage)
 	if whole <= 0 {
@@ -150,13 +151,13 @@ func stripes(b *client.Balance) []stripe {
 	return out
 }
 
-// percent returns a share of a width as text.
+// percent returns a percentage as a CSS length.
 func percent(p float64) string {
 	return strconv.FormatFloat(math.Round(p*100)/100, 'f', -1, 64) + "%"
 }
 
-// share returns the used share in percent as text, rounded down so that 100 means everything. It returns the empty
-// string if there were no units.
+// share returns the used share of a balance in percent as text. It is rounded down, so 100 means that no unit
+// remains. It returns the empty string if the balance has no units.
 func (v *visit) share(b *client.Balance) string {
 	whole := b.Used + b.Held + b.Remaining
 	if whole <= 0 {
@@ -165,7 +166,7 @@ func (v *visit) share(b *client.Balance) string {
 	return v.say("share", "share", strconv.Itoa(int(math.Floor(float64(b.Used)/float64(whole)*100))))
 }
 
-// barText returns a text for a bar, for people who cannot see it.
+// barText describes a balance's bar in words, for people who cannot see it.
 func (v *visit) barText(o *overview, b *client.Balance) string {
 	key := "bar"
 	if b.Overage > 0 {
@@ -175,7 +176,7 @@ func (v *visit) barText(o *overview, b *client.Balance) string {
 	return v.say(key, "meter", b.Meter, "unit", o.unit(b.Meter), "used", n(b.Used), "held", n(b.Held), "left", n(b.Remaining), "over", n(b.Overage))
 }
 
-// resetText returns a text that says when the next units come.
+// resetText returns a text that says when the next period begins.
 func (v *visit) resetText(o *overview, b *client.Balance) string {
 	if b.Period.End == nil {
 		return v.say("reset.none")
@@ -188,15 +189,15 @@ func (v *visit) resetText(o *overview, b *client.Balance) string {
 	return v.say("reset", "at", v.lang.moment(b.Period.End.In(o.zone))) + " (" + until + ")"
 }
 
-// source is a source of the remaining units.
+// source is a line about remaining units from the same source and with the same end.
 type source struct {
 	name string
 	left int64
 	ends *time.Time
 }
 
-// sources returns the remaining units by their source and end, in burn order. Grants with the same source and end are
-// one line, because the ids of grants belong to the operator.
+// sources returns the remaining units of a balance by their source and end, in burn order. Grants with the same
+// source and end are one line, because the pages do not show grants one by one.
 func sources(b *client.Balance) []source {
 	var out []source
 	for i := range b.Grants {
@@ -216,7 +217,7 @@ func sources(b *client.Balance) []source {
 	return out
 }
 
-// sourceText returns a text that says where units come from.
+// sourceText returns a text that says from which kind of grant units come.
 func (v *visit) sourceText(name string) string {
 	switch client.Source(name) {
 	case client.SourceAllowance, client.SourceTopup, client.SourcePromo, client.SourceRollover, client.SourceAdjustment, client.SourceRefund:
@@ -246,7 +247,7 @@ func (o *overview) days() []day {
 	return out
 }
 
-// The size of the chart in its own units. On the page, the chart is as wide as the page allows.
+// The size of the chart's drawing area (its SVG viewBox). On the page, the chart is as wide as the page allows.
 const (
 	chartWidth  = 620.0
 	chartHeight = 160.0
@@ -259,7 +260,7 @@ type column struct {
 	title               string
 }
 
-// columns returns the bars of the chart and the largest use of a day.
+// columns returns the bars of the chart, and the largest use of one day.
 func (o *overview) columns(v *visit) (list []column, most int64) {
 	days := o.days()
 	for _, d := range days {
@@ -288,12 +289,12 @@ func (o *overview) columns(v *visit) (list []column, most int64) {
 	return list, most
 }
 
-// mostText describes the chart for people who cannot see it.
+// mostText describes the chart in words, for people who cannot see it.
 func (v *visit) mostText(o *overview, most int64) string {
 	return v.say("use.chart", "meter", o.meter, "n", strconv.Itoa(len(o.days())), "most", v.lang.number(most), "unit", o.unit(o.meter))
 }
 
-// endText returns a text that says how long units can be used.
+// endText returns a text that says until when units can be used.
 func (v *visit) endText(o *overview, at *time.Time) string {
 	if at == nil {
 		return v.say("grant.never")
@@ -301,5 +302,6 @@ func (v *visit) endText(o *overview, at *time.Time) string {
 	return v.lang.moment(at.In(o.zone))
 }
 
-// heading returns the name of the pages' owner. Without one, it returns a general title.
+// heading returns the operator's name for the heading of the pages. If no name is configured, it returns a general
+// title.
 func (v *visit) heading() string { return cmp.Or(v.portal.cfg.Look.Name, v.say("title")) }

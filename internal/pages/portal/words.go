@@ -13,19 +13,20 @@ import (
 //go:embed messages/*.json
 var messageFiles embed.FS
 
-// tags lists the languages. A browser that accepts none of them gets the first one. Each language has a file.
+// tags lists the languages of the pages. A browser that accepts none of these languages gets the first one. The
+// messages of each language are in a file.
 var tags = []language.Tag{language.English, language.German}
 
-// locale is one language. It has the messages of one file in messages/, and writes numbers and dates in that
-// language. A message is a text with a key. Placeholders such as {amount} are replaced by texts. All languages have
-// the same messages with the same placeholders.
+// locale is one language, with the messages of its file in messages/. It also writes numbers and dates in this
+// language. A message has a key. Its text may have placeholders such as {amount}, which are replaced. All languages
+// have the same messages with the same placeholders.
 type locale struct {
-	tag      string // as in the attribute lang
+	tag      string // for the HTML attribute lang
 	messages map[string]string
 	months   []string
 }
 
-// locales has all languages. They do not change.
+// locales has all languages. It does not change.
 type locales struct {
 	languages []*locale
 	matcher   language.Matcher
@@ -49,7 +50,7 @@ func openLocales() (*locales, error) {
 	return b, nil
 }
 
-// in returns the language that matches an Accept-Language header best.
+// in returns the language that best matches an Accept-Language header.
 func (b *locales) in(header string) *locale {
 	if len(header) > 1000 { // no browser sends such a header
 		header = ""
@@ -62,8 +63,8 @@ func (b *locales) in(header string) *locale {
 	return b.languages[at]
 }
 
-// say returns a message and replaces its placeholders. places alternates the names of placeholders and their texts.
-// For an unknown message, say returns the key.
+// say returns a message and replaces its placeholders. places alternates the names of placeholders and the texts that
+// replace them. If no message has this key, say returns the key.
 func (l *locale) say(key string, places ...string) string {
 	text, known := l.messages[key]
 	if !known {
@@ -75,7 +76,7 @@ func (l *locale) say(key string, places ...string) string {
 	return text
 }
 
-// count returns the singular or plural message of a key. It replaces the placeholder {n} by the number.
+// count returns the message of a key in its singular or plural form. It replaces the placeholder {n} by the number n.
 func (l *locale) count(key string, n int64) string {
 	if n == 1 {
 		key += ".one"

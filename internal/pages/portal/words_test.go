@@ -27,8 +27,8 @@ func placesOf(text string) []string {
 	return slices.Compact(found)
 }
 
-// TestLanguages_HaveTheSameMessages: all languages have the same messages with the same placeholders, and a page uses
-// each message.
+// TestLanguages_HaveTheSameMessages: all languages have the same messages with the same placeholders, and the pages
+// use each message.
 func TestLanguages_HaveTheSameMessages(t *testing.T) {
 	t.Parallel()
 	b := open(t)

@@ -1,5 +1,5 @@
-// Package replica finds the other processes that decide limits in the same Redis, and divides rules among these
-// processes while Redis is away.
+// Package replica finds the processes that decide limits in the same Redis, and divides rules among them while Redis
+// is away.
 //
 // # Terms
 //
@@ -9,8 +9,9 @@
 //
 // # Invariants
 //
-//  1. The portions of one bucket sum to at most the bucket, in tokens and in rate, as long as every replica knows all
-//     live replicas. Replicas that never saw the others hold at least one token each.
+//  1. The portions of one bucket sum to at most the bucket's capacity and rate, as long as every replica knows all
+//     live replicas. If replicas do not know each other, each of them holds at least one token, so the sum may be
+//     more than the capacity.
 //  2. A replica counts from its first heartbeat until it leaves, or until confirmBeats consecutive heartbeats do not
 //     contain it.
 //
@@ -24,5 +25,5 @@
 //
 // # Failure
 //
-// While Redis is away the last Set is used. Before the first reply it has the configured minimum of replicas.
+// While Redis is away, the last Set is used. Before the first reply, rules are divided by the configured minimum.
 package replica

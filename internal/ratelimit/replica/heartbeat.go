@@ -16,17 +16,18 @@ import (
 )
 
 const (
-	// DefaultBeat is the time between two heartbeats. After this time all replicas know a new replica.
+	// DefaultBeat is the default time between two heartbeats. After this time all replicas know a new replica.
 	DefaultBeat = 2 * time.Second
 
 	// beatsMissed is the number of heartbeats that a replica may miss before Redis forgets it.
 	beatsMissed = 3
 
-	// beatTimeout bounds the time of a heartbeat: a connection and an answer. It also bounds the delay of Stop, which
-	// sends the last heartbeat.
+	// beatTimeout is the longest time of a heartbeat, including the connection. It also bounds the time of Stop,
+	// which sends the last heartbeat.
 	beatTimeout = 500 * time.Millisecond
 
-	// replicasKey is the set of replicas. It cannot be the key of a bucket: those have a brace after "rl:".
+	// replicasKey is the key of the set of replicas in Redis. It cannot be the key of a bucket, because these have a
+	// brace after "rl:".
 	replicasKey = "rl:replicas"
 )
 
@@ -40,21 +41,21 @@ const (
 
 // Config is a heartbeat's configuration. The zero value is valid.
 type Config struct {
-	// Minimum is the smallest number of replicas to divide by, 1..Max; 0 is 1. It is also the number until Redis has
-	// answered for the first time.
+	// Minimum is the smallest number of replicas by which rules are divided, 1..Max; 0 is 1. Until Redis has answered
+	// for the first time, rules are divided by Minimum.
 	Minimum int
 	// Every is the time between two heartbeats; 0 is DefaultBeat.
 	Every time.Duration
-	// Log gets one line for each change of the number of replicas, and when heartbeats start or stop failing; nil
-	// discards them.
+	// Log gets one line when the number of replicas changes, and when heartbeats start or stop failing. nil discards
+	// these lines.
 	Log *slog.Logger
 	// Metrics may be nil.
 	Metrics *Metrics
 }
 
-// Heartbeat registers this process in Redis and reads which other processes decide there. While Redis is down the
-// last known number is used. After Redis returns, a lower number is used only when several heartbeats have confirmed
-// it. Create it with NewHeartbeat. It is safe for concurrent use.
+// Heartbeat registers this process in Redis and reads which other processes decide limits in the same Redis. While
+// Redis is away, the last known set of replicas is used. After Redis returns, a missing replica is removed only when
+// several heartbeats have confirmed it. Create a Heartbeat with NewHeartbeat. It is safe for concurrent use.
 type Heartbeat struct {
 	cfg      Config
 	script   *redisstore.Script
@@ -71,7 +72,7 @@ type Heartbeat struct {
 	once     sync.Once
 }
 
-// NewHeartbeat creates a heartbeat. It does nothing until Start.
+// NewHeartbeat creates a Heartbeat. It sends nothing before Start.
 func NewHeartbeat(store *redisstore.Store, cfg Config) *Heartbeat {
 	cfg.Minimum = min(max(cfg.Minimum, 1), Max)
 	if cfg.Every <= 0 {
@@ -85,7 +86,7 @@ func NewHeartbeat(store *redisstore.Store, cfg Config) *Heartbeat {
 	}
 	var random [8]byte
 	_, _ = rand.Read(random[:])                                      // never fails
-	id := max(binary.BigEndian.Uint64(random[:])&bound.MaxAmount, 1) // scripts compute with doubles
+	id := max(binary.BigEndian.Uint64(random[:])&bound.MaxAmount, 1) // Lua's numbers are exact up to 2^53
 	h := &Heartbeat{
 		cfg: cfg, script: store.NewScript("replicas", lua.Replicas), id: id,
 	}
@@ -98,16 +99,17 @@ func NewHeartbeat(store *redisstore.Store, cfg Config) *Heartbeat {
 // Replicas returns the replicas as of the last heartbeat. It does not wait.
 func (h *Heartbeat) Replicas() *Set { return h.replicas.Load() }
 
-// Start sends the first heartbeat and starts the goroutine that sends the later ones. It returns an error if Redis
-// did not answer the first one; the goroutine runs in any case. Call Start once.
+// Start sends the first heartbeat and starts the goroutine that sends the later heartbeats. It returns an error if
+// Redis did not answer the first heartbeat, but starts the goroutine in any case. Call Start once.
 func (h *Heartbeat) Start(ctx context.Context) error {
 	err := h.beat(ctx)
 	h.work.Go(h.run)
 	return err
 }
 
-// Stop ends the goroutine and removes this process from Redis, so the other replicas stop counting it at once. If ctx
-// has ended or Redis does not answer, the others drop it after some heartbeats, and Stop returns no error.
+// Stop ends the goroutine and registers in Redis that this process leaves, so that the other replicas remove it with
+// their next heartbeat. If ctx has ended or Redis does not answer, the other replicas remove it some heartbeats
+// later. Stop returns no error in this case.
 func (h *Heartbeat) Stop(ctx context.Context) error {
 	h.once.Do(func() {
 		h.cancel()
@@ -134,7 +136,7 @@ func (h *Heartbeat) run() {
 	}
 }
 
-// beat sends one heartbeat and applies the reply.
+// beat sends one heartbeat and updates the set of replicas with the reply.
 func (h *Heartbeat) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()

@@ -17,14 +17,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// pulse is a heartbeat that is sent by the test.
+// pulse is a Heartbeat without a goroutine. The test sends its heartbeats.
 type pulse struct {
 	*Heartbeat
 
 	t *testing.T
 }
 
-// pulses returns n pulses on one Redis. Their registrations count for minutes.
+// pulses returns n pulses on one Redis. Their registrations stay in Redis for three minutes.
 func pulses(t *testing.T, server *testenv.RedisServer, n int) []pulse {
 	t.Helper()
 	all := make([]pulse, n)
@@ -57,7 +57,7 @@ func (p pulse) sees(want int) {
 	}
 }
 
-// killed makes the last heartbeat of a replica so old that Redis has forgotten the replica (beatsMissed heartbeats).
+// killed makes a replica's last heartbeat in Redis so old (beatsMissed heartbeats) that the registration has expired.
 func (p pulse) killed(client *redis.Client) {
 	p.t.Helper()
 	ctx := context.Background()
@@ -78,7 +78,7 @@ func TestHeartbeat_ReplicasSeeEachOther(t *testing.T) {
 	all[0].sees(3)
 	all[1].beats(1)
 	all[1].sees(3)
-	// A leave counts at once, and stays until all replicas have seen it.
+	// If a replica leaves, it is removed at once. The leave stays in Redis until all replicas have seen it.
 	require.NoError(t, all[2].Stop(t.Context()))
 	all[0].beats(1)
 	all[0].sees(2)
@@ -92,13 +92,13 @@ func TestHeartbeat_ReplicasSeeEachOther(t *testing.T) {
 	all[0].sees(3)
 	all[0].beats(1)
 	all[0].sees(2)
-	// The replica was only frozen, and continues.
+	// The replica was only frozen. When it continues, it counts again.
 	all[3].beats(1)
 	all[0].beats(1)
 	all[0].sees(3)
 }
 
-// TestHeartbeat_RedisAway_LastReplicasStay: a heartbeat without an answer does not mean that there are no replicas.
+// TestHeartbeat_RedisAway_LastReplicasStay: if a heartbeat is not answered, the last known replicas still count.
 func TestHeartbeat_RedisAway_LastReplicasStay(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
@@ -115,13 +115,13 @@ func TestHeartbeat_RedisAway_LastReplicasStay(t *testing.T) {
 	if n := testutil.ToFloat64(a.cfg.Metrics.beatFailures); n != 2*confirmBeats {
 		t.Errorf("%v failures are counted", n)
 	}
-	// Redis comes back empty. The first replica finds only itself there, and still counts the others.
+	// Redis comes back empty. The first replica finds only itself in Redis, and still counts the other replicas.
 	server.Start()
 	a.beats(confirmBeats - 1)
 	a.sees(3)
 	all[1].beats(1)
 	all[1].sees(3)
-	// Heartbeats before another outage do not count as consecutive with those after it.
+	// Heartbeats before another outage and heartbeats after it are not consecutive.
 	server.Kill()
 	for _, p := range all[:2] {
 		p.misses(1)
@@ -129,7 +129,7 @@ func TestHeartbeat_RedisAway_LastReplicasStay(t *testing.T) {
 	server.Start()
 	a.beats(confirmBeats - 1)
 	a.sees(3)
-	// The second replica comes back, too; the third does not.
+	// The second replica also returns. The third does not return.
 	all[1].beats(1)
 	a.beats(1)
 	a.sees(2)
@@ -174,7 +174,7 @@ func TestHeartbeat_WithoutRedis_MinimumCounts(t *testing.T) {
 	testenv.Eventually(t, func() bool { return testutil.ToFloat64(h.cfg.Metrics.beatFailures) > 5 }, "beats are missed")
 	server.Start()
 	testenv.Eventually(t, func() bool { return h.Replicas().known }, "redis has answered")
-	// The replica is alone, but the minimum is five.
+	// There is only one replica, but the configured minimum is five.
 	if r := h.Replicas(); r.Count() != 5 || r.Live() != 1 || r.Portion(2, "key") != (rule.Portion{Tokens: 1, Holders: 2}) || r.Portion(50, "key") != (rule.Portion{Tokens: 10, Holders: 5}) {
 		t.Errorf("%+v", r)
 	}
@@ -195,8 +195,8 @@ func TestHeartbeat_ReplicasComeAndGo(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	direct := patientClient(t, server.Options())
-	// A busy machine may freeze a replica until Redis has forgotten it. The other replicas count it for another
-	// second.
+	// A busy machine may freeze a replica for so long that its registration expires. The other replicas count it for
+	// another second (confirmBeats).
 	const every = 250 * time.Millisecond
 	var log lines
 	var all []*Heartbeat
@@ -225,7 +225,7 @@ func TestHeartbeat_ReplicasComeAndGo(t *testing.T) {
 		t.Error("a replica that was cut off has said goodbye")
 	}
 	see(2, all[:2]...)
-	// Redis goes away and comes back without data: the number of replicas never decreases.
+	// Redis goes away and comes back without data. Meanwhile the number of replicas never decreases.
 	server.Kill()
 	testenv.Eventually(t, func() bool { return testutil.ToFloat64(all[0].cfg.Metrics.beatFailures) > 2 }, "beats are missed")
 	see(2, all[:2]...)
@@ -255,13 +255,13 @@ func TestHeartbeat_Cluster_OneKey(t *testing.T) {
 }
 
 // TestMembership_NeverMissesALiveReplica: a replica counts from the first heartbeat that contains it until it leaves,
-// or until confirmBeats consecutive heartbeats do not contain it. This is checked for any sequence of heartbeats and
+// or until confirmBeats consecutive heartbeats do not contain it. The test has random sequences of heartbeats and
 // failures.
 func TestMembership_NeverMissesALiveReplica(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := membership{self: 99, others: map[uint64]int{}}
-		missing := map[uint64]int{} // absences since the last heartbeat with it; no entry: it does not count
+		missing := map[uint64]int{} // heartbeats without the replica since the last with it; none: it does not count
 		some := rapid.SliceOfDistinct(rapid.Uint64Range(1, 5), rapid.ID)
 		for range rapid.IntRange(1, 60).Draw(t, "beats") {
 			if rapid.IntRange(0, 9).Draw(t, "fails") == 0 {

@@ -15,8 +15,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	redis.SetLogger(mute{}) // there is one logger for all clients, and outages make it log
-	// A client that could not connect tries again after a second. Only then it notices that it was closed.
+	redis.SetLogger(mute{}) // go-redis has one logger for all clients, which would log every outage of a test
+	// A client that could not connect tries again after a second. Only then does its goroutine notice that the client
+	// was closed, so the leak check ignores this goroutine.
 	testenv.Main(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
@@ -36,7 +37,7 @@ func patientClient(t testing.TB, o *redis.Options) *redis.Client {
 	return c
 }
 
-// productionClient returns a client like that of the service.
+// productionClient returns a client with the options of the service's own client.
 func productionClient(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
 	c, err := redisstore.NewClient(url)
@@ -45,7 +46,7 @@ func productionClient(t testing.TB, url string) redis.UniversalClient {
 	return c
 }
 
-// storeOn returns a store that is stopped before its client is closed.
+// storeOn returns a store on client. At the end of the test the store is stopped before the client is closed.
 func storeOn(t testing.TB, client redis.UniversalClient) *redisstore.Store {
 	t.Helper()
 	store := redisstore.New(client, redisstore.Config{})
@@ -57,7 +58,7 @@ func storeOn(t testing.TB, client redis.UniversalClient) *redisstore.Store {
 	return store
 }
 
-// lines is a log with a method to search it.
+// lines is an io.Writer for a log, with a method that searches the written lines.
 type lines struct {
 	mu  sync.Mutex
 	all []string

@@ -5,24 +5,24 @@ import (
 	"slices"
 )
 
-// confirmBeats is the number of consecutive heartbeats without a replica after which it counts as gone. A Redis that
-// was restarted empty or failed over has no replicas at first, and all of them return within two heartbeats. If a
-// process divides by too many replicas for some seconds, an outage has a little less capacity. If it divided by one,
-// the replicas together would admit the rule many times.
+// confirmBeats is the number of consecutive heartbeats that do not contain a replica, after which the replica is
+// removed. After a failover or a restart without data, Redis knows no replicas at first, and all replicas register
+// again within two heartbeats. If a process divides by too many replicas for some seconds, an outage has a little
+// less capacity. If it divided by one, the replicas together would admit the rule many times.
 const confirmBeats = 4
 
-// membership is the set of live replicas, as one of them sees it. A new replica counts at once. A replica that leaves
-// is removed at once. A replica whose heartbeats stop is removed after confirmBeats. If the process's own heartbeat
-// fails, the set does not change.
+// membership is the set of live replicas that one process knows. A new replica counts at once. A replica that leaves
+// is removed at once. A replica whose heartbeats stop is removed after confirmBeats heartbeats of this process. If
+// this process's own heartbeat fails, the set does not change.
 type membership struct {
 	self   uint64
 	others map[uint64]int // consecutive heartbeats in which the replica did not appear
 }
 
-// heartbeats are the replicas in a reply of the script: the live ones and those that left.
+// heartbeats has the ids in a reply of the script: the live replicas, and the replicas that have left.
 type heartbeats struct{ live, left []uint64 }
 
-// beat applies a heartbeat, and reports whether the set of others has changed.
+// beat applies the reply to a heartbeat, and reports whether the set of other replicas has changed.
 func (m *membership) beat(s heartbeats) (changed bool) {
 	for id := range m.others {
 		switch {
@@ -47,7 +47,8 @@ func (m *membership) beat(s heartbeats) (changed bool) {
 	return changed
 }
 
-// missed records a heartbeat that Redis did not answer. Absences before and after it are not consecutive.
+// missed records a heartbeat that Redis did not answer. It restarts the count of consecutive heartbeats without a
+// replica.
 func (m *membership) missed() {
 	for id := range m.others {
 		m.others[id] = 0
@@ -64,7 +65,8 @@ func (m *membership) list() []uint64 {
 	return all
 }
 
-// readBeats reads the script's reply.
+// readBeats decodes the script's reply. The first number is the time; each other number is a replica's id, negative
+// if it has left.
 func readBeats(ints []int64) (s heartbeats, err error) {
 	if len(ints) < 1 {
 		return s, errors.New("heartbeat: a reply without the time")

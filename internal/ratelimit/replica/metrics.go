@@ -2,14 +2,14 @@ package replica
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Metrics are the measurements of a heartbeat.
+// Metrics are the Prometheus metrics of a Heartbeat.
 type Metrics struct {
 	live         prometheus.Gauge
 	beatFailures prometheus.Counter
 }
 
 // NewMetrics creates the metrics and registers them. It panics if reg already has metrics of these names, which is a
-// programming error. With a nil reg they are not registered.
+// programming error. If reg is nil, the metrics are not registered.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		live: prometheus.NewGauge(prometheus.GaugeOpts{

@@ -7,28 +7,29 @@ import (
 )
 
 // Max is the largest number of replicas that share one bucket. It keeps the arithmetic of a share exact: units per
-// token stay below 2^45 * 256 = 2^53. If there are more replicas, each bucket has shares on 256 of them, different
-// ones for each bucket.
+// token stay below 2^45 * 256 = 2^53. If there are more than 256 replicas, each bucket is shared by 256 of them.
+// These are other replicas for each bucket.
 const Max = 256
 
-// Set has the replicas that share the rules while Redis is away. It does not change. A nil Set is one process alone.
+// Set is the set of replicas that share the rules while Redis is away. A Set is immutable. A nil Set means that this
+// process is the only replica.
 type Set struct {
-	count  int      // replicas to divide by, at least 1
+	count  int      // number of replicas by which rules are divided, at least 1
 	known  bool     // whether self and others are known
 	self   uint64   // this process
 	others []uint64 // may be fewer than count-1, because count has a configured minimum
 }
 
-// Anonymous returns n replicas, 1 to Max, that do not know each other. So they cannot agree on the holders of a
-// remainder.
+// Anonymous returns a Set of n replicas that do not know each other. n is limited to 1..Max. If a capacity cannot be
+// divided by n, such replicas cannot agree which of them hold the tokens of the remainder.
 func Anonymous(n int) *Set { return &Set{count: min(max(n, 1), Max)} }
 
-// Known returns the set of self and others. They divide by at least minimum.
+// Known returns the set of self and others. Rules are divided by their number, or by minimum if it is larger.
 func Known(self uint64, others []uint64, minimum int) *Set {
 	return &Set{count: max(1+len(others), minimum), known: true, self: self, others: slices.Clone(others)}
 }
 
-// Count returns the number of replicas to divide by.
+// Count returns the number of replicas by which rules are divided.
 func (r *Set) Count() int {
 	if r == nil {
 		return 1
@@ -36,7 +37,7 @@ func (r *Set) Count() int {
 	return r.count
 }
 
-// Live returns the number of live replicas that are known, this one included.
+// Live returns the number of known live replicas, including this process.
 func (r *Set) Live() int {
 	if r == nil {
 		return 1
@@ -44,7 +45,7 @@ func (r *Set) Live() int {
 	return 1 + len(r.others)
 }
 
-// Share returns how a bucket of the given capacity is divided: the number of replicas that hold a share, and the
+// Share returns the number of replicas that hold a share of a bucket with the given capacity, and the number of
 // tokens of the smallest share. Every replica holds a share, unless there are more replicas than tokens.
 func (r *Set) Share(capacity int64) (holders, tokens int64) {
 	n := int64(min(r.Count(), Max))
@@ -56,8 +57,8 @@ func (r *Set) Share(capacity int64) (holders, tokens int64) {
 
 // Portion returns this process's part of the bucket under key. The portions of all replicas sum to the rule's
 // capacity and rate. The sum is less if the configured minimum exceeds the number of live replicas. Replicas that
-// know each other compute the same order for a bucket (rendezvous hashing). The first ones get a token more each,
-// until the remainder is used up.
+// know each other compute the same order of replicas for a bucket (rendezvous hashing). If the capacity cannot be
+// divided evenly, the first replicas in this order get one token more.
 //
 // Anonymous replicas have at least one token each. Together these tokens may exceed the capacity, but not the rate.
 func (r *Set) Portion(capacity int64, key string) rule.Portion {
@@ -79,8 +80,8 @@ func (r *Set) Portion(capacity int64, key string) rule.Portion {
 	return p
 }
 
-// place returns this process's position in the order of a bucket, from 0. Replicas that are only assumed, because of
-// the minimum, come last.
+// place returns this process's position, from 0, in the order of replicas for a bucket. Replicas that are not known,
+// but counted because of the minimum, come last.
 func (r *Set) place(key string) int64 {
 	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a
 	hash := uint64(offset)
@@ -96,7 +97,8 @@ func (r *Set) place(key string) int64 {
 	return place
 }
 
-// weight mixes the hash of a bucket with an id as SplitMix64 does. So the orders of two buckets are independent.
+// weight mixes the hash of a bucket with a replica's id, as SplitMix64 does. So the orders of replicas for two
+// buckets are independent.
 func weight(hash, id uint64) uint64 {
 	w := hash ^ id
 	w = (w ^ w>>30) * 0xbf58476d1ce4e5b9
@@ -104,8 +106,8 @@ func weight(hash, id uint64) uint64 {
 	return w ^ w>>31
 }
 
-// LimitOf returns the limit by which this process decides a bucket while Redis is away: the rule's own limit if there
-// is one replica, else this process's portion of it.
+// LimitOf returns the limit with which this process decides a bucket while Redis is away. If there is one replica,
+// this is the rule's own limit, else this process's portion of it.
 func (r *Set) LimitOf(of *rule.Rule, key string) rule.Limit {
 	if r.Count() <= 1 {
 		return of.Limit()

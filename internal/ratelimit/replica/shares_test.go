@@ -12,13 +12,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// crowd returns n replicas that know each other, as each of them sees the set. Each divides by at least floor.
+// crowd returns the sets of n replicas that know each other, one set for each replica. Each set divides rules by at
+// least floor replicas.
 func crowd(t *rapid.T, n, floor int) []*Set {
 	ids := rapid.SliceOfNDistinct(rapid.Uint64(), n, n, rapid.ID).Draw(t, "ids")
 	all := make([]*Set, n)
 	for i, self := range ids {
 		others := slices.Concat(ids[:i], ids[i+1:])
-		slices.Reverse(others[:len(others)/2]) // in any order in which they became known
+		slices.Reverse(others[:len(others)/2]) // the order in which a replica learns of the others must not matter
 		all[i] = Known(self, others, floor)
 	}
 	return all
@@ -52,15 +53,15 @@ func TestSet_Known_PortionsSumToTheCapacity(t *testing.T) {
 		if n >= floor && (sum != capacity || holding != min(int64(n), capacity, Max)) {
 			t.Fatalf("%d of %d replicas hold %d tokens of %d", holding, n, sum, capacity)
 		}
-		// Replicas that are only assumed take tokens only when all live ones have theirs.
+		// Replicas that are only counted because of the minimum get tokens only after all live replicas.
 		if capacity < int64(floor) && sum < min(capacity, int64(n), Max) {
 			t.Fatalf("%d replicas of %d hold %d tokens of %d", n, floor, sum, capacity)
 		}
 	})
 }
 
-// TestSet_HigherMinimum_NeverGivesMore: as long as every replica knows all live ones, additional assumed replicas
-// only cost capacity.
+// TestSet_HigherMinimum_NeverGivesMore: if every replica knows all live replicas, a higher minimum, or replicas that
+// no longer exist, can only reduce the capacity of the live replicas.
 func TestSet_HigherMinimum_NeverGivesMore(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -102,8 +103,8 @@ func TestSet_Anonymous_HoldATokenEach(t *testing.T) {
 	}
 }
 
-// TestSet_Buckets_AreSpreadOverReplicas: the holder of a bucket's only token does not depend on other buckets. When a
-// replica is lost, only the buckets that it held move.
+// TestSet_Buckets_AreSpreadOverReplicas: buckets with one token are spread evenly over the replicas. When a replica
+// is lost, only the buckets that it held move to other replicas.
 func TestSet_Buckets_AreSpreadOverReplicas(t *testing.T) {
 	t.Parallel()
 	const buckets = 10_000

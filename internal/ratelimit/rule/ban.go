@@ -6,16 +6,17 @@ import (
 )
 
 const (
-	// MaxBanAfter bounds the number of denials before a ban, because the time of each takes 7 bytes in Redis.
+	// MaxBanAfter is the largest number of denials before a ban. It is bounded because Redis stores the time of each
+	// denial in 7 bytes.
 	MaxBanAfter = 1000
 
-	// minBan and maxBan bound the times of a ban.
+	// minBan and maxBan bound the durations Within and For of a ban.
 	minBan, maxBan = time.Millisecond, 366 * Day
 )
 
-// Ban is the rule for buckets that deny repeatedly. If a bucket has denied After consumes, all of them less than
-// Within ago, it then denies everything for the time For. The last of these denials begins the ban. Denials during a
-// ban do not count. The zero value is no ban.
+// Ban is the part of a rule for buckets that deny repeatedly. If a bucket denies After Consumes within less than
+// Within, it denies everything for the time For. The last of these denials begins the ban. Denials during a ban do
+// not count. The zero value means that the rule has no ban.
 type Ban struct {
 	After       int64         // 1..MaxBanAfter; 0: no ban
 	Within, For time.Duration // whole ms, 1 ms to 366 days
@@ -24,7 +25,7 @@ type Ban struct {
 // BanSpec is a ban as it is written in the catalogue; the zero value means no ban.
 type BanSpec struct {
 	After  int64
-	Within string // as time.ParseDuration reads it
+	Within string // in the format of time.ParseDuration
 	For    string
 }
 
@@ -56,14 +57,14 @@ func banTime(field, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// BanState has the recent denials of a bucket, or its ban. The zero value has neither.
+// BanState has the recent denials of a bucket, or its ban. The zero value has no denials and no ban.
 type BanState struct {
 	ends    int64   // µs; when the ban ends; 0 if there was none yet
 	denials []int64 // µs; ascending
 }
 
-// Left returns the time from now until the ban ends, in µs, or 0 if there is no ban. A ban longer than For is
-// shortened to For: the rule has changed.
+// Left returns the time from now until the ban ends, in µs, or 0 if there is no ban. If the ban would last longer
+// than For, because the rule has changed or the clock was set back, Left shortens it to For.
 func (s *BanState) Left(b Ban, now int64) int64 {
 	s.ends = min(s.ends, now+b.For.Microseconds())
 	return max(0, s.ends-now)
@@ -86,10 +87,11 @@ func (s *BanState) Deny(b Ban, now int64) int64 {
 	return b.For.Microseconds()
 }
 
-// BannedFor returns the state of a bucket that is banned from now on, for the given number of µs.
+// BannedFor returns the state of a bucket that is banned for the next us µs.
 func BannedFor(us, now int64) BanState { return BanState{ends: now + us} }
 
-// Over reports whether the state can be dropped at now.
+// Over reports whether the state can be dropped at now, because its ban has ended and none of its denials counts any
+// more.
 func (s *BanState) Over(b Ban, now int64) bool {
 	n := len(s.denials)
 	return s.ends <= now && (n == 0 || s.denials[n-1] <= now-b.Within.Microseconds())

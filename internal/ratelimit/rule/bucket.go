@@ -5,7 +5,7 @@ import (
 )
 
 // bucket has the parameters of a token bucket in units. A token is s units, and num units come back per microsecond.
-// For every rational rate both are integers, so nothing is rounded:
+// For every rate, s and num are integers, so nothing is rounded:
 //
 //	rate R per P us, g = gcd(R, P):  num = R/g,  s = P/g
 //
@@ -29,20 +29,21 @@ func newBucket(r Rate, capacity int64) bucket {
 // Capacity implements Limit.
 func (b bucket) Capacity() int64 { return b.tokens }
 
-// exact reports whether all of the bucket's arithmetic stays below 2^53.
+// exact reports whether all numbers in the bucket's arithmetic stay below 2^53, so that Lua computes them exactly.
 func (b bucket) exact() bool { return b.tokens+b.debt <= maxExact/b.s }
 
 func (b bucket) full() int64 { return b.tokens * b.s }
 
 // Advance refills the bucket for the time that has passed, at the rate with which the state was stored. If the clock
-// is a little behind the state, the bucket waits. If the clock is far behind, the state is moved to now.
+// is at most 5 s behind the state, the bucket is not refilled until the clock has caught up. If the clock is further
+// behind, the state is moved to now.
 func (b bucket) Advance(s State, at Moment) Level {
 	st := advancing(s.At, at.Now)
 	if s.Used == 0 {
 		return st
 	}
 	st.Used = s.Used
-	if passed := at.Now - s.At; passed >= CeilDiv(s.Used, s.Num) { // so the product cannot overflow
+	if passed := at.Now - s.At; passed >= CeilDiv(s.Used, s.Num) { // otherwise the product below cannot overflow
 		st.Used = 0
 	} else if passed > 0 {
 		st.Used -= passed * s.Num
@@ -102,7 +103,7 @@ func (b bucket) Wait(st Level, cost int64) time.Duration {
 // Delay implements Limit.
 func (b bucket) Delay(Level, int64) time.Duration { return 0 }
 
-// Share divides the rate exactly: the shares of all holders sum to the rate.
+// Share implements Limit. It divides the rate exactly, so the shares of all holders sum to the rate.
 func (b bucket) Share(p Portion) Limit { return b.part(p) }
 
 func (b bucket) part(p Portion) bucket {
@@ -117,7 +118,7 @@ func (b bucket) scaled(s State, from bucket) State {
 	return State{At: s.At, Used: convert(s.Used, from.full(), b.full()), Unit: b.s, Num: b.num}
 }
 
-// leaky is a bucket that works as a queue. Its missing units are the work that waits. A request is due when the work
+// leaky is a bucket that works as a queue. Its missing units are the waiting work. A request must wait until the work
 // before it is done. A leaky bucket admits the same requests as a token bucket.
 type leaky struct{ bucket }
 

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// mulCap returns a*b for non-negative a and b, capped far beyond all exact values.
+// mulCap returns a*b for non-negative a and b, but at most 2^61, which is far above all exact values.
 func mulCap(a, b int64) int64 {
-	const most = 1 << 61 // the sum of two does not overflow
+	const most = 1 << 61 // the sum of two results does not overflow
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi != 0 || lo > most {
 		return most
@@ -15,8 +15,9 @@ func mulCap(a, b int64) int64 {
 	return int64(lo)
 }
 
-// convert returns used * to / from, rounded up by less than one unit, at most 2^53-1. It converts a level from one
-// number of units per token to another, or a level of a bucket of from units to that of a share of to units.
+// convert returns used * to / from, rounded up, and at most 2^53-1. It converts a level if the number of units per
+// token changes. It also converts the level of a bucket to the level of a share of it. Then from and to are the
+// capacities, in units.
 func convert(used, from, to int64) int64 {
 	whole, rest := used/from, used%from
 	hi, lo := bits.Mul64(uint64(whole), uint64(to))

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Explanation describes the effects of a rule.
+// Explanation describes the effects of a rule in numbers.
 type Explanation struct {
 	// Num is the number of units that come back per microsecond, and Units the number of units of one token. Both are
 	// 0 for kinds other than buckets.
@@ -13,45 +13,49 @@ type Explanation struct {
 	// Capacity is in tokens.
 	Capacity int64
 	// InAnySecond is the largest number of tokens that pass within one second. For a bucket it is the burst plus the
-	// refill of a second, for a fixed window the counts of two windows around a start.
+	// refill of a second. For a fixed window it is the limit of two windows, because a window may start within the
+	// second.
 	InAnySecond int64
-	// Sustained is the long-term rate.
+	// Sustained is the rate that the rule allows in the long term.
 	Sustained Rate
-	// LongestWait is the time in which a bucket that owes as much as it may becomes full.
+	// LongestWait is the longest time until a bucket is full: from empty, with the largest allowed debt.
 	LongestWait time.Duration
-	// Fills is the time in which an empty bucket that owes nothing becomes full. It is set for buckets only.
+	// Fills is the time in which an empty bucket without debt becomes full. It is 0 for kinds other than buckets.
 	Fills time.Duration
-	// MaxTTL is the longest lifetime of a key after its last change.
+	// MaxTTL is the longest TTL of a bucket's key after its last change.
 	MaxTTL time.Duration
-	// KeyBytes is the approximate memory of one bucket in Redis, everything included.
+	// KeyBytes is the approximate memory of one bucket in Redis: key, value and table entries.
 	KeyBytes int64
 	// Holders is the number of replicas that hold a portion of a bucket while Redis is away. Share is the number of
-	// tokens of the smallest portion, and ShareRate the part of the rate that belongs to it. For one replica they are
-	// those of the whole rule.
+	// tokens of the smallest portion, and ShareRate the rate of this portion. If there is one replica, these are the
+	// capacity and the rate of the rule.
 	Holders, Share int64
 	ShareRate      Rate
-	// WindowStart and WindowEnd are the bounds of the present fixed window; zero for other kinds.
+	// WindowStart and WindowEnd are the bounds of the present fixed window. They are zero for other kinds.
 	WindowStart, WindowEnd time.Time
 }
 
 const (
 	// keyOverhead is the memory of a key with an expiry, besides key and value. It is an entry of 32 bytes in each of
-	// two tables, and, because the tables are about two thirds full, 21 bytes of the tables.
+	// two hash tables, and 21 bytes of the tables themselves, which are about two thirds full.
 	keyOverhead = 85
 
-	// valueHeader is the memory around a short value: object, length, end.
+	// valueHeader is the number of bytes that Redis adds to a short value: the object, the length and the end of the
+	// string.
 	valueHeader = 20
 
-	// longestChange is the largest change of a clock by law. A day can be longer than 24 hours by this time.
+	// longestChange is the largest change of a zone's clock, for example to daylight saving time. A day can be longer
+	// than 24 hours by this time.
 	longestChange = 2 * time.Hour
 
 	// typicalTenant is the length of a tenant's id that KeyBytes assumes.
 	typicalTenant = 12
 )
 
-// Explain returns the explanation of a rule of any kind except concurrency at now. zone is the calendar of its
-// windows; nil is the rule's own. dimension means that its buckets have a dimension. holders and share are the
-// results of the replicas' Share for the rule's burst.
+// Explain returns the explanation of a rule of any kind except concurrency. WindowStart and WindowEnd are of the
+// window that contains now. zone is the time zone of the rule's windows; nil is the rule's own zone. dimension means
+// that the rule's buckets have a dimension. holders and share are the results of replica.Set.Share for the rule's
+// burst.
 func (r *Rule) Explain(now time.Time, zone *time.Location, dimension bool, holders, share int64) Explanation {
 	e := Explanation{Capacity: r.Burst, Sustained: r.Rate, ShareRate: r.Rate, Holders: holders, Share: share}
 	if r.Kind == KindTokenBucket || r.Kind == KindLeakyBucket {
@@ -86,8 +90,8 @@ func (r *Rule) Explain(now time.Time, zone *time.Location, dimension bool, holde
 		e.LongestWait = r.Rate.Period
 		value = 7*(1+int(l.tokens+l.debt)) + bytesOf(short(l.length/1000))
 	}
-	// A key lives a second longer than its bucket needs it, plus the time by which a bucket's clock may be ahead. The
-	// key of a fixed window lives up to an eighth longer.
+	// The TTL of a key is a second longer than the bucket needs, plus the time by which a bucket's time may be ahead
+	// of the clock. For a fixed window it is up to an eighth longer, because it is rounded up.
 	e.MaxTTL = e.LongestWait + maxAheadUS*time.Microsecond
 	if r.Kind == KindFixedWindow {
 		e.MaxTTL = Micros(roughly(e.MaxTTL.Microseconds()))
@@ -102,7 +106,7 @@ func (r *Rule) Explain(now time.Time, zone *time.Location, dimension bool, holde
 	return e
 }
 
-// explain sets the fields that only buckets have, and returns the length of a stored value.
+// explain sets the fields that only buckets have, and returns the largest length of a stored value in bytes.
 func (b bucket) explain(e *Explanation) int {
 	e.Num, e.Units = b.num, b.s
 	e.InAnySecond = min(maxExact, b.tokens+capped(b.num, time.Second.Microseconds())/b.s)
@@ -121,14 +125,14 @@ func (b bucket) explain(e *Explanation) int {
 	return 7 + form + bytesOf(most)
 }
 
-// bytesOf returns the bytes that n takes in a stored value.
+// bytesOf returns the number of bytes that n takes in a stored value.
 func bytesOf(n int64) int { return max(1, (bits.Len64(uint64(n))+7)/8) }
 
 // capped returns a*b, at most 2^53-1.
 func capped(a, b int64) int64 { return min(mulCap(a, b), maxExact) }
 
-// sizeClass returns the memory that Redis's allocator takes for n bytes: a multiple of 16 up to 128, then one of four
-// sizes for each doubling.
+// sizeClass returns the number of bytes that Redis's allocator (jemalloc) uses for n bytes. Up to 128 it is a
+// multiple of 16. Above 128 there are four size classes for each doubling.
 func sizeClass(n int) int64 {
 	step := 16
 	if n > 128 {

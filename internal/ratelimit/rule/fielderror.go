@@ -1,10 +1,10 @@
 package rule
 
-// FieldError is the error for a refused value of a Spec or of a request. Nothing was done.
+// FieldError is the error for a value of a Spec or of a request that is not valid. Nothing was changed.
 type FieldError struct {
-	// Field is the name of the field in the API: "rate", "burst", "charges[2].cost".
+	// Field is the name of the field in the API, for example "rate", "burst" or "charges[2].cost".
 	Field string
-	// Reason names the bound that was exceeded. It is for people and contains no secret.
+	// Reason says in words which bound was exceeded. It contains no secret.
 	Reason string
 }
 

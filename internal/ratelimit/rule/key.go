@@ -7,21 +7,22 @@ import (
 )
 
 const (
-	// dimensionLen is the length of a dimension in base64url: 96 bits. For a billion subjects of one rule, the
-	// probability that any two share a bucket is 10^-11. Each further character would cost memory in every key.
+	// dimensionLen is the length of a dimension in characters of base64url, which is 96 bits. For a billion subjects
+	// of one rule, the probability that any two of them share a bucket is 10^-11. Each additional character would
+	// cost memory in every key.
 	dimensionLen = 16
 )
 
-// Bucket is one bucket of a rule.
+// Bucket identifies one bucket of a rule.
 type Bucket struct {
 	Tenant string
-	// Rule must come from Compile; it may be of any kind.
+	// Rule must be a result of Compile; it may be of any kind.
 	Rule *Rule
 	// Dimension is a result of the function Dimension, or empty if the bucket has none.
 	Dimension string
 }
 
-// Name returns the bucket's key in Redis, which Reset takes. The error is a *FieldError.
+// Name returns the bucket's key in Redis, which is the argument of Limiter.Reset. The error is a *FieldError.
 func (b Bucket) Name() (string, error) {
 	switch {
 	case b.Rule == nil || b.Rule.letter == "":
@@ -42,7 +43,7 @@ func Dimension(values ...string) string {
 	var stack [256]byte // enough for a subject and a route pattern; longer values go to the heap
 	all := stack[:0]
 	for _, v := range values {
-		all = binary.BigEndian.AppendUint64(all, uint64(len(v))) // so ("ab","c") and ("a","bc") differ
+		all = binary.BigEndian.AppendUint64(all, uint64(len(v))) // the length, so that ("ab","c") and ("a","bc") differ
 		all = append(all, v...)
 	}
 	sum := sha256.Sum256(all)
@@ -56,14 +57,15 @@ func Dimension(values ...string) string {
 //	rl:{<tenant>}<kind>:<rule>[/<dimension>]   of a tenant: all its buckets are in one slot
 //	rl:{<rule>[/<dimension>]}<kind>            of a shared rule: each bucket is in a separate slot
 //
-// Neither tenants nor rules contain a brace or a slash. Keys are short because memory comes in size classes: a key of
-// at most 44 bytes (20 for tenant and rule together, if there is a dimension) takes 48 bytes.
+// The ids of tenants and rules contain no brace and no slash. Keys are short, because memory is allocated in size
+// classes. A key of at most 44 bytes takes 48 bytes of memory. With a dimension, the ids of tenant and rule may then
+// have 20 bytes together.
 func (r *Rule) BucketKey(tenant, dimension string) (key, tag string) {
 	return bucketKeyOf(r.letter, r.Shared, tenant, r.ID, dimension)
 }
 
-// BanKey returns the key of a bucket's denials or ban. It is in the slot of the bucket. No key of a bucket has this
-// ending.
+// BanKey returns the key of a bucket's ban, and of the denials that count towards it. It is in the same slot as the
+// bucket. No key of a bucket ends like this.
 func BanKey(bucket string) string { return bucket + "!" }
 
 // LeaseKey returns the key and hash tag of a bucket of a concurrency rule, as BucketKey does for a compiled rule.
@@ -82,7 +84,7 @@ func bucketKeyOf(kind string, shared bool, tenant, rule, dimension string) (key,
 	return "rl:{" + tenant + "}" + kind + ":" + rule + dimension, tenant
 }
 
-// IsDimension reports whether s is empty or a result of Dimension.
+// IsDimension reports whether s is empty or has the form of a result of Dimension.
 func IsDimension(s string) bool {
 	if s == "" {
 		return true

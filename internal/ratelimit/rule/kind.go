@@ -8,25 +8,28 @@ import (
 type Kind int
 
 const (
-	// KindTokenBucket refills continuously at the rate up to the burst.
+	// KindTokenBucket is a bucket that is refilled continuously at the rate, up to the burst.
 	KindTokenBucket Kind = 1
-	// KindLeakyBucket is a queue with the length of the burst, which is worked off at the rate. An admitted request
-	// has to wait for the delay in its verdict, so requests are evenly spaced.
+	// KindLeakyBucket is a queue of at most Burst requests, which are processed at the rate. An admitted request has
+	// to wait for the Delay in its verdict, so requests are evenly spaced.
 	KindLeakyBucket Kind = 2
-	// KindFixedWindow counts from zero at each start of a minute, hour, day, week or month of a calendar, or of
-	// another period since the epoch. Around a start it may pass twice its count.
+	// KindFixedWindow counts tokens in windows: minutes, hours, days, weeks or months of a calendar, or other periods
+	// that are counted from 1970-01-01 UTC. Each window starts from zero. Around a start up to twice the limit may
+	// pass.
 	KindFixedWindow Kind = 3
-	// KindSlidingWindow adds to the count of the current window a part of the previous window's count: the part that
-	// the sliding window still covers, as if that count had been spread evenly.
+	// KindSlidingWindow adds to the count of the current window a part of the previous window's count. This is the
+	// part that the sliding window still covers, if the tokens of the previous window were taken evenly.
 	KindSlidingWindow Kind = 4
 	// KindSlidingLog stores the time of each token, up to 1,000 of them. It is exact in every interval.
 	KindSlidingLog Kind = 5
-	// KindConcurrency bounds the number of leases at a time. It has a separate script, and no charges.
+	// KindConcurrency bounds the number of leases that are held at a time. It has a separate script (lua/leases.lua),
+	// and no charges.
 	KindConcurrency Kind = 6
 )
 
-// names returns the kind as the API writes it, and its letter in keys. The letter is part of the key because the
-// states of two kinds have different meanings. Every verdict needs the name, and a switch is fast.
+// names returns the kind's name in the API, and its letter in keys. The letter is part of each key, because the
+// stored values of two kinds have different meanings. names is a switch, because it is called for every verdict and
+// must be fast.
 func (k Kind) names() (name, letter string) {
 	switch k {
 	case KindTokenBucket:
@@ -46,7 +49,7 @@ func (k Kind) names() (name, letter string) {
 	}
 }
 
-// String returns the kind as the API writes it.
+// String returns the kind's name in the API.
 func (k Kind) String() string {
 	name, _ := k.names()
 	return name
@@ -58,8 +61,8 @@ func (k Kind) letter() string {
 	return letter
 }
 
-// Windowed reports whether tokens come back all at once, at an instant that many buckets share. If so, callers that
-// were denied should spread their retries.
+// Windowed reports whether the tokens of many buckets come back at the same instant. If they do, denied callers
+// should spread their retries.
 func (k Kind) Windowed() bool {
 	return k == KindFixedWindow || k == KindSlidingWindow
 }

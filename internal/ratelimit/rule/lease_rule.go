@@ -7,23 +7,23 @@ import (
 
 // These are bounds of leases.
 const (
-	// MinLeaseTTL and MaxLeaseTTL bound the time for which a lease lasts without a renewal. A dead holder blocks its
-	// slot for that time.
+	// MinLeaseTTL and MaxLeaseTTL bound the time for which a lease lasts without a renewal. If its holder dies, the
+	// slot stays taken for this time.
 	MinLeaseTTL = time.Second
-	// MaxLeaseTTL does not bound the work, because a holder that needs longer renews.
+	// MaxLeaseTTL does not limit the duration of the work, because a holder that needs more time renews its lease.
 	MaxLeaseTTL = time.Hour
 
-	// DefaultLeaseTTL is for rules without a rate. The lease of a dead holder ends within a minute. A live holder
-	// renews about every 20 s, which is cheap.
+	// DefaultLeaseTTL is the default TTL of leases of rules without a rate. The lease of a dead holder ends within a
+	// minute. A live holder renews its lease about every 20 s, which is cheap.
 	DefaultLeaseTTL = time.Minute
 
-	// MaxLeases is the largest capacity of a concurrency rule. A bucket of that size takes 1.2 MB of Redis. When the
-	// clock was set back, moving the bucket takes 20 ms.
+	// MaxLeases is the largest capacity of a concurrency rule. A bucket of that size takes 1.2 MB in Redis. If the
+	// clock is set back, a call that moves such a bucket takes 20 ms.
 	MaxLeases = 10_000
 )
 
-// compileConcurrency compiles a rule of kind concurrency: at most Burst leases at a time. A rate is optional. Its
-// count is used when no burst is set, and its period is the default time for which a lease lasts.
+// compileConcurrency compiles a rule of kind concurrency, which allows at most Burst leases at a time. A rate is
+// optional. Its count is the capacity if no burst is set. Its period is the default TTL of a lease.
 func compileConcurrency(spec Spec) (Rule, error) {
 	r := Rule{ID: spec.ID, Metric: spec.ID, Kind: KindConcurrency, Burst: spec.Burst, Cost: 1, Shadow: spec.Shadow, Shared: spec.Shared}
 	if spec.Debt != 0 {
@@ -68,7 +68,8 @@ func (r *Rule) LeaseTTL() time.Duration {
 	return DefaultLeaseTTL
 }
 
-// LeaseTTLFor checks a requested TTL and returns it; for 0 it returns the rule's default. The error is a *FieldError.
+// LeaseTTLFor checks a requested TTL and returns it. For 0 it returns the rule's LeaseTTL. The error is a
+// *FieldError.
 func (r *Rule) LeaseTTLFor(asked time.Duration) (time.Duration, error) {
 	if asked == 0 {
 		return r.LeaseTTL(), nil

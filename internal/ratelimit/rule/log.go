@@ -7,17 +7,19 @@ import (
 )
 
 const (
-	// maxLog bounds the tokens of a log: 1,000 take 7 KB of Redis per bucket, and every charge copies them.
+	// maxLog is the largest number of tokens in a log. 1,000 tokens take 7 KB in Redis for each bucket, and every
+	// charge copies them.
 	maxLog = 1000
 
-	// maxLogPeriod bounds the time for which an entry is kept.
+	// maxLogPeriod is the longest length of a log, that is, the longest time for which a token is kept in it.
 	maxLogPeriod = 31 * Day
 )
 
-// slidingLog stores the time of each token. No interval of its length, with any start, passes more than the limit.
+// slidingLog has the parameters of a sliding log, which stores the time of each taken token. In every interval of its
+// length it passes at most the limit.
 //
-// Invariants: tokens 1..maxLog, with the debt; length up to maxLogPeriod; logs from the script are as Advance would
-// compute them.
+// Invariants: tokens is at least 1, tokens+debt at most maxLog, and length at most maxLogPeriod. A log from the
+// script is equal to the log that Advance computes.
 type slidingLog struct {
 	tokens int64
 	debt   int64 // tokens that may be owed beyond the limit
@@ -51,7 +53,7 @@ func (l slidingLog) Advance(s State, at Moment) Level {
 	return st
 }
 
-// after returns the index of the first time in log that is later than us.
+// after returns the index of the first element of log that is later than us.
 func after(log []int64, us int64) int {
 	return sort.Search(len(log), func(i int) bool { return log[i] > us })
 }
@@ -67,8 +69,8 @@ func (l slidingLog) Charge(st Level, cost int64) Level {
 	return st
 }
 
-// Refund removes tokens that were logged at or before the time of the charge, the newest first. These are the
-// charge's own tokens, if the log still has them.
+// Refund implements Limit. It removes tokens that were taken at or before the time of the charge, the newest first.
+// These are the charge's own tokens, if the log still has them.
 func (l slidingLog) Refund(st Level, cost, at int64) Level {
 	behind := len(st.log)
 	if at != UnknownTime {
@@ -86,7 +88,7 @@ func (l slidingLog) Store(st Level, now int64) (s State, until int64) {
 	switch {
 	case st.Used == 0:
 		until = s.At
-	case st.fromScript != nil: // the log is in Redis; here all tokens count as taken with the newest
+	case st.fromScript != nil: // the log is in Redis; in this process all tokens count as taken with the newest
 		until = now + st.fromScript.reset().Microseconds()
 		s.At = until - l.length
 	default:

@@ -11,11 +11,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule/oracle"
 )
 
-// start is a time in 2026, so numbers are as large as in real use.
+// start is a time in 2026, in µs, so that the numbers are as large as in real use.
 const start = int64(1_790_000_000_123_456)
 
 // TestLimit_EqualsTheOracle makes random charges on one rule, of any kind, with clock steps in both directions. The
-// verdict, the remaining tokens and the waits must equal those of exact fractions.
+// verdict, the remaining tokens and the times to wait must equal the oracle's, which computes with exact fractions.
 func TestLimit_EqualsTheOracle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -84,7 +84,7 @@ func TestLimit_EqualsTheOracle(t *testing.T) {
 	})
 }
 
-// drawRule draws a rule of any kind, with rates that divide evenly and rates that do not.
+// drawRule returns a random rule of a random kind. Its rate may divide evenly or not.
 func drawRule(t *rapid.T) *rule.Rule {
 	kind := rule.Kind(rapid.IntRange(int(rule.KindTokenBucket), int(rule.KindSlidingLog)).Draw(t, "kind"))
 	rate := rule.Rate{

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// structuredMax is the largest integer of a structured field (RFC 9651 3.3.1).
+// structuredMax is the largest integer that a structured HTTP field may contain (RFC 9651 3.3.1).
 const structuredMax = 999_999_999_999_999
 
-// Refills returns the longest time until a bucket of the rule is full again, or 0 for concurrency.
+// Refills returns the longest time until a bucket of the rule is full again, or 0 for a rule of kind concurrency.
 func (r *Rule) Refills() time.Duration {
 	if r.Kind == KindConcurrency {
 		return 0
@@ -17,8 +17,9 @@ func (r *Rule) Refills() time.Duration {
 	return e.LongestWait
 }
 
-// Policy returns the rule's member of the RateLimit-Policy header. q is the capacity, and w the seconds in which an
-// empty bucket fills, at least 1. Ids have no character that must be escaped in a structured field.
+// Policy returns the rule's member of the RateLimit-Policy header. Its parameter q is the capacity. w is the time in
+// which an empty bucket fills, in seconds, at least 1. The ID needs no escaping, because ids contain no character
+// that a structured field must escape.
 func (r *Rule) Policy() string {
 	text := `"` + r.ID + `";q=` + strconv.FormatInt(min(r.Burst, structuredMax), 10)
 	if r.Kind == KindConcurrency {

@@ -13,17 +13,18 @@ const (
 	Consume Op = 0
 	Peek    Op = 1
 	Refund  Op = 2
-	Raise   Op = 3 // raise the level to at least a known one
-	Late    Op = 4 // charge after the fact: take at most the tokens left and the tokens that may be owed
+	Raise   Op = 3 // raise the level to at least a known level
+	Late    Op = 4 // charge after the fact: take the cost, at most the tokens left plus the debt
 )
 
-// Params are the parameters of a key for the script; their meaning depends on the kind.
+// Params are the parameters of a rule that are sent to the script. Their meaning depends on the kind; see
+// lua/limits.lua.
 type Params [4]int64
 
 // WithBan is added to the script's number of a rule if the call contains the ban of the rule.
 const WithBan = 16
 
-// Word returns the script's number for the rule's kind and for whether the rule denies.
+// Word returns the number from which the script reads the rule's kind, and whether the rule is a shadow rule.
 func (r *Rule) Word() int64 {
 	if r.Shadow {
 		return 2 * int64(r.Kind)
@@ -31,8 +32,9 @@ func (r *Rule) Word() int64 {
 	return 2*int64(r.Kind) + 1
 }
 
-// windowSlack is the largest time by which Redis's clock may be behind the estimate. The window of that earlier time
-// and the next window are sent. So one of these windows is right, even if the call arrives late.
+// windowSlack is the largest time by which Redis's clock may be behind the estimate of it. A call contains the window
+// at the estimate minus windowSlack, and the next window. So one of these windows is the current one, even if the
+// call arrives late.
 const windowSlack = time.Second
 
 // Params implements Limit.
@@ -95,10 +97,10 @@ func (l slidingLog) Read(row []int64, ahead, now int64, _ Params) Level {
 	return Level{Now: now, Ahead: ahead, Used: row[0], fromScript: (*logAnswer)(row[1:4])}
 }
 
-// mantissas are the MANTISSAS of the script.
+// mantissas has the same numbers as MANTISSAS in lua/limits.lua.
 const mantissas = "\x01\x02\x03\x04\x05\x06\x08\x09\x0c\x0f\x12\x18\x19\x24\x48\x4b"
 
-// short returns the short form of n in the script.
+// short returns the short form of n, which lua/limits.lua describes.
 func short(n int64) int64 {
 	m, e := n, int64(0)
 	for m%10 == 0 {

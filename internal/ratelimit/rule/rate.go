@@ -11,11 +11,12 @@ import (
 
 const (
 	// minPeriod and maxPeriod bound the period of a rate. A millisecond is the shortest period that can be observed
-	// through HTTP. 366 days hold every year, and keep units per token (at most the period in µs) below 2^45.
+	// through HTTP. 366 days are the longest year. They keep the units per token, which are at most the period in µs,
+	// below 2^45.
 	minPeriod = time.Millisecond
 	maxPeriod = 366 * 24 * time.Hour
 
-	// maxExact is the largest integer that a number of Redis's Lua, a double, holds exactly.
+	// maxExact is 2^53-1. Redis's Lua computes with doubles, which are exact up to this number.
 	maxExact = bound.MaxAmount
 
 	monthUnit    = "month"
@@ -26,16 +27,16 @@ const (
 type Rate struct {
 	// Count is 1..2^53-1.
 	Count int64
-	// Period is a whole number of milliseconds, 1 ms..366 days. A day is 24 hours, unless a fixed window follows a
-	// calendar.
+	// Period is a whole number of milliseconds, 1 ms..366 days. A day is 24 hours, except in a fixed window that
+	// follows a calendar.
 	Period time.Duration
-	// Month means that the period is a calendar month, for fixed windows only. Period is 31 days then.
+	// Month means that the period is a calendar month. Then Period is 31 days. Only fixed windows may have it.
 	Month bool
 }
 
-// unit is a name for a length of time in a rate.
+// unit is a unit of time in the text of a rate.
 type unit struct {
-	name   string // the name that String uses
+	name   string // the name that Rate.String uses
 	other  []string
 	length time.Duration
 }
@@ -59,7 +60,7 @@ func units() []unit {
 //	       | "d" | "day" | "days" | "w" | "week" | "weeks" | "month"
 //
 // where count and number are decimal integers without sign, at least 1: "60/s", "100/min", "5/30s", "10/day". The
-// number of a month can only be 1. An error is a *FieldError on "rate" that names the bound.
+// number of months can only be 1. The error is a *FieldError on "rate" that names the bound.
 func ParseRate(s string) (Rate, error) {
 	count, per, ok := strings.Cut(s, "/")
 	if !ok {
@@ -89,7 +90,7 @@ func ParseRate(s string) (Rate, error) {
 	return Rate{Count: n, Period: time.Duration(multiple) * length}, nil
 }
 
-// String returns the shortest text that ParseRate reads as this rate.
+// String returns the shortest text for which ParseRate returns this rate.
 func (r Rate) String() string {
 	if r.Month {
 		return fmt.Sprintf("%d/%s", r.Count, monthUnit)
@@ -105,8 +106,8 @@ func (r Rate) String() string {
 	return fmt.Sprintf("%d/%s", r.Count, r.Period)
 }
 
-// part returns a percentage of the rate, exactly. Its count and period can be up to a hundred times as large as those
-// of a rate in a Spec.
+// part returns the given percentage of the rate, without rounding. The count and the period of the result can be up
+// to a hundred times as large as in a Spec.
 func (r Rate) part(percent int64) Rate {
 	// percent/whole and the count are reduced to lowest terms.
 	g := gcd(percent, whole)
@@ -115,7 +116,7 @@ func (r Rate) part(percent int64) Rate {
 	return Rate{Count: r.Count / g * times, Period: r.Period * time.Duration(longer/g), Month: r.Month}
 }
 
-// check returns an error for a rate that ParseRate does not return.
+// check returns an error if ParseRate cannot return this rate.
 func (r Rate) check() error {
 	if r.Count < 1 || r.Count > maxExact {
 		return rateError("the count %d is not from 1 to %d", r.Count, int64(maxExact))
@@ -140,7 +141,7 @@ func unitLength(name string) time.Duration {
 	return 0
 }
 
-// positive reads a decimal integer of 1..maxExact, with digits only.
+// positive reads a decimal integer of 1..maxExact that consists of digits only.
 func positive(s string) (int64, error) {
 	for _, c := range []byte(s) {
 		if c < '0' || c > '9' {
@@ -157,7 +158,7 @@ func positive(s string) (int64, error) {
 	return n, nil
 }
 
-// clip shortens a value for an error message.
+// clip returns at most the first 40 characters of s, for an error message.
 func clip(s string) string {
 	const enough = 40 // longer than any sensible rate, unit or policy
 	if len(s) > enough {

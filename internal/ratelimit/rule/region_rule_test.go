@@ -53,8 +53,9 @@ func TestCompile_RegionShare(t *testing.T) {
 	}
 }
 
-// TestCompile_RegionShares_SumToTheRate: shares that sum to 100 % have rates that sum exactly to the rate. The sum of
-// their capacities is at most the burst, plus a token for each share that would have less than one token.
+// TestCompile_RegionShares_SumToTheRate: if the shares of all regions sum to 100 %, their rates sum exactly to the
+// rate. Their capacities sum to at most the burst, plus one token for each share whose capacity would be less than
+// one token.
 func TestCompile_RegionShares_SumToTheRate(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -85,7 +86,7 @@ func TestCompile_RegionShares_SumToTheRate(t *testing.T) {
 	})
 }
 
-// mustCompile returns the rule of a valid spec.
+// mustCompile returns the rule of spec, which must be valid.
 func mustCompile(t testing.TB, spec Spec) *Rule {
 	t.Helper()
 	if spec.ID == "" {

@@ -7,18 +7,19 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
-// whole is 100 %.
+// whole is the percentage of the whole rate and capacity.
 const whole = 100
 
-// BackendPolicy decides how a rule works while Redis is away.
+// BackendPolicy is the way in which a rule is decided while Redis is away.
 type BackendPolicy int
 
 const (
-	// BackendLocalShare decides in this process with its portion of rate and burst, from the last known level.
+	// BackendLocalShare means that each process decides with its portion of the rate and the burst, from the last
+	// level that it knows.
 	BackendLocalShare BackendPolicy = iota
-	// BackendOpen passes every request.
+	// BackendOpen means that the rule passes every request.
 	BackendOpen
-	// BackendClosed makes the request fail. It is for rules that protect from abuse.
+	// BackendClosed means that the request fails. It is for rules that protect from abuse.
 	BackendClosed
 )
 
@@ -38,48 +39,48 @@ func (p BackendPolicy) String() string {
 
 // Spec is a rule as it is written in the catalogue.
 type Spec struct {
-	// ID names the rule, ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$. It is part of the keys of the buckets. So buckets keep
-	// their levels when a rule changes under the same ID.
+	// ID names the rule, ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$. It is part of the keys of the rule's buckets. So the
+	// buckets keep their levels if the rule changes and keeps its ID.
 	ID string
 	// Kind is "token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log" or "concurrency"; empty
 	// is token_bucket.
 	Kind string
-	// Rate is the number of tokens that come back per period, in the form of ParseRate. For windows and the log it is
+	// Rate is the number of tokens that come back per period, in the form of ParseRate. For windows and logs it is
 	// the whole limit.
 	Rate string
-	// Burst is the capacity in tokens, for buckets at most 2^53 / units per token. 0 is the rate's count, which is
-	// the only capacity of windows and logs.
+	// Burst is the capacity in tokens. For buckets it is at most 2^53 / units per token. 0 means the rate's count.
+	// Windows and logs can have no other capacity than the rate's count.
 	Burst int64
 	// Cost is the default cost of a charge, at most the burst; 0 is 1.
 	Cost int64
-	// Debt is the number of tokens by which a charge after the fact may take a bucket below zero; with 0 it may not
-	// go below. Debt and capacity together have the bound of the capacity: 2^53 / units per token, or the tokens of a
-	// log. Leases have no debt.
+	// Debt is the number of tokens by which a charge after the fact may take a bucket below zero. The sum of debt and
+	// capacity is bounded: by 2^53 / units per token, or by 1,000 tokens in a log. Concurrency rules have no debt.
 	Debt int64
-	// Ban denies everything for a time after some denials. Leases have no ban.
+	// Ban makes a bucket deny everything for a time after some denials. Concurrency rules have no ban.
 	Ban BanSpec
-	// Shadow makes the rule count its denials without denying.
+	// Shadow means that the denials of the rule are reported and counted, but do not deny the request.
 	Shadow bool
 	// OnBackendError is "local_share", "open" or "closed"; empty is local_share.
 	OnBackendError string
-	// Shared makes the rule's buckets common to all tenants. Their dimension is a route, an address or empty. On a
-	// cluster each bucket has a separate slot.
+	// Shared means that all tenants use the same buckets. The dimension of such a bucket is a route, an address or
+	// empty. On a cluster each bucket has its own hash tag.
 	Shared bool
-	// Zone is the calendar of windows of a minute to a month; nil is UTC. A charge can have its own.
+	// Zone is the time zone of calendar windows, from a minute to a month; nil is UTC. A charge can have its own
+	// zone.
 	Zone *time.Location
-	// RegionShare is the percentage of the rate for this region's Redis, 1..100; 0 is 100. Rates of buckets are
-	// divided exactly. Capacities are whole tokens, rounded down, and at least one.
+	// RegionShare is the percentage of the rate and the capacity that this region's Redis gets, 1..100; 0 is 100.
+	// Rates of buckets are divided exactly. Capacities are rounded down to whole tokens, and are at least one.
 	RegionShare int64
 }
 
-// Rule is a compiled rule. Create it with Compile; it does not change and may be shared.
+// Rule is a compiled rule. Create it with Compile. It is immutable and may be shared by goroutines.
 //
-// A change under the same ID keeps the levels of the rule's buckets. A larger burst adds the difference. A smaller
-// burst gives nothing away: the tokens taken beyond it come back first. A new rate applies from now on. Another Debt
-// changes the tokens that later charges may take.
+// If a rule changes and keeps its ID and kind, its buckets keep the number of taken tokens. So a larger burst adds
+// exactly the difference. With a smaller burst, the tokens taken beyond it must come back first. A new rate applies
+// from now on. A new Debt applies to later charges.
 type Rule struct {
 	ID             string
-	Metric         string // the rule's label in metrics; several rules may have the same
+	Metric         string // the value of the label rule in metrics; several rules may have the same
 	Kind           Kind
 	Rate           Rate  // of this region
 	Burst          int64 // capacity in tokens, of this region
@@ -95,7 +96,7 @@ type Rule struct {
 	letter string // of the kind, in keys
 }
 
-// Compile checks spec and computes its arithmetic. The error is a *FieldError that names the field and its bound.
+// Compile checks spec and returns the rule. The error is a *FieldError that names the field and its bound.
 func Compile(spec Spec) (Rule, error) {
 	if err := checkID("id", spec.ID); err != nil {
 		return Rule{}, err
@@ -141,7 +142,8 @@ func Compile(spec Spec) (Rule, error) {
 	return r, nil
 }
 
-// compileLimit sets limit, and sets Rate and Burst to those of the region. It needs Kind, Rate and Burst.
+// compileLimit sets limit, and sets Rate and Burst to the region's percentage. Kind, Rate and Burst must be set
+// before.
 func (r *Rule) compileLimit(percent int64) error {
 	if err := r.Rate.check(); err != nil {
 		return err
@@ -161,7 +163,7 @@ func (r *Rule) compileLimit(percent int64) error {
 func (r *Rule) compileBucket(percent int64) error {
 	field := "burst"
 	if r.Burst == 0 {
-		field, r.Burst = "rate", r.Rate.Count // there was no burst: if it is too large, the rate is the field in error
+		field, r.Burst = "rate", r.Rate.Count // the burst comes from the rate, so an error names the field rate
 	}
 	if r.Burst < 1 {
 		return &FieldError{"burst", fmt.Sprintf("%d is not at least 1", r.Burst)}
@@ -222,13 +224,13 @@ func (r *Rule) compileWindow(percent int64) error {
 	return nil
 }
 
-// debtError returns the error for a debt that, together with the capacity, exceeds most tokens.
+// debtError returns the error for a debt whose sum with the capacity exceeds `most` tokens.
 func (r *Rule) debtError(most int64) error {
 	return &FieldError{"debt", fmt.Sprintf("a debt of %d cannot be counted exactly with this rate and capacity; it may be at most %d", r.Debt, most-r.Burst)}
 }
 
-// tokensOf returns a percentage of a capacity in whole tokens, at least one, because a rule without tokens would deny
-// everything.
+// tokensOf returns a percentage of a capacity in whole tokens. It returns at least 1, because a rule without tokens
+// would deny everything.
 func tokensOf(tokens, percent int64) int64 {
 	return max(1, tokens/whole*percent+tokens%whole*percent/whole)
 }
@@ -236,7 +238,7 @@ func tokensOf(tokens, percent int64) int64 {
 // Limit returns the rule's arithmetic, or nil for a rule of kind concurrency.
 func (r *Rule) Limit() Limit { return r.limit }
 
-// Compiled reports whether r came from Compile.
+// Compiled reports whether r is a result of Compile, of any kind except concurrency.
 func (r *Rule) Compiled() bool { return r != nil && r.limit != nil }
 
 func parsePolicy(s string) (BackendPolicy, error) {

@@ -115,7 +115,8 @@ func TestCompile_AcceptsTheLargestExactValues(t *testing.T) {
 	}
 }
 
-// TestShort_MeansItsNumber: the script reads these short forms, and those of usual rates take one byte.
+// TestShort_MeansItsNumber: the script's formula converts each short form back to its number. The short forms of
+// usual rates take one byte.
 func TestShort_MeansItsNumber(t *testing.T) {
 	t.Parallel()
 	long := func(s int64) int64 {

@@ -2,13 +2,13 @@ package rule
 
 import "time"
 
-// slidingWindow estimates the tokens taken in the time of one window until now. It adds all tokens of the current
-// window and a part of those of the previous window: the part that the sliding window still covers, as if its tokens
-// had come evenly. Windows are aligned to the epoch.
+// slidingWindow estimates the number of tokens taken in the last period of one window's length. It adds all tokens of
+// the current window and a part of the tokens of the previous window. This is the part that the sliding window still
+// covers, if the previous window's tokens were taken evenly. Windows are aligned to 1970-01-01 UTC.
 //
 // The estimate is a whole number of tokens times ticks. A tick is a microsecond, or a millisecond if the product
-// would exceed 2^53. The estimate is exact for even traffic. With uneven traffic, up to twice the limit may pass in
-// the time of a window, or denials may begin at half the limit.
+// would exceed 2^53. The estimate is exact for even traffic. With uneven traffic, up to twice the limit may pass in a
+// period of a window's length, or denials may begin at half the limit.
 //
 // Invariants: tokens, ticks, tick >= 1; (tokens+debt)*ticks < 2^53.
 type slidingWindow struct {
@@ -26,7 +26,7 @@ func newSlidingWindow(r Rate, debt int64) slidingWindow {
 	return w
 }
 
-// exact reports whether the estimate stays below 2^53 up to the capacity and the debt.
+// exact reports whether the estimate stays below 2^53 if the capacity and the debt are used up.
 func (w slidingWindow) exact() bool { return w.tokens+w.debt <= maxExact/w.ticks }
 
 func (w slidingWindow) length() int64 { return w.ticks * w.tick }
@@ -50,7 +50,7 @@ func (w slidingWindow) Advance(s State, at Moment) Level {
 	current, previous, ts := s.Used, s.Prev, s.At
 	st.MustStore = s.Unit != w.length()
 	if st.Rebased || s.Unit != w.length() {
-		// The estimate at the state's own time, rounded up, counts as charged then.
+		// The estimate at the state's own time, rounded up, replaces the tokens of both windows.
 		if rest := s.Unit - ts%s.Unit; rest < s.Unit && previous > 0 {
 			previous = mulDivCeil(rest, previous, s.Unit)
 		}
@@ -68,7 +68,7 @@ func (w slidingWindow) Advance(s State, at Moment) Level {
 	return st
 }
 
-// level returns the estimate in tokens times ticks. Its cap is far beyond the capacity.
+// level returns the estimate in tokens times ticks. It is limited to a number far above the capacity.
 func (w slidingWindow) level(st Level) int64 {
 	covered := w.ticks - (st.Now+st.Ahead-st.start)/w.tick
 	return mulCap(st.Used, w.ticks) + mulCap(st.Prev, covered)
@@ -116,8 +116,8 @@ func (w slidingWindow) Wait(st Level, cost int64) time.Duration {
 		return 0
 	}
 	room := (w.tokens - cost) * w.ticks
-	// In this window the counted part of the previous window shrinks to 0. In the next window the counted part of
-	// this window shrinks.
+	// Until the end of this window, the counted part of the previous window shrinks to 0. In the next window, the
+	// counted part of this window shrinks.
 	start, shrinking := st.start, st.Prev
 	if own := mulCap(st.Used, w.ticks); own <= room {
 		room -= own

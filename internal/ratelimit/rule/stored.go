@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Layout describes the common form of the keys of a rule's buckets. Rules with one id in different plans can have
-// several layouts.
+// Layout describes the common form of the keys of a rule's buckets. Rules with the same id in different plans can
+// have several layouts.
 type Layout struct {
 	ID        string
 	Kind      Kind
@@ -19,8 +19,8 @@ func (r *Rule) Layout(dimension bool) Layout {
 	return Layout{ID: r.ID, Kind: r.Kind, Shared: r.Shared, Dimension: dimension}
 }
 
-// Pattern returns a pattern of Redis that matches all keys of the layout, and hardly any others. An id has no
-// character that is special in a pattern.
+// Pattern returns a glob pattern for Redis (SCAN MATCH) that matches all keys of the layout, and hardly any other
+// keys. The id needs no escaping, because ids have no special characters of patterns.
 func (l Layout) Pattern() string {
 	dimension := ""
 	if l.Dimension {
@@ -52,9 +52,9 @@ func (l Layout) Parse(key string) (tenant, dimension string, ok bool) {
 	return tenant, dimension, key == want
 }
 
-// Used returns the number of tokens that are missing from a full bucket at a moment, rounded up. stored has the
-// format of lua/limits.lua. ok is false if stored is not a bucket of the rule's kind. r is compiled, and not of kind
-// concurrency.
+// Used returns the number of tokens that are missing in a bucket at the given moment, rounded up. stored is the
+// stored value of the bucket, in the format of lua/limits.lua. ok is false if stored is not a bucket of the rule's
+// kind. r must be compiled, and not of kind concurrency.
 func (r *Rule) Used(stored string, at Moment) (tokens int64, ok bool) {
 	s, ok := r.state(stored)
 	if !ok {
@@ -63,7 +63,8 @@ func (r *Rule) Used(stored string, at Moment) (tokens int64, ok bool) {
 	return r.UsedIn(s, at), true
 }
 
-// UsedIn returns the number of tokens that are missing from a full bucket at a moment, rounded up. r is as for Used.
+// UsedIn returns the number of tokens that are missing in a bucket with the state s at the given moment, rounded up.
+// r must be compiled, and not of kind concurrency.
 func (r *Rule) UsedIn(s State, at Moment) (tokens int64) {
 	level := r.limit.Advance(s, at)
 	switch l := r.limit.(type) {
@@ -78,10 +79,10 @@ func (r *Rule) UsedIn(s State, at Moment) (tokens int64) {
 	}
 }
 
-// timeBytes is the length of a stored time.
+// timeBytes is the length of a stored time in bytes.
 const timeBytes = 7
 
-// state reads a stored value.
+// state decodes the stored value of a bucket. ok is false if it is not a bucket of the rule's kind.
 func (r *Rule) state(stored string) (s State, ok bool) {
 	if len(stored) <= timeBytes {
 		return s, false
@@ -96,7 +97,7 @@ func (r *Rule) state(stored string) (s State, ok bool) {
 		return s, s.readBucket(rest)
 	case KindFixedWindow:
 		if len(rest) > 2 && rest[0] == 0 {
-			rest = rest[2:] // its window counts only while a request is decided
+			rest = rest[2:] // skip the rest of the window, which only decisions need
 		}
 		s.Used, ok = bigEndian(rest)
 		return s, ok
@@ -138,7 +139,7 @@ func (s *State) readWindow(rest string) (ok bool) {
 	return ok
 }
 
-// readLog reads the tokens of a log, after its time was read.
+// readLog decodes the stored value of a sliding log, without its first bytes, the time.
 func (s *State) readLog(rest string) (ok bool) {
 	if len(rest) > (maxLog+1)*timeBytes {
 		return false
@@ -154,7 +155,7 @@ func (s *State) readLog(rest string) (ok bool) {
 	return true
 }
 
-// varint reads an integer in the varint format of the script.
+// varint reads an integer in the varint format of lua/limits.lua. It returns the integer and the rest of text.
 func varint(text string) (n int64, rest string, ok bool) {
 	v, read := binary.Uvarint([]byte(text))
 	if read <= 0 || v > maxExact {
@@ -174,7 +175,7 @@ func bigEndian(text string) (n int64, ok bool) {
 	return n, n <= maxExact
 }
 
-// long returns the number of a short form, or 0 if there is none below 2^53.
+// long returns the number that has the given short form, or 0 if this number is not below 2^53.
 func long(form int64) int64 {
 	n, zeros := form/8, form%8
 	if form < 128 {

@@ -7,24 +7,25 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// epochMonday is the start of the weeks: 1970-01-05 was the first Monday of the epoch.
+// epochMonday is the time from 1970-01-01 to the first Monday, 1970-01-05, from which weeks are counted.
 const (
 	Day         = 24 * time.Hour
 	week        = 7 * Day
 	epochMonday = 4 * Day
 )
 
-// fixedWindow counts tokens from each start of a window. The count belongs to the window of its last charge, so it is
-// kept when the rule's calendar changes.
+// fixedWindow counts the tokens taken in the current window. The stored count belongs to the window that contains the
+// last charge, so it is kept if the rule's calendar changes.
 //
-// Windows of a minute begin with the calendar's minute in every zone. Windows of an hour, a day or a week in UTC all
-// have one length. Such windows are described by a length and a phase. Other windows need a zone and a calendar.
+// Windows of a minute begin with the minute of the calendar in every zone. In UTC, windows of an hour, a day or a
+// week have a constant length. All these windows are described by a length and a phase. Other windows need a calendar
+// with a zone.
 type fixedWindow struct {
 	tokens int64
 	debt   int64           // tokens that may be owed beyond the limit, until the window ends
 	length int64           // us
-	phase  int64           // µs; the start of any window
-	every  period.Interval // of a calendar; empty if the windows have one length in every zone
+	phase  int64           // µs; the start of some window
+	every  period.Interval // interval of calendar windows; empty if all windows have the same length in every zone
 }
 
 func newFixedWindow(r Rate, debt int64) fixedWindow {
@@ -42,12 +43,12 @@ func newFixedWindow(r Rate, debt int64) fixedWindow {
 	return w
 }
 
-// even reports whether all windows in zone have one length.
+// even reports whether all windows in zone have the same length.
 func (w fixedWindow) even(zone *time.Location) bool {
 	return w.every == "" || w.every != period.Month && (zone == nil || zone == time.UTC)
 }
 
-// bounds returns the window that contains us.
+// bounds returns the start and end of the window that contains the instant us (µs).
 func (w fixedWindow) bounds(us int64, zone *time.Location) (start, end int64) {
 	if !w.even(zone) {
 		p, err := period.Schedule{Every: w.every, Anchor: period.Calendar, Location: zone}.Containing(time.UnixMicro(us))
@@ -81,8 +82,8 @@ func (w fixedWindow) Charge(st Level, cost int64) Level {
 	return st
 }
 
-// Refund does not check the window's end. A charge after the end was made before the clock was set back, and is
-// counted here.
+// Refund implements Limit. It does not check the window's end: if the charge has a time after the end, the clock was
+// set back later, and the charge is counted in this window.
 func (w fixedWindow) Refund(st Level, cost, at int64) Level {
 	if at == UnknownTime || at >= st.start {
 		st.Used = max(0, st.Used-cost)
@@ -96,8 +97,8 @@ func (w fixedWindow) Store(st Level, now int64) (s State, until int64) {
 	return State{At: now + st.Ahead, Used: st.Used, Unit: now + st.Ahead + roughly(until-now-st.Ahead)}, until
 }
 
-// roughly returns us rounded up to four significant bits, at least 8192. The script does the same, because the life
-// of a key takes a byte there.
+// roughly returns us rounded up to four significant bits, and at least 8192. The script rounds the lifetime of a key
+// in the same way, because it stores it in one byte.
 func roughly(us int64) int64 {
 	const digits, least = 4, 8192
 	bit := max(0, bits.Len64(uint64(us))-digits)

@@ -2,8 +2,8 @@ package rule
 
 import "fmt"
 
-// InWords returns the largest number of requests in an interval of the rate's period, and a sentence about the rule.
-// The rule may be of any kind except concurrency. e is the rule's explanation.
+// InWords returns the largest number of requests in any interval of the length of the rate's period, and a sentence
+// that describes the rule. The rule may be of any kind except concurrency. e is the rule's explanation.
 func (r *Rule) InWords(e *Explanation) (most int64, summary string) {
 	most, summary = r.kindInWords(e)
 	if r.Debt > 0 {

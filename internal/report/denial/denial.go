@@ -6,32 +6,32 @@ import (
 )
 
 const (
-	// Kept is the number of explanations that are kept for each tenant. A page of a support tool shows this number.
+	// Kept is the number of explanations that are kept for each tenant. A support tool shows this number on a page.
 	Kept = 100
 
-	// Other is the name under which denials are counted if a minute has no room for another meter or rule. No id
-	// contains a bracket.
+	// Other is the meter and rule under which denials are counted if there is no room for another meter or rule. No
+	// id contains a bracket, so Other is not an id.
 	Other = "(other)"
 
-	// KeptFor is the shortest time for which counts and explanations are kept: the last whole month, plus some days
-	// in which a support case may still be open. Counts are deleted by weeks, so they are kept up to seven days
-	// longer.
+	// KeptFor is the shortest time for which counts and explanations are kept. It covers the last whole month, and
+	// some more days for support cases about that month. Counts are deleted in whole weeks, so they are kept up to
+	// seven days longer.
 	KeptFor = 35 * 24 * time.Hour
 )
 
-// Denial is one refusal. Texts are at most as long as the API allows: ids 128 bytes, routes 256.
+// Denial is one refusal. Its texts have the maximum lengths of the API: ids 128 bytes, routes 256.
 type Denial struct {
-	At                  time.Time // the ledger's time
+	At                  time.Time // time of the ledger's clock
 	Tenant              string
-	Code                string // code of the problem
-	Meter               string // requested, or not sufficient; empty: none, or several
-	Rule                string // the limit that refused; if several did, the one with the longest wait; empty: no limit did
-	Subject, Route      string // as in the request; empty: absent
-	Required, Available int64  // units; Required 0: units are not the reason
-	RequestID           string // X-Request-Id; empty: the request has none
+	Code                string // error code of the answer
+	Meter               string // meter that was requested or did not suffice; empty: none, or several
+	Rule                string // the limit that refused; of several, the limit with the longest wait; empty: no limit
+	Subject, Route      string // as in the request; empty: not in the request
+	Required, Available int64  // units; Required is 0 if units are not the reason
+	RequestID           string // X-Request-Id; empty: the request had none
 }
 
-// line is a denial in the form in which it is stored.
+// line is a denial in the JSON form in which PostgreSQL stores it.
 type line struct {
 	At        time.Time `json:"at"`
 	Code      string    `json:"code"`
@@ -55,7 +55,7 @@ func encode(denials []Denial) (string, error) {
 	return string(text), err
 }
 
-// decode reads the output of encode.
+// decode returns the denials in a JSON array that encode has returned.
 func decode(tenant string, text []byte) ([]Denial, error) {
 	var lines []line
 	if err := json.Unmarshal(text, &lines); err != nil {

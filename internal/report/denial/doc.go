@@ -7,9 +7,9 @@
 //     run, a fault of the request (400), and a failure of the service (503).
 //   - count: the number of denials of a tenant with the same code, meter and rule in one minute.
 //   - shadow: the decision of a limit in shadow mode about a request that was granted or refused. It is not a denial
-//     and is never listed as one. It is counted if the limit would have denied the request, or if another limit
-//     denied the request and this one would have let it pass. Counts are by limit, tenant, minute and outcome of the
-//     request.
+//     and is never listed as a denial. It is counted if the limit would have denied the request. It is also counted
+//     if another limit denied the request and this limit would have let the request pass. Counts are by limit,
+//     tenant, minute and outcome of the request.
 //   - explanation: one denial with the data of its request. The latest Kept explanations of a tenant are kept.
 //   - flush: writes the denials since the previous flush to PostgreSQL. A transaction has up to chunkTenants tenants.
 //
@@ -17,22 +17,22 @@
 //
 //  1. Note and NoteShadow do not wait, and write only to memory. In a flood of refusals, PostgreSQL gets one
 //     transaction per flush, not one per request.
-//  2. Memory and rows are bounded for any requests of clients. Denials without room are counted under Other, or in
-//     quotasvc_denials_lost_total.
+//  2. Clients cannot make memory or rows grow without bound. Denials for which there is no room are counted under
+//     Other, or in quotasvc_denials_lost_total.
 //  3. Only tenants that exist have rows. A tenant has at most Kept explanations. Their length is bounded.
 //  4. A count is never too high. If the outcome of a flush is unknown, its denials are not written again. They are
 //     counted as lost.
-//  5. If a limit refuses Config.RejectionsHigh requests of a tenant in a minute, on all instances together, the
+//  5. A limit may refuse Config.RejectionsHigh requests of a tenant in a minute, on all instances together. Then the
 //     transaction that counts them emits events.RejectionsHigh, once for each tenant, limit and hour. If the event
 //     cannot be written, the denials are still counted.
-//  6. Shadows have their own memory and transactions, so they never cause the loss of denials. Shadows without room
-//     are counted in quotasvc_shadow_counts_lost_total.
-//  7. Denials have no effect on decisions, balances and proofs.
+//  6. Shadows have separate memory and separate transactions, so they never cause the loss of denials. Shadows for
+//     which there is no room are counted in quotasvc_shadow_counts_lost_total.
+//  7. Denials have no effect on decisions, balances, seals and verifications.
 //
 // # Clock
 //
-// The time is the ledger's, as the caller reads it, so denials move with the test clock. A week has seven days and
-// starts on a Monday at 00:00 UTC. Each week has a partition.
+// The time is the time of the ledger's clock, which the caller passes. So the test clock also moves denials. A week
+// has seven days and starts on a Monday at 00:00 UTC. Each week has a partition.
 //
 // # Concurrency
 //
@@ -41,7 +41,7 @@
 //
 // # Failure
 //
-// While PostgreSQL is down, denials stay in memory as long as there is room. A process that is killed loses the
-// denials since the last flush. That is about a second. It is more only if more than chunkTenants tenants a second
-// are refused. Stop flushes.
+// While PostgreSQL is down, denials stay in memory as long as there is room. If a process is killed, it loses the
+// denials since the last flush, usually of about a second. It may lose more if more than chunkTenants tenants a
+// second are refused. Stop flushes.
 package denial

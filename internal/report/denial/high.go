@@ -10,16 +10,16 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
-// high is a limit that has refused many requests of a tenant in a minute.
+// high is a limit that has refused at least Config.RejectionsHigh requests of a tenant in a minute.
 type high struct {
 	tenant, rule string
 	minute       time.Time
 	count        int64
 }
 
-// limited returns the pairs of tenant and minute in which limits have refused requests, without duplicates.
+// limited returns the pairs of tenant and minute for which w has refusals by limits, without duplicates.
 func (w *write) limited() (tenants []string, minutes []time.Time) {
-	for i, rule := range w.rule { // in the order of tenants and minutes
+	for i, rule := range w.rule { // the rows are in the order of tenants and minutes
 		if rule == "" || rule == Other {
 			continue
 		}
@@ -36,8 +36,8 @@ func scanHigh(row pgx.CollectableRow) (h high, err error) {
 	return h, err
 }
 
-// emitHigh emits events about limits, in the transaction that has counted the refusals. If it fails, the denials are
-// still counted, and the next refusal in the same minute tries again.
+// emitHigh emits events about the limits found, in the transaction that has counted the refusals. If it fails, the
+// denials are still counted, and the next refusal in the same minute tries again.
 func (r *Recorder) emitHigh(ctx context.Context, tx pgx.Tx, found []high) {
 	if len(found) == 0 {
 		return
@@ -48,7 +48,7 @@ func (r *Recorder) emitHigh(ctx context.Context, tx pgx.Tx, found []high) {
 	}
 }
 
-// highEvents returns one event for each tenant, limit and hour.
+// highEvents returns one event for each tenant, limit and hour in found.
 func (r *Recorder) highEvents(found []high) (out []events.Event) {
 	type hourOf struct {
 		tenant, rule string

@@ -17,7 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// told returns the events that were stored.
+// told returns the stored events, each as text.
 func (b *bench) told() []string {
 	b.t.Helper()
 	rows, err := b.pool.Query(b.t.Context(), `SELECT concat_ws(' ', type, tenant_id, data->>'rule', data->>'minute', data->>'rejections', data->>'threshold') FROM events`)
@@ -39,7 +39,7 @@ type stopped struct{ time.Time }
 
 func (s stopped) Now() time.Time { return s.Time }
 
-// watching returns another recorder. It emits an event for a limit that refuses threshold requests in a minute.
+// watching returns another recorder, which emits an event if a limit refuses threshold requests in a minute.
 func (b *bench) watching(threshold int64) *Recorder {
 	b.t.Helper()
 	r := b.open()
@@ -64,7 +64,7 @@ func TestRecorder_LimitRefusesMany_ToldOnceAnHour(t *testing.T) {
 	}
 	r.refuse(99, "acme", "per-tenant", "calls", minute(1))
 	r.refuse(99, "acme", "other-rule", "calls", minute(1))
-	r.refuse(500, "acme", "", "calls", minute(1)) // refused without a limit
+	r.refuse(500, "acme", "", "calls", minute(1)) // refusals that no limit caused
 	b.flush(r)
 	r.refuse(99, "acme", "per-tenant", "calls", minute(2))
 	b.flush(r)
@@ -73,7 +73,7 @@ func TestRecorder_LimitRefusesMany_ToldOnceAnHour(t *testing.T) {
 	b.flush(r)
 	want := []string{text("acme", "per-tenant", 1, 100)}
 	b.wantTold(want...)
-	for m := range 60 { // an attack causes one event
+	for m := range 60 { // many refusals in an hour cause one event
 		r.refuse(100, "acme", "per-tenant", "calls", minute(m))
 		b.flush(r)
 	}
@@ -85,8 +85,8 @@ func TestRecorder_LimitRefusesMany_ToldOnceAnHour(t *testing.T) {
 	b.wantTold(append(want, text("globex", "per-tenant", 3, 100), text("acme", "other-rule", 4, 101), text("acme", "per-tenant", 60, 200))...)
 }
 
-// Refusals on several instances are added to the same count. If they exceed the threshold only together, exactly one
-// event is emitted.
+// Refusals on several instances are added to the same count. Exactly one event is emitted, even if only the sum of
+// the instances reaches the threshold.
 func TestRecorder_LimitRefusesMany_OnSeveralInstances_ToldOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme")
@@ -128,7 +128,7 @@ func TestRecorder_Flood_OneEvent(t *testing.T) {
 	}
 }
 
-// If an event cannot be written, the denials are counted, because no count depends on events.
+// If an event cannot be written, the denials are still counted.
 func TestRecorder_EventsCannotBeWritten_DenialsAreCounted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme")
@@ -153,7 +153,7 @@ func TestRecorder_EventsCannotBeWritten_DenialsAreCounted(t *testing.T) {
 		first.Format(time.DateOnly), first.AddDate(0, 1, 0).Format(time.DateOnly)))
 	r.refuse(1, "acme", "per-tenant", "calls", minute)
 	b.flush(r)
-	if got := b.told(); len(got) != 1 { // emitted with the next refusal
+	if got := b.told(); len(got) != 1 { // the next refusal emits it
 		t.Errorf("%q", got)
 	}
 }

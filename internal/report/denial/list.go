@@ -15,10 +15,11 @@ import (
 )
 
 const (
-	// CountsMax bounds the counts of an answer. If one limit refuses a tenant all day, the tenant has 1,440 counts.
+	// CountsMax is the largest number of counts in an answer. If one limit refuses a tenant in every minute of a day,
+	// the tenant has 1,440 counts.
 	CountsMax = 2000
 
-	// DefaultSpan is the time that a query without `from` covers.
+	// DefaultSpan is the time that a query without From covers.
 	DefaultSpan = 24 * time.Hour
 )
 
@@ -27,13 +28,13 @@ type Query struct {
 	Tenant string
 	From   time.Time // zero: DefaultSpan before To
 	To     time.Time // zero: now
-	Limit  int       // the most explanations; 1 or more
+	Limit  int       // largest number of explanations; 1 or more
 }
 
 // Count is the number of denials with the same code, meter and rule in a minute.
 type Count struct {
 	Minute            time.Time
-	Code, Meter, Rule string // meter and rule: empty, or Other, as in Denial
+	Code, Meter, Rule string // as in Denial: Meter and Rule may be empty or Other
 	N                 int64
 }
 
@@ -43,13 +44,13 @@ type List struct {
 	Denials  []Denial // newest first
 	Counts   []Count  // newest first
 
-	// CountsFrom is the first minute for which the counts are complete, if there are more than CountsMax counts;
-	// zero: the counts are complete.
+	// CountsFrom is the first minute from which the counts are complete, if there are more than CountsMax counts.
+	// Zero: all counts are in the answer.
 	CountsFrom time.Time
 }
 
-// Read answers q, as a report of r. Errors are *errcode.Error: errcode.TenantNotFound, errcode.InvalidArgument if To
-// is not later than From, or those of reports.
+// Read answers q, with the connections and time limits of the reports of r. Errors are *errcode.Error:
+// errcode.TenantNotFound, errcode.InvalidArgument if To is not later than From, or errors of reports.
 func Read(ctx context.Context, r *history.Reader, now time.Time, q Query) (List, error) {
 	if q.To.IsZero() {
 		q.To = now.Add(time.Minute).Truncate(time.Minute) // to include the present minute
@@ -89,7 +90,7 @@ func readRecent(ctx context.Context, pool *pgxpool.Pool, q *Query) ([]Denial, er
 	if err != nil {
 		return nil, fmt.Errorf("decode explanations: %w", err)
 	}
-	slices.SortStableFunc(all, func(a, b Denial) int { return b.At.Compare(a.At) }) // from several instances
+	slices.SortStableFunc(all, func(a, b Denial) int { return b.At.Compare(a.At) }) // several instances add to the list
 	all = slices.DeleteFunc(all, func(d Denial) bool { return d.At.Before(q.From) || !d.At.Before(q.To) })
 	return all[:min(len(all), q.Limit)], nil
 }

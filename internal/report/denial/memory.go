@@ -10,42 +10,43 @@ import (
 	"time"
 )
 
-// Bounds of the memory of a process between two flushes. A flood of requests of one tenant has only a few keys. The
-// remaining room is for attacks, and for the time while PostgreSQL is down.
+// Bounds of a process's memory between two flushes. A flood of requests of one tenant needs only a few counts. The
+// remaining room is for attacks with many tenants, and for the time while PostgreSQL is down.
 const (
 	shards = 16
 
-	// tenantsMax and keysMax bound the tenants and the counts of a shard. All shards together have 16,000 tenants and
-	// 64,000 counts, in about 15 MB.
+	// tenantsMax is the largest number of tenants in a shard. keysMax is the largest number of counts in a shard;
+	// counts under Other have the same room again. All shards together have 16,000 tenants and 64,000 counts, in
+	// about 15 MB.
 	tenantsMax = 1000
 	keysMax    = 4000
 
-	// recentMax bounds the explanations of a shard: 16,000 in all shards. Each explanation has up to 770 bytes.
+	// recentMax is the largest number of explanations in a shard: 16,000 in all shards. Each takes up to 770 bytes.
 	recentMax = 1000
 
-	// keysOfTenant bounds a tenant's counts of one minute. A client can name any meter, but a plan has only a few
-	// meters and rules.
+	// keysOfTenant is the largest number of a tenant's counts in one minute. A client can send any meter, but a plan
+	// has only a few meters and rules.
 	keysOfTenant = 20
 
-	// keysOfTenantMax bounds all counts of a tenant. Because of it, one tenant cannot use the room of others while
-	// PostgreSQL is down.
+	// keysOfTenantMax is the largest number of all counts of a tenant; counts under Other have the same room again.
+	// It prevents one tenant from using the room of other tenants while PostgreSQL is down.
 	keysOfTenantMax = 400
 )
 
-// key identifies a count.
+// key identifies a count of a tenant.
 type key struct {
 	minute      int64 // Unix time in minutes
 	code        string
 	meter, rule string
 }
 
-// explanation is a denial in the form in which it is kept until the next flush. Its texts are copied into one buffer.
-// A string of a request may be a part of the request's headers, and would keep all of them in memory.
+// explanation is a denial in the form in which memory keeps it until the next flush. Its texts are copied into one
+// buffer. A string of a request may be a part of the request's headers, and would keep all headers in memory.
 type explanation struct {
 	at                  time.Time
 	code                string
 	required, available int64
-	ends                [5]int // ends of the texts in buf
+	ends                [5]int // end positions of the five texts in buf
 	buf                 []byte
 }
 
@@ -69,16 +70,16 @@ func (e *explanation) denial(tenant string) Denial {
 	}
 }
 
-// noted has the denials of one tenant since the last flush.
+// noted contains the denials of one tenant since the last flush.
 type noted struct {
 	counts map[key]int64
-	minute int64 // the newest minute
-	named  int   // number of keys of that minute
+	minute int64 // the newest minute in counts
+	named  int   // number of keys in counts with that minute
 	recent []explanation
 	next   int // index of the oldest explanation in recent, which is replaced next
 }
 
-// newest returns the explanations, newest first.
+// newest returns the explanations of the tenant, newest first.
 func (n *noted) newest(tenant string) []Denial {
 	out := make([]Denial, 0, len(n.recent))
 	for i := range n.recent {
@@ -88,8 +89,8 @@ func (n *noted) newest(tenant string) []Denial {
 	return out
 }
 
-// keep stores an explanation. If there is no room for a further one, it replaces the oldest. grew reports whether
-// there is one more, and kept whether d was stored.
+// keep stores the explanation of d. If there is no room for another explanation, it replaces the oldest. grew reports
+// whether the number of explanations has grown. kept reports whether d was stored.
 func (n *noted) keep(d *Denial, room bool) (grew, kept bool) {
 	switch {
 	case len(n.recent) < Kept && room:
@@ -105,15 +106,15 @@ func (n *noted) keep(d *Denial, room bool) (grew, kept bool) {
 	}
 }
 
-// shard is one of several memories with their own locks, so that processors do not wait for each other.
+// shard is a part of the memory with a separate lock, so that processors do not wait for each other.
 type shard struct {
 	mu      sync.Mutex
 	tenants map[string]*noted
-	keys    int // of all tenants
+	keys    int // number of counts of all tenants
 	recent  int
 }
 
-// memory has the denials since the last flush.
+// memory contains the denials since the last flush.
 type memory struct {
 	seed   maphash.Seed
 	shards [shards]shard
@@ -127,14 +128,14 @@ func newMemory() *memory {
 	return m
 }
 
-// missed counts denials for which there was no room.
+// missed is the number of denials for which there was no room.
 type missed struct {
-	counts, explanations, named int64 // named: counted, but under Other
+	counts, explanations, named int64 // named: counted under Other instead of their meter and rule
 }
 
 func (m *memory) of(tenant string) *shard { return &m.shards[maphash.String(m.seed, tenant)%shards] }
 
-// note counts a denial and keeps its explanation. It returns the losses.
+// note counts a denial and keeps its explanation. It returns the losses if there was no room.
 func (m *memory) note(d *Denial) (lost missed) {
 	s := m.of(d.Tenant)
 	s.mu.Lock()
@@ -154,7 +155,7 @@ func (m *memory) note(d *Denial) (lost missed) {
 	return lost
 }
 
-// tenant returns the memory of a tenant. It returns nil if there is no room for the tenant.
+// tenant returns the denials of a tenant in memory. It returns nil if there is no room for another tenant.
 func (s *shard) tenant(tenant string) *noted {
 	n := s.tenants[tenant]
 	if n == nil && len(s.tenants) < tenantsMax {
@@ -209,7 +210,7 @@ func (m *memory) take() map[string]*noted {
 	return all
 }
 
-// restore puts back denials that take returned and that could not be stored. Denials that were noted since then are
+// restore puts denials back that take returned and that could not be stored. Denials that were noted meanwhile are
 // newer.
 func (m *memory) restore(tenants map[string]*noted) (lost missed) {
 	add := func(more missed) {
@@ -250,8 +251,8 @@ func (s *shard) restore(tenant string, before *noted) (lost missed) {
 	return lost
 }
 
-// sortedKeys returns the keys in the order in which all instances write their rows. A common order prevents
-// deadlocks.
+// sortedKeys returns the keys of the counts in the order in which all instances write their rows. A common order
+// prevents deadlocks.
 func (n *noted) sortedKeys() []key {
 	return slices.SortedFunc(maps.Keys(n.counts), func(a, b key) int {
 		return cmp.Or(int(a.minute-b.minute), strings.Compare(a.code, b.code), strings.Compare(a.meter, b.meter), strings.Compare(a.rule, b.rule))

@@ -2,8 +2,8 @@ package denial
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics counts denials that were lost or counted under Other. The number of all denials is in
-// quotasvc_decisions_total.
+// metrics counts denials that were lost, or that were counted under Other. The metric quotasvc_decisions_total counts
+// all denials.
 type metrics struct {
 	counts, explanations, named, shadows prometheus.Counter
 	weeks                                prometheus.Gauge

@@ -22,20 +22,20 @@ import (
 )
 
 const (
-	// flushEvery is the pause between two flushes. A process that is killed loses the denials of this time. A shorter
-	// pause costs nothing in an idle service, and more transactions in a busy one.
+	// flushEvery is the pause between two flushes. If a process is killed, it loses the denials of this time. A
+	// shorter pause costs nothing in an idle service, and more transactions in a busy service.
 	flushEvery = time.Second
 
-	// flushTimeout bounds the time of a flush; unwritten denials stay in memory. chunkTimeout bounds the time of one
-	// of its transactions.
+	// flushTimeout is the longest time of a flush; afterwards unwritten denials stay in memory. chunkTimeout is the
+	// longest time of one transaction of a flush.
 	flushTimeout = 5 * time.Second
 	chunkTimeout = 2 * time.Second
 
-	// chunkTenants bounds the tenants of a transaction. It has at most 10,000 counts of a minute and 50,000
-	// explanations.
+	// chunkTenants is the largest number of tenants in a transaction. So a transaction has at most 10,000 counts of a
+	// minute and 50,000 explanations.
 	chunkTenants = 500
 
-	// upkeepEvery is the pause between two checks of the partitions.
+	// upkeepEvery is the pause between two runs of maintain.
 	upkeepEvery   = time.Hour
 	upkeepTimeout = 20 * time.Second
 
@@ -45,8 +45,8 @@ const (
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// queries are the SQL statements of this package. Loading cannot fail at run time: the files are embedded, and a test
-// loads them.
+// queries are the SQL statements of this package, by name. Loading them cannot fail at run time, because the files
+// are embedded and a test loads them.
 var queries = load()
 
 func load() map[string]string {
@@ -59,19 +59,19 @@ func load() map[string]string {
 
 // Config configures a Recorder.
 type Config struct {
-	DatabaseURL string                       // PostgreSQL, required
+	DatabaseURL string                       // URL of the PostgreSQL database, required
 	Log         *slog.Logger                 // required
 	Metrics     prometheus.Registerer        // required
-	Clock       interface{ Now() time.Time } // the ledger, required
-	Login       *pgpool.Login                // changes user and password of new connections; nil: as in the URL
+	Clock       interface{ Now() time.Time } // the ledger's clock, required
+	Login       *pgpool.Login                // sets user and password of new connections; nil: as in the URL
 	Every       time.Duration                // pause between flushes; 0: flushEvery
 
-	// RejectionsHigh is the number of refusals from which events.RejectionsHigh is emitted: of requests of one
-	// tenant, by one limit, in one minute. The event is emitted once per hour. 0: never.
+	// RejectionsHigh is a number of requests of one tenant that one limit refuses in one minute. From this number on,
+	// events.RejectionsHigh is emitted, once per tenant, limit and hour. 0: never.
 	RejectionsHigh int64
 }
 
-// Recorder counts denials and keeps the latest ones. A nil Recorder drops them.
+// Recorder counts denials and keeps the latest denials of each tenant. A nil Recorder ignores denials.
 type Recorder struct {
 	memory  *memory
 	shadows *shadows
@@ -82,7 +82,7 @@ type Recorder struct {
 	done    sync.WaitGroup
 }
 
-// Open returns a recorder with its own connection. It does not wait for PostgreSQL.
+// Open returns a recorder with a separate connection to PostgreSQL. It does not wait for PostgreSQL.
 func Open(ctx context.Context, cfg Config) (*Recorder, error) {
 	if cfg.Every == 0 {
 		cfg.Every = flushEvery
@@ -97,7 +97,7 @@ func Open(ctx context.Context, cfg Config) (*Recorder, error) {
 	limit := strconv.FormatInt(chunkTimeout.Milliseconds(), 10)
 	pgpool.Set(conn.ConnConfig, map[string]string{
 		"jit": "off", "statement_timeout": limit, "idle_in_transaction_session_timeout": limit,
-		"plan_cache_mode": "force_custom_plan", // on Citus, only a custom plan uses only the tenants' nodes
+		"plan_cache_mode": "force_custom_plan", // on Citus, only a custom plan is limited to the tenants' nodes
 	})
 	if r.pool, err = pgxpool.NewWithConfig(ctx, conn); err != nil {
 		return nil, fmt.Errorf("denials: open pool: %w", err)
@@ -112,7 +112,7 @@ func (r *Recorder) Start() {
 	r.done.Go(func() { r.run(ctx) })
 }
 
-// Stop flushes all denials, and closes the connection. It fails if ctx ends before all denials are stored.
+// Stop stores all denials and shadows, and closes the connection. It fails if they cannot be stored before ctx ends.
 func (r *Recorder) Stop(ctx context.Context) error {
 	r.cancel()
 	r.done.Wait()
@@ -120,8 +120,8 @@ func (r *Recorder) Stop(ctx context.Context) error {
 	return r.Flush(ctx)
 }
 
-// Note counts a denial and keeps its explanation. A denial without an instant gets the present one. Note does not
-// block, and does not keep d and its texts.
+// Note counts a denial and keeps its explanation. If d.At is zero, it sets d.At to the present instant. Note does not
+// block. It copies the texts of d.
 func (r *Recorder) Note(d *Denial) {
 	if r == nil {
 		return
@@ -152,7 +152,7 @@ func (r *Recorder) run(ctx context.Context) {
 	}
 }
 
-// maintain creates and drops partitions if the role may do so, and deletes old explanations.
+// maintain creates and drops partitions, if the role may do so, and deletes old explanations.
 func (r *Recorder) maintain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, upkeepTimeout)
 	defer cancel()
@@ -180,8 +180,8 @@ func (r *Recorder) maintain(ctx context.Context) {
 	}
 }
 
-// Flush stores all denials and shadows since the last flush. If some cannot be stored, they stay in memory as long as
-// there is room.
+// Flush stores all denials and shadows since the last flush. If some were certainly not stored, they stay in memory
+// as long as there is room. If the outcome is unknown, they are counted as lost.
 func (r *Recorder) Flush(ctx context.Context) error {
 	return errors.Join(r.flushDenials(ctx), r.flushShadows(ctx))
 }
@@ -212,7 +212,8 @@ func (r *Recorder) flushDenials(ctx context.Context) error {
 	return nil
 }
 
-// store stores the denials of some tenants. If it fails, kept reports whether it is certain that nothing was stored.
+// store stores the denials of some tenants in one transaction. If it fails, kept reports whether it is certain that
+// nothing was stored and that a retry may succeed.
 func (r *Recorder) store(ctx context.Context, tenants []string, of map[string]*noted) (kept bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
 	defer cancel()
@@ -247,7 +248,7 @@ func (r *Recorder) store(ctx context.Context, tenants []string, of map[string]*n
 	return true, nil
 }
 
-// all returns the number of all denials in n, as missed.
+// all returns the number of all denials in n, as losses.
 func (n *noted) all() (lost missed) {
 	for _, by := range n.counts {
 		lost.counts += by
@@ -256,14 +257,15 @@ func (n *noted) all() (lost missed) {
 	return lost
 }
 
-// send adds rows in one transaction. If it fails, kept reports whether it is certain that nothing was stored.
+// send runs add in one transaction. If it fails, kept reports whether it is certain that nothing was stored and that
+// a retry may succeed.
 func send(ctx context.Context, conn *pgx.Conn, add func(context.Context, pgx.Tx) error) (kept bool, err error) {
 	tx, err := conn.Begin(ctx)
 	if err != nil {
 		return true, err
 	}
 	if err := add(ctx, tx); err != nil {
-		_ = tx.Rollback(ctx) // it fails only if the connection is lost
+		_ = tx.Rollback(ctx) // it fails only if the connection is lost, which also rolls back
 		return !faulty(err), err
 	}
 	if err := tx.Commit(ctx); err != nil {
@@ -272,9 +274,9 @@ func send(ctx context.Context, conn *pgx.Conn, add func(context.Context, pgx.Tx)
 	return true, nil
 }
 
-// add adds counts and explanations. It returns the limits that refuse many requests. It writes explanations before it
-// reads counts. Instances that have refused the same tenant wait for each other at the tenant's row, so the last of
-// them reads the counts of all instances.
+// add stores the counts and explanations of w. It returns the limits that refuse many requests. It writes
+// explanations before it reads counts. If several instances have refused requests of one tenant, they wait for each
+// other at the tenant's row. So the last instance reads the counts of all instances.
 func (r *Recorder) add(ctx context.Context, tx pgx.Tx, w *write) (found []high, err error) {
 	var batch pgx.Batch
 	if len(w.n) > 0 {

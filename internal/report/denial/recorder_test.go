@@ -22,11 +22,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// bench is a recorder on a database with some tenants. It is not started.
+// bench is a recorder on a database with some tenants. The recorder is not started, so the test calls Flush.
 type bench struct {
 	*Recorder
 	t      *testing.T
-	pool   *pgxpool.Pool // of the superuser
+	pool   *pgxpool.Pool // connections of the superuser
 	reader *history.Reader
 	url    string
 }
@@ -56,7 +56,7 @@ func newBench(t *testing.T, tenants ...string) *bench {
 	return b
 }
 
-// open returns another recorder, like that of another instance.
+// open returns another recorder on the same database, like the recorder of another instance.
 func (b *bench) open() *Recorder {
 	b.t.Helper()
 	r, err := Open(b.t.Context(), Config{DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Clock: systemClock{}})
@@ -101,7 +101,7 @@ func refusal(tenant string, at time.Time, i int) *Denial {
 	return &Denial{At: at, Tenant: tenant, Code: "quota_exceeded", Meter: "calls", Required: 5, Available: 2, RequestID: fmt.Sprint("r", i)}
 }
 
-// Each of two instances has refused 300 requests. The last 100 explanations are kept, and all requests are counted.
+// Two instances have refused 300 requests each. The last 100 explanations are kept, and all requests are counted.
 func TestRecorder_TwoInstances_CountsAddUp_Last100Kept(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme")
@@ -125,8 +125,8 @@ func TestRecorder_TwoInstances_CountsAddUp_Last100Kept(t *testing.T) {
 	if len(list.Denials) != Kept {
 		t.Fatalf("%d are kept", len(list.Denials))
 	}
-	// The list is sorted by time, although a flush of one instance stores some explanations that are older than those
-	// of the other.
+	// The list is sorted by time. A flush of one instance stores some explanations that are older than the
+	// explanations of the other instance.
 	if !slices.IsSortedFunc(list.Denials, func(a, b Denial) int { return b.At.Compare(a.At) }) {
 		t.Error("not newest first")
 	}
@@ -164,7 +164,7 @@ func TestRecorder_OneInstance_ExactlyTheLast100(t *testing.T) {
 	}
 }
 
-// A client may name any meter and any tenant.
+// A client can send any names of meters and tenants.
 func TestRecorder_HostileNames_RowsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme", "quiet")
@@ -199,7 +199,7 @@ func TestRecorder_HostileNames_RowsAreBounded(t *testing.T) {
 	}
 }
 
-// Memory is bounded for any denials.
+// Memory is bounded for any denials. The denials without room are counted.
 func TestMemory_Flood_Bounded(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
@@ -230,11 +230,11 @@ func TestMemory_Flood_Bounded(t *testing.T) {
 	}
 }
 
-// While PostgreSQL is down, no denial is lost as long as there is room, and no denial is counted twice.
+// While PostgreSQL is down, no denial is lost if there is room, and no denial is counted twice.
 func TestRecorder_PostgresAway_KeptInMemory(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme")
-	b.exec("ALTER TABLE tenants RENAME TO gone") // statements fail
+	b.exec("ALTER TABLE tenants RENAME TO gone") // makes all statements fail
 	now := time.Now().UTC().Truncate(time.Minute)
 	for i := range 130 {
 		b.Note(refusal("acme", now.Add(time.Duration(i)*time.Millisecond), i))
@@ -255,8 +255,8 @@ func TestRecorder_PostgresAway_KeptInMemory(t *testing.T) {
 	}
 }
 
-// The owner creates the coming weeks and drops old ones. If a partition is missing and the role may not create it,
-// explanations are still stored.
+// The owner of the tables creates the partitions of the coming weeks and drops old partitions. If a partition is
+// missing and the role may not create it, explanations are still stored.
 func TestMaintain_Weeks_MadeAndDropped(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme")
@@ -292,7 +292,7 @@ func TestMaintain_Weeks_MadeAndDropped(t *testing.T) {
 	if n := b.number("SELECT count(*) FROM denial_counts"); n != 1 {
 		t.Errorf("%d counts", n)
 	}
-	// The partition exists until KeptFor after the end of its week, and not afterwards.
+	// The partition exists until KeptFor after the end of its week. Then it is dropped.
 	end := weekOf(later).Add(week)
 	for _, step := range []struct {
 		at   time.Time
@@ -305,8 +305,7 @@ func TestMaintain_Weeks_MadeAndDropped(t *testing.T) {
 	}
 }
 
-// Explanations are kept as long as counts. Then the row of a tenant without a later denial is deleted. The service's
-// own role may do this.
+// A tenant's explanations are deleted KeptFor after its last denial. The service's own role may do this.
 func TestMaintain_OldExplanations_Forgotten(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme", "globex")
@@ -330,7 +329,8 @@ func mustPartitions(t *testing.T, conn *pgxpool.Conn) []partition {
 	return all
 }
 
-// A list has a bounded number of counts. It names the first minute for which they are complete.
+// A list has at most CountsMax counts. If there are more, the list names the first minute from which the counts are
+// complete.
 func TestRead_ManyCounts_SaysFromWhereTheyAreComplete(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme")
@@ -376,7 +376,8 @@ type systemClock struct{}
 
 func (systemClock) Now() time.Time { return time.Now() }
 
-// While take empties some shards, others are still written. The race detector finds reads without a shard's lock.
+// While take empties some shards, other shards are still written. The race detector finds reads without the lock of a
+// shard.
 func TestMemory_TakenWhileNoted_NothingIsLost(t *testing.T) {
 	t.Parallel()
 	const callers, each = 4, 500

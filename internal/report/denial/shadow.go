@@ -10,34 +10,35 @@ import (
 	"time"
 )
 
-// shadowKeysOfTenant bounds the counts of a tenant between two flushes: only a few shadow limits apply to a tenant.
-// As for denials, tenantsMax and keysMax bound the tenants and counts of a shard, in about 15 MB for all shards.
+// shadowKeysOfTenant is the largest number of a tenant's shadow counts between two flushes: only a few limits in
+// shadow mode apply to a tenant. The numbers of tenants and of counts in a shard are bounded by tenantsMax and
+// keysMax, as for denials. All shards take about 15 MB.
 const shadowKeysOfTenant = 400
 
 // Shadow is the decision of a limit in shadow mode about a request that was granted or refused. It is not a denial.
 type Shadow struct {
-	At     time.Time // the ledger's time; zero: now
+	At     time.Time // time of the ledger's clock; zero: now
 	Tenant string
 	Rule   string // the limit in shadow mode
 
 	Refused   bool   // whether the request was refused
 	RefusedBy string // the limit that refused the request; empty: another reason, or the request was granted
-	Denies    bool   // whether this limit would have denied it
+	Denies    bool   // whether this limit would have denied the request
 }
 
 // shadowKey identifies a count of a tenant.
 type shadowKey struct {
 	minute          int64  // Unix time in minutes
-	rule, refusedBy string // the refusing limit; empty: the request was granted; Other: the reason was not a limit
+	rule, refusedBy string // refusing limit; empty: the request was granted; Other: no limit refused it
 }
 
-// said counts the requests that a limit would have denied and passed.
+// said is the number of requests that a limit would have denied, and the number that it would have let pass.
 type said struct{ denies, passes int64 }
 
 func (s said) plus(more said) said { return said{s.denies + more.denies, s.passes + more.passes} }
 func (s said) total() int64        { return s.denies + s.passes }
 
-// shadowed has the counts of one tenant.
+// shadowed contains the shadow counts of one tenant.
 type shadowed map[shadowKey]said
 
 func (n shadowed) total() (all int64) {
@@ -47,15 +48,15 @@ func (n shadowed) total() (all int64) {
 	return all
 }
 
-// sortedKeys returns the keys in the order in which their rows are written.
+// sortedKeys returns the keys in the order in which all instances write their rows, to prevent deadlocks.
 func (n shadowed) sortedKeys() []shadowKey {
 	return slices.SortedFunc(maps.Keys(n), func(a, b shadowKey) int {
 		return cmp.Or(strings.Compare(a.rule, b.rule), cmp.Compare(a.minute, b.minute), strings.Compare(a.refusedBy, b.refusedBy))
 	})
 }
 
-// shadows has the counts of shadow limits since the last flush. It has its own memory, so a flood of shadows takes no
-// room from denials.
+// shadows contains the counts of limits in shadow mode since the last flush. Its memory is separate, so a flood of
+// shadows takes no room from denials.
 type shadows struct {
 	seed   maphash.Seed
 	shards [shards]shadowShard
@@ -64,7 +65,7 @@ type shadows struct {
 type shadowShard struct {
 	mu      sync.Mutex
 	tenants map[string]shadowed
-	keys    int // keys of all tenants
+	keys    int // number of counts of all tenants
 }
 
 func newShadows() *shadows {
@@ -75,7 +76,7 @@ func newShadows() *shadows {
 	return m
 }
 
-// note counts a decision. It returns the number of requests for which there was no room: 0 or 1.
+// note counts a decision. It returns the number of requests for which there was no room, which is 0 or 1.
 func (m *shadows) note(s *Shadow) (lost int64) {
 	by, refusedBy := said{denies: 1}, s.RefusedBy
 	switch {
@@ -108,7 +109,7 @@ func (m *shadows) add(tenant string, k shadowKey, by said) (lost int64) {
 	return 0
 }
 
-// take removes and returns all counts.
+// take removes and returns all counts since the last flush.
 func (m *shadows) take() map[string]shadowed {
 	all := map[string]shadowed{}
 	for i := range m.shards {
@@ -123,7 +124,7 @@ func (m *shadows) take() map[string]shadowed {
 	return all
 }
 
-// restore puts back counts that take returned and that could not be stored. It returns the number of requests for
+// restore puts counts back that take returned and that could not be stored. It returns the number of requests for
 // which there was no room.
 func (m *shadows) restore(tenants map[string]shadowed) (lost int64) {
 	for tenant, n := range tenants {

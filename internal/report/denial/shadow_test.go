@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shadow returns the counts of a limit at an instant, by the name of the span.
+// shadow reads the counts of a limit at the instant now. It returns them by the names of their spans.
 func (b *bench) shadow(now time.Time, rule string) map[string]ShadowCount {
 	b.t.Helper()
 	counts, err := ReadShadow(b.t.Context(), b.reader, now, rule)
@@ -23,15 +23,15 @@ func (b *bench) shadow(now time.Time, rule string) map[string]ShadowCount {
 	return by
 }
 
-// saysOf notes n equal decisions.
+// saysOf notes n equal decisions of a limit in shadow mode.
 func saysOf(r *Recorder, n int, s Shadow) {
 	for range n {
 		r.NoteShadow(&s)
 	}
 }
 
-// The counts of two instances are added, separately for each outcome of the requests. A request is not counted if it
-// passes both with the limit and without it.
+// The counts of two instances are added, separately for each outcome of the requests. If a request passes with the
+// limit and without it, the request is not counted.
 func TestShadows_TwoInstances_AddUpByWhatBecameOfTheRequests(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme", "globex")
@@ -67,7 +67,7 @@ func TestShadows_TwoInstances_AddUpByWhatBecameOfTheRequests(t *testing.T) {
 	if c := b.shadow(now, "nothing")["week"]; c.Denies != 0 || c.Tenants != 0 || len(c.Top)+len(c.Limits) != 0 {
 		t.Errorf("%+v", c)
 	}
-	// Shadows are not denials.
+	// A shadow adds no denial and no event.
 	if n := b.number("SELECT (SELECT count(*) FROM denial_counts) + (SELECT count(*) FROM denials_recent) + (SELECT count(*) FROM events)"); n != 0 {
 		t.Errorf("%d rows of denials", n)
 	}
@@ -76,7 +76,7 @@ func TestShadows_TwoInstances_AddUpByWhatBecameOfTheRequests(t *testing.T) {
 	}
 }
 
-// Each span begins at a full minute, although a week is summed up from hours.
+// Each span begins at a full minute, although most of a week is the sum of counts of hours.
 func TestReadShadow_Spans_BeginToTheMinute(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme")
@@ -99,8 +99,8 @@ func TestReadShadow_Spans_BeginToTheMinute(t *testing.T) {
 	}
 }
 
-// While the table is missing, no count is lost as long as there is room, and nothing is counted twice. Denials are
-// still stored.
+// While the table of shadow counts is missing, no count is lost if there is room, and no request is counted twice.
+// Denials are still stored.
 func TestShadows_TableAway_KeptInMemory_DenialsStored(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme")
@@ -127,8 +127,8 @@ func TestShadows_TableAway_KeptInMemory_DenialsStored(t *testing.T) {
 	}
 }
 
-// Partitions of weeks are created in advance and dropped like those of denials. If a partition is missing and the
-// role may not create it, nothing is counted, and a log line says so.
+// The weekly partitions of shadow counts are created in advance and dropped, like the partitions of denials. If a
+// partition is missing and the role may not create it, no shadow is counted, and a log line reports this.
 func TestMaintain_ShadowWeeks_MadeAndDropped(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme")
@@ -161,7 +161,8 @@ func TestMaintain_ShadowWeeks_MadeAndDropped(t *testing.T) {
 	}
 }
 
-// Memory is bounded for any decisions. It takes no room from denials, and counts the losses.
+// Memory is bounded for any decisions of limits in shadow mode. The memory of denials keeps its room, and losses are
+// counted.
 func TestShadows_Flood_Bounded(t *testing.T) {
 	t.Parallel()
 	m := newShadows()
@@ -192,7 +193,7 @@ func TestShadows_Flood_Bounded(t *testing.T) {
 	}
 }
 
-// A flood adds to an existing count: it allocates nothing and sends no query.
+// If the same decision is noted again, it only adds to the existing count. It allocates nothing and sends no query.
 func TestNoteShadow_KnownCount_AllocatesNothing(t *testing.T) {
 	b := &Recorder{shadows: newShadows(), cfg: Config{Clock: systemClock{}}}
 	at := time.Now()
@@ -206,14 +207,14 @@ func TestNoteShadow_KnownCount_AllocatesNothing(t *testing.T) {
 	}
 }
 
-// A limit that would deny all requests has thousands of tenants in each of five hours and in three minutes. The
-// answer stays short.
+// A limit in shadow mode would deny all requests. It has thousands of tenants in each of five hours and of three
+// minutes. The answer must stay short.
 func TestReadShadow_ManyTenants_Bounded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	now := time.Now().UTC().Truncate(time.Hour).Add(30 * time.Minute)
 	const tenants = 4_000
-	// The minutes are in the previous hour: the span of an hour reads that hour by minutes.
+	// The minutes are in the previous hour. For the span of an hour, that hour is read by minutes.
 	b.exec(`INSERT INTO shadow_counts (rule, every, since, tenant_id, refused_by, denies, passes)
 		SELECT 'all', 60, $1::timestamptz - h * interval '30 hours', 't' || i, '', 1 + (i = 7)::int, 0 FROM generate_series(1, $2::integer) AS i, generate_series(0, 4) AS h
 		UNION ALL
@@ -227,7 +228,7 @@ func TestReadShadow_ManyTenants_Bounded(t *testing.T) {
 		if c.Denies != hours*(tenants+1) || c.Tenants != tenants || len(c.Top) != ShadowTop || c.Top[0] != (ShadowTenant{"t7", 2 * hours}) {
 			t.Errorf("%s: %d of %d tenants, %+v", c.Span, c.Denies, c.Tenants, c.Top)
 		}
-		limits := map[string]int{"hour": ShadowRefusers}[c.Span] // longer spans read hours instead of these minutes
+		limits := map[string]int{"hour": ShadowRefusers}[c.Span] // longer spans read hours, which have no such limits
 		if len(c.Limits) != limits || limits > 0 && c.Limits[0].Denies+c.Limits[0].Passes != 2*3*tenants/40 {
 			t.Errorf("%s: %+v", c.Span, c.Limits)
 		}

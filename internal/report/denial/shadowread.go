@@ -11,40 +11,40 @@ import (
 )
 
 const (
-	// ShadowTop bounds the tenants of an answer.
+	// ShadowTop is the largest number of tenants in an answer.
 	ShadowTop = 10
 
-	// ShadowRefusers bounds the limits of an answer. At most 16 limits decide a request, and each route and plan may
-	// have other limits.
+	// ShadowRefusers is the largest number of limits in an answer. At most 16 limits decide a request, but the routes
+	// and plans may have different limits.
 	ShadowRefusers = 20
 )
 
-// ShadowSpan is a named time that ends now.
+// ShadowSpan is a span of time that ends now, with a name.
 type ShadowSpan struct {
 	Name string
-	Back time.Duration // at most KeptFor
+	Back time.Duration // length of the span, at most KeptFor
 }
 
-// ShadowSpans returns the spans that ReadShadow counts, shortest first.
+// ShadowSpans returns the spans that ReadShadow counts, the shortest first.
 func ShadowSpans() []ShadowSpan {
 	return []ShadowSpan{{"hour", time.Hour}, {"day", 24 * time.Hour}, {"week", week}}
 }
 
-// ShadowCount counts the decisions of a limit in shadow mode in [From, To), to the minute.
+// ShadowCount is the number of decisions of a limit in shadow mode in [From, To), which are full minutes.
 type ShadowCount struct {
 	Span     string
 	From, To time.Time
 
 	Denies  int64          // granted requests that the limit would have denied
 	Tenants int64          // number of the tenants of these requests
-	Top     []ShadowTenant // tenants with the most of these requests; at most ShadowTop
+	Top     []ShadowTenant // the tenants with the most such requests; at most ShadowTop
 
-	// DeniesRefused counts requests that were refused, but not by a limit, and that this limit would have denied,
-	// too.
+	// DeniesRefused is the number of requests that were refused, but not by a limit, and that this limit would have
+	// denied as well.
 	DeniesRefused int64
 
-	// Limits are the limits that refused requests about which this limit also decided. There are at most
-	// ShadowRefusers, and those with the most refusals are first.
+	// Limits are limits that refused requests about which this limit decided, the limit with the most refusals first.
+	// There are at most ShadowRefusers.
 	Limits []ShadowLimit
 }
 
@@ -61,16 +61,17 @@ type ShadowLimit struct {
 	Denies, Passes int64
 }
 
-// ReadShadow returns the counts of a limit in shadow mode for each of ShadowSpans, as a report of r. For an unknown
-// limit all counts are zero. Errors are those of reports.
+// ReadShadow returns the counts of a limit in shadow mode for each of ShadowSpans. It uses the connections and time
+// limits of the reports of r. For an unknown limit all counts are zero. Errors are errors of reports.
 func ReadShadow(ctx context.Context, r *history.Reader, now time.Time, rule string) ([]ShadowCount, error) {
 	return history.Report(ctx, r, "", func(ctx context.Context, pool *pgxpool.Pool) (out []ShadowCount, err error) {
 		err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-			// Connections for reports avoid bitmap scans; these statements read rows of all tenants.
+			// Connections for reports do not use bitmap scans and sorts. These statements need them, because they
+			// read rows of all tenants.
 			if _, err := tx.Exec(ctx, "SET LOCAL enable_bitmapscan = on; SET LOCAL enable_hashagg = on; SET LOCAL enable_sort = on; SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
 				return err
 			}
-			to := now.Add(time.Minute).Truncate(time.Minute).UTC() // including the present minute
+			to := now.Add(time.Minute).Truncate(time.Minute).UTC() // to include the present minute
 			for _, span := range ShadowSpans() {
 				c := ShadowCount{Span: span.Name, From: to.Add(-span.Back), To: to}
 				if err := c.read(ctx, tx, rule); err != nil {
@@ -87,10 +88,10 @@ func ReadShadow(ctx context.Context, r *history.Reader, now time.Time, rule stri
 	})
 }
 
-// read fills c from hourly counts. For the minutes before the first full hour, it reads counts of minutes.
+// read fills c. It reads counts of minutes before the first full hour of the span, and counts of hours from then on.
 func (c *ShadowCount) read(ctx context.Context, tx pgx.Tx, rule string) error {
 	hours := c.From.Add(time.Hour - 1).Truncate(time.Hour)
-	rows, _ := tx.Query(ctx, queries["ShadowSums"], rule, c.From, hours, c.To, ShadowRefusers+2) // granted and Other have rows as well; its error is that of the rows
+	rows, _ := tx.Query(ctx, queries["ShadowSums"], rule, c.From, hours, c.To, ShadowRefusers+2) // 2 more rows: granted requests and Other. An error is also in rows
 	var l ShadowLimit
 	var tenants int64
 	_, err := pgx.ForEachRow(rows, []any{&l.Rule, &l.Denies, &l.Passes, &tenants}, func() error {

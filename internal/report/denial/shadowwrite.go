@@ -16,10 +16,10 @@ const (
 	everyHour   = 60
 )
 
-// NoteShadow counts the decision of a limit in shadow mode about a request. It does not block, and does not keep s
-// and its texts.
+// NoteShadow counts the decision of a limit in shadow mode about a request. It does not block. It copies the texts of
+// s.
 func (r *Recorder) NoteShadow(s *Shadow) {
-	if r == nil || !s.Denies && s.RefusedBy == "" { // with this limit enforced, the outcome would be the same
+	if r == nil || !s.Denies && s.RefusedBy == "" { // enforcing this limit would not change the outcome
 		return
 	}
 	if s.At.IsZero() {
@@ -34,8 +34,8 @@ func (r *Recorder) missShadows(lost int64) {
 	}
 }
 
-// flushShadows stores the counts of shadow limits. It uses separate transactions, so an error here has no effect on
-// flushDenials, and the other way round.
+// flushShadows stores the counts of limits in shadow mode. It uses separate transactions, so that an error of
+// flushShadows has no effect on flushDenials, and vice versa.
 func (r *Recorder) flushShadows(ctx context.Context) error {
 	taken := r.shadows.take()
 	if len(taken) == 0 {
@@ -62,7 +62,8 @@ func (r *Recorder) flushShadows(ctx context.Context) error {
 	return nil
 }
 
-// storeShadows stores w in one transaction. If it fails, kept reports whether it is certain that nothing was stored.
+// storeShadows stores w in one transaction. If it fails, kept reports whether it is certain that nothing was stored
+// and that a retry may succeed.
 func (r *Recorder) storeShadows(ctx context.Context, w *shadowWrite) (kept bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
 	defer cancel()
@@ -87,7 +88,7 @@ func (r *Recorder) storeShadows(ctx context.Context, w *shadowWrite) (kept bool,
 	return send(ctx, conn.Conn(), add)
 }
 
-// shadowWrite has the rows of one transaction as columns.
+// shadowWrite contains the rows of one transaction. Each field is a column.
 type shadowWrite struct {
 	tenant, rule, refusedBy []string
 	every                   []int16
@@ -95,7 +96,7 @@ type shadowWrite struct {
 	denies, passes          []int64
 }
 
-// shadowRows returns the rows of some tenants, both for minutes and for hours.
+// shadowRows returns the rows of some tenants: each count is in a row of its minute and in a row of its hour.
 func shadowRows(tenants []string, of map[string]shadowed) *shadowWrite {
 	w := &shadowWrite{}
 	for _, tenant := range tenants {
@@ -118,7 +119,7 @@ func (w *shadowWrite) add(tenant string, every int16, of shadowed) {
 	}
 }
 
-// total returns the number of requests.
+// total returns the number of requests that w counts.
 func (w *shadowWrite) total() (n int64) {
 	for i, every := range w.every {
 		if every == everyMinute {

@@ -14,11 +14,11 @@ import (
 const (
 	week = 7 * 24 * time.Hour
 
-	// weeksAhead is the number of weeks after the current one whose partitions are created in advance. The process
-	// that creates partitions can be down for two months.
+	// weeksAhead is the number of weeks after the current week whose partitions are created in advance. So the
+	// process that creates partitions can be down for two months.
 	weeksAhead = 9
 
-	// lockWait bounds the wait for a lock on the table. During the wait, only flushes and lists of denials are
+	// lockWait bounds the wait for a lock on the table, in ms. During the wait, only flushes and lists of denials are
 	// blocked.
 	lockWait = "SET LOCAL lock_timeout = 500"
 )
@@ -26,7 +26,7 @@ const (
 // monday is an instant at which a week begins.
 var monday = time.Date(1970, time.January, 5, 0, 0, 0, 0, time.UTC)
 
-// weekOf returns the start of the week of t, which is after 1970-01-05.
+// weekOf returns the start of the week that contains t. t must be after 1970-01-05.
 func weekOf(t time.Time) time.Time { return monday.Add(t.Sub(monday).Truncate(week)) }
 
 // weekly is a table with a partition for each week.
@@ -45,8 +45,8 @@ type partition struct {
 	from, to time.Time
 }
 
-// Maintain creates the partitions of the coming weeks. It drops the partitions that are older than KeptFor at now.
-// The connection must belong to the role that owns the tables, and must not be in a transaction.
+// Maintain creates the partitions of the coming weeks. It drops the partitions whose week ended KeptFor before now or
+// earlier. The connection must belong to the role that owns the tables, and must not be in a transaction.
 func Maintain(ctx context.Context, conn *pgx.Conn, now time.Time, log *slog.Logger) error {
 	start := weekOf(now)
 	var starts []time.Time
@@ -64,7 +64,7 @@ func Maintain(ctx context.Context, conn *pgx.Conn, now time.Time, log *slog.Logg
 	return nil
 }
 
-// weeksLeft returns the number of weeks after the week of now that have a partition in each table: see ahead.
+// weeksLeft returns the smaller result of ahead for the two tables.
 func weeksLeft(ctx context.Context, conn *pgx.Conn, now time.Time) (int, error) {
 	least := weeksAhead
 	for _, table := range []weekly{countsTable, shadowsTable} {
@@ -95,7 +95,7 @@ func (t weekly) partitions(ctx context.Context, conn *pgx.Conn) ([]partition, er
 }
 
 // ahead returns the number of consecutive weeks after the week of now that have a partition. It returns -1 if the
-// week of now has none.
+// week of now has no partition.
 func ahead(all []partition, now time.Time) int {
 	n := -1
 	for covered(all, weekOf(now).Add(time.Duration(n+1)*week)) {
@@ -127,7 +127,7 @@ func (t weekly) makeWeeks(ctx context.Context, conn *pgx.Conn, starts []time.Tim
 			}
 			made = true
 			// Each partition is created as a table and then attached. CREATE TABLE ... PARTITION OF would block
-			// flushes and lists. Citus runs each statement on its nodes, too.
+			// flushes and lists. Citus also runs each statement on its nodes.
 			for _, statement := range []string{
 				lockWait,
 				fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING ALL)", name, t),
@@ -175,7 +175,7 @@ func (t weekly) dropOld(ctx context.Context, conn *pgx.Conn, now time.Time, log 
 	return nil
 }
 
-// lacksPartition reports whether rows could not be written because a week has no partition.
+// lacksPartition reports whether err means that rows could not be written because a week has no partition.
 func lacksPartition(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pgErr.Code == "23514" && pgErr.ConstraintName == ""

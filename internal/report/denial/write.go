@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// write has the rows of one transaction as columns.
+// write contains the rows of one transaction. Each field is a column.
 type write struct {
 	tenant []string
 	minute []time.Time
@@ -24,7 +24,7 @@ type write struct {
 	items     []string
 }
 
-// writeOf returns the rows of some tenants, in the order of tenants.
+// writeOf returns the rows of some tenants, in the order of the tenants.
 func writeOf(tenants []string, of map[string]*noted) (*write, error) {
 	w := &write{}
 	for _, tenant := range tenants {
@@ -45,7 +45,7 @@ func writeOf(tenants []string, of map[string]*noted) (*write, error) {
 	return w, nil
 }
 
-// weeksOf returns the starts of the weeks in which some minutes are.
+// weeksOf returns the starts of the weeks that contain the minutes.
 func weeksOf(minutes []time.Time) []time.Time {
 	var out []time.Time
 	for _, minute := range minutes {
@@ -67,8 +67,8 @@ func (w *write) dropCounts() {
 	w.tenant, w.minute, w.code, w.meter, w.rule, w.n = nil, nil, nil, nil, nil, nil
 }
 
-// undone reports whether the error of a COMMIT shows that the transaction was not committed and may succeed later.
-// Otherwise the outcome is unknown, or the data is faulty.
+// undone reports whether the error of a COMMIT means that the transaction was not committed and a retry may succeed.
+// If it returns false, the outcome is unknown, or the data is faulty.
 func undone(err error) bool {
 	if _, refused := errors.AsType[*pgconn.PgError](err); refused {
 		return !faulty(err)
@@ -76,7 +76,7 @@ func undone(err error) bool {
 	return pgconn.SafeToRetry(err)
 }
 
-// faulty reports whether the data is faulty, so that a retry would fail again.
+// faulty reports whether the data caused err, so that a retry would fail again.
 func faulty(err error) bool {
 	e, refused := errors.AsType[*pgconn.PgError](err)
 	return refused && (strings.HasPrefix(e.Code, "22") || strings.HasPrefix(e.Code, "23"))

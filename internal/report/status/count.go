@@ -8,10 +8,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// requestsMetric counts the answered requests of the API by their status.
+// requestsMetric is the name of the metric that counts the answered requests of the API by their status.
 const requestsMetric = "quotasvc_http_requests_total"
 
-// count reads the counters. It ignores collectors that fail, if the counter of requests can be read.
+// count reads the counters of requests. If other collectors fail and these counters can be read, it returns no error.
 func count(from prometheus.Gatherer) (Requests, error) {
 	families, err := from.Gather()
 	var out Requests
@@ -36,7 +36,7 @@ func count(from prometheus.Gatherer) (Requests, error) {
 	return out, err
 }
 
-// add counts n requests with a status.
+// add adds n requests with a status to the failed or refused requests, if the status says so.
 func (r *Requests) add(status string, n int64) {
 	code, err := strconv.Atoi(status)
 	switch {

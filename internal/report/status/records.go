@@ -12,29 +12,29 @@ import (
 )
 
 const (
-	// recordsFor is the time for which records are kept before they are read again.
+	// recordsFor is the shortest time for which records are kept before they are read again.
 	recordsFor = 4 * time.Second
 
 	// restShare is the pause before the next read of the records, as a multiple of the time that the last read took.
 	restShare = 20
 
-	// refusalsBack is the time for which refusals are counted.
+	// refusalsBack is the length of the time before now in which refusals are counted.
 	refusalsBack = time.Hour
 
-	// tenantsMax bounds the list of tenants with the most refusals.
+	// tenantsMax is the largest number of tenants in the list of tenants with the most refusals.
 	tenantsMax = 10
 )
 
-// Records has data that all instances have written to PostgreSQL.
+// Records contains data that all instances have written to PostgreSQL.
 type Records struct {
 	Refusals     Refusals
-	Verification *Job // nil: none was started
+	Verification *Job // the last verification; nil: no verification was started
 	Roll         *Roll
 	Seal         *Seal
 	Archive      *Archive
 }
 
-// Refusals are the refused requests in [From, To).
+// Refusals describes the refused requests in [From, To).
 type Refusals struct {
 	From, To time.Time
 	Total    int64
@@ -48,7 +48,7 @@ type Minute struct {
 	N      int64
 }
 
-// Refused is one of the tenants with the most refusals.
+// Refused is the number of refused requests of one tenant.
 type Refused struct {
 	Tenant string
 	N      int64
@@ -57,12 +57,12 @@ type Refused struct {
 
 // Job is a verification or a roll. Status is running, abandoned, or the outcome.
 type Job struct {
-	ID, Tenant, Status string // empty tenant: all tenants
+	ID, Tenant, Status string // Tenant is empty for a job of all tenants
 	StartedAt          time.Time
 	FinishedAt         time.Time // zero: the job is running or was abandoned
 }
 
-// Roll is a roll with its progress.
+// Roll is a job that closes ended periods, with its progress.
 type Roll struct {
 	Job
 
@@ -70,28 +70,29 @@ type Roll struct {
 	Total, Processed int64
 }
 
-// Seal is a sealed day.
+// Seal describes the newest sealed day of the journal.
 type Seal struct {
 	Day             time.Time
 	Position, Heads int64
 	SealedAt        time.Time
 }
 
-// Archive is a month that was archived.
+// Archive describes a month of the journal that was archived.
 type Archive struct {
 	Month      time.Time
 	ArchivedAt time.Time
 	RemovedAt  time.Time // zero: some rows are still in PostgreSQL
 }
 
-// recorded has the latest records. Only the goroutine that holds turn may use or renew them.
+// recorded contains the latest records. Only the goroutine whose element is in turn may read or change the other
+// fields.
 type recorded struct {
 	turn  chan struct{}
 	value *Records
-	until time.Time // when the records are read again
+	until time.Time // instant until which value is used without a new read
 }
 
-// readRecords returns records that are at most a few seconds old.
+// readRecords returns the kept records until r.until. After that it reads them again.
 func (b *Board) readRecords(ctx context.Context) (*Records, error) {
 	r := &b.records
 	select {
@@ -112,8 +113,8 @@ func (b *Board) readRecords(ctx context.Context) (*Records, error) {
 	return read, nil
 }
 
-// ask reads the records in one transaction. Connections for reports forbid plans that these statements need, so ask
-// permits them again.
+// ask reads the records in one transaction. Connections for reports forbid query plans that these statements need, so
+// ask permits these plans again.
 func (b *Board) ask(ctx context.Context, pool *pgxpool.Pool) (*Records, error) {
 	now := b.cfg.Clock.Now()
 	out := &Records{Refusals: Refusals{From: now.Add(-refusalsBack).Truncate(time.Minute).UTC(), To: now.Add(time.Minute).Truncate(time.Minute).UTC()}}
@@ -134,7 +135,7 @@ func (b *Board) ask(ctx context.Context, pool *pgxpool.Pool) (*Records, error) {
 
 func (b *Board) askRefusals(ctx context.Context, tx pgx.Tx, out *Refusals) error {
 	var m Minute
-	rows, _ := tx.Query(ctx, b.sql["RefusalsByMinute"], out.From, out.To) // its error is that of the rows
+	rows, _ := tx.Query(ctx, b.sql["RefusalsByMinute"], out.From, out.To) // the rows return its error
 	if _, err := pgx.ForEachRow(rows, []any{&m.Minute, &m.N}, func() error {
 		out.Total += m.N
 		out.Minutes = append(out.Minutes, Minute{m.Minute.UTC(), m.N})
@@ -205,7 +206,7 @@ func (b *Board) askJobs(ctx context.Context, tx pgx.Tx, out *Records) error {
 	return nil
 }
 
-// end sets the status of a job that has ended.
+// end sets FinishedAt of a job, and the status "abandoned" if the job was abandoned.
 func (j *Job) end(finished *time.Time, abandoned bool) {
 	if j.StartedAt = j.StartedAt.UTC(); finished != nil {
 		j.FinishedAt = finished.UTC()

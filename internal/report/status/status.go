@@ -19,7 +19,7 @@ const (
 	// sampleEvery is the pause between two reads of the counters.
 	sampleEvery = 5 * time.Second
 
-	// window is the time that the present rates cover. It is long enough for steady rates.
+	// window is the time over which the present rates are computed. It is long enough for steady rates.
 	window = time.Minute
 )
 
@@ -31,23 +31,23 @@ type Config struct {
 	// Reports reads the records.
 	Reports *history.Reader
 
-	// Clock is the ledger.
+	// Clock is the ledger's clock.
 	Clock interface{ Now() time.Time }
 
-	// Counted has the metrics of requests.
+	// Counted provides the metrics of requests.
 	Counted prometheus.Gatherer
 
-	// Faults returns the parts of this instance that do not work. It must not wait.
+	// Faults returns the parts of this instance that do not work. It must return without waiting.
 	Faults func() []Fault
 
-	// Log gets a line if the counters cannot be read.
+	// Log receives a line if the counters cannot be read.
 	Log *slog.Logger
 }
 
-// Fault is a part that does not work correctly.
+// Fault is a part of the service that does not work correctly, with the reason.
 type Fault struct{ Part, Reason string }
 
-// Requests counts the requests that this instance has answered since From.
+// Requests is the number of requests that this instance has answered since From, by their result.
 type Requests struct {
 	From                      time.Time
 	Answered, Refused, Failed int64 // Answered includes Refused and Failed
@@ -71,12 +71,12 @@ type Board struct {
 	done    sync.WaitGroup
 
 	mu      sync.Mutex
-	samples []Requests // oldest first; counts since the process began; From is the instant of the sample
+	samples []Requests // oldest first. A sample is the counters at the instant From; they count since the process began
 
 	records recorded
 }
 
-// New returns a board. Start starts it.
+// New returns a board. The caller must call Start.
 func New(cfg Config) (*Board, error) {
 	sql, err := namedsql.Load(sqlFiles)
 	if err != nil {
@@ -104,7 +104,7 @@ func (b *Board) Start() {
 	})
 }
 
-// Stop ends this goroutine.
+// Stop ends the goroutine that reads the counters.
 func (b *Board) Stop(context.Context) error {
 	b.cancel()
 	b.done.Wait()
@@ -122,7 +122,7 @@ func (b *Board) Read(ctx context.Context) Status {
 	return s
 }
 
-// detail returns the part of an error that callers may see.
+// detail returns the text of an error that callers may see.
 func detail(err error) string {
 	if e, ok := errors.AsType[*errcode.Error](err); ok {
 		return e.Detail
@@ -130,7 +130,7 @@ func detail(err error) string {
 	return "the request has ended"
 }
 
-// sample stores the present counters, and drops samples older than the window.
+// sample stores the present counters, and drops samples that the window no longer needs.
 func (b *Board) sample(now time.Time) {
 	counted, err := count(b.cfg.Counted)
 	if err != nil {
@@ -146,7 +146,7 @@ func (b *Board) sample(now time.Time) {
 	}
 }
 
-// since returns the requests of the window before now.
+// since returns the requests that were answered in the window before now.
 func (b *Board) since(now time.Time) Requests {
 	b.sample(now)
 	b.mu.Lock()

@@ -17,13 +17,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// now is the instant of every read in these tests.
+// now is the present instant of the ledger's clock in these tests.
 var now = time.Date(2026, 11, 25, 14, 5, 30, 0, time.UTC)
 
 type bench struct {
 	*Board
 	t        *testing.T
-	pool     *pgxpool.Pool // of the superuser
+	pool     *pgxpool.Pool // connections of the superuser
 	requests *prometheus.CounterVec
 	reader   *history.Reader
 }
@@ -63,7 +63,7 @@ func (b *bench) exec(sql string, args ...any) {
 	}
 }
 
-// refused stores n refusals of a tenant at a time before now.
+// refused stores n refusals of a tenant in the minute that is the time ago before now.
 func (b *bench) refused(tenant, code string, ago time.Duration, n int) {
 	b.t.Helper()
 	b.exec("INSERT INTO denial_counts (tenant_id, minute, code, meter, rule, n) VALUES ($1, $2, $3, '', '', $4)", tenant, now.Add(-ago).Truncate(time.Minute), code, n)
@@ -78,7 +78,7 @@ func TestRead_CountsRefusalsOfTheLastHourByTenant(t *testing.T) {
 	b.refused("acme", "quota_exceeded", 0, 3)
 	b.refused("acme", "rate_limited", time.Minute, 4)
 	b.refused("globex", "rate_limited", time.Hour, 5)
-	b.refused("globex", "rate_limited", time.Hour+time.Minute, 100) // too old
+	b.refused("globex", "rate_limited", time.Hour+time.Minute, 100) // before the last hour
 	for i := range tenantsMax {
 		b.refused("small-"+string(rune('a'+i)), "rate_limited", 2*time.Minute, 1)
 	}
@@ -156,7 +156,7 @@ func TestRead_RequestsOfTheWindow(t *testing.T) {
 	}
 }
 
-// If PostgreSQL or its data cannot be read, there is still an answer, and it names the missing data.
+// If PostgreSQL cannot be read, Read still returns an answer, and a fault names the missing data.
 func TestRead_RecordsAway_SaysSo(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -3,30 +3,30 @@
 //
 // # Terms
 //
-//   - standing: a tenant's own balance of a meter, as used units (net of refunds) and remaining units (including
-//     top-ups). percent is 100 * used / (used + remaining), rounded down.
+//   - standing: the state of a tenant's own balance of a meter, as used units (net of refunds) and remaining units
+//     (including top-ups). percent is 100 * used / (used + remaining), rounded down.
 //   - near: a standing with at least the given percent. A balance with no used and no remaining units is not near.
-//   - candidate: a balance that is near according to its stored row, or that has a due change. Listed values are
-//     computed by the ledger.
+//   - candidate: a balance that is near according to its stored row, or that has a due change. The ledger computes
+//     the values in the list.
 //   - step: the largest number of rows that one statement reads. A page reads steps until it is full or its time is
-//     over. In the second case the page is short and has a cursor.
+//     over. If its time is over, the page is short and has a cursor.
 //
 // # Invariants
 //
-//  1. Nothing is stored for these lists, and no index contains used units. So debits do not cost more because of the
-//     lists.
-//  2. The cursor of a list by tenant is an id. A tenant that matches all the time is listed exactly once, for any
+//  1. Nothing is stored for these lists, and no index contains used units. So the lists do not make debits more
+//     expensive.
+//  2. The cursor of a list by tenant is an id. If a tenant matches all the time, it is listed exactly once, for any
 //     changes between two pages. In a list by remaining units, a tenant whose units change between two pages may be
 //     missing or listed twice.
-//  3. A balance whose period has ended is not near, even before it is rolled: its next period has begun, and nothing
-//     of that is used.
+//  3. A balance whose period has ended is not near, even before it is rolled: its next period has begun, and no units
+//     of that period are used.
 //  4. A list by remaining units reads all balances for each page. If only a few tenants match, it reads only their
-//     balances. It sorts and looks up a bounded number of balances. Even a page without a match has a cursor, after
-//     the balances that it has examined.
+//     balances. It sorts and looks up a bounded number of balances. If a page has no match but is not the last page,
+//     it has a cursor after the balances that were examined.
 //
 // # Clock
 //
-// The ledger's.
+// Balances are computed at the present instant of the ledger's clock.
 //
 // # Concurrency
 //
@@ -35,7 +35,7 @@
 //
 // # Failure
 //
-// Errors are *errcode.Error, of reports or of this package. Terms that apply at once change a balance when it is used
-// or rolled next. Until then, a tenant that is near only because of such a change is not found. A tenant that is no
-// longer near because of the change is not listed.
+// Errors are *errcode.Error, of reports or of this package. Terms that apply at once change a balance only when it is
+// next used or rolled. Until then, a tenant that is near only because of such a change is not found. A tenant that is
+// no longer near because of the change is not listed.
 package tenantlist

@@ -16,36 +16,36 @@ import (
 )
 
 const (
-	// MetadataMax bounds the members of metadata that a query names.
+	// MetadataMax is the largest number of metadata members in a query.
 	MetadataMax = 3
 
-	// MetadataValueMax bounds a value in bytes.
+	// MetadataValueMax is the longest value of a metadata member, in bytes.
 	MetadataValueMax = 256
 
-	// MetadataNameMax bounds a name in bytes.
+	// MetadataNameMax is the longest name of a metadata member, in bytes.
 	MetadataNameMax = 64
 )
 
-// Query selects tenants. The zero value of a field selects all.
+// Query selects tenants. A field with its zero value does not restrict the list.
 type Query struct {
 	Plan     string
 	Status   string
-	Metadata map[string]string // values of members of the metadata; numbers and booleans as in JSON
+	Metadata map[string]string // names and values of metadata members; numbers and booleans as in JSON
 
-	Near        *int   // only tenants with a balance of which at least this percentage is used; nil: see AboutBalances
-	Meter       string // only this meter; empty: the meter with the largest percentage (ByRemaining: the least units)
-	ByRemaining bool   // sort by remaining units, least first; false: sort by tenant
+	Near        *int   // only tenants that have used at least this percentage of a balance; nil: see AboutBalances
+	Meter       string // only this meter; empty: the meter with the largest percentage (ByRemaining: the fewest units)
+	ByRemaining bool   // order by remaining units, fewest first; false: order by tenant
 
 	Tenant string // only this tenant
 	Limit  int    // 1..listing.Max
 	Cursor string // empty for the first page; otherwise the NextCursor of the previous page of the same query
 }
 
-// AboutBalances reports whether q selects by balances. Without Near, it selects balances that have used or remaining
-// units in the open period.
+// AboutBalances reports whether q selects by balances. If it does and Near is nil, q selects balances that have used
+// or remaining units in the open period.
 func (q *Query) AboutBalances() bool { return q.Near != nil || q.Meter != "" || q.ByRemaining }
 
-// Filters reports whether q selects only some tenants.
+// Filters reports whether q may leave out some tenants.
 func (q *Query) Filters() bool {
 	return q.AboutBalances() || q.filtersTenants()
 }
@@ -60,7 +60,7 @@ func (q *Query) percent() int {
 	return *q.Near
 }
 
-// members returns the names and values of the metadata.
+// members returns the names and values of the metadata members in q.
 func (q *Query) members() (names, values []string) {
 	names, values = []string{}, []string{}
 	for _, name := range slices.Sorted(maps.Keys(q.Metadata)) {
@@ -87,7 +87,7 @@ func (q *Query) matches(t *catalog.Tenant) bool {
 	return true
 }
 
-// BalanceStatus has the used and the remaining units of a balance.
+// BalanceStatus is the number of used and of remaining units of a balance.
 type BalanceStatus struct {
 	Meter           string
 	Used, Remaining int64 // Used is net of refunds
@@ -104,15 +104,15 @@ func statusOf(b *ledger.Balance) (s BalanceStatus, ok bool) {
 	return s, true
 }
 
-// position is the position at which a page begins. It is after the balance (tenant, meter, subject), or after all
-// balances of tenant if meter is empty. In a list by remaining units, it is after (remaining, tenant).
+// position is the position after which a page begins: after the balance (tenant, meter, subject), or after all
+// balances of tenant if meter is empty. In a list by remaining units, the page begins after (remaining, tenant).
 type position struct {
 	tenant, meter, subject string
-	listed                 bool // tenant is on the previous page, which has not read all of its balances
+	listed                 bool // the previous page lists tenant, but has not read all its balances
 	remaining              int64
 }
 
-const separator = " " // no id contains it
+const separator = " " // no id contains a blank
 
 func (p position) cursor(byRemaining bool) string {
 	text := p.tenant
@@ -125,7 +125,7 @@ func (p position) cursor(byRemaining bool) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(text))
 }
 
-// begin returns the position of the cursor.
+// begin returns the position in the cursor of q.
 func (q *Query) begin() (p position, err error) {
 	if p.remaining = -1; q.Cursor == "" {
 		return p, nil
@@ -156,7 +156,7 @@ func (q *Query) begin() (p position, err error) {
 	return p, nil
 }
 
-// validate returns the first invalid value of q.
+// validate returns the fault of the first invalid field of q.
 func (q *Query) validate() error {
 	if q.Near != nil && (*q.Near < 0 || *q.Near > 100) {
 		return errcode.Errorf(errcode.InvalidArgument, "near", "%s", bound.MustBeInteger(0, 100))

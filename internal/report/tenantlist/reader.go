@@ -19,40 +19,41 @@ import (
 )
 
 const (
-	// tenantsStep and balancesStep bound the rows that a statement reads, in about 20 ms. After a larger step, a page
-	// would end too late.
+	// tenantsStep and balancesStep are the largest numbers of rows that one statement reads, in about 20 ms. If a
+	// step were larger, a page could end too late.
 	tenantsStep  = 5000
 	balancesStep = 20_000
 
-	// pageTime bounds the time of a page's steps. The last step, and the work after it, still fit into the time limit
-	// of reports.
+	// pageTime is the time in which a page begins steps. It leaves time for the last step, and for the work after it,
+	// within the time limit of reports.
 	pageTime = 1200 * time.Millisecond
 
-	// fewTenants bounds the tenants whose balances are looked up one by one to sort them, in about 100 ms.
+	// fewTenants is the largest number of tenants whose balances are looked up separately for sorting, in about 100
+	// ms.
 	fewTenants = 20_000
 
-	// walkStep is the number of rows that the first step of a walk keeps. Each further step keeps walkGrowth times
-	// more, up to walkMax. If more than fewTenants of a million tenants match, the first page of a hundred tenants
-	// needs one step, rarely two.
+	// walkStep is the number of rows that the first step of a walk keeps. Each further step keeps walkGrowth times as
+	// many rows, up to walkMax. If more than fewTenants of a million tenants match, the first page of a hundred
+	// tenants usually needs one step, rarely two.
 	walkStep   = 5000
 	walkGrowth = 4
 	walkMax    = 80_000
 
-	// sortedMax is the number of balances that an idle machine reads in the time of a report: 1.2 million balances
+	// sortedMax is the number of balances that an idle machine can read in the time of a report. 1.2 million balances
 	// take half a second to one second (docs/decisions/near.md).
 	sortedMax = 2_500_000
 
-	// viewsMax bounds the balances that the ledger computes in one call.
+	// viewsMax is the largest number of balances that the ledger computes in one call.
 	viewsMax = 500
 
-	// behindAll sorts after every meter: no id contains a tilde.
+	// behindAll is greater than every meter's id, because no id contains a tilde.
 	behindAll = "~"
 )
 
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// Reader answers queries. It has no goroutines and no connections.
+// Reader answers queries. It has no goroutines, and uses the connections of other packages.
 type Reader struct {
 	reports *history.Reader
 	ledger  *pg.Ledger
@@ -64,7 +65,7 @@ type Reader struct {
 	pageTime                                        time.Duration
 }
 
-// New returns a reader that runs its queries like the reports of h.
+// New returns a reader. Its queries use the connections and time limits of the reports of h.
 func New(h *history.Reader, l *pg.Ledger, store *catalog.Store) (*Reader, error) {
 	sql, err := namedsql.Load(sqlFiles)
 	if err != nil {
@@ -76,7 +77,7 @@ func New(h *history.Reader, l *pg.Ledger, store *catalog.Store) (*Reader, error)
 	}, nil
 }
 
-// Item is a tenant of a list.
+// Item is a tenant in a list.
 type Item struct {
 	Tenant  catalog.Tenant
 	Balance *BalanceStatus // set if the query selects by balances
@@ -88,7 +89,8 @@ type Page struct {
 	NextCursor string // empty on the last page
 }
 
-// found has the ids of a page in their order. It has statuses if the query selects by balances.
+// found contains the ids of a page's tenants in their order. If the query selects by balances, it also contains their
+// statuses.
 type found struct {
 	ids      []string
 	statuses map[string]*BalanceStatus
@@ -157,7 +159,7 @@ func (r *Reader) one(ctx context.Context, q *Query) (Page, error) {
 	return Page{Items: []Item{item}}, nil
 }
 
-// offer replaces best by the status of b, if q selects b and prefers it to best.
+// offer sets best to the status of b if q selects b, and prefers b to the present best.
 func (q *Query) offer(best **BalanceStatus, b *ledger.Balance) {
 	s, ok := statusOf(b)
 	if !ok || s.Percent < q.percent() || q.Meter != "" && s.Meter != q.Meter {
@@ -199,11 +201,11 @@ func (r *Reader) matching(ctx context.Context, pool *pgxpool.Pool, q *Query, fro
 	}
 }
 
-// standing lists tenants by their balances, in the order of their ids.
+// standing lists the tenants that have a balance which the query selects. The order is that of the tenants' ids.
 func (r *Reader) standing(ctx context.Context, pool *pgxpool.Pool, q *Query, from position) (f found, err error) {
 	f.statuses = map[string]*BalanceStatus{}
 	names, values := q.members()
-	listed := "" // the tenant on the previous page whose balances that page did not read to the end
+	listed := "" // the last tenant of the previous page, if that page did not read all its balances
 	if from.listed {
 		listed = from.tenant
 	}
@@ -243,7 +245,7 @@ func (r *Reader) standing(ctx context.Context, pool *pgxpool.Pool, q *Query, fro
 	}
 }
 
-// addStatus adds the tenants of candidates to f. It reports whether one more tenant exists than the page can have.
+// addStatus adds the tenants of candidates to f. full is true if the page is full and another tenant follows.
 func (r *Reader) addStatus(ctx context.Context, q *Query, f *found, candidates []ledger.BalanceKey) (full bool, err error) {
 	for keys := range slices.Chunk(candidates, viewsMax) {
 		all, err := r.ledger.BalancesOf(ctx, keys)
@@ -268,14 +270,14 @@ func (r *Reader) addStatus(ctx context.Context, q *Query, f *found, candidates [
 	return false, nil
 }
 
-// byRemaining lists tenants by remaining units, least first. If few tenants match, it reads their balances. Otherwise
-// it walks all balances in this order: each step reads all balances, keeps the next ones, and looks up only the
-// tenants of these.
+// byRemaining lists tenants by remaining units, the fewest first. If few tenants match, it reads their balances.
+// Otherwise it walks all balances in this order. Each step reads all balances, keeps the next balances in the order,
+// and looks up only the tenants of these balances.
 func (r *Reader) byRemaining(ctx context.Context, pool *pgxpool.Pool, q *Query, from position) (f found, err error) {
 	f.statuses = map[string]*BalanceStatus{}
 	var all []ledger.BalanceKey
 	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		// Connections for reports avoid sequential scans; this report reads all balances.
+		// Connections for reports avoid sequential scans. This report needs them, because it reads all balances.
 		if _, err := tx.Exec(ctx, "SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL enable_sort = on; SET LOCAL work_mem = '64MB'; SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
 			return err
 		}
@@ -300,14 +302,14 @@ func (r *Reader) byRemaining(ctx context.Context, pool *pgxpool.Pool, q *Query, 
 	return f, nil
 }
 
-// least has tenants in the order of their remaining units, with the meter of these units for each tenant.
+// least contains tenants in the order of their fewest remaining units, with the meter of these units for each tenant.
 type least struct {
 	tenants, meters []string
 	remaining       []int64
 }
 
-// page returns the balances of at most limit tenants. If there are more tenants, it sets f.next to the position after
-// the last one.
+// page returns the balances of the first limit tenants. If there are more tenants, it sets f.next to the position
+// after the last tenant of the page.
 func (l *least) page(limit int, f *found) []ledger.BalanceKey {
 	if n := len(l.tenants); n > limit {
 		f.next = position{tenant: l.tenants[limit-1], remaining: l.remaining[limit-1]}.cursor(true)
@@ -319,7 +321,7 @@ func (l *least) page(limit int, f *found) []ledger.BalanceKey {
 	return keys
 }
 
-// leastOfFew returns a page of the matching tenants, if at most fewTenants match.
+// leastOfFew returns the balances of a page if at most fewTenants tenants match. Otherwise few is false.
 func (r *Reader) leastOfFew(ctx context.Context, tx pgx.Tx, q *Query, from position, f *found) (keys []ledger.BalanceKey, few bool, err error) {
 	names, values := q.members()
 	var l least
@@ -332,7 +334,7 @@ func (r *Reader) leastOfFew(ctx context.Context, tx pgx.Tx, q *Query, from posit
 	return l.page(q.Limit, f), true, nil
 }
 
-// walk returns a page. The page is short if the time for it was over.
+// walk returns the balances of a page. The page is short if its time is over.
 func (r *Reader) walk(ctx context.Context, tx pgx.Tx, q *Query, from position, f *found) ([]ledger.BalanceKey, error) {
 	names, values := q.members()
 	var all least
@@ -348,11 +350,11 @@ func (r *Reader) walk(ctx context.Context, tx pgx.Tx, q *Query, from position, f
 			return nil, err
 		}
 		all.tenants, all.meters, all.remaining = append(all.tenants, l.tenants...), append(all.meters, l.meters...), append(all.remaining, l.remaining...)
-		full := match == q.Limit+1-(len(all.tenants)-len(l.tenants)) // the step may have read further matches
+		full := match == q.Limit+1-(len(all.tenants)-len(l.tenants)) // then the step may have read further matches
 		switch {
 		case len(all.tenants) > q.Limit, walked < step && !full:
 			return all.page(q.Limit, f), nil
-		case time.Since(began)+time.Since(stepBegan) >= r.pageTime: // another step would take the time of this one
+		case time.Since(began)+time.Since(stepBegan) >= r.pageTime: // another step would take as long as this step
 			keys := all.page(q.Limit, f)
 			f.next = last.cursor(true)
 			return keys, nil
@@ -361,8 +363,8 @@ func (r *Reader) walk(ctx context.Context, tx pgx.Tx, q *Query, from position, f
 	}
 }
 
-// tooMany returns err for a report that was too slow. If the number of balances is the cause, it returns an error
-// that explains how to narrow the list.
+// tooMany returns the error for a report that was too slow. If the reason is the number of balances, the error
+// explains how to narrow the list. Otherwise it returns err.
 func (r *Reader) tooMany(ctx context.Context, err error) error {
 	var n int64
 	ask := r.store.DB().View(ctx, "count balances", func(ctx context.Context, tx pgx.Tx) error {

@@ -25,7 +25,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
-// bench is a reader with its backends.
+// bench is a reader with the database and the catalogue that it reads.
 type bench struct {
 	*Reader
 	t     *testing.T
@@ -65,7 +65,7 @@ func (b *bench) check(err error) {
 	require.NoError(b.t, err)
 }
 
-// all returns the ids on all pages, and the number of pages.
+// all reads all pages of a query. It returns the ids of the tenants, and the number of pages.
 func (b *bench) all(q Query) (ids []string, pages int) {
 	b.t.Helper()
 	for pages = 1; ; pages++ {
@@ -83,7 +83,8 @@ func (b *bench) all(q Query) (ids []string, pages int) {
 	}
 }
 
-// A step or a page may end anywhere, even between two balances of a tenant. Each tenant is listed exactly once.
+// A step or a page may end after any balance, even between two balances of a tenant. Each tenant must be listed
+// exactly once.
 func TestList_ShortStepsAndPages_EachTenantOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -104,7 +105,7 @@ func TestList_ShortStepsAndPages_EachTenantOnce(t *testing.T) {
 		byPlan = append(byPlan, id)
 		for j, m := range meters {
 			amount := int64(1)
-			if i%3 != 0 && (i+j)%2 == 0 { // one or two of the tenant's meters are near
+			if i%3 != 0 && (i+j)%2 == 0 { // one or two meters of the tenant are near
 				amount = 5
 			}
 			for _, subject := range []string{"ann", "bob"} {
@@ -118,14 +119,14 @@ func TestList_ShortStepsAndPages_EachTenantOnce(t *testing.T) {
 	}
 	eighty := 80
 	limits, steps := []int{1, 5, 500}, []int{1, 2, 7, 1000}
-	if testenv.OnCitus() { // each step queries all nodes
+	if testenv.OnCitus() { // each step queries all nodes, so fewer cases are tried
 		limits, steps = []int{2, 500}, []int{1, 3, 1000}
 	}
 	for _, limit := range limits {
 		for _, step := range steps {
 			for _, page := range []time.Duration{0, testenv.Patience} {
 				if page == 0 && limit == 5 {
-					continue // each step ends a page
+					continue // a page of time 0 ends after each step
 				}
 				b.tenantsStep, b.balancesStep, b.walkStep, b.pageTime = step, step, step, page
 				b.fewTenants = step
@@ -147,8 +148,8 @@ func TestList_ShortStepsAndPages_EachTenantOnce(t *testing.T) {
 	}
 }
 
-// If few tenants match, they are looked up one by one. If many match, all balances are walked in steps. Both ways
-// give the same order.
+// If few tenants match, their balances are looked up. If many tenants match, all balances are walked in steps. Both
+// ways must give the same order.
 func TestList_ByRemaining_WalkAgreesWithLookingUp(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -202,7 +203,7 @@ func TestList_ByRemaining_WalkAgreesWithLookingUp(t *testing.T) {
 				for _, few := range []int{1, 1000} {
 					for _, page := range []time.Duration{0, testenv.Patience} {
 						if few == 1000 && (step < 1000 || page == 0) {
-							continue // tenants are looked up without a step
+							continue // these tenants are looked up without steps
 						}
 						b.walkStep, b.fewTenants, b.pageTime = step, few, page
 						q.ByRemaining, q.Limit = true, limit
@@ -216,8 +217,8 @@ func TestList_ByRemaining_WalkAgreesWithLookingUp(t *testing.T) {
 	}
 }
 
-// If a list is too slow because of the number of balances, the error says how to narrow the list. If it is too slow
-// for another reason, the error does not say so.
+// If a list is too slow because of the number of balances, the error explains how to narrow the list. If the reason
+// is another one, the error does not.
 func TestList_ByRemaining_TooManyBalances_NamesTheBound(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

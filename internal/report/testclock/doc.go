@@ -3,27 +3,27 @@
 //
 // # Terms
 //
-//   - ahead: the time by which the ledger is ahead of the clocks. It is stored in the table test_clock. Install
-//     creates this table in the database of dev, and no migration creates it elsewhere. ahead is below 0 only in a
-//     new database, until its demo has reached the present (package demo).
+//   - ahead: the time by which the ledger's clock is ahead of the real clocks. It is stored in the table test_clock.
+//     Install creates this table in the database of `quotasvc dev`, and no migration creates it. ahead is below 0
+//     only in a new database, until its demo data has reached the present (package demo).
 //
 // # Invariants
 //
-//  1. The time only moves forward: by at least Least in a step, and by at most Most in all. Closed periods stay
+//  1. The time only moves forward: by at least Least in a step, and by at most Most in total. Closed periods stay
 //     closed.
 //  2. ahead is stored before it takes effect. A process that starts on the database reads it, so no balance gets an
 //     instant before its newest entry.
-//  3. The line of the audit log is written in the transaction that stores it.
+//  3. The transaction that stores ahead also writes a line of the audit log.
 //
 // # What moves, and what does not
 //
-// Everything that uses clock.Clock moves: periods, grants, holds, terms, the memory of idempotency keys, copies of
-// balances, blocks, months of the journal. These stay on real time: rate limits, leases and bans (Redis), keys of
-// callers, overrides of limits, the audit log, seals and archives.
+// All times that come from clock.Clock move: periods, grants, holds, terms, the retention of idempotency keys, copies
+// of balances, blocks, months of the journal. These use the real time: rate limits, leases and bans (Redis), API
+// keys, overrides of limits, the audit log, seals and archives.
 //
 // # Concurrency and failure
 //
-// Only one process at a time uses a database of dev. It moves the time for one request at a time. A request that
-// fails before the commit has not moved the time. If the outcome of the commit is unknown, the time may have moved at
-// the next start.
+// Only one process at a time uses a database of `quotasvc dev`. It moves the time for one request at a time. If a
+// request fails before its commit, it has not moved the time. If the outcome of the commit is unknown, the next start
+// may move the time.
 package testclock

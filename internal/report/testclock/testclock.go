@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// Least is the shortest step. For a shorter time, a user can wait.
+	// Least is the shortest step of the time. A user can wait for a shorter time.
 	Least = time.Second
 
-	// Most bounds ahead: ten years, which is the longest trial.
+	// Most is the largest value of ahead, ten years: about the longest trial.
 	Most = 3653 * 24 * time.Hour
 )
 
@@ -35,8 +35,9 @@ const (
 	writeRow = `UPDATE test_clock SET ahead_us = $1, last_key = $2`
 )
 
-// Install creates the table in the database of dev unless the table exists. In a new table, the time begins behind
-// the clocks by behind, so that a past can be filled.
+// Install creates the table test_clock in the database of `quotasvc dev`, unless the table exists. In a new table,
+// the ledger's time begins in the past: behind is its distance from the real clocks. So demo data of the past can be
+// written.
 func Install(ctx context.Context, databaseURL string, behind time.Duration) error {
 	return with(ctx, databaseURL, func(conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, makeTable); err != nil {
@@ -49,8 +50,9 @@ func Install(ctx context.Context, databaseURL string, behind time.Duration) erro
 	})
 }
 
-// Ahead returns the time by which a database is ahead of the clocks. It is below 0 if the database is behind them. It
-// returns 0 if the database is not one of dev.
+// Ahead returns the time by which the ledger's time in a database is ahead of the real clocks. It is below 0 if the
+// ledger's time is behind them. It returns 0 if the database has no table test_clock, that is, if `quotasvc dev` did
+// not create it.
 func Ahead(ctx context.Context, databaseURL string) (time.Duration, error) {
 	var ahead int64
 	err := with(ctx, databaseURL, func(conn *pgx.Conn) error {
@@ -66,7 +68,7 @@ func Ahead(ctx context.Context, databaseURL string) (time.Duration, error) {
 	return time.Duration(ahead) * time.Microsecond, nil
 }
 
-// with calls do with a new connection.
+// with runs do with a new connection to the database.
 func with(ctx context.Context, databaseURL string, do func(*pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -74,42 +76,43 @@ func with(ctx context.Context, databaseURL string, do func(*pgx.Conn) error) err
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // all data is written
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // all data is already written
 	return do(conn)
 }
 
-// Clock moves the time of one instance.
+// Clock moves the ledger's time of one instance.
 type Clock struct {
 	db     *pgstore.Store
 	ledger *pg.Ledger
 	agreed *clock.Clock
-	turn   chan struct{} // a slot for the request that moves the time
+	turn   chan struct{} // capacity 1: one request at a time moves the time
 }
 
-// New returns the test clock of an instance, on a database with the table of Install. agreed is the clock of db and ledger.
+// New returns the test clock of an instance. Install must have created the table in its database. agreed is the clock
+// of db and ledger.
 func New(db *pgstore.Store, ledger *pg.Ledger, agreed *clock.Clock) *Clock {
 	return &Clock{db: db, ledger: ledger, agreed: agreed, turn: make(chan struct{}, 1)}
 }
 
-// State is the ledger's time, and how far it is ahead.
+// State is the ledger's time, and the time by which it is ahead of the real clocks.
 type State struct {
 	Now      time.Time
 	Ahead    time.Duration
-	Replayed bool // whether an earlier request made the step with this key
+	Replayed bool // whether an earlier request with the same key made the step
 }
 
-// State returns the time that is known without a query to PostgreSQL.
+// State returns the ledger's time without a query to PostgreSQL.
 func (c *Clock) State() State { return State{Now: c.agreed.Now(), Ahead: c.agreed.Ahead()} }
 
-// step is a step in the form that the audit log stores.
+// step is a step of the time in the JSON form of the audit log.
 type step struct {
 	Advance string `json:"advance"`
 	Ahead   string `json:"ahead"`
 }
 
-// Advance moves the time forward. A call with the key of the previous step changes nothing. A call without a key
-// always moves the time. The error is a *body.Error if the step is out of bounds. All other errors are those of
-// pgstore.Store.Write.
+// Advance moves the time forward. If key is the key of the previous step, it changes nothing. A call without a key
+// always moves the time. If the step is out of bounds, the error is a *body.Error. All other errors are those of
+// MakeMonths and of pgstore.Store.Write, or of ctx.
 func (c *Clock) Advance(ctx context.Context, by time.Duration, key string) (State, error) {
 	select {
 	case c.turn <- struct{}{}:
@@ -124,7 +127,7 @@ func (c *Clock) Advance(ctx context.Context, by time.Duration, key string) (Stat
 	if ahead := c.agreed.Ahead(); by > Most-ahead {
 		return State{}, body.Refuse("advance", "must not move the clock more than 87672h (3653d) ahead in all; it is %s ahead", ahead)
 	}
-	// Create the months into which entries will be written.
+	// Create the partitions of the months into which the ledger will write entries.
 	if err := c.ledger.MakeMonths(ctx, c.agreed.Now().Add(by)); err != nil {
 		return State{}, err
 	}
@@ -152,7 +155,7 @@ func (c *Clock) Advance(ctx context.Context, by time.Duration, key string) (Stat
 	if err != nil {
 		return State{}, err
 	}
-	if more := ahead - c.agreed.Ahead(); more > 0 { // includes steps of earlier requests with an unknown outcome
+	if more := ahead - c.agreed.Ahead(); more > 0 { // more includes steps of earlier requests whose outcome was unknown
 		c.agreed.Advance(more)
 	}
 	state := c.State()

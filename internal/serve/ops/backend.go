@@ -13,7 +13,8 @@ const (
 	// askTimeout bounds one check of a backend. A healthy backend answers in milliseconds.
 	askTimeout = time.Second
 
-	// askEvery is the pause between two checks. Operators and scrapes see a state that is at most two seconds old.
+	// askEvery is the pause between two checks. So the state that operators and metrics show is at most two seconds
+	// old.
 	askEvery = time.Second
 )
 
@@ -28,9 +29,9 @@ type Backend struct {
 	ended  chan struct{}
 }
 
-// NewBackend returns a backend. It checks once before it returns, and then every second until Stop. ask must end with
-// its context. It needs a separate connection, so that other users of the server do not change the answer. The metric
-// is quotasvc_<name>_up.
+// NewBackend returns a backend. It checks once before it returns, and then every second until Stop. ask must return
+// soon after its context ends. It must use a separate connection, so that other users of the server do not change the
+// result. The metric is quotasvc_<name>_up.
 func NewBackend(ctx context.Context, name string, ask func(context.Context) error, metrics prometheus.Registerer) *Backend {
 	b := &Backend{name: name, ask: ask, ended: make(chan struct{})}
 	b.found.Store(&errNotAsked)
@@ -65,7 +66,7 @@ func (b *Backend) run(ctx context.Context) {
 	}
 }
 
-// once runs one check and stores the answer.
+// once runs one check and stores its result.
 func (b *Backend) once(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -75,7 +76,7 @@ func (b *Backend) once(ctx context.Context) {
 	}
 }
 
-// state returns nil if the server answered the latest check.
+// state returns nil if the server answered the latest check. Otherwise it returns the error of the check.
 func (b *Backend) state() error { return *b.found.Load() }
 
 func (b *Backend) up() float64 {

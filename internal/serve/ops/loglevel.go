@@ -11,7 +11,7 @@ import (
 // levelBodyMax bounds the body of PUT /log-level in bytes.
 const levelBodyMax = 1024
 
-// logLevel is the body of /log-level.
+// logLevel is the body of requests and answers of /log-level.
 type logLevel struct {
 	Level string `json:"level"` // debug, info, warn or error
 }
@@ -20,7 +20,7 @@ func (e *Endpoints) getLevel(w http.ResponseWriter, _ *http.Request) {
 	send(w, http.StatusOK, logLevel{strings.ToLower(e.cfg.Level.Level().String())})
 }
 
-// putLevel changes the level until the process ends.
+// putLevel changes the log level. The level is not stored: it applies until the process ends.
 func (e *Endpoints) putLevel(w http.ResponseWriter, r *http.Request) {
 	var given logLevel
 	text, err := io.ReadAll(io.LimitReader(r.Body, levelBodyMax))
@@ -34,7 +34,7 @@ func (e *Endpoints) putLevel(w http.ResponseWriter, r *http.Request) {
 	}
 	before := e.cfg.Level.Level()
 	e.cfg.Level.Set(level)
-	if before != level { // logged at the new level or above, so that the line is written
+	if before != level { // at a level that the new setting does not suppress
 		e.cfg.Log.Log(r.Context(), max(level, slog.LevelInfo), "log level changed", "from", before, "to", level)
 	}
 	e.getLevel(w, r)

@@ -12,8 +12,8 @@ import (
 
 // Config configures the endpoints.
 type Config struct {
-	// Metrics are the metrics of the process. /metrics serves them, and after the start also the metrics of the
-	// service. Required.
+	// Metrics are the metrics of the process. /metrics serves them, and after the start of the service also the
+	// service's metrics. Required.
 	Metrics *prometheus.Registry
 
 	// Stopping reports whether the service is shutting down. Required.
@@ -22,10 +22,10 @@ type Config struct {
 	// Level is the level of the log, which /log-level reads and changes. Required.
 	Level *slog.LevelVar
 
-	// Pprof turns on /debug/pprof/. Profiles cost CPU time, and a stack trace may contain names of tenants.
+	// Pprof enables /debug/pprof/. Profiles cost CPU time, and stack traces may contain names of tenants.
 	Pprof bool
 
-	// Log gets a line when the level is changed. Required.
+	// Log gets a line when the log level is changed. Required.
 	Log *slog.Logger
 }
 
@@ -35,24 +35,24 @@ type Service struct {
 	Conditions []Condition
 	Backends   []*Backend
 
-	// Warnings are problems that an operator must fix, though the service can serve. They count only in strict
-	// readiness.
+	// Warnings are problems that an operator must solve although the service can serve. Only strict readiness depends
+	// on them.
 	Warnings []Condition
 
-	// Replicas returns the counts of instances for /readyz. nil without Redis. It must not block.
+	// Replicas returns the counts of instances for /readyz. It must not block. It is nil without Redis.
 	Replicas func() ReplicaCount
 
-	// ReportLag returns how far the replica for reports is behind, or nil if that is not known. The function is nil
-	// if there is no replica. It must not block.
+	// ReportLag returns how far the replica for reports is behind, or nil if that is not known. It must not block.
+	// The field is nil if there is no such replica.
 	ReportLag func() *ReportLag
 }
 
-// Endpoints serves the operators' endpoints. Until Show the service is not ready.
+// Endpoints serves the endpoints for operators. The service is not ready before Show is called.
 type Endpoints struct {
 	cfg     Config
 	mux     *http.ServeMux
 	service atomic.Pointer[Service] // nil: the service has not started
-	waiting atomic.Pointer[string]  // the reason why the start still waits
+	waiting atomic.Pointer[string]  // what the start still waits for
 	metrics atomic.Pointer[http.Handler]
 }
 
@@ -74,7 +74,7 @@ func New(cfg Config) *Endpoints {
 	e.mux.HandleFunc("PUT /log-level", e.putLevel)
 	e.serveMetrics(cfg.Metrics)
 	e.mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) { (*e.metrics.Load()).ServeHTTP(w, r) })
-	if cfg.Pprof { // without cmdline: a command line may contain a password
+	if cfg.Pprof { // not cmdline: a command line may contain a password
 		e.mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		e.mux.HandleFunc("GET /debug/pprof/cmdline", http.NotFound)
 		e.mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
@@ -87,10 +87,10 @@ func New(cfg Config) *Endpoints {
 // ServeHTTP implements http.Handler.
 func (e *Endpoints) ServeHTTP(w http.ResponseWriter, r *http.Request) { e.mux.ServeHTTP(w, r) }
 
-// Waiting sets the reason why the start of the service still waits. /readyz shows it.
+// Waiting sets the text that says what the start of the service waits for. /readyz shows this text.
 func (e *Endpoints) Waiting(reason string) { e.waiting.Store(&reason) }
 
-// Show marks the service as started.
+// Show marks the service as started. From now on the endpoints show its state.
 func (e *Endpoints) Show(s Service) {
 	e.serveMetrics(prometheus.Gatherers{e.cfg.Metrics, s.Metrics})
 	e.service.Store(&s)

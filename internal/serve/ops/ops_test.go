@@ -30,7 +30,7 @@ func newEndpoints(change ...func(*Config)) (*Endpoints, *bytes.Buffer) {
 	return New(cfg), log
 }
 
-// ask sends a request to the endpoints and returns the body.
+// ask sends a request to the endpoints, checks the status, and returns the body.
 func ask(t *testing.T, e *Endpoints, method, path, body string, status int) string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -54,7 +54,7 @@ func TestReadyz_CountsInstances(t *testing.T) {
 	}
 }
 
-// A warning makes only strict readiness fail.
+// A warning makes strict readiness fail, but not readiness.
 func TestReadyz_Warning_ShownAndStrictFails(t *testing.T) {
 	t.Parallel()
 	var wrong atomic.Bool
@@ -105,7 +105,7 @@ func TestReadyz_NamesWhatIsMissing(t *testing.T) {
 	expect(503, `{"ready":false,"checks":{"shutdown":"shutting down"}}`)
 }
 
-// For any number of requests to /readyz, one check at a time goes to the backend, and no request waits for it.
+// For any number of requests to /readyz, the backend gets one check at a time, and no request waits for the check.
 func TestBackend_Hangs_AskedOnceAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -5,39 +5,39 @@ import (
 	"net/http"
 )
 
-// Condition is a fact that must be true for the service to be ready.
+// Condition is a statement that must be true before the service is ready, or a warning.
 type Condition struct {
 	Name string
-	// Check returns nil, or why the service is not ready. Operators see the text. It must not wait.
+	// Check returns nil if the condition is true, or why it is not. Operators see the text. It must not block.
 	Check func() error
 }
 
-// ReplicaCount is the number of instances that decide limits in the same Redis, including this instance.
+// ReplicaCount has the number of instances that decide limits in the same Redis. The number includes this instance.
 type ReplicaCount struct {
-	Live      int `json:"live"`       // last count from Redis
+	Live      int `json:"live"`       // the latest count from Redis
 	DividedBy int `json:"divided_by"` // number of instances among which limits are divided while Redis is down
 }
 
-// ReportLag is how far the replica for reports is behind.
+// ReportLag says how far the replica for reports is behind.
 type ReportLag struct {
 	Seconds float64 `json:"seconds"`
-	Bytes   int64   `json:"bytes"` // of WAL that the replica has not replayed; -1: not known
+	Bytes   int64   `json:"bytes"` // bytes of WAL that the replica has not replayed; -1: not known
 }
 
 // readiness is the body of /readyz.
 type readiness struct {
 	Ready    bool              `json:"ready"`
 	Checks   map[string]string `json:"checks"`             // ok, or the reason
-	Backends map[string]string `json:"backends,omitempty"` // ok, or the error; a condition only if strict
-	Warnings map[string]string `json:"warnings,omitempty"` // problems to fix; a condition only if strict
-	// Replicas does not affect readiness: one instance alone can serve. If it did, all instances would become unready
-	// together.
+	Backends map[string]string `json:"backends,omitempty"` // ok, or the error; counts only for strict readiness
+	Warnings map[string]string `json:"warnings,omitempty"` // problems to solve; count only for strict readiness
+	// Replicas does not affect readiness, because one instance alone can serve. If it did, all instances would become
+	// unready together.
 	Replicas *ReplicaCount `json:"replicas,omitempty"`
 	// ReportLag does not affect readiness: a report from a replica that is behind is still useful.
 	ReportLag *ReportLag `json:"report_lag,omitempty"`
 }
 
-// fail adds a reason why the service is not ready.
+// fail records the reason why the service is not ready, under a name.
 func (r *readiness) fail(name, reason string) { r.Ready, r.Checks[name] = false, reason }
 
 func (e *Endpoints) readyz(w http.ResponseWriter, r *http.Request) {
@@ -49,10 +49,10 @@ func (e *Endpoints) readyz(w http.ResponseWriter, r *http.Request) {
 	send(w, status, answer)
 }
 
-// readiness returns the present state. Strict readiness also requires the backends and no warnings.
+// readiness returns the current state. For strict readiness all backends must answer and there must be no warnings.
 func (e *Endpoints) readiness(strict bool) readiness {
 	answer, s := readiness{Ready: true, Checks: map[string]string{}}, e.service.Load()
-	if e.cfg.Stopping() { // nothing else matters any more
+	if e.cfg.Stopping() { // the other checks do not matter any more
 		answer.fail("shutdown", "shutting down")
 		return answer
 	}
@@ -95,10 +95,10 @@ func (e *Endpoints) readiness(strict bool) readiness {
 	return answer
 }
 
-// Fault is a condition, backend or warning that is not in order, with the reason.
+// Fault is a condition that is not true, a backend that is down, or a warning, with the reason.
 type Fault struct{ Part, Reason string }
 
-// Faults returns the conditions that do not hold, the backends that are down, and the warnings. It does not wait.
+// Faults returns the conditions that are not true, the backends that are down, and the warnings. It does not block.
 func (s *Service) Faults() []Fault {
 	var out []Fault
 	add := func(name string, err error) {
@@ -122,6 +122,6 @@ func (s *Service) Faults() []Fault {
 func send(w http.ResponseWriter, status int, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	// The client may be gone already. That is not an error of the service.
+	// The client may have closed the connection. That is not an error of the service.
 	_ = json.MarshalWrite(w, value, json.Deterministic(true))
 }

@@ -45,9 +45,9 @@ func Wanted() bool {
 	}
 }
 
-// Start returns tracing as the OTEL_* variables configure it, or nil if tracing is not configured. The variables for
-// exporter, endpoint, protocol, headers, sampler and attributes are those of the OpenTelemetry specification. It
-// fails for an unknown exporter. It does not check whether the endpoint answers.
+// Start returns a Tracing that is configured by the OTEL_* variables, or nil if they do not configure tracing. It
+// supports the variables of the OpenTelemetry specification for exporter, endpoint, protocol, headers, sampler and
+// attributes. It fails for an unknown exporter. It does not check whether the endpoint answers.
 func Start(ctx context.Context, version string, log *slog.Logger) (*Tracing, error) {
 	if !Wanted() {
 		return nil, nil
@@ -66,8 +66,8 @@ func Start(ctx context.Context, version string, log *slog.Logger) (*Tracing, err
 	return New(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about)), nil
 }
 
-// newExporter returns the exporter that OTEL_TRACES_EXPORTER names: otlp, over HTTP, or console. Every collector
-// accepts OTLP over HTTP, so there is no exporter for gRPC.
+// newExporter returns the exporter that OTEL_TRACES_EXPORTER names: otlp (over HTTP) or console. There is no exporter
+// for gRPC, because every collector accepts OTLP over HTTP.
 func newExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	switch name := os.Getenv("OTEL_TRACES_EXPORTER"); name {
 	case "", "otlp":
@@ -84,7 +84,7 @@ func newExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	}
 }
 
-// New returns tracing with options of the SDK.
+// New returns a Tracing with these options of the SDK.
 func New(options ...sdktrace.TracerProviderOption) *Tracing {
 	return &Tracing{
 		provider:   sdktrace.NewTracerProvider(options...),
@@ -92,7 +92,7 @@ func New(options ...sdktrace.TracerProviderOption) *Tracing {
 	}
 }
 
-// Stop exports the remaining spans.
+// Stop exports the spans that are still in memory, and ends the export.
 func (t *Tracing) Stop(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -103,7 +103,7 @@ func (t *Tracing) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Tracer returns the tracer of the lanes. It returns nil if there is no tracing.
+// Tracer returns the tracer for the lanes. It returns nil if t is nil.
 func (t *Tracing) Tracer() trace.Tracer {
 	if t == nil {
 		return nil
@@ -111,7 +111,7 @@ func (t *Tracing) Tracer() trace.Tracer {
 	return t.provider.Tracer(scope)
 }
 
-// Provider returns the provider for the libraries of PostgreSQL and Redis. It returns nil if there is no tracing.
+// Provider returns the provider for the libraries of PostgreSQL and Redis. It returns nil if t is nil.
 func (t *Tracing) Provider() trace.TracerProvider {
 	if t == nil {
 		return nil
@@ -119,7 +119,7 @@ func (t *Tracing) Provider() trace.TracerProvider {
 	return t.provider
 }
 
-// Handler creates a span for each request to next. Without tracing it returns next.
+// Handler returns a handler that creates a span for each request and calls next. If t is nil, it returns next.
 func (t *Tracing) Handler(next http.Handler) http.Handler {
 	if t == nil {
 		return next
@@ -127,10 +127,10 @@ func (t *Tracing) Handler(next http.Handler) http.Handler {
 	return otelhttp.NewHandler(next, "request", otelhttp.WithTracerProvider(t.provider), otelhttp.WithPropagators(t.propagator))
 }
 
-// quietFor is the time after a logged error of the exporter in which further errors are not logged.
+// quietFor is the pause after a logged error of the exporter. Errors during the pause are not logged.
 const quietFor = time.Minute
 
-// quiet logs the exporter's errors, at most one a minute.
+// quiet logs errors of the exporter, at most one in quietFor.
 type quiet struct {
 	log *slog.Logger
 

@@ -11,11 +11,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// lastMax bounds the connections that are accepted while the listener closes. By default the kernel's queue has at
-// most 4096 connections.
+// lastMax bounds the connections that are accepted while a listener closes. By default, the kernel queues at most
+// 4096 connections.
 const lastMax = 4096
 
-// metrics measure the connections of all listeners.
+// metrics are the metrics of the connections of all listeners.
 type metrics struct {
 	open, most *prometheus.GaugeVec
 	refused    *prometheus.CounterVec
@@ -32,15 +32,15 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// capped is a listener that closes connections beyond a maximum at once. Without this, further connections would wait
-// in the kernel's queue, and a load balancer would wait instead of trying the next instance.
+// capped is a listener that closes every connection beyond a maximum at once. Otherwise further connections would
+// wait in the kernel's queue, and a load balancer would wait instead of trying the next instance.
 type capped struct {
 	net.Listener
 
 	most    int64
 	count   atomic.Int64
 	closing sync.Mutex
-	last    chan net.Conn // connections that were waiting when the listener closed
+	last    chan net.Conn // connections that were in the kernel's queue when the listener closed
 	open    prometheus.Gauge
 	refused prometheus.Counter
 }
@@ -55,7 +55,7 @@ func (c *capped) Accept() (net.Conn, error) {
 	for {
 		conn, err := c.Listener.Accept()
 		if err != nil {
-			c.closing.Lock()   // Close is collecting the last connections
+			c.closing.Lock()   // waits while Close collects the last connections
 			c.closing.Unlock() //nolint:staticcheck // no data is guarded: this waits for Close
 			select {
 			case conn = <-c.last:
@@ -69,13 +69,13 @@ func (c *capped) Accept() (net.Conn, error) {
 		}
 		c.count.Add(-1)
 		c.refused.Inc()
-		_ = conn.Close() // no data was sent or read
+		_ = conn.Close() // no data was sent or received
 	}
 }
 
-// Close implements net.Listener. It first accepts the connections that wait in the kernel's queue. Closing the socket
-// would reset them, and a load balancer does not repeat a request that it has sent on such a connection. Only two
-// system calls are between the last accept and the end of listening.
+// Close implements net.Listener. It first accepts the connections in the kernel's queue. If the socket were closed
+// first, the kernel would reset them, and a load balancer does not repeat a request that it has sent on such a
+// connection. Only two system calls are between the last accept and the end of listening.
 func (c *capped) Close() error {
 	c.closing.Lock()
 	defer c.closing.Unlock()
@@ -100,14 +100,14 @@ func (c *capped) takeWaiting(listening uintptr) {
 	for _, fd := range taken {
 		syscall.CloseOnExec(fd)
 		file := os.NewFile(uintptr(fd), "connection")
-		if conn, err := net.FileConn(file); err == nil { // conn has a copy of the descriptor
+		if conn, err := net.FileConn(file); err == nil { // conn has its own copy of the descriptor
 			c.last <- conn
 		}
 		_ = file.Close()
 	}
 }
 
-// observe is the server's ConnState. It counts the end of each accepted connection once.
+// observe is the ConnState hook of a server. It counts the end of each accepted connection once.
 func (c *capped) observe(_ net.Conn, state http.ConnState) {
 	if state == http.StateClosed || state == http.StateHijacked {
 		c.ended()
@@ -119,7 +119,7 @@ func (c *capped) ended() {
 	c.open.Dec()
 }
 
-// tracked is a capped listener for servers without a ConnState: its connections report their own end.
+// tracked is a capped listener for servers without a ConnState hook. Its connections report when they are closed.
 type tracked struct{ *capped }
 
 // Accept implements net.Listener.

@@ -15,18 +15,18 @@ import (
 	"time"
 )
 
-// certificatesEvery is how often the files are read. The files are small. They are read even if their time has not
-// changed, because some mounts change a file without changing its name or time.
+// certificatesEvery is the pause between two reads of the files. They are read even if their modification time has
+// not changed, because some mounts replace the content without changing name or time. The files are small.
 const certificatesEvery = 5 * time.Second
 
 // CertificateFiles names PEM files.
 type CertificateFiles struct {
-	Cert, Key string // required; in Cert, intermediate certificates may follow the server's certificate
+	Cert, Key string // required; in Cert, intermediate certificates may follow the server's own
 	ClientCA  string // empty: clients need no certificate
 }
 
-// Certificates are the certificate of the API and the authorities of its clients. If the files change, new
-// connections use the new contents. All methods are safe for concurrent use.
+// Certificates has the certificate of the API and the certificate authorities of its clients. When the files change,
+// new connections use the new contents. All methods are safe for concurrent use.
 type Certificates struct {
 	files   CertificateFiles
 	log     *slog.Logger
@@ -36,7 +36,7 @@ type Certificates struct {
 	seen [sha256.Size]byte // hash of the files at the last read, even if they were not valid
 }
 
-// LoadCertificates reads the files. The error names the file at fault.
+// LoadCertificates reads the files. Its error names the file that is missing or not valid.
 func LoadCertificates(files CertificateFiles, log *slog.Logger) (*Certificates, error) {
 	c := &Certificates{files: files, log: log}
 	if _, err := c.read(); err != nil {
@@ -45,7 +45,7 @@ func LoadCertificates(files CertificateFiles, log *slog.Logger) (*Certificates, 
 	return c, nil
 }
 
-// Reload reads the files again, and logs one line if they have changed. If they are not valid, the old certificate
+// Reload reads the files again. If they have changed, it logs one line. If they are not valid, the old certificate
 // stays in use.
 func (c *Certificates) Reload() {
 	switch changed, err := c.read(); {
@@ -70,7 +70,7 @@ func (c *Certificates) Watch(ctx context.Context) {
 	}
 }
 
-// expires returns when the certificate in use expires. That is the earliest expiry in its chain.
+// expires returns when the current certificate expires: the earliest expiry of the certificates in its chain.
 func (c *Certificates) expires() time.Time {
 	pair := c.current.Load().Certificates[0]
 	end := pair.Leaf.NotAfter
@@ -82,7 +82,8 @@ func (c *Certificates) expires() time.Time {
 	return end
 }
 
-// config returns the configuration of a listener with this protocol. Each connection uses the newest certificate.
+// config returns the TLS configuration of a listener with this protocol. Each new connection uses the newest
+// certificate.
 func (c *Certificates) config(protocol string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -98,7 +99,7 @@ func (c *Certificates) config(protocol string) *tls.Config {
 	}
 }
 
-// read reads the files and reports whether they have changed since the last read.
+// read reads the files and reports whether their contents have changed since the last read.
 func (c *Certificates) read() (changed bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

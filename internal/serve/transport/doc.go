@@ -1,22 +1,21 @@
-// Package transport manages the connections of the service: two HTTP servers on two listeners, optional parts on
-// other listeners, certificates, bounds on the time and number of connections, and the shutdown. It knows no routes
-// and no bodies.
+// Package transport manages the connections of the service. It has two HTTP servers on two listeners, optional parts
+// on further listeners, certificates, bounds on connections, and the shutdown. It knows no routes and no bodies.
 //
 // # Terms
 //
-//   - API: the handler for clients, and its listener.
-//   - ops: the handler for operators (package ops), and its listener.
-//   - part: a further listener, for a protocol of another package or for pages for browsers.
-//   - drain: the time between the stop signal and the end of listening, in which load balancers notice the stop.
+//   - API: the handler for clients, with its own listener.
+//   - ops: the handler for operators (package ops), with its own listener.
+//   - part: a server on a further listener: for the protocol of another package, or for the pages for browsers.
+//   - drain: the time between the stop signal and the end of listening. In this time load balancers notice the stop.
 //
 // # Invariants
 //
-//  1. A slow or silent client keeps a connection for a bounded time.
-//  2. A shutdown loses no accepted request: the listener closes first, then requests in progress finish. The ops
-//     listener closes last.
-//  3. Clients can use up neither the connections for operators nor the file descriptors of the service.
-//  4. If two programs could disagree about the end of a request, its connection is closed after the answer.
-//  5. If one listener fails, all listeners end, because the service needs all of them.
+//  1. A client that is slow or silent can keep a connection only for a bounded time.
+//  2. A shutdown loses no accepted request: first the listeners of the API and the parts close, then requests in
+//     progress finish. The listener for operators closes last.
+//  3. Clients cannot use up the connections for operators or the file descriptors of the service.
+//  4. If two programs could disagree about where a request ends, its connection is closed after the answer.
+//  5. If one listener fails, all other listeners are closed, because the service needs all of them.
 //
 // # Clock, concurrency
 //
@@ -25,6 +24,6 @@
 //
 // # Failure
 //
-// Wait returns the error of a listener as soon as it fails. When its context ends, Shutdown cuts off the requests
-// that are still in progress.
+// Wait returns the error of a listener as soon as the listener fails. If the context of Shutdown ends before the
+// requests in progress, Shutdown closes their connections.
 package transport

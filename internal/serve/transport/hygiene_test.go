@@ -28,7 +28,7 @@ func (s *running) dial() net.Conn {
 	return conn
 }
 
-// say sends text on a connection and returns the next response.
+// say sends text on a connection and returns the response.
 func say(t testing.TB, conn net.Conn, from *bufio.Reader, text string) reply {
 	t.Helper()
 	if _, err := io.WriteString(conn, text); err != nil {
@@ -43,7 +43,7 @@ func say(t testing.TB, conn net.Conn, from *bufio.Reader, text string) reply {
 	return reply{response.StatusCode, response.Header, response.Close}
 }
 
-// A load balancer may be sending a request on an idle connection when the shutdown begins.
+// A load balancer may be sending a request on an idle connection when the shutdown begins. The request is answered.
 func TestShutdown_DrainDelay_IdleConnectionsStay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestShutdown_DrainDelay_IdleConnectionsStay(t *testing.T) {
 		began := time.Now()
 		done := make(chan error, 1)
 		go func() { done <- s.server.Shutdown(t.Context()) }()
-		time.Sleep(999 * time.Millisecond) // requests that load balancers had already sent
+		time.Sleep(999 * time.Millisecond) // time in which requests of load balancers still arrive
 		for i, c := range clients[:40] {
 			response := say(t, c, c.from, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
 			if response.StatusCode != http.StatusOK || !response.Close {
@@ -80,7 +80,7 @@ func TestShutdown_DrainDelay_IdleConnectionsStay(t *testing.T) {
 		if took := time.Since(began); took != time.Second+drainGap {
 			t.Errorf("stopped after %s", took)
 		}
-		for i, c := range clients[40:] { // never used: closed at the end
+		for i, c := range clients[40:] { // connections that were never used: closed at the end
 			if _, err := c.from.ReadByte(); err != io.EOF {
 				t.Errorf("idle client %d: %v", i, err)
 			}
@@ -88,7 +88,7 @@ func TestShutdown_DrainDelay_IdleConnectionsStay(t *testing.T) {
 	})
 }
 
-// well answers each request successfully.
+// well answers every request with status 200.
 func well(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "well") }
 
 func TestAnswers_NoSniffNoStore(t *testing.T) {
@@ -102,7 +102,7 @@ func TestAnswers_NoSniffNoStore(t *testing.T) {
 	}
 }
 
-// net/http drops a Content-Length beside Transfer-Encoding. The bytes that follow on the connection are never read.
+// net/http removes a Content-Length beside Transfer-Encoding. The bytes that follow on the connection are never read.
 func TestRequest_TransferEncoding_ClosesConnection(t *testing.T) {
 	t.Parallel()
 	served := make(chan string, 10)
@@ -129,7 +129,7 @@ func TestRequest_TransferEncoding_ClosesConnection(t *testing.T) {
 	}
 }
 
-// A handler that answers with Connection: close before the body has arrived does not wait for the body.
+// If a handler answers with Connection: close before the body has arrived, the server does not wait for the body.
 func TestRequest_SlowBodyRefused_AnsweredAndClosedAtOnce(t *testing.T) {
 	t.Parallel()
 	refuse := func(w http.ResponseWriter, _ *http.Request) {
@@ -182,7 +182,7 @@ func TestConnections_BeyondMaximum_ClosedAndCounted(t *testing.T) {
 			t.Errorf("the fourth connection: %q, %v", n, err)
 		}
 	}
-	s.get(s.ops) // operators have their own bound on connections
+	s.get(s.ops) // operators have a separate bound on connections
 	m := s.server.metrics
 	if n := testutil.ToFloat64(m.refused.WithLabelValues("api")); n != 2 {
 		t.Errorf("%v refused", n)
@@ -198,8 +198,8 @@ func TestConnections_BeyondMaximum_ClosedAndCounted(t *testing.T) {
 	}
 }
 
-// After the start of Shutdown net/http drops a request that it has just read on a new connection. In this test the
-// request arrives when the listener is closed.
+// After Shutdown starts, net/http drops a request that it has just read on a new connection. In this test the request
+// arrives when the listener is already closed, and it must be answered.
 func TestShutdown_RequestOnNewConnection_Answered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestShutdown_RequestOnNewConnection_Answered(t *testing.T) {
 	})
 }
 
-// When the listener closes, connections that are established and not yet accepted are still served.
+// When the listener closes, connections that are established but not yet accepted are still served.
 func TestCapped_Close_WaitingConnectionsServed(t *testing.T) {
 	t.Parallel()
 	inner := listen(t)
@@ -258,7 +258,8 @@ func TestCapped_Close_WaitingConnectionsServed(t *testing.T) {
 	}
 }
 
-// A client that sends a request byte by byte keeps its connection for a few seconds and delays no other client.
+// A client that sends a request byte by byte can keep its connection only for a few seconds, and delays no other
+// client.
 func TestRequest_SlowHeaders_ClosedInSeconds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -271,7 +272,7 @@ func TestRequest_SlowHeaders_ClosedInSeconds(t *testing.T) {
 				if _, err := io.WriteString(conn, text); err != nil {
 					t.Fatal(i, err)
 				}
-				go func() { _, _ = io.Copy(io.Discard, conn) }() // a 408 may be sent, and a pipe has no buffer
+				go func() { _, _ = io.Copy(io.Discard, conn) }() // the server may send 408, and a pipe has no buffer
 				slow = append(slow, conn)
 			}
 		}
@@ -285,7 +286,7 @@ func TestRequest_SlowHeaders_ClosedInSeconds(t *testing.T) {
 		}
 		for open := len(slow); open > 0; {
 			open = 0
-			for _, conn := range slow { // sending a byte now and then does not extend the time
+			for _, conn := range slow { // a further byte does not extend the time limit
 				if _, err := io.WriteString(conn, "x"); err == nil {
 					open++
 				}

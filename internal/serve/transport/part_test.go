@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// echoPart returns a part that sends back one byte per connection.
+// echoPart returns a part that sends back the first byte of each connection.
 func echoPart(most int, drained, stopped *atomic.Bool) *Part {
 	return &Part{
 		Name: "echo", Protocol: "echo", ConnectionsMax: most,
@@ -29,7 +29,7 @@ func echoPart(most int, drained, stopped *atomic.Bool) *Part {
 				go func() {
 					_, _ = io.CopyN(conn, conn, 1)
 					_ = conn.Close()
-					_ = conn.Close() // two closes count as one
+					_ = conn.Close() // closing twice counts as one end
 				}()
 			}
 		},

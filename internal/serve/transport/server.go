@@ -18,50 +18,50 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 )
 
-// Time limits of a connection. A slow or silent client must not keep a connection for ever.
+// Time limits of a connection. They prevent a slow or silent client from keeping a connection for ever.
 const (
-	headerTimeout = 5 * time.Second  // the header of a request is one packet
-	readTimeout   = 15 * time.Second // 1 MiB over a slow line
+	headerTimeout = 5 * time.Second  // the header of a request normally is one packet
+	readTimeout   = 15 * time.Second // enough for 1 MiB over a slow line
 	writeTimeout  = 15 * time.Second // added to readTimeout and the time limit of the request
-	// idleTimeout is longer than the 60 s after which common load balancers close idle connections. The load balancer
-	// must close first: a server that closes may receive a request at that moment.
+	// idleTimeout is longer than 60 s, after which common load balancers close idle connections. The load balancer
+	// must close first. If the server closed first, a request could arrive at this moment and be lost.
 	idleTimeout = 90 * time.Second
-	// headerBytesMax is far more than a key, a token and a trace header need.
+	// headerBytesMax bounds the header of a request. It is far more than a key, a token and a trace header need.
 	headerBytesMax = 32 << 10
 )
 
 const (
-	// opsConnectionsMax bounds the connections of operators: probes, scrapes and profiles. They are part of the
-	// reserve of file descriptors.
+	// opsConnectionsMax bounds the connections of operators, for example for probes, scrapes and profiles. The
+	// service reserves file descriptors for these connections.
 	opsConnectionsMax = 64
 
-	// bodyGrace is how long a connection that is about to be closed still accepts the rest of a request's body. A
-	// client that sends the whole body before it reads gets its answer. A client that sends slowly cannot keep the
-	// connection.
+	// bodyGrace is how long a connection that is about to be closed still accepts the rest of a request body. So a
+	// client that reads the answer only after it has sent the whole body gets the answer. A slow client cannot keep
+	// the connection.
 	bodyGrace = 500 * time.Millisecond
 
-	// drainGap is the time between the end of listening and http.Server.Shutdown. After the start of Shutdown,
-	// net/http drops a request that it has just read on a new connection, without an answer. Load balancers send a
-	// request at once after they open a connection.
+	// drainGap is the time between the end of listening and http.Server.Shutdown. After Shutdown starts, net/http
+	// drops a request that it has just read on a new connection, without an answer. Load balancers send a request
+	// immediately after they open a connection.
 	drainGap = 500 * time.Millisecond
 )
 
 // Config configures a Server.
 type Config struct {
-	// Ops is the handler of the operators' endpoints. Required.
+	// Ops is the handler of the endpoints for operators. Required.
 	Ops http.Handler
 
-	// RequestTimeout is the longest time that a handler of the API may take. Answers are cut off some time after it.
+	// RequestTimeout is the longest time that a handler of the API may take. Some time later the answer is cut off.
 	RequestTimeout time.Duration
 
-	// DrainDelay is how long a server that shuts down still accepts connections, so that load balancers notice the
-	// shutdown. Zero: it stops at once.
+	// DrainDelay is how long a server that is shutting down still accepts connections, so that load balancers notice
+	// the shutdown. If it is 0, the server closes its listeners at once.
 	DrainDelay time.Duration
 
 	// ConnectionsMax bounds the connections of clients. A further connection is closed before it is served. Required.
 	ConnectionsMax int
 
-	// TLS has the certificate of the API. nil: plain HTTP.
+	// TLS has the certificates of the API. If it is nil, the API uses plain HTTP.
 	TLS *Certificates
 
 	// Log gets a line for each connection that failed. Required.
@@ -71,32 +71,32 @@ type Config struct {
 	Metrics prometheus.Registerer
 }
 
-// Part serves a further listener in its own protocol. It is drained and stopped together with the API.
+// Part is a server on a further listener, with its own protocol. It is drained and stopped together with the API.
 type Part struct {
-	Name           string // of the listener, in metrics and errors
-	Protocol       string // for ALPN, if there is TLS
+	Name           string // name of the listener, in metrics and errors
+	Protocol       string // name of the protocol for ALPN, used with TLS
 	ConnectionsMax int
-	Serve          func(net.Listener) error    // returns when the listener or the part is closed
+	Serve          func(net.Listener) error    // serves; it returns when the listener or the part is closed
 	Drain          func()                      // informs load balancers that the server stops soon
-	Stop           func(context.Context) error // finishes requests in progress, and cuts them off when its context ends
+	Stop           func(context.Context) error // finishes requests in progress, and aborts them when its context ends
 }
 
-// besideAPI is a part with its listener.
+// besideAPI is a part and its listener.
 type besideAPI struct {
 	*Part
 
 	listener net.Listener
 }
 
-// Server serves the API on one listener, the operators' endpoints on a second listener, and optional parts on further
-// listeners.
+// Server serves the API on one listener, the endpoints for operators on a second listener, and optional parts on
+// further listeners.
 type Server struct {
 	cfg      Config
 	api      *http.Server
 	ops      *http.Server
 	metrics  *metrics
-	listener net.Listener                // of the API
-	parts    atomic.Pointer[[]besideAPI] // nil: none
+	listener net.Listener                // listener of the API
+	parts    atomic.Pointer[[]besideAPI] // nil: there are no parts
 	serving  errgroup.Group
 	stopping atomic.Bool
 }
@@ -111,7 +111,7 @@ func New(cfg Config) *Server {
 	}
 	s.api = newServer(&cfg)
 	s.api.WriteTimeout = readTimeout + cfg.RequestTimeout + writeTimeout
-	s.ops = newServer(&cfg) // without WriteTimeout: a profile takes as long as its request demands
+	s.ops = newServer(&cfg) // without WriteTimeout, because a request determines how long its profile takes
 	s.ops.Handler = cfg.Ops
 	return s
 }
@@ -125,13 +125,13 @@ func newServer(cfg *Config) *http.Server {
 		ErrorLog:          slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn),
 		Protocols:         new(http.Protocols),
 	}
-	// HTTP/1.1 only, which load balancers use for their servers. The bound on connections, closing after an answer
-	// and draining assume that a connection has one request at a time.
+	// Only HTTP/1.1, which load balancers use towards servers. The bound on connections, closing a connection after
+	// an answer, and draining require that a connection has only one request at a time.
 	server.Protocols.SetHTTP1(true)
 	return server
 }
 
-// ServeOps serves the operators' endpoints on l until Shutdown. It returns at once.
+// ServeOps serves the endpoints for operators on l until Shutdown. It returns at once.
 func (s *Server) ServeOps(l net.Listener) {
 	capped := newCapped(l, opsConnectionsMax, s.metrics, "ops")
 	s.ops.ConnState = capped.observe
@@ -150,7 +150,8 @@ func (s *Server) ServeAPI(h http.Handler, l net.Listener) {
 	s.serving.Go(func() error { return s.served(s.api.Serve(accepting), "serve the API") })
 }
 
-// ServePart serves p on l until Shutdown, with the API's certificate if there is one. It returns at once. Parts are added one after the other.
+// ServePart serves p on l until Shutdown, with the API's certificate if there is one. It returns at once. It must not
+// be called concurrently.
 func (s *Server) ServePart(p *Part, l net.Listener) {
 	var accepting net.Listener = tracked{newCapped(l, p.ConnectionsMax, s.metrics, p.Name)}
 	if s.cfg.TLS != nil {
@@ -161,7 +162,7 @@ func (s *Server) ServePart(p *Part, l net.Listener) {
 	s.serving.Go(func() error { return s.served(p.Serve(accepting), "serve "+p.Name) })
 }
 
-// beside returns the parts.
+// beside returns the parts with their listeners.
 func (s *Server) beside() []besideAPI {
 	if all := s.parts.Load(); all != nil {
 		return *all
@@ -169,7 +170,7 @@ func (s *Server) beside() []besideAPI {
 	return nil
 }
 
-// ServePages serves h on l until Shutdown, for browsers, as a part with this name.
+// ServePages serves h, which has pages for browsers, on l until Shutdown. It is a part with this name.
 func (s *Server) ServePages(name string, h http.Handler, l net.Listener, most int) {
 	server := newServer(&s.cfg)
 	server.Handler, server.WriteTimeout = s.guarded(h), s.api.WriteTimeout
@@ -184,12 +185,12 @@ func (s *Server) ServePages(name string, h http.Handler, l net.Listener, most in
 	}, l)
 }
 
-// guarded adds the headers and checks to h that all answers of the API need.
+// guarded returns a handler that calls h and adds the headers and checks that all answers of the API need.
 //
 // A request with Transfer-Encoding closes its connection. If it also has a Content-Length, RFC 9112 6.3 requires
-// this: the bytes that follow may be a request that a proxy in front has not seen. net/http removes this
-// Content-Length, so it is not known whether there was one; therefore every request with Transfer-Encoding closes its
-// connection. Clients send JSON with a Content-Length, so this costs them nothing.
+// this: the bytes that follow may be a request that a proxy before the service has not seen. But net/http removes
+// this Content-Length, so every request with Transfer-Encoding closes its connection. Clients send JSON with a
+// Content-Length, so this costs them nothing.
 func (s *Server) guarded(h http.Handler) http.Handler {
 	noSniff, noStore, closing := []string{"nosniff"}, []string{"no-store"}, []string{"close"} // shared by all answers: no allocation
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -200,19 +201,20 @@ func (s *Server) guarded(h http.Handler) http.Handler {
 		}
 		h.ServeHTTP(w, r)
 		if r.ContentLength != 0 && header.Get("Connection") == "close" {
-			// It is not known here whether more bytes follow, and the connection ends in any case. Without this
-			// deadline net/http would read for up to readTimeout.
+			// Here it is not known whether more bytes of the body follow. The connection ends in any case. Without
+			// this deadline net/http would read for up to readTimeout.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyGrace))
 		}
 	})
 }
 
-// served returns the error of a listener that ended by itself.
+// served returns nil if a listener was closed by Shutdown or Close. Otherwise it closes all listeners and returns the
+// error.
 func (s *Server) served(err error, what string) error {
 	if errors.Is(err, http.ErrServerClosed) || s.stopping.Load() {
 		return nil
 	}
-	// The service needs all of its listeners: the others end, too, and Wait returns the error.
+	// The service needs all of its listeners. So the other listeners are closed, too, and Wait returns the error.
 	return errors.Join(fmt.Errorf("%s: %w", what, err), s.cut())
 }
 
@@ -222,7 +224,7 @@ func (s *Server) cut() error {
 	for _, p := range s.beside() {
 		now, cancel := context.WithCancel(context.Background())
 		cancel()
-		_ = p.Stop(now) // its error only says that it was cut off
+		_ = p.Stop(now) // its error only says that requests were aborted
 	}
 	return err
 }
@@ -234,12 +236,12 @@ func (s *Server) Wait() error { return s.serving.Wait() }
 func (s *Server) Stopping() bool { return s.stopping.Load() }
 
 // Shutdown stops serving without losing a request. During DrainDelay requests are still answered, each with
-// Connection: close. Idle connections stay open, because a load balancer may be sending a request on one of them.
-// Then the listener and idle connections close, and requests in progress finish. If ctx ends first, these requests
-// are cut off and Shutdown returns ctx's error. The operators' endpoints stop last. A second call returns nil at
-// once.
+// Connection: close. Idle connections stay open in this time, because a load balancer may be sending a request on one
+// of them. Then the listeners and idle connections close, and requests in progress finish. If ctx ends first, these
+// requests are aborted, and Shutdown returns the error of ctx. The endpoints for operators stop last. A second call
+// returns nil at once.
 //
-// Stop the things that handlers use only after Shutdown: requests need them to the end.
+// Stop the objects that handlers use only after Shutdown, because requests need them until their end.
 func (s *Server) Shutdown(ctx context.Context) error {
 	if s.stopping.Swap(true) {
 		return nil
@@ -250,7 +252,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	if s.cfg.DrainDelay > 0 {
 		backoff.Sleep(ctx, s.cfg.DrainDelay)
-		_ = s.listener.Close() // it is closed again below, where errors are returned
+		_ = s.listener.Close() // it is closed again below, which returns the errors
 		for _, p := range parts {
 			_ = p.listener.Close()
 		}

@@ -21,11 +21,11 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// running is a server on free ports.
+// running is a server that listens on free ports, with a client.
 type running struct {
 	t      testing.TB
 	server *Server
-	url    string // of the API
+	url    string // URL of the API
 	ops    string
 	client *http.Client
 }
@@ -44,7 +44,7 @@ func start(t testing.TB, h http.HandlerFunc, change ...func(*Config)) *running {
 	return startOn(t, h, api, ops, "http://"+api.Addr().String(), &http.Transport{}, change)
 }
 
-// startInBubble is start within synctest: connections are pipes, and no time passes while any goroutine can run.
+// startInBubble is like start within synctest: connections are pipes, and no time passes while any goroutine can run.
 func startInBubble(t testing.TB, h http.HandlerFunc, change ...func(*Config)) (*running, *pipes) {
 	t.Helper()
 	api, ops := newPipes(), newPipes()
@@ -89,7 +89,7 @@ func startOn(
 	return s
 }
 
-// reply is an answer whose body has been read.
+// reply is an answer. Its body has already been read.
 type reply struct {
 	StatusCode int
 	Header     http.Header
@@ -152,7 +152,7 @@ func (p *pipes) dial() (net.Conn, error) {
 	}
 }
 
-// open is dial for a test.
+// open is like dial, and closes the connection at the end of the test.
 func (p *pipes) open(t testing.TB) net.Conn {
 	t.Helper()
 	conn, err := p.dial()
@@ -178,7 +178,7 @@ func TestShutdown_FinishesAcceptedRequests(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- s.server.Shutdown(context.Background()) }()
 		synctest.Wait()
-		// Requests that the load balancer still sends are served, with Connection: close.
+		// Requests that the load balancer still sends are answered, with Connection: close.
 		if response := s.get(s.url + "/"); response.StatusCode != http.StatusAccepted || !response.Close {
 			t.Errorf("%d, close %v", response.StatusCode, response.Close)
 		}
@@ -187,7 +187,7 @@ func TestShutdown_FinishesAcceptedRequests(t *testing.T) {
 			_ = conn.Close()
 			t.Error("the listener is open")
 		}
-		s.get(s.ops) // the operators' endpoints stop last
+		s.get(s.ops) // the endpoints for operators stop last
 		select {
 		case err := <-done:
 			t.Fatalf("shut down before the request was answered: %v", err)

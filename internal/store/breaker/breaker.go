@@ -11,19 +11,19 @@ import (
 
 // Config configures a breaker. All fields are required.
 type Config struct {
-	Name    string // of the server, for the log
+	Name    string // name of the server, for the log
 	Probe   func(ctx context.Context) error
-	Every   time.Duration // pause between the end of a failed probe and the next one
-	Timeout time.Duration // of one probe
+	Every   time.Duration // pause between a failed probe and the next probe
+	Timeout time.Duration // time limit of one probe
 	Log     *slog.Logger
 }
 
 // Breaker is open while its server cannot be reached.
 type Breaker struct {
 	cfg    Config
-	cause  atomic.Pointer[error] // nil: closed
-	kick   chan struct{}         // has a suspicion that no probe has checked yet
-	served atomic.Int64          // unix nanoseconds of the last report of success
+	cause  atomic.Pointer[error] // why the server cannot be reached; nil: the breaker is closed
+	kick   chan struct{}         // contains a value while a suspicion has not been checked yet
+	served atomic.Int64          // time of the last call of Served, in Unix nanoseconds
 	cancel context.CancelFunc
 	ended  chan struct{}
 }
@@ -44,19 +44,19 @@ func (b *Breaker) Cause() error {
 	return nil
 }
 
-// Suspect starts a probe of the server soon. It does not wait.
+// Suspect reports that the server did not answer. The breaker soon probes the server. Suspect does not block.
 func (b *Breaker) Suspect() {
 	select {
 	case b.kick <- struct{}{}:
-	default: // a probe is due already
+	default: // the next probe checks this suspicion, too
 	}
 }
 
-// Served reports that the server has just answered a request. A probe that began before this report and fails does
+// Served reports that the server has just answered a request. If a probe began before this report and fails, it does
 // not open the breaker.
 func (b *Breaker) Served() { b.served.Store(time.Now().UnixNano()) }
 
-// Stop ends the probes. The breaker stays open or closed.
+// Stop ends the probes. An open breaker stays open.
 func (b *Breaker) Stop() {
 	b.cancel()
 	<-b.ended
@@ -76,7 +76,8 @@ func (b *Breaker) run(ctx context.Context) {
 	}
 }
 
-// examine probes until a probe succeeds. It returns false if ctx ended first.
+// examine probes until a probe succeeds, or until a caller gets an answer during a probe. It returns false if ctx
+// ends first.
 func (b *Breaker) examine(ctx context.Context) bool {
 	var since time.Time
 	for {

@@ -14,7 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/breaker"
 )
 
-// server is what a breaker of a test probes.
+// server is the server that the breaker of a test probes.
 type server struct {
 	err    atomic.Pointer[error]
 	hangs  atomic.Bool
@@ -85,7 +85,7 @@ func TestBreaker_Open_ClosesSoonAfterReturn(t *testing.T) {
 		require.NoError(t, b.Cause())
 		probes := s.probes.Load()
 		time.Sleep(time.Hour)
-		// A suspicion that came while the server was away is examined once more.
+		// A suspicion that was reported while the server was away causes one more probe.
 		require.LessOrEqual(t, s.probes.Load(), probes+1)
 	})
 }
@@ -119,7 +119,7 @@ func TestStop_DuringProbe_Returns(t *testing.T) {
 		began := time.Now()
 		b.Stop()
 		require.Zero(t, time.Since(began))
-		b.Suspect() // after Stop: nothing happens, and Suspect does not wait
+		b.Suspect() // after Stop no probe begins, and Suspect does not block
 		b.Suspect()
 	})
 }

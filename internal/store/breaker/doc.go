@@ -1,17 +1,18 @@
-// Package breaker keeps the state whether a server can be reached, so that not every caller has to wait for a
-// timeout.
+// Package breaker remembers whether a server can be reached. So callers need not wait for a timeout each time.
 //
 // # Terms
 //
-// A breaker is open while its server cannot be reached; otherwise it is closed. A suspicion is the report of a caller
-// that got no answer. A probe checks whether the server can be reached, on a separate connection.
+// A breaker is open while its server cannot be reached; otherwise it is closed. A caller that gets no answer reports
+// a suspicion. A probe then checks whether the server can be reached, on a separate connection.
 //
 // # Invariants
 //
-//  1. A suspicion alone opens nothing. The breaker opens when a probe has failed and no caller got an answer during
-//     the probe. One lost connection is no outage. A server that is too busy for new connections is no outage either.
-//  2. While the breaker is open, it probes every Every. The first success closes it.
-//  3. Without a suspicion there are no probes, and a caller pays one atomic read and one atomic write.
+//  1. A suspicion alone does not open the breaker. It opens when a probe has failed and no caller got an answer
+//     during the probe. So neither one lost connection nor a server that is too busy for new connections counts as an
+//     outage.
+//  2. While the breaker is open, it probes again after each pause Every. It closes when a probe succeeds, or when a
+//     caller gets an answer during a probe.
+//  3. Without a suspicion there are no probes. Then a call of the server costs one atomic read and one atomic write.
 //
 // # Clock
 //

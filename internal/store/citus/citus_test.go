@@ -23,8 +23,8 @@ func connect(t *testing.T, url string) *pgx.Conn {
 	return conn
 }
 
-// A new table needs a place. Without a place it would be only on the coordinator, and statements that join it would
-// fail.
+// A new table needs a place. Without a place it would be only on the coordinator, and statements that join it with
+// other tables would fail.
 func TestTables_EveryTableOfTheSchema_HasOnePlace(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, testenv.Postgres(t))
@@ -96,11 +96,11 @@ func TestCitus_PlacesAndGroups_AgreeWithTheCluster(t *testing.T) {
 	if len(groups) != 4 {
 		t.Errorf("200 tenants are in %d groups", len(groups))
 	}
-	// The second run has nothing to do.
+	// The second run finds every table in its place.
 	if err := citus.Distribute(t.Context(), conn, 4, slog.New(slog.DiscardHandler)); err != nil {
 		t.Error(err)
 	}
-	// This table is like one of a later migration.
+	// From now on this table is like a table that a later migration has created.
 	if _, err := conn.Exec(t.Context(), "SELECT undistribute_table('rollups')"); err != nil {
 		t.Fatal(err)
 	}

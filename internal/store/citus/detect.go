@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// MinVersion is the oldest Citus that the tests cover.
+// MinVersion is the oldest version of Citus that is tested.
 const MinVersion = "13.2"
 
 // Querier is a connection or a pool.
@@ -21,11 +21,11 @@ type Querier interface {
 // Cluster is a database whose tables are distributed.
 type Cluster struct {
 	Version string // of the extension, such as 13.2-1
-	Nodes   int    // that hold shards
+	Nodes   int    // number of nodes that hold shards
 	Groups  *Groups
 }
 
-// NotPlacedError reports that the database has the extension and that some tables are not in their place.
+// NotPlacedError reports that the database has the extension citus and that some tables do not have their place.
 type NotPlacedError struct {
 	Tables []string
 }
@@ -37,15 +37,15 @@ func (e *NotPlacedError) Error() string {
 
 const selectExtension = "SELECT extversion FROM pg_extension WHERE extname = 'citus'"
 
-// selectPlaces returns the tables $1 that exist, each with its place. A local table that Citus lists because a
-// foreign key refers to it also counts as local.
+// selectPlaces returns those of the tables $1 that exist, each with its place. Citus also lists a local table to
+// which a foreign key refers. Such a table counts as local.
 const selectPlaces = `SELECT t.name, CASE WHEN p.partmethod = 'h' THEN 'distributed' WHEN p.partmethod = 'n' AND p.repmodel = 't' THEN 'reference' ELSE 'local' END
 	FROM unnest($1::text[]) AS t (name)
 	JOIN pg_class c ON c.oid = to_regclass(t.name)
 	LEFT JOIN pg_dist_partition p ON p.logicalrelid = c.oid`
 
-// Detect returns the cluster, or nil for a database without Citus: that costs one query. It fails with
-// *NotPlacedError if a table is not in its place.
+// Detect returns the cluster. It returns nil for a database without Citus, after one query. It fails with
+// *NotPlacedError if a table does not have its place.
 func Detect(ctx context.Context, db Querier) (*Cluster, error) {
 	c := &Cluster{Groups: &Groups{}}
 	switch err := db.QueryRow(ctx, selectExtension).Scan(&c.Version); {
@@ -73,7 +73,7 @@ func Detect(ctx context.Context, db Querier) (*Cluster, error) {
 	return c, c.Groups.Refresh(ctx, db)
 }
 
-// IsDistributed reports whether the database has the extension and its table tenants is distributed.
+// IsDistributed reports whether the database has the extension citus and its table tenants is distributed.
 func IsDistributed(ctx context.Context, db Querier) (bool, error) {
 	var version string
 	switch err := db.QueryRow(ctx, selectExtension).Scan(&version); {

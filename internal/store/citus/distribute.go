@@ -14,8 +14,8 @@ import (
 // DefaultShards is the number of shard groups of a new database. docs/decisions/citus.md has the reasons.
 const DefaultShards = 32
 
-// Distribute gives every table its place. It can be interrupted and run again. conn must belong to the role that owns
-// the tables, lead to the coordinator, and be in no transaction. The existing rows of a table are moved with it.
+// Distribute moves every table to its place, with its rows. It can be interrupted and run again. conn must belong to
+// the role that owns the tables, lead to the coordinator, and be in no transaction.
 func Distribute(ctx context.Context, conn *pgx.Conn, shards int, log *slog.Logger) error {
 	if err := ready(ctx, conn); err != nil {
 		return err
@@ -44,7 +44,7 @@ func Distribute(ctx context.Context, conn *pgx.Conn, shards int, log *slog.Logge
 		log.Info("table placed", "table", t.Table, "place", string(t.Place))
 	}
 	for _, table := range moved {
-		// The rows were copied. The originals on the coordinator are invisible now.
+		// The rows were copied to the shards. The original rows on the coordinator are invisible now.
 		if _, err := conn.Exec(ctx, "SELECT truncate_local_data_after_distributing_table($1::regclass)", table); err != nil {
 			log.Warn("the rows that were distributed still take space on the coordinator", "table", table, "error", err)
 		}
@@ -109,7 +109,7 @@ func missing(ctx context.Context, conn *pgx.Conn) error {
 	return errors.New("this database does not have the extension citus: run CREATE EXTENSION citus in it on all nodes, as a superuser, and add the nodes")
 }
 
-// older reports whether the version of the extension, such as 13.2-1, is below a minimum such as 13.2.
+// older reports whether a version of the extension, such as 13.2-1, is older than a minimum such as 13.2.
 func older(version, minimum string) bool {
 	number := func(text string) int {
 		text, _, _ = strings.Cut(text, "-")

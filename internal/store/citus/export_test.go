@@ -1,6 +1,6 @@
 package citus
 
-// GroupsAt returns groups with one shard at each address, in the order of their hashes.
+// GroupsAt returns Groups with one shard on the node at each address. The addresses are in the order of the hashes.
 func GroupsAt(at ...Address) *Groups {
 	shards := make([]shard, len(at))
 	for i, a := range at {

@@ -12,19 +12,20 @@ import (
 
 // Groups maps tenants to shard groups. The zero value has no shards: all tenants are in group 0.
 type Groups struct {
-	shards atomic.Pointer[[]shard] // in the order of their hashes
+	shards atomic.Pointer[[]shard] // in the order of their smallest hashes
 }
 
-// shard is a shard of the table balances. Shards of the other tables have the same hashes.
+// shard is a shard of the table balances. The shards of the other tables have the same ranges of hashes.
 type shard struct {
 	ID   int64
-	From int32 // its smallest hash; the next shard begins after its largest one
+	From int32 // smallest hash of the shard; its largest is just below the smallest hash of the next shard
 
-	Host string // of the node that holds it; empty: only the coordinator can be used
+	Host string // host of the node that holds the shard; empty: only the coordinator can be used
 	Port int32
 }
 
-// selectShards returns the shards of balances, each with its node. groupid 0 is the coordinator.
+// selectShards returns the shards of balances, each with its node. groupid 0 is the coordinator. Only a node with its
+// own copy of the metadata can be used without the coordinator.
 const selectShards = `SELECT DISTINCT ON (s.shardid) s.shardid, s.shardminvalue::integer,
 		CASE WHEN n.groupid <> 0 AND n.hasmetadata AND n.metadatasynced THEN n.nodename ELSE '' END, n.nodeport
 	FROM pg_dist_shard s
@@ -48,7 +49,7 @@ func (g *Groups) Refresh(ctx context.Context, db Querier) error {
 	return nil
 }
 
-// Of returns the tenant's group: a number from 0 to Count-1.
+// Of returns the shard group of a tenant: a number from 0 to Count-1.
 func (g *Groups) Of(tenant string) int {
 	shards := g.shards.Load()
 	if shards == nil {
@@ -61,7 +62,8 @@ func (g *Groups) Of(tenant string) int {
 	return max(at, 0)
 }
 
-// Shard returns the id of the tenant's shard of balances.
+// Shard returns the id of the shard of the table balances in which the tenant is. It returns 0 if there are no
+// shards.
 func (g *Groups) Shard(tenant string) int64 {
 	shards := g.shards.Load()
 	if shards == nil || len(*shards) == 0 {
@@ -70,7 +72,7 @@ func (g *Groups) Shard(tenant string) int64 {
 	return (*shards)[g.Of(tenant)].ID
 }
 
-// Count returns the number of groups.
+// Count returns the number of shard groups.
 func (g *Groups) Count() int {
 	shards := g.shards.Load()
 	if shards == nil {
@@ -79,7 +81,7 @@ func (g *Groups) Count() int {
 	return max(len(*shards), 1)
 }
 
-// address returns the address of the tenant's node. It is empty if only the coordinator can be used.
+// address returns the address of the tenant's node. The address is empty if only the coordinator can be used.
 func (g *Groups) address(tenant string) Address {
 	shards := g.shards.Load()
 	if shards == nil || len(*shards) == 0 {
@@ -88,7 +90,7 @@ func (g *Groups) address(tenant string) Address {
 	return (*shards)[g.Of(tenant)].address()
 }
 
-// addresses returns the addresses of the nodes that can be used, each once.
+// addresses returns the addresses of the nodes that can be used without the coordinator, each address once.
 func (g *Groups) addresses() (all []Address) {
 	shards := g.shards.Load()
 	if shards == nil {

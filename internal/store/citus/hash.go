@@ -2,8 +2,8 @@ package citus
 
 import "math/bits"
 
-// hashOf returns PostgreSQL's hash of a text whose collation compares bytes. It is Bob Jenkins's lookup3. Citus
-// chooses the shard with it.
+// hashOf returns PostgreSQL's hash of a text with a bytewise collation (Bob Jenkins's lookup3). Citus chooses the
+// shard of a row by this hash.
 func hashOf(key string) int32 {
 	n := uint32(len(key))
 	a := 0x9e3779b9 + n + 3923095
@@ -13,7 +13,7 @@ func hashOf(key string) int32 {
 		a, b, c = mix(a, b, c)
 		key = key[12:]
 	}
-	// The last bytes: c's lowest byte is reserved for the length.
+	// Add the last bytes. The lowest byte of c is left out, because it is reserved for the length.
 	for i := range len(key) {
 		v := uint32(key[i])
 		switch {

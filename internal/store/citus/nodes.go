@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// reachTimeout bounds how long Reach waits for a node. No request waits for Reach: meanwhile statements go through
-// the coordinator.
+// reachTimeout bounds the time that Reach waits for a node. No request waits for Reach: meanwhile statements go
+// through the coordinator.
 const reachTimeout = time.Second
 
 // Address is the address of a node in pg_dist_node.
@@ -23,7 +23,7 @@ type Address struct {
 func (a Address) String() string { return fmt.Sprintf("%s:%d", a.Host, a.Port) }
 
 // Nodes has a pool of connections to each node that has shards and its own copy of the shard map. Such a node plans
-// and executes the statements about its tenants without the coordinator. The zero value and nil have no nodes.
+// and executes the statements about its tenants without the coordinator. The zero value and nil have no pools.
 type Nodes struct {
 	groups *Groups
 	open   func(Address) (*pgxpool.Pool, error)
@@ -38,13 +38,13 @@ type node struct {
 	reached bool // the node answered the latest check or statement
 }
 
-// NewNodes returns the nodes of groups. open creates a pool for an address; it must not connect.
+// NewNodes returns Nodes for groups. open creates a pool for an address. It must not connect.
 func NewNodes(groups *Groups, log *slog.Logger, open func(Address) (*pgxpool.Pool, error)) *Nodes {
 	return &Nodes{groups: groups, open: open, log: log, nodes: map[Address]*node{}}
 }
 
-// Of returns the pool of the node that holds the tenant. It returns nil if the coordinator must be used: because the
-// tenant is on the coordinator, or because the node was not reached.
+// Of returns the pool of the node that holds the tenant. It returns nil if the coordinator must be used: if the
+// tenant is on the coordinator, or if the latest check or statement did not reach the node.
 func (n *Nodes) Of(tenant string) *pgxpool.Pool {
 	if n == nil || n.groups == nil {
 		return nil
@@ -57,7 +57,8 @@ func (n *Nodes) Of(tenant string) *pgxpool.Pool {
 	return nil
 }
 
-// Lost records that the node of this pool cannot be used. Until the node is reached again, the coordinator is used.
+// Lost records that the node of this pool cannot be used. Until Reach reaches the node again, its tenants are served
+// through the coordinator.
 func (n *Nodes) Lost(pool *pgxpool.Pool, cause error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -102,7 +103,7 @@ func (n *Nodes) reach(ctx context.Context, at Address) {
 	}
 }
 
-// node returns the node at an address, with a pool.
+// node returns the node at an address. If the node has no pool yet, it creates the pool.
 func (n *Nodes) node(at Address) (*node, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -16,14 +16,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/citus"
 )
 
-// The first of three nodes answers, the second does not, and the third may not be used.
+// The first of three nodes answers. The second node does not answer. The third has no address, so it may not be used.
 func TestNodes_OnlyThoseThatAnswer_AreAsked(t *testing.T) {
 	t.Parallel()
 	server, err := url.Parse(testenv.Postgres(t))
 	require.NoError(t, err)
 	port, err := strconv.ParseUint(server.Port(), 10, 16)
 	require.NoError(t, err)
-	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0") // accepts, and never answers
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0") // accepts, but never answers
 	require.NoError(t, err)
 	defer silent.Close()
 	at := []citus.Address{{Host: server.Hostname(), Port: uint16(port)}, {Host: "127.0.0.1", Port: uint16(silent.Addr().(*net.TCPAddr).Port)}, {}}
@@ -36,7 +36,7 @@ func TestNodes_OnlyThoseThatAnswer_AreAsked(t *testing.T) {
 		return pgxpool.New(t.Context(), to.String())
 	})
 	defer nodes.Close()
-	of := map[int]string{} // a tenant of each group
+	of := map[int]string{} // one tenant of each group
 	for n := 0; len(of) < len(at); n++ {
 		tenant := fmt.Sprint("tenant-", n)
 		of[groups.Of(tenant)] = tenant

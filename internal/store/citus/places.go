@@ -1,13 +1,13 @@
 package citus
 
-// Place says on which nodes the rows of a table are.
+// Place says on which nodes the rows of a table are stored.
 type Place string
 
 // The places.
 const (
-	Distributed Place = "distributed" // by tenant_id, colocated with tenants
+	Distributed Place = "distributed" // divided by tenant_id, colocated with tenants
 	Reference   Place = "reference"   // a copy on every node
-	Local       Place = "local"       // on the coordinator
+	Local       Place = "local"       // on the coordinator only
 )
 
 // TableIn is a table and its place.
@@ -16,20 +16,20 @@ type TableIn struct {
 	Place Place
 }
 
-// Tables returns all tables in the order in which they are placed: a table comes after those that it refers to.
-// docs/decisions/citus.md gives the reason for each place.
+// Tables returns all tables in the order in which Distribute places them. A table comes after the tables to which it
+// refers. docs/decisions/citus.md gives the reason for each place.
 func Tables() []TableIn {
 	return []TableIn{
-		// The shared catalogue, and tables that statements on every shard read.
+		// The shared catalogue, and other tables that statements on every shard read.
 		{"meters", Reference},
 		{"plans", Reference},
 		{"plan_allowances", Reference},
 		{"journal_months", Reference},
 		{"archives", Reference},
-		// Its lines are written in the transaction of the change. With a copy on every node, Citus commits either
-		// both the line and the change, or neither of them.
+		// The audit log. A line is written in the transaction of the change. With a copy on every node, Citus commits
+		// either both the line and the change, or neither of them.
 		{"audit", Reference},
-		// The transaction of an event reads whether a webhook subscribes to it.
+		// The transaction that inserts an event reads whether a webhook subscribes to the event.
 		{"webhooks", Reference},
 		// Tables whose rows belong to a tenant.
 		{"tenants", Distributed},

@@ -14,10 +14,11 @@ import (
 	"github.com/quotasvc/quotasvc/migrations"
 )
 
-// firstDistributed is the schema version of the first databases that were distributed.
+// firstDistributed is the schema version of the oldest databases that were distributed.
 const firstDistributed = 14
 
-// Later migrations change distributed tables that have rows, and create tables that are placed afterwards.
+// Migrations that are newer than firstDistributed change distributed tables that have rows, and create tables that
+// are placed afterwards.
 func TestCitus_LaterMigrations_ApplyToADistributedDatabase(t *testing.T) {
 	t.Parallel()
 	if !testenv.OnCitus() {

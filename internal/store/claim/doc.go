@@ -1,12 +1,13 @@
-// Package claim stores short texts under names for a time, so that an action happens only once: a charge under an
-// idempotency key, or the refund of a charge.
+// Package claim stores short texts under names for a limited time. So an action happens only once, for example a
+// charge under an idempotency key, or the refund of a charge.
 //
 // # Invariants
 //
-//  1. Only one of the callers that claim a name is the first, until the name expires or is dropped. This holds across
-//     processes while Redis answers, and within a process while Redis is away or not configured.
-//  2. Memory is bounded: in Redis by the lifetimes that callers give, in the process by localMax names. If the
-//     process has localMax names, it forgets some of them early.
+//  1. If several callers claim a name, only one of them is the first, until the name expires or is dropped. This is
+//     true for all processes while Redis answers. While Redis is away or not configured, it is true only within a
+//     process.
+//  2. Memory is bounded. Names in Redis expire after the time that callers give. A process has at most localMax
+//     names; if it needs room, it forgets some names early.
 //
 // # Clock
 //
@@ -14,6 +15,6 @@
 //
 // # Failure
 //
-// While Redis is away, names are stored in the process. A name that is stored in one of these places can be claimed
-// again in the other.
+// While Redis is away, names are stored in the process. A name that was claimed in Redis can then be claimed again in
+// a process, and the other way round.
 package claim

@@ -8,7 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// localMax bounds the names in a process. They take about 10 MB.
+// localMax bounds the names in a process. So many names take about 10 MB.
 const localMax = 65_536
 
 // Names stores texts under names. It is safe for concurrent use.
@@ -29,8 +29,8 @@ func New(store *redisstore.Store) *Names {
 	return &Names{store: store, local: map[string]remembered{}}
 }
 
-// Claim stores text under name for ttl and returns true. If the name is stored already, it returns the stored text
-// and false. The name must have a hash tag.
+// Claim stores text under name for ttl and returns true. If the name is already claimed, it returns false and the
+// text that is stored. The name must have a hash tag.
 func (n *Names) Claim(ctx context.Context, name, text string, ttl time.Duration) (held string, first bool) {
 	if n.store != nil {
 		if held, first, err := n.store.PutNew(ctx, name, text, ttl); err == nil {
@@ -47,7 +47,7 @@ func (n *Names) Claim(ctx context.Context, name, text string, ttl time.Duration)
 	return "", true
 }
 
-// Put replaces the text under a claimed name.
+// Put replaces the text under a name that the caller has claimed.
 func (n *Names) Put(ctx context.Context, name, text string, ttl time.Duration) {
 	if n.store != nil && n.store.Put(ctx, name, text, ttl) == nil {
 		return
@@ -60,15 +60,15 @@ func (n *Names) Put(ctx context.Context, name, text string, ttl time.Duration) {
 // Drop removes a name.
 func (n *Names) Drop(ctx context.Context, name string) {
 	if n.store != nil {
-		_, _ = n.store.Delete(ctx, name) // else it expires
+		_, _ = n.store.Delete(ctx, name) // if this fails, the name expires later
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.local, name)
 }
 
-// put stores a name. If there is no room, it drops expired names; if no name has expired, it drops any name. The
-// caller holds mu.
+// put stores a name. If there is no room, it first drops all expired names. If no name has expired, it drops any
+// name. The caller holds mu.
 func (n *Names) put(name, text string, now time.Time, ttl time.Duration) {
 	if len(n.local) >= localMax {
 		for other, r := range n.local {

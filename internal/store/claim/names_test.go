@@ -77,7 +77,7 @@ func open(t *testing.T, url string) *Names {
 		if err := store.Stop(t.Context()); err != nil {
 			t.Log(err)
 		}
-		_ = store.Close() // one of the stores is closed a second time
+		_ = store.Close() // one of the stores is already closed
 	})
 	return New(store)
 }

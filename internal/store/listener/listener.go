@@ -15,17 +15,18 @@ import (
 )
 
 const (
-	connectTimeout = 5 * time.Second // for the connection and its LISTEN
+	connectTimeout = 5 * time.Second // for connecting and the LISTEN statement
 
-	// Pauses between attempts to reconnect. PostgreSQL restarts in about a second.
+	// The pauses between attempts to reconnect double from firstPause to lastPause. PostgreSQL restarts in about a
+	// second.
 	firstPause = 50 * time.Millisecond
 	lastPause  = 2 * time.Second
 )
 
 // Config configures a Listener. All fields are required.
 type Config struct {
-	Pool      *pgxpool.Pool // only its settings are used: its own connections may go through a pooler
-	Statement string        // LISTEN
+	Pool      *pgxpool.Pool // only its settings are used, because its own connections may go through a pooler
+	Statement string        // the LISTEN statement
 	Heartbeat time.Duration // how often the connection is checked
 	Log       *slog.Logger
 
@@ -67,10 +68,12 @@ func (l *Listener) Connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// Begin makes Listening true: data that was read since Connect counts as fresh. Call Run next.
+// Begin makes Listening return true: from now on, data that was read since Connect counts as up to date. Call Run
+// next.
 func (l *Listener) Begin() { l.listening.Store(true) }
 
-// Run handles notifications until ctx ends. It uses conn first, and new connections after conn is lost.
+// Run handles notifications until ctx ends. It begins with conn. After it loses a connection, it opens a new
+// connection.
 func (l *Listener) Run(ctx context.Context, conn *pgx.Conn) {
 	for {
 		err := l.receive(ctx, conn)
@@ -96,7 +99,7 @@ func (l *Listener) Run(ctx context.Context, conn *pgx.Conn) {
 	}
 }
 
-// receive handles notifications on conn until it fails.
+// receive handles notifications on conn until the connection fails.
 func (l *Listener) receive(ctx context.Context, conn *pgx.Conn) error {
 	for {
 		wait, cancel := context.WithTimeout(ctx, l.cfg.Heartbeat)
@@ -122,5 +125,5 @@ func (l *Listener) receive(ctx context.Context, conn *pgx.Conn) error {
 func Close(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = conn.Close(ctx) // the server notices the end of the connection in any case
+	_ = conn.Close(ctx) // the server notices the end of the connection even if this fails
 }

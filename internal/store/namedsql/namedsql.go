@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// Load reads the files sql/*.sql of files and returns the SQL of each statement by its name. It fails if a file
-// cannot be read, if a statement is empty or lacks its semicolon, or if two statements have the same name.
+// Load returns the SQL of each statement in the files sql/*.sql, by the statement's name, for PostgreSQL without
+// Citus. It fails if a file cannot be read, if a statement is empty or lacks its semicolon, or if two statements have
+// the same name.
 func Load(files fs.FS) (map[string]string, error) { return LoadFor(Plain, files) }
 
 // Target is the kind of database that statements are for.
 type Target bool
 
-// The targets.
+// The kinds of databases.
 const (
 	Plain Target = false // PostgreSQL
 	Citus Target = true  // PostgreSQL with Citus, whose tables are distributed

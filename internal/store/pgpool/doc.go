@@ -1,11 +1,11 @@
-// Package pgpool measures pools of connections to PostgreSQL, applies settings to their connections, and changes
-// their password while they are in use. It checks that each connection has its own session: behind a pooler in
-// transaction mode it does not.
+// Package pgpool measures pools of connections to PostgreSQL, applies settings to their connections, and changes the
+// login of new connections. It also checks that each connection has its own session. Behind a pooler in transaction
+// mode connections share sessions.
 //
 // # Terms
 //
-// A pool has a name, such as readers or reports: the label pool of its metrics. The metric waits counts how often a
-// caller waited because no connection was free. A session is the state that PostgreSQL keeps for a connection:
+// A pool has a name, such as readers or reports, which is the label pool of its metrics. The metric waits counts the
+// callers that waited because no connection was free. A session is the state that PostgreSQL keeps for a connection:
 // settings, prepared statements, advisory locks and subscriptions.
 //
 // # Invariants
@@ -14,6 +14,6 @@
 //
 // # Clock, concurrency, failure
 //
-// The package uses no clock: the figures are the pool's own counters. Functions may be called from any goroutine. If
+// The package uses no clock. The metrics are the pool's own counters. Functions may be called from any goroutine. If
 // the settings of a connection cannot be applied, the connection is not used.
 package pgpool

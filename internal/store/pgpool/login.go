@@ -7,9 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Login has the user and the password of new connections. It can be changed while pools are in use; open connections
-// keep their user and password. A nil Login uses user and password of the URL. All methods are safe for concurrent
-// use.
+// Login has the user and the password of new connections. It can be changed while pools are in use. Open connections
+// keep the user and the password with which they were opened. With a nil Login, connections use those of the URL. All
+// methods are safe for concurrent use.
 type Login struct{ current atomic.Pointer[pair] }
 
 type pair struct{ user, password string }
@@ -17,8 +17,8 @@ type pair struct{ user, password string }
 // Set sets the user and the password of connections that are opened from now on.
 func (l *Login) Set(user, password string) { l.current.Store(&pair{user, password}) }
 
-// Apply sets user and password of a connection that is about to be opened. It never fails: it has an error only to
-// fit BeforeConnect of pgxpool.
+// Apply sets the user and the password of a connection that is about to be opened. It always returns nil. It has an
+// error result only because BeforeConnect of pgxpool requires one.
 func (l *Login) Apply(_ context.Context, cfg *pgx.ConnConfig) error {
 	if l == nil {
 		return nil

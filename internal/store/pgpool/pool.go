@@ -11,7 +11,8 @@ type collector struct {
 	inUse, size, waits, waited *prometheus.Desc
 }
 
-// Measure registers the metrics of a pool under its name. It panics if the registry has a pool of this name.
+// Measure registers the metrics of a pool under its name. It panics if the registry already has a pool with this
+// name.
 func Measure(reg prometheus.Registerer, name string, pool *pgxpool.Pool) {
 	labels := prometheus.Labels{"pool": name}
 	reg.MustRegister(&collector{

@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// settingsTimeout bounds the statement that applies the settings of a new connection. If a pooler has no free
-	// server connection, it accepts a client and lets its first statement wait.
+	// settingsTimeout bounds the statement that applies the settings of a new connection. A pooler without a free
+	// server connection accepts a client, but lets its first statement wait.
 	settingsTimeout = 2 * time.Second
 
 	// sessionTimeout bounds CheckSessions.
 	sessionTimeout = 5 * time.Second
 
-	// sessionTries is how often CheckSessions compares two connections. A pooler in transaction mode mostly gives the
-	// same server connection to clients that alternate; if it has many idle server connections, this may need several
-	// tries.
+	// sessionTries is the number of times that CheckSessions compares two connections. A pooler in transaction mode
+	// usually gives the same server connection to clients that alternate. If it has many idle server connections,
+	// this may need several tries.
 	sessionTries = 5
 )
 
@@ -42,14 +42,14 @@ func Set(cfg *pgx.ConnConfig, settings map[string]string) {
 	}
 }
 
-// ErrSessionsShared is returned by CheckSessions if a pooler gives one session of PostgreSQL to several connections.
+// ErrSessionsShared is the error of CheckSessions if a pooler gives one session of PostgreSQL to several connections.
 var ErrSessionsShared = errors.New("PostgreSQL is reached through a pooler in transaction or statement mode (pool_mode). The service needs sessions of its " +
 	"own: for settings such as lock_timeout, for prepared statements, for advisory locks and for LISTEN. Set pool_mode = session for this database, or connect to " +
 	"PostgreSQL directly")
 
-// CheckSessions checks that each connection to databaseURL has a session of its own. It returns ErrSessionsShared if
-// connections share a session, and another error if the check failed. A direct connection costs one round trip.
-// Behind a pooler it opens a second connection and compares the sessions of both connections.
+// CheckSessions checks that each connection to databaseURL has its own session. It returns ErrSessionsShared if
+// connections share a session, and another error if the check failed. A direct connection needs only one query.
+// Behind a pooler, CheckSessions opens a second connection and compares the sessions of both connections.
 func CheckSessions(ctx context.Context, databaseURL string) error {
 	cfg, err := pgx.ParseConfig(databaseURL)
 	if err != nil {
@@ -57,7 +57,7 @@ func CheckSessions(ctx context.Context, databaseURL string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
 	defer cancel()
-	cfg.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol // shared sessions confuse prepared statements
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol // shared sessions mix up prepared statements
 	cfg.RuntimeParams["application_name"] = "quotasvc-sessions"
 	first, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
@@ -65,7 +65,7 @@ func CheckSessions(ctx context.Context, databaseURL string) error {
 	}
 	defer func() { _ = first.Close(ctx) }()
 	pid, err := sessionOf(ctx, first)
-	if err != nil || pid == first.PgConn().PID() { // a pooler reports its own process numbers
+	if err != nil || pid == first.PgConn().PID() { // a direct connection; a pooler would report its own process numbers
 		return err
 	}
 	second, err := pgx.ConnectConfig(ctx, cfg)
@@ -81,8 +81,8 @@ func CheckSessions(ctx context.Context, databaseURL string) error {
 	return nil
 }
 
-// compareSessions checks whether second gets the session pid, which first had, and whether first gets another one
-// while second is in a transaction.
+// compareSessions returns ErrSessionsShared if second gets the session pid, which first had. It also returns this
+// error if first gets another session while second is in a transaction.
 func compareSessions(ctx context.Context, first, second *pgx.Conn, pid uint32) error {
 	if _, err := second.Exec(ctx, "BEGIN"); err != nil {
 		if strings.Contains(err.Error(), "statement pooling") {
@@ -108,7 +108,7 @@ func compareSessions(ctx context.Context, first, second *pgx.Conn, pid uint32) e
 	return err //nolint:wrapcheck // pgx says what it did
 }
 
-// sessionOf returns the number of the server process that answers conn.
+// sessionOf returns the id of the server process that answers conn. Each session has its own process.
 func sessionOf(ctx context.Context, conn *pgx.Conn) (pid uint32, err error) {
 	err = conn.QueryRow(ctx, "SELECT pg_backend_pid()::oid").Scan(&pid)
 	return pid, err //nolint:wrapcheck // pgx says what it did

@@ -13,12 +13,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// Errors that the function of a write returns to end the write.
+// Errors that the function of a write returns to roll back its transaction.
 var (
-	// ErrRollback ends a write that must not commit although it succeeded.
+	// ErrRollback rolls back a transaction without an error: Write returns nil.
 	ErrRollback = errors.New("rolled back on request")
 
-	// ErrRace says that another transaction inserted the row first: the write runs again.
+	// ErrRace says that another transaction inserted the row first. Write runs the function again.
 	ErrRace = errors.New("made by another transaction in the meantime")
 )
 
@@ -49,7 +49,7 @@ func Translate(op string, err error) error {
 	return &errcode.Error{Code: errcode.Internal, Cause: cause}
 }
 
-// away returns the error of an operation that was not tried, because PostgreSQL is known to be away.
+// away returns the error of an operation that was not started, because PostgreSQL is known to be away.
 func away(op string, cause error) error {
 	detail := "PostgreSQL cannot be reached; nothing was tried"
 	return &errcode.Error{Code: errcode.Unavailable, Detail: detail, Cause: fmt.Errorf("%s: %w", op, cause)}
@@ -61,7 +61,7 @@ func DidNotAnswer(cause error) *errcode.Error {
 	return &errcode.Error{Code: errcode.Unavailable, Detail: detail, Cause: cause}
 }
 
-// isTemporary reports whether a SQLSTATE describes the state of the server, not a fault of the statement.
+// isTemporary reports whether a SQLSTATE is caused by the condition of the server, and not by the statement.
 func isTemporary(code string) bool {
 	switch code {
 	case "25006", // read-only transaction: a failover is under way
@@ -72,9 +72,9 @@ func isTemporary(code string) bool {
 	}
 	switch code[:min(2, len(code))] {
 	case "08", // connection
-		"40", // deadlock, serialisation failure: still failing after the retries
+		"40", // deadlock, serialization failure: the retries did not help
 		"53", // out of connections, disk or memory
-		"58": // the system that PostgreSQL runs on
+		"58": // an error of the operating system
 		return true
 	}
 	return false
@@ -86,8 +86,8 @@ func isRetryable(err error) bool {
 	return errors.Is(err, ErrRace) || ok && (pgErr.Code == "40001" || pgErr.Code == "40P01" || pgErr.Code == "23505")
 }
 
-// isConnectionLost reports whether the connection could not be opened or was lost. A commit that was sent on it may
-// have succeeded. Other statements had no effect.
+// isConnectionLost reports whether the connection could not be opened or was lost. If a commit was sent on the lost
+// connection, it may have succeeded. Other statements had no effect.
 func isConnectionLost(err error) bool {
 	if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return false

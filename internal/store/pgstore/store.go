@@ -18,23 +18,24 @@ import (
 )
 
 const (
-	// defaultTimeout bounds a transaction. No caller waits longer than five seconds for a refusal; half a second of
-	// that is for the work before and after the transaction.
+	// defaultTimeout bounds a transaction. Every caller gets its refusal within five seconds. Half a second of that
+	// time is for the work before and after the transaction.
 	defaultTimeout = 4500 * time.Millisecond
 
-	// slowAfter is the duration of a transaction after which PostgreSQL is probed: transactions take some
-	// milliseconds.
+	// slowAfter is the duration of a transaction after which PostgreSQL is suspected: see Config.Suspect. Normal
+	// transactions take some milliseconds.
 	slowAfter = time.Second
 
 	// attempts bounds the runs of a transaction that conflicts with another transaction or whose connection was dead.
-	// Of two conflicting writers one succeeds, and few connections are dead once PostgreSQL is back, so a fourth
-	// failure has another cause.
+	// Of two conflicting transactions one succeeds. After an outage only few connections of the pool are dead. So a
+	// fourth failure has another cause.
 	attempts = 4
 
-	// retryPause bounds the random pause between attempts. It is about the duration of the conflicting transaction.
+	// retryPause bounds the random pause between attempts. It is about as long as a conflicting transaction runs.
 	retryPause = 20 * time.Millisecond
 
-	// MaxAnnouncements bounds the changes that one transaction announces by name. More are announced as Everything.
+	// MaxAnnouncements bounds the announcements of one transaction. If there are more, it announces Everything
+	// instead.
 	MaxAnnouncements = 500
 )
 
@@ -55,18 +56,18 @@ type Config struct {
 	// Target says whether the tables are distributed over a Citus cluster.
 	Target namedsql.Target
 
-	// Away, if not nil, returns why PostgreSQL cannot be reached; it returns nil if PostgreSQL may be reachable.
-	// While it returns an error, no statement is sent.
+	// Away, if not nil, returns the reason if PostgreSQL is known to be unreachable, and nil otherwise. While it
+	// returns an error, no statement is sent.
 	Away func() error
 
-	// Suspect, if not nil, is called when PostgreSQL does not answer. It does not wait.
+	// Suspect, if not nil, is called when PostgreSQL is slow or does not answer. It must not block.
 	Suspect func()
 
-	// Clock decides the time when PostgreSQL's clock and the instance's clock disagree. nil: a clock with the
-	// defaults.
+	// Clock decides the time when PostgreSQL's clock and the instance's clock disagree. If it is nil, the store
+	// creates a clock with the default settings.
 	Clock *clock.Clock
 
-	// Timeout bounds a transaction that reads, or that writes one object; 0 is 4.5 s.
+	// Timeout bounds each transaction, unless Options.Timeout is set; 0 is 4.5 s.
 	Timeout time.Duration
 }
 
@@ -76,15 +77,15 @@ type Store struct {
 	queries map[string]string
 	cfg     Config
 
-	// Writers wait for these slots before they take a connection, so that half of the pool stays free for readers, on
+	// Writers wait for these slots before they take a connection. So half of the pool stays free for readers, for
 	// which requests wait.
-	alone   chan struct{} // slot of the writer with Options.Alone
+	alone   chan struct{} // slot of the write with Options.Alone
 	writers chan struct{} // slots of all writers
 
 	committed func(announcements []string)
 }
 
-// New returns a store. It does not use the pool yet. The pool should have 2 connections or more.
+// New returns a store. It opens no connection. The pool should have at least 2 connections.
 func New(pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.New(clock.Config{})
@@ -114,23 +115,23 @@ func (s *Store) Target() namedsql.Target { return s.cfg.Target }
 // Pool returns the connections of the store, for statements outside of Write and View.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
-// Clock returns the clock that changes are stamped with.
+// Clock returns the clock that decides the time of changes.
 func (s *Store) Clock() *clock.Clock { return s.cfg.Clock }
 
 // Now returns the time of the store's clock. It does not query PostgreSQL.
 func (s *Store) Now() time.Time { return s.cfg.Clock.Now() }
 
-// Away returns why PostgreSQL cannot be reached. It returns nil if PostgreSQL may be reachable.
+// Away returns the reason if PostgreSQL is known to be unreachable, and nil otherwise.
 func (s *Store) Away() error { return s.cfg.Away() }
 
-// Suspect says that PostgreSQL did not answer. It does not wait.
+// Suspect reports that PostgreSQL did not answer. It does not block.
 func (s *Store) Suspect() { s.cfg.Suspect() }
 
-// OnCommit sets the function that is called with the announcements of each write of this store after its commit. Call
-// it before the first write.
+// OnCommit sets the function that is called after the commit of each write, with the announcements of the write. Call
+// OnCommit before the first write.
 func (s *Store) OnCommit(committed func(announcements []string)) { s.committed = committed }
 
-// Listener returns a listener for the announcements of all instances. It sets the pool and the statement of cfg.
+// Listener returns a listener for the announcements of all instances. It sets cfg.Pool and cfg.Statement.
 func (s *Store) Listener(cfg listener.Config) *listener.Listener {
 	cfg.Pool = s.pool
 	cfg.Statement = s.queries["Listen"]
@@ -142,25 +143,25 @@ type Transaction struct {
 	pgx.Tx
 	store         *Store
 	announcements []string
-	committing    bool // only the commit remains: if it fails, the write may still be stored
+	committing    bool // only the commit remains; if it fails, the changes may be stored nevertheless
 }
 
-// Announce records that an object was changed. The commit announces it.
+// Announce records that an object was changed. The transaction sends this announcement with its commit.
 func (tx *Transaction) Announce(kind, id string) {
 	tx.announcements = append(tx.announcements, kind+":"+id)
 }
 
-// AnnounceEverything records that more was changed than can be named.
+// AnnounceEverything records that the transaction changes more objects than it can name.
 func (tx *Transaction) AnnounceEverything() { tx.announcements = append(tx.announcements, Everything) }
 
 // Announcements returns the announcements that were recorded so far.
 func (tx *Transaction) Announcements() []string { return tx.announcements }
 
-// Now returns the instant with which a change is stamped: see Store.NowIn. Call it after the locks.
+// Now returns the time with which a change is stamped: see Store.NowIn. Call it after the transaction has its locks.
 func (tx *Transaction) Now(ctx context.Context) (time.Time, error) { return tx.store.NowIn(ctx, tx.Tx) }
 
-// NowIn returns the time in a transaction. It is the time of PostgreSQL's clock. If the instance's clock disagrees
-// and is earlier, it is the time of the instance's clock.
+// NowIn returns the time for a transaction: PostgreSQL's time. If the instance's clock disagrees and is earlier, it
+// returns the instance's time.
 func (s *Store) NowIn(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 	began := s.cfg.Clock.Begin()
 	var now time.Time
@@ -170,19 +171,20 @@ func (s *Store) NowIn(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 	return s.cfg.Clock.Agree(began, now), nil
 }
 
-// Options changes how a write runs.
+// Options are the options of a write.
 type Options struct {
 	Timeout time.Duration // 0: Config.Timeout
 	Alone   bool          // no other write of this store with Alone runs meanwhile
 }
 
-// Write runs do in one transaction and commits. It may run do more than once. All errors become *errcode.Error: those
-// of the driver, and those that do returns. After ErrRollback nothing is committed, and Write succeeds.
+// Write runs do in one transaction and commits the transaction. It may run do more than once. It returns only errors
+// of type *errcode.Error: errors of the driver and other errors of do are converted. If do returns ErrRollback,
+// nothing is committed and Write returns nil.
 func (s *Store) Write(ctx context.Context, op string, do func(context.Context, *Transaction) error) error {
 	return s.WriteWith(ctx, op, Options{}, do)
 }
 
-// WriteWith is Write with options.
+// WriteWith is like Write, with options.
 func (s *Store) WriteWith(
 	ctx context.Context, op string, o Options, do func(context.Context, *Transaction) error,
 ) error {
@@ -228,7 +230,7 @@ func (s *Store) writeOnce(ctx context.Context, do func(context.Context, *Transac
 	tx := &Transaction{store: s}
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(raw pgx.Tx) error {
 		tx.Tx = raw
-		if s.cfg.Target == namedsql.Citus { // one connection per node: tables with foreign keys need it
+		if s.cfg.Target == namedsql.Citus { // one connection per node: foreign keys need it
 			if _, err := raw.Exec(ctx, "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"); err != nil {
 				return fmt.Errorf("prepare: %w", err)
 			}
@@ -250,8 +252,8 @@ func (s *Store) writeOnce(ctx context.Context, do func(context.Context, *Transac
 	return tx, err
 }
 
-// View runs do in one read-only transaction, on one snapshot of the database. It runs do again if the connection was
-// dead. It returns the same errors as Write.
+// View runs do in one read-only transaction, on one snapshot of the database. If the connection was dead, View runs
+// do again on another connection. It returns the same errors as Write.
 func (s *Store) View(ctx context.Context, op string, do func(context.Context, pgx.Tx) error) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return s.reach(ctx, op, func(ctx context.Context) error {
@@ -259,8 +261,8 @@ func (s *Store) View(ctx context.Context, op string, do func(context.Context, pg
 	})
 }
 
-// Send reads with a batch of statements in one round trip. prepare creates the batch. Send creates and sends it again
-// if the connection was dead. It returns the same errors as Write.
+// Send sends a batch of statements that only read, in one round trip. prepare returns the batch. If the connection
+// was dead, Send calls prepare again and sends the new batch. It returns the same errors as Write.
 func (s *Store) Send(ctx context.Context, op string, prepare func() *pgx.Batch) error {
 	return s.reach(ctx, op, func(ctx context.Context) error {
 		return s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return conn.SendBatch(ctx, prepare()).Close() })
@@ -281,7 +283,7 @@ func (s *Store) reach(ctx context.Context, op string, do func(context.Context) e
 	}))
 }
 
-// retry calls do until it succeeds or returns false, at most attempts times, and not after ctx ends.
+// retry calls do until again is false, at most attempts times. It stops after a failed attempt if ctx ends.
 func retry(ctx context.Context, do func(context.Context) (again bool, err error)) error {
 	for attempt := 1; ; attempt++ {
 		again, err := do(ctx)

@@ -9,10 +9,10 @@ import (
 type Batch struct {
 	store *Store
 	shard *shard
-	ctx   context.Context // of the current batch
+	ctx   context.Context // context of the current batch
 	reads readPlan
-	sent  int64 // µs of this process's clock; when Run began
-	stamp int64 // of the watch, for the values that the last Run read; 0: the values are not watched
+	sent  int64 // when Run began, in µs of this process's clock
+	stamp int64 // stamp of the watch for the values that the last Run read; 0: the values are not watched
 }
 
 func newBatch(s *Store, sh *shard) *Batch {
@@ -20,8 +20,8 @@ func newBatch(s *Store, sh *shard) *Batch {
 }
 
 // Run sends calls of script, and the keys to read, as one pipeline. It returns a reply per call, in order. Reply.Err
-// matches ErrScript if the script itself replied with an error, and ErrAway otherwise. Run reports to the breaker
-// whether the shard answered.
+// matches ErrScript if the script itself replied with an error. Every other error matches ErrAway. Run reports to the
+// breaker whether the shard answered.
 func (b *Batch) Run(script *Script, calls []Call) []Reply {
 	b.sent = b.store.clock.micros()
 	var replies []Reply
@@ -49,7 +49,8 @@ func (b *Batch) Run(script *Script, calls []Call) []Reply {
 	return replies
 }
 
-// watch records the keys that a Run will read, if Redis can announce changes. It returns 0 if not.
+// watch records the keys that a Run will read. It returns 0 if no key is to be watched or Redis cannot announce
+// changes.
 func (b *Batch) watch(calls []Call) (stamp int64) {
 	w := b.store.watch
 	if len(b.reads.places) == 0 && !slices.ContainsFunc(calls, func(c Call) bool { return c.Watch }) {
@@ -71,7 +72,7 @@ func (b *Batch) watch(calls []Call) (stamp int64) {
 	return stamp
 }
 
-// Kept records that this process now keeps the values of keys as the last Run read them, for a call with Watch.
+// Kept records that this process keeps the values of keys that the last Run read for a call with Watch.
 func (b *Batch) Kept(keys []string) {
 	if b.stamp == 0 {
 		return
@@ -84,13 +85,13 @@ func (b *Batch) Kept(keys []string) {
 // Wrote reports to the breaker that a call of this batch has written something.
 func (b *Batch) Wrote() { b.shard.breaker.wrote() }
 
-// Now returns the time in µs that the server's clock will show when the batch arrives, estimated from earlier replies.
+// Now returns an estimate of the server's time at the arrival of the batch, in µs. It is based on earlier replies.
 func (b *Batch) Now() int64 { return b.store.clock.micros() + b.shard.ahead.Load() }
 
-// SetNow records the server's clock during the last Run, in µs.
+// SetNow records the server's time during the last Run, in µs.
 func (b *Batch) SetNow(now int64) { b.shard.ahead.Store(now - b.sent) }
 
-// clear ends the work on a batch. The batch keeps its buffers only.
+// clear prepares b for the next batch. b keeps only the memory of its buffers.
 func (b *Batch) clear() {
 	b.ctx = nil
 	b.reads.clear()

@@ -8,21 +8,22 @@ import (
 )
 
 const (
-	// breakerWindow and breakerAge define which calls count: the latest 20 calls that are not older than 10 s. The
-	// breaker counts calls, not seconds, because a server that stops answering fails few calls per second. Those few
-	// would be a small part of 10 s with many earlier successes.
+	// The breaker counts pipelines: each is one call. The latest breakerWindow (20) calls count, if none of them is
+	// older than breakerAge (10 s). It does not count all calls of a time, because a server that stops answering
+	// fails only few calls per second. Those few would be a small part of 10 s with many earlier successes.
 	breakerWindow = 20
 	breakerAge    = 10 * time.Second
 
-	// breakerFailures is the number of failures among breakerWindow calls that open the breaker: half.
+	// breakerFailures is the number of failures among the latest breakerWindow calls that opens the breaker: half of
+	// them.
 	breakerFailures = breakerWindow / 2
 
-	// breakerStreak is the number of failures in a row that opens the breaker at once: each call to a hanging server
-	// takes its whole timeout, and 20 such calls take seconds. The same number of rejected writes without an accepted
-	// write opens the breaker, too: then successful reads prove nothing.
+	// breakerStreak is the number of failures in a row that opens the breaker at once. Each call to a hanging server
+	// takes its whole timeout, so 20 calls would take seconds. The breaker also opens after this number of rejected
+	// writes without an accepted write: then successful reads do not prove that the server works.
 	breakerStreak = 5
 
-	// RetryAfter is the time for which an open breaker refuses all calls. After this time one call probes.
+	// RetryAfter is the time for which an open breaker refuses all calls. The next call after this time is the probe.
 	RetryAfter = 5 * time.Second
 )
 
@@ -33,23 +34,23 @@ type breaker struct {
 	onChange func(open bool, err error) // called under mu; err is why the breaker opened
 
 	refusing  atomic.Bool  // open or probing; the closed path takes no lock
-	unwritten atomic.Int32 // rejected writes since the last accepted one
+	unwritten atomic.Int32 // rejected writes since the last accepted write
 
 	mu       sync.Mutex
-	until    time.Time // open: when to probe
+	until    time.Time // while the breaker is open: the time of the next probe
 	probing  bool
 	calls    [breakerWindow]outcome
-	next     int // oldest call
+	next     int // index of the oldest call in calls
 	streak   int
 	readOnly bool // open because writes are rejected
 }
 
 type outcome struct {
-	at     time.Time // zero: no call yet
+	at     time.Time // zero: no call is stored here yet
 	failed bool
 }
 
-// pass is a permission to call. The holder of a probe must call endProbe.
+// pass is the answer of admit. The caller of a probe must call endProbe.
 type pass int
 
 const (
@@ -75,7 +76,8 @@ func (b *breaker) admit(now func() time.Time) pass {
 	}
 }
 
-// record counts a call's outcome and may open the breaker. Calls that end while it is open are ignored.
+// record counts the outcome of a call and may open the breaker. If the breaker is already open, it ignores the
+// outcome.
 func (b *breaker) record(now time.Time, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,16 +107,16 @@ func (b *breaker) wrote() {
 	}
 }
 
-// isReadOnly reports whether the breaker is open because the server rejects writes. Then only an accepted write
-// proves that the server works.
+// isReadOnly reports whether the breaker opened because the server rejects writes. Then only an accepted write proves
+// that the server works.
 func (b *breaker) isReadOnly() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.readOnly
 }
 
-// endProbe ends a probe with its result. If the result is undecided (the caller left before anything was sent), the
-// next request probes at once.
+// endProbe ends a probe with its result. The result is undecided if the caller left before the probe was sent. Then
+// the next request is the probe, without a pause.
 func (b *breaker) endProbe(now time.Time, result probe) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -149,8 +151,8 @@ const (
 // isOpen reports whether calls are refused.
 func (b *breaker) isOpen() bool { return b.refusing.Load() }
 
-// refusesAll reports whether the breaker is open and no probe is in progress. Then requests that are still queued
-// need not be sent.
+// refusesAll reports whether the breaker is open and no probe is in progress. Then requests that are still queued are
+// refused instead of sent.
 func (b *breaker) refusesAll() bool {
 	if !b.refusing.Load() {
 		return false
@@ -179,7 +181,7 @@ func (b *breaker) halfFailed(now time.Time) bool {
 	failed := 0
 	for _, c := range b.calls {
 		if c.at.IsZero() || now.Sub(c.at) > breakerAge {
-			return false // fewer than breakerWindow calls that count
+			return false // fewer than breakerWindow calls are new enough
 		}
 		if c.failed {
 			failed++

@@ -11,7 +11,7 @@ import (
 
 var errDown = errors.New("down")
 
-// testBreaker is a breaker with a clock and a log of its changes.
+// testBreaker is a breaker with a clock that the test sets and a list of its changes.
 type testBreaker struct {
 	*breaker
 	now     time.Time
@@ -52,16 +52,16 @@ func TestBreaker_OpensAtHalfOf20OrFiveInARow(t *testing.T) {
 	}{
 		{"", false},
 		{"----", false},                                     // four failures open nothing
-		{"-----", true},                                     // five in a row open it
+		{"-----", true},                                     // five failures in a row open the breaker
 		{"-+-+-+-+-+-+-+-+-+-", false},                      // 19 calls
-		{"-+-+-+-+-+-+-+-+-+-+-", true},                     // half of the latest 20
-		{"++-+-+-+-+-+-+-+-+-+", false},                     // 9 of 20
+		{"-+-+-+-+-+-+-+-+-+-+-", true},                     // half of the latest 20 calls fail
+		{"++-+-+-+-+-+-+-+-+-+", false},                     // 9 of 20 calls fail
 		{"++++++++++++++++++++++++++++++++++----", false},   // four failures after many successes
 		{"++++++++++++++++++++++++++++++++++-----", true},   // five failures after many successes
-		{"++++r++++r++++r++++r++++", false},                 // four refused writes
-		{"++++r++++r++++r++++r++++r", true},                 // five, with successful reads between them
-		{"++++r++++r++++r++++r+w++r++++r++++r++++r", false}, // an accepted write between them
-		{"++++r++++r++++r++++r++++-", false},                // the fifth failure was not a refused write
+		{"++++r++++r++++r++++r++++", false},                 // four rejected writes
+		{"++++r++++r++++r++++r++++r", true},                 // five rejected writes, with successful reads between them
+		{"++++r++++r++++r++++r+w++r++++r++++r++++r", false}, // an accepted write between the rejected writes
+		{"++++r++++r++++r++++r++++-", false},                // the fifth failure was not a rejected write
 	} {
 		b := newTestBreaker()
 		b.outcomes(tc.calls)

@@ -15,16 +15,16 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// The timeouts of a client. All of them are set, because the defaults of go-redis add up to many seconds. Waiting for
-// seconds would harm a request more than the rate limit protects the service.
+// The timeouts of a client. All of them are set, because the defaults of go-redis add up to many seconds. A request
+// that waits for seconds suffers more than the rate limit is worth.
 const (
 	ioTimeout   = 100 * time.Millisecond // a script takes well under 1 ms; after 100 ms the server has a problem
 	dialTimeout = 250 * time.Millisecond // TCP, TLS and AUTH across one region
-	poolTimeout = 50 * time.Millisecond  // a pool that stays busy for this time will not help this request
+	poolTimeout = 50 * time.Millisecond  // if the pool stays busy for this time, waiting longer will not help
 
 	// poolSize is the number of connections per node. Each lane uses one connection, and copies of balances use a
-	// few. A connection carries pipelines of many requests, so the pool is a reserve for slow replies and does not
-	// bound concurrency.
+	// few. A connection carries pipelines of many requests. So the pool does not bound concurrency: it is a reserve
+	// for slow replies.
 	poolSize = 16
 )
 
@@ -34,9 +34,10 @@ const (
 //	redis+sentinel://[user:password@]host[:port],host[:port]/master[/db]
 //	redis+cluster://[user:password@]host[:port],host[:port]
 //
-// rediss+sentinel:// and rediss+cluster:// add TLS. The only query parameters are pool_size=<connections per node>
-// and sentinel_user and sentinel_password. Every timeout is set, and contexts are respected. A command that may have
-// run is not retried. NewClient does not connect. Errors never contain the URL, because it may contain a password.
+// rediss+sentinel:// and rediss+cluster:// add TLS. The query parameters are pool_size=<connections per node>,
+// sentinel_user and sentinel_password; there are no others. Every timeout is set, and contexts are respected. A
+// command that may have run is not sent again. NewClient does not connect. Errors never contain the URL, because it
+// may contain a password.
 func NewClient(rawURL string) (redis.UniversalClient, error) { return newClient(rawURL, nil) }
 
 func newClient(rawURL string, login *Login) (redis.UniversalClient, error) {
@@ -69,7 +70,7 @@ func parseURL(rawURL string) (*redis.UniversalOptions, serverKind, error) {
 	rawURL, hosts := cutHosts(rawURL)
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		// The original error quotes the URL or parts of the password.
+		// The error of url.Parse would quote the URL or parts of the password.
 		return nil, 0, errors.New("it cannot be read; special characters in user and password must be percent-encoded")
 	}
 	if u.Fragment != "" {
@@ -113,7 +114,7 @@ func parseURL(rawURL string) (*redis.UniversalOptions, serverKind, error) {
 	return opts, kind, parseQuery(u, kind, opts)
 }
 
-// cutHosts separates the hosts from a URL, because net/url does not read a list of hosts.
+// cutHosts cuts the list of hosts out of a URL and puts one host in its place, because net/url does not parse lists.
 func cutHosts(rawURL string) (rest, hosts string) {
 	scheme, rest, ok := strings.Cut(rawURL, "://")
 	if !ok {
@@ -137,9 +138,9 @@ func baseOptions() *redis.UniversalOptions {
 		ContextTimeoutEnabled: true,
 		PoolSize:              poolSize,
 		PoolTimeout:           poolTimeout,
-		PipelinePoolSize:      -1, // pipelines are the normal case here: one pool is enough
+		PipelinePoolSize:      -1, // nearly all requests are pipelines, so one pool is enough
 		DisableIdentity:       true,
-		// Only some hosted servers send maintenance notices; elsewhere the handshake costs a round trip per connection.
+		// Only some hosted servers send maintenance notices. On other servers the handshake would cost a round trip.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 }

@@ -12,12 +12,12 @@ import (
 )
 
 var (
-	// ErrAway matches the error of every request that Redis did not answer: Redis is down, slow or read-only, the
-	// slot is moving, or the queue is full. Whether a script ran may be unknown.
+	// ErrAway matches the error of every request that Redis did not answer. Redis is down, slow or read-only, the
+	// slot is moving, or the queue is full. It may be unknown whether a script ran.
 	ErrAway = errors.New("redis did not answer")
 
-	// ErrScript matches a script's own error reply and a reply that the caller cannot read. Redis itself works: the
-	// cause is a bug or a value that another program stored.
+	// ErrScript matches an error reply of a script itself, and a reply that the caller cannot read. Redis works. The
+	// cause is a bug, or a value that another program stored.
 	ErrScript = errors.New("redis script")
 
 	// ErrStopped means that the store was stopped before the request was sent. Nothing was done.
@@ -26,12 +26,12 @@ var (
 	// ErrUnfinished means that the store was stopped while the request was in Redis. The outcome is unknown.
 	ErrUnfinished = errors.New("redis store: stopped before the reply")
 
-	// ErrMoving matches ErrAway: the slot is moving to another node, and the keys of the call are on both. The call did
-	// not run.
+	// ErrMoving also matches ErrAway. The slot is moving to another node, and the keys of the call are on both nodes.
+	// The call did not run.
 	ErrMoving error = &failure{causeSlotMoving, "the slot is moving to another node", true}
 )
 
-// The causes of errors that match ErrAway, as metrics name them.
+// The causes of errors that match ErrAway: values of the label cause in metrics.
 const (
 	causeRedis        = "redis"
 	causeBreakerOpen  = "breaker_open"
@@ -40,7 +40,7 @@ const (
 	causeQueueSlow    = "queue_slow"
 	causeQueueFull    = "queue_full"
 
-	// CauseStaleWindow is for AwayBecause: Redis's clock was in another calendar window than the request.
+	// CauseStaleWindow is for AwayBecause: by Redis's clock, the request belongs to another calendar window.
 	CauseStaleWindow = "stale_window"
 	// CauseValue is for AwayBecause: a stored value cannot be read.
 	CauseValue = causeRedis
@@ -54,8 +54,8 @@ func causes() []string {
 type failure struct {
 	cause string
 	text  string
-	// healthy means that the shard itself works and only one slot or value does not. Such a failure does not count
-	// for the breaker.
+	// healthy means that the shard itself works, and that the failure concerns only one slot or value. The breaker
+	// does not count such a failure.
 	healthy bool
 }
 
@@ -72,8 +72,8 @@ var (
 	errFull     = &failure{causeQueueFull, "the queue is full", true}
 )
 
-// AwayBecause returns an error that matches ErrAway for a failure that only the sender of a request can see. The shard
-// counts as healthy.
+// AwayBecause returns an error that matches ErrAway, for a failure that only the sender of a request can detect. The
+// breaker does not count it.
 func AwayBecause(cause, text string) error { return &failure{cause, text, true} }
 
 // ScriptError is an error reply of a script itself. The script changed nothing.
@@ -87,7 +87,8 @@ func (e *ScriptError) Error() string { return ErrScript.Error() + ": " + e.Text 
 // Is makes errors.Is match ErrScript.
 func (e *ScriptError) Is(target error) bool { return target == ErrScript }
 
-// blamesShard reports whether err means that the whole shard does not answer, not only one slot or value.
+// blamesShard reports whether err means that the whole shard does not answer. It returns false if only one slot or
+// value is affected.
 func blamesShard(err error) bool {
 	if !errors.Is(err, ErrAway) {
 		return false
@@ -96,7 +97,7 @@ func blamesShard(err error) bool {
 	return !known || !f.healthy
 }
 
-// classify turns an error of go-redis into one that matches ErrAway.
+// classify wraps an error of go-redis in an error that matches ErrAway.
 func classify(err error) error {
 	switch {
 	case isMoving(err):
@@ -110,16 +111,16 @@ func classify(err error) error {
 	}
 }
 
-// isMoving reports whether a node of a cluster answered that it cannot run a command while the slot moves. Nothing
-// ran. The client follows a limited number of redirections; this command needed more.
+// isMoving reports whether a node of a cluster refused a command because the slot is moving. The command did not run.
+// The client follows a limited number of redirections, and this command needed more.
 func isMoving(err error) bool {
 	_, moved := redis.IsMovedError(err)
 	_, ask := redis.IsAskError(err)
 	return moved || ask || redis.IsTryAgainError(err)
 }
 
-// rejectsWrites reports whether err is a reply of a server that runs no command that writes: a replica, or a server
-// that is out of memory or cannot save its data. Such a server still answers reads, from data that lacks the latest
+// rejectsWrites reports whether err is the reply of a server that refuses commands that write: a replica, or a server
+// that is out of memory or cannot save its data. Such a server still answers reads, but its data may lack the latest
 // writes.
 func rejectsWrites(err error) bool {
 	for _, code := range []string{"READONLY ", "OOM ", "MISCONF ", "NOREPLICAS "} {
@@ -130,8 +131,8 @@ func rejectsWrites(err error) bool {
 	return false
 }
 
-// translate turns an error of a lane or of its work into an error of this package or of ctx, and counts failures of
-// Redis.
+// translate turns an error of a lane, or of the function that sends its batches, into an error of this package or of
+// ctx. It counts failures of Redis.
 func (s *Store) translate(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, ErrAway), errors.Is(err, ErrScript):
@@ -158,8 +159,8 @@ func (s *Store) translate(ctx context.Context, err error) error {
 	return err
 }
 
-// ctxError returns why ctx has ended. It returns nil if ctx has not ended. A deadline counts even before its timer
-// has fired.
+// ctxError returns why ctx has ended, or nil if ctx has not ended. If the deadline of ctx has passed, ctx counts as
+// ended, even if its timer has not fired yet.
 func ctxError(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok && ctx.Err() == nil && time.Until(deadline) <= 0 {
 		return context.DeadlineExceeded

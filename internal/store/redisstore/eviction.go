@@ -15,34 +15,34 @@ import (
 )
 
 const (
-	// noEviction is the only policy under which a Redis that is full refuses writes instead of deleting keys.
+	// noEviction is the only maxmemory-policy with which a full Redis refuses writes instead of deleting keys.
 	noEviction = "noeviction"
 
 	// evictionEvery is the pause between two queries of the policy. A change of the policy, a failover and a restart
 	// of Redis are noticed within this time. One query costs a master about 0.1 ms.
 	evictionEvery = 5 * time.Second
 
-	// evictionAgain is the time after which the line is logged again while the finding stays the same.
+	// evictionAgain is the pause after which an unchanged finding is logged again.
 	evictionAgain = 10 * time.Minute
 
-	// evictionTimeout bounds one query of all masters. At a start up to evictionTries queries are sent, because the
-	// first answers of a busy server may be late.
+	// evictionTimeout bounds the queries of Look, and each later query of all masters. Look sends up to evictionTries
+	// queries, because the first answers of a busy server may be late.
 	evictionTimeout = 500 * time.Millisecond
 	evictionTries   = 3
 
-	// failoverName is the address that go-redis reports for the master that sentinels name.
+	// failoverName is the address that go-redis returns for a master whose address it gets from sentinels.
 	failoverName = "FailoverClient"
 )
 
-// Evicting is a master whose policy lets it delete keys that have not expired.
+// Evicting describes a master whose policy allows it to delete keys that have not expired.
 type Evicting struct {
 	Node      string
 	Policy    string
-	MaxMemory int64 // bytes; 0: there is no bound, and nothing is evicted until one is set
+	MaxMemory int64 // bytes; 0: unlimited, so nothing is evicted until a limit is set
 	Evicted   int64 // keys, since the start of the server
 }
 
-// EvictionError means that masters may delete keys that have not expired.
+// EvictionError says that masters may delete keys that have not expired.
 type EvictionError struct{ Masters []Evicting }
 
 func (e *EvictionError) Error() string {
@@ -55,8 +55,8 @@ func (e *EvictionError) Error() string {
 }
 
 // EvictionWatch finds out whether masters may evict keys. It sends INFO memory and INFO stats to each master, because
-// managed servers forbid CONFIG. A master without a bound (maxmemory 0) counts as well: a bound can be set at any
-// time.
+// managed servers forbid CONFIG. A master without a memory limit (maxmemory 0) is reported, too, because a limit can
+// be set at any time.
 type EvictionWatch struct {
 	store  *Store
 	log    *slog.Logger
@@ -65,18 +65,19 @@ type EvictionWatch struct {
 	ended  sync.WaitGroup
 
 	found   atomic.Pointer[EvictionError]
-	logged  string // the newest line
+	logged  string // the line of the previous finding
 	at      time.Time
 	unknown int // masters that did not report their policy
 }
 
-// NewEvictionWatch creates a watch on the masters of s. It sends nothing before Look or Start.
+// NewEvictionWatch creates a watch on the masters of s. It sends no query before Look or Start.
 func NewEvictionWatch(s *Store, log *slog.Logger) *EvictionWatch {
 	return &EvictionWatch{store: s, log: log, every: evictionEvery, cancel: func() {}}
 }
 
-// Look queries the masters once, at a start. It returns an *EvictionError if a master may evict keys. It returns nil
-// if no master may evict keys, or if no master answers: Redis may be away at a start. Call it before Start.
+// Look queries the masters at the start of the service. It returns an *EvictionError if a master may evict keys. It
+// returns nil if no master may evict keys, or if no master answers, because Redis may be away at a start. Call it
+// before Start.
 func (w *EvictionWatch) Look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, evictionTimeout)
 	defer cancel()
@@ -105,7 +106,7 @@ func (w *EvictionWatch) Stop(context.Context) error {
 	return nil
 }
 
-// Found returns an *EvictionError if a master may evict keys, by the latest answers.
+// Found returns an *EvictionError if a master may evict keys according to the latest answers, and nil otherwise.
 func (w *EvictionWatch) Found() error {
 	if e := w.found.Load(); e != nil {
 		return e
@@ -131,8 +132,8 @@ func (w *EvictionWatch) run(ctx context.Context) {
 	}
 }
 
-// look queries the masters once and stores the answers. It returns false if a master did not answer. Then it stores
-// the answers of the other masters only if one of them may evict keys.
+// look queries the masters once. It returns false if a master did not answer. In this case it stores the answers of
+// the other masters only if one of these masters may evict keys.
 func (w *EvictionWatch) look(ctx context.Context) (complete bool) {
 	masters, unknown, err := w.store.policies(ctx)
 	var evicting []Evicting
@@ -162,7 +163,7 @@ func (w *EvictionWatch) noteUnknown(n int) {
 	w.unknown = n
 }
 
-// logFound logs the finding when it changes, and from time to time while it stays the same.
+// logFound logs a new finding, and repeats it every evictionAgain.
 func (w *EvictionWatch) logFound() {
 	line := ""
 	if e := w.found.Load(); e != nil {
@@ -178,8 +179,8 @@ func (w *EvictionWatch) logFound() {
 	w.logged = line
 }
 
-// policies returns the policy of every master. unknown is the number of masters that answered without a policy. The
-// error says that a master did not answer; the policies of the other masters are returned with it.
+// policies returns the policy of every master. unknown is the number of masters that answered without a policy. If a
+// master did not answer, it returns an error, together with the policies of the other masters.
 func (s *Store) policies(ctx context.Context) (masters []Evicting, unknown int, err error) {
 	var mu sync.Mutex
 	ask := func(ctx context.Context, master *redis.Client) error {
@@ -231,7 +232,7 @@ func policyOf(ctx context.Context, master *redis.Client) (Evicting, error) {
 	return m, nil
 }
 
-// infoFields reads a reply to INFO.
+// infoFields parses a reply to INFO.
 func infoFields(text string) map[string]string {
 	fields := map[string]string{}
 	for line := range strings.Lines(text) {

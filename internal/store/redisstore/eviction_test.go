@@ -15,7 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// lines collects a log. It may be written and read at the same time.
+// lines collects the lines of a log. Goroutines may write it while the test reads it.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -47,7 +47,7 @@ func setPolicy(t *testing.T, c *redis.Client, policy string) {
 	require.NoError(t, c.ConfigSet(t.Context(), "maxmemory-policy", policy).Err())
 }
 
-// lookPatiently is Look without its time limit, which a busy machine may exceed.
+// lookPatiently is like Look, without its time limit, which a busy machine may exceed.
 func (w *EvictionWatch) lookPatiently(t *testing.T) error {
 	t.Helper()
 	if !w.look(t.Context()) {
@@ -82,7 +82,8 @@ func TestEviction_EveryPolicyButNoeviction_IsNamedWithWhatToDo(t *testing.T) {
 	}
 }
 
-// TestEviction_PolicyChanges_ToldOnce: the policy changes, and then a server restarts with another policy.
+// TestEviction_PolicyChanges_ToldOnce: first the policy changes, then the server restarts with another policy. Each
+// is logged once.
 func TestEviction_PolicyChanges_ToldOnce(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.RedisPrivate(t).Options())
@@ -100,7 +101,7 @@ func TestEviction_PolicyChanges_ToldOnce(t *testing.T) {
 	}
 }
 
-// TestEviction_RedisAway_StartIsNotRefused: a start is not refused while Redis is away, and an earlier finding stays
+// TestEviction_RedisAway_StartIsNotRefused: while Redis is away, a start is not refused, and an earlier finding stays
 // valid.
 func TestEviction_RedisAway_StartIsNotRefused(t *testing.T) {
 	t.Parallel()
@@ -157,7 +158,7 @@ func TestEviction_Cluster_EveryMaster(t *testing.T) {
 	testenv.Eventually(t, func() bool { return w.look(t.Context()) })
 	require.NoError(t, w.Found())
 	setPolicy(t, c.Client(c.Masters[1]), "volatile-lru")
-	setPolicy(t, c.Client(c.Replicas[0]), "volatile-lru") // a replica deletes nothing by itself
+	setPolicy(t, c.Client(c.Replicas[0]), "volatile-lru") // a replica itself deletes no keys
 	testenv.Eventually(t, func() bool { return w.look(t.Context()) })
 	found, ok := errors.AsType[*EvictionError](w.Found())
 	if !ok || len(found.Masters) != 1 || found.Masters[0].Node != c.Masters[1].Addr || found.Masters[0].Policy != "volatile-lru" {
@@ -165,7 +166,7 @@ func TestEviction_Cluster_EveryMaster(t *testing.T) {
 	}
 }
 
-// TestEviction_SentinelFailover_NewMasterIsAsked: the policy of the replica counts from its promotion on.
+// TestEviction_SentinelFailover_NewMasterIsAsked: after a failover, the policy of the promoted replica counts.
 func TestEviction_SentinelFailover_NewMasterIsAsked(t *testing.T) {
 	t.Parallel()
 	s := testenv.RedisSentinelsPrivate(t)

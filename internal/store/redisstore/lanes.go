@@ -12,9 +12,8 @@ import (
 )
 
 const (
-	// movingPause is the first pause before a request whose slot is moving is sent again. Each pause is twice as long
-	// as the pause before, up to movingPauseMax: a slot with few keys moves in a millisecond, a full slot takes
-	// longer.
+	// movingPause is the first pause before a request whose slot is moving is sent again. Each later pause is twice
+	// as long, up to movingPauseMax. A slot with few keys moves in a millisecond; a full slot takes longer.
 	movingPause    = 2 * time.Millisecond
 	movingPauseMax = 16 * time.Millisecond
 )
@@ -25,12 +24,13 @@ type Work[Q, A any] struct {
 	Name string
 	// Lanes is the number of lanes per shard. Each lane has at most one pipeline in Redis at a time.
 	Lanes int
-	// MaxBatch bounds the sum of the weights in one pipeline, and so the time that the pipeline takes.
+	// MaxBatch bounds the sum of the weights of the requests in one pipeline, and so the time that the pipeline
+	// takes.
 	MaxBatch int
 	// Weight returns the weight of a request without its keys to read. If Weight is nil, the weight is 1.
 	Weight func(Q) int
-	// NewSender returns the function that sends the batches of one lane. The lane calls this function from one
-	// goroutine, so the function may reuse its own buffers. It must call Run at least once and return a result per
+	// NewSender returns the function that sends the batches of one lane. Only the lane's goroutine calls this
+	// function, so the function may reuse its own buffers. It must call Run at least once and return a result per
 	// request, in order.
 	NewSender func() func(b *Batch, requests []Q) []Result[A]
 }
@@ -40,20 +40,21 @@ type Result[A any] struct {
 	Answer A
 	Err    error
 
-	values []string // of the keys read with it
-	stamp  int64    // of the watch, for these values
+	values []string // values of the keys that were read with the request
+	stamp  int64    // stamp of the watch for these values
 }
 
-// Lanes queue requests of one kind, per shard and hash tag. All requests that wait in a lane are sent as one pipeline.
+// Lanes are the queues for requests of one kind, per shard and hash tag. The requests that wait in a lane are sent as
+// one pipeline.
 type Lanes[Q, A any] struct {
 	store *Store
 	work  Work[Q, A]
-	kind  int // index of shard.lanes
+	kind  int // index in shard.lanes
 }
 
 // item is a request in a lane.
 type item[Q any] struct {
-	key     string // in the request's slot
+	key     string // a key in the request's slot
 	request Q
 	reads   []string
 }
@@ -119,11 +120,11 @@ func (l *Lanes[Q, A]) newLane(sh *shard) *lane.Lane[item[Q], Result[A]] {
 	}, weight, process)
 }
 
-// Do sends a request to the shard of key and reads the keys of reads in the same pipeline. reads may be nil. It sends
-// the request again while the slot is moving. It leaves reads.Values nil if the keys were not read.
+// Do sends a request to the shard of key and reads the keys of reads in the same pipeline. reads may be nil. While
+// the slot is moving, Do sends the request again. If the keys were not read, reads.Values is nil.
 //
-// Errors: one that matches ErrAway, one that matches ErrScript, ErrStopped, ErrUnfinished, or ctx's error. The request
-// leaves the queue by deadline (see QueueDeadline), or it fails.
+// The errors match ErrAway or ErrScript, or are ErrStopped, ErrUnfinished or the error of ctx. If the request is
+// still queued at deadline (see QueueDeadline), it fails.
 func (l *Lanes[Q, A]) Do(ctx context.Context, deadline time.Time, key string, request Q, reads *Reads) (A, error) {
 	s := l.store
 	it := item[Q]{key: key, request: request}
@@ -163,7 +164,7 @@ func (l *Lanes[Q, A]) Do(ctx context.Context, deadline time.Time, key string, re
 	}
 }
 
-// laneOf returns the lane of key's hash tag: requests of one tenant share a lane, so they can share a batch.
+// laneOf returns the lane of key's hash tag. All requests of a tenant use the same lane, so they can share a batch.
 func (l *Lanes[Q, A]) laneOf(sh *shard, key string) *lane.Lane[item[Q], Result[A]] {
 	lanes := (*sh.lanes.Load())[l.kind].(shardLanes[Q, A])
 	if len(lanes) == 1 {
@@ -172,8 +173,8 @@ func (l *Lanes[Q, A]) laneOf(sh *shard, key string) *lane.Lane[item[Q], Result[A
 	return lanes[maphash.String(l.store.seed, HashTag(key))%uint64(len(lanes))]
 }
 
-// ready returns why a batch for sh should not be sent: the breaker opened while the batch was queued, or the masters
-// of a cluster are not known.
+// ready returns an error if a batch for sh should not be sent: if the breaker opened while the batch was queued, or
+// if the masters of a cluster are not known.
 func (s *Store) ready(ctx context.Context, sh *shard, key string) error {
 	if sh.breaker.refusesAll() {
 		return errOpen
@@ -186,7 +187,7 @@ func (s *Store) ready(ctx context.Context, sh *shard, key string) error {
 	return err
 }
 
-// emptied returns s with length 0. It clears the elements, so that s keeps no memory alive.
+// emptied returns s with length 0. It clears the elements, so that the garbage collector can free what they refer to.
 func emptied[T any](s []T) []T {
 	clear(s)
 	return s[:0]

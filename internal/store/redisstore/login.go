@@ -7,14 +7,15 @@ import (
 	"sync/atomic"
 )
 
-// Login is the user and the password of new connections. It can be changed while a store is in use; open connections
-// keep their user and password. All methods are safe for concurrent use.
+// Login is the user and the password of new connections. It can be changed while a store is in use. Open connections
+// keep the user and the password with which they were opened. All methods are safe for concurrent use.
 type Login struct{ current atomic.Pointer[pair] }
 
 type pair struct{ user, password string }
 
-// Follow takes user and password from the URL now. more reports whether the rest of now differs from the URL before:
-// then a new client is needed. An error means that a URL is not valid; then nothing has changed.
+// Follow makes new connections use the user and the password of the URL now. more reports whether now differs from
+// the URL before in another setting; then a new client is needed. If a URL is not valid, Follow returns an error and
+// changes nothing.
 func (l *Login) Follow(before, now string) (more bool, err error) {
 	from, kind, err := parseURL(before)
 	if err != nil {
@@ -29,8 +30,8 @@ func (l *Login) Follow(before, now string) (more bool, err error) {
 		(from.TLSConfig == nil) != (to.TLSConfig == nil) || from.PoolSize != to.PoolSize || from.SentinelPassword != to.SentinelPassword, nil
 }
 
-// of returns a function that returns the user and the password for new connections. Before the first Follow they are
-// user and password of the client's URL.
+// of returns a function that returns the user and the password for new connections. Before the first Follow it
+// returns its arguments, which come from the client's URL.
 func (l *Login) of(user, password string) func() (string, string) {
 	return func() (string, string) {
 		if p := l.current.Load(); p != nil {
@@ -40,7 +41,7 @@ func (l *Login) of(user, password string) func() (string, string) {
 	}
 }
 
-// Unencrypted returns the hosts of a URL to which passwords and data are sent unencrypted.
+// Unencrypted returns the hosts of a URL if passwords and data are sent to these hosts unencrypted.
 func Unencrypted(rawURL string) []string {
 	opts, _, err := parseURL(rawURL)
 	if err != nil || opts.TLSConfig != nil {

@@ -12,8 +12,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	redis.SetLogger(mute{}) // all clients share one logger, and outages fill it
-	// After a failed connection a client waits a second, and only then notices that it was closed.
+	redis.SetLogger(mute{}) // all clients share one logger, and outages would write many lines to it
+	// After a failed connection, a client notices only after a second that it was closed.
 	testenv.Main(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 

@@ -2,8 +2,8 @@ package redisstore
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Metrics are the measurements of a process's requests to Redis. Labels are names from the program and shards, never a
-// tenant.
+// Metrics are the metrics of a process's requests to Redis. The values of labels are shards or constants of the
+// program, for example causes. They are never tenants.
 type Metrics struct {
 	scriptSeconds *prometheus.HistogramVec
 	noScript      *prometheus.CounterVec

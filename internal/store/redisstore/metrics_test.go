@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// TestNewMetrics_HasEveryCauseAtZero: a series that first appears with the value 1 shows no increase.
+// TestNewMetrics_HasEveryCauseAtZero: if a series first appeared with the value 1, Prometheus would see no increase.
 func TestNewMetrics_HasEveryCauseAtZero(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()

@@ -12,9 +12,9 @@ import (
 // trialTTL is the lifetime of the value of a trial write. Nothing reads this value.
 const trialTTL = time.Second
 
-// probeOutcome turns the result of a probe of sh into the breaker's verdict. A shard that was refusing writes must also
-// accept a trial write: most requests do not write, so a normal reply proves nothing. The trial may take the rest of
-// the budget.
+// probeOutcome returns the result of a probe of sh, whose request ended with err. If the shard rejected writes, it
+// must also accept a trial write, because most requests do not write and prove nothing about writes. The trial may
+// take the rest of the budget.
 func (s *Store) probeOutcome(ctx context.Context, deadline time.Time, sh *shard, key string, err error) probe {
 	result := probeOf(err)
 	if result != probePassed || !sh.breaker.isReadOnly() {
@@ -48,7 +48,7 @@ func probeOf(err error) probe {
 	}
 }
 
-// trialKey returns a key in the slot of key that nothing else uses.
+// trialKey returns a key in the slot of key. No other code uses this key.
 func trialKey(key string) string {
 	open, end := strings.IndexByte(key, '{'), strings.IndexByte(key, '}')
 	if open < 0 || end < open {

@@ -9,7 +9,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// TestTrialKey_IsInTheKeysSlot: on a cluster the trial goes to the shard that has the key.
+// TestTrialKey_IsInTheKeysSlot: on a cluster the trial write must go to the shard that has the key.
 func TestTrialKey_IsInTheKeysSlot(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]string{

@@ -15,25 +15,26 @@ const (
 	MaxReads = 16
 
 	// maxReadBatch bounds the keys that one pipeline reads for requests that only read. maxCommandKeys bounds the
-	// keys of one command: Redis needs a quarter of a millisecond for 256 values of a hundred bytes.
+	// keys of one command: Redis takes 0.25 ms for 256 values of a hundred bytes.
 	maxReadBatch   = 256
 	maxCommandKeys = 256
 )
 
-// Reads are keys to read. They can be sent alone with Read, or in the pipeline of another request of the same slot.
+// Reads is a list of keys to read. It can be sent alone with Read, or in the pipeline of another request of the same
+// slot.
 type Reads struct {
 	// Keys are at most MaxReads keys with one hash tag. On a cluster this must be the tag of the request whose
 	// pipeline reads them.
 	Keys []string
-	// Values are the strings under Keys. The string is empty if the key does not exist or has another type. nil: the
-	// keys were not read.
+	// Values are the strings that are stored under Keys. If a key does not exist or has another type, its string is
+	// empty. Values is nil if the keys were not read.
 	Values []string
 
-	stamp int64 // of the watch; 0: the keys are not watched
+	stamp int64 // stamp of the watch; 0: the keys are not watched
 }
 
-// NewReads returns the reads of keys. It returns nil if there are no keys. It fails if there are too many keys, or if
-// a key does not have {tag} as its hash tag.
+// NewReads returns the reads of keys. It returns nil if there are no keys. It fails if there are more than MaxReads
+// keys, or if the hash tag of a key is not {tag}.
 func NewReads(tag string, keys []string) (*Reads, error) {
 	switch {
 	case len(keys) == 0:
@@ -67,8 +68,8 @@ func newReadLanes(s *Store) *Lanes[struct{}, struct{}] {
 	})
 }
 
-// Read reads keys without another request. It waits at most for the budget. It fails at once if the shard is away.
-// Errors are those of Lanes.Do.
+// Read reads keys without another request. It waits at most for the budget, and fails at once if the breaker is open.
+// It returns the same errors as Lanes.Do.
 func (s *Store) Read(ctx context.Context, reads *Reads) error {
 	if reads == nil || len(reads.Keys) == 0 {
 		return nil
@@ -77,8 +78,8 @@ func (s *Store) Read(ctx context.Context, reads *Reads) error {
 	return err
 }
 
-// ReadAll returns the strings under keys of any slots. The string is empty if the key does not exist or has another
-// type. It uses no lane and no breaker: it is for tools and tests that examine the stored values.
+// ReadAll returns the strings under keys, which may be in any slots. If a key does not exist or has another type, its
+// string is empty. ReadAll uses no lane and no breaker: it is for tools and tests that examine the stored values.
 func (s *Store) ReadAll(ctx context.Context, keys []string) ([]string, error) {
 	plan := readPlan{cluster: s.IsCluster()}
 	plan.add(keys)
@@ -89,8 +90,8 @@ func (s *Store) ReadAll(ctx context.Context, keys []string) ([]string, error) {
 	return plan.of(0), nil
 }
 
-// sendReads sends the reads of a batch that contains only reads. It stores the error of each command in plan. With
-// watch, Redis remembers the keys; watched reports whether Redis remembers them.
+// sendReads sends the keys of a batch that contains only reads. It stores the error of each command in plan. If watch
+// is true, it makes Redis remember the keys; watched reports whether Redis remembers them.
 func (s *Store) sendReads(ctx context.Context, plan *readPlan, watch bool) (watched bool) {
 	pipe := s.client.Pipeline()
 	tracking := s.startTracking(ctx, pipe, watch)
@@ -110,18 +111,18 @@ func (s *Store) Kept(reads *Reads) {
 	}
 }
 
-// readPlan is the keys that a batch reads and their values. It has each key only once. It reuses its memory. It is
-// for one goroutine.
+// readPlan holds the keys that a batch reads, and their values. Each key is read only once. A plan reuses its memory,
+// and only one goroutine may use it.
 type readPlan struct {
 	cluster  bool
 	commands []readCommand
-	open     map[string]int   // by slot: the command that takes its next key
-	places   map[string]place // of the keys
-	wanted   []place          // where the values of the requests' keys are, request by request
-	ends     []int            // by request: where its part of wanted ends
-	values   []string         // by wanted
+	open     map[string]int   // by slot: the index of the command that gets the slot's next key
+	places   map[string]place // by key: where its value is
+	wanted   []place          // where the values of the requests' keys are, request after request
+	ends     []int            // by request: the end of its part of wanted
+	values   []string         // the values, in the order of wanted
 	sent     bool
-	stamp    int64 // of the watch; 0: the keys are not watched
+	stamp    int64 // stamp of the watch; 0: the keys are not watched
 }
 
 // readCommand is one MGET.
@@ -131,7 +132,7 @@ type readCommand struct {
 	err  error // matches ErrAway
 }
 
-// place says where a key's value is: the command, and the position in its reply.
+// place says where the value of a key is: the index of its command, and the index in the reply to this command.
 type place struct{ command, position int }
 
 // add adds the keys of one request.
@@ -146,7 +147,7 @@ func (p *readPlan) add(keys []string) {
 	p.ends = append(p.ends, len(p.wanted))
 }
 
-// place adds a key that is not in the plan. Keys of different slots need different commands on a cluster.
+// place adds a key that is not in the plan yet. On a cluster, keys of different slots need different commands.
 func (p *readPlan) place(key *string) place {
 	if p.places == nil {
 		p.open, p.places = make(map[string]int), make(map[string]place)
@@ -169,7 +170,7 @@ func (p *readPlan) place(key *string) place {
 	return at
 }
 
-// queue adds the commands to a pipeline, the first time it is called.
+// queue adds the commands to a pipeline. It does nothing if the commands were sent already.
 func (p *readPlan) queue(ctx context.Context, pipe redis.Pipeliner, watch bool) {
 	if p.sent {
 		return
@@ -184,7 +185,7 @@ func (p *readPlan) queue(ctx context.Context, pipe redis.Pipeliner, watch bool) 
 	}
 }
 
-// collect reads the replies. execErr is the pipeline's error.
+// collect reads the replies to the commands. execErr is the error of the pipeline.
 func (p *readPlan) collect(execErr error) {
 	if p.sent {
 		return
@@ -211,8 +212,7 @@ func (p *readPlan) collect(execErr error) {
 	}
 }
 
-// of returns the values of the request's keys. It returns nil if the request has no keys, or if its keys were not
-// read.
+// of returns the values of a request's keys. It returns nil if the request has no keys, or if its keys were not read.
 func (p *readPlan) of(request int) []string {
 	from, to := p.part(request)
 	if from == to || len(p.values) == 0 || p.errOf(request) != nil {
@@ -232,7 +232,7 @@ func (p *readPlan) errOf(request int) error {
 	return nil
 }
 
-// away returns the first error of a command that blames the shard.
+// away returns the first error that means that the whole shard does not answer.
 func (p *readPlan) away() error {
 	for i := range p.commands {
 		if err := p.commands[i].err; blamesShard(err) {

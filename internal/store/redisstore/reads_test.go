@@ -29,8 +29,8 @@ func TestNewReads_RefusesForeignTagsAndTooMany(t *testing.T) {
 	}
 }
 
-// TestReadPlan_ReadsEachKeyOnce: a key of many requests is read once. Commands have a bounded size. On a cluster each
-// command has keys of one slot.
+// TestReadPlan_ReadsEachKeyOnce: a key that many requests need is read once. A command has at most maxCommandKeys
+// keys. On a cluster, all keys of a command are in one slot.
 func TestReadPlan_ReadsEachKeyOnce(t *testing.T) {
 	t.Parallel()
 	for _, cluster := range []bool{false, true} {
@@ -60,7 +60,7 @@ func TestReadPlan_ReadsEachKeyOnce(t *testing.T) {
 	}
 }
 
-// TestReadPlan_KeepsNothing: the memory of a plan is reused, and must not keep a request alive.
+// TestReadPlan_KeepsNothing: the memory of a plan is reused, and must not refer to earlier requests.
 func TestReadPlan_KeepsNothing(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))

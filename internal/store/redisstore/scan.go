@@ -9,32 +9,32 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// scanPage is the number of keys that Redis examines for one page. That takes about 0.2 ms, in which Redis serves no
-// other command.
+// scanPage is the number of keys that Redis examines for one page. That takes about 0.2 ms. During this time Redis
+// runs no other command.
 const scanPage = 500
 
-// Scan is a walk over the keys of all shards.
+// Scan defines which keys of all shards are read, and what is read from them.
 type Scan struct {
-	// Match is a pattern in which * matches any text. Keep reports which of the matching keys are read.
+	// Match is a pattern for SCAN, in which * matches any text. A matching key is read if Keep returns true.
 	Match string
 	Keep  func(key string) bool
-	// Ends says that the keys have sorted sets whose scores are times in µs, and not strings.
+	// Ends says that the values are sorted sets whose scores are times in µs. Without Ends the values are strings.
 	Ends bool
 	// Visit receives the pages, one at a time. A key may occur more than once.
 	Visit func(Page)
 }
 
-// Page is some keys of one shard and the values that are stored under them.
+// Page is a list of keys of one shard, with the values that are stored under these keys.
 type Page struct {
-	Now    int64    // µs; the server's time, before the values were read
+	Now    int64    // the server's time before it read the values, in µs
 	Keys   []string // without keys that no longer exist or have another type
 	Values []string // by key
 	Counts []int64  // by key, with Scan.Ends: the number of members whose time is after Now
 }
 
-// Walk carries out scan. It does not block Redis. It bypasses lanes and breakers. Its run time grows with the number
-// of keys. complete is false if ctx ended first, or if keys were moving to another shard. The error matches ErrAway.
-// Keys that are created or deleted during the walk may be missing.
+// Walk reads the keys that scan selects. It does not block Redis, and uses no lane and no breaker. Its run time grows
+// with the number of keys. complete is false if ctx ended first, or if keys were moving to another shard. Errors
+// match ErrAway. Keys that are created or deleted during the walk may be missing.
 func (s *Store) Walk(ctx context.Context, scan Scan) (complete bool, err error) {
 	complete = true
 	if s.cluster == nil {
@@ -66,8 +66,8 @@ func (s *Store) Walk(ctx context.Context, scan Scan) (complete bool, err error) 
 	}
 }
 
-// shard walks over the keys of one server. One round trip reads the values of a page and finds the keys of the next
-// page.
+// shard walks over the keys of one server. Each round trip reads the values of one page and finds the keys of the
+// next page.
 func (scan *Scan) shard(ctx context.Context, server redis.Cmdable, complete *bool) error {
 	var page Page
 	for cursor, first := uint64(0), true; first || cursor > 0 || len(page.Keys) > 0; first = false {
@@ -107,7 +107,7 @@ func (scan *Scan) shard(ctx context.Context, server redis.Cmdable, complete *boo
 	return nil
 }
 
-// read adds the reads of a page to a pipeline.
+// read adds the commands that read the values of a page to a pipeline.
 func (scan *Scan) read(ctx context.Context, pipe redis.Pipeliner, p Page) []redis.Cmder {
 	commands := make([]redis.Cmder, len(p.Keys))
 	for i, key := range p.Keys {

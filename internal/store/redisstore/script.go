@@ -11,16 +11,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// errNoReply means that a command came back with neither a reply nor an error.
+// errNoReply means that go-redis returned neither a reply nor an error for a command.
 var errNoReply = errors.New("no reply")
 
 // Script is a Lua script that is sent at most once per call.
 //
-// A script that charges must not run twice. But go-redis sends a command again if its reply was lost; its cluster
-// client does this even with MaxRetries off. Here a script is sent a second time only after the reply NOSCRIPT, which
-// means that it did not run. After an error of the connection the outcome is unknown.
+// A script that charges must not run twice. But go-redis sends a command again if its reply was lost, and its cluster
+// client does this even with MaxRetries off. This package sends a script a second time only after the reply NOSCRIPT,
+// which means that the script did not run. After an error of the connection it is unknown whether the script ran.
 //
-// A script replies with an array of integers, or with one string that packs each integer in 7 bytes. For large
+// A script replies with an array of integers, or with one string in which each integer takes 7 bytes. For large
 // replies the string takes a third of the time. A Script is safe for concurrent use.
 type Script struct {
 	store   *Store
@@ -44,8 +44,8 @@ type Reply struct {
 	Err  error
 }
 
-// NewScript creates a script. The name is used in errors and metrics. The script must begin its error replies with a
-// code and this name: "ERR limits: ...".
+// NewScript creates a script. Errors and metrics contain the name. The error replies of the script must begin with a
+// code and this name, for example "ERR limits: ...".
 func (s *Store) NewScript(name, source string) *Script {
 	script := &Script{store: s, name: name, source: source, sha: redis.NewScript(source).Hash()}
 	script.buffers.New = newSendBuffers
@@ -57,7 +57,7 @@ func (s *Store) NewScript(name, source string) *Script {
 
 func newSendBuffers() any { return new(sendBuffers) }
 
-// load caches the script on the server, or on every master of a cluster, so that the first calls are not sent twice.
+// load stores the script on the server, or on every master of a cluster, so that the first calls are not sent twice.
 func (s *Script) load(ctx context.Context, client redis.UniversalClient) error {
 	load := func(ctx context.Context, c redis.Cmdable) error { return c.ScriptLoad(ctx, s.source).Err() }
 	var err error
@@ -72,16 +72,16 @@ func (s *Script) load(ctx context.Context, client redis.UniversalClient) error {
 	return nil
 }
 
-// Run runs the script for every call in one pipeline, without a lane or a breaker. It takes one round trip, and a
-// second round trip if calls were answered NOSCRIPT. Calls for one slot run in order. Run returns a reply per call,
-// in order; errors are those of Batch.Run. ctx bounds the time.
+// Run runs the script for every call in one pipeline, without a lane or a breaker. It takes one round trip. If the
+// server does not have the script (NOSCRIPT), it takes a second one. Calls for one slot run in order. Run returns a
+// reply per call, in order. The errors are those of Batch.Run. ctx bounds the time.
 func (s *Script) Run(ctx context.Context, calls ...Call) []Reply {
 	replies, _ := s.run(ctx, calls, nil, false)
 	return replies
 }
 
-// run sends the keys to read with the calls, if plan is not nil. With watch, Redis remembers the keys to read and the
-// keys of calls with Watch; watched reports whether Redis remembers them.
+// run sends the calls, and the keys to read if plan is not nil. If watch is true, Redis remembers the keys to read
+// and the keys of the calls with Watch. watched reports whether Redis remembers them.
 func (s *Script) run(ctx context.Context, calls []Call, plan *readPlan, watch bool) (replies []Reply, watched bool) {
 	replies = make([]Reply, len(calls))
 	started := time.Now() // a measurement only; no decision depends on it
@@ -95,8 +95,8 @@ func (s *Script) run(ctx context.Context, calls []Call, plan *readPlan, watch bo
 	return replies, watched
 }
 
-// send sends calls[i] for every i in only (nil: all) and sets replies[i]. It returns the indices that were answered
-// NOSCRIPT.
+// send sends calls[i] for every index i in only, and sets replies[i]. If only is nil, it sends all calls. It returns
+// the indices of the calls that were answered NOSCRIPT.
 func (s *Script) send(
 	ctx context.Context, command, script any, calls []Call, replies []Reply, only []int, plan *readPlan, watch bool,
 ) (missing []int, watched bool) {
@@ -127,8 +127,8 @@ func (s *Script) send(
 	for n, i := range only {
 		ints, err := b.cmds[n].ints()
 		if errors.Is(err, errNoReply) && execErr != nil {
-			// If go-redis cannot set up the connection, for example because of a wrong password, it sets no error in
-			// the commands. But a script always replies.
+			// If go-redis cannot set up the connection, for example because of a wrong password, the commands have no
+			// error. A script always replies, so a missing reply means that the pipeline failed.
 			err = execErr
 		}
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
@@ -158,12 +158,12 @@ func (s *Script) classify(err error) error {
 
 // sendBuffers is reusable memory for a pipeline.
 type sendBuffers struct {
-	args []any // of the commands, one after the other
+	args []any // arguments of the commands, one command after the other
 	cmds []scriptCommand
 	all  []int
 }
 
-// command appends a command to args and returns the part of args with this command.
+// command appends the arguments of a command to args, and returns the part of args that contains them.
 func (b *sendBuffers) command(command, script any, call *Call) []any {
 	from := len(b.args)
 	b.args = append(b.args, command, script, len(call.Keys))
@@ -178,7 +178,8 @@ func (b *sendBuffers) clear() {
 	b.args, b.cmds, b.all = emptied(b.args), emptied(b.cmds), emptied(b.all)
 }
 
-// scriptCommand is a command that go-redis never retries: not alone, not in a pipeline, not on a cluster.
+// scriptCommand is a command that go-redis never sends again: not a single command, not in a pipeline, not on a
+// cluster.
 type scriptCommand interface {
 	redis.Cmder
 	ints() ([]int64, error)
@@ -220,8 +221,8 @@ func (c packedCommand) ints() ([]int64, error) {
 	return unpackInts(packed)
 }
 
-// packedSize is the number of bytes of a packed integer, with the highest byte first. 7 bytes are enough: the numbers
-// of scripts are exact up to 2^53.
+// packedSize is the number of bytes of a packed integer; the highest byte comes first. 7 bytes are enough, because
+// the numbers in Lua scripts are exact only up to 2^53.
 const packedSize = 7
 
 func unpackInts(packed string) ([]int64, error) {

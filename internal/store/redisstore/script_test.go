@@ -49,7 +49,7 @@ func TestScript_OnlyMissingCallsAreSentAgain(t *testing.T) {
 	client := redis.NewClusterClient(opts)
 	t.Cleanup(func() { _ = client.Close() })
 	var calls []Call
-	for i := range 20 { // keys in slots of both halves
+	for i := range 20 { // keys in slots of both servers
 		calls = append(calls, Call{Keys: []string{fmt.Sprintf("key-%d", i)}})
 	}
 	s := storeOn(t, client, Config{}).NewScript("count", source)
@@ -84,7 +84,7 @@ func TestScript_AnswersEachCallInOrder(t *testing.T) {
 	}
 }
 
-// TestSendBuffers_KeepNothing: the buffers are reused, and must not grow or keep a request alive.
+// TestSendBuffers_KeepNothing: the buffers are reused. They must not grow, and must not refer to earlier requests.
 func TestSendBuffers_KeepNothing(t *testing.T) {
 	t.Parallel()
 	var w sendBuffers
@@ -147,8 +147,8 @@ func TestUnpackInts_IsExact(t *testing.T) {
 	}
 }
 
-// TestScript_LostPipelineRunsOnce: if the replies of a pipeline are lost, each of its calls has run once. This holds
-// on every kind of client.
+// TestScript_LostPipelineRunsOnce: if the replies to a pipeline are lost, each of its calls has run exactly once.
+// This is true for every kind of client.
 func TestScript_LostPipelineRunsOnce(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)

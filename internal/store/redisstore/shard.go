@@ -12,8 +12,7 @@ import (
 
 const (
 	// shardsMax bounds the shards of a process: no known cluster has so many masters. The bound matters if nodes
-	// return under new addresses again and again. Then the shard that has been unused for the longest time is
-	// dropped.
+	// return under new addresses again and again. Then the shard that was unused for the longest time is dropped.
 	shardsMax = 256
 
 	// reloadEvery bounds how often the map of a cluster is read while a shard is away. A failover takes seconds, but
@@ -24,13 +23,13 @@ const (
 	// have moved to another master will not return.
 	sweepEvery = time.Second
 
-	// nodesQueued bounds the new nodes that wait for their scripts. A node beyond this number gets a script with the
-	// first call.
+	// nodesQueued bounds the new nodes that wait until the scripts are loaded. If more nodes are new, a node gets a
+	// script with the first call of this script.
 	nodesQueued = 64
 )
 
-// shard is one place where Redis keeps keys: a server, the master that the sentinels name, or one master of a
-// cluster. Each shard has its own lanes and its own breaker, so a shard that hangs delays only its own tenants.
+// shard is a part of Redis that keeps keys: a server, the master that the sentinels name, or one master of a cluster.
+// Each shard has its own lanes and its own breaker. So a shard that hangs delays only the tenants whose keys it has.
 type shard struct {
 	name    string // in logs and metrics
 	breaker *breaker
@@ -44,7 +43,7 @@ type shard struct {
 	failedKey atomic.Pointer[string] // a key that this master failed to serve; cluster only
 }
 
-// stopper is a shard's lanes of one kind.
+// stopper is the set of a shard's lanes of one kind.
 type stopper interface {
 	stop(ctx context.Context) error
 }
@@ -57,7 +56,7 @@ func (sh *shard) stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// newShard creates a shard with lanes of every kind. Except in New, the caller holds mu.
+// newShard creates a shard with lanes of every kind. The caller holds mu, except for New.
 func (s *Store) newShard(name string) *shard {
 	sh := &shard{name: name}
 	sh.breaker = &breaker{onChange: func(open bool, err error) { s.noteShard(sh, open, err) }}
@@ -106,8 +105,8 @@ func (s *Store) shardOf(key string) *shard {
 	return sh
 }
 
-// master returns the address of the master that has key. The cluster client knows the map, so this does not wait. If
-// the map is out of date, the client redirects the request: that is slower but correct.
+// master returns the address of the master that has key. It does not block, because the cluster client has the map in
+// memory. If the map is out of date, the client redirects the request, which takes longer but is correct.
 func (s *Store) master(key string) (addr string, ok bool) {
 	node, err := s.cluster.MasterForKey(s.stopping, key)
 	if err != nil {
@@ -123,7 +122,7 @@ func (s *Store) add(name string) *shard {
 		return sh
 	}
 	if s.stopping.Err() != nil {
-		return s.first // stopped: first refuses the request, as a new shard would
+		return s.first // stopped: first refuses the request, just as a new shard would
 	}
 	if len(s.byNode) >= shardsMax {
 		var unused *shard
@@ -139,7 +138,7 @@ func (s *Store) add(name string) *shard {
 	return sh
 }
 
-// sweep drops the shards that are away and have lost their slots to another master.
+// sweep drops the shards whose breaker is open and whose slots have moved to another master.
 func (s *Store) sweep() {
 	for _, sh := range s.all() {
 		key := sh.failedKey.Load()
@@ -152,13 +151,13 @@ func (s *Store) sweep() {
 			s.mu.Unlock()
 		}
 	}
-	if s.first.breaker.isOpen() { // the masters are known by now: first is not used any more
+	if s.first.breaker.isOpen() { // the masters are known by now, so first is not used any more
 		s.first.breaker.reset()
 	}
 }
 
-// drop removes a shard. The caller holds mu. A request that has just found the shard fails, because its lane has
-// stopped.
+// drop removes a shard. The caller holds mu. If a request has just found the shard, it fails, because the shard's
+// lanes have stopped.
 func (s *Store) drop(sh *shard) {
 	if s.byNode[sh.name] != sh || s.stopping.Err() != nil {
 		return
@@ -171,7 +170,7 @@ func (s *Store) drop(sh *shard) {
 	})
 }
 
-// learn finds the masters of a cluster if they are not known yet. The error means that no node reported the masters.
+// learn finds the masters of a cluster if they are not known yet. It fails if no node reports the masters.
 func (s *Store) learn(ctx context.Context, key string) error {
 	if s.cluster == nil || s.mapped.Load() {
 		return nil
@@ -194,7 +193,7 @@ func (s *Store) suspect(sh *shard, key string) {
 	}
 }
 
-// claimEvery returns true to one caller if at least every has passed since it last returned true.
+// claimEvery returns true to one caller if it has not returned true for the time every.
 func claimEvery(last *atomic.Int64, now int64, every time.Duration) bool {
 	before := last.Load()
 	return (before == 0 || now-before >= every.Microseconds()) && last.CompareAndSwap(before, now)
@@ -216,8 +215,8 @@ func (s *Store) shardsLocked() []*shard {
 	return all
 }
 
-// loadNewNodes is the goroutine that loads the scripts into new nodes of a cluster. If a node rejects a script now,
-// it gets the script with the first call.
+// loadNewNodes is the goroutine that loads the scripts into new nodes of a cluster. If loading fails, a node gets a
+// script with the first call of this script.
 func (s *Store) loadNewNodes() {
 	defer close(s.ended)
 	for {

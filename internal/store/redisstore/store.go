@@ -19,12 +19,12 @@ import (
 
 const (
 	// DefaultBudget is the longest time that a request may take: half of it in the queue and half in Redis. A request
-	// that is still queued after half of the budget would hardly be answered in time.
+	// that is still queued after half of the budget would probably be answered too late.
 	DefaultBudget = 120 * time.Millisecond
 
-	// DefaultMaxQueue bounds the requests that wait per lane. Requests of one tenant are decided at over 150,000/s,
-	// so a full queue of them is served within half of the budget. Mixed requests (30,000/s) reach that time bound
-	// first.
+	// DefaultMaxQueue bounds the waiting requests per lane. For one tenant, over 150,000 requests per second are
+	// decided, so a full queue is served within half of the budget. For a mix of tenants it is 30,000 per second:
+	// then half of the budget ends before the queue is full.
 	DefaultMaxQueue = 2048
 
 	// loadTimeout bounds loading the scripts into a new node of a cluster.
@@ -38,16 +38,16 @@ type Config struct {
 	// MaxQueue bounds the requests that wait per lane; 0 is DefaultMaxQueue. A request beyond MaxQueue fails with
 	// ErrAway.
 	MaxQueue int
-	// WatchMax bounds the keys whose changes Redis announces, and so the held values; 0 is DefaultWatchMax.
+	// WatchMax bounds the keys whose changes Redis announces. It also bounds the held values. 0 is DefaultWatchMax.
 	WatchMax int
 	// Log gets a line for each node that rejects the scripts; nil discards these lines.
 	Log *slog.Logger
 	// Metrics and LaneMetrics may be nil.
 	Metrics     *Metrics
 	LaneMetrics *lane.Metrics
-	// Login has user and password for new connections; nil: the user and password of the URL.
+	// Login supplies the user and the password for new connections. If it is nil, those of the URL are used.
 	Login *Login
-	// Tracer creates spans of batches. Traces creates spans of commands. nil: no spans.
+	// Tracer creates spans of batches, Traces creates spans of commands. Without them there are no such spans.
 	Tracer trace.Tracer
 	Traces trace.TracerProvider
 	// Now is the clock of the breaker; nil is time.Now.
@@ -91,11 +91,11 @@ type Store struct {
 	changed atomic.Pointer[func(shard string, err error, away int)]
 	away    atomic.Int32 // shards whose breaker is open
 
-	// first is the only shard, except on a cluster: there it is used until the masters are known.
+	// first is the only shard if Redis is no cluster. On a cluster it is used until the masters are known.
 	first    *shard
 	mapped   atomic.Bool  // the cluster client knows the masters
-	reloaded atomic.Int64 // µs; when the map of the cluster was last read early
-	swept    atomic.Int64 // µs; when the shards were last compared with the map
+	reloaded atomic.Int64 // when the map of the cluster was last read early, in µs
+	swept    atomic.Int64 // when the shards were last compared with the map, in µs
 
 	newNodes chan *redis.Client
 	ended    chan struct{} // closed when the goroutine that loads scripts has ended
@@ -118,11 +118,11 @@ func Open(url string, cfg Config) (*Store, error) {
 	return New(client, cfg), nil
 }
 
-// New creates a store on client. client must have its timeouts set and respect contexts, as the clients of NewClient
-// do. New starts goroutines: end them with Stop.
+// New creates a store on client. client must have timeouts and respect contexts, as the clients of NewClient do. New
+// starts goroutines, which Stop ends.
 func New(client redis.UniversalClient, cfg Config) *Store {
 	cfg = cfg.withDefaults()
-	if cfg.Traces != nil { // without arguments: they may be keys of tenants' balances, and are binary
+	if cfg.Traces != nil { // without arguments: they are binary, and may contain keys of tenants' balances
 		_ = redisotel.InstrumentTracing(client, redisotel.WithTracerProvider(cfg.Traces), redisotel.WithDBStatement(false)) // fails for unknown clients only
 	}
 	s := &Store{
@@ -153,8 +153,8 @@ func New(client redis.UniversalClient, cfg Config) *Store {
 // Watch returns the watch on values that this process has read. It returns nil on a cluster.
 func (s *Store) Watch() *Watch { return s.watch }
 
-// Start learns the masters of a cluster and loads the scripts. It is optional: an error means that Redis is away or
-// that the first calls will send their script in full.
+// Start finds the masters of a cluster and loads the scripts. The caller may ignore its error: Redis is away, or the
+// first calls will send their script in full.
 func (s *Store) Start(ctx context.Context) error {
 	errs := []error{s.learn(ctx, "")}
 	for _, script := range s.allScripts() {
@@ -163,9 +163,9 @@ func (s *Store) Start(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Stop refuses new requests, sends the queued requests and ends the goroutines. If ctx ends first, requests in Redis
-// are cut off: their outcome is unknown. Stop does not close the connections; scripts that run without a lane still
-// work.
+// Stop refuses new requests, sends the queued requests and ends the goroutines. If ctx ends first, the requests in
+// Redis are cancelled, and it is unknown whether they ran. Stop does not close the connections, so Script.Run still
+// works.
 func (s *Store) Stop(ctx context.Context) error {
 	errs := s.stopShards(ctx)
 	s.mu.Lock()
@@ -190,7 +190,7 @@ func (s *Store) stopShards(ctx context.Context) (errs []error) {
 // Close closes the connections.
 func (s *Store) Close() error { return s.client.Close() }
 
-// Ping returns nil if Redis answers. On a cluster each master must answer.
+// Ping returns nil if Redis answers. On a cluster every master must answer.
 func (s *Store) Ping(ctx context.Context) error {
 	if s.cluster == nil {
 		return s.client.Ping(ctx).Err()
@@ -210,13 +210,13 @@ func (s *Store) AnyAway() bool { return s.away.Load() > 0 }
 // IsAway reports whether the breaker of the shard that has key is open.
 func (s *Store) IsAway(key string) bool { return s.shardOf(key).breaker.isOpen() }
 
-// OnChange sets a function that is called when a breaker opens (err is the reason) or closes (err is nil). away is the
-// number of open breakers.
+// OnChange sets a function that is called when a breaker opens or closes. err is the reason why it opened, or nil
+// when it closes. away is the number of open breakers.
 func (s *Store) OnChange(f func(shard string, err error, away int)) { s.changed.Store(&f) }
 
-// QueueDeadline returns the latest time at which a request that begins now may leave the queue. It is half of the
-// budget from now, because the other half is for Redis. If ctx's deadline is earlier, it is ctx's deadline. Do
-// ignores the cancellation of ctx while a request is queued: this time is short.
+// QueueDeadline returns the latest time at which a request that begins now may leave the queue. This is half of the
+// budget from now, because the other half is for Redis, or the deadline of ctx if that is earlier. While a request is
+// queued, Do ignores the cancellation of ctx, because this time is short.
 func (s *Store) QueueDeadline(ctx context.Context) time.Time {
 	deadline := time.Now().Add(s.cfg.Budget / 2) // not cfg.Now: this bounds a real wait, as a context's deadline does
 	if own, ok := ctx.Deadline(); ok && own.Before(deadline) {
@@ -225,8 +225,8 @@ func (s *Store) QueueDeadline(ctx context.Context) time.Time {
 	return deadline
 }
 
-// Delete deletes keys of one slot and reports whether any of them existed. The error matches ErrAway: whether the
-// keys were deleted is unknown.
+// Delete deletes keys of one slot, and reports whether any of them existed. Its errors match ErrAway. After an error
+// it is unknown whether the keys were deleted.
 func (s *Store) Delete(ctx context.Context, keys ...string) (existed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Budget)
 	defer cancel()
@@ -237,20 +237,21 @@ func (s *Store) Delete(ctx context.Context, keys ...string) (existed bool, err e
 	return n > 0, nil
 }
 
-// PutNew stores text under a key for ttl and returns true. If the key exists, it returns the stored text and false
-// instead. The error matches ErrAway: whether the text was stored is unknown.
+// PutNew stores text under a key for ttl and returns true. If the key already exists, it returns false and the text
+// that is stored there. Its errors match ErrAway. After an error it is unknown whether the text was stored.
 func (s *Store) PutNew(ctx context.Context, key, text string, ttl time.Duration) (held string, isNew bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Budget)
 	defer cancel()
 	pipe := s.client.Pipeline()
-	set, get := pipe.SetNX(ctx, key, text, ttl), pipe.Get(ctx, key) // SET NX GET needs Redis 7
+	set, get := pipe.SetNX(ctx, key, text, ttl), pipe.Get(ctx, key) // a single SET with NX and GET needs Redis 7
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return "", false, fmt.Errorf("%w: %w", ErrAway, err)
 	}
 	return get.Val(), set.Val(), nil
 }
 
-// Put stores text under a key for ttl. The error matches ErrAway: whether the text was stored is unknown.
+// Put stores text under a key for ttl. Its errors match ErrAway. After an error it is unknown whether the text was
+// stored.
 func (s *Store) Put(ctx context.Context, key, text string, ttl time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Budget)
 	defer cancel()
@@ -273,7 +274,7 @@ func (s *Store) noteShard(sh *shard, open bool, err error) {
 	}
 }
 
-// ticker returns microseconds that do not jump when the wall clock is set.
+// ticker is a clock in microseconds. It does not jump when the wall clock is set.
 type ticker struct {
 	now   func() time.Time
 	start time.Time

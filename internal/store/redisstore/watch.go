@@ -18,20 +18,21 @@ import (
 
 const (
 	// HeldFor is the longest time by which a held value may be out of date. A value counts as held only while this
-	// process knows all changes on the server up to HeldFor ago.
+	// process knows all changes on the server that are older than HeldFor.
 	HeldFor = 25 * time.Millisecond
 
-	// beatEvery is how often this process checks that it receives all announcements, while it uses held values.
+	// beatEvery is the pause between two checks whether this process receives all announcements. It checks while held
+	// values are in use.
 	beatEvery = 10 * time.Millisecond
 
-	// idleAfter is the time without a use of held values after which the checks stop.
+	// idleAfter is a time: if held values are not used for this time, the checks stop.
 	idleAfter = time.Second
 
-	// rereadAfter bounds how long a value is held without being read again.
+	// rereadAfter bounds how long a value counts as held. After this time it must be read again.
 	rereadAfter = 5 * time.Minute // a whole number of seconds
 
 	// DefaultWatchMax bounds the keys that are watched. A key takes about 35 bytes in this process and 100 bytes in
-	// Redis. For 200,000 keys the maps of the stripes would be twice as large, because their sizes are powers of two.
+	// Redis. For 200,000 keys the maps would take twice the memory, because the size of a map is a power of two.
 	DefaultWatchMax = 150_000
 
 	// watchRetry is the pause before the watch connects again.
@@ -48,12 +49,12 @@ const (
 // Watch tracks which of the values that this process has read are unchanged in Redis. Redis remembers the keys that
 // were read and announces their changes on a separate connection (CLIENT TRACKING).
 //
-// The process also sends itself a message through Redis. If the message arrives on the connection of the
+// The process also sends messages to itself through Redis. If such a message arrives on the connection of the
 // announcements, both connections lead to the same server, and all earlier announcements have arrived. So a held
 // value is out of date by at most HeldFor.
 //
-// There is no watch on a cluster or on a server that refuses the commands. Then no value counts as held, and every
-// value is read.
+// There is no watch on a cluster, and none on a server that refuses the commands. Then no value counts as held, and
+// every value is read from Redis.
 type Watch struct {
 	store   *Store
 	client  *redis.Client // for the announcements alone
@@ -62,18 +63,18 @@ type Watch struct {
 	ended   chan struct{}
 
 	news      atomic.Pointer[redis.PubSub]
-	connected atomic.Int64 // the connection's id on the server; it may not be subscribed yet
-	target    atomic.Int64 // the id of a subscribed connection; 0: no connection is subscribed
-	heard     atomic.Int64 // µs: all changes before this instant are known
-	wanted    atomic.Int64 // µs: when a held value was last used
+	connected atomic.Int64 // id of the connection on the server; it may not be subscribed yet
+	target    atomic.Int64 // id of a subscribed connection; 0: no connection is subscribed
+	heard     atomic.Int64 // all changes before this time are known, in µs
+	wanted    atomic.Int64 // when a held value was last used, in µs
 	stamps    atomic.Int64
 
 	stripes [watchStripes]watchStripe
 }
 
-// watchStripe has keys by their hash. If two keys have the same hash, a change of one key counts as a change of both
-// keys. A read of one key would also count as a read of the other: that has a chance of 1 in 10^9 with
-// DefaultWatchMax keys, and each process has another seed.
+// watchStripe is a part of the watched keys, stored by their hashes. If two keys have the same hash, a change of one
+// key counts as a change of both keys. A read of one key would also count as a read of the other key. With
+// DefaultWatchMax keys the probability of equal hashes is 1 in 10^9, and each process has another seed.
 type watchStripe struct {
 	mu  sync.Mutex
 	all map[uint64]watched
@@ -81,8 +82,8 @@ type watchStripe struct {
 
 // watched is a key whose value was read.
 type watched struct {
-	stamp uint32 // low bits of the newest read's stamp: reads of a key that overlap are not 2^32 reads apart
-	at    uint32 // s; when the value was kept; 0: it is being read
+	stamp uint32 // low bits of the stamp of the newest read; overlapping reads of a key are not 2^32 reads apart
+	at    uint32 // when the value was kept, in s; 0: the value is being read
 }
 
 // newWatch starts a watch on the server of client. It returns nil if the server cannot be watched.
@@ -94,20 +95,21 @@ func newWatch(s *Store, client redis.UniversalClient) *Watch {
 	w := &Watch{store: s, channel: "quotasvc:watch:" + rand.Text(), seed: maphash.MakeSeed(), ended: make(chan struct{})}
 	w.forgetAll()
 	opts := *single.Options()
-	opts.Protocol, opts.PoolSize, opts.MinIdleConns = 2, 1, 0 // announcements are messages in protocol 2 only
+	opts.Protocol, opts.PoolSize, opts.MinIdleConns = 2, 1, 0 // only protocol 2 delivers announcements as messages
 	opts.OnConnect = w.onConnect
 	w.client = redis.NewClient(&opts)
 	go w.run(s.stopping)
 	return w
 }
 
-// stop waits for the goroutines. The caller has ended their context.
+// stop waits until the goroutines have ended. The caller has cancelled their context.
 func (w *Watch) stop() {
-	w.reconnect() // it ends the wait for announcements
+	w.reconnect() // this ends the wait for announcements
 	<-w.ended
 }
 
-// onConnect stores the id of a new connection. Announcements on the previous connection may be lost.
+// onConnect stores the id of a new connection. It forgets all keys, because announcements on the previous connection
+// may be lost.
 func (w *Watch) onConnect(ctx context.Context, conn *redis.Conn) error {
 	w.disconnected()
 	id, err := conn.ClientID(ctx).Result()
@@ -115,7 +117,7 @@ func (w *Watch) onConnect(ctx context.Context, conn *redis.Conn) error {
 	return err
 }
 
-// reconnect ends the connection. run opens a new connection.
+// reconnect closes the connection. Then run opens a new connection.
 func (w *Watch) reconnect() {
 	if news := w.news.Swap(nil); news != nil {
 		w.disconnected()
@@ -163,7 +165,7 @@ func (w *Watch) hear(ctx context.Context) error {
 			return ctx.Err()
 		case errors.As(err, &late) && late.Timeout():
 			continue
-		case err != nil: // also if all keys were deleted at once: that message has no list of keys
+		case err != nil: // also if all keys were deleted at once (FLUSHALL): that message has no list of keys
 			return err
 		}
 		switch m := message.(type) {
@@ -189,7 +191,7 @@ func (w *Watch) take(m *redis.Message) {
 	}
 }
 
-// beat sends this process's messages to itself while held values are in use.
+// beat sends the messages to this process while held values are in use.
 func (w *Watch) beat(ctx context.Context) {
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()
@@ -209,8 +211,8 @@ func (w *Watch) beat(ctx context.Context) {
 	}
 }
 
-// Holds reports whether this process's values of all keys are out of date by at most HeldFor. A nil Watch returns
-// false.
+// Holds reports whether this process holds the values of all these keys: none is out of date by more than HeldFor. A
+// nil Watch returns false.
 func (w *Watch) Holds(keys ...string) bool {
 	if w == nil {
 		return false
@@ -238,7 +240,7 @@ func (w *Watch) holds(key string, now int64) bool {
 	return e.at != 0 && now/second-int64(e.at) < int64(rereadAfter/time.Second)
 }
 
-// Forget ends the watch on a key's value, because it has changed or this process no longer keeps it.
+// Forget ends the watch on a key, because its value has changed or this process no longer keeps the value.
 func (w *Watch) Forget(key string) {
 	if w == nil {
 		return
@@ -249,7 +251,7 @@ func (w *Watch) Forget(key string) {
 	delete(s.all, hash)
 }
 
-// begin is called before keys are read. It returns a stamp for kept. It returns 0 if the keys cannot be watched.
+// begin is called before keys are read. It returns a stamp for reading and kept, or 0 if the keys cannot be watched.
 func (w *Watch) begin() (stamp int64) {
 	if w == nil || w.target.Load() == 0 {
 		return 0
@@ -257,14 +259,14 @@ func (w *Watch) begin() (stamp int64) {
 	return w.stamps.Add(1)
 }
 
-// reading records that the value of key is read under stamp.
+// reading records that a read of key begins, with this stamp.
 func (w *Watch) reading(stamp int64, key string) {
 	s, hash := w.stripe(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, known := s.all[hash]
 	if !known && len(s.all) >= w.store.cfg.WatchMax/watchStripes {
-		for other := range s.all { // any one
+		for other := range s.all { // any other key
 			delete(s.all, other)
 			break
 		}
@@ -273,8 +275,8 @@ func (w *Watch) reading(stamp int64, key string) {
 	s.all[hash] = e
 }
 
-// kept records that this process now keeps the value of key that was read under stamp. The value counts as held if no
-// change was announced since then and no other read of the key has begun.
+// kept records that this process keeps the value of key that it read with this stamp. The value counts as held if no
+// change was announced after the read began, and if no other read of the key has begun.
 func (w *Watch) kept(stamp int64, key string) {
 	s, hash := w.stripe(key)
 	s.mu.Lock()
@@ -304,7 +306,7 @@ func (w *Watch) stripe(key string) (s *watchStripe, hash uint64) {
 	return &w.stripes[hash%watchStripes], hash
 }
 
-// startTracking begins a pipeline whose keys Redis must remember. It returns nil if watch is false.
+// startTracking begins a pipeline whose keys Redis must remember. If watch is false, it does nothing and returns nil.
 func (s *Store) startTracking(ctx context.Context, pipe redis.Pipeliner, watch bool) *redis.StatusCmd {
 	if !watch {
 		return nil
@@ -314,8 +316,8 @@ func (s *Store) startTracking(ctx context.Context, pipe redis.Pipeliner, watch b
 	return cmd
 }
 
-// endTracking reports whether Redis remembers the keys of a pipeline. If the server does not know the watch's
-// connection, the watch is connected to another server, and it reconnects.
+// endTracking reports whether Redis remembers the keys of a pipeline. If the server does not know the connection of
+// the watch, that connection leads to another server. Then the watch reconnects.
 func (s *Store) endTracking(cmd *redis.StatusCmd) bool {
 	if cmd == nil {
 		return false

@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// watcher returns a store, and a client that stands for another process.
+// watcher returns a store, and a client that plays the role of another process.
 func watcher(t *testing.T) (*Store, *redis.Client) {
 	t.Helper()
 	return watcherOn(t, testenv.Redis(t))
@@ -63,7 +63,7 @@ func TestWatch_Read_HeldUntilItChanges(t *testing.T) {
 	for name, change := range map[string]func(key string) error{
 		"set":     func(key string) error { return other.Set(t.Context(), key, "2", 0).Err() },
 		"deleted": func(key string) error { return other.Del(t.Context(), key).Err() },
-		"expired": func(key string) error { // Redis may delete it only when a command reads it
+		"expired": func(key string) error { // Redis may delete the expired key only when a command reads it
 			require.NoError(t, other.PExpire(t.Context(), key, time.Millisecond).Err())
 			testenv.Eventually(t, func() bool { return other.Exists(t.Context(), key).Val() == 0 }, "it expires")
 			return nil
@@ -96,7 +96,7 @@ func TestWatch_Read_HeldUntilItChanges(t *testing.T) {
 	})
 }
 
-// A value whose change is announced while it is being read is not held.
+// If the change of a value is announced while the value is being read, the value is not held.
 func TestWatch_ChangedWhileRead_NotHeld(t *testing.T) {
 	t.Parallel()
 	s, _ := watcher(t)
@@ -116,7 +116,7 @@ func TestWatch_ChangedWhileRead_NotHeld(t *testing.T) {
 	require.False(t, w.Holds("k"), "the older of two values was kept last")
 }
 
-// If the connection dies, announcements may be lost: no value is held until it is read again.
+// If the connection fails, announcements may be lost. Then no value is held until it is read again.
 func TestWatch_ConnectionLost_NothingHeld(t *testing.T) {
 	t.Parallel()
 	s, other := watcher(t)
@@ -129,14 +129,14 @@ func TestWatch_ConnectionLost_NothingHeld(t *testing.T) {
 	hold(t, s, "w:{a}")
 }
 
-// A server that hangs announces nothing, and then no value is held.
+// A server that hangs sends no messages. Then no value is held.
 func TestWatch_ServerHangs_NotHeldAfterHeldFor(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	s, _ := watcherOn(t, server.Options())
 	hold(t, s, "w:{a}")
 	server.Pause()
-	s.Watch().eventually(t, false, "w:{a}") // no connection fails: it ends because the last beat is too old
+	s.Watch().eventually(t, false, "w:{a}") // not held because the last message is too old; no connection fails
 	server.Resume()
 	s.Watch().eventually(t, true, "w:{a}")
 }

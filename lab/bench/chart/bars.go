@@ -7,31 +7,31 @@ import (
 )
 
 const (
-	barRoom   = vg.Length(20) // height of a bar and the gap to the next
+	barRoom   = vg.Length(20) // height of a bar and of the gap to the next bar
 	barHeight = vg.Length(13)
 	axisRoom  = vg.Length(44) // height of the horizontal axis with its ticks and label
 	gap       = vg.Length(6)  // between a bar and its name and note
 
-	// wider is the factor by which a text may become wider if its own font is missing.
+	// wider is the factor by which a text may become wider if a viewer has no font of the chart and uses another one.
 	wider = 1.2
 )
 
-// Bars configures a panel of bars, the first at the top.
+// Bars configures a panel of horizontal bars. The first bar is at the top.
 type Bars struct {
 	X    string // label of the axis
 	Bars []Bar
-	Line float64 // position of a vertical line; notes begin to its right. 0: no line
-	Cut  float64 // longer bars end here, and their notes have the value. 0: no cut
+	Line float64 // position of a vertical line; notes begin right of the line. 0: no line
+	Cut  float64 // longer bars end here, and their notes contain the value. 0: no cut
 }
 
-// Bar is a name, parts from left to right, and a note at their end.
+// Bar is a bar with a name at its left, parts from left to right, and a note at its end.
 type Bar struct {
 	Name  string
 	Parts []Part
 	Note  string
 }
 
-// Part is a piece of a bar.
+// Part is a section of a bar, with its length on the axis and its color.
 type Part struct {
 	Value float64
 	Ink   Ink
@@ -44,7 +44,7 @@ func (b *Bar) length() (sum float64) {
 	return sum
 }
 
-// rows draws bars.
+// rows draws the bars of a panel.
 type rows struct {
 	Bars
 
@@ -76,8 +76,8 @@ func NewBars(config Bars) *Panel {
 	return p
 }
 
-// place reserves room for the names to the left of the axis, and for the notes to the right of the bars: it lengthens
-// the axis by the longest note.
+// place reserves space for the names at the left of the axis and for the notes at the right of the bars. For the
+// notes, it lengthens the axis by the longest note.
 func (r *rows) place(c draw.Canvas, p *plot.Plot) draw.Canvas {
 	style := styled(textSize, draw.YCenter)
 	r.left = c.Min.X
@@ -93,7 +93,7 @@ func (r *rows) place(c draw.Canvas, p *plot.Plot) draw.Canvas {
 	return c
 }
 
-// noteAt returns where the note of a bar begins.
+// noteAt returns the value on the axis at which the note of a bar begins.
 func (r *rows) noteAt(b *Bar) float64 { return max(min(b.length(), r.most), r.Line) }
 
 // Plot draws the bars.
@@ -114,7 +114,7 @@ func (r *rows) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// upTo places ticks up to the end of the longest bar, left of the notes.
+// upTo places the ticks of the axis. It places no ticks beyond the end of the longest bar, where the notes are.
 type upTo struct{ *rows }
 
 // Ticks returns the ticks of an axis.

@@ -9,7 +9,7 @@ import (
 // Ink is a color with a meaning.
 type Ink int
 
-// The inks. Met and Missed are for targets only.
+// These are the inks. Met and Missed are only for targets.
 const (
 	Service Ink = iota
 	Baseline
@@ -22,7 +22,7 @@ const (
 	page
 )
 
-// shades are an ink's colors on a light and on a dark background.
+// shades contains an ink's color on a light background and its color on a dark background.
 type shades struct{ light, dark color.RGBA }
 
 func (i Ink) shades() shades {
@@ -41,8 +41,8 @@ func (i Ink) shades() shades {
 
 func (i Ink) color() color.Color { return i.shades().light }
 
-// darkStyle returns the rules that replace the light colors on a dark background. The canvas writes colors into the
-// style of each element, so the rules match those styles.
+// darkStyle returns the CSS rules that replace the light colors on a dark background. The canvas writes colors into
+// the style of each element, so the selectors of the rules match those styles.
 func darkStyle() string {
 	hex := func(c color.RGBA) string { return fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B) }
 	var b strings.Builder

@@ -19,12 +19,12 @@ const (
 	pageWidth = 9.5 * vg.Inch
 	margin    = vg.Length(14)
 	titleRoom = vg.Length(24)
-	keyRoom   = vg.Length(20) // above each panel, for its keys
+	keyRoom   = vg.Length(20) // space above each panel, for its keys
 	titleSize = 13
 	textSize  = 10
 )
 
-// Page is a picture.
+// Page is a picture with a title and one or more panels.
 type Page struct {
 	Title  string
 	About  string // what the picture shows, for readers who do not see it
@@ -59,7 +59,8 @@ func (p *Page) Save(path string) error {
 	return p.write(canvas, path)
 }
 
-// write adds what the canvas does not write: the title and description, the fallback fonts, and the dark colors.
+// write writes the file. It adds the parts that the canvas does not write: the title and the description, the
+// fallback fonts, and the dark colors.
 func (p *Page) write(canvas *vgsvg.Canvas, path string) error {
 	var b bytes.Buffer
 	if _, err := canvas.WriteTo(&b); err != nil {
@@ -78,7 +79,7 @@ func (p *Page) write(canvas *vgsvg.Canvas, path string) error {
 	return nil
 }
 
-// styled returns the style of text that begins at a point.
+// styled returns the style of a text that begins at its point.
 func styled(size vg.Length, y gonumtext.YAlignment) draw.TextStyle {
 	return draw.TextStyle{
 		Color: text.color(), Font: font.Font{Typeface: "Liberation", Variant: "Sans", Size: size}, XAlign: draw.XLeft, YAlign: y,

@@ -16,10 +16,10 @@ const (
 	curveWidth  = vg.Length(1.6)
 	dotRadius   = vg.Length(2.5)
 	keyWidth    = vg.Length(18)
-	headroom    = 1.3 // factor for an axis with texts of marks, so that they stand above the curves
+	headroom    = 1.3 // factor that lengthens an axis if marks have texts, which are above the curves
 )
 
-// Panel is a pair of axes with its curves or bars.
+// Panel is a pair of axes with curves or bars.
 type Panel struct {
 	plot   *plot.Plot
 	height vg.Length
@@ -29,21 +29,21 @@ type Panel struct {
 	marked bool // the texts of marks need room above the curves
 }
 
-// key explains a color beside its name.
+// key is the name of a color, which is written beside a line of that color.
 type key struct {
 	name string
 	line draw.LineStyle
 }
 
-// Point is a point of a curve.
+// Point is a point of a curve, in the units of the axes.
 type Point struct{ X, Y float64 }
 
-// Curve is a line through points.
+// Curve is a line through points, with its name in the key.
 type Curve struct {
 	Name   string // empty: no key
 	Ink    Ink
 	Dotted bool
-	Dots   bool // marks each point
+	Dots   bool // whether each point is marked
 	Points []Point
 }
 
@@ -65,7 +65,7 @@ func NewPanel(x, y string) *Panel {
 	return &Panel{plot: p, height: curveHeight}
 }
 
-// Add draws curves. A curve without points is left out.
+// Add draws curves. It omits a curve without points.
 func (p *Panel) Add(curves ...Curve) {
 	for _, c := range curves {
 		if len(c.Points) == 0 {
@@ -89,7 +89,7 @@ func (p *Panel) Add(curves ...Curve) {
 	}
 }
 
-// Key adds the name of an ink.
+// Key adds a key with the name of an ink.
 func (p *Panel) Key(name string, ink Ink) {
 	p.keys = append(p.keys, key{name, draw.LineStyle{Color: ink.color(), Width: vg.Length(textSize) - 2}})
 }
@@ -105,7 +105,7 @@ func (p *Panel) LogY(least, most float64) {
 	p.log = true
 }
 
-// TicksX puts the ticks of the horizontal axis where the values are.
+// TicksX puts the ticks of the horizontal axis at the given values.
 func (p *Panel) TicksX(values ...float64) {
 	at := make(plot.ConstantTicks, len(values))
 	for i, v := range values {
@@ -136,7 +136,7 @@ func (m mark) Plot(c draw.Canvas, p *plot.Plot) {
 	c.FillText(styled(textSize, draw.YTop), vg.Point{X: x + 4, Y: c.Max.Y}, m.words)
 }
 
-// prepare makes room for the texts of marks.
+// prepare lengthens the vertical axis if marks have texts, so that the texts are above the curves.
 func (p *Panel) prepare() {
 	switch {
 	case p.marked && p.log:
@@ -170,7 +170,7 @@ func (p *Panel) drawKeys(c draw.Canvas, at vg.Point) {
 	}
 }
 
-// ticks are the library's ticks, with all digits of whole numbers.
+// ticks places the ticks as the library does, and writes all digits of whole numbers.
 type ticks struct{}
 
 // Ticks returns the ticks of an axis.
@@ -184,7 +184,7 @@ func (ticks) Ticks(least, most float64) []plot.Tick {
 	return all
 }
 
-// decades are the powers of ten, with small ticks between them.
+// decades places ticks with a label at the powers of ten, and small ticks between them.
 type decades struct{}
 
 // Ticks returns the ticks of an axis.
@@ -206,8 +206,8 @@ func (f floor) Normalize(least, most, x float64) float64 {
 	return math.Log(max(x, f.least)/least) / math.Log(most/least)
 }
 
-// Figure returns a value as text: thousands in groups, small values with up to two digits after the point, tiny
-// values with four.
+// Figure returns a value as text. Thousands are grouped. Values below 100 have up to two digits after the point, and
+// values below 0.1 have up to four.
 func Figure(v float64) string {
 	if math.Abs(v) < 0.1 {
 		return strconv.FormatFloat(math.Round(v*1e4)/1e4, 'f', -1, 64)

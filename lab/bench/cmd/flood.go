@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench"
 )
 
-// floodCmd floods the service with refused requests.
+// floodCmd is the command that floods the service with refused requests.
 type floodCmd struct {
 	programConfig
 	Rate        int           `default:"100" help:"Debits/s of other tenants. The flood has ten times as many requests. The machine must have idle CPU under both loads, or the result only shows its overload."`
@@ -51,8 +51,8 @@ func (c *floodCmd) Run(ctx context.Context) error {
 	})
 }
 
-// attackCmd is the process that sends a flood: it reads an Attack from standard input and writes the answers to
-// standard output.
+// attackCmd is the command that sends a flood in its own process. It reads an Attack from standard input and writes
+// the answers to standard output.
 type attackCmd struct{}
 
 // Run sends the flood.

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench"
 )
 
-// growthCmd measures how the cost of the service depends on the amount of stored data.
+// growthCmd is the command that measures how the cost of the service depends on the amount of stored data.
 type growthCmd struct {
 	programConfig
 	Small        bool              `env:"GROWTH_SMALL" help:"Tiny sizes, to test that everything works. The figures are meaningless."`
@@ -39,7 +39,7 @@ type growthCmd struct {
 	Markdown     bool              `help:"Print the tables for a page of the documents."`
 }
 
-// sizes returns the preset. Sizes from the command line replace those of the preset.
+// sizes returns the chosen preset of sizes. Sizes on the command line replace sizes of the preset.
 func (c *growthCmd) sizes() bench.GrowthSizes {
 	z := bench.GrowthMedium
 	switch {

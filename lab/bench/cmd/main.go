@@ -18,13 +18,13 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
-// Exit statuses, the same as in quotasvc.
+// These are the exit statuses. They are the same as those of quotasvc.
 const (
 	exitFailure = 1
 	exitUsage   = 2
 )
 
-// errMissed ends a strict run that missed a target. The report names the target.
+// errMissed is the error of a strict run that has missed a target. The report names the target.
 var errMissed = errors.New("a target was missed")
 
 // cli is the command line.
@@ -73,7 +73,7 @@ type programConfig struct {
 	Strict   bool   `help:"Exit with status 1 if a target is missed."`
 }
 
-// withLog makes the results directory and calls do with the file for the servers' output.
+// withLog creates the results directory and calls do with the file for the servers' output.
 func (c *programConfig) withLog(do func(log io.Writer) error) (err error) {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return fmt.Errorf("make the results directory: %w", err)
@@ -91,7 +91,7 @@ func printer() *report.Printer {
 	return &report.Printer{Out: os.Stdout, Color: term.IsTerminal(int(os.Stdout.Fd()))}
 }
 
-// baselineCmd is the process that a run compares the service with.
+// baselineCmd is the command that serves the baselines, with which a run compares the service.
 type baselineCmd struct {
 	DatabaseURL string `name:"database-url" env:"QUOTASVC_DATABASE_URL" required:"" help:"PostgreSQL."`
 	Conns       int    `required:"" help:"Connections to PostgreSQL."`

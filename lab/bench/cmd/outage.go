@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench"
 )
 
-// outageCmd kills Redis under load.
+// outageCmd is the command that kills Redis under load.
 type outageCmd struct {
 	programConfig
 	Rate        int           `default:"5000" help:"Requests/s over all instances: four checks for each consume."`

@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench"
 )
 
-// postgresCmd compares settings of PostgreSQL.
+// postgresCmd is the command that compares settings of PostgreSQL.
 type postgresCmd struct {
 	programConfig
 	Rounds      int           `default:"3" help:"Rounds: each has every setting once, after the base of its group."`

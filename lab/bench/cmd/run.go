@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
-// runCmd measures throughput and latency.
+// runCmd is the command that measures throughput and latency.
 type runCmd struct {
 	programConfig
 	Full        bool          `help:"Measure for about eight minutes instead of three: more and longer rounds."`

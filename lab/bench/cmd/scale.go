@@ -6,7 +6,7 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/scale"
 )
 
-// scaleCmd prints the load model.
+// scaleCmd is the command that prints the results of the load model.
 type scaleCmd struct {
 	Flush     float64 `default:"500" help:"µs of a flush of the WAL."`
 	RoundTrip float64 `default:"500" help:"µs between an instance and PostgreSQL."`

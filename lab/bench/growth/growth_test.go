@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
-// sizeOf returns a size with these debits/s and p99 in each round.
+// sizeOf returns a size with these rates (debits/s) and p99s, one for each round.
 func sizeOf(label string, value float64, memory int64, rates, p99s []float64) Size {
 	var loads []Load
 	for _, name := range []string{Debits, Checks} {
@@ -39,7 +39,7 @@ func misses(s *Step) (names []string) {
 func TestJudge_Sizes_RatioWithinRoundAndMemory(t *testing.T) {
 	t.Parallel()
 	first := sizeOf("1", 1, 100e6, []float64{1000, 500, 1000}, []float64{1000, 4000, 1000})
-	// In the second round the machine was slow for both sizes.
+	// In the second round the machine was slow for both sizes, so the ratios stay the same.
 	same := sizeOf("2", 2, 109e6, []float64{860, 430, 900}, []float64{1400, 5600, 1500})
 	require.Empty(t, misses(stepOf(Journal, first, same)))
 	slow := sizeOf("2", 2, 111e6, []float64{840, 420, 900}, []float64{1600, 6400, 1000})

@@ -9,23 +9,24 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
-// The bounds of the targets, relative to the smallest size in the same run.
+// These are the bounds of the targets. A bound in x is relative to the smallest size in the same run.
 const (
-	throughputLeast = 0.85 // x
-	p99Most         = 1.5  // x
-	memoryMost      = 1.1  // x, if the data that grows is not kept in the process
-	memoryMB        = 150  // with any number of tenants: each cache of the process has a bound
+	throughputLeast = 0.85 // x the throughput
+	p99Most         = 1.5  // x the p99
+	memoryMost      = 1.1  // x, for dimensions whose data is not kept in the process
+	memoryMB        = 150  // for any number of tenants, because each cache of the process has a bound
 	ruleMemory      = 2.5  // kB per rule: the catalogue is in memory
-	monthMost       = 2.0  // x p99 of live debits before the month's end
-	hotLeast        = 0.95 // share of HOT updates, with the layout of the schema
-	bloatMost       = 2.0  // x heap and indexes after the debits, with the layout of the schema
+	monthMost       = 2.0  // x the p99 of live debits before the month's end
+	hotLeast        = 0.95 // share of HOT updates, with the layout AsMigrated
+	bloatMost       = 2.0  // x heap and indexes after the debits, with the layout AsMigrated
 )
 
-// InMemory ends the label of a size whose instances keep all of its tenants in memory. The memory of such instances
-// grows with the number of tenants, so it has no bound.
+// InMemory is the suffix of the label of a size whose instances keep all its tenants in memory. The memory of such
+// instances grows with the number of tenants, so it has no bound.
 const InMemory = ", all of them in memory"
 
-// AsMigrated is the label of the layout that the schema makes.
+// AsMigrated is the label of the layout with the storage settings of the migrations: the fillfactor 60 and the
+// autovacuum settings of the table balances.
 const AsMigrated = "60, as migrated"
 
 // Judge computes the targets of the step.
@@ -61,7 +62,7 @@ func (s *Step) name(i int, what string) string {
 	return fmt.Sprintf("%s, %s: %s", s.Name, s.Sizes[i].Label, what)
 }
 
-// ratios returns over divided by under, round by round. It leaves out rounds in which under is 0.
+// ratios returns over divided by under for each round. It omits rounds in which under is 0.
 func ratios(over, under []float64) (all []float64) {
 	for i := range min(len(over), len(under)) {
 		if under[i] > 0 {
@@ -78,12 +79,12 @@ func between(t report.Target, all []float64) report.Target {
 	return t
 }
 
-// Throughput returns the ratio of size i's throughput to that of the first size, round by round.
+// Throughput returns the ratio of size i's throughput to the throughput of the first size, for each round.
 func (s *Step) Throughput(i int, load string) []float64 {
 	return ratios(s.Sizes[i].load(load).Rates, s.Sizes[0].load(load).Rates)
 }
 
-// Latency returns the ratio of size i's p99 to that of the first size, round by round.
+// Latency returns the ratio of size i's p99 to the p99 of the first size, for each round.
 func (s *Step) Latency(i int, load string) []float64 {
 	return ratios(s.Sizes[i].load(load).P99s, s.Sizes[0].load(load).P99s)
 }
@@ -99,7 +100,7 @@ func (s *Step) p99(i int, load string) report.Target {
 	all := s.Latency(i, load)
 	t := between(report.AtMost(s.name(i, "p99 of "+load), "x", p99Most, report.Median(all)), all)
 	l := s.Sizes[i].load(load)
-	// A low latency does not count if requests were refused, or not sent in time.
+	// A low latency does not count if requests were refused or were not sent in time.
 	t.Pass = t.Pass && len(all) > 0 && l.Errors == 0 && l.Achieved >= 0.99
 	return t
 }
@@ -107,7 +108,7 @@ func (s *Step) p99(i int, load string) report.Target {
 func (s *Step) memory(i int) []report.Target {
 	first, here := &s.Sizes[0], &s.Sizes[i]
 	if first.Memory == 0 || here.Memory == 0 || strings.HasSuffix(here.Label, InMemory) {
-		return nil // unknown on this system, or the process belongs to another size
+		return nil // the memory is unknown on this system, or the size uses another size's process
 	}
 	switch s.Name {
 	case Tenants:
@@ -127,5 +128,5 @@ func count(n int64) string {
 	return chart.Figure(float64(n))
 }
 
-// Label returns the name of a size: its number, and the thing that is counted.
+// Label returns the label of a size: its number, and what is counted.
 func Label(n int64, what string) string { return count(n) + " " + what }

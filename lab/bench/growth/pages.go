@@ -10,10 +10,10 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
-// cut is the end of long bars of ratios; their notes have the value.
+// cut is the ratio at which longer bars are cut off. The notes of such bars contain the value.
 const cut = 3.0
 
-// draw draws the measured steps, and removes the pictures of other steps.
+// draw draws the measured steps, and removes the pictures of steps that were not measured.
 func (r *Result) draw(pathOf func(name string) string) error {
 	for name, page := range map[string]*chart.Page{
 		"throughput": r.ratioPage("Throughput, in relation to the smallest size", "x the throughput of the first size; less than 0.85 is red", throughputLeast, (*Step).Throughput),
@@ -72,7 +72,7 @@ func (r *Result) ratioPage(title, axis string, bound float64, of func(*Step, int
 	return &chart.Page{Title: title, Panels: []*chart.Panel{p}, About: "A bar for each size and load: the median of the rounds, and a line at the bound."}
 }
 
-// balancesPage shows HOT updates and sizes by layout.
+// balancesPage draws the HOT updates and the size of the table balances for each layout.
 func (r *Result) balancesPage() *chart.Page {
 	s := r.Step(Balances)
 	if s == nil || len(s.Layouts) == 0 {
@@ -105,7 +105,7 @@ func (r *Result) balancesPage() *chart.Page {
 	}
 }
 
-// monthPage shows the latency of live debits over time.
+// monthPage draws the latency of live debits over time.
 func (r *Result) monthPage() *chart.Page {
 	s := r.Step(MonthEnd)
 	if s == nil || s.Month == nil || len(s.Month.Moments) == 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
-// table is rows of cells; the first row is the head.
+// table contains rows of cells. The first row is the head.
 type table [][]string
 
 // Print writes all steps and the targets.
@@ -38,7 +38,7 @@ func (r *Result) Print(p *report.Printer) error {
 	return p.Targets(r.Targets())
 }
 
-// Markdown writes the tables for a page, with the machine, the load and the time of each run.
+// Markdown writes the tables for a document, with the machine, the load and the time of each run.
 func (r *Result) Markdown(out io.Writer) error {
 	for i := range r.Steps {
 		s := &r.Steps[i]
@@ -101,7 +101,7 @@ func (s *Step) tables() (all []table) {
 	return all
 }
 
-// loads returns the results of each size under one load.
+// loads returns a table with the results of each size under one load.
 func (s *Step) loads(load string) table {
 	t := table{{s.Name, load + "/s", "to first", "p50", "p99", "to first", "CPU of one", "to first", "service", "PostgreSQL", "Redis", "errors"}}
 	first := s.Sizes[0].load(load).Used.Cost()
@@ -116,7 +116,8 @@ func (s *Step) loads(load string) table {
 	return t
 }
 
-// sizes returns the cost of each size itself, without load.
+// sizes returns a table with the facts of each size that do not depend on a load, for example its disk space and
+// memory.
 func (s *Step) sizes() table {
 	t := table{{s.Name, "entries before", "database", "peak memory of an instance", "start of an instance", "whole pages in the WAL for a debit", "`quotasvc verify`", "entries/s"}}
 	for i := range s.Sizes {

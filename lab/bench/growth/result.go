@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
-// The names of the steps, in the order in which they run.
+// These are the names of the steps, in the order in which they run.
 const (
 	Tenants    = "tenants"
 	Journal    = "journal"
@@ -23,12 +23,12 @@ const (
 	MonthEnd   = "month-end"
 )
 
-// Names returns the steps in the order in which they run.
+// Names returns the names of the steps in the order in which they run.
 func Names() []string {
 	return []string{Tenants, Journal, Instances, Partitions, Catalogue, Balances, MonthEnd}
 }
 
-// The names of the loads.
+// These are the names of the loads.
 const (
 	Debits = "debits"
 	Checks = "checks"
@@ -45,7 +45,7 @@ type Step struct {
 	Settings string          `json:"settings"` // sizes and load; a run with other settings measures the step again
 	Machine  report.Machine  `json:"machine"`
 	Took     string          `json:"took"`
-	LeftOut  []string        `json:"left_out,omitempty"` // sizes that were not measured, and why
+	LeftOut  []string        `json:"left_out,omitempty"` // sizes that were not measured, with the reason
 	Sizes    []Size          `json:"sizes,omitempty"`
 	Layouts  []Layout        `json:"layouts,omitempty"`
 	Month    *Month          `json:"month_end,omitempty"`
@@ -56,28 +56,28 @@ type Step struct {
 type Size struct {
 	Label    string  `json:"label"`
 	Value    float64 `json:"value"`
-	Entries  int64   `json:"entries"`        // of the journal before the load
+	Entries  int64   `json:"entries"`        // entries in the journal before the load
 	Disk     int64   `json:"database_bytes"` // size before the load
 	Prepared float64 `json:"prepare_seconds"`
 	Start    float64 `json:"start_seconds"`          // time until the slowest instance answers
-	Memory   int64   `json:"service_peak_rss_bytes"` // largest instance; 0: unknown, or another size's process
+	Memory   int64   `json:"service_peak_rss_bytes"` // of the largest instance; 0: unknown, or another size's process
 	Verified float64 `json:"verify_seconds"`         // time of `quotasvc verify` after the load; 0: not run
-	Pages    float64 `json:"whole_pages"`            // whole pages in the WAL per debit, after the warm-up
+	Pages    float64 `json:"whole_pages"`            // whole pages that a debit writes to the WAL, after the warm-up
 	Loads    []Load  `json:"loads"`
 }
 
-// Load is the result of one size under one load.
+// Load is the result of one size under one load. A list has one element for each round.
 type Load struct {
 	Name     string     `json:"name"`
-	Rates    []float64  `json:"per_second"` // rate of the closed loop, by round
+	Rates    []float64  `json:"per_second"` // requests/s of the closed loop
 	Used     report.CPU `json:"cpu_ns_per_unit"`
-	P50s     []float64  `json:"p50_micros"` // at the fixed rate, by round
+	P50s     []float64  `json:"p50_micros"` // at the fixed rate
 	P99s     []float64  `json:"p99_micros"`
-	Achieved float64    `json:"achieved"` // lowest part of the fixed rate that a round has reached
+	Achieved float64    `json:"achieved"` // lowest share of the fixed rate that a round has reached
 	Errors   int64      `json:"errors"`
 }
 
-// Layout is the state of the table balances after many debits, with one setting of its storage.
+// Layout describes the table balances after many debits, with one setting of its storage.
 type Layout struct {
 	Label      string     `json:"label"`
 	Fillfactor int        `json:"fillfactor"`
@@ -86,7 +86,7 @@ type Layout struct {
 	PerSecond  float64    `json:"debits_per_second"`
 	Used       report.CPU `json:"cpu_ns_per_debit"`
 	Updates    int64      `json:"updates"`
-	Hot        float64    `json:"hot_share"` // of the updates, 0..1
+	Hot        float64    `json:"hot_share"` // share of HOT updates, 0..1
 	HeapBefore int64      `json:"heap_bytes_before"`
 	Heap       int64      `json:"heap_bytes"`
 	Indexes    int64      `json:"index_bytes"`
@@ -102,22 +102,22 @@ func (l *Layout) Bloat() float64 {
 	return float64(l.Heap+l.Indexes) / float64(max(l.HeapBefore+l.IndexesWas, 1))
 }
 
-// Month is the end of a period of many balances under load.
+// Month is the result of the end of a period of many balances under load.
 type Month struct {
 	Tenants int     `json:"tenants"`
 	Rate    int     `json:"debits_per_second"`
-	Rolled  int64   `json:"rolled"`            // balances rolled by the job
+	Rolled  int64   `json:"rolled"`            // balances rolled by `quotasvc roll`
 	Lazily  int64   `json:"rolled_by_debits"`  // balances rolled by their first debit
 	Job     float64 `json:"roll_seconds"`      // time of `quotasvc roll`
-	Errors  int64   `json:"errors"`            // debits without a 200
-	Ended   float64 `json:"ended_at_seconds"`  // since the beginning of the timeline
+	Errors  int64   `json:"errors"`            // debits whose answer was not 200
+	Ended   float64 `json:"ended_at_seconds"`  // end of the period, since the beginning of the timeline
 	JobFrom float64 `json:"roll_from_seconds"` // start of the job
 	JobTo   float64 `json:"roll_to_seconds"`   // end of the job
-	Phases  []Phase `json:"phases"`            // before, by debits only, during the job, after
+	Phases  []Phase `json:"phases"`            // before the period's end, rolls by debits only, the job, after it
 	Moments []Phase `json:"timeline_micros_by_1s"`
 }
 
-// Phase is the latency of live debits in a part of the timeline.
+// Phase is the latency of live debits in a section of the timeline.
 type Phase struct {
 	Name           string  `json:"name,omitempty"`
 	At             float64 `json:"at_seconds"` // since the beginning of the timeline
@@ -181,7 +181,7 @@ func (s *Size) load(name string) *Load {
 	return &Load{}
 }
 
-// ErrPartial is the error for a record of a run in which steps are missing.
+// ErrPartial is the error of Keep for a run in which steps are missing.
 var ErrPartial = errors.New("not all steps were measured; a record needs all")
 
 // Keep writes the record and the pictures below docs. It fails if a step is missing.

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// The functions of this file write rows in the binary format of PostgreSQL's COPY, which costs client and server the
-// least. PostgreSQL's manual describes it under "COPY", "Binary Format".
+// The functions of this file write rows in the binary format of PostgreSQL's COPY, which needs the least CPU time in
+// the client and the server. PostgreSQL's manual describes it under "COPY", "Binary Format".
 
 var copyBegin = []byte("PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00")
 
-// postgresEpoch is the origin of PostgreSQL's instants and days.
+// postgresEpoch is the instant from which PostgreSQL counts instants and days.
 var postgresEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func copyRow(b []byte, columns int) []byte { return binary.BigEndian.AppendUint16(b, uint16(columns)) }
@@ -38,7 +38,7 @@ func copyDay(b []byte, t time.Time) []byte {
 
 func copyNull(b []byte) []byte { return binary.BigEndian.AppendUint32(b, ^uint32(0)) }
 
-// copyStream is the data of a COPY. It encodes further rows when its buffer is empty.
+// copyStream is a reader of the data of a COPY. It encodes further rows when its buffer is empty.
 type copyStream struct {
 	row  func(b []byte) []byte // appends the next row, or nothing after the last row
 	buf  []byte

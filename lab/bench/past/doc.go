@@ -1,10 +1,10 @@
-// Package past writes journals directly to the database, as the service would have written them: with their hash chain,
-// sums, balances and grants.
+// Package past writes journals directly to the database. The rows are as the service would have written them, with
+// the hash chain, the sums, the balances and the grants.
 //
 // # Invariants
 //
 //  1. `quotasvc verify` accepts what Write has written.
-//  2. Keys begin with g, which is not a hexadecimal digit: they never equal the keys of a load.
+//  2. Keys begin with g, which is not a hexadecimal digit, so they never equal the keys of a load.
 //
 // # Clock, concurrency, failure
 //

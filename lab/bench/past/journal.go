@@ -21,40 +21,42 @@ import (
 //go:embed tenants.sql
 var tenantsSQL string
 
-// Journal is a journal that is written without the service: each tenant has a balance with its allowance and a number
-// of debits of one unit. The rows and their hash chain are the same as the service would have written, and `quotasvc
-// verify` accepts them. For 20M entries Write takes two or three minutes; the service would take six to twelve.
+// Journal is a journal that is written without the service. Each tenant has one balance with its allowance, and a
+// number of debits of one unit. The rows and their hash chain are as the service would have written them, so
+// `quotasvc verify` accepts them. Write takes two or three minutes for 20M entries; the service would take six to
+// twelve.
 type Journal struct {
 	Tenants int
-	Debits  int           // of each tenant, at least 1
+	Debits  int           // debits of each tenant, at least 1
 	Anchor  time.Time     // beginning of the period
 	End     time.Time     // end of the period
 	Every   string        // unit of the allowance
-	From    time.Time     // instant of the first debit
-	Span    time.Duration // from the first debit to the last
+	From    time.Time     // beginning of the time in which debits were made
+	Span    time.Duration // from From to the last debit; the debits divide it evenly
 }
 
-// Meter is the meter of all balances.
+// Meter is the id of the meter of all balances.
 const Meter = "api_calls"
 
 // TenantID returns the id of tenant number v; numbers begin at 0.
 func TenantID(v int) string { return fmt.Sprintf("t-%06d", v) }
 
 const (
-	historyAmount = 1_000_000_000_000 // the allowance, as in tenants.sql
-	historyPart   = 250_000           // entries per COPY: each takes some seconds, so that progress is visible
+	historyAmount = 1_000_000_000_000 // amount of the allowance, as in tenants.sql
+	historyPart   = 250_000           // entries per COPY; a COPY takes some seconds, so progress is visible
 
-	// historyFill is the fill factor of the months' index pages, in percent. Random keys lead to this value in the
-	// long run. Ordered keys would fill the pages, and the first live debits would split all of them.
+	// historyFill is the fill factor, in percent, of the index pages of the journal's months. With random keys the
+	// pages reach this value in the long run. Ordered keys would fill the pages, and the first live debits would
+	// split all of them.
 	historyFill = 70
 
-	// rollupStep is the number of entries between rows of sums. The service would write these rows in the background,
-	// at the same time as the load.
+	// rollupStep is the number of entries of a balance between two rows of sums (rollups). The service would write
+	// these rows in the background, while it handles the load.
 	rollupStep = 400
 )
 
-// Yearly returns a journal of balances with a period of a year. The debits began with the last month, and the period
-// does not end soon.
+// Yearly returns a journal of balances with a period of a year, which does not end soon. The debits are between the
+// beginning of the previous month and the present.
 func Yearly(tenants, debits int, now time.Time) Journal {
 	now = now.UTC().Truncate(time.Second)
 	last := time.Date(now.Year(), now.Month()-1, 1, 0, 0, 0, 0, time.UTC)
@@ -65,7 +67,7 @@ func Yearly(tenants, debits int, now time.Time) Journal {
 // Entries returns the number of entries of the journal.
 func (h *Journal) Entries() int64 { return int64(h.Tenants) * int64(h.Debits+1) }
 
-// at returns the instant of debit i; debits begin at 1.
+// at returns the instant of debit i. The first debit has the number 1.
 func (h *Journal) at(i int) time.Time {
 	return h.From.Add(h.Span / time.Duration(h.Debits) * time.Duration(i)).Truncate(time.Microsecond)
 }
@@ -75,8 +77,8 @@ func (h *Journal) operation() string {
 	return "§allowance/" + Meter + "//" + h.Anchor.Format(time.RFC3339Nano)
 }
 
-// Write stores the tenants, the journal, the balances and their grants. It calls done with the share that is written
-// so far.
+// Write stores the tenants, the journal, the balances and their grants. It calls done with the share that is already
+// written.
 func (h *Journal) Write(ctx context.Context, url string, done func(share float64)) error {
 	db, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -109,14 +111,14 @@ func (h *Journal) Write(ctx context.Context, url string, done func(share float64
 			return fmt.Errorf("sums and months: %w", err)
 		}
 	}
-	// Without this, autovacuum would do the same work during the load.
+	// Without this VACUUM, autovacuum would do the same work during the load.
 	if _, err := db.Exec(ctx, "VACUUM (ANALYZE) entries, balances, grants, tenants, tenant_terms, rollups"); err != nil {
 		return fmt.Errorf("vacuum: %w", err)
 	}
 	return nil
 }
 
-// fillIndexes sets the fill factor of the months' indexes.
+// fillIndexes sets the fill factor of the indexes of all months.
 func (h *Journal) fillIndexes(ctx context.Context, db *pgx.Conn, percent int) error {
 	rows, err := db.Query(ctx, `SELECT i.indexrelid::regclass::text FROM pg_inherits n JOIN pg_index i ON i.indrelid = n.inhrelid WHERE n.inhparent = 'entries'::regclass`)
 	if err != nil {
@@ -134,7 +136,7 @@ func (h *Journal) fillIndexes(ctx context.Context, db *pgx.Conn, percent int) er
 	return nil
 }
 
-// inParts writes entries, balances and grants on several connections: one per core, but at most four.
+// inParts writes the entries, balances and grants on several connections: one per core, at most four.
 func (h *Journal) inParts(ctx context.Context, url string, done func(share float64)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -197,10 +199,11 @@ const (
 	historyActor = "bootstrap" // the same as in debits with the bootstrap key
 )
 
-// entryRows returns the entries of consecutive tenants from number first on, and extends their chains.
+// entryRows returns a function that appends the next entry. The entries are those of consecutive tenants, from number
+// first on. entryRows also extends the tenants' chains.
 func (h *Journal) entryRows(first int, chains []ledger.Chain) func(b []byte) []byte {
 	fingerprint := []byte("of generated row")
-	at, i := 0, 0 // tenant and entry
+	at, i := 0, 0 // indexes of the current tenant and of its current entry
 	e := ledger.Entry{Line: 1, PeriodStart: h.Anchor, Grant: h.grant(), Source: ledger.SourceAllowance}
 	e.Meter = Meter
 	key := make([]byte, 0, 16)
@@ -250,7 +253,7 @@ func (h *Journal) balanceRows(first int, chains []ledger.Chain) func(b []byte) [
 		chain := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(c.From)), uint64(c.Last))
 		b = copyText(copyText(copyRow(b, 18), TenantID(first+at)), Meter)
 		b = copyBigint(copyInteger(copyText(copyBigint(b, int64(h.Debits+1)), "bench"), 1), historyAmount)
-		b = append(binary.BigEndian.AppendUint32(b, 1), 1) // renews
+		b = append(binary.BigEndian.AppendUint32(b, 1), 1) // the column renews
 		b = copyInstant(copyInstant(b, h.Anchor), h.End)
 		b = copyText(copyText(copyBigint(copyBigint(b, historyAmount), int64(h.Debits)), h.grant()), string(ledger.SourceAllowance))
 		b = copyInstant(copyInstant(copyInstant(copyBigint(b, historyAmount-int64(h.Debits)), h.End), h.at(h.Debits)), h.End)

@@ -1,4 +1,5 @@
--- Creates $TENANTS tenants (t-000000, ...) that began at $ANCHOR, with an allowance for each $EVERY since then.
+-- Creates $TENANTS tenants (t-000000, ...) that exist since $ANCHOR. From then on, they have an allowance for each
+-- $EVERY.
 INSERT INTO plans (plan, version, created_at) VALUES ('bench', 1, '$ANCHOR');
 INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor) VALUES ('bench', 1, 'api_calls', 0, 1000000000000, '$EVERY', 'tenant');
 INSERT INTO tenants (tenant_id, plan, anchor, created_at)

@@ -7,24 +7,25 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/chart"
 )
 
-// The bounds of the targets. Costs are CPU time relative to the bare echo handler, so they also hold on a busy machine.
+// These are the bounds of the targets. Costs are CPU time relative to the bare echo handler, so they also hold on a
+// busy machine.
 const (
-	debitCost      = 3.0  // x echo
-	debitHotCost   = 2.4  // x echo
+	debitCost      = 3.0  // x the cost of echo
+	debitHotCost   = 2.4  // x the cost of echo
 	batchCost      = 40.0 // µs per debit
 	batchRate      = 60_000.0
-	batchRatio     = 8.0  // x one PL/pgSQL call per debit; replaces batchRate
-	checkCost      = 1.5  // x echo
-	checkBatchCost = 0.35 // x echo, each
-	keptCost       = 1.05 // x another binary; two runs of the same binary differ by less
-	thresholdCost  = 1.05 // x a debit without thresholds; two runs of that debit differ as much
+	batchRatio     = 8.0  // x the rate of one PL/pgSQL call per debit; an alternative to batchRate
+	checkCost      = 1.5  // x the cost of echo
+	checkBatchCost = 0.35 // x echo, for each check
+	keptCost       = 1.05 // x the cost of another binary; two runs of the same binary differ by less
+	thresholdCost  = 1.05 // x the cost of a debit without thresholds; two runs of that debit differ as much
 	oneClientP99   = 3.0  // ms
 	memoryMB       = 150.0
 	firstTouchRate = 10_000.0
 	verifyRate     = 500_000.0
 )
 
-// latencyTargets are bounds of p99 at fixed rates, in ms.
+// latencyTargets contains the maximum p99, in ms, at fixed rates.
 var latencyTargets = []struct {
 	name string
 	rate int
@@ -72,8 +73,8 @@ func (r *Results) costs() []Target {
 	)
 }
 
-// cost returns the ratio of a's cost per unit to b's, as the median of the rounds. For a baseline only the HTTP
-// server counts: it does not use PostgreSQL or Redis.
+// cost returns a target: the cost per unit of variant a divided by that of variant b, as the median of the rounds. If
+// b is a baseline, only its HTTP server counts, because it does not use PostgreSQL or Redis.
 func (r *Results) cost(what, a, b string, most float64) Target {
 	over, base := r.variant(a).Rounds, r.variant(b)
 	var all []float64
@@ -91,7 +92,7 @@ func (r *Results) cost(what, a, b string, most float64) Target {
 	return t
 }
 
-// ratio returns the ratio of a's rate to b's, as the median of the rounds.
+// ratio returns the rate of variant a divided by the rate of variant b, as the median of the rounds.
 func (r *Results) ratio(what, a, b string) Target {
 	over, under := r.variant(a).Rates, r.variant(b).Rates
 	var all []float64
@@ -111,7 +112,7 @@ func (t *Target) between(all []float64) {
 	}
 }
 
-// batches returns the targets for debits in batches.
+// batches returns the targets for batches of debits.
 func (r *Results) batches() (all []Target) {
 	v := r.variant(DebitBatches)
 	if cost := us(v.CPU.Cost()); cost > 0 {
@@ -148,7 +149,7 @@ func (r *Results) latencies() (all []Target) {
 		for _, o := range r.OpenLoops {
 			if o.Name == want.name && o.Rate == want.rate {
 				t := AtMost(fmt.Sprintf("p99 of a %s at %s/s", o.Name, chart.Figure(float64(o.Rate))), "ms", want.most, float64(o.P99)/1000)
-				// A low latency does not count if the server refused requests or did not reach the rate.
+				// A low latency does not count if the service refused requests or did not reach the rate.
 				t.Pass = t.Pass && o.Errors == 0 && o.Achieved >= 0.99*float64(o.Rate)
 				all = append(all, t)
 			}

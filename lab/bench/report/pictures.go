@@ -11,11 +11,12 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/chart"
 )
 
-// strainCut is the end of long bars of missed targets; their notes have the values.
+// strainCut is the share of a target's allowance at which longer bars are cut off. The notes of such bars contain the
+// value.
 const strainCut = 3.0
 
-// charts draws throughput, costs, targets, and latency. It leaves out pictures without content: a run of some variants
-// may have no target, or no fixed rate. pathOf returns the file of a picture.
+// charts draws throughput, costs, targets, and latency. It omits pictures without content, because a run of some
+// variants may have no target or no fixed rate. pathOf returns the path of a picture.
 func (r *Results) charts(pathOf func(name string) string) error {
 	for name, draw := range map[string]func() *chart.Page{
 		"throughput": r.throughputPage, "cpu": r.costPage, "latency": r.latencyPage,
@@ -37,7 +38,7 @@ func (r *Results) charts(pathOf func(name string) string) error {
 	return nil
 }
 
-// inkOf returns different inks for baselines and the service.
+// inkOf returns the ink of a variant, which distinguishes baselines from the service.
 func (v *Variant) inkOf() chart.Ink {
 	if v.Baseline {
 		return chart.Baseline
@@ -63,7 +64,7 @@ func (r *Results) throughputPage() *chart.Page {
 	}
 }
 
-// costPage shows the CPU time of a unit.
+// costPage draws the CPU time per unit of each variant.
 func (r *Results) costPage() *chart.Page {
 	var bars []chart.Bar
 	for i := range r.Variants {
@@ -95,8 +96,8 @@ func (r *Results) costPage() *chart.Page {
 	}
 }
 
-// TargetsPage shows which share of each target's allowance was used, because targets have different units. Missed
-// targets are red. It returns nil if there are no targets.
+// TargetsPage draws, for each target, which share of its allowance was used. Shares can be compared although targets
+// have different units. Missed targets are red. It returns nil if there are no targets.
 func TargetsPage(title string, targets []Target) *chart.Page {
 	if len(targets) == 0 {
 		return nil
@@ -126,7 +127,7 @@ func TargetsPage(title string, targets []Target) *chart.Page {
 	}
 }
 
-// latencyPage draws a curve over the rates for each load and percentile.
+// latencyPage draws a curve for each load and percentile over the fixed rates.
 func (r *Results) latencyPage() *chart.Page {
 	if len(r.OpenLoops) == 0 {
 		return nil

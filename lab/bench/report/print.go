@@ -13,7 +13,7 @@ import (
 // Printer writes tables.
 type Printer struct {
 	Out   io.Writer
-	Color bool    // red and green verdicts, for terminals
+	Color bool    // whether verdicts are red and green, for terminals
 	Last  *Record // the record to compare with; nil: no changes are printed
 }
 
@@ -67,7 +67,7 @@ func (p *Printer) Results(r *Results) error {
 	return nil
 }
 
-// Machine writes the facts that the numbers depend on.
+// Machine writes the facts about the machine and the servers on which the results depend.
 func (p *Printer) Machine(m *Machine) {
 	fmt.Fprintf(p.Out, "\n%s, %d cores, %s; %s, %s, %s\n%s; 8 KiB write+fsync %s; load before %s\n", m.CPU, m.Cores, m.OS, m.Go, m.PostgreSQL,
 		m.Redis, m.Durability, Micros(m.SyncMicros), m.LoadBefore)
@@ -114,7 +114,7 @@ func (p *Printer) Targets(targets []Target) error {
 	return nil
 }
 
-// paint returns the verdict in its color.
+// paint returns the verdict of a target in its color.
 func (p *Printer) paint(t *Target) string {
 	switch {
 	case !p.Color:

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// ProcField returns the value of a line "name : value" in a file of /proc, or an empty string if there is none.
+// ProcField returns the value of the line "name : value" in a file of /proc. If there is no such line, it returns an
+// empty string.
 func ProcField(path, name string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -11,18 +11,18 @@ import (
 	"slices"
 )
 
-// Record contains the figures of an earlier run, by their names. A new run is compared with the last record.
+// Record contains the results of an earlier run, each under its name. A new run is compared with the last record.
 type Record struct {
 	Machine  Machine            `json:"machine"`
 	Targets  map[string]float64 `json:"targets"`
 	Ratios   map[string]float64 `json:"throughput_ratios"`
-	Rates    map[string]float64 `json:"per_second"`      // of the variants
-	Costs    map[string]float64 `json:"cpu_us_per_unit"` // of the service, PostgreSQL and Redis together
+	Rates    map[string]float64 `json:"per_second"`      // rates of the variants
+	Costs    map[string]float64 `json:"cpu_us_per_unit"` // CPU time of the service, PostgreSQL and Redis together
 	Latency  map[string]Latency `json:"latency_us"`
 	NotThere []string           `json:"not_there,omitempty"`
 }
 
-// record returns the figures of a run that are worth keeping.
+// record returns the results of a run that the record contains.
 func (r *Results) record() *Record {
 	out := &Record{
 		Machine: r.Machine, Targets: map[string]float64{}, Ratios: map[string]float64{}, Rates: map[string]float64{}, Costs: map[string]float64{},
@@ -44,7 +44,7 @@ func (r *Results) record() *Record {
 	return out
 }
 
-// digits removes the digits that differ between any two runs.
+// digits removes the last digits of a value, which differ between any two runs.
 func digits(v float64) float64 {
 	if v >= 1000 {
 		return float64(int64(v))
@@ -52,16 +52,16 @@ func digits(v float64) float64 {
 	return float64(int64(v*100+0.5)) / 100
 }
 
-// ErrPartial is the error for a record of a run in which variants are missing.
+// ErrPartial is the error of Keep for a run in which variants are missing.
 var ErrPartial = errors.New("this run has measured some variants only; a record needs all")
 
-// recordFile is the path of the record below the documents.
+// recordFile is the path of the record in the directory of the documents.
 var recordFile = filepath.Join("bench", "results.json")
 
-// Picture returns the path of a picture below the documents.
+// Picture returns the path of a picture in docs, the directory of the documents.
 func Picture(docs, name string) string { return filepath.Join(docs, "img", "bench-"+name+".svg") }
 
-// Keep writes the record and the pictures below docs. It fails for a run that did not measure everything.
+// Keep writes the record and the pictures below docs. It fails if the run did not measure all variants.
 func (r *Results) Keep(docs string) error {
 	if len(r.OpenLoops) == 0 || r.InUse == nil || r.variant(DebitsMany).Median == 0 {
 		return ErrPartial
@@ -92,7 +92,8 @@ func Last(docs string) (*Record, error) {
 	return r, nil
 }
 
-// change returns the difference to the recorded value, or an empty text if one of the values is missing.
+// change returns the difference from the recorded value in percent. If one of the values is missing, it returns an
+// empty text.
 func change(now float64, recorded map[string]float64, name string) string {
 	was := recorded[name]
 	if was == 0 || now == 0 {
@@ -105,7 +106,7 @@ func change(now float64, recorded map[string]float64, name string) string {
 	return fmt.Sprintf("%+.0f%%", percent)
 }
 
-// about describes the run that the changes are measured against.
+// about describes the record with which the results are compared.
 func (r *Record) about(now *Machine) string {
 	m := &r.Machine
 	out := fmt.Sprintf("changes are against the record of %s: %d rounds of %s, load before %s", m.Date.Format("2006-01-02"), m.Rounds, m.Slice,

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// whole returns the results of a run that measured everything. In it echo costs 20 µs, a debit 60 µs and a check 28
-// µs.
+// whole returns the results of a run that measured everything. In these results, a request to echo costs 20 µs, a
+// debit 60 µs and a check 28 µs.
 func whole() *Results {
 	cpu := func(service, postgres int) CPU {
 		return CPU{Service: time.Duration(service) * time.Microsecond, PostgreSQL: time.Duration(postgres) * time.Microsecond}
@@ -59,7 +59,7 @@ func TestJudge_Targets_MetAndMissed(t *testing.T) {
 		pass     bool
 	}{
 		"a debit, many tenants, to bare": {3, true}, "a debit, one hot tenant, to bare": {2.35, true}, "a debit in a batch": {41, false},
-		"debits in batches (or": {50e3, true}, // ten times the PL/pgSQL call
+		"debits in batches (or": {50e3, true}, // ten times the rate of the PL/pgSQL call
 		"a check, many":         {1.4, true}, "each of 64": {0.3, true}, "one client": {2.9, true}, "debit at 1,000/s": {8.001, false}, "check at 10,000/s": {5, true},
 		"debit at 10,000/s":    {10, false}, // the rate was not reached
 		"memory, 10 tenants":   {100, true},
@@ -78,7 +78,7 @@ func TestJudge_Targets_MetAndMissed(t *testing.T) {
 
 func TestCost_Rounds_ComparedWithinEach(t *testing.T) {
 	t.Parallel()
-	// In the second round everything took twice the CPU. The ratios must not change.
+	// In the second round, all variants took twice the CPU time. The ratios must not change.
 	cpu := func(us ...int) (all []CPU) {
 		for _, n := range us {
 			all = append(all, CPU{Service: time.Duration(n) * time.Microsecond})
@@ -107,7 +107,7 @@ func TestTargetsPage_MissedTargets_RedAndNeverGreen(t *testing.T) {
 		_, body, _ := strings.Cut(string(text), "</style>")
 		return strings.Count(body, green), strings.Count(body, red)
 	}
-	g0, r0 := count(AtMost("nothing", "", 1, 0)) // the keys and one green bar
+	g0, r0 := count(AtMost("nothing", "", 1, 0)) // the number of green and of red inks in the keys and in one green bar
 	for _, missed := range []Target{AtMost("a", "x", 3, 3.01), AtLeast("b", "/s", 10, 9.99), AtMost("c", "", 0, 1), AtLeast("d", "/s", 10, 0)} {
 		g, r := count(missed)
 		require.Equal(t, g0-1, g, missed.What)

@@ -19,13 +19,13 @@ type Results struct {
 	InUse           *InUse     `json:"in_use,omitempty"`
 	NotThere        []string   `json:"not_there,omitempty"` // variants whose route the binary does not have
 	Targets         []Target   `json:"targets"`
-	Ratios          []Target   `json:"throughput_ratios"` // information: without a bound
+	Ratios          []Target   `json:"throughput_ratios"` // information without a bound
 	Answered        int64      `json:"debits_answered"`
 	Journal         int64      `json:"debits_in_journal"`
 	VerifyPerSecond float64    `json:"verify_entries_per_second"`
 }
 
-// Machine describes the machine and the settings of the run, on which the numbers depend.
+// Machine describes the machine and the settings of the run, because the results depend on them.
 type Machine struct {
 	Date          time.Time `json:"date"`
 	CPU           string    `json:"cpu"`
@@ -36,7 +36,7 @@ type Machine struct {
 	Redis         string    `json:"redis"`
 	Durability    string    `json:"durability"`
 	SyncMicros    int64     `json:"disk_sync_micros"` // median of an 8 KiB write and fsync on the disk of PostgreSQL
-	LoadBefore    string    `json:"load_before"`      // load average before the run; reveals other load
+	LoadBefore    string    `json:"load_before"`      // load average before the run; it shows other load on the machine
 	Connections   int       `json:"connections"`
 	Tenants       int       `json:"tenants"`
 	Batch         int       `json:"batch"`
@@ -49,7 +49,7 @@ type Machine struct {
 // Variant is the throughput and cost of one kind of load.
 type Variant struct {
 	Name     string    `json:"name"`
-	Baseline bool      `json:"baseline,omitempty"` // not the service
+	Baseline bool      `json:"baseline,omitempty"` // whether the variant is a baseline, not the service
 	Rates    []float64 `json:"per_second"`         // by round
 	Median   float64   `json:"median_per_second"`
 	Errors   int64     `json:"errors"`
@@ -58,10 +58,10 @@ type Variant struct {
 	Latency  `json:"latency_micros"`
 }
 
-// OpenLoop is the latency at one fixed rate, or of one client.
+// OpenLoop is the latency at one fixed rate, or the latency of one client.
 type OpenLoop struct {
 	Name     string  `json:"name"`
-	Rate     int     `json:"per_second"` // 0: one client that sends after each answer
+	Rate     int     `json:"per_second"` // 0: one client, which sends a request after each answer
 	Achieved float64 `json:"achieved_per_second"`
 	Errors   int64   `json:"errors"`
 	Latency  `json:"latency_micros"`
@@ -76,8 +76,8 @@ type Latency struct {
 	Max  int64 `json:"max"`
 }
 
-// InUse is the cost of many tenants, in a separate service. Each tenant gets its first debit in a batch, and then a
-// check.
+// InUse is the cost of many tenants, measured with a separate process of the service. Each tenant gets its first
+// debit in a batch, and then a check.
 type InUse struct {
 	Tenants    int     `json:"tenants"`
 	FirstTouch float64 `json:"first_debits_per_second"`
@@ -87,23 +87,23 @@ type InUse struct {
 	Memory     int64   `json:"service_peak_rss_bytes"` // 0: unknown on this system
 }
 
-// CPU is the CPU time of processes. Unlike throughput it depends little on other load.
+// CPU is the CPU time of processes. Unlike throughput, it depends little on other load on the machine.
 type CPU struct {
-	Service    time.Duration `json:"service"` // or the baseline's HTTP server
+	Service    time.Duration `json:"service"` // of the service, or of the baseline's HTTP server
 	PostgreSQL time.Duration `json:"postgresql"`
 	Redis      time.Duration `json:"redis"`
-	Generator  time.Duration `json:"generator"` // the benchmark program
+	Generator  time.Duration `json:"generator"` // of the benchmark program, which is the load generator
 }
 
 // Cost returns the CPU time that the operator of the service pays for.
 func (c CPU) Cost() time.Duration { return c.Service + c.PostgreSQL + c.Redis }
 
-// Minus returns the time used since o.
+// Minus returns the CPU time used since o was measured.
 func (c CPU) Minus(o CPU) CPU {
 	return CPU{c.Service - o.Service, c.PostgreSQL - o.PostgreSQL, c.Redis - o.Redis, c.Generator - o.Generator}
 }
 
-// Plus returns the sum of both.
+// Plus returns the sum of c and o.
 func (c CPU) Plus(o CPU) CPU {
 	return CPU{c.Service + o.Service, c.PostgreSQL + o.PostgreSQL, c.Redis + o.Redis, c.Generator + o.Generator}
 }
@@ -114,7 +114,7 @@ func (c CPU) Per(n int64) CPU {
 	return CPU{c.Service / d, c.PostgreSQL / d, c.Redis / d, c.Generator / d}
 }
 
-// Median returns the median, or 0 without values.
+// Median returns the median of the values, or 0 if there are none.
 func Median(in []float64) float64 {
 	s := slices.Sorted(slices.Values(in))
 	switch n := len(s); {

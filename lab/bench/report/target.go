@@ -6,15 +6,15 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/chart"
 )
 
-// Target is a target and the measured value.
+// Target is a target with the measured value.
 type Target struct {
 	What     string  `json:"what"`
 	Unit     string  `json:"unit"`
 	Target   float64 `json:"target,omitempty"`
 	Measured float64 `json:"measured"`
-	Low      float64 `json:"low,omitempty"` // lowest ratio of the rounds
+	Low      float64 `json:"low,omitempty"` // lowest value of the rounds
 	High     float64 `json:"high,omitempty"`
-	AtMost   bool    `json:"at_most,omitempty"` // the target is an upper bound
+	AtMost   bool    `json:"at_most,omitempty"` // whether the target is an upper bound
 	Pass     bool    `json:"pass"`
 }
 
@@ -33,8 +33,8 @@ func AllMet(targets []Target) bool {
 	return !slices.ContainsFunc(targets, func(t Target) bool { return !t.Pass })
 }
 
-// strain returns the used share of the target's allowance: at most 1 if the target is met, at least 1 if it is
-// missed.
+// strain returns the used share of the target's allowance. It is at most 1 if the target is met, and at least 1 if
+// the target is missed.
 func (t *Target) strain() float64 {
 	s := 0.0
 	switch {
@@ -42,7 +42,7 @@ func (t *Target) strain() float64 {
 		s = t.Measured / t.Target
 	case !t.AtMost && t.Measured > 0:
 		s = t.Target / t.Measured
-	case !t.Pass: // the allowance is zero, or nothing was measured
+	case !t.Pass: // the allowance is zero, or the measured value is zero
 		return strainCut
 	}
 	if t.Pass {
@@ -59,7 +59,7 @@ func (t *Target) wanted() string {
 	return sign + " " + amount(t.Target, t.Unit)
 }
 
-// Say returns the target as part of a sentence: the measured and the required value.
+// Say returns a text with the name of the target, the measured value and the required value.
 func (t *Target) Say() string {
 	return t.What + " is " + amount(t.Measured, t.Unit) + ", wanted " + t.wanted()
 }

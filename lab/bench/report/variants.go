@@ -1,6 +1,6 @@
 package report
 
-// The names of the variants.
+// These are the names of the variants.
 const (
 	EchoDebits       = "echo, debit shapes"
 	EchoCheck        = "echo, check shapes"
@@ -17,13 +17,13 @@ const (
 	PLSQLWebMany     = "PL/pgSQL behind echo, many tenants"
 	PLSQLWebHot      = "PL/pgSQL behind echo, one hot tenant"
 
-	// The variants of another binary of the service.
+	// These are the variants of another binary of the service (Config.Against).
 	BeforeMany   = DebitsMany + ", before"
 	BeforeHot    = DebitsHot + ", before"
 	BeforeChecks = ChecksMany + ", before"
 )
 
-// The names of the loads at fixed rates.
+// These are the names of the loads at fixed rates.
 const (
 	LoadEcho  = "echo"
 	LoadCheck = "check"

@@ -1,11 +1,11 @@
-// Package scale computes what a rate of debits needs: a load model, not a measurement.
+// Package scale computes the resources that a rate of debits needs. It is a load model, not a measurement.
 //
 // # Terms
 //
-// A cost is CPU time or bytes for one debit; costs are measured, and docs/scaling.md names the run of each. A machine
-// is a kind of computer with a disk; its figures are assumptions. A node is one PostgreSQL server: the only one, or a
-// worker of Citus. A resource is something of which a node has a limited amount. The resource that needs the most nodes
-// saturates first.
+// A cost is CPU time or bytes for one debit. Costs are measured, and docs/scaling.md names the run of each cost. A
+// machine is a kind of computer with a disk. The numbers of a machine are assumptions. A node is one PostgreSQL
+// server: the only one, or a worker of Citus. A resource is something of which a node has a limited amount, for
+// example CPU time. The resource for which the most nodes are needed decides the number of nodes.
 //
 // # Formulas
 //
@@ -15,8 +15,8 @@
 //	lanes                        as many as needed for each to work at most laneBusy of its time
 //	nodes                        max over resources of (use / amount per node), rounded up
 //
-// b is solved by iteration; it is at most BatchMax. Row is the part of a transaction's time that grows with its debits,
-// because one session works for a lane.
+// b depends on itself, so it is computed by iteration. It is at most BatchMax. Row is the part of a transaction's
+// time that grows with the number of its debits, because each lane has one session.
 //
 // # Invariants
 //
@@ -25,6 +25,6 @@
 //
 // # Clock, concurrency, failure
 //
-// The package uses no clock and no I/O. Values do not change after their creation. If an input is not positive, the
-// error names it.
+// The package uses no clock and no I/O. Values do not change after their creation. If an input is out of its bounds,
+// the error names it.
 package scale

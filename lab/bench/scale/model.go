@@ -8,39 +8,39 @@ import (
 // BatchMax is the maximum number of debits in a transaction, as in internal/ledger/pg.
 const BatchMax = 1024
 
-// Costs are the costs of one debit. Times are µs of CPU.
+// Costs contains the costs of one debit. Times are in µs of CPU time.
 type Costs struct {
-	Service     float64 // in the service, HTTP included
-	Row         float64 // in PostgreSQL, for the debit itself
-	Transaction float64 // in PostgreSQL, per transaction, independent of its content
-	Redis       float64 // for the copies of balances that checks read
+	Service     float64 // time in the service, HTTP included
+	Row         float64 // time in PostgreSQL for the debit itself
+	Transaction float64 // time in PostgreSQL for a transaction, independent of its content
+	Redis       float64 // time in Redis for the copies of balances that checks read
 	WAL         float64 // bytes of WAL
 	Journal     float64 // bytes of the journal with its indexes
 	Trips       float64 // round trips of a transaction
-	Debits      float64 // debits that one operation represents: above 1 if a process spends units of a hold locally
+	Debits      float64 // debits per operation: above 1 if a process spends the units of a hold locally
 }
 
-// Machine is a kind of computer. Prices are of any currency.
+// Machine is a kind of computer with its prices. Prices may be in any currency.
 type Machine struct {
-	Cores     float64 // of a node, and of an instance of the service
-	Busy      float64 // planned share of the CPU
+	Cores     float64 // cores of a node, and of an instance of the service
+	Busy      float64 // planned share of the CPU time in use
 	WAL       float64 // bytes/s of WAL that the disk sustains
 	Disk      float64 // bytes for the journal
-	Flush     float64 // µs of a flush
+	Flush     float64 // µs of a flush of the WAL
 	RoundTrip float64 // µs between an instance and a node, with network and switches
-	Redis     float64 // µs of CPU per second that a Redis node has, as planned
-	CoreHour  float64 // price
-	GBMonth   float64 // price of disk
+	Redis     float64 // planned CPU time of a Redis node, in µs per second
+	CoreHour  float64 // price of a core for an hour
+	GBMonth   float64 // price of a GB of disk for a month
 }
 
 // Choice contains the operator's decisions.
 type Choice struct {
-	Mean     float64 // average share of the rate in a month: a rate applies to the busiest time
+	Mean     float64 // average rate of a month as a share of the rate, which is that of the busiest time
 	Months   float64 // months of the journal that stay in the database
 	Replicas float64 // additional copies of a node, each with its own disk and WAL
 	Affinity bool    // requests of a tenant go to one instance, so each instance uses few shards
 	Citus    bool    // several nodes; a transaction contains debits of only one shard group
-	Lanes    float64 // lanes per instance, or more if these would be too busy; on Citus one for each shard group
+	Lanes    float64 // minimum of lanes per instance, more if they would be too busy; on Citus one per shard group
 }
 
 // Plan contains the resources that a rate needs.
@@ -51,16 +51,16 @@ type Plan struct {
 	Instances   float64
 	Nodes       float64
 	First       string  // the resource that decided Nodes
-	Fits        bool    // false: the rate needs more than one node without Citus, or more nodes than shard groups
-	Lanes       float64 // of all instances
-	Connections float64 // of lanes, on a node
+	Fits        bool    // false: without Citus the rate needs several nodes, or on Citus more nodes than shard groups
+	Lanes       float64 // lanes of all instances
+	Connections float64 // connections of lanes to a node
 	WAL         float64 // bytes/s of all nodes, without replicas
-	Journal     float64 // bytes for Months on all nodes, without replicas
+	Journal     float64 // bytes of the journal of Months on all nodes, without replicas
 	RedisNodes  float64
 	Cost        float64 // price of a million debits
 }
 
-// resource is something of which a node has a limited amount.
+// resource is something of which a node has a limited amount, for example CPU time.
 type resource struct {
 	name      string
 	use, each float64
@@ -100,11 +100,11 @@ func NewPlan(rate float64, c Costs, m Machine, choice Choice) (Plan, error) {
 	return p, nil
 }
 
-// trip returns the µs of a transaction that use no CPU.
+// trip returns the time, in µs, in which a transaction uses no CPU.
 func (m *Machine) trip(c *Costs) float64 { return c.Trips*m.RoundTrip + m.Flush }
 
 const (
-	laneBusy  = 0.7 // maximum share of the time in which a lane works: above it, debits wait
+	laneBusy  = 0.7 // maximum share of its time in which a lane works; above it, debits wait too long
 	fullBatch = 256 // debits in a transaction of a busy lane
 
 	second         = 1e6        // µs
@@ -114,7 +114,7 @@ const (
 // batch returns the number of debits in a transaction of a lane that receives rate debits/s.
 func batch(rate float64, c *Costs, m *Machine) float64 {
 	b := 1.0
-	for range 200 { // b rises to its limit
+	for range 200 { // b converges from below
 		took := m.trip(c) + c.Transaction + b*c.Row
 		next := min(BatchMax, 1+rate*took/second)
 		if math.Abs(next-b) < 1e-6*b {
@@ -125,10 +125,10 @@ func batch(rate float64, c *Costs, m *Machine) float64 {
 	return b
 }
 
-// nodesFor returns the number of nodes for this use, at least one.
+// nodesFor returns the number of nodes for a use, if each node has the amount each. It is at least one.
 func nodesFor(use, each float64) float64 { return max(1, math.Ceil(use/each)) }
 
-// check returns an error that names the first input that is not positive.
+// check returns an error that names the first input that is out of its bounds.
 func check(rate float64, c *Costs, m *Machine, choice *Choice) error {
 	for _, in := range []struct {
 		name  string

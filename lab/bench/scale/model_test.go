@@ -19,7 +19,7 @@ func plan(t *testing.T, rate float64, w *scale.Way) scale.Plan {
 	return p
 }
 
-// The expected numbers follow from the formulas in doc.go, computed by hand.
+// The expected numbers were computed by hand from the formulas in doc.go.
 func TestPlan_OneNode_FollowsFormulas(t *testing.T) {
 	t.Parallel()
 	c := scale.Costs{Service: 50, Row: 20, Transaction: 400, Redis: 5, WAL: 1000, Journal: 500, Trips: 2, Debits: 1}
@@ -77,7 +77,7 @@ func TestPlan_MoreDebits_NeverNeedLess(t *testing.T) {
 	}
 }
 
-// If each instance uses all shards, batches become small, and the cost of transactions dominates in PostgreSQL.
+// If each instance uses all shards, batches become small. Then the cost of transactions is most of PostgreSQL's cost.
 func TestPlan_Affinity_MakesBatchesLarger(t *testing.T) {
 	t.Parallel()
 	ways := scale.Ways()
@@ -119,7 +119,7 @@ func TestWrite_EachWay_HasTable(t *testing.T) {
 	require.NotContains(t, out.String(), "NaN")
 }
 
-// The document has the program's tables.
+// The document must contain the tables that the program prints.
 func TestWrite_Document_HasTheTables(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/scaling.md")

@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// Rates returns the rates of a table's rows, in debits/s.
+// Rates returns the rates for which a table has rows, in debits/s.
 func Rates() []float64 { return []float64{1e3, 1e4, 3e4, 1e5, 3e5, 1e6} }
 
-// Way is a way to run the service.
+// Way is a way to run the service, for example on Citus, with its costs.
 type Way struct {
 	Name   string
 	Costs  Costs
@@ -17,23 +17,23 @@ type Way struct {
 }
 
 // Measured returns the costs of single debits over HTTP, on balances that are also checked. docs/scaling.md names the
-// run of each cost. Row and Transaction follow from two figures of one run: 27.3 µs per debit in transactions of 500
-// debits, and 37.9 µs per debit in transactions of 56.
+// run of each cost. Row and Transaction were computed from two results of one run: 27.3 µs per debit in transactions
+// of 500 debits, and 37.9 µs per debit in transactions of 56 debits.
 func Measured() Costs {
 	return Costs{Service: 42.6, Row: 26, Transaction: 670, Redis: 4.4, WAL: 990, Journal: 425, Trips: 2, Debits: 1}
 }
 
-// citusTransaction is the cost of a transaction in a Citus cluster: five statements are planned again, and each takes
-// 1.0 to 2.1 ms on a busy machine.
+// citusTransaction is the cost of a transaction in a Citus cluster, in µs. Five statements are planned again in each
+// transaction. Each plan takes 1.0 to 2.1 ms on a busy machine.
 const citusTransaction = 5000
 
-// Assumed returns a typical cloud machine: 16 cores, a disk of 16 TB with 500 MB/s, replicas in another zone of the
-// same region.
+// Assumed returns a typical cloud machine with 16 cores and a disk of 16 TB with 500 MB/s. Its replicas are in
+// another zone of the same region.
 func Assumed() Machine {
 	return Machine{Cores: 16, Busy: 0.6, WAL: 500e6, Disk: 16e12, Flush: 500, RoundTrip: 500, Redis: 0.6e6, CoreHour: 0.04, GBMonth: 0.1}
 }
 
-// Ways returns the ways to compare, from the simplest to the largest.
+// Ways returns the ways to run the service that are compared, from the simplest to the largest.
 func Ways() []Way {
 	c := Measured()
 	spread := c
@@ -41,7 +41,7 @@ func Ways() []Way {
 	batches := spread
 	batches.Service = 11.3
 	units := c
-	units.Debits = 250 // a hold of 500 units, and its capture
+	units.Debits = 250 // two operations, a hold of 500 units and its capture, replace 500 debits
 	one := Choice{Mean: 0.3, Months: 2, Replicas: 1, Lanes: 2}
 	citus := Choice{Mean: 0.3, Months: 2, Replicas: 1, Lanes: 64, Citus: true}
 	near := citus
@@ -80,7 +80,7 @@ func Write(out io.Writer, ways []Way, m Machine) error {
 	return nil
 }
 
-// grouped writes n with commas between thousands.
+// grouped returns n as text, with commas between thousands.
 func grouped(n float64) string {
 	s := strconv.FormatFloat(n, 'f', 0, 64)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -89,7 +89,7 @@ func grouped(n float64) string {
 	return s
 }
 
-// short writes two significant digits, and no exponent.
+// short returns v as text with two significant digits and without an exponent.
 func short(v float64) string {
 	switch {
 	case v >= 10:
@@ -103,7 +103,7 @@ func short(v float64) string {
 	}
 }
 
-// bytes writes a number of bytes in the largest unit in which the number is at least 1.
+// bytes returns a number of bytes as text, in the largest unit in which the number is at least 1.
 func bytes(n float64) string {
 	for _, u := range []struct {
 		size float64

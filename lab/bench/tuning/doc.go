@@ -1,4 +1,4 @@
-// Package tuning has the settings of PostgreSQL that the benchmark program compares, and their results.
+// Package tuning contains the settings of PostgreSQL that the benchmark program compares, and their results.
 //
 // # Terms
 //
@@ -7,10 +7,12 @@
 //
 // # Invariants
 //
-//  1. A ratio compares values of one round. The result is the median of the rounds, with the lowest and the highest.
-//  2. A setting that this machine cannot run is left out, and listed with the reason.
+//  1. A ratio compares two values of one round. The result is the median of the rounds' ratios, with the lowest and
+//     the highest ratio.
+//  2. A setting that this machine cannot run is not measured, and listed with the reason.
 //
 // # Clock, concurrency, failure
 //
-// The package uses no clock. Values belong to one goroutine. A file that cannot be written is an error.
+// The package uses no clock. Only one goroutine may use a value of its types. A file that cannot be written is an
+// error.
 package tuning

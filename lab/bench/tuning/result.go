@@ -24,7 +24,7 @@ type Result struct {
 	Journal  int64           `json:"debits_in_journal"`
 }
 
-// SettingResult is the result of one setting. Lists have one value per round.
+// SettingResult is the result of one setting. Each list has one element per round.
 type SettingResult struct {
 	Group   string       `json:"group"`
 	Name    string       `json:"name"`
@@ -36,21 +36,22 @@ type SettingResult struct {
 	Errors  int64        `json:"errors"`
 	Gives   string       `json:"gives_up,omitempty"`
 
-	// These are relative to the base of the group: the median of the rounds' ratios, with the lowest and the highest.
+	// Ratio, BatchRatio and CPURatio compare this setting with the base of its group. Each contains the median, the
+	// lowest and the highest of the rounds' ratios. PerDebit is the median CPU time per debit in µs.
 	Ratio      Ratio   `json:"throughput_ratio"`
 	BatchRatio Ratio   `json:"batch_throughput_ratio"`
-	CPURatio   Ratio   `json:"cpu_ratio"` // service, PostgreSQL and Redis
+	CPURatio   Ratio   `json:"cpu_ratio"` // of the service, PostgreSQL and Redis together
 	PerDebit   float64 `json:"cpu_micros_per_debit"`
 }
 
-// Ratio is a median, with the lowest and the highest value.
+// Ratio is the median of the rounds' ratios, with the lowest and the highest ratio.
 type Ratio struct {
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
 }
 
-// NewSettingResult returns the result of s without rounds.
+// NewSettingResult returns a result of the setting s to which no round was added yet.
 func NewSettingResult(s *Setting) SettingResult {
 	return SettingResult{Group: s.Group, Name: s.Name, Base: s.Name == base, Gives: s.gives}
 }
@@ -58,12 +59,12 @@ func NewSettingResult(s *Setting) SettingResult {
 // Round is the result of a setting in one round.
 type Round struct {
 	Rate, BatchRate float64    // debits/s
-	CPU             report.CPU // per debit
-	P99             float64    // µs at the fixed rate
+	CPU             report.CPU // CPU time per debit
+	P99             float64    // p99 at the fixed rate, in µs
 	Errors          int64
 }
 
-// Note adds a round.
+// Note adds the result of a round.
 func (r *SettingResult) Note(round *Round) {
 	r.Rates, r.Batches = append(r.Rates, round.Rate), append(r.Batches, round.BatchRate)
 	r.CPU, r.P99 = append(r.CPU, round.CPU), append(r.P99, round.P99)
@@ -79,7 +80,8 @@ func (r *SettingResult) costs() []float64 {
 	return out
 }
 
-// Summarize compares each setting with the base of its group, which comes before the others in the list.
+// Summarize compares each setting with the base of its group. In the list, the base is the first setting of its
+// group.
 func (r *Result) Summarize() {
 	var against *SettingResult
 	for i := range r.Settings {
@@ -92,7 +94,7 @@ func (r *Result) Summarize() {
 	}
 }
 
-// compareRounds compares rounds with the rounds of a base.
+// compareRounds divides each value by the value of the base in the same round.
 func compareRounds(values, against []float64) Ratio {
 	var all []float64
 	for i := range min(len(values), len(against)) {
@@ -108,7 +110,7 @@ func compareRounds(values, against []float64) Ratio {
 
 func (r Ratio) text() string { return fmt.Sprintf("%.2f (%.2f to %.2f)", r.Median, r.Low, r.High) }
 
-// columns are the heads of the table.
+// columns returns the headings of the table.
 func (r *Result) columns() []string {
 	return []string{
 		"group", "setting", "debits/s", "ratio (low to high)", "batched debits/s", "ratio", "CPU µs a debit", "ratio",

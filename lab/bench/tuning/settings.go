@@ -10,25 +10,27 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
-// Setting is a way to run PostgreSQL.
+// Setting is a way to run PostgreSQL, for example with other values of its parameters.
 type Setting struct {
 	Group      string
 	Name       string
-	Socket     bool // the service connects through a Unix socket
-	Checkpoint bool // a checkpoint begins with each slice
+	Socket     bool // whether the service connects through a Unix socket
+	Checkpoint bool // whether a checkpoint begins with each slice
 
 	values map[string]string // values that differ from baseSettings
-	gives  string            // its cost or loss, in words
+	gives  string            // what one gives up with this setting, in words
 }
 
-// base is the setting with which the other settings of its group are compared, in the same round. It comes first.
+// base is the name of the setting with which the other settings of its group are compared. It is the first of its
+// group.
 const base = "as the base"
 
-// WithStandby is the group with a standby on the same machine. Its servers are not restarted for each setting.
+// WithStandby is the name of the group with a standby on the same machine. Its servers are not restarted for each
+// setting.
 const WithStandby = "with a standby"
 
-// baseSettings are the settings of `make bench`: the data fits into memory, and no checkpoint begins during a slice.
-// Other settings have PostgreSQL's defaults.
+// baseSettings returns the settings of `make bench`: the data fits into memory, and no checkpoint begins during a
+// slice. All other parameters have PostgreSQL's defaults.
 func baseSettings() map[string]string {
 	return map[string]string{"shared_buffers": "512MB", "max_wal_size": "8GB", "checkpoint_timeout": "30min"}
 }
@@ -36,7 +38,7 @@ func baseSettings() map[string]string {
 // hugeRoom is the shared memory that baseSettings needs, in bytes.
 const hugeRoom = 600 << 20
 
-// All returns all settings, and the settings that this machine cannot run, with the reason.
+// All returns the settings that this machine can run, and a line with the reason for each other setting.
 func All() (all []Setting, left []string) {
 	set := func(pairs ...string) map[string]string {
 		out := map[string]string{}
@@ -76,7 +78,7 @@ func All() (all []Setting, left []string) {
 	return all, left
 }
 
-// hugeBytesFree returns the free huge pages in bytes, 0 if the system has none.
+// hugeBytesFree returns the size of the free huge pages in bytes. It returns 0 if the system has none.
 func hugeBytesFree() int64 {
 	n, err := strconv.ParseInt(report.ProcField("/proc/meminfo", "HugePages_Free"), 10, 64)
 	size, sized := strconv.ParseInt(strings.TrimSuffix(report.ProcField("/proc/meminfo", "Hugepagesize"), " kB"), 10, 64)
@@ -86,7 +88,7 @@ func hugeBytesFree() int64 {
 	return n * size << 10
 }
 
-// Wanted returns the settings with one of these texts in group or name, each with the base of its group.
+// Wanted returns the settings whose group or name contains one of the texts in only, each with the base of its group.
 func Wanted(all []Setting, only []string) []Setting {
 	match := func(s Setting) bool {
 		return len(only) == 0 || slices.ContainsFunc(only, func(part string) bool { return strings.Contains(s.Group+": "+s.Name, part) })
@@ -98,7 +100,7 @@ func Wanted(all []Setting, only []string) []Setting {
 	return slices.DeleteFunc(slices.Clone(all), func(s Setting) bool { return !match(s) && (s.Name != base || !groups[s.Group]) })
 }
 
-// Values returns all values of the setting.
+// Values returns the values of all parameters of the setting, including baseSettings.
 func (s *Setting) Values() map[string]string {
 	out := baseSettings()
 	maps.Copy(out, s.values)

@@ -17,13 +17,13 @@ import (
 	"github.com/quotasvc/quotasvc/lab/drill"
 )
 
-// Exit statuses, the same as in quotasvc.
+// These are the exit statuses. They are the same as those of quotasvc.
 const (
 	exitFailure = 1
 	exitUsage   = 2
 )
 
-// errViolated ends a run that found a broken promise. The verdict names the promise.
+// errViolated is the error of a run that found a broken promise. The verdict names the promise.
 var errViolated = errors.New("a promise was broken")
 
 // cli is the command line.

@@ -1,4 +1,4 @@
-// Command echo is a server with the echo framework whose requests are charged to the organization that sends them.
+// Command echo is a server with the echo framework that charges each request to the organization that sends it.
 package main
 
 import (
@@ -46,6 +46,6 @@ func main() {
 	e.GET("/hello", func(ctx echo.Context) error { return ctx.String(http.StatusOK, "hello\n") })
 	e.GET("/export/:name", func(ctx echo.Context) error { return ctx.String(http.StatusOK, ctx.Param("name")+"\n") })
 	e.GET("/broken", func(echo.Context) error { return echo.NewHTTPError(http.StatusBadGateway, "broken") }) // refunded
-	e.GET("/missing", func(echo.Context) error { return echo.ErrNotFound })                                  // paid
+	e.GET("/missing", func(echo.Context) error { return echo.ErrNotFound })                                  // charged
 	log.Fatal(e.Start(os.Getenv("LISTEN")))
 }

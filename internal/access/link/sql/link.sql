@@ -1,7 +1,7 @@
--- Links to the customer's page.
+-- Links to the customers' pages.
 
 -- name: InsertLink
--- Adds a link that lasts $6 seconds. If the key $4 is stored, the link also ends when the key ends.
+-- Adds a link that ends in $6 seconds. If the key $4 is stored, the link also ends when the key ends.
 INSERT INTO portal_sessions (session_id, secret_hash, tenant_id, key_id, return_url, expires_at)
 VALUES ($1, $2, $3, (SELECT key_id FROM keys WHERE key_id = $4), $5, clock_timestamp() + make_interval(secs => $6))
 RETURNING expires_at;
@@ -13,13 +13,13 @@ DELETE FROM portal_sessions WHERE session_id IN (
 );
 
 -- name: DeleteOldest
--- Deletes the links of tenant $1 except for the $2 newest links.
+-- Deletes all links of tenant $1 except for the $2 newest. It skips links that another transaction has locked.
 DELETE FROM portal_sessions WHERE session_id IN (
     SELECT session_id FROM portal_sessions WHERE tenant_id = $1 ORDER BY created_at DESC, session_id OFFSET $2 FOR UPDATE SKIP LOCKED
 );
 
 -- name: SelectLink
--- Reads a link. No row: the link does not exist, or it has ended, or its key has ended.
+-- Reads a link. No row: the link does not exist, it has ended, or its key has ended.
 SELECT l.secret_hash, l.tenant_id, l.return_url, l.expires_at
 FROM portal_sessions l
 WHERE l.session_id = $1 AND l.expires_at > clock_timestamp()

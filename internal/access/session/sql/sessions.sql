@@ -1,7 +1,7 @@
 -- Sessions of the console.
 
 -- name: InsertSession
--- Adds a session that lasts $4 seconds.
+-- Adds a session that ends in $4 seconds.
 INSERT INTO console_sessions (name, key_id, sealed, expires_at)
 VALUES ($1, $2, $3, clock_timestamp() + make_interval(secs => $4))
 RETURNING expires_at;
@@ -13,7 +13,7 @@ DELETE FROM console_sessions WHERE name IN (
 );
 
 -- name: DeleteOldest
--- Deletes the sessions of key $1 except for the $2 newest sessions.
+-- Deletes all sessions of key $1 except for the $2 newest. It skips sessions that another transaction has locked.
 DELETE FROM console_sessions WHERE name IN (
     SELECT name FROM console_sessions WHERE key_id = $1 ORDER BY created_at DESC, name OFFSET $2 FOR UPDATE SKIP LOCKED
 );

@@ -1,13 +1,13 @@
 -- name: StoredKey
--- The entry that was made with the key $2 of the tenant $1. An entry never changes.
+-- The entry that the operation with the key $2 of the tenant $1 made. An entry never changes.
 SELECT e.meter, e.subject, e.fingerprint, e.before, e.after, e.allowed, e.created_at
 FROM gauge_entries e
 WHERE e.tenant_id = $1 AND e.operation_id = $2;
 
 -- name: Standing
--- The largest value that the tenant $1 may set for the meter $2 (if $3, that a subject may set), and the kind of the
--- meter. The limit is null if the tenant's plan has no such gauge. There is no row if the tenant or the meter does
--- not exist; TenantExists distinguishes these cases.
+-- The limit of the gauge $2 of the tenant $1, or of one of its subjects if $3 is true. It is the largest value to
+-- which the gauge may be set. Also the kind of the meter. The limit is null if the tenant's plan has no such gauge.
+-- There is no row if the tenant or the meter does not exist; TenantExists distinguishes these cases.
 SELECT t.status = 'suspended', m.kind, t.plan,
        CASE WHEN $3 THEN a.per_subject WHEN a.meter IS NOT NULL THEN coalesce((t.overrides ->> m.meter)::bigint, a.amount) END
 FROM tenants t
@@ -20,7 +20,7 @@ WHERE t.tenant_id = $1::text;
 SELECT EXISTS (SELECT 1 FROM tenants t WHERE t.tenant_id = $1);
 
 -- name: MakeGauge
--- Creates the row of a gauge, so that it can be locked. Does nothing if the row exists.
+-- Creates the row of a gauge, so that the row can be locked. Does nothing if the row exists.
 INSERT INTO gauges (tenant_id, meter, subject, value, seq, updated_at) VALUES ($1, $2, $3, 0, 0, $4)
 ON CONFLICT DO NOTHING;
 
@@ -39,7 +39,7 @@ INSERT INTO gauge_entries (tenant_id, meter, subject, seq, operation_id, fingerp
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, nullif($11::text, ''));
 
 -- name: Entries
--- At most $5 entries of a gauge before number $4, newest first.
+-- At most $5 entries of a gauge whose numbers are below $4, newest first.
 SELECT e.seq, e.operation_id, e.before, e.after, e.allowed, e.created_at, coalesce(e.actor, '')
 FROM gauge_entries e
 WHERE e.tenant_id = $1 AND e.meter = $2 AND e.subject = $3 AND e.seq < $4
@@ -47,9 +47,10 @@ ORDER BY e.seq DESC
 LIMIT $5;
 
 -- name: ListGauges
--- At most $5 gauges of the tenant $1, from (meter $2, subject $3) on, up to meter $4: value, limit, and the time of
--- the newest change. If the plan lacks the gauge, its limit is 0, and it is listed only while its value is above 0.
--- Reads only the plan's gauges, and of the stored gauges those that are listed or have the value 0 and no limit.
+-- At most $5 gauges of the tenant $1, from (meter $2, subject $3) to meter $4. The columns are the key, the value,
+-- the limit, and the time of the newest change. If the plan lacks the gauge, its limit is 0, and it is listed only
+-- while its value is above 0. The query reads the plan's gauges and a part of the stored gauges. It skips stored
+-- gauges with the value 0 and no limit.
 WITH allowed AS (
     SELECT a.meter, coalesce((t.overrides ->> a.meter)::bigint, a.amount) AS amount, a.per_subject
     FROM tenants t

@@ -1,5 +1,5 @@
 -- name: LockRule
--- Keeps the limit $1, if there is one, from being deleted until this transaction ends.
+-- If the limit $1 exists, no other transaction can delete it until this transaction ends.
 SELECT 1 FROM limits WHERE rule = $1 FOR KEY SHARE;
 
 -- name: SelectOverride
@@ -10,7 +10,7 @@ WHERE rule = $1 AND tenant_id = $2 AND subject = $3 AND (expires_at IS NULL OR e
 
 -- name: ListOverrides
 -- At most $4 overrides of rule $1 that are in force at $5, after (tenant $2, subject $3), in order. If $6 is not
--- empty, only the overrides of tenant $6.
+-- empty, the query selects only the overrides of tenant $6.
 SELECT rule, tenant_id, subject, rate, burst, expires_at, created_at, updated_at
 FROM limit_overrides
 WHERE rule = $1 AND (tenant_id, subject) > ($2, $3) AND (expires_at IS NULL OR expires_at > $5::timestamptz) AND ($6::text = '' OR tenant_id = $6)
@@ -18,7 +18,7 @@ ORDER BY tenant_id, subject
 LIMIT $4;
 
 -- name: CountOverrides
--- The number of rules that are overridden for tenant $1 and subject $2, up to $3.
+-- The number of rules that are overridden for tenant $1 and subject $2, or $3 if the number is larger.
 SELECT count(*) FROM (SELECT 1 FROM limit_overrides WHERE tenant_id = $1 AND subject = $2 LIMIT $3) AS rules;
 
 -- name: UpsertOverride
@@ -33,8 +33,8 @@ RETURNING created_at, updated_at;
 DELETE FROM limit_overrides WHERE rule = $1 AND tenant_id = $2 AND subject = $3;
 
 -- name: ForgetOverrides
--- Deletes at most $1 overrides that have expired at $2. Each write of an override runs this statement, so no job is
--- needed.
+-- Deletes at most $1 overrides that have expired at $2. Each write of an override runs this statement, so no job has
+-- to delete expired overrides.
 -- citus: DELETE FROM limit_overrides d WHERE d.expires_at <= $2::timestamptz AND (d.tenant_id, d.subject, d.rule) IN (
 -- citus: SELECT o.tenant_id, o.subject, o.rule FROM limit_overrides o WHERE o.expires_at <= $2::timestamptz ORDER BY o.expires_at LIMIT $1)
 DELETE FROM limit_overrides -- plain

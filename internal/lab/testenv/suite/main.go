@@ -20,7 +20,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// stopTimeout limits the stop of the servers.
+// stopTimeout is the time limit for stopping the servers.
 const stopTimeout = time.Minute
 
 func main() {
@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// run reports whether all tests passed. It returns an error if the run itself failed.
+// run runs the tests and reports whether all of them passed. It returns an error if it could not run them.
 func run(ctx context.Context, patterns, args []string, slowest int) (ok bool, err error) {
 	packages, err := list(ctx, patterns)
 	if err != nil {
@@ -61,10 +61,10 @@ func run(ctx context.Context, patterns, args []string, slowest int) (ok bool, er
 
 // follow runs the tests of packages and reports their progress.
 func follow(ctx context.Context, to io.Writer, environment, packages, args []string, slowest int) (ok bool, err error) {
-	// go test runs one package more than there are cores, because packages also wait for servers.
+	// go test runs one package more than there are cores, because the tests of a package also wait for servers.
 	more := fmt.Sprint("-p=", runtime.GOMAXPROCS(0)+1)
 	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"test", "-json", more}, args, packages)...)
-	// The test processes get a signal, so that they stop their own servers.
+	// The test processes get a signal, not SIGKILL, so that they stop their own servers.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = stopTimeout
 	cmd.Env = append(os.Environ(), environment...)

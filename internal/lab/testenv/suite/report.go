@@ -18,7 +18,7 @@ import (
 type event struct {
 	Action     string
 	Package    string
-	ImportPath string // of the compiler's output
+	ImportPath string // package of the compiler's output
 	Test       string
 	Elapsed    float64 // s
 	Output     string
@@ -29,7 +29,7 @@ type name struct{ pkg, test string }
 
 func (n name) String() string { return strings.TrimSpace(n.pkg + " " + n.test) }
 
-// timed is an ended test or package.
+// timed is the duration of an ended test or package.
 type timed struct {
 	name
 	seconds float64
@@ -40,7 +40,7 @@ type report struct {
 	to      io.Writer
 	left    map[string]bool // packages that have not ended
 	begun   time.Time
-	prefix  string            // common to all packages
+	prefix  string            // beginning of all package paths
 	output  map[name]string   // output of unfinished tests; the output of subtests belongs to their test
 	started map[string]string // package -> the test that started last
 	passed  int
@@ -117,7 +117,7 @@ func (r *report) take(e event) {
 	}
 }
 
-// noise is output of packages that adds nothing to the report.
+// noise matches lines of output that add nothing to the report.
 var noise = regexp.MustCompile(`^(PASS|FAIL|ok  ?\t.*|FAIL\t.*|\?   \t.*|-test\.shuffle \d+|exit status 1|testing: warning: no tests to run)\n$`)
 
 func (r *report) finish(e event, about name, sub bool) {
@@ -143,8 +143,9 @@ func (r *report) finish(e event, about name, sub bool) {
 	delete(r.output, about)
 }
 
-// finishPackage prints a line for a package that has ended. A package may fail without a failed test: by a panic, by
-// its time limit, or by goroutines left after its tests. Then all of its output is shown.
+// finishPackage prints a line for a package that has ended. If the package failed and none of its tests did, the
+// cause is a panic, the time limit, or a goroutine that its tests have left. Then finishPackage prints the whole
+// output.
 func (r *report) finishPackage(e event) {
 	delete(r.left, r.prefix+e.Package)
 	whole := name{e.Package, ""}
@@ -166,7 +167,7 @@ func (r *report) finishPackage(e event) {
 		e.Package, e.Elapsed, time.Since(r.begun).Round(time.Second), r.whatIsLeft())
 }
 
-// whatIsLeft returns the number of unfinished packages, with their names if they are few.
+// whatIsLeft returns the number of packages that have not ended. If they are few, it also returns their names.
 func (r *report) whatIsLeft() string {
 	const few = 4
 	if len(r.left) > few || len(r.left) == 0 {
@@ -182,7 +183,7 @@ func (r *report) whatIsLeft() string {
 
 func (r *report) failed() bool { return len(r.failures) > 0 || len(r.left) > 0 }
 
-// end prints the summary. Its last line has the number of tests.
+// end prints the summary. The last line of the summary contains the numbers of tests.
 func (r *report) end(slowest int) {
 	r.printSlowest(slowest)
 	if len(r.skipped) > 0 {
@@ -224,8 +225,8 @@ func (r *report) printSlowest(n int) {
 	}
 }
 
-// lastLine returns the last line with content. For a skipped test, that is the reason: it comes just before the
-// result.
+// lastLine returns the last line of output that is not empty and not a line of go test itself. For a skipped test
+// this line is the reason, because it comes just before the result.
 func lastLine(output string) string {
 	last := ""
 	for line := range strings.Lines(output) {

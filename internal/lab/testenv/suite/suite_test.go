@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sample is a module with one package for each kind of result.
+// sample is a module with one package for each kind of result. The key is the path of a file.
 var sample = map[string]string{
 	"go.mod":          "module sample\n\ngo 1.21\n",
 	"good/a_test.go":  "package good\n\nimport \"testing\"\n\nfunc TestGood(t *testing.T) { t.Log(\"quiet\") }\nfunc TestLeftOut(t *testing.T) { t.Skip(\"there is no moon\") }\n",

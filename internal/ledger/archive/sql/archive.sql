@@ -1,5 +1,5 @@
--- The statements that export and remove rows. Exports take all columns, also those that later versions of the schema
--- add. A checkpoint with archived = true replaces the entries of its balance up to its seq.
+-- The statements that export and remove rows. Exports return all columns, including columns that later versions of
+-- the schema add. A checkpoint with archived = true replaces the entries of its balance up to its seq.
 
 -- name: ArchiveLock
 -- Tries to take the lock that allows one run at a time. The connection holds it until it is closed.
@@ -20,8 +20,8 @@ SELECT count(*) FROM entries e WHERE e.month = $1::date;
 SELECT e.* FROM entries e WHERE e.month = $1::date AND e.seq > 0 ORDER BY e.tenant_id, e.meter, e.subject, e.seq;
 
 -- name: SumsNeeded
--- Returns for each balance the seqs up to which sums are needed at the border $1, in order: the seq of its newest
--- archived entry, and the seq of the last entry before the period that contains the border.
+-- Returns for each balance the seqs up to which sums are needed at the border $1, in order. These are the seq of its
+-- newest archived entry, and the seq of the last entry before the period that contains the border.
 WITH b AS MATERIALIZED (
     SELECT a.tenant_id, a.meter, a.subject, a.seq, p.last_seq
     FROM (SELECT c.tenant_id, c.meter, c.subject, max(c.seq) AS seq FROM checkpoints c WHERE c.archived AND c.created_at < $1::timestamptz
@@ -46,8 +46,8 @@ WHERE c.archived AND c.created_at < $1::timestamptz
 ORDER BY c.tenant_id, c.meter, c.subject, c.seq DESC;
 
 -- name: ExportPeriods
--- Returns the closed periods that ended until the border $1 and have all their entries before it. The newest such
--- period of each balance stays, because the next period begins with its closing balance.
+-- Returns the closed periods that ended until the border $1 and have all their entries before the border. The newest
+-- such period of each balance is not returned, because the next period begins with its closing balance.
 SELECT p.*
 FROM periods p
 JOIN (SELECT c.tenant_id, c.meter, c.subject, max(c.seq) AS seq FROM checkpoints c WHERE c.archived AND c.created_at < $1::timestamptz
@@ -60,9 +60,9 @@ WHERE p.period_end <= $1::timestamptz AND p.last_seq <= a.seq
 ORDER BY p.tenant_id, p.meter, p.subject, p.period_start;
 
 -- name: ExportGrants
--- Returns the allowances and rollovers that ended before the border $1, if no unit of the grant is held and no kept
--- entry names the grant. $2 is the first day that is kept. Grants whose ids clients chose stay, so that the ids
--- cannot be used again.
+-- Returns the allowances and rollovers that ended before the border $1, if no unit of such a grant is held and no
+-- kept entry names it. $2 is the first day that is kept. Grants whose ids clients chose are not returned, so that the
+-- ids cannot be used again.
 SELECT g.*
 FROM grants g
 WHERE g.source IN ('allowance', 'rollover') AND g.status IN ('exhausted', 'expired', 'voided') AND g.held = 0 AND g.remaining = 0
@@ -86,7 +86,7 @@ WHERE h.status <> 'active' AND h.created_at < $1::timestamptz AND h.expires_at <
 ORDER BY h.tenant_id, h.hold_id;
 
 -- name: ExportHoldLines
--- Returns the lines of the same holds.
+-- Returns the lines of the holds that ExportHolds returns.
 SELECT l.*
 FROM hold_lines l
 JOIN holds h ON h.tenant_id = l.tenant_id AND h.hold_id = l.hold_id
@@ -107,8 +107,8 @@ WHERE r.month < $1::date
 ORDER BY r.tenant_id, r.month, r.operation_id, r.line;
 
 -- name: ExportSealedHeads
--- Returns the heads of days before the border $1. The newest head of each balance stays, because the next head begins
--- with it.
+-- Returns the sealed heads of days before the border $1. The newest head of each balance is not returned, because the
+-- balance's next head begins with it.
 SELECT s.*
 FROM sealed_heads s
 WHERE s.day < ($1::timestamptz AT TIME ZONE 'UTC')::date
@@ -136,15 +136,15 @@ WHERE i.indrelid = $1::regclass AND i.indisprimary
 ORDER BY k.position;
 
 -- name: RecordArchives
--- Records the months $1 of the archive whose manifest has digest $2, before anything is removed. A second run of the
--- same archive finds the months recorded.
+-- Records the months $1 of the archive whose manifest has digest $2, before anything is removed. If a second run of
+-- the same archive repeats this, nothing changes.
 INSERT INTO archives (month, manifest, archived_at)
 SELECT m.month, $2::bytea, clock_timestamp()
 FROM unnest($1::date[]) AS m (month)
 ON CONFLICT (month) DO NOTHING;
 
 -- name: ArchivesOf
--- Returns how many of the months $1 are recorded with a manifest of another digest than $2.
+-- Returns how many of the months $1 are recorded with a manifest whose digest is not $2.
 SELECT count(*) FROM archives a WHERE a.month = ANY ($1::date[]) AND a.manifest <> $2::bytea;
 
 -- name: FinishArchives

@@ -1,5 +1,5 @@
-// Package seal is the log of sealed days: its records, its Merkle trees, its signed checkpoints, and the file of a seal
-// for a third party.
+// Package seal is the log of sealed days. It has the log's records, Merkle trees and signed checkpoints, and the file
+// of a seal for a third party.
 //
 // # Words
 //
@@ -14,11 +14,11 @@
 //
 //	S1  If two seals of one database disagree about an earlier day, either Parse or the comparison with the database's
 //	    log refuses one of the two seals.
-//	S2  A head covers all entries of its balance up to its own, so the heads of one day cover earlier days too.
+//	S2  A head covers all earlier entries of its balance, so the heads of one day cover earlier days as well.
 //	S3  Records, heads and checkpoints consist of lengths and bytes: two different facts never have the same form.
 //
 // # Clock, concurrency, failure
 //
-// The package is pure. Values are not safe for concurrent use while they are built. Errors of Parse name the wrong part
-// of a file.
+// The package performs no I/O and reads no clock. Values are not safe for concurrent use while they are built. Errors
+// of Parse name the wrong part of a file.
 package seal

@@ -19,7 +19,7 @@ const format = 1
 // FileMax bounds a seal's file in bytes. The file of a log of 2^40 days has 20 kB.
 const FileMax = 64 << 10
 
-// Record is the entry of a day in the log.
+// Record is the record of a day in the log of seals.
 type Record struct {
 	Database string // database id
 	Day      string // such as 2026-11-22, in UTC

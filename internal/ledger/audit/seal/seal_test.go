@@ -11,7 +11,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// The root that Heads computes, with one hash per level, equals the library's root, which needs all hashes.
+// Heads computes the root of a Merkle tree (RFC 6962) from one hash per level. It must equal the root that the
+// library computes from all hashes.
 func TestHeads_AnyNumber_RootIsThatOfRFC6962(t *testing.T) {
 	t.Parallel()
 	var heads Heads
@@ -38,7 +39,7 @@ func TestHeads_AnyNumber_RootIsThatOfRFC6962(t *testing.T) {
 	}
 }
 
-// seals creates the seals of n days.
+// seals returns the seals of n successive days.
 func seals(t *testing.T, n int, private string) []*Seal {
 	t.Helper()
 	var l Log
@@ -89,7 +90,8 @@ func TestParse_WhatWasEncoded_IsRead(t *testing.T) {
 	}
 }
 
-// Every change of a member is detected, except of the instant of sealing, on which nothing depends.
+// If any member of a seal's JSON is changed, Parse or the signature's check fails. The only exception is the instant
+// of sealing, on which nothing depends.
 func TestParse_ChangedMember_RefusedByName(t *testing.T) {
 	t.Parallel()
 	private, public, err := NewKey("example.com/seals")

@@ -11,8 +11,8 @@ import (
 // Hash is a hash of a Merkle tree: SHA-256 as in RFC 6962. Its JSON form is base64.
 type Hash = tlog.Hash
 
-// Heads computes the root of a day's heads. They must be added in the order of tenant, meter and subject, by bytes.
-// Heads keeps one hash per level.
+// Heads computes the root of a day's heads. The heads must be added in the order of tenant, meter and subject, by
+// bytes. Heads keeps one hash per level.
 type Heads struct {
 	N      int64
 	levels []Hash // roots of full subtrees, the largest first: one for each set bit of N

@@ -30,8 +30,8 @@ SELECT s.position, s.day FROM seals s WHERE s.day >= $1::date ORDER BY s.day LIM
 INSERT INTO seals (position, day, heads, root, checkpoint, sealed_at) VALUES ($1, $2, $3, $4, $5, $6);
 
 -- name: SealBalances
--- Returns the next $4 balances after ($1, $2, $3) in key order, each with its chain, with its newest sealed head and
--- the day of that head, and with its newest archived checkpoint.
+-- Returns the next $4 balances after ($1, $2, $3) in key order. Each row also has the balance's chain, its newest
+-- sealed head with the day of that head, and its newest archived checkpoint.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.chain, h.day, h.chain, c.seq, c.chain
 -- citus: FROM balances b
 FROM ( -- plain
@@ -58,7 +58,7 @@ ORDER BY b.tenant_id, b.meter, b.subject
 ;
 
 -- name: SealedHeadsInsert
--- Writes the heads of the balances ($1..$3) of day $4.
+-- Writes the heads $5 of the balances ($1..$3) for day $4.
 INSERT INTO sealed_heads (tenant_id, meter, subject, day, chain)
 SELECT k.tenant_id, k.meter, k.subject, $4::date, k.chain FROM unnest($1::text[], $2::text[], $3::text[], $5::bytea[]) AS k (tenant_id, meter, subject, chain);
 
@@ -71,8 +71,8 @@ DELETE FROM sealed_heads s WHERE s.day > (SELECT coalesce(max(o.day), '-infinity
 SELECT s.tenant_id, s.meter, s.subject, s.chain FROM sealed_heads s WHERE s.day = $1::date ORDER BY s.tenant_id, s.meter, s.subject;
 
 -- name: SealedHeads
--- Returns the next $5 heads after ($1, $2, $3, $4) until day $6, in the order of balances and days, each with the
--- newest archived checkpoint of its balance.
+-- Returns the next $5 heads after ($1, $2, $3, $4) until day $6, in the order of balances and days. Each row also has
+-- the newest archived checkpoint of the balance.
 SELECT h.tenant_id, h.meter, h.subject, h.day, h.chain, c.seq, c.chain
 -- citus: FROM sealed_heads h
 FROM ( -- plain

@@ -12,10 +12,10 @@ WHERE EXISTS (SELECT 1 FROM refunds r WHERE r.tenant_id = k.tenant_id) OR EXISTS
 ;
 
 -- name: VerifyRefunds
--- Compares the refunds of tenant $1 with the entries that made them. It returns at most 100 lines that differ:
--- operation, month of the operation, line, the sum of the entries, the amount in the row, then the units of the
--- entries and of the row. Entries of earlier versions may lack the month, and the first entry of a refund may lack
--- the line: such operations are compared as a whole. If $2 is true, older entries are archived, and a row may be
+-- Compares the refunds of tenant $1 with the entries that made them. It returns at most 100 rows that differ. Each
+-- result has operation, month of the operation, line, the sum of the entries, the amount in the row, then the units
+-- of the entries and of the row. Entries of earlier versions may lack the month, and the first entry of a refund may
+-- lack the line. Such operations are compared as a whole. If $2 is true, older entries are archived, and a row may be
 -- larger than the sum of the remaining entries. Units are those of an item for which an overflow meter has paid at a
 -- price that is not a whole number.
 WITH entered AS (
@@ -49,8 +49,8 @@ LIMIT 100;
 
 -- name: VerifyHoldLines
 -- Compares the hold lines of tenant $1 with the entries that made them, by balance, hold and item. It returns at most
--- 100 items that differ: meter, subject, hold, item, then the reserved, captured and returned units of the entries,
--- then those of the rows. $2 is as in VerifyRefunds.
+-- 100 items that differ. Each result has meter, subject, hold and item, then the reserved, captured and returned
+-- units of the entries, then the same units of the rows. $2 is as in VerifyRefunds.
 WITH journal AS (
     SELECT e.meter, e.subject, e.detail ->> 'hold' AS hold_id, e.item,
            coalesce(sum(e.amount) FILTER (WHERE e.kind = 'hold'), 0) AS amount,
@@ -77,8 +77,8 @@ ORDER BY 3, 4
 LIMIT 100;
 
 -- name: VerifyHoldGrants
--- Compares the grants in the hold lines of tenant $1 with the grants in the entries. It returns at most 100 that
--- differ: meter, subject, hold, item, grant, the amount of the entries, the amount of the rows. $2 is as in
+-- Compares the grants in the hold lines of tenant $1 with the grants in the entries. It returns at most 100 grants
+-- that differ: meter, subject, hold, item, grant, the amount of the entries, the amount of the rows. $2 is as in
 -- VerifyRefunds.
 WITH journal AS (
     SELECT e.meter, e.subject, e.detail ->> 'hold' AS hold_id, e.item, e.grant_id, sum(e.amount) AS amount
@@ -138,8 +138,8 @@ LIMIT 100;
 
 -- name: VerifyGauges
 -- Compares gauges with their entries. It returns at most 100 differences: tenant, meter, subject, name of the value,
--- the journal's value, the stored value. $1: tenant or '' for all. The number of an entry must be 1 more than that of
--- the previous entry. Its value before must be the previous entry's value after.
+-- the journal's value, the stored value. $1: tenant or '' for all. The number of an entry must be 1 more than the
+-- number of the previous entry. The column before of an entry must equal the column after of the previous entry.
 WITH lines AS (
     SELECT e.tenant_id, e.meter, e.subject, e.seq, e.before, e.after, e.allowed,
            lag(e.seq, 1, 0::bigint) OVER w AS seq_before, lag(e.after, 1, 0::bigint) OVER w AS value_before,

@@ -9,7 +9,8 @@ FROM chain_start;
 
 -- name: VerifyBalances
 -- Returns the next $4 balances after ($1, $2, $3) in key order, each with a digest of its row and with the checkpoint
--- to begin at: the newest checkpoint, or the newest archived checkpoint if $6 is true. $5: tenant or '' for all.
+-- to begin at. This is the newest checkpoint, or the newest archived checkpoint if $6 is true. $5: tenant or '' for
+-- all.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.digest, b.chain, c.seq, (extract(epoch FROM c.created_at) * 1000000)::bigint, c.remaining,
        c.chain, c.state, c.archived
 -- citus: FROM (SELECT o.*, md5(o::text) AS digest FROM balances o) AS b
@@ -34,7 +35,7 @@ ORDER BY b.tenant_id, b.meter, b.subject
 -- name: VerifyEntries
 -- Returns the entries of the balances ($1..$3) with a seq in ($4, $5], older than $6, in the order of the balances
 -- and of seq. The first column is the position of the balance, from 1. The balances come in order because the array
--- is read once, in order; an ORDER BY over all balances would sort all rows, on disk. The reader checks the order.
+-- is read once, in order. An ORDER BY over all balances would sort all rows, on disk. The Go code checks the order.
 SELECT k.position, e.seq, e.operation_id, e.line, e.month, e.kind, e.period_start, e.grant_id, e.source, e.amount, e.remaining_after,
        e.item, e.requested, e.fingerprint, e.created_at, e.effective_at, e.op_subject, e.detail::text, e.metadata::text, e.actor
 FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[]) WITH ORDINALITY AS k (tenant_id, meter, subject, after, until, position)

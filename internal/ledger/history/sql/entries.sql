@@ -1,5 +1,5 @@
--- Lists of journal entries. A list in the other order is the same statement with DESC for every /*DESC*/ and < for
--- every >/*<*/.
+-- The statements that list journal entries. A list in the other order is the same statement with DESC for every
+-- /*DESC*/ and < for every >/*<*/.
 
 -- name: EntriesOfMeter
 -- Returns entries of one meter, after ($3 subject, $4 seq). $5: kind or '' for all; $6: last month that may have
@@ -37,9 +37,9 @@ ORDER BY e.meter/*DESC*/, e.subject/*DESC*/, e.seq/*DESC*/
 LIMIT $11::integer;
 
 -- name: BalancesInOrder
--- Returns the next balances of tenant $1 from ($2 meter, $3 subject) on, with their newest seq. It leaves out those
--- whose newest entry is older than $4. $5: meter or '' for all. $6: '' for all, else a subject: only its balances and
--- the tenant's own.
+-- Returns the next balances of tenant $1 from ($2 meter, $3 subject) on, with their newest seq. It leaves out
+-- balances whose newest entry is older than $4. $5: meter or '' for all. $6: '' for all, else a subject: only its
+-- balances and the tenant's own.
 SELECT b.meter, b.subject, b.seq
 FROM balances b
 WHERE b.tenant_id = $1::text AND (b.meter, b.subject) >=/*<=*/ ($2::text, $3::text) AND b.updated_at >= $4::timestamptz AND b.seq > 0
@@ -82,7 +82,7 @@ ORDER BY e.seq/*DESC*/
 LIMIT $8::integer;
 
 -- name: EntriesOfOperation
--- Returns the entries of all operations with one id.
+-- Returns the entries of all operations of tenant $1 with the id $2.
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
        e.remaining_after, e.item, coalesce(e.requested, 0), NULL::bytea, e.created_at, coalesce(e.effective_at, 'epoch'), coalesce(e.op_subject, ''),
        e.detail, e.metadata, coalesce(e.actor, '')

@@ -2,9 +2,9 @@
 
 -- name: NextRollup
 -- With $5 = 0 it writes the next row of balance ($1..$3), if at least $4 entries follow the newest row and another
--- operation follows these entries. The row covers the entries up to an end of a half hour: the first end after at
--- least $6 entries, or otherwise the last end. If no half hour ends among the entries, the same rule applies to
--- quarters of an hour. If no quarter ends either, the row covers all of the entries. In every time zone, hours and
+-- operation follows these entries. The row covers the entries up to an end of a half hour. This is the first end
+-- after at least $6 entries, or otherwise the last end. If no half hour ends among the entries, the same rule applies
+-- to quarters of an hour. If no quarter ends either, the row covers all of the entries. In every time zone, hours and
 -- days begin at an end of a quarter of an hour. With $5 > 0 it writes the row of entry $5 instead, which must be the
 -- last entry of its operation. It returns the row's seq, or no row if there was nothing to write. Concurrent writers
 -- write the same row.

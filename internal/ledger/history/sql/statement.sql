@@ -1,8 +1,8 @@
--- Closed periods. Their seq bounds define which entries belong to them.
+-- The statements that read closed periods. The seqs of a period define which entries belong to it.
 
 -- name: PeriodAt
--- Returns the closed period of balance ($1..$3), or the run of idle periods, that contains $4, with the last seq of the
--- period before it and the units that were held then.
+-- Returns the closed period, or the run of idle periods, of balance ($1..$3) that contains $4. It also returns the
+-- last seq of the period before, and the units that were held at the end of that period.
 SELECT p.period_start, p.period_end, p.plan, p.plan_version, p.opening, p.granted, p.refunded, p.used, p.expired, p.adjusted, p.overage,
        p.held, p.closing, p.last_seq, p.closed_at, p.idle, coalesce(p.terms_at, 'epoch'), p.rolled_over, p.rollover, p.owing,
        coalesce(o.last_seq, 0), coalesce(o.held, 0)

@@ -1,7 +1,7 @@
--- Sums over the entries of one balance by seq, and seqs by instant. Within a balance, created_at never decreases when
--- seq increases. The rows of rollups are optional: without them the answers are the same and take longer. The last
--- parameter is the last month that may have entries: partitions are created a year ahead, and a statement need not
--- read empty partitions.
+-- The statements that sum entries of one balance by seq, and find seqs by instant. Within a balance, created_at never
+-- decreases when seq increases. The rows of rollups are optional: without them the answers are the same and take
+-- longer. The last parameter is the last month that may have entries: partitions are created a year ahead, and a
+-- statement need not read empty partitions.
 
 -- name: SeqAt
 -- Returns the seq of the newest entry of balance ($1..$3) in ($5, $6] with created_at <= $4; $5 if there is none. It
@@ -27,9 +27,9 @@ WITH RECURSIVE search (low, high) AS (
 SELECT least(max(s.low), $6::bigint) FROM search s;
 
 -- name: SumsBetween
--- Returns the sum as text, of any size, and the number of entries by kind and source, for the entries of balance
--- ($1..$3) with seq in ($4, $5]. It takes the difference between the first row of rollups from $4 on and the last row
--- up to $5. It adds the entries before the first row and after the last row.
+-- Returns sums and numbers of the entries of balance ($1..$3) with seq in ($4, $5], by kind and source. The sums are
+-- text, because they may exceed 64 bits. It takes the difference between the first row of rollups from $4 on and the
+-- last row up to $5. It adds the entries before the first row and after the last row.
 WITH low AS MATERIALIZED (
     SELECT 0::bigint AS seq, '{}'::text[] AS kinds, '{}'::text[] AS sources, '{}'::numeric[] AS amounts, '{}'::bigint[] AS counts
     WHERE $4::bigint = 0
@@ -71,9 +71,9 @@ HAVING sum(p.entries) > 0
 ORDER BY p.kind, p.source;
 
 -- name: LateSums
--- Returns the same sums for the entries right after $4, up to $5, that were due at or before $6 but were written
--- after $6. The ledger writes due entries first, in the order in which they were due. So these entries end before the
--- first entry that was not due at $6.
+-- Returns sums like SumsBetween for the entries right after $4, up to $5, that were due at or before $6 but were
+-- written after $6. The ledger writes due entries first, in the order in which they were due. So these entries end
+-- before the first entry that was not due at $6.
 SELECT e.kind, e.source, sum(e.amount)::text, count(*)
 FROM entries e
 WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0 AND e.seq > $4::bigint AND e.seq <= $5::bigint
@@ -167,9 +167,9 @@ HAVING sum(p.operations) > 0
 ORDER BY p.step;
 
 -- name: UsageBySubject
--- Returns the use of balance ($1..$3) by the entries with seq in ($4, $5], per $6 ('hour', 'day' or 'month') in time
--- zone $7, by the subject that the requests named. At most $9 rows. A refund names no subject. 2^63-1 stands for any
--- larger sum.
+-- Returns the use of balance ($1..$3) by the entries with seq in ($4, $5], by the subject that the requests named.
+-- Steps are $6 ('hour', 'day' or 'month') in time zone $7. It returns at most $9 rows. A refund names no subject.
+-- 2^63-1 stands for any larger sum.
 SELECT date_trunc($6::text, e.created_at, $7::text), coalesce(e.op_subject, ''),
        least(coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('debit', 'capture')), 0), 9223372036854775807)::bigint,
        least(coalesce(sum(e.amount) FILTER (WHERE e.kind = 'overage'), 0), 9223372036854775807)::bigint,
@@ -184,9 +184,9 @@ ORDER BY 1, 2
 LIMIT $9::integer;
 
 -- name: UsageOfSubject
--- Returns the use of balance ($1..$3) by the entries with seq in ($4, $5], per $6 ('hour', 'day' or 'month') in time
--- zone $7, of requests that named subject $10. At most $9 rows. A refund names no subject. 2^63-1 stands for any larger
--- sum.
+-- Returns the use of balance ($1..$3) by the entries with seq in ($4, $5], of requests that named subject $10. Steps
+-- are $6 ('hour', 'day' or 'month') in time zone $7. It returns at most $9 rows. A refund names no subject. 2^63-1
+-- stands for any larger sum.
 SELECT date_trunc($6::text, e.created_at, $7::text), coalesce(e.op_subject, ''),
        least(coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('debit', 'capture')), 0), 9223372036854775807)::bigint,
        least(coalesce(sum(e.amount) FILTER (WHERE e.kind = 'overage'), 0), 9223372036854775807)::bigint,
@@ -202,12 +202,12 @@ ORDER BY 1, 2
 LIMIT $9::integer;
 
 -- name: UsageByDimension
--- Returns the use of balance ($1..$3) by the entries with seq in ($4, $5], per $6 ('hour', 'day' or 'month') in time
--- zone $7, by the value of member $10 of the requests' metadata. $11: only of requests that named this subject; '' =
--- all. At most $9 rows; $8 is the last month that may have entries, and $12 is the first month that may have a hold
--- whose capture counts. The $13 values with the most use are named; all other values become (other). Requests without
--- the member, and refunds, have the empty value. A capture has the value of its hold. The sum over the values equals
--- the result of UsageBetween. 2^63-1 stands for any larger sum.
+-- Returns the use of balance ($1..$3) by the entries with seq in ($4, $5], by the value of member $10 of the
+-- requests' metadata. Steps are $6 ('hour', 'day' or 'month') in time zone $7. $11: only of requests that named this
+-- subject; '' = all. It returns at most $9 rows. $8 is the last month that may have entries, and $12 is the first
+-- month that may have a hold whose capture counts. The $13 values with the most use are named; all other values
+-- become (other). Requests without the member, and refunds, have the empty value. A capture has the value of its
+-- hold. The sum over the values equals the result of UsageBetween. 2^63-1 stands for any larger sum.
 WITH lines AS MATERIALIZED (
     SELECT e.created_at, e.kind, e.amount, e.operation_id,
            CASE WHEN jsonb_typeof(e.metadata -> $10::text) IN ('string', 'number', 'boolean') THEN left(e.metadata ->> $10::text, 128) END AS value

@@ -1,11 +1,11 @@
--- The partitions of entries, events and deliveries. The statements that create, detach and drop partitions contain
--- table names, so they are in the Go code.
+-- The statements about partitions of entries, events and deliveries. The statements that create, detach and drop
+-- partitions contain table names, so they are in the Go code.
 
 -- name: Partitions
--- Returns the partitions of the table $1 in the order of their months: name, first and last day, whether a detachment
--- was begun and not finished, the planner's estimate of the rows, and the bytes with indexes. A DEFAULT partition has
--- no months and is left out. A partition that is dropped at the same time is left out as well. Its expression and its
--- size can become NULL at any moment, so each of these values is computed only once.
+-- Returns the partitions of the table $1 in the order of their months. The columns are: name, first and last day,
+-- whether a detachment was begun and not finished, the planner's estimate of the rows, and the bytes with indexes. A
+-- DEFAULT partition has no months and is left out. A partition that is dropped at the same time is left out as well.
+-- Its expression and its size can become NULL at any moment, so each of these values is computed only once.
 WITH p AS MATERIALIZED (
     SELECT c.relname, i.inhdetachpending AS pending, greatest(c.reltuples, 0)::bigint AS estimate, pg_total_relation_size(c.oid) AS bytes,
            substring(pg_get_expr(c.relpartbound, c.oid) FROM 'FROM \(''(\d{4}-\d{2}-\d{2})''\)')::date AS lower,
@@ -38,9 +38,9 @@ SELECT EXISTS (SELECT 1 FROM pg_extension x WHERE x.extname = 'citus');
 SELECT EXISTS (SELECT 1 FROM archives a WHERE a.month >= $1::date);
 
 -- name: MissingIndexes
--- Returns the indexes of entries that a partition does not have: the parent's index, the partition, the definition,
--- the name of the partition's own index, and whether an index of this name exists without being attached. The newest
--- partition comes first, because it is read the most.
+-- Returns the indexes of entries that a partition does not have. The columns are: the parent's index, the partition,
+-- the definition, the name of the partition's own index, and whether an index of this name exists without being
+-- attached. The newest partition comes first, because it is read the most.
 SELECT i.indexrelid::regclass::text, p.inhrelid::regclass::text, pg_get_indexdef(i.indexrelid), c.relname || substr(x.relname, length('entries') + 1),
        to_regclass(c.relname || substr(x.relname, length('entries') + 1)) IS NOT NULL
 FROM pg_index i

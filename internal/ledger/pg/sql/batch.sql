@@ -1,8 +1,8 @@
 -- The batch transaction has up to four round trips. A plain debit needs only the second and the last.
 --   1. HoldBalances, GrantBalances, EntriesOfOperations: only for operations that name a hold, a grant or an operation.
 --   2. BEGIN, LockBalances, Clock, StoredEntries; TakenGrants, Holds and Refunds for operations that need them.
---   3. OpenGrants, NamedGrants, OpenHoldLines, TenantTerms, PlanVersions: only if a locked balance needs them: its head
---      grant may be too small for the demand, an event is due, or its terms may have changed.
+--   3. OpenGrants, NamedGrants, OpenHoldLines, TenantTerms, PlanVersions: only if a locked balance needs these rows.
+--      Its head grant may be too small for the demand, an event is due, or its terms may have changed.
 --   4. The Insert*, Update* and Write* statements and COMMIT.
 
 -- name: LockBalances
@@ -98,10 +98,10 @@ FROM (SELECT array_agg(t.tenant_id) AS tenants, array_agg(t.effective_at) AS mad
 
 -- name: StoredEntries
 -- Returns the stored entries of the batch's keys ($1 tenants, $2 operation ids; each pair once) in the three months
--- $3 (NULL = none). If a clock was ahead, EntriesOfOperations replaces it. It must be a separate statement after
--- LockBalances: the snapshot of a statement is taken before it waits for a lock, so it would miss the rows that the
--- previous lock holder wrote. There is one branch per month because a list of months does not prune partitions. With
--- LATERAL, a plan that was made on empty tables is also right on full tables.
+-- $3 (NULL = none). If a clock was ahead, EntriesOfOperations replaces this statement. It must be separate and run
+-- after LockBalances. The snapshot of a statement is taken before the statement waits for a lock. So one statement
+-- for both would miss the rows that the previous lock holder wrote. There is one branch per month because a list of
+-- months does not prune partitions. With LATERAL, a plan that was made on empty tables is also right on full tables.
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
        e.remaining_after, e.item, coalesce(e.requested, 0), e.fingerprint, e.created_at, coalesce(e.effective_at, 'epoch'), coalesce(e.op_subject, ''),
        e.detail, e.metadata, coalesce(e.actor, '')
@@ -173,8 +173,8 @@ CROSS JOIN LATERAL (SELECT * FROM refunds o WHERE o.tenant_id = k.tenant_id AND 
     OFFSET 0) AS r;
 
 -- name: HoldBalances
--- Returns the balances of the holds ($1 tenants, $2 hold ids). It runs before the locks, because these facts never
--- change.
+-- Returns the balances of the holds ($1 tenants, $2 hold ids). It runs before the locks, because the balances of a
+-- hold never change.
 SELECT DISTINCT h.tenant_id, h.hold_id, h.meter, h.subject
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, hold_id)
 CROSS JOIN LATERAL (SELECT * FROM hold_lines o WHERE o.tenant_id = k.tenant_id AND o.hold_id = k.hold_id
@@ -182,7 +182,8 @@ CROSS JOIN LATERAL (SELECT * FROM hold_lines o WHERE o.tenant_id = k.tenant_id A
     OFFSET 0) AS h;
 
 -- name: GrantBalances
--- Returns the balances of the grants ($1 tenants, $2 grant ids). It runs before the locks, because a grant never moves.
+-- Returns the balances of the grants ($1 tenants, $2 grant ids). It runs before the locks, because a grant never
+-- changes its balance.
 SELECT g.tenant_id, g.grant_id, g.meter, g.subject
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, grant_id)
 CROSS JOIN LATERAL (SELECT * FROM grants o WHERE o.tenant_id = k.tenant_id AND o.grant_id = k.grant_id
@@ -240,7 +241,7 @@ LEFT JOIN plan_allowances a ON a.plan = p.plan AND a.version = p.version AND a.m
 ORDER BY p.plan, p.version;
 
 -- name: InsertEntries
--- Appends the lines of the batch. A unique violation means that another instance has just written an entry with one
+-- Appends the entries of the batch. A unique violation means that another instance has just written an entry with one
 -- of the keys: the batch is decided again. On Citus the join with the balances, which exist, lets one node run the
 -- statement. Without the join Citus copies the rows, and commits in two phases.
 INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount,
@@ -275,8 +276,7 @@ FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::timestamptz[],
 ;
 
 -- name: UpdateDrawnBalances
--- Does the same as UpdateBalances for balances that only debits changed. $10 is the expected count, like the last
--- parameter there.
+-- Does the same as UpdateBalances for balances that only debits changed. $10 is the expected count, like $32 there.
 WITH written AS (
     UPDATE balances b
     SET seq = n.seq, used = n.used, overage = n.overage, head_remaining = n.head_remaining, updated_at = n.updated_at,
@@ -290,8 +290,8 @@ WITH written AS (
 SELECT 1 / (CASE WHEN count(*) = $10::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: UpdateBalances
--- Writes the changed balances, which are all locked. $32 is the expected count. Any other count means that a locked row
--- is missing: a division by zero then fails the transaction.
+-- Writes the changed balances, which are all locked. $32 is the expected number of updated rows. Any other number
+-- means that a locked row is missing. A division by zero then fails the transaction.
 WITH written AS (
     UPDATE balances b
     SET seq = n.seq, plan = n.plan, plan_version = n.plan_version, allowance = n.allowance, renews = n.renews,
@@ -405,8 +405,8 @@ WITH written AS (
 SELECT 1 / (CASE WHEN count(*) = $7::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: WriteRefunds
--- Writes for each line the total refunded so far and, at a price that is not a whole number, the total of the item's
--- units refunded so far.
+-- Writes for each line the total of the refunded amounts. At a price that is not a whole number, it also writes the
+-- total of the item's refunded units.
 INSERT INTO refunds (tenant_id, operation_id, month, line, refunded, units)
 SELECT n.tenant_id, n.operation_id, n.month, n.line, n.refunded, n.units
 FROM unnest($1::text[], $2::text[], $3::date[], $4::integer[], $5::bigint[], $6::bigint[])
@@ -434,9 +434,9 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamp
 
 -- name: KeepHomes
 -- Returns how many of the tenants $1 exist, plus how many of the meters $2 are counters. $1 and $2 are in order,
--- without duplicates. It locks these rows against deletion until the batch ends, each row only once: a second lock of
--- a row that other transactions have locked as well takes long. On Citus it locks this node's copy of a meter, with a
--- stronger lock, because a deletion first updates the copies of all nodes (LockMeter).
+-- without duplicates. It locks these rows against deletion until the batch ends. It locks each row only once, because
+-- a second lock takes long if other transactions have locked the row as well. On Citus it locks this node's copy of a
+-- meter, with a stronger lock, because a deletion first updates the copies of all nodes (LockMeter).
 WITH t AS MATERIALIZED (
     SELECT o.tenant_id FROM unnest($1::text[]) AS k (tenant_id) JOIN tenants o ON o.tenant_id = k.tenant_id
     -- citus: AND o.tenant_id = ANY ($1::text[])

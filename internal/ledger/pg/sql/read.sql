@@ -1,5 +1,5 @@
--- Reads. A read of several statements runs in one REPEATABLE READ transaction, so that all its statements see the
--- same instant.
+-- The statements of reads. A read of several statements runs in one REPEATABLE READ transaction, so that all its
+-- statements see the same instant.
 
 -- name: SelectBalances
 -- Returns the stored rows of the balances $1..$3 without locking them.
@@ -13,8 +13,8 @@ JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject
 ;
 
 -- name: MetersOf
--- Returns the meters of tenant $1 and subject $2: those with a balance and those of the plan. For a subject, only the
--- meters of the plan that have a cap per subject count.
+-- Returns the meters of tenant $1 and subject $2: the meters with a balance and the meters of the plan. For a
+-- subject, only the meters of the plan that have a cap per subject count.
 SELECT b.meter
 FROM balances b
 WHERE b.tenant_id = $1::text AND b.subject = $2::text
@@ -66,10 +66,10 @@ ORDER BY k.meter, k.subject
 LIMIT $7::integer;
 
 -- name: HoldsPage
--- Returns a page of a tenant's holds after $2, with the amounts that each hold still reserves per item, in units of
--- the item's meter. At a price that is not a whole number the lines do not have this amount: it is then the part that
--- was not captured. $3: status or '' for all; $4: id of one hold or '' for all. A hold past its expires_at at $6,
--- which is now, counts as expired, even if its units were not returned yet.
+-- Returns a page of a tenant's holds after $2, with the amounts that each hold still reserves. An amount is per item,
+-- in units of the item's meter. At a price that is not a whole number the lines do not have this amount. It is then
+-- the part that was not captured. $3: status or '' for all; $4: id of one hold or '' for all. $6 is the present
+-- instant. A hold whose expires_at is not later counts as expired, even if its units were not returned yet.
 SELECT h.hold_id, h.subject, h.status, h.items, h.created_at, h.expires_at, coalesce(r.items, '{}'), coalesce(r.held, '{}')
 FROM (
     SELECT o.tenant_id, o.hold_id, o.subject, o.items, o.created_at, o.expires_at,

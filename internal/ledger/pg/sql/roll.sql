@@ -1,8 +1,8 @@
 -- Rolls write the due events of balances that nobody uses. LockDueBalances is in batch.sql.
 
 -- name: CountDue
--- Returns the number of balances for which a roll has something to write at $1. The constant is the condition of the
--- index.
+-- Returns the number of balances for which a roll has something to write at $1. The constant instant is the condition
+-- of the index.
 SELECT count(*) FROM balances
 WHERE coalesce(roll_at, next_event_at) < '9999-12-31T00:00:00Z' AND coalesce(roll_at, next_event_at) <= $1::timestamptz;
 
@@ -18,9 +18,9 @@ ORDER BY coalesce(b.roll_at, b.next_event_at), b.tenant_id
 LIMIT 1;
 
 -- name: DueBalances
--- Returns up to $2 balances for which a roll has something to write at $1, without the balances $3..$5, in the order
--- of positions from $6, $7 on. It locks no rows, because on Citus one statement cannot lock rows of several shards.
--- LockDueOf locks them.
+-- Returns up to $2 balances for which a roll has something to write at $1, without the balances $3..$5. They are in
+-- the order of positions, from the position $6, $7 on. It locks no rows, because on Citus one statement cannot lock
+-- rows of several shards. LockDueOf locks them.
 SELECT b.tenant_id, b.meter, b.subject, coalesce(b.roll_at, b.next_event_at)
 FROM balances b
 WHERE coalesce(b.roll_at, b.next_event_at) < '9999-12-31T00:00:00Z' AND coalesce(b.roll_at, b.next_event_at) <= $1::timestamptz

@@ -1,4 +1,4 @@
--- The progress of rolls.
+-- The statement that reads the progress of rolls.
 
 -- name: LastRoll
 -- Returns the instant up to which finished rolls have processed due events, in Unix seconds. 0 means that no roll has

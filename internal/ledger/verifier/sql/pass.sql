@@ -6,11 +6,11 @@
 SELECT coalesce(sum(b.seq), 0) > $2::bigint FROM balances b WHERE $1::text = '' OR b.tenant_id = $1::text;
 
 -- name: SavedPosition
--- Returns how far an unfinished full pass came in the last seven days.
+-- Returns the position of an unfinished full pass, if it was saved in the last seven days.
 SELECT f.position FROM full_pass f WHERE f.saved_at > clock_timestamp() - interval '7 days';
 
 -- name: SavePosition
--- Records how far a full pass has come.
+-- Records the position of a full pass.
 INSERT INTO full_pass (position, saved_at) VALUES ($1, clock_timestamp())
 ON CONFLICT (only_row) DO UPDATE SET position = excluded.position, saved_at = excluded.saved_at;
 

@@ -22,8 +22,8 @@ FROM verifications
 WHERE verification_id = $1;
 
 -- name: VerificationsPage
--- Returns $3 verifications, the newest first, after the verification with start $1 and id $2. Of the reports, only
--- numbers leave PostgreSQL.
+-- Returns $3 verifications, the newest first, after the verification with start $1 and id $2. From the reports it
+-- returns only numbers.
 SELECT v.verification_id, v.tenant_id, v.status, coalesce((v.report->>'Balances')::bigint, 0), coalesce((v.report->>'Entries')::bigint, 0),
        coalesce((v.report->>'Unread')::bigint, 0), coalesce((v.report->>'Count')::bigint, 0), coalesce((v.report->>'Incremental')::boolean, false),
        v.error, v.started_at, v.finished_at, v.status = 'running' AND v.heartbeat_at < clock_timestamp() - interval '1 minute'

@@ -1,21 +1,21 @@
--- Events, marks of emitted events, and reminders for the ends of grants. The conditions that repeat the tenants are
--- for Citus and cost nothing on plain PostgreSQL.
+-- Events, marks of emitted events, and reminders for the ends of grants. Some conditions compare tenant_id a second
+-- time: Citus needs them, and they cost nothing on plain PostgreSQL.
 
 -- name: InsertEvents
--- Inserts events that are not in the list yet. Each array has one element per event. Locks nothing.
+-- Inserts events without positions. Each array has one element per event. Locks nothing.
 INSERT INTO events (tenant_id, month, type, at, meter, subject, data)
 SELECT e.tenant_id, date_trunc('month', e.at AT TIME ZONE 'UTC')::date, e.type, e.at, e.meter, e.subject, e.data::jsonb
 FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::text[], $6::text[]) AS e (tenant_id, type, at, meter, subject, data);
 
 -- name: SelectMarks
--- Returns the marks of $1..$5 that exist.
+-- Returns those of the marks $1..$5 that exist.
 SELECT m.tenant_id, m.meter, m.subject, m.period_start, m.mark
 FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[]) AS k (tenant_id, meter, subject, period_start, mark)
 JOIN event_marks m ON m.tenant_id = k.tenant_id AND m.meter = k.meter AND m.subject = k.subject AND m.period_start = k.period_start AND m.mark = k.mark
     AND m.tenant_id = ANY ($1::text[]);
 
 -- name: InsertMarks
--- Inserts the marks $1..$5 of periods that end at $6.
+-- Inserts the marks $1..$5 of periods that end at $6. Marks that exist do not change.
 INSERT INTO event_marks (tenant_id, meter, subject, period_start, mark, ends_at)
 SELECT m.tenant_id, m.meter, m.subject, m.period_start, m.mark, m.ends_at
 FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[], $6::timestamptz[])
@@ -23,8 +23,8 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[], $
 ON CONFLICT (tenant_id, meter, subject, period_start, mark) DO NOTHING;
 
 -- name: ClaimMarks
--- Inserts the marks $1..$5 of periods that end at $6, and returns the new marks. It waits for other transactions that
--- insert the same marks. All transactions insert in the order of the marks, so that there is no deadlock.
+-- Inserts the marks $1..$5 of periods that end at $6, and returns the marks that did not exist. It waits for
+-- transactions that insert the same marks. All transactions insert marks in the same order, so there is no deadlock.
 INSERT INTO event_marks (tenant_id, meter, subject, period_start, mark, ends_at)
 SELECT m.tenant_id, m.meter, m.subject, m.period_start, m.mark, m.ends_at
 FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[], $6::timestamptz[])
@@ -34,19 +34,19 @@ ON CONFLICT (tenant_id, meter, subject, period_start, mark) DO NOTHING
 RETURNING tenant_id, meter, subject, period_start, mark;
 
 -- name: TenantsWhoWant
--- Returns the tenants with a webhook that subscribes to type $1; '' stands for all tenants. A paused webhook counts:
--- a replay delivers the events later.
+-- Returns the tenants with a webhook that subscribes to the type $1; '' stands for all tenants. Paused webhooks
+-- count, because a replay can deliver the events later.
 SELECT DISTINCT w.tenant_id FROM webhooks w WHERE $1::text = ANY (w.types);
 
 -- name: InsertReminders
--- Inserts reminders of the grants $1..$4, due at $5.
+-- Inserts reminders for the grants $1..$4 that are due at $5.
 INSERT INTO grant_reminders (tenant_id, meter, subject, grant_id, due_at)
 SELECT r.tenant_id, r.meter, r.subject, r.grant_id, r.due_at
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[]) AS r (tenant_id, meter, subject, grant_id, due_at)
 ON CONFLICT (tenant_id, meter, subject, grant_id) DO NOTHING;
 
 -- name: DropReminders
--- Deletes the reminders $1..$4. They need not exist.
+-- Deletes the reminders for the grants $1..$4. They need not exist.
 DELETE FROM grant_reminders r
 USING unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS k (tenant_id, meter, subject, grant_id)
 WHERE r.tenant_id = k.tenant_id AND r.meter = k.meter AND r.subject = k.subject AND r.grant_id = k.grant_id AND r.tenant_id = ANY ($1::text[]);
@@ -60,8 +60,8 @@ ORDER BY r.due_at
 LIMIT $2::integer;
 
 -- name: TakeReminders
--- Deletes the reminders of $1..$4 that are due at $5, and returns them. It checks again that they exist and are due:
--- another instance may have handled a reminder, or an extension of the grant may have changed its time.
+-- Deletes those of the reminders $1..$4 that are due at $5, and returns them. The reminders were read before:
+-- meanwhile another instance may have handled one, or an extension of its grant may have changed its time.
 DELETE FROM grant_reminders r
 USING unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS k (tenant_id, meter, subject, grant_id)
 WHERE r.tenant_id = k.tenant_id AND r.meter = k.meter AND r.subject = k.subject AND r.grant_id = k.grant_id AND r.tenant_id = ANY ($1::text[])
@@ -69,8 +69,8 @@ WHERE r.tenant_id = k.tenant_id AND r.meter = k.meter AND r.subject = k.subject 
 RETURNING r.tenant_id, r.meter, r.subject, r.grant_id;
 
 -- name: RemindedGrants
--- Returns the grants of $1..$4 that have not ended at $5, with their remaining units. The remainder of the head grant
--- is stored in its balance.
+-- Returns those of the grants $1..$4 that have not ended at $5, with their remaining units. The remaining units of a
+-- head grant are stored in its balance.
 SELECT g.tenant_id, g.meter, g.subject, g.grant_id, g.source, g.amount, g.expires_at,
        CASE WHEN b.head_grant = g.grant_id THEN b.head_remaining WHEN g.status = 'pending' THEN g.amount ELSE g.remaining END
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS k (tenant_id, meter, subject, grant_id)
@@ -79,18 +79,18 @@ JOIN balances b ON b.tenant_id = g.tenant_id AND b.meter = g.meter AND b.subject
 WHERE g.status IN ('pending', 'active') AND g.expires_at > $5::timestamptz;
 
 -- name: OldMarks
--- Deletes marks of periods that ended before $1, at most $2.
+-- Deletes at most $2 marks of periods that ended before $1.
 DELETE FROM event_marks m
 WHERE (m.tenant_id, m.meter, m.subject, m.period_start, m.mark) IN (
     SELECT o.tenant_id, o.meter, o.subject, o.period_start, o.mark FROM event_marks o WHERE o.ends_at < $1::timestamptz LIMIT $2::integer);
 
 -- name: ListingLock
--- Tries to lock the assignment of positions until the transaction ends. Returns false if another instance has the
--- lock.
+-- Tries to get the lock for assigning positions, until the transaction ends. Returns false if another instance has
+-- the lock.
 SELECT pg_try_advisory_xact_lock(7162931505);
 
 -- name: NewestPosition
--- Returns the newest position and PostgreSQL's clock, in microseconds.
+-- Returns the highest position and the time of PostgreSQL's clock, both in microseconds.
 SELECT coalesce((SELECT max(e.position) FROM events e WHERE e.position IS NOT NULL), 0), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
 -- name: Unlisted
@@ -109,11 +109,11 @@ FROM unnest($1::text[], $2::uuid[], $3::date[], $4::bigint[]) AS n (tenant_id, e
 WHERE e.tenant_id = n.tenant_id AND e.event_key = n.event_key AND e.month = n.month AND e.position IS NULL AND e.tenant_id = ANY ($1::text[]);
 
 -- name: Listing
--- Returns the position up to which the list is complete, and the positions that were assigned last.
+-- Returns the position up to which the list is complete, and the range of the positions that were assigned last.
 SELECT l.listed_to, l.given_from, l.given_to FROM event_listing l;
 
 -- name: CountGiven
--- Counts the events that have the positions from $1 to $2.
+-- Returns the number of events with positions from $1 to $2.
 SELECT count(*) FROM events e WHERE e.position BETWEEN $1::bigint AND $2::bigint;
 
 -- name: SetListing
@@ -121,8 +121,8 @@ SELECT count(*) FROM events e WHERE e.position BETWEEN $1::bigint AND $2::bigint
 UPDATE event_listing SET listed_to = $1, given_from = $2, given_to = $3;
 
 -- name: SelectEvents
--- Returns up to $5 events after the position $1 and up to $6, in their order: events of tenant $2 and type $3 (NULL:
--- all) that are not older than $4.
+-- Returns up to $5 events with positions after $1 and up to $6, in the order of their positions: events of tenant $2
+-- and type $3 (NULL: all) that are not older than $4.
 SELECT e.tenant_id, e.type, e.at, e.meter, e.subject, e.data, e.position
 FROM events e
 WHERE e.position > $1::bigint AND e.position <= $6::bigint AND e.month >= date_trunc('month', $4::timestamptz AT TIME ZONE 'UTC')::date AND e.at >= $4::timestamptz
@@ -131,6 +131,6 @@ ORDER BY e.position
 LIMIT $5::integer;
 
 -- name: CountUnlisted
--- Returns the number of events without a position, counting at most $1, and the age of the oldest in seconds.
+-- Returns the number of events without a position, at most $1, and the age of the oldest of these events in seconds.
 SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(u.at)), 0)::float8
 FROM (SELECT e.at FROM events e WHERE e.position IS NULL ORDER BY e.at LIMIT $1::integer) AS u;

@@ -1,32 +1,32 @@
-// Package oidc lets people sign in to the console with an identity provider, by OpenID Connect.
+// Package oidc lets people sign in to the console at an identity provider, with OpenID Connect.
 //
 // # Terms
 //
-//   - provider: the program that authenticates people. The service discovers its addresses and keys when the first
-//     person signs in.
-//   - attempt: one sign-in in progress, from this service to the provider and back. Its state, nonce and verifier are
-//     in an encrypted cookie.
+//   - provider: the program that authenticates people. The service reads the provider's addresses and keys when the
+//     first person signs in.
+//   - attempt: one sign-in in progress. The browser goes from this service to the provider and back. The attempt's
+//     state, nonce and verifier are in an encrypted cookie.
 //   - claim: a fact about a person, from the ID token or from the provider's user endpoint.
-//   - rule: gives rights to people who have a claim with a given value.
-//   - person: somebody who signed in. A person has the rights of all rules that match.
+//   - rule: a setting that gives rights to people who have a claim with a given value.
+//   - person: somebody who has signed in. A person has the rights of all rules that match the person's claims.
 //
 // # Invariants
 //
-//  1. A person comes from an ID token of this provider for this client. go-oidc checks signature, issuer, audience
-//     and time; this package checks the nonce. The code is exchanged with the verifier of its attempt (PKCE, S256).
-//     An attempt ends after AttemptMax and works only in the browser that began it.
-//  2. Nobody has rights without a rule. A claim `email` counts only if the provider says that the address was
-//     verified.
-//  3. A session reaches one tenant or all tenants, so a person whose rules name several tenants is refused. Rules
-//     without a tenant take precedence over rules with one. Rights for one tenant never become rights for all
-//     tenants.
-//  4. A person's rights come from the rules at the time of the sign-in. A change of the rules ends all sessions of
-//     people.
+//  1. A person is read from an ID token that this provider has issued for this client. go-oidc checks the token's
+//     signature, issuer, audience and time; this package checks the nonce. The code is exchanged with the verifier of
+//     its attempt (PKCE, S256). An attempt ends after AttemptMax. It is valid only in the browser that began it.
+//  2. Nobody has rights without a rule. The claim `email` is ignored unless the provider says that it has verified
+//     the address.
+//  3. A session reaches one tenant or all tenants. Rules without a tenant take precedence over rules with a tenant.
+//     If a person has only rules with tenants, and these are several tenants, the sign-in is refused. Rights for one
+//     tenant never become rights for all tenants.
+//  4. A person has the rights of the rules at the time of the sign-in. After a change of the rules, all sessions of
+//     people end.
 //  5. If the provider does not answer, only sign-ins fail. The service sends requests to the provider only for
-//     sign-ins, with a time limit and with a bound for the size of the answer.
+//     sign-ins. The time of these requests and the size of the answers are bounded.
 //
 // # Clock, concurrency, failure
 //
-// The clock is this machine's, because go-oidc checks tokens with it. All methods may be called concurrently. Errors
-// are *Error, with a text for the person.
+// The clock is this machine's clock, with which go-oidc also checks tokens. All methods may be called concurrently.
+// Errors that people see are *Error, with a text for the person.
 package oidc

@@ -144,7 +144,8 @@ func TestPerson_RightsEndWithTimeAndRules(t *testing.T) {
 	}
 }
 
-// TestProvider_WithoutGoodAnswers_503: the provider does not answer, or it answers for another issuer.
+// TestProvider_WithoutGoodAnswers_503: the sign-in fails with 503 if the provider does not answer, or if its metadata
+// names another issuer.
 func TestProvider_WithoutGoodAnswers_503(t *testing.T) {
 	t.Parallel()
 	var answers []string

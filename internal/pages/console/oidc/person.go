@@ -24,27 +24,28 @@ const (
 	// AttemptMax is the longest time that a sign-in may take.
 	AttemptMax = 10 * time.Minute
 
-	// attemptBytes bounds an encrypted attempt in bytes: browsers accept cookies of 4 kB, including their names.
+	// attemptBytes is the maximum length of an encrypted attempt in bytes. Browsers accept cookies of 4 kB, including
+	// their names.
 	attemptBytes = 3500
 
 	nameMax      = 100
 	personPrefix = "oidc:"
-	subjectMax   = 255 // the bound of OpenID Connect
-	textMax      = 950 // a session can store about a kilobyte
+	subjectMax   = 255 // the maximum in OpenID Connect
+	textMax      = 950 // in bytes: a session can store about a kilobyte
 )
 
-// Person is a person who signed in. A session stores it encrypted.
+// Person is a person who has signed in, with the person's rights. A session stores it in encrypted form.
 type Person struct {
 	Subject string   `json:"s"`
 	Name    string   `json:"n"`
 	Scopes  []string `json:"r"`
 	Tenant  string   `json:"t,omitempty"`
-	Rules   string   `json:"v"` // id of the rules that gave the rights
+	Rules   string   `json:"v"` // id of the set of rules that gave the rights
 	EndsAt  int64    `json:"e"` // Unix seconds
 }
 
-// ID returns the person's name in the audit log and the journal: oidc: and the subject. If the subject is not a valid
-// id, the name has its hash.
+// ID returns the name of the person in the audit log and the journal. It is oidc: with the subject of the ID token.
+// If the subject has characters that an id must not have, it is oidc: with a hash of the subject.
 func (p *Person) ID() string {
 	if id := personPrefix + p.Subject; bound.ID(id) {
 		return id
@@ -65,10 +66,11 @@ func (p *Person) Text() (string, error) {
 	return personPrefix + string(text), err
 }
 
-// IsPerson reports whether a text that a session has stored is a person.
+// IsPerson reports whether the text that a session has stored is a person, and not the secret of a key.
 func IsPerson(kept string) bool { return strings.HasPrefix(kept, personPrefix) }
 
-// Key returns the rights of a person that a session has stored. It returns nil if these rights have ended.
+// Key returns a key with the rights of the person that a session has stored. It returns nil if the person's time has
+// ended or the rules have changed since the sign-in.
 func (p *Provider) Key(kept string) *access.Key {
 	if p == nil {
 		return nil
@@ -84,7 +86,7 @@ func (p *Provider) Key(kept string) *access.Key {
 	return &access.Key{ID: who.ID(), Name: who.Name, Scopes: scopes, Tenant: who.Tenant, ExpiresAt: time.Unix(who.EndsAt, 0).UTC()}
 }
 
-// Attempt is a sign-in in progress.
+// Attempt is a sign-in in progress, as its cookie stores it.
 type Attempt struct {
 	State    string              `json:"s"`
 	Nonce    string              `json:"n"`
@@ -98,13 +100,14 @@ func newAttempt(now time.Time) Attempt {
 	return Attempt{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), EndsAt: now.Add(AttemptMax).Unix()}
 }
 
-// IsOf reports whether state, which the provider sent back, is the state of this attempt.
+// IsOf reports whether state, which the provider has sent back, is the state of this attempt. It compares in constant
+// time.
 func (a *Attempt) IsOf(state string) bool {
 	return subtle.ConstantTimeCompare([]byte(a.State), []byte(state)) == 1
 }
 
-// Seal encrypts an attempt for its cookie. If the kept form is too large for the cookie, Seal omits it and whole is
-// false.
+// Seal encrypts an attempt for its cookie. If the kept form is too large for the cookie, Seal omits the form and
+// returns false for whole.
 func (p *Provider) Seal(a Attempt) (text string, whole bool, err error) {
 	whole = true
 	for {
@@ -116,13 +119,14 @@ func (p *Provider) Seal(a Attempt) (text string, whole bool, err error) {
 			return text, whole, nil
 		}
 		if a.Kept == nil {
-			a.Target = "" // a very long target
+			a.Target = "" // the target alone is too long
 		}
 		a.Kept, whole = nil, false
 	}
 }
 
-// Open decrypts the attempt of a cookie. It fails if the attempt has ended, or if this service has not encrypted it.
+// Open decrypts the attempt in a cookie. It returns an error if the attempt has ended, or if no instance of this
+// service has encrypted it.
 func (p *Provider) Open(text string) (*Attempt, error) {
 	ended := &Error{Status: 400, Detail: "This sign-in took more than 10 minutes, or began in another browser. Begin again."}
 	sealed, err := base64.RawURLEncoding.DecodeString(text)
@@ -137,7 +141,7 @@ func (p *Provider) Open(text string) (*Attempt, error) {
 	return &a, nil
 }
 
-// seal encrypts attempts. Its key is derived from the client's secret, which is the same on all instances.
+// seal is the cipher for attempts. Its key is derived from the client's secret, so all instances have the same key.
 type seal = cipher.AEAD
 
 func newSeal(secret string) (seal, error) {

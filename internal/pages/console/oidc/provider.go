@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// callTimeout bounds one request to the provider.
+	// callTimeout is the maximum time of one request to the provider.
 	callTimeout = 5 * time.Second
 
-	// answerMax bounds an answer of the provider in bytes.
+	// answerMax is the maximum size of an answer of the provider in bytes.
 	answerMax = 1 << 20
 
-	// retryAfter is the pause after a failure of the provider's discovery.
+	// retryAfter is the time after a failed discovery of the provider in which no other discovery is tried.
 	retryAfter = 2 * time.Second
 )
 
@@ -32,13 +32,13 @@ type Config struct {
 	Issuer       string
 	ClientID     string
 	ClientSecret string
-	Scopes       []string // in addition to openid
+	Scopes       []string // OAuth scopes in addition to openid
 	Rules        *Rules
-	SessionMax   time.Duration // the longest time of a person's session
+	SessionMax   time.Duration // the maximum time of a person's session
 	Log          *slog.Logger
 }
 
-// Provider is the identity provider. It has no goroutines.
+// Provider is the client of the identity provider. It starts no goroutines.
 type Provider struct {
 	cfg    Config
 	client *http.Client
@@ -51,23 +51,23 @@ type Provider struct {
 	failedAt time.Time
 }
 
-// discovered is the metadata that the provider publishes.
+// discovered is the metadata that the provider publishes about itself.
 type discovered struct {
 	provider *oidc.Provider
 	verifier *oidc.IDTokenVerifier
 	endpoint oauth2.Endpoint
 	userinfo string
-	logout   string // empty: the provider has no such endpoint
+	logout   string // URL at which a session of the provider ends; empty: none
 }
 
-// Error is an error with a text for a person who cannot sign in.
+// Error says why a person cannot sign in, with a text for that person.
 type Error struct {
 	Status int
 	Detail string
 	cause  error
 }
 
-// Error returns the detail and the cause, for logs.
+// Error returns the text for the person and the cause. It is for logs.
 func (e *Error) Error() string {
 	if e.cause != nil {
 		return e.Detail + ": " + e.cause.Error()
@@ -86,7 +86,7 @@ func away(err error) error {
 	return &Error{Status: http.StatusServiceUnavailable, Detail: "The identity provider does not answer as it should. Try again in a moment, or sign in with a key.", cause: err}
 }
 
-// New returns a provider. It sends no request.
+// New returns a provider. It sends no request to the identity provider.
 func New(cfg Config) (*Provider, error) {
 	s, err := newSeal(cfg.ClientSecret)
 	if err != nil {
@@ -95,7 +95,7 @@ func New(cfg Config) (*Provider, error) {
 	return &Provider{cfg: cfg, client: &http.Client{Timeout: callTimeout, Transport: limited{http.DefaultTransport}}, seal: s, now: time.Now}, nil
 }
 
-// limited is a transport that bounds the size of answers.
+// limited is a transport that reads at most answerMax bytes of an answer.
 type limited struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -110,7 +110,8 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	return got, err
 }
 
-// discover returns the provider's metadata. It reads the metadata until a read succeeds, and keeps the result.
+// discover returns the provider's metadata. The first call that succeeds reads the metadata from the provider and
+// stores it for later calls.
 func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,7 +146,8 @@ func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	return p.found, nil
 }
 
-// settings returns the OAuth settings. callback is the URL to which the provider sends people back.
+// settings returns the OAuth settings. callback is the URL to which the provider redirects the browser after the
+// sign-in.
 func (p *Provider) settings(d *discovered, callback string) *oauth2.Config {
 	return &oauth2.Config{
 		ClientID: p.cfg.ClientID, ClientSecret: p.cfg.ClientSecret, Endpoint: d.endpoint, RedirectURL: callback,
@@ -153,7 +155,7 @@ func (p *Provider) settings(d *discovered, callback string) *oauth2.Config {
 	}
 }
 
-// Begin returns a new attempt and the provider's URL for the sign-in.
+// Begin returns a new attempt, and the provider's URL at which the person signs in.
 func (p *Provider) Begin(ctx context.Context, callback string) (Attempt, string, error) {
 	d, err := p.discover(ctx)
 	if err != nil {
@@ -163,7 +165,7 @@ func (p *Provider) Begin(ctx context.Context, callback string) (Attempt, string,
 	return a, p.settings(d, callback).AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), nil
 }
 
-// Finish exchanges the code of an attempt for the person who signed in.
+// Finish exchanges the code of an attempt at the provider, and returns the person who has signed in.
 func (p *Provider) Finish(ctx context.Context, a *Attempt, code, callback string) (*Person, error) {
 	d, err := p.discover(ctx)
 	if err != nil {
@@ -203,8 +205,8 @@ func (p *Provider) Finish(ctx context.Context, a *Attempt, code, callback string
 	}, nil
 }
 
-// addUserInfo adds the claims of the provider's user endpoint, if it has one: some providers send groups and
-// addresses only there. The claims of the ID token take precedence.
+// addUserInfo adds the claims of the provider's user endpoint, if the provider has this endpoint. Some providers send
+// groups and e-mail addresses only there. If a claim is also in the ID token, the value in the ID token is used.
 func (p *Provider) addUserInfo(ctx context.Context, d *discovered, token *oauth2.Token, subject string, claims map[string]any) error {
 	if d.userinfo == "" {
 		return nil
@@ -228,8 +230,8 @@ func (p *Provider) addUserInfo(ctx context.Context, d *discovered, token *oauth2
 	return nil
 }
 
-// Logout returns the URL that ends the session at the provider. It returns the empty string if the provider has no
-// such URL or has not been discovered yet.
+// Logout returns the URL at which the person's session at the provider ends. It returns the empty string if the
+// provider has no such URL, or if the provider's metadata has not been read yet.
 func (p *Provider) Logout() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -246,7 +248,7 @@ func (p *Provider) Logout() string {
 	return u.String()
 }
 
-// nameOf returns the display name of a person.
+// nameOf returns the name of a person for display.
 func nameOf(claims map[string]any, subject string) string {
 	text := func(name string) string { s, _ := claims[name].(string); return s }
 	name := []rune(cmp.Or(text("name"), text("preferred_username"), text("email"), subject))

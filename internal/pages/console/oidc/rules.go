@@ -12,26 +12,27 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
-// RulesMax bounds the rules.
+// RulesMax is the maximum number of rules.
 const RulesMax = 100
 
-// anyValue matches any value of a claim. As a tenant it means the tenant that the value names.
+// anyValue matches any value of a claim. As the tenant of a rule, it means the tenant whose id is the value of the
+// claim.
 const anyValue = "*"
 
 // rule gives rights to people who have a claim with a value.
 type rule struct {
-	claim, value string // value may be anyValue
+	claim, value string // value may be anyValue, which matches any value
 	scopes       access.Scope
-	tenant       string // empty: all tenants; anyValue: the tenant that the value names
+	tenant       string // empty: all tenants; anyValue: the tenant whose id is the claim's value
 }
 
-// Rules has all rules.
+// Rules is the set of all rules.
 type Rules struct {
 	list []rule
-	id   string // id of these rules; sessions with another id end
+	id   string // id of this set; sessions whose rules have another id end
 }
 
-// ParseRules reads rules such as "groups=support->read", "email=ada@example.com->admin" and "tenant_id=*->read@*".
+// ParseRules parses rules such as "groups=support->read", "email=ada@example.com->admin" and "tenant_id=*->read@*".
 func ParseRules(texts []string) (*Rules, error) {
 	if len(texts) == 0 || len(texts) > RulesMax {
 		return nil, fmt.Errorf("has %d rules; 1 to %d are needed, such as groups=support->read", len(texts), RulesMax)
@@ -76,8 +77,8 @@ func parseRule(text string) (rule, error) {
 	return rule{claim, value, scopes, tenant}, nil
 }
 
-// rights returns the rights that the rules give to a person with these claims. The text is the tenant; empty: all
-// tenants.
+// rights returns the scopes that the rules give to a person with these claims, and the tenant. If the tenant is
+// empty, the scopes are for all tenants.
 func (rs *Rules) rights(claims map[string]any) (access.Scope, string, error) {
 	var all, one access.Scope
 	var tenants []string
@@ -114,10 +115,10 @@ func (rs *Rules) rights(claims map[string]any) (access.Scope, string, error) {
 	}
 }
 
-// valuesMax bounds the values of a claim that are read.
+// valuesMax is the maximum number of values of one claim that are read.
 const valuesMax = 1000
 
-// valuesOf returns the values of a claim as texts. An e-mail address counts only if it was verified.
+// valuesOf returns the values of a claim as texts. It returns no e-mail address unless the provider has verified it.
 func valuesOf(claims map[string]any, name string) []string {
 	if name == "email" {
 		if verified, said := claims["email_verified"]; said && verified != true && verified != "true" || !said {

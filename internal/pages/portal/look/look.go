@@ -12,25 +12,26 @@ import (
 )
 
 const (
-	// LogoMax bounds a logo in bytes. Every visitor loads it.
+	// LogoMax is the maximum size of a logo in bytes. Every visitor loads the logo.
 	LogoMax = 64 << 10
 
-	// NameMax bounds the name in characters.
+	// NameMax is the maximum length of the name in characters.
 	NameMax = 64
 
-	// AncestorsMax bounds the origins. Every answer lists all of them.
+	// AncestorsMax is the maximum number of origins. Every answer lists all origins in a header.
 	AncestorsMax = 20
 )
 
-// Look is the look of the pages.
+// Look is the appearance of the pages, as the operator has configured it.
 type Look struct {
-	Name     string // name of the owner of the pages, for people; may be empty
+	Name     string // name of the operator, which headings show; may be empty
 	Style    []byte // a stylesheet with the colours
-	Logo     []byte // nil: none
+	Logo     []byte // nil: no logo
 	LogoType string // the media type of Logo
 }
 
-// New returns a look. logo is the path of a file; empty: none. The error joins all faults.
+// New returns a look. logo is the path of a picture file, or empty if there is no logo. The error joins all faults of
+// the settings.
 func New(name, theme, logo string) (*Look, error) {
 	l := &Look{Name: name}
 	var faults []error
@@ -49,7 +50,7 @@ func New(name, theme, logo string) (*Look, error) {
 	return l, errors.Join(faults...)
 }
 
-// readLogo reads a picture and returns its media type.
+// readLogo reads the logo from its file. It returns the picture and its media type.
 func readLogo(path string) ([]byte, string, error) {
 	f, err := os.Open(path) //nolint:gosec // the operator names the file
 	if err != nil {
@@ -79,11 +80,13 @@ func isSVG(text []byte) bool {
 	return bytes.HasPrefix(start, []byte("<svg"))
 }
 
-// ancestor matches origins. It permits no blanks, semicolons and quotes, so an origin cannot start another directive.
+// ancestor matches origins without spaces, semicolons and quotes. So an origin cannot begin another directive of the
+// header.
 var ancestor = regexp.MustCompile(`^https?://(\*\.)?[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?(:[0-9]{1,5})?$`)
 
-// Ancestors returns the directive of Content-Security-Policy that lets pages of these origins show our pages in a
-// frame. Without origins, it permits no site. "self" means our own origin.
+// Ancestors returns the directive frame-ancestors of the Content-Security-Policy. It lets pages of these origins show
+// our pages in a frame. If there are no origins, it forbids every site to do this. The origin "self" means our own
+// origin.
 func Ancestors(origins []string) (string, error) {
 	if len(origins) > AncestorsMax {
 		return "", fmt.Errorf("has %d origins; at most %d are allowed", len(origins), AncestorsMax)

@@ -11,13 +11,13 @@ import (
 // contrastMin is the contrast that WCAG 2 (AA) requires for texts.
 const contrastMin = 4.5
 
-// colour is red, green and blue.
+// colour has the values of red, green and blue.
 type colour [3]uint8
 
-// Theme has the colours of both modes: light, then dark.
+// Theme has the colours for light mode and for dark mode, in this order.
 type Theme [2]mode
 
-// mode has the colours of light or of dark pages.
+// mode has the colours of the background, the texts and the links, in light or in dark mode.
 type mode struct{ ground, text, accent colour }
 
 // defaults are the colours of a page without a theme.
@@ -26,7 +26,7 @@ var defaults = Theme{
 	{ground: colour{0x15, 0x17, 0x1a}, text: colour{0xe7, 0xe8, 0xea}, accent: colour{0x83, 0xb4, 0xff}},
 }
 
-// ParseTheme reads colours such as "accent=#0a7d4f,accent-dark=#5fd3a1". Colours that are not in the text keep their
+// ParseTheme parses colours such as "accent=#0a7d4f,accent-dark=#5fd3a1". A colour that is not in the text is the
 // default.
 func ParseTheme(text string) (*Theme, error) {
 	t := defaults
@@ -61,7 +61,7 @@ func ParseTheme(text string) (*Theme, error) {
 	return &t, nil
 }
 
-// parse reads a colour in the form #rrggbb.
+// parse sets the colour from a text in the form #rrggbb.
 func (c *colour) parse(text string) error {
 	bits, err := strconv.ParseUint(strings.TrimPrefix(text, "#"), 16, 24)
 	if err != nil || len(text) != 7 || text[0] != '#' || text[1] == '+' {
@@ -74,7 +74,7 @@ func (c *colour) parse(text string) error {
 // String returns the colour in the form #rrggbb.
 func (c colour) String() string { return fmt.Sprintf("#%02x%02x%02x", c[0], c[1], c[2]) }
 
-// mix returns a mixture of two colours, in which front has this share.
+// mix returns a mixture of two colours. share, from 0 to 1, is the share of front.
 func mix(front, back colour, share float64) (out colour) {
 	for i := range out {
 		out[i] = uint8(math.Round(float64(front[i])*share + float64(back[i])*(1-share)))
@@ -106,7 +106,7 @@ func contrast(a, b colour) float64 {
 	return (hi + 0.05) / (lo + 0.05)
 }
 
-// on returns black or white: the colour that is more readable on back.
+// on returns black or white, whichever has more contrast with back.
 func on(back colour) colour {
 	black, white := colour{}, colour{0xff, 0xff, 0xff}
 	if contrast(black, back) > contrast(white, back) {
@@ -115,7 +115,7 @@ func on(back colour) colour {
 	return white
 }
 
-// dim returns a weaker colour for text. It still has enough contrast.
+// dim returns a weaker colour for less important texts, which still has the required contrast.
 func (m mode) dim() colour {
 	for _, share := range []float64{0.7, 0.8, 0.9} {
 		if c := mix(m.text, m.ground, share); contrast(c, m.ground) >= contrastMin {
@@ -125,7 +125,7 @@ func (m mode) dim() colour {
 	return m.text
 }
 
-// style returns the variables of the pages' stylesheet.
+// style returns a stylesheet that sets the colours as CSS variables, which the pages' own stylesheet uses.
 func (t *Theme) style() []byte {
 	var out bytes.Buffer
 	for i, m := range t {

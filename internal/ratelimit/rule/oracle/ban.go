@@ -8,7 +8,8 @@ type ban struct {
 	until   int64   // us
 }
 
-// banned counts a denial, if code is one. It returns the time until the bucket's ban ends, in us.
+// banned returns the time until the bucket's ban ends, in us. Before that it counts the request as a denial, if it is
+// a denied Consume.
 func (o *Oracle) banned(c Charge, now int64, what rule.Op, code rule.Code) int64 {
 	if c.Ban.After == 0 || code > rule.Denied || what != rule.Consume && what != rule.Peek {
 		return 0
@@ -20,7 +21,7 @@ func (o *Oracle) banned(c Charge, now int64, what rule.Op, code rule.Code) int64
 	if b.until <= now && what == rule.Consume && code == rule.Denied {
 		recent := []int64{now}
 		for _, at := range b.denials {
-			if at = min(at, now); now-at < c.Ban.Within.Microseconds() { // min: the clock was set back
+			if at = min(at, now); now-at < c.Ban.Within.Microseconds() { // min: the clock may go back
 				recent = append(recent, at)
 			}
 		}

@@ -2,15 +2,16 @@ package oracle
 
 import "slices"
 
-// note stores the number of tokens of a log that callers have seen.
+// note stores the number of tokens in a sliding log after a decision. Callers know this number.
 func (o *Oracle) note(c Charge, b *Bucket) {
 	if (c.model() == slidingLog{}) {
 		o.seen[c.Key] = len(b.log)
 	}
 }
 
-// Lose loses all data and restores what processes that have seen every decision would restore. Bans are lost. Of a
-// log only the number of tokens and the time of the newest one are known: all tokens count as taken then.
+// Lose loses all data, and restores the levels as processes do that have seen every decision. Bans are lost. For a
+// sliding log, processes know only the number of tokens and the time of the newest token, so all tokens count as
+// taken at this time.
 func (o *Oracle) Lose() {
 	clear(o.Bans)
 	for key, b := range o.Buckets {

@@ -10,12 +10,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// Oracle decides requests as the limiter does.
+// Oracle is a second implementation of the limiter's decisions.
 type Oracle struct {
 	Buckets map[string]*Bucket
 	Bans    map[string]ban // by the key of the bucket
 
-	seen map[string]int // tokens of a log after the last decision on it, by its key
+	seen map[string]int // by the key of a sliding log: number of tokens after the last decision on it
 }
 
 // Charge is a charge of one rule on one bucket.
@@ -34,7 +34,7 @@ type Charge struct {
 	Shadow   bool
 }
 
-// Bucket is the state of a bucket as of a time. The kind decides which fields are used.
+// Bucket is the state of a bucket at the time At. The kind of the rule determines which fields are used.
 type Bucket struct {
 	At      int64           // us
 	debt    *big.Rat        // buckets: tokens
@@ -42,13 +42,13 @@ type Bucket struct {
 	count   int64           // fixed window: tokens
 	counts  map[int64]int64 // sliding window: tokens per window, by its number
 	length  int64           // sliding window: us
-	log     []int64         // sliding log: us
-	until   int64           // fixed window: us; its end, roughly
-	EmptyAt int64           // us; from then on it is equal to no bucket
+	log     []int64         // sliding log: the time of each token, us
+	until   int64           // fixed window: us; its end, with the rounding of inFourBits
+	EmptyAt int64           // us; from then on it is like an unused bucket
 	Written Charge          // the charge that wrote it
 }
 
-// Row is the verdict on one charge.
+// Row is the verdict on one charge. Its fields are those of a Verdict.
 type Row struct {
 	Code      rule.Code
 	Remaining int64
@@ -60,19 +60,19 @@ type Row struct {
 	Banned    int64 // us
 }
 
-// kindModel is the effect of a kind on a bucket.
+// kindModel is the arithmetic of one kind.
 type kindModel interface {
-	// advance turns a copy of the stored bucket into the bucket as of now. back means that the clock was set back by
-	// more than 5 s. advance reports whether the bucket was written under another form of the rule and must be
-	// written again.
+	// advance changes b, a copy of the stored bucket, to the bucket as of now. back means that the clock was set back
+	// by more than 5 s. advance reports whether the rule's rate has changed since the bucket was written, so that it
+	// must be written again.
 	advance(c Charge, b *Bucket, now int64, back bool) (mustStore bool)
-	// fits reports whether n tokens can be taken at the time later, from an advanced bucket that is not charged in
-	// between.
+	// fits reports whether n tokens can be taken at the time later from b, which advance has changed, if nothing is
+	// charged before that time.
 	fits(c Charge, b *Bucket, later, n int64) bool
 	take(c Charge, b *Bucket, n int64)
-	// give gives back up to n tokens and reports whether there were any.
+	// give gives back up to n tokens that were taken at the time taken. It reports whether it gave back any.
 	give(c Charge, b *Bucket, n, taken int64) bool
-	// waits returns an upper bound of the time until the bucket is full.
+	// waits returns an upper bound, in us, of the time until the bucket is full.
 	waits(c Charge, b *Bucket) int64
 }
 
@@ -94,7 +94,7 @@ func New() *Oracle {
 	return &Oracle{Buckets: make(map[string]*Bucket), Bans: make(map[string]ban), seen: make(map[string]int)}
 }
 
-// Decide decides charges at now, all or none, and returns a row for each charge.
+// Decide decides charges at now. It charges all of them or none, and returns a row for each charge.
 func (o *Oracle) Decide(now int64, what rule.Op, charges []Charge) (allowed bool, rows []Row) {
 	allowed = true
 	mustStore := make([]*Bucket, len(charges))
@@ -153,16 +153,16 @@ func (o *Oracle) Decide(now int64, what rule.Op, charges []Charge) (allowed bool
 	return allowed, rows
 }
 
-// late returns the tokens that a charge after the fact takes: the largest part of its cost that fits the capacity
-// plus the debt.
+// late returns the number of tokens that a charge after the fact takes: the largest part of its cost that fits a
+// bucket with a capacity of c.Capacity+c.Debt.
 func (c Charge) late(b *Bucket, now int64) int64 {
 	most := c
 	most.Capacity, most.Debt = c.Capacity+c.Debt, 0
 	return int64(sort.Search(int(c.Cost), func(n int) bool { return !c.model().fits(most, b, now, int64(n)+1) }))
 }
 
-// Advance returns the bucket as of now. If the clock was set back by more than 5 s, the stored bucket is moved. If
-// the rule has another form, the stored bucket is converted.
+// Advance returns the bucket as of now. If the clock was set back by more than 5 s, the stored bucket is moved to
+// now. If the rule's rate has changed, the stored bucket is converted.
 func (o *Oracle) Advance(c Charge, now int64) *Bucket {
 	b := &Bucket{At: now, debt: new(big.Rat), s: UnitsPerToken(c.Count, c.Period), counts: map[int64]int64{}, length: c.Period}
 	back := false
@@ -183,7 +183,7 @@ func (o *Oracle) Advance(c Charge, now int64) *Bucket {
 	return b
 }
 
-// Fits reports whether n tokens can be taken from an advanced bucket at the time later.
+// Fits reports whether n tokens can be taken at the time later from b, which must be a result of Advance.
 func (c Charge) Fits(b *Bucket, later, n int64) bool { return c.model().fits(c, b, later, n) }
 
 // write stores b, or deletes it if it is full.
@@ -204,12 +204,12 @@ func (o *Oracle) write(c Charge, b *Bucket, now int64) {
 	o.Buckets[c.Key] = &copied
 }
 
-// Forget drops the buckets that are full by now by the rule with which they were written.
+// Forget drops the buckets that are full at now under the rule with which they were written.
 func (o *Oracle) Forget(now int64) {
 	maps.DeleteFunc(o.Buckets, func(_ string, b *Bucket) bool { return b.EmptyAt <= now })
 }
 
-// wait returns the whole microseconds until n tokens can be taken.
+// wait returns the time until n tokens can be taken, in microseconds, rounded up.
 func (c Charge) wait(b *Bucket, now, n int64) int64 {
 	if c.model().fits(c, b, now, n) {
 		return 0
@@ -218,7 +218,7 @@ func (c Charge) wait(b *Bucket, now, n int64) int64 {
 	return int64(sort.Search(int(bound), func(w int) bool { return c.model().fits(c, b, now+int64(w), n) }))
 }
 
-// turn returns the delay of a request in a queue, if the request comes now.
+// turn returns the delay, in us, of a request that enters the queue of a leaky bucket now.
 func (c Charge) turn(b *Bucket, now int64) int64 {
 	if b.debt.Sign() == 0 {
 		return 0
@@ -227,17 +227,17 @@ func (c Charge) turn(b *Bucket, now int64) int64 {
 	return CeilRat(work) + b.At - now
 }
 
-// refilling is the model of token and leaky buckets.
+// refilling is the kindModel of token buckets and leaky buckets.
 type refilling struct{}
 
-// advance refills at the rate with which the bucket was written: a new rate counts from now on.
+// advance refills the bucket at the rate with which it was written, because a new rate counts only from now on.
 func (refilling) advance(c Charge, b *Bucket, now int64, _ bool) (mustStore bool) {
 	if b.Written.Count == 0 || b.debt.Sign() == 0 {
 		b.s = UnitsPerToken(c.Count, c.Period)
 		return false
 	}
 	b.debt = b.Written.debtAt(b, now)
-	if s := UnitsPerToken(c.Count, c.Period); b.s.Cmp(s) != 0 { // whole units, rounded up, at most 2^53-1
+	if s := UnitsPerToken(c.Count, c.Period); b.s.Cmp(s) != 0 { // round up to whole units, at most 2^53-1
 		inUnits := new(big.Rat).Mul(b.debt, new(big.Rat).SetInt(s))
 		b.debt.SetFrac(big.NewInt(min(CeilRat(inUnits), bound.MaxAmount)), s)
 		b.s = s
@@ -245,7 +245,8 @@ func (refilling) advance(c Charge, b *Bucket, now int64, _ bool) (mustStore bool
 	return big.NewRat(c.Count, c.Period).Cmp(big.NewRat(b.Written.Count, b.Written.Period)) != 0
 }
 
-// debtAt returns the debt at a time at or after the bucket's own time.
+// debtAt returns the number of missing tokens at now. If now is before the bucket's own time, it is the number at
+// that time.
 func (c Charge) debtAt(b *Bucket, now int64) *big.Rat {
 	debt := new(big.Rat).Set(b.debt)
 	if now > b.At {
@@ -279,16 +280,17 @@ func (refilling) waits(c Charge, b *Bucket) int64 {
 	return min(CeilRat(new(big.Rat).Mul(b.debt, big.NewRat(c.Period, c.Count))), 1<<61) + 5_000_001
 }
 
-// UnitsPerToken returns the units per token of a rate: the denominator of its tokens per microsecond in lowest terms.
+// UnitsPerToken returns the units per token of a rate. This is the denominator of the fraction count/period in lowest
+// terms.
 func UnitsPerToken(count, period int64) *big.Int {
 	g := new(big.Int).GCD(nil, nil, big.NewInt(count), big.NewInt(period))
 	return g.Div(big.NewInt(period), g)
 }
 
-// Tokens returns n as a fraction.
+// Tokens returns n as a big.Rat.
 func Tokens(n int64) *big.Rat { return new(big.Rat).SetInt64(n) }
 
-// CeilRat returns x rounded up, saturated to 64 bits.
+// CeilRat returns x rounded up, or the nearest 64-bit integer if x is too large or too small.
 func CeilRat(x *big.Rat) int64 {
 	n := new(big.Int).Neg(x.Num())
 	return saturate(n.Neg(n.Div(n, x.Denom()))) // Div rounds down, because the denominator is positive

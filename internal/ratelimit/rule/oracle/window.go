@@ -9,7 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
-// fixed counts the tokens of a window. It finds the bounds of a window by a search for the changes of the calendar.
+// fixed is the kindModel of fixed windows. It finds the bounds of a window with a search for the instants at which
+// the window's label changes.
 type fixed struct{}
 
 func (fixed) advance(c Charge, b *Bucket, now int64, back bool) (mustStore bool) {
@@ -56,8 +57,8 @@ func (fixed) waits(c Charge, b *Bucket) int64 {
 	return end - start + 5_000_000
 }
 
-// label returns a name for the window around us: a text of the calendar that is the same in the whole window and in
-// no other.
+// label returns a name of the window that contains the instant us. The name is the same in the whole window, and
+// differs from the names of all other windows.
 func (c Charge) label(us int64) string {
 	at := time.UnixMicro(us).UTC()
 	if c.Zone != nil {
@@ -90,14 +91,14 @@ func (c Charge) window(us int64) (start, end int64) {
 	return us - int64(before) + 1, us + int64(behind)
 }
 
-// sliding stores the tokens of each window, by the number of the window.
+// sliding is the kindModel of sliding windows. It stores the number of tokens of each window.
 type sliding struct{}
 
 func (sliding) advance(c Charge, b *Bucket, now int64, back bool) (mustStore bool) {
 	mustStore = b.length != c.Period
 	if back || b.length != c.Period {
-		// The tokens now count as one charge at the bucket's time. Its size is their estimate at that time, rounded
-		// up.
+		// The estimate at the bucket's time, rounded up, replaces the tokens of both windows. It counts as one charge
+		// at that time.
 		covered := big.NewRat(b.length-b.At%b.length, b.length)
 		n := CeilRat(covered.Mul(covered, Tokens(b.counts[b.At/b.length-1])))
 		total := min(n+b.counts[b.At/b.length], bound.MaxAmount)
@@ -149,7 +150,7 @@ func (sliding) give(c Charge, b *Bucket, n, taken int64) bool {
 
 func (sliding) waits(c Charge, _ *Bucket) int64 { return 2*c.Period + 5_000_001 }
 
-// slidingLog stores the time of each token.
+// slidingLog is the kindModel of sliding logs. It stores the time of each token.
 type slidingLog struct{}
 
 func (slidingLog) advance(c Charge, b *Bucket, now int64, back bool) (mustStore bool) {
@@ -179,7 +180,7 @@ func (slidingLog) take(_ Charge, b *Bucket, n int64) {
 	}
 }
 
-// give removes the newest tokens that are not younger than the charge.
+// give removes up to n of the tokens that were taken at or before the charge, the newest first.
 func (slidingLog) give(_ Charge, b *Bucket, n, taken int64) bool {
 	given := false
 	for i := len(b.log) - 1; i >= 0 && n > 0; i-- {

@@ -1,9 +1,9 @@
--- Lists of tenants. Filters: plan, status ('' = any), and names and values of metadata. The sums of a balance are at
--- most 2^53, and 100 times that fits into bigint.
+-- Lists of tenants. Filters are the plan, the status ('' = any), and names and values of metadata. The sums of a
+-- balance are at most 2^53. 100 times a sum still fits into bigint.
 
 -- name: ScanTenants
--- Reads the next $2 tenants after $1. Returns the ids of those that match (status $3, metadata $4 = $5), the last
--- tenant read, and the number of tenants read.
+-- Reads the next $2 tenants after $1. Returns the ids of the matching tenants (status $3, metadata $4 = $5), the last
+-- tenant that was read, and the number of tenants that were read.
 SELECT coalesce(array_agg(s.tenant_id ORDER BY s.tenant_id) FILTER (WHERE ($3::text = '' OR s.status = $3::text) AND NOT EXISTS (
            SELECT 1 FROM unnest($4::text[], $5::text[]) AS m (name, value) WHERE s.metadata ->> m.name IS DISTINCT FROM m.value)), '{}'),
        coalesce(max(s.tenant_id), ''), count(*)
@@ -17,10 +17,10 @@ SELECT coalesce(array_agg(s.tenant_id ORDER BY s.tenant_id) FILTER (WHERE ($3::t
 FROM (SELECT t.tenant_id, t.status, t.metadata FROM tenants t WHERE t.plan = $6::text AND t.tenant_id > $1::text ORDER BY t.plan, t.tenant_id LIMIT $2::integer) AS s;
 
 -- name: ScanBalances
--- Reads the next $4 balances after ($1..$3). Returns the tenants and meters of the candidates, the last balance read,
--- and the number of balances read. A candidate is a tenant's own balance of meter $5 ('' = all). Its period has not
--- ended at $6. At least $7 percent of it are used, or it has a due change. Its tenant matches (status $8, metadata $9
--- = $10, plan $11).
+-- Reads the next $4 balances after ($1..$3). Returns the tenants and meters of the candidates, the last balance that
+-- was read, and the number of balances that were read. A candidate is a tenant's own balance of meter $5 ('' = all).
+-- Its period has not ended at $6. At least $7 percent of it are used, or it has a due change. Its tenant matches
+-- (status $8, metadata $9 = $10, plan $11).
 WITH s AS MATERIALIZED (
     SELECT b.tenant_id, b.meter, b.subject, b.period_end, b.next_event_at, greatest(b.used - b.refunded, 0) AS used,
            b.opening + b.granted + b.refunded - b.used - b.expired + b.adjusted - b.held AS remaining
@@ -45,11 +45,12 @@ SELECT coalesce(array_agg(c.tenant_id ORDER BY c.tenant_id, c.meter), '{}'), coa
 FROM candidates c;
 
 -- name: LeastRemainingOfFew
--- Returns the next $3 tenants after ($1 remaining, $2 tenant), in the order of the remaining units of meter $4 ('' =
--- the meter with the least), according to the stored rows. Columns: tenants, meters, remaining, and the number of
--- matching tenants. If more than $11 tenants match, it returns no tenants and the number $11 + 1. The conditions are
--- those of ScanBalances: $5 instant, $6 percent, $7 status, $8 = $9 metadata, $10 plan. It reads tenants until $11 +
--- 1 match, and the balances of the matching tenants.
+-- Returns the next $3 tenants after ($1 remaining, $2 tenant), in the order of the remaining units of meter $4. If $4
+-- is '', the meter with the fewest units of each tenant counts. The units are computed from the stored rows. The
+-- columns are tenants, meters, remaining, and the number of matching tenants. If more than $11 tenants match, it
+-- returns no tenants and the number $11 + 1. The conditions are the same as in ScanBalances: $5 instant, $6 percent,
+-- $7 status, $8 = $9 metadata, $10 plan. It reads tenants until $11 + 1 match, and the balances of the matching
+-- tenants.
 WITH few AS MATERIALIZED (
     SELECT t.tenant_id
     FROM tenants t
@@ -78,10 +79,11 @@ FROM page p;
 
 -- name: LeastRemaining
 -- Walks the next $3 balances after ($1 remaining, $2 tenant), in the order of remaining units. It reads all balances
--- and keeps $3 of them. The conditions are those of LeastRemainingOfFew ($4 to $10). Of the first $11 matching
--- tenants in the walk, it returns tenants, meters and remaining. It omits a tenant whose least balance came before
--- the start. Then it returns remaining and tenant of the last of the $11 tenants, or of the last balance walked if
--- fewer tenants match. The last columns are the number of balances walked and the number of matching tenants.
+-- and keeps $3 of them. The conditions $4 to $10 are the same as in LeastRemainingOfFew. It returns tenants, meters
+-- and remaining units of the first $11 matching tenants in the walk. It omits a tenant whose balance with the fewest
+-- units came before the start of the walk. The next columns are the remaining units and the tenant at which the next
+-- walk begins. If $11 tenants match, they are from the last of these tenants, else from the last balance of the walk.
+-- The last columns are the number of balances in the walk and the number of matching tenants.
 WITH walked AS MATERIALIZED (
     SELECT s.tenant_id, s.remaining
     FROM (
@@ -125,5 +127,5 @@ FROM least l
 WHERE (l.remaining, l.tenant_id) > ($1::bigint, $2::text);
 
 -- name: BalancesAbout
--- Returns the approximate number of balances, or 0 on a cluster.
+-- Returns the approximate number of balances, or 0 on a Citus cluster.
 SELECT greatest(c.reltuples, 0)::bigint FROM pg_class c WHERE c.oid = 'balances'::regclass;

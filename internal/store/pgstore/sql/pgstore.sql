@@ -1,5 +1,5 @@
 -- name: Announce
--- Notifies every instance of the changed objects when this transaction commits.
+-- Sends the announcements to every instance when this transaction commits.
 SELECT pg_notify('quotasvc_catalog', n.change) FROM unnest($1::text[]) AS n (change);
 
 -- name: Listen
