@@ -53,24 +53,18 @@
 //
 // # Invariants
 //
-// G1  A check returns the code with which Consume would fail at that moment. Both examine in the same order: blocks,
-//
-//	the feature, limits, existence of tenant and meter, suspension, items.
-//
-// G2  No limit stays charged for a consume that fails. A consume that is refused or is a replay charges limits that
-//
-//	count attempts, but not limits that count successes. There are two exceptions. If the outcome of the debit is
-//	unknown, all limits stay charged, because the debit may have been made. If a gateway forwards the request
-//	(Request.Forwarded), a replay stays charged, because it is one more request.
-//
-// G3  Only balances.Policy decides how a check uses copies of balances.
-// G4  If a debit is refused from memory (refusals.go), the ledger would have refused it at some instant in the last
-//
-//	refusalAge. While Redis confirms that the balance has not changed, that instant is in the last confirmedAge. If
-//	the key of a debit may be stored, the debit is never refused from memory.
-//
-// G5  A request whose feature is not granted charges nothing, neither limits nor balances, and queries no backend.
-// G6  A limit that was created through this process, or was announced to it, is found by its name at once.
+//	G1  A check returns the code with which Consume would fail at that moment. Both examine in the same order: blocks,
+//	    the feature, limits, existence of tenant and meter, suspension, items.
+//	G2  No limit stays charged for a consume that fails. A consume that is refused or is a replay charges limits that
+//	    count attempts, but not limits that count successes. There are two exceptions. If the outcome of the debit is
+//	    unknown, all limits stay charged, because the debit may have been made. If a gateway forwards the request
+//	    (Request.Forwarded), a replay stays charged, because it is one more request.
+//	G3  Only balances.Policy decides how a check uses copies of balances.
+//	G4  If a debit is refused from memory (refusals.go), the ledger would have refused it at some instant in the last
+//	    refusalAge. While Redis confirms that the balance has not changed, that instant is in the last confirmedAge.
+//	    If the key of a debit may be stored, the debit is never refused from memory.
+//	G5  A request whose feature is not granted charges nothing, neither limits nor balances, and queries no backend.
+//	G6  A limit that was created through this process, or was announced to it, is found by its name at once.
 //
 // # Clock
 //

@@ -12,26 +12,18 @@
 //
 // # Invariants
 //
-// G1  No change raises a value above its limit. If the value is above its limit because the plan was changed, a
-//
-//	change can only lower it.
-//
-// G2  No change of a plan, and no end of a period, changes a value. So plan changes cannot create or lose units.
-// G3  Entries of a gauge are numbered 1, 2, 3, ... without a gap. Each entry begins with the value with which the
-//
-//	previous entry ended, the first entry with 0. The stored value is the value after the newest entry. Package
-//	audit verifies this.
-//
-// G4  (tenant, Idempotency-Key) changes a gauge once. A repeat gets the stored answer. A different request with the
-//
-//	same key is refused. Keys are stored for ever, because they are few. A key of a gauge may be equal to a key of
-//	a debit: the two are independent.
-//
-// G5  Entries are never deleted, not even by the archive (docs/decisions/gauges.md). The only cost is that a
-//
-//	verification of the whole database takes longer.
-//
-// G6  A refused change, and a dry run, store nothing.
+//	G1  No change raises a value above its limit. If the value is above its limit because the plan was changed, a
+//	    change can only lower it.
+//	G2  No change of a plan, and no end of a period, changes a value. So plan changes cannot create or lose units.
+//	G3  Entries of a gauge are numbered 1, 2, 3, ... without a gap. Each entry begins with the value with which the
+//	    previous entry ended, the first entry with 0. The stored value is the value after the newest entry. Package
+//	    audit verifies this.
+//	G4  (tenant, Idempotency-Key) changes a gauge once. A repeat gets the stored answer. A different request with the
+//	    same key is refused. Keys are stored for ever, because they are few. A key of a gauge may be equal to a key of
+//	    a debit: the two are independent.
+//	G5  Entries are never deleted, not even by the archive (docs/decisions/gauges.md). The only cost is that a
+//	    verification of the whole database takes longer.
+//	G6  A refused change, and a dry run, store nothing.
 //
 // # Clock
 //

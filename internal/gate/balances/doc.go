@@ -37,15 +37,11 @@
 //
 // # Invariants
 //
-// B1  An older copy never replaces a newer copy, neither in Redis nor in this process, until the newer copy has
-//
-//	ended.
-//
-// B2  If a check without MaxStale gets a copy older than FreshFor, its answer is marked degraded. No check gets a
-//
-//	copy after the copy's ValidUntil, the instant of the next event: the period ends or a grant expires.
-//
-// B3  Publish makes no call to Redis. A debit does not wait for the cache.
+//	B1  An older copy never replaces a newer copy, neither in Redis nor in this process, until the newer copy has
+//	    ended.
+//	B2  If a check without MaxStale gets a copy older than FreshFor, its answer is marked degraded. No check gets a
+//	    copy after the copy's ValidUntil, the instant of the next event: the period ends or a grant expires.
+//	B3  Publish makes no call to Redis. A debit does not wait for the cache.
 //
 // # Announcements
 //
