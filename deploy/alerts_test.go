@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -22,9 +23,8 @@ func promtool(t *testing.T, args ...string) string {
 	t.Helper()
 	name, err := exec.LookPath("promtool")
 	if err != nil {
-		if name, err = filepath.Abs("../bin/promtool"); err != nil {
-			t.Fatal(err)
-		}
+		name, err = filepath.Abs("../bin/promtool")
+		require.NoError(t, err)
 		if _, err := os.Stat(name); err != nil {
 			const what = "promtool, which checks the alert rules, is neither in PATH nor in bin/"
 			if slices.Contains(strings.Split(os.Getenv(envWithout), ","), "promtool") {
@@ -36,17 +36,13 @@ func promtool(t *testing.T, args ...string) string {
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir = "prometheus"
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
+	require.NoError(t, err, "promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 	return string(out)
 }
 
 func TestAlerts_Rules_Valid(t *testing.T) {
 	t.Parallel()
-	if out := promtool(t, "check", "rules", "--lint=all", "--lint-fatal", "alerts.yml"); !strings.Contains(out, "SUCCESS") {
-		t.Error(out)
-	}
+	assert.Contains(t, promtool(t, "check", "rules", "--lint=all", "--lint-fatal", "alerts.yml"), "SUCCESS")
 }
 
 // samples are the files in deploy/prometheus with sample series that test the rules.
@@ -54,9 +50,7 @@ var samples = []string{"alerts_test.yml", "alerts_slow_test.yml"}
 
 func TestAlerts_Samples_FireWhenTheyShould(t *testing.T) {
 	t.Parallel()
-	if out := promtool(t, append([]string{"test", "rules"}, samples...)...); !strings.Contains(out, "SUCCESS") {
-		t.Error(out)
-	}
+	assert.Contains(t, promtool(t, append([]string{"test", "rules"}, samples...)...), "SUCCESS")
 }
 
 // alertRules is the part of alerts.yml that the tests use.
@@ -82,9 +76,7 @@ func readAlerts(t *testing.T) []alertRule {
 	for _, g := range file.Groups {
 		all = append(all, g.Rules...)
 	}
-	if len(all) < 10 {
-		t.Fatalf("%d alerts", len(all))
-	}
+	require.True(t, len(all) >= 10, "%d alerts", len(all))
 	return all
 }
 
@@ -92,9 +84,7 @@ func readYAML(t *testing.T, path string, into any) {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
-	if err := yaml.Unmarshal(text, into); err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
+	require.NoError(t, yaml.Unmarshal(text, into), "%s", path)
 }
 
 // runbook is the URL of the page whose sections explain the alerts.
@@ -135,15 +125,13 @@ func TestAlerts_Annotations_RunbookOfItsOwn(t *testing.T) {
 		linked[anchor] = true
 		for _, part := range runbookParts {
 			_, text, found := strings.Cut(sections[anchor], part)
-			if !found || len(strings.Fields(text)) < 2 {
-				t.Errorf("docs/operations.md#%s does not have %q", anchor, part)
-			}
+			assert.True(t, found && len(strings.Fields(text)) >= 2,
+				"docs/operations.md#%s does not have %q", anchor, part)
 		}
 	}
 	for anchor := range sections {
-		if strings.HasPrefix(anchor, "quotasvc") && !linked[anchor] {
-			t.Errorf("docs/operations.md#%s is about no alert", anchor)
-		}
+		assert.False(t, strings.HasPrefix(anchor, "quotasvc") && !linked[anchor],
+			"docs/operations.md#%s is about no alert", anchor)
 	}
 }
 
@@ -158,9 +146,8 @@ func TestRunbook_Links_Exist(t *testing.T) {
 	sections := sectionsOf(t, "../docs/operations.md")
 	for anchor, text := range sections {
 		for _, link := range pageLink.FindAllStringSubmatch(asked.ReplaceAllString(text, ""), -1) {
-			if _, ok := sections[link[1]]; !ok {
-				t.Errorf("docs/operations.md#%s links to #%s, which does not exist", anchor, link[1])
-			}
+			_, ok := sections[link[1]]
+			assert.True(t, ok, "docs/operations.md#%s links to #%s, which does not exist", anchor, link[1])
 		}
 	}
 }
@@ -188,8 +175,7 @@ func TestAlerts_Samples_CoverFiringAndSilent(t *testing.T) {
 		}
 	}
 	for _, a := range readAlerts(t) {
-		if !firing[a.Alert] || !silent[a.Alert] {
-			t.Errorf("%s: firing %v, silent %v", a.Alert, firing[a.Alert], silent[a.Alert])
-		}
+		assert.True(t, firing[a.Alert] && silent[a.Alert],
+			"%s: firing %v, silent %v", a.Alert, firing[a.Alert], silent[a.Alert])
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 	"github.com/moby/patternmatcher"
 	"github.com/moby/patternmatcher/ignorefile"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -78,25 +79,19 @@ func TestDockerignore_FilesOfBuild_InContext(t *testing.T) {
 	require.NoError(t, err)
 	const files = `{{if and .Module .Module.Main}}{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{range .EmbedFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{end}}`
 	out, err := golang(t.Context(), "list", "-deps", "-f", files, "./cmd/quotasvc")
-	if err != nil {
-		t.Fatal(err, out)
-	}
+	require.NoError(t, err, "%v, %v", err, out)
 	top, err := filepath.Abs(root)
 	require.NoError(t, err)
 	needed := append(strings.Fields(out), filepath.Join(top, "go.mod"), filepath.Join(top, "go.sum"))
-	if len(needed) < 300 {
-		t.Errorf("the build reads only %d files?", len(needed))
-	}
+	assert.True(t, len(needed) >= 300, "the build reads only %d files?", len(needed))
 	for _, name := range needed {
 		rel, err := filepath.Rel(top, name)
 		require.NoError(t, err)
-		if ignored, err := matcher.MatchesOrParentMatches(rel); err != nil || ignored {
-			t.Errorf(".dockerignore keeps %s out of the image's build: %v", rel, err)
-		}
+		ignored, err := matcher.MatchesOrParentMatches(rel)
+		assert.True(t, err == nil && !ignored, ".dockerignore keeps %s out of the image's build: %v", rel, err)
 	}
-	if ignored, err := matcher.MatchesOrParentMatches(".git/config"); err != nil || !ignored {
-		t.Errorf(".dockerignore lets .git through: %v", err)
-	}
+	ignored, err := matcher.MatchesOrParentMatches(".git/config")
+	assert.True(t, err == nil && ignored, ".dockerignore lets .git through: %v", err)
 }
 
 // secrets are the environment variables with secrets that docker-compose.yml requires.
@@ -125,16 +120,14 @@ func TestCompose_Secrets_NoDefaults(t *testing.T) {
 	for i, secret := range secrets {
 		name, _, _ := strings.Cut(secret, "=")
 		for _, env := range [][]string{slices.Delete(slices.Clone(secrets), i, i+1), append(slices.Delete(slices.Clone(secrets), i, i+1), name+"=")} {
-			if _, err := load(t, env); err == nil || !strings.Contains(err.Error(), name) {
-				t.Errorf("without %s: %v", name, err)
-			}
+			_, err := load(t, env)
+			assert.True(t, err != nil && strings.Contains(err.Error(), name), "without %s: %v", name, err)
 		}
 	}
 	text, err := os.ReadFile(filepath.Join(root, "docker-compose.yml"))
 	require.NoError(t, err)
-	if m := regexp.MustCompile(`\$\{\w*(?:PASSWORD|KEY|SECRET|TOKEN)\w*:?-[^}]+\}|dev-only`).Find(text); m != nil {
-		t.Errorf("a secret has a default: %s", m)
-	}
+	m := regexp.MustCompile(`\$\{\w*(?:PASSWORD|KEY|SECRET|TOKEN)\w*:?-[^}]+\}|dev-only`).Find(text)
+	assert.True(t, m == nil, "a secret has a default: %s", m)
 }
 
 // The commands in the README work with the services that compose starts. They use three variables, the key from .env,
@@ -144,18 +137,14 @@ func TestCompose_ReadmePath_HasSecretsAndDemoData(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
 	require.NoError(t, err)
 	for _, part := range []string{"for name in QUOTASVC_ADMIN_KEY POSTGRES_PASSWORD REDIS_PASSWORD", ">.env", "docker compose up --build", `KEY=$(sed -n 's/^QUOTASVC_ADMIN_KEY=//p' .env)`} {
-		if !strings.Contains(string(readme), part) {
-			t.Errorf("the README lacks %s", part)
-		}
+		assert.Contains(t, string(readme), part, "the README lacks %s", part)
 	}
 	demo := project(t).Services["demo"]
-	if len(demo.Profiles) > 0 || strings.Join(demo.Command, " ") != "apply -f /demo.yaml" || len(demo.Volumes) != 1 || demo.Volumes[0].Target != "/demo.yaml" || !demo.Volumes[0].ReadOnly {
-		t.Errorf("the demo data: %q %+v", demo.Command, demo.Volumes)
-	}
+	assert.True(t, len(demo.Profiles) <= 0 && strings.Join(demo.Command, " ") == "apply -f /demo.yaml" && len(demo.Volumes) == 1 && demo.Volumes[0].Target == "/demo.yaml" &&
+		demo.Volumes[0].ReadOnly, "the demo data: %q %+v", demo.Command, demo.Volumes)
 	text, err := os.ReadFile(demo.Volumes[0].Source)
-	if err != nil || !strings.Contains(string(text), "tenant: demo") {
-		t.Errorf("the demo data have no tenant demo: %v", err)
-	}
+	assert.True(t, err == nil && strings.Contains(string(text), "tenant: demo"),
+		"the demo data have no tenant demo: %v", err)
 }
 
 func TestCompose_Monitoring_FilesExistNobodyLogsIn(t *testing.T) {
@@ -163,27 +152,22 @@ func TestCompose_Monitoring_FilesExistNobodyLogsIn(t *testing.T) {
 	p := project(t)
 	for _, name := range []string{"prometheus", "grafana"} {
 		s := p.Services[name]
-		if !slices.Equal(s.Profiles, []string{"monitoring"}) || !strings.Contains(s.Image, ":") || strings.HasSuffix(s.Image, ":latest") {
-			t.Errorf("%s: profiles %q, image %q", name, s.Profiles, s.Image)
-		}
+		assert.True(t, slices.Equal(s.Profiles, []string{"monitoring"}) && strings.Contains(s.Image, ":") &&
+			!strings.HasSuffix(s.Image, ":latest"), "%s: profiles %q, image %q", name, s.Profiles, s.Image)
 		for _, v := range s.Volumes {
 			if _, err := os.Stat(v.Source); v.Type == types.VolumeTypeBind && (err != nil || !v.ReadOnly) {
 				t.Errorf("%s mounts %+v: %v", name, v, err)
 			}
 		}
 		for _, port := range s.Ports {
-			if port.HostIP != "127.0.0.1" {
-				t.Errorf("%s is open to the network", name)
-			}
+			assert.EqualValues(t, "127.0.0.1", port.HostIP, "%s is open to the network", name)
 		}
 	}
-	if e := p.Services["grafana"].Environment["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"]; e == nil || *e != "true" {
-		t.Error("Grafana has an administrator with a password that everybody knows")
-	}
+	e := p.Services["grafana"].Environment["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"]
+	assert.True(t, e != nil && *e == "true", "Grafana has an administrator with a password that everybody knows")
 	text, err := os.ReadFile(filepath.Join(root, "deploy", "prometheus", "prometheus.yml"))
-	if err != nil || !strings.Contains(string(text), "targets: [quotasvc:9090]") || !strings.Contains(string(text), "alerts.yml") {
-		t.Errorf("prometheus.yml: %v", err)
-	}
+	assert.True(t, err == nil && strings.Contains(string(text), "targets: [quotasvc:9090]") &&
+		strings.Contains(string(text), "alerts.yml"), "prometheus.yml: %v", err)
 	for _, name := range []string{"postgres", "redis"} {
 		if s := p.Services[name]; len(s.Networks) != 1 || !p.Networks["backend"].Internal {
 			t.Errorf("%s is in %d networks", name, len(s.Networks))
@@ -200,9 +184,8 @@ func ours(t *testing.T, p *types.Project) map[string]types.ServiceConfig {
 			services[name] = s
 		}
 	}
-	if len(services) < 3 {
-		t.Fatalf("only %d services run our image; expected the service, the migration and the roll", len(services))
-	}
+	require.True(t, len(services) >= 3,
+		"only %d services run our image; expected the service, the migration and the roll", len(services))
 	return services
 }
 
@@ -212,9 +195,7 @@ func help(t *testing.T, args ...string) string {
 	ctx, cancel := context.WithTimeout(t.Context(), buildLimit)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, binary, append(args, "--help")...).CombinedOutput()
-	if err != nil {
-		t.Errorf("quotasvc %s --help: %v\n%s", strings.Join(args, " "), err, out)
-	}
+	assert.NoError(t, err, "quotasvc %s --help: %v\n%s", strings.Join(args, " "), err, out)
 	return string(out)
 }
 
@@ -237,21 +218,17 @@ func command(line []string) (subcommands, flags []string) {
 func TestCompose_Services_ServersServiceMigrateRoll(t *testing.T) {
 	t.Parallel()
 	p := project(t)
-	if p.Services["postgres"].Image != "postgres:17" || p.Services["redis"].Image != "redis:7" {
-		t.Errorf("images %q and %q", p.Services["postgres"].Image, p.Services["redis"].Image)
-	}
+	assert.True(t, p.Services["postgres"].Image == "postgres:17" && p.Services["redis"].Image == "redis:7",
+		"images %q and %q", p.Services["postgres"].Image, p.Services["redis"].Image)
 	// Tests that start containers use the same versions.
 	harness, err := os.ReadFile(filepath.Join(root, "internal", "lab", "testenv", "container.go"))
 	require.NoError(t, err)
 	for _, image := range []string{p.Services["postgres"].Image, p.Services["redis"].Image} {
-		if !bytes.Contains(harness, []byte(`"`+image+`"`)) {
-			t.Errorf("the test harness does not use %s", image)
-		}
+		assert.True(t, bytes.Contains(harness, []byte(`"`+image+`"`)), "the test harness does not use %s", image)
 	}
 	for name, want := range map[string]string{"quotasvc": "serve", "migrate": "migrate up", "roll": "roll --every 1h", "demo": "apply -f /demo.yaml"} {
-		if got := strings.Join(p.Services[name].Command, " "); got != want {
-			t.Errorf("%s runs %q, want %q", name, got, want)
-		}
+		got := strings.Join(p.Services[name].Command, " ")
+		assert.True(t, got == want, "%s runs %q, want %q", name, got, want)
 	}
 }
 
@@ -262,20 +239,17 @@ func TestCompose_CommandsFlagsVariables_Exist(t *testing.T) {
 		subcommands, flags := command(s.Command)
 		text := help(t, subcommands...)
 		for _, flag := range flags {
-			if !regexp.MustCompile(`(^|[ ,])` + flag + `\b`).MatchString(text) {
-				t.Errorf("%s: quotasvc %s has no flag %s", name, strings.Join(subcommands, " "), flag)
-			}
+			assert.True(t, regexp.MustCompile(`(^|[ ,])`+flag+`\b`).MatchString(text),
+				"%s: quotasvc %s has no flag %s", name, strings.Join(subcommands, " "), flag)
 		}
 		for variable := range s.Environment {
-			if !strings.Contains(text, variable) {
-				t.Errorf("%s: quotasvc %s has no variable %s", name, strings.Join(subcommands, " "), variable)
-			}
+			assert.Contains(t, text, variable,
+				"%s: quotasvc %s has no variable %s", name, strings.Join(subcommands, " "), variable)
 		}
 	}
 	check := []string(p.Services["quotasvc"].HealthCheck.Test)
-	if len(check) < 3 || check[0] != "CMD" || check[1] != "/quotasvc" {
-		t.Fatalf("the health check is %q; the image has no shell", check)
-	}
+	require.True(t, len(check) >= 3 && check[0] == "CMD" && check[1] == "/quotasvc",
+		"the health check is %q; the image has no shell", check)
 	help(t, check[2:]...)
 }
 
@@ -284,12 +258,10 @@ func TestHelp_UnknownCommand_Fails(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), buildLimit)
 	defer cancel()
-	if out, err := exec.CommandContext(ctx, binary, "no-such-command", "--help").CombinedOutput(); err == nil {
-		t.Errorf("an unknown command has help: %s", out)
-	}
-	if text := help(t, "serve"); strings.Contains(text, "QUOTASVC_NO_SUCH_SETTING") {
-		t.Error("the help contains a variable that does not exist")
-	}
+	out, err := exec.CommandContext(ctx, binary, "no-such-command", "--help").CombinedOutput()
+	assert.Error(t, err, "an unknown command has help: %s", out)
+	assert.NotContains(t, help(t, "serve"), "QUOTASVC_NO_SUCH_SETTING",
+		"the help contains a variable that does not exist")
 }
 
 func TestCompose_Configuration_AcceptedByService(t *testing.T) {
@@ -297,9 +269,8 @@ func TestCompose_Configuration_AcceptedByService(t *testing.T) {
 	s := project(t).Services["quotasvc"]
 	for variable, port := range map[string]string{"QUOTASVC_LISTEN": "8080", "QUOTASVC_OPS_LISTEN": "9090"} {
 		address := s.Environment[variable]
-		if address == nil || *address != ":"+port {
-			t.Errorf("%s is %v: loopback would be unreachable from outside the container", variable, address)
-		}
+		assert.True(t, address != nil && *address == ":"+port,
+			"%s is %v: loopback would be unreachable from outside the container", variable, address)
 		published := slices.IndexFunc(s.Ports, func(p types.ServicePortConfig) bool { return fmt.Sprint(p.Target) == port })
 		if published < 0 {
 			t.Errorf("port %s is not published", port)
@@ -313,29 +284,22 @@ func TestCompose_Secrets_FromEnvironment(t *testing.T) {
 	t.Parallel()
 	p := project(t)
 	for name, s := range ours(t, p) {
-		if url := s.Environment["QUOTASVC_DATABASE_URL"]; url == nil || !strings.Contains(*url, ":pgsecret@postgres:5432/") {
-			t.Errorf("%s: database URL %v", name, url)
-		}
+		url := s.Environment["QUOTASVC_DATABASE_URL"]
+		assert.True(t, url != nil && strings.Contains(*url, ":pgsecret@postgres:5432/"), "%s: database URL %v", name, url)
 	}
 	service, postgres, redis := p.Services["quotasvc"], p.Services["postgres"], p.Services["redis"]
 	for what, value := range map[string]*string{
 		"the service's Redis URL": service.Environment["QUOTASVC_REDIS_URL"], "PostgreSQL's password": postgres.Environment["POSTGRES_PASSWORD"],
 		"the key": service.Environment["QUOTASVC_ADMIN_KEY"], "redis-cli's password": redis.Environment["REDISCLI_AUTH"],
 	} {
-		if value == nil || !regexp.MustCompile(`pgsecret|redissecret|k{32}`).MatchString(*value) {
-			t.Errorf("%s does not come from the environment", what)
-		}
+		assert.True(t, value != nil && regexp.MustCompile(`pgsecret|redissecret|k{32}`).MatchString(*value),
+			"%s does not come from the environment", what)
 	}
-	if at := slices.Index(redis.Command, "--maxmemory-policy"); at < 0 || redis.Command[at+1] != "noeviction" {
-		t.Errorf("Redis runs %q, which may evict keys", redis.Command)
-	}
-	if !slices.Contains(redis.Command, "redissecret") {
-		t.Errorf("Redis runs %q, without its password", redis.Command)
-	}
+	at := slices.Index(redis.Command, "--maxmemory-policy")
+	assert.True(t, at >= 0 && redis.Command[at+1] == "noeviction", "Redis runs %q, which may evict keys", redis.Command)
+	assert.True(t, slices.Contains(redis.Command, "redissecret"), "Redis runs %q, without its password", redis.Command)
 	for _, name := range []string{"postgres", "redis"} {
-		if len(p.Services[name].Ports) != 0 {
-			t.Errorf("%s is published", name)
-		}
+		assert.Empty(t, p.Services[name].Ports, "%s is published", name)
 	}
 }
 
@@ -351,20 +315,17 @@ func TestCompose_Dependencies_ExistWithConditions(t *testing.T) {
 			}
 			switch dependency.Condition {
 			case types.ServiceConditionHealthy:
-				if target.HealthCheck == nil || target.HealthCheck.Disable {
-					t.Errorf("%s waits for %s to be healthy, which has no health check", name, other)
-				}
+				assert.True(t, target.HealthCheck != nil && !target.HealthCheck.Disable,
+					"%s waits for %s to be healthy, which has no health check", name, other)
 			case types.ServiceConditionCompletedSuccessfully:
-				if target.Restart != "no" {
-					t.Errorf("%s waits for %s to complete, which is restarted (%q)", name, other, target.Restart)
-				}
+				assert.EqualValues(t, "no", target.Restart,
+					"%s waits for %s to complete, which is restarted (%q)", name, other, target.Restart)
 			}
 		}
 	}
 	for _, name := range []string{"quotasvc", "roll"} {
-		if p.Services[name].DependsOn["migrate"].Condition != types.ServiceConditionCompletedSuccessfully {
-			t.Errorf("%s may start before the migration has ended", name)
-		}
+		assert.True(t, p.Services[name].DependsOn["migrate"].Condition == types.ServiceConditionCompletedSuccessfully,
+			"%s may start before the migration has ended", name)
 	}
 	for _, name := range []string{"postgres", "redis", "quotasvc"} {
 		if c := p.Services[name].HealthCheck; c == nil || c.Disable || len(c.Test) == 0 || c.Interval == nil || c.Timeout == nil {
@@ -384,14 +345,10 @@ func TestCompose_Service_NeverRoot(t *testing.T) {
 	t.Parallel()
 	d := readDockerfile(t)
 	for name, s := range ours(t, project(t)) {
-		if s.User != d.user {
-			t.Errorf("%s runs as %q, the image as %q", name, s.User, d.user)
-		}
-		if !s.ReadOnly || !slices.Contains(s.CapDrop, "ALL") {
-			t.Errorf("%s may write its file system or has capabilities", name)
-		}
+		assert.True(t, s.User == d.user, "%s runs as %q, the image as %q", name, s.User, d.user)
+		assert.True(t, s.ReadOnly && slices.Contains(s.CapDrop, "ALL"),
+			"%s may write its file system or has capabilities", name)
 	}
-	if !regexp.MustCompile(`^[1-9]\d*:[1-9]\d*$`).MatchString(d.user) {
-		t.Errorf("the image's user is %q, not a number other than 0", d.user)
-	}
+	assert.True(t, regexp.MustCompile(`^[1-9]\d*:[1-9]\d*$`).MatchString(d.user),
+		"the image's user is %q, not a number other than 0", d.user)
 }

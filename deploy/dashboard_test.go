@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -90,9 +91,8 @@ func readDashboard(t *testing.T) dashboard {
 	in.DisallowUnknownFields()
 	var d dashboard
 	require.NoError(t, in.Decode(&d))
-	if len(d.Panels) < 40 || d.UID == "" || d.SchemaVersion < 39 {
-		t.Fatalf("%d panels, uid %q, schema %d", len(d.Panels), d.UID, d.SchemaVersion)
-	}
+	require.True(t, len(d.Panels) >= 40 && d.UID != "" && d.SchemaVersion >= 39,
+		"%d panels, uid %q, schema %d", len(d.Panels), d.UID, d.SchemaVersion)
 	return d
 }
 
@@ -105,44 +105,36 @@ func TestDashboard_Panels_CompleteAndApart(t *testing.T) {
 	titles := map[string]bool{}
 	source := datasource{"prometheus", "${datasource}"}
 	for _, p := range readDashboard(t).Panels {
-		if p.ID <= 0 || ids[p.ID] || p.Title == "" || titles[p.Title] && p.Type != "row" {
-			t.Errorf("panel %d %q: its id or its title is missing, or there is another one", p.ID, p.Title)
-		}
+		assert.True(t, p.ID > 0 && !ids[p.ID] && p.Title != "" && (!titles[p.Title] || p.Type == "row"),
+			"panel %d %q: its id or its title is missing, or there is another one", p.ID, p.Title)
 		ids[p.ID], titles[p.Title] = true, titles[p.Title] || p.Type != "row"
 		g := p.GridPos
-		if g.W < 1 || g.H < 1 || g.X < 0 || g.Y < 0 || g.X+g.W > gridWidth {
-			t.Errorf("panel %s: %+v is outside", p.Title, g)
-		}
+		assert.True(t, g.W >= 1 && g.H >= 1 && g.X >= 0 && g.Y >= 0 && g.X+g.W <= gridWidth,
+			"panel %s: %+v is outside", p.Title, g)
 		for x := g.X; x < g.X+g.W; x++ {
 			for y := g.Y; y < g.Y+g.H; y++ {
-				if other := taken[[2]int{x, y}]; other != "" {
-					t.Fatalf("panels %s and %s overlap", p.Title, other)
-				}
+				other := taken[[2]int{x, y}]
+				require.Empty(t, other, "panels %s and %s overlap", p.Title, other)
 				taken[[2]int{x, y}] = p.Title
 			}
 		}
 		if p.Type == "row" {
 			continue
 		}
-		if p.Description == "" || len(p.Options) == 0 {
-			t.Errorf("panel %s has no description, or no options", p.Title)
-		}
+		assert.True(t, p.Description != "" && len(p.Options) != 0,
+			"panel %s has no description, or no options", p.Title)
 		if p.Type == "text" {
 			continue
 		}
-		if !slices.Contains([]string{"stat", "timeseries", "heatmap", "bargauge"}, p.Type) || p.Datasource != source || !slices.Contains(units, p.FieldConfig.Defaults.Unit) || len(p.Targets) == 0 {
-			t.Errorf("panel %s: type %s, data source %v, unit %q, %d queries", p.Title, p.Type, p.Datasource, p.FieldConfig.Defaults.Unit, len(p.Targets))
-		}
+		assert.True(t, slices.Contains([]string{"stat", "timeseries", "heatmap", "bargauge"}, p.Type) && p.Datasource == source && slices.Contains(units, p.FieldConfig.Defaults.Unit) &&
+			len(p.Targets) != 0, "panel %s: type %s, data source %v, unit %q, %d queries", p.Title, p.Type, p.Datasource, p.FieldConfig.Defaults.Unit, len(p.Targets))
 		for i, q := range p.Targets {
-			if q.RefID != string(rune('A'+i)) || q.Datasource != source || q.LegendFormat == "" || !strings.Contains(q.Expr, `{instance=~"$instance"`) {
-				t.Errorf("panel %s: query %+v", p.Title, q)
-			}
-			if latency := strings.Contains(q.Expr, "quotasvc_http_request_duration_seconds_bucket"); latency != q.Exemplar {
-				t.Errorf("panel %s: exemplars %t, and only latencies of requests have them", p.Title, q.Exemplar)
-			}
-			if regexp.MustCompile(`\b(tenant|subject|ip)\b`).MatchString(q.Expr) {
-				t.Errorf("panel %s: %s: no such label exists", p.Title, q.Expr)
-			}
+			assert.True(t, q.RefID == string(rune('A'+i)) && q.Datasource == source && q.LegendFormat != "" &&
+				strings.Contains(q.Expr, `{instance=~"$instance"`), "panel %s: query %+v", p.Title, q)
+			assert.True(t, strings.Contains(q.Expr, "quotasvc_http_request_duration_seconds_bucket") == q.Exemplar,
+				"panel %s: exemplars %t, and only latencies of requests have them", p.Title, q.Exemplar)
+			assert.False(t, regexp.MustCompile(`\b(tenant|subject|ip)\b`).MatchString(q.Expr),
+				"panel %s: %s: no such label exists", p.Title, q.Expr)
 		}
 	}
 }
@@ -153,46 +145,37 @@ func TestDashboard_LinksAnnotationsVariables_Resolve(t *testing.T) {
 	known := map[string]bool{"__rate_interval": true, "__all": true} // variables that Grafana defines
 	for _, v := range d.Templating.List {
 		known[v.Name] = true
-		if v.Label == "" || !slices.Contains([]string{"datasource", "query", "textbox"}, v.Type) {
-			t.Errorf("variable %+v", v)
-		}
+		assert.True(t, v.Label != "" && slices.Contains([]string{"datasource", "query", "textbox"}, v.Type),
+			"variable %+v", v)
 	}
 	text, err := os.ReadFile("grafana/quotasvc.json")
 	require.NoError(t, err)
 	for _, use := range regexp.MustCompile(`\$\{?([a-z_]+)`).FindAllStringSubmatch(string(text), -1) {
-		if !known[use[1]] {
-			t.Errorf("there is no variable %s", use[1])
-		}
+		assert.True(t, known[use[1]], "there is no variable %s", use[1])
 	}
 	const pages = "https://github.com/quotasvc/quotasvc/blob/main/"
 	targets := map[string]bool{}
 	for _, l := range d.Links {
 		page, ours := strings.CutPrefix(l.URL, pages)
-		if l.Title == "" || l.Tooltip == "" || l.Type != "link" || !ours && l.URL != "${traces}" {
-			t.Errorf("link %+v", l)
-		}
+		assert.True(t, l.Title != "" && l.Tooltip != "" && l.Type == "link" && (ours || l.URL == "${traces}"),
+			"link %+v", l)
 		targets[page] = true
 		if path, anchor, ok := strings.Cut(page, "#"); ours && ok {
-			if _, exists := sectionsOf(t, "../"+path)[anchor]; !exists {
-				t.Errorf("link %s: no section %s in %s", l.Title, anchor, path)
-			}
+			_, exists := sectionsOf(t, "../"+path)[anchor]
+			assert.True(t, exists, "link %s: no section %s in %s", l.Title, anchor, path)
 		} else if _, err := os.Stat("../" + path); ours && err != nil {
 			t.Errorf("link %s: %v", l.Title, err)
 		}
 	}
-	if !targets["docs/operations.md#alerts"] || !targets["${traces}"] {
-		t.Errorf("links to %v: the runbook or the traces are missing", targets)
-	}
+	assert.True(t, targets["docs/operations.md#alerts"] && targets["${traces}"],
+		"links to %v: the runbook or the traces are missing", targets)
 	var marks []string
 	for _, a := range d.Annotations.List {
 		marks = append(marks, a.Expr)
-		if a.Name == "" || !a.Enable || a.IconColor == "" || a.TitleFormat == "" || a.Datasource.UID != "${datasource}" {
-			t.Errorf("annotation %+v", a)
-		}
+		assert.True(t, a.Name != "" && a.Enable && a.IconColor != "" && a.TitleFormat != "" &&
+			a.Datasource.UID == "${datasource}", "annotation %+v", a)
 	}
 	for _, metric := range []string{"process_start_time_seconds", "quotasvc_build_info", "quotasvc_ledger_verify_differences"} {
-		if !strings.Contains(strings.Join(marks, "\n"), metric) {
-			t.Errorf("no annotation of %s", metric)
-		}
+		assert.Contains(t, strings.Join(marks, "\n"), metric, "no annotation of %s", metric)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -49,9 +50,7 @@ func readDockerfile(t *testing.T) dockerfile {
 		switch keyword {
 		case "FROM":
 			m := fromPattern.FindStringSubmatch(line)
-			if m == nil {
-				t.Fatalf("a stage without a name: %s", line)
-			}
+			require.NotNil(t, m, "a stage without a name: %s", line)
 			stage = m[2]
 			image := os.Expand(m[1], func(name string) string { return arguments[name] })
 			d.stages, d.bases[stage], d.user = append(d.stages, stage), image, ""
@@ -76,48 +75,35 @@ func TestCompose_Build_StageAndContextExist(t *testing.T) {
 	t.Parallel()
 	d := readDockerfile(t)
 	for name, s := range ours(t, project(t)) {
-		if !slices.Contains(d.stages, s.Build.Target) {
-			t.Errorf("%s builds the stage %q; there are %q", name, s.Build.Target, d.stages)
-		}
-		if s.Build.Target != d.stages[len(d.stages)-1] {
-			t.Errorf("%s builds %q, docker build without a target %q", name, s.Build.Target, d.stages[len(d.stages)-1])
-		}
-		if _, err := os.Stat(filepath.Join(s.Build.Context, s.Build.Dockerfile)); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if s.Entrypoint != nil {
-			t.Errorf("%s replaces the entry point", name)
-		}
+		assert.True(t, slices.Contains(d.stages, s.Build.Target),
+			"%s builds the stage %q; there are %q", name, s.Build.Target, d.stages)
+		assert.True(t, s.Build.Target == d.stages[len(d.stages)-1],
+			"%s builds %q, docker build without a target %q", name, s.Build.Target, d.stages[len(d.stages)-1])
+		_, err := os.Stat(filepath.Join(s.Build.Context, s.Build.Dockerfile))
+		assert.NoError(t, err, "%s", name)
+		assert.True(t, s.Entrypoint == nil, "%s replaces the entry point", name)
 	}
 }
 
 func TestDockerfile_Entrypoint_BinaryInImage(t *testing.T) {
 	t.Parallel()
 	d := readDockerfile(t)
-	if len(d.stages) < 2 {
-		t.Fatalf("stages %q: the image would hold the compiler", d.stages)
-	}
+	require.True(t, len(d.stages) >= 2, "stages %q: the image would hold the compiler", d.stages)
 	last := d.stages[len(d.stages)-1]
 	var holds []string
 	for _, c := range d.copies {
-		if c.from != "" && !slices.Contains(d.stages, c.from) {
-			t.Errorf("COPY --from=%s: no such stage", c.from)
-		}
-		if c.from == "" && c.stage == last {
-			t.Errorf("the image gets %q from the context", c.sources)
-		}
+		assert.False(t, c.from != "" && !slices.Contains(d.stages, c.from), "COPY --from=%s: no such stage", c.from)
+		assert.False(t, c.from == "" && c.stage == last, "the image gets %q from the context", c.sources)
 		for _, source := range c.sources {
-			if _, err := os.Stat(filepath.Join(root, source)); c.from == "" && err != nil {
-				t.Errorf("COPY %s: %v", source, err)
-			}
+			_, err := os.Stat(filepath.Join(root, source))
+			assert.False(t, c.from == "" && err != nil, "COPY %s: %v", source, err)
 		}
 		if c.stage == last {
 			holds = append(holds, `["`+c.target+`"]`)
 		}
 	}
-	if !slices.Contains(holds, d.entrypoint) {
-		t.Errorf("the entry point is %s, the image holds %q", d.entrypoint, holds)
-	}
+	assert.True(t, slices.Contains(holds, d.entrypoint),
+		"the entry point is %s, the image holds %q", d.entrypoint, holds)
 }
 
 func TestDockerfile_GoVersion_SameAsModule(t *testing.T) {
@@ -125,12 +111,9 @@ func TestDockerfile_GoVersion_SameAsModule(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	require.NoError(t, err)
 	m := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(string(text))
-	if m == nil {
-		t.Fatal("go.mod names no version")
-	}
-	if base := readDockerfile(t).bases["build"]; !strings.HasPrefix(base, "golang:"+m[1]+"-") {
-		t.Errorf("the image is built by %s, go.mod has %s", base, m[1])
-	}
+	require.NotNil(t, m, "go.mod names no version")
+	base := readDockerfile(t).bases["build"]
+	assert.True(t, strings.HasPrefix(base, "golang:"+m[1]+"-"), "the image is built by %s, go.mod has %s", base, m[1])
 }
 
 // The image can be built for each kind of processor. The same source gives the same bytes, and labels name the
@@ -143,25 +126,19 @@ func TestDockerfile_Build_AnyProcessorReproducibleLabelled(t *testing.T) {
 		"-X main.version=${VERSION}", "-X main.commit=${COMMIT}", `org.opencontainers.image.version="${VERSION}"`,
 		`org.opencontainers.image.revision="${COMMIT}"`, "org.opencontainers.image.source=", "org.opencontainers.image.licenses=",
 	} {
-		if !strings.Contains(d.text, part) {
-			t.Errorf("the Dockerfile lacks %s", part)
-		}
+		assert.Contains(t, d.text, part, "the Dockerfile lacks %s", part)
 	}
 	for stage, image := range d.bases {
-		if strings.HasSuffix(image, ":latest") || !strings.Contains(image, ":") {
-			t.Errorf("stage %s is built on %q, which names no version", stage, image)
-		}
+		assert.True(t, !strings.HasSuffix(image, ":latest") && strings.Contains(image, ":"),
+			"stage %s is built on %q, which names no version", stage, image)
 	}
 	// Each stage that passes the version to the linker must declare the argument VERSION: Docker forgets arguments at
 	// FROM.
-	if n := strings.Count(d.text, "\nARG VERSION="); n != 2 {
-		t.Errorf("ARG VERSION stands in %d stages, want 2", n)
-	}
+	n := strings.Count(d.text, "\nARG VERSION=")
+	assert.True(t, n == 2, "ARG VERSION stands in %d stages, want 2", n)
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	require.NoError(t, err)
 	for _, part := range []string{"linux/amd64,linux/arm64", "--sbom=true", "--provenance=mode=max", "SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH)"} {
-		if !strings.Contains(string(makefile), part) {
-			t.Errorf("make image-release lacks %s", part)
-		}
+		assert.Contains(t, string(makefile), part, "make image-release lacks %s", part)
 	}
 }

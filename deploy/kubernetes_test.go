@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -81,16 +82,13 @@ func manifests(t *testing.T) map[string]manifest {
 		t.Helper()
 		text, err := os.ReadFile(filepath.Join(base, name))
 		require.NoError(t, err)
-		if err := yaml.Unmarshal(text, into); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		require.NoError(t, yaml.Unmarshal(text, into), "%s", name)
 	}
 	var list struct{ Resources []string }
 	read("kustomization.yaml", &list)
 	files, err := filepath.Glob(filepath.Join(base, "*.yaml"))
-	if err != nil || len(files) != len(list.Resources)+1 {
-		t.Errorf("%d files, %d of them listed, %v", len(files)-1, len(list.Resources), err)
-	}
+	assert.True(t, err == nil && len(files) == len(list.Resources)+1,
+		"%d files, %d of them listed, %v", len(files)-1, len(list.Resources), err)
 	out := map[string]manifest{}
 	for _, name := range list.Resources {
 		var m manifest
@@ -122,45 +120,36 @@ func TestKubernetes_Objects_Complete(t *testing.T) {
 		"ServiceAccount/quotasvc", "Job/quotasvc-migrate", "CronJob/quotasvc-roll", "CronJob/quotasvc-verify", "CronJob/quotasvc-partitions",
 		"CronJob/quotasvc-seal", "CronJob/quotasvc-archive",
 	} {
-		if _, ok := all[name]; !ok {
-			t.Errorf("there is no %s", name)
-		}
+		_, ok := all[name]
+		assert.True(t, ok, "there is no %s", name)
 	}
 	for name, m := range all {
 		if m.Kind == "CronJob" && (m.Spec.ConcurrencyPolicy != "Forbid" || m.Spec.JobTemplate.Spec.ActiveDeadlineSeconds == 0 || len(strings.Fields(m.Spec.Schedule)) != 5) {
 			t.Errorf("%s may run twice at once, or for ever: %+v", name, m.Spec)
 		}
 	}
-	if a := all["ServiceAccount/quotasvc"].Automount; a == nil || *a {
-		t.Error("the service account has a token")
-	}
-	if p := all["NetworkPolicy/quotasvc"].Spec.PolicyTypes; !slices.Equal(p, []string{"Ingress", "Egress"}) {
-		t.Errorf("the network policy is about %q", p)
-	}
+	a := all["ServiceAccount/quotasvc"].Automount
+	assert.True(t, a != nil && !*a, "the service account has a token")
+	assert.Equal(t, []string{"Ingress", "Egress"}, all["NetworkPolicy/quotasvc"].Spec.PolicyTypes,
+		"the network policy is about")
 }
 
 func TestKubernetes_Pods_NoRootNoWritesNoToken(t *testing.T) {
 	t.Parallel()
 	user := readDockerfile(t).user
 	found := pods(manifests(t))
-	if len(found) != 7 {
-		t.Errorf("%d pods", len(found))
-	}
+	assert.Len(t, found, 7, "pods")
 	for name, p := range found {
-		if !p.SecurityContext.RunAsNonRoot || user != fmt.Sprintf("%[1]d:%[1]d", p.SecurityContext.RunAsUser) || p.SecurityContext.SeccompProfile.Type != "RuntimeDefault" {
-			t.Errorf("%s: %+v; the image's user is %s", name, p.SecurityContext, user)
-		}
-		if p.ServiceAccountName != "quotasvc" || p.Automount == nil || *p.Automount {
-			t.Errorf("%s has a token of %q", name, p.ServiceAccountName)
-		}
+		assert.True(t, p.SecurityContext.RunAsNonRoot && user == fmt.Sprintf("%[1]d:%[1]d", p.SecurityContext.RunAsUser) &&
+			p.SecurityContext.SeccompProfile.Type == "RuntimeDefault", "%s: %+v; the image's user is %s", name, p.SecurityContext, user)
+		assert.True(t, p.ServiceAccountName == "quotasvc" && p.Automount != nil && !*p.Automount,
+			"%s has a token of %q", name, p.ServiceAccountName)
 		for _, c := range p.Containers {
 			s := c.SecurityContext
-			if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || !s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []string{"ALL"}) {
-				t.Errorf("%s: %+v", name, s)
-			}
-			if c.Resources.Requests["cpu"] == "" || c.Resources.Requests["memory"] == "" || c.Resources.Limits["memory"] == "" {
-				t.Errorf("%s: %+v", name, c.Resources)
-			}
+			assert.True(t, s.AllowPrivilegeEscalation != nil && !*s.AllowPrivilegeEscalation && s.ReadOnlyRootFilesystem &&
+				slices.Equal(s.Capabilities.Drop, []string{"ALL"}), "%s: %+v", name, s)
+			assert.True(t, c.Resources.Requests["cpu"] != "" && c.Resources.Requests["memory"] != "" &&
+				c.Resources.Limits["memory"] != "", "%s: %+v", name, c.Resources)
 		}
 	}
 }
@@ -172,18 +161,14 @@ func TestKubernetes_CommandsSettings_Exist(t *testing.T) {
 		subcommands, flags := command(c.Args)
 		text := help(t, subcommands...)
 		for _, flag := range flags {
-			if !regexp.MustCompile(`(^|[ ,])` + flag + `\b`).MatchString(text) {
-				t.Errorf("%s: quotasvc %s has no flag %s", name, strings.Join(subcommands, " "), flag)
-			}
+			assert.True(t, regexp.MustCompile(`(^|[ ,])`+flag+`\b`).MatchString(text),
+				"%s: quotasvc %s has no flag %s", name, strings.Join(subcommands, " "), flag)
 		}
 		for _, e := range c.Env {
-			if strings.HasPrefix(e.Name, "QUOTASVC_") && !strings.Contains(text, e.Name) {
-				t.Errorf("%s: quotasvc %s has no setting %s", name, strings.Join(subcommands, " "), e.Name)
-			}
+			assert.False(t, strings.HasPrefix(e.Name, "QUOTASVC_") && !strings.Contains(text, e.Name),
+				"%s: quotasvc %s has no setting %s", name, strings.Join(subcommands, " "), e.Name)
 			for _, secret := range []string{"_KEY", "_URL", "PASSWORD"} {
-				if strings.HasSuffix(e.Name, secret) {
-					t.Errorf("%s: %s is in the environment", name, e.Name)
-				}
+				assert.False(t, strings.HasSuffix(e.Name, secret), "%s: %s is in the environment", name, e.Name)
 			}
 		}
 		// Only commands that need the role which owns the tables have the secret of this role.
@@ -199,26 +184,20 @@ func TestKubernetes_Service_ProbesStopsScales(t *testing.T) {
 	all := manifests(t)
 	p := all["Deployment/quotasvc"].Spec.Template.Spec
 	c := p.Containers[0]
-	if c.LivenessProbe.HTTPGet.Path != "/livez" || c.ReadinessProbe.HTTPGet.Path != "/readyz" || c.LivenessProbe.HTTPGet.Port != "ops" || c.ReadinessProbe.HTTPGet.Port != "ops" {
-		t.Errorf("probes %+v, %+v", c.LivenessProbe, c.ReadinessProbe)
-	}
-	if len(p.TopologySpread) == 0 {
-		t.Error("all instances may be on one node")
-	}
+	assert.True(t, c.LivenessProbe.HTTPGet.Path == "/livez" && c.ReadinessProbe.HTTPGet.Path == "/readyz" && c.LivenessProbe.HTTPGet.Port == "ops" &&
+		c.ReadinessProbe.HTTPGet.Port == "ops", "probes %+v, %+v", c.LivenessProbe, c.ReadinessProbe)
+	assert.NotEmpty(t, p.TopologySpread, "all instances may be on one node")
 	// The process must end by itself before Kubernetes kills it: after at most the drain delay plus the stop timeout.
 	var total time.Duration
 	for _, flag := range []string{"--drain-delay", "--stop-timeout"} {
 		m := regexp.MustCompile(flag + `=(\w+)`).FindStringSubmatch(help(t, "serve"))
-		if m == nil {
-			t.Fatalf("serve --help shows no default of %s", flag)
-		}
+		require.NotNil(t, m, "serve --help shows no default of %s", flag)
 		d, err := time.ParseDuration(m[1])
 		require.NoError(t, err)
 		total += d
 	}
-	if grace := time.Duration(p.Grace) * time.Second; grace < total+5*time.Second {
-		t.Errorf("killed after %s, stopping takes up to %s", grace, total)
-	}
+	grace := time.Duration(p.Grace) * time.Second
+	assert.True(t, grace >= total+5*time.Second, "killed after %s, stopping takes up to %s", grace, total)
 	replicas := ""
 	for _, e := range c.Env {
 		if e.Name == "QUOTASVC_REPLICAS" {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -32,18 +33,13 @@ func TestSystemd_Units_CommandsSettingsExist_NothingMoreIsAllowed(t *testing.T) 
 			"DynamicUser=yes", "NoNewPrivileges=yes", "ProtectSystem=strict", "CapabilityBoundingSet=", "PrivateDevices=yes", "SystemCallFilter=@system-service",
 			map[bool]string{true: "LoadCredential=database-url:/etc/quotasvc/owner-database-url", false: "LoadCredential=database-url:/etc/quotasvc/database-url"}[owner],
 		} {
-			if !slices.Contains(lines, line) {
-				t.Errorf("%s.service lacks %s", name, line)
-			}
+			assert.True(t, slices.Contains(lines, line), "%s.service lacks %s", name, line)
 		}
 		all := strings.Join(lines, "\n")
-		if !regexp.MustCompile(`(?m)^ExecStart=.*/usr/local/bin/quotasvc ` + wanted + `\b`).MatchString(all) {
-			t.Errorf("%s.service does not run quotasvc %s", name, wanted)
-		}
+		assert.True(t, regexp.MustCompile(`(?m)^ExecStart=.*/usr/local/bin/quotasvc `+wanted+`\b`).MatchString(all),
+			"%s.service does not run quotasvc %s", name, wanted)
 		for _, setting := range regexp.MustCompile(`QUOTASVC_\w+`).FindAllString(all, -1) {
-			if !strings.Contains(text, setting) {
-				t.Errorf("%s.service: quotasvc %s has no setting %s", name, wanted, setting)
-			}
+			assert.Contains(t, text, setting, "%s.service: quotasvc %s has no setting %s", name, wanted, setting)
 		}
 		if name != "quotasvc" && !slices.ContainsFunc(unit(t, name+".timer"), func(line string) bool { return strings.HasPrefix(line, "OnCalendar=") }) {
 			t.Errorf("%s.timer has no calendar", name)

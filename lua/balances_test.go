@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/lua"
 )
 
@@ -20,15 +22,13 @@ func TestBalances_KeepsTheNewest(t *testing.T) {
 	put := func(stored int64, keys []string, args ...any) {
 		t.Helper()
 		reply, err := run(t, client, lua.Balances, keys, args...)
-		if err != nil || len(reply) != 1 || reply[0] != stored {
-			t.Fatalf("put %v: %v, %v; want %d stored", args, reply, err, stored)
-		}
+		require.True(t, err == nil && len(reply) == 1 && reply[0] == stored,
+			"put %v: %v, %v; want %d stored", args, reply, err, stored)
 	}
 	want := func(key, value string) {
 		t.Helper()
-		if got := client.Get(ctx, key).Val(); got != value {
-			t.Fatalf("%s is %q, want %q", key, got, value)
-		}
+		got := client.Get(ctx, key).Val()
+		require.True(t, got == value, "%s is %q, want %q", key, got, value)
 	}
 	put(2, []string{"a", "b"}, 9, 60_000, "nine", 5, 60_000, "five")
 	want("a", "9 nine")
@@ -51,16 +51,13 @@ func TestBalances_TTL_IsThePublishers(t *testing.T) {
 	client := connect(t)
 	ctx := context.Background()
 	for _, args := range [][]any{{1, 60_000, "a"}, {2, 3_600_000, "b"}, {2, 7_200_000, "b again"}} {
-		if _, err := run(t, client, lua.Balances, []string{"k"}, args...); err != nil {
-			t.Fatal(err)
-		}
+		_, err := run(t, client, lua.Balances, []string{"k"}, args...)
+		require.NoError(t, err)
 	}
-	if ttl := client.PTTL(ctx, "k").Val(); ttl > time.Hour || ttl < 50*time.Minute {
-		t.Errorf("expires in %s, want the hour of the stored version", ttl)
-	}
-	if _, err := run(t, client, lua.Balances, []string{"far"}, 1, int64(1<<53-1), "v"); err != nil {
-		t.Errorf("the largest TTL: %v", err)
-	}
+	ttl := client.PTTL(ctx, "k").Val()
+	assert.True(t, ttl <= time.Hour && ttl >= 50*time.Minute, "expires in %s, want the hour of the stored version", ttl)
+	_, err := run(t, client, lua.Balances, []string{"far"}, 1, int64(1<<53-1), "v")
+	assert.NoError(t, err, "the largest TTL")
 }
 
 func TestBalances_ForeignValue_IsReplaced(t *testing.T) {
@@ -71,22 +68,18 @@ func TestBalances_ForeignValue_IsReplaced(t *testing.T) {
 	client.Set(ctx, "huge", "9007199254740992 v", 0)
 	client.LPush(ctx, "list", "x")
 	keys := []string{"text", "huge", "list"}
-	if reply, err := run(t, client, lua.Balances, keys, 1, 1000, "v", 1, 1000, "v", 1, 1000, "v"); err != nil || reply[0] != 3 {
-		t.Fatalf("%v, %v; want 3 stored", reply, err)
-	}
+	reply, err := run(t, client, lua.Balances, keys, 1, 1000, "v", 1, 1000, "v", 1, 1000, "v")
+	require.True(t, err == nil && reply[0] == 3, "%v, %v; want 3 stored", reply, err)
 	for _, key := range keys {
-		if got := client.Get(ctx, key).Val(); got != "1 v" {
-			t.Errorf("%s is %q", key, got)
-		}
+		assert.EqualValues(t, "1 v", client.Get(ctx, key).Val(), "%s", key)
 	}
 }
 
 func TestBalances_BadArguments_ChangeNothing(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
-	if _, err := run(t, client, lua.Balances, []string{"a"}, 1, 60_000, "v"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := run(t, client, lua.Balances, []string{"a"}, 1, 60_000, "v")
+	require.NoError(t, err)
 	before := contents(t, client)
 	good := []any{2, 60_000, "v"}
 	for name, args := range map[string][]any{
@@ -104,16 +97,12 @@ func TestBalances_BadArguments_ChangeNothing(t *testing.T) {
 		"TTL of 2^53":    append(append([]any{}, good...), 3, int64(1<<53), "v"),
 		"TTL not number": append(append([]any{}, good...), 3, "x", "v"),
 	} {
-		if reply, err := run(t, client, lua.Balances, []string{"a", "b"}, args...); err == nil || !strings.HasPrefix(err.Error(), "ERR balances: ") {
-			t.Errorf("%s: answers %v, %v", name, reply, err)
-		}
-		if after := contents(t, client); after != before {
-			t.Fatalf("%s: changed %s into %s", name, before, after)
-		}
+		reply, err := run(t, client, lua.Balances, []string{"a", "b"}, args...)
+		assert.True(t, err != nil && strings.HasPrefix(err.Error(), "ERR balances: "), "%s: answers %v, %v", name, reply, err)
+		require.Equal(t, before, contents(t, client), "%s: changed %s into", name, before)
 	}
-	if _, err := run(t, client, lua.Balances, nil); err == nil {
-		t.Error("no keys are accepted")
-	}
+	_, err = run(t, client, lua.Balances, nil)
+	assert.Error(t, err, "no keys are accepted")
 }
 
 func TestBalances_AnyOrder_EndsWithTheNewest(t *testing.T) {
@@ -139,13 +128,10 @@ func TestBalances_AnyOrder_EndsWithTheNewest(t *testing.T) {
 				}
 			}
 			reply, err := client.Eval(ctx, lua.Balances, keys, args...).Int64Slice()
-			if err != nil || reply[0] != stored {
-				t.Fatalf("%v, %v; want %d stored", reply, err, stored)
-			}
+			require.True(t, err == nil && reply[0] == stored, "%v, %v; want %d stored", reply, err, stored)
 		}
-		if got, want := client.Get(ctx, key).Val(), fmt.Sprintf("%d v%d", newest, newest); got != want {
-			t.Fatalf("%q, want %q", got, want)
-		}
+		got, want := client.Get(ctx, key).Val(), fmt.Sprintf("%d v%d", newest, newest)
+		require.True(t, got == want, "%q, want %q", got, want)
 	})
 }
 
@@ -153,18 +139,10 @@ func TestBalances_ManyPublishers_EndWithTheNewest(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
 	ctx := context.Background()
-	var all sync.WaitGroup
-	for p := range 8 {
-		all.Go(func() {
-			for seq := p; seq < 400; seq += 8 {
-				if err := client.Eval(ctx, lua.Balances, []string{"k"}, seq, 60_000, "v").Err(); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	all.Wait()
-	if got := client.Get(ctx, "k").Val(); got != "399 v" {
-		t.Errorf("%q is stored, want the newest, 399", got)
-	}
+	testenv.Together(8, func(p int) {
+		for seq := p; seq < 400; seq += 8 {
+			assert.NoError(t, client.Eval(ctx, lua.Balances, []string{"k"}, seq, 60_000, "v").Err())
+		}
+	})
+	assert.EqualValues(t, "399 v", client.Get(ctx, "k").Val(), "is stored, want the newest, 399")
 }

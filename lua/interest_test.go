@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/lua"
 )
@@ -18,9 +20,7 @@ const keepNotes = int64(30_000)
 func heard(t *testing.T, client *redis.Client, since, most int64, notes ...any) (cursor int64, found []int64) {
 	t.Helper()
 	reply, err := run(t, client, lua.Interest, []string{"k"}, append([]any{since, keepNotes, most}, notes...)...)
-	if err != nil || len(reply) == 0 {
-		t.Fatal(reply, err)
-	}
+	require.True(t, err == nil && len(reply) != 0, "%v, %v", reply, err)
 	found = slices.Clone(reply[1:])
 	slices.Sort(found)
 	return reply[0], found
@@ -32,26 +32,19 @@ func TestInterest_ReturnsNotesSinceTheCursor(t *testing.T) {
 	ctx := context.Background()
 	before := client.Time(ctx).Val().UnixMilli()
 	cursor, found := heard(t, client, 0, 100, 7, int64(1<<53-1))
-	if cursor < before || !slices.Equal(found, []int64{7, 1<<53 - 1}) {
-		t.Fatalf("cursor %d, before %d: %v", cursor, before, found)
-	}
+	require.True(t, cursor >= before && slices.Equal(found, []int64{7, 1<<53 - 1}),
+		"cursor %d, before %d: %v", cursor, before, found)
 	_, found = heard(t, client, cursor, 100, 8) // noted in the millisecond of the cursor or later
-	if !slices.Contains(found, 8) {
-		t.Fatalf("a note of this call is missing: %v", found)
-	}
-	if _, found = heard(t, client, cursor+3_600_000, 100); len(found) != 3 {
-		t.Errorf("with a cursor ahead of the clock: %v, want all three", found)
-	}
+	require.True(t, slices.Contains(found, 8), "a note of this call is missing: %v", found)
+	_, found = heard(t, client, cursor+3_600_000, 100)
+	assert.Len(t, found, 3, "with a cursor ahead of the clock: %v, want all three", found)
 	client.ZAdd(ctx, "k", redis.Z{Score: float64(before - 1000), Member: 7}, redis.Z{Score: float64(before - keepNotes - 1), Member: 8})
-	if _, found = heard(t, client, before, 100); !slices.Equal(found, []int64{1<<53 - 1}) {
-		t.Errorf("since %d: %v, want the one that was noted since", before, found)
-	}
-	if _, found = heard(t, client, 0, 100); !slices.Equal(found, []int64{7, 1<<53 - 1}) {
-		t.Errorf("%v, want those that still count", found)
-	}
-	if ttl := client.PTTL(ctx, "k").Val(); ttl <= 20*time.Second || ttl > 30*time.Second {
-		t.Errorf("the key expires in %s", ttl)
-	}
+	_, found = heard(t, client, before, 100)
+	assert.Equal(t, []int64{1<<53 - 1}, found, "since %d: %v, want the one that was noted since", before, found)
+	_, found = heard(t, client, 0, 100)
+	assert.Equal(t, []int64{7, 1<<53 - 1}, found, "want those that still count")
+	ttl := client.PTTL(ctx, "k").Val()
+	assert.True(t, ttl > 20*time.Second && ttl <= 30*time.Second, "the key expires in %s", ttl)
 }
 
 func TestInterest_ManyNotes_ComeInParts(t *testing.T) {
@@ -73,9 +66,7 @@ func TestInterest_ManyNotes_ComeInParts(t *testing.T) {
 			break
 		}
 	}
-	if len(seen) != 25 {
-		t.Errorf("%d of 25 notes came", len(seen))
-	}
+	assert.Len(t, seen, 25, "of 25 notes came")
 }
 
 func TestInterest_ClockSetBack_NotesEnd(t *testing.T) {
@@ -83,12 +74,10 @@ func TestInterest_ClockSetBack_NotesEnd(t *testing.T) {
 	client := connect(t)
 	ctx := context.Background()
 	client.ZAdd(ctx, "k", redis.Z{Score: float64(client.Time(ctx).Val().Add(time.Hour).UnixMilli()), Member: 5})
-	if _, found := heard(t, client, 0, 10); !slices.Equal(found, []int64{5}) {
-		t.Error(found)
-	}
-	if score := int64(client.ZScore(ctx, "k", "5").Val()); score > client.Time(ctx).Val().UnixMilli() {
-		t.Errorf("noted at %d, an hour from now", score)
-	}
+	_, found := heard(t, client, 0, 10)
+	assert.Equal(t, []int64{5}, found)
+	score := int64(client.ZScore(ctx, "k", "5").Val())
+	assert.True(t, score <= client.Time(ctx).Val().UnixMilli(), "noted at %d, an hour from now", score)
 }
 
 func TestInterest_BadArguments_Refused(t *testing.T) {
@@ -116,11 +105,8 @@ func TestInterest_BadArguments_Refused(t *testing.T) {
 			t.Errorf("%v: %v, %v; want a refusal", args[:min(len(args), 4)], reply, err)
 		}
 	}
-	if n := client.Exists(context.Background(), "k").Val(); n != 0 {
-		t.Error("a refused call has written")
-	}
+	assert.Zero(t, client.Exists(context.Background(), "k").Val(), "a refused call has written")
 	client.Set(context.Background(), "k", "text", 0)
-	if _, err := run(t, client, lua.Interest, []string{"k"}, 0, keepNotes, 10, 1); err == nil || !strings.HasPrefix(err.Error(), "CORRUPT interest: ") {
-		t.Errorf("a value of another type: %v", err)
-	}
+	_, err := run(t, client, lua.Interest, []string{"k"}, 0, keepNotes, 10, 1)
+	assert.True(t, err != nil && strings.HasPrefix(err.Error(), "CORRUPT interest: "), "a value of another type: %v", err)
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/lua"
 )
@@ -21,9 +23,8 @@ const (
 func TestLeases_BadArguments_ChangeNothing(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
-	if _, err := run(t, client, lua.Leases, []string{"k"}, 0, 0, 5, 60_000_000, leaseA, 0); err != nil {
-		t.Fatal(err)
-	}
+	_, err := run(t, client, lua.Leases, []string{"k"}, 0, 0, 5, 60_000_000, leaseA, 0)
+	require.NoError(t, err)
 	before := contents(t, client)
 	bad := map[string][]any{
 		"no arguments":       {},
@@ -55,17 +56,13 @@ func TestLeases_BadArguments_ChangeNothing(t *testing.T) {
 		}
 	}
 	for name, args := range bad {
-		if reply, err := run(t, client, lua.Leases, []string{"k"}, args...); err == nil || !strings.HasPrefix(err.Error(), "ERR leases: ") {
-			t.Errorf("%s: answers %v, %v", name, reply, err)
-		}
-		if after := contents(t, client); after != before {
-			t.Fatalf("%s: changed %s into %s", name, before, after)
-		}
+		reply, err := run(t, client, lua.Leases, []string{"k"}, args...)
+		assert.True(t, err != nil && strings.HasPrefix(err.Error(), "ERR leases: "), "%s: answers %v, %v", name, reply, err)
+		require.Equal(t, before, contents(t, client), "%s: changed %s into", name, before)
 	}
 	for _, keys := range [][]string{nil, {"k", "l"}} {
-		if _, err := run(t, client, lua.Leases, keys, 0, 0, 5, 60_000_000, leaseB, 0); err == nil || !strings.Contains(err.Error(), "one key") {
-			t.Errorf("%d keys: %v", len(keys), err)
-		}
+		_, err = run(t, client, lua.Leases, keys, 0, 0, 5, 60_000_000, leaseB, 0)
+		assert.True(t, err != nil && strings.Contains(err.Error(), "one key"), "%d keys: %v", len(keys), err)
 	}
 }
 
@@ -94,20 +91,15 @@ func TestLeases_ForeignValue_IsNotABucket(t *testing.T) {
 	}
 	before := contents(t, client)
 	keys := client.Keys(ctx, "*").Val()
-	if len(keys) != 12 {
-		t.Fatal(keys)
-	}
+	require.Len(t, keys, 12)
 	for _, key := range keys {
 		for op := range 5 {
 			reply, err := run(t, client, lua.Leases, []string{key}, op, 0, 5, 60_000_000, leaseA, 0)
-			if err == nil || !strings.HasPrefix(err.Error(), "CORRUPT leases: ") {
-				t.Errorf("%s, op %d: %v, %v", key, op, reply, err)
-			}
+			assert.True(t, err != nil && strings.HasPrefix(err.Error(), "CORRUPT leases: "),
+				"%s, op %d: %v, %v", key, op, reply, err)
 		}
 	}
-	if after := contents(t, client); after != before {
-		t.Errorf("changed %s into %s", before, after)
-	}
+	assert.Equal(t, before, contents(t, client), "changed %s into", before)
 }
 
 func TestLeases_DropsEndedLeases(t *testing.T) {
@@ -115,13 +107,11 @@ func TestLeases_DropsEndedLeases(t *testing.T) {
 	client := connect(t)
 	for i, at := range []int64{1_000_000, 1_000_000, 1_500_000, 3_000_000} {
 		lease := string(rune('a'+i)) + leaseA[1:]
-		if _, err := run(t, client, lua.Leases, []string{"k"}, 0, at, 5, 1_000_000, lease, 0); err != nil {
-			t.Fatal(err)
-		}
+		_, err := run(t, client, lua.Leases, []string{"k"}, 0, at, 5, 1_000_000, lease, 0)
+		require.NoError(t, err)
 	}
-	if n := client.ZCard(context.Background(), "k").Val(); n != 2 {
-		t.Errorf("%d members, want the clock and the one lease that has not ended", n)
-	}
+	n := client.ZCard(context.Background(), "k").Val()
+	assert.True(t, n == 2, "%d members, want the clock and the one lease that has not ended", n)
 }
 
 // TestLeases_LeavesNoKeyBehind: when all leases of a bucket have been released, its key does not exist. Until then
@@ -133,28 +123,21 @@ func TestLeases_LeavesNoKeyBehind(t *testing.T) {
 	call := func(want string, args ...any) {
 		t.Helper()
 		reply, err := run(t, client, lua.Leases, []string{"k"}, append(args, 0)...)
-		if err != nil || len(reply) != 8 {
-			t.Fatal(reply, err)
-		}
-		if got := fmt.Sprint(reply[2], reply[4]); got != want {
-			t.Fatalf("code and held are %s, want %s", got, want)
-		}
+		require.True(t, err == nil && len(reply) == 8, "%v, %v", reply, err)
+		got := fmt.Sprint(reply[2], reply[4])
+		require.True(t, got == want, "code and held are %s, want %s", got, want)
 	}
 	call("0 1", 0, 0, 5, 60_000_000, leaseA)
 	call("0 2", 0, 0, 5, 3_600_000_000, leaseB)
-	if ttl := client.PTTL(ctx, "k").Val(); ttl < 59*time.Minute || ttl > time.Hour+time.Second {
-		t.Errorf("expires in %s", ttl)
-	}
+	ttl := client.PTTL(ctx, "k").Val()
+	assert.True(t, ttl >= 59*time.Minute && ttl <= time.Hour+time.Second, "expires in %s", ttl)
 	call("0 2", 1, 0, 5, 1_000_000, leaseB)
-	if ttl := client.PTTL(ctx, "k").Val(); ttl < 50*time.Second || ttl > 61*time.Second {
-		t.Errorf("expires in %s", ttl)
-	}
+	ttl = client.PTTL(ctx, "k").Val()
+	assert.True(t, ttl >= 50*time.Second && ttl <= 61*time.Second, "expires in %s", ttl)
 	call("0 1", 3, 0, 0, 0, leaseA)
 	call("0 0", 3, 0, 0, 0, leaseB)
 	call("3 0", 3, 0, 0, 0, leaseB)
 	call("3 0", 1, 0, 5, 60_000_000, leaseB)
 	call("0 0", 4, 0, 5, 0, "")
-	if n := client.DBSize(ctx).Val(); n != 0 {
-		t.Errorf("%d keys are left", n)
-	}
+	assert.Zero(t, client.DBSize(ctx).Val(), "keys are left")
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -49,9 +50,8 @@ func runLimits(t *testing.T, client *redis.Client, keys []string, args ...any) (
 func TestLimits_BadArguments_ChangeNothing(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
-	if _, err := runLimits(t, client, []string{"k"}, oneCharge(3)...); err != nil {
-		t.Fatal(err)
-	}
+	_, err := runLimits(t, client, []string{"k"}, oneCharge(3)...)
+	require.NoError(t, err)
 	before := contents(t, client)
 
 	// with returns the arguments of a call with one rule, the given number of forms, and the given other arguments.
@@ -99,27 +99,19 @@ func TestLimits_BadArguments_ChangeNothing(t *testing.T) {
 		bad[fmt.Sprintf("cost %q", cost)] = oneCharge(cost)
 	}
 	for name, args := range bad {
-		if reply, err := runLimits(t, client, []string{"k"}, args...); err == nil || !strings.HasPrefix(err.Error(), "ERR limits: ") {
-			t.Errorf("%s: answers %v, %v", name, reply, err)
-		}
-		if after := contents(t, client); after != before {
-			t.Fatalf("%s: changed %s into %s", name, before, after)
-		}
+		reply, err := runLimits(t, client, []string{"k"}, args...)
+		assert.True(t, err != nil && strings.HasPrefix(err.Error(), "ERR limits: "), "%s: answers %v, %v", name, reply, err)
+		require.Equal(t, before, contents(t, client), "%s: changed %s into", name, before)
 	}
 	two := arguments([][]any{aRule()}, [][]any{{0, 2, 1, 0, 1, 1, 1, 1}}, 64)
-	if _, err := runLimits(t, client, []string{"k", "k"}, two...); err == nil || !strings.Contains(err.Error(), "key 2 is given twice") {
-		t.Errorf("the same key twice: %v", err)
-	}
+	_, err = runLimits(t, client, []string{"k", "k"}, two...)
+	assert.True(t, err != nil && strings.Contains(err.Error(), "key 2 is given twice"), "the same key twice: %v", err)
 	two = arguments([][]any{aRule(), aRule()}, [][]any{{0, 1, 1, 0, 1}, {0, 1, 2, 0, 1}}, 64, 65)
-	if _, err := runLimits(t, client, []string{"k"}, two...); err == nil || !strings.Contains(err.Error(), "key 1 has two rules") {
-		t.Errorf("a key with two rules: %v", err)
-	}
-	if _, err := runLimits(t, client, nil, oneCharge(1)...); err == nil || !strings.Contains(err.Error(), "1 to 1024 buckets") {
-		t.Errorf("no keys: %v", err)
-	}
-	if after := contents(t, client); after != before {
-		t.Fatalf("changed %s into %s", before, after)
-	}
+	_, err = runLimits(t, client, []string{"k"}, two...)
+	assert.True(t, err != nil && strings.Contains(err.Error(), "key 1 has two rules"), "a key with two rules: %v", err)
+	_, err = runLimits(t, client, nil, oneCharge(1)...)
+	assert.True(t, err != nil && strings.Contains(err.Error(), "1 to 1024 buckets"), "no keys: %v", err)
+	require.Equal(t, before, contents(t, client), "changed %s into", before)
 }
 
 func TestLimits_AcceptsTheLargestCall(t *testing.T) {
@@ -140,16 +132,11 @@ func TestLimits_AcceptsTheLargestCall(t *testing.T) {
 	}
 	args := arguments(rules, forms, requests...)
 	reply, err := runLimits(t, client, keys, args...)
-	if err != nil || len(reply) != 4+64*33 {
-		t.Fatalf("%d integers, %v", len(reply), err)
-	}
-	if n, err := client.DBSize(context.Background()).Result(); err != nil || n != 1024 {
-		t.Errorf("%d buckets written (%v), want 1024", n, err)
-	}
+	require.True(t, err == nil && len(reply) == 4+64*33, "%d integers, %v", len(reply), err)
+	n, err := client.DBSize(context.Background()).Result()
+	assert.True(t, err == nil && n == 1024, "%d buckets written (%v), want 1024", n, err)
 	_, err = runLimits(t, client, append(keys, "one more"), args...)
-	if err == nil || !strings.Contains(err.Error(), "1 to 1024 buckets") {
-		t.Errorf("1025 keys: %v", err)
-	}
+	assert.True(t, err != nil && strings.Contains(err.Error(), "1 to 1024 buckets"), "1025 keys: %v", err)
 }
 
 // kindArgs returns the arguments of a rule of each kind, with a capacity of 10 tokens. All parameters are far from
@@ -202,13 +189,10 @@ func TestLimits_ParametersOutOfBounds_AreRefused(t *testing.T) {
 	} {
 		args := arguments([][]any{params}, [][]any{{0, 1, 1, 0, 1}}, 64)
 		reply, err := runLimits(t, client, []string{"k"}, args...)
-		if err == nil || !strings.HasPrefix(err.Error(), "ERR limits: ") || !strings.Contains(err.Error(), "of rule 1") {
-			t.Errorf("%s: answers %v, %v", name, reply, err)
-		}
+		assert.True(t, err != nil && strings.HasPrefix(err.Error(), "ERR limits: ") &&
+			strings.Contains(err.Error(), "of rule 1"), "%s: answers %v, %v", name, reply, err)
 	}
-	if got := contents(t, client); got != "map[]" {
-		t.Errorf("written: %s", got)
-	}
+	assert.Equal(t, "map[]", contents(t, client), "written")
 }
 
 // TestLimits_ForeignValue_IsNotABucket: if the value of a key is not a bucket of the rule's kind, the request is
@@ -260,17 +244,13 @@ func TestLimits_ForeignValue_IsNotABucket(t *testing.T) {
 					}
 					args := arguments([][]any{params, aRule()}, [][]any{form}, 64)
 					reply, err := runLimits(t, client, []string{fmt.Sprintf("k%d", i), "sibling"}, args...)
-					if err != nil {
-						t.Fatalf("key %d: %v", i, err)
-					}
+					require.NoError(t, err, "key %d", i)
 					if got := fmt.Sprintf("%d %d %d", reply[4], reply[5], reply[6]); got != want {
 						t.Errorf("value %d, mode %d: allowed, code, level are %s, want %s", i, mode, got, want)
 					}
 				}
 			}
-			if after := contents(t, client); after != before {
-				t.Errorf("changed %s into %s", before, after)
-			}
+			assert.Equal(t, before, contents(t, client), "changed %s into", before)
 		})
 	}
 }
@@ -291,23 +271,19 @@ func TestLimits_StoresTheLeast(t *testing.T) {
 			args[0] = now
 			return args
 		}
-		if _, err := runLimits(t, client, []string{key}, at(0, 1, 1, 0, 1)...); err != nil {
-			t.Fatalf("%s: %v", kind, err)
-		}
+		_, err := runLimits(t, client, []string{key}, at(0, 1, 1, 0, 1)...)
+		require.NoError(t, err, "%s", kind)
 		most := map[string]int{"sliding log": 15}[kind]
 		if most == 0 {
 			most = 12
 		}
-		if got := len(client.Get(ctx, key).Val()); got > most {
-			t.Errorf("%s: a value of %d bytes, want at most %d", kind, got, most)
-		}
-		if ttl := client.PTTL(ctx, key).Val() - 599*time.Second; ttl <= 0 || ttl > 70*time.Second {
-			t.Errorf("%s: expires in %s", kind, ttl)
-		}
+		got := len(client.Get(ctx, key).Val())
+		assert.True(t, got <= most, "%s: a value of %d bytes, want at most %d", kind, got, most)
+		ttl := client.PTTL(ctx, key).Val() - 599*time.Second
+		assert.True(t, ttl > 0 && ttl <= 70*time.Second, "%s: expires in %s", kind, ttl)
 		// The refund makes the bucket full, so its key is deleted.
-		if _, err := runLimits(t, client, []string{key}, at(2, 1, 1, 0, 1, 0)...); err != nil {
-			t.Fatalf("%s: %v", kind, err)
-		}
+		_, err = runLimits(t, client, []string{key}, at(2, 1, 1, 0, 1, 0)...)
+		require.NoError(t, err, "%s", kind)
 		if n := client.Exists(ctx, key).Val(); n != 0 {
 			t.Errorf("%s: an untouched bucket is kept as %q", kind, client.Get(ctx, key).Val())
 		}
@@ -341,9 +317,7 @@ func TestLimits_OutOfMemory_ChangesNothing(t *testing.T) {
 		if writes := mode != 1; writes && (err == nil || !strings.Contains(err.Error(), "OOM")) || !writes && err != nil {
 			t.Errorf("mode %d answers %v", mode, err)
 		}
-		if after := contents(t, client); after != before {
-			t.Errorf("mode %d changed %s into %s", mode, before, after)
-		}
+		assert.Equal(t, before, contents(t, client), "mode %d changed %s into", mode, before)
 	}
 }
 
@@ -360,17 +334,13 @@ func TestLimits_ReadsTheClockOnce(t *testing.T) {
 		keys, rules = append(keys, kind), append(rules, params)
 		form = append(form, len(rules), len(rules)-1, 1)
 	}
-	if _, err := runLimits(t, client, keys, arguments(rules, [][]any{form}, repeat(64, 64)...)...); err != nil {
-		t.Fatal(err)
-	}
+	_, err := runLimits(t, client, keys, arguments(rules, [][]any{form}, repeat(64, 64)...)...)
+	require.NoError(t, err)
 	info := client.Info(context.Background(), "commandstats").Val()
-	if !strings.Contains(info, "cmdstat_time:calls=1,") || !strings.Contains(info, "cmdstat_mget:calls=1,") {
-		t.Errorf("64 requests on %d kinds: %s", len(keys), info)
-	}
+	assert.True(t, strings.Contains(info, "cmdstat_time:calls=1,") && strings.Contains(info, "cmdstat_mget:calls=1,"),
+		"64 requests on %d kinds: %s", len(keys), info)
 	for _, command := range []string{"expire", "watch", "multi", "incr", "hset"} { // SET writes value and expiry
-		if strings.Contains(info, "cmdstat_"+command) {
-			t.Errorf("the script uses %s", command)
-		}
+		assert.NotContains(t, info, "cmdstat_"+command, "the script uses %s", command)
 	}
 }
 

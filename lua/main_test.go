@@ -36,9 +36,7 @@ func contents(t *testing.T, client *redis.Client) string {
 	all := make(map[string]string)
 	for _, key := range keys {
 		v, err := client.Dump(ctx, key).Result()
-		if err != nil && !errors.Is(err, redis.Nil) {
-			t.Fatal(err)
-		}
+		require.False(t, err != nil && !errors.Is(err, redis.Nil), err)
 		all[key] = v
 	}
 	return fmt.Sprint(all) // fmt prints maps in the order of their keys

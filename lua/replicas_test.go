@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/lua"
 )
@@ -25,9 +27,7 @@ const (
 func signs(t *testing.T, client *redis.Client, op int, id string, ttl int64) string {
 	t.Helper()
 	reply, err := run(t, client, lua.Replicas, []string{"k"}, op, id, ttl)
-	if err != nil || len(reply) < 2 || reply[0] < 1<<50 {
-		t.Fatal(reply, err)
-	}
+	require.True(t, err == nil && len(reply) >= 2 && reply[0] >= 1<<50, "%v, %v", reply, err)
 	slices.Sort(reply[1:])
 	return strings.Trim(fmt.Sprint(reply[1:]), "[]")
 }
@@ -38,9 +38,8 @@ func TestReplicas_ReturnsRecentOnes(t *testing.T) {
 	ctx := context.Background()
 	step := func(want string, op int, id string) {
 		t.Helper()
-		if got := signs(t, client, op, id, minute); got != want {
-			t.Fatalf("%q, want %q", got, want)
-		}
+		got := signs(t, client, op, id, minute)
+		require.True(t, got == want, "%q, want %q", got, want)
 	}
 	step(replicaA, 0, replicaA)
 	step(replicaA, 0, replicaA)
@@ -57,9 +56,8 @@ func TestReplicas_ReturnsRecentOnes(t *testing.T) {
 	if after := client.Time(ctx).Val().UnixMicro(); score < before || score > after {
 		t.Errorf("heard at %d, which is not from %d to %d by redis' clock", score, before, after)
 	}
-	if ttl := client.PTTL(ctx, "k").Val(); ttl <= 50*time.Second || ttl > time.Minute {
-		t.Errorf("the key expires in %s", ttl)
-	}
+	ttl := client.PTTL(ctx, "k").Val()
+	assert.True(t, ttl > 50*time.Second && ttl <= time.Minute, "the key expires in %s", ttl)
 }
 
 // TestReplicas_ClockSetBack_Expire: if the clock was set back, an entry has a time in the future. It counts as
@@ -70,12 +68,10 @@ func TestReplicas_ClockSetBack_Expire(t *testing.T) {
 	ctx := context.Background()
 	ahead := client.Time(ctx).Val().Add(time.Hour).UnixMicro()
 	client.ZAdd(ctx, "k", redis.Z{Score: float64(ahead), Member: replicaB})
-	if got := signs(t, client, 0, replicaA, minute); got != replicaB+" "+replicaA {
-		t.Error(got)
-	}
-	if score := int64(client.ZScore(ctx, "k", replicaB).Val()); score > client.Time(ctx).Val().UnixMicro() {
-		t.Errorf("heard at %d, an hour from now", score)
-	}
+	got := signs(t, client, 0, replicaA, minute)
+	assert.True(t, got == replicaB+" "+replicaA, got)
+	score := int64(client.ZScore(ctx, "k", replicaB).Val())
+	assert.True(t, score <= client.Time(ctx).Val().UnixMicro(), "heard at %d, an hour from now", score)
 }
 
 func TestReplicas_AreBounded(t *testing.T) {
@@ -86,13 +82,10 @@ func TestReplicas_AreBounded(t *testing.T) {
 	}
 	before := contents(t, client)
 	for op := range 2 {
-		if _, err := client.Eval(t.Context(), lua.Replicas, []string{"k"}, op, replicaA, minute).Slice(); err == nil || !strings.Contains(err.Error(), "1024 already") {
-			t.Errorf("op %d: one too many: %v", op, err)
-		}
+		_, err := client.Eval(t.Context(), lua.Replicas, []string{"k"}, op, replicaA, minute).Slice()
+		assert.True(t, err != nil && strings.Contains(err.Error(), "1024 already"), "op %d: one too many: %v", op, err)
 	}
-	if after := contents(t, client); after != before {
-		t.Error("a refusal changed the set")
-	}
+	assert.Equal(t, before, contents(t, client), "a refusal changed the set")
 	for _, i := range []int{0, 0, 1} { // a replica that already has an entry is not refused
 		signs(t, client, 0, fmt.Sprint(i+1), minute)
 	}
@@ -116,25 +109,19 @@ func TestReplicas_BadArgumentsAndValues_AreRefused(t *testing.T) {
 		bad[fmt.Sprintf("ttl %q", ttl)] = []any{0, replicaB, ttl}
 	}
 	for name, args := range bad {
-		if reply, err := client.Eval(ctx, lua.Replicas, []string{"k"}, args...).Slice(); err == nil || !strings.HasPrefix(err.Error(), "ERR replicas: ") {
-			t.Errorf("%s: %v, %v", name, reply, err)
-		}
+		reply, err := client.Eval(ctx, lua.Replicas, []string{"k"}, args...).Slice()
+		assert.True(t, err != nil && strings.HasPrefix(err.Error(), "ERR replicas: "), "%s: %v, %v", name, reply, err)
 	}
 	for _, keys := range [][]string{nil, {"k", "l"}} {
-		if _, err := client.Eval(ctx, lua.Replicas, keys, 0, replicaB, minute).Slice(); err == nil || !strings.Contains(err.Error(), "one key") {
-			t.Errorf("%d keys: %v", len(keys), err)
-		}
+		_, err := client.Eval(ctx, lua.Replicas, keys, 0, replicaB, minute).Slice()
+		assert.True(t, err != nil && strings.Contains(err.Error(), "one key"), "%d keys: %v", len(keys), err)
 	}
-	if after := contents(t, client); after != before {
-		t.Errorf("changed %s into %s", before, after)
-	}
+	assert.Equal(t, before, contents(t, client), "changed %s into", before)
 	client.Set(ctx, "k", "5", 0)
-	if _, err := client.Eval(ctx, lua.Replicas, []string{"k"}, 0, replicaB, minute).Slice(); err == nil || !strings.HasPrefix(err.Error(), "CORRUPT replicas: ") {
-		t.Errorf("a string: %v", err)
-	}
+	_, err := client.Eval(ctx, lua.Replicas, []string{"k"}, 0, replicaB, minute).Slice()
+	assert.True(t, err != nil && strings.HasPrefix(err.Error(), "CORRUPT replicas: "), "a string: %v", err)
 	client.Del(ctx, "k")
 	client.ZAdd(ctx, "k", redis.Z{Score: math.Inf(1), Member: replicaB}, redis.Z{Score: math.Inf(1), Member: "somebody else's"})
-	if got := signs(t, client, 0, replicaA, minute); got != replicaB+" "+replicaA {
-		t.Errorf("heard at infinity: %s", got)
-	}
+	got := signs(t, client, 0, replicaA, minute)
+	assert.True(t, got == replicaB+" "+replicaA, "heard at infinity: %s", got)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -19,9 +20,7 @@ func TestSettings_Table_NamesAllOfServe(t *testing.T) {
 	page, err := os.ReadFile("../../docs/operations.md")
 	require.NoError(t, err)
 	_, table, found := strings.Cut(string(page), "\n## Settings\n")
-	if !found {
-		t.Fatal("docs/operations.md has no section Settings")
-	}
+	require.True(t, found, "docs/operations.md has no section Settings")
 	table, _, _ = strings.Cut(table, "\n## ")
 	variable := regexp.MustCompile("`(QUOTASVC_[A-Z_]+)`")
 	var named []string
@@ -46,14 +45,10 @@ func TestSettings_Table_NamesAllOfServe(t *testing.T) {
 		}
 	}
 	for _, name := range read {
-		if !slices.Contains(named, name) {
-			t.Errorf("the table lacks %s", name)
-		}
+		assert.True(t, slices.Contains(named, name), "the table lacks %s", name)
 	}
 	for _, name := range named {
-		if !slices.Contains(read, name) {
-			t.Errorf("serve does not read %s", name)
-		}
+		assert.True(t, slices.Contains(read, name), "serve does not read %s", name)
 	}
 }
 
@@ -78,11 +73,9 @@ func TestPlainText_RemoteHosts_Warned(t *testing.T) {
 		cfg.warnPlainText(slog.New(slog.NewTextHandler(&log, nil)))
 		got := log.String()
 		what, hosts, _ := strings.Cut(c.want, " ")
-		if (c.want == "") != (got == "") || !strings.Contains(got, hosts) || strings.Contains(got, "hush") {
-			t.Errorf("%s, %s: %q", c.database, c.redis, got)
-		}
-		if c.want != "" && (!strings.Contains(got, "PLAIN TEXT") || !strings.Contains(got, "to="+what)) {
-			t.Errorf("%s, %s: %q", c.database, c.redis, got)
-		}
+		assert.True(t, (c.want == "") == (got == "") && strings.Contains(got, hosts) && !strings.Contains(got, "hush"),
+			"%s, %s: %q", c.database, c.redis, got)
+		assert.False(t, c.want != "" && (!strings.Contains(got, "PLAIN TEXT") || !strings.Contains(got, "to="+what)),
+			"%s, %s: %q", c.database, c.redis, got)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 )
 
 // logInto returns a logger and its flood. The returned function returns the number of written and dropped lines,
@@ -64,27 +66,22 @@ func TestFlood_EqualLines_FirstTenThenOneInHundred(t *testing.T) {
 			"WARN down": 19, "ERROR down": 19, "INFO well": 1000, "ERROR " + accessLine: 1000, "WARN once": 1,
 		}
 		for line, n := range written() {
-			if n != want[line] {
-				t.Errorf("%s: %d, want %d", line, n, want[line])
-			}
+			assert.True(t, n == want[line], "%s: %d, want %d", line, n, want[line])
 		}
 		time.Sleep(floodWindow + time.Second)
 		got := written()
-		if got["WARN log lines dropped down"] != 981 || got["ERROR log lines dropped down"] != 981 || len(got) != 7 {
-			t.Errorf("%v", got)
-		}
+		assert.True(t, got["WARN log lines dropped down"] == 981 && got["ERROR log lines dropped down"] == 981 &&
+			len(got) == 7, got)
 		log.Warn("down") // written: the window of the flood has ended
 		time.Sleep(floodWindow + time.Second)
-		if got := written(); got["WARN down"] != 20 || got["WARN log lines dropped down"] != 981 {
-			t.Errorf("%v", got)
-		}
+		got = written()
+		assert.True(t, got["WARN down"] == 20 && got["WARN log lines dropped down"] == 981, got)
 		for range 12 {
 			log.Warn("at the end")
 		}
 		f.endAll()
-		if got := written(); got["WARN log lines dropped at the end"] != 2 || len(f.windows) != 0 {
-			t.Errorf("%v", got)
-		}
+		got = written()
+		assert.True(t, got["WARN log lines dropped at the end"] == 2 && len(f.windows) == 0, got)
 	})
 }
 
@@ -95,9 +92,8 @@ func TestFlood_ManyMessages_MemoryBounded(t *testing.T) {
 		for i := range 3 * floodMessages {
 			log.Warn(fmt.Sprint("message ", i)) //nolint:sloglint // the test needs many messages
 		}
-		if n := len(f.windows); n > floodMessages+1 {
-			t.Errorf("%d messages are counted", n)
-		}
+		n := len(f.windows)
+		assert.True(t, n <= floodMessages+1, "%d messages are counted", n)
 		f.endAll()
 		if n := len(written()); n < floodMessages || n > floodMessages+floodFirst+2*floodMessages/floodOneIn+1 {
 			t.Errorf("%d messages are written", n)

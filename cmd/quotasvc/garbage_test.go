@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -14,9 +16,8 @@ func TestPercentFor_LiveHeap_ReachesGoalWithinBounds(t *testing.T) {
 		0: 1000, 1 << 20: 1000, 8 << 20: 900, 16 << 20: 400, 20 << 20: 300, 30 << 20: 150, 40 << 20: 100,
 		42 << 20: 75, 60 << 20: 75, 79 << 20: 75, 80 << 20: 100, 8 << 30: 100,
 	} {
-		if got := percentFor(live); got != want {
-			t.Errorf("%d MiB alive: %d%%, want %d%%", live>>20, got, want)
-		}
+		got := percentFor(live)
+		assert.True(t, got == want, "%d MiB alive: %d%%, want %d%%", live>>20, got, want)
 	}
 }
 
@@ -37,15 +38,13 @@ func TestTuneCollector_Collections_AdaptedThenRestored(t *testing.T) {
 		return current() != percentDefault
 	}, "another percentage after a collection")
 	stop()
-	if got := current(); got != percentDefault {
-		t.Errorf("%d%% afterwards", got)
-	}
+	got := current()
+	assert.True(t, got == percentDefault, "%d%% afterwards", got)
 	t.Setenv("GOGC", "70")
 	debug.SetGCPercent(70)
 	stop = tuneCollector()
 	runtime.GC()
 	runtime.GC()
-	if stop(); current() != 70 {
-		t.Errorf("GOGC=70 has become %d", current())
-	}
+	stop()
+	assert.True(t, current() == 70, "GOGC=70 has become %d", current())
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 )
 
 func TestSecret_AnyFormat_Redacted(t *testing.T) {
@@ -22,9 +24,7 @@ func TestSecret_AnyFormat_Redacted(t *testing.T) {
 			"%#v":    fmt.Sprintf("%#v", s),
 			"slog":   slog.AnyValue(s).Resolve().String(),
 		} {
-			if got != want {
-				t.Errorf("%s of %q is %q, want %q", form, value, got, want)
-			}
+			assert.True(t, got == want, "%s of %q is %q, want %q", form, value, got, want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -18,8 +19,7 @@ func TestPool_IdleTransaction_IsEnded(t *testing.T) {
 		defer pool.Close()
 		var limit string
 		err = pool.QueryRow(t.Context(), "SHOW idle_in_transaction_session_timeout").Scan(&limit)
-		if err != nil || limit != idleTransaction {
-			t.Errorf("%s: idle transactions are ended after %q, %v", name, limit, err)
-		}
+		assert.True(t, err == nil && limit == idleTransaction,
+			"%s: idle transactions are ended after %q, %v", name, limit, err)
 	}
 }

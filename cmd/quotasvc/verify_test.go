@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 )
 
@@ -26,8 +28,7 @@ func TestVerify_Unread_NeverAllAgree(t *testing.T) {
 		},
 	} {
 		var out strings.Builder
-		if err := printReport(&out, &r); err != nil || !strings.HasSuffix(out.String(), want) {
-			t.Errorf("%v: %s, want %s", err, out.String(), want)
-		}
+		err := printReport(&out, &r)
+		assert.True(t, err == nil && strings.HasSuffix(out.String(), want), "%v: %s, want %s", err, out.String(), want)
 	}
 }

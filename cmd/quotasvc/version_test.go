@@ -4,9 +4,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
-	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -29,9 +29,7 @@ func TestBuild_HoweverBuilt_SaysVersionAndCommit(t *testing.T) {
 		}.with(clone),
 		"unknown": build{}.with(bare),
 	} {
-		if got.String() != want {
-			t.Errorf("%+v: got %q, want %q", got, got, want)
-		}
+		assert.True(t, got.String() == want, "%+v: got %q, want %q", got, got, want)
 	}
 }
 
@@ -50,8 +48,7 @@ func TestVersion_Makefile_PassesVersionAndCommit(t *testing.T) {
 	environment, err := ask("flags")
 	require.NoError(t, err)
 	for _, part := range []string{"-trimpath", "-X main.version=v9.9.9", "-X main.commit=abc", "CGO_ENABLED=0"} {
-		if !strings.Contains(command+environment, part) {
-			t.Errorf("make build runs %s with %s, without %s", command, environment, part)
-		}
+		assert.Contains(t, command+environment, part,
+			"make build runs %s with %s, without %s", command, environment, part)
 	}
 }

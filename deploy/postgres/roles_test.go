@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/deploy/postgres"
@@ -25,18 +26,16 @@ func connect(t *testing.T, url string) *pgx.Conn {
 
 func exec(t *testing.T, conn *pgx.Conn, sql string) {
 	t.Helper()
-	if _, err := conn.Exec(t.Context(), sql); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
+	_, err := conn.Exec(t.Context(), sql)
+	require.NoError(t, err, "%s", sql)
 }
 
 // refused fails the test unless PostgreSQL refuses the statement because the role lacks a right.
 func refused(t *testing.T, conn *pgx.Conn, sql string) {
 	t.Helper()
 	_, err := conn.Exec(t.Context(), sql)
-	if pgErr, ok := errors.AsType[*pgconn.PgError](err); !ok || pgErr.Code != "42501" {
-		t.Errorf("%s: got %v, want permission denied", sql, err)
-	}
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	assert.True(t, ok && pgErr.Code == "42501", "%s: got %v, want permission denied", sql, err)
 }
 
 const entry = `INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount, remaining_after, item, created_at)
@@ -49,9 +48,7 @@ func TestRoles_Service_AppendsAndNothingElse(t *testing.T) {
 	super, service := connect(t, url), connect(t, testenv.AsService(url))
 	exec(t, service, entry)
 	var partition string
-	if err := super.QueryRow(t.Context(), `SELECT to_char(month, '"entries_"YYYY_MM') FROM entries`).Scan(&partition); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, super.QueryRow(t.Context(), `SELECT to_char(month, '"entries_"YYYY_MM') FROM entries`).Scan(&partition))
 	exec(t, service, "INSERT INTO audit (actor_key, actor_name, action, object_kind, object_id) VALUES ('k', 'n', 'a', 'o', 'i')")
 	for _, table := range []string{"entries", partition, "periods", "audit", "rollups", "plans", "plan_allowances", "tenant_terms", "journal_months"} {
 		refused(t, service, "DELETE FROM "+table)
@@ -105,17 +102,12 @@ func TestRoles_EveryTable_IsNamedAndOwnedByTheOwner(t *testing.T) {
 	tables := 0
 	_, err = pgx.ForEachRow(rows, []any{&name, &partition, &owner}, func() error {
 		tables++
-		if !partition && !strings.Contains(postgres.RolesSQL, "('"+name+"',") {
-			t.Errorf("roles.sql has no row for the table %s", name)
-		}
-		if owner != postgres.OwnerRole {
-			t.Errorf("%s belongs to %s", name, owner)
-		}
+		assert.False(t, !partition && !strings.Contains(postgres.RolesSQL, "('"+name+"',"),
+			"roles.sql has no row for the table %s", name)
+		assert.True(t, owner == postgres.OwnerRole, "%s belongs to %s", name, owner)
 		return nil
 	})
-	if err != nil || tables < 30 {
-		t.Errorf("%d tables, %v", tables, err)
-	}
+	assert.True(t, err == nil && tables >= 30, "%d tables, %v", tables, err)
 }
 
 // roles.sql is run after each migration, even by the owner, and while the service is running.
@@ -135,9 +127,8 @@ func TestRoles_RunAgain_ByTheOwner_SameRights(t *testing.T) {
 	exec(t, service, "BEGIN; "+entry) // RolesSQL must not wait for a transaction that uses the tables
 	exec(t, owner, "SET ROLE quotasvc_owner")
 	exec(t, owner, postgres.RolesSQL)
-	if got := rights(); got != was {
-		t.Errorf("the rights are\n%s\nbefore\n%s", got, was)
-	}
+	got := rights()
+	assert.True(t, got == was, "the rights are\n%s\nbefore\n%s", got, was)
 	exec(t, service, "COMMIT")
 	refused(t, service, "UPDATE entries SET amount = 1")
 }

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -29,22 +32,16 @@ func TestSecret_FormAndChecksum(t *testing.T) {
 	seen := map[string]bool{}
 	for range 100 {
 		s := newSecret()
-		if !form.MatchString(s) || !isSecret(s) || seen[s] {
-			t.Fatalf("%q", s)
-		}
+		require.True(t, form.MatchString(s) && isSecret(s) && !seen[s], "%q", s)
 		seen[s] = true
 		for _, at := range []int{3, 20, len(s) - 1} { // one mistyped character
 			wrong := []byte(s)
 			wrong[at] = digits[(strings.IndexByte(digits, s[at])+1)%len(digits)]
-			if isSecret(string(wrong)) {
-				t.Errorf("%q passes for %q", wrong, s)
-			}
+			assert.False(t, isSecret(string(wrong)), "%q passes for %q", wrong, s)
 		}
 	}
 	for _, s := range []string{"", "qk_", strings.Repeat("x", 52), newSecret() + "x", "qx_" + newSecret()[3:]} {
-		if isSecret(s) {
-			t.Errorf("%q", s)
-		}
+		assert.False(t, isSecret(s), "%q", s)
 	}
 }
 
@@ -62,14 +59,12 @@ func TestScopes_AdminIncludesOthers(t *testing.T) {
 		{[]string{"use", "admin"}, true, true, true, "admin"},
 	} {
 		s, ok := ParseScopes(tc.names)
-		if !ok || s.Has(Use) != tc.use || s.Has(Read) != tc.read || s.Has(Admin) != tc.admin || s.String() != tc.shown {
-			t.Errorf("%v: %s", tc.names, s)
-		}
+		assert.True(t, ok && s.Has(Use) == tc.use && s.Has(Read) == tc.read && s.Has(Admin) == tc.admin &&
+			s.String() == tc.shown, "%v: %s", tc.names, s)
 	}
 	for _, names := range [][]string{nil, {""}, {"write"}, {"use", "Admin"}} {
-		if _, ok := ParseScopes(names); ok {
-			t.Errorf("%v passes", names)
-		}
+		_, ok := ParseScopes(names)
+		assert.False(t, ok, "%v passes", names)
 	}
 }
 
@@ -83,18 +78,15 @@ func TestKey_Life(t *testing.T) {
 	for _, i := range []*instance{a, b} { // at once, without waiting for the announcement
 		got, err := i.ask(secret)
 		check(t, err)
-		if got.ID != k.ID || got.Tenant != "acme" || got.Scopes != Use || !got.May("acme") || got.May("other") {
-			t.Errorf("%+v", got)
-		}
+		assert.True(t, got.ID == k.ID && got.Tenant == "acme" && got.Scopes == Use && got.May("acme") &&
+			!got.May("other"), got)
 	}
 	_, err := a.ask(newSecret())
 	refused(t, Unknown, err)
 
 	rotated, second, err := b.store.Rotate(t.Context(), k.ID, time.Hour, anybody)
 	check(t, err)
-	if rotated.ID != k.ID || second == secret {
-		t.Errorf("%+v", rotated)
-	}
+	assert.True(t, rotated.ID == k.ID && second != secret, rotated)
 	for _, i := range []*instance{a, b} {
 		for _, s := range []string{secret, second} {
 			_, err := i.ask(s)
@@ -115,26 +107,19 @@ func TestKey_Life(t *testing.T) {
 	ends(t, a, third)
 	ends(t, b, third)
 	_, _, err = a.store.Rotate(t.Context(), k.ID, 0, anybody)
-	if e, ok := errors.AsType[*errcode.Error](err); !ok || e.Code != errcode.Conflict {
-		t.Errorf("%v", err)
-	}
+	e, ok := errors.AsType[*errcode.Error](err)
+	assert.True(t, ok && e.Code == errcode.Conflict, err)
 	got, err := a.store.Get(t.Context(), k.ID)
 	check(t, err)
-	if got.Status != StatusRevoked || got.RevokedAt.IsZero() {
-		t.Errorf("%+v", got)
-	}
+	assert.True(t, got.Status == StatusRevoked && !got.RevokedAt.IsZero(), got)
 	var stored string
 	check(t, a.pool.QueryRow(t.Context(), "SELECT string_agg(s::text, ' ') FROM (SELECT k::text AS s FROM keys k UNION ALL SELECT k::text FROM key_secrets k UNION ALL SELECT l::text FROM audit l) all_rows").Scan(&stored))
 	for _, s := range []string{secret, second, third} {
-		if strings.Contains(stored, s[12:]) {
-			t.Error("a secret is stored")
-		}
+		assert.NotContains(t, stored, s[12:], "a secret is stored")
 	}
 	var lines string
 	check(t, a.pool.QueryRow(t.Context(), "SELECT string_agg(action, ' ' ORDER BY audit_id) FROM audit WHERE object_id = $1 AND tenant_id = 'acme'", k.ID).Scan(&lines))
-	if lines != "key.create key.rotate key.rotate key.revoke" {
-		t.Errorf("audit log: %s", lines)
-	}
+	assert.Equal(t, "key.create key.rotate key.rotate key.revoke", lines, "audit log")
 }
 
 // ends waits until the instance refuses the secret.
@@ -156,9 +141,8 @@ func TestKey_Expires_WithoutReading(t *testing.T) {
 	check(t, err)
 	_, err = i.Authenticate(t.Context(), "Bearer "+secret, at(home), k.ExpiresAt)
 	refused(t, Unknown, err)
-	if _, _, err := i.store.Create(t.Context(), New{Name: "late", Scopes: []string{"use"}, ExpiresAt: now.Add(-time.Minute)}); !isFault(err, "expires_at") {
-		t.Errorf("%v", err)
-	}
+	_, _, err = i.store.Create(t.Context(), New{Name: "late", Scopes: []string{"use"}, ExpiresAt: now.Add(-time.Minute)})
+	assert.True(t, isFault(err, "expires_at"), err)
 }
 
 func isFault(err error, field string) bool {
@@ -173,18 +157,15 @@ func TestCreate_Faults(t *testing.T) {
 		"scopes": {Name: "n", Scopes: []string{"write"}},
 		"tenant": {Name: "n", Scopes: []string{"use"}, Tenant: "{a}"},
 	} {
-		if _, err := n.check(); !isFault(err, field) {
-			t.Errorf("%s: %v", field, err)
-		}
+		_, err := n.check()
+		assert.True(t, isFault(err, field), "%s: %v", field, err)
 	}
 	long := New{Name: strings.Repeat("é", NameMax), Scopes: []string{"use"}}
-	if _, err := long.check(); err != nil {
-		t.Error(err)
-	}
+	_, err := long.check()
+	assert.NoError(t, err)
 	long.Name += "é"
-	if _, err := long.check(); !isFault(err, "name") {
-		t.Errorf("%v", err)
-	}
+	_, err = long.check()
+	assert.True(t, isFault(err, "name"), err)
 }
 
 func TestAuthenticate_Headers(t *testing.T) {
@@ -201,16 +182,12 @@ func TestAuthenticate_Headers(t *testing.T) {
 	for _, header := range []string{"Bearer " + bootstrap, "bearer  " + bootstrap, "BEARER " + bootstrap} {
 		k, err := d.Authenticate(t.Context(), header, at(home), time.Now())
 		check(t, err)
-		if k.ID != "bootstrap" || k.Scopes != Admin || k.Tenant != "" {
-			t.Errorf("%+v", k)
-		}
+		assert.True(t, k.ID == "bootstrap" && k.Scopes == Admin && k.Tenant == "", k)
 	}
 	check(t, d.SetBootstrap("another-"+bootstrap))
 	_, err = d.Authenticate(t.Context(), "Bearer "+bootstrap, at(home), time.Now())
 	refused(t, Unknown, err)
-	if err := d.SetBootstrap("short"); err == nil {
-		t.Error("a short key passes")
-	}
+	assert.Error(t, d.SetBootstrap("short"), "a short key passes")
 }
 
 // TestGuesses_TwentyASecondPerAddress: wrong secrets are limited per address. Right secrets are never limited.
@@ -228,9 +205,8 @@ func TestGuesses_TwentyASecondPerAddress(t *testing.T) {
 	}
 	err = guess("192.0.2.1", now)
 	refused(t, TooMany, err)
-	if r, _ := errors.AsType[*Refusal](err); r.RetryAfter <= 0 || r.RetryAfter > time.Second {
-		t.Errorf("retry after %s", r.RetryAfter)
-	}
+	r, _ := errors.AsType[*Refusal](err)
+	assert.True(t, r.RetryAfter > 0 && r.RetryAfter <= time.Second, "retry after %s", r.RetryAfter)
 	refused(t, Unknown, guess("192.0.2.2", now))
 	_, err = d.Authenticate(t.Context(), "Bearer "+bootstrap, at(home), now)
 	check(t, err)
@@ -252,15 +228,10 @@ func TestGuesses_ManyAddresses_BoundedMemory(t *testing.T) {
 		address = address.Next()
 		g.take(address, now)
 	}
-	if len(g.full) > addressesMax+1 {
-		t.Errorf("%d addresses", len(g.full))
-	}
-	if wait := g.take(address.Next(), now); wait == 0 {
-		t.Error("the shared budget has no bound")
-	}
-	if wait := g.take(address.Next(), now.Add(2*time.Second)); wait != 0 || len(g.full) > 2 {
-		t.Errorf("%d addresses are remembered after all budgets are full", len(g.full))
-	}
+	assert.True(t, len(g.full) <= addressesMax+1, "%d addresses", len(g.full))
+	assert.NotZero(t, g.take(address.Next(), now), "the shared budget has no bound")
+	assert.True(t, g.take(address.Next(), now.Add(2*time.Second)) == 0 && len(g.full) <= 2,
+		"%d addresses are remembered after all budgets are full", len(g.full))
 }
 
 // TestUse_StoredOnStop_NewestWins: if two instances have used a key, the later use is stored.
@@ -281,9 +252,8 @@ func TestUse_StoredOnStop_NewestWins(t *testing.T) {
 	}
 	got, err := a.store.Get(t.Context(), k.ID)
 	check(t, err)
-	if want := began.Add(2 * time.Hour); !got.LastUsedAt.Equal(want) {
-		t.Errorf("used at %s, want %s", got.LastUsedAt, want)
-	}
+	want := began.Add(2 * time.Hour)
+	assert.True(t, got.LastUsedAt.Equal(want), "used at %s, want %s", got.LastUsedAt, want)
 }
 
 func TestList_PagesOfATenant(t *testing.T) {
@@ -306,15 +276,11 @@ func TestList_PagesOfATenant(t *testing.T) {
 				break
 			}
 		}
-		if len(seen) != count {
-			t.Errorf("%q: want %v, got %v", tenant, want, seen)
-		}
+		assert.Len(t, seen, count, "%q: want %v", tenant, want)
 	}
 	if _, err := i.store.Get(t.Context(), "key_none"); errcode.Of(err) != errcode.NotFound {
 		var e *errcode.Error
-		if !errors.As(err, &e) || e.Code != errcode.NotFound {
-			t.Errorf("%v", err)
-		}
+		assert.True(t, errors.As(err, &e) && e.Code == errcode.NotFound, err)
 	}
 }
 
@@ -336,12 +302,8 @@ func TestSetBootstrap_Length_ErrorWithoutTheKey(t *testing.T) {
 		strings.Repeat("é", 20): false,
 	} {
 		_, err := NewDirectory(nil, key, Config{})
-		if (err == nil) != ok {
-			t.Errorf("%q: %v", key, err)
-		}
-		if err != nil && key != "" && strings.Contains(err.Error(), key) {
-			t.Errorf("the error has the key: %v", err)
-		}
+		assert.True(t, (err == nil) == ok, "%q: %v", key, err)
+		assert.False(t, err != nil && key != "" && strings.Contains(err.Error(), key), "the error has the key: %v", err)
 	}
 }
 
@@ -364,14 +326,11 @@ func TestAuthenticate_Cost(t *testing.T) {
 	}
 	hashed := fastest(func() { _ = hashOf(secret) })
 	asked := fastest(func() {
-		if _, err := d.Authenticate(t.Context(), header, at(home), now); err != nil {
-			t.Fatal(err)
-		}
+		_, err := d.Authenticate(t.Context(), header, at(home), now)
+		require.NoError(t, err)
 	})
 	t.Logf("a request: %s, of which the hash %s", asked, hashed)
-	if asked > 6*hashed+100*time.Nanosecond {
-		t.Errorf("authenticating takes %s, %s of it the hash", asked, hashed)
-	}
+	assert.True(t, asked <= 6*hashed+100*time.Nanosecond, "authenticating takes %s, %s of it the hash", asked, hashed)
 }
 
 // crowded returns a directory with n valid keys, and the secret of one of them.
@@ -399,9 +358,7 @@ func TestAuthenticate_MadeUpKeys_OnlyWithoutSecret(t *testing.T) {
 	ctx := As(t.Context(), mine)
 	got, err := d.Authenticate(ctx, "", at(home), time.Now())
 	check(t, err)
-	if got != mine {
-		t.Errorf("%+v", got)
-	}
+	assert.True(t, got == mine, got)
 	_, err = d.Authenticate(ctx, "Bearer wrong", at(home), time.Now())
 	refused(t, Unknown, err)
 	_, err = d.Authenticate(t.Context(), "", at(home), time.Now())

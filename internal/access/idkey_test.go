@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -18,7 +20,6 @@ func TestIDKey_OneOfEachDatabase(t *testing.T) {
 	check(t, err)
 	b, err := second.store.IDKey(t.Context())
 	check(t, err)
-	if len(a.Secret) != 32 || !bytes.Equal(a.Secret, b.Secret) || a.UnsignedUntil.After(time.Now()) {
-		t.Errorf("%d bytes, the same %v, until %s", len(a.Secret), bytes.Equal(a.Secret, b.Secret), a.UnsignedUntil)
-	}
+	assert.True(t, len(a.Secret) == 32 && bytes.Equal(a.Secret, b.Secret) && !a.UnsignedUntil.After(time.Now()),
+		"%d bytes, the same %v, until %s", len(a.Secret), bytes.Equal(a.Secret, b.Secret), a.UnsignedUntil)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -258,13 +259,10 @@ func TestCatalog_ConcurrentReadersAndWriters(t *testing.T) {
 		writers.Go(func() {
 			for i := range changes {
 				_, err := here.PatchTenant(context.Background(), fmt.Sprint("t", w), TenantPatch{Timezone: ptr(fmt.Sprintf("Etc/GMT+%d", i+1))})
-				if err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, err)
 			}
-			if _, _, err := there.PutPlan(context.Background(), starter(int64(w)+1)); err != nil {
-				t.Error(err)
-			}
+			_, _, err := there.PutPlan(context.Background(), starter(int64(w)+1))
+			assert.NoError(t, err)
 		})
 	}
 	writers.Wait()

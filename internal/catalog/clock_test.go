@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
@@ -25,9 +26,7 @@ func TestStore_PostgresAhead_ChangesHoldAtOnce(t *testing.T) {
 	soonest, latest := time.Now().Add(-time.Second), time.Now().Add(time.Hour)
 	inTime := func(what string, at time.Time) {
 		t.Helper()
-		if at.Before(soonest) || at.After(latest) {
-			t.Errorf("%s is stamped %s", what, at)
-		}
+		assert.True(t, !at.Before(soonest) && !at.After(latest), "%s is stamped %s", what, at)
 	}
 	inTime("a plan's version", put(t, s.PutPlan, Plan{ID: "small", Allowances: []Allowance{{Meter: "calls", Amount: 20, Every: "month", Anchor: "calendar"}}}).CreatedAt)
 	inTime("a plan", put(t, s.PutPlan, Plan{ID: "large", Allowances: []Allowance{{Meter: "calls", Amount: 99, Every: "month", Anchor: "calendar"}}}).CreatedAt)

@@ -256,8 +256,6 @@ func TestParseFile_AnyText_NoPanic(t *testing.T) {
 		}
 		_, err := ParseFile(text)
 		var fileErr *yamldoc.Error
-		if err != nil && !errors.As(err, &fileErr) {
-			t.Fatalf("%v", err)
-		}
+		require.False(t, err != nil && !errors.As(err, &fileErr), err)
 	})
 }

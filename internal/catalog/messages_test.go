@@ -3,6 +3,8 @@ package catalog
 import (
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 )
 
 // The message of a fault says how to correct the file.
@@ -33,8 +35,6 @@ func TestFile_Messages_SayWhatToWrite(t *testing.T) {
 		"limits:\n  r: {per: [tenant], kind: token_bucket, rate: 1/s, brust: 5}\n": "line 2: limits.r.brust is an unknown field; did you mean burst?",
 	} {
 		_, err := ParseFile([]byte(text))
-		if err == nil || !strings.Contains(err.Error()+"\n", want) {
-			t.Errorf("%s\n%v\nwant %s", text, err, want)
-		}
+		assert.True(t, err != nil && strings.Contains(err.Error()+"\n", want), "%s\n%v\nwant %s", text, err, want)
 	}
 }

@@ -10,7 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // runningLoop returns a loop for which Run is running, and its number of reads.
@@ -76,15 +79,10 @@ func TestReload_CatchUp_WhileAReadRuns_WaitsForTheNextOne(t *testing.T) {
 		l.Trigger()
 		time.Sleep(time.Millisecond)
 		l.Trigger()
-		var callers sync.WaitGroup
-		for range 50 {
-			callers.Go(func() {
-				if _, err := l.CatchUp(t.Context()); err != nil || reads.Load() < 2 {
-					t.Errorf("%v after %d reads", err, reads.Load())
-				}
-			})
-		}
-		callers.Wait()
+		testenv.Together(50, func(_ int) {
+			_, err := l.CatchUp(t.Context())
+			assert.True(t, err == nil && reads.Load() >= 2, "%v after %d reads", err, reads.Load())
+		})
 		require.EqualValues(t, 2, reads.Load())
 	})
 }
@@ -127,8 +125,7 @@ func TestReload_Flood_ReadsAFifthOfTheTime(t *testing.T) {
 			l.Trigger()
 			time.Sleep(time.Millisecond)
 		}
-		if n := reads.Load(); n < 90 || n > 101 {
-			t.Errorf("%d reads of 10 ms in 5 s", n)
-		}
+		n := reads.Load()
+		assert.True(t, n >= 90 && n <= 101, "%d reads of 10 ms in 5 s", n)
 	})
 }

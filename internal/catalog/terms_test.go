@@ -150,12 +150,9 @@ func TestPatchTenant_OverridesLikeMap(t *testing.T) {
 			}
 			before := maps.Clone(got)
 			after := check.Patched(got, changes)
-			if !maps.Equal(before, got) {
-				t.Fatalf("the overrides before were changed: %v, they are %v", before, got)
-			}
-			if got = after; !maps.Equal(want, got) || len(got) == 0 && got != nil {
-				t.Fatalf("%v, want %v", got, want)
-			}
+			require.Equal(t, before, got, "the overrides before were changed: %v, they", before)
+			got = after
+			require.True(t, maps.Equal(want, got) && (len(got) != 0 || got == nil), "%v, want %v", got, want)
 		}
 	})
 }

@@ -89,8 +89,7 @@ func BenchmarkCheck(b *testing.B) {
 func BenchmarkConsume_Refused(b *testing.B) {
 	for name, refused := range map[string]Request{"one balance": request("", "credits", 1), "overflow": wideRequest(0, "flowing", "", 1)} {
 		b.Run(name, func(b *testing.B) {
-			in := newInstance(b, testenv.Postgres(b), patientClient(testenv.Redis(b)))
-			in.catalogue()
+			in := newInstance(b, testenv.Postgres(b), patientClient(testenv.Redis(b))).catalogue()
 			in.putWide()
 			for i := range 3 {
 				in.putLimits(catalog.Limit{Rule: fmt.Sprint("rule", i), Per: []string{"tenant"}, Kind: "token_bucket", Rate: "1000000/s"})

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -17,9 +18,8 @@ import (
 // putBlock stores a block and waits until it is in force.
 func (in *instance) putBlock(b block.Block) {
 	in.t.Helper()
-	if _, _, err := in.tenants.catalog.PutBlock(in.t.Context(), b); err != nil {
-		in.t.Fatal(err)
-	}
+	_, _, err := in.tenants.catalog.PutBlock(in.t.Context(), b)
+	require.NoError(in.t, err)
 	tenant, subject, ip := "anybody", "", netip.Addr{}
 	switch b.Kind {
 	case block.KindTenant:
@@ -37,8 +37,7 @@ func (in *instance) putBlock(b block.Block) {
 
 func TestBlocks_Refuse_BeforeLimitsAndBalances(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue(twoADay)
+	in := newShared(t).catalogue(twoADay)
 	in.putTenant(catalog.Tenant{ID: "vip", Plan: "basic"})
 	end := time.Now().Add(time.Hour).Truncate(time.Second).UTC()
 	in.putBlock(block.Block{Kind: "subject", Tenant: "acme", Value: "eve", Reason: "abuse", ExpiresAt: end})
@@ -65,23 +64,18 @@ func TestBlocks_Refuse_BeforeLimitsAndBalances(t *testing.T) {
 	} {
 		_, err := in.Consume(t.Context(), tc.req)
 		blocked, ok := errors.AsType[*Blocked](err)
-		if !ok || *blocked != tc.want || CodeOf(err) != CodeForbidden {
-			t.Errorf("%+v: %v, want %+v", tc.req, err, tc.want)
-		}
+		assert.True(t, ok && *blocked == tc.want && CodeOf(err) == CodeForbidden,
+			"%+v: %v, want %+v", tc.req, err, tc.want)
 		check, err := in.Check(t.Context(), tc.req)
-		if err != nil || check.Allowed || check.Code != CodeForbidden || *check.Blocked != tc.want || len(check.Limits) != 0 || check.Item != -1 {
-			t.Errorf("%+v: %+v, %v", tc.req, check, err)
-		}
-		if tc.req.Tenant == "acme" && (len(check.Items) != 1 || check.Items[0].Remaining != 10) {
-			t.Errorf("%+v: %+v", tc.req, check.Items)
-		}
-		if refusal := check.Refusal(); CodeOf(refusal) != CodeForbidden {
-			t.Errorf("%v", refusal)
-		}
+		assert.True(t, err == nil && !check.Allowed && check.Code == CodeForbidden && *check.Blocked == tc.want && len(check.Limits) == 0 &&
+			check.Item == -1, "%+v: %+v, %v", tc.req, check, err)
+		assert.False(t, tc.req.Tenant == "acme" && (len(check.Items) != 1 || check.Items[0].Remaining != 10),
+			"%+v: %+v", tc.req, check.Items)
+		refusal := check.Refusal()
+		assert.Equal(t, CodeForbidden, CodeOf(refusal), refusal)
 	}
-	if tokens, units := in.remainingTokens(), in.remaining("calls"); tokens != 2 || units != 10 {
-		t.Errorf("%d tokens and %d units are left, want 2 and 10", tokens, units)
-	}
+	tokens, units := in.remainingTokens(), in.remaining("calls")
+	assert.True(t, tokens == 2 && units == 10, "%d tokens and %d units are left, want 2 and 10", tokens, units)
 	// A debit records work that is already done. A block does not prevent it.
 	_, err := in.Debit(t.Context(), with("acme", "eve", ""))
 	in.expectCode("", "a debit of a blocked subject", err)
@@ -89,16 +83,13 @@ func TestBlocks_Refuse_BeforeLimitsAndBalances(t *testing.T) {
 
 func TestBlocks_Allow_SkipsLimitsNotBalances(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue(twoADay)
+	in := newShared(t).catalogue(twoADay)
 	in.putBlock(block.Block{Kind: "tenant", Value: "acme", Action: "allow"})
 	for i := range 10 {
 		req := request(string(rune('a'+i)), "calls", 1)
 		got, err := in.Consume(t.Context(), req)
 		in.expectCode("", "consume", err)
-		if len(got.Limits) != 0 {
-			t.Errorf("%+v", got.Limits)
-		}
+		assert.Empty(t, got.Limits, got.Limits)
 	}
 	_, err := in.Consume(t.Context(), request("more", "calls", 1))
 	in.expectCode(errcode.QuotaExceeded, "more than the balance", err)
@@ -107,8 +98,7 @@ func TestBlocks_Allow_SkipsLimitsNotBalances(t *testing.T) {
 func TestBlocks_EndWhenExpiredOrDeleted(t *testing.T) {
 	t.Parallel()
 	var ahead time.Duration
-	in := newShared(t, func(cfg *Config) { cfg.Now = func() time.Time { return time.Now().Add(ahead) } })
-	in.catalogue()
+	in := newShared(t, func(cfg *Config) { cfg.Now = func() time.Time { return time.Now().Add(ahead) } }).catalogue()
 	in.putBlock(block.Block{Kind: "tenant", Value: "acme", ExpiresAt: time.Now().Add(time.Hour)})
 	req := request("k1", "calls", 1)
 	_, err := in.Consume(t.Context(), req)
@@ -127,14 +117,11 @@ func TestBlocks_EndWhenExpiredOrDeleted(t *testing.T) {
 func TestBlocks_PostgresAway_StillRefuse(t *testing.T) {
 	t.Parallel()
 	url, end := breakable(t, testenv.Postgres(t))
-	in := newInstance(t, url, patientClient(testenv.Redis(t)))
-	in.catalogue()
+	in := newInstance(t, url, patientClient(testenv.Redis(t))).catalogue()
 	in.putBlock(block.Block{Kind: "tenant", Value: "acme"})
 	end()
 	check, err := in.Check(t.Context(), request("k", "calls", 1))
-	if err != nil || check.Code != CodeForbidden || check.Allowed {
-		t.Errorf("%+v, %v", check, err)
-	}
+	assert.True(t, err == nil && check.Code == CodeForbidden && !check.Allowed, "%+v, %v", check, err)
 	_, err = in.Consume(t.Context(), request("k", "calls", 1))
 	in.expectCode(CodeForbidden, "blocked", err)
 }

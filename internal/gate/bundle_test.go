@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -146,19 +147,19 @@ func newShared(t testing.TB, change ...func(*Config)) *instance {
 
 // catalogue stores the meters calls, credits and other. It stores the plan basic, with 10 calls a year and the given
 // limits, and the tenant acme on this plan.
-func (in *instance) catalogue(limits ...catalog.Limit) {
+func (in *instance) catalogue(limits ...catalog.Limit) *instance {
 	in.t.Helper()
 	ctx, c := in.t.Context(), in.tenants.catalog
 	for _, id := range []string{"calls", "credits", "other"} {
-		if _, _, err := c.PutMeter(ctx, catalog.Meter{ID: id, Unit: "unit"}); err != nil {
-			in.t.Fatal(err)
-		}
+		_, _, err := c.PutMeter(ctx, catalog.Meter{ID: id, Unit: "unit"})
+		require.NoError(in.t, err)
 	}
 	in.putPlan(catalog.Plan{ID: "basic", Limits: limits, Allowances: []catalog.Allowance{
 		{Meter: "calls", Amount: 10, Every: period.Year, Anchor: period.Calendar},
 		{Meter: "credits", Amount: 0, Every: period.Once, Anchor: period.Calendar},
 	}})
 	in.putTenant(catalog.Tenant{ID: "acme", Plan: "basic"})
+	return in
 }
 
 // putPlan stores a plan and waits until it is in the snapshot.
@@ -174,17 +175,15 @@ func (in *instance) putPlan(p catalog.Plan) {
 
 func (in *instance) putTenant(tn catalog.Tenant) {
 	in.t.Helper()
-	if _, _, err := in.tenants.catalog.PutTenant(in.t.Context(), tn); err != nil {
-		in.t.Fatal(err)
-	}
+	_, _, err := in.tenants.catalog.PutTenant(in.t.Context(), tn)
+	require.NoError(in.t, err)
 }
 
 func (in *instance) topUp(key, meter string, amount int64) {
 	in.t.Helper()
 	g := &ledger.Grant{Tenant: "acme", Key: key, Meter: meter, Amount: amount, Source: ledger.SourceTopup}
-	if _, err := in.Grant(in.t.Context(), g, false); err != nil {
-		in.t.Fatal(err)
-	}
+	_, err := in.Grant(in.t.Context(), g, false)
+	require.NoError(in.t, err)
 }
 
 // request returns a request of tenant acme for amount units of a meter.
@@ -206,9 +205,7 @@ func (in *instance) expectCode(code errcode.Code, what string, err error) {
 	if err != nil {
 		got = CodeOf(err)
 	}
-	if got != code {
-		in.t.Errorf("%s: %q (%v), want %q", what, got, err, code)
-	}
+	assert.True(in.t, got == code, "%s: %q (%v), want %q", what, got, err, code)
 }
 
 func (in *instance) remaining(meter string) int64 {
@@ -231,9 +228,8 @@ func (in *instance) awaitAnnouncements(databaseURL string) {
 	for range 2 {
 		before := in.tenants.catalog.Snapshot()
 		const change = "WITH changed AS (UPDATE meters SET updated_at = now() RETURNING meter) SELECT pg_notify('quotasvc_catalog', 'meter:' || meter) FROM changed"
-		if _, err := conn.Exec(in.t.Context(), change); err != nil {
-			in.t.Fatal(err)
-		}
+		_, err = conn.Exec(in.t.Context(), change)
+		require.NoError(in.t, err)
 		testenv.Eventually(in.t, func() bool { return in.tenants.catalog.Snapshot() != before }, "the announcement is processed")
 	}
 }
@@ -272,9 +268,8 @@ func lockRows(t testing.TB, databaseURL, statement string) *blocker {
 
 func (b *blocker) exec(statement string) {
 	b.t.Helper()
-	if _, err := b.conn.Exec(b.t.Context(), statement); err != nil {
-		b.t.Fatal(err)
-	}
+	_, err := b.conn.Exec(b.t.Context(), statement)
+	require.NoError(b.t, err)
 }
 
 // waiters returns the number of sessions that wait for locks in this database.

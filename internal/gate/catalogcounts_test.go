@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -35,22 +36,18 @@ func TestCatalogCounts_ManyNames_RestIsOther(t *testing.T) {
 	series := func() (plans, meters int) {
 		return testutil.CollectAndCount(b.refusals), testutil.CollectAndCount(b.units)
 	}
-	if n, m := series(); n != labelsMax/2+2 || m != labelsMax/2+1 {
-		t.Errorf("%d and %d series of %d names", n, m, labelsMax/2)
-	}
+	n, m := series()
+	assert.True(t, n == labelsMax/2+2 && m == labelsMax/2+1, "%d and %d series of %d names", n, m, labelsMax/2)
 	all := snapshot(0, 3*labelsMax)
 	count(all)
 	count(all)
-	if n, m := series(); n != labelsMax+2 || m != labelsMax+1 {
-		t.Errorf("%d and %d series of %d names", n, m, 3*labelsMax)
-	}
-	if got := testutil.ToFloat64(b.refusals.WithLabelValues("plan7", "rate_limited")); got != 3 {
-		t.Errorf("plan7 has %v, want 3: a name keeps its label value", got)
-	}
+	n, m = series()
+	assert.True(t, n == labelsMax+2 && m == labelsMax+1, "%d and %d series of %d names", n, m, 3*labelsMax)
+	got := testutil.ToFloat64(b.refusals.WithLabelValues("plan7", "rate_limited"))
+	assert.True(t, got == 3, "plan7 has %v, want 3: a name keeps its label value", got)
 	count(snapshot(labelsMax/2, labelsMax/2+1)) // all other plans and meters are deleted
-	if n, m := series(); n != 3 || m != 2 {
-		t.Errorf("%d and %d series are left", n, m)
-	}
+	n, m = series()
+	assert.True(t, n == 3 && m == 2, "%d and %d series are left", n, m)
 }
 
 func BenchmarkCatalogCounts_Refused(b *testing.B) {

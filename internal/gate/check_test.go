@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -40,9 +41,8 @@ func TestCheck_AnswersWithTheCodeOfConsume(t *testing.T) {
 	ctx := t.Context()
 	route := func(req Request, route string) Request { req.Route = route; return req }
 	for _, name := range []string{"search", "quiet"} { // the buckets are empty afterwards
-		if _, err := in.Consume(ctx, route(request(name, "calls", 1), name)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := in.Consume(ctx, route(request(name, "calls", 1), name))
+		require.NoError(t, err)
 	}
 	two := func(first, second int64) Request {
 		req := request("k", "calls", first)
@@ -95,17 +95,15 @@ func TestCheck_AnswersWithTheCodeOfConsume(t *testing.T) {
 			if (got.Limiting != nil) != (tc.kind != "") || got.Limiting != nil && got.Limiting.Kind != tc.kind {
 				t.Errorf("%s: limiting %+v, want kind %q", name, got.Limiting, tc.kind)
 			}
-			if (got.RetryAfter > 0) != (tc.code == CodeRateLimited || tc.code == errcode.QuotaExceeded) {
-				t.Errorf("%s: retry after %s with %q", name, got.RetryAfter, got.Code)
-			}
+			assert.True(t, (got.RetryAfter > 0) == (tc.code == CodeRateLimited || tc.code == errcode.QuotaExceeded),
+				"%s: retry after %s with %q", name, got.RetryAfter, got.Code)
 		}
 	}
 	in.putTenant(catalog.Tenant{ID: "acme", Plan: "basic", Status: catalog.StatusSuspended})
 	for _, req := range []Request{request("k", "calls", 1), request("k", "calls", 9), fromPostgres(request("k", "calls", 1))} {
 		got, err := in.Check(ctx, req)
-		if err != nil || got.Code != errcode.TenantSuspended || got.Limiting != nil {
-			t.Errorf("suspended: check returns %+v, %v", got, err)
-		}
+		assert.True(t, err == nil && got.Code == errcode.TenantSuspended && got.Limiting == nil,
+			"suspended: check returns %+v, %v", got, err)
 		_, err = in.Consume(ctx, req)
 		in.expectCode(errcode.TenantSuspended, "suspended", err)
 	}
@@ -113,11 +111,9 @@ func TestCheck_AnswersWithTheCodeOfConsume(t *testing.T) {
 
 func TestCheck_CopyAndPostgres_GiveTheSameNumbers(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue()
-	if _, err := in.Debit(t.Context(), request("k", "calls", 4)); err != nil {
-		t.Fatal(err)
-	}
+	in := newShared(t).catalogue()
+	_, err := in.Debit(t.Context(), request("k", "calls", 4))
+	require.NoError(t, err)
 	in.topUp("topup", "calls", 3)
 	for _, amount := range []int64{9, 10, 11} {
 		truth, err := in.Check(t.Context(), fromPostgres(request("", "calls", amount)))
@@ -128,9 +124,8 @@ func TestCheck_CopyAndPostgres_GiveTheSameNumbers(t *testing.T) {
 			// The copy knows the next allowance, but not the rest of the top-up. See CheckItem.WouldSucceedAt.
 			truth.Items[0].WouldSucceedAt = time.Time{}
 		}
-		if got.Items[0] != truth.Items[0] {
-			t.Errorf("%d: from the copy\n%+v\nfrom postgresql\n%+v", amount, got.Items[0], truth.Items[0])
-		}
+		assert.True(t, got.Items[0] == truth.Items[0],
+			"%d: from the copy\n%+v\nfrom postgresql\n%+v", amount, got.Items[0], truth.Items[0])
 		if want := int64(9); got.Items[0].MaxAllowedNow != want || got.Items[0].Limit != 13 {
 			t.Errorf("at most %d of %d now, want %d of 13", got.Items[0].MaxAllowedNow, got.Items[0].Limit, want)
 		}
@@ -143,13 +138,11 @@ func TestCheck_SeesOwnDebitsAtOnce_OthersSoon(t *testing.T) {
 	a, b := newInstance(t, database, patientClient(options)), newInstance(t, database, patientClient(options))
 	a.catalogue()
 	for used := int64(1); used <= 5; used++ {
-		if _, err := a.Debit(t.Context(), request("k"+string(rune('0'+used)), "calls", 1)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := a.Debit(t.Context(), request("k"+string(rune('0'+used)), "calls", 1))
+		require.NoError(t, err)
 		got, err := a.Check(t.Context(), request("", "calls", 1))
-		if err != nil || got.Items[0].Remaining != 10-used {
-			t.Fatalf("after %d debits the same instance returns %+v, %v", used, got.Items, err)
-		}
+		require.True(t, err == nil && got.Items[0].Remaining == 10-used,
+			"after %d debits the same instance returns %+v, %v", used, got.Items, err)
 		testenv.Eventually(t, func() bool {
 			got, err := b.Check(t.Context(), request("", "calls", 1))
 			return err == nil && got.Items[0].Remaining == 10-used
@@ -160,8 +153,7 @@ func TestCheck_SeesOwnDebitsAtOnce_OthersSoon(t *testing.T) {
 // If the plan permits overage, a copy cannot prove a denial, so the check reads PostgreSQL.
 func TestCheck_Overage_ReadsPostgres(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue()
+	in := newShared(t).catalogue()
 	overage := int64(5)
 	in.putPlan(catalog.Plan{ID: "generous", Allowances: []catalog.Allowance{{
 		Meter: "calls", Amount: 10, Every: period.Year, Anchor: period.Calendar,
@@ -169,14 +161,12 @@ func TestCheck_Overage_ReadsPostgres(t *testing.T) {
 	}}})
 	in.putTenant(catalog.Tenant{ID: "rich", Plan: "generous"})
 	of := func(req Request) Request { req.Tenant = "rich"; return req }
-	if _, err := in.Debit(t.Context(), of(request("k", "calls", 9))); err != nil {
-		t.Fatal(err)
-	}
+	_, err := in.Debit(t.Context(), of(request("k", "calls", 9)))
+	require.NoError(t, err)
 	for amount, want := range map[int64]errcode.Code{1: "", 6: "", 7: errcode.QuotaExceeded} {
 		got, err := in.Check(t.Context(), of(request("", "calls", amount)))
-		if err != nil || got.Code != want || got.Source != SourceLedger || got.Items[0].MaxAllowedNow != 6 {
-			t.Errorf("%d of 1 left and 5 overage: %+v, %v; want %q from the ledger", amount, got, err, want)
-		}
+		assert.True(t, err == nil && got.Code == want && got.Source == SourceLedger && got.Items[0].MaxAllowedNow == 6,
+			"%d of 1 left and 5 overage: %+v, %v; want %q from the ledger", amount, got, err, want)
 		dry := of(request("dry", "calls", amount))
 		dry.DryRun = true
 		_, err = in.Consume(t.Context(), dry)
@@ -186,39 +176,31 @@ func TestCheck_Overage_ReadsPostgres(t *testing.T) {
 
 func TestCheck_NewTerms_AreSeenAtOnce(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue()
+	in := newShared(t).catalogue()
 	in.topUp("topup", "other", 1) // this meter has a period without an end: only new terms end it
 	got, err := in.Check(t.Context(), request("", "other", 2))
-	if err != nil || got.Code != errcode.CreditsExhausted {
-		t.Fatalf("before: %+v, %v", got, err)
-	}
+	require.True(t, err == nil && got.Code == errcode.CreditsExhausted, "before: %+v, %v", got, err)
 	in.putPlan(catalog.Plan{ID: "more", Allowances: []catalog.Allowance{
 		{Meter: "other", Amount: 100, Every: period.Year, Anchor: period.Calendar},
 	}})
 	in.putTenant(catalog.Tenant{ID: "acme", Plan: "more"})
 	got, err = in.Check(t.Context(), request("", "other", 2))
-	if err != nil || !got.Allowed || got.Items[0].Remaining != 101 {
-		t.Errorf("after the change of plan: %+v, %v", got, err)
-	}
+	assert.True(t, err == nil && got.Allowed && got.Items[0].Remaining == 101,
+		"after the change of plan: %+v, %v", got, err)
 }
 
 func TestCheck_LocalMode_UsesLocalCopies(t *testing.T) {
 	t.Parallel()
-	in := newInstance(t, testenv.Postgres(t), nil)
-	in.catalogue(twoADay)
+	in := newInstance(t, testenv.Postgres(t), nil).catalogue(twoADay)
 	for i, want := range []Source{SourceLedger, SourceLocal} {
 		got, err := in.Check(t.Context(), request("", "calls", 1))
-		if err != nil || got.Source != want || got.Degraded || len(got.Limits) != 1 {
-			t.Errorf("check %d: %+v, %v; want it from %s", i, got, err, want)
-		}
+		assert.True(t, err == nil && got.Source == want && !got.Degraded && len(got.Limits) == 1,
+			"check %d: %+v, %v; want it from %s", i, got, err, want)
 	}
-	if _, err := in.Consume(t.Context(), request("k", "calls", 4)); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := in.Check(t.Context(), request("", "calls", 7)); err != nil || got.Code != errcode.QuotaExceeded || got.Limits[0].Remaining != 1 {
-		t.Errorf("after a consume of 4: %+v, %v", got, err)
-	}
+	_, err := in.Consume(t.Context(), request("k", "calls", 4))
+	require.NoError(t, err)
+	got, err := in.Check(t.Context(), request("", "calls", 7))
+	assert.True(t, err == nil && got.Code == errcode.QuotaExceeded && got.Limits[0].Remaining == 1, "after a consume of 4: %+v, %v", got, err)
 }
 
 // A check of a tenant that does not exist announces no balance in Redis. After many announcements this process would
@@ -226,8 +208,7 @@ func TestCheck_LocalMode_UsesLocalCopies(t *testing.T) {
 func TestCheck_UnknownTenant_AsksNobodyToPublish(t *testing.T) {
 	t.Parallel()
 	options := testenv.Redis(t)
-	in := newInstance(t, testenv.Postgres(t), patientClient(options))
-	in.catalogue()
+	in := newInstance(t, testenv.Postgres(t), patientClient(options)).catalogue()
 	client := redis.NewClient(options)
 	defer func() { _ = client.Close() }()
 	for i := range 20 {
@@ -240,7 +221,5 @@ func TestCheck_UnknownTenant_AsksNobodyToPublish(t *testing.T) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	n, err := client.ZCard(t.Context(), "quota:interest").Result()
-	if err != nil || n != 1 {
-		t.Errorf("%d balances were announced, %v; want the one that exists", n, err)
-	}
+	assert.True(t, err == nil && n == 1, "%d balances were announced, %v; want the one that exists", n, err)
 }

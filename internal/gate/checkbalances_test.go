@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -32,9 +33,8 @@ func TestCheckBalances_AsksNoLimits_NoRedisThatIsAway(t *testing.T) {
 		return err == nil && got.Source == SourceCache && got.Items[0].Remaining == 8
 	}, "redis has the copy")
 	refused.LimitsDegraded = true
-	if got, err := in.CheckBalances(t.Context(), req, &refused); err == nil && got.Source == SourceCache {
-		t.Errorf("redis was asked: %+v", got)
-	}
+	got, err := in.CheckBalances(t.Context(), req, &refused)
+	assert.False(t, err == nil && got.Source == SourceCache, "redis was asked: %+v", got)
 	if got := in.decisionsOf("twice"); got != before {
 		t.Errorf("the limit decided %d more times", got-before)
 	}
@@ -74,9 +74,8 @@ func TestCheckBalances_FloodOfRefusals_SparesRedis(t *testing.T) {
 		refused, err := in.Consume(t.Context(), req)
 		in.expectCode(CodeRateLimited, req.Key, err)
 		req.MaxStale = &stale
-		if got, err := in.CheckBalances(t.Context(), req, &refused); err != nil || got.Items[0].Remaining != 9 {
-			t.Fatal(got, err)
-		}
+		got, err := in.CheckBalances(t.Context(), req, &refused)
+		require.True(t, err == nil && got.Items[0].Remaining == 9, "%v, %v", got, err)
 	}
 	testenv.Eventually(t, func() bool {
 		refuse("another")
@@ -99,8 +98,7 @@ func TestCheckBalances_FloodOfRefusals_SparesRedis(t *testing.T) {
 func TestCheckBalances_PostgresSlow_ReturnsSoon(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
-	in := newInstance(t, url, patientClient(testenv.Redis(t)))
-	in.catalogue()
+	in := newInstance(t, url, patientClient(testenv.Redis(t))).catalogue()
 	in.awaitAnnouncements(url)
 	if _, err := in.Check(t.Context(), request("", "calls", 1)); err != nil { // puts the tenant into memory
 		t.Fatal(err)
@@ -109,9 +107,7 @@ func TestCheckBalances_PostgresSlow_ReturnsSoon(t *testing.T) {
 	defer table.release()
 	testenv.Eventually(t, func() bool { // repeated, because the lock may come after the read
 		got, err := in.CheckBalances(t.Context(), fromPostgres(request("", "calls", 1)), &Debited{LimitsDegraded: true})
-		if err == nil && !got.Degraded {
-			t.Fatalf("%+v", got)
-		}
+		require.False(t, err == nil && !got.Degraded, got)
 		return table.waiters() > 0
 	}, "it returns while its read waits")
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
@@ -21,9 +23,8 @@ func TestCheckBatch_SameAsChecks(t *testing.T) {
 	in.putBlock(block.Block{Kind: "subject", Tenant: "acme", Value: "bot", Action: "block"})
 	spent := request("spent", "calls", 1)
 	spent.Subject = "u"
-	if _, err := in.Consume(t.Context(), spent); err != nil {
-		t.Fatal(err)
-	}
+	_, err := in.Consume(t.Context(), spent)
+	require.NoError(t, err)
 	var reqs []Request
 	for i := range 100 {
 		r := request("", []string{"calls", "credits", "other"}[i%3], 1+int64(i%20))
@@ -59,11 +60,9 @@ func TestCheckBatch_SameAsChecks(t *testing.T) {
 				t.Errorf("check %d of %s %s: %s, want %s", i, reqs[i].Tenant, reqs[i].Subject, got, want[i])
 			}
 		}
-		if n := checks() - before; n != float64(len(reqs)) {
-			t.Errorf("%g checks are counted of %d", n, len(reqs))
-		}
+		n := checks() - before
+		assert.True(t, n == float64(len(reqs)), "%g checks are counted of %d", n, len(reqs))
 	}
-	if out := in.CheckBatch(t.Context(), nil); len(out) != 0 {
-		t.Error(out)
-	}
+	out := in.CheckBatch(t.Context(), nil)
+	assert.Empty(t, out, out)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
@@ -89,9 +90,8 @@ func (m *moving) once(in *instance) {
 	for _, item := range check.Items {
 		// The check shows at least the units that remain after all sent requests. It shows at most the units at the
 		// start.
-		if item.Remaining < movingUnits-m.keys.Load() || item.Remaining > movingUnits {
-			m.t.Errorf("%s: %d units of %s remain, after %d consumes of which %d were acknowledged", m.tenant, item.Remaining, item.Meter, m.keys.Load(), least)
-		}
+		assert.True(m.t, item.Remaining >= movingUnits-m.keys.Load() && item.Remaining <= movingUnits,
+			"%s: %d units of %s remain, after %d consumes of which %d were acknowledged", m.tenant, item.Remaining, item.Meter, m.keys.Load(), least)
 	}
 	lease, err := in.Acquire(ctx, LeaseRequest{Tenant: m.tenant, Rule: "jobs"})
 	switch {
@@ -110,9 +110,7 @@ func (m *moving) once(in *instance) {
 	if err == nil {
 		err = in.Release(ctx, id)
 	}
-	if err != nil {
-		m.t.Errorf("%s: release: %v", m.tenant, err)
-	}
+	assert.NoError(m.t, err, "%s: release", m.tenant)
 }
 
 // wait waits for the requests that were sent before the last move ended, because Redis cannot distinguish two moves
@@ -128,24 +126,21 @@ func (m *moving) verify() {
 	if got := m.admitted.Load(); got != movingBurst || m.refused.Load() == 0 {
 		m.t.Errorf("%s: %d admitted, %d refused; want %d admitted", m.tenant, got, m.refused.Load(), movingBurst)
 	}
-	if m.most.Load() > movingLeases || m.leases.Load() == 0 {
-		m.t.Errorf("%s: at most %d leases were held at a time, want %d; %d in all", m.tenant, m.most.Load(), movingLeases, m.leases.Load())
-	}
+	assert.True(m.t, m.most.Load() <= movingLeases && m.leases.Load() != 0,
+		"%s: at most %d leases were held at a time, want %d; %d in all", m.tenant, m.most.Load(), movingLeases, m.leases.Load())
 	for n, in := range m.instances {
 		for _, meter := range []string{"calls", "other"} {
 			b, err := in.ledger.Balance(m.t.Context(), m.tenant, meter, "")
-			if err != nil || b.Remaining != movingUnits-movingBurst {
-				m.t.Errorf("%s: instance %d: %d of %s remain, %v", m.tenant, n, b.Remaining, meter, err)
-			}
+			assert.True(m.t, err == nil && b.Remaining == movingUnits-movingBurst,
+				"%s: instance %d: %d of %s remain, %v", m.tenant, n, b.Remaining, meter, err)
 			testenv.Eventually(m.t, func() bool {
 				got, err := in.Check(m.t.Context(), Request{Tenant: m.tenant, Items: []ledger.Item{{Meter: meter, Amount: 1}}})
 				return err == nil && got.Items[0].Remaining == b.Remaining && got.Source != SourceLedger
 			}, "a check from copies agrees with the ledger")
 		}
 		state, err := in.LimitState(m.t.Context(), BucketRequest{Tenant: m.tenant, Rule: "jobs"})
-		if err != nil || state.Remaining != movingLeases {
-			m.t.Errorf("%s: instance %d: %+v, %v", m.tenant, n, state, err)
-		}
+		assert.True(m.t, err == nil && state.Remaining == movingLeases,
+			"%s: instance %d: %+v, %v", m.tenant, n, state, err)
 	}
 }
 
@@ -197,9 +192,8 @@ func TestCluster_SlotsMove_NothingLostNoBalanceWrong(t *testing.T) {
 			break
 		}
 	}
-	if t.Logf("%d moves", moves); moves < 2*len(all) {
-		t.Errorf("%d moves prove nothing", moves)
-	}
+	t.Logf("%d moves", moves)
+	assert.True(t, moves >= 2*len(all), "%d moves prove nothing", moves)
 	for _, m := range all {
 		m.verify()
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -34,8 +35,7 @@ func (in *instance) remainingTokens() int64 {
 
 func TestConsume_ChargesLimitsAndUnits_OrNeither(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue(twoADay)
+	in := newShared(t).catalogue(twoADay)
 	for i, want := range []errcode.Code{"", "", CodeRateLimited} {
 		got, err := in.Consume(t.Context(), request(fmt.Sprint("k", i), "calls", 3))
 		in.expectCode(want, fmt.Sprint("consume ", i), err)
@@ -43,36 +43,27 @@ func TestConsume_ChargesLimitsAndUnits_OrNeither(t *testing.T) {
 			t.Errorf("consume %d left %d units and %d tokens", i, got.Result.Items[0].Remaining, got.Limits[0].Remaining)
 		}
 		if refused, ok := errors.AsType[*RateLimited](err); ok {
-			if len(refused.Violated) != 1 || refused.Violated[0] != "two" || refused.RetryAfter <= 0 || refused.RetryAfter > 24*time.Hour {
-				t.Errorf("refused with %+v", refused)
-			}
+			assert.True(t, len(refused.Violated) == 1 && refused.Violated[0] == "two" && refused.RetryAfter > 0 &&
+				refused.RetryAfter <= 24*time.Hour, "refused with %+v", refused)
 		}
 	}
-	if got := in.remaining("calls"); got != 4 {
-		t.Errorf("%d units are left, want 4: a request that a limit denied was debited", got)
-	}
+	assert.EqualValues(t, 4, in.remaining("calls"), "units are left, want 4: a request that a limit denied was debited")
 }
 
 func TestConsume_DebitRefused_CostsNoTokens(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue(twoADay)
+	in := newShared(t).catalogue(twoADay)
 	for i := range 5 {
 		got, err := in.Consume(t.Context(), request(fmt.Sprint("k", i), "calls", 11))
 		in.expectCode(errcode.QuotaExceeded, "more than there is", err)
-		if len(got.Limits) != 1 {
-			t.Errorf("a denial carries the limits %+v, want the one that applied", got.Limits)
-		}
+		assert.Len(t, got.Limits, 1, "a denial carries the limits %+v, want the one that applied", got.Limits)
 	}
-	if got := in.remainingTokens(); got != 2 {
-		t.Errorf("%d tokens are left after denials, want 2", got)
-	}
+	assert.EqualValues(t, 2, in.remainingTokens(), "tokens are left after denials")
 }
 
 func TestConsume_Replay_CostsNoTokens(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue(twoADay)
+	in := newShared(t).catalogue(twoADay)
 	for i := range 5 {
 		got, err := in.Consume(t.Context(), request("same", "calls", 3))
 		in.expectCode("", "the same request", err)
@@ -80,18 +71,13 @@ func TestConsume_Replay_CostsNoTokens(t *testing.T) {
 			t.Errorf("sending %d: replayed = %v", i, got.Result.Replayed)
 		}
 	}
-	if got := in.remainingTokens(); got != 1 {
-		t.Errorf("%d tokens are left, want 1", got)
-	}
-	if got := in.remaining("calls"); got != 7 {
-		t.Errorf("%d units are left, want 7", got)
-	}
+	assert.EqualValues(t, 1, in.remainingTokens(), "tokens are left")
+	assert.EqualValues(t, 7, in.remaining("calls"), "units are left")
 }
 
 func TestConsume_DryRun_ChangesNothing(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue(twoADay)
+	in := newShared(t).catalogue(twoADay)
 	for i := range 5 {
 		req := request(fmt.Sprint("k", i), "calls", 3)
 		req.DryRun = true
@@ -101,9 +87,8 @@ func TestConsume_DryRun_ChangesNothing(t *testing.T) {
 			t.Errorf("after a dry run %d would be left, want 7", got.Result.Items[0].Remaining)
 		}
 	}
-	if tokens, units := in.remainingTokens(), in.remaining("calls"); tokens != 2 || units != 10 {
-		t.Errorf("%d tokens and %d units are left, want 2 and 10", tokens, units)
-	}
+	tokens, units := in.remainingTokens(), in.remaining("calls")
+	assert.True(t, tokens == 2 && units == 10, "%d tokens and %d units are left, want 2 and 10", tokens, units)
 }
 
 // A caller's request ends while its debit is queued. Its tokens are refunded, although the context of the request has
@@ -111,8 +96,7 @@ func TestConsume_DryRun_ChangesNothing(t *testing.T) {
 func TestConsume_CallerGaveUpInQueue_CostsNoTokens(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
-	in := newInstance(t, url, patientClient(testenv.Redis(t)))
-	in.catalogue(twoADay)
+	in := newInstance(t, url, patientClient(testenv.Redis(t))).catalogue(twoADay)
 	_, err := in.Debit(t.Context(), request("first", "calls", 1)) // creates the row of the balance
 	in.expectCode("", "first", err)
 
@@ -136,15 +120,12 @@ func TestConsume_CallerGaveUpInQueue_CostsNoTokens(t *testing.T) {
 	in.expectCode(errcode.Unavailable, "consume behind a blocked batch", err)
 	rows.release()
 	in.expectCode("", "the blocked debit", <-blocked)
-	if got := in.remainingTokens(); got != 2 {
-		t.Errorf("%d tokens are left, want 2", got)
-	}
+	assert.EqualValues(t, 2, in.remainingTokens(), "tokens are left")
 }
 
 func TestDebit_SuspendedTenant_OnlyReplaysPass(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue()
+	in := newShared(t).catalogue()
 	_, err := in.Debit(t.Context(), request("before", "calls", 1))
 	in.expectCode("", "before", err)
 	in.putTenant(catalog.Tenant{ID: "acme", Plan: "basic", Status: catalog.StatusSuspended})
@@ -152,28 +133,22 @@ func TestDebit_SuspendedTenant_OnlyReplaysPass(t *testing.T) {
 	in.expectCode(errcode.TenantSuspended, "while suspended", err)
 	got, err := in.Debit(t.Context(), request("before", "calls", 1))
 	in.expectCode("", "a replay while suspended", err)
-	if err == nil && !got.Result.Replayed {
-		t.Error("the replay was debited again")
-	}
+	assert.False(t, err == nil && !got.Result.Replayed, "the replay was debited again")
 	in.topUp("bail", "calls", 5) // a suspended tenant can be granted units
 }
 
 func TestDebit_DenialReplay_StoresDenials(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue()
-	if _, _, err := in.tenants.catalog.PutMeter(t.Context(), catalog.Meter{ID: "credits", Unit: "unit", DenialReplay: true}); err != nil {
-		t.Fatal(err)
-	}
+	in := newShared(t).catalogue()
+	_, _, err := in.tenants.catalog.PutMeter(t.Context(), catalog.Meter{ID: "credits", Unit: "unit", DenialReplay: true})
+	require.NoError(t, err)
 	testenv.Eventually(t, func() bool { return in.tenants.catalog.Snapshot().Meters["credits"].DenialReplay }, "the meter is in the snapshot")
 	for _, tc := range []struct {
 		meter string
 		after errcode.Code // the result of the same request after a top-up
 	}{{"credits", errcode.CreditsExhausted}, {"calls", ""}} {
 		_, err := in.Debit(t.Context(), request("key-"+tc.meter, tc.meter, 20))
-		if err == nil {
-			t.Fatalf("%s: a debit of 20 succeeded", tc.meter)
-		}
+		require.Error(t, err, "%s: a debit of 20 succeeded", tc.meter)
 		in.topUp("topup-"+tc.meter, tc.meter, 100)
 		_, err = in.Debit(t.Context(), request("key-"+tc.meter, tc.meter, 20))
 		in.expectCode(tc.after, tc.meter+" after a top-up", err)
@@ -182,8 +157,7 @@ func TestDebit_DenialReplay_StoresDenials(t *testing.T) {
 
 func TestDebit_KeyOfConsume_IsRefused(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue()
+	in := newShared(t).catalogue()
 	_, err := in.Consume(t.Context(), request("key", "calls", 1))
 	in.expectCode("", "consume", err)
 	_, err = in.Debit(t.Context(), request("key", "calls", 1))
@@ -192,21 +166,18 @@ func TestDebit_KeyOfConsume_IsRefused(t *testing.T) {
 
 func TestConsume_Mode_ReachesTheLedger(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue()
+	in := newShared(t).catalogue()
 	req := request("k", "calls", 12)
 	req.Mode = ledger.ModeBestEffort
 	got, err := in.Consume(t.Context(), req)
 	in.expectCode("", "best effort", err)
-	if err == nil && (got.Result.Items[0].Charged != 10 || got.Result.Items[0].Shortfall != 2) {
-		t.Errorf("best effort: %+v", got.Result.Items[0])
-	}
+	assert.False(t, err == nil && (got.Result.Items[0].Charged != 10 || got.Result.Items[0].Shortfall != 2),
+		"best effort: %+v", got.Result.Items[0])
 }
 
 func TestDebitBatch_AnswersEachInOrder(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue()
+	in := newShared(t).catalogue()
 	odd := request("c", "calls", 1)
 	odd.Mode = "nonsense"
 	stranger := request("d", "calls", 1)
@@ -214,13 +185,10 @@ func TestDebitBatch_AnswersEachInOrder(t *testing.T) {
 	got := in.DebitBatch(t.Context(), []Request{request("a", "calls", 6), request("b", "calls", 6), odd, stranger, request("a", "calls", 6)})
 	for i, want := range []errcode.Code{"", errcode.QuotaExceeded, errcode.InvalidArgument, errcode.TenantNotFound, ""} {
 		in.expectCode(want, fmt.Sprint("debit ", i), got[i].Err)
-		if (got[i].Result == nil) != (want != "") {
-			t.Errorf("debit %d: result %+v with error %v", i, got[i].Result, got[i].Err)
-		}
+		assert.True(t, (got[i].Result == nil) == (want != ""),
+			"debit %d: result %+v with error %v", i, got[i].Result, got[i].Err)
 	}
-	if !got[4].Result.Replayed {
-		t.Error("the duplicate in the same batch is not a replay")
-	}
+	assert.True(t, got[4].Result.Replayed, "the duplicate in the same batch is not a replay")
 }
 
 // forwarded returns a request that a gateway forwards.
@@ -233,8 +201,7 @@ func forwarded(key, what string) Request {
 // A client that repeats its key is debited once, but its limits are charged each time.
 func TestConsume_ForwardedReplay_CostsTokensNotUnits(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue(twoADay)
+	in := newShared(t).catalogue(twoADay)
 	for i, want := range []errcode.Code{"", "", CodeRateLimited} {
 		got, err := in.Consume(t.Context(), forwarded("same", "GET /a"))
 		in.expectCode(want, fmt.Sprint("request ", i), err)
@@ -242,22 +209,18 @@ func TestConsume_ForwardedReplay_CostsTokensNotUnits(t *testing.T) {
 			t.Errorf("request %d: replayed = %v", i, got.Result.Replayed)
 		}
 	}
-	if tokens, units := in.remainingTokens(), in.remaining("calls"); tokens != 0 || units != 7 {
-		t.Errorf("%d tokens and %d units are left, want 0 and 7", tokens, units)
-	}
+	tokens, units := in.remainingTokens(), in.remaining("calls")
+	assert.True(t, tokens == 0 && units == 7, "%d tokens and %d units are left, want 0 and 7", tokens, units)
 }
 
 func TestConsume_Forwarded_KeyIsGoodForOneRequest(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue()
+	in := newShared(t).catalogue()
 	_, err := in.Consume(t.Context(), forwarded("key", "GET /a"))
 	in.expectCode("", "the first request", err)
 	for _, other := range []string{"GET /b", "POST /a", "GET /a?x=1", ""} {
 		_, err := in.Consume(t.Context(), forwarded("key", other))
 		in.expectCode(errcode.IdempotencyKeyReused, "another request: "+other, err)
 	}
-	if units := in.remaining("calls"); units != 7 {
-		t.Errorf("%d units are left, want 7", units)
-	}
+	assert.EqualValues(t, 7, in.remaining("calls"), "units are left")
 }

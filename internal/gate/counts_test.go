@@ -2,10 +2,10 @@ package gate
 
 import (
 	"fmt"
-	"maps"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -42,9 +42,7 @@ func TestBusiness_RefusalsByPlanAndUnitsByMeter_DecisionsOnly(t *testing.T) {
 		if units > 0 {
 			want["quotasvc_debited_units_total calls"] = units
 		}
-		if !maps.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", what, got, want)
-		}
+		assert.Equal(t, want, got, "%s", what)
 	}
 	dry := request("dry", "calls", 100)
 	dry.DryRun = true
@@ -55,9 +53,8 @@ func TestBusiness_RefusalsByPlanAndUnitsByMeter_DecisionsOnly(t *testing.T) {
 	_, _ = in.Debit(ctx, Request{Tenant: "nobody", Key: "k", Items: request("", "calls", 1).Items})
 	expect("checks, dry runs and mistakes", nil, 0)
 	for range 2 { // the second debit is a replay
-		if _, err := in.Debit(ctx, request("d", "calls", 2)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := in.Debit(ctx, request("d", "calls", 2))
+		require.NoError(t, err)
 	}
 	expect("a debit and its replay", nil, 2)
 	_, _ = in.Consume(ctx, request("c1", "calls", 3))
@@ -73,8 +70,7 @@ func TestBusiness_RefusalsByPlanAndUnitsByMeter_DecisionsOnly(t *testing.T) {
 		_, _ = in.Hold(ctx, &ledger.Hold{Tenant: "acme", Key: fmt.Sprint("h", amount), HoldID: fmt.Sprint("h", amount), Items: request("", "calls", amount).Items}, false)
 	}
 	expect("holds", map[errcode.Code]float64{errcode.QuotaExceeded: 3, CodeRateLimited: 2}, 8)
-	if _, err := in.ChangeHold(ctx, &ledger.HoldChange{Tenant: "acme", Key: "cap", HoldID: "h2", Action: ledger.ActionCapture}, false); err != nil {
-		t.Fatal(err)
-	}
+	_, err := in.ChangeHold(ctx, &ledger.HoldChange{Tenant: "acme", Key: "cap", HoldID: "h2", Action: ledger.ActionCapture}, false)
+	require.NoError(t, err)
 	expect("a capture", map[errcode.Code]float64{errcode.QuotaExceeded: 3, CodeRateLimited: 2}, 10)
 }

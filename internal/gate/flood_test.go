@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -150,9 +151,8 @@ func TestConsume_FloodOfRefusals_SparesPostgres(t *testing.T) {
 func (in *instance) putWide() {
 	in.t.Helper()
 	for _, id := range []string{"flowing", "over", "capped"} {
-		if _, _, err := in.tenants.catalog.PutMeter(in.t.Context(), catalog.Meter{ID: id, Unit: "unit"}); err != nil {
-			in.t.Fatal(err)
-		}
+		_, _, err := in.tenants.catalog.PutMeter(in.t.Context(), catalog.Meter{ID: id, Unit: "unit"})
+		require.NoError(in.t, err)
 	}
 	yearly := func(meter string, amount int64) catalog.Allowance {
 		return catalog.Allowance{Meter: meter, Amount: amount, Every: period.Year, Anchor: period.Calendar}
@@ -197,24 +197,20 @@ func TestConsume_LongFlood_ReadsTheBalanceOnceASecond(t *testing.T) {
 	if reads > 12 { // 5 reads, and the listener's query once a second
 		t.Errorf("%d of 50 refusals in 5 s came with transactions", reads)
 	}
-	if _, known := in.refusals.refusing.Peek(ledger.BalanceKey{Tenant: "acme", Meter: "credits"}); !known {
-		t.Error("the balance is not remembered")
-	}
+	_, known := in.refusals.refusing.Peek(ledger.BalanceKey{Tenant: "acme", Meter: "credits"})
+	assert.True(t, known, "the balance is not remembered")
 	in.topUp("more", "credits", 1)
-	if out, err := in.Consume(t.Context(), request("paid", "credits", 1)); err != nil || out.Result.Items[0].Charged != 1 {
-		t.Errorf("%+v, %v after a top-up", out, err)
-	}
-	if b, known := in.refusals.refusing.Peek(ledger.BalanceKey{Tenant: "acme", Meter: "credits"}); known && b.spends.IsZero() {
-		t.Error("a balance that paid is remembered as one that refuses")
-	}
+	out, err := in.Consume(t.Context(), request("paid", "credits", 1))
+	assert.True(t, err == nil && out.Result.Items[0].Charged == 1, "%+v, %v after a top-up", out, err)
+	b, known := in.refusals.refusing.Peek(ledger.BalanceKey{Tenant: "acme", Meter: "credits"})
+	assert.False(t, known && b.spends.IsZero(), "a balance that paid is remembered as one that refuses")
 }
 
 // A debit that is refused, is unknown or is a replay charges limits that count attempts, but not limits that count
 // successes.
 func TestConsume_CountsAttempts_RefusedCostsTokens(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue()
+	in := newShared(t).catalogue()
 	for _, counts := range []string{"attempts", "successes"} {
 		in.putTenant(catalog.Tenant{ID: counts, Plan: "basic"})
 		in.putTenant(catalog.Tenant{ID: "replays-" + counts, Plan: "basic"})
@@ -253,20 +249,16 @@ func TestConsume_RefusedFromMemory_StoredKeyIsReplayed(t *testing.T) {
 	databaseURL, redisURL := testenv.Postgres(t), testenv.Redis(t)
 	in, other := newInstance(t, databaseURL, patientClient(redisURL)), newInstance(t, databaseURL, patientClient(redisURL))
 	in.catalogue()
-	if _, err := other.Consume(t.Context(), request("charged-elsewhere", "calls", 5)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := in.Consume(t.Context(), request("charged-here", "calls", 5)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := other.Consume(t.Context(), request("charged-elsewhere", "calls", 5))
+	require.NoError(t, err)
+	_, err = in.Consume(t.Context(), request("charged-here", "calls", 5))
+	require.NoError(t, err)
 	for i := range 10 {
 		_, err := in.Consume(t.Context(), request(strconv.Itoa(i), "calls", 5))
 		in.expectCode(errcode.QuotaExceeded, "a consume of more than there is", err)
 		for _, key := range []string{"charged-elsewhere", "charged-here"} {
 			out, err := in.Consume(t.Context(), request(key, "calls", 5))
-			if err != nil || !out.Result.Replayed {
-				t.Fatalf("%s: %v, want its stored answer", key, err)
-			}
+			require.True(t, err == nil && out.Result.Replayed, "%s: %v, want its stored answer", key, err)
 		}
 	}
 }
@@ -318,11 +310,7 @@ func TestConsume_ManyOperations_LedgerDecides(t *testing.T) {
 		_, err := in.Consume(t.Context(), request(strconv.Itoa(i), "calls", 2))
 		in.expectCode(errcode.QuotaExceeded, "a consume without units", err)
 		out, err := in.Consume(t.Context(), request("k"+strconv.Itoa(i), "calls", 2))
-		if err != nil || !out.Result.Replayed {
-			t.Fatalf("%v, want the stored answer", err)
-		}
+		require.True(t, err == nil && out.Result.Replayed, "%v, want the stored answer", err)
 	}
-	if reads > 1 {
-		t.Errorf("too many keys were read %d times in less than a minute", reads)
-	}
+	assert.True(t, reads <= 1, "too many keys were read %d times in less than a minute", reads)
 }

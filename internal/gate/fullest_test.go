@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -21,9 +21,7 @@ import (
 func (in *instance) fullest(rule string, most int) []string {
 	in.t.Helper()
 	found, complete, err := in.FullestBuckets(in.t.Context(), rule, most)
-	if err != nil || !complete {
-		in.t.Errorf("complete: %t, %v", complete, err)
-	}
+	assert.True(in.t, err == nil && complete, "complete: %t, %v", complete, err)
 	var out []string
 	for _, b := range found {
 		out = append(out, fmt.Sprintf("%s %s%s%s %d/%d", b.Tenant, b.Subject, b.Route, b.IP, b.Used, b.Limit))
@@ -64,13 +62,11 @@ func TestFullestBuckets_PlansAndOverrides_NumbersInForce(t *testing.T) {
 	in.awaitAnnouncements(url)
 	want := []string{"subjects u 9/9", "zoned  6/6", "acme  19/20", "general  8/10", "wide  50/100", "override  2/5", "expired  3/10", "subjects vip 20/400"}
 	for _, most := range []int{1, 3, 100} {
-		if got := in.fullest("r", most); !slices.Equal(got, want[:min(most, len(want))]) {
-			t.Errorf("%q, want %q", got, want)
-		}
+		got := in.fullest("r", most)
+		assert.Equal(t, want[:min(most, len(want))], got, "%q, want %q", got, want)
 	}
-	if _, _, err := in.FullestBuckets(t.Context(), "unknown", 10); CodeOf(err) != errcode.NotFound {
-		t.Error(err)
-	}
+	_, _, err := in.FullestBuckets(t.Context(), "unknown", 10)
+	assert.True(t, CodeOf(err) == errcode.NotFound, err)
 }
 
 // A bucket that this instance charged is listed with its names. A bucket that another instance charged is listed with
@@ -92,18 +88,13 @@ func TestFullestBuckets_ChargedHere_Named(t *testing.T) {
 	}
 	charge(in, "u", "2001:db8::1", 4)
 	charge(in, "u", "192.0.2.1", 2)
-	if got := in.fullest("r", 10); !slices.Equal(got, []string{"acme u/a/b2001:db8::/64 3/3", "acme u/a/b192.0.2.1 2/3"}) {
-		t.Errorf("%q", got)
-	}
+	assert.Equal(t, []string{"acme u/a/b2001:db8::/64 3/3", "acme u/a/b192.0.2.1 2/3"}, in.fullest("r", 10))
 	charge(other, "u", "192.0.2.1", 1)
 	found, _, err := other.FullestBuckets(t.Context(), "r", 10)
-	if err != nil || len(found) != 2 {
-		t.Fatalf("%+v, %v", found, err)
-	}
+	require.True(t, err == nil && len(found) == 2, "%+v, %v", found, err)
 	for _, b := range found {
-		if known := b.IP == "192.0.2.1"; known == (b.Bucket != "") || !known && (len(b.Bucket) != 16 || b.BucketNames != (BucketNames{})) || b.Used != 3 {
-			t.Errorf("%+v", b)
-		}
+		known := b.IP == "192.0.2.1"
+		assert.True(t, known != (b.Bucket != "") && (known || len(b.Bucket) == 16 && b.BucketNames == (BucketNames{})) && b.Used == 3, b)
 	}
 }
 
@@ -119,9 +110,8 @@ func TestFullestBuckets_OneAtATime(t *testing.T) {
 			t.Errorf("%v after %s, want a refusal after %s", err, time.Since(began), searchWait)
 		}
 		time.AfterFunc(searchWait/10, leave)
-		if _, err := g.enterSearch(t.Context()); err != nil {
-			t.Error(err)
-		}
+		_, err = g.enterSearch(t.Context())
+		assert.NoError(t, err)
 	})
 }
 
@@ -133,15 +123,13 @@ func TestFullestBuckets_RedisAway_Unavailable(t *testing.T) {
 	limit.Rate = "10/day"
 	in.catalogue(limit)
 	in.charged(ChargeRequest{})
-	if got := in.fullest("r", 10); len(got) != 1 {
-		t.Errorf("%q", got)
-	}
+	got := in.fullest("r", 10)
+	assert.Len(t, got, 1)
 	server.Kill()
 	_, _, err := in.FullestBuckets(t.Context(), "r", 10)
 	in.expectCode(errcode.Unavailable, "without Redis", err)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, complete, err := in.FullestBuckets(over, "r", 10); err == nil && complete {
-		t.Error("complete after the caller has left")
-	}
+	_, complete, err := in.FullestBuckets(over, "r", 10)
+	assert.False(t, err == nil && complete, "complete after the caller has left")
 }

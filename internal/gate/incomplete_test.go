@@ -3,6 +3,9 @@ package gate
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
@@ -17,9 +20,8 @@ import (
 func (in *instance) putIncompleteBalances() {
 	in.t.Helper()
 	for _, id := range []string{"calls", "credits", "other", "seats"} {
-		if _, _, err := in.tenants.catalog.PutMeter(in.t.Context(), catalog.Meter{ID: id, Unit: "unit"}); err != nil {
-			in.t.Fatal(err)
-		}
+		_, _, err := in.tenants.catalog.PutMeter(in.t.Context(), catalog.Meter{ID: id, Unit: "unit"})
+		require.NoError(in.t, err)
 	}
 	yearly := func(meter string, amount int64) catalog.Allowance {
 		return catalog.Allowance{Meter: meter, Amount: amount, Every: period.Year, Anchor: period.Calendar}
@@ -36,9 +38,8 @@ func (in *instance) putIncompleteBalances() {
 	keys := []ledger.BalanceKey{{Tenant: "acme", Meter: "calls"}, {Tenant: "acme", Meter: "other"}, {Tenant: "acme", Meter: "seats"}}
 	in.copies.Reads(keys, nil) // as checks do, because a commit publishes only balances that checks read
 	for meter, amount := range map[string]int64{"calls": 1, "other": 1, "seats": 2} {
-		if _, err := in.Debit(in.t.Context(), forSubject("u1", request("first-"+meter, meter, amount))); err != nil {
-			in.t.Fatal(err)
-		}
+		_, err := in.Debit(in.t.Context(), forSubject("u1", request("first-"+meter, meter, amount)))
+		require.NoError(in.t, err)
 	}
 	testenv.Eventually(in.t, func() bool {
 		copies, err := in.copies.Stored(in.t.Context(), keys)
@@ -106,15 +107,11 @@ func TestOutage_IncompleteCopy_AnswersOnlyWhatItProves(t *testing.T) {
 	}
 	end()
 	got, err := in.Check(t.Context(), request("", "calls", 9))
-	if err != nil || !got.Allowed || !got.Degraded {
-		t.Errorf("own units: %+v, %v", got, err)
-	}
+	assert.True(t, err == nil && got.Allowed && got.Degraded, "own units: %+v, %v", got, err)
 	for name, req := range map[string]Request{
 		"overflow might pay": request("", "calls", 10), "overage might": request("", "other", 5), "a cap might be used": forSubject("u1", request("", "seats", 1)),
 	} {
 		got, err := in.Check(t.Context(), req)
-		if CodeOf(err) != errcode.Unavailable {
-			t.Errorf("%s: %+v, %v; want no answer", name, got, err)
-		}
+		assert.True(t, CodeOf(err) == errcode.Unavailable, "%s: %+v, %v; want no answer", name, got, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -39,9 +40,8 @@ func execute(t testing.TB, databaseURL string, statements ...string) {
 	require.NoError(t, err)
 	defer conn.Close(t.Context())
 	for _, sql := range statements {
-		if _, err := conn.Exec(t.Context(), sql); err != nil {
-			t.Fatalf("%s: %v", sql, err)
-		}
+		_, err = conn.Exec(t.Context(), sql)
+		require.NoError(t, err, "%s", sql)
 	}
 }
 
@@ -73,8 +73,7 @@ func newLarge(t testing.TB, rules int) *instance {
 	t.Helper()
 	url := testenv.Postgres(t)
 	largeCatalogue(t, url, rules)
-	in := newInstance(t, url, patientClient(testenv.Redis(t)))
-	in.catalogue()
+	in := newInstance(t, url, patientClient(testenv.Redis(t))).catalogue()
 	return in
 }
 
@@ -86,9 +85,8 @@ func (in *instance) putRate(tenant, rate int) (answered time.Duration) {
 	l := limitNamed(name, "api", catalog.Match{Tenant: fmt.Sprint("t", tenant)})
 	l.Rate = fmt.Sprint(rate, "/s")
 	began := time.Now()
-	if _, _, err := in.tenants.catalog.PutLimit(in.t.Context(), l); err != nil {
-		in.t.Fatal(err)
-	}
+	_, _, err := in.tenants.catalog.PutLimit(in.t.Context(), l)
+	require.NoError(in.t, err)
 	answered = time.Since(began)
 	inForce := func() bool { return in.tenants.rules().general.rule(name).source.Rate == l.Rate }
 	testenv.Eventually(in.t, inForce, "the rate is in force")
@@ -117,9 +115,7 @@ func (in *instance) checkOnce() time.Duration {
 	began := time.Now()
 	out, err := in.Check(in.t.Context(), req)
 	took := time.Since(began)
-	if err != nil || len(out.Limits) != 2 || out.Limits[0].Rule != "api-t1" {
-		in.t.Errorf("%+v, %v", out.Limits, err)
-	}
+	assert.True(in.t, err == nil && len(out.Limits) == 2 && out.Limits[0].Rule == "api-t1", "%+v, %v", out.Limits, err)
 	return took
 }
 
@@ -152,9 +148,7 @@ func (in *instance) leases(n int) []time.Duration {
 		began := time.Now()
 		lease, err := in.Acquire(in.t.Context(), LeaseRequest{Tenant: "t1", Rule: "slots"})
 		times[i] = time.Since(began)
-		if err != nil || lease.Rule != "slots-t1" {
-			in.t.Fatalf("%+v, %v", lease, err)
-		}
+		require.True(in.t, err == nil && lease.Rule == "slots-t1", "%+v, %v", lease, err)
 	}
 	return times
 }
@@ -183,9 +177,8 @@ func TestLarge_Catalogue(t *testing.T) {
 	answer, answerMost := worst(answers)
 	used, usedMost := worst(cpu)
 	t.Logf("%d rules: a PUT is answered in %s, the slowest but one %s, and in force after %s and %s; CPU of the service %s, at most but once %s", rules, answer, answerMost, put, putMost, used, usedMost)
-	if full && usedMost > 50*time.Millisecond {
-		t.Errorf("a PUT costs %s of CPU, at most 50 ms are allowed", usedMost)
-	}
+	assert.False(t, full && usedMost > 50*time.Millisecond,
+		"a PUT costs %s of CPU, at most 50 ms are allowed", usedMost)
 
 	stalls := true
 	for round := range 3 {
@@ -205,28 +198,23 @@ func TestLarge_Catalogue(t *testing.T) {
 			break
 		}
 	}
-	if full && stalls {
-		t.Error("in each of three rounds changes delayed a check by more than 5 ms")
-	}
+	assert.False(t, full && stalls, "in each of three rounds changes delayed a check by more than 5 ms")
 
 	in.leases(10)
 	few.leases(10)
 	lease, _ := worst(in.leases(leases))
 	small, _ := worst(few.leases(leases))
-	if t.Logf("a lease %s, in a catalogue of 40 rules %s", lease, small); full && lease > 2*small+time.Millisecond {
-		t.Errorf("a lease takes %s, in a small catalogue %s", lease, small)
-	}
+	t.Logf("a lease %s, in a catalogue of 40 rules %s", lease, small)
+	assert.False(t, full && lease > 2*small+time.Millisecond, "a lease takes %s, in a small catalogue %s", lease, small)
 
 	for tenant := range rules / 4 {
 		req := request("", "calls", 1)
 		req.Tenant, req.Subject = fmt.Sprint("t", 1+tenant), fmt.Sprint("s", tenant)
-		if _, err := in.tenants.facts(t.Context(), req.Tenant); err != nil {
-			t.Fatal(err)
-		}
+		_, err := in.tenants.facts(t.Context(), req.Tenant)
+		require.NoError(t, err)
 		if tenant%50 == 0 {
-			if _, err := in.Check(t.Context(), req); err != nil {
-				t.Fatal(err)
-			}
+			_, err = in.Check(t.Context(), req)
+			require.NoError(t, err)
 		}
 	}
 	runtime.GC()
@@ -237,9 +225,8 @@ func TestLarge_Catalogue(t *testing.T) {
 	if full && taken > 200 { // then the test is alone in its process
 		t.Errorf("%d MB are taken from the system, at most 200 are allowed", taken)
 	}
-	if heap := mem.HeapAlloc >> 20; heap > 150 {
-		t.Errorf("the heap has %d MB, at most 150 are allowed", heap)
-	}
+	heap := mem.HeapAlloc >> 20
+	assert.True(t, heap <= 150, "the heap has %d MB, at most 150 are allowed", heap)
 }
 
 // The test measures the memory that a PUT allocates until it is in force. This memory is a measure of the work of the
@@ -259,9 +246,8 @@ func TestLarge_Put_CostsLittleMoreThanInASmallCatalogue(t *testing.T) {
 	}
 	small, large := cost(400), cost(4000)
 	t.Logf("a PUT allocates %d kB in a catalogue of 400 limits, %d kB in one of 4,000", small>>10, large>>10)
-	if large > 3*small {
-		t.Errorf("a PUT allocates %d bytes in a catalogue of 4,000 limits, %d in one of 400", large, small)
-	}
+	assert.True(t, large <= 3*small,
+		"a PUT allocates %d bytes in a catalogue of 4,000 limits, %d in one of 400", large, small)
 }
 
 // The memory that compiling a change allocates does not grow with the catalogue, because unchanged rules are shared
@@ -285,9 +271,8 @@ func TestCompile_Change_CostsWhatChanged(t *testing.T) {
 		at, _ := slices.BinarySearchFunc(after.Limits, &other, byRule)
 		after.Limits[at] = &other
 		return testing.AllocsPerRun(20, func() {
-			if c := compileRules(&after, before); c.general.rule("api-7").source != &other || CheckRules(&after, before) != nil {
-				t.Error("the changed rule is not in force")
-			}
+			assert.True(t, compileRules(&after, before).general.rule("api-7").source == &other &&
+				CheckRules(&after, before) == nil, "the changed rule is not in force")
 		})
 	}
 	if small, large := cost(800), cost(8000); large > 2*small {
@@ -298,8 +283,7 @@ func TestCompile_Change_CostsWhatChanged(t *testing.T) {
 // Requests use the old rules while new rules are compiled.
 func TestReload_WhileRulesAreCompiled_RequestsGoOn(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue()
+	in := newShared(t).catalogue()
 	in.putLimits(limitNamed("old", "", catalog.Match{}))
 	compiling, proceed := make(chan struct{}), make(chan struct{})
 	first := true
@@ -311,15 +295,12 @@ func TestReload_WhileRulesAreCompiled_RequestsGoOn(t *testing.T) {
 		first = false
 		return in.tenants.compile(s, before)
 	})
-	if _, _, err := in.tenants.catalog.PutLimit(t.Context(), limitNamed("new", "", catalog.Match{})); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := in.tenants.catalog.PutLimit(t.Context(), limitNamed("new", "", catalog.Match{}))
+	require.NoError(t, err)
 	<-compiling
 	for range 3 {
 		out, err := in.Check(t.Context(), request("", "calls", 1))
-		if err != nil || len(out.Limits) != 1 {
-			t.Errorf("%+v, %v", out.Limits, err)
-		}
+		assert.True(t, err == nil && len(out.Limits) == 1, "%+v, %v", out.Limits, err)
 	}
 	close(proceed)
 	testenv.Eventually(t, func() bool {
@@ -335,18 +316,14 @@ func TestMetrics_RulesOfTenants_ShareTheLabelOfTheRuleTheyReplace(t *testing.T) 
 	const tenants = 60
 	url := testenv.Postgres(t)
 	largeCatalogue(t, url, 4*tenants)
-	in := newInstance(t, url, nil)
-	in.catalogue()
+	in := newInstance(t, url, nil).catalogue()
 	for n := range tenants {
 		req := request("", "calls", 1)
 		req.Tenant = fmt.Sprint("t", 1+n)
-		if _, err := in.Check(t.Context(), req); err != nil {
-			t.Fatal(err)
-		}
+		_, err := in.Check(t.Context(), req)
+		require.NoError(t, err)
 		lease, err := in.Acquire(t.Context(), LeaseRequest{Tenant: req.Tenant, Rule: "slots"})
-		if err != nil || lease.Rule != "slots-"+req.Tenant {
-			t.Fatalf("%+v, %v", lease, err)
-		}
+		require.True(t, err == nil && lease.Rule == "slots-"+req.Tenant, "%+v, %v", lease, err)
 		if n%2 == 0 {
 			continue
 		}

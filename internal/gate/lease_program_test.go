@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -97,9 +99,8 @@ func (p *leaseProgram) acquire(h holder) {
 	if err == nil {
 		p.held[h.tenant][lease.ID], p.of[lease.ID] = true, h
 		p.leases = append(p.leases, lease.ID)
-		if lease.InUse != int64(len(p.held[h.tenant])) {
-			p.t.Fatalf("%d leases are in use, the model has %d", lease.InUse, len(p.held[h.tenant]))
-		}
+		require.True(p.t, lease.InUse == int64(len(p.held[h.tenant])),
+			"%d leases are in use, the model has %d", lease.InUse, len(p.held[h.tenant]))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -80,71 +81,56 @@ func TestLease_MostSpecificRule_Decides(t *testing.T) {
 		} else if got = m.compiled.ID; got == "own" && m.compiled.Burst != 7 {
 			t.Error("the general rule replaced the plan's own")
 		}
-		if !strings.HasPrefix(got, tc.want) {
-			t.Errorf("%s for %+v on %s: %s, want %s", tc.rule, tc.req, tc.plan, got, tc.want)
-		}
+		assert.True(t, strings.HasPrefix(got, tc.want),
+			"%s for %+v on %s: %s, want %s", tc.rule, tc.req, tc.plan, got, tc.want)
 	}
 }
 
 func TestCheckLimit_Concurrency_NamesNoMeter(t *testing.T) {
 	t.Parallel()
 	l := concurrencyLimit("exports", 1, func(l *catalog.Limit) { l.Match.Meter = "calls" })
-	if err := CheckLimit(&l); err == nil || !strings.Contains(err.Error(), "match.meter") {
-		t.Errorf("%v", err)
-	}
+	err := CheckLimit(&l)
+	assert.True(t, err != nil && strings.Contains(err.Error(), "match.meter"), err)
 }
 
 func TestLease_AcquireRenewRelease(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue(concurrencyLimit("exports", 2))
+	in := newShared(t).catalogue(concurrencyLimit("exports", 2))
 	ctx := t.Context()
 	req := LeaseRequest{Tenant: "acme", Rule: "exports", Key: "job-1"}
-	if n, err := in.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: "exports", DryRun: true}); err != nil || n.ID != "" || n.InUse != 0 || n.Remaining != 2 || !n.ExpiresAt.IsZero() {
-		t.Errorf("dry run: %+v, %v", n, err)
-	}
+	n, err := in.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: "exports", DryRun: true})
+	assert.True(t, err == nil && n.ID == "" && n.InUse == 0 && n.Remaining == 2 && n.ExpiresAt.IsZero(), "dry run: %+v, %v", n, err)
 	first, err := in.Acquire(ctx, req)
-	if err != nil || first.ID == "" || first.Rule != "exports" || first.InUse != 1 || first.Remaining != 1 || first.Limit != 2 || !first.Counted || first.TTL != time.Minute {
-		t.Fatalf("%+v, %v", first, err)
-	}
+	require.True(t, err == nil && first.ID != "" && first.Rule == "exports" && first.InUse == 1 && first.Remaining == 1 && first.Limit == 2 && first.Counted &&
+		first.TTL == time.Minute, "%+v, %v", first, err)
 	again, err := in.Acquire(ctx, req)
-	if err != nil || !again.Replayed || again.ID != first.ID || again.InUse != 1 {
-		t.Errorf("the same key: %+v, %v", again, err)
-	}
+	assert.True(t, err == nil && again.Replayed && again.ID == first.ID && again.InUse == 1,
+		"the same key: %+v, %v", again, err)
 	req.Key = "job-2"
-	if _, err := in.Acquire(ctx, req); err != nil {
-		t.Error(err)
-	}
+	_, err = in.Acquire(ctx, req)
+	assert.NoError(t, err)
 	req.Key = "job-3"
 	_, err = in.Acquire(ctx, req)
 	limited, ok := errors.AsType[*RateLimited](err)
-	if !ok || !slices.Equal(limited.Violated, []string{"exports"}) || limited.RetryAfter <= 0 || len(limited.Verdicts) != 1 || !limited.Verdicts[0].Concurrent || limited.Verdicts[0].Policy != `"exports";q=2;qu="concurrent-requests"` {
-		t.Errorf("beyond the capacity: %+v", err)
-	}
+	assert.True(t, ok && slices.Equal(limited.Violated, []string{"exports"}) && limited.RetryAfter > 0 && len(limited.Verdicts) == 1 && limited.Verdicts[0].Concurrent &&
+		limited.Verdicts[0].Policy == `"exports";q=2;qu="concurrent-requests"`, "beyond the capacity: %+v", err)
 	id, err := in.ParseLease(first.ID)
 	require.NoError(t, err)
-	if renewed, err := in.Renew(ctx, id, time.Hour); err != nil || renewed.ID != first.ID || renewed.TTL != time.Hour || renewed.InUse != 2 {
-		t.Errorf("%+v, %v", renewed, err)
-	}
-	if err := errors.Join(in.Release(ctx, id), in.Release(ctx, id)); err != nil {
-		t.Error(err)
-	}
+	renewed, err := in.Renew(ctx, id, time.Hour)
+	assert.True(t, err == nil && renewed.ID == first.ID && renewed.TTL == time.Hour && renewed.InUse == 2, "%+v, %v", renewed, err)
+	assert.NoError(t, errors.Join(in.Release(ctx, id), in.Release(ctx, id)))
 	_, err = in.Renew(ctx, id, 0)
 	in.expectCode(CodeLeaseNotFound, "renew what was given back", err)
-	if _, err := in.Acquire(ctx, req); err != nil {
-		t.Errorf("after a release: %v", err)
-	}
+	_, err = in.Acquire(ctx, req)
+	assert.NoError(t, err, "after a release")
 	// A concurrency limit does not affect checks and consumes, even if all its leases are held.
 	done, err := in.Consume(ctx, request("k1", "calls", 1))
-	if err != nil || len(done.Limits) != 0 {
-		t.Errorf("%+v, %v", done.Limits, err)
-	}
+	assert.True(t, err == nil && len(done.Limits) == 0, "%+v, %v", done.Limits, err)
 }
 
 func TestLease_SuspendedTenant_OnlyReleases(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue(concurrencyLimit("exports", 1), concurrencyLimit("jobs", 1))
+	in := newShared(t).catalogue(concurrencyLimit("exports", 1), concurrencyLimit("jobs", 1))
 	ctx := t.Context()
 	acquire := func(tenant, rule string) (Lease, error) {
 		return in.Acquire(ctx, LeaseRequest{Tenant: tenant, Rule: rule, Subject: "ann"})
@@ -174,14 +160,12 @@ func TestLease_SuspendedTenant_OnlyReleases(t *testing.T) {
 
 func TestLease_BlockedIsRefused_ExemptIsNot(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue(concurrencyLimit("exports", 1))
+	in := newShared(t).catalogue(concurrencyLimit("exports", 1))
 	ctx := t.Context()
 	put := func(b block.Block) {
 		t.Helper()
-		if _, _, err := in.tenants.catalog.PutBlock(ctx, b); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := in.tenants.catalog.PutBlock(ctx, b)
+		require.NoError(t, err)
 	}
 	acquire := func(subject string) (Lease, error) {
 		return in.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: "exports", Subject: subject})
@@ -194,9 +178,7 @@ func TestLease_BlockedIsRefused_ExemptIsNot(t *testing.T) {
 		exempt, err = acquire("vip")
 		return err == nil
 	}, "vip is exempt")
-	if exempt.Counted || exempt.ID == "" || exempt.TTL != time.Minute {
-		t.Errorf("beyond the capacity: %+v", exempt)
-	}
+	assert.True(t, !exempt.Counted && exempt.ID != "" && exempt.TTL == time.Minute, "beyond the capacity: %+v", exempt)
 	put(block.Block{Kind: block.KindSubject, Tenant: "acme", Value: "mallory"})
 	testenv.Eventually(t, func() bool {
 		_, err := acquire("mallory")
@@ -216,12 +198,10 @@ func TestLease_BlockedIsRefused_ExemptIsNot(t *testing.T) {
 
 func TestLease_DeletedRule_LeaseNotFound(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue()
+	in := newShared(t).catalogue()
 	ctx := t.Context()
-	if _, _, err := in.tenants.catalog.PutLimit(ctx, concurrencyLimit("exports", 1)); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := in.tenants.catalog.PutLimit(ctx, concurrencyLimit("exports", 1))
+	require.NoError(t, err)
 	var held Lease
 	testenv.Eventually(t, func() (ok bool) {
 		var err error
@@ -249,18 +229,15 @@ func TestLease_RedisAway_EachRulesPolicyDecides(t *testing.T) {
 	server.Kill()
 	for i := range 3 {
 		share, err := in.Acquire(t.Context(), LeaseRequest{Tenant: "acme", Rule: "share"})
-		if _, limited := errors.AsType[*RateLimited](err); limited != (i == 2) || err == nil && (!share.Degraded || !share.Counted) {
-			t.Errorf("share %d: %+v, %v", i, share, err)
-		}
+		_, limited := errors.AsType[*RateLimited](err)
+		assert.True(t, limited == (i == 2) && (err != nil || share.Degraded && share.Counted), "share %d: %+v, %v", i, share, err)
 		open, err := in.Acquire(t.Context(), LeaseRequest{Tenant: "acme", Rule: "open"})
-		if err != nil || open.Counted || !open.Degraded || open.Limit != 1 || open.ID == "" {
-			t.Errorf("open: %+v, %v", open, err)
-		}
+		assert.True(t, err == nil && !open.Counted && open.Degraded && open.Limit == 1 && open.ID != "",
+			"open: %+v, %v", open, err)
 	}
 	_, err = in.Acquire(t.Context(), LeaseRequest{Tenant: "acme", Rule: "closed"})
-	if reduced, ok := errors.AsType[*ReducedCapacity](err); !ok || !slices.Equal(reduced.Violated, []string{"closed"}) || reduced.RetryAfter != reducedRetryAfter {
-		t.Errorf("closed: %v", err)
-	}
+	reduced, ok := errors.AsType[*ReducedCapacity](err)
+	assert.True(t, ok && slices.Equal(reduced.Violated, []string{"closed"}) && reduced.RetryAfter == reducedRetryAfter, "closed: %v", err)
 	id, err := in.ParseLease(held.ID)
 	in.expectCode("", "its id", err)
 	_, err = in.Renew(t.Context(), id, 0)
@@ -279,9 +256,8 @@ func TestTenants_DeletedRule_ItsMetricsGo(t *testing.T) {
 	ctx := t.Context()
 	put := func(rule string) {
 		t.Helper()
-		if _, _, err := in.tenants.catalog.PutLimit(ctx, limitNamed(rule, "", catalog.Match{})); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := in.tenants.catalog.PutLimit(ctx, limitNamed(rule, "", catalog.Match{}))
+		require.NoError(t, err)
 	}
 	series := func() int {
 		t.Helper()
@@ -298,14 +274,12 @@ func TestTenants_DeletedRule_ItsMetricsGo(t *testing.T) {
 	put("stays")
 	put("goes")
 	testenv.Eventually(t, func() bool { return check() == 2 }, "both apply")
-	if n := series(); n != 2 {
-		t.Fatalf("%d series of two rules", n)
-	}
+	n := series()
+	require.True(t, n == 2, "%d series of two rules", n)
 	require.NoError(t, in.tenants.catalog.DeleteLimit(ctx, "goes"))
 	testenv.Eventually(t, func() bool { return check() == 1 }, "one applies")
-	if n := series(); n != 1 {
-		t.Errorf("%d series of one rule", n)
-	}
+	n = series()
+	assert.True(t, n == 1, "%d series of one rule", n)
 }
 
 // A decision that was under way when its rule was deleted may create the rule's series again, so the series is
@@ -333,8 +307,7 @@ func TestTenants_DeletedRule_IsForgottenTwice(t *testing.T) {
 		snapshot.Compiled = terms.compile(snapshot, before)
 		before = snapshot
 		slices.Sort(forgotten)
-		if got := strings.Join(forgotten, " "); got != step.gone {
-			t.Errorf("change %d: %q is forgotten, want %q", i, got, step.gone)
-		}
+		got := strings.Join(forgotten, " ")
+		assert.True(t, got == step.gone, "change %d: %q is forgotten, want %q", i, got, step.gone)
 	}
 }

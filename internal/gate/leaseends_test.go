@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/catalog/override"
@@ -37,9 +40,7 @@ func TestLease_UnsignedID_TakenUntilTheEnd(t *testing.T) {
 	in.expectCode("", "an old id", err)
 	renewed, err := in.Renew(ctx, id, 0)
 	in.expectCode("", "renew it", err)
-	if renewed.ID != old || renewed.InUse != 1 {
-		t.Errorf("%+v", renewed)
-	}
+	assert.True(t, renewed.ID == old && renewed.InUse == 1, renewed)
 	plain, err := in.ParseLease(oldID(0, "acme", "exports", nonce))
 	in.expectCode("", "an old id", err)
 	_, err = in.Renew(ctx, plain, 0)
@@ -53,9 +54,8 @@ func TestLease_UnsignedID_TakenUntilTheEnd(t *testing.T) {
 		in.expectCode("", tenant, err)
 		_, err = in.Renew(ctx, id, 0)
 		in.expectCode(code, tenant, err)
-		if keys, err := client.Keys(ctx, "rl:{"+tenant+"}*").Result(); err != nil || len(keys) > 0 {
-			t.Errorf("%s has %v in Redis, %v", tenant, keys, err)
-		}
+		keys, err := client.Keys(ctx, "rl:{"+tenant+"}*").Result()
+		assert.True(t, err == nil && len(keys) <= 0, "%s has %v in Redis, %v", tenant, keys, err)
 	}
 	after := newInstance(t, url, patientClient(options))
 	for _, text := range []string{old, oldID(0, "acme", "exports", nonce)} {
@@ -74,9 +74,8 @@ func TestLease_IDOfAnotherKey_NotFound(t *testing.T) {
 	held, err := in.Acquire(t.Context(), LeaseRequest{Tenant: "acme", Rule: "exports", Subject: "ann", IP: netip.MustParseAddr("2001:db8::1")})
 	in.expectCode("", "a lease", err)
 	id, err := same.ParseLease(held.ID)
-	if err != nil || id.Tenant != "acme" || id.Subject != "ann" || id.Address != string(netip.MustParseAddr("2001:db8::1").AsSlice()) {
-		t.Errorf("%+v, %v", id, err)
-	}
+	assert.True(t, err == nil && id.Tenant == "acme" && id.Subject == "ann" &&
+		id.Address == string(netip.MustParseAddr("2001:db8::1").AsSlice()), "%+v, %v", id, err)
 	_, err = other.ParseLease(held.ID)
 	in.expectCode(CodeLeaseNotFound, "another key", err)
 }
@@ -84,8 +83,7 @@ func TestLease_IDOfAnotherKey_NotFound(t *testing.T) {
 // A renewal uses the number of leases in the subject's override, as the acquisition did.
 func TestLease_Renewal_CountsTheSubjectsOverride(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue(concurrencyLimit("exports", 1, func(l *catalog.Limit) { l.Per = []string{"subject"} }))
+	in := newShared(t).catalogue(concurrencyLimit("exports", 1, func(l *catalog.Limit) { l.Per = []string{"subject"} }))
 	ctx := t.Context()
 	in.putOverride(override.Override{Rule: "exports", Tenant: "acme", Subject: "ann", Burst: 7})
 	var held Lease
@@ -96,34 +94,29 @@ func TestLease_Renewal_CountsTheSubjectsOverride(t *testing.T) {
 	}, "the override is known")
 	id, err := in.ParseLease(held.ID)
 	in.expectCode("", "its id", err)
-	if renewed, err := in.Renew(ctx, id, 0); err != nil || renewed.Limit != 7 || renewed.ID != held.ID {
-		t.Errorf("%+v, %v", renewed, err)
-	}
+	renewed, err := in.Renew(ctx, id, 0)
+	assert.True(t, err == nil && renewed.Limit == 7 && renewed.ID == held.ID, "%+v, %v", renewed, err)
 }
 
 // A NAT64 address is blocked if the IPv4 address in it is blocked. This is also true when a lease is renewed.
 func TestLease_BlockOfAnEmbeddedAddress_EndsIt(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue(concurrencyLimit("exports", 1))
+	in := newShared(t).catalogue(concurrencyLimit("exports", 1))
 	ctx := t.Context()
 	held, err := in.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: "exports", IP: netip.MustParseAddr("64:ff9b::c000:24d")})
 	in.expectCode("", "a lease", err)
 	id, err := in.ParseLease(held.ID)
 	in.expectCode("", "its id", err)
-	if _, _, err := in.tenants.catalog.PutBlock(ctx, block.Block{Kind: block.KindIP, Value: "192.0.2.0/24"}); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err = in.tenants.catalog.PutBlock(ctx, block.Block{Kind: block.KindIP, Value: "192.0.2.0/24"})
+	require.NoError(t, err)
 	testenv.Eventually(t, func() bool {
 		_, err := in.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: "exports", IP: netip.MustParseAddr("192.0.2.1"), DryRun: true})
 		_, blocked := errors.AsType[*Blocked](err)
 		return blocked
 	}, "the block is known")
 	_, err = in.Renew(ctx, id, 0)
-	if _, blocked := errors.AsType[*Blocked](err); !blocked {
-		t.Errorf("%v", err)
-	}
-	if again, err := in.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: "exports"}); err != nil || again.InUse != 1 {
-		t.Errorf("its place is free: %+v, %v", again, err)
-	}
+	_, blocked := errors.AsType[*Blocked](err)
+	assert.True(t, blocked, err)
+	again, err := in.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: "exports"})
+	assert.True(t, err == nil && again.InUse == 1, "its place is free: %+v, %v", again, err)
 }

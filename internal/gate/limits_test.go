@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -94,9 +95,8 @@ func TestLimits_PerIPSubjectRoute_EachHasItsOwnBucket(t *testing.T) {
 							}
 							got := in.charge(req)
 							name := tenant + ip + subject + route
-							if (got.refusal == nil) == used[name] {
-								t.Errorf("%s, asked before: %v, got %v", name, used[name], got.refusal)
-							}
+							assert.True(t, (got.refusal == nil) != used[name],
+								"%s, asked before: %v, got %v", name, used[name], got.refusal)
 							used[name] = true
 						}
 					}
@@ -104,9 +104,8 @@ func TestLimits_PerIPSubjectRoute_EachHasItsOwnBucket(t *testing.T) {
 			}
 		}
 		req := Request{Tenant: "acme", Subject: "ann", Route: "/a", Items: []ledger.Item{{Meter: "calls", Amount: 1}}}
-		if got := in.charge(req); len(got.verdicts) != 0 {
-			t.Errorf("a request without an address: %+v", got.verdicts)
-		}
+		got := in.charge(req)
+		assert.Empty(t, got.verdicts, "a request without an address: %+v", got.verdicts)
 	})
 }
 
@@ -119,9 +118,7 @@ func TestLimits_SharedRules_OneBucketForAllTenants(t *testing.T) {
 			t.Helper()
 			req := Request{Tenant: tenant, Route: route, IP: netip.MustParseAddr(ip), Items: []ledger.Item{{Meter: "calls", Amount: 1}}}
 			res := in.charge(req)
-			if len(res.verdicts) != 4 {
-				t.Errorf("%+v", res.verdicts)
-			}
+			assert.Len(t, res.verdicts, 4)
 			if refused, ok := errors.AsType[*RateLimited](res.refusal); ok {
 				return refused.Violated
 			}
@@ -143,9 +140,8 @@ func TestLimits_SharedRules_OneBucketForAllTenants(t *testing.T) {
 		} {
 			got := ask(step.tenant, step.ip, step.route)
 			slices.Sort(got)
-			if strings.Join(got, " ") != step.violated {
-				t.Errorf("step %d: violated %v, want %s", i, got, step.violated)
-			}
+			assert.True(t, strings.Join(got, " ") == step.violated,
+				"step %d: violated %v, want %s", i, got, step.violated)
 		}
 		// If a shared limit denied a request, no limit was charged. Three requests of acme passed, and two requests
 		// of other passed.
@@ -153,9 +149,8 @@ func TestLimits_SharedRules_OneBucketForAllTenants(t *testing.T) {
 			check, err := in.Check(t.Context(), Request{Tenant: tenant, Items: []ledger.Item{{Meter: "calls", Amount: 1}}})
 			require.NoError(t, err)
 			for _, v := range check.Limits {
-				if v.Rule == "own" && v.Remaining != want {
-					t.Errorf("%s has %d tokens of its own left, want %d", tenant, v.Remaining, want)
-				}
+				assert.False(t, v.Rule == "own" && v.Remaining != want,
+					"%s has %d tokens of its own left, want %d", tenant, v.Remaining, want)
 			}
 		}
 	})
@@ -199,14 +194,11 @@ func TestLimits_PlanTenantAndGeneral_ApplyTogether(t *testing.T) {
 				if v.Replaces != "" {
 					name += "<" + v.Replaces
 				}
-				if v.Kind != "token_bucket" {
-					t.Errorf("%+v", v)
-				}
+				assert.EqualValues(t, "token_bucket", v.Kind, v)
 				got = append(got, name)
 			}
-			if strings.Join(got, " ") != tc.want {
-				t.Errorf("%s on %q: %s, want %s", tc.tenant, tc.route, strings.Join(got, " "), tc.want)
-			}
+			assert.True(t, strings.Join(got, " ") == tc.want,
+				"%s on %q: %s, want %s", tc.tenant, tc.route, strings.Join(got, " "), tc.want)
 		}
 	})
 }
@@ -237,9 +229,8 @@ func TestLimits_Cost_FollowsRouteAndAmount(t *testing.T) {
 			{ask("", other(1)), 32, 0}, // the limit units denies it, so the limit work is not charged
 			{ask("", call), 31, -1},
 		} {
-			if got := step.res.verdict("work").Remaining; got != step.work {
-				t.Errorf("step %d: %d tokens of work are left, want %d", i, got, step.work)
-			}
+			got := step.res.verdict("work").Remaining
+			assert.True(t, got == step.work, "step %d: %d tokens of work are left, want %d", i, got, step.work)
 			if v := step.res.verdict("units"); (v == nil) != (step.units < 0) || v != nil && v.Remaining != step.units {
 				t.Errorf("step %d: units: %+v, want %d left", i, v, step.units)
 			}
@@ -248,12 +239,9 @@ func TestLimits_Cost_FollowsRouteAndAmount(t *testing.T) {
 			req := Request{Tenant: "acme", Key: "k", Items: []ledger.Item{other(amount)}}
 			_, err := in.Consume(t.Context(), req)
 			refused, ok := errors.AsType[*CostExceedsCapacity](err)
-			if !ok || !slices.Equal(refused.Violated, []string{"units"}) {
-				t.Errorf("%d units: %v", amount, err)
-			}
-			if check, err := in.Check(t.Context(), req); err != nil || check.Code != CodeCostExceedsCapacity {
-				t.Errorf("%+v, %v", check, err)
-			}
+			assert.True(t, ok && slices.Equal(refused.Violated, []string{"units"}), "%d units: %v", amount, err)
+			check, err := in.Check(t.Context(), req)
+			assert.True(t, err == nil && check.Code == CodeCostExceedsCapacity, "%+v, %v", check, err)
 		}
 	})
 }
@@ -304,14 +292,12 @@ func TestLimits_FixedWindow_EndsInTheRulesTimeZone(t *testing.T) {
 
 func TestLimits_MoreThan16_AreAnError(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue()
+	in := newShared(t).catalogue()
 	var items []ledger.Item
 	for i := range ledger.ItemsMax {
 		meter := fmt.Sprintf("m%02d", i)
-		if _, _, err := in.tenants.catalog.PutMeter(t.Context(), catalog.Meter{ID: meter, Unit: "unit"}); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := in.tenants.catalog.PutMeter(t.Context(), catalog.Meter{ID: meter, Unit: "unit"})
+		require.NoError(t, err)
 		l := perDay("of-"+meter, 5, "tenant")
 		l.Match.Meter = meter
 		in.putLimits(l)
@@ -323,28 +309,22 @@ func TestLimits_MoreThan16_AreAnError(t *testing.T) {
 	_, consumeErr := in.Consume(t.Context(), req)
 	for _, err := range []error{checkErr, consumeErr} {
 		tooMany, ok := errors.AsType[*TooManyLimits](err)
-		if !ok || len(tooMany.Rules) != ratelimit.MaxCharges+1 || CodeOf(err) != CodeTooManyLimits {
-			t.Errorf("%v", err)
-		}
+		assert.True(t, ok && len(tooMany.Rules) == ratelimit.MaxCharges+1 && CodeOf(err) == CodeTooManyLimits, err)
 	}
 	req.Items = items[1:]
 	res := in.charge(req)
-	if len(res.verdicts) != ratelimit.MaxCharges {
-		t.Errorf("%d limits were asked, want %d", len(res.verdicts), ratelimit.MaxCharges)
-	}
+	assert.True(t, len(res.verdicts) == ratelimit.MaxCharges,
+		"%d limits were asked, want %d", len(res.verdicts), ratelimit.MaxCharges)
 	// The catalogue refuses a limit if it would be the 17th limit that applies to a request for one meter.
 	var err error
 	for i := range ratelimit.MaxCharges {
 		l := perDay(fmt.Sprint("general", i), 5, "tenant")
 		if _, _, err = in.tenants.catalog.PutLimit(t.Context(), l); err != nil {
 			const refusal = "would let up to 17 limits apply to one request"
-			if errcode.Of(err) != errcode.InvalidArgument || !strings.Contains(err.Error(), refusal) || i != 14 {
-				t.Errorf("limit %d: %v", i, err)
-			}
+			assert.True(t, errcode.Of(err) == errcode.InvalidArgument && strings.Contains(err.Error(), refusal) &&
+				i == 14, "limit %d: %v", i, err)
 			break
 		}
 	}
-	if err == nil {
-		t.Error("17 limits for one request are stored")
-	}
+	assert.Error(t, err, "17 limits for one request are stored")
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -38,26 +39,22 @@ func TestLoader_EqualQuestions_AreReadOnce(t *testing.T) {
 			l.slots <- struct{}{} // take the only slot
 			for range 100 {
 				go func() {
-					if got, err := l.check(t.Context(), "acme", "", request("", "calls", 1).Items, fresh); err != nil || got == nil {
-						t.Errorf("got %+v, %v", got, err)
-					}
+					got, err := l.check(t.Context(), "acme", "", request("", "calls", 1).Items, fresh)
+					assert.True(t, err == nil && got != nil, "got %+v, %v", got, err)
 				}()
 			}
 			synctest.Wait()
 			<-l.slots
 			synctest.Wait()
 		}
-		if reads != 2 {
-			t.Errorf("twice 100 equal checks read postgresql %d times", reads)
-		}
+		assert.Equal(t, 2, reads, "twice 100 equal checks read postgresql %d times", reads)
 	})
 }
 
 // Checks of many balances without copies must share few reads.
 func TestLoader_OneSlot_ReadsAllThatWait(t *testing.T) {
 	t.Parallel()
-	in := newShared(t, func(c *Config) { c.LoadsMax = 1 })
-	in.catalogue()
+	in := newShared(t, func(c *Config) { c.LoadsMax = 1 }).catalogue()
 	const tenants = 3 * loadBatchMax / 2
 	for i := range tenants {
 		in.putTenant(catalog.Tenant{ID: fmt.Sprint("t", i), Plan: "basic"})
@@ -83,20 +80,16 @@ func TestLoader_OneSlot_ReadsAllThatWait(t *testing.T) {
 	if testenv.OnCitus() {
 		most = 2 * 4 // on Citus a read is for one of the four shard groups
 	}
-	if reads := in.reads(); reads < 2 || reads > most {
-		t.Errorf("%d questions were %d reads, want 2 to %d", tenants+1, reads, most)
-	}
-	if in.loader.waiting.Len() != 0 || len(in.loader.slots) != 0 {
-		t.Error("a question or a slot is left over")
-	}
+	reads := in.reads()
+	assert.True(t, reads >= 2 && reads <= most, "%d questions were %d reads, want 2 to %d", tenants+1, reads, most)
+	assert.True(t, in.loader.waiting.Len() == 0 && len(in.loader.slots) == 0, "a question or a slot is left over")
 }
 
 // Checks wait for running reads and then share one read. They do not wait long for slow reads.
 func TestLoader_ReadsUnderWay_ChecksWaitAndBecomeOne(t *testing.T) {
 	testenv.NotOnCitus(t, "reads of different shard groups do not wait for each other")
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue()
+	in := newShared(t).catalogue()
 	const tenants = loadBatchMax - 1
 	for i := range tenants {
 		in.putTenant(catalog.Tenant{ID: fmt.Sprint("t", i), Plan: "basic"})
@@ -112,17 +105,15 @@ func TestLoader_ReadsUnderWay_ChecksWaitAndBecomeOne(t *testing.T) {
 		all.Go(func() {
 			req := request("", "calls", 1)
 			req.Tenant = fmt.Sprint("t", i)
-			if got, err := in.Check(t.Context(), fromPostgres(req)); err != nil || !got.Allowed || got.Source != SourceLedger {
-				t.Errorf("%+v, %v", got, err)
-			}
+			got, err := in.Check(t.Context(), fromPostgres(req))
+			assert.True(t, err == nil && got.Allowed && got.Source == SourceLedger, "%+v, %v", got, err)
 		})
 	}
 	testenv.Eventually(t, func() bool { return in.loader.waiting.Len() == tenants }, "all checks wait")
 	<-in.loader.lateSlots
 	all.Wait()
-	if reads := in.reads(); reads != 1 {
-		t.Errorf("%d questions were %d reads, want 1", tenants, reads)
-	}
+	reads := in.reads()
+	assert.True(t, reads == 1, "%d questions were %d reads, want 1", tenants, reads)
 	<-in.loader.slots
 	if got, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1))); err != nil || !got.Allowed { // begins its own read
 		t.Errorf("%+v, %v", got, err)
@@ -140,22 +131,19 @@ func (in *instance) reads() uint64 {
 // If a tenant's share of the queue is full, its next check is refused, with a Retry-After. Other tenants are served.
 func TestLoader_TenantThatFillsItsShare_OthersAreServed(t *testing.T) {
 	t.Parallel()
-	in := newShared(t, func(c *Config) { c.LoadsMax = 1 })
-	in.catalogue()
+	in := newShared(t, func(c *Config) { c.LoadsMax = 1 }).catalogue()
 	in.putTenant(catalog.Tenant{ID: "other", Plan: "basic"})
 	in.loader.slots <- struct{}{}
 	group := in.ledger.GroupOf("acme")
 	for range loadQueueShare {
 		q := &question{CheckRequest: ledger.CheckRequest{Tenant: "acme", Items: []ledger.Item{{Meter: "calls", Amount: 1}}}, done: make(chan struct{})}
-		if place, _ := in.loader.waiting.Add(q, "acme", group); place == nil {
-			t.Fatal("there is no room for its share")
-		}
+		place, _ := in.loader.waiting.Add(q, "acme", group)
+		require.NotNil(t, place, "there is no room for its share")
 	}
 	_, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1)))
 	in.expectCode(errcode.QueueFull, "the tenant's next check", err)
-	if e, ok := errors.AsType[*errcode.Error](err); !ok || e.RetryAfter <= 0 {
-		t.Errorf("%v has no RetryAfter", err)
-	}
+	e, ok := errors.AsType[*errcode.Error](err)
+	assert.True(t, ok && e.RetryAfter > 0, "%v has no RetryAfter", err)
 	served := make(chan error, 1)
 	go func() {
 		req := request("", "calls", 1)
@@ -199,21 +187,17 @@ func (in *instance) dueRefreshes() int {
 func TestRefresher_ReadsACopyBeforeItIsTooOld(t *testing.T) {
 	t.Parallel()
 	in, setAge := newWithCopy(t, testenv.Postgres(t), patientClient(testenv.Redis(t)))
-	if got, err := in.checkFrom(SourceCache, request("", "calls", 1)); err != nil {
-		t.Fatalf("%+v, %v", got, err)
-	}
+	got, err := in.checkFrom(SourceCache, request("", "calls", 1))
+	require.NoError(t, err, got)
 	check := func() {
 		t.Helper()
-		if got, err := in.Check(t.Context(), request("", "calls", 1)); err != nil || got.Source != SourceCache || got.Degraded {
-			t.Fatalf("%+v, %v; want the copy", got, err)
-		}
+		got, err := in.Check(t.Context(), request("", "calls", 1))
+		require.True(t, err == nil && got.Source == SourceCache && !got.Degraded, "%+v, %v; want the copy", got, err)
 	}
 	before := in.loads()
 	setAge(in.policy.FreshFor * 3 / 4)
 	check()
-	if in.dueRefreshes() != 0 || in.loads() != before {
-		t.Error("a young copy was read again")
-	}
+	assert.True(t, in.dueRefreshes() == 0 && in.loads() == before, "a young copy was read again")
 	setAge(in.policy.FreshFor)
 	for range cap(in.loader.slots) {
 		in.loader.slots <- struct{}{}
@@ -221,9 +205,8 @@ func TestRefresher_ReadsACopyBeforeItIsTooOld(t *testing.T) {
 	for range 10 {
 		check() // no slot is free, and the check does not wait for one
 	}
-	if n := in.dueRefreshes(); n != 1 || in.loads() != before {
-		t.Errorf("%d refreshes are due, want 1", n)
-	}
+	n := in.dueRefreshes()
+	assert.True(t, n == 1 && in.loads() == before, "%d refreshes are due, want 1", n)
 	for range cap(in.loader.slots) {
 		<-in.loader.slots
 	}
@@ -233,40 +216,32 @@ func TestRefresher_ReadsACopyBeforeItIsTooOld(t *testing.T) {
 	check() // the test's clock is stopped, so the new copy is ahead of it
 	setAge(in.policy.FreshFor)
 	check()
-	if in.dueRefreshes() != 0 || in.loads() != before+1 {
-		t.Error("postgresql was asked while it is away")
-	}
+	assert.True(t, in.dueRefreshes() == 0 && in.loads() == before+1, "postgresql was asked while it is away")
 }
 
 func TestLoader_NoSlot_QueueFullOrDegraded(t *testing.T) {
 	t.Parallel()
-	in := newShared(t, func(c *Config) { c.LoadsMax = 1; c.LoadBudget = 20 * time.Millisecond })
-	in.catalogue()
+	in := newShared(t, func(c *Config) { c.LoadsMax = 1; c.LoadBudget = 20 * time.Millisecond }).catalogue()
 	in.loader.slots <- struct{}{}
 	_, err := in.Check(t.Context(), request("", "calls", 1))
 	in.expectCode(errcode.QueueFull, "no slot and no copy", err)
-	if e, ok := errors.AsType[*errcode.Error](err); !ok || e.RetryAfter <= 0 {
-		t.Errorf("%v has no RetryAfter", err)
-	}
+	e, ok := errors.AsType[*errcode.Error](err)
+	assert.True(t, ok && e.RetryAfter > 0, "%v has no RetryAfter", err)
 	<-in.loader.slots
 	in.loader.budget = testenv.Patience
-	if _, err := in.Check(t.Context(), request("", "calls", 1)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = in.Check(t.Context(), request("", "calls", 1))
+	require.NoError(t, err)
 	in.loader.slots <- struct{}{}
 	in.loader.budget = 20 * time.Millisecond
 	got, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1)))
-	if err != nil || !got.Degraded || !got.Allowed {
-		t.Errorf("no slot but a copy: %+v, %v; want it degraded", got, err)
-	}
+	assert.True(t, err == nil && got.Degraded && got.Allowed, "no slot but a copy: %+v, %v; want it degraded", got, err)
 	<-in.loader.slots
 }
 
 func TestLoader_CallerGone_OthersStillGetTheAnswer(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
-	in := newInstance(t, url, nil)
-	in.catalogue()
+	in := newInstance(t, url, nil).catalogue()
 	in.awaitAnnouncements(url)
 	if _, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1))); err != nil { // puts the tenant into memory
 		t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate/balances"
@@ -35,24 +37,18 @@ func TestOutage_RedisKilled(t *testing.T) {
 	in.nothingHeld()
 
 	got, err := in.Check(t.Context(), request("", "calls", 1))
-	if err != nil || !got.Allowed || got.Source == SourceCache || !got.Degraded {
-		t.Errorf("check without redis: %+v, %v; want it from the ledger or this process, degraded", got, err)
-	}
+	assert.True(t, err == nil && got.Allowed && got.Source != SourceCache && got.Degraded,
+		"check without redis: %+v, %v; want it from the ledger or this process, degraded", got, err)
 	made, err := in.Consume(t.Context(), request("one", "calls", 1))
 	in.expectCode("", "consume without redis", err)
-	if err == nil && (made.Result.Items[0].Remaining != 9 || !made.Limits[0].Degraded) {
-		t.Errorf("consume without redis: %+v", made)
-	}
+	assert.False(t, err == nil && (made.Result.Items[0].Remaining != 9 || !made.Limits[0].Degraded),
+		"consume without redis: %+v", made)
 	_, err = in.Consume(t.Context(), login)
-	if refused, ok := errors.AsType[*ReducedCapacity](err); !ok || len(refused.Violated) != 1 || refused.Violated[0] != "strict" || refused.RetryAfter <= 0 {
-		t.Errorf("a closed rule without redis: %v", err)
-	}
-	if _, err := in.Check(t.Context(), login); CodeOf(err) != errcode.Unavailable {
-		t.Errorf("a check of a closed rule without redis: %v", err)
-	}
-	if left := in.remaining("calls"); left != 9 {
-		t.Errorf("%d units are left, want 9: the refused request was debited", left)
-	}
+	refused, ok := errors.AsType[*ReducedCapacity](err)
+	assert.True(t, ok && len(refused.Violated) == 1 && refused.Violated[0] == "strict" && refused.RetryAfter > 0, "a closed rule without redis: %v", err)
+	_, err = in.Check(t.Context(), login)
+	assert.True(t, CodeOf(err) == errcode.Unavailable, "a check of a closed rule without redis: %v", err)
+	assert.EqualValues(t, 9, in.remaining("calls"), "units are left, want 9: the refused request was debited")
 
 	server.Start()
 	testenv.Eventually(t, func() bool {
@@ -64,35 +60,28 @@ func TestOutage_RedisKilled(t *testing.T) {
 func TestOutage_PostgresKilled(t *testing.T) {
 	t.Parallel()
 	server := testenv.PostgresPrivate(t)
-	in := newInstance(t, server.URL, patientClient(testenv.Redis(t)))
-	in.catalogue(twoADay)
-	if _, err := in.Consume(t.Context(), request("one", "calls", 4)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := in.checkFrom(SourceCache, request("", "calls", 1)); err != nil {
-		t.Fatal(err)
-	}
+	in := newInstance(t, server.URL, patientClient(testenv.Redis(t))).catalogue(twoADay)
+	_, err := in.Consume(t.Context(), request("one", "calls", 4))
+	require.NoError(t, err)
+	_, err = in.checkFrom(SourceCache, request("", "calls", 1))
+	require.NoError(t, err)
 	server.Kill()
 
 	got, err := in.Check(t.Context(), request("", "calls", 1))
-	if err != nil || !got.Allowed || got.Items[0].Remaining != 6 {
-		t.Errorf("check from a fresh copy: %+v, %v", got, err)
-	}
+	assert.True(t, err == nil && got.Allowed && got.Items[0].Remaining == 6,
+		"check from a fresh copy: %+v, %v", got, err)
 	for range 3 { // only the first check queries PostgreSQL
 		got, err = in.Check(t.Context(), fromPostgres(request("", "calls", 7)))
-		if err != nil || !got.Degraded || got.Code != errcode.QuotaExceeded || got.AsOf.IsZero() {
-			t.Errorf("check with MaxStale 0: %+v, %v; want it degraded", got, err)
-		}
+		assert.True(t, err == nil && got.Degraded && got.Code == errcode.QuotaExceeded && !got.AsOf.IsZero(),
+			"check with MaxStale 0: %+v, %v; want it degraded", got, err)
 	}
-	if _, err := in.Check(t.Context(), request("", "credits", 1)); CodeOf(err) != errcode.Unavailable {
-		t.Errorf("check of a balance without a copy: %v", err)
-	}
+	_, err = in.Check(t.Context(), request("", "credits", 1))
+	assert.True(t, CodeOf(err) == errcode.Unavailable, "check of a balance without a copy: %v", err)
 	for name, call := range map[string]func(context.Context, Request) (Debited, error){"debit": in.Debit, "consume": in.Consume} {
 		_, err := call(t.Context(), request("two-"+name, "calls", 1))
 		e, ok := errors.AsType[*errcode.Error](err)
-		if !ok || e.Code != errcode.Unavailable && e.Code != errcode.OutcomeUnknown || e.RetryAfter <= 0 {
-			t.Errorf("%s: %v; want unavailable with a RetryAfter", name, err)
-		}
+		assert.True(t, ok && (e.Code == errcode.Unavailable || e.Code == errcode.OutcomeUnknown) && e.RetryAfter > 0,
+			"%s: %v; want unavailable with a RetryAfter", name, err)
 	}
 	server.Start()
 	testenv.Eventually(t, func() bool {
@@ -103,9 +92,7 @@ func TestOutage_PostgresKilled(t *testing.T) {
 		got, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1)))
 		return err == nil && !got.Degraded && got.Source == SourceLedger
 	}, "checks are not degraded any more")
-	if tokens := in.remainingTokens(); tokens != 1 {
-		t.Errorf("%d tokens are left, want 1: the failed consume kept its token", tokens)
-	}
+	assert.EqualValues(t, 1, in.remainingTokens(), "tokens are left, want 1: the failed consume kept its token")
 }
 
 func TestOutage_PostgresHangs_ChecksDoNot(t *testing.T) {
@@ -124,9 +111,7 @@ func TestOutage_PostgresHangs_ChecksDoNot(t *testing.T) {
 	started, before := time.Now(), in.reads()
 	for range 50 {
 		got, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1)))
-		if err != nil || !got.Allowed || !got.Degraded {
-			t.Fatalf("check: %+v, %v", got, err)
-		}
+		require.True(t, err == nil && got.Allowed && got.Degraded, "check: %+v, %v", got, err)
 	}
 	took := time.Since(started)
 	if n := in.reads() - before; n > 2+uint64(took/loadPause) { // another check may begin before the first fails
@@ -138,17 +123,14 @@ func TestOutage_BothKilled(t *testing.T) {
 	t.Parallel()
 	url, end := breakable(t, testenv.Postgres(t))
 	redis := testenv.RedisPrivate(t)
-	in := newInstance(t, url, patientClient(redis.Options()))
-	in.catalogue()
-	if _, err := in.Debit(t.Context(), request("one", "calls", 4)); err != nil {
-		t.Fatal(err)
-	}
+	in := newInstance(t, url, patientClient(redis.Options())).catalogue()
+	_, err := in.Debit(t.Context(), request("one", "calls", 4))
+	require.NoError(t, err)
 	end()
 	redis.Kill()
 	got, err := in.Check(t.Context(), request("", "calls", 7))
-	if err != nil || !got.Degraded || got.Source != SourceLocal || got.Code != errcode.QuotaExceeded {
-		t.Errorf("check: %+v, %v; want this process's copy, degraded", got, err)
-	}
+	assert.True(t, err == nil && got.Degraded && got.Source == SourceLocal && got.Code == errcode.QuotaExceeded,
+		"check: %+v, %v; want this process's copy, degraded", got, err)
 }
 
 // newWithCopy returns an instance that has just read the balance calls of acme. setAge stops the instance's clock at
@@ -158,9 +140,7 @@ func newWithCopy(t *testing.T, database string, client redis.UniversalClient, ch
 	in = newInstance(t, database, client, change...)
 	in.catalogue(catalog.Limit{Rule: "limit", Per: []string{"tenant"}, Match: catalog.Match{Route: "limited"}, Kind: "token_bucket", Rate: "1000/s"})
 	got, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1)))
-	if err != nil || got.Source != SourceLedger {
-		t.Fatalf("%+v, %v", got, err)
-	}
+	require.True(t, err == nil && got.Source == SourceLedger, "%+v, %v", got, err)
 	return in, func(d time.Duration) { in.clock = func() time.Time { return got.AsOf.Add(d) } }
 }
 
@@ -186,13 +166,11 @@ func TestOutage_RedisAway_OneReadPerSecondAndBalance(t *testing.T) {
 			req.Route = "limited"
 		}
 		got, err := in.Check(t.Context(), req)
-		if err != nil || !got.Allowed || got.Source != SourceLocal || !got.Degraded {
-			t.Fatalf("check %d: %+v, %v; want this process's copy, degraded", i, got, err)
-		}
+		require.True(t, err == nil && got.Allowed && got.Source == SourceLocal && got.Degraded,
+			"check %d: %+v, %v; want this process's copy, degraded", i, got, err)
 	}
-	if n := in.loads() - before; n != 0 {
-		t.Errorf("postgresql was read %v times", n)
-	}
+	n := in.loads() - before
+	assert.Zero(t, n, "postgresql was read %v times", n)
 	if got, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1))); err != nil || got.Source != SourceLedger {
 		t.Errorf("with MaxStale 0: %+v, %v", got, err)
 	}
@@ -225,17 +203,14 @@ func TestOutage_NoSpareSlot_ChecksUseCopies(t *testing.T) {
 			}
 			setAge(in.policy.FreshFor)
 			got, err := in.Check(t.Context(), request("", "calls", 1))
-			if err != nil || !got.Allowed || got.Source == SourceLedger || !got.Degraded {
-				t.Errorf("%+v, %v; want the copy, degraded", got, err)
-			}
+			assert.True(t, err == nil && got.Allowed && got.Source != SourceLedger && got.Degraded,
+				"%+v, %v; want the copy, degraded", got, err)
 			<-in.loader.spareSlots
 			got, err = in.Check(t.Context(), request("", "calls", 1))
 			if err != nil || name == "empty" && got.Source != SourceLedger { // without Redis the read may exceed balances.ReadPatience
 				t.Errorf("a free slot: %+v, %v; want the ledger's answer", got, err)
 			}
-			if len(in.loader.spareSlots) != cap(in.loader.spareSlots)-1 {
-				t.Error("the slot was not returned")
-			}
+			assert.Len(t, in.loader.spareSlots, cap(in.loader.spareSlots)-1, "the slot was not returned")
 			in.loader.spareSlots <- struct{}{}
 			setAge(2 * in.policy.FreshFor)
 			if got, err := in.Check(t.Context(), request("", "calls", 1)); err != nil || got.Source != SourceLedger {
@@ -256,9 +231,8 @@ func TestOutage_RedisAwayPostgresSlow_CopyIsUsed(t *testing.T) {
 	defer table.release()
 	testenv.Eventually(t, func() bool { // repeated, because the lock may come after the read
 		got, err := in.Check(t.Context(), request("", "calls", 1))
-		if err != nil || !got.Allowed || got.Source != SourceLocal || !got.Degraded {
-			t.Fatalf("%+v, %v; want this process's copy, degraded", got, err)
-		}
+		require.True(t, err == nil && got.Allowed && got.Source == SourceLocal && got.Degraded,
+			"%+v, %v; want this process's copy, degraded", got, err)
 		return table.waiters() > 0
 	}, "a check is answered while its read waits")
 }
@@ -272,9 +246,8 @@ func TestOutage_RedisHangs_ChecksDoNot(t *testing.T) {
 	limited := request("", "calls", 1)
 	limited.Route = "limited"
 	for _, req := range []Request{limited, request("", "calls", 1)} {
-		if _, err := in.checkFrom(SourceCache, req); err != nil {
-			t.Fatal(err)
-		}
+		_, err := in.checkFrom(SourceCache, req)
+		require.NoError(t, err)
 	}
 	server.Pause()
 	defer server.Resume()
@@ -287,9 +260,7 @@ func TestOutage_RedisHangs_ChecksDoNot(t *testing.T) {
 			req = limited
 		}
 		got, err := in.Check(t.Context(), req)
-		if err != nil || !got.Allowed || got.Source == SourceCache {
-			t.Fatalf("check %d: %+v, %v", i, got, err)
-		}
+		require.True(t, err == nil && got.Allowed && got.Source != SourceCache, "check %d: %+v, %v", i, got, err)
 	}
 	took := time.Since(started)
 	if n := in.sum(failures, "redis") - before; n < 1 || n > 6+took.Seconds()/redisstore.RetryAfter.Seconds() {

@@ -3,6 +3,9 @@ package gate
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/override"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -10,9 +13,8 @@ import (
 
 func (in *instance) putOverride(o override.Override) {
 	in.t.Helper()
-	if _, _, err := in.overrides.Put(in.t.Context(), o); err != nil {
-		in.t.Fatal(err)
-	}
+	_, _, err := in.overrides.Put(in.t.Context(), o)
+	require.NoError(in.t, err)
 }
 
 // limitFor checks a request of acme's subject. It returns the capacity in the first verdict.
@@ -31,8 +33,7 @@ func (in *instance) limitFor(subject string) int64 {
 func TestOverride_CompiledOnce_UntilRuleOrOverrideChanges(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
-	in := newInstance(t, url, nil)
-	in.catalogue()
+	in := newInstance(t, url, nil).catalogue()
 	in.putTenant(catalog.Tenant{ID: "b", Plan: "basic"})
 	rule := limitNamed("r", "", catalog.Match{})
 	in.putLimits(rule)
@@ -42,9 +43,7 @@ func TestOverride_CompiledOnce_UntilRuleOrOverrideChanges(t *testing.T) {
 	variantNow := func() *planRule {
 		t.Helper()
 		f, err := in.tenants.facts(t.Context(), "acme")
-		if err != nil || f.overrides == nil {
-			t.Fatal(err)
-		}
+		require.True(t, err == nil && f.overrides != nil, err)
 		return in.overridden(t.Context(), f.rules.rule("r"), &f, "")
 	}
 	first := variantNow()
@@ -52,15 +51,12 @@ func TestOverride_CompiledOnce_UntilRuleOrOverrideChanges(t *testing.T) {
 		t.Errorf("%+v, then %+v", first, again)
 	}
 	in.putLimits(limitNamed("other", "", catalog.Match{Tenant: "b"})) // makes another snapshot
-	if again := variantNow(); again.limitRule != first.limitRule {
-		t.Error("the rule is compiled again although it is the same")
-	}
+	assert.True(t, variantNow().limitRule == first.limitRule, "the rule is compiled again although it is the same")
 
 	rule.Kind, rule.Rate = "sliding_log", "5/s"
 	in.putLimits(rule)
-	if got := in.limitFor(""); got != 77 {
-		t.Errorf("the changed rule has the limit %d", got)
-	}
+	got := in.limitFor("")
+	assert.True(t, got == 77, "the changed rule has the limit %d", got)
 	// This burst is not valid for the rule, so the rule's own burst is in force.
 	execute(t, url, "UPDATE limit_overrides SET burst = 8", "SELECT pg_notify('quotasvc_catalog', 'tenant:acme')")
 	testenv.Eventually(t, func() bool { return in.limitFor("") == 5 }, "the rule itself")

@@ -3,6 +3,9 @@ package gate
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/catalog"
 )
 
@@ -23,11 +26,7 @@ func TestPolicy_CapacityAndTimeToFull(t *testing.T) {
 	} {
 		l.Rule, l.Per = "r", []string{"tenant"}
 		r, err := compileRule(&l)
-		if err != nil {
-			t.Fatal(l.Kind, err)
-		}
-		if r.policy != want {
-			t.Errorf("%s %s: %s, want %s", l.Kind, l.Rate, r.policy, want)
-		}
+		require.NoError(t, err, l.Kind)
+		assert.True(t, r.policy == want, "%s %s: %s, want %s", l.Kind, l.Rate, r.policy, want)
 	}
 }

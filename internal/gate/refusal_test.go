@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -18,9 +19,8 @@ func TestRefusal_EqualsTheErrorOfConsume(t *testing.T) {
 	in.catalogue(catalog.Limit{Rule: "search", Per: []string{"tenant"}, Match: catalog.Match{Route: "search"}, Kind: "token_bucket", Rate: "1/day"})
 	in.topUp("topup", "credits", 5)
 	route := func(req Request, route string) Request { req.Route = route; return req }
-	if _, err := in.Consume(t.Context(), route(request("first", "calls", 1), "search")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := in.Consume(t.Context(), route(request("first", "calls", 1), "search"))
+	require.NoError(t, err)
 	for name, req := range map[string]Request{
 		"allowed":           request("k", "calls", 1),
 		"quota exceeded":    request("k", "calls", 10),
@@ -69,9 +69,8 @@ func TestRefusal_Blocked_NamesTheBlock(t *testing.T) {
 	t.Parallel()
 	blocked := &Blocked{Kind: "ip", Value: "203.0.113.0/24", Reason: "abuse"}
 	checked := Check{Code: CodeForbidden, Blocked: blocked}
-	if got := checked.Refusal(); CodeOf(got) != CodeForbidden || !errors.Is(got, blocked) {
-		t.Errorf("%v", got)
-	}
+	got := checked.Refusal()
+	assert.True(t, CodeOf(got) == CodeForbidden && errors.Is(got, blocked), got)
 }
 
 // undated returns the denial in err without its time. It returns nil if err contains no denial.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -17,8 +18,7 @@ import (
 // several items decide.
 func TestConsume_RefusedFromMemory_SaysWhatLedgerSays(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue()
+	in := newShared(t).catalogue()
 	in.putWide()
 	for name, r := range map[string]Request{
 		"own units":             request("", "calls", 11),
@@ -39,15 +39,11 @@ func TestConsume_RefusedFromMemory_SaysWhatLedgerSays(t *testing.T) {
 				known := in.refusals.find(debitOf(&r, &tenantFacts{}, scopeConsume))
 				_, err := in.Consume(t.Context(), r)
 				got, ok := errors.AsType[*errcode.Error](err)
-				if !ok {
-					t.Fatalf("consume %d: %v, want a refusal", i, err)
-				}
+				require.True(t, ok, "consume %d: %v, want a refusal", i, err)
 				if first == nil {
 					first = got
 				}
-				if i == 4 && !known.likely(r.Forwarded != "") {
-					t.Error("the ledger was asked five times")
-				}
+				assert.False(t, i == 4 && !known.likely(r.Forwarded != ""), "the ledger was asked five times")
 				assert.Equal(t, first.Code, got.Code, "consume %d", i)
 				assert.Equal(t, undated(first), undated(got), "consume %d", i)
 			}
@@ -58,18 +54,16 @@ func TestConsume_RefusedFromMemory_SaysWhatLedgerSays(t *testing.T) {
 // If an instance grants units of the overflow meter, its next request can spend them.
 func TestConsume_RefusedQuestion_TopUpOfOverflowCounts(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue()
+	in := newShared(t).catalogue()
 	in.putWide()
 	for i := range 5 {
 		_, err := in.Consume(t.Context(), wideRequest(i, "flowing", "", 1))
 		in.expectCode(errcode.CreditsExhausted, "a consume without units", err)
 	}
 	g := &ledger.Grant{Tenant: "wide", Key: "more", Meter: "credits", Amount: 2, Source: ledger.SourceTopup}
-	if _, err := in.Grant(t.Context(), g, false); err != nil {
-		t.Fatal(err)
-	}
-	_, err := in.Consume(t.Context(), wideRequest(9, "flowing", "", 1))
+	_, err := in.Grant(t.Context(), g, false)
+	require.NoError(t, err)
+	_, err = in.Consume(t.Context(), wideRequest(9, "flowing", "", 1))
 	in.expectCode("", "a consume after a top-up of the overflow meter", err)
 }
 
@@ -88,9 +82,7 @@ func TestConsume_RefusedQuestion_StoredKeyIsReplayed(t *testing.T) {
 		_, err := in.Consume(t.Context(), wideRequest(i, "over", "", 5))
 		in.expectCode(errcode.QuotaExceeded, "a consume of more than there is", err)
 		out, err := in.Consume(t.Context(), wideRequest(100, "over", "", 5))
-		if err != nil || !out.Result.Replayed {
-			t.Fatalf("%v, want the stored answer", err)
-		}
+		require.True(t, err == nil && out.Result.Replayed, "%v, want the stored answer", err)
 	}
 }
 
@@ -116,7 +108,6 @@ func TestConsume_SpendsAndIsRefused_KeysReadOnceASecond(t *testing.T) {
 			in.expectCode(errcode.CreditsExhausted, "a consume of more than there is", err)
 		}
 	}
-	if most := 2 + 2*int(in.now().Sub(began)/spendsAge); reads > most {
-		t.Errorf("keys were read %d times, want %d at most", reads, most)
-	}
+	most := 2 + 2*int(in.now().Sub(began)/spendsAge)
+	assert.True(t, reads <= most, "keys were read %d times, want %d at most", reads, most)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -51,13 +52,11 @@ func TestReload_ChangedLimit_KeepsItsBuckets(t *testing.T) {
 		window := rule("5/month", 0, "")
 		window.Kind = "fixed_window"
 		in.putLimits(window)
-		if res := in.charge(request("", "calls", 1)); res.verdict("r").Remaining != 4 {
-			t.Errorf("as a window: %+v", res.verdict("r"))
-		}
+		res := in.charge(request("", "calls", 1))
+		assert.True(t, res.verdict("r").Remaining == 4, "as a window: %+v", res.verdict("r"))
 		in.putLimits(rule("1/day", 11, ""))
-		if res := in.charge(request("", "calls", 1)); res.verdict("r").Remaining != 0 {
-			t.Errorf("as a bucket again: %+v", res.verdict("r"))
-		}
+		res = in.charge(request("", "calls", 1))
+		assert.Zero(t, res.verdict("r").Remaining, "as a bucket again: %+v", res.verdict("r"))
 	})
 }
 
@@ -112,9 +111,8 @@ func TestReload_UnderLoad_NoTokenLostOrGained(t *testing.T) {
 		close(done)
 		callers.Wait()
 		// The bucket admits exactly its tokens, although a change of the unit rounds the level.
-		if got := admitted.Load(); got != most+40 {
-			t.Errorf("%d were admitted by a bucket of %d", got, most+40)
-		}
+		got := admitted.Load()
+		assert.True(t, got == most+40, "%d were admitted by a bucket of %d", got, most+40)
 	})
 }
 
@@ -192,9 +190,7 @@ func shadowDeniesAsItsTwin(t *testing.T, in *instance, kind string) {
 			return in.charge(Request{Tenant: prefix + tenant, Route: route, Items: []ledger.Item{{Meter: "calls", Amount: 1}}})
 		}
 		live, dark, both := ask("live"), ask("dark"), ask("both")
-		if dark.refusal != nil {
-			t.Fatalf("request %d: a shadow denied: %v", i, dark.refusal)
-		}
+		require.True(t, dark.refusal == nil, "request %d: a shadow denied: %v", i, dark.refusal)
 		denies := live.refusal != nil
 		if denies {
 			denied++
@@ -203,13 +199,10 @@ func shadowDeniesAsItsTwin(t *testing.T, in *instance, kind string) {
 			t.Errorf("request %d (%s): the shadow would deny: %v, the limit does: %v", i, route, would, denies)
 		}
 		first, second := both.verdict(prefix+"first"), both.verdict(prefix+"second")
-		if first.Allowed == denies || second.Allowed != first.Allowed || !second.Shadow {
-			t.Errorf("request %d (%s): enforced %+v, shadow %+v", i, route, first, second)
-		}
+		assert.True(t, first.Allowed != denies && second.Allowed == first.Allowed && second.Shadow,
+			"request %d (%s): enforced %+v, shadow %+v", i, route, first, second)
 	}
-	if denied == 0 || denied == 60 {
-		t.Errorf("%d of 60 were denied: the trace proves nothing", denied)
-	}
+	assert.True(t, denied != 0 && denied != 60, "%d of 60 were denied: the trace proves nothing", denied)
 	if dark, second := in.wouldDeny(prefix+"dark"), in.wouldDeny(prefix+"second"); dark != denied || second != denied {
 		t.Errorf("%d and %d would-deny decisions in the metrics, want %d", dark, second, denied)
 	}
@@ -217,18 +210,15 @@ func shadowDeniesAsItsTwin(t *testing.T, in *instance, kind string) {
 
 func TestShadow_BesideALiveLimit_DeniesNothing(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue()
+	in := newShared(t).catalogue()
 	trial := perDay("trial", 1, "tenant")
 	trial.Mode = "shadow"
 	in.putLimits(perDay("live", 2, "tenant"), trial)
 	for i := range 3 {
 		res := in.charge(request("", "calls", 1))
-		if (res.refusal == nil) != (i < 2) || res.ruleNames() != "live trial" {
-			t.Errorf("request %d: %v, %+v", i, res.refusal, res.verdicts)
-		}
-		if v := res.verdict("trial"); v.Allowed != (i < 1) {
-			t.Errorf("request %d: %+v", i, v)
-		}
+		assert.True(t, (res.refusal == nil) == (i < 2) && res.ruleNames() == "live trial",
+			"request %d: %v, %+v", i, res.refusal, res.verdicts)
+		v := res.verdict("trial")
+		assert.True(t, v.Allowed == (i < 1), "request %d: %+v", i, v)
 	}
 }

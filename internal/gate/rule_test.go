@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -62,9 +63,8 @@ func TestRule_AppliesTo_MatchAndDimensions(t *testing.T) {
 		"any route, without one":       {catalog.Limit{Per: tenant, Match: catalog.Match{Route: "**"}}, bare, "", false},
 		"per route and subject, a lot": {catalog.Limit{Per: []string{"route", "tenant", "subject"}}, search, "", true},
 	} {
-		if got := mustCompile(t, tc.limit).appliesTo(&tc.req, tc.plan); got != tc.want {
-			t.Errorf("%s: applies = %v, want %v", name, got, tc.want)
-		}
+		got := mustCompile(t, tc.limit).appliesTo(&tc.req, tc.plan)
+		assert.True(t, got == tc.want, "%s: applies = %v, want %v", name, got, tc.want)
 	}
 }
 
@@ -76,27 +76,22 @@ func TestRule_Dimension_DiffersPerCombination(t *testing.T) {
 		{Subject: "a", Route: "b"}, {Subject: "b", Route: "a"}, {Subject: "ab", Route: "c"}, {Subject: "a", Route: "bc"}, {Subject: "a", Route: "c"},
 	} {
 		d := both.dimension(&req)
-		if other, twice := seen[d]; twice {
-			t.Errorf("%+v and %+v share a bucket", req, other)
-		}
+		other, twice := seen[d]
+		assert.False(t, twice, "%+v and %+v share a bucket", req, other)
 		seen[d] = req
 	}
 	req := Request{Subject: "x", Route: "x"}
 	one, other := mustCompile(t, catalog.Limit{Per: []string{"subject"}}), mustCompile(t, catalog.Limit{Per: []string{"tenant", "route"}})
-	if one.dimension(&req) == other.dimension(&req) {
-		t.Error("a subject and a route of the same name share a bucket")
-	}
-	if got := mustCompile(t, catalog.Limit{Per: []string{"tenant"}}).dimension(&req); got != "" {
-		t.Errorf("a rule per tenant divides its bucket: %q", got)
-	}
+	assert.True(t, one.dimension(&req) != other.dimension(&req),
+		"a subject and a route of the same name share a bucket")
+	assert.Empty(t, mustCompile(t, catalog.Limit{Per: []string{"tenant"}}).dimension(&req),
+		"a rule per tenant divides its bucket")
 }
 
 func TestCheckLimit_NamesTheField(t *testing.T) {
 	t.Parallel()
 	good := catalog.Limit{Rule: "r", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "10/s"}
-	if err := CheckLimit(&good); err != nil {
-		t.Errorf("a good limit: %v", err)
-	}
+	assert.NoError(t, CheckLimit(&good), "a good limit")
 	for field, spoil := range map[string]func(*catalog.Limit){
 		"per[1]": func(l *catalog.Limit) { l.Per = []string{"tenant", "planet"} },
 		"rate":   func(l *catalog.Limit) { l.Rate = "10/fortnight" },
@@ -112,28 +107,21 @@ func TestCheckLimit_NamesTheField(t *testing.T) {
 		bad := good
 		spoil(&bad)
 		fault, ok := errors.AsType[*body.Fault](CheckLimit(&bad))
-		if !ok || fault.Field != field {
-			t.Errorf("%s: %v", field, fault)
-		}
+		assert.True(t, ok && fault.Field == field, "%s: %v", field, fault)
 	}
 	// At one token per ms the largest capacity is 2^53-1. With cost_by amount the largest capacity is one less, so
 	// that a cost can exceed it.
 	whole := catalog.Limit{Rule: "r", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "1000000/s", Burst: ledger.MaxAmount}
-	if err := CheckLimit(&whole); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, CheckLimit(&whole))
 	whole.CostBy, whole.Match.Meter = "amount", "m"
-	if fault, ok := errors.AsType[*body.Fault](CheckLimit(&whole)); !ok || fault.Field != "burst" {
-		t.Error(fault)
-	}
+	fault, ok := errors.AsType[*body.Fault](CheckLimit(&whole))
+	assert.True(t, ok && fault.Field == "burst", fault)
 }
 
 func TestRule_Dimension_IPv6PrefixAndMappedIPv4(t *testing.T) {
 	t.Parallel()
 	r := mustCompile(t, catalog.Limit{Per: []string{"ip"}})
-	if !r.compiled.Shared {
-		t.Error("a rule per address is a tenant's")
-	}
+	assert.True(t, r.compiled.Shared, "a rule per address is a tenant's")
 	of := func(ip string) string { return r.dimension(&Request{IP: netip.MustParseAddr(ip)}) }
 	for _, same := range [][2]string{
 		{"2001:db8::1", "2001:db8::ffff:ffff:ffff:ffff"},
@@ -142,24 +130,19 @@ func TestRule_Dimension_IPv6PrefixAndMappedIPv4(t *testing.T) {
 		{"::c000:201", "192.0.2.1"},
 		{"64:ff9b::c000:201", "192.0.2.1"},
 	} {
-		if of(same[0]) != of(same[1]) {
-			t.Errorf("%s and %s do not share a bucket", same[0], same[1])
-		}
+		assert.True(t, of(same[0]) == of(same[1]), "%s and %s do not share a bucket", same[0], same[1])
 	}
 	for _, other := range [][2]string{
 		{"2001:db8::1", "2001:db8:0:1::1"}, {"192.0.2.1", "192.0.2.2"}, {"0.0.0.0", "::"}, {"127.0.0.1", "::1"}, {"64:ff9b:1::c000:201", "192.0.2.1"},
 	} {
-		if of(other[0]) == of(other[1]) {
-			t.Errorf("%s and %s share a bucket", other[0], other[1])
-		}
+		assert.True(t, of(other[0]) != of(other[1]), "%s and %s share a bucket", other[0], other[1])
 	}
 	req := Request{Subject: "192.0.2.1", Route: "192.0.2.1", IP: netip.MustParseAddr("192.0.2.1")}
 	seen := map[string][]string{}
 	for _, per := range [][]string{{"ip"}, {"route"}, {"subject"}, {"ip", "route"}, {"ip", "subject"}, {"subject", "route"}, {"tenant", "subject", "route", "ip"}} {
 		d := mustCompile(t, catalog.Limit{Per: per}).dimension(&req)
-		if other, twice := seen[d]; twice {
-			t.Errorf("%v and %v share a bucket", per, other)
-		}
+		other, twice := seen[d]
+		assert.False(t, twice, "%v and %v share a bucket", per, other)
 		seen[d] = per
 	}
 }
@@ -190,9 +173,8 @@ func TestRule_Cost_MostSpecificRouteTimesAmount(t *testing.T) {
 		{"/v1/search", ledger.MaxAmount, 7, 1001},
 	} {
 		req := Request{Route: tc.route, Items: []ledger.Item{{Meter: "a", Amount: 9}, {Meter: "b", Amount: tc.amount}}}
-		if got := perRequest.cost(&req); got != tc.forRequest {
-			t.Errorf("%s: a request costs %d, want %d", tc.route, got, tc.forRequest)
-		}
+		got := perRequest.cost(&req)
+		assert.True(t, got == tc.forRequest, "%s: a request costs %d, want %d", tc.route, got, tc.forRequest)
 		if got := perUnit.cost(&req); got != tc.forUnits {
 			t.Errorf("%s: %d units cost %d, want %d", tc.route, tc.amount, got, tc.forUnits)
 		}

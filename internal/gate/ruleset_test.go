@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -77,9 +78,8 @@ func TestRuleSet_Replaces_MostSpecificApplies(t *testing.T) {
 		{call("b", "/v1/search", "x"), "pro", "of-route other"},     // row-search replaces of-plan
 		{call("acme", "/v1/search", "x"), "pro", "of-tenant other"}, // a tenant is more specific than the others
 	} {
-		if got := appliedNames(s, tc.req, tc.plan); got != tc.want {
-			t.Errorf("%+v on plan %q: %s, want %s", tc.req, tc.plan, got, tc.want)
-		}
+		got := appliedNames(s, tc.req, tc.plan)
+		assert.True(t, got == tc.want, "%+v on plan %q: %s, want %s", tc.req, tc.plan, got, tc.want)
 	}
 }
 
@@ -94,14 +94,11 @@ func TestRuleSet_Chain_FirstApplicableApplies(t *testing.T) {
 	for want, req := range map[string]struct{ tenant, plan string }{
 		"general": {"b", "free"}, "pro": {"b", "pro"}, "acme": {"acme", "pro"},
 	} {
-		if got := appliedNames(s, Request{Tenant: req.tenant, Items: item}, req.plan); got != want {
-			t.Errorf("%+v: %s, want %s", req, got, want)
-		}
+		got := appliedNames(s, Request{Tenant: req.tenant, Items: item}, req.plan)
+		assert.True(t, got == want, "%+v: %s, want %s", req, got, want)
 	}
 	// For a tenant on another plan, the rule of acme still replaces the general rule, through the rule of the plan.
-	if got := appliedNames(s, Request{Tenant: "acme", Items: item}, "free"); got != "acme" {
-		t.Errorf("off the plan: %s", got)
-	}
+	assert.Equal(t, "acme", appliedNames(s, Request{Tenant: "acme", Items: item}, "free"), "off the plan")
 }
 
 func TestRuleSet_PlansOwnRule_ReplacesGeneralOfSameID(t *testing.T) {
@@ -116,9 +113,7 @@ func TestRuleSet_PlansOwnRule_ReplacesGeneralOfSameID(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	req.Route = "/only"
-	if got := appliedNames(s, req, "p"); got != "b mine" {
-		t.Errorf("%s", got)
-	}
+	assert.Equal(t, "b mine", appliedNames(s, req, "p"))
 }
 
 func TestRuleSet_Concurrency_AppliesToNoRequest(t *testing.T) {
@@ -126,9 +121,8 @@ func TestRuleSet_Concurrency_AppliesToNoRequest(t *testing.T) {
 	slots := limitNamed("slots", "", catalog.Match{})
 	slots.Kind = catalog.KindConcurrency
 	s := mustRuleSet(t, nil, []catalog.Limit{slots, limitNamed("rate", "", catalog.Match{})})
-	if got := appliedNames(s, Request{Tenant: "t"}, ""); got != "rate" || s.rule("slots") == nil {
-		t.Errorf("%s, %v", got, s.rule("slots"))
-	}
+	got := appliedNames(s, Request{Tenant: "t"}, "")
+	assert.True(t, got == "rate" && s.rule("slots") != nil, "%s, %v", got, s.rule("slots"))
 }
 
 // countChains returns the number of chains to which the rules belong. A rule that replaces no rule and is replaced by
@@ -180,12 +174,8 @@ func TestRuleSet_Apply_EqualsFullScan(t *testing.T) {
 		plan := oneOf("plan", "", "p")
 
 		got := s.apply(nil, &req, plan)
-		if want := applyByFullScan(s, &req, plan); !slices.Equal(namesOf(got), namesOf(want)) {
-			rt.Fatalf("%v, want %v", namesOf(got), namesOf(want))
-		}
-		if countChains(s, got) != len(got) {
-			rt.Fatalf("two rules of a chain: %v", namesOf(got))
-		}
+		require.Equal(rt, namesOf(applyByFullScan(s, &req, plan)), namesOf(got))
+		require.Equal(rt, len(got), countChains(s, got), "two rules of a chain: %v", namesOf(got))
 	})
 }
 
@@ -279,9 +269,7 @@ func TestCheckRules_RefusesMoreThan16PerRequest(t *testing.T) {
 		t.Errorf("%v", faults)
 	}
 	faults := CheckRules(&catalog.Snapshot{Plans: plans, Limits: pointersTo(one)}, &catalog.Snapshot{})
-	if len(faults) != 1 || faults[0].Plan != "" || !strings.Contains(faults[0].Message, "plan p") {
-		t.Errorf("%v", faults)
-	}
+	assert.True(t, len(faults) == 1 && faults[0].Plan == "" && strings.Contains(faults[0].Message, "plan p"), faults)
 }
 
 // BenchmarkApply measures the lookup of the three rules that apply to a request, among a growing number of rules for

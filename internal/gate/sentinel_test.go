@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
@@ -106,9 +107,8 @@ func (m *busyLoad) verify() {
 	m.t.Helper()
 	for n, in := range m.instances {
 		b, err := in.ledger.Balance(m.t.Context(), "busy", "calls", "")
-		if err != nil || b.Remaining != movingUnits-m.acknowledged.Load() {
-			m.t.Errorf("instance %d: %d remain after %d debits, %v", n, b.Remaining, m.acknowledged.Load(), err)
-		}
+		assert.True(m.t, err == nil && b.Remaining == movingUnits-m.acknowledged.Load(),
+			"instance %d: %d remain after %d debits, %v", n, b.Remaining, m.acknowledged.Load(), err)
 		testenv.Eventually(m.t, func() bool {
 			got, err := in.Check(m.t.Context(), Request{Tenant: "busy", Items: []ledger.Item{{Meter: "calls", Amount: 1}}})
 			return err == nil && got.Items[0].Remaining == b.Remaining && got.Source != SourceLedger

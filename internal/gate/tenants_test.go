@@ -1,9 +1,9 @@
 package gate
 
 import (
-	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -16,9 +16,8 @@ func TestTenants_PlansRule_ReplacesGeneralOfSameID(t *testing.T) {
 	global := func(rule, rate string) {
 		t.Helper()
 		l := catalog.Limit{Rule: rule, Per: []string{"tenant"}, Kind: "token_bucket", Rate: rate}
-		if _, _, err := in.tenants.catalog.PutLimit(t.Context(), l); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := in.tenants.catalog.PutLimit(t.Context(), l)
+		require.NoError(t, err)
 	}
 	global("burst", "100/s")
 	global("daily", "1000/day")
@@ -34,10 +33,8 @@ func TestTenants_PlansRule_ReplacesGeneralOfSameID(t *testing.T) {
 		}
 		return out
 	}
-	if got, want := names("acme"), []string{"burst 5/s", "daily 1000/day"}; !slices.Equal(got, want) {
-		t.Errorf("acme has rules %v, want %v", got, want)
-	}
-	if got, want := names("nobody"), []string{"burst 100/s", "daily 1000/day"}; !slices.Equal(got, want) {
-		t.Errorf("an unknown tenant has rules %v, want %v", got, want)
-	}
+	got, want := names("acme"), []string{"burst 5/s", "daily 1000/day"}
+	assert.Equal(t, want, got, "acme has rules")
+	got, want = names("nobody"), []string{"burst 100/s", "daily 1000/day"}
+	assert.Equal(t, want, got, "an unknown tenant has rules")
 }

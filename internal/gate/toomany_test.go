@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -178,16 +180,12 @@ func TestCheckRules_AfterEveryChange_NoRequestHasTooMany(t *testing.T) {
 			}
 			slices.SortFunc(after.Limits, byRule)
 			faults := CheckRules(after, before)
-			if tooManyByFullScan(after) && len(faults) == 0 {
-				rt.Fatalf("%s: not refused, although too many rules apply to a request", at)
-			}
-			if again := CheckRules(after, before); len(faults) > 0 && again[0] != faults[0] {
-				rt.Fatalf("%v, and then %v", faults, again)
-			}
+			require.False(rt, tooManyByFullScan(after) && len(faults) == 0,
+				"%s: not refused, although too many rules apply to a request", at)
+			again := CheckRules(after, before)
+			require.False(rt, len(faults) > 0 && again[0] != faults[0], "%v, and then %v", faults, again)
 			c := compileRules(after, before)
-			if diff := c.differsFrom(compileRules(after, nil)); diff != "" {
-				rt.Fatalf("%s: compiled from the rules before: %s", at, diff)
-			}
+			require.Empty(rt, c.differsFrom(compileRules(after, nil)), "%s: compiled from the rules before", at)
 			if len(faults) > 0 {
 				continue
 			}
@@ -255,9 +253,7 @@ func TestCheckRules_ReplacingRules_AddNothing(t *testing.T) {
 			continue
 		}
 		for _, text := range []string{"16 of all tenants and plans", "16 of them match route /a/x", "16 of tenant t", "replace"} {
-			if !strings.Contains(faults[0].Message, text) {
-				t.Errorf("%s: %q does not say %q", name, faults[0].Message, text)
-			}
+			assert.Contains(t, faults[0].Message, text, "%s: %q does not say %q", name, faults[0].Message, text)
 		}
 	}
 }
@@ -275,9 +271,7 @@ func TestCheckRules_BeyondTheBoundBefore_MayNotRise(t *testing.T) {
 		}
 	}
 	slices.SortFunc(before.Limits, byRule)
-	if faults := CheckRules(before, &catalog.Snapshot{}); len(faults) == 0 {
-		t.Fatal("not refused when it is new")
-	}
+	require.NotEmpty(t, CheckRules(before, &catalog.Snapshot{}), "not refused when it is new")
 	before.Compiled = compileRules(before, nil)
 	changed := func(put catalog.Limit) *catalog.Snapshot {
 		isPut := func(l *catalog.Limit) bool { return l.Rule == put.Rule }
@@ -294,9 +288,8 @@ func TestCheckRules_BeyondTheBoundBefore_MayNotRise(t *testing.T) {
 		t.Errorf("a rule of another tenant: %v", faults)
 	}
 	faults := CheckRules(changed(limitNamed("t99", "", catalog.Match{Tenant: "t"})), before)
-	if len(faults) != 1 || faults[0].Rule != "t99" || !strings.Contains(faults[0].Message, "33 limits") {
-		t.Errorf("one more of the tenant: %v", faults)
-	}
+	assert.True(t, len(faults) == 1 && faults[0].Rule == "t99" && strings.Contains(faults[0].Message, "33 limits"),
+		"one more of the tenant: %v", faults)
 }
 
 // BenchmarkCheckRules checks many rules of tenants and many patterns. The time must not grow with the product of

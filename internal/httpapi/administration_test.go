@@ -14,8 +14,7 @@ import (
 
 func TestPutMeter_CreateReplaceListDelete(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	var created, replaced, got client.Meter
 	s.call("PUT", "/v1/meters/m", `{"unit":"call"}`).want(201).into(&created)
 	s.call("PUT", "/v1/meters/m", `{"unit":"token","description":"Tokens\n","denial_replay":true}`).want(200).into(&replaced)
@@ -23,9 +22,8 @@ func TestPutMeter_CreateReplaceListDelete(t *testing.T) {
 	want := client.Meter{Meter: "m", Unit: "token", Description: "Tokens\n", Kind: "counter", DenialReplay: true, CreatedAt: created.CreatedAt, UpdatedAt: replaced.UpdatedAt}
 	assert.Equal(t, want, got)
 	s.call("DELETE", "/v1/meters/calls", "").problem(409, "precondition_failed")
-	if a := s.call("DELETE", "/v1/meters/m", "").want(204); len(a.body) != 0 {
-		t.Errorf("%s", a.body)
-	}
+	a := s.call("DELETE", "/v1/meters/m", "").want(204)
+	assert.Empty(t, a.body, "%s", a.body)
 	s.call("DELETE", "/v1/meters/m", "").problem(404, "not_found")
 	s.call("GET", "/v1/meters/m", "").problem(404, "not_found")
 }
@@ -34,8 +32,7 @@ func TestPutMeter_CreateReplaceListDelete(t *testing.T) {
 // the meter's deletion.
 func TestDeleteMeter_RefusedRequestsDoNotCount(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.debit("k", "acme", "other", 1).problem(403, "meter_not_in_plan")
 	s.call("DELETE", "/v1/meters/other", "").want(204)
 	s.debit("k", "acme", "other", 1).problem(404, "not_found")
@@ -46,8 +43,7 @@ func TestDeleteMeter_RefusedRequestsDoNotCount(t *testing.T) {
 // is not lost.
 func TestDeleteMeter_RacesWithUse_OnlyOneWins(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	for round := range 20 {
 		meter := fmt.Sprint("m", round)
 		s.call("PUT", "/v1/meters/"+meter, `{"unit":"unit"}`).want(201)
@@ -80,8 +76,7 @@ func TestDeleteMeter_RacesWithUse_OnlyOneWins(t *testing.T) {
 
 func TestPutPlan_NewVersionOnlyOnChange(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	const one = `{"allowances":[{"meter":"calls","amount":5,"every":"month","anchor":"tenant"}],
 		"limits":[{"rule":"r","per":["tenant"],"match":{"route":"/x"},"kind":"token_bucket","rate":"5/30s"}]}`
 	var first, second, third, got client.Plan
@@ -98,21 +93,18 @@ func TestPutPlan_NewVersionOnlyOnChange(t *testing.T) {
 		}},
 	}
 	assert.Equal(t, want, got)
-	if first.Version != 1 || second.Version != 1 || third.Version != 2 {
-		t.Errorf("versions %d, %d, %d", first.Version, second.Version, third.Version)
-	}
+	assert.True(t, first.Version == 1 && second.Version == 1 && third.Version == 2,
+		"versions %d, %d, %d", first.Version, second.Version, third.Version)
 	a := s.call("PUT", "/v1/plans/p", strings.Replace(one, `"calls"`, `"nothing"`, 1))
-	if p := a.problem(404, "not_found"); len(p.Errors) != 1 || p.Errors[0].Field != "allowances[0].meter" {
-		t.Errorf("%s", a.body)
-	}
+	p := a.problem(404, "not_found")
+	assert.True(t, len(p.Errors) == 1 && p.Errors[0].Field == "allowances[0].meter", "%s", a.body)
 	s.call("PUT", "/v1/plans/p", strings.Replace(one, "5/30s", "5/30fortnights", 1)).refused("limits[0].rate")
 	s.call("GET", "/v1/plans/none", "").problem(404, "not_found")
 }
 
 func TestPutTenant_CreateReplacePatch(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	var created, replaced, got client.Tenant
 	var patched client.TenantChange
 	s.call("PUT", "/v1/tenants/t1", `{"plan":"basic","anchor":"2026-01-31T01:00:00.123456789+01:00","timezone":"Europe/Berlin","metadata":{"b":1,"a":[2]}}`).
@@ -128,21 +120,17 @@ func TestPutTenant_CreateReplacePatch(t *testing.T) {
 		Overrides: client.Overrides{}, Version: 2, CreatedAt: want.CreatedAt, UpdatedAt: patched.UpdatedAt, Before: want,
 	}
 	assert.Equal(t, changed, patched)
-	if !patched.UpdatedAt.After(want.UpdatedAt) {
-		t.Errorf("changed at %s, then at %s", want.UpdatedAt, patched.UpdatedAt)
-	}
+	assert.True(t, patched.UpdatedAt.After(want.UpdatedAt),
+		"changed at %s, then at %s", want.UpdatedAt, patched.UpdatedAt)
 	s.call("PATCH", "/v1/tenants/t1", `{}`).want(200)
 	s.call("PUT", "/v1/tenants/t1", `{"plan":"basic"}`).want(200).into(&replaced)
 	s.call("GET", "/v1/tenants/t1", "").want(200).into(&got)
 	assert.Equal(t, replaced, got)
-	if got.Status != "active" || got.Timezone != "UTC" || string(got.Metadata) != "{}" {
-		t.Errorf("%+v", got)
-	}
+	assert.True(t, got.Status == "active" && got.Timezone == "UTC" && string(got.Metadata) == "{}", got)
 	for _, method := range []string{"PUT", "PATCH"} {
 		a := s.call(method, "/v1/tenants/t1", `{"plan":"nothing"}`)
-		if p := a.problem(404, "not_found"); len(p.Errors) != 1 || p.Errors[0].Field != "plan" {
-			t.Errorf("%s", a.body)
-		}
+		p := a.problem(404, "not_found")
+		assert.True(t, len(p.Errors) == 1 && p.Errors[0].Field == "plan", "%s", a.body)
 		s.call(method, "/v1/tenants/t1", `{"plan":"basic","timezone":"Mars/Olympus"}`).refused("timezone")
 		s.call(method, "/v1/tenants/t1", `{"plan":"basic","timezone":"Local"}`).refused("timezone")
 	}
@@ -152,8 +140,7 @@ func TestPutTenant_CreateReplacePatch(t *testing.T) {
 
 func TestPutLimit_CreateReplaceDelete_MustBeEnforceable(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	var got client.Limit
 	s.call("PUT", "/v1/limits/r", `{"per":["tenant","subject"],"match":{"meter":"calls"},"kind":"token_bucket","rate":"60/s"}`).want(201).into(&got)
 	want := client.Limit{
@@ -163,9 +150,7 @@ func TestPutLimit_CreateReplaceDelete_MustBeEnforceable(t *testing.T) {
 	assert.Equal(t, want, got)
 	s.call("PUT", "/v1/limits/r", `{"per":["tenant"],"kind":"token_bucket","rate":"1/day","burst":7,"cost":3,"mode":"shadow","on_backend_error":"closed"}`).want(200)
 	s.call("GET", "/v1/limits/r", "").want(200).into(&got)
-	if got.Burst != 7 || got.Cost != 3 || got.Mode != "shadow" || got.OnBackendError != "closed" {
-		t.Errorf("%+v", got)
-	}
+	assert.True(t, got.Burst == 7 && got.Cost == 3 && got.Mode == "shadow" && got.OnBackendError == "closed", got)
 	for body, field := range map[string]string{
 		`{"per":["tenant"],"kind":"token_bucket","rate":"0/s"}`:                          "rate",
 		`{"per":["tenant"],"kind":"token_bucket","rate":"1/month"}`:                      "rate",
@@ -176,9 +161,8 @@ func TestPutLimit_CreateReplaceDelete_MustBeEnforceable(t *testing.T) {
 		s.call("PUT", "/v1/limits/r", body).refused(field)
 	}
 	a := s.call("PUT", "/v1/limits/r", `{"per":["tenant"],"kind":"token_bucket","rate":"1/s","match":{"meter":"nothing"}}`)
-	if p := a.problem(404, "not_found"); len(p.Errors) != 1 || p.Errors[0].Field != "match.meter" {
-		t.Errorf("%s", a.body)
-	}
+	p := a.problem(404, "not_found")
+	assert.True(t, len(p.Errors) == 1 && p.Errors[0].Field == "match.meter", "%s", a.body)
 	s.call("DELETE", "/v1/limits/r", "").want(204)
 	s.call("DELETE", "/v1/limits/r", "").problem(404, "not_found")
 	s.call("GET", "/v1/limits/r", "").problem(404, "not_found")
@@ -186,8 +170,7 @@ func TestPutLimit_CreateReplaceDelete_MustBeEnforceable(t *testing.T) {
 
 func TestList_PagesWithoutGapOrRepetition(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	for i := range 4 {
 		s.call("PUT", fmt.Sprintf("/v1/plans/p%d", i), `{"allowances":[]}`).want(201)
 		s.call("PUT", fmt.Sprintf("/v1/limits/l%d", i), `{"per":["tenant"],"kind":"token_bucket","rate":"1/s"}`).want(201)
@@ -212,9 +195,7 @@ func TestList_PagesWithoutGapOrRepetition(t *testing.T) {
 				}
 				a := s.call("GET", path+fmt.Sprintf("limit=%d", limit)+next, "").want(200)
 				a.into(&page)
-				if len(page.Items) > limit {
-					t.Errorf("%s: %d items", path, len(page.Items))
-				}
+				assert.True(t, len(page.Items) <= limit, "%s: %d items", path, len(page.Items))
 				for _, it := range page.Items {
 					ids = append(ids, idOf(it))
 				}
@@ -223,9 +204,8 @@ func TestList_PagesWithoutGapOrRepetition(t *testing.T) {
 				}
 				next = "&cursor=" + *page.Next
 			}
-			if got := strings.Join(ids, " "); got != want {
-				t.Errorf("%s in pages of %d: %q, want %q", path, limit, got, want)
-			}
+			got := strings.Join(ids, " ")
+			assert.True(t, got == want, "%s in pages of %d: %q, want %q", path, limit, got, want)
 		}
 	}
 	for _, path := range []string{"grants", "entries"} {
@@ -255,13 +235,11 @@ func idOf(item map[string]any) string {
 
 func TestGrant_IssuedOnce_RaisesBalance(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	const body = `{"meter":"credits","amount":50,"source":"topup","grant_id":"g1","priority":7,"effective_at":"2026-01-01T00:00:00+01:00",
 		"expires_at":"2097-01-01T00:00:00Z","cost_basis":"0.01 EUR","reason":"order 17"}`
 	first := s.call("POST", "/v1/tenants/acme/grants", body, headerIdempotencyKey, "k1").want(201)
-	var got client.GrantAnswer
-	first.into(&got)
+	got := decoded[client.GrantAnswer](first)
 	want := client.GrantAnswer{
 		Tenant: "acme", GrantID: "g1", Meter: "credits", Source: "topup", Amount: 50, Remaining: 50, Priority: 7,
 		EffectiveAt: got.CreatedAt, ExpiresAt: new(time.Date(2097, 1, 1, 0, 0, 0, 0, time.UTC)),
@@ -270,39 +248,31 @@ func TestGrant_IssuedOnce_RaisesBalance(t *testing.T) {
 	}
 	assert.Equal(t, want, got)
 	again := s.call("POST", "/v1/tenants/acme/grants", body, headerIdempotencyKey, "k1").want(201)
-	if again.header.Get(headerReplayed) != "true" || string(again.body) != string(first.body) {
-		t.Errorf("%v %s", again.header, again.body)
-	}
+	assert.True(t, again.header.Get(headerReplayed) == "true" && string(again.body) == string(first.body),
+		"%v %s", again.header, again.body)
 	s.call("POST", "/v1/tenants/acme/grants", strings.Replace(body, "50", "51", 1), headerIdempotencyKey, "k1").problem(422, "idempotency_key_reused")
 	s.call("POST", "/v1/tenants/acme/grants", body, headerIdempotencyKey, "k2").problem(409, "precondition_failed")
 	s.call("POST", "/v1/tenants/nobody/grants", body, headerIdempotencyKey, "k3").problem(404, "tenant_not_found")
 	s.call("POST", "/v1/tenants/acme/grants", `{"meter":"nothing","amount":1,"source":"promo"}`, headerIdempotencyKey, "k4").problem(404, "not_found")
 	s.call("POST", "/v1/tenants/acme/grants", `{"meter":"credits","amount":1,"source":"promo","effective_at":"2090-01-01T00:00:00Z","expires_at":"2080-01-01T00:00:00Z"}`,
 		headerIdempotencyKey, "k5").refused("expires_at")
-	if got := s.remaining("acme", "credits"); got != 50 {
-		t.Errorf("%d remain", got)
-	}
+	assert.EqualValues(t, 50, s.remaining("acme", "credits"), "remain")
 }
 
 func TestRoll_RunsInBackground_ReportsProgress(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.debit("k", "acme", "calls", 1).want(200)
 	for _, body := range []string{"", `{}`, `{"as_of":"2026-01-01T00:00:00Z"}`} {
 		a := s.call("POST", "/v1/rolls", body).want(202)
 		var started, got client.Roll
 		a.into(&started)
-		if a.header.Get("Location") != "/v1/rolls/"+started.RollID {
-			t.Errorf("Location %q", a.header.Get("Location"))
-		}
+		assert.True(t, a.header.Get("Location") == "/v1/rolls/"+started.RollID, "Location %q", a.header.Get("Location"))
 		s.eventually("the roll is done", func() bool {
 			s.call("GET", "/v1/rolls/"+started.RollID, "").want(200).into(&got)
 			return got.Status == "done"
 		})
-		if got.FinishedAt == nil || !got.AsOf.Equal(started.AsOf) {
-			t.Errorf("%+v", got)
-		}
+		assert.True(t, got.FinishedAt != nil && got.AsOf.Equal(started.AsOf), got)
 	}
 	s.call("POST", "/v1/rolls", `{"as_of":"2097-01-01T00:00:00Z"}`).refused("as_of")
 	s.call("GET", "/v1/rolls/none", "").problem(404, "not_found")

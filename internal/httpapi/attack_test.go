@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bufio"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -10,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -27,9 +28,7 @@ func (s *service) raw(text string) (statuses []int, closed bool) {
 	for {
 		response, err := http.ReadResponse(from, nil)
 		if err != nil {
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				s.t.Error("the connection is neither used nor closed")
-			}
+			assert.NotErrorIs(s.t, err, os.ErrDeadlineExceeded, "the connection is neither used nor closed")
 			return statuses, true
 		}
 		_, _ = io.Copy(io.Discard, response.Body)
@@ -108,9 +107,8 @@ func TestWire_Attacks_StatedAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, closed := s.raw(c.text)
-			if len(got) != len(c.want) || len(got) > 0 && got[0] != c.want[0] || closed != c.closed {
-				t.Errorf("answers %v, closed %t; want %v, closed %t", got, closed, c.want, c.closed)
-			}
+			assert.True(t, len(got) == len(c.want) && (len(got) <= 0 || got[0] == c.want[0]) && closed == c.closed,
+				"answers %v, closed %t; want %v, closed %t", got, closed, c.want, c.closed)
 		})
 	}
 }

@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 )
@@ -60,9 +63,8 @@ func (s *service) rules(bodies ...string) {
 // passes fails the test unless the answer lets the request pass.
 func (a *answer) passes() *answer {
 	a.t.Helper()
-	if a.want(http.StatusOK); len(a.body) > 0 {
-		a.t.Errorf("an answer to a gateway has a body: %s", a.body)
-	}
+	a.want(http.StatusOK)
+	assert.Empty(a.t, a.body, "an answer to a gateway has a body: %s", a.body)
 	return a
 }
 
@@ -77,18 +79,14 @@ func (a *answer) refusedTo(gateway string, status int, code string) client.Probl
 			onWire = http.StatusForbidden
 		}
 	}
-	var p client.Problem
-	a.into(&p)
-	if a.status != onWire || p.Status != status || string(p.Code) != code || a.header.Get(forwarded.HeaderStatus) != hidden {
-		a.t.Fatalf("%s: %d with %s %q, want %d for %d %s: %s", gateway, a.status, forwarded.HeaderStatus, a.header.Get(forwarded.HeaderStatus), onWire, status, code, a.body)
-	}
+	p := decoded[client.Problem](a)
+	require.True(a.t, a.status == onWire && p.Status == status && string(p.Code) == code && a.header.Get(forwarded.HeaderStatus) == hidden,
+		"%s: %d with %s %q, want %d for %d %s: %s", gateway, a.status, forwarded.HeaderStatus, a.header.Get(forwarded.HeaderStatus), onWire, status, code, a.body)
 	if retry := a.header.Get(headerRetryAfter); (retry != "") != (status == 429 || status == 503) {
 		a.t.Errorf("%s: Retry-After %q with %d", gateway, retry, status)
 	}
 	inHeader := a.header.Get(forwarded.HeaderProblem)
-	if (inHeader != "") != (hidden != "") {
-		a.t.Errorf("%s: %s is %q", gateway, forwarded.HeaderProblem, inHeader)
-	}
+	assert.True(a.t, (inHeader != "") == (hidden != ""), "%s: %s is %q", gateway, forwarded.HeaderProblem, inHeader)
 	if inHeader != "" {
 		var same client.Problem
 		if err := json.Unmarshal([]byte(inHeader), &same); err != nil || !reflect.DeepEqual(p, same) {
@@ -100,8 +98,7 @@ func (a *answer) refusedTo(gateway string, status int, code string) client.Probl
 
 func TestAuthorize_Allowed_ChargesOnce(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.rules(`{"per":["tenant"],"match":{"route":"/search"},"kind":"token_bucket","rate":"60/h"}`)
 	left := int64(10)
 	for _, gateway := range gatewayNames() {
@@ -115,19 +112,15 @@ func TestAuthorize_Allowed_ChargesOnce(t *testing.T) {
 		}
 		var operation client.Operation
 		s.call("GET", "/v1/tenants/acme/operations/"+a.header.Get(forwarded.HeaderOperation), "").want(200).into(&operation)
-		if len(operation.Entries) != 1 || operation.Entries[0].Amount != 2 || operation.Entries[0].OperationSubject != "user" {
-			t.Errorf("%s: %+v", gateway, operation)
-		}
+		assert.True(t, len(operation.Entries) == 1 && operation.Entries[0].Amount == 2 &&
+			operation.Entries[0].OperationSubject == "user", "%s: %+v", gateway, operation)
 	}
-	if got := s.remaining("acme", "calls"); got != left {
-		t.Errorf("%d are left, want %d", got, left)
-	}
+	assert.Equal(t, left, s.remaining("acme", "calls"), "are left")
 }
 
 func TestAuthorize_Refusal_HasFormOfGateway(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.call("PUT", "/v1/plans/paused", `{"allowances":[{"meter":"calls","amount":10,"every":"year","anchor":"calendar"}]}`).want(201)
 	s.call("PUT", "/v1/tenants/away", `{"plan":"paused","status":"suspended"}`).want(201)
 	s.rules(`{"per":["tenant"],"match":{"route":"/slow"},"kind":"token_bucket","rate":"1/day"}`)
@@ -154,27 +147,22 @@ func TestAuthorize_Refusal_HasFormOfGateway(t *testing.T) {
 				p := a.refusedTo(gateway, c.status, c.code)
 				switch c.code {
 				case "rate_limited":
-					if !strings.HasPrefix(a.header.Get("RateLimit"), `"r0";r=0`) || len(p.ViolatedPolicies) != 1 || a.number(headerQuotaRemaining) != 8 {
-						t.Errorf("%s, %s: %v %s", gateway, mode, a.header, a.body)
-					}
+					assert.True(t, strings.HasPrefix(a.header.Get("RateLimit"), `"r0";r=0`) && len(p.ViolatedPolicies) == 1 &&
+						a.number(headerQuotaRemaining) == 8, "%s, %s: %v %s", gateway, mode, a.header, a.body)
 				case "quota_exceeded":
-					if p.Required == nil || *p.Required != 11 || p.Available == nil || *p.Available != 8 || p.ResetAt == nil || a.number(headerQuotaRemaining) != 8 || a.number(headerRetryAfter) < 1 {
-						t.Errorf("%s, %s: %v %s", gateway, mode, a.header, a.body)
-					}
+					assert.True(t, p.Required != nil && *p.Required == 11 && p.Available != nil && *p.Available == 8 && p.ResetAt != nil && a.number(headerQuotaRemaining) == 8 &&
+						a.number(headerRetryAfter) >= 1, "%s, %s: %v %s", gateway, mode, a.header, a.body)
 				}
 			}
 		}
 		s.do(s.ask(gateway, "/other", headerIdempotencyKey, "used")).refusedTo(gateway, 422, "idempotency_key_reused")
 	}
-	if got := s.remaining("acme", "calls"); got != 8 {
-		t.Errorf("%d are left, want 8: a refusal was charged", got)
-	}
+	assert.EqualValues(t, 8, s.remaining("acme", "calls"), "are left, want 8: a refusal was charged")
 }
 
 func TestAuthorize_ModeCheck_ChargesNothing(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.rules(`{"per":["tenant"],"kind":"token_bucket","rate":"1/day"}`)
 	before := s.state()
 	for range 3 {
@@ -186,16 +174,14 @@ func TestAuthorize_ModeCheck_ChargesNothing(t *testing.T) {
 			}
 		}
 	}
-	if after := s.state(); after != before {
-		t.Errorf("stored before: %s, after: %s", before, after)
-	}
+	after := s.state()
+	assert.True(t, after == before, "stored before: %s, after: %s", before, after)
 }
 
 // A client or a gateway may repeat an X-Request-Id. Nevertheless each request is charged.
 func TestAuthorize_OnlyIdempotencyKeyDeduplicates(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.rules(`{"per":["tenant"],"kind":"token_bucket","rate":"100/day"}`)
 	tokens := func(a *answer) string {
 		_, left, _ := strings.Cut(a.header.Get("RateLimit"), "r=")
@@ -204,16 +190,14 @@ func TestAuthorize_OnlyIdempotencyKeyDeduplicates(t *testing.T) {
 	}
 	for i := range int64(3) {
 		a := s.do(s.ask("traefik", "/", headerRequestID, "same")).passes()
-		if a.number(headerQuotaRemaining) != 9-i || a.header.Get(headerReplayed) != "" {
-			t.Errorf("request %d with one X-Request-Id: %v", i, a.header)
-		}
+		assert.True(t, a.number(headerQuotaRemaining) == 9-i && a.header.Get(headerReplayed) == "",
+			"request %d with one X-Request-Id: %v", i, a.header)
 	}
 	for i, long := range []string{"key", strings.Repeat("k", 255)} {
 		for j := range 3 {
 			a := s.do(s.ask("traefik", "/a?b", headerIdempotencyKey, long)).passes()
-			if a.number(headerQuotaRemaining) != 6-int64(i) || (a.header.Get(headerReplayed) == "true") != (j > 0) {
-				t.Errorf("key %d, request %d: %v", i, j, a.header)
-			}
+			assert.True(t, a.number(headerQuotaRemaining) == 6-int64(i) &&
+				(a.header.Get(headerReplayed) == "true") == (j > 0), "key %d, request %d: %v", i, j, a.header)
 			if want := fmt.Sprint(100 - 3 - 3*i - j - 1); tokens(a) != want {
 				t.Errorf("key %d, request %d: %s tokens, want %s: a replay is traffic", i, j, tokens(a), want)
 			}
@@ -230,8 +214,7 @@ func TestAuthorize_OnlyIdempotencyKeyDeduplicates(t *testing.T) {
 // A header that the gateway itself sets takes precedence over a header that it passes on from the client.
 func TestAuthorize_RouteIsFromGateway(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	for _, route := range []string{"/search", "/cheap", "search of users"} {
 		s.rules(fmt.Sprintf(`{"per":["tenant"],"match":{"route":%q},"kind":"token_bucket","rate":"1000/s"}`, route))
 	}
@@ -265,9 +248,8 @@ func TestAuthorize_RouteIsFromGateway(t *testing.T) {
 		"a name":                       {check("nginx", "/cheap", forwarded.HeaderRoute, "search of users"), "r2"},
 		"nothing":                      {check("nginx", ""), ""},
 	} {
-		if got := rule(c.r); got != c.want {
-			t.Errorf("%s: rule %q, want %q", what, got, c.want)
-		}
+		got := rule(c.r)
+		assert.True(t, got == c.want, "%s: rule %q, want %q", what, got, c.want)
 	}
 }
 
@@ -287,8 +269,7 @@ func TestAuthorize_ForgedAddress_NoEffect(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			s := newService(t, c.change...)
-			s.catalogue()
+			s := newService(t, c.change...).catalogue()
 			s.rules(`{"per":["ip"],"kind":"token_bucket","rate":"1/day"}`)
 			from := func(client string) *answer {
 				return s.do(s.ask("traefik", "/", "X-Forwarded-For", c.hops(client)))
@@ -317,9 +298,7 @@ func TestAuthorize_ForgedAddress_NoEffect(t *testing.T) {
 					known, _ := s.server.catalog.Blocks().Find("acme", "", netip.MustParseAddr("203.0.113.1"), time.Now())
 					return known != nil
 				})
-				if got := code(); got != "rate_limited" {
-					t.Errorf("%q, want rate_limited", got)
-				}
+				assert.EqualValues(t, "rate_limited", code())
 			}
 		})
 	}
@@ -327,8 +306,7 @@ func TestAuthorize_ForgedAddress_NoEffect(t *testing.T) {
 
 func TestAuthorize_AnyMethod_NoBody(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	for _, gateway := range gatewayNames() {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "QUERY", "X-OTHER"} {
 			r := s.request(method, "/v1/authorize/"+gateway, strings.NewReader(`{"not":"read"`), forwarded.HeaderTenant, "acme", forwarded.HeaderMeter, "calls", forwarded.HeaderMode, forwarded.ModeCheck)
@@ -338,16 +316,14 @@ func TestAuthorize_AnyMethod_NoBody(t *testing.T) {
 	for _, path := range []string{"/v1/authorize", "/v1/authorize/", "/v1/authorize/apache", "/v1/authorize/nginx/x", "/v1/authorize/Envoy", "/v1/authorize/envoyx"} {
 		r := s.request("GET", path, nil)
 		a := s.do(r)
-		if a.problem(404, "not_found"); a.header.Get(forwarded.HeaderStatus) != "" {
-			t.Errorf("%s: %v", path, a.header)
-		}
+		a.problem(404, "not_found")
+		assert.Empty(t, a.header.Get(forwarded.HeaderStatus), "%s: %v", path, a.header)
 	}
 }
 
 func TestAuthorize_NamesEveryHeaderAtFault(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	before := s.state()
 	for _, c := range []struct {
 		header, value string
@@ -388,9 +364,8 @@ func TestAuthorize_NamesEveryHeaderAtFault(t *testing.T) {
 	r := s.ask("traefik", "/")
 	r.URL.RawQuery = "limit=1"
 	s.do(r).refused("limit")
-	if after := s.state(); after != before {
-		t.Errorf("stored before: %s, after: %s", before, after)
-	}
+	after := s.state()
+	assert.True(t, after == before, "stored before: %s, after: %s", before, after)
 	// Valid requests: values at their bounds, empty headers, and headers that belong to answers.
 	for _, headers := range [][]string{
 		{"X-Forwarded-Uri", "/" + strings.Repeat("u", 8191)},
@@ -404,8 +379,7 @@ func TestAuthorize_NamesEveryHeaderAtFault(t *testing.T) {
 // For any header that a gateway passes on from a client, the answer is a decision or names the fault.
 func TestAuthorize_AnyHeader_Never5xx(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	hostile := []string{
 		"{acme}", "acme}{", "'; DROP TABLE balances; --", "../../../etc/passwd", "%00", "%0d%0aX-Quota-Mode:%20check", "\xff\xfe", "\u202e", "NULL", "-0",
 		"18446744073709551616", strings.Repeat("a", 16<<10), strings.Repeat("%2e%2e/", 1000), strings.Repeat("/", 8000), "\"", "a,b", "a\tb", "https://", "://", "*",
@@ -430,8 +404,7 @@ func TestAuthorize_AnyHeader_Never5xx(t *testing.T) {
 // The Authorization header that a gateway sends may be its client's.
 func TestAuthorize_QuotaKeyBesideClientsAuthorization(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	for _, gateway := range gatewayNames() {
 		s.do(s.ask(gateway, "/", "Authorization", "Bearer the-clients", forwarded.HeaderKey, testKey)).passes()
 		s.do(s.ask(gateway, "/", forwarded.HeaderKey, testKey+"x")).refusedTo(gateway, 401, "unauthenticated")

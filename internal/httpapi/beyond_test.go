@@ -5,20 +5,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 )
 
 func TestQuotaHeaders_RemainingAtMostLimit(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.spendable()
+	s := newService(t).spendable()
 	denied := func(a *answer, remaining, available int64) {
 		t.Helper()
 		p := a.problem(http.StatusTooManyRequests, "quota_exceeded")
-		if a.number(headerQuotaLimit) != 5 || a.number(headerQuotaRemaining) != remaining || p.Available == nil || *p.Available != available {
-			t.Errorf("limit %d, remaining %d: %s", a.number(headerQuotaLimit), a.number(headerQuotaRemaining), a.body)
-		}
+		assert.True(t, a.number(headerQuotaLimit) == 5 && a.number(headerQuotaRemaining) == remaining && p.Available != nil &&
+			*p.Available == available, "limit %d, remaining %d: %s", a.number(headerQuotaLimit), a.number(headerQuotaRemaining), a.body)
 	}
 	for _, remaining := range []int64{5, 0} { // 5 units are granted, and overage may add 4
 		denied(s.debit("over", "acme", "jobs", 100), remaining, remaining+4)
@@ -31,47 +32,36 @@ func TestQuotaHeaders_RemainingAtMostLimit(t *testing.T) {
 	s.debit("early", "acme", "calls", 1).want(200)
 	s.call("PATCH", "/v1/tenants/acme", `{"overrides":{"calls":2},"apply":"now"}`).want(200)
 	a := s.debit("early", "acme", "calls", 1).want(200)
-	if limit, remaining := a.number(headerQuotaLimit), a.number(headerQuotaRemaining); a.header.Get(headerReplayed) != "true" || remaining != 9 || limit < remaining {
-		t.Errorf("a replay shows %d of %d", remaining, limit)
-	}
+	limit, remaining := a.number(headerQuotaLimit), a.number(headerQuotaRemaining)
+	assert.True(t, a.header.Get(headerReplayed) == "true" && remaining == 9 && limit >= remaining, "a replay shows %d of %d", remaining, limit)
 }
 
 func TestListBalances_PlanAndGrantsOnly(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.spendable()
+	s := newService(t).spendable()
 	s.debit("no", "acme", "other", 1).problem(http.StatusForbidden, "meter_not_in_plan")
 	s.send("/v1/debits", "seat", `{"tenant":"acme","items":[{"meter":"seats","amount":1}],"subject":"u1"}`).want(200)
 	for query, want := range map[string]int{"": 4, "?subject=u1": 1, "?subject=u2": 1, "?as_of=" + time.Now().UTC().Format(time.RFC3339Nano): 4} {
-		var list client.BalanceList
-		s.call("GET", "/v1/tenants/acme/balances"+query, "").want(200).into(&list)
-		if len(list.Items) != want {
-			t.Errorf("%q: got %+v", query, list.Items)
-		}
+		list := decoded[client.BalanceList](s.call("GET", "/v1/tenants/acme/balances"+query, "").want(200))
+		assert.Len(t, list.Items, want, "%q", query)
 		for _, b := range list.Items {
-			if b.Meter == "other" || b.Subject != "" && b.Meter != "seats" {
-				t.Errorf("%q: got %+v", query, b)
-			}
+			assert.True(t, b.Meter != "other" && (b.Subject == "" || b.Meter == "seats"), "%q: got %+v", query, b)
 		}
 	}
 	p := s.call("GET", "/v1/tenants/acme/balances/credits?subject=u1", "").problem(http.StatusForbidden, "meter_not_in_plan")
-	if want := `the plan of tenant "acme" has no cap per subject on meter "credits", and no grant was ever issued to subject "u1"`; p.Detail != want {
-		t.Errorf("got %q", p.Detail)
-	}
+	assert.True(t, p.Detail == `the plan of tenant "acme" has no cap per subject on meter "credits", and no grant was ever issued to subject "u1"`,
+		"got %q", p.Detail)
 }
 
 func TestListEntries_ImpossibleFilter_400(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.spendable()
+	s := newService(t).spendable()
 	for i := range 3 {
 		s.debit([]string{"a", "b", "c"}[i], "acme", "calls", 1).want(200)
 	}
 	var page client.EntryList
 	s.call("GET", "/v1/tenants/acme/entries?meter=calls&kind=debit&limit=1", "").want(200).into(&page)
-	if page.NextCursor == nil {
-		t.Fatal("there is no second page")
-	}
+	require.NotNil(t, page.NextCursor, "there is no second page")
 	for query, field := range map[string]string{
 		"kind=nonsense": "kind", "kind=Debit": "kind", "kind=": "kind",
 		"from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z": "to", "from=2026-01-02T00:00:00Z&to=2026-01-02T00:00:00Z": "to",
@@ -87,8 +77,7 @@ func TestListEntries_ImpossibleFilter_400(t *testing.T) {
 
 func TestUsage_IncludesRefundsOfOverage(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.spendable()
+	s := newService(t).spendable()
 	s.debit("job", "acme", "jobs", 7).want(200)
 	s.send("/v1/refunds", "back", `{"tenant":"acme","operation_id":"job"}`).want(200)
 	var list client.UsageList
@@ -98,15 +87,13 @@ func TestUsage_IncludesRefundsOfOverage(t *testing.T) {
 	for _, u := range list.Items {
 		used, overage, refunded = used+u.Used, overage+u.Overage, refunded+u.Refunded
 	}
-	if used != 5 || overage != 2 || refunded != 7 {
-		t.Errorf("used %d, overage %d, refunded %d", used, overage, refunded)
-	}
+	assert.True(t, used == 5 && overage == 2 && refunded == 7,
+		"used %d, overage %d, refunded %d", used, overage, refunded)
 }
 
 func TestRefund_NothingLeft_NamesOperation(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.spendable()
+	s := newService(t).spendable()
 	s.debit("job", "acme", "jobs", 3).want(200)
 	s.send("/v1/refunds", "part", `{"tenant":"acme","operation_id":"job","amount":1}`).want(200)
 	for body, field := range map[string]string{`{"tenant":"acme","operation_id":"job","amount":3}`: "amount", `{"tenant":"acme","operation_id":"job"}`: "operation_id"} {
@@ -114,31 +101,27 @@ func TestRefund_NothingLeft_NamesOperation(t *testing.T) {
 		if field == "operation_id" {
 			p = s.send("/v1/refunds", "again", body)
 		}
-		if got := p.problem(http.StatusUnprocessableEntity, "refund_exceeds_debit"); len(got.Errors) != 1 || got.Errors[0].Field != field {
-			t.Errorf("%s: got %+v", body, got.Errors)
-		}
+		got := p.problem(http.StatusUnprocessableEntity, "refund_exceeds_debit")
+		assert.True(t, len(got.Errors) == 1 && got.Errors[0].Field == field, "%s: got %+v", body, got.Errors)
 	}
 }
 
 func TestGrant_ReplayIsByteIdentical(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.spendable()
+	s := newService(t).spendable()
 	const body = `{"meter":"jobs","amount":3,"source":"promo","grant_id":"gift"}`
 	first := s.send("/v1/tenants/acme/grants", "gift", body).want(201)
 	s.send("/v1/tenants/acme/grants", "more", `{"meter":"jobs","amount":30,"source":"topup"}`).want(201)
 	s.call("PUT", "/v1/plans/bare", `{"allowances":[]}`).want(201)
 	s.call("PATCH", "/v1/tenants/acme", `{"plan":"bare","apply":"now"}`).want(200)
 	again := s.send("/v1/tenants/acme/grants", "gift", body).want(201)
-	if string(again.body) != string(first.body) || again.header.Get(headerReplayed) != "true" {
-		t.Errorf("first:\n%s\nagain:\n%s", first.body, again.body)
-	}
+	assert.True(t, string(again.body) == string(first.body) && again.header.Get(headerReplayed) == "true",
+		"first:\n%s\nagain:\n%s", first.body, again.body)
 }
 
 func TestGrant_DryRun_RefusesTakenID(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.spendable()
+	s := newService(t).spendable()
 	const path = "/v1/tenants/acme/grants"
 	s.call("POST", path, `{"meter":"credits","amount":5,"source":"topup","grant_id":"paid","dry_run":true}`).problem(http.StatusConflict, "precondition_failed")
 	s.call("POST", path, `{"meter":"jobs","amount":5,"source":"topup","grant_id":"paid","dry_run":true}`).want(200)

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/client"
 )
 
@@ -27,37 +30,25 @@ func TestCatalogue_ApplyThenExport_ChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	d := s.apply(fmt.Sprintf(wholeCatalogue, `,"dry_run":true`))
-	if !d.DryRun || d.Counts.Created != 7 || len(d.Changes) != 7 {
-		t.Errorf("%+v", d)
-	}
+	assert.True(t, d.DryRun && d.Counts.Created == 7 && len(d.Changes) == 7, d)
 	s.call("GET", "/v1/meters/calls", "").want(404)
-	if d = s.apply(fmt.Sprintf(wholeCatalogue, "")); d.DryRun || d.Counts.Created != 7 {
-		t.Errorf("%+v", d)
-	}
+	d = s.apply(fmt.Sprintf(wholeCatalogue, ""))
+	assert.True(t, !d.DryRun && d.Counts.Created == 7, d)
 	amount := func(c client.CatalogChange) bool {
 		return c.Kind == "plan" && c.ID == "pro" && c.Action == client.CatalogChangeActionCreated && slices.ContainsFunc(c.Fields, func(f client.CatalogField) bool {
 			return f.Field == "allowances[calls].amount" && f.Before == nil && string(f.After) == "9007199254740991"
 		})
 	}
-	if !slices.ContainsFunc(d.Changes, amount) {
-		t.Errorf("the plan is missing in %+v", d.Changes)
-	}
-	var m client.Meter
-	if s.call("GET", "/v1/meters/calls", "").want(200).into(&m); m.Description != "a \"quoted\" \U0001F600 \u2028 / text" {
-		t.Errorf("%q", m.Description)
-	}
+	assert.True(t, slices.ContainsFunc(d.Changes, amount), "the plan is missing in %+v", d.Changes)
+	m := decoded[client.Meter](s.call("GET", "/v1/meters/calls", "").want(200))
+	assert.Equal(t, "a \"quoted\" \U0001F600 \u2028 / text", m.Description)
 	exported := s.call("GET", "/v1/catalog", "").want(200)
-	if d = s.apply(string(exported.body)); d.Counts.Unchanged != 6 || len(d.Changes) != 0 {
-		t.Errorf("the export is another catalogue: %+v", d)
-	}
-	if !strings.Contains(string(exported.body), `"slow":{`) || strings.Contains(string(exported.body), `"t1":`) {
-		t.Errorf("%s", exported.body)
-	}
-	var lines client.AuditList
-	s.call("GET", "/v1/audit?action=plan.put", "").want(200).into(&lines)
-	if len(lines.Items) != 1 || lines.Items[0].Actor.KeyID == "" {
-		t.Errorf("%+v", lines)
-	}
+	d = s.apply(string(exported.body))
+	assert.True(t, d.Counts.Unchanged == 6 && len(d.Changes) == 0, "the export is another catalogue: %+v", d)
+	assert.True(t, strings.Contains(string(exported.body), `"slow":{`) &&
+		!strings.Contains(string(exported.body), `"t1":`), "%s", exported.body)
+	lines := decoded[client.AuditList](s.call("GET", "/v1/audit?action=plan.put", "").want(200))
+	assert.True(t, len(lines.Items) == 1 && lines.Items[0].Actor.KeyID != "", lines)
 }
 
 func TestCatalogue_IfMatch_RefusesWhatWasChangedMeanwhile(t *testing.T) {
@@ -71,29 +62,22 @@ func TestCatalogue_IfMatch_RefusesWhatWasChangedMeanwhile(t *testing.T) {
 		return s.call("POST", "/v1/catalog", fmt.Sprintf(mine, more), headerIfMatch, tag)
 	}
 	send(`,"dry_run":true`, seen).want(200)
-	if again := tag(); again != seen {
-		t.Errorf("a dry run has changed the tag from %s to %s", seen, again)
-	}
+	assert.Equal(t, seen, tag(), "a dry run has changed the tag from %s to", seen)
 	for range 20 {
-		if again := tag(); again != seen {
-			t.Fatalf("the same catalogue has the tags %s and %s", seen, again)
-		}
+		require.Equal(t, seen, tag(), "the same catalogue has the tags %s and", seen)
 	}
 	s.call("PUT", "/v1/blocks/ip/192.0.2.1", `{"reason":"abuse"}`).want(201)
 	send(`,"dry_run":true`, seen).want(200) // the ETag does not depend on the blocks, so it is still valid
 	s.call("PUT", "/v1/meters/theirs", `{"unit":"u"}`).want(201)
 	for _, more := range []string{`,"dry_run":true`, ""} {
-		if p := send(more, seen).problem(409, "precondition_failed"); p.Errors[0].Field != headerIfMatch {
-			t.Errorf("%+v", p)
-		}
+		p := send(more, seen).problem(409, "precondition_failed")
+		assert.True(t, p.Errors[0].Field == headerIfMatch, p)
 	}
 	for _, wrong := range []string{"*", `"17"`, "", strings.Trim(tag(), `"`)} {
 		send("", wrong).problem(409, "precondition_failed")
 	}
 	send("", tag()).want(200)
-	if again := tag(); again == seen {
-		t.Error("the tag has not changed")
-	}
+	assert.True(t, tag() != seen, "the tag has not changed")
 }
 
 func TestCatalogue_Prune_DeletesWhatIsNotNamedAndNotUsed(t *testing.T) {
@@ -121,22 +105,17 @@ func TestCatalogue_Prune_DeletesWhatIsNotNamedAndNotUsed(t *testing.T) {
 		d := s.apply(fmt.Sprintf(keep, more))
 		got := actions(d)
 		for _, w := range want {
-			if !slices.Contains(got, w) {
-				t.Errorf("%s: %q lacks %q", more, got, w)
-			}
+			assert.True(t, slices.Contains(got, w), "%s: %q lacks %q", more, got, w)
 		}
-		if d.Counts.Deleted != 4 || len(d.Warnings) != 1 || !strings.Contains(d.Warnings[0], "meter credits stays") || !slices.Contains(got, "unlisted plan pro") {
-			t.Errorf("%s: %+v", more, d)
-		}
+		assert.True(t, d.Counts.Deleted == 4 && len(d.Warnings) == 1 && strings.Contains(d.Warnings[0], "meter credits stays") &&
+			slices.Contains(got, "unlisted plan pro"), "%s: %+v", more, d)
 	}
 	s.call("GET", "/v1/limits/other", "").want(404)
 	s.call("GET", "/v1/meters/idle", "").want(404)
 	s.call("GET", "/v1/meters/credits", "").want(200)
 	s.call("GET", "/v1/plans/pro", "").want(200)
-	var lines client.AuditList
-	if s.call("GET", "/v1/audit?action=limit.delete", "").want(200).into(&lines); len(lines.Items) != 1 || lines.Items[0].Object.ID != "other" {
-		t.Errorf("%+v", lines)
-	}
+	lines := decoded[client.AuditList](s.call("GET", "/v1/audit?action=limit.delete", "").want(200))
+	assert.True(t, len(lines.Items) == 1 && lines.Items[0].Object.ID == "other", lines)
 }
 
 func TestCatalogue_Prune_ReplacedLimit_Refused(t *testing.T) {
@@ -145,9 +124,8 @@ func TestCatalogue_Prune_ReplacedLimit_Refused(t *testing.T) {
 	s.apply(`{"limits":{"base":{"per":["tenant"],"kind":"token_bucket","rate":"1/s"},"better":{"per":["tenant"],"kind":"token_bucket","rate":"9/s","replaces":"base","match":{"tenant":"t"}}},
 		"meters":{"m":{"unit":"u"}},"plans":{"p":{"allowances":[]}},"tenants":{"t":{"plan":"p"}}}`)
 	answer := s.call("POST", "/v1/catalog", `{"limits":{"better":{"per":["tenant"],"kind":"token_bucket","rate":"9/s","replaces":"base","match":{"tenant":"t"}}},"prune":true}`)
-	if answer.status < 400 || answer.status >= 500 || !strings.Contains(string(answer.body), "base") {
-		t.Errorf("%d %s", answer.status, answer.body)
-	}
+	assert.True(t, answer.status >= 400 && answer.status < 500 && strings.Contains(string(answer.body), "base"),
+		"%d %s", answer.status, answer.body)
 	s.call("GET", "/v1/limits/base", "").want(200)
 }
 
@@ -174,9 +152,8 @@ func TestCatalogue_Faults_AllAtOnceAndNothingDone(t *testing.T) {
 		answer := s.call("POST", "/v1/catalog", c.body)
 		var f faults
 		_ = json.Unmarshal(answer.body, &f)
-		if !slices.ContainsFunc(f.Errors, func(e struct{ Field, Message string }) bool { return strings.HasPrefix(e.Field+" "+e.Message, c.want) }) || strings.Contains(string(answer.body), "(line") {
-			t.Errorf("%s: %d %s, want %q", c.body, answer.status, answer.body, c.want)
-		}
+		assert.True(t, slices.ContainsFunc(f.Errors, func(e struct{ Field, Message string }) bool { return strings.HasPrefix(e.Field+" "+e.Message, c.want) }) &&
+			!strings.Contains(string(answer.body), "(line"), "%s: %d %s, want %q", c.body, answer.status, answer.body, c.want)
 	}
 	s.call("GET", "/v1/meters/m", "").want(404)
 }

@@ -5,26 +5,25 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 )
 
 func TestChargeLimits_ChargedAndRefunded(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.rules(`{"per":["tenant"],"kind":"token_bucket","rate":"5/day"}`)
 	before := s.remaining("acme", "calls")
 	charge := func(body string, extra ...string) *answer { return s.call("POST", "/v1/limits/charge", body, extra...) }
 	var first, again client.ChargeAnswer
 	a := charge(`{"tenant":"acme","subject":"u","route":"/x","ip":"192.0.2.1","method":"GET","cost":2,"rules":["r0"]}`).want(200)
 	a.into(&first)
-	if !first.Allowed || first.ChargeID == "" || len(first.Limits) != 1 || first.Limits[0].Remaining != 3 {
-		t.Errorf("%s", a.body)
-	}
-	if got := a.header.Get("RateLimit-Policy"); got != `"r0";q=5;w=86400` || !strings.HasPrefix(a.header.Get("RateLimit"), `"r0";r=3;t=`) {
-		t.Errorf("%v", a.header)
-	}
+	assert.True(t, first.Allowed && first.ChargeID != "" && len(first.Limits) == 1 && first.Limits[0].Remaining == 3,
+		"%s", a.body)
+	assert.True(t, a.header.Get("RateLimit-Policy") == `"r0";q=5;w=86400` && strings.HasPrefix(a.header.Get("RateLimit"), `"r0";r=3;t=`),
+		a.header)
 	const keyed = `{"tenant":"acme","cost":2}`
 	charge(keyed, headerIdempotencyKey, "k").want(200).into(&first)
 	a = charge(keyed, headerIdempotencyKey, "k").want(200)
@@ -33,16 +32,13 @@ func TestChargeLimits_ChargedAndRefunded(t *testing.T) {
 	}
 	charge(`{"tenant":"acme","cost":3}`, headerIdempotencyKey, "k").problem(422, "idempotency_key_reused")
 	p := charge(`{"tenant":"acme","cost":2}`).problem(429, "rate_limited")
-	if len(p.ViolatedPolicies) != 1 || p.RetryAfterMs < 1 {
-		t.Errorf("%+v", p)
-	}
+	assert.True(t, len(p.ViolatedPolicies) == 1 && p.RetryAfterMs >= 1, p)
 	charge(`{"tenant":"acme","cost":6}`).problem(422, "cost_exceeds_capacity")
 	charge(`{"tenant":"nobody"}`).problem(404, "tenant_not_found")
 	charge(`{"tenant":"acme","rules":["r9"]}`).problem(404, "not_found")
 	charge(`{"tenant":"acme","cost":0}`).refused("cost")
-	if a := charge(`{"tenant":"acme","dry_run":true}`).want(200); !strings.Contains(string(a.body), `"dry_run":true`) || strings.Contains(string(a.body), "charge_id") {
-		t.Errorf("%s", a.body)
-	}
+	a = charge(`{"tenant":"acme","dry_run":true}`).want(200)
+	assert.True(t, strings.Contains(string(a.body), `"dry_run":true`) && !strings.Contains(string(a.body), "charge_id"), "%s", a.body)
 	refund := func(id string) *answer {
 		return s.call("POST", "/v1/limits/charge/refund", fmt.Sprintf(`{"charge_id":%q}`, id))
 	}
@@ -58,17 +54,15 @@ func TestChargeLimits_ChargedAndRefunded(t *testing.T) {
 	refund("").refused("charge_id")
 	mine := s.newKey(`{"name":"n","scopes":["use"],"tenant":"mine"}`)
 	s.as(mine, "POST", "/v1/limits/charge/refund", fmt.Sprintf(`{"charge_id":%q}`, first.ChargeID)).problem(403, "forbidden")
-	if after := s.remaining("acme", "calls"); after != before {
-		t.Errorf("%d units are left of %d: a charge of limits takes none", after, before)
-	}
+	after := s.remaining("acme", "calls")
+	assert.True(t, after == before, "%d units are left of %d: a charge of limits takes none", after, before)
 }
 
 // TestChargeLimits_AfterTheFact_OwesUpToItsDebt charges costs that are known only after the work. The limit is ten
 // tokens a minute with a debt of 20.
 func TestChargeLimits_AfterTheFact_OwesUpToItsDebt(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.rules(`{"per":["tenant"],"kind":"token_bucket","rate":"10/min","debt":20}`, `{"per":["tenant"],"kind":"fixed_window","rate":"50/day"}`)
 	state := func() (out client.LimitState) {
 		s.call("GET", "/v1/limits/r0/state?tenant=acme", "").want(200).into(&out)
@@ -78,32 +72,26 @@ func TestChargeLimits_AfterTheFact_OwesUpToItsDebt(t *testing.T) {
 		s.call("POST", "/v1/limits/charge", fmt.Sprintf(`{"tenant":"acme","cost":%d,"after_the_fact":true}`, cost), extra...).want(200).into(&out)
 		return out
 	}
-	if dry := s.call("POST", "/v1/limits/charge", `{"tenant":"acme","cost":1000,"after_the_fact":true,"dry_run":true}`).want(200); strings.Contains(string(dry.body), "charged") {
-		t.Errorf("%s", dry.body)
-	}
+	dry := s.call("POST", "/v1/limits/charge", `{"tenant":"acme","cost":1000,"after_the_fact":true,"dry_run":true}`).want(200)
+	assert.NotContains(t, string(dry.body), "charged", "%s", dry.body)
 	first := late(25, headerIdempotencyKey, "k")
 	v := first.Limits[0]
-	if !v.Allowed || v.Remaining != 0 || v.Charged == nil || *v.Charged != 25 || *first.Limits[1].Charged != 25 || first.ChargeID == "" {
-		t.Errorf("%+v", first)
-	}
+	assert.True(t, v.Allowed && v.Remaining == 0 && v.Charged != nil && *v.Charged == 25 && *first.Limits[1].Charged == 25 &&
+		first.ChargeID != "", first)
 	if got := state(); got.Owed != 15 || got.Remaining != 0 || got.NextAfterMs < 95_000 || got.NextAfterMs > 96_000 {
 		t.Errorf("%+v, want 15 owed, and one more in 96 s", got)
 	}
 	p := s.call("POST", "/v1/limits/charge", `{"tenant":"acme"}`).problem(429, "rate_limited")
-	if p.RetryAfterMs < 95_000 || p.RetryAfterMs > 96_000 {
-		t.Errorf("passes in %d ms, want 96 s", p.RetryAfterMs)
-	}
-	if again := late(25, headerIdempotencyKey, "k"); again.ChargeID != first.ChargeID || state().Owed > 15 {
-		t.Errorf("%+v", again)
-	}
+	assert.True(t, p.RetryAfterMs >= 95_000 && p.RetryAfterMs <= 96_000, "passes in %d ms, want 96 s", p.RetryAfterMs)
+	again := late(25, headerIdempotencyKey, "k")
+	assert.True(t, again.ChargeID == first.ChargeID && state().Owed <= 15, again)
 	s.call("POST", "/v1/limits/charge", `{"tenant":"acme","cost":25}`, headerIdempotencyKey, "k").problem(422, "idempotency_key_reused")
 	if all := late(1_000_000_000); *all.Limits[0].Charged > 6 || *all.Limits[0].Charged < 5 || *all.Limits[1].Charged != 25 {
 		t.Errorf("%+v, want what is left of the debt and of the window", all)
 	}
 	s.call("POST", "/v1/limits/charge/refund", fmt.Sprintf(`{"charge_id":%q}`, first.ChargeID)).want(200)
-	if got := state(); got.Owed != 0 || got.Remaining > 6 || got.Remaining < 5 {
-		t.Errorf("%+v after the refund of 25 of 30", got)
-	}
+	got := state()
+	assert.True(t, got.Owed == 0 && got.Remaining <= 6 && got.Remaining >= 5, "%+v after the refund of 25 of 30", got)
 	s.call("PUT", "/v1/limits/leases", `{"per":["tenant"],"kind":"concurrency","burst":3,"debt":1}`).refused("debt")
 	s.call("PUT", "/v1/limits/exact", `{"per":["tenant"],"kind":"token_bucket","rate":"7/day","debt":104243}`).refused("debt")
 	s.call("PUT", "/v1/limits/below", `{"per":["tenant"],"kind":"token_bucket","rate":"7/day","debt":-1}`).refused("debt")
@@ -112,8 +100,7 @@ func TestChargeLimits_AfterTheFact_OwesUpToItsDebt(t *testing.T) {
 // A gateway may charge only limits. Then no units are debited, and the request needs no meter.
 func TestAuthorize_ModeLimit_ChargesLimitsOnly(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.rules(`{"per":["tenant"],"kind":"token_bucket","rate":"10/day","match":{"route":"/search"}}`)
 	before := s.remaining("acme", "calls")
 	for i, gateway := range gatewayNames() {
@@ -131,24 +118,20 @@ func TestAuthorize_ModeLimit_ChargesLimitsOnly(t *testing.T) {
 	s.do(s.ask("nginx", "/search", forwarded.HeaderMode, "limit")).passes()
 	s.do(s.ask("nginx", "/search", forwarded.HeaderMode, "limit")).refusedTo("nginx", 429, "rate_limited")
 	s.do(s.ask("traefik", "/", forwarded.HeaderMode, "limit", forwarded.HeaderTenant, "nobody")).refusedTo("traefik", 404, "tenant_not_found")
-	if after := s.remaining("acme", "calls"); after != before {
-		t.Errorf("%d units are left of %d", after, before)
-	}
+	after := s.remaining("acme", "calls")
+	assert.True(t, after == before, "%d units are left of %d", after, before)
 }
 
 // lacks fails the test if the answer has a header with this name.
 func (a *answer) lacks(header string) {
 	a.t.Helper()
-	if got := a.header.Get(header); got != "" {
-		a.t.Errorf("%s is %q", header, got)
-	}
+	assert.Empty(a.t, a.header.Get(header), "%s", header)
 }
 
 // The application behind a gateway can refund the charge of the gateway.
 func TestAuthorize_ModeLimit_ChargeCanBeRefunded(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.rules(`{"per":["tenant","subject"],"kind":"token_bucket","rate":"5/day"}`)
 	backend := s.newKey(`{"name":"app","scopes":["use"],"tenant":"acme"}`)
 	for _, gateway := range gatewayNames() {
@@ -169,8 +152,7 @@ func TestAuthorize_ModeLimit_ChargeCanBeRefunded(t *testing.T) {
 
 func TestLimitState_ShowsBucket(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.rules(`{"per":["tenant","subject"],"kind":"token_bucket","rate":"1/min","burst":5}`, `{"per":["ip"],"kind":"fixed_window","rate":"9/day"}`,
 		`{"per":["tenant","route"],"kind":"token_bucket","rate":"4/day","match":{"route":"/v1/**"}}`, `{"per":["tenant"],"kind":"concurrency","burst":3}`)
 	s.call("POST", "/v1/limits/charge", `{"tenant":"acme","subject":"u","ip":"192.0.2.1","route":"/v1/x","cost":2}`).want(200)
@@ -190,13 +172,10 @@ func TestLimitState_ShowsBucket(t *testing.T) {
 			about := func(got, want int64) bool {
 				return want < 0 && got > 0 || got <= want && got > want-5000 || got == want
 			}
-			if !about(got.NextAfterMs, want.NextAfterMs) || !about(got.ResetAfterMs, want.ResetAfterMs) {
-				t.Errorf("%s: %s", query, a.body)
-			}
+			assert.True(t, about(got.NextAfterMs, want.NextAfterMs) && about(got.ResetAfterMs, want.ResetAfterMs),
+				"%s: %s", query, a.body)
 			got.NextAfterMs, got.ResetAfterMs = want.NextAfterMs, want.ResetAfterMs
-			if got != want {
-				t.Errorf("%s: %s", query, a.body)
-			}
+			assert.True(t, got == want, "%s: %s", query, a.body)
 		}
 	}
 	for query, field := range map[string]string{
@@ -211,23 +190,18 @@ func TestLimitState_ShowsBucket(t *testing.T) {
 
 func TestLimitState_Override_ShowsItsNumbers(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.rules(`{"per":["tenant"],"kind":"token_bucket","rate":"5/day"}`)
 	s.call("PUT", "/v1/limits/r0/overrides/acme", `{"rate":"9/day"}`).want(201)
 	s.call("POST", "/v1/limits/charge", `{"tenant":"acme","cost":2}`).want(200)
-	var got client.LimitState
-	s.call("GET", "/v1/limits/r0/state?tenant=acme", "").want(200).into(&got)
-	if got.Limit != 9 || got.Remaining != 7 {
-		t.Errorf("%+v, want 7 of 9", got)
-	}
+	got := decoded[client.LimitState](s.call("GET", "/v1/limits/r0/state?tenant=acme", "").want(200))
+	assert.True(t, got.Limit == 9 && got.Remaining == 7, "%+v, want 7 of 9", got)
 }
 
 // TestLimit_Ban_IsShownAndEndsByAReset: two denials of a subject ban this subject and no other subject.
 func TestLimit_Ban_IsShownAndEndsByAReset(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.rules(`{"per":["tenant","subject"],"kind":"token_bucket","rate":"5/day","ban":{"after":2,"within":"1m","for":"10m"}}`)
 	charge := func(subject string, cost int) *answer {
 		return s.call("POST", "/v1/limits/charge", fmt.Sprintf(`{"tenant":"acme","subject":%q,"cost":%d}`, subject, cost))
@@ -245,14 +219,10 @@ func TestLimit_Ban_IsShownAndEndsByAReset(t *testing.T) {
 	}
 	var checked client.CheckAnswer
 	s.call("POST", "/v1/check", `{"tenant":"acme","subject":"u","items":[{"meter":"calls","amount":1}]}`).want(200).into(&checked)
-	if checked.Allowed || checked.Code != "rate_limited" || checked.Limits[0].BannedMs < 599_000 {
-		t.Errorf("a check: %+v", checked)
-	}
-	var state client.LimitState
-	s.call("GET", "/v1/limits/r0/state?tenant=acme&subject=u", "").want(200).into(&state)
-	if state.Remaining != 1 || state.BannedMs < 599_000 {
-		t.Errorf("%+v", state)
-	}
+	assert.True(t, !checked.Allowed && checked.Code == "rate_limited" && checked.Limits[0].BannedMs >= 599_000,
+		"a check: %+v", checked)
+	state := decoded[client.LimitState](s.call("GET", "/v1/limits/r0/state?tenant=acme&subject=u", "").want(200))
+	assert.True(t, state.Remaining == 1 && state.BannedMs >= 599_000, state)
 	charge("other", 5).want(200)
 	s.call("POST", "/v1/limits/r0/reset", `{"tenant":"acme","subject":"u"}`).want(200)
 	charge("u", 5).want(200)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
@@ -15,8 +16,7 @@ import (
 
 func TestCheckBatch_AnswersInOrder(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.tenant("mine")
 	s.rules(`{"per":["tenant"],"kind":"token_bucket","rate":"5/day","match":{"route":"/search"}}`)
 	const item = `"items":[{"meter":"calls","amount":%d}]`
@@ -36,9 +36,8 @@ func TestCheckBatch_AnswersInOrder(t *testing.T) {
 		var answer struct {
 			Results []json.RawMessage `json:"results"`
 		}
-		if err := json.Unmarshal(a.body, &answer); err != nil || len(answer.Results) != len(checks) {
-			t.Fatalf("%v: %s", err, a.body)
-		}
+		err := json.Unmarshal(a.body, &answer)
+		require.True(t, err == nil && len(answer.Results) == len(checks), "%v: %s", err, a.body)
 		for _, raw := range answer.Results {
 			var r result
 			require.NoError(t, json.Unmarshal(raw, &r))
@@ -64,13 +63,10 @@ func TestCheckBatch_AnswersInOrder(t *testing.T) {
 	}
 	key := s.newKey(`{"name":"n","scopes":["use"],"tenant":"mine"}`)
 	for i, r := range send(checks, "Authorization", "Bearer "+key.Secret) {
-		if i == 4 && !r.Allowed || i != 4 && r.Status != 403 {
-			t.Errorf("with a key of mine, check %d: %+v", i, r)
-		}
+		assert.True(t, (i != 4 || r.Allowed) && (i == 4 || r.Status == 403), "with a key of mine, check %d: %+v", i, r)
 	}
-	if got := send(slices.Repeat(checks[:2], gate.CheckBatchMax/2)); !got[len(got)-1].Allowed {
-		t.Error(got[len(got)-1])
-	}
+	got := send(slices.Repeat(checks[:2], gate.CheckBatchMax/2))
+	assert.True(t, got[len(got)-1].Allowed, got[len(got)-1])
 	s.call("POST", "/v1/check/batch", `{"checks":[`+strings.Join(slices.Repeat(checks[:1], gate.CheckBatchMax+1), ",")+`]}`).refused("checks")
 	s.call("POST", "/v1/check/batch", `{"checks":[`+checks[0]+`,{"tenant":"a b","items":[]}]}`).refused("checks[1].tenant")
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/report/testclock"
@@ -30,32 +32,30 @@ func (s *service) advance(by string) client.TestClock {
 
 func (s *service) verifyClean() {
 	s.t.Helper()
-	var v client.Verification
-	s.call("POST", "/v1/verifications", "").want(http.StatusAccepted).into(&v)
+	v := decoded[client.Verification](s.call("POST", "/v1/verifications", "").want(http.StatusAccepted))
 	s.eventually("the verification ends", func() bool {
 		s.call("GET", "/v1/verifications/"+v.VerificationID, "").want(http.StatusOK).into(&v)
 		return v.Status != client.VerificationStatusRunning
 	})
-	if v.Status != client.VerificationStatusClean || v.Entries == 0 {
-		s.t.Errorf("the verification is %s after %d entries: %v", v.Status, v.Entries, v.Differences)
-	}
+	assert.True(s.t, v.Status == client.VerificationStatusClean && v.Entries != 0,
+		"the verification is %s after %d entries: %v", v.Status, v.Entries, v.Differences)
 }
 
 // clockCatalogue creates plan p, and tenant acme with this plan. The plan has 10 calls a month, and for 14 days 100
 // credits as a trial.
-func (s *service) clockCatalogue() {
+func (s *service) clockCatalogue() *service {
 	s.t.Helper()
 	s.call("PUT", "/v1/meters/calls", `{"unit":"call"}`).want(201)
 	s.call("PUT", "/v1/meters/credits", `{"unit":"credit"}`).want(201)
 	s.call("PUT", "/v1/plans/p", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant"},
 		{"meter":"credits","amount":100,"every":"once","anchor":"tenant","expires_in_days":14}]}`).want(201)
 	s.call("PUT", "/v1/tenants/acme", `{"plan":"p"}`).want(201)
+	return s
 }
 
 func TestClock_Advance_ClosesMonthsAndEndsTrialsAndGrants(t *testing.T) {
 	t.Parallel()
-	s := newOwner(t)
-	s.clockCatalogue()
+	s := newOwner(t).clockCatalogue()
 	s.debit("first", "acme", "calls", 7).want(200)
 	now := time.Now().UTC()
 	s.call("POST", "/v1/tenants/acme/grants", fmt.Sprintf(`{"meter":"calls","amount":5,"source":"promo","expires_at":%q}`, now.AddDate(0, 0, 20).Format(time.RFC3339)),
@@ -76,42 +76,31 @@ func TestClock_Advance_ClosesMonthsAndEndsTrialsAndGrants(t *testing.T) {
 		}
 	}
 	a := s.debit("second", "acme", "calls", 4).want(200)
-	if reset := a.header.Get("X-Quota-Reset"); reset == "" || len(reset) > len("2678400") {
-		t.Errorf("X-Quota-Reset is %q seconds", reset)
-	}
+	reset := a.header.Get("X-Quota-Reset")
+	assert.True(t, reset != "" && len(reset) <= len("2678400"), "X-Quota-Reset is %q seconds", reset)
 	var check client.CheckAnswer
 	s.call("POST", "/v1/check", `{"tenant":"acme","items":[{"meter":"calls","amount":7}]}`).want(200).into(&check)
-	if check.Allowed || check.Items[0].Remaining != 6 || check.Items[0].WouldSucceedAt.Before(now.AddDate(1, 0, 0)) {
-		t.Errorf("a check says %+v", check)
-	}
+	assert.True(t, !check.Allowed && check.Items[0].Remaining == 6 &&
+		!check.Items[0].WouldSucceedAt.Before(now.AddDate(1, 0, 0)), "a check says %+v", check)
 	s.verifyClean()
 }
 
 func TestClock_Advance_ExpiresHoldsAndForgetsKeys(t *testing.T) {
 	t.Parallel()
-	s := newOwner(t)
-	s.clockCatalogue()
+	s := newOwner(t).clockCatalogue()
 	s.call("POST", "/v1/holds", `{"tenant":"acme","hold_id":"h","items":[{"meter":"calls","amount":6}],"ttl_seconds":3600}`, headerIdempotencyKey, "h").want(201)
 	s.debit("k", "acme", "calls", 1).want(200)
-	if got := s.remaining("acme", "calls"); got != 3 {
-		t.Errorf("%d remain beside the hold", got)
-	}
+	assert.EqualValues(t, 3, s.remaining("acme", "calls"), "remain beside the hold")
 	s.advance("59m")
-	if got := s.remaining("acme", "calls"); got != 3 {
-		t.Errorf("%d remain before the hold's end", got)
-	}
+	assert.EqualValues(t, 3, s.remaining("acme", "calls"), "remain before the hold's end")
 	s.advance("2m")
-	if got := s.remaining("acme", "calls"); got != 9 {
-		t.Errorf("%d remain after the hold's end", got)
-	}
+	assert.EqualValues(t, 9, s.remaining("acme", "calls"), "remain after the hold's end")
 	s.call("POST", "/v1/holds/h/capture", `{"tenant":"acme"}`, headerIdempotencyKey, "late").problem(http.StatusConflict, "hold_not_active")
-	if a := s.debit("k", "acme", "calls", 1).want(200); a.header.Get(headerReplayed) != "true" {
-		t.Error("the key is forgotten after an hour")
-	}
+	assert.EqualValues(t, "true", s.debit("k", "acme", "calls", 1).want(200).header.Get(headerReplayed),
+		"the key is forgotten after an hour")
 	s.advance("70d")
-	if a := s.debit("k", "acme", "calls", 1).want(200); a.header.Get(headerReplayed) != "" {
-		t.Error("the key is known after 70 days")
-	}
+	assert.Empty(t, s.debit("k", "acme", "calls", 1).want(200).header.Get(headerReplayed),
+		"the key is known after 70 days")
 	s.verifyClean()
 }
 
@@ -125,26 +114,17 @@ func TestClock_OutOfBounds_RefusedByField(t *testing.T) {
 		`{"advance":"2562047h47m16.854775807s"}`,
 	} {
 		p := s.call("POST", "/v1/test/clock", body).problem(http.StatusBadRequest, "invalid_argument")
-		if len(p.Errors) != 1 || p.Errors[0].Field != "advance" {
-			t.Errorf("%s: %+v", body, p.Errors)
-		}
+		assert.True(t, len(p.Errors) == 1 && p.Errors[0].Field == "advance", "%s: %+v", body, p.Errors)
 	}
-	var c client.TestClock
-	s.call("GET", "/v1/test/clock", "").want(200).into(&c)
-	if c.OffsetSeconds != 0 {
-		t.Errorf("it has moved by %d s", c.OffsetSeconds)
-	}
+	c := decoded[client.TestClock](s.call("GET", "/v1/test/clock", "").want(200))
+	assert.Zero(t, c.OffsetSeconds, "it has moved by %d s", c.OffsetSeconds)
 	c = s.advance("3652d")
-	if want := time.Now().Add(3652 * 24 * time.Hour); c.OffsetSeconds != 3652*24*3600 || c.Now.Before(want.Add(-time.Minute)) || c.Now.After(want) {
-		t.Errorf("%+v", c)
-	}
+	want := time.Now().Add(3652 * 24 * time.Hour)
+	assert.True(t, c.OffsetSeconds == 3652*24*3600 && !c.Now.Before(want.Add(-time.Minute)) && !c.Now.After(want), c)
 	p := s.call("POST", "/v1/test/clock", `{"advance":"25h"}`).problem(http.StatusBadRequest, "invalid_argument")
-	if len(p.Errors) != 1 || p.Errors[0].Field != "advance" {
-		t.Errorf("%+v", p.Errors)
-	}
-	if c = s.advance("24h"); time.Duration(c.OffsetSeconds)*time.Second != testclock.Most {
-		t.Errorf("%+v", c)
-	}
+	assert.True(t, len(p.Errors) == 1 && p.Errors[0].Field == "advance", p.Errors)
+	c = s.advance("24h")
+	assert.True(t, time.Duration(c.OffsetSeconds)*time.Second == testclock.Most, c)
 }
 
 func TestClock_SameKey_MovesOnce(t *testing.T) {
@@ -154,27 +134,21 @@ func TestClock_SameKey_MovesOnce(t *testing.T) {
 	for i := range 2 {
 		a := s.call("POST", "/v1/test/clock", `{"advance":"2h"}`, headerIdempotencyKey, "once").want(200)
 		a.into(&c)
-		if replayed := a.header.Get(headerReplayed) == "true"; c.OffsetSeconds != 7200 || replayed != (i == 1) {
-			t.Errorf("%d: %+v, replayed %t", i, c, replayed)
-		}
+		replayed := a.header.Get(headerReplayed) == "true"
+		assert.True(t, c.OffsetSeconds == 7200 && replayed == (i == 1), "%d: %+v, replayed %t", i, c, replayed)
 	}
-	if c = s.advance("1h"); c.OffsetSeconds != 10800 {
-		t.Errorf("%+v", c)
-	}
-	var audit client.AuditList
-	s.call("GET", "/v1/audit?action=clock.advance", "").want(200).into(&audit)
-	if len(audit.Items) != 2 {
-		t.Errorf("%d lines in the audit log, want 2", len(audit.Items))
-	}
+	c = s.advance("1h")
+	assert.EqualValues(t, 10800, c.OffsetSeconds, c)
+	audit := decoded[client.AuditList](s.call("GET", "/v1/audit?action=clock.advance", "").want(200))
+	assert.Len(t, audit.Items, 2, "lines in the audit log")
 }
 
 func TestClock_NotDev_IsNotFound(t *testing.T) {
 	t.Parallel()
 	s := newService(t, func(cfg *Config) { cfg.TestClock = nil })
 	for _, method := range []string{"GET", "POST", "HEAD"} {
-		if a := s.call(method, "/v1/test/clock", `{"advance":"1h"}`); a.status != http.StatusNotFound {
-			t.Errorf("%s: %d", method, a.status)
-		}
+		a := s.call(method, "/v1/test/clock", `{"advance":"1h"}`)
+		assert.True(t, a.status == http.StatusNotFound, "%s: %d", method, a.status)
 	}
 }
 
@@ -184,9 +158,6 @@ func TestClock_NoPartitions_DoesNotMove(t *testing.T) {
 	t.Parallel()
 	s := newService(t) // the role of this service may not create partitions
 	s.call("POST", "/v1/test/clock", `{"advance":"400d"}`).problem(http.StatusInternalServerError, "internal")
-	var c client.TestClock
-	s.call("GET", "/v1/test/clock", "").want(200).into(&c)
-	if c.OffsetSeconds != 0 {
-		t.Errorf("%+v", c)
-	}
+	c := decoded[client.TestClock](s.call("GET", "/v1/test/clock", "").want(200))
+	assert.Zero(t, c.OffsetSeconds, c)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/httpapi/reference"
@@ -57,9 +58,7 @@ func TestContract_Everything_IsDescribed(t *testing.T) {
 			t.Errorf("%s %v has no description", path, object["name"])
 		}
 	})
-	if seen < 500 {
-		t.Errorf("only %d were looked at", seen)
-	}
+	assert.True(t, seen >= 500, "only %d were looked at", seen)
 }
 
 func TestContract_Operations_HaveWhatToolsNeed(t *testing.T) {
@@ -76,23 +75,17 @@ func TestContract_Operations_HaveWhatToolsNeed(t *testing.T) {
 				continue
 			}
 			id, _ := o["operationId"].(string)
-			if id == "" || ids[id] {
-				t.Errorf("%s %s: operationId %q is missing or not alone", method, path, id)
-			}
+			assert.True(t, id != "" && !ids[id], "%s %s: operationId %q is missing or not alone", method, path, id)
 			ids[id] = true
-			if list, _ := o["tags"].([]any); len(list) != 1 || !tags[list[0].(string)] {
-				t.Errorf("%s: tags %v", id, list)
-			}
-			if summary, _ := o["summary"].(string); summary == "" {
-				t.Errorf("%s has no summary", id)
-			}
+			list, _ := o["tags"].([]any)
+			assert.True(t, len(list) == 1 && tags[list[0].(string)], "%s: tags %v", id, list)
+			summary, _ := o["summary"].(string)
+			assert.NotEmpty(t, summary, "%s has no summary", id)
 			refused := false
 			for status := range o["responses"].(map[string]any) {
 				refused = refused || strings.HasPrefix(status, "4")
 			}
-			if !refused {
-				t.Errorf("%s is never refused", id)
-			}
+			assert.True(t, refused, "%s is never refused", id)
 		}
 	}
 }
@@ -124,9 +117,8 @@ func TestContract_Answers_AreOpenAndOfNoLanguage(t *testing.T) {
 	})
 	for name, schema := range schemas {
 		walk(schema, name, func(path string, object map[string]any) {
-			if reached["#/components/schemas/"+name] && object["additionalProperties"] == false {
-				t.Errorf("%s is part of an answer and refuses other members", path)
-			}
+			assert.False(t, reached["#/components/schemas/"+name] && object["additionalProperties"] == false,
+				"%s is part of an answer and refuses other members", path)
 		})
 	}
 	if text := string(reference.Specification); strings.Contains(text, "x-go-") || strings.Contains(text, "nullable") || !strings.HasPrefix(text, "openapi: 3.1.") {
@@ -149,8 +141,6 @@ func TestContract_IdempotencyKey_IsRequiredWhereAmountsMove(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"consume", "debit", "hold", "captureHold", "releaseHold", "extendHold", "refund", "grant", "voidGrant", "extendGrant", "adjust"} {
-		if !required[id] {
-			t.Errorf("%s does not require it", id)
-		}
+		assert.True(t, required[id], "%s does not require it", id)
 	}
 }

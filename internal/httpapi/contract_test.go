@@ -134,9 +134,8 @@ func TestBodies_FieldsEqualSchemas(t *testing.T) {
 		}
 	}
 	for name := range bodies {
-		if _, ok := tables[name]; !ok {
-			t.Errorf("the body %s has no table in this test", name)
-		}
+		_, ok := tables[name]
+		assert.True(t, ok, "the body %s has no table in this test", name)
 	}
 	for name, table := range tables {
 		schema := contract().Components.Schemas[name].Value
@@ -190,23 +189,18 @@ func TestContract_BoundsEqualCode(t *testing.T) {
 		"difference":      {-int64(*property("AdjustmentRequest", "amount").Min), bound.MaxAmount},
 		"tenant metadata": {4096, bound.MaxMetadata},
 	} {
-		if pair[0] != pair[1] {
-			t.Errorf("%s: %d and %d", what, pair[0], pair[1])
-		}
+		assert.True(t, pair[0] == pair[1], "%s: %d and %d", what, pair[0], pair[1])
 	}
 	passage := contract().Components.Parameters["QuotaAmountHeader"].Value.Schema.Value
-	if int64(*passage.Max) != bound.MaxAmount {
-		t.Errorf("the amount of a passage: %v", *passage.Max)
-	}
+	assert.True(t, int64(*passage.Max) == bound.MaxAmount, "the amount of a passage: %v", *passage.Max)
 	for schema, matches := range map[string]func(string) bool{"Id": bound.ID, "Subject": bound.ID, "Route": bound.Route, "RoutePattern": bound.Route} {
 		pattern := regexp.MustCompile(schemas[schema].Value.Pattern)
 		for _, s := range []string{
 			"", "a", "Z9", "a.b_c:d-e", "-a", ".a", "a b", " a", "a/b", "{a}", "é", "a\x00", "\x7f", "a\n",
 			strings.Repeat("x", 128), strings.Repeat("x", 129), strings.Repeat("x", 256), strings.Repeat("x", 257),
 		} {
-			if pattern.MatchString(s) != matches(s) {
-				t.Errorf("%s: %.20q (%d bytes) matches %s: %v", schema, s, len(s), pattern, pattern.MatchString(s))
-			}
+			assert.True(t, pattern.MatchString(s) == matches(s),
+				"%s: %.20q (%d bytes) matches %s: %v", schema, s, len(s), pattern, pattern.MatchString(s))
 		}
 	}
 }
@@ -223,9 +217,7 @@ func TestProblemKinds_EveryCodeHasContractStatus(t *testing.T) {
 	got := map[errcode.Code]int{}
 	for code, kind := range problemKinds() {
 		got[code] = kind.status
-		if kind.title == "" || kind.detail == "" {
-			t.Errorf("%s has no title or no detail", code)
-		}
+		assert.True(t, kind.title != "" && kind.detail != "", "%s has no title or no detail", code)
 	}
 	assert.Equal(t, want, got)
 }
@@ -238,12 +230,10 @@ func TestReference_NeedsNoKey(t *testing.T) {
 		reference.ViewerPath: "text/javascript; charset=utf-8",
 	} {
 		a := s.call("GET", path, "", "Authorization").want(http.StatusOK)
-		if got := a.header.Get("Content-Type"); got != mediaType || len(a.body) < 500 {
-			t.Errorf("%s: %s, %d bytes", path, got, len(a.body))
-		}
-		if b := s.call("GET", path, "", "If-None-Match", a.header.Get("ETag"), "Authorization").want(http.StatusNotModified); len(b.body) != 0 {
-			t.Errorf("%s: %d bytes with 304", path, len(b.body))
-		}
+		got := a.header.Get("Content-Type")
+		assert.True(t, got == mediaType && len(a.body) >= 500, "%s: %s, %d bytes", path, got, len(a.body))
+		b := s.call("GET", path, "", "If-None-Match", a.header.Get("ETag"), "Authorization").want(http.StatusNotModified)
+		assert.Empty(t, b.body, "%s: %d bytes with 304", path, len(b.body))
 		s.call("GET", path+"?x=1", "", "Authorization").problem(http.StatusBadRequest, "invalid_argument")
 	}
 	if a := s.call("GET", "/v1/openapi.yaml", "").want(http.StatusOK); string(a.body) != string(reference.Specification) {
@@ -263,21 +253,17 @@ func TestHead_WhereGetIs_SameHeaders(t *testing.T) {
 		// Go's client asks for gzip in a GET by default, but not in a HEAD.
 		same := []string{"X-Request-Id", "one", "Accept-Encoding", "identity"}
 		get, head := s.call("GET", path, "", same...), s.call("HEAD", path, "", same...)
-		if head.status != get.status || len(head.body) != 0 {
-			t.Errorf("%s: %d with %d bytes, GET is %d", path, head.status, len(head.body), get.status)
-		}
+		assert.True(t, head.status == get.status && len(head.body) == 0,
+			"%s: %d with %d bytes, GET is %d", path, head.status, len(head.body), get.status)
 		for _, name := range []string{"Content-Type", "X-Request-Id", "ETag", "Cache-Control"} {
-			if head.header.Get(name) != get.header.Get(name) {
-				t.Errorf("%s: %s is %q, of GET %q", path, name, head.header.Get(name), get.header.Get(name))
-			}
+			assert.True(t, head.header.Get(name) == get.header.Get(name),
+				"%s: %s is %q, of GET %q", path, name, head.header.Get(name), get.header.Get(name))
 		}
 	}
-	if a := s.call("HEAD", "/v1/debits", ""); a.status != http.StatusMethodNotAllowed {
-		t.Errorf("HEAD of a POST: %d", a.status)
-	}
-	if a := s.call("DELETE", "/v1/tenants/acme/balances", "").problem(http.StatusMethodNotAllowed, "method_not_allowed"); a.Status != http.StatusMethodNotAllowed {
-		t.Error(a)
-	}
+	a := s.call("HEAD", "/v1/debits", "")
+	assert.True(t, a.status == http.StatusMethodNotAllowed, "HEAD of a POST: %d", a.status)
+	p := s.call("DELETE", "/v1/tenants/acme/balances", "").problem(http.StatusMethodNotAllowed, "method_not_allowed")
+	assert.True(t, p.Status == http.StatusMethodNotAllowed, p)
 }
 
 // The contract lists every problem code of the program. Each code in the contract belongs to exactly one alternative

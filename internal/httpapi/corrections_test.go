@@ -19,10 +19,8 @@ func refundOf(operation, more string) string {
 
 func TestRefund_InParts_UpToDebit(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
-	var d client.DebitAnswer
-	s.debit("order", "acme", "calls", 6).want(200).into(&d)
+	s := newService(t).catalogue()
+	d := decoded[client.DebitAnswer](s.debit("order", "acme", "calls", 6).want(200))
 	refund := func(key, more string) *answer { return s.send("/v1/refunds", key, refundOf("order", more)) }
 	var got client.RefundAnswer
 	first := refund("r1", `,"amount":2,"reason":"wrong result"`).want(200)
@@ -33,35 +31,26 @@ func TestRefund_InParts_UpToDebit(t *testing.T) {
 	}}}
 	assert.Equal(t, want, got)
 	again := refund("r1", `,"amount":2,"reason":"wrong result"`).want(200)
-	if again.header.Get(headerReplayed) != "true" || string(again.body) != string(first.body) {
-		t.Errorf("%v %s", again.header, again.body)
-	}
+	assert.True(t, again.header.Get(headerReplayed) == "true" && string(again.body) == string(first.body),
+		"%v %s", again.header, again.body)
 	s.unmoved("too much", func() {
 		p := refund("r2", `,"amount":5`).problem(422, "refund_exceeds_debit")
-		if p.Errors[0].Field != "amount" || !strings.HasPrefix(p.Detail, "4 can still be refunded") {
-			t.Errorf("%+v", p)
-		}
+		assert.True(t, p.Errors[0].Field == "amount" && strings.HasPrefix(p.Detail, "4 can still be refunded"), p)
 		refund("r1", `,"amount":3`).problem(422, "idempotency_key_reused")
 	})
 	refund("r3", "").want(200).into(&got)
-	if got.Items[0].Refunded != 4 || got.Items[0].Remaining != 10 {
-		t.Errorf("%+v", got)
-	}
+	assert.True(t, got.Items[0].Refunded == 4 && got.Items[0].Remaining == 10, got)
 	s.unmoved("nothing left", func() {
 		refund("r4", "").problem(422, "refund_exceeds_debit")
 		refund("r4", `,"amount":1`).problem(422, "refund_exceeds_debit")
 	})
-	var b client.Balance
-	s.call("GET", "/v1/tenants/acme/balances/calls", "").want(200).into(&b)
-	if b.Used != 6 || b.Refunded != 6 || b.Remaining != 10 {
-		t.Errorf("%+v", b)
-	}
+	b := decoded[client.Balance](s.call("GET", "/v1/tenants/acme/balances/calls", "").want(200))
+	assert.True(t, b.Used == 6 && b.Refunded == 6 && b.Remaining == 10, b)
 }
 
 func TestRefund_OnlyOwnDebitsAndCaptures(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.call("PUT", "/v1/meters/money", `{"unit":"cent","denial_replay":true}`).want(201)
 	s.call("PUT", "/v1/plans/basic", `{"allowances":[{"meter":"calls","amount":10,"every":"year","anchor":"calendar"},
 		{"meter":"credits","amount":0,"every":"once","anchor":"calendar"},{"meter":"money","amount":0,"every":"once","anchor":"calendar"}]}`).want(200)
@@ -85,23 +74,18 @@ func TestRefund_OnlyOwnDebitsAndCaptures(t *testing.T) {
 				status = 400
 			}
 			p := s.send("/v1/refunds", "r", refundOf(operation, "")).problem(status, code)
-			if len(p.Errors) != 1 || p.Errors[0].Field != "operation_id" {
-				t.Errorf("%s: %+v", operation, p)
-			}
+			assert.True(t, len(p.Errors) == 1 && p.Errors[0].Field == "operation_id", "%s: %+v", operation, p)
 		}
 		s.send("/v1/refunds", "r", `{"tenant":"nobody","operation_id":"others"}`).problem(404, "operation_not_found")
 	})
 	s.send("/v1/holds/h1/capture", "capture", `{"tenant":"acme"}`).want(200)
-	var got client.RefundAnswer
-	if s.send("/v1/refunds", "r", refundOf("capture", "")).want(200).into(&got); got.Items[0].Refunded != 2 || got.Items[0].Remaining != 10 {
-		t.Errorf("%+v", got)
-	}
+	got := decoded[client.RefundAnswer](s.send("/v1/refunds", "r", refundOf("capture", "")).want(200))
+	assert.True(t, got.Items[0].Refunded == 2 && got.Items[0].Remaining == 10, got)
 }
 
 func TestRefund_OneOfSeveralItems_NeedsMeter(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.spendable()
+	s := newService(t).spendable()
 	s.send("/v1/debits", "two", `{"tenant":"acme","items":[{"meter":"calls","amount":11},{"meter":"jobs","amount":7}]}`).want(200)
 	refund := func(key, more string) *answer { return s.send("/v1/refunds", key, refundOf("two", more)) }
 	s.unmoved("refused", func() {
@@ -109,47 +93,38 @@ func TestRefund_OneOfSeveralItems_NeedsMeter(t *testing.T) {
 		refund("r", `,"meter":"seats"`).refused("meter")
 		refund("r", `,"amount":8,"meter":"jobs"`).problem(422, "refund_exceeds_debit")
 	})
-	var got client.RefundAnswer
-	refund("r1", `,"amount":3,"meter":"jobs"`).want(200).into(&got)
+	got := decoded[client.RefundAnswer](refund("r1", `,"amount":3,"meter":"jobs"`).want(200))
 	if it := got.Items[0]; it.Meter != "jobs" || len(it.Draws) != 2 || it.Draws[0] != (client.Draw{Source: client.SourceOverage, Meter: "jobs", Amount: 2}) || it.Remaining != 1 {
 		t.Errorf("%+v", got) // overage is refunded first, because it was drawn last
 	}
 	refund("r2", "").want(200).into(&got)
-	if len(got.Items) != 2 || got.Items[0].Refunded != 11 || got.Items[1].Refunded != 4 || s.remaining("acme", "credits") != 7 {
-		t.Errorf("%+v", got)
-	}
+	assert.True(t, len(got.Items) == 2 && got.Items[0].Refunded == 11 && got.Items[1].Refunded == 4 &&
+		s.remaining("acme", "credits") == 7, got)
 }
 
 func TestRefund_EndedGrant_ForfeitOrRegrant(t *testing.T) {
 	t.Parallel()
-	s := newOwner(t)
-	s.catalogue()
+	s := newOwner(t).catalogue()
 	ends := time.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano)
 	s.send("/v1/tenants/acme/grants", "g", `{"meter":"credits","amount":9,"source":"promo","expires_at":"`+ends+`"}`).want(201)
 	s.debit("spent", "acme", "credits", 6).want(200)
 	s.send("/v1/holds", "held", `{"tenant":"acme","hold_id":"held","items":[{"meter":"credits","amount":3}],"ttl_seconds":7200}`).want(201)
 	s.advance("1h")
-	if b := s.balance("credits", ""); len(b.Grants) > 0 {
-		t.Errorf("the grant has not ended: %+v", b)
-	}
-	var got client.RefundAnswer
-	s.send("/v1/refunds", "r1", refundOf("spent", `,"amount":2`)).want(200).into(&got)
-	if it := got.Items[0]; it.Refunded != 2 || it.Forfeited != 2 || it.Remaining != 0 {
-		t.Errorf("%+v", got)
-	}
+	b := s.balance("credits", "")
+	assert.Empty(t, b.Grants, "the grant has not ended: %+v", b)
+	got := decoded[client.RefundAnswer](s.send("/v1/refunds", "r1", refundOf("spent", `,"amount":2`)).want(200))
+	it := got.Items[0]
+	assert.True(t, it.Refunded == 2 && it.Forfeited == 2 && it.Remaining == 0, got)
 	s.send("/v1/refunds", "r2", refundOf("spent", `,"amount":4,"on_expired":"regrant"`)).want(200).into(&got)
-	if it := got.Items[0]; it.Forfeited != 0 || it.Remaining != 4 || it.Draws[0].Source != client.SourceRefund {
-		t.Errorf("%+v", got)
-	}
-	if h := holdIn(s.send("/v1/holds/held/release", "rel", `{"tenant":"acme","on_expired":"regrant"}`).want(200)); h.Items[0].Remaining != 7 {
-		t.Errorf("%+v", h)
-	}
+	it = got.Items[0]
+	assert.True(t, it.Forfeited == 0 && it.Remaining == 4 && it.Draws[0].Source == client.SourceRefund, got)
+	h := holdIn(s.send("/v1/holds/held/release", "rel", `{"tenant":"acme","on_expired":"regrant"}`).want(200))
+	assert.True(t, h.Items[0].Remaining == 7, h)
 }
 
 func TestVoidGrant_RemovesRemainder(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.tenant("other")
 	for _, meter := range []string{"calls", "credits"} {
 		s.send("/v1/tenants/acme/grants", "twin-"+meter, `{"meter":"`+meter+`","amount":5,"source":"promo","grant_id":"twin"}`).want(201)
@@ -160,9 +135,8 @@ func TestVoidGrant_RemovesRemainder(t *testing.T) {
 		return s.send("/v1/tenants/"+tenant+"/grants/"+grant+"/void", key, body)
 	}
 	s.unmoved("refused", func() {
-		if p := void("acme", "none", "v", `{"reason":"x"}`).problem(404, "grant_not_found"); p.Errors[0].Field != "grant_id" {
-			t.Errorf("%+v", p)
-		}
+		p := void("acme", "none", "v", `{"reason":"x"}`).problem(404, "grant_not_found")
+		assert.Equal(t, "grant_id", p.Errors[0].Field, p)
 		void("other", "paid", "v", `{"reason":"x"}`).problem(404, "grant_not_found")
 		void("nobody", "paid", "v", `{"reason":"x"}`).problem(404, "grant_not_found")
 		void("acme", "paid", "v", `{"reason":"x","meter":"calls"}`).problem(404, "grant_not_found")
@@ -170,29 +144,25 @@ func TestVoidGrant_RemovesRemainder(t *testing.T) {
 		void("acme", "paid", "v", `{"reason":"`+strings.Repeat("é", 251)+`"}`).refused("reason")
 		void("acme", "paid", "v", `{}`).refused("reason")
 	})
-	var got client.ChangeAnswer
-	void("acme", "paid", "v1", `{"reason":"payment failed"}`).want(200).into(&got)
+	got := decoded[client.ChangeAnswer](void("acme", "paid", "v1", `{"reason":"payment failed"}`).want(200))
 	want := client.ChangeAnswer{
 		OperationID: "v1", Tenant: "acme", Meter: "credits", Grant: "paid", Amount: -14, Before: 19, Remaining: 5, Seq: got.Seq, AsOf: got.AsOf,
 	}
 	assert.Equal(t, want, got)
 	assert.Positive(t, got.Seq)
-	if a := void("acme", "paid", "v1", `{"reason":"payment failed"}`).want(200); a.header.Get(headerReplayed) != "true" {
-		t.Errorf("%v", a.header)
-	}
+	a := void("acme", "paid", "v1", `{"reason":"payment failed"}`).want(200)
+	assert.EqualValues(t, "true", a.header.Get(headerReplayed), a.header)
 	s.unmoved("again", func() {
 		void("acme", "paid", "v2", `{"reason":"payment failed"}`).problem(409, "precondition_failed")
 	})
 	void("acme", "twin", "v3", `{"reason":"mistake","meter":"calls"}`).want(200)
-	if s.remaining("acme", "calls") != 10 || s.remaining("acme", "credits") != 5 {
-		t.Errorf("%d and %d remain", s.remaining("acme", "calls"), s.remaining("acme", "credits"))
-	}
+	assert.True(t, s.remaining("acme", "calls") == 10 && s.remaining("acme", "credits") == 5,
+		"%d and %d remain", s.remaining("acme", "calls"), s.remaining("acme", "credits"))
 }
 
 func TestExtendGrant_MovesTheEnd_OnceAndNothingElse(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.tenant("other")
 	s.send("/v1/tenants/acme/grants", "g", `{"meter":"credits","amount":20,"source":"topup","grant_id":"paid","priority":1,"expires_at":"2098-01-01T00:00:00Z"}`).want(201)
 	s.send("/v1/tenants/acme/grants", "g2", `{"meter":"credits","amount":3,"source":"topup","grant_id":"endless"}`).want(201)
@@ -214,8 +184,7 @@ func TestExtendGrant_MovesTheEnd_OnceAndNothingElse(t *testing.T) {
 		}
 		s.call("POST", "/v1/tenants/acme/grants/paid/extend", good).problem(400, "idempotency_key_missing")
 	})
-	var got client.GrantExtension
-	extend("acme", "paid", "x1", good).want(200).into(&got)
+	got := decoded[client.GrantExtension](extend("acme", "paid", "x1", good).want(200))
 	want := client.GrantExtension{
 		OperationID: "x1", Tenant: "acme", Meter: "credits", Grant: "paid", Units: 14, Remaining: got.Remaining, Seq: got.Seq, AsOf: got.AsOf,
 		PreviousExpiresAt: time.Date(2098, 1, 1, 0, 0, 0, 0, time.UTC), ExpiresAt: new(time.Date(2099, 2, 3, 4, 5, 6, 0, time.UTC)),
@@ -226,41 +195,34 @@ func TestExtendGrant_MovesTheEnd_OnceAndNothingElse(t *testing.T) {
 	s.unmoved("again", func() {
 		var again client.GrantExtension
 		a := extend("acme", "paid", "x1", good).want(200)
-		if a.header.Get(headerReplayed) != "true" {
-			t.Errorf("%v", a.header)
-		}
+		assert.EqualValues(t, "true", a.header.Get(headerReplayed), a.header)
 		a.into(&again)
 		assert.Equal(t, got, again, "the replay")
 		extend("acme", "paid", "x1", `{"expires_at":"2099-03-01T00:00:00Z","reason":"paid late"}`).problem(422, "idempotency_key_reused")
 	})
 	var endless client.GrantExtension
 	extend("acme", "paid", "x2", `{"expires_at":null,"reason":"goodwill"}`).want(200).into(&endless)
-	var list client.GrantList
-	s.call("GET", "/v1/tenants/acme/grants?meter=credits", "").want(200).into(&list)
+	list := decoded[client.GrantList](s.call("GET", "/v1/tenants/acme/grants?meter=credits", "").want(200))
 	for _, g := range list.Items {
 		if g.GrantID == "paid" && (g.ExpiresAt != nil || g.Remaining != 14 || g.Status != client.GrantStatusActive) || endless.ExpiresAt != nil {
 			t.Errorf("%+v after %+v", g, endless)
 		}
 	}
-	var op client.Operation
-	s.call("GET", "/v1/tenants/acme/operations/x1", "").want(200).into(&op)
-	if len(op.Entries) != 1 || op.Kind != client.EntryKind(ledger.EntryExtendGrant) || op.Entries[0].Amount != 0 {
-		t.Errorf("%+v", op)
-	}
+	op := decoded[client.Operation](s.call("GET", "/v1/tenants/acme/operations/x1", "").want(200))
+	assert.True(t, len(op.Entries) == 1 && op.Kind == client.EntryKind(ledger.EntryExtendGrant) &&
+		op.Entries[0].Amount == 0, op)
 }
 
 func TestAdjust_ShowsBeforeAfter_HonoursIfMatch(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.debit("k", "acme", "calls", 4).want(200)
 	var b client.Balance
 	look := func() (etag string) {
 		a := s.call("GET", "/v1/tenants/acme/balances/calls", "").want(200)
 		a.into(&b)
-		if etag = a.header.Get(headerETag); etag != fmt.Sprintf(`"%d"`, b.Seq) {
-			t.Errorf("ETag %s of seq %d", etag, b.Seq)
-		}
+		etag = a.header.Get(headerETag)
+		assert.True(t, etag == fmt.Sprintf(`"%d"`, b.Seq), "ETag %s of seq %d", etag, b.Seq)
 		return etag
 	}
 	adjust := func(key, body string, extra ...string) *answer {
@@ -271,15 +233,12 @@ func TestAdjust_ShowsBeforeAfter_HonoursIfMatch(t *testing.T) {
 	s.debit("k2", "acme", "calls", 1).want(200)
 	s.unmoved("refused", func() {
 		p := adjust("a1", up, headerIfMatch, stale).problem(409, "precondition_failed")
-		if p.Errors[0].Field != headerIfMatch {
-			t.Errorf("%+v", p)
-		}
+		assert.True(t, p.Errors[0].Field == headerIfMatch, p)
 		for _, tag := range []string{"", "*", "1", `"`, `""`, `"x"`, `"-1"`, `W/"1"`, `"1", "2"`, `"99999999999999999"`, `"9007199254740992"`} {
 			adjust("a1", up, headerIfMatch, tag).refused(headerIfMatch)
 		}
-		if p := adjust("a1", `{"meter":"calls","amount":-6,"reason":"x"}`).problem(409, "precondition_failed"); p.Errors[0].Field != "amount" {
-			t.Errorf("%+v", p)
-		}
+		p = adjust("a1", `{"meter":"calls","amount":-6,"reason":"x"}`).problem(409, "precondition_failed")
+		assert.Equal(t, "amount", p.Errors[0].Field, p)
 		adjust("a1", `{"meter":"none","amount":1,"reason":"x"}`).problem(404, "not_found")
 		s.send("/v1/tenants/nobody/adjustments", "a1", up).problem(404, "tenant_not_found")
 		adjust("a1", `{"meter":"calls","amount":9007199254740991,"reason":"x"}`).refused("amount")
@@ -288,13 +247,10 @@ func TestAdjust_ShowsBeforeAfter_HonoursIfMatch(t *testing.T) {
 		var c client.ChangeAnswer
 		dry := strings.TrimSuffix(up, "}") + `,"dry_run":true}`
 		s.call("POST", "/v1/tenants/acme/adjustments", dry, headerIfMatch, look()).want(200).into(&c)
-		if !c.DryRun || c.Before != 5 || c.Remaining != 10 || c.OperationID != dryRunKey {
-			t.Errorf("%+v", c)
-		}
+		assert.True(t, c.DryRun && c.Before == 5 && c.Remaining == 10 && c.OperationID == dryRunKey, c)
 		s.call("POST", "/v1/tenants/acme/adjustments", dry, headerIfMatch, stale).problem(409, "precondition_failed")
 	})
-	var c client.ChangeAnswer
-	adjust("a2", up, headerIfMatch, look()).want(200).into(&c)
+	c := decoded[client.ChangeAnswer](adjust("a2", up, headerIfMatch, look()).want(200))
 	want := client.ChangeAnswer{OperationID: "a2", Tenant: "acme", Meter: "calls", Grant: c.Grant, Amount: 5, Before: 5, Remaining: 10, Seq: b.Seq + 1, AsOf: c.AsOf}
 	assert.Equal(t, want, c)
 	assert.NotEmpty(t, c.Grant)
@@ -303,33 +259,24 @@ func TestAdjust_ShowsBeforeAfter_HonoursIfMatch(t *testing.T) {
 	}
 	c = client.ChangeAnswer{}
 	adjust("a3", `{"meter":"calls","amount":-10,"reason":"counted twice"}`).want(200).into(&c)
-	if c.Before != 10 || c.Remaining != 0 || c.Grant != "" {
-		t.Errorf("%+v", c)
-	}
-	if look(); b.Adjusted != -5 || b.Remaining != 0 {
-		t.Errorf("%+v", b)
-	}
+	assert.True(t, c.Before == 10 && c.Remaining == 0 && c.Grant == "", c)
+	look()
+	assert.True(t, b.Adjusted == -5 && b.Remaining == 0, b)
 }
 
 func TestAdjust_SubjectCap(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.spendable()
+	s := newService(t).spendable()
 	seat := func(key string, amount int) *answer {
 		return s.send("/v1/debits", key, fmt.Sprintf(`{"tenant":"acme","items":[{"meter":"seats","amount":%d}],"subject":"u1"}`, amount))
 	}
 	seat("k1", 3).want(429)
 	var c client.ChangeAnswer
 	s.send("/v1/tenants/acme/adjustments", "a", `{"meter":"seats","amount":1,"subject":"u1","reason":"asked"}`).want(200).into(&c)
-	if c.Subject != "u1" || c.Before != 2 || c.Remaining != 3 {
-		t.Errorf("%+v", c)
-	}
+	assert.True(t, c.Subject == "u1" && c.Before == 2 && c.Remaining == 3, c)
 	s.send("/v1/tenants/acme/grants", "g", `{"meter":"seats","amount":1,"subject":"u1","source":"promo"}`).want(201)
 	seat("k2", 4).want(200)
 	seat("k3", 1).want(429)
-	var b client.Balance
-	s.call("GET", "/v1/tenants/acme/balances/seats?subject=u1", "").want(200).into(&b)
-	if b.Subject != "u1" || b.Used != 4 || b.Remaining != 0 || s.remaining("acme", "seats") != 2 {
-		t.Errorf("%+v", b)
-	}
+	b := decoded[client.Balance](s.call("GET", "/v1/tenants/acme/balances/seats?subject=u1", "").want(200))
+	assert.True(t, b.Subject == "u1" && b.Used == 4 && b.Remaining == 0 && s.remaining("acme", "seats") == 2, b)
 }

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // contextState is what the methods of a context return at one moment.
@@ -35,9 +38,7 @@ func TestDeadline_BehavesLikeWithDeadline(t *testing.T) {
 		early := rapid.Bool().Draw(rt, "in the past")
 		var problem string
 		synctest.Test(t, func(*testing.T) { problem = compareDeadlines(steps, early, time.Sleep) })
-		if problem != "" {
-			rt.Fatal(problem)
-		}
+		require.Empty(rt, problem)
 	})
 }
 
@@ -128,9 +129,8 @@ func TestDeadline_ChildrenNeedNoGoroutine(t *testing.T) {
 		_, cancel := context.WithTimeout(d, time.Minute)
 		defer cancel()
 	}
-	if n := runtime.NumGoroutine(); n > before+50 {
-		t.Errorf("%d goroutines for 100 children, %d before", n, before)
-	}
+	n := runtime.NumGoroutine()
+	assert.True(t, n <= before+50, "%d goroutines for 100 children, %d before", n, before)
 }
 
 // TestDeadline_ConcurrentUse uses one context on several goroutines, so that the race detector can find data races.
@@ -139,19 +139,13 @@ func TestDeadline_ConcurrentUse(t *testing.T) {
 	parent, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	d := newDeadline(parent, time.Now().Add(time.Minute))
-	var all sync.WaitGroup
-	for i := range 16 {
-		all.Go(func() {
-			if i == 8 {
-				cancel()
-			}
-			<-d.Done()
-			if !errors.Is(d.Err(), context.Canceled) {
-				t.Errorf("err %v", d.Err())
-			}
-		})
-	}
-	all.Wait()
+	testenv.Together(16, func(i int) {
+		if i == 8 {
+			cancel()
+		}
+		<-d.Done()
+		assert.ErrorIs(t, d.Err(), context.Canceled, "err")
+	})
 	d.end()
 }
 
@@ -163,15 +157,12 @@ func TestDeadline_DoneBefore_IsTheParentsEndOrAnEarlierDeadline(t *testing.T) {
 		d, bound := newDeadline(parent, time.Now().Add(time.Minute)), time.Now().Add(time.Minute)
 		defer d.end()
 		left := d.DoneBefore(bound)
-		if d.timed != nil {
-			t.Error("a timer was made")
-		}
+		assert.True(t, d.timed == nil, "a timer was made")
 		soon := newDeadline(parent, bound.Add(-time.Second))
 		defer soon.end()
 		<-soon.DoneBefore(bound)
-		if until := time.Until(bound); until != time.Second {
-			t.Errorf("the earlier deadline ended %s before the bound", until)
-		}
+		until := time.Until(bound)
+		assert.True(t, until == time.Second, "the earlier deadline ended %s before the bound", until)
 		select {
 		case <-left:
 			t.Error("ended before its parent")
@@ -179,8 +170,6 @@ func TestDeadline_DoneBefore_IsTheParentsEndOrAnEarlierDeadline(t *testing.T) {
 		}
 		cancel()
 		<-left
-		if err := d.Err(); !errors.Is(err, context.Canceled) {
-			t.Errorf("err %v", err)
-		}
+		assert.ErrorIs(t, d.Err(), context.Canceled, "err")
 	})
 }

@@ -23,8 +23,7 @@ func (s *service) denialsOf(tenant, query string) (list client.DenialList) {
 // The list has each kind of refusal, with its reason and its minute. It has no other answers.
 func TestDenials_EachRefusal_ListedWithCodeRuleAndMinute(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.limited()
+	s := newService(t).limited()
 	s.tenant("other")
 	s.call("PUT", "/v1/blocks/subject/eve", `{"tenant":"acme","reason":"fraud"}`).want(201)
 	s.call("PUT", "/v1/tenants/gone", `{"plan":"basic","status":"suspended"}`).want(201)
@@ -68,9 +67,8 @@ func TestDenials_EachRefusal_ListedWithCodeRuleAndMinute(t *testing.T) {
 	}
 	var got []line
 	for _, d := range slices.Backward(list.Items) {
-		if d.At.Before(began) || d.At.After(time.Now().Add(time.Second)) {
-			t.Errorf("%+v: not when it was refused", d)
-		}
+		assert.True(t, !d.At.Before(began) && !d.At.After(time.Now().Add(time.Second)),
+			"%+v: not when it was refused", d)
 		l := line{string(d.Code), d.Meter, d.Rule, d.Subject, d.Route, d.Required, -1, d.RequestID}
 		if d.Available != nil {
 			l.available = *d.Available
@@ -93,29 +91,24 @@ func TestDenials_EachRefusal_ListedWithCodeRuleAndMinute(t *testing.T) {
 	counts := map[string]int64{}
 	for _, c := range list.Counts {
 		counts[string(c.Code)+" "+c.Meter+" "+c.Rule] += c.N
-		if !c.Minute.Equal(c.Minute.Truncate(time.Minute)) || c.Minute.Before(began.Truncate(time.Minute)) {
-			t.Errorf("%+v", c)
-		}
+		assert.True(t, c.Minute.Equal(c.Minute.Truncate(time.Minute)) && !c.Minute.Before(began.Truncate(time.Minute)),
+			c)
 	}
 	assert.Equal(t, map[string]int64{
 		"quota_exceeded calls ": 2, "credits_exhausted credits ": 1, "meter_not_in_plan other ": 2, "rate_limited calls search": 2, "rate_limited  search": 1,
 		"forbidden calls ": 1, "feature_not_in_plan calls ": 1,
 	}, counts)
-	if of := s.denialsOf("gone", ""); len(of.Items) != 1 || of.Items[0].Code != "tenant_suspended" || of.Items[0].RequestID != "r-suspended" {
-		t.Errorf("%+v", of)
-	}
-	if of := s.denialsOf("other", ""); len(of.Items)+len(of.Counts) != 0 || of.Items == nil || of.Counts == nil {
-		t.Errorf("%+v", of)
-	}
-	if few := s.denialsOf("acme", "?limit=2"); len(few.Items) != 2 || few.Items[0].RequestID != "r-feature" {
-		t.Errorf("%+v", few.Items)
-	}
+	of := s.denialsOf("gone", "")
+	assert.True(t, len(of.Items) == 1 && of.Items[0].Code == "tenant_suspended" && of.Items[0].RequestID == "r-suspended", of)
+	of = s.denialsOf("other", "")
+	assert.True(t, len(of.Items)+len(of.Counts) == 0 && of.Items != nil && of.Counts != nil, of)
+	few := s.denialsOf("acme", "?limit=2")
+	assert.True(t, len(few.Items) == 2 && few.Items[0].RequestID == "r-feature", few.Items)
 }
 
 func TestDenials_BadQuestions_NameFieldAndBound(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	for query, field := range map[string]string{
 		"?limit=0": "limit", "?limit=501": "limit", "?from=yesterday": "from", "?to=1": "to", "?from=2026-02-01T00:00:00Z&to=2026-02-01T00:00:00Z": "to",
 		"?cursor=x": "cursor", "?meter=calls": "meter",
@@ -132,17 +125,14 @@ func TestDenials_BadQuestions_NameFieldAndBound(t *testing.T) {
 // A denial is stored with the ledger's time, even if that time was moved.
 func TestDenials_ClockMoved_AreThen(t *testing.T) {
 	t.Parallel()
-	s := newOwner(t)
-	s.clockCatalogue()
+	s := newOwner(t).clockCatalogue()
 	s.debit("first", "acme", "calls", 11).want(429)
 	s.denialsOf("acme", "")
 	moved := s.advance("400d")
 	s.debit("second", "acme", "calls", 12).want(429)
 	list := s.denialsOf("acme", "")
-	if len(list.Items) != 1 || list.Items[0].Required != 12 || list.Items[0].At.Before(moved.Now) || len(list.Counts) != 1 || list.Counts[0].Minute.Before(moved.Now.Add(-time.Minute)) {
-		t.Errorf("%+v", list)
-	}
-	if all := s.denialsOf("acme", "?from=2020-01-01T00:00:00Z"); len(all.Items) != 2 || len(all.Counts) != 2 {
-		t.Errorf("%+v", all)
-	}
+	assert.True(t, len(list.Items) == 1 && list.Items[0].Required == 12 && !list.Items[0].At.Before(moved.Now) && len(list.Counts) == 1 &&
+		!list.Counts[0].Minute.Before(moved.Now.Add(-time.Minute)), list)
+	all := s.denialsOf("acme", "?from=2020-01-01T00:00:00Z")
+	assert.True(t, len(all.Items) == 2 && len(all.Counts) == 2, all)
 }

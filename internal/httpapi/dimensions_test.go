@@ -24,9 +24,7 @@ func (s *service) usageOf(query, group string) (by map[string]grouped, all group
 	by = map[string]grouped{}
 	for _, item := range list.Items {
 		value, given := item.Group[group]
-		if given != (group != "") || len(item.Group) > 1 {
-			s.t.Errorf("group %v", item.Group)
-		}
+		assert.True(s.t, given == (group != "") && len(item.Group) <= 1, "group %v", item.Group)
 		for _, g := range []*grouped{&all} {
 			*g = grouped{g.used + item.Used, g.overage + item.Overage, g.refunded + item.Refunded, g.operations + item.Operations}
 		}
@@ -76,13 +74,10 @@ func TestUsage_ByDimension_FootsWithTheTotal(t *testing.T) {
 	for _, step := range []string{"", "&by=hour", "&by=month"} {
 		_, total := s.usageOf(step, "")
 		for query, group := range map[string]string{"&group_by=metadata.model": "model", "&group_by=metadata.feature": "feature", "&group_by=subject": "subject"} {
-			if _, sum := s.usageOf(step+query, group); sum != total {
-				t.Errorf("%s%s: %+v, want %+v", step, query, sum, total)
-			}
+			_, sum := s.usageOf(step+query, group)
+			assert.True(t, sum == total, "%s%s: %+v, want %+v", step, query, sum, total)
 		}
-		if all != total {
-			t.Errorf("%s: %+v, want %+v", step, total, all)
-		}
+		assert.True(t, all == total, "%s: %+v, want %+v", step, total, all)
 	}
 	_, anns := s.usageOf("&subject=ann", "")
 	if by, sum := s.usageOf("&subject=ann&group_by=metadata.model", "model"); sum != anns || by["small"].used != 75 || by["large"].used != 20 {
@@ -124,9 +119,6 @@ func TestUsage_GroupThatIsNoDimension_Refused(t *testing.T) {
 		s.call("PUT", "/v1/meters/bad", body).refused(field)
 	}
 	s.call("PUT", "/v1/meters/calls", `{"unit":"call"}`).want(200) // the meter no longer has dimensions
-	var m client.Meter
-	s.call("GET", "/v1/meters/calls", "").want(200).into(&m)
-	if len(m.Dimensions) != 0 {
-		t.Errorf("%v", m.Dimensions)
-	}
+	m := decoded[client.Meter](s.call("GET", "/v1/meters/calls", "").want(200))
+	assert.Empty(t, m.Dimensions, m.Dimensions)
 }

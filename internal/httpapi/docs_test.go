@@ -30,9 +30,8 @@ func guide(t *testing.T) string {
 func TestDocs_ExplainEveryCodeWithStatus(t *testing.T) {
 	t.Parallel()
 	_, errorPart, found := strings.Cut(guide(t), "\n# Errors\n")
-	if !found || !strings.HasSuffix(problemBase, "/docs/api.md#") {
-		t.Fatalf("the page has no errors, or is not where %s links to", problemBase)
-	}
+	require.True(t, found && strings.HasSuffix(problemBase, "/docs/api.md#"),
+		"the page has no errors, or is not where %s links to", problemBase)
 	explained := map[errcode.Code]string{}
 	for _, m := range regexp.MustCompile(`(?m)^## (.+)\n\n(\d{3})\. `).FindAllStringSubmatch(errorPart, -1) {
 		explained[errcode.Code(m[1])] = m[2]
@@ -51,14 +50,11 @@ func TestDocs_CatalogueFileParses(t *testing.T) {
 	s := newService(t)
 	_, text, found := strings.Cut(guide(t), "```yaml\n")
 	text, _, closed := strings.Cut(text, "```")
-	if !found || !closed {
-		t.Fatal("there is none")
-	}
+	require.True(t, found && closed, "there is none")
 	file, err := catalog.ParseFile([]byte(text))
 	require.NoError(t, err)
-	if report, err := s.server.store.Apply(t.Context(), file, false); err != nil || report.Count(diff.Created) != 5 {
-		t.Errorf("%v\n%v", err, report)
-	}
+	report, err := s.server.store.Apply(t.Context(), file, false)
+	assert.True(t, err == nil && report.Count(diff.Created) == 5, "%v\n%v", err, report)
 }
 
 // example matches a call of the shell function api in docs/api.md.
@@ -69,9 +65,8 @@ func TestDocs_ExamplesWorkInOrder(t *testing.T) {
 	s := newOwner(t) // the last examples move the clock
 	text := guide(t)
 	examples := example.FindAllStringSubmatch(text, -1)
-	if lines := strings.Count(text, "\napi "); len(examples) != lines || lines < 30 {
-		t.Fatalf("%d of %d examples are read", len(examples), lines)
-	}
+	lines := strings.Count(text, "\napi ")
+	require.True(t, len(examples) == lines && lines >= 30, "%d of %d examples are read", len(examples), lines)
 	date := regexp.MustCompile(`\$\(date -u \+([^)]+)\)`)
 	now := time.Now().UTC()
 	clock := strings.NewReplacer("%Y", now.Format("2006"), "%m", now.Format("01"), "%d", now.Format("02"), "%H", now.Format("15"),
@@ -92,9 +87,7 @@ func TestDocs_ExamplesWorkInOrder(t *testing.T) {
 		if path == "/v1/keys" && e[1] == "POST" {
 			a.into(&made)
 		}
-		if a.status >= 400 {
-			t.Errorf("%s\n%d %s", e[0], a.status, a.body)
-		}
+		assert.True(t, a.status < 400, "%s\n%d %s", e[0], a.status, a.body)
 		if rule, ok := strings.CutPrefix(path, "/v1/limits/"); ok && e[1] == "PUT" && !strings.Contains(rule, "/") {
 			s.eventually("the limit is known", func() bool {
 				return slices.ContainsFunc(s.server.catalog.Snapshot().Limits, func(l *catalog.Limit) bool { return l.Rule == rule })
@@ -110,8 +103,6 @@ func TestDocs_ExamplesWorkInOrder(t *testing.T) {
 		"patchTenant", "setGauge", "getGauge", "listGaugeEntries", "getFeatures", "listTerms",
 		"putLimit", "acquireLease", "renewLease", "releaseLease", "startRoll", "startVerification", "createKey", "listKeys", "rotateKey", "revokeKey", "listAudit", "advanceTestClock", "getTestClock",
 	} {
-		if !shown[operation] {
-			t.Errorf("%s has no example; shown are %v", operation, slices.Sorted(maps.Keys(shown)))
-		}
+		assert.True(t, shown[operation], "%s has no example; shown are %v", operation, slices.Sorted(maps.Keys(shown)))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
@@ -23,9 +24,7 @@ func faultsOf(t *testing.T, text string) (r gate.Request, faults []string) {
 		return r, nil
 	}
 	refused, ok := errors.AsType[*body.Error](err)
-	if !ok {
-		t.Fatalf("%T: %v", err, err)
-	}
+	require.True(t, ok, "%T: %v", err, err)
 	for _, f := range refused.Faults {
 		faults = append(faults, f.Field+" "+f.Message)
 	}
@@ -47,9 +46,7 @@ func TestDecode_AnyFieldOrderAndEscapes(t *testing.T) {
 			`"subject":"u1","mode":"normal","metadata":{"a":[1,2.5],"\u0062":"\u00e9"},"dry_run":true} `,
 	} {
 		got, faults := faultsOf(t, body)
-		if faults != nil {
-			t.Errorf("%s: %q", name, faults)
-		}
+		assert.True(t, faults == nil, "%s: %q", name, faults)
 		assert.EqualExportedValues(t, want, got, name)
 		assert.Equal(t, want.IP, got.IP, name)
 	}
@@ -101,9 +98,7 @@ func TestDecode_NotJSON_NamesPlace(t *testing.T) {
 		`{"tenant":"a","items":[{"meter":"x" "amount"}`: "items[0] is not JSON at byte 36: invalid character '\"' after object value (expecting ',' or '}')",
 	} {
 		_, got := faultsOf(t, body)
-		if len(got) == 0 || got[len(got)-1] != want {
-			t.Errorf("%.60q:\n got %q\nwant %q", body, got, want)
-		}
+		assert.True(t, len(got) != 0 && got[len(got)-1] == want, "%.60q:\n got %q\nwant %q", body, got, want)
 	}
 }
 
@@ -131,16 +126,14 @@ func TestDecode_IDsHaveAlphabetAndLength(t *testing.T) {
 	t.Parallel()
 	body := func(id string) string { return `{"tenant":"` + id + `","items":[{"meter":"m","amount":1}]}` }
 	for _, id := range []string{"a", "0", "a.b_c:d-e", strings.Repeat("x", 128)} {
-		if r, faults := faultsOf(t, body(id)); faults != nil || r.Tenant != id {
-			t.Errorf("%q: %q", id, faults)
-		}
+		r, faults := faultsOf(t, body(id))
+		assert.True(t, faults == nil && r.Tenant == id, "%q: %q", id, faults)
 	}
 	for _, id := range []string{
 		"", " ", "a b", "a/b", "{a}", "a{b}", ".a", "-a", "_a", ":a", "a%00", `a\u0000`, `\n`, "é", "a\u00e9", strings.Repeat("x", 129),
 	} {
-		if _, faults := faultsOf(t, body(id)); len(faults) != 1 || faults[0] != "tenant "+bound.MustBeID {
-			t.Errorf("%q: %q", id, faults)
-		}
+		_, faults := faultsOf(t, body(id))
+		assert.True(t, len(faults) == 1 && faults[0] == "tenant "+bound.MustBeID, "%q: %q", id, faults)
 	}
 }
 
@@ -158,9 +151,8 @@ func TestDecode_1To16ItemsOfDistinctMeters(t *testing.T) {
 		17: "items must have 1 to 16 elements; it has 17", 5000: "items must have 1 to 16 elements; it has 5000",
 	} {
 		_, faults := faultsOf(t, body(n, "m"))
-		if got := strings.Join(faults, "; "); got != want {
-			t.Errorf("%d items: %q, want %q", n, got, want)
-		}
+		got := strings.Join(faults, "; ")
+		assert.True(t, got == want, "%d items: %q, want %q", n, got, want)
 	}
 	_, faults := faultsOf(t, `{"tenant":"a","items":[{"meter":"m","amount":1},{"meter":"n","amount":1},{"meter":"m","amount":2}]}`)
 	assert.Equal(t, []string{"items[2].meter is a duplicate of items[0].meter"}, faults)
@@ -180,17 +172,15 @@ func TestDecode_MetadataIsStorable(t *testing.T) {
 		`{}`, `{"a":null,"b":[true,{"c":-1.5e-3}]}`, `{"a":"\\u0000"}`, `{"a":"\"\\"}`, filled(bound.MaxMetadata), nested(bound.MaxMetadataDepth),
 		`{"a":1e999,"b":` + digits + `}`,
 	} {
-		if _, faults := faultsOf(t, body(metadata)); faults != nil {
-			t.Errorf("%.40s: %q", metadata, faults)
-		}
+		_, faults := faultsOf(t, body(metadata))
+		assert.True(t, faults == nil, "%.40s: %q", metadata, faults)
 	}
 	for _, metadata := range []string{
 		`[]`, `"x"`, `1`, `null`, `{"a":"\u0000"}`, `{"\u0000":1}`, `{"a":["\\\u0000"]}`, filled(bound.MaxMetadata + 1),
 		nested(bound.MaxMetadataDepth + 1), `{"a":1e1000}`, `{"a":1E+1000}`, `{"a":1e0001}`, `{"a":9` + digits + `}`,
 	} {
-		if _, faults := faultsOf(t, body(metadata)); len(faults) != 1 || faults[0] != "metadata "+bound.MustBeMetadata {
-			t.Errorf("%.40s: %q", metadata, faults)
-		}
+		_, faults := faultsOf(t, body(metadata))
+		assert.True(t, len(faults) == 1 && faults[0] == "metadata "+bound.MustBeMetadata, "%.40s: %q", metadata, faults)
 	}
 }
 
@@ -201,14 +191,10 @@ func TestDecode_HostileBody_ShortAnswer(t *testing.T) {
 		fmt.Fprintf(&b, `"%d%s":1,`, i, strings.Repeat("\U0001F600", 5))
 	}
 	_, faults := faultsOf(t, "{"+b.String()+`"tenant":"a"}`)
-	if len(faults) != 32 {
-		t.Errorf("%d faults, want %d", len(faults), 32)
-	}
+	assert.Len(t, faults, 32, "faults")
 	_, faults = faultsOf(t, `{"`+strings.Repeat("x", 1<<19)+`":1}`)
 	for _, f := range faults {
-		if len(f) > 2*160 {
-			t.Errorf("a fault of %d bytes", len(f))
-		}
+		assert.True(t, len(f) <= 2*160, "a fault of %d bytes", len(f))
 	}
 }
 
@@ -217,13 +203,10 @@ func TestDecode_DocumentReusableAfterFault(t *testing.T) {
 	var d body.Document
 	members := newBodies().debit
 	for _, text := range []string{`{"tenant":`, `{"x":1}`, `{"tenant":"\u12"}`, `{"a":1,"a":2}`} {
-		if err := body.Decode(&d, []byte(text), new(gate.Request), members); err == nil {
-			t.Fatalf("%s was accepted", text)
-		}
+		require.Error(t, body.Decode(&d, []byte(text), new(gate.Request), members), "%s was accepted", text)
 		var r gate.Request
-		if err := body.Decode(&d, []byte(`{"tenant":"a","items":[{"meter":"m","amount":1}]}`), &r, members); err != nil || r.Tenant != "a" {
-			t.Fatalf("after %s: %v", text, err)
-		}
+		err := body.Decode(&d, []byte(`{"tenant":"a","items":[{"meter":"m","amount":1}]}`), &r, members)
+		require.True(t, err == nil && r.Tenant == "a", "after %s: %v", text, err)
 	}
 }
 
@@ -240,21 +223,17 @@ func FuzzBody(f *testing.F) {
 		var d body.Document
 		var r gate.Request
 		if err := body.Decode(&d, text, &r, all.debit); err == nil {
-			if !bound.ID(r.Tenant) || len(r.Items) < 1 || len(r.Items) > ledger.ItemsMax || len(r.Metadata) > bound.MaxMetadata {
-				t.Fatalf("accepted: %+v", r)
-			}
+			require.True(t, bound.ID(r.Tenant) && len(r.Items) >= 1 && len(r.Items) <= ledger.ItemsMax &&
+				len(r.Metadata) <= bound.MaxMetadata, "accepted: %+v", r)
 			for _, it := range r.Items {
-				if !bound.ID(it.Meter) || it.Amount < 1 || it.Amount > bound.MaxAmount {
-					t.Fatalf("accepted: %+v", it)
-				}
+				require.True(t, bound.ID(it.Meter) && it.Amount >= 1 && it.Amount <= bound.MaxAmount,
+					"accepted: %+v", it)
 			}
 		} else if _, ok := errors.AsType[*body.Error](err); !ok {
 			t.Fatalf("%T: %v", err, err)
 		}
 		var many batch
 		_ = body.Decode(&d, text, &many, all.batch)
-		if len(many.debits) > ledger.BatchMax {
-			t.Fatalf("%d debits", len(many.debits))
-		}
+		require.True(t, len(many.debits) <= ledger.BatchMax, "%d debits", len(many.debits))
 	})
 }

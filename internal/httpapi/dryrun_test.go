@@ -2,10 +2,10 @@ package httpapi
 
 import (
 	"encoding/json"
-	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
@@ -29,8 +29,7 @@ func (a *answer) facts() map[string]any {
 // A dry run gives the same answer as the real request that follows it, allowed or refused. It changes nothing.
 func TestDryRun_AnswersLikeChange_ChangesNothing(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.spendable()
+	s := newService(t).spendable()
 	s.hold("part", 4).want(201)
 	s.hold("free", 2).want(201)
 	s.hold("long", 1).want(201)
@@ -75,12 +74,10 @@ func TestDryRun_AnswersLikeChange_ChangesNothing(t *testing.T) {
 			}
 			continue
 		}
-		if got, want := dry.facts(), done.facts(); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: dry run\n%v\nthen\n%v", step.name, got, want)
-		}
-		if !strings.Contains(string(dry.body), `"dry_run":true`) || strings.Contains(string(done.body), "dry_run") {
-			t.Errorf("%s:\n%s\n%s", step.name, dry.body, done.body)
-		}
+		got, want := dry.facts(), done.facts()
+		assert.Equal(t, want, got, "%s: dry run\n%v\nthen\n%v", step.name, got, want)
+		assert.True(t, strings.Contains(string(dry.body), `"dry_run":true`) &&
+			!strings.Contains(string(done.body), "dry_run"), "%s:\n%s\n%s", step.name, dry.body, done.body)
 	}
 }
 
@@ -88,8 +85,7 @@ func TestDryRun_AnswersLikeChange_ChangesNothing(t *testing.T) {
 // debit. The same holds for a refused capture of more units than its hold has.
 func TestHold_DenialReplayedIfMeterSaysSo(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.call("PUT", "/v1/meters/credits", `{"unit":"credit","denial_replay":true}`).want(200)
 	s.eventually("the snapshot has the meter", func() bool {
 		credits := s.server.catalog.Snapshot().Meters["credits"]
@@ -105,9 +101,8 @@ func TestHold_DenialReplayedIfMeterSaysSo(t *testing.T) {
 	for path, body := range map[string]string{"/v1/holds": hold, "/v1/holds/small/capture": beyond} {
 		key := map[bool]string{true: "h", false: "c"}[path == "/v1/holds"]
 		a := s.send(path, key, body)
-		if a.problem(402, "credits_exhausted"); a.header.Get(headerReplayed) != "true" {
-			t.Errorf("%s: %v", path, a.header)
-		}
+		a.problem(402, "credits_exhausted")
+		assert.EqualValues(t, "true", a.header.Get(headerReplayed), "%s: %v", path, a.header)
 	}
 	s.send("/v1/holds/small/capture", "c2", beyond).want(200)
 }

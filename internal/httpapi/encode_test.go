@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -48,9 +49,7 @@ func sameJSON(t *rapid.T, written []byte, value any) {
 	want, err := json.Marshal(value)
 	require.NoError(t, err)
 	var a, b any
-	if err := json.Unmarshal(written, &a); err != nil {
-		t.Fatalf("%s: %v", written, err)
-	}
+	require.NoError(t, json.Unmarshal(written, &a), "%s", written)
 	require.NoError(t, json.Unmarshal(want, &b))
 	require.Equal(t, b, a)
 }
@@ -256,12 +255,9 @@ func TestAppendProblem_NullReset_InvalidUTF8Replaced(t *testing.T) {
 	p := s.complete(problem{code: errcode.CreditsExhausted, denial: &ledger.Denial{Required: 2, Available: 1}})
 	var got map[string]any
 	require.NoError(t, json.Unmarshal(appendProblem(nil, &p, "r"), &got))
-	if at, there := got["reset_at"]; !there || at != nil {
-		t.Errorf("reset_at: %v, %v", at, there)
-	}
-	if got := string(encoding.AppendText(nil, "a\xffb")); got != "\"a\ufffdb\"" {
-		t.Errorf("%s", got)
-	}
+	at, there := got["reset_at"]
+	assert.True(t, there && at == nil, "reset_at: %v, %v", at, there)
+	assert.Equal(t, "\"a\ufffdb\"", string(encoding.AppendText(nil, "a\xffb")))
 }
 
 func TestCeil_RoundsUp(t *testing.T) {
@@ -269,8 +265,7 @@ func TestCeil_RoundsUp(t *testing.T) {
 	for d, want := range map[time.Duration]int64{
 		-1: 0, 0: 0, 1: 1, time.Second - 1: 1, time.Second: 1, time.Second + 1: 2, 10 * time.Second: 10,
 	} {
-		if got := encoding.Ceil(d, time.Second); got != want {
-			t.Errorf("%s: %d, want %d", d, got, want)
-		}
+		got := encoding.Ceil(d, time.Second)
+		assert.True(t, got == want, "%s: %d, want %d", d, got, want)
 	}
 }

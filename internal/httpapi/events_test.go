@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
@@ -44,20 +45,16 @@ func TestEvents_ThresholdsPlansSuspensions_ListedOldestFirst(t *testing.T) {
 	s.call("PATCH", "/v1/tenants/two", `{"plan":"small","dry_run":true}`).want(200)
 	s.list()
 
-	var plan client.Plan
-	s.call("GET", "/v1/plans/small", "").want(200).into(&plan)
+	plan := decoded[client.Plan](s.call("GET", "/v1/plans/small", "").want(200))
 	assert.Equal(t, []int64{50}, plan.Allowances[0].AlertAt)
 	got, page := s.events("")
-	if len(got) != 3 || page.NextCursor != nil {
-		t.Fatalf("%q", got)
-	}
+	require.True(t, len(got) == 3 && page.NextCursor == nil, "%q", got)
 	want := []string{
 		`plan.changed two  {"plan":"large","apply":"now","previous_plan":"small"}`, `tenant.suspended two  {"plan":"large"}`,
 	}
 	assert.Equal(t, want, got[1:])
-	if page.Items[0].Type != "balance.threshold_reached" || *page.Items[0].Tenant != "one" || page.Items[0].Meter != "calls" {
-		t.Errorf("%s", got[0])
-	}
+	assert.True(t, page.Items[0].Type == "balance.threshold_reached" && *page.Items[0].Tenant == "one" &&
+		page.Items[0].Meter == "calls", "%s", got[0])
 	// The list is read after an event, by type, by tenant, and in pages.
 	first := page.Items[0].EventID
 	got, _ = s.events("?after=" + first)
@@ -67,18 +64,14 @@ func TestEvents_ThresholdsPlansSuspensions_ListedOldestFirst(t *testing.T) {
 	if got, _ := s.events("?tenant=one"); len(got) != 1 {
 		t.Errorf("%q", got)
 	}
-	if _, page = s.events("?limit=1"); page.NextCursor == nil {
-		t.Fatal("no cursor")
-	}
+	_, page = s.events("?limit=1")
+	require.NotNil(t, page.NextCursor, "no cursor")
 	got, _ = s.events("?cursor=" + url.QueryEscape(*page.NextCursor))
 	assert.Equal(t, want, got, "second page")
 	// A key that is bound to a tenant sees only that tenant's events.
 	k := s.newKey(`{"name":"of two","scopes":["read"],"tenant":"two"}`)
-	var bound client.EventList
-	s.as(k, "GET", "/v1/events", "").want(200).into(&bound)
-	if len(bound.Items) != 2 {
-		t.Errorf("%d events", len(bound.Items))
-	}
+	bound := decoded[client.EventList](s.as(k, "GET", "/v1/events", "").want(200))
+	assert.Len(t, bound.Items, 2, "events")
 	s.as(k, "GET", "/v1/events?tenant=one", "").problem(403, "forbidden")
 	s.as(s.newKey(`{"name":"app","scopes":["use"]}`), "GET", "/v1/events", "").problem(403, "forbidden")
 	for _, query := range []string{"?after=x", "?after=", "?cursor=x", "?type=x", "?tenant=%20", "?limit=0", "?limit=501", "?from=1"} {

@@ -6,26 +6,27 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/client"
 )
 
 // featured creates plan pro with features, and tenant feat with this plan.
-func (s *service) featured() {
+func (s *service) featured() *service {
 	s.t.Helper()
 	s.catalogue()
 	s.call("PUT", "/v1/plans/pro", `{"allowances":[{"meter":"calls","amount":10,"every":"year","anchor":"calendar"}],"features":{"sso":true,"max_upload_mb":500,"beta":false,"seats":0}}`).want(201)
 	s.call("PUT", "/v1/tenants/feat", `{"plan":"pro"}`).want(201)
+	return s
 }
 
 func TestFeatures_PlanAndTenant_AnswerChecksAndConsumes(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.featured()
+	s := newService(t).featured()
 	features := func(want string, overridden ...string) {
 		t.Helper()
 		s.eventually("features "+want, func() bool {
-			var got client.TenantFeatures
-			s.call("GET", "/v1/tenants/feat/features", "").want(200).into(&got)
+			got := decoded[client.TenantFeatures](s.call("GET", "/v1/tenants/feat/features", "").want(200))
 			return got.Plan == "pro" && fmt.Sprint(got.Features) == "map["+want+"]" && slices.Equal(got.Overridden, overridden)
 		})
 	}
@@ -35,11 +36,8 @@ func TestFeatures_PlanAndTenant_AnswerChecksAndConsumes(t *testing.T) {
 	}
 	check := func(more string, allowed bool, code client.ProblemCode) {
 		t.Helper()
-		var got client.CheckAnswer
-		s.call("POST", "/v1/check", `{"tenant":"feat",`+more+`}`).want(200).into(&got)
-		if got.Allowed != allowed || got.Code != code || got.Items == nil {
-			t.Errorf("%s: %+v", more, got)
-		}
+		got := decoded[client.CheckAnswer](s.call("POST", "/v1/check", `{"tenant":"feat",`+more+`}`).want(200))
+		assert.True(t, got.Allowed == allowed && got.Code == code && got.Items != nil, "%s: %+v", more, got)
 	}
 	const items = `,"items":[{"meter":"calls","amount":4}]`
 	check(`"feature":"sso"`, true, "")
@@ -50,23 +48,16 @@ func TestFeatures_PlanAndTenant_AnswerChecksAndConsumes(t *testing.T) {
 		check(`"feature":"`+name+`"`, false, "feature_not_in_plan")
 		check(`"feature":"`+name+`"`+items, false, "feature_not_in_plan")
 		p := s.send("/v1/consume", "k-"+name, `{"tenant":"feat","feature":"`+name+`"`+items+`}`).problem(403, "feature_not_in_plan")
-		if !strings.Contains(p.Detail, name) {
-			t.Errorf("%+v", p)
-		}
+		assert.Contains(t, p.Detail, name, p)
 		s.send("/v1/consume", "l-"+name, `{"tenant":"feat","feature":"`+name+`"}`).problem(403, "feature_not_in_plan")
 	}
-	if got := s.remaining("feat", "calls"); got != 10 {
-		t.Errorf("%d remain after refused features", got)
-	}
+	assert.EqualValues(t, 10, s.remaining("feat", "calls"), "remain after refused features")
 	s.send("/v1/consume", "k1", `{"tenant":"feat","feature":"sso"`+items+`}`).want(200)
 	s.send("/v1/consume", "k2", `{"tenant":"feat","feature":"sso"}`).want(200)
-	if got := s.remaining("feat", "calls"); got != 6 {
-		t.Errorf("%d remain", got)
-	}
+	assert.EqualValues(t, 6, s.remaining("feat", "calls"), "remain")
 	a := s.call("POST", "/v1/check/batch", `{"checks":[{"tenant":"feat","feature":"beta"},{"tenant":"feat"`+items+`},{"tenant":"feat","feature":"sso"}]}`).want(200)
-	if got := strings.Count(string(a.body), `"allowed":true`); got != 2 || !strings.Contains(string(a.body), `"feature_not_in_plan"`) {
-		t.Errorf("%s", a.body)
-	}
+	assert.True(t, strings.Count(string(a.body), `"allowed":true`) == 2 && strings.Contains(string(a.body), `"feature_not_in_plan"`),
+		"%s", a.body)
 
 	s.call("PATCH", "/v1/tenants/feat", `{"features":{"beta":true,"max_upload_mb":5}}`).want(200)
 	features("beta:true max_upload_mb:5 seats:0 sso:true", "beta", "max_upload_mb")
@@ -85,8 +76,7 @@ func TestFeatures_PlanAndTenant_AnswerChecksAndConsumes(t *testing.T) {
 
 func TestFeatures_BadInput_NamesField(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.featured()
+	s := newService(t).featured()
 	many := make([]string, 101)
 	for i := range many {
 		many[i] = fmt.Sprintf(`"f%d":true`, i)
@@ -98,9 +88,8 @@ func TestFeatures_BadInput_NamesField(t *testing.T) {
 	} {
 		for path, body := range map[string]string{"/v1/plans/bad": `{"allowances":[],"features":%s}`, "/v1/tenants/bad": `{"plan":"pro","features":%s}`} {
 			a := s.call("PUT", path, fmt.Sprintf(body, features))
-			if a.status != 400 || !strings.Contains(string(a.body), `"field":"`+field) {
-				t.Errorf("%s %.60s: %d %.300s", path, features, a.status, a.body)
-			}
+			assert.True(t, a.status == 400 && strings.Contains(string(a.body), `"field":"`+field),
+				"%s %.60s: %d %.300s", path, features, a.status, a.body)
 		}
 	}
 	s.call("POST", "/v1/check", `{"tenant":"feat"}`).refused("items")

@@ -2,9 +2,10 @@ package httpapi
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/client"
 )
@@ -13,8 +14,7 @@ import (
 // grants that have ended by then. It changes nothing.
 func TestDebit_DryRunAt_AnswersForThatInstant(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.call("PUT", "/v1/plans/basic", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant"},{"meter":"credits","amount":0,"every":"once","anchor":"tenant"}]}`).want(200)
 	s.call("PATCH", "/v1/tenants/acme", `{"plan":"basic","apply":"now"}`).want(200)
 	at := func(when time.Time) string { return when.UTC().Format(time.RFC3339) }
@@ -29,9 +29,8 @@ func TestDebit_DryRunAt_AnswersForThatInstant(t *testing.T) {
 		var renewed client.DebitAnswer
 		when := now.AddDate(0, 2, 0).UTC().Truncate(time.Second)
 		ask("calls", "4", at(when)).want(200).into(&renewed)
-		if len(renewed.Items) != 1 || renewed.Items[0].Remaining != 6 || renewed.Items[0].Draws[0].Source != "allowance" || !renewed.AsOf.Equal(when) || !renewed.DryRun {
-			t.Errorf("in two months: %+v", renewed)
-		}
+		assert.True(t, len(renewed.Items) == 1 && renewed.Items[0].Remaining == 6 && renewed.Items[0].Draws[0].Source == "allowance" && renewed.AsOf.Equal(when) &&
+			renewed.DryRun, "in two months: %+v", renewed)
 		ask("credits", "500", at(now.Add(47*time.Hour))).want(200)
 		ask("credits", "500", at(now.Add(49*time.Hour))).problem(http.StatusPaymentRequired, "credits_exhausted")
 	})
@@ -42,9 +41,7 @@ func TestDebit_DryRunAt_AnswersForThatInstant(t *testing.T) {
 	} {
 		got := ask("calls", "1", when)
 		got.refused("at")
-		if !strings.Contains(string(got.body), why) {
-			t.Errorf("at %s: %s", when, got.body)
-		}
+		assert.Contains(t, string(got.body), why, "at %s: %s", when, got.body)
 	}
 	s.send("/v1/debits", "k", `{"tenant":"acme","items":[{"meter":"calls","amount":1}],"at":"`+at(now.Add(time.Hour))+`"}`).refused("at")
 }

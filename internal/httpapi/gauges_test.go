@@ -5,17 +5,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/client"
 )
 
 // seated creates the meter desks of kind gauge and plan team, and puts tenant crew on the plan. The plan permits 5
 // desks, and 2 for each subject.
-func (s *service) seated() {
+func (s *service) seated() *service {
 	s.t.Helper()
 	s.catalogue()
 	s.call("PUT", "/v1/meters/desks", `{"unit":"desk","kind":"gauge"}`).want(201)
 	s.call("PUT", "/v1/plans/team", `{"allowances":[{"meter":"desks","amount":5,"per_subject":2},{"meter":"calls","amount":9,"every":"month","anchor":"tenant"}]}`).want(201)
 	s.call("PUT", "/v1/tenants/crew", `{"plan":"team"}`).want(201)
+	return s
 }
 
 func (s *service) setGauge(key, body string, query ...string) *answer {
@@ -25,62 +28,43 @@ func (s *service) setGauge(key, body string, query ...string) *answer {
 
 func TestGauge_SetGetExplain(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.seated()
-	var g client.Gauge
-	s.call("GET", "/v1/tenants/crew/gauges/desks", "").want(200).into(&g)
-	if g.Value != 0 || g.Limit != 5 || g.Remaining != 5 || g.Over != 0 || g.Before != nil {
-		t.Errorf("%+v", g)
-	}
+	s := newService(t).seated()
+	g := decoded[client.Gauge](s.call("GET", "/v1/tenants/crew/gauges/desks", "").want(200))
+	assert.True(t, g.Value == 0 && g.Limit == 5 && g.Remaining == 5 && g.Over == 0 && g.Before == nil, g)
 	s.setGauge("k1", `{"value":4}`).want(200)
 	s.setGauge("k2", `{"delta":1}`).want(200).into(&g)
-	if g.Value != 5 || *g.Before != 4 || g.Remaining != 0 {
-		t.Errorf("%+v", g)
-	}
-	if a := s.setGauge("k2", `{"delta":1}`).want(200); a.header.Get(headerReplayed) != "true" {
-		t.Errorf("no replay: %s", a.body)
-	}
+	assert.True(t, g.Value == 5 && *g.Before == 4 && g.Remaining == 0, g)
+	a := s.setGauge("k2", `{"delta":1}`).want(200)
+	assert.EqualValues(t, "true", a.header.Get(headerReplayed), "no replay: %s", a.body)
 	s.setGauge("k2", `{"delta":2}`).problem(422, "idempotency_key_reused")
 	p := s.setGauge("k3", `{"delta":1}`).problem(403, "gauge_limit")
-	if !strings.Contains(p.Detail, "at most 5") {
-		t.Errorf("%+v", p)
-	}
+	assert.Contains(t, p.Detail, "at most 5", p)
 	s.setGauge("k4", `{"value":3}`, "?subject=u1").problem(403, "gauge_limit")
 	s.setGauge("k4", `{"value":2}`, "?subject=u1").want(200)
 
 	s.call("PATCH", "/v1/tenants/crew", `{"overrides":{"desks":3}}`).want(200)
 	s.call("GET", "/v1/tenants/crew/gauges/desks", "").want(200).into(&g)
-	if g.Value != 5 || g.Limit != 3 || g.Remaining != 0 || g.Over != 2 {
-		t.Errorf("%+v", g)
-	}
-	var list client.GaugeList
-	s.call("GET", "/v1/tenants/crew/gauges?limit=1", "").want(200).into(&list)
-	if len(list.Items) != 1 || list.Items[0].Meter != "desks" || list.Items[0].Over != 2 || list.NextCursor == nil {
-		t.Errorf("%+v", list)
-	}
+	assert.True(t, g.Value == 5 && g.Limit == 3 && g.Remaining == 0 && g.Over == 2, g)
+	list := decoded[client.GaugeList](s.call("GET", "/v1/tenants/crew/gauges?limit=1", "").want(200))
+	assert.True(t, len(list.Items) == 1 && list.Items[0].Meter == "desks" && list.Items[0].Over == 2 &&
+		list.NextCursor != nil, list)
 	s.call("GET", "/v1/tenants/crew/gauges?meter=desks&limit=1&cursor="+*list.NextCursor, "").want(200).into(&list)
-	if len(list.Items) != 1 || list.Items[0].Subject != "u1" || list.Items[0].Value != 2 || list.Items[0].ChangedAt.IsZero() || list.NextCursor != nil {
-		t.Errorf("%+v", list)
-	}
+	assert.True(t, len(list.Items) == 1 && list.Items[0].Subject == "u1" && list.Items[0].Value == 2 && !list.Items[0].ChangedAt.IsZero() &&
+		list.NextCursor == nil, list)
 	s.call("GET", "/v1/tenants/crew/gauges?cursor=x", "").refused("cursor")
 	s.call("GET", "/v1/tenants/nobody/gauges", "").problem(404, "tenant_not_found")
 	s.setGauge("k5", `{"delta":-1}`).want(200)
 	s.setGauge("k6", `{"delta":1}`).problem(403, "gauge_limit")
-	var page client.GaugeEntryList
-	s.call("GET", "/v1/tenants/crew/gauges/desks/entries?limit=2", "").want(200).into(&page)
-	if len(page.Items) != 2 || page.Items[0].OperationID != "k5" || page.Items[0].Before != 5 || page.Items[0].After != 4 || page.Items[0].Limit != 3 || page.Items[0].Actor != "bootstrap" {
-		t.Errorf("%+v", page)
-	}
+	page := decoded[client.GaugeEntryList](s.call("GET", "/v1/tenants/crew/gauges/desks/entries?limit=2", "").want(200))
+	assert.True(t, len(page.Items) == 2 && page.Items[0].OperationID == "k5" && page.Items[0].Before == 5 && page.Items[0].After == 4 && page.Items[0].Limit == 3 &&
+		page.Items[0].Actor == "bootstrap", page)
 	s.call("GET", "/v1/tenants/crew/gauges/desks/entries?limit=2&cursor="+*page.NextCursor, "").want(200).into(&page)
-	if len(page.Items) != 1 || page.Items[0].OperationID != "k1" || page.NextCursor != nil {
-		t.Errorf("%+v", page)
-	}
+	assert.True(t, len(page.Items) == 1 && page.Items[0].OperationID == "k1" && page.NextCursor == nil, page)
 }
 
 func TestGauge_BadInput_AndCounters(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.seated()
+	s := newService(t).seated()
 	for body, field := range map[string]string{
 		`{}`: "value", `{"value":1,"delta":1}`: "delta", `{"value":-1}`: "value", `{"value":1.5}`: "value", `{"value":"1"}`: "value", `{"delta":0}`: "delta",
 		`{"value":9007199254740992}`: "value", `{"delta":-9007199254740992}`: "delta", `{"delta":-1}`: "delta", `{"seats":1}`: "seats",
@@ -105,16 +89,13 @@ func TestGauge_BadInput_AndCounters(t *testing.T) {
 		"/v1/tenants/crew/grants": `{"meter":"desks","amount":1,"source":"topup"}`, "/v1/tenants/crew/adjustments": `{"meter":"desks","amount":1,"reason":"r"}`,
 	} {
 		a := s.send(path, "k"+path, body)
-		if a.status != 400 || !strings.Contains(string(a.body), "is a gauge, which is set") {
-			t.Errorf("%s: %d %s", path, a.status, a.body)
-		}
+		assert.True(t, a.status == 400 && strings.Contains(string(a.body), "is a gauge, which is set"),
+			"%s: %d %s", path, a.status, a.body)
 	}
-	if a := s.call("POST", "/v1/check", demandOf("crew", "desks", 1)); a.status != 400 {
-		t.Errorf("check: %d %s", a.status, a.body)
-	}
-	if a := s.call("GET", "/v1/tenants/crew/balances", "").want(200); strings.Contains(string(a.body), "desks") {
-		t.Errorf("%s", a.body)
-	}
+	a := s.call("POST", "/v1/check", demandOf("crew", "desks", 1))
+	assert.True(t, a.status == 400, "check: %d %s", a.status, a.body)
+	a = s.call("GET", "/v1/tenants/crew/balances", "").want(200)
+	assert.NotContains(t, string(a.body), "desks", "%s", a.body)
 
 	const allowance = `{"allowances":[{"meter":%q,"amount":1%s}]}`
 	for _, tc := range [][3]string{
@@ -129,7 +110,6 @@ func TestGauge_BadInput_AndCounters(t *testing.T) {
 	} {
 		s.call("PUT", "/v1/plans/bad", fmt.Sprintf(allowance, tc[0], tc[1])).refused("allowances[0]." + tc[2])
 	}
-	if a := s.call("GET", "/v1/plans/team", "").want(200); !strings.Contains(string(a.body), `"amount":5`) || strings.Contains(string(a.body), `"every":"once"`) {
-		t.Errorf("%s", a.body)
-	}
+	a = s.call("GET", "/v1/plans/team", "").want(200)
+	assert.True(t, strings.Contains(string(a.body), `"amount":5`) && !strings.Contains(string(a.body), `"every":"once"`), "%s", a.body)
 }

@@ -43,9 +43,8 @@ func TestMinRemaining_ItemThatRunsOutFirst(t *testing.T) {
 		assert.Equal(t, want, h, name)
 	}
 	h := http.Header{}
-	if new(minRemaining).write(h); len(h) != 0 {
-		t.Errorf("%v", h)
-	}
+	new(minRemaining).write(h)
+	assert.Empty(t, h, h)
 }
 
 func TestRetryAfter_AtLeastOneAndLimitsT(t *testing.T) {
@@ -67,8 +66,7 @@ func TestRetryAfter_AtLeastOneAndLimitsT(t *testing.T) {
 		"never":               {&gate.CostExceedsCapacity{Violated: []string{"a"}}, 0},
 		"internal":            {&errcode.Error{Code: errcode.Internal, RetryAfter: time.Hour}, 0},
 	} {
-		if got := s.problemOf(fmt.Errorf("wrapped: %w", c.err)); got.retryAfter != c.want {
-			t.Errorf("%s: %s, want %s", name, got.retryAfter, c.want)
-		}
+		got := s.problemOf(fmt.Errorf("wrapped: %w", c.err))
+		assert.True(t, got.retryAfter == c.want, "%s: %s, want %s", name, got.retryAfter, c.want)
 	}
 }

@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
 )
 
 func TestListHolds_ByStatus(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.spendable()
+	s := newService(t).spendable()
 	hold := func(id, more string) {
 		s.send("/v1/holds", "hold-"+id, fmt.Sprintf(`{"tenant":"acme","hold_id":%q,%s}`, id, more)).want(201)
 	}
@@ -24,9 +24,8 @@ func TestListHolds_ByStatus(t *testing.T) {
 	s.send("/v1/holds/b-part/capture", "c2", `{"tenant":"acme","items":[{"meter":"jobs","amount":1}],"final":true}`).want(200)
 	s.send("/v1/holds/d-back/release", "r1", `{"tenant":"acme"}`).want(200)
 	for _, table := range []string{"holds", "hold_lines"} { // the hold has expired, and no request has noticed it yet
-		if _, err := s.pool.Exec(t.Context(), `UPDATE `+table+` SET expires_at = now() - interval '1 minute' WHERE hold_id = 'c-gone'`); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.pool.Exec(t.Context(), `UPDATE `+table+` SET expires_at = now() - interval '1 minute' WHERE hold_id = 'c-gone'`)
+		require.NoError(t, err)
 	}
 	want := []client.Hold{
 		{HoldID: "a-over", Subject: "u1", Status: "active", Items: []client.HoldPart{{Meter: "calls", Amount: 11, Captured: 4, Held: 7}, {Meter: "jobs", Amount: 2, Held: 2}}},
@@ -37,8 +36,7 @@ func TestListHolds_ByStatus(t *testing.T) {
 	s.unmoved("reading", func() {
 		var got []client.Hold
 		for cursor := "limit=3"; ; {
-			var page client.HoldList
-			s.call("GET", "/v1/tenants/acme/holds?"+cursor, "").want(200).into(&page)
+			page := decoded[client.HoldList](s.call("GET", "/v1/tenants/acme/holds?"+cursor, "").want(200))
 			got = append(got, page.Items...)
 			if page.NextCursor == nil {
 				break
@@ -46,19 +44,15 @@ func TestListHolds_ByStatus(t *testing.T) {
 			cursor = "limit=3&cursor=" + *page.NextCursor
 		}
 		for i := range got {
-			if !got[i].ExpiresAt.After(got[i].CreatedAt) && got[i].HoldID != "c-gone" {
-				t.Errorf("%+v", got[i])
-			}
+			assert.False(t, !got[i].ExpiresAt.After(got[i].CreatedAt) && got[i].HoldID != "c-gone", got[i])
 			want[i].CreatedAt, want[i].ExpiresAt = got[i].CreatedAt, got[i].ExpiresAt
 		}
 		assert.Equal(t, want, got)
 		for i, status := range []string{"active", "captured", "expired", "released"} {
-			var page client.HoldList
-			s.call("GET", "/v1/tenants/acme/holds?status="+status, "").want(200).into(&page)
+			page := decoded[client.HoldList](s.call("GET", "/v1/tenants/acme/holds?status="+status, "").want(200))
 			assert.Equal(t, want[i:i+1], page.Items, status)
 		}
-		var one client.Hold
-		s.call("GET", "/v1/tenants/acme/holds/a-over", "").want(200).into(&one)
+		one := decoded[client.Hold](s.call("GET", "/v1/tenants/acme/holds/a-over", "").want(200))
 		assert.Equal(t, want[0], one)
 		s.call("GET", "/v1/tenants/acme/holds/none", "").problem(404, "hold_not_found")
 		s.call("GET", "/v1/tenants/nobody/holds", "").problem(404, "tenant_not_found")

@@ -29,9 +29,8 @@ func (s *service) unmoved(what string, do func()) {
 	s.t.Helper()
 	before := s.books()
 	do()
-	if after := s.books(); after != before {
-		s.t.Errorf("%s: stored before: %s, after: %s", what, before, after)
-	}
+	after := s.books()
+	assert.True(s.t, after == before, "%s: stored before: %s, after: %s", what, before, after)
 }
 
 // holdOf returns the body of a hold of acme's calls.
@@ -52,8 +51,7 @@ func holdIn(a *answer) (h client.HoldAnswer) {
 
 func TestCaptureHold_InParts_RestReturns(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	first := s.hold("h1", 6).want(201)
 	h := holdIn(first)
 	grant := h.Items[0].Draws[0].Grant
@@ -62,19 +60,15 @@ func TestCaptureHold_InParts_RestReturns(t *testing.T) {
 		Items: []client.HeldItem{{Meter: "calls", Amount: 6, Held: 6, Remaining: 4, Draws: []client.Draw{{Grant: grant, Source: client.SourceAllowance, Meter: "calls", Amount: 6}}}},
 	}
 	assert.Equal(t, want, h)
-	if first.number(headerQuotaLimit) != 10 || first.number(headerQuotaRemaining) != 4 || first.number(headerQuotaReset) < 1 {
-		t.Errorf("headers: %v", first.header)
-	}
+	assert.True(t, first.number(headerQuotaLimit) == 10 && first.number(headerQuotaRemaining) == 4 &&
+		first.number(headerQuotaReset) >= 1, "headers: %v", first.header)
 	again := s.hold("h1", 6).want(201)
-	if again.header.Get(headerReplayed) != "true" || string(again.body) != string(first.body) {
-		t.Errorf("%v: %s, first %s", again.header, again.body, first.body)
-	}
+	assert.True(t, again.header.Get(headerReplayed) == "true" && string(again.body) == string(first.body),
+		"%v: %s, first %s", again.header, again.body, first.body)
 
 	capture := func(key, more string) client.HoldAnswer {
 		a := s.send("/v1/holds/h1/capture", key, `{"tenant":"acme"`+more+`}`).want(200)
-		if a.number(headerQuotaRemaining) < 4 {
-			t.Errorf("headers: %v", a.header)
-		}
+		assert.True(t, a.number(headerQuotaRemaining) >= 4, "headers: %v", a.header)
 		return holdIn(a)
 	}
 	for _, replay := range []bool{false, true} {
@@ -84,53 +78,39 @@ func TestCaptureHold_InParts_RestReturns(t *testing.T) {
 		}
 	}
 	h = capture("c2", `,"items":[{"meter":"calls","amount":1}],"final":true`)
-	if it := h.Items[0]; h.Status != client.HoldStatusCaptured || it.Captured != 3 || it.Held != 0 || it.Remaining != 7 {
-		t.Errorf("%+v", h)
-	}
-	var b client.Balance
-	s.call("GET", "/v1/tenants/acme/balances/calls", "").want(200).into(&b)
-	if b.Used != 3 || b.Held != 0 || b.Remaining != 7 {
-		t.Errorf("%+v", b)
-	}
+	it := h.Items[0]
+	assert.True(t, h.Status == client.HoldStatusCaptured && it.Captured == 3 && it.Held == 0 && it.Remaining == 7, h)
+	b := decoded[client.Balance](s.call("GET", "/v1/tenants/acme/balances/calls", "").want(200))
+	assert.True(t, b.Used == 3 && b.Held == 0 && b.Remaining == 7, b)
 }
 
 func TestCaptureHold_NoItems_TakesAll(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.hold("h1", 6).want(201)
-	if h := holdIn(s.send("/v1/holds/h1/capture", "c", `{"tenant":"acme"}`).want(200)); h.Status != client.HoldStatusCaptured || h.Items[0].Captured != 6 {
-		t.Errorf("%+v", h)
-	}
-	if got := s.remaining("acme", "calls"); got != 4 {
-		t.Errorf("%d remain", got)
-	}
+	h := holdIn(s.send("/v1/holds/h1/capture", "c", `{"tenant":"acme"}`).want(200))
+	assert.True(t, h.Status == client.HoldStatusCaptured && h.Items[0].Captured == 6, h)
+	assert.EqualValues(t, 4, s.remaining("acme", "calls"), "remain")
 }
 
 func TestReleaseHold_Returns_ExtendHold_Extends(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	taken := holdIn(s.hold("h1", 6).want(201))
 	h := holdIn(s.send("/v1/holds/h1/extend", "e1", `{"tenant":"acme","ttl_seconds":86400}`).want(200))
-	if !h.ExpiresAt.Equal(h.AsOf.Add(24*time.Hour)) || h.Items[0].Held != 6 {
-		t.Errorf("%+v", h)
-	}
-	if shorter := holdIn(s.send("/v1/holds/h1/extend", "e2", `{"tenant":"acme","ttl_seconds":1}`).want(200)); shorter.ExpiresAt.Before(h.ExpiresAt) {
-		t.Errorf("taken %s, extended to %s, then to %s", taken.AsOf, h.ExpiresAt, shorter.ExpiresAt)
-	}
+	assert.True(t, h.ExpiresAt.Equal(h.AsOf.Add(24*time.Hour)) && h.Items[0].Held == 6, h)
+	shorter := holdIn(s.send("/v1/holds/h1/extend", "e2", `{"tenant":"acme","ttl_seconds":1}`).want(200))
+	assert.False(t, shorter.ExpiresAt.Before(h.ExpiresAt), "taken %s, extended to %s, then to %s", taken.AsOf, h.ExpiresAt, shorter.ExpiresAt)
 	for range 2 {
 		h = holdIn(s.send("/v1/holds/h1/release", "r1", `{"tenant":"acme"}`).want(200))
-		if h.Status != client.HoldStatusReleased || h.Items[0].Held != 0 || h.Items[0].Remaining != 10 || len(h.Items[0].Draws) != 0 {
-			t.Errorf("%+v", h)
-		}
+		assert.True(t, h.Status == client.HoldStatusReleased && h.Items[0].Held == 0 && h.Items[0].Remaining == 10 &&
+			len(h.Items[0].Draws) == 0, h)
 	}
 }
 
 func TestHold_TTL1SecondTo1Day(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.hold("open", 1).want(201)
 	hold := func(id, ttl string) *answer {
 		return s.send("/v1/holds", "k-"+id, strings.TrimSuffix(holdOf(id, 1), "}")+`,"ttl_seconds":`+ttl+`}`)
@@ -141,23 +121,18 @@ func TestHold_TTL1SecondTo1Day(t *testing.T) {
 			s.send("/v1/holds/open/extend", "k", `{"tenant":"acme","ttl_seconds":`+ttl+`}`).refused("ttl_seconds")
 		}
 	})
-	if h := holdIn(hold("day", "86400").want(201)); h.ExpiresAt.Sub(h.AsOf) != 24*time.Hour {
-		t.Errorf("%+v", h)
-	}
-	if h := holdIn(hold("second", "1").want(201)); h.ExpiresAt.Sub(h.AsOf) != time.Second {
-		t.Errorf("%+v", h)
-	}
+	h := holdIn(hold("day", "86400").want(201))
+	assert.True(t, h.ExpiresAt.Sub(h.AsOf) == 24*time.Hour, h)
+	h = holdIn(hold("second", "1").want(201))
+	assert.True(t, h.ExpiresAt.Sub(h.AsOf) == time.Second, h)
 	s.eventually("the hold of one second ends", func() bool { return s.remaining("acme", "calls") == 8 })
 	p := s.send("/v1/holds/second/capture", "late", `{"tenant":"acme"}`).problem(409, "hold_not_active")
-	if len(p.Errors) != 1 || p.Errors[0].Field != "hold_id" || !strings.Contains(p.Detail, "expired") {
-		t.Errorf("%+v", p)
-	}
+	assert.True(t, len(p.Errors) == 1 && p.Errors[0].Field == "hold_id" && strings.Contains(p.Detail, "expired"), p)
 }
 
 func TestHold_Ended_409(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.hold("released", 2).want(201)
 	s.hold("captured", 2).want(201)
 	s.send("/v1/holds/released/release", "r", `{"tenant":"acme"}`).want(200)
@@ -166,9 +141,8 @@ func TestHold_Ended_409(t *testing.T) {
 		for _, id := range []string{"released", "captured"} {
 			for action, more := range map[string]string{"capture": "", "release": "", "extend": `,"ttl_seconds":60`} {
 				p := s.send("/v1/holds/"+id+"/"+action, id+action, `{"tenant":"acme"`+more+`}`).problem(409, "hold_not_active")
-				if p.Errors[0].Field != "hold_id" || !strings.Contains(p.Detail, id) {
-					t.Errorf("%s %s: %+v", action, id, p)
-				}
+				assert.True(t, p.Errors[0].Field == "hold_id" && strings.Contains(p.Detail, id),
+					"%s %s: %+v", action, id, p)
 			}
 		}
 	})
@@ -176,24 +150,21 @@ func TestHold_Ended_409(t *testing.T) {
 
 func TestHold_IDUniquePerTenant(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.tenant("other")
 	s.hold("h1", 2).want(201)
 	s.unmoved("refused", func() {
 		for action, more := range map[string]string{"capture": "", "release": "", "extend": `,"ttl_seconds":60`} {
 			for tenant, id := range map[string]string{"other": "h1", "acme": "none", "nobody": "h1"} {
-				if p := s.send("/v1/holds/"+id+"/"+action, "k", fmt.Sprintf(`{"tenant":%q%s}`, tenant, more)).problem(404, "hold_not_found"); p.Errors[0].Field != "hold_id" {
-					t.Errorf("%+v", p)
-				}
+				p := s.send("/v1/holds/"+id+"/"+action, "k", fmt.Sprintf(`{"tenant":%q%s}`, tenant, more)).problem(404, "hold_not_found")
+				assert.Equal(t, "hold_id", p.Errors[0].Field, p)
 			}
 		}
 		if p := s.send("/v1/holds", "another key", holdOf("h1", 2)); p.status != 400 { // a key must not contain a space
 			t.Errorf("%s", p.body)
 		}
-		if p := s.send("/v1/holds", "another-key", holdOf("h1", 2)).problem(409, "precondition_failed"); p.Errors[0].Field != "hold_id" {
-			t.Errorf("%+v", p)
-		}
+		p := s.send("/v1/holds", "another-key", holdOf("h1", 2)).problem(409, "precondition_failed")
+		assert.Equal(t, "hold_id", p.Errors[0].Field, p)
 		s.send("/v1/holds", "hold-h1", holdOf("h1", 3)).problem(422, "idempotency_key_reused")
 		s.send("/v1/holds/h1/release", "hold-h1", `{"tenant":"acme"}`).problem(422, "idempotency_key_reused")
 		s.debit("hold-h1", "acme", "calls", 2).problem(422, "idempotency_key_reused")
@@ -204,8 +175,7 @@ func TestHold_IDUniquePerTenant(t *testing.T) {
 
 func TestHold_NotPayable_DeniedLikeDebit(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.tenant("frozen")
 	s.hold("h1", 8).want(201)
 	s.call("PATCH", "/v1/tenants/frozen", `{"status":"suspended"}`).want(200)
@@ -218,9 +188,8 @@ func TestHold_NotPayable_DeniedLikeDebit(t *testing.T) {
 	hold("frozen", "calls", 1).want(403)
 	s.unmoved("denied", func() {
 		a := hold("acme", "calls", 3)
-		if p := a.problem(429, "quota_exceeded"); *p.Required != 3 || *p.Available != 2 || a.number(headerQuotaRemaining) != 2 || a.number(headerRetryAfter) < 1 {
-			t.Errorf("%v %s", a.header, a.body)
-		}
+		p := a.problem(429, "quota_exceeded")
+		assert.True(t, *p.Required == 3 && *p.Available == 2 && a.number(headerQuotaRemaining) == 2 && a.number(headerRetryAfter) >= 1, "%v %s", a.header, a.body)
 		hold("acme", "credits", 1).problem(402, "credits_exhausted")
 		hold("acme", "other", 1).problem(403, "meter_not_in_plan")
 		hold("acme", "nothing", 1).problem(404, "not_found")
@@ -233,8 +202,7 @@ func TestHold_NotPayable_DeniedLikeDebit(t *testing.T) {
 
 func TestHold_SuspendedTenant_CanFinish(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.hold("h1", 2).want(201)
 	s.hold("h2", 2).want(201)
 	s.call("PATCH", "/v1/tenants/acme", `{"status":"suspended"}`).want(200)
@@ -248,31 +216,25 @@ func TestHold_SuspendedTenant_CanFinish(t *testing.T) {
 
 func TestCaptureHold_BeyondHold_DecidedLikeDebit(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.hold("h1", 4).want(201)
 	capture := func(key string, amount int64) *answer {
 		return s.send("/v1/holds/h1/capture", key, fmt.Sprintf(`{"tenant":"acme","items":[{"meter":"calls","amount":%d}]}`, amount))
 	}
 	s.unmoved("more than there is", func() {
 		a := capture("c1", 11)
-		if p := a.problem(429, "quota_exceeded"); *p.Required != 7 || *p.Available != 6 {
-			t.Errorf("%s", a.body)
-		}
+		p := a.problem(429, "quota_exceeded")
+		assert.True(t, *p.Required == 7 && *p.Available == 6, "%s", a.body)
 	})
-	if h := holdIn(capture("c1", 7).want(200)); h.Status != client.HoldStatusCaptured || h.Items[0].Captured != 7 || h.Items[0].Remaining != 3 {
-		t.Errorf("%+v", h)
-	}
+	h := holdIn(capture("c1", 7).want(200))
+	assert.True(t, h.Status == client.HoldStatusCaptured && h.Items[0].Captured == 7 && h.Items[0].Remaining == 3, h)
 }
 
 func TestHold_QuotaHeadersOfMinRemaining(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.spendable()
+	s := newService(t).spendable()
 	a := s.send("/v1/holds", "k", `{"tenant":"acme","hold_id":"h","items":[{"meter":"calls","amount":1},{"meter":"jobs","amount":4}]}`).want(201)
-	if a.number(headerQuotaLimit) != 5 || a.number(headerQuotaRemaining) != 1 {
-		t.Errorf("headers: %v", a.header)
-	}
+	assert.True(t, a.number(headerQuotaLimit) == 5 && a.number(headerQuotaRemaining) == 1, "headers: %v", a.header)
 	a = s.send("/v1/holds", "k2", `{"tenant":"acme","hold_id":"h2","items":[{"meter":"jobs","amount":2}]}`)
 	if p := a.problem(429, "quota_exceeded"); *p.Available != 1 { // overage cannot be held
 		t.Errorf("%s", a.body)
@@ -281,16 +243,14 @@ func TestHold_QuotaHeadersOfMinRemaining(t *testing.T) {
 
 func TestHold_DryRun_NeedsNoKey(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.debit("k", "acme", "calls", 1).want(200)
 	dry := func(amount int64) *answer {
 		return s.call("POST", "/v1/holds", strings.TrimSuffix(holdOf("h1", amount), "}")+`,"dry_run":true}`)
 	}
 	s.unmoved("dry", func() {
-		if h := holdIn(dry(9).want(200)); !h.DryRun || h.Items[0].Remaining != 0 || h.OperationID != dryRunKey {
-			t.Errorf("%+v", h)
-		}
+		h := holdIn(dry(9).want(200))
+		assert.True(t, h.DryRun && h.Items[0].Remaining == 0 && h.OperationID == dryRunKey, h)
 		dry(10).problem(429, "quota_exceeded")
 	})
 }
@@ -312,9 +272,7 @@ func TestIdempotencyKey_RequiredOnHoldsRefundsCorrections(t *testing.T) {
 	s := newService(t)
 	s.materials()
 	operations := keyed()
-	if len(operations) != 8 {
-		t.Errorf("%d operations", len(operations))
-	}
+	assert.Len(t, operations, 8, "operations")
 	for path, body := range operations {
 		s.unmoved(path, func() {
 			s.call(http.MethodPost, path, body).problem(400, "idempotency_key_missing")
@@ -327,8 +285,7 @@ func TestIdempotencyKey_RequiredOnHoldsRefundsCorrections(t *testing.T) {
 		key := path[max(0, len(path)-200):]
 		first := s.send(path, key, body).want(200, 201)
 		again := s.send(path, key, body).want(first.status)
-		if again.header.Get(headerReplayed) != "true" || string(again.body) != string(first.body) {
-			t.Errorf("%s: %v %s, first %s", path, again.header, again.body, first.body)
-		}
+		assert.True(t, again.header.Get(headerReplayed) == "true" && string(again.body) == string(first.body),
+			"%s: %v %s, first %s", path, again.header, again.body, first.body)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -21,8 +23,7 @@ import (
 // a megabyte. Each body is refused with a short answer that names the fault, and nothing is stored.
 func TestBodies_DeepWideLong_ShortRefusals(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	before := s.state()
 	const item, debit = `{"meter":"calls","amount":1}`, `{"idempotency_key":"k","tenant":"acme","items":[{"meter":"calls","amount":1}]}`
 	var unknown strings.Builder
@@ -57,17 +58,15 @@ func TestBodies_DeepWideLong_ShortRefusals(t *testing.T) {
 			t.Errorf("%s: %s is not named: %.500s", name, c.field, a.body)
 		}
 	}
-	if after := s.state(); after != before {
-		t.Errorf("stored before: %s, after: %s", before, after)
-	}
+	after := s.state()
+	assert.True(t, after == before, "stored before: %s, after: %s", before, after)
 }
 
 // TestInjection_EveryPlace_RefusedOrStoredAsText sends texts that would change an SQL statement, a command or a page
 // if they were inserted there without quoting.
 func TestInjection_EveryPlace_RefusedOrStoredAsText(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	texts := []string{
 		`'; DROP TABLE balances; --`, `' OR '1'='1`, `1) UNION SELECT secret_hash FROM key_secrets --`, `\'; SELECT pg_sleep(9); --`, `$1`, `%27%20OR%201=1`, `"; --`, "a\x00b",
 		"}\r\nFLUSHALL\r\n", `{acme}:x`, `<script>alert(1)</script>`, `${jndi:ldap://192.0.2.1/a}`, `../../etc/passwd`, `=cmd|' /C calc'!A0`, "\u202e\u2066",
@@ -94,9 +93,8 @@ func TestInjection_EveryPlace_RefusedOrStoredAsText(t *testing.T) {
 			s.call("POST", "/v1/debits", body, headerIdempotencyKey, "k").problem(400, "invalid_argument")
 		}
 		s.as(client.CreatedKey{Secret: "qk_" + in}, "GET", "/v1/meters", "").want(401, 429)
-		if after := s.state(); after != before {
-			t.Errorf("%q: stored before: %s, after: %s", text, before, after)
-		}
+		after := s.state()
+		assert.True(t, after == before, "%q: stored before: %s, after: %s", text, before, after)
 		if strings.Contains(text, "\x00") {
 			continue
 		}
@@ -104,9 +102,7 @@ func TestInjection_EveryPlace_RefusedOrStoredAsText(t *testing.T) {
 		s.call("PATCH", "/v1/tenants/acme", `{"metadata":{"note":`+quote(text)+`}}`).want(200)
 		var stored map[string]string
 		s.check(json.Unmarshal(s.readTenant("acme").Metadata, &stored))
-		if stored["note"] != text {
-			t.Errorf("%q is read as %q", text, stored["note"])
-		}
+		assert.True(t, stored["note"] == text, "%q is read as %q", text, stored["note"])
 	}
 	s.debit("well", "acme", "calls", 1).want(200)
 }
@@ -115,8 +111,7 @@ func TestInjection_EveryPlace_RefusedOrStoredAsText(t *testing.T) {
 // more data than the key permits. Without a key, no path reaches data.
 func TestPaths_Tricks_ReachNothing(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	use := s.newKey(`{"name":"gateway","scopes":["use"]}`)
 	for _, path := range []string{
 		"//v1/meters", "/v1//meters", "/v1/openapi.yaml/../meters", "/v1/openapi.yaml/%2e%2e/meters", "/v1/openapi.yaml/..%2fmeters", "/v1/openapi.yaml%2f..%2fmeters",
@@ -136,9 +131,8 @@ func TestPaths_Tricks_ReachNothing(t *testing.T) {
 			s.check(err)
 			s.check(response.Body.Close())
 			s.check(conn.Close())
-			if response.StatusCode < 400 || response.StatusCode >= 500 || strings.Contains(string(text), `"items"`) {
-				t.Errorf("%s of %s: %d %.200s", path, who, response.StatusCode, text)
-			}
+			assert.True(t, response.StatusCode >= 400 && response.StatusCode < 500 &&
+				!strings.Contains(string(text), `"items"`), "%s of %s: %d %.200s", path, who, response.StatusCode, text)
 		}
 	}
 }
@@ -146,17 +140,14 @@ func TestPaths_Tricks_ReachNothing(t *testing.T) {
 // Headers forbid caches to store refusals and balances, and browsers to guess the type of a body.
 func TestAnswers_BalancesRefusalsFiles_NotStoredNotGuessed(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	for path, status := range map[string]int{
 		"/v1/tenants/acme/balances": 200, "/v1/tenants/acme/statements/calls/current?format=csv": 200, "/v1/none": 404, "/v1/tenants/none": 404,
 	} {
 		a := s.call("GET", path, "").want(status)
-		if a.header.Get("X-Content-Type-Options") != "nosniff" || a.header.Get("Cache-Control") != "no-store" || a.header.Get("Access-Control-Allow-Origin") != "" {
-			t.Errorf("%s: %v", path, a.header)
-		}
+		assert.True(t, a.header.Get("X-Content-Type-Options") == "nosniff" && a.header.Get("Cache-Control") == "no-store" &&
+			a.header.Get("Access-Control-Allow-Origin") == "", "%s: %v", path, a.header)
 	}
-	if a := s.call("GET", "/v1/tenants/acme/balances", "", "Authorization").want(401); a.header.Get("Cache-Control") != "no-store" || a.header.Get("WWW-Authenticate") == "" {
-		t.Errorf("%v", a.header)
-	}
+	a := s.call("GET", "/v1/tenants/acme/balances", "", "Authorization").want(401)
+	assert.True(t, a.header.Get("Cache-Control") == "no-store" && a.header.Get("WWW-Authenticate") != "", a.header)
 }

@@ -21,8 +21,7 @@ import (
 // newKey creates an API key and returns it with its secret.
 func (s *service) newKey(body string) client.CreatedKey {
 	s.t.Helper()
-	var k client.CreatedKey
-	s.call("POST", "/v1/keys", body).want(201).into(&k)
+	k := decoded[client.CreatedKey](s.call("POST", "/v1/keys", body).want(201))
 	return k
 }
 
@@ -165,8 +164,7 @@ func (s *service) furnish(tenant string) belongings {
 // bound to tenant mine. Each answer is 403 or has no data of theirs. The same requests about tenant mine pass.
 func TestRoutes_BoundKey_ReachesItsTenantOnly(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.call("PUT", "/v1/limits/slots", `{"per":["tenant"],"kind":"concurrency","burst":50}`).want(201)
 	s.call("PUT", "/v1/limits/by-subject", `{"per":["subject"],"kind":"token_bucket","rate":"5/s"}`).want(201)
 	s.eventually("the snapshot has the rules", func() bool { return len(s.server.catalog.Snapshot().Limits) == 2 })
@@ -191,30 +189,24 @@ func TestRoutes_BoundKey_ReachesItsTenantOnly(t *testing.T) {
 			before := s.state()
 			a := s.as(admin, method, trial.path, trial.body, trial.header...)
 			if name == "POST /v1/debits/batch" {
-				var results client.DebitBatchAnswer
-				a.want(200).into(&results)
-				if results.Results[0].Status != 403 || results.Results[0].Code != "forbidden" {
-					t.Errorf("%s: %s", name, a.body)
-				}
+				results := decoded[client.DebitBatchAnswer](a.want(200))
+				assert.True(t, results.Results[0].Status == 403 && results.Results[0].Code == "forbidden",
+					"%s: %s", name, a.body)
 			} else if name == "POST /v1/check/batch" {
-				if a.want(200); !strings.HasPrefix(string(a.body), `{"results":[{"status":403,`) {
-					t.Errorf("%s: %s", name, a.body)
-				}
+				a.want(200)
+				assert.True(t, strings.HasPrefix(string(a.body), `{"results":[{"status":403,`), "%s: %s", name, a.body)
 			} else if !trial.gateway {
 				a.problem(403, "forbidden")
 			} else if a.status != 403 || !strings.Contains(string(a.body), "bound to another tenant") {
 				t.Errorf("%s: %d %s", name, a.status, a.body)
 			}
-			if after := s.state(); after != before {
-				t.Errorf("%s changed something of another tenant", name)
-			}
+			assert.True(t, s.state() == before, "%s changed something of another tenant", name)
 		case everyTenant:
 			path := strings.NewReplacer(":meter", "calls", ":plan", "basic", ":rule", "slots", ":roll_id", "r", ":day", "2026-01-01").Replace(r.path)
 			s.as(admin, method, path, "{}").problem(403, "forbidden")
 		case ownTenant:
-			if a := s.as(admin, method, strings.Replace(r.path, ":rule", ruleOf(r.path), 1), "").want(200); strings.Contains(string(a.body), "theirs") {
-				t.Errorf("%s shows another tenant: %s", name, a.body)
-			}
+			a := s.as(admin, method, strings.Replace(r.path, ":rule", ruleOf(r.path), 1), "").want(200)
+			assert.NotContains(t, string(a.body), "theirs", "%s shows another tenant: %s", name, a.body)
 		case noTenant:
 			s.as(admin, method, strings.NewReplacer(":meter", "calls", ":plan", "basic").Replace(r.path), "").want(200)
 		}
@@ -232,9 +224,8 @@ func TestRoutes_BoundKey_ReachesItsTenantOnly(t *testing.T) {
 	for _, name := range slices.Sorted(mapKeys(own)) {
 		if trial := own[name]; !strings.Contains(name, ":bits") && !strings.HasPrefix(name, "DELETE /v1/keys") {
 			method, _, _ := strings.Cut(name, " ")
-			if a := s.as(admin, strings.Replace(method, "any", "GET", 1), trial.path, trial.body, append(slices.Clone(trial.header), "X-Own", "1")...); a.status == 403 || a.status == 401 {
-				t.Errorf("%s is refused for the key's own tenant: %s", name, a.body)
-			}
+			a := s.as(admin, strings.Replace(method, "any", "GET", 1), trial.path, trial.body, append(slices.Clone(trial.header), "X-Own", "1")...)
+			assert.True(t, a.status != 403 && a.status != 401, "%s is refused for the key's own tenant: %s", name, a.body)
 		}
 	}
 }
@@ -281,30 +272,26 @@ func TestRoutes_Scopes_OfTheContract(t *testing.T) {
 			continue
 		}
 		want, _ := op.Extensions["x-scope"].(string)
-		if r.public != (want == "") || !r.public && r.scope.String() != want {
-			t.Errorf("%s %s: scope %s, in the contract %q", method, path, r.scope, want)
-		}
+		assert.True(t, r.public == (want == "") && (r.public || r.scope.String() == want),
+			"%s %s: scope %s, in the contract %q", method, path, r.scope, want)
 		for scope, key := range keys {
 			if r.public || scope.Has(r.scope) || strings.HasPrefix(r.path, "/v1/authorize") {
 				continue
 			}
-			if p := s.as(key, method, path, "{}").problem(403, "forbidden"); !strings.Contains(p.Detail, r.scope.String()) {
-				t.Errorf("%s %s: %s", method, path, p.Detail)
-			}
+			assert.Contains(t, s.as(key, method, path, "{}").problem(403, "forbidden").Detail, r.scope.String(),
+				"%s %s", method, path)
 		}
 	}
-	if a := s.as(keys[access.Read], "GET", "/v1/authorize/nginx", "", forwarded.HeaderTenant, "a", forwarded.HeaderMeter, "m"); a.status != 403 {
-		t.Errorf("%d %s", a.status, a.body)
-	}
+	a := s.as(keys[access.Read], "GET", "/v1/authorize/nginx", "", forwarded.HeaderTenant, "a", forwarded.HeaderMeter, "m")
+	assert.True(t, a.status == 403, "%d %s", a.status, a.body)
 }
 
 func TestKeys_CreateListRotateRevoke(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	k := s.newKey(`{"name":"gateway eu-1","scopes":["use","read"],"tenant":"acme","expires_at":"2097-01-01T00:00:00Z"}`)
-	if !strings.HasPrefix(k.Secret, "qk_") || len(k.Secret) < 46 || !strings.HasPrefix(k.Secret, k.Prefix) {
-		t.Errorf("%+v", k)
-	}
+	assert.True(t, strings.HasPrefix(k.Secret, "qk_") && len(k.Secret) >= 46 && strings.HasPrefix(k.Secret, k.Prefix),
+		k)
 	var got client.Key
 	a := s.call("GET", "/v1/keys/"+k.KeyID, "").want(200)
 	a.into(&got)
@@ -314,23 +301,18 @@ func TestKeys_CreateListRotateRevoke(t *testing.T) {
 		ExpiresAt: &end, Status: "active",
 	}
 	assert.Equal(t, want, got)
-	var list client.KeyList
-	s.call("GET", "/v1/keys", "").want(200).into(&list)
+	list := decoded[client.KeyList](s.call("GET", "/v1/keys", "").want(200))
 	assert.Equal(t, []client.Key{want}, list.Items)
 	var rotated client.CreatedKey
 	s.call("POST", "/v1/keys/"+k.KeyID+"/rotate", `{"overlap_seconds":3600}`).want(201).into(&rotated)
-	if rotated.KeyID != k.KeyID || rotated.Secret == k.Secret {
-		t.Errorf("%+v", rotated)
-	}
+	assert.True(t, rotated.KeyID == k.KeyID && rotated.Secret != k.Secret, rotated)
 	for _, key := range []client.CreatedKey{k, rotated} {
 		s.as(key, "GET", "/v1/meters", "").want(200)
 	}
 	s.call("GET", "/v1/keys/"+k.KeyID, "").want(200).into(&got)
-	if got.LastUsedAt == nil || time.Since(*got.LastUsedAt) > testenv.Patience {
-		t.Errorf("last used at %v", got.LastUsedAt)
-	}
-	var last client.CreatedKey
-	s.call("POST", "/v1/keys/"+k.KeyID+"/rotate", "").want(201).into(&last)
+	assert.True(t, got.LastUsedAt != nil && time.Since(*got.LastUsedAt) <= testenv.Patience,
+		"last used at %v", got.LastUsedAt)
+	last := decoded[client.CreatedKey](s.call("POST", "/v1/keys/"+k.KeyID+"/rotate", "").want(201))
 	s.as(last, "GET", "/v1/meters", "").want(200)
 	for _, key := range []client.CreatedKey{k, rotated} {
 		s.eventually("the old secret is refused", func() bool { return s.as(key, "GET", "/v1/meters", "").status == 401 })
@@ -340,9 +322,7 @@ func TestKeys_CreateListRotateRevoke(t *testing.T) {
 	s.eventually("the key is refused", func() bool { return s.as(last, "GET", "/v1/meters", "").status == 401 })
 	s.call("POST", "/v1/keys/"+k.KeyID+"/rotate", "").problem(409, "precondition_failed")
 	s.call("GET", "/v1/keys/"+k.KeyID, "").want(200).into(&got)
-	if got.Status != "revoked" {
-		t.Errorf("%+v", got)
-	}
+	assert.EqualValues(t, "revoked", got.Status, got)
 	s.call("DELETE", "/v1/keys/none", "").problem(404, "not_found")
 	for body, field := range map[string]string{
 		`{"scopes":["use"]}`:             "name",
@@ -362,9 +342,7 @@ func TestAuthenticate_WrongKeys_LimitedPerAddress(t *testing.T) {
 	s := newHandlerService(t)
 	guess := func() *answer {
 		a := s.call("GET", "/v1/meters", "", "Authorization", "Bearer wrong")
-		if !a.closed {
-			t.Errorf("the connection of a stranger stays open: %v", a.header)
-		}
+		assert.True(t, a.closed, "the connection of a stranger stays open: %v", a.header)
 		return a
 	}
 	guess().problem(401, "unauthenticated")
@@ -382,12 +360,10 @@ func TestAuthenticate_WrongKeys_LimitedPerAddress(t *testing.T) {
 		return limited >= 0
 	}, "an address that sends more than its wrong keys is limited")
 	s.call("GET", "/v1/meters?limit=0", "").refused("limit") // a valid key always passes
-	if a := s.call("GET", "/nope", "", "Authorization"); a.status != 404 || !a.closed {
-		t.Errorf("%d %v", a.status, a.header)
-	}
-	if a := s.call("GET", "/nope", ""); a.closed {
-		t.Errorf("the connection of a caller with a key is closed: %v", a.header)
-	}
+	a := s.call("GET", "/nope", "", "Authorization")
+	assert.True(t, a.status == 404 && a.closed, "%d %v", a.status, a.header)
+	a = s.call("GET", "/nope", "")
+	assert.False(t, a.closed, "the connection of a caller with a key is closed: %v", a.header)
 }
 
 func TestAuthenticate_HeaderTwice_Refused(t *testing.T) {
@@ -414,8 +390,7 @@ func TestAuthenticate_HeaderTwice_Refused(t *testing.T) {
 // before and after, and the reason.
 func TestAudit_EveryAdministrativeChange(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	k := s.newKey(`{"name":"support","scopes":["admin"]}`)
 	s.as(k, "PUT", "/v1/limits/r", `{"per":["tenant"],"kind":"token_bucket","rate":"1/s"}`, "X-Request-Id", "put-1").want(201)
 	s.as(k, "PUT", "/v1/limits/r", `{"per":["tenant"],"kind":"token_bucket","rate":"1/s"}`).want(200) // changes nothing, so it has no line
@@ -431,14 +406,12 @@ func TestAudit_EveryAdministrativeChange(t *testing.T) {
 	s.as(k, "PUT", "/v1/plans/p", `{"allowances":[]}`).want(201)
 	s.as(k, "PUT", "/v1/tenants/t2", `{"plan":"p"}`).want(201)
 
-	var page client.AuditList
-	s.call("GET", "/v1/audit?actor="+k.KeyID, "").want(200).into(&page)
+	page := decoded[client.AuditList](s.call("GET", "/v1/audit?actor="+k.KeyID, "").want(200))
 	var got []string
 	for i := range page.Items {
 		l := &page.Items[i]
-		if l.Actor != (client.AuditActor{KeyID: k.KeyID, Name: "support"}) || l.IP != "127.0.0.1" || l.RequestID == "" || l.At.IsZero() {
-			t.Errorf("%+v", l)
-		}
+		assert.True(t, l.Actor == (client.AuditActor{KeyID: k.KeyID, Name: "support"}) && l.IP == "127.0.0.1" && l.RequestID != "" &&
+			!l.At.IsZero(), l)
 		got = append(got, fmt.Sprintf("%s %s %v>%v %s", l.Action, l.Object.ID, string(l.Before) != "null", string(l.After) != "null", l.Reason))
 	}
 	want := []string{
@@ -451,17 +424,14 @@ func TestAudit_EveryAdministrativeChange(t *testing.T) {
 	var after struct {
 		Rate string `json:"rate"`
 	}
-	if err := json.Unmarshal(first.After, &after); err != nil || first.RequestID != "put-1" || after.Rate != "1/s" {
-		t.Errorf("%+v: %v", first, err)
-	}
+	err := json.Unmarshal(first.After, &after)
+	assert.True(t, err == nil && first.RequestID == "put-1" && after.Rate == "1/s", "%+v: %v", first, err)
 	for query, want := range map[string]int{
 		"action=limit.put&actor=" + k.KeyID: 2, "tenant=acme&actor=" + k.KeyID: 1, "actor=nobody": 0, "action=key.create": 1,
 		"actor=" + k.KeyID + "&to=" + first.At.Format(time.RFC3339Nano): 0, "actor=" + k.KeyID + "&from=" + first.At.Format(time.RFC3339Nano): 10,
 	} {
 		s.call("GET", "/v1/audit?"+query, "").want(200).into(&page)
-		if len(page.Items) != want {
-			t.Errorf("%s: %d lines, want %d", query, len(page.Items), want)
-		}
+		assert.Len(t, page.Items, want, "%s: %d lines", query, len(page.Items))
 	}
 	seen, cursor := map[string]bool{}, ""
 	for {
@@ -476,9 +446,7 @@ func TestAudit_EveryAdministrativeChange(t *testing.T) {
 	}
 	var stored int
 	s.check(s.pool.QueryRow(t.Context(), "SELECT count(*) FROM audit").Scan(&stored))
-	if len(seen) != stored {
-		t.Errorf("pages have %d lines of %d", len(seen), stored)
-	}
+	assert.Len(t, seen, stored, "pages have %d lines of %d", len(seen), stored)
 	s.call("GET", "/v1/audit?cursor=x", "").refused("cursor")
 }
 
@@ -489,17 +457,15 @@ func TestAccessLine_HasTheKey(t *testing.T) {
 	k := s.newKey(`{"name":"n","scopes":["read"],"tenant":"acme"}`)
 	s.as(k, "GET", "/v1/tenants/acme", "", headerRequestID, "line-1").want(http.StatusNotFound)
 	s.eventually("the access line", func() bool { return s.log.with("line-1") != "" })
-	if line := s.log.with("line-1"); !strings.Contains(line, `"key":"`+k.KeyID+`"`) || !strings.Contains(line, `"tenant":"acme"`) || strings.Contains(line, k.Secret) {
-		t.Error(line)
-	}
+	line := s.log.with("line-1")
+	assert.True(t, strings.Contains(line, `"key":"`+k.KeyID+`"`) && strings.Contains(line, `"tenant":"acme"`) && !strings.Contains(line, k.Secret), line)
 }
 
 // TestAudit_AmountsMoved: the audit log has grants, voids, adjustments, an administrator's refund, rolls and
 // verifications. The line of each change names the API key that made it.
 func TestAudit_AmountsMoved(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	use, admin := s.newKey(`{"name":"backend","scopes":["use"]}`), s.newKey(`{"name":"support","scopes":["admin"]}`)
 	s.as(use, "POST", "/v1/debits", demandOf("acme", "calls", 3), headerIdempotencyKey, "d").want(200)
 	s.as(use, "POST", "/v1/refunds", `{"tenant":"acme","operation_id":"d","amount":1}`, headerIdempotencyKey, "r1").want(200)
@@ -517,8 +483,7 @@ func TestAudit_AmountsMoved(t *testing.T) {
 	s.as(admin, "POST", "/v1/rolls", "").want(202)
 	s.as(admin, "POST", "/v1/verifications", `{"tenant":"acme"}`).want(202)
 
-	var page client.AuditList
-	s.call("GET", "/v1/audit?actor="+admin.KeyID, "").want(200).into(&page)
+	page := decoded[client.AuditList](s.call("GET", "/v1/audit?actor="+admin.KeyID, "").want(200))
 	var got []string
 	for i := range page.Items {
 		l := &page.Items[i]
@@ -530,16 +495,11 @@ func TestAudit_AmountsMoved(t *testing.T) {
 	}
 	assert.Equal(t, want, got)
 	s.call("GET", "/v1/audit?actor="+use.KeyID, "").want(200).into(&page)
-	if len(page.Items) != 0 {
-		t.Errorf("use is in the audit log: %+v", page.Items)
-	}
+	assert.Empty(t, page.Items, "use is in the audit log: %+v", page.Items)
 	for operation, actor := range map[string]string{"d": use.KeyID, "r1": use.KeyID, "g": admin.KeyID, "a": admin.KeyID} {
-		var op client.Operation
-		s.call("GET", "/v1/tenants/acme/operations/"+operation, "").want(200).into(&op)
+		op := decoded[client.Operation](s.call("GET", "/v1/tenants/acme/operations/"+operation, "").want(200))
 		for _, e := range op.Entries {
-			if e.Actor != actor {
-				t.Errorf("%s: entry by %q, want %q", operation, e.Actor, actor)
-			}
+			assert.True(t, e.Actor == actor, "%s: entry by %q, want %q", operation, e.Actor, actor)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/client"
 )
 
@@ -24,8 +26,7 @@ func (s *service) renew(id string) *answer {
 // lease when its holder renews it. Another caller can then acquire a lease.
 func TestLease_BlockedOrSuspended_EndsAtItsRenewal(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.limit("slots", `{"per":["tenant"],"kind":"concurrency","burst":1}`)
 	refuse := func(how string) { s.call("PATCH", "/v1/tenants/acme", `{"status":"`+how+`"}`).want(200) }
 	for _, tc := range []struct {
@@ -64,8 +65,7 @@ func (s *service) lifting(what string) func() {
 // TestLease_EveryForgedBit_404: if any bit of a lease's id is changed, the id names no lease.
 func TestLease_EveryForgedBit_404(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.tenant("other")
 	s.limit("slots", `{"per":["tenant"],"kind":"concurrency","burst":1}`)
 	id := s.held()
@@ -88,10 +88,7 @@ func TestLease_EveryForgedBit_404(t *testing.T) {
 			s.call("DELETE", "/v1/leases/"+text, "").problem(404, "lease_not_found")
 		}
 	}
-	var n client.LeaseAnswer
-	s.acquire(`{"rule":"slots","tenant":"other","dry_run":true}`).want(200).into(&n)
-	if *n.InUse != 0 {
-		t.Errorf("%d leases of another tenant are held", *n.InUse)
-	}
+	n := decoded[client.LeaseAnswer](s.acquire(`{"rule":"slots","tenant":"other","dry_run":true}`).want(200))
+	assert.Zero(t, *n.InUse, "leases of another tenant are held")
 	s.renew(id).want(200)
 }

@@ -7,15 +7,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/client"
 )
 
 // leasing creates tenants acme and other, and limit exports with 2 leases.
-func (s *service) leasing() {
+func (s *service) leasing() *service {
 	s.t.Helper()
 	s.catalogue()
 	s.tenant("other")
 	s.limit("exports", `{"per":["tenant"],"kind":"concurrency","burst":2}`)
+	return s
 }
 
 // limit stores a limit. It returns when the server enforces the limit.
@@ -35,8 +38,7 @@ func (s *service) acquire(body string, extra ...string) *answer {
 // server then refreshes its copy of the catalogue. A name of no limit does not cause a refresh.
 func TestLease_LimitPutJustNow_IsKnown(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	for i := range 50 {
 		rule := fmt.Sprintf("jobs-%d", i)
 		s.call("PUT", "/v1/limits/"+rule, `{"per":["tenant"],"kind":"concurrency","burst":2}`).want(201)
@@ -50,52 +52,39 @@ func TestLease_LimitPutJustNow_IsKnown(t *testing.T) {
 
 func TestLease_AcquireRenewRelease(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.leasing()
+	s := newService(t).leasing()
 	body := `{"rule":"exports","tenant":"acme","ttl_seconds":90}`
 	var first, again, dry client.LeaseAnswer
 	began := time.Now()
 	a := s.acquire(body, headerIdempotencyKey, "job-1").want(201)
 	a.into(&first)
-	if first.LeaseID == "" || first.Rule != "exports" || first.Limit != 2 || *first.InUse != 1 || *first.Remaining != 1 || first.ExpiresInMs != 90_000 {
-		t.Errorf("%s", a.body)
-	}
+	assert.True(t, first.LeaseID != "" && first.Rule == "exports" && first.Limit == 2 && *first.InUse == 1 && *first.Remaining == 1 &&
+		first.ExpiresInMs == 90_000, "%s", a.body)
 	earliest, latest := began.Add(89*time.Second), time.Now().Add(91*time.Second)
 	if end := first.ExpiresAt; end.Before(earliest) || end.After(latest) {
 		t.Errorf("ends at %s, not between %s and %s", end, earliest, latest)
 	}
-	if got := a.header.Get("RateLimit-Policy"); got != `"exports";q=2;qu="concurrent-requests"` {
-		t.Errorf("%s", got)
-	}
-	if got := a.header.Get("RateLimit"); got != `"exports";r=1` || a.header.Get(headerReplayed) != "" {
-		t.Errorf("%v", a.header)
-	}
+	assert.EqualValues(t, `"exports";q=2;qu="concurrent-requests"`, a.header.Get("RateLimit-Policy"))
+	assert.True(t, a.header.Get("RateLimit") == `"exports";r=1` && a.header.Get(headerReplayed) == "", a.header)
 	a = s.acquire(body, headerIdempotencyKey, "job-1").want(201)
 	a.into(&again)
-	if again.LeaseID != first.LeaseID || *again.InUse != 1 || a.header.Get(headerReplayed) != "true" {
-		t.Errorf("the same key: %s %v", a.body, a.header)
-	}
+	assert.True(t, again.LeaseID == first.LeaseID && *again.InUse == 1 && a.header.Get(headerReplayed) == "true",
+		"the same key: %s %v", a.body, a.header)
 	s.acquire(`{"rule":"exports","tenant":"acme","dry_run":true}`).want(200).into(&dry)
-	if dry.LeaseID != "" || !dry.ExpiresAt.IsZero() || *dry.InUse != 1 || !dry.DryRun {
-		t.Errorf("%+v", dry)
-	}
+	assert.True(t, dry.LeaseID == "" && dry.ExpiresAt.IsZero() && *dry.InUse == 1 && dry.DryRun, dry)
 	s.acquire(body).want(201) // without an idempotency key, this is another lease
 	a = s.acquire(body)
 	p := a.problem(429, "rate_limited")
-	if p.Type != typeQuotaExceeded || len(p.ViolatedPolicies) != 1 || p.ViolatedPolicies[0] != "exports" || p.RetryAfterMs < 1 || p.RetryAfterMs > 5000 {
-		t.Errorf("%s", a.body)
-	}
-	if rule, left, wait := a.limit(); rule != "exports" || left != 0 || wait > a.number(headerRetryAfter) {
-		t.Errorf("%v", a.header)
-	}
+	assert.True(t, p.Type == typeQuotaExceeded && len(p.ViolatedPolicies) == 1 && p.ViolatedPolicies[0] == "exports" && p.RetryAfterMs >= 1 &&
+		p.RetryAfterMs <= 5000, "%s", a.body)
+	rule, left, wait := a.limit()
+	assert.True(t, rule == "exports" && left == 0 && wait <= a.number(headerRetryAfter), a.header)
 	s.acquire(`{"rule":"exports","tenant":"acme","dry_run":true}`).problem(429, "rate_limited")
 	s.acquire(`{"rule":"exports","tenant":"other"}`).want(201)
 
 	renew := func() *answer { return s.call("POST", "/v1/leases/"+first.LeaseID+"/renew", `{"ttl_seconds":3600}`) }
 	renew().want(200).into(&again)
-	if again.LeaseID != first.LeaseID || again.ExpiresInMs != 3_600_000 || *again.InUse != 2 {
-		t.Errorf("%+v", again)
-	}
+	assert.True(t, again.LeaseID == first.LeaseID && again.ExpiresInMs == 3_600_000 && *again.InUse == 2, again)
 	for range 2 {
 		s.call("DELETE", "/v1/leases/"+first.LeaseID, "").want(204)
 	}
@@ -105,8 +94,7 @@ func TestLease_AcquireRenewRelease(t *testing.T) {
 
 func TestLease_WrongLimit_Refused(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.leasing()
+	s := newService(t).leasing()
 	s.limit("per-subject", `{"per":["subject"],"kind":"concurrency","rate":"1/30s"}`)
 	s.limit("calls", `{"per":["tenant"],"kind":"token_bucket","rate":"5/s"}`)
 	s.acquire(`{"rule":"none","tenant":"acme"}`).problem(404, "not_found")
@@ -114,11 +102,8 @@ func TestLease_WrongLimit_Refused(t *testing.T) {
 	s.acquire(`{"rule":"calls","tenant":"acme"}`).refused("rule")
 	s.acquire(`{"rule":"per-subject","tenant":"acme"}`).refused("subject")
 	s.acquire(`{"rule":"exports","tenant":"acme"}`, headerIdempotencyKey, "with blank ").refused(headerIdempotencyKey)
-	var lease client.LeaseAnswer
-	s.acquire(`{"rule":"per-subject","tenant":"acme","subject":"ann"}`).want(201).into(&lease)
-	if lease.ExpiresInMs != 30_000 {
-		t.Errorf("%+v: the rate's period is how long a lease lasts", lease)
-	}
+	lease := decoded[client.LeaseAnswer](s.acquire(`{"rule":"per-subject","tenant":"acme","subject":"ann"}`).want(201))
+	assert.EqualValues(t, 30_000, lease.ExpiresInMs, "%+v: the rate's period is how long a lease lasts", lease)
 	s.acquire(`{"rule":"per-subject","tenant":"acme","subject":"ann"}`).problem(429, "rate_limited")
 	s.acquire(`{"rule":"per-subject","tenant":"acme","subject":"bob"}`).want(201)
 	s.call("PATCH", "/v1/tenants/acme", `{"status":"suspended"}`).want(200)
@@ -129,8 +114,7 @@ func TestLease_WrongLimit_Refused(t *testing.T) {
 // TestLease_ForgedID_404: a forged id is answered with 404 and changes nothing.
 func TestLease_ForgedID_404(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.leasing()
+	s := newService(t).leasing()
 	var held client.LeaseAnswer
 	s.acquire(`{"rule":"exports","tenant":"acme"}`, headerIdempotencyKey, "k").want(201).into(&held)
 	id := held.LeaseID
@@ -147,14 +131,10 @@ func TestLease_ForgedID_404(t *testing.T) {
 	} {
 		path := "/v1/leases/" + url.PathEscape(forged)
 		s.call("POST", path+"/renew", `{}`).problem(404, "lease_not_found")
-		if a := s.call("DELETE", path, ""); a.status != 204 && a.status != 404 {
-			t.Errorf("DELETE %q: %d %s", forged, a.status, a.body)
-		}
+		a := s.call("DELETE", path, "")
+		assert.False(t, a.status != 204 && a.status != 404, "DELETE %q: %d %s", forged, a.status, a.body)
 	}
-	var n client.LeaseAnswer
-	s.acquire(`{"rule":"exports","tenant":"acme","dry_run":true}`).want(200).into(&n)
-	if *n.InUse != 1 {
-		t.Errorf("%d are held, want the one", *n.InUse)
-	}
+	n := decoded[client.LeaseAnswer](s.acquire(`{"rule":"exports","tenant":"acme","dry_run":true}`).want(200))
+	assert.True(t, *n.InUse == 1, "%d are held, want the one", *n.InUse)
 	s.call("POST", "/v1/leases/"+id+"/renew", `{}`).want(200)
 }

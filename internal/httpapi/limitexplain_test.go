@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/client"
 )
 
@@ -15,8 +17,7 @@ func (s *service) limitNamed(rule, body string) {
 
 func TestGetLimit_Explain(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	for _, c := range []struct {
 		name, body string
 		check      func(e *client.LimitExplanation) bool
@@ -40,9 +41,7 @@ func TestGetLimit_Explain(t *testing.T) {
 		s.limitNamed(c.name, c.body)
 		var plain, told client.Limit
 		s.call("GET", "/v1/limits/"+c.name, "").want(200).into(&plain)
-		if plain.Explain.Summary != "" {
-			t.Errorf("%s explains itself unasked: %+v", c.name, plain.Explain)
-		}
+		assert.Empty(t, plain.Explain.Summary, "%s explains itself unasked: %+v", c.name, plain.Explain)
 		s.call("GET", "/v1/limits/"+c.name+"?explain=1", "").want(200).into(&told)
 		e := &told.Explain
 		if e.Summary == "" || e.KeptSeconds < 1 || e.RedisAway.Replicas != 1 || c.name != "jobs" && (e.BytesPerBucket < 100 || e.BytesPerBucket > 400) || !c.check(e) {
@@ -59,13 +58,11 @@ func TestGetLimit_Explain(t *testing.T) {
 	for name, capacity := range map[string]int64{"own": 3, "bucket": 4, "daily": 100} {
 		var told client.Limit
 		a := s.call("GET", "/v1/limits/"+name+"?explain=1&tenant=acme", "").want(200)
-		if a.into(&told); told.Explain.Capacity != capacity || told.CreatedAt.IsZero() {
-			t.Errorf("%s: %s", name, a.body)
-		}
+		a.into(&told)
+		assert.True(t, told.Explain.Capacity == capacity && !told.CreatedAt.IsZero(), "%s: %s", name, a.body)
 	}
-	if p := s.call("GET", "/v1/limits/own?explain=1", "").problem(404, "not_found"); !strings.Contains(p.Detail, "plan=") || !strings.Contains(p.Detail, "tenant=") {
-		t.Errorf("%+v", p)
-	}
+	p := s.call("GET", "/v1/limits/own?explain=1", "").problem(404, "not_found")
+	assert.True(t, strings.Contains(p.Detail, "plan=") && strings.Contains(p.Detail, "tenant="), p)
 	s.call("GET", "/v1/limits/own?explain=1&tenant=nobody", "").problem(404, "tenant_not_found")
 	s.call("GET", "/v1/limits/bucket?explain=2", "").refused("explain")
 	s.call("GET", "/v1/limits/bucket?tenant=acme", "").refused("tenant")
@@ -74,8 +71,7 @@ func TestGetLimit_Explain(t *testing.T) {
 
 func TestResetLimit_FillsOneBucket(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.limitNamed("each", `{"per":["tenant","subject"],"kind":"token_bucket","rate":"1/day"}`)
 	consume := func(key, subject string) *answer {
 		return s.send("/v1/consume", key, fmt.Sprintf(`{"tenant":"acme","subject":%q,"items":[{"meter":"calls","amount":1}]}`, subject))
@@ -93,10 +89,8 @@ func TestResetLimit_FillsOneBucket(t *testing.T) {
 	reset(`{"tenant":"acme","subject":"u1","ip":"192.0.2.1"}`).refused("ip")
 	s.call("POST", "/v1/limits/none/reset", `{"tenant":"acme"}`).problem(404, "not_found")
 	for i, existed := range []bool{true, false} {
-		var got client.ResetAnswer
-		if reset(`{"tenant":"acme","subject":"u1"}`).want(200).into(&got); got.Rule != "each" || got.Existed != existed {
-			t.Errorf("reset %d: %+v", i, got)
-		}
+		got := decoded[client.ResetAnswer](reset(`{"tenant":"acme","subject":"u1"}`).want(200))
+		assert.True(t, got.Rule == "each" && got.Existed == existed, "reset %d: %+v", i, got)
 	}
 	consume("after-u1", "u1").want(200)
 	consume("after-u2", "u2").problem(429, "rate_limited")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
@@ -16,30 +17,24 @@ import (
 // as a second decision.
 func TestConsume_RateLimited_OneDecision(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.limited()
+	s := newService(t).limited()
 	const demand = `{"tenant":"acme","items":[{"meter":"calls","amount":1}],"route":"/search"}`
 	for i, want := range []int{200, 200, 429, 429, 429} {
 		a := s.send("/v1/consume", fmt.Sprint("k", i), demand).want(want)
-		if a.number(headerQuotaRemaining) != int64(max(8, 9-i)) {
-			t.Errorf("request %d: %v", i, a.header)
-		}
+		assert.True(t, a.number(headerQuotaRemaining) == int64(max(8, 9-i)), "request %d: %v", i, a.header)
 	}
 	gateway := []string{forwarded.HeaderTenant, "acme", forwarded.HeaderMeter, "calls", "X-Forwarded-Uri", "/search"}
-	if a := s.call("GET", "/v1/authorize/traefik", "", gateway...).want(429); a.number(headerQuotaRemaining) != 8 {
-		t.Errorf("%v", a.header)
-	}
-	if allowed, denied := s.decisions("search", "allow"), s.decisions("search", "deny"); allowed != 2 || denied != 4 {
-		t.Errorf("%v allowed and %v denied; want 2 and 4", allowed, denied)
-	}
+	a := s.call("GET", "/v1/authorize/traefik", "", gateway...).want(429)
+	assert.True(t, a.number(headerQuotaRemaining) == 8, a.header)
+	allowed, denied := s.decisions("search", "allow"), s.decisions("search", "deny")
+	assert.True(t, allowed == 2 && denied == 4, "%v allowed and %v denied; want 2 and 4", allowed, denied)
 }
 
 // TestConsume_RefundedTokensAreShown: if the balance denies a request, its tokens are refunded, and the headers show
 // the refunded tokens. A client that sees no remaining tokens until tomorrow would send no requests until tomorrow.
 func TestConsume_RefundedTokensAreShown(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	for kind, rate := range map[string]string{
 		"token_bucket": "2/day", "leaky_bucket": "2/day", "fixed_window": "2/day", "sliding_window": "2/day", "sliding_log": "2/day",
 	} {
@@ -51,15 +46,12 @@ func TestConsume_RefundedTokensAreShown(t *testing.T) {
 			return fmt.Sprintf(`{"tenant":"acme","items":[{"meter":"calls","amount":%d}],"route":"/%s"}`, amount, kind)
 		}
 		left := func(a *answer) int64 { _, r, _ := a.limit(); return r }
-		if a := s.send("/v1/consume", kind, demand(1)).want(200); left(a) != 1 {
-			t.Errorf("%s: charged: %v", kind, a.header)
-		}
-		if a := s.send("/v1/consume", kind+"-refused", demand(100)).want(402, 429); left(a) != 1 {
-			t.Errorf("%s: refused by the balance: %v", kind, a.header)
-		}
-		if a := s.send("/v1/consume", kind, demand(1)).want(200); left(a) != 1 || a.header.Get(headerReplayed) == "" {
-			t.Errorf("%s: a replay: %v", kind, a.header)
-		}
+		a := s.send("/v1/consume", kind, demand(1)).want(200)
+		assert.EqualValues(t, 1, left(a), "%s: charged: %v", kind, a.header)
+		a = s.send("/v1/consume", kind+"-refused", demand(100)).want(402, 429)
+		assert.EqualValues(t, 1, left(a), "%s: refused by the balance: %v", kind, a.header)
+		a = s.send("/v1/consume", kind, demand(1)).want(200)
+		assert.True(t, left(a) == 1 && a.header.Get(headerReplayed) != "", "%s: a replay: %v", kind, a.header)
 	}
 }
 
@@ -108,13 +100,10 @@ func TestConsume_RegionShare(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			s := newService(t)
-			s.catalogue()
+			s := newService(t).catalogue()
 			body := fmt.Sprintf(`{"per":["tenant"],"kind":%q,%s,"region_share":30}`, kind, tc.limit)
-			var stored client.Limit
-			if s.call("PUT", "/v1/limits/region", body).want(201).into(&stored); stored.RegionShare != 30 || stored.Burst != 10 {
-				t.Errorf("stored: %+v", stored)
-			}
+			stored := decoded[client.Limit](s.call("PUT", "/v1/limits/region", body).want(201))
+			assert.True(t, stored.RegionShare == 30 && stored.Burst == 10, "stored: %+v", stored)
 			s.eventually("the snapshot has the limit", func() bool { return len(s.server.catalog.Snapshot().Limits) == 1 })
 			ask, admitted := func(key string) *answer { return s.send("/v1/consume", key, demand) }, 200
 			if kind == "concurrency" {
@@ -122,16 +111,12 @@ func TestConsume_RegionShare(t *testing.T) {
 				admitted = 201
 			}
 			for i := range tc.capacity {
-				if a := ask(fmt.Sprint("k", i)).want(admitted); a.header.Get("RateLimit-Policy") != tc.policy {
-					t.Errorf("%v; want %s", a.header, tc.policy)
-				}
+				a := ask(fmt.Sprint("k", i)).want(admitted)
+				assert.True(t, a.header.Get("RateLimit-Policy") == tc.policy, "%v; want %s", a.header, tc.policy)
 			}
 			ask("beyond").problem(429, "rate_limited")
-			var got client.Limit
-			s.call("GET", "/v1/limits/region?explain=1", "").want(200).into(&got)
-			if got.RegionShare != 30 || got.Explain.Capacity != int64(tc.capacity) {
-				t.Errorf("%+v", got)
-			}
+			got := decoded[client.Limit](s.call("GET", "/v1/limits/region?explain=1", "").want(200))
+			assert.True(t, got.RegionShare == 30 && got.Explain.Capacity == int64(tc.capacity), got)
 		})
 	}
 }

@@ -3,12 +3,14 @@ package httpapi
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // newcomersPerSecond is the number of tenants that the tests' service may create per second.
@@ -16,12 +18,13 @@ const newcomersPerSecond = 100
 
 // signup creates the plan for new tenants. It has 3 credits, and 1,000 calls a month, of which one subject may use
 // 600. More calls are paid with credits, 1 credit for 2 calls.
-func (s *service) signup() {
+func (s *service) signup() *service {
 	s.t.Helper()
 	s.catalogue()
 	s.call("PUT", "/v1/plans/signup", `{"allowances":[{"meter":"calls","amount":1000,"every":"month","anchor":"tenant","per_subject":600,
 		"overflow":{"meter":"credits","price":{"units":1,"per":2}}},{"meter":"credits","amount":3,"every":"once","anchor":"calendar"}],"features":{"sso":true}}`).want(201)
 	s.eventually("the plan is known", func() bool { return s.provisioner.Missing() == nil })
+	return s
 }
 
 // made returns the number of tenants whose ids begin with prefix, and the number of their terms.
@@ -34,41 +37,30 @@ func (s *service) made(prefix string) (tenants, terms int) {
 
 func TestNewcomer_ParallelFirstUses_MakeOneTenant(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.signup()
-	var uses sync.WaitGroup
-	for i := range 100 {
-		uses.Go(func() {
-			demand := demandOf("first", "calls", 5)
-			switch i % 4 {
-			case 0:
-				s.send("/v1/consume", fmt.Sprint("k", i), demand).want(200)
-			case 1:
-				s.send("/v1/holds", fmt.Sprint("k", i), strings.Replace(demand, "{", fmt.Sprintf(`{"hold_id":"h%d",`, i), 1)).want(201, 200)
-			default:
-				s.debit(fmt.Sprint("k", i), "first", "calls", 5).want(200)
-			}
-		})
-	}
-	uses.Wait()
-	if tenants, terms := s.made("first"); tenants != 1 || terms != 1 {
-		t.Errorf("%d tenants with %d terms", tenants, terms)
-	}
-	if got := s.remaining("first", "calls"); got != 500 {
-		t.Errorf("%d of 1000 remain after 100 uses of 5", got)
-	}
-	if a := s.call("GET", "/v1/audit?tenant=first", "").want(200); strings.Count(string(a.body), `"action":"tenant.put"`) != 1 {
-		t.Errorf("%s", a.body)
-	}
-	if a := s.call("GET", "/v1/tenants/first", "").want(200); !strings.Contains(string(a.body), `"plan":"signup"`) {
-		t.Errorf("%s", a.body)
-	}
+	s := newService(t).signup()
+	testenv.Together(100, func(i int) {
+		demand := demandOf("first", "calls", 5)
+		switch i % 4 {
+		case 0:
+			s.send("/v1/consume", fmt.Sprint("k", i), demand).want(200)
+		case 1:
+			s.send("/v1/holds", fmt.Sprint("k", i), strings.Replace(demand, "{", fmt.Sprintf(`{"hold_id":"h%d",`, i), 1)).want(201, 200)
+		default:
+			s.debit(fmt.Sprint("k", i), "first", "calls", 5).want(200)
+		}
+	})
+	tenants, terms := s.made("first")
+	assert.True(t, tenants == 1 && terms == 1, "%d tenants with %d terms", tenants, terms)
+	assert.EqualValues(t, 500, s.remaining("first", "calls"), "of 1000 remain after 100 uses of 5")
+	a := s.call("GET", "/v1/audit?tenant=first", "").want(200)
+	assert.True(t, strings.Count(string(a.body), `"action":"tenant.put"`) == 1, "%s", a.body)
+	a = s.call("GET", "/v1/tenants/first", "").want(200)
+	assert.Contains(t, string(a.body), `"plan":"signup"`, "%s", a.body)
 }
 
 func TestNewcomer_RefusedUse_MakesNoTenant(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.signup()
+	s := newService(t).signup()
 	s.call("PUT", "/v1/limits/closed", `{"per":["global"],"match":{"route":"/closed"},"kind":"token_bucket","rate":"1/h"}`).want(201)
 	s.eventually("the limit is used up", func() bool {
 		return s.call("POST", "/v1/limits/charge", `{"tenant":"acme","route":"/closed"}`).status == 429
@@ -82,9 +74,8 @@ func TestNewcomer_RefusedUse_MakesNoTenant(t *testing.T) {
 	} {
 		for _, path := range []string{"/v1/debits", "/v1/consume"} {
 			a := s.send(path, fmt.Sprint("k", i), body)
-			if a.status == 200 != strings.Contains(body, "dry_run") {
-				t.Errorf("%s %s: %d %s", path, body, a.status, a.body)
-			}
+			assert.True(t, a.status == 200 == strings.Contains(body, "dry_run"),
+				"%s %s: %d %s", path, body, a.status, a.body)
 		}
 	}
 	s.send("/v1/holds", "h", `{"hold_id":"h","tenant":"no-9","items":[{"meter":"calls","amount":2000}]}`).want(429)
@@ -92,25 +83,20 @@ func TestNewcomer_RefusedUse_MakesNoTenant(t *testing.T) {
 	s.call("POST", "/v1/check", `{"tenant":"no-11","feature":"sso"}`).want(200)
 	s.call("POST", "/v1/debits/batch", `{"debits":[{"idempotency_key":"b","tenant":"no-12","items":[{"meter":"calls","amount":2000}]}]}`).want(200)
 	s.call("GET", "/v1/tenants/no-13/balances", "").want(404)
-	if tenants, _ := s.made("no"); tenants != 0 {
-		t.Errorf("refused uses have made %d tenants", tenants)
-	}
+	tenants, _ := s.made("no")
+	assert.Zero(t, tenants, "refused uses have made %d tenants", tenants)
 	s.call("POST", "/v1/debits/batch", `{"debits":[{"idempotency_key":"b","tenant":"yes-1","items":[{"meter":"calls","amount":7}]}]}`).want(200)
 	s.call("GET", "/v1/authorize/nginx", "", forwarded.HeaderTenant, "yes-2", forwarded.HeaderMeter, "calls", "X-Original-URI", "/", "X-Original-Method", "GET").want(200)
-	if tenants, _ := s.made("yes"); tenants != 2 {
-		t.Errorf("%d tenants of 2 first uses", tenants)
-	}
-	if got := s.remaining("yes-1", "calls"); got != 993 {
-		t.Errorf("%d remain", got)
-	}
+	tenants, _ = s.made("yes")
+	assert.True(t, tenants == 2, "%d tenants of 2 first uses", tenants)
+	assert.EqualValues(t, 993, s.remaining("yes-1", "calls"), "remain")
 }
 
 // A check of a tenant that does not exist yet is answered like a check of a tenant on plan signup that has used
 // nothing.
 func TestNewcomer_Check_AnswersAsThePlanWould(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.signup()
+	s := newService(t).signup()
 	s.call("PUT", "/v1/tenants/twin", `{"plan":"signup"}`).want(201)
 	for _, more := range []string{
 		`"items":[{"meter":"calls","amount":1}]`, `"items":[{"meter":"calls","amount":1006}]`, `"items":[{"meter":"calls","amount":1007}]`,
@@ -123,40 +109,33 @@ func TestNewcomer_Check_AnswersAsThePlanWould(t *testing.T) {
 		for i := range twin.Items {
 			twin.Items[i].WouldSucceedAt = newcomer.Items[i].WouldSucceedAt // a month begins when its tenant is created
 		}
-		if twin.Allowed != newcomer.Allowed || twin.Code != newcomer.Code || fmt.Sprint(twin.Items) != fmt.Sprint(newcomer.Items) {
-			t.Errorf("%s: %+v, but %+v", more, newcomer, twin)
-		}
+		assert.True(t, twin.Allowed == newcomer.Allowed && twin.Code == newcomer.Code &&
+			fmt.Sprint(twin.Items) == fmt.Sprint(newcomer.Items), "%s: %+v, but %+v", more, newcomer, twin)
 	}
-	if tenants, _ := s.made("to-be"); tenants != 0 {
-		t.Error("a check has made a tenant")
-	}
+	tenants, _ := s.made("to-be")
+	assert.Zero(t, tenants, "a check has made a tenant")
 }
 
 // If a client invents very many tenant ids, the service creates tenants at most at the configured rate. The refused
 // requests get a Retry-After.
 func TestNewcomer_Flood_IsBounded(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.signup()
+	s := newService(t).signup()
 	const asked = 4 * newcomersPerSecond
 	var served, later atomic.Int64
-	var uses sync.WaitGroup
-	for worker := range 8 {
-		uses.Go(func() {
-			for i := range asked / 8 {
-				a := s.debit("k", fmt.Sprintf("flood-%d-%d", worker, i), "calls", 1)
-				switch {
-				case a.status == 200:
-					served.Add(1)
-				case a.status == 503 && strings.Contains(string(a.body), "queue_full") && a.header.Get("Retry-After") != "":
-					later.Add(1)
-				default:
-					t.Errorf("%d %s", a.status, a.body)
-				}
+	testenv.Together(8, func(worker int) {
+		for i := range asked / 8 {
+			a := s.debit("k", fmt.Sprintf("flood-%d-%d", worker, i), "calls", 1)
+			switch {
+			case a.status == 200:
+				served.Add(1)
+			case a.status == 503 && strings.Contains(string(a.body), "queue_full") && a.header.Get("Retry-After") != "":
+				later.Add(1)
+			default:
+				t.Errorf("%d %s", a.status, a.body)
 			}
-		})
-	}
-	uses.Wait()
+		}
+	})
 	tenants, _ := s.made("flood")
 	t.Logf("of %d first uses %d were served, %d refused", asked, served.Load(), later.Load())
 	if int64(tenants) != served.Load() || served.Load()+later.Load() != asked || later.Load() == 0 && served.Load() > 0 && tenants > 10*newcomersPerSecond {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/client"
 )
 
@@ -30,24 +32,19 @@ func (s *service) eventuallyLimit(rule, subject string, want int64) {
 
 func TestOverride_OfTenantAndSubject_ChangesTheirNumbersOnly(t *testing.T) {
 	t.Parallel()
-	s := newOwner(t)
-	s.catalogue()
+	s := newOwner(t).catalogue()
 	s.limitNamed("api", `{"per":["subject"],"kind":"token_bucket","rate":"10/min"}`)
 	s.tenant("other")
 	s.eventuallyLimit("api", "u1", 10)
 	s.call("POST", "/v1/consume", `{"tenant":"acme","subject":"u1","items":[{"meter":"calls","amount":1}]}`, headerIdempotencyKey, "before").want(200)
 
-	var o client.LimitOverride
-	s.call("PUT", "/v1/limits/api/overrides/acme", `{"rate":"20/min"}`).want(201).into(&o)
-	if o.Rule != "api" || o.Tenant != "acme" || o.Subject != "" || o.Rate != "20/min" || o.CreatedAt.IsZero() {
-		t.Errorf("%+v", o)
-	}
+	o := decoded[client.LimitOverride](s.call("PUT", "/v1/limits/api/overrides/acme", `{"rate":"20/min"}`).want(201))
+	assert.True(t, o.Rule == "api" && o.Tenant == "acme" && o.Subject == "" && o.Rate == "20/min" &&
+		!o.CreatedAt.IsZero(), o)
 	s.eventuallyLimit("api", "u1", 20)
 	a := s.call("POST", "/v1/check", `{"tenant":"acme","subject":"u1","items":[{"meter":"calls","amount":1}]}`).want(200)
-	var check client.CheckAnswer
-	if a.into(&check); check.Limits[0].Remaining != 19 {
-		t.Errorf("the bucket does not keep what was taken: %s", a.body)
-	}
+	check := decoded[client.CheckAnswer](a)
+	assert.True(t, check.Limits[0].Remaining == 19, "the bucket does not keep what was taken: %s", a.body)
 	s.call("PUT", "/v1/limits/api/overrides/acme/u1", `{"rate":"7/min","burst":70}`).want(201)
 	s.eventuallyLimit("api", "u1", 70)
 	s.eventuallyLimit("api", "u2", 20)
@@ -63,36 +60,27 @@ func TestOverride_OfTenantAndSubject_ChangesTheirNumbersOnly(t *testing.T) {
 	s.call("GET", "/v1/limits/api/overrides/acme/u3", "").problem(404, "not_found")
 
 	s.call("PUT", "/v1/limits/api/overrides/other", `{"rate":"1/min"}`).want(201)
-	var page client.LimitOverrideList
-	s.call("GET", "/v1/limits/api/overrides?limit=2", "").want(200).into(&page)
-	if len(page.Items) != 2 || page.Items[0].Subject != "" || page.Items[1].Subject != "u1" {
-		t.Errorf("%+v", page)
-	}
+	page := decoded[client.LimitOverrideList](s.call("GET", "/v1/limits/api/overrides?limit=2", "").want(200))
+	assert.True(t, len(page.Items) == 2 && page.Items[0].Subject == "" && page.Items[1].Subject == "u1", page)
 	s.call("GET", "/v1/limits/api/overrides?limit=2&cursor="+*page.NextCursor, "").want(200).into(&page)
-	if len(page.Items) != 1 || page.Items[0].Tenant != "other" || page.NextCursor != nil {
-		t.Errorf("%+v", page)
-	}
+	assert.True(t, len(page.Items) == 1 && page.Items[0].Tenant == "other" && page.NextCursor == nil, page)
 
 	s.call("DELETE", "/v1/limits/api/overrides/acme/u1", "").want(204)
 	s.eventuallyLimit("api", "u1", 20)
 	s.call("DELETE", "/v1/limits/api/overrides/acme", "").want(204)
 	s.eventuallyLimit("api", "u1", 10)
 	s.call("DELETE", "/v1/limits/api/overrides/acme", "").problem(404, "not_found")
-	var log client.AuditList
-	s.call("GET", "/v1/audit?tenant=acme&limit=100", "").want(200).into(&log)
+	log := decoded[client.AuditList](s.call("GET", "/v1/audit?tenant=acme&limit=100", "").want(200))
 	lines := map[string]int{}
 	for _, line := range log.Items {
 		lines[line.Action]++
 	}
-	if lines["override.put"] != 4 || lines["override.delete"] != 2 {
-		t.Errorf("%v", lines)
-	}
+	assert.True(t, lines["override.put"] == 4 && lines["override.delete"] == 2, lines)
 }
 
 func TestOverride_ThatDoesNotFit_RefusedWithItsField(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.limitNamed("tenant", `{"per":["tenant"],"kind":"token_bucket","rate":"10/min","costs":[{"route":"/x","cost":5}]}`)
 	s.limitNamed("shared", `{"per":["ip"],"kind":"token_bucket","rate":"10/min"}`)
 	s.limitNamed("window", `{"per":["tenant"],"kind":"fixed_window","rate":"10/month"}`)
@@ -114,16 +102,14 @@ func TestOverride_ThatDoesNotFit_RefusedWithItsField(t *testing.T) {
 	} {
 		for _, b := range bodies {
 			a := s.call("PUT", "/v1/limits/"+path, b[0]).problem(400, "invalid_argument")
-			if len(a.Errors) == 0 || a.Errors[0].Field != b[1] {
-				t.Errorf("%s %s names %+v, want %s", path, b[0], a.Errors, b[1])
-			}
+			assert.True(t, len(a.Errors) != 0 && a.Errors[0].Field == b[1],
+				"%s %s names %+v, want %s", path, b[0], a.Errors, b[1])
 		}
 	}
 	for path, field := range map[string]string{"*": "tenant", "acme*": "tenant", "acme/*": "subject", "acme/u*": "subject", "*/*": "tenant"} {
 		a := s.call("PUT", "/v1/limits/tenant/overrides/"+path, `{"rate":"5/s"}`).problem(400, "invalid_argument")
-		if len(a.Errors) != 1 || a.Errors[0].Field != field || a.Errors[0].Message != mustNotBePattern {
-			t.Errorf("%s: %+v", path, a.Errors)
-		}
+		assert.True(t, len(a.Errors) == 1 && a.Errors[0].Field == field && a.Errors[0].Message == mustNotBePattern,
+			"%s: %+v", path, a.Errors)
 	}
 	s.call("PUT", "/v1/limits/none/overrides/acme", `{"rate":"5/s"}`).problem(404, "not_found")
 	s.call("PUT", "/v1/limits/tenant/overrides/nobody", `{"rate":"5/s"}`).problem(404, "tenant_not_found")
@@ -142,8 +128,7 @@ func TestOverride_ThatDoesNotFit_RefusedWithItsField(t *testing.T) {
 
 func TestOverride_OfPlansLimit_GoesWithTheName(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.limitNamed("api", `{"per":["tenant"],"kind":"token_bucket","rate":"10/min"}`)
 	const allowances = `"allowances":[{"meter":"calls","amount":100,"every":"month","anchor":"calendar"}]`
 	s.call("PUT", "/v1/plans/pro", `{`+allowances+`,"limits":[{"rule":"api","per":["tenant"],"kind":"fixed_window","rate":"30/min"},{"rule":"own","per":["tenant"],"kind":"token_bucket","rate":"8/s"}]}`).want(201)
@@ -155,21 +140,17 @@ func TestOverride_OfPlansLimit_GoesWithTheName(t *testing.T) {
 	s.eventuallyLimit("api", "u1", 31)
 	s.eventuallyLimit("own", "u1", 5)
 
-	var l client.Limit
-	s.call("GET", "/v1/limits/own?plan=pro&explain=1&tenant=acme", "").want(200).into(&l)
-	if l.Rate != "8/s" || l.Explain.Capacity != 5 || l.Explain.Override.Rate != "5/s" || l.Explain.Override.Tenant != "acme" {
-		t.Errorf("%+v", l.Explain)
-	}
+	l := decoded[client.Limit](s.call("GET", "/v1/limits/own?plan=pro&explain=1&tenant=acme", "").want(200))
+	assert.True(t, l.Rate == "8/s" && l.Explain.Capacity == 5 && l.Explain.Override.Rate == "5/s" &&
+		l.Explain.Override.Tenant == "acme", l.Explain)
 	s.call("GET", "/v1/limits/own?plan=pro", "").want(200).into(&l)
 	s.call("GET", "/v1/limits/own?plan=basic", "").problem(404, "not_found")
 	s.call("GET", "/v1/limits/own?plan=none", "").problem(404, "not_found")
 	s.call("GET", "/v1/limits/own", "").problem(404, "not_found")
 	s.call("GET", "/v1/limits/api?subject=u1", "").problem(400, "invalid_argument")
-	var window client.Limit
-	s.call("GET", "/v1/limits/api?plan=pro&explain=1", "").want(200).into(&window)
-	if window.Kind != "fixed_window" || window.Explain.Capacity != 30 || window.Explain.Override.Rate != "" {
-		t.Errorf("%+v", window)
-	}
+	window := decoded[client.Limit](s.call("GET", "/v1/limits/api?plan=pro&explain=1", "").want(200))
+	assert.True(t, window.Kind == "fixed_window" && window.Explain.Capacity == 30 && window.Explain.Override.Rate == "",
+		window)
 
 	// The general limit is deleted. Its override stays, because the plan has a limit of the same name. After the
 	// plan's limits are deleted, their overrides are deleted, too.

@@ -12,8 +12,7 @@ import (
 
 func TestPutPlan_KeepsAllowance(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	const body = `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant","rollover":{"min":2,"max":5},
 		"overage":{"policy":"allow","cap":0},"overflow":{"meter":"credits","price":3},"per_subject":0},
 		{"meter":"credits","amount":0,"every":"day","anchor":"calendar","overage":{"policy":"deny"},"rollover":{"max":1}},
@@ -30,19 +29,15 @@ func TestPutPlan_KeepsAllowance(t *testing.T) {
 		{Meter: "other", Amount: 5, Every: client.AllowanceEveryOnce, Anchor: client.AllowanceAnchorCalendar, ExpiresInDays: new(int64(14))},
 	}
 	for _, a := range []*answer{s.call("PUT", "/v1/plans/p", body).want(201), s.call("PUT", "/v1/plans/p", body).want(200), s.call("GET", "/v1/plans/p", "").want(200)} {
-		var got client.Plan
-		a.into(&got)
+		got := decoded[client.Plan](a)
 		assert.Equal(t, want, got.Allowances)
-		if got.Version != 1 || !strings.Contains(string(a.body), `"price":3}`) {
-			t.Errorf("version %d", got.Version)
-		}
+		assert.True(t, got.Version == 1 && strings.Contains(string(a.body), `"price":3}`), "version %d", got.Version)
 	}
 }
 
 func TestPutPlan_ContradictoryAllowance_400(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	before := s.state()
 	for more, field := range map[string]string{
 		`"rollover":{"min":6,"max":5}`:               "rollover.min",
@@ -67,9 +62,8 @@ func TestPutPlan_ContradictoryAllowance_400(t *testing.T) {
 	s.call("PUT", "/v1/plans/p", `{"allowances":[{"meter":"calls",`+overflowing+`"credits"}},{"meter":"credits",`+overflowing+`"other"}}]}`).
 		refused("allowances[0].overflow.meter")
 	s.call("PUT", "/v1/plans/p", `{"allowances":[{"meter":"calls",`+overflowing+`"credits"}}]}`).refused("allowances[0].overflow.meter") // p has no credits
-	if after := s.state(); after != before {
-		t.Errorf("stored before: %s, after: %s", before, after)
-	}
+	after := s.state()
+	assert.True(t, after == before, "stored before: %s, after: %s", before, after)
 	a := s.call("PUT", "/v1/plans/p", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant","overflow":{"meter":"none","price":1}}]}`)
 	if a.status != 400 && a.status != 404 || !strings.Contains(string(a.body), `"field":"allowances[0].overflow.meter"`) {
 		t.Errorf("%d %s", a.status, a.body)
@@ -78,8 +72,7 @@ func TestPutPlan_ContradictoryAllowance_400(t *testing.T) {
 
 func TestPutPlan_PriceAsRatio(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	const plan = `{"allowances":[{"meter":"calls","amount":5,"every":"month","anchor":"tenant","overflow":{"meter":"credits","price":%s}},
 		{"meter":"credits","amount":0,"every":"once","anchor":"calendar"}]}`
 	put := func(price string) *answer { return s.call("PUT", "/v1/plans/ai", fmt.Sprintf(plan, price)) }
@@ -88,52 +81,37 @@ func TestPutPlan_PriceAsRatio(t *testing.T) {
 		`{"units":1,"per":3,"rounded":"up"}`, `[1,1000]`, `null`, `{"units":1,"units":2,"per":3}`,
 	} {
 		a := put(price)
-		if a.status != 400 || !strings.Contains(string(a.body), "price") {
-			t.Errorf("%s: %d %s", price, a.status, a.body)
-		}
+		assert.True(t, a.status == 400 && strings.Contains(string(a.body), "price"),
+			"%s: %d %s", price, a.status, a.body)
 	}
 	a := put(`{"units":1,"per":1000}`)
 	a.want(201)
-	if !strings.Contains(string(a.body), `"price":{"units":1,"per":1000}`) {
-		t.Errorf("%s", a.body)
-	}
-	if a := put(`{"units":1,"per":1000}`); !strings.Contains(string(a.want(200).body), `"version":1`) {
-		t.Errorf("the same once more: %s", a.body)
-	}
+	assert.Contains(t, string(a.body), `"price":{"units":1,"per":1000}`, "%s", a.body)
+	a = put(`{"units":1,"per":1000}`)
+	assert.Contains(t, string(a.want(200).body), `"version":1`, "the same once more: %s", a.body)
 	s.call("PUT", "/v1/tenants/chat", `{"plan":"ai"}`).want(201)
 	s.send("/v1/tenants/chat/grants", "paid", `{"meter":"credits","amount":2,"source":"topup"}`).want(201)
 	s.debit("k1", "chat", "calls", 1505).want(200)
-	if got := s.remaining("chat", "credits"); got != 0 {
-		t.Errorf("%d credits remain", got)
-	}
+	assert.Zero(t, s.remaining("chat", "credits"), "credits remain")
 	s.send("/v1/refunds", "r1", `{"tenant":"chat","operation_id":"k1","amount":600}`).want(200)
-	if got := s.remaining("chat", "credits"); got != 1 {
-		t.Errorf("%d credits remain after a refund of 600 of 1,500", got)
-	}
-	if a := put(`{"units":2,"per":1}`); !strings.Contains(string(a.want(200).body), `"price":2}`) {
-		t.Errorf("an integer per one is an integer: %s", a.body)
-	}
+	assert.EqualValues(t, 1, s.remaining("chat", "credits"), "credits remain after a refund of 600 of 1,500")
+	a = put(`{"units":2,"per":1}`)
+	assert.Contains(t, string(a.want(200).body), `"price":2}`, "an integer per one is an integer: %s", a.body)
 }
 
 func TestDebit_LargestPriceIsExact(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	const largest = 9007199254740991
 	s.call("PUT", "/v1/plans/dear", fmt.Sprintf(`{"allowances":[
 		{"meter":"calls","amount":0,"every":"year","anchor":"calendar","overflow":{"meter":"credits","price":%d}},
 		{"meter":"credits","amount":%d,"every":"year","anchor":"calendar"}]}`, largest, largest)).want(201)
 	s.call("PUT", "/v1/tenants/rich", `{"plan":"dear"}`).want(201)
 	p := s.debit("k1", "rich", "calls", largest).problem(402, "credits_exhausted")
-	if *p.Available != 1 || *p.Required != largest {
-		t.Errorf("%+v", p)
-	}
+	assert.True(t, *p.Available == 1 && *p.Required == largest, p)
 	s.debit("k2", "rich", "calls", 2).want(402)
-	if got := s.remaining("rich", "credits"); got != largest {
-		t.Errorf("%d credits remain", got)
-	}
+	got := s.remaining("rich", "credits")
+	assert.True(t, got == largest, "%d credits remain", got)
 	s.debit("k3", "rich", "calls", 1).want(200)
-	if got := s.remaining("rich", "credits"); got != 0 {
-		t.Errorf("%d credits remain", got)
-	}
+	assert.Zero(t, s.remaining("rich", "credits"), "credits remain")
 }

@@ -8,35 +8,28 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
 )
 
 func TestGetBalance_RemainderAndGrants(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.debit("k", "acme", "calls", 3).want(200)
 	s.call("POST", "/v1/tenants/acme/grants", `{"meter":"calls","amount":5,"source":"topup","grant_id":"g1"}`, headerIdempotencyKey, "g").want(201)
-	var got client.Balance
-	s.call("GET", "/v1/tenants/acme/balances/calls", "").want(200).into(&got)
-	if got.Limit != 15 || got.Granted != 15 || got.Used != 3 || got.Held != 0 || got.Remaining != 12 || got.Overage != 0 || got.Plan != "basic" || got.PlanVersion != 1 {
-		t.Errorf("%+v", got)
-	}
+	got := decoded[client.Balance](s.call("GET", "/v1/tenants/acme/balances/calls", "").want(200))
+	assert.True(t, got.Limit == 15 && got.Granted == 15 && got.Used == 3 && got.Held == 0 && got.Remaining == 12 && got.Overage == 0 && got.Plan == "basic" &&
+		got.PlanVersion == 1, got)
 	year := got.AsOf.Year()
 	period := client.BalancePeriod{Start: new(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)), End: new(time.Date(year+1, 1, 1, 0, 0, 0, 0, time.UTC))}
 	assert.Equal(t, period, got.Period)
-	if len(got.Grants) != 2 || got.Grants[0].Source != "allowance" || got.Grants[0].Remaining != 7 || got.Grants[1].GrantID != "g1" || got.Grants[1].ExpiresAt != nil {
-		t.Errorf("%+v", got.Grants)
-	}
-	var list client.BalanceList
-	s.call("GET", "/v1/tenants/acme/balances", "").want(200).into(&list)
-	if len(list.Items) != 2 || list.Items[0].Meter != "calls" || list.Items[0].Remaining != 12 || list.Items[1].Meter != "credits" || list.NextCursor != nil {
-		t.Errorf("%+v", list)
-	}
-	if list.Items[1].Period.End != nil {
-		t.Errorf("an endless period ends at %s", list.Items[1].Period.End)
-	}
+	assert.True(t, len(got.Grants) == 2 && got.Grants[0].Source == "allowance" && got.Grants[0].Remaining == 7 && got.Grants[1].GrantID == "g1" &&
+		got.Grants[1].ExpiresAt == nil, got.Grants)
+	list := decoded[client.BalanceList](s.call("GET", "/v1/tenants/acme/balances", "").want(200))
+	assert.True(t, len(list.Items) == 2 && list.Items[0].Meter == "calls" && list.Items[0].Remaining == 12 && list.Items[1].Meter == "credits" &&
+		list.NextCursor == nil, list)
+	assert.True(t, list.Items[1].Period.End == nil, "an endless period ends at %s", list.Items[1].Period.End)
 	s.call("GET", "/v1/tenants/acme/balances/other", "").problem(403, "meter_not_in_plan")
 	s.call("GET", "/v1/tenants/acme/balances/nothing", "").problem(404, "not_found")
 	s.call("GET", "/v1/tenants/nobody/balances/calls", "").problem(404, "tenant_not_found")
@@ -45,30 +38,21 @@ func TestGetBalance_RemainderAndGrants(t *testing.T) {
 
 func TestListEntries_GetOperationByKey(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.call("POST", "/v1/debits", `{"tenant":"acme","items":[{"meter":"calls","amount":2}],"subject":"u1","metadata":{"b":[1,{"c":null}],"a":"é"}}`, headerIdempotencyKey, "k1").want(200)
-	var list client.EntryList
-	s.call("GET", "/v1/tenants/acme/entries?meter=calls&kind=debit", "").want(200).into(&list)
-	if len(list.Items) != 1 {
-		t.Fatalf("%+v", list)
-	}
+	list := decoded[client.EntryList](s.call("GET", "/v1/tenants/acme/entries?meter=calls&kind=debit", "").want(200))
+	require.Len(t, list.Items, 1, list)
 	e := list.Items[0]
-	if e.OperationID != "k1" || e.Amount != 2 || e.RemainingAfter != 8 || e.OperationSubject != "u1" || e.Subject != "" || !e.EffectiveAt.IsZero() {
-		t.Errorf("%+v", e)
-	}
+	assert.True(t, e.OperationID == "k1" && e.Amount == 2 && e.RemainingAfter == 8 && e.OperationSubject == "u1" && e.Subject == "" &&
+		e.EffectiveAt.IsZero(), e)
 	metadata := e.Metadata
-	if err := metadata.Compact(); err != nil || string(metadata) != `{"a":"é","b":[1,{"c":null}]}` {
-		t.Errorf("metadata %s: %v", metadata, err)
-	}
-	var op client.Operation
-	s.call("GET", "/v1/tenants/acme/operations/k1", "").want(200).into(&op)
-	if op.OperationID != "k1" || op.Tenant != "acme" || op.Kind != "debit" || len(op.Entries) < 1 || !op.CreatedAt.Equal(e.CreatedAt) {
-		t.Errorf("%+v", op)
-	}
+	err := metadata.Compact()
+	assert.True(t, err == nil && string(metadata) == `{"a":"é","b":[1,{"c":null}]}`, "metadata %s: %v", metadata, err)
+	op := decoded[client.Operation](s.call("GET", "/v1/tenants/acme/operations/k1", "").want(200))
+	assert.True(t, op.OperationID == "k1" && op.Tenant == "acme" && op.Kind == "debit" && len(op.Entries) >= 1 &&
+		op.CreatedAt.Equal(e.CreatedAt), op)
 	count := func(query string) int {
-		var list client.EntryList
-		s.call("GET", "/v1/tenants/acme/entries?meter=calls&"+query, "").want(200).into(&list)
+		list := decoded[client.EntryList](s.call("GET", "/v1/tenants/acme/entries?meter=calls&"+query, "").want(200))
 		return len(list.Items)
 	}
 	at := func(d time.Duration) string { return url.QueryEscape(e.CreatedAt.Add(d).Format(time.RFC3339Nano)) }
@@ -76,9 +60,8 @@ func TestListEntries_GetOperationByKey(t *testing.T) {
 	for query, want := range map[string]int{
 		"from=" + at(0): all, "from=" + at(time.Microsecond): 0, "to=" + at(0): 0, "to=" + at(time.Microsecond): all, "kind=refund": 0,
 	} {
-		if got := count(query); got != want {
-			t.Errorf("%s: %d entries, want %d", query, got, want)
-		}
+		got := count(query)
+		assert.True(t, got == want, "%s: %d entries, want %d", query, got, want)
 	}
 	// The entries have the ids of operations that the ledger itself has started. Each such id names an operation.
 	s.call("GET", "/v1/tenants/acme/entries?meter=calls", "").want(200).into(&list)
@@ -91,17 +74,15 @@ func TestListEntries_GetOperationByKey(t *testing.T) {
 
 func TestEntry_Actor_ShownWhereThereIsOne(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.debit("k1", "acme", "calls", 1)
 	s.debit("k2", "acme", "calls", 1)
 	_, err := s.pool.Exec(t.Context(), "UPDATE entries SET actor = CASE operation_id WHEN 'k1' THEN 'key_1' END")
 	s.check(err)
 	for path, want := range map[string]int{"entries?meter=calls&kind=debit": 1, "operations/k1": 1, "operations/k2": 0} {
 		got := string(s.call("GET", "/v1/tenants/acme/"+path, "").want(200).body)
-		if strings.Count(got, `"actor":"key_1"`) != want || strings.Count(got, `"actor"`) != want {
-			t.Errorf("%s: %s, want %d entries with an actor", path, got, want)
-		}
+		assert.True(t, strings.Count(got, `"actor":"key_1"`) == want && strings.Count(got, `"actor"`) == want,
+			"%s: %s, want %d entries with an actor", path, got, want)
 	}
 }
 
@@ -109,28 +90,21 @@ func TestEntry_Actor_ShownWhereThereIsOne(t *testing.T) {
 // administrators.
 func TestGrant_KeyOfTheRequest_InEntriesAndAuditLog(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	const body = `{"meter":"credits","amount":50,"source":"topup","grant_id":"g1","reason":"order 17"}`
 	s.call("POST", "/v1/tenants/acme/grants", body, headerIdempotencyKey, "k1", "X-Request-Id", "r1").want(201)
 	s.call("POST", "/v1/tenants/acme/grants", body, headerIdempotencyKey, "k1", "X-Request-Id", "r2").want(201)
 	s.call("POST", "/v1/tenants/acme/grants", `{"meter":"credits","amount":1,"source":"topup","dry_run":true}`).want(201, 200)
-	var op client.Operation
-	s.call("GET", "/v1/tenants/acme/operations/k1", "").want(200).into(&op)
-	if op.Entries[0].Actor != "bootstrap" {
-		t.Errorf("%+v", op.Entries[0])
-	}
-	var log client.AuditList
-	s.call("GET", "/v1/audit?tenant=acme&action=grant.create", "").want(200).into(&log)
-	if len(log.Items) != 1 || log.Items[0].Object.ID != "g1" || log.Items[0].RequestID != "r1" || log.Items[0].Reason != "order 17" || log.Items[0].Actor.KeyID != "bootstrap" {
-		t.Errorf("%+v", log.Items)
-	}
+	op := decoded[client.Operation](s.call("GET", "/v1/tenants/acme/operations/k1", "").want(200))
+	assert.EqualValues(t, "bootstrap", op.Entries[0].Actor, op.Entries[0])
+	log := decoded[client.AuditList](s.call("GET", "/v1/audit?tenant=acme&action=grant.create", "").want(200))
+	assert.True(t, len(log.Items) == 1 && log.Items[0].Object.ID == "g1" && log.Items[0].RequestID == "r1" && log.Items[0].Reason == "order 17" &&
+		log.Items[0].Actor.KeyID == "bootstrap", log.Items)
 }
 
 func TestGetOperation_AnyKeyInPath(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	keys := []string{
 		"a/b", "/", "//", "a%2Fb", "%", "100%", "%41", "%zz", "a?b=c&d", "#", "{a}", "[x]", `"q"`, `\`, "a+b", ";", ":", "..", ".", "a=b,c", "~!$'()*@|^`<>",
 		strings.Repeat("/", 255),
@@ -140,11 +114,8 @@ func TestGetOperation_AnyKeyInPath(t *testing.T) {
 		s.tenant(tenant)
 		s.debit(key, tenant, "calls", 1).want(200)
 		path := "/v1/tenants/" + tenant + "/operations/"
-		var op client.Operation
-		s.call("GET", path+url.PathEscape(key), "").want(200).into(&op)
-		if op.OperationID != key {
-			t.Errorf("%q was found as %q", key, op.OperationID)
-		}
+		op := decoded[client.Operation](s.call("GET", path+url.PathEscape(key), "").want(200))
+		assert.True(t, op.OperationID == key, "%q was found as %q", key, op.OperationID)
 		// The same path, with every byte of the key escaped as some clients do it.
 		var full strings.Builder
 		for _, c := range []byte(key) {
@@ -162,36 +133,25 @@ func TestGetOperation_AnyKeyInPath(t *testing.T) {
 
 func TestListPeriods_AnchoredOn31st(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.call("PUT", "/v1/plans/monthly", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant"},
 		{"meter":"credits","amount":3,"every":"once","anchor":"tenant"}]}`).want(201)
 	s.call("PUT", "/v1/tenants/t", `{"plan":"monthly","anchor":"2026-01-31T00:00:00Z","timezone":"Europe/Berlin"}`).want(201)
 	periods := func(query string) []client.Period {
-		var list client.PeriodList
-		s.call("GET", "/v1/tenants/t/periods?"+query, "").want(200).into(&list)
+		list := decoded[client.PeriodList](s.call("GET", "/v1/tenants/t/periods?"+query, "").want(200))
 		return list.Items
 	}
 	got := periods("meter=calls")
-	if len(got) != 12 {
-		t.Fatalf("%d periods by default", len(got))
-	}
+	require.Len(t, got, 12, "periods by default")
 	for i, p := range got {
-		if p.Allowance != 10 || p.End == nil || i > 0 && !p.Start.Equal(*got[i-1].End) {
-			t.Errorf("%+v", p)
-		}
+		assert.True(t, p.Allowance == 10 && p.End != nil && (i <= 0 || p.Start.Equal(*got[i-1].End)), p)
 		start, err := time.Parse(time.RFC3339, p.LocalStart)
-		if err != nil || !start.Equal(p.Start) || i > 0 && start.Day() != min(31, daysIn(start)) {
-			t.Errorf("a period begins at %s, %s: %v", p.Start, p.LocalStart, err)
-		}
+		assert.True(t, err == nil && start.Equal(p.Start) && (i <= 0 || start.Day() == min(31, daysIn(start))),
+			"a period begins at %s, %s: %v", p.Start, p.LocalStart, err)
 	}
-	if n := len(periods("meter=calls&next=100")); n != 100 {
-		t.Errorf("%d periods", n)
-	}
+	assert.Len(t, periods("meter=calls&next=100"), 100, "periods")
 	once := periods("meter=credits&next=5")
-	if len(once) != 1 || once[0].End != nil || once[0].LocalEnd != nil {
-		t.Errorf("%+v", once)
-	}
+	assert.True(t, len(once) == 1 && once[0].End == nil && once[0].LocalEnd == nil, once)
 	s.call("GET", "/v1/tenants/t/periods?meter=other", "").problem(403, "meter_not_in_plan")
 	s.call("GET", "/v1/tenants/t/periods?meter=nothing", "").problem(404, "not_found")
 	s.call("GET", "/v1/tenants/nobody/periods?meter=calls", "").problem(404, "tenant_not_found")

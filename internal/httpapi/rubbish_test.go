@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
@@ -103,9 +104,7 @@ func (s *service) materials() {
 	s.eventually("the snapshot has exports", func() bool { return len(s.server.catalog.Snapshot().Limits) == 1 })
 	var lease client.LeaseAnswer
 	s.call("POST", "/v1/leases", `{"rule":"exports","tenant":"acme"}`, headerIdempotencyKey, "to-renew").want(201).into(&lease)
-	if lease.LeaseID != leaseToRenew {
-		s.t.Fatalf("the lease is %s", lease.LeaseID)
-	}
+	require.True(s.t, lease.LeaseID == leaseToRenew, "the lease is %s", lease.LeaseID)
 	s.call("PUT", "/v1/limits/by-subject", `{"per":["subject"],"kind":"token_bucket","rate":"60000/s"}`).want(201)
 	s.call("PUT", "/v1/limits/to-replace", `{"per":["tenant"],"kind":"token_bucket","rate":"60/s"}`).want(201)
 	grant := func(id string) {
@@ -306,24 +305,18 @@ func TestBodies_EveryWrongFieldIs400AndNamed(t *testing.T) {
 						}
 					}
 				}
-				if names != f.field {
-					t.Errorf("%s: %.200s\n%d, want a fault of %q, not %q: %.300s", op.OperationID, f.body, a.status, f.field, names, a.body)
-				}
+				assert.Equal(t, f.field, names,
+					"%s: %.200s\n%d, want a fault of %q, not %q: %.300s", op.OperationID, f.body, a.status, f.field, names, a.body)
 			}
-			if after := s.state(); after != before {
-				t.Errorf("%s: stored before: %s, after: %s", op.OperationID, before, after)
-			}
-			if least := min(15, 8*len(schema.Properties)); sent < least {
-				t.Errorf("%s: only %d faults", op.OperationID, sent)
-			}
-			if a := s.call(good.method, good.path, good.body, headerIdempotencyKey, "good-"+op.OperationID); a.status >= 400 {
-				t.Errorf("%s: the full body is refused: %s", op.OperationID, a.body)
-			}
+			after := s.state()
+			assert.True(t, after == before, "%s: stored before: %s, after: %s", op.OperationID, before, after)
+			assert.True(t, sent >= min(15, 8*len(schema.Properties)), "%s: only %d faults", op.OperationID, sent)
+			a := s.call(good.method, good.path, good.body, headerIdempotencyKey, "good-"+op.OperationID)
+			assert.True(t, a.status < 400, "%s: the full body is refused: %s", op.OperationID, a.body)
 		}
 	}
-	if operations != len(fullBodies()) {
-		t.Errorf("%d operations with a body, %d bodies", operations, len(fullBodies()))
-	}
+	assert.Equal(t, len(fullBodies()), operations,
+		"%d operations with a body, %d bodies", operations, len(fullBodies()))
 }
 
 func TestBodies_NotJSONObject_400(t *testing.T) {
@@ -342,9 +335,8 @@ func TestBodies_NotJSONObject_400(t *testing.T) {
 		for _, body := range []string{
 			" ", "null", "[]", `"x"`, "1", "{", good.body + "{}", good.body + "x", good.body[:len(good.body)-1], good.body + "\x00", "\xef\xbb\xbf" + good.body,
 		} {
-			if p := send(body).problem(400, "invalid_argument"); len(p.Errors) == 0 {
-				t.Errorf("%s: %q: %+v", operation, body, p)
-			}
+			p := send(body).problem(400, "invalid_argument")
+			assert.NotEmpty(t, p.Errors, "%s: %q: %+v", operation, body, p)
 		}
 		if operation != "startRoll" && operation != "startVerification" && operation != "resetLimit" && operation != "rotateKey" && operation != "rotateWebhook" { // an empty body means now, or all
 			send("").refused("body")
@@ -353,9 +345,8 @@ func TestBodies_NotJSONObject_400(t *testing.T) {
 		for _, given := range []string{"text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1", "application/problem+json", ";"} {
 			send(good.body, "Content-Type", given).refused("Content-Type")
 		}
-		if after := s.state(); after != before {
-			t.Errorf("%s: stored before: %s, after: %s", operation, before, after)
-		}
+		after := s.state()
+		assert.True(t, after == before, "%s: stored before: %s, after: %s", operation, before, after)
 	}
 	s.call("POST", "/v1/debits", big(bodyMax), headerIdempotencyKey, "k1").want(200)
 	s.call("POST", "/v1/debits", demandOf("acme", "calls", 1), headerIdempotencyKey, "k2", "Content-Type", "application/json; charset=UTF-8").want(200)
@@ -364,23 +355,20 @@ func TestBodies_NotJSONObject_400(t *testing.T) {
 
 func TestBodies_UnknownLength_SameBound(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	for extra, status := range map[int]int{0: 200, 1: 400} {
 		good := demandOf("acme", "calls", 1)
 		body := good + strings.Repeat(" ", bodyMax-len(good)+extra)
 		r := s.request("POST", "/v1/debits", struct{ *strings.Reader }{strings.NewReader(body)}, headerIdempotencyKey, fmt.Sprint("k", extra))
 		r.ContentLength = -1
-		if a := s.do(r); a.status != status {
-			t.Errorf("%d bytes: %d %s", len(body), a.status, a.body)
-		}
+		a := s.do(r)
+		assert.True(t, a.status == status, "%d bytes: %d %s", len(body), a.status, a.body)
 	}
 }
 
 func TestBodies_UnknownFieldsAreNamed(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	before := s.state()
 	add := func(body, field string) string { return body[:len(body)-1] + "," + field + "}" }
 	debit := demandOf("acme", "calls", 1)
@@ -394,15 +382,13 @@ func TestBodies_UnknownFieldsAreNamed(t *testing.T) {
 	} {
 		s.call("POST", path, `{}`, headerIdempotencyKey, "k").problem(404, "not_found")
 	}
-	if after := s.state(); after != before {
-		t.Errorf("stored before: %s, after: %s", before, after)
-	}
+	after := s.state()
+	assert.True(t, after == before, "stored before: %s, after: %s", before, after)
 }
 
 func TestPaths_EncodedIDsAreChecked(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	before := s.state()
 	bodies := fullBodies()
 	for template, item := range contract().Paths.Map() {
@@ -434,9 +420,8 @@ func TestPaths_EncodedIDsAreChecked(t *testing.T) {
 			}
 		}
 	}
-	if after := s.state(); after != before {
-		t.Errorf("stored before: %s, after: %s", before, after)
-	}
+	after := s.state()
+	assert.True(t, after == before, "stored before: %s, after: %s", before, after)
 	for _, id := range []string{"a", "a.b_c:d-e", strings.Repeat("x", 128)} {
 		s.call("PUT", "/v1/meters/"+id, `{"unit":"call"}`).want(201)
 		s.call("GET", "/v1/meters/"+url.PathEscape(id), "").want(200)
@@ -454,8 +439,7 @@ func goodSegments(template string) map[string]string {
 
 func TestQuery_IsStrict(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	for _, c := range [][2]string{
 		{"/v1/meters?limit=0", "limit"},
 		{"/v1/meters?limit=501", "limit"},
@@ -499,7 +483,5 @@ func TestQuery_IsStrict(t *testing.T) {
 		s.call("GET", c[0], "").refused(c[1])
 	}
 	s.call("POST", "/v1/debits?dry_run=true", demandOf("acme", "calls", 1), headerIdempotencyKey, "k").refused("dry_run")
-	if got := s.remaining("acme", "calls"); got != 10 {
-		t.Errorf("%d remain", got)
-	}
+	assert.EqualValues(t, 10, s.remaining("acme", "calls"), "remain")
 }

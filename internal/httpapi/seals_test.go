@@ -15,8 +15,7 @@ import (
 // The answer equals the file that `quotasvc seal` writes, so the verification accepts a saved answer, too.
 func TestSeals_ListAndFile(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.call("GET", "/v1/seals", "").want(200).into(&client.SealList{})
 	owner := s.openVerifier(s.pool.Config().ConnString()) // the role of the service may not write seals
 	var made []string
@@ -44,8 +43,7 @@ func TestSeals_ListAndFile(t *testing.T) {
 	var listed []string
 	next := ""
 	for pages := 0; ; pages++ {
-		var page client.SealList
-		s.call("GET", "/v1/seals?limit=1"+next, "").want(200).into(&page)
+		page := decoded[client.SealList](s.call("GET", "/v1/seals?limit=1"+next, "").want(200))
 		for _, item := range page.Items {
 			listed = append(listed, fmt.Sprintf("%s %d", item.Day, item.Position))
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/gate"
@@ -56,9 +57,7 @@ func TestKeys_EveryOperationNeedsOne(t *testing.T) {
 				continue
 			}
 			a.problem(401, "unauthenticated")
-			if a.header.Get("WWW-Authenticate") != `Bearer realm="quotasvc"` {
-				t.Errorf("headers: %v", a.header)
-			}
+			assert.EqualValues(t, `Bearer realm="quotasvc"`, a.header.Get("WWW-Authenticate"), "headers: %v", a.header)
 		}
 	}
 	for _, authorization := range []string{"Bearer " + testKey, "bearer " + testKey, "BEARER  " + testKey} {
@@ -70,9 +69,8 @@ func TestRouter_Unrouted_404Or405(t *testing.T) {
 	t.Parallel()
 	s := newHandlerService(t)
 	for _, path := range []string{"/", "/v1", "/v1/", "/v2/debits", "/v1/debit", "/v1/debits/", "/v1/debits/x/y", "/v1/tenants/a/b", "//v1/debits", "/v1/meters/", "/%00", "/metrics"} {
-		if p := s.call("GET", path, "").problem(404, "not_found"); !strings.HasPrefix(p.Detail, "no such endpoint: GET /") {
-			t.Errorf("%s: %q", path, p.Detail)
-		}
+		p := s.call("GET", path, "").problem(404, "not_found")
+		assert.True(t, strings.HasPrefix(p.Detail, "no such endpoint: GET /"), "%s: %q", path, p.Detail)
 	}
 	for path, allow := range map[string]string{
 		"/v1/debits": "POST", "/v1/meters/m": "DELETE GET PUT", "/v1/tenants/t/balances": "GET", "/v1/tenants/t": "GET PATCH PUT",
@@ -80,9 +78,8 @@ func TestRouter_Unrouted_404Or405(t *testing.T) {
 		a := s.call("TRACE", path, "")
 		a.problem(405, "method_not_allowed")
 		for _, method := range strings.Fields(allow) {
-			if !strings.Contains(a.header.Get("Allow"), method) {
-				t.Errorf("%s: Allow %q lacks %s", path, a.header.Get("Allow"), method)
-			}
+			assert.Contains(t, a.header.Get("Allow"), method,
+				"%s: Allow %q lacks %s", path, a.header.Get("Allow"), method)
 		}
 	}
 }
@@ -99,14 +96,12 @@ func TestRequestID_TakenOrMade(t *testing.T) {
 	} {
 		a := s.call("GET", "/v1/nothing", "", headerRequestID, c.given)
 		got := a.problem(404, "not_found").RequestID
-		if c.fit && got != c.given || !c.fit && (got == c.given || len(got) != 32 || seen[got]) {
-			t.Errorf("%q became %q", c.given, got)
-		}
+		assert.True(t, (!c.fit || got == c.given) && (c.fit || got != c.given && len(got) == 32 && !seen[got]),
+			"%q became %q", c.given, got)
 		seen[got] = true
 	}
-	if a := s.call("GET", "/v1/openapi.yaml", "", headerRequestID, "mine"); a.header.Get(headerRequestID) != "mine" {
-		t.Errorf("headers: %v", a.header)
-	}
+	a := s.call("GET", "/v1/openapi.yaml", "", headerRequestID, "mine")
+	assert.EqualValues(t, "mine", a.header.Get(headerRequestID), "headers: %v", a.header)
 }
 
 func TestServe_Panic_500(t *testing.T) {
@@ -114,9 +109,8 @@ func TestServe_Panic_500(t *testing.T) {
 	s := unbacked(t, func(*request) error { panic("the word is xyzzy") })
 	for range 3 {
 		a := s.bare("/v1/rolls/x/y")
-		if p := a.problem(500, "internal"); strings.Contains(string(a.body), "xyzzy") || strings.Contains(p.Detail, "panic") {
-			t.Errorf("%s", a.body)
-		}
+		p := a.problem(500, "internal")
+		assert.True(t, !strings.Contains(string(a.body), "xyzzy") && !strings.Contains(p.Detail, "panic"), "%s", a.body)
 		id := a.header.Get(headerRequestID)
 		s.eventually("the access line", func() bool { return s.log.with(id) != "" })
 		if line := s.log.with(id); !strings.Contains(line, "the word is xyzzy") || !strings.Contains(line, "server_test.go") {
@@ -144,8 +138,7 @@ func TestProblemOf_EveryError(t *testing.T) {
 	} {
 		next.Store(struct{ error }{err})
 		a := s.bare("/v1/rolls/x/y")
-		var p client.Problem
-		a.into(&p)
+		p := decoded[client.Problem](a)
 		if got := fmt.Sprint(a.status, " ", p.Code); got != want || strings.Contains(string(a.body), "secret") {
 			t.Errorf("%v: %s, want %s: %s", err, got, want, a.body)
 		}
@@ -188,16 +181,11 @@ func TestAccessLog_OneLineWithoutSecrets(t *testing.T) {
 			Tenant    string `json:"tenant"`
 			Took      *int64 `json:"duration_us"`
 		}
-		if err := json.Unmarshal([]byte(line), &l); err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
-		if _, twice := got[l.RequestID]; twice || l.Msg != "request" || l.Level != "INFO" || l.Took == nil {
-			t.Errorf("%s", line)
-		}
+		require.NoError(t, json.Unmarshal([]byte(line), &l), "%s", line)
+		_, twice := got[l.RequestID]
+		assert.True(t, !twice && l.Msg == "request" && l.Level == "INFO" && l.Took != nil, "%s", line)
 		got[l.RequestID] = fmt.Sprint(l.Method, " ", l.Route, " ", l.Status, " ", l.Code, " ", l.Tenant)
-		if strings.Contains(line, testKey) {
-			t.Errorf("the line tells the key: %s", line)
-		}
+		assert.NotContains(t, line, testKey, "the line tells the key")
 	}
 	assert.Equal(t, want, got)
 }
@@ -234,9 +222,8 @@ func TestServe_ClientGone_499(t *testing.T) {
 		t.Error(response.Body.Close())
 	}
 	s.eventually("the access line", func() bool { return s.log.with("gone") != "" })
-	if line := s.log.with("gone"); !strings.Contains(line, `"status":499`) || !strings.Contains(line, `"level":"INFO"`) {
-		t.Errorf("%s", line)
-	}
+	line := s.log.with("gone")
+	assert.True(t, strings.Contains(line, `"status":499`) && strings.Contains(line, `"level":"INFO"`), "%s", line)
 }
 
 func TestRetryAfter_WaitsForLaterLimit(t *testing.T) {
@@ -247,9 +234,8 @@ func TestRetryAfter_WaitsForLaterLimit(t *testing.T) {
 	})
 	a := s.bare("/v1/rolls/x/y")
 	a.problem(503, "queue_full")
-	if a.number(headerRetryAfter) != 60 || a.header.Get("RateLimit") != `"slow";r=0;t=60` {
-		t.Errorf("headers: %v", a.header)
-	}
+	assert.True(t, a.number(headerRetryAfter) == 60 && a.header.Get("RateLimit") == `"slow";r=0;t=60`,
+		"headers: %v", a.header)
 }
 
 func TestMetrics_LabelsRouteMethodStatus(t *testing.T) {
@@ -271,13 +257,10 @@ func TestMetrics_LabelsRouteMethodStatus(t *testing.T) {
 		`quotasvc_http_requests_total{method="other",route="/v1/debits",status="405"} 50`,
 		`quotasvc_http_request_duration_seconds_count{method="GET",route="none"} 50`,
 	} {
-		if !strings.Contains(body, line) {
-			t.Errorf("/metrics lacks %s", line)
-		}
+		assert.Contains(t, body, line, "/metrics lacks %s", line)
 	}
-	if n := strings.Count(body, "quotasvc_http_requests_total{"); n != 3 {
-		t.Errorf("%d series", n)
-	}
+	n := strings.Count(body, "quotasvc_http_requests_total{")
+	assert.True(t, n == 3, "%d series", n)
 }
 
 // metrics returns the text that the service answers at /metrics.

@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
@@ -278,9 +279,7 @@ func (s *service) onStop(what string, stop func(context.Context) error) {
 	s.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
-		if err := stop(ctx); err != nil {
-			s.t.Errorf("stop %s: %v", what, err)
-		}
+		assert.NoError(s.t, stop(ctx), "stop %s", what)
 	})
 }
 
@@ -328,9 +327,8 @@ func (s *service) do(r *http.Request) *answer {
 		s.eventually("the access line", func() bool { return s.log.with(id) != "" })
 		s.t.Log(s.log.with(id))
 	}
-	if err := conforms(r, a); err != nil {
-		s.t.Errorf("%s %s: the answer is not in the contract: %v\n%s", r.Method, r.URL, err, body)
-	}
+	err = conforms(r, a)
+	assert.NoError(s.t, err, "%s %s: the answer is not in the contract: %v\n%s", r.Method, r.URL, err, body)
 	return a
 }
 
@@ -339,9 +337,8 @@ func (s *service) do(r *http.Request) *answer {
 func (a *answer) limit() (rule string, left, wait int64) {
 	a.t.Helper()
 	field := a.header.Get("RateLimit")
-	if n, err := fmt.Sscanf(field, "%q;r=%d;t=%d", &rule, &left, &wait); n != 3 || strings.Contains(field, ",") {
-		a.t.Fatalf("RateLimit: %s: %v", field, err)
-	}
+	n, err := fmt.Sscanf(field, "%q;r=%d;t=%d", &rule, &left, &wait)
+	require.True(a.t, n == 3 && !strings.Contains(field, ","), "RateLimit: %s: %v", field, err)
 	return rule, left, wait
 }
 
@@ -360,17 +357,13 @@ func (a *answer) want(statuses ...int) *answer {
 // problem fails the test unless the answer is a problem with this status and code.
 func (a *answer) problem(status int, code string) client.Problem {
 	a.t.Helper()
-	var p client.Problem
-	a.into(&p)
-	if a.status != status || string(p.Code) != code || p.Status != status || a.header.Get("Content-Type") != typeProblem {
-		a.t.Fatalf("%d %s, want %d %s: %s", a.status, p.Code, status, code, a.body)
-	}
-	if p.RequestID != a.header.Get(headerRequestID) || p.Title == "" || p.Detail == "" {
-		a.t.Fatalf("request id %q, body %s", a.header.Get(headerRequestID), a.body)
-	}
-	if retry := a.header.Get(headerRetryAfter); (retry != "") != (status == 429 || status == 503) {
-		a.t.Fatalf("Retry-After %q with %d", retry, status)
-	}
+	p := decoded[client.Problem](a)
+	require.True(a.t, a.status == status && string(p.Code) == code && p.Status == status &&
+		a.header.Get("Content-Type") == typeProblem, "%d %s, want %d %s: %s", a.status, p.Code, status, code, a.body)
+	require.True(a.t, p.RequestID == a.header.Get(headerRequestID) && p.Title != "" && p.Detail != "",
+		"request id %q, body %s", a.header.Get(headerRequestID), a.body)
+	retry := a.header.Get(headerRetryAfter)
+	require.True(a.t, (retry != "") == (status == 429 || status == 503), "Retry-After %q with %d", retry, status)
 	return p
 }
 
@@ -379,9 +372,8 @@ func (a *answer) refused(field string) {
 	a.t.Helper()
 	p := a.problem(http.StatusBadRequest, "invalid_argument")
 	for i, f := range p.Errors {
-		if i == 0 && !strings.HasPrefix(p.Detail, f.Field+" ") {
-			a.t.Errorf("who reads the detail alone does not learn which field it is about: %s", a.body)
-		}
+		assert.False(a.t, i == 0 && !strings.HasPrefix(p.Detail, f.Field+" "),
+			"who reads the detail alone does not learn which field it is about: %s", a.body)
 		if f.Field == field {
 			return
 		}
@@ -391,23 +383,26 @@ func (a *answer) refused(field string) {
 
 func (a *answer) into(v any) {
 	a.t.Helper()
-	if err := json.Unmarshal(a.body, v, json.RejectUnknownMembers(true)); err != nil {
-		a.t.Fatalf("%d %s: %v", a.status, a.body, err)
-	}
+	require.NoError(a.t, json.Unmarshal(a.body, v, json.RejectUnknownMembers(true)), "%d %s", a.status, a.body)
+}
+
+// decoded returns the body of an answer.
+func decoded[T any](a *answer) (v T) {
+	a.t.Helper()
+	a.into(&v)
+	return v
 }
 
 // number returns the integer in a header.
 func (a *answer) number(header string) int64 {
 	a.t.Helper()
 	n, ok := body.ParseInteger(a.header.Get(header))
-	if !ok {
-		a.t.Fatalf("%s is %q: %d %s", header, a.header.Get(header), a.status, a.body)
-	}
+	require.True(a.t, ok, "%s is %q: %d %s", header, a.header.Get(header), a.status, a.body)
 	return n
 }
 
 // catalogue creates the meters calls and credits, plan basic with 10 calls a month, and tenant acme on this plan.
-func (s *service) catalogue() {
+func (s *service) catalogue() *service {
 	s.t.Helper()
 	for _, meter := range []string{"calls", "credits", "other"} {
 		s.call("PUT", "/v1/meters/"+meter, `{"unit":"unit"}`).want(201)
@@ -415,6 +410,7 @@ func (s *service) catalogue() {
 	s.call("PUT", "/v1/plans/basic", `{"allowances":[{"meter":"calls","amount":10,"every":"year","anchor":"calendar"},
 		{"meter":"credits","amount":0,"every":"once","anchor":"calendar"}]}`).want(201)
 	s.tenant("acme")
+	return s
 }
 
 func (s *service) tenant(id string) {
@@ -435,8 +431,7 @@ func demandOf(tenant, meter string, amount int64) string {
 // remaining returns the remaining units of a balance, as GET of the balance shows them.
 func (s *service) remaining(tenant, meter string) int64 {
 	s.t.Helper()
-	var b client.Balance
-	s.call("GET", "/v1/tenants/"+tenant+"/balances/"+meter, "").want(200).into(&b)
+	b := decoded[client.Balance](s.call("GET", "/v1/tenants/"+tenant+"/balances/"+meter, "").want(200))
 	return b.Remaining
 }
 

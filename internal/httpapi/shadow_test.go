@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
@@ -18,17 +19,13 @@ import (
 func (s *service) shadowOf(rule string) client.LimitShadowSpan {
 	s.t.Helper()
 	s.check(s.denials.Flush(s.t.Context()))
-	var got client.LimitShadow
-	s.call("GET", "/v1/limits/"+rule+"/shadow", "").want(200).into(&got)
-	if len(got.Spans) != 3 || got.Rule != rule {
-		s.t.Fatalf("%+v", got)
-	}
+	got := decoded[client.LimitShadow](s.call("GET", "/v1/limits/"+rule+"/shadow", "").want(200))
+	require.True(s.t, len(got.Spans) == 3 && got.Rule == rule, got)
 	hour := got.Spans[0]
 	for i, name := range []string{"hour", "day", "week"} {
 		span := got.Spans[i]
-		if span.Span != name || !span.To.Equal(hour.To) || span.To.Sub(span.From) != []time.Duration{time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}[i] {
-			s.t.Errorf("%+v", span)
-		}
+		assert.True(s.t, span.Span == name && span.To.Equal(hour.To) &&
+			span.To.Sub(span.From) == []time.Duration{time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}[i], span)
 		span.Span, span.From, span.To = hour.Span, hour.From, hour.To
 		assert.Equal(s.t, hour, span, "%s differs from the hour", name)
 	}
@@ -53,8 +50,7 @@ func (s *service) wantShadow(rule string, want client.LimitShadowSpan) {
 // outcome of the request. A check or a dry run is not counted, and a denial in shadow mode is not listed as a denial.
 func TestLimitShadow_EachRequest_CountedByWhatBecameOfIt(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.tenant("other")
 	bucket := func(rate, route, mode string) string {
 		return fmt.Sprintf(`{"per":["tenant"],"kind":"token_bucket","rate":%q,"match":{"route":%q},"mode":%q}`, rate, route, mode)
@@ -110,24 +106,19 @@ func TestLimitShadow_EachRequest_CountedByWhatBecameOfIt(t *testing.T) {
 		counts[string(c.Code)+" "+c.Rule] += c.N
 	}
 	assert.Equal(t, map[string]int64{"rate_limited live": 3, "quota_exceeded ": 1}, counts)
-	if len(list.Items) != 4 {
-		t.Errorf("%d denials", len(list.Items))
-	}
-	if list := s.denialsOf("other", ""); len(list.Items)+len(list.Counts) != 0 {
-		t.Errorf("%+v", list)
-	}
+	assert.Len(t, list.Items, 4, "denials")
+	list = s.denialsOf("other", "")
+	assert.Zero(t, len(list.Items)+len(list.Counts), list)
 	// The counts are kept after the limit was deleted.
 	s.call("DELETE", "/v1/limits/strict", "").want(204)
-	if got := s.shadowOf("strict"); got.WouldDeny != 3 {
-		t.Errorf("%+v", got)
-	}
+	got := s.shadowOf("strict")
+	assert.True(t, got.WouldDeny == 3, got)
 }
 
 // A limit in shadow mode counts no denials of a tenant that an exemption exempts from limits.
 func TestLimitShadow_Exempt_NotCounted(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.limit("watch", `{"per":["tenant"],"kind":"token_bucket","rate":"1/day","mode":"shadow"}`)
 	s.limit("jobs", `{"per":["tenant"],"kind":"concurrency","burst":1,"mode":"shadow"}`)
 	s.call("PUT", "/v1/blocks/tenant/acme", `{"action":"allow"}`).want(201)
@@ -146,8 +137,7 @@ func TestLimitShadow_Exempt_NotCounted(t *testing.T) {
 
 func TestLimitShadow_Requests_Refused(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.call("PUT", "/v1/plans/pro", `{"allowances":[],"limits":[{"rule":"own","per":["tenant"],"kind":"token_bucket","rate":"8/s","mode":"shadow"}]}`).want(201)
 	s.limit("r0", `{"per":["tenant"],"kind":"token_bucket","rate":"10/day"}`)
 	s.eventually("the plan is in the snapshot", func() bool { return s.server.catalog.Snapshot().Plans["pro"] != nil })

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 )
@@ -33,8 +35,7 @@ func (s *service) deniedBy(gateway, uri string, headers ...string) string {
 
 func TestAuthorize_AnySpelling_MeetsRule(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.rules(`{"per":["tenant"],"kind":"token_bucket","rate":"1/day","match":{"route":"/search"}}`,
 		`{"per":["tenant"],"kind":"token_bucket","rate":"1/day","match":{"route":"/Raw/x"},"normalize":[]}`,
 		`{"per":["tenant"],"kind":"token_bucket","rate":"1/day","match":{"route":"/Tree/**"}}`)
@@ -46,17 +47,14 @@ func TestAuthorize_AnySpelling_MeetsRule(t *testing.T) {
 			if gateway == "envoy" && !strings.HasPrefix(uri, "/") || strings.Contains(uri, "#") && gateway == "envoy" {
 				continue // Envoy sends only paths
 			}
-			if rule := s.deniedBy(gateway, uri); rule != "r0" {
-				t.Errorf("%s: %s is denied by %q", gateway, uri, rule)
-			}
+			assert.Equal(t, "r0", s.deniedBy(gateway, uri), "%s: %s is denied by", gateway, uri)
 		}
 		for uri, want := range map[string]string{
 			"/searches": "", "/search/x": "", "/search%21": "", "/Raw/x": "r1", "/raw/x": "", "/Raw/x/": "", "/Raw/x;a": "",
 			"/tree": "r2", "/TREE/": "r2", "/tree;x/b": "r2", "/tree%2fb": "r2", "/treeb": "",
 		} {
-			if rule := s.deniedBy(gateway, uri); rule != want {
-				t.Errorf("%s: %s is denied by %q, want %q", gateway, uri, rule, want)
-			}
+			rule := s.deniedBy(gateway, uri)
+			assert.True(t, rule == want, "%s: %s is denied by %q, want %q", gateway, uri, rule, want)
 		}
 	}
 	check := func(route string) bool {
@@ -64,20 +62,16 @@ func TestAuthorize_AnySpelling_MeetsRule(t *testing.T) {
 		s.call("POST", "/v1/check", fmt.Sprintf(`{"tenant":"acme","items":[{"meter":"calls","amount":1}],"route":%q}`, route)).want(200).into(&c)
 		return c.Allowed
 	}
-	if check("/search") || !check("/Search") || !check("/search/") {
-		t.Error("the routes of a caller's own requests are compared as they are")
-	}
+	assert.True(t, !check("/search") && check("/Search") && check("/search/"),
+		"the routes of a caller's own requests are compared as they are")
 	s.call("PUT", "/v1/limits/r0", `{"per":["tenant"],"kind":"token_bucket","rate":"1/day","match":{"route":"/search"},"normalize":["case"]}`).want(200)
 	s.eventually("the change is in force", func() bool { return !check("/Search") })
-	if !check("/search/") || s.deniedBy("nginx", "/search/") != "" {
-		t.Error("only case is normalized")
-	}
+	assert.True(t, check("/search/") && s.deniedBy("nginx", "/search/") == "", "only case is normalized")
 }
 
 func TestRouteKey_Pattern_OneBucket(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.rules(`{"per":["tenant","route"],"kind":"token_bucket","rate":"3/day","match":{"route":"/v1/**"}}`,
 		`{"per":["tenant","route"],"kind":"token_bucket","rate":"1/day","match":{"route":"/path/**"},"route_key":"path"}`)
 	passed := 0
@@ -86,16 +80,12 @@ func TestRouteKey_Pattern_OneBucket(t *testing.T) {
 			passed++
 		}
 	}
-	if passed != 3 {
-		t.Errorf("%d of 50 passed, want 3", passed)
-	}
+	assert.Equal(t, 3, passed, "of 50 passed")
 	for uri, status := range map[string]int{"/path/a": 200, "/path/b": 200} {
-		if a := s.do(s.ask("traefik", uri)); a.status != status {
-			t.Errorf("%s: %d", uri, a.status)
-		}
-		if a := s.do(s.ask("traefik", strings.ToUpper(uri)+"/;x")); a.status != 429 {
-			t.Errorf("another spelling of %s: %d", uri, a.status)
-		}
+		a := s.do(s.ask("traefik", uri))
+		assert.True(t, a.status == status, "%s: %d", uri, a.status)
+		a = s.do(s.ask("traefik", strings.ToUpper(uri)+"/;x"))
+		assert.True(t, a.status == 429, "another spelling of %s: %d", uri, a.status)
 	}
 	// All routes that match a limit's pattern share one bucket, so each of these routes names the bucket in a reset.
 	// A route that does not match is refused.
@@ -112,8 +102,7 @@ func TestRouteKey_Pattern_OneBucket(t *testing.T) {
 
 func TestMatchMethod_OnlyItsRequests(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.rules(`{"per":["tenant"],"kind":"token_bucket","rate":"1/day","match":{"method":"POST"}}`)
 	body := func(method string) string {
 		return `{"tenant":"acme","items":[{"meter":"calls","amount":1}]` + method + `}`
@@ -135,9 +124,8 @@ func TestMatchMethod_OnlyItsRequests(t *testing.T) {
 			if gateway == forwarded.Envoy {
 				r.Method = method
 			}
-			if got := s.do(r).status == http.StatusOK; got != (want == "") {
-				t.Errorf("%s: %s passes: %t", gateway, method, got)
-			}
+			got := s.do(r).status == http.StatusOK
+			assert.True(t, got == (want == ""), "%s: %s passes: %t", gateway, method, got)
 		}
 	}
 	s.call("PUT", "/v1/limits/jobs", `{"per":["tenant"],"kind":"concurrency","burst":1,"match":{"method":"POST"}}`).refused("match.method")
@@ -154,26 +142,22 @@ func TestAddresses_EmbeddedIPv4_OwnBucket(t *testing.T) {
 		return s.do(s.ask("nginx", route, "X-Forwarded-For", ip)).status
 	}
 	for _, ip := range []string{"64:ff9b::198.51.100.1", "64:ff9b::198.51.100.2", "::198.51.100.3", "198.51.100.4", "2001:db8::1", "64:ff9b:1::198.51.100.5"} {
-		if got := status(ip, "/"); got != 200 {
-			t.Errorf("%s: %d", ip, got)
-		}
+		got := status(ip, "/")
+		assert.True(t, got == 200, "%s: %d", ip, got)
 	}
 	for _, ip := range []string{
 		"198.51.100.1", "::ffff:198.51.100.1", "64:ff9b::198.51.100.1", "::198.51.100.1", "64:ff9b::198.51.100.4", "2001:db8::2", "64:ff9b:1::198.51.100.6",
 	} {
-		if got := status(ip, "/"); got != 403 {
-			t.Errorf("%s is denied with its other spelling: %d", ip, got)
-		}
+		got := status(ip, "/")
+		assert.True(t, got == 403, "%s is denied with its other spelling: %d", ip, got)
 	}
 	for i, ip := range []string{"203.0.113.1", "203.0.113.2", "64:ff9b::203.0.113.3", "203.0.113.4"} {
-		if got := status(ip, "/v1/wide") == 200; got != (i < 3) {
-			t.Errorf("%s: %t", ip, got)
-		}
+		got := status(ip, "/v1/wide") == 200
+		assert.True(t, got == (i < 3), "%s: %t", ip, got)
 	}
 	for i, ip := range []string{"2001:db8:1:1::1", "2001:db8:1:2::1", "2001:db8:1:3::1", "2001:db8:1:4::1"} {
-		if got := status(ip, "/v1/wide") == 200; got != (i < 3) {
-			t.Errorf("%s: %t", ip, got)
-		}
+		got := status(ip, "/v1/wide") == 200
+		assert.True(t, got == (i < 3), "%s: %t", ip, got)
 	}
 	s.call("PUT", "/v1/blocks/ip/192.0.2.7", `{"action":"block"}`).want(201)
 	blocked := func(ip string) bool {
@@ -181,23 +165,19 @@ func TestAddresses_EmbeddedIPv4_OwnBucket(t *testing.T) {
 		return a.status == 403 && strings.Contains(string(a.body), "blocked")
 	}
 	s.eventually("the block is in force", func() bool { return blocked("192.0.2.7") })
-	if !blocked("64:ff9b::192.0.2.7") || blocked("64:ff9b::192.0.2.8") {
-		t.Error("a block sees the address inside one of NAT64")
-	}
+	assert.True(t, blocked("64:ff9b::192.0.2.7") && !blocked("64:ff9b::192.0.2.8"),
+		"a block sees the address inside one of NAT64")
 }
 
 // If normalize is an empty list, gateways' paths are not normalized. An absent list means the default. Every read of
 // the limit returns the empty list.
 func TestLimit_NormalizeNothing_ComesBack(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	const limit = `{"per":["tenant"],"kind":"token_bucket","rate":"1/day","normalize":[]`
 	says := func(a *answer) {
 		t.Helper()
-		if !strings.Contains(string(a.body), `"normalize":[]`) {
-			t.Errorf("%s", a.body)
-		}
+		assert.Contains(t, string(a.body), `"normalize":[]`, "%s", a.body)
 	}
 	says(s.call("PUT", "/v1/limits/raw", limit+`}`).want(201))
 	says(s.call("GET", "/v1/limits/raw", "").want(200))

@@ -17,14 +17,10 @@ import (
 
 func TestDebit_AnswersDrawsAndQuotaHeaders(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	a := s.debit("k1", "acme", "calls", 3).want(200)
-	var got client.DebitAnswer
-	a.into(&got)
-	if time.Since(got.AsOf).Abs() > testenv.Patience {
-		t.Errorf("as_of is %s", got.AsOf)
-	}
+	got := decoded[client.DebitAnswer](a)
+	assert.True(t, time.Since(got.AsOf).Abs() <= testenv.Patience, "as_of is %s", got.AsOf)
 	grant := got.Items[0].Draws[0].Grant
 	want := client.DebitAnswer{OperationID: "k1", Tenant: "acme", AsOf: got.AsOf, Items: []client.DebitedItem{{
 		Meter: "calls", Requested: 3, Charged: 3, Remaining: 7,
@@ -32,77 +28,58 @@ func TestDebit_AnswersDrawsAndQuotaHeaders(t *testing.T) {
 	}}}
 	assert.Equal(t, want, got)
 	assert.NotEmpty(t, grant)
-	if a.number(headerQuotaLimit) != 10 || a.number(headerQuotaRemaining) != 7 {
-		t.Errorf("headers: %v", a.header)
-	}
+	assert.True(t, a.number(headerQuotaLimit) == 10 && a.number(headerQuotaRemaining) == 7, "headers: %v", a.header)
 	newYear := time.Date(got.AsOf.Year()+1, 1, 1, 0, 0, 0, 0, time.UTC)
-	if reset := a.number(headerQuotaReset); reset != encoding.Ceil(newYear.Sub(got.AsOf), time.Second) {
-		t.Errorf("reset in %d s", reset)
-	}
-	if a.header.Get(headerReplayed) != "" || a.header.Get("RateLimit") != "" || a.header.Get(headerQuotaSource) != "" {
-		t.Errorf("headers: %v", a.header)
-	}
+	reset := a.number(headerQuotaReset)
+	assert.True(t, reset == encoding.Ceil(newYear.Sub(got.AsOf), time.Second), "reset in %d s", reset)
+	assert.True(t, a.header.Get(headerReplayed) == "" && a.header.Get("RateLimit") == "" &&
+		a.header.Get(headerQuotaSource) == "", "headers: %v", a.header)
 }
 
 func TestDebit_SameKey_ReplayOr422(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	first := s.debit("k1", "acme", "calls", 3).want(200)
 	again := s.debit("k1", "acme", "calls", 3).want(200)
-	if again.header.Get(headerReplayed) != "true" || string(again.body) != string(first.body) {
-		t.Errorf("%v: %s, first %s", again.header, again.body, first.body)
-	}
-	if again.number(headerQuotaRemaining) != 7 {
-		t.Errorf("headers: %v", again.header)
-	}
+	assert.True(t, again.header.Get(headerReplayed) == "true" && string(again.body) == string(first.body),
+		"%v: %s, first %s", again.header, again.body, first.body)
+	assert.True(t, again.number(headerQuotaRemaining) == 7, "headers: %v", again.header)
 	s.debit("k1", "acme", "calls", 4).problem(422, "idempotency_key_reused")
 	s.call("POST", "/v1/consume", demandOf("acme", "calls", 3), headerIdempotencyKey, "k1").problem(422, "idempotency_key_reused")
 	body := `{"tenant":"acme","items":[{"meter":"calls","amount":1}],"metadata":%s}`
 	s.call("POST", "/v1/debits", fmt.Sprintf(body, `{"a":1,"b":[2]}`), headerIdempotencyKey, "k2").want(200)
 	s.call("POST", "/v1/debits", fmt.Sprintf(body, `{ "b": [2], "a": 1 }`), headerIdempotencyKey, "k2").want(200)
 	s.call("POST", "/v1/debits", fmt.Sprintf(body, `{"a":1,"b":[3]}`), headerIdempotencyKey, "k2").problem(422, "idempotency_key_reused")
-	if got := s.remaining("acme", "calls"); got != 6 {
-		t.Errorf("%d remain", got)
-	}
+	assert.EqualValues(t, 6, s.remaining("acme", "calls"), "remain")
 }
 
 func TestDebit_BeyondAllowance_429(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.debit("k1", "acme", "calls", 8).want(200)
 	a := s.debit("k2", "acme", "calls", 3)
 	p := a.problem(429, "quota_exceeded")
-	if *p.Limiting != (client.Limiting{Kind: "allowance", Meter: "calls", Level: "tenant"}) || *p.Required != 3 || *p.Available != 2 {
-		t.Errorf("%s", a.body)
-	}
+	assert.True(t, *p.Limiting == (client.Limiting{Kind: "allowance", Meter: "calls", Level: "tenant"}) && *p.Required == 3 &&
+		*p.Available == 2, "%s", a.body)
 	year := time.Now().UTC().Year() + 1
-	if p.ResetAt == nil || !p.ResetAt.Equal(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)) {
-		t.Errorf("reset_at: %v", p.ResetAt)
-	}
-	if a.number(headerQuotaLimit) != 10 || a.number(headerQuotaRemaining) != 2 || a.number(headerRetryAfter) != a.number(headerQuotaReset) {
-		t.Errorf("headers: %v", a.header)
-	}
-	if got := s.remaining("acme", "calls"); got != 2 {
-		t.Errorf("%d remain", got)
-	}
+	assert.True(t, p.ResetAt != nil && p.ResetAt.Equal(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)),
+		"reset_at: %v", p.ResetAt)
+	assert.True(t, a.number(headerQuotaLimit) == 10 && a.number(headerQuotaRemaining) == 2 &&
+		a.number(headerRetryAfter) == a.number(headerQuotaReset), "headers: %v", a.header)
+	assert.EqualValues(t, 2, s.remaining("acme", "calls"), "remain")
 	// An amount that exceeds every allowance is denied, too. Then waiting for the next period does not help.
 	s.debit("k3", "acme", "calls", 11).want(402, 429)
 }
 
 func TestDebit_NeedsGrant_402ResetNull(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	a := s.debit("k1", "acme", "credits", 1)
 	p := a.problem(402, "credits_exhausted")
-	if p.Limiting.Kind != "credit" || p.ResetAt != nil || !strings.Contains(string(a.body), `"reset_at":null`) {
-		t.Errorf("%s", a.body)
-	}
-	if a.number(headerQuotaRemaining) != 0 || a.number(headerQuotaLimit) != 0 || a.header.Get(headerQuotaReset) != "" {
-		t.Errorf("headers: %v", a.header)
-	}
+	assert.True(t, p.Limiting.Kind == "credit" && p.ResetAt == nil &&
+		strings.Contains(string(a.body), `"reset_at":null`), "%s", a.body)
+	assert.True(t, a.number(headerQuotaRemaining) == 0 && a.number(headerQuotaLimit) == 0 &&
+		a.header.Get(headerQuotaReset) == "", "headers: %v", a.header)
 	s.call("POST", "/v1/tenants/acme/grants", `{"meter":"credits","amount":5,"source":"topup"}`, headerIdempotencyKey, "g1").want(201)
 	s.debit("k1", "acme", "credits", 1).want(200) // denials are not stored, so the retry is decided again
 }
@@ -118,15 +95,12 @@ func TestDebit_StoredDenial_Replayed(t *testing.T) {
 	s.call("POST", "/v1/tenants/acme/grants", `{"meter":"money","amount":5,"source":"topup"}`, headerIdempotencyKey, "g1").want(201)
 	a := s.debit("k1", "acme", "money", 1)
 	a.problem(402, "credits_exhausted")
-	if a.header.Get(headerReplayed) != "true" {
-		t.Errorf("headers: %v", a.header)
-	}
+	assert.EqualValues(t, "true", a.header.Get(headerReplayed), "headers: %v", a.header)
 }
 
 func TestDebit_Unknown404_NotInPlan403(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	for _, path := range []string{"/v1/debits", "/v1/consume", "/v1/check"} {
 		post := func(tenant, meter string) *answer {
 			return s.call("POST", path, demandOf(tenant, meter, 1), headerIdempotencyKey, "k")
@@ -134,10 +108,8 @@ func TestDebit_Unknown404_NotInPlan403(t *testing.T) {
 		post("nobody", "calls").problem(404, "tenant_not_found")
 		post("acme", "nothing").problem(404, "not_found")
 		if path == "/v1/check" {
-			var c client.CheckAnswer
-			if post("acme", "other").want(200).into(&c); c.Allowed || c.Code != "meter_not_in_plan" {
-				t.Errorf("%+v", c)
-			}
+			c := decoded[client.CheckAnswer](post("acme", "other").want(200))
+			assert.True(t, !c.Allowed && c.Code == "meter_not_in_plan", c)
 			continue
 		}
 		post("acme", "other").problem(403, "meter_not_in_plan")
@@ -146,29 +118,24 @@ func TestDebit_Unknown404_NotInPlan403(t *testing.T) {
 
 func TestDebit_SuspendedTenant_403(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.debit("k1", "acme", "calls", 1).want(200)
 	s.call("PATCH", "/v1/tenants/acme", `{"status":"suspended"}`).want(200)
 	s.eventually("the suspension is known", func() bool { return s.debit("k2", "acme", "calls", 1).status == 403 })
 	s.debit("k3", "acme", "calls", 1).problem(403, "tenant_suspended")
 	s.call("POST", "/v1/consume", demandOf("acme", "calls", 1), headerIdempotencyKey, "k4").problem(403, "tenant_suspended")
 	s.debit("k1", "acme", "calls", 1).want(200) // the stored answer is sent again
-	var c client.CheckAnswer
-	if s.call("POST", "/v1/check", demandOf("acme", "calls", 1)).want(200).into(&c); c.Allowed || c.Code != "tenant_suspended" {
-		t.Errorf("%+v", c)
-	}
+	c := decoded[client.CheckAnswer](s.call("POST", "/v1/check", demandOf("acme", "calls", 1)).want(200))
+	assert.True(t, !c.Allowed && c.Code == "tenant_suspended", c)
 }
 
 func TestCheck_AnswersLikeDebit_ChargesNothing(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	check := func(amount int64, more string) (client.CheckAnswer, *answer) {
 		body := fmt.Sprintf(`{"tenant":"acme","items":[{"meter":"calls","amount":%d}]%s}`, amount, more)
 		a := s.call("POST", "/v1/check", body).want(200)
-		var c client.CheckAnswer
-		a.into(&c)
+		c := decoded[client.CheckAnswer](a)
 		return c, a
 	}
 	c, a := check(10, `,"max_stale_ms":0`)
@@ -176,32 +143,27 @@ func TestCheck_AnswersLikeDebit_ChargesNothing(t *testing.T) {
 		{Meter: "calls", Required: 10, Remaining: 10, Limit: 10, MaxAllowedNow: 10},
 	}}
 	assert.Equal(t, want, c)
-	if a.number(headerQuotaLimit) != 10 || a.number(headerQuotaRemaining) != 10 || a.number(headerQuotaReset) < 1 || a.header.Get(headerQuotaSource) != "ledger" {
-		t.Errorf("headers: %v", a.header)
-	}
+	assert.True(t, a.number(headerQuotaLimit) == 10 && a.number(headerQuotaRemaining) == 10 && a.number(headerQuotaReset) >= 1 &&
+		a.header.Get(headerQuotaSource) == "ledger", "headers: %v", a.header)
 	s.debit("k", "acme", "calls", 8).want(200)
 	c, a = check(3, `,"max_stale_ms":0`)
-	if c.Allowed || c.Code != "quota_exceeded" || c.Limiting.Kind != "allowance" || c.Items[0].MaxAllowedNow != 2 || c.Items[0].WouldSucceedAt.IsZero() {
-		t.Errorf("%s", a.body)
-	}
-	if a.header.Get(headerRetryAfter) != "" || a.number(headerQuotaRemaining) != 2 {
-		t.Errorf("headers: %v", a.header)
-	}
+	assert.True(t, !c.Allowed && c.Code == "quota_exceeded" && c.Limiting.Kind == "allowance" && c.Items[0].MaxAllowedNow == 2 &&
+		!c.Items[0].WouldSucceedAt.IsZero(), "%s", a.body)
+	assert.True(t, a.header.Get(headerRetryAfter) == "" && a.number(headerQuotaRemaining) == 2, "headers: %v", a.header)
 	if c, a = check(1, ""); a.header.Get(headerQuotaSource) == "" || a.header.Get(headerQuotaSource) != string(c.Source) {
 		t.Errorf("source %q and %q", a.header.Get(headerQuotaSource), c.Source)
 	}
-	if got := s.remaining("acme", "calls"); got != 2 {
-		t.Errorf("%d remain", got)
-	}
+	assert.EqualValues(t, 2, s.remaining("acme", "calls"), "remain")
 }
 
 // limited creates the limit search with 2 tokens for /search, and the limit watch in shadow mode.
-func (s *service) limited() {
+func (s *service) limited() *service {
 	s.t.Helper()
 	s.catalogue()
 	s.call("PUT", "/v1/limits/search", `{"per":["tenant","route"],"match":{"route":"/search"},"kind":"token_bucket","rate":"2/h"}`).want(201)
 	s.call("PUT", "/v1/limits/watch", `{"per":["tenant"],"kind":"token_bucket","rate":"1/day","mode":"shadow"}`).want(201)
 	s.eventually("the snapshot has the limits", func() bool { return len(s.server.catalog.Snapshot().Limits) == 2 })
+	return s
 }
 
 func TestConsume_ChargesBothOrNeither(t *testing.T) {
@@ -213,97 +175,75 @@ func TestConsume_ChargesBothOrNeither(t *testing.T) {
 		return s.call("POST", "/v1/consume", body, headerIdempotencyKey, key)
 	}
 	a := consume("k1", 1).want(200)
-	if a.header.Get("RateLimit-Policy") != `"search";q=2;w=3600` || a.header.Get("RateLimit") != `"search";r=1;t=1800` {
-		t.Errorf("headers: %v", a.header)
-	}
-	if a.header.Get("X-RateLimit-Limit") != "2" || a.header.Get("RateLimit-Remaining") != "1" || a.header.Get("X-RateLimit-Reset") != "1800" {
-		t.Errorf("headers: %v", a.header)
-	}
-	if replay := consume("k1", 1).want(200); replay.header.Get(headerReplayed) != "true" {
-		t.Errorf("headers: %v", replay.header)
-	}
+	assert.True(t, a.header.Get("RateLimit-Policy") == `"search";q=2;w=3600` &&
+		a.header.Get("RateLimit") == `"search";r=1;t=1800`, "headers: %v", a.header)
+	assert.True(t, a.header.Get("X-RateLimit-Limit") == "2" && a.header.Get("RateLimit-Remaining") == "1" &&
+		a.header.Get("X-RateLimit-Reset") == "1800", "headers: %v", a.header)
+	replay := consume("k1", 1).want(200)
+	assert.EqualValues(t, "true", replay.header.Get(headerReplayed), "headers: %v", replay.header)
 	consume("k2", 100).want(402, 429) // the balance denies this, so the token is refunded
 	consume("k3", 1).want(200)
 	a = consume("k4", 1)
 	p := a.problem(429, "rate_limited")
-	if p.Type != typeQuotaExceeded || len(p.ViolatedPolicies) != 1 || p.ViolatedPolicies[0] != "search" || p.RetryAfterMs < 1 {
-		t.Errorf("%s", a.body)
-	}
+	assert.True(t, p.Type == typeQuotaExceeded && len(p.ViolatedPolicies) == 1 && p.ViolatedPolicies[0] == "search" &&
+		p.RetryAfterMs >= 1, "%s", a.body)
 	rule, left, wait := a.limit()
-	if rule != "search" || left != 0 {
-		t.Errorf("headers: %v", a.header)
-	}
+	assert.True(t, rule == "search" && left == 0, "headers: %v", a.header)
 	if a.number(headerRetryAfter) < wait || wait < 1 || encoding.Ceil(time.Duration(p.RetryAfterMs)*time.Millisecond, time.Second) != wait {
 		t.Errorf("t=%d, Retry-After %d, retry_after_ms %d", wait, a.number(headerRetryAfter), p.RetryAfterMs)
 	}
-	if a.number(headerQuotaRemaining) != 8 || a.number(headerQuotaLimit) != 10 {
-		t.Errorf("headers: %v", a.header)
-	}
-	if got := s.remaining("acme", "calls"); got != 8 {
-		t.Errorf("%d remain", got)
-	}
+	assert.True(t, a.number(headerQuotaRemaining) == 8 && a.number(headerQuotaLimit) == 10, "headers: %v", a.header)
+	assert.EqualValues(t, 8, s.remaining("acme", "calls"), "remain")
 	var c client.CheckAnswer
 	check := s.call("POST", "/v1/check", `{"tenant":"acme","items":[{"meter":"calls","amount":1}],"route":"/search","ip":"192.0.2.1"}`).want(200)
 	check.into(&c)
-	if c.Allowed || c.Code != "rate_limited" || len(c.Limits) != 2 || check.header.Get("RateLimit") == "" {
-		t.Errorf("%v %s", check.header, check.body)
-	}
+	assert.True(t, !c.Allowed && c.Code == "rate_limited" && len(c.Limits) == 2 && check.header.Get("RateLimit") != "",
+		"%v %s", check.header, check.body)
 	// The access log names the limit that denied the request. It does not name limits in shadow mode.
 	for _, denied := range []*answer{a, check} {
 		id := denied.header.Get(headerRequestID)
 		s.eventually("the access line", func() bool { return s.log.with(id) != "" })
-		if line := s.log.with(id); !strings.Contains(line, `"violated":"search"`) {
-			t.Error(line)
-		}
+		assert.Contains(t, s.log.with(id), `"violated":"search"`)
 	}
 }
 
 func TestConsume_CostBeyondCapacity_422(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	// The API refuses a limit with a cost above its burst, so such a limit cannot exist.
 	s.call("PUT", "/v1/limits/small", `{"per":["tenant"],"kind":"token_bucket","rate":"2/h","cost":3}`).refused("cost")
 }
 
 func TestDebit_DryRun_AnswersLikeDebit(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.limited()
+	s := newService(t).limited()
 	before := s.state()
 	dry := func(path, more string, amount int64, extra ...string) *answer {
 		body := fmt.Sprintf(`{"tenant":"acme","items":[{"meter":"calls","amount":%d}],"dry_run":true%s}`, amount, more)
 		return s.call("POST", path, body, extra...)
 	}
 	for range 5 {
-		var got client.DebitAnswer
-		if dry("/v1/debits", "", 10).want(200).into(&got); !got.DryRun || got.Items[0].Remaining != 0 {
-			t.Errorf("%+v", got)
-		}
+		got := decoded[client.DebitAnswer](dry("/v1/debits", "", 10).want(200))
+		assert.True(t, got.DryRun && got.Items[0].Remaining == 0, got)
 		dry("/v1/consume", `,"route":"/search"`, 10).want(200)
 	}
-	if got := dry("/v1/debits", "", 1, headerIdempotencyKey, "mine").want(200); !strings.Contains(string(got.body), `"operation_id":"mine"`) {
-		t.Errorf("%s", got.body)
-	}
+	got := dry("/v1/debits", "", 1, headerIdempotencyKey, "mine").want(200)
+	assert.Contains(t, string(got.body), `"operation_id":"mine"`, "%s", got.body)
 	dry("/v1/debits", "", 11).want(402, 429)
 	var g client.GrantAnswer
-	if s.call("POST", "/v1/tenants/acme/grants", `{"meter":"credits","amount":5,"source":"promo","dry_run":true}`).want(200).into(&g); !g.DryRun || g.Balance.Remaining != 5 {
-		t.Errorf("%+v", g)
-	}
+	s.call("POST", "/v1/tenants/acme/grants", `{"meter":"credits","amount":5,"source":"promo","dry_run":true}`).want(200).into(&g)
+	assert.True(t, g.DryRun && g.Balance.Remaining == 5, g)
 	var b client.DebitBatchAnswer
 	s.call("POST", "/v1/debits/batch", `{"dry_run":true,"debits":[`+demandOf("acme", "calls", 7)+`,`+demandOf("acme", "calls", 7)+`]}`).want(200).into(&b)
-	if len(b.Results) != 2 || b.Results[0].Status != 200 || b.Results[1].Status != 200 || !b.Results[1].DryRun {
-		t.Errorf("%+v", b)
-	}
-	if after := s.state(); after != before {
-		t.Errorf("stored before: %s, after: %s", before, after)
-	}
+	assert.True(t, len(b.Results) == 2 && b.Results[0].Status == 200 && b.Results[1].Status == 200 &&
+		b.Results[1].DryRun, b)
+	after := s.state()
+	assert.True(t, after == before, "stored before: %s, after: %s", before, after)
 }
 
 func TestDebitBatch_AnswersEach(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	debit := func(key, tenant, meter string, amount int64) string {
 		return fmt.Sprintf(`{"idempotency_key":%q,%s`, key, demandOf(tenant, meter, amount)[1:])
 	}
@@ -312,8 +252,7 @@ func TestDebitBatch_AnswersEach(t *testing.T) {
 		debit("c", "nobody", "calls", 1), debit("d", "acme", "credits", 1), debit("e", "acme", "calls", 6),
 	}, ",") + `]}`
 	a := s.call("POST", "/v1/debits/batch", body).want(200)
-	var got client.DebitBatchAnswer
-	a.into(&got)
+	got := decoded[client.DebitBatchAnswer](a)
 	type short struct {
 		Status   int
 		Replayed bool
@@ -333,26 +272,18 @@ func TestDebitBatch_AnswersEach(t *testing.T) {
 		{200, false, ""},
 	}
 	assert.Equal(t, want, results)
-	if got.Results[0].OperationID != "a" || got.Results[0].Items[0].Remaining != 6 || *got.Results[3].Available != 6 || got.Results[3].ResetAt == nil {
-		t.Errorf("%s", a.body)
-	}
-	if a.number(headerQuotaRemaining) != 0 {
-		t.Errorf("headers: %v", a.header)
-	}
+	assert.True(t, got.Results[0].OperationID == "a" && got.Results[0].Items[0].Remaining == 6 && *got.Results[3].Available == 6 &&
+		got.Results[3].ResetAt != nil, "%s", a.body)
+	assert.Zero(t, a.number(headerQuotaRemaining), "headers: %v", a.header)
 	again := s.call("POST", "/v1/debits/batch", body).want(200)
 	again.into(&got)
-	if !got.Results[0].Replayed || !got.Results[6].Replayed || got.Results[3].Status != 429 {
-		t.Errorf("%s", again.body)
-	}
-	if got := s.remaining("acme", "calls"); got != 0 {
-		t.Errorf("%d remain", got)
-	}
+	assert.True(t, got.Results[0].Replayed && got.Results[6].Replayed && got.Results[3].Status == 429, "%s", again.body)
+	assert.Zero(t, s.remaining("acme", "calls"), "remain")
 }
 
 func TestDebitBatch_OneInvalid_RefusedWhole(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	before := s.state()
 	good := `{"idempotency_key":"a",` + demandOf("acme", "calls", 1)[1:]
 	for body, field := range map[string]string{
@@ -366,9 +297,8 @@ func TestDebitBatch_OneInvalid_RefusedWhole(t *testing.T) {
 	} {
 		s.call("POST", "/v1/debits/batch", body).refused(field)
 	}
-	if after := s.state(); after != before {
-		t.Errorf("stored before: %s, after: %s", before, after)
-	}
+	after := s.state()
+	assert.True(t, after == before, "stored before: %s, after: %s", before, after)
 	full := make([]string, 1000)
 	for i := range full {
 		full[i] = fmt.Sprintf(`{"idempotency_key":"k%d",%s`, i, demandOf("acme", "calls", 1)[1:])
@@ -381,32 +311,27 @@ func TestDebitBatch_OneInvalid_RefusedWhole(t *testing.T) {
 			made++
 		}
 	}
-	if len(got.Results) != 1000 || made != 10 {
-		t.Errorf("%d results, %d made", len(got.Results), made)
-	}
+	assert.True(t, len(got.Results) == 1000 && made == 10, "%d results, %d made", len(got.Results), made)
 }
 
 func TestIdempotencyKey_RequiredAndBounded(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	for path, body := range map[string]string{
 		"/v1/debits": demandOf("acme", "calls", 1), "/v1/consume": demandOf("acme", "calls", 1),
 		"/v1/tenants/acme/grants": `{"meter":"credits","amount":1,"source":"topup"}`,
 	} {
 		before := s.state()
-		if p := s.call("POST", path, body).problem(400, "idempotency_key_missing"); !strings.Contains(p.Detail, headerIdempotencyKey) {
-			t.Errorf("%+v", p)
-		}
+		p := s.call("POST", path, body).problem(400, "idempotency_key_missing")
+		assert.Contains(t, p.Detail, headerIdempotencyKey, p)
 		for _, key := range []string{"", strings.Repeat("k", 256), "a b", "a\tb", "§open", "é"} {
 			s.call("POST", path, body, headerIdempotencyKey, key).refused(headerIdempotencyKey)
 		}
 		r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, strings.NewReader(body))
 		r.Header = http.Header{"Authorization": {"Bearer " + testKey}, headerIdempotencyKey: {"a", "b"}}
 		s.do(r).refused(headerIdempotencyKey)
-		if after := s.state(); after != before {
-			t.Errorf("%s: stored before: %s, after: %s", path, before, after)
-		}
+		after := s.state()
+		assert.True(t, after == before, "%s: stored before: %s, after: %s", path, before, after)
 		for _, key := range []string{path + "!", path + strings.Repeat("~", 255-len(path))} {
 			s.call("POST", path, body, headerIdempotencyKey, key).want(200, 201)
 		}

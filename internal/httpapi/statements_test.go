@@ -18,7 +18,7 @@ func thisYear() string { return fmt.Sprintf("%d-01-01T00:00:00Z", time.Now().UTC
 
 // storied creates a history of acme's calls. The plan grants 10 calls, and 5 are bought. Of these, 12 are used and 3
 // refunded, then 2 are held and 1 is removed.
-func (s *service) storied() {
+func (s *service) storied() *service {
 	s.t.Helper()
 	s.catalogue()
 	s.send("/v1/tenants/acme/grants", "g", `{"meter":"calls","amount":5,"source":"topup","grant_id":"sold"}`).want(201)
@@ -26,14 +26,13 @@ func (s *service) storied() {
 	s.send("/v1/refunds", "r", refundOf("d", `,"amount":3`)).want(200)
 	s.hold("h", 2).want(201)
 	s.send("/v1/tenants/acme/adjustments", "a", `{"meter":"calls","amount":-1,"reason":"x"}`).want(200)
+	return s
 }
 
 func TestGetStatement_Foots(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.storied()
-	var got client.Statement
-	s.call("GET", "/v1/tenants/acme/statements/calls/"+thisYear(), "").want(200).into(&got)
+	s := newService(t).storied()
+	got := decoded[client.Statement](s.call("GET", "/v1/tenants/acme/statements/calls/"+thisYear(), "").want(200))
 	start, err := time.Parse(time.RFC3339, thisYear())
 	require.NoError(t, err)
 	want := client.Statement{
@@ -51,9 +50,8 @@ func TestGetStatement_Foots(t *testing.T) {
 			{Kind: "refund", Source: "topup", Amount: 2, Entries: 1},
 		},
 	}
-	if got.Opening+got.Granted+got.Refunded-got.Used-got.Expired+got.Adjusted != got.Closing {
-		t.Errorf("%+v does not foot", got)
-	}
+	assert.True(t, got.Opening+got.Granted+got.Refunded-got.Used-got.Expired+got.Adjusted == got.Closing,
+		"%+v does not foot", got)
 	got.Lines, want.Lines = withoutHolds(got.Lines), withoutHolds(want.Lines)
 	assert.Equal(t, want, got)
 }
@@ -71,30 +69,23 @@ func withoutHolds(lines []client.StatementLine) (out []client.StatementLine) {
 
 func TestGetStatement_CSV(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.storied()
+	s := newService(t).storied()
 	path := "/v1/tenants/acme/statements/calls/" + thisYear()
 	byFormat := s.call("GET", path+"?format=csv", "").want(200)
-	if byAccept := s.call("GET", path, "", "Accept", "text/csv").want(200); string(byAccept.body) != string(byFormat.body) {
-		t.Errorf("%s\n%s", byAccept.body, byFormat.body)
-	}
+	byAccept := s.call("GET", path, "", "Accept", "text/csv").want(200)
+	assert.Equal(t, string(byFormat.body), string(byAccept.body), "%s\n%s", byAccept.body, byFormat.body)
 	rows := strings.Split(string(byFormat.body), "\r\n")
-	if rows[0] != "kind,source,amount,entries" || rows[len(rows)-1] != "" {
-		t.Errorf("%q", rows)
-	}
+	assert.True(t, rows[0] == "kind,source,amount,entries" && rows[len(rows)-1] == "", "%q", rows)
 	text := strings.Join(rows, "\n")
 	for _, want := range []string{
 		"\ndebit,allowance,10,1\n", "\ndebit,topup,2,1\n",
 		"\nopening,total,0,\ngranted,total,15,\nrefunded,total,3,\nused,total,12,\nexpired,total,0,\nadjusted,total,-1,\nclosing,total,5,\nheld,total,2,\noverage,total,0,\n",
 	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
-		}
+		assert.Contains(t, text, want, "no %q in\n", want)
 	}
 	wantName := `attachment; filename="statement_acme_calls_` + strings.NewReplacer("-", "", ":", "").Replace(thisYear()) + `.csv"`
-	if got := byFormat.header.Get("Content-Disposition"); got != wantName {
-		t.Errorf("%s, want %s", got, wantName)
-	}
+	got := byFormat.header.Get("Content-Disposition")
+	assert.True(t, got == wantName, "%s, want %s", got, wantName)
 	for _, a := range []*answer{
 		s.call("GET", path, "", "Accept", "application/json, text/csv;q=0.5"), s.call("GET", path+"?format=json", "", "Accept", "text/csv"),
 		s.call("GET", path, "", "Accept"),
@@ -107,8 +98,7 @@ func TestGetStatement_CSV(t *testing.T) {
 
 func TestGetStatement_Unknown_Refused(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.storied()
+	s := newService(t).storied()
 	get := func(path string) *answer { return s.call("GET", "/v1/tenants/"+path, "") }
 	year := time.Now().UTC().Year()
 	s.unmoved("reading", func() {
@@ -116,9 +106,8 @@ func TestGetStatement_Unknown_Refused(t *testing.T) {
 			fmt.Sprintf("%d-01-01T00:00:00Z", year-1), fmt.Sprintf("%d-01-01T00:00:00Z", year+1), fmt.Sprintf("%d-01-01T00:00:00.000001Z", year),
 			fmt.Sprintf("%d-01-01T00:00:00-01:00", year), "0002-01-01T00:00:00Z", "9997-12-31T23:59:59Z",
 		} {
-			if p := get("acme/statements/calls/"+start).problem(404, "not_found"); p.Errors[0].Field != "period_start" {
-				t.Errorf("%s: %+v", start, p)
-			}
+			p := get("acme/statements/calls/"+start).problem(404, "not_found")
+			assert.Equal(t, "period_start", p.Errors[0].Field, "%s: %+v", start, p)
 		}
 		for _, start := range []string{"now", "2026", "2026-01-01", "2026-02-30T00:00:00Z", "2026-01-01T00:00:00", "9999-01-01T00:00:00Z", "0001-01-01T00:00:00Z"} {
 			get("acme/statements/calls/" + url.PathEscape(start)).refused("period_start")
@@ -141,19 +130,15 @@ func TestPrefersCSV_ByAcceptHeader(t *testing.T) {
 		"text/csv;q=0.5, application/json;q=0.4": true, "text/csv, application/json": false, "text/*, application/json;q=0.9": true,
 		"text/csv;q=0": false, "text/csv;q=x": false, "text/html": false, "text/csv;;": false, "text/html, text/csv": true,
 	} {
-		if got := prefersCSV([]string{accept}); got != want {
-			t.Errorf("%q: %v", accept, got)
-		}
+		got := prefersCSV([]string{accept})
+		assert.True(t, got == want, "%q: %v", accept, got)
 	}
-	if !prefersCSV([]string{"application/json;q=0.1", "text/csv"}) {
-		t.Error("the second header is not read")
-	}
+	assert.True(t, prefersCSV([]string{"application/json;q=0.1", "text/csv"}), "the second header is not read")
 }
 
 func TestGetBalance_AsOf(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	born := time.Now().UTC()
 	var first, second client.DebitAnswer
 	s.debit("k1", "acme", "calls", 3).want(200).into(&first)
@@ -165,24 +150,19 @@ func TestGetBalance_AsOf(t *testing.T) {
 		if a.into(&b); b.Used != used || b.Remaining != 10-used || !b.AsOf.Equal(at) || len(b.Grants) != 0 || a.header.Get(headerETag) != "" {
 			t.Errorf("%s: %+v", at, b)
 		}
-		var list client.BalanceList
-		s.call("GET", "/v1/tenants/acme/balances?"+past(at), "").want(200).into(&list)
-		if len(list.Items) != 2 || list.Items[0].Meter != "calls" || list.Items[0].Used != used {
-			t.Errorf("%s: %+v", at, list)
-		}
+		list := decoded[client.BalanceList](s.call("GET", "/v1/tenants/acme/balances?"+past(at), "").want(200))
+		assert.True(t, len(list.Items) == 2 && list.Items[0].Meter == "calls" && list.Items[0].Used == used,
+			"%s: %+v", at, list)
 	}
 	s.unmoved("reading", func() {
 		for _, path := range []string{"/v1/tenants/acme/balances/calls?", "/v1/tenants/acme/balances?"} {
 			s.call("GET", path+past(time.Now().Add(time.Hour)), "").refused("as_of")
 		}
 		long := born.AddDate(-5, 0, 0)
-		if p := s.call("GET", "/v1/tenants/acme/balances/calls?"+past(long), "").problem(404, "not_found"); p.Errors[0].Field != "as_of" {
-			t.Errorf("%+v", p)
-		}
-		var list client.BalanceList
-		if s.call("GET", "/v1/tenants/acme/balances?"+past(long), "").want(200).into(&list); len(list.Items) != 0 {
-			t.Errorf("%+v", list)
-		}
+		p := s.call("GET", "/v1/tenants/acme/balances/calls?"+past(long), "").problem(404, "not_found")
+		assert.Equal(t, "as_of", p.Errors[0].Field, p)
+		list := decoded[client.BalanceList](s.call("GET", "/v1/tenants/acme/balances?"+past(long), "").want(200))
+		assert.Empty(t, list.Items, list)
 		s.call("GET", "/v1/tenants/nobody/balances/calls?"+past(born), "").problem(404, "tenant_not_found")
 		s.call("GET", "/v1/tenants/nobody/balances?"+past(born), "").problem(404, "tenant_not_found")
 		s.call("GET", "/v1/tenants/acme/balances/none?"+past(born), "").problem(404, "not_found")
@@ -195,75 +175,56 @@ func TestGetBalance_AsOf(t *testing.T) {
 
 func TestListBalances_OfSubject(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.spendable()
+	s := newService(t).spendable()
 	var d client.DebitAnswer
 	s.send("/v1/debits", "k", `{"tenant":"acme","items":[{"meter":"seats","amount":1}],"subject":"u1"}`).want(200).into(&d)
-	var b client.Balance
-	s.call("GET", "/v1/tenants/acme/balances/seats?subject=u1", "").want(200).into(&b)
-	if b.Subject != "u1" || b.Used != 1 || b.Limit != 2 {
-		t.Errorf("%+v", b)
-	}
+	b := decoded[client.Balance](s.call("GET", "/v1/tenants/acme/balances/seats?subject=u1", "").want(200))
+	assert.True(t, b.Subject == "u1" && b.Used == 1 && b.Limit == 2, b)
 	s.call("GET", "/v1/tenants/acme/balances/seats?subject=u1&as_of="+d.AsOf.Format(time.RFC3339Nano), "").want(200).into(&b)
-	if b.Subject != "u1" || b.Used != 1 {
-		t.Errorf("%+v", b)
-	}
-	var list client.BalanceList
-	s.call("GET", "/v1/tenants/acme/balances?subject=u1", "").want(200).into(&list)
+	assert.True(t, b.Subject == "u1" && b.Used == 1, b)
+	list := decoded[client.BalanceList](s.call("GET", "/v1/tenants/acme/balances?subject=u1", "").want(200))
 	for _, b := range list.Items {
-		if b.Subject != "u1" {
-			t.Errorf("%+v", b)
-		}
+		assert.EqualValues(t, "u1", b.Subject, b)
 	}
-	var entries client.EntryList
-	s.call("GET", "/v1/tenants/acme/entries?subject=u1", "").want(200).into(&entries)
+	entries := decoded[client.EntryList](s.call("GET", "/v1/tenants/acme/entries?subject=u1", "").want(200))
 	owners := map[string]bool{}
 	for _, e := range entries.Items {
 		owners[e.Subject] = true
-		if e.Subject != "u1" && e.OperationSubject != "u1" {
-			t.Errorf("%+v", e)
-		}
+		assert.False(t, e.Subject != "u1" && e.OperationSubject != "u1", e)
 	}
 	if !owners["u1"] || !owners[""] { // the use of u1 under its cap, and of the tenant
 		t.Errorf("%+v", entries.Items)
 	}
 	var statement client.Statement
 	s.call("GET", "/v1/tenants/acme/statements/seats/"+thisYear()+"?subject=u1", "").want(200).into(&statement)
-	if statement.Subject != "u1" || statement.Used != 1 {
-		t.Errorf("%+v", statement)
-	}
-	if a := s.call("GET", "/v1/tenants/acme/statements/seats/"+thisYear()+"?subject=u1&format=csv", ""); !strings.Contains(a.header.Get("Content-Disposition"), "_seats_u1_") {
-		t.Errorf("%v", a.header)
-	}
+	assert.True(t, statement.Subject == "u1" && statement.Used == 1, statement)
+	a := s.call("GET", "/v1/tenants/acme/statements/seats/"+thisYear()+"?subject=u1&format=csv", "")
+	assert.Contains(t, a.header.Get("Content-Disposition"), "_seats_u1_", a.header)
 }
 
 func TestUsage_PerHourAndDay(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.storied()
+	s := newService(t).storied()
 	now := time.Now().UTC()
 	span := func(from, to time.Time) string {
 		return "meter=calls&from=" + from.Format(time.RFC3339) + "&to=" + to.Format(time.RFC3339)
 	}
 	around := span(now.Add(-24*time.Hour), now.Add(24*time.Hour))
 	for _, by := range []string{"", "&by=day", "&by=hour", "&by=day&timezone=Asia/Kathmandu"} {
-		var got client.UsageList
-		s.call("GET", "/v1/tenants/acme/usage?"+around+by, "").want(200).into(&got)
+		got := decoded[client.UsageList](s.call("GET", "/v1/tenants/acme/usage?"+around+by, "").want(200))
 		var sum client.Usage
 		for _, u := range got.Items {
 			sum.Used, sum.Refunded, sum.Overage, sum.Operations = sum.Used+u.Used, sum.Refunded+u.Refunded, sum.Overage+u.Overage, sum.Operations+u.Operations
 		}
-		if sum.Used != 12 || sum.Refunded != 3 || sum.Overage != 0 || sum.Operations < 1 || len(got.Items) > 2 {
-			t.Errorf("%q: %+v", by, got)
-		}
+		assert.True(t, sum.Used == 12 && sum.Refunded == 3 && sum.Overage == 0 && sum.Operations >= 1 &&
+			len(got.Items) <= 2, "%q: %+v", by, got)
 		if by == "&by=day&timezone=Asia/Kathmandu" && got.Items[0].Start.Minute() != 15 { // midnight there is 18:15 UTC
 			t.Errorf("%+v", got)
 		}
 	}
 	var none client.UsageList
-	if s.call("GET", "/v1/tenants/acme/usage?"+span(now.AddDate(-1, 0, 0), now.AddDate(0, -1, 0)), "").want(200).into(&none); len(none.Items) != 0 {
-		t.Errorf("%+v", none)
-	}
+	s.call("GET", "/v1/tenants/acme/usage?"+span(now.AddDate(-1, 0, 0), now.AddDate(0, -1, 0)), "").want(200).into(&none)
+	assert.Empty(t, none.Items, none)
 	s.call("GET", "/v1/tenants/nobody/usage?"+around, "").problem(404, "tenant_not_found")
 	day := 24 * time.Hour
 	s.call("GET", "/v1/tenants/acme/usage?by=hour&"+span(now, now.Add(31*day)), "").want(200)
@@ -280,8 +241,7 @@ func TestUsage_PerHourAndDay(t *testing.T) {
 
 func TestGetStatement_NamedPeriods_AndTheirList(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.storied()
+	s := newService(t).storied()
 	var exact, current, within client.Statement
 	s.call("GET", "/v1/tenants/acme/statements/calls/"+thisYear(), "").want(200).into(&exact)
 	s.call("GET", "/v1/tenants/acme/statements/calls/current", "").want(200).into(&current)
@@ -293,11 +253,8 @@ func TestGetStatement_NamedPeriods_AndTheirList(t *testing.T) {
 	for _, name := range []string{"newest", "at:", "at:noon", "2026", "at:2999-01-01T00:00:00Z"} {
 		s.call("GET", "/v1/tenants/acme/statements/calls/"+name, "").refused("period_start")
 	}
-	var list client.StatementList
-	s.call("GET", "/v1/tenants/acme/statements?meter=calls", "").want(200).into(&list)
-	if len(list.Items) != 1 || list.Items[0].Closing != exact.Closing || list.NextCursor != nil {
-		t.Errorf("%+v", list)
-	}
+	list := decoded[client.StatementList](s.call("GET", "/v1/tenants/acme/statements?meter=calls", "").want(200))
+	assert.True(t, len(list.Items) == 1 && list.Items[0].Closing == exact.Closing && list.NextCursor == nil, list)
 	s.call("GET", "/v1/tenants/acme/statements?limit=0", "").refused("limit")
 	s.call("GET", "/v1/tenants/acme/statements?meter=calls&cursor=x", "").refused("cursor")
 	s.call("GET", "/v1/tenants/nobody/statements", "").problem(404, "tenant_not_found")

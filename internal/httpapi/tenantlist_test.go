@@ -3,9 +3,11 @@ package httpapi
 import (
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
 )
@@ -15,8 +17,7 @@ func (s *service) tenantsBy(query string) (all []string) {
 	s.t.Helper()
 	cursor := ""
 	for range 1000 {
-		var page client.TenantList
-		s.call("GET", "/v1/tenants?"+query+cursor, "").want(200).into(&page)
+		page := decoded[client.TenantList](s.call("GET", "/v1/tenants?"+query+cursor, "").want(200))
 		for _, t := range page.Items {
 			text := t.Tenant
 			if b := t.Standing; b.Meter != "" {
@@ -36,14 +37,12 @@ func (s *service) tenantsBy(query string) (all []string) {
 func (s *service) wantTenants(query string, want ...string) {
 	s.t.Helper()
 	for _, limit := range []string{"", "&limit=1", "&limit=2"} {
-		if got := s.tenantsBy(query + limit); !slices.Equal(got, want) {
-			s.t.Errorf("%s%s: %v, want %v", query, limit, got, want)
-		}
+		assert.Equal(s.t, want, s.tenantsBy(query+limit), "%s%s", query, limit)
 	}
 }
 
 // standings creates the plans p and q, each with 100 calls a month and a prepaid meter, and tenants on these plans.
-func (s *service) standings() {
+func (s *service) standings() *service {
 	s.t.Helper()
 	for _, meter := range []string{"calls", "credits"} {
 		s.call("PUT", "/v1/meters/"+meter, `{"unit":"unit"}`).want(201)
@@ -58,6 +57,7 @@ func (s *service) standings() {
 	} {
 		s.call("PUT", "/v1/tenants/"+id, body).want(201)
 	}
+	return s
 }
 
 func (s *service) grantTo(tenant, meter string, amount int) {
@@ -67,8 +67,7 @@ func (s *service) grantTo(tenant, meter string, amount int) {
 
 func TestTenants_ByPlanStatusMetadata_Found(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.standings()
+	s := newService(t).standings()
 	s.wantTenants("", "a", "b", "c", "d", "e")
 	s.wantTenants("plan=p", "a", "b")
 	s.wantTenants("plan=none")
@@ -91,19 +90,15 @@ func TestTenants_ByPlanStatusMetadata_Found(t *testing.T) {
 	for query, found := range map[string]bool{
 		"": true, "plan=p": true, "plan=q": false, "metadata.segment=gold": true, "metadata.seats=5": true, "metadata.segment=": false, "status=suspended": false, "near=1": false,
 	} {
-		var page client.TenantList
-		s.as(bound, "GET", "/v1/tenants?"+query, "").want(200).into(&page)
-		if len(page.Items) == 1 != found || page.NextCursor != nil {
-			t.Errorf("%s: %v", query, page.Items)
-		}
+		page := decoded[client.TenantList](s.as(bound, "GET", "/v1/tenants?"+query, "").want(200))
+		assert.True(t, len(page.Items) == 1 == found && page.NextCursor == nil, "%s: %v", query, page.Items)
 	}
 }
 
 // For the filter near, units of top-ups count as granted, and refunded units do not count as used.
 func TestTenants_Near_TopUpsCount(t *testing.T) {
 	t.Parallel()
-	s := newOwner(t)
-	s.standings()
+	s := newOwner(t).standings()
 	use := func(tenant, meter string, amount int64) { s.debit("u"+meter, tenant, meter, amount).want(200) }
 	use("a", "calls", 85)
 	use("b", "calls", 85)
@@ -125,10 +120,8 @@ func TestTenants_Near_TopUpsCount(t *testing.T) {
 	s.wantTenants("near=1&sort=remaining", "c:credits:10/0", "a:calls:85/15", "e:calls:10/90", "b:calls:85/115")
 	s.wantTenants("meter=credits", "c:credits:10/0")
 	bound := s.newKey(`{"name":"n","scopes":["read"],"tenant":"a"}`)
-	var page client.TenantList
-	if s.as(bound, "GET", "/v1/tenants?near=80", "").want(200).into(&page); len(page.Items) != 1 || page.Items[0].Standing.Percent != 85 {
-		t.Errorf("%+v", page)
-	}
+	page := decoded[client.TenantList](s.as(bound, "GET", "/v1/tenants?near=80", "").want(200))
+	assert.True(t, len(page.Items) == 1 && page.Items[0].Standing.Percent == 85, page)
 	// After a month no balance was rolled. The periods of calls have ended, and nothing is used in the next periods.
 	// The credits have no end.
 	s.advance("32d")
@@ -143,8 +136,7 @@ func TestTenants_Near_TopUpsCount(t *testing.T) {
 // little left and is listed. After a change of the plan, tenant b has enough and is not listed.
 func TestTenants_Near_WhatIsDueCounts(t *testing.T) {
 	t.Parallel()
-	s := newOwner(t)
-	s.standings()
+	s := newOwner(t).standings()
 	c := s.advance("1s")
 	s.call("POST", "/v1/tenants/a/grants", fmt.Sprintf(`{"meter":"calls","amount":100,"source":"promo","expires_at":%q,"priority":900}`, c.Now.AddDate(0, 0, 5).Format("2006-01-02T15:04:05Z")),
 		headerIdempotencyKey, "promo").want(201)
@@ -162,8 +154,7 @@ func TestTenants_Near_WhatIsDueCounts(t *testing.T) {
 // two pages.
 func TestTenants_NearCursor_StableUnderChange(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.standings()
+	s := newService(t).standings()
 	var want []string
 	for i := range 20 {
 		id := fmt.Sprintf("t%02d", i)
@@ -174,8 +165,7 @@ func TestTenants_NearCursor_StableUnderChange(t *testing.T) {
 	var got []string
 	cursor := ""
 	for n := 0; ; n++ {
-		var page client.TenantList
-		s.call("GET", "/v1/tenants?near=80&limit=3"+cursor, "").want(200).into(&page)
+		page := decoded[client.TenantList](s.call("GET", "/v1/tenants?near=80&limit=3"+cursor, "").want(200))
 		for _, item := range page.Items {
 			if strings.HasPrefix(item.Tenant, "t") && len(item.Tenant) == 3 {
 				got = append(got, item.Tenant)
@@ -190,27 +180,21 @@ func TestTenants_NearCursor_StableUnderChange(t *testing.T) {
 		s.debit("d", fmt.Sprintf("s%02d", n), "calls", 95).want(200) // others appear, before and after the cursor
 		s.call("PUT", "/v1/tenants/"+fmt.Sprintf("x%02d", n), `{"plan":"p"}`).want(201)
 		s.debit("d", fmt.Sprintf("x%02d", n), "calls", 95).want(200)
-		if n > 100 {
-			t.Fatal("the list does not end")
-		}
+		require.True(t, n <= 100, "the list does not end")
 		if n == 15 { // new tenants appear faster than three a page
 			break
 		}
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
+	assert.Equal(t, want, got)
 }
 
 func TestTenants_PrefixBesideAnotherFilter_IsRefusedByName(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	for _, filter := range []string{"plan=starter", "status=active", "metadata.segment=gold", "near=80", "meter=api_calls", "sort=remaining"} {
 		p := s.call("GET", "/v1/tenants?prefix=ac&"+filter, "").problem(400, "invalid_argument")
-		if len(p.Errors) != 1 || p.Errors[0].Field != "prefix" || !strings.Contains(p.Errors[0].Message, "must not be given together with plan, status") {
-			t.Errorf("%s: %+v", filter, p.Errors)
-		}
+		assert.True(t, len(p.Errors) == 1 && p.Errors[0].Field == "prefix" &&
+			strings.Contains(p.Errors[0].Message, "must not be given together with plan, status"), "%s: %+v", filter, p.Errors)
 	}
 	s.call("GET", "/v1/tenants?prefix=ac&sort=tenant&limit=1", "").want(200)
 }

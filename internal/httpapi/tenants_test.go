@@ -2,11 +2,11 @@ package httpapi
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
 )
@@ -28,18 +28,13 @@ func (s *service) patch(body string, extra ...string) *answer {
 
 func TestPatchTenant_IfMatch(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
-	if got := s.readTenant("acme"); got.Version != 1 {
-		t.Errorf("%+v", got)
-	}
+	s := newService(t).catalogue()
+	got := s.readTenant("acme")
+	assert.True(t, got.Version == 1, got)
 	a := s.patch(`{"metadata":{"a":1}}`, headerIfMatch, `"1"`).want(200)
-	if a.header.Get(headerETag) != `"2"` || s.readTenant("acme").Version != 2 {
-		t.Errorf("%v %s", a.header, a.body)
-	}
-	if a := s.patch(`{"metadata":{"a":1}}`, headerIfMatch, `"2"`).want(200); a.header.Get(headerETag) != `"2"` {
-		t.Errorf("nothing changed: %v", a.header)
-	}
+	assert.True(t, a.header.Get(headerETag) == `"2"` && s.readTenant("acme").Version == 2, "%v %s", a.header, a.body)
+	a = s.patch(`{"metadata":{"a":1}}`, headerIfMatch, `"2"`).want(200)
+	assert.EqualValues(t, `"2"`, a.header.Get(headerETag), "nothing changed: %v", a.header)
 	s.unmoved("refused", func() {
 		for _, method := range []string{"PATCH", "PUT"} {
 			send := func(body, tag string) *answer {
@@ -47,9 +42,8 @@ func TestPatchTenant_IfMatch(t *testing.T) {
 			}
 			for _, tag := range []string{`"0"`, `"1"`, `"3"`, `"9007199254740991"`} {
 				p := send(`{"plan":"basic"}`, tag).problem(409, "precondition_failed")
-				if len(p.Errors) != 1 || p.Errors[0].Field != headerIfMatch || !strings.Contains(p.Detail, `must be "2"`) {
-					t.Errorf("%s: %+v", tag, p)
-				}
+				assert.True(t, len(p.Errors) == 1 && p.Errors[0].Field == headerIfMatch &&
+					strings.Contains(p.Detail, `must be "2"`), "%s: %+v", tag, p)
 			}
 			for _, tag := range []string{"", "*", "2", `"`, `""`, `"x"`, `"-2"`, `W/"2"`, `"2", "3"`, `"99999999999999999"`, `"9007199254740992"`, `"2.0"`, `'2'`} {
 				send(`{"plan":"basic"}`, tag).refused(headerIfMatch)
@@ -71,13 +65,10 @@ func TestPatchTenant_IfMatch(t *testing.T) {
 
 func TestPatchTenant_MergesOverrides_PutReplaces(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	overrides := func(want client.Overrides) {
 		t.Helper()
-		if got := s.readTenant("acme").Overrides; !reflect.DeepEqual(got, want) {
-			t.Errorf("%v, want %v", got, want)
-		}
+		assert.Equal(t, want, s.readTenant("acme").Overrides)
 	}
 	overrides(client.Overrides{})
 	s.patch(`{"overrides":{"calls":25,"credits":0}}`).want(200)
@@ -93,15 +84,13 @@ func TestPatchTenant_MergesOverrides_PutReplaces(t *testing.T) {
 	overrides(client.Overrides{})
 	var list client.TenantList
 	s.call("PUT", "/v1/tenants/acme", `{"plan":"basic","overrides":{"calls":7}}`).want(200)
-	if s.call("GET", "/v1/tenants", "").want(200).into(&list); !reflect.DeepEqual(list.Items[0].Overrides, client.Overrides{"calls": 7}) {
-		t.Errorf("%+v", list)
-	}
+	s.call("GET", "/v1/tenants", "").want(200).into(&list)
+	assert.Equal(t, client.Overrides{"calls": 7}, list.Items[0].Overrides, list)
 }
 
 func TestPatchTenant_WrongOverride_400(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.call("PUT", "/v1/plans/lean", `{"allowances":[{"meter":"calls","amount":1,"every":"year","anchor":"calendar"}]}`).want(201)
 	s.patch(`{"overrides":{"calls":25,"credits":5}}`).want(200)
 	many := make([]string, 101)
@@ -126,9 +115,8 @@ func TestPatchTenant_WrongOverride_400(t *testing.T) {
 		s.patch(`{"plan":"lean"}`).refused("overrides.credits")
 		s.patch(`{"plan":"lean","apply":"now"}`).refused("overrides.credits")
 		s.patch(`{"plan":"lean","dry_run":true}`).refused("overrides.credits")
-		if p := s.patch(`{"plan":"none"}`).problem(404, "not_found"); p.Errors[0].Field != "plan" {
-			t.Errorf("%+v", p)
-		}
+		p := s.patch(`{"plan":"none"}`).problem(404, "not_found")
+		assert.Equal(t, "plan", p.Errors[0].Field, p)
 	})
 	s.patch(`{"plan":"lean","overrides":{"credits":null}}`).want(200)
 	s.patch(`{"overrides":{` + strings.Join(many[:99], ",") + `}}`).refused("overrides.m98") // the maximum, of unknown meters
@@ -136,8 +124,7 @@ func TestPatchTenant_WrongOverride_400(t *testing.T) {
 
 func TestPatchTenant_DryRun_AnswersLikePatch(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.call("PUT", "/v1/plans/large", `{"allowances":[{"meter":"calls","amount":1000,"every":"year","anchor":"calendar"}]}`).want(201)
 	s.debit("k", "acme", "calls", 4).want(200)
 	for _, body := range []string{
@@ -149,23 +136,19 @@ func TestPatchTenant_DryRun_AnswersLikePatch(t *testing.T) {
 		var dry *answer
 		s.unmoved(body, func() { dry = s.patch(dried(body), headerIfMatch, tag) })
 		done := s.patch(body, headerIfMatch, tag)
-		if dry.status != done.status {
-			t.Fatalf("%s: %d, then %d %s", body, dry.status, done.status, done.body)
-		}
+		require.True(t, dry.status == done.status, "%s: %d, then %d %s", body, dry.status, done.status, done.body)
 		if done.status >= 400 {
 			var got, want client.Problem
 			dry.into(&got)
-			if done.into(&want); got.Detail != want.Detail {
-				t.Errorf("%s: %s, then %s", body, got.Detail, want.Detail)
-			}
+			done.into(&want)
+			assert.True(t, got.Detail == want.Detail, "%s: %s, then %s", body, got.Detail, want.Detail)
 			continue
 		}
 		var got, want client.TenantChange
 		dry.into(&got)
 		done.into(&want)
-		if dry.header.Get(headerETag) != tag || !got.DryRun || want.DryRun {
-			t.Errorf("%s: %v, %+v, then %+v", body, dry.header, got, want)
-		}
+		assert.True(t, dry.header.Get(headerETag) == tag && got.DryRun && !want.DryRun,
+			"%s: %v, %+v, then %+v", body, dry.header, got, want)
 		got.DryRun, got.UpdatedAt = false, want.UpdatedAt
 		assert.Equal(t, want, got, body)
 		assert.Equal(t, before, got.Before, body)
@@ -177,8 +160,7 @@ func TestPatchTenant_DryRun_AnswersLikePatch(t *testing.T) {
 
 func TestListTerms_WhatWhenWhy(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.call("PUT", "/v1/plans/large", `{"allowances":[{"meter":"calls","amount":1000,"every":"year","anchor":"calendar"}]}`).want(201)
 	acme := s.readTenant("acme")
 	s.patch(`{"overrides":{"calls":25},"reason":"sold by hand,\nsee é 17"}`).want(200)
@@ -198,10 +180,8 @@ func TestListTerms_WhatWhenWhy(t *testing.T) {
 			if cursor != "" {
 				path += "&cursor=" + cursor
 			}
-			var page client.TermsList
-			if s.call("GET", path, "").want(200).into(&page); len(page.Items) > limit {
-				t.Errorf("%d of %d", len(page.Items), limit)
-			}
+			page := decoded[client.TermsList](s.call("GET", path, "").want(200))
+			assert.True(t, len(page.Items) <= limit, "%d of %d", len(page.Items), limit)
 			got, cursor = append(got, page.Items...), ""
 			if page.NextCursor != nil {
 				cursor = *page.NextCursor
@@ -243,8 +223,7 @@ func TestListTenants_Prefix(t *testing.T) {
 	}
 	list := func(query string) (ids []string) {
 		for cursor := ""; ; {
-			var page client.TenantList
-			s.call("GET", "/v1/tenants?limit=2"+query+cursor, "").want(200).into(&page)
+			page := decoded[client.TenantList](s.call("GET", "/v1/tenants?limit=2"+query+cursor, "").want(200))
 			for i := range page.Items {
 				ids = append(ids, page.Items[i].Tenant)
 			}
@@ -258,9 +237,7 @@ func TestListTenants_Prefix(t *testing.T) {
 		"&prefix=acme": {"acme", "acme-1", "acme.z", "acmezz:zz"}, "&prefix=acmezz:zz": {"acmezz:zz"}, "&prefix=A": {"Acme"}, "&prefix=z": {"z"}, "&prefix=none": nil,
 		"": {"Acme", "acm", "acme", "acme-1", "acme.z", "acmezz:zz", "acmf", "z"},
 	} {
-		if got := list(query); !reflect.DeepEqual(got, want) {
-			t.Errorf("%q: %v, want %v", query, got, want)
-		}
+		assert.Equal(t, want, list(query), "%q", query)
 	}
 	for _, bad := range []string{"", "a%20b", "-a", strings.Repeat("x", 129), "a%25"} {
 		s.call("GET", "/v1/tenants?prefix="+bad, "").problem(400, "invalid_argument")

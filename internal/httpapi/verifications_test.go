@@ -15,24 +15,20 @@ func (s *service) verified(body string) client.Verification {
 	a := s.call("POST", "/v1/verifications", body).want(202)
 	var started, got client.Verification
 	a.into(&started)
-	if a.header.Get("Location") != "/v1/verifications/"+started.VerificationID || started.Status != "running" || started.FinishedAt != nil {
-		s.t.Errorf("Location %q: %+v", a.header.Get("Location"), started)
-	}
+	assert.True(s.t, a.header.Get("Location") == "/v1/verifications/"+started.VerificationID && started.Status == "running" &&
+		started.FinishedAt == nil, "Location %q: %+v", a.header.Get("Location"), started)
 	s.eventually("the verification has ended", func() bool {
 		got = client.Verification{}
 		s.call("GET", "/v1/verifications/"+started.VerificationID, "").want(200).into(&got)
 		return got.Status != "running"
 	})
-	if got.FinishedAt == nil {
-		s.t.Errorf("%+v", got)
-	}
+	assert.NotNil(s.t, got.FinishedAt, got)
 	return got
 }
 
 func TestVerification_ReportsDifferences(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.tenant("other")
 	s.debit("k1", "acme", "calls", 4).want(200)
 	s.send("/v1/refunds", "r", refundOf("k1", `,"amount":1`)).want(200)
@@ -51,13 +47,11 @@ func TestVerification_ReportsDifferences(t *testing.T) {
 		want.UnreadBalances = []client.UnreadBalance{}
 		assert.Equal(t, want, got, body)
 	}
-	if _, err := s.pool.Exec(t.Context(), `UPDATE balances SET used = used - 1 WHERE tenant_id = 'other'`); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.pool.Exec(t.Context(), `UPDATE balances SET used = used - 1 WHERE tenant_id = 'other'`)
+	require.NoError(t, err)
 	got := s.verified("{}")
-	if got.Status != "drift" || got.DifferenceCount != int64(len(got.Differences)) || got.DifferenceCount < 2 {
-		t.Fatalf("%+v", got)
-	}
+	require.True(t, got.Status == "drift" && got.DifferenceCount == int64(len(got.Differences)) &&
+		got.DifferenceCount >= 2, got)
 	tenants := map[string]bool{}
 	for _, d := range got.Differences {
 		tenants[d.Tenant] = true
@@ -65,15 +59,13 @@ func TestVerification_ReportsDifferences(t *testing.T) {
 	if !tenants["other"] || !tenants["*"] || tenants["acme"] { // the balance of other, and the sum over all balances
 		t.Errorf("%+v", got.Differences)
 	}
-	if got := s.verified(`{"tenant":"acme"}`); got.Status != "clean" {
-		t.Errorf("%+v", got)
-	}
+	got = s.verified(`{"tenant":"acme"}`)
+	assert.EqualValues(t, "clean", got.Status, got)
 }
 
 func TestVerification_UnknownTenant_Refused(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
+	s := newService(t).catalogue()
 	s.unmoved("refused", func() {
 		s.call("POST", "/v1/verifications", `{"tenant":"nobody"}`).problem(404, "tenant_not_found")
 		s.call("POST", "/v1/verifications", "", headerIdempotencyKey, "a b").refused(headerIdempotencyKey)
@@ -89,8 +81,7 @@ func TestVerification_PartOnly_SaysWhatWasNotRead(t *testing.T) {
 		VALUES ('part', '', 'failed', '{"Balances": 7, "Incremental": true, "Unchanged": 5, "Unread": 2,
 			"UnreadFirst": [{"Tenant": "acme", "Meter": "calls", "Subject": "ann"}, {"Tenant": "other"}]}', '2 balances', now(), now(), now())`)
 	require.NoError(t, err)
-	var got client.Verification
-	s.call("GET", "/v1/verifications/part", "").want(200).into(&got)
+	got := decoded[client.Verification](s.call("GET", "/v1/verifications/part", "").want(200))
 	want := client.Verification{
 		VerificationID: "part", Status: "failed", Balances: 7, Incremental: true, Unchanged: 5, Unread: 2, Error: "2 balances",
 		UnreadBalances: []client.UnreadBalance{{Tenant: "acme", Meter: "calls", Subject: "ann"}, {Tenant: "other"}},
@@ -105,25 +96,19 @@ func TestVerification_ProcessDied_Abandoned(t *testing.T) {
 	_, err := s.pool.Exec(t.Context(), `INSERT INTO verifications (verification_id, tenant_id, status, report, started_at, heartbeat_at)
 		VALUES ('lost', '', 'running', '{"Balances": 7}', now() - interval '5 minutes', now() - interval '2 minutes')`)
 	require.NoError(t, err)
-	var got client.Verification
-	if s.call("GET", "/v1/verifications/lost", "").want(200).into(&got); got.Status != "abandoned" || got.Balances != 7 || got.FinishedAt != nil {
-		t.Errorf("%+v", got)
-	}
+	got := decoded[client.Verification](s.call("GET", "/v1/verifications/lost", "").want(200))
+	assert.True(t, got.Status == "abandoned" && got.Balances == 7 && got.FinishedAt == nil, got)
 }
 
 func TestVerifications_List(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
-	s.catalogue()
-	var list client.VerificationList
-	if s.call("GET", "/v1/verifications", "").want(200).into(&list); len(list.Items) != 0 || list.NextCursor != nil {
-		t.Errorf("%+v", list)
-	}
+	s := newService(t).catalogue()
+	list := decoded[client.VerificationList](s.call("GET", "/v1/verifications", "").want(200))
+	assert.True(t, len(list.Items) == 0 && list.NextCursor == nil, list)
 	s.debit("k1", "acme", "calls", 4).want(200)
 	first := s.verified("")
-	if _, err := s.pool.Exec(t.Context(), `UPDATE balances SET used = used - 1 WHERE tenant_id = 'acme'`); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.pool.Exec(t.Context(), `UPDATE balances SET used = used - 1 WHERE tenant_id = 'acme'`)
+	require.NoError(t, err)
 	second := s.verified(`{"tenant":"acme"}`)
 	cursor, got := "", []client.VerificationSummary{}
 	for range 2 {
@@ -142,13 +127,10 @@ func TestVerifications_List(t *testing.T) {
 		})
 	}
 	require.Equal(t, want, got)
-	if list.NextCursor != nil || got[0].DifferenceCount == 0 || got[0].Status != "drift" {
-		t.Errorf("%v", list.NextCursor)
-	}
+	assert.True(t, list.NextCursor == nil && got[0].DifferenceCount != 0 && got[0].Status == "drift", list.NextCursor)
 	list = client.VerificationList{}
-	if s.call("GET", "/v1/verifications?tenant=acme", "").want(200).into(&list); len(list.Items) != 1 || list.Items[0].VerificationID != second.VerificationID {
-		t.Errorf("%+v", list)
-	}
+	s.call("GET", "/v1/verifications?tenant=acme", "").want(200).into(&list)
+	assert.True(t, len(list.Items) == 1 && list.Items[0].VerificationID == second.VerificationID, list)
 	for _, field := range []string{"tenant", "limit", "cursor"} {
 		s.call("GET", "/v1/verifications?"+field+"=+", "").refused(field)
 	}

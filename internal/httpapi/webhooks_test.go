@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/notify/webhooks"
@@ -20,11 +21,9 @@ const aWebhook = `{"url":"https://example.com/hooks","types":["balance.threshold
 func TestWebhooks_LifeOfOne(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	var made client.NewWebhookEndpoint
-	s.call("POST", "/v1/webhooks", aWebhook).want(201).into(&made)
-	if !strings.HasPrefix(made.Secret, "whsec_") || made.Tenant != nil || made.Status != "active" || len(made.Types) != 2 {
-		t.Errorf("%+v", made)
-	}
+	made := decoded[client.NewWebhookEndpoint](s.call("POST", "/v1/webhooks", aWebhook).want(201))
+	assert.True(t, strings.HasPrefix(made.Secret, "whsec_") && made.Tenant == nil && made.Status == "active" &&
+		len(made.Types) == 2, made)
 	path := "/v1/webhooks/" + made.WebhookID
 	var shown client.WebhookEndpoint
 	get := s.call("GET", path, "").want(200)
@@ -32,34 +31,25 @@ func TestWebhooks_LifeOfOne(t *testing.T) {
 		t.Errorf("%s", get.body)
 	}
 	s.call("PATCH", path, `{"status":"paused","types":["verify.drift"],"url":"https://example.org/"}`).want(200).into(&shown)
-	if !slices.Equal(shown.Types, []client.EventType{"verify.drift"}) || shown.Status != "paused" || shown.URL != "https://example.org/" {
-		t.Errorf("%+v", shown)
-	}
-	var rotated client.NewWebhookEndpoint
-	s.call("POST", path+"/rotate", `{"overlap_seconds":60}`).want(201).into(&rotated)
-	if rotated.Secret == made.Secret || rotated.WebhookID != made.WebhookID {
-		t.Errorf("%+v", rotated)
-	}
+	assert.True(t, slices.Equal(shown.Types, []client.EventType{"verify.drift"}) && shown.Status == "paused" &&
+		shown.URL == "https://example.org/", shown)
+	rotated := decoded[client.NewWebhookEndpoint](s.call("POST", path+"/rotate", `{"overlap_seconds":60}`).want(201))
+	assert.True(t, rotated.Secret != made.Secret && rotated.WebhookID == made.WebhookID, rotated)
 	s.call("POST", path+"/rotate", "").want(201)
 	s.call("POST", path+"/replay", `{"from":"2026-01-01T00:00:00Z"}`).problem(409, "precondition_failed")
-	var list client.WebhookEndpointList
-	if s.call("GET", "/v1/webhooks?limit=1", "").want(200).into(&list); len(list.Items) != 1 {
-		t.Errorf("%+v", list)
-	}
+	list := decoded[client.WebhookEndpointList](s.call("GET", "/v1/webhooks?limit=1", "").want(200))
+	assert.Len(t, list.Items, 1, list)
 	s.call("DELETE", path, "").want(204)
 	for _, gone := range [][2]string{{"GET", ""}, {"DELETE", ""}, {"GET", "/deliveries"}, {"POST", "/rotate"}, {"POST", "/test"}} {
 		s.call(gone[0], path+gone[1], "").problem(404, "not_found")
 	}
-	var audit client.AuditList
-	s.call("GET", "/v1/audit", "").want(200).into(&audit)
+	audit := decoded[client.AuditList](s.call("GET", "/v1/audit", "").want(200))
 	var actions []string
 	for _, l := range audit.Items {
 		actions = append(actions, l.Action)
 	}
 	assert.Equal(t, []string{"webhook.delete", "webhook.rotate", "webhook.rotate", "webhook.patch", "webhook.create"}, actions)
-	if strings.Contains(string(s.call("GET", "/v1/audit", "").body), "whsec_") {
-		t.Error("a secret is in the audit log")
-	}
+	assert.NotContains(t, string(s.call("GET", "/v1/audit", "").body), "whsec_", "a secret is in the audit log")
 }
 
 func TestWebhooks_BadInput_NamedByField(t *testing.T) {
@@ -82,8 +72,7 @@ func TestWebhooks_BadInput_NamedByField(t *testing.T) {
 	} {
 		s.call("POST", "/v1/webhooks", body).refused(field)
 	}
-	var made client.NewWebhookEndpoint
-	s.call("POST", "/v1/webhooks", aWebhook).want(201).into(&made)
+	made := decoded[client.NewWebhookEndpoint](s.call("POST", "/v1/webhooks", aWebhook).want(201))
 	path := "/v1/webhooks/" + made.WebhookID
 	s.call("PATCH", path, `{"tenant":"acme"}`).refused("tenant")
 	s.call("PATCH", path, `{"types":[]}`).refused("types")
@@ -107,10 +96,8 @@ func TestWebhooks_BoundKey_OwnTenantOnly(t *testing.T) {
 	s.as(k, "POST", "/v1/webhooks", aWebhook).problem(403, "forbidden")
 	s.as(k, "POST", "/v1/webhooks", `{"url":"https://example.com","types":["plan.changed"],"tenant":"globex"}`).problem(403, "forbidden")
 	s.as(k, "POST", "/v1/webhooks", `{"url":"https://example.com","types":["plan.changed"],"tenant":"acme"}`).want(201).into(&own)
-	var list client.WebhookEndpointList
-	if s.as(k, "GET", "/v1/webhooks", "").want(200).into(&list); len(list.Items) != 1 || list.Items[0].WebhookID != own.WebhookID {
-		t.Errorf("%+v", list)
-	}
+	list := decoded[client.WebhookEndpointList](s.as(k, "GET", "/v1/webhooks", "").want(200))
+	assert.True(t, len(list.Items) == 1 && list.Items[0].WebhookID == own.WebhookID, list)
 	theirs := "/v1/webhooks/" + all.WebhookID
 	for _, c := range [][3]string{
 		{"GET", "", ""},
@@ -153,25 +140,20 @@ func TestWebhooks_ToldOfADebit_ListedAsDelivered(t *testing.T) {
 	s.call("POST", "/v1/webhooks", `{"url":"`+receiver.URL+`","types":["balance.threshold_reached"],"tenant":"acme"}`).want(201).into(&made)
 	s.call("POST", "/v1/debits", `{"tenant":"acme","items":[{"meter":"calls","amount":8}]}`, "Idempotency-Key", "k").want(200)
 	n, err := events.Number(t.Context(), s.pool, s.webhooks.Queue)
-	if s.check(err); n != 1 {
-		t.Fatalf("%d events", n)
-	}
+	s.check(err)
+	require.True(t, n == 1, "%d events", n)
 	id := <-calls
 	var list client.DeliveryList
 	s.eventually("it is listed", func() bool {
 		s.call("GET", "/v1/webhooks/"+made.WebhookID+"/deliveries?status=delivered", "").want(200).into(&list)
 		return len(list.Items) == 1
 	})
-	if d := list.Items[0]; d.EventID != id || d.StatusCode != http.StatusOK || d.LatencyMs == nil || d.Attempts != 1 || *d.Tenant != "acme" {
-		t.Errorf("%+v", d)
-	}
+	d := list.Items[0]
+	assert.True(t, d.EventID == id && d.StatusCode == http.StatusOK && d.LatencyMs != nil && d.Attempts == 1 && *d.Tenant == "acme", d)
 	var replay client.WebhookReplay
 	s.call("POST", "/v1/webhooks/"+made.WebhookID+"/replay", `{"from":"2026-01-01T00:00:00Z"}`).want(202).into(&replay)
-	if again := <-calls; again != id || replay.Queued != 1 || !replay.NextFrom.IsZero() {
-		t.Errorf("%s %+v", again, replay)
-	}
-	var test client.WebhookTest
-	if s.call("POST", "/v1/webhooks/"+made.WebhookID+"/test", "").want(200).into(&test); !test.Delivered || <-calls != test.MessageID {
-		t.Errorf("%+v", test)
-	}
+	again := <-calls
+	assert.True(t, again == id && replay.Queued == 1 && replay.NextFrom.IsZero(), "%s %+v", again, replay)
+	test := decoded[client.WebhookTest](s.call("POST", "/v1/webhooks/"+made.WebhookID+"/test", "").want(200))
+	assert.True(t, test.Delivered && <-calls == test.MessageID, test)
 }

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
@@ -38,32 +41,27 @@ func TestTurnover_LargestAmounts_RefusedBeforeSumsOverflow(t *testing.T) {
 	decide := func(op Operation) *Call {
 		t.Helper()
 		c := NewCall(op)
-		if next := b.Decide([]*Call{c}); !next.Done() {
-			t.Fatalf("%+v: %+v", op, next)
-		}
+		next := b.Decide([]*Call{c})
+		require.True(t, next.Done(), "%+v: %+v", op, next)
 		return c
 	}
 	for i := range 1100 {
 		d := &Debit{Tenant: "acme", Key: fmt.Sprint("d", i), Items: []Item{{Meter: "credits", Amount: MaxAmount}}}
 		c := decide(d)
 		if c.Err != nil {
-			if errcode.Of(c.Err) != errcode.AmountOutOfRange || i < 512 {
-				t.Fatalf("debit %d: %v", i, c.Err)
-			}
+			require.True(t, errcode.Of(c.Err) == errcode.AmountOutOfRange && i >= 512, "debit %d: %v", i, c.Err)
 			h := &Hold{Tenant: "acme", Key: "h", HoldID: "h", Items: []Item{{Meter: "credits", Amount: 1}}}
 			if c := decide(h); errcode.Of(c.Err) != errcode.AmountOutOfRange {
 				t.Errorf("hold: %v", c.Err)
 			}
-			if book.Used != book.Refunded || book.Used > math.MaxInt64-MaxAmount {
-				t.Errorf("used %d, refunded %d", book.Used, book.Refunded)
-			}
+			assert.True(t, book.Used == book.Refunded && book.Used <= math.MaxInt64-MaxAmount,
+				"used %d, refunded %d", book.Used, book.Refunded)
 			return
 		}
 		r := &Refund{Tenant: "acme", Key: fmt.Sprint("r", i), OperationID: d.Key}
 		b.Located.Operations = map[OperationRef][]Entry{r.target(): b.Stored[c.ID]}
-		if c := decide(r); c.Err != nil {
-			t.Fatalf("refund %d: %v", i, c.Err)
-		}
+		c = decide(r)
+		require.True(t, c.Err == nil, "refund %d: %v", i, c.Err)
 	}
 	t.Errorf("1,100 debits of the largest amount passed: used %d", book.Used)
 }
@@ -79,9 +77,8 @@ func TestRefund_BeyondLargestBalance_RefusedWithoutTrace(t *testing.T) {
 	b.Located.Operations = map[OperationRef][]Entry{r.target(): {{BalanceKey: k, OperationID: "old", Line: 1, Kind: EntryDebit, Grant: "g", Source: SourceTopup, Amount: 7}}}
 	before := fmt.Sprintf("%+v", book.BalanceRow)
 	c := NewCall(r)
-	if next := b.Decide([]*Call{c}); !next.Done() || errcode.Of(c.Err) != errcode.AmountOutOfRange {
-		t.Fatalf("%+v, %v", next, c.Err)
-	}
+	next := b.Decide([]*Call{c})
+	require.True(t, next.Done() && errcode.Of(c.Err) == errcode.AmountOutOfRange, "%+v, %v", next, c.Err)
 	if after := fmt.Sprintf("%+v", book.BalanceRow); after != before || len(b.Targets.Refunds) > 0 || len(b.journal) > 0 {
 		t.Errorf("it left a trace:\n%s\n%s\n%v", before, after, b.Targets.Refunds)
 	}

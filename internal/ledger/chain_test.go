@@ -4,6 +4,9 @@ import (
 	"encoding/hex"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // plainDebit returns the entry of a typical debit.
@@ -24,9 +27,8 @@ func TestChain_EntryChanged_HeadDiffers(t *testing.T) {
 		return c
 	}
 	want := head(plainDebit())
-	if head(plainDebit()) != want || want.From != 1 || want.Last != 17 {
-		t.Fatalf("the same entry gives %+v and %+v", want, head(plainDebit()))
-	}
+	require.True(t, head(plainDebit()) == want && want.From == 1 && want.Last == 17,
+		"the same entry gives %+v and %+v", want, head(plainDebit()))
 	for name, change := range map[string]func(*Entry){
 		"tenant": func(e *Entry) { e.Tenant = "tenant-0002" }, "meter": func(e *Entry) { e.Meter = "x" }, "subject": func(e *Entry) { e.Subject = "x" },
 		"operation": func(e *Entry) { e.OperationID += "x" }, "line": func(e *Entry) { e.Line++ }, "seq": func(e *Entry) { e.Seq++ },
@@ -39,9 +41,8 @@ func TestChain_EntryChanged_HeadDiffers(t *testing.T) {
 		"text moved to the next field": func(e *Entry) { e.Tenant, e.Meter = "tenant-000", "1api_calls" },
 	} {
 		e := plainDebit()
-		if change(e); head(e).Head == want.Head {
-			t.Errorf("%s: the head is the same", name)
-		}
+		change(e)
+		assert.True(t, head(e).Head != want.Head, "%s: the head is the same", name)
 	}
 }
 
@@ -52,16 +53,14 @@ func TestChain_Actor_InTheChainWhereSet(t *testing.T) {
 	e := plainDebit()
 	c.Extend(e)
 	const before = "6633e39858f5239e94b2e135789a9ae3063a587c28fc7bd361740528c9c30e6e"
-	if got := hex.EncodeToString(c.Head[:]); got != before {
-		t.Errorf("the head without an actor is %s, and was %s", got, before)
-	}
+	got := hex.EncodeToString(c.Head[:])
+	assert.True(t, got == before, "the head without an actor is %s, and was %s", got, before)
 	e.Actor = "key_1"
 	one.Extend(e)
 	e.Actor = "key_2"
 	two.Extend(e)
-	if one.Head == c.Head || two.Head == c.Head || one.Head == two.Head {
-		t.Errorf("two of the heads are the same: %x, %x and %x", c.Head, one.Head, two.Head)
-	}
+	assert.True(t, one.Head != c.Head && two.Head != c.Head && one.Head != two.Head,
+		"two of the heads are the same: %x, %x and %x", c.Head, one.Head, two.Head)
 }
 
 func TestChain_EntryWithoutChainBetween_BeginsAnew(t *testing.T) {
@@ -69,18 +68,14 @@ func TestChain_EntryWithoutChainBetween_BeginsAnew(t *testing.T) {
 	var c Chain
 	e := plainDebit()
 	c.extend(e, nil)
-	if c.From != 17 || c.Last != 17 {
-		t.Errorf("the first chained entry gives %+v", c)
-	}
+	assert.True(t, c.From == 17 && c.Last == 17, "the first chained entry gives %+v", c)
 	first := c.Head
 	e.Seq = 18
-	if c.extend(e, nil); c.From != 17 || c.Last != 18 || c.Head == first {
-		t.Errorf("the next one gives %+v", c)
-	}
+	c.extend(e, nil)
+	assert.True(t, c.From == 17 && c.Last == 18 && c.Head != first, "the next one gives %+v", c)
 	e.Seq = 20 // entry 19 was written by a version without chains
-	if c.extend(e, nil); c.From != 20 || c.Last != 20 {
-		t.Errorf("after a gap: %+v", c)
-	}
+	c.extend(e, nil)
+	assert.True(t, c.From == 20 && c.Last == 20, "after a gap: %+v", c)
 }
 
 func TestCanonicalJSON_SameValue_SameForm(t *testing.T) {
@@ -94,9 +89,7 @@ func TestCanonicalJSON_SameValue_SameForm(t *testing.T) {
 		{`{"t":"\u00e9\/\n"}`, "{\"t\":\"é/\\u000a\"}"},
 	} {
 		for _, text := range same {
-			if canonical(text) != canonical(same[0]) {
-				t.Errorf("%s and %s differ", text, same[0])
-			}
+			assert.True(t, canonical(text) == canonical(same[0]), "%s and %s differ", text, same[0])
 		}
 	}
 	for _, different := range [][2]string{
@@ -111,9 +104,8 @@ func TestCanonicalJSON_SameValue_SameForm(t *testing.T) {
 		{`{"a":10}`, `{"a":1}`},
 		{`{"a":0.1}`, `{"a":0.01}`},
 	} {
-		if canonical(different[0]) == canonical(different[1]) {
-			t.Errorf("%s and %s are the same", different[0], different[1])
-		}
+		assert.True(t, canonical(different[0]) != canonical(different[1]),
+			"%s and %s are the same", different[0], different[1])
 	}
 }
 

@@ -15,34 +15,29 @@ import (
 func TestEntryKinds_ListEveryConstant(t *testing.T) {
 	t.Parallel()
 	want := entryKindConstants(t)
-	if len(want) == 0 {
-		t.Fatal("entry.go has no constants of type EntryKind")
-	}
+	require.NotEmpty(t, want, "entry.go has no constants of type EntryKind")
 	got := EntryKinds()
 	slices.Sort(want)
 	slices.Sort(got)
 	assert.Equal(t, want, got, "the constants and the table differ")
 	for _, kind := range want {
-		if _, known := kind.Moves(); !known {
-			t.Errorf("kind %s has no moves", kind)
-		}
+		_, known := kind.Moves()
+		assert.True(t, known, "kind %s has no moves", kind)
 	}
 }
 
 func TestEntryKind_Unknown_HasNoMoves(t *testing.T) {
 	t.Parallel()
-	if m, known := EntryKind("gift").Moves(); known || m != (Moves{}) {
-		t.Errorf("got %+v, %v", m, known)
-	}
+	m, known := EntryKind("gift").Moves()
+	assert.True(t, !known && m == (Moves{}), "got %+v, %v", m, known)
 }
 
 func TestSums_ApplyUnknownKind_Panics(t *testing.T) {
 	t.Parallel()
 	defer func() {
 		const want = "ledger: entry of unknown kind gift"
-		if got := recover(); got != want {
-			t.Errorf("recovered %v, want %q", got, want)
-		}
+		got := recover()
+		assert.True(t, got == want, "recovered %v, want %q", got, want)
 	}()
 	new(Sums).Apply("gift", 1)
 }
@@ -63,9 +58,7 @@ func entryKindConstants(t *testing.T) []EntryKind {
 		}
 		for _, value := range spec.Values {
 			literal, ok := value.(*ast.BasicLit)
-			if !ok {
-				t.Fatalf("%v is not a literal", spec.Names)
-			}
+			require.True(t, ok, "%v is not a literal", spec.Names)
 			text, err := strconv.Unquote(literal.Value)
 			require.NoError(t, err)
 			out = append(out, EntryKind(text))

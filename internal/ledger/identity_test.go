@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
@@ -14,9 +16,8 @@ func TestKeyMonths_EveryDay_CoverRetention(t *testing.T) {
 		if used := MonthOf(day.Add(-KeyRetention)); used < first || MonthOf(day) > last {
 			t.Errorf("on %s keys are looked for from %s to %s", day.Format(time.DateOnly), first.First(), last.First())
 		}
-		if last-first > 2 {
-			t.Errorf("on %s keys are looked for in %d months", day.Format(time.DateOnly), last-first+1)
-		}
+		assert.True(t, last-first <= 2,
+			"on %s keys are looked for in %d months", day.Format(time.DateOnly), last-first+1)
 	}
 }
 
@@ -25,9 +26,8 @@ func TestMonth_AnyInstant_BeginsNotAfterIt(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		at := time.Unix(rapid.Int64Range(0, 253402300799).Draw(rt, "at"), 0)
 		m := MonthOf(at)
-		if m.First().After(at) || !(m + 1).First().After(at) || MonthOf(m.First()) != m {
-			rt.Fatalf("%s is in the month that begins at %s", at.UTC(), m.First())
-		}
+		require.True(rt, !m.First().After(at) && (m+1).First().After(at) && MonthOf(m.First()) == m,
+			"%s is in the month that begins at %s", at.UTC(), m.First())
 	})
 }
 

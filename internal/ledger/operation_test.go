@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 )
 
 // A retry may arrive after an upgrade of the service. Its fingerprint must then equal the fingerprint that the older
@@ -36,8 +38,7 @@ func TestFingerprint_IsTheSameInEveryVersion(t *testing.T) {
 		"ddeb24fd5710f74cb94cea47671b584a": &GrantChange{Action: VoidGrant, Tenant: "acme", Key: "k", GrantID: "g1", Meter: "calls", Reason: "r"},
 		"094faeb3f3121ccf6b7001f2d4bc7c9a": &GrantChange{Action: ExtendGrant, Tenant: "acme", Key: "k", GrantID: "g1", Meter: "calls", Reason: "r", ExpiresAt: time.Unix(2e9, 0)},
 	} {
-		if got := NewCall(op).Fingerprint; hex.EncodeToString(got[:]) != want {
-			t.Errorf("%+v: fingerprint %x, want %s", op, got, want)
-		}
+		got := NewCall(op).Fingerprint
+		assert.True(t, hex.EncodeToString(got[:]) == want, "%+v: fingerprint %x, want %s", op, got, want)
 	}
 }

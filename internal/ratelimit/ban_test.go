@@ -2,11 +2,11 @@ package ratelimit
 
 import (
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -35,9 +35,8 @@ func TestBan_AfterNDenials_EndsOnTime(t *testing.T) {
 		}
 		for i := range 3 {
 			for range 5 {
-				if v := mustPeek(t, there, req).Verdicts[0]; v.Allowed || v.Banned != 0 {
-					t.Fatalf("%s: %+v before the ban", kind, v)
-				}
+				v := mustPeek(t, there, req).Verdicts[0]
+				require.True(t, !v.Allowed && v.Banned == 0, "%s: %+v before the ban", kind, v)
 			}
 			now.Add(5_000_000)
 			want := time.Duration(0)
@@ -55,15 +54,13 @@ func TestBan_AfterNDenials_EndsOnTime(t *testing.T) {
 				if v := mustConsumeNot(t, l, req); v.Banned != left || v.RetryAfter < left || v.Never {
 					t.Fatalf("%s: %+v, want a ban of %s", kind, v, left)
 				}
-				if v := mustPeek(t, l, req).Verdicts[0]; v.Allowed || v.Banned != left {
-					t.Fatalf("%s: a peek says %+v, want a ban of %s", kind, v, left)
-				}
+				v := mustPeek(t, l, req).Verdicts[0]
+				require.True(t, !v.Allowed && v.Banned == left, "%s: a peek says %+v, want a ban of %s", kind, v, left)
 			}
 			now.Store(min(now.Load()+59_999_999, max(end-1, now.Load()+1)))
 		}
-		if v := mustConsume(t, there, req).Verdicts[0]; !v.Allowed || v.Banned != 0 {
-			t.Fatalf("%s: %+v when the ban is over", kind, v)
-		}
+		v := mustConsume(t, there, req).Verdicts[0]
+		require.True(t, v.Allowed && v.Banned == 0, "%s: %+v when the ban is over", kind, v)
 	}
 }
 
@@ -77,15 +74,13 @@ func TestBan_DenialsTooFarApart_BanNobody(t *testing.T) {
 	r := compile(t, rule.Spec{ID: "slow", Rate: "1/day", Ban: rule.BanSpec{After: 3, Within: "1m", For: "10m"}})
 	mustConsume(t, l, requestOf(Charge{Rule: r}))
 	for range 20 {
-		if v := mustConsumeNot(t, l, requestOf(Charge{Rule: r})); v.Banned != 0 {
-			t.Fatalf("%+v", v)
-		}
+		v := mustConsumeNot(t, l, requestOf(Charge{Rule: r}))
+		require.Zero(t, v.Banned, v)
 		now.Add(30_000_000)
 	}
 	now.Add(-1)
-	if v := mustConsumeNot(t, l, requestOf(Charge{Rule: r})); v.Banned != 10*time.Minute {
-		t.Errorf("three denials within a us less than a minute: %+v", v)
-	}
+	v := mustConsumeNot(t, l, requestOf(Charge{Rule: r}))
+	assert.True(t, v.Banned == 10*time.Minute, "three denials within a us less than a minute: %+v", v)
 }
 
 // TestBan_ManyAtOnce_ExactlyN: three instances send requests at the same time. Exactly N-1 denials are made without a
@@ -101,28 +96,23 @@ func TestBan_ManyAtOnce_ExactlyN(t *testing.T) {
 		const after = 40
 		r := compile(t, rule.Spec{ID: fmt.Sprint("r", run), Rate: "1/day", Burst: 30, Ban: rule.BanSpec{After: after, Within: "1h", For: "1h"}})
 		var admitted, denied, banned atomic.Int64
-		var load sync.WaitGroup
-		for i := range 24 {
-			load.Go(func() {
-				for range 10 {
-					d, err := all[i%3].Consume(t.Context(), requestOf(Charge{Rule: r}))
-					switch {
-					case err != nil || d.Degraded:
-						t.Errorf("%+v, %v", d, err)
-					case d.Allowed:
-						admitted.Add(1)
-					case d.Verdicts[0].Banned == 0:
-						denied.Add(1)
-					default:
-						banned.Add(1)
-					}
+		testenv.Together(24, func(i int) {
+			for range 10 {
+				d, err := all[i%3].Consume(t.Context(), requestOf(Charge{Rule: r}))
+				switch {
+				case err != nil || d.Degraded:
+					t.Errorf("%+v, %v", d, err)
+				case d.Allowed:
+					admitted.Add(1)
+				case d.Verdicts[0].Banned == 0:
+					denied.Add(1)
+				default:
+					banned.Add(1)
 				}
-			})
-		}
-		load.Wait()
-		if admitted.Load() != 30 || denied.Load() != after-1 || banned.Load() != 240-30-after+1 {
-			t.Errorf("%d admitted, %d denied, %d banned; want 30, %d, %d", admitted.Load(), denied.Load(), banned.Load(), after-1, 240-30-after+1)
-		}
+			}
+		})
+		assert.True(t, admitted.Load() == 30 && denied.Load() == after-1 && banned.Load() == 240-30-after+1,
+			"%d admitted, %d denied, %d banned; want 30, %d, %d", admitted.Load(), denied.Load(), banned.Load(), after-1, 240-30-after+1)
 	}
 }
 
@@ -137,13 +127,11 @@ func TestBan_Memory_OnlyWhileBanned(t *testing.T) {
 	req := Request{Tenant: "acme", Charges: []Charge{{Rule: plain}, {Rule: r, Cost: 2}}}
 	mustConsume(t, l, req)
 	for i := range 19 { // both rules deny; a remembered denial of plain must not stop the count
-		if d := mustConsume(t, l, req); d.Allowed || d.Mode != ModeRedis || d.Verdicts[1].Banned != 0 {
-			t.Fatalf("denial %d: %+v", i+1, d)
-		}
+		d := mustConsume(t, l, req)
+		require.True(t, !d.Allowed && d.Mode == ModeRedis && d.Verdicts[1].Banned == 0, "denial %d: %+v", i+1, d)
 	}
-	if v := mustConsume(t, l, req).Verdicts[1]; v.Banned != time.Hour {
-		t.Fatalf("the 20th denial: %+v", v)
-	}
+	v := mustConsume(t, l, req).Verdicts[1]
+	require.True(t, v.Banned == time.Hour, "the 20th denial: %+v", v)
 	before := evalCalls(t, client)
 	began := time.Now()
 	one := requestOf(Charge{Rule: r, Cost: 1}) // a ban also denies smaller costs
@@ -152,17 +140,14 @@ func TestBan_Memory_OnlyWhileBanned(t *testing.T) {
 			t.Fatalf("%+v", v)
 		}
 	}
-	if sent, most := evalCalls(t, client)-before, int(time.Since(began)/denialFor)+2; sent > most {
-		t.Errorf("%d of 500 denials of a ban reached redis, at most %d should", sent, most)
-	}
+	sent, most := evalCalls(t, client)-before, int(time.Since(began)/denialFor)+2
+	assert.True(t, sent <= most, "%d of 500 denials of a ban reached redis, at most %d should", sent, most)
 	name, err := rule.Bucket{Tenant: "acme", Rule: r}.Name()
 	require.NoError(t, err)
-	if existed, err := l.Reset(t.Context(), name); !existed || err != nil {
-		t.Fatal(existed, err)
-	}
-	if d := mustConsume(t, l, one); !d.Allowed {
-		t.Errorf("after a reset: %+v", d)
-	}
+	existed, err := l.Reset(t.Context(), name)
+	require.True(t, existed && err == nil, "%v, %v", existed, err)
+	d := mustConsume(t, l, one)
+	assert.True(t, d.Allowed, "after a reset: %+v", d)
 }
 
 // TestBan_OtherInstance_IsSeenAtOnce: an instance sees the ban of another instance at once, even if it has remembered
@@ -179,9 +164,8 @@ func TestBan_OtherInstance_IsSeenAtOnce(t *testing.T) {
 		t.Fatalf("%+v", d)
 	}
 	mustConsume(t, there, requestOf(Charge{Rule: r, Cost: 2}))
-	if v := mustConsume(t, here, both).Verdicts[1]; v.Banned != time.Hour {
-		t.Errorf("%+v: its denial was answered from memory", v)
-	}
+	v := mustConsume(t, here, both).Verdicts[1]
+	assert.True(t, v.Banned == time.Hour, "%+v: its denial was answered from memory", v)
 
 	held := compile(t, rule.Spec{ID: "held", Rate: "1/day", Burst: 3, Ban: rule.BanSpec{After: 1, Within: "1h", For: "1h"}})
 	one, all := requestOf(Charge{Rule: held}), requestOf(Charge{Rule: held, Cost: 3})
@@ -221,24 +205,21 @@ func TestBan_LateAndRefunds_ReachTheBucket(t *testing.T) {
 		r := compile(t, rule.Spec{ID: "r", Rate: "10/day", Debt: 5, Ban: rule.BanSpec{After: 1, Within: "1h", For: "1h"}})
 		req := requestOf(Charge{Rule: r, Cost: 10})
 		d := mustConsume(t, l, req)
-		if v := mustConsumeNot(t, l, req); v.Banned != time.Hour {
-			t.Errorf("%s: %+v, want a ban with the first denial", where, v)
-		}
+		v := mustConsumeNot(t, l, req)
+		assert.True(t, v.Banned == time.Hour, "%s: %+v, want a ban with the first denial", where, v)
 		if v := mustLate(t, l, req).Verdicts[0]; v.Charged != 5 {
 			t.Errorf("%s: %+v", where, v)
 		}
-		if _, err := l.Refund(t.Context(), d.Charged(req)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := l.Refund(t.Context(), d.Charged(req))
+		require.NoError(t, err)
 		if v := mustPeek(t, l, requestOf(Charge{Rule: r})).Verdicts[0]; v.Allowed || v.Banned == 0 || v.Remaining != 5 {
 			t.Errorf("%s: %+v, want 5 left and the ban", where, v)
 		}
 		// When the ban is removed from the rule, the bucket passes requests at once, although the denials of the ban
 		// are still remembered.
 		free := compile(t, rule.Spec{ID: "r", Rate: "10/day", Debt: 6})
-		if d := mustConsume(t, l, requestOf(Charge{Rule: free})); !d.Allowed {
-			t.Errorf("%s: %+v when the rule has no ban", where, d)
-		}
+		d = mustConsume(t, l, requestOf(Charge{Rule: free}))
+		assert.True(t, d.Allowed, "%s: %+v when the rule has no ban", where, d)
 	}
 }
 
@@ -261,19 +242,15 @@ func TestBan_Outage_CountsAlone(t *testing.T) {
 	}, "an outage")
 	testenv.Eventually(t, func() bool {
 		d, err := l.Consume(t.Context(), six(old, 1))
-		if err != nil || d.Allowed || d.Verdicts[0].Banned < 59*time.Minute {
-			t.Fatalf("%+v, %v", d, err)
-		}
+		require.True(t, err == nil && !d.Allowed && d.Verdicts[0].Banned >= 59*time.Minute, "%+v, %v", d, err)
 		return d.Degraded
 	}, "the ban, from the process")
 	for i := range 5 {
-		if v := mustConsumeNot(t, l, six(fresh, 4)); (v.Banned > 0) != (i >= 2) || v.Mode != ModeLocal {
-			t.Errorf("denial %d: %+v", i+1, v)
-		}
+		v := mustConsumeNot(t, l, six(fresh, 4))
+		assert.True(t, (v.Banned > 0) == (i >= 2) && v.Mode == ModeLocal, "denial %d: %+v", i+1, v)
 	}
-	if v := mustConsumeNot(t, l, six(fresh, 1)); v.Banned < 59*time.Minute || v.Remaining != 1 {
-		t.Errorf("%+v, want a ban that the process counted", v)
-	}
+	v := mustConsumeNot(t, l, six(fresh, 1))
+	assert.True(t, v.Banned >= 59*time.Minute && v.Remaining == 1, "%+v, want a ban that the process counted", v)
 }
 
 // TestLocalBans_AreBounded: if very many keys are denied once, the memory for bans is bounded. Counts of denials are
@@ -294,10 +271,7 @@ func TestLocalBans_AreBounded(t *testing.T) {
 	for i := range l.local.stripes {
 		all += len(l.local.stripes[i].bans)
 	}
-	if all > maxLocalBans*localStripes {
-		t.Errorf("%d bans", all)
-	}
-	if v := mustPeek(t, l, of(0)).Verdicts[0]; v.Banned == 0 {
-		t.Errorf("the only ban is forgotten: %+v", v)
-	}
+	assert.True(t, all <= maxLocalBans*localStripes, "%d bans", all)
+	v := mustPeek(t, l, of(0)).Verdicts[0]
+	assert.NotZero(t, v.Banned, "the only ban is forgotten: %+v", v)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -69,9 +70,7 @@ func TestRule_Tightened_GivesNothingAway(t *testing.T) {
 			}
 			before, after := compile(t, spec), compile(t, tight)
 			k.pass(t, time.Hour)
-			if n := exhaust(t, l, requestOf(Charge{Rule: before})); n != 100 {
-				t.Fatalf("%d admitted before the change", n)
-			}
+			require.EqualValues(t, 100, exhaust(t, l, requestOf(Charge{Rule: before})), "admitted before the change")
 			got := 0
 			for range 200 { // 50 s
 				k.pass(t, 250*time.Millisecond)
@@ -81,9 +80,8 @@ func TestRule_Tightened_GivesNothingAway(t *testing.T) {
 			}
 			// A bucket also gets 2.5 tokens of the old rate, from the time before the first request after the change.
 			// A window or log gets no tokens.
-			if want := map[bool]int{true: 2}[kind == rule.KindTokenBucket || kind == rule.KindLeakyBucket]; got > want+1 || got < want {
-				t.Errorf("%d admitted in 50 s after the change, want %d", got, want)
-			}
+			want := map[bool]int{true: 2}[kind == rule.KindTokenBucket || kind == rule.KindLeakyBucket]
+			assert.True(t, got <= want+1 && got >= want, "%d admitted in 50 s after the change, want %d", got, want)
 		})
 	}
 }
@@ -97,26 +95,22 @@ func TestRule_Raised_CountsFromNowOn(t *testing.T) {
 			quick := compile(t, rule.Spec{Kind: kind.String(), Rate: "1000/h", Burst: 100})
 			exhaust(t, l, requestOf(Charge{Rule: slow}))
 			k.pass(t, 12*time.Hour)
-			if v := mustPeek(t, l, requestOf(Charge{Rule: quick})).Verdicts[0]; v.Remaining != 20 {
-				t.Errorf("%d left after half a day at 40/day, want 20", v.Remaining)
-			}
+			v := mustPeek(t, l, requestOf(Charge{Rule: quick})).Verdicts[0]
+			assert.True(t, v.Remaining == 20, "%d left after half a day at 40/day, want 20", v.Remaining)
 			k.pass(t, 36*time.Second)
-			if v := mustPeek(t, l, requestOf(Charge{Rule: quick})).Verdicts[0]; v.Remaining != 30 {
-				t.Errorf("%d left 36 s later at 1000/h, want 30", v.Remaining)
-			}
+			v = mustPeek(t, l, requestOf(Charge{Rule: quick})).Verdicts[0]
+			assert.True(t, v.Remaining == 30, "%d left 36 s later at 1000/h, want 30", v.Remaining)
 			// The second change is also from slow to quick. 9000/min and 3000/min have the same units per token, and
 			// differ only in the units per µs.
 			quick, slow = compile(t, rule.Spec{Kind: kind.String(), Rate: "9000/min", Burst: 6000}), compile(t, rule.Spec{Kind: kind.String(), Rate: "3000/min", Burst: 6000})
 			k.pass(t, time.Hour)
 			exhaust(t, l, requestOf(Charge{Rule: slow, Cost: 100}))
 			k.pass(t, 20*time.Second)
-			if v := mustPeek(t, l, requestOf(Charge{Rule: quick})).Verdicts[0]; v.Remaining != 1000 {
-				t.Errorf("%d left after 20 s at 3000/min, want 1000", v.Remaining)
-			}
+			v = mustPeek(t, l, requestOf(Charge{Rule: quick})).Verdicts[0]
+			assert.True(t, v.Remaining == 1000, "%d left after 20 s at 3000/min, want 1000", v.Remaining)
 			k.pass(t, 20*time.Second)
-			if v := mustPeek(t, l, requestOf(Charge{Rule: slow})).Verdicts[0]; v.Remaining != 4000 {
-				t.Errorf("%d left after 20 s more at 9000/min, want 4000", v.Remaining)
-			}
+			v = mustPeek(t, l, requestOf(Charge{Rule: slow})).Verdicts[0]
+			assert.True(t, v.Remaining == 4000, "%d left after 20 s more at 9000/min, want 4000", v.Remaining)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -34,18 +35,16 @@ func TestVerdict_RetryAfter_IsExactToTheMicrosecond(t *testing.T) {
 				t.Errorf("%s: allowed %v a microsecond early, retry after %s", rate, d.Allowed, d.Verdicts[0].RetryAfter)
 			}
 			advance(time.Microsecond)
-			if d := mustConsume(t, l, req(3)); !d.Allowed {
-				t.Errorf("%s: denied after RetryAfter: %+v", rate, d.Verdicts[0])
-			}
+			d := mustConsume(t, l, req(3))
+			assert.True(t, d.Allowed, "%s: denied after RetryAfter: %+v", rate, d.Verdicts[0])
 			reset := mustPeek(t, l, req(1)).Verdicts[0].Reset
 			advance(reset - time.Microsecond)
 			if v := mustPeek(t, l, req(1)).Verdicts[0]; v.Reset != time.Microsecond || v.Next != time.Microsecond || v.Remaining != 4 {
 				t.Errorf("%s: a microsecond before Reset: %+v", rate, v)
 			}
 			advance(time.Microsecond)
-			if v := mustPeek(t, l, req(1)).Verdicts[0]; v.Reset != 0 || v.Next != 0 || v.Remaining != 5 {
-				t.Errorf("%s: at Reset: %+v", rate, v)
-			}
+			v := mustPeek(t, l, req(1)).Verdicts[0]
+			assert.True(t, v.Reset == 0 && v.Next == 0 && v.Remaining == 5, "%s: at Reset: %+v", rate, v)
 		}
 	}
 }
@@ -66,9 +65,7 @@ func TestBucket_FractionsAreNotLost(t *testing.T) {
 			admitted++
 		}
 	}
-	if admitted != 70 {
-		t.Errorf("%d admitted in ten minutes at 7/min", admitted)
-	}
+	assert.Equal(t, 70, admitted, "admitted in ten minutes at 7/min")
 }
 
 // TestClock_SetBack_GrantsNothingStarvesNobody: when the clock is set back, a bucket must not be refilled twice for
@@ -85,15 +82,12 @@ func TestClock_SetBack_GrantsNothingStarvesNobody(t *testing.T) {
 			r := compile(t, rule.Spec{Rate: "10/min", Burst: 10})
 			req := Request{Tenant: fmt.Sprintf("acme-%d-%d", step, o), Charges: []Charge{{Rule: r}}}
 			exhaust(t, l, req)
-			if got := mustPeek(t, l, req).Verdicts[0].Remaining; got != 0 {
-				t.Fatalf("%d left", got)
-			}
+			require.Zero(t, mustPeek(t, l, req).Verdicts[0].Remaining, "left")
 
 			now -= step.Microseconds()
 			wait := mustPeek(t, l, req).Verdicts[0].RetryAfter
-			if longest := 6*time.Second + min(step, 5*time.Second); wait > longest {
-				t.Errorf("step of %s: retry after %s, at most %s", step, wait, longest)
-			}
+			longest := 6*time.Second + min(step, 5*time.Second)
+			assert.True(t, wait <= longest, "step of %s: retry after %s, at most %s", step, wait, longest)
 			// Requests are denied all the time. The denied requests must not prevent the bucket from being refilled.
 			end := now + wait.Microseconds()
 			for now < end-1000 {
@@ -101,23 +95,18 @@ func TestClock_SetBack_GrantsNothingStarvesNobody(t *testing.T) {
 				now = min(now, end-1)
 				d, err := l.decide(context.Background(), req, o)
 				require.NoError(t, err)
-				if d.Allowed {
-					t.Fatalf("step of %s: admitted %d us early", step, end-now)
-				}
+				require.False(t, d.Allowed, "step of %s: admitted %d us early", step, end-now)
 			}
 			now = end
-			if d := mustConsume(t, l, req); !d.Allowed {
-				t.Errorf("step of %s, %v only: still denied after %s: %+v", step, o, wait, d.Verdicts[0])
-			}
-			if rebased := testutil.ToFloat64(metrics.rebased); (rebased > 0) != (step > 5*time.Second) {
-				t.Errorf("step of %s: %v buckets rebased", step, rebased)
-			}
+			d := mustConsume(t, l, req)
+			assert.True(t, d.Allowed, "step of %s, %v only: still denied after %s: %+v", step, o, wait, d.Verdicts[0])
+			rebased := testutil.ToFloat64(metrics.rebased)
+			assert.True(t, (rebased > 0) == (step > 5*time.Second), "step of %s: %v buckets rebased", step, rebased)
 			// The clock is set forward again, so the same time passes twice. The bucket must not have more tokens
 			// than the burst.
 			now += step.Microseconds()
-			if got := mustPeek(t, l, req).Verdicts[0].Remaining; got > 10 {
-				t.Errorf("step of %s: %d left of 10", step, got)
-			}
+			got := mustPeek(t, l, req).Verdicts[0].Remaining
+			assert.True(t, got <= 10, "step of %s: %d left of 10", step, got)
 		}
 	}
 }
@@ -131,18 +120,14 @@ func TestRule_Changed_KeepsTheDebt(t *testing.T) {
 	}
 	hundred := compile(t, rule.Spec{Rate: "1/s", Burst: 100})
 	mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: hundred, Cost: 60}}})
-	if v := peek(compile(t, rule.Spec{Rate: "1/s", Burst: 150})); v.Remaining != 90 {
-		t.Errorf("a larger burst adds the difference: %d left, want 90", v.Remaining)
-	}
-	if v := peek(compile(t, rule.Spec{Rate: "1/s", Burst: 50})); v.Remaining != 0 || v.Allowed || v.RetryAfter != 11*time.Second {
-		t.Errorf("a smaller burst gives nothing away: %+v", v)
-	}
-	if v := peek(compile(t, rule.Spec{Rate: "7/min", Burst: 100})); v.Remaining != 40 {
-		t.Errorf("another rate keeps the debt in tokens: %d left, want 40", v.Remaining)
-	}
-	if v := peek(hundred); v.Remaining != 40 {
-		t.Errorf("looking at it has changed it: %d left, want 40", v.Remaining)
-	}
+	v := peek(compile(t, rule.Spec{Rate: "1/s", Burst: 150}))
+	assert.True(t, v.Remaining == 90, "a larger burst adds the difference: %d left, want 90", v.Remaining)
+	v = peek(compile(t, rule.Spec{Rate: "1/s", Burst: 50}))
+	assert.True(t, v.Remaining == 0 && !v.Allowed && v.RetryAfter == 11*time.Second, "a smaller burst gives nothing away: %+v", v)
+	v = peek(compile(t, rule.Spec{Rate: "7/min", Burst: 100}))
+	assert.True(t, v.Remaining == 40, "another rate keeps the debt in tokens: %d left, want 40", v.Remaining)
+	v = peek(hundred)
+	assert.True(t, v.Remaining == 40, "looking at it has changed it: %d left, want 40", v.Remaining)
 }
 
 func TestBucket_FullAndExpired_ChangesNothing(t *testing.T) {
@@ -158,7 +143,6 @@ func TestBucket_FullAndExpired_ChangesNothing(t *testing.T) {
 		t.Errorf("full after %s, expired after %s: expiry makes it full", full, lives)
 	}
 	testenv.Eventually(t, func() bool { return client.Exists(t.Context(), key).Val() == 0 }, "the key expires")
-	if v := mustPeek(t, l, req).Verdicts[0]; v.Remaining != 4 {
-		t.Errorf("%d left after expiry", v.Remaining)
-	}
+	v := mustPeek(t, l, req).Verdicts[0]
+	assert.True(t, v.Remaining == 4, "%d left after expiry", v.Remaining)
 }

@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -96,37 +96,29 @@ func TestCluster_PartAway_IsDecidedByPolicy(t *testing.T) {
 	// the other buckets.
 	for n := range int64(5) {
 		d := mustConsume(t, l, request(here, own, globalAway, globalHere))
-		if !d.Allowed || !d.Degraded || d.Verdicts[0].Mode != ModeRedis || d.Verdicts[1].Mode != ModeLocal || d.Verdicts[2].Mode != ModeRedis {
-			t.Fatalf("%+v", d)
-		}
+		require.True(t, d.Allowed && d.Degraded && d.Verdicts[0].Mode == ModeRedis && d.Verdicts[1].Mode == ModeLocal &&
+			d.Verdicts[2].Mode == ModeRedis, d)
 		if n == 4 { // this request is refunded, in this process and in Redis
 			after, err := l.Refund(t.Context(), d.Charged(request(here, own, globalAway, globalHere)))
-			if err != nil || after[0].Remaining != 6 || after[1].Remaining != 1 || after[2].Remaining != 3 {
-				t.Errorf("%+v, %v", after, err)
-			}
+			assert.True(t, err == nil && after[0].Remaining == 6 && after[1].Remaining == 1 && after[2].Remaining == 3,
+				"%+v, %v", after, err)
 		}
 	}
-	if a, b, d := left(here, own), left(here, globalHere), left(here, globalAway); a != 6 || b != 3 || d != 1 {
-		t.Errorf("%d, %d and %d left, want 6, 3 and 1", a, b, d)
-	}
+	a, b, d := left(here, own), left(here, globalHere), left(here, globalAway)
+	assert.True(t, a == 6 && b == 3 && d == 1, "%d, %d and %d left, want 6, 3 and 1", a, b, d)
 	// The rule whose bucket was on the killed master denies, so nothing is charged in Redis.
 	mustConsume(t, l, request(here, globalAway))
 	if d := mustConsume(t, l, request(here, own, globalAway, globalHere)); d.Allowed || !d.Verdicts[0].Allowed || d.Verdicts[1].Allowed {
 		t.Errorf("%+v", d)
 	}
 	// If the bucket of a closed rule is away, the request fails, for any position of the rule in the request.
-	if _, err := l.Consume(t.Context(), request(here, own, globalClosed, globalHere)); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("closed: %v", err)
-	}
-	if _, err := l.Consume(t.Context(), request(away, ownClosed, globalHere)); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("closed: %v", err)
-	}
-	if a, b := left(here, own), left(here, globalHere); a != 6 || b != 3 {
-		t.Errorf("%d and %d left after denials, want 6 and 3", a, b)
-	}
-	if done := testutil.ToFloat64(metrics.stagedRefunds.WithLabelValues("done")); done == 0 {
-		t.Error("nothing was given back")
-	}
+	_, err := l.Consume(t.Context(), request(here, own, globalClosed, globalHere))
+	assert.ErrorIs(t, err, ErrUnavailable, "closed")
+	_, err = l.Consume(t.Context(), request(away, ownClosed, globalHere))
+	assert.ErrorIs(t, err, ErrUnavailable, "closed")
+	a, b = left(here, own), left(here, globalHere)
+	assert.True(t, a == 6 && b == 3, "%d and %d left after denials, want 6 and 3", a, b)
+	assert.NotZero(t, testutil.ToFloat64(metrics.stagedRefunds.WithLabelValues("done")), "nothing was given back")
 }
 
 // TestCluster_SlotsMove_NothingLost runs tests on a cluster without failures. In some of them slots move between the
@@ -208,16 +200,12 @@ func movingSlots(t *testing.T, c *testenv.RedisCluster) {
 		}
 	}
 	for at, tenant := range tenants {
-		if got := admitted[at].Load(); got != capacity {
-			t.Errorf("%s: %d admitted, want %d", tenant, got, capacity)
-		}
+		got := admitted[at].Load()
+		assert.True(t, got == capacity, "%s: %d admitted, want %d", tenant, got, capacity)
 	}
-	if moves < 2 {
-		t.Errorf("%d moves: the test proved nothing", moves)
-	}
-	if n := redisCount(t, l, "quotasvc_limit_backend_failures_total", "slot_moving"); n != 0 {
-		t.Errorf("%v requests gave up on a moving slot", n)
-	}
+	assert.True(t, moves >= 2, "%d moves: the test proved nothing", moves)
+	assert.Zero(t, redisCount(t, l, "quotasvc_limit_backend_failures_total", "slot_moving"),
+		"requests gave up on a moving slot")
 }
 
 // halfMovedSlot stops in the middle of a move. The old node serves existing buckets, and the new node serves new
@@ -278,13 +266,11 @@ func halfMovedSlot(t *testing.T, c *testenv.RedisCluster) {
 	for range 2 * 20 {
 		began := time.Now()
 		d, err := prompt.Consume(t.Context(), Request{Tenant: tenant, Charges: []Charge{{Rule: old}, {Rule: other}}})
-		if took := time.Since(began); err != nil || !d.Degraded || took > decisionMost {
-			t.Fatalf("%+v, %v after %s", d, err, took)
-		}
+		took := time.Since(began)
+		require.True(t, err == nil && d.Degraded && took <= decisionMost, "%+v, %v after %s", d, err, took)
 	}
-	if d := mustPeek(t, prompt, Request{Tenant: tenantOn(c, 0, 3), Charges: []Charge{{Rule: old}}}); d.Degraded || isAway(prompt) {
-		t.Errorf("a neighbour of the slot: %+v", d)
-	}
+	d := mustPeek(t, prompt, Request{Tenant: tenantOn(c, 0, 3), Charges: []Charge{{Rule: old}}})
+	assert.True(t, !d.Degraded && !isAway(prompt), "a neighbour of the slot: %+v", d)
 	c.MoveKeys(slot, from, to)
 	c.EndMove(slot, to)
 	c.Move(slot, to, from)
@@ -305,12 +291,9 @@ func scriptsEverywhere(t *testing.T, c *testenv.RedisCluster) {
 	for i := range c.Masters {
 		mustConsume(t, l, Request{Tenant: tenantOn(c, i, 4), Charges: []Charge{{Rule: compile(t, rule.Spec{Rate: "1/day"})}}})
 	}
-	if n := redisCount(t, l, "quotasvc_redis_noscript_total", "limits"); n != 0 {
-		t.Errorf("the script was missing %v times", n)
-	}
-	if n := shardCount(t, l); n != 1+len(c.Masters) {
-		t.Errorf("%d shards, want one per master and the first", n)
-	}
+	n := redisCount(t, l, "quotasvc_redis_noscript_total", "limits")
+	assert.Zero(t, n, "the script was missing %v times", n)
+	assert.Equal(t, 1+len(c.Masters), shardCount(t, l), "shards, want one per master and the first")
 }
 
 func flushedScripts(t *testing.T, c *testenv.RedisCluster) {
@@ -348,13 +331,11 @@ func flushedScripts(t *testing.T, c *testenv.RedisCluster) {
 	cancel()
 	flushers.Wait()
 	for m := range admitted {
-		if got := admitted[m].Load(); got != capacity {
-			t.Errorf("master %d: %d admitted, want %d", m, got, capacity)
-		}
+		got := admitted[m].Load()
+		assert.True(t, got == capacity, "master %d: %d admitted, want %d", m, got, capacity)
 	}
-	if redisCount(t, l, "quotasvc_redis_noscript_total", "limits") == 0 {
-		t.Error("the script was never missing: the test proved nothing")
-	}
+	assert.NotZero(t, redisCount(t, l, "quotasvc_redis_noscript_total", "limits"),
+		"the script was never missing: the test proved nothing")
 }
 
 // allSlotsOrNone sends random requests with rules in several slots, one at a time. It compares the buckets with the
@@ -401,9 +382,7 @@ func allSlotsOrNone(t *testing.T, c *testenv.RedisCluster) {
 				do = l.Peek
 			}
 			d, err := do(t.Context(), req)
-			if err != nil || d.Degraded || d.Allowed != want {
-				rt.Fatalf("%+v, %v; want allowed %v", d, err, want)
-			}
+			require.True(rt, err == nil && !d.Degraded && d.Allowed == want, "%+v, %v; want allowed %v", d, err, want)
 			for i, r := range asked {
 				cost := req.Charges[i].Cost
 				pass := cost <= r.left
@@ -417,17 +396,13 @@ func allSlotsOrNone(t *testing.T, c *testenv.RedisCluster) {
 		}
 		for _, r := range all {
 			l.denials.forgetAll()
-			if v := mustPeek(t, l, Request{Tenant: "acme", Charges: []Charge{r.charge}}).Verdicts[0]; v.Remaining != r.left {
-				rt.Fatalf("%s has %d left, want %d", r.charge.Rule.ID, v.Remaining, r.left)
-			}
+			v := mustPeek(t, l, Request{Tenant: "acme", Charges: []Charge{r.charge}}).Verdicts[0]
+			require.True(rt, v.Remaining == r.left, "%s has %d left, want %d", r.charge.Rule.ID, v.Remaining, r.left)
 		}
 	})
-	if lost := testutil.ToFloat64(metrics.stagedRefunds.WithLabelValues("lost")); lost != 0 {
-		t.Errorf("%v refunds were lost", lost)
-	}
-	if testutil.ToFloat64(metrics.stagedRefunds.WithLabelValues("done")) == 0 {
-		t.Error("nothing was ever refunded: the test proved nothing")
-	}
+	assert.Zero(t, testutil.ToFloat64(metrics.stagedRefunds.WithLabelValues("lost")), "refunds were lost")
+	assert.NotZero(t, testutil.ToFloat64(metrics.stagedRefunds.WithLabelValues("done")),
+		"nothing was ever refunded: the test proved nothing")
 }
 
 // concurrentSlots lets many callers compete for tokens of shared rules and of tenants' own rules. At the end every
@@ -445,24 +420,20 @@ func concurrentSlots(t *testing.T, c *testenv.RedisCluster) {
 		}}
 	}
 	var tenants, addresses [3]atomic.Int64
-	var load sync.WaitGroup
-	for n := range clients {
-		load.Go(func() {
-			for i := range each {
-				tenant, address := (n+i)%3, i%3
-				d, err := limiters[n%2].Consume(t.Context(), request(tenant, address))
-				if err != nil || d.Degraded {
-					t.Errorf("%+v, %v", d, err)
-					return
-				}
-				if d.Allowed {
-					tenants[tenant].Add(1)
-					addresses[address].Add(1)
-				}
+	testenv.Together(clients, func(n int) {
+		for i := range each {
+			tenant, address := (n+i)%3, i%3
+			d, err := limiters[n%2].Consume(t.Context(), request(tenant, address))
+			if err != nil || d.Degraded {
+				t.Errorf("%+v, %v", d, err)
+				return
 			}
-		})
-	}
-	load.Wait()
+			if d.Allowed {
+				tenants[tenant].Add(1)
+				addresses[address].Add(1)
+			}
+		}
+	})
 	total := int64(0)
 	for i := range tenants {
 		total += tenants[i].Load()
@@ -477,9 +448,7 @@ func concurrentSlots(t *testing.T, c *testenv.RedisCluster) {
 			t.Errorf("global: %d left after %d were admitted", got, total)
 		}
 	}
-	if total > globalBurst || total < globalBurst/2 {
-		t.Errorf("%d admitted of %d", total, globalBurst)
-	}
+	assert.True(t, total <= globalBurst && total >= globalBurst/2, "%d admitted of %d", total, globalBurst)
 }
 
 // readsComeWithTheOwnSlot: the values that a request reads (Request.With) are in the tenant's own slot. They are read
@@ -495,14 +464,11 @@ func readsComeWithTheOwnSlot(t *testing.T, c *testenv.RedisCluster) {
 		for _, charges := range [][]Charge{{{Rule: own}}, {{Rule: global}, {Rule: own}}} {
 			with := readsOf(t, tenant, key)
 			d := mustPeek(t, l, Request{Tenant: tenant, Charges: charges, With: with})
-			if d.Degraded || len(with.Values) != 1 || with.Values[0] != tenant {
-				t.Errorf("%+v, %q", d, with.Values)
-			}
+			assert.True(t, !d.Degraded && len(with.Values) == 1 && with.Values[0] == tenant, "%+v, %q", d, with.Values)
 		}
 		with := readsOf(t, tenant, key, key+"2")
-		if d := mustPeek(t, l, Request{Tenant: tenant, Charges: []Charge{{Rule: global}}, With: with}); d.Degraded || with.Values != nil {
-			t.Errorf("%+v, %q", d, with.Values)
-		}
+		d := mustPeek(t, l, Request{Tenant: tenant, Charges: []Charge{{Rule: global}}, With: with})
+		assert.True(t, !d.Degraded && with.Values == nil, "%+v, %q", d, with.Values)
 		if err := l.store.Read(t.Context(), with); err != nil || len(with.Values) != 2 || with.Values[0] != tenant || with.Values[1] != "" {
 			t.Errorf("read %q, %v", with.Values, err)
 		}
@@ -519,28 +485,24 @@ func debtsAndBansInEverySlot(t *testing.T, c *testenv.RedisCluster) {
 	req := Request{Tenant: "owing", Charges: []Charge{{Rule: own, Cost: 8}, {Rule: global, Cost: 8}}}
 	one := Request{Tenant: "owing", Charges: []Charge{{Rule: own, Cost: 1}, {Rule: global, Cost: 1}}}
 	d := mustLate(t, l, req)
-	if v := d.Verdicts; v[0].Charged != 8 || v[1].Charged != 8 || v[0].Owed != 3 || v[1].Owed != 3 {
-		t.Errorf("%+v", d)
-	}
-	if late := mustLate(t, l, req); late.Verdicts[0].Charged != 1 || late.Verdicts[1].Charged != 0 {
-		t.Errorf("beyond the debts: %+v", late)
-	}
+	v := d.Verdicts
+	assert.True(t, v[0].Charged == 8 && v[1].Charged == 8 && v[0].Owed == 3 && v[1].Owed == 3, d)
+	late := mustLate(t, l, req)
+	assert.True(t, late.Verdicts[0].Charged == 1 && late.Verdicts[1].Charged == 0, "beyond the debts: %+v", late)
 	for i := range 2 {
 		if d := mustConsume(t, l, one); d.Allowed || (d.Verdicts[1].Banned > 0) != (i == 1) {
 			t.Errorf("denial %d: %+v", i+1, d)
 		}
 	}
-	if _, err := l.Refund(t.Context(), d.Charged(req)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := l.Refund(t.Context(), d.Charged(req))
+	require.NoError(t, err)
 	if d := mustConsume(t, l, one); d.Allowed || d.Verdicts[1].Banned == 0 || d.Verdicts[0].Remaining != 4 || d.Verdicts[1].Remaining != 5 {
 		t.Errorf("after a refund of 8 and 8: %+v, want 4 and 5 left, and the ban", d)
 	}
 	name, err := rule.Bucket{Tenant: "owing", Rule: global}.Name()
 	require.NoError(t, err)
-	if _, err := l.Reset(t.Context(), name); err != nil {
-		t.Fatal(err)
-	}
+	_, err = l.Reset(t.Context(), name)
+	require.NoError(t, err)
 	if d := mustConsume(t, l, one); !d.Allowed {
 		t.Errorf("after a reset: %+v", d)
 	}
@@ -553,20 +515,14 @@ func refundsReachEverySlot(t *testing.T, c *testenv.RedisCluster) {
 	req := Request{Tenant: "refunded", Charges: []Charge{{Rule: own, Cost: 5}, {Rule: global, Cost: 5}}}
 	for range 3 {
 		d := mustConsume(t, l, req)
-		if !d.Allowed {
-			t.Fatalf("%+v", d)
-		}
+		require.True(t, d.Allowed, d)
 		if d := mustConsume(t, l, req); d.Allowed {
 			t.Fatalf("%+v", d)
 		}
-		if _, err := l.Refund(t.Context(), d.Charged(req)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := l.Refund(t.Context(), d.Charged(req))
+		require.NoError(t, err)
 	}
-	if err := l.Stop(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if _, err := l.Consume(t.Context(), req); !errors.Is(err, ErrStopped) {
-		t.Errorf("after Stop: %v", err)
-	}
+	assert.NoError(t, l.Stop(t.Context()))
+	_, err := l.Consume(t.Context(), req)
+	assert.ErrorIs(t, err, ErrStopped, "after Stop")
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -76,9 +77,7 @@ func TestClock_OfReplicas_DoesNotMatter(t *testing.T) {
 					admitted++
 				}
 			}
-			if admitted != 12 {
-				t.Errorf("%s: %d admitted of 12 after limiter %d", kind, admitted, i)
-			}
+			assert.Equal(t, 12, admitted, "%s: %d admitted of 12 after limiter %d", kind, admitted, i)
 		}
 	}
 }
@@ -98,9 +97,8 @@ func TestBucket_ShortPeriods_AreLimited(t *testing.T) {
 							admitted++
 						}
 					}
-					if admitted != r.Burst {
-						t.Errorf("%s %s: %d admitted at once in round %d", kind, rate, admitted, round)
-					}
+					assert.True(t, admitted == r.Burst,
+						"%s %s: %d admitted at once in round %d", kind, rate, admitted, round)
 					clock.advance(2 * r.Rate.Period)
 				}
 			}
@@ -113,9 +111,7 @@ func TestScripts_UseNoNewCommands(t *testing.T) {
 	t.Parallel()
 	for name, source := range map[string]string{"limits": lua.Limits, "leases": lua.Leases, "balances": lua.Balances} {
 		for _, old := range []string{"replicate_commands", "set_repl", "redis.setresp"} {
-			if strings.Contains(source, old) {
-				t.Errorf("%s uses %s", name, old)
-			}
+			assert.NotContains(t, source, old, "%s uses %s", name, old)
 		}
 	}
 }
@@ -136,13 +132,10 @@ func TestConsume_AllRules_OneRoundTrip(t *testing.T) {
 	var calls commandCount
 	client.AddHook(&calls)
 	for range 5 {
-		if d := mustConsume(t, l, requestOf(charges...)); !d.Allowed || d.Degraded {
-			t.Errorf("%+v", d)
-		}
+		d := mustConsume(t, l, requestOf(charges...))
+		assert.True(t, d.Allowed && !d.Degraded, d)
 	}
-	if calls.n != 5 {
-		t.Errorf("5 requests of %d rules were sent as %d commands", MaxCharges, calls.n)
-	}
+	assert.True(t, calls.n == 5, "5 requests of %d rules were sent as %d commands", MaxCharges, calls.n)
 }
 
 // commandCount counts the commands that are sent. It needs no lock, because the commands of one tenant are sent one

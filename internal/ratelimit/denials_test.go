@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -31,24 +33,20 @@ func TestDenials_HotTenant_DoesNotReachRedis(t *testing.T) {
 			do = mustPeek
 		}
 		d := do(t, l, req)
-		if d.Allowed || d.Degraded || d.Verdicts[1].Allowed || d.Verdicts[1].RetryAfter < 23*time.Hour {
-			t.Fatalf("%+v", d)
-		}
+		require.True(t, !d.Allowed && !d.Degraded && !d.Verdicts[1].Allowed && d.Verdicts[1].RetryAfter >= 23*time.Hour,
+			d)
 		if d.Mode == ModeMemo && (!d.Verdicts[0].Allowed || d.Verdicts[0].Remaining != 48 || d.Verdicts[2].Allowed) {
 			t.Fatalf("the other verdicts: %+v", d)
 		}
 	}
 	most := int(time.Since(began)/denialFor) + 2
-	if sent := evalCalls(t, client) - before; sent > most {
-		t.Errorf("%d of %d denied requests reached redis, at most %d should", sent, requests, most)
-	}
+	sent := evalCalls(t, client) - before
+	assert.True(t, sent <= most, "%d of %d denied requests reached redis, at most %d should", sent, requests, most)
 	// The remembered denial does not affect other costs and buckets.
-	if d := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: wide}}}); !d.Allowed || d.Mode != ModeRedis {
-		t.Errorf("another rule: %+v", d)
-	}
-	if d := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 3}}}); !d.Verdicts[0].Never {
-		t.Errorf("a cost beyond the capacity: %+v", d)
-	}
+	d := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: wide}}})
+	assert.True(t, d.Allowed && d.Mode == ModeRedis, "another rule: %+v", d)
+	d = mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 3}}})
+	assert.True(t, d.Verdicts[0].Never, "a cost beyond the capacity: %+v", d)
 }
 
 // TestDenials_AreRememberedOnlyWhileTheyHold: before each request the test peeks with a limiter that remembers no
@@ -80,9 +78,8 @@ func TestDenials_AreRememberedOnlyWhileTheyHold(t *testing.T) {
 			}
 			would := mustPeek(t, plain, req).Allowed
 			d := mustConsume(t, l, req)
-			if would && !d.Allowed {
-				t.Fatalf("%s %s: redis would have admitted what was denied: %+v", r.Kind, r.Rate, d)
-			}
+			require.False(t, would && !d.Allowed,
+				"%s %s: redis would have admitted what was denied: %+v", r.Kind, r.Rate, d)
 			if d.Mode == ModeMemo {
 				memo++
 			}
@@ -90,9 +87,8 @@ func TestDenials_AreRememberedOnlyWhileTheyHold(t *testing.T) {
 				admitted++
 			}
 		}
-		if memo < 20 || admitted < 5 {
-			t.Errorf("%s %s: %d denied from memory, %d admitted: the test proved nothing", r.Kind, r.Rate, memo, admitted)
-		}
+		assert.True(t, memo >= 20 && admitted >= 5,
+			"%s %s: %d denied from memory, %d admitted: the test proved nothing", r.Kind, r.Rate, memo, admitted)
 	}
 }
 
@@ -102,9 +98,8 @@ func TestDenials_RefundOrReset_Forgets(t *testing.T) {
 	ctx := t.Context()
 	for what, free := range map[string]func(t *testing.T, l *Limiter, req *Request){
 		"a refund": func(t *testing.T, l *Limiter, req *Request) {
-			if _, err := l.Refund(ctx, *req); err != nil {
-				t.Error(err)
-			}
+			_, err := l.Refund(ctx, *req)
+			assert.NoError(t, err)
 		},
 		"a reset": func(_ *testing.T, l *Limiter, req *Request) {
 			key, _ := req.Charges[0].Rule.BucketKey(req.Tenant, "")
@@ -128,13 +123,11 @@ func TestDenials_RefundOrReset_Forgets(t *testing.T) {
 			tenant := strings.ReplaceAll(what, " ", "-")
 			req := Request{Tenant: tenant, Charges: []Charge{{Rule: compile(t, rule.Spec{Rate: "1/day", Burst: 4}), Cost: 3}}}
 			mustConsume(t, l, req)
-			if mustConsume(t, l, req).Mode != ModeRedis || mustConsume(t, l, req).Mode != ModeMemo {
-				t.Fatal("nothing is remembered")
-			}
+			require.True(t, mustConsume(t, l, req).Mode == ModeRedis && mustConsume(t, l, req).Mode == ModeMemo,
+				"nothing is remembered")
 			free(t, l, &req)
-			if d := mustConsume(t, l, req); !d.Allowed || d.Mode != ModeRedis {
-				t.Errorf("%+v", d)
-			}
+			d := mustConsume(t, l, req)
+			assert.True(t, d.Allowed && d.Mode == ModeRedis, d)
 		})
 	}
 }
@@ -148,36 +141,28 @@ func TestDenials_FromBeforeARefund_AreNotKept(t *testing.T) {
 	asOf := d.asOf(&q)
 	d.forget(q.charges[0].key)
 	d.remember(&q.charges[0], asOf[0], 1, time.Hour)
-	if e, known := d.of(&q.charges[0], 2); known {
-		t.Errorf("%+v is remembered", e)
-	}
+	e, known := d.of(&q.charges[0], 2)
+	assert.False(t, known, "%+v is remembered", e)
 	asOf = d.asOf(&q)
 	d.remember(&q.charges[0], asOf[0], 1, time.Hour)
-	if e, known := d.of(&q.charges[0], 2); !known || e.until != 1+denialFor.Microseconds() || e.back != 1+time.Hour.Microseconds() {
-		t.Errorf("%+v, %v", e, known)
-	}
-	if e, known := d.of(&q.charges[0], 1+denialFor.Microseconds()); known || d.live.Load() != 0 {
-		t.Errorf("%+v, %d remembered", e, d.live.Load())
-	}
+	e, known = d.of(&q.charges[0], 2)
+	assert.True(t, known && e.until == 1+denialFor.Microseconds() && e.back == 1+time.Hour.Microseconds(), "%+v, %v", e, known)
+	e, known = d.of(&q.charges[0], 1+denialFor.Microseconds())
+	assert.True(t, !known && d.live.Load() == 0, "%+v, %d remembered", e, d.live.Load())
 }
 
 func TestDenials_AreBoundedAndExpire(t *testing.T) {
 	t.Parallel()
 	d := newDenials()
 	r := compile(t, rule.Spec{Rate: "1/day"})
-	var all sync.WaitGroup
-	for g := range 4 {
-		all.Go(func() {
-			for i := range denialsMax / 2 {
-				q := queryFor(t, fmt.Sprintf("t%d-%d", g, i), Charge{Rule: r})
-				d.remember(&q.charges[0], d.asOf(&q)[0], 1, time.Hour)
-			}
-		})
-	}
-	all.Wait()
-	if n := d.live.Load(); n > denialsMax || n < denialsMax/2 {
-		t.Errorf("%d are remembered, at most %d may be", n, denialsMax)
-	}
+	testenv.Together(4, func(g int) {
+		for i := range denialsMax / 2 {
+			q := queryFor(t, fmt.Sprintf("t%d-%d", g, i), Charge{Rule: r})
+			d.remember(&q.charges[0], d.asOf(&q)[0], 1, time.Hour)
+		}
+	})
+	n := d.live.Load()
+	assert.True(t, n <= denialsMax && n >= denialsMax/2, "%d are remembered, at most %d may be", n, denialsMax)
 	for i := range denialsMax {
 		q := queryFor(t, fmt.Sprintf("later-%d", i), Charge{Rule: r})
 		d.remember(&q.charges[0], d.asOf(&q)[0], 10_000_000, time.Hour)
@@ -190,13 +175,9 @@ func TestDenials_AreBoundedAndExpire(t *testing.T) {
 			}
 		}
 	}
-	if stale > denialsMax/4 {
-		t.Errorf("%d of %d are long over", stale, d.live.Load())
-	}
+	assert.True(t, stale <= denialsMax/4, "%d of %d are long over", stale, d.live.Load())
 	d.forgetAll()
-	if n := d.live.Load(); n != 0 {
-		t.Errorf("%d are left", n)
-	}
+	assert.Zero(t, d.live.Load(), "are left")
 }
 
 // forgetAll drops all remembered denials, so that the next request of each bucket is sent to Redis.

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
@@ -54,9 +56,7 @@ func TestExplain_EveryKind(t *testing.T) {
 		got := r.Explain(now, nil, false, holders, share)
 		tc.want.Holders = int64(tc.replicas)
 		tc.want.Sustained, tc.want.KeyBytes = r.Rate, got.KeyBytes // measured in TestBucket_TakesAtMost170Bytes
-		if got != tc.want {
-			t.Errorf("%+v of %d replicas is\n%+v, want\n%+v", tc.spec, tc.replicas, got, tc.want)
-		}
+		assert.True(t, got == tc.want, "%+v of %d replicas is\n%+v, want\n%+v", tc.spec, tc.replicas, got, tc.want)
 		if log := r.Kind == rule.KindSlidingLog; got.KeyBytes < 100 || got.KeyBytes > 200 && !log || log && got.KeyBytes < 7000 {
 			t.Errorf("%+v takes %d bytes", tc.spec, got.KeyBytes)
 		}
@@ -78,8 +78,7 @@ func TestExplain_Portions_HoldersAndShare(t *testing.T) {
 		r := compile(t, tc.spec)
 		holders, share := five.Share(r.Burst)
 		e := r.Explain(time.UnixMicro(worldStart), nil, false, holders, share)
-		if e.Holders != tc.holders || e.Share != tc.share || e.ShareRate != tc.rate {
-			t.Errorf("%+v: %d hold %d at %s", tc.spec, e.Holders, e.Share, e.ShareRate)
-		}
+		assert.True(t, e.Holders == tc.holders && e.Share == tc.share && e.ShareRate == tc.rate,
+			"%+v: %d hold %d at %s", tc.spec, e.Holders, e.Share, e.ShareRate)
 	}
 }

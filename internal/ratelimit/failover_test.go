@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -101,9 +102,7 @@ func (s *stream) checkTimes(what string, budget time.Duration) {
 	s.t.Helper()
 	slowest := s.percentile(1)
 	s.t.Logf("%s: %d by redis, %d local; p50 %s, p99 %s, slowest %s", what, s.redis.Load(), s.local.Load(), s.percentile(0.5), s.percentile(0.99), slowest)
-	if slowest > 10*budget {
-		s.t.Errorf("%s: a decision took %s", what, slowest)
-	}
+	assert.True(s.t, slowest <= 10*budget, "%s: a decision took %s", what, slowest)
 }
 
 // checkAdmissions fails the test if more requests were admitted than allowed. During the time over, Redis may admit
@@ -121,9 +120,8 @@ func (s *stream) checkAdmissions(what string, over, skipped time.Duration) {
 	if got := float64(s.redisAdmitted.Load()); got > byRedis+float64(r.Burst) {
 		s.t.Errorf("%s: redis admitted %.0f, at most %.0f", what, got, byRedis+float64(r.Burst))
 	}
-	if got := float64(s.localAdmitted.Load()); got > byProcess {
-		s.t.Errorf("%s: the process admitted %.0f, at most %.0f", what, got, byProcess)
-	}
+	got := float64(s.localAdmitted.Load())
+	assert.True(s.t, got <= byProcess, "%s: the process admitted %.0f, at most %.0f", what, got, byProcess)
 }
 
 // checkCharges compares the charged tokens in Redis with the answers. Only admitted requests, and requests whose
@@ -139,12 +137,9 @@ func (s *stream) checkCharges(what string, client redis.UniversalClient, lost, f
 	}, "redis says what is left")
 	admitted := s.redisAdmitted.Load()
 	s.t.Logf("%s: %d admitted by redis, %d charged; %d replies may be lost", what, admitted, used, lost)
-	if used > admitted+lost {
-		s.t.Errorf("%s: %d charged for %d admitted and %d lost replies", what, used, admitted, lost)
-	}
-	if used < admitted-forgotten {
-		s.t.Errorf("%s: only %d charged for %d admitted", what, used, admitted)
-	}
+	assert.True(s.t, used <= admitted+lost,
+		"%s: %d charged for %d admitted and %d lost replies", what, used, admitted, lost)
+	assert.True(s.t, used >= admitted-forgotten, "%s: only %d charged for %d admitted", what, used, admitted)
 }
 
 // TestFailover_Cluster_OnlyOwnTenantsNotice kills or freezes a master of a cluster under load. The tenants of the
@@ -197,9 +192,8 @@ func TestFailover_Cluster_OnlyOwnTenantsNotice(t *testing.T) {
 				}
 				s.checkCharges(what, clusterWithin(t, c, budget), s.local.Load(), 0)
 			}
-			if n := shardCount(t, l); n != 1+len(c.Masters) {
-				t.Errorf("%d shards are known, want one per master and the first: the lost one is gone", n)
-			}
+			assert.Equal(t, 1+len(c.Masters), shardCount(t, l),
+				"shards are known, want one per master and the first: the lost one is gone")
 		})
 	}
 }
@@ -239,9 +233,8 @@ func TestFailover_Sentinel(t *testing.T) {
 				// The sentinels first promote the replica, and demote the old master a second or two later. The
 				// charges that the old master accepts in between are lost.
 				forgotten = counted.redis.Load()
-				if n := counted.local.Load(); n > forgotten {
-					t.Errorf("%d of %d decisions were made without redis", n, n+forgotten)
-				}
+				n := counted.local.Load()
+				assert.True(t, n <= forgotten, "%d of %d decisions were made without redis", n, n+forgotten)
 			}
 			counted.checkCharges("counted", patientClient(t, s.Replica.Options()), lost, forgotten)
 		})

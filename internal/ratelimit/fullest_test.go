@@ -2,12 +2,14 @@ package ratelimit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -24,9 +26,7 @@ func search(r *rule.Rule, dimension bool, most int) Search {
 func mustFind(t testing.TB, l *Limiter, s Search) []BucketUse {
 	t.Helper()
 	top, complete, err := l.Fullest(t.Context(), s)
-	if err != nil || !complete {
-		t.Fatalf("complete: %t, %v", complete, err)
-	}
+	require.True(t, err == nil && complete, "complete: %t, %v", complete, err)
 	return top
 }
 
@@ -78,9 +78,8 @@ func TestFullest_EveryKind_AgreesWithPeek(t *testing.T) {
 						got[i].Used = min(got[i].Used, got[i].Limit) // Remaining does not show use beyond the limit
 					}
 					slices.SortFunc(got, compareUse)
-					if len(want) < 5 || !slices.Equal(got, want) {
-						t.Errorf("%s at %s: %v, want %v", spec.ID, r.Rate, got, want)
-					}
+					assert.True(t, len(want) >= 5 && slices.Equal(got, want),
+						"%s at %s: %v, want %v", spec.ID, r.Rate, got, want)
 				}
 			}
 		}
@@ -105,18 +104,15 @@ func TestFullest_Most_FullestFirst(t *testing.T) {
 		name := func(tenant string) BucketName { return BucketName{Tenant: tenant} }
 		want := []BucketUse{{name("full"), 9, 10}, {name("c"), 5, 10}, {name("large"), 499, 1000}, {name("a"), 4, 10}, {name("b"), 4, 10}}
 		for most := 1; most <= 5; most++ {
-			if s.Most = most; !slices.Equal(mustFind(t, l, s), want[:most]) {
-				t.Errorf("%v, want %v", mustFind(t, l, s), want[:most])
-			}
+			s.Most = most
+			assert.Equal(t, want[:most], mustFind(t, l, s))
 		}
 		s.Most = 50
-		if got := mustFind(t, l, s); !slices.Equal(got, want) {
-			t.Errorf("%v, want %v: testenv.Patience is full again", got, want)
-		}
+		got := mustFind(t, l, s)
+		assert.Equal(t, want, got, "%v, want %v: testenv.Patience is full again", got, want)
 		s.Rule = func(rule.Layout, BucketName) (*rule.Rule, *time.Location) { return nil, nil }
-		if got := mustFind(t, l, s); len(got) > 0 {
-			t.Errorf("%v of no rule", got)
-		}
+		got = mustFind(t, l, s)
+		assert.Empty(t, got, "%v of no rule", got)
 	})
 }
 
@@ -163,15 +159,12 @@ func TestFullest_OtherKeys_NotTaken(t *testing.T) {
 					t.Errorf("%+v: %+v", spec, b)
 				}
 			}
-			if !slices.Equal(got, want[i]) {
-				t.Errorf("%+v: %q, want %q", spec, got, want[i])
-			}
+			assert.Equal(t, want[i], got, spec)
 		}
 	}
 	for _, id := range []string{"*", "a?i", "[a]pi", `a\pi`, "{api}", ""} {
-		if _, err := rule.Compile(rule.Spec{ID: id, Rate: "1/s"}); err == nil {
-			t.Errorf("a rule can be named %q", id)
-		}
+		_, err := rule.Compile(rule.Spec{ID: id, Rate: "1/s"})
+		assert.Error(t, err, "a rule can be named %q", id)
 	}
 }
 
@@ -186,9 +179,7 @@ func TestFullest_Leases_Counted(t *testing.T) {
 		mustAcquire(t, l, LeaseRequest{Tenant: "one", Rule: r, Key: "k"})
 		mustRelease(t, l, lease.ID)
 		want := []BucketUse{{BucketName{Tenant: "full"}, 3, 3}, {BucketName{Tenant: "one"}, 1, 3}}
-		if got := mustFind(t, l, search(r, false, 10)); !slices.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", where, got, want)
-		}
+		assert.Equal(t, want, mustFind(t, l, search(r, false, 10)), "%s", where)
 	}
 }
 
@@ -208,15 +199,9 @@ func TestFullest_Cluster_AllMastersAsked(t *testing.T) {
 		mustConsume(t, l, requestFor(tenant, global, rule.Dimension(tenant), 1))
 		want = append(want, BucketUse{BucketName{Tenant: tenant}, int64(90 - i), 100})
 	}
-	if got := mustFind(t, l, search(r, false, 100)); !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
-	if got := mustFind(t, l, search(r, false, 7)); !slices.Equal(got, want[:7]) {
-		t.Errorf("%v, want %v", got, want[:7])
-	}
-	if got := mustFind(t, l, search(global, true, 100)); len(got) != 30 {
-		t.Errorf("%d buckets of the shared rule, want 30", len(got))
-	}
+	assert.Equal(t, want, mustFind(t, l, search(r, false, 100)))
+	assert.Equal(t, want[:7], mustFind(t, l, search(r, false, 7)))
+	assert.Len(t, mustFind(t, l, search(global, true, 100)), 30, "buckets of the shared rule")
 	slot := c.Slot("{" + want[0].Tenant + "}")
 	c.BeginMove(slot, c.Masters[0], c.Masters[1])
 	c.MoveKeys(slot, c.Masters[0], c.Masters[1])
@@ -224,14 +209,11 @@ func TestFullest_Cluster_AllMastersAsked(t *testing.T) {
 		t.Errorf("while the keys of a bucket move: %v, %t, %v", got, complete, err)
 	}
 	c.EndMove(slot, c.Masters[1])
-	if got := mustFind(t, l, search(r, false, 100)); !slices.Equal(got, want) {
-		t.Errorf("%v after the move, want %v", got, want)
-	}
+	assert.Equal(t, want, mustFind(t, l, search(r, false, 100)), "after the move")
 	c.Replicas[0].Kill()
 	c.Masters[0].Kill()
-	if _, _, err := l.Fullest(t.Context(), search(r, false, 7)); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("without one of the masters: %v", err)
-	}
+	_, _, err := l.Fullest(t.Context(), search(r, false, 7))
+	assert.ErrorIs(t, err, ErrUnavailable, "without one of the masters")
 }
 
 func requestFor(tenant string, r *rule.Rule, dimension string, cost int64) Request {
@@ -258,7 +240,6 @@ func TestFullest_CutOffOrAway_Told(t *testing.T) {
 	}
 	mustFind(t, l, search(r, false, 5))
 	server.Kill()
-	if _, _, err := l.Fullest(t.Context(), search(r, false, 5)); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("without Redis: %v", err)
-	}
+	_, _, err := l.Fullest(t.Context(), search(r, false, 5))
+	assert.ErrorIs(t, err, ErrUnavailable, "without Redis")
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -83,16 +84,13 @@ func TestPeek_Held_MissesNoOlderCharge(t *testing.T) {
 			held++
 		}
 		for _, v := range d.Verdicts {
-			if v.Remaining > capacity-known {
-				t.Fatalf("%s has %d left, and %d were charged %s ago or earlier", v.Mode, v.Remaining, known, redisstore.HeldFor)
-			}
+			require.True(t, v.Remaining <= capacity-known,
+				"%s has %d left, and %d were charged %s ago or earlier", v.Mode, v.Remaining, known, redisstore.HeldFor)
 		}
 	}
 	cancel()
 	charging.Wait()
-	if held < enough {
-		t.Errorf("%d of %d peeks were held", held, peeks)
-	}
+	assert.True(t, held >= enough, "%d of %d peeks were held", held, peeks)
 	d, err := peeker.Peek(t.Context(), Request{Tenant: "acme", Charges: charges, Fresh: true})
 	if all := charged.until(time.Now()); err != nil || d.Mode != ModeRedis || d.Verdicts[0].Remaining != capacity-all {
 		t.Errorf("a fresh peek: %+v, %v, want %d left", d, err, capacity-all)
@@ -110,16 +108,13 @@ func TestPeek_LevelDropped_NotHeld(t *testing.T) {
 	tenant := func(i int) Request { return Request{Tenant: fmt.Sprint("t", i), Charges: []Charge{{Rule: r}}} }
 	const tenants = 300
 	for i := range tenants {
-		if _, err := other.Consume(t.Context(), tenant(i)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := other.Consume(t.Context(), tenant(i))
+		require.NoError(t, err)
 	}
 	for round := range 3 {
 		for i := range tenants {
 			d, err := l.Peek(t.Context(), tenant(i))
-			if err != nil || d.Verdicts[0].Remaining != 9 {
-				t.Fatalf("round %d: %+v, %v, want 9 left", round, d, err)
-			}
+			require.True(t, err == nil && d.Verdicts[0].Remaining == 9, "round %d: %+v, %v, want 9 left", round, d, err)
 		}
 	}
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -60,9 +60,8 @@ func onTestTime(t *testing.T, test func(t *testing.T, l *Limiter, clock *testClo
 func exhaust(t *testing.T, l *Limiter, req Request) (admitted int64) {
 	t.Helper()
 	for mustConsume(t, l, req).Allowed {
-		if admitted++; admitted > 300_000 {
-			t.Fatalf("%d admitted, and no end: %+v", admitted, req)
-		}
+		admitted++
+		require.True(t, admitted <= 300_000, "%d admitted, and no end: %+v", admitted, req)
 	}
 	return admitted
 }
@@ -154,17 +153,14 @@ func TestKinds_RetryAfter_IsExactToTheMicrosecond(t *testing.T) {
 				clock.advance(r.Rate.Period / 3)
 				exhaust(t, l, req(1))
 				denied := mustConsume(t, l, req(part)).Verdicts[0]
-				if denied.Allowed || denied.RetryAfter <= 0 || denied.Next <= 0 || denied.Next > denied.RetryAfter || denied.RetryAfter > denied.Reset {
-					t.Errorf("%s: %+v", name, denied)
-				}
+				assert.True(t, !denied.Allowed && denied.RetryAfter > 0 && denied.Next > 0 && denied.Next <= denied.RetryAfter &&
+					denied.RetryAfter <= denied.Reset, "%s: %+v", name, denied)
 				clock.advance(denied.RetryAfter - time.Microsecond)
-				if v := mustConsume(t, l, req(part)).Verdicts[0]; v.Allowed || v.RetryAfter != time.Microsecond {
-					t.Errorf("%s: a microsecond early: %+v", name, v)
-				}
+				v := mustConsume(t, l, req(part)).Verdicts[0]
+				assert.True(t, !v.Allowed && v.RetryAfter == time.Microsecond, "%s: a microsecond early: %+v", name, v)
 				clock.advance(time.Microsecond)
-				if v := mustConsume(t, l, req(part)).Verdicts[0]; !v.Allowed {
-					t.Errorf("%s: denied after RetryAfter: %+v", name, v)
-				}
+				v = mustConsume(t, l, req(part)).Verdicts[0]
+				assert.True(t, v.Allowed, "%s: denied after RetryAfter: %+v", name, v)
 				clock.advance(mustPeek(t, l, req(1)).Verdicts[0].Reset - time.Microsecond)
 				if v := mustPeek(t, l, req(1)).Verdicts[0]; v.Reset != time.Microsecond || v.Next != time.Microsecond || v.Remaining == v.Limit {
 					t.Errorf("%s: a microsecond before Reset: %+v", name, v)
@@ -193,17 +189,14 @@ func TestKinds_ClockSetBack_StayCorrect(t *testing.T) {
 					admitted := exhaust(t, l, req)
 					clock.advance(-step)
 					d := mustPeek(t, l, req)
-					if admitted != 10 || d.Allowed {
-						t.Errorf("%s: admitted %d, then %+v", name, admitted, d)
-					}
+					assert.True(t, admitted == 10 && !d.Allowed, "%s: admitted %d, then %+v", name, admitted, d)
 					wait := d.Verdicts[0].RetryAfter
 					longest := map[rule.Kind]time.Duration{rule.KindTokenBucket: 6 * time.Second, rule.KindLeakyBucket: 6 * time.Second}[kind]
 					if longest == 0 {
 						longest = 2 * time.Minute // the most that a sliding window needs; other kinds need a minute
 					}
-					if longest += min(step, 5*time.Second); wait > longest {
-						t.Errorf("%s: retry after %s, at most %s", name, wait, longest)
-					}
+					longest += min(step, 5*time.Second)
+					assert.True(t, wait <= longest, "%s: retry after %s, at most %s", name, wait, longest)
 					// Requests are denied all the time. The denied requests must not prevent tokens from coming back.
 					for end := clock.now() + wait.Microseconds(); clock.now() < end-1; {
 						clock.us.Store(min(clock.now()+1_700_000, end-1))
@@ -218,9 +211,8 @@ func TestKinds_ClockSetBack_StayCorrect(t *testing.T) {
 					// The clock is set forward again, so the same time passes twice. The bucket must not have more
 					// tokens than its capacity.
 					clock.advance(step)
-					if v := mustPeek(t, l, req).Verdicts[0]; v.Remaining > 10 {
-						t.Errorf("%s: %d left of 10", name, v.Remaining)
-					}
+					v := mustPeek(t, l, req).Verdicts[0]
+					assert.True(t, v.Remaining <= 10, "%s: %d left of 10", name, v.Remaining)
 				}
 			}
 		}
@@ -252,9 +244,8 @@ func TestRefund_GivesBackItsOwnCharge(t *testing.T) {
 				clock.advance(passed)
 				mustConsume(t, l, requestOf(Charge{Rule: r, Cost: 4}))
 				before := mustPeek(t, l, req).Verdicts[0].Remaining
-				if _, err := l.Refund(context.Background(), d.Charged(req)); err != nil {
-					t.Fatal(err)
-				}
+				_, err := l.Refund(context.Background(), d.Charged(req))
+				require.NoError(t, err)
 				if got := mustPeek(t, l, req).Verdicts[0].Remaining; got != want || got < before {
 					t.Errorf("%s after %s: %d left, %d before the refund, want %d", tc.kind, passed, got, before, want)
 				}
@@ -277,9 +268,8 @@ func TestRefund_LostWindow_GivesNothing(t *testing.T) {
 				mustConsume(t, l, req)
 			}
 			before := mustPeek(t, l, req).Verdicts[0]
-			if _, err := l.Refund(context.Background(), d.Charged(req)); err != nil {
-				t.Fatal(err)
-			}
+			_, err := l.Refund(context.Background(), d.Charged(req))
+			require.NoError(t, err)
 			if after := mustPeek(t, l, req).Verdicts[0]; after.Remaining != before.Remaining || after.Reset != before.Reset {
 				t.Errorf("%s: %d left before the refund, %d after it", kind, before.Remaining, after.Remaining)
 			}
@@ -315,9 +305,8 @@ func TestShadow_Twin_WouldDenyTheSame(t *testing.T) {
 				return d
 			}
 			a, b := ask("live", &live), ask("shadow", &shadow)
-			if a.Verdicts[0].Allowed != b.Verdicts[0].Allowed || a.Allowed != a.Verdicts[0].Allowed || !b.Allowed {
-				t.Fatalf("live says %+v, its shadow %+v", a, b)
-			}
+			require.True(t, a.Verdicts[0].Allowed == b.Verdicts[0].Allowed && a.Allowed == a.Verdicts[0].Allowed &&
+				b.Allowed, "live says %+v, its shadow %+v", a, b)
 		}
 	})
 }
@@ -333,13 +322,11 @@ func TestLeakyBucket_SpacesRequests(t *testing.T) {
 				t.Errorf("request %d waits %s (%s peeked), want %d us", i, got, peeked.Delay, want)
 			}
 		}
-		if v := mustConsume(t, l, req(1)).Verdicts[0]; v.Allowed || v.Delay != 0 || v.RetryAfter != 333_334*time.Microsecond {
-			t.Errorf("beyond the queue: %+v", v)
-		}
+		v := mustConsume(t, l, req(1)).Verdicts[0]
+		assert.True(t, !v.Allowed && v.Delay == 0 && v.RetryAfter == 333_334*time.Microsecond, "beyond the queue: %+v", v)
 		clock.advance(time.Second) // one request is left in the queue
-		if v := mustConsume(t, l, req(3)).Verdicts[0]; !v.Allowed || v.Delay != 333_334*time.Microsecond {
-			t.Errorf("behind one: %+v", v)
-		}
+		v = mustConsume(t, l, req(3)).Verdicts[0]
+		assert.True(t, v.Allowed && v.Delay == 333_334*time.Microsecond, "behind one: %+v", v)
 		// If another rule denies the request, the leaky bucket is not charged. Its verdict still shows a Delay.
 		full := compile(t, rule.Spec{ID: "full", Rate: "1/day"})
 		mustConsume(t, l, requestOf(Charge{Rule: full}))
@@ -357,9 +344,8 @@ func TestKinds_KeepTheirBucketsApart(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, _ *testClock) {
 		for _, kind := range kinds() {
 			r := compile(t, rule.Spec{Kind: kind.String(), Rate: "5/day"})
-			if v := mustConsume(t, l, requestOf(Charge{Rule: r, Cost: 5})).Verdicts[0]; !v.Allowed {
-				t.Errorf("%s: %+v", kind, v)
-			}
+			v := mustConsume(t, l, requestOf(Charge{Rule: r, Cost: 5})).Verdicts[0]
+			assert.True(t, v.Allowed, "%s: %+v", kind, v)
 		}
 	})
 }
@@ -381,39 +367,31 @@ func TestKinds_RedisAway_ContinueFromItsLastLevel(t *testing.T) {
 	}
 	l := away(t, settings{Replicas: func() *replica.Set { return replica.Anonymous(4) }}, func(l *Limiter) {
 		for tenant, cost := range map[string]int64{"heavy": 100, "half": 50, "spent": 99} {
-			if d := mustConsume(t, l, req(tenant, cost)); !d.Allowed || d.Degraded {
-				t.Errorf("%s: %+v", tenant, d)
-			}
+			d := mustConsume(t, l, req(tenant, cost))
+			assert.True(t, d.Allowed && !d.Degraded, "%s: %+v", tenant, d)
 		}
 		mustPeek(t, l, req("idle", 1))
 	})
 	for tenant, want := range map[string]int64{"heavy": 0, "half": 12, "spent": 0, "idle": 25, "unknown": 25} {
 		for i, v := range mustPeek(t, l, req(tenant, 1)).Verdicts {
-			if v.Remaining != want || v.Limit != 25 || v.Allowed != (want > 0) {
-				t.Errorf("%s, %s: %d of %d left, want %d of 25", tenant, rules[i].Kind, v.Remaining, v.Limit, want)
-			}
+			assert.True(t, v.Remaining == want && v.Limit == 25 && v.Allowed == (want > 0),
+				"%s, %s: %d of %d left, want %d of 25", tenant, rules[i].Kind, v.Remaining, v.Limit, want)
 		}
 	}
 	for n := range int64(12) {
-		if d := mustConsume(t, l, req("half", 1)); !d.Allowed || d.Verdicts[4].Remaining != 11-n {
-			t.Errorf("request %d of the share: %+v", n, d)
-		}
+		d := mustConsume(t, l, req("half", 1))
+		assert.True(t, d.Allowed && d.Verdicts[4].Remaining == 11-n, "request %d of the share: %+v", n, d)
 	}
 	d := mustConsume(t, l, req("half", 1))
 	for i, v := range d.Verdicts {
-		if v.Allowed || v.RetryAfter <= 0 {
-			t.Errorf("%s beyond the share: %+v", rules[i].Kind, v)
-		}
+		assert.True(t, !v.Allowed && v.RetryAfter > 0, "%s beyond the share: %+v", rules[i].Kind, v)
 	}
 	// A charge of this process is refunded in this process.
 	taken := mustConsume(t, l, req("idle", 5))
-	if _, err := l.Refund(context.Background(), taken.Charged(req("idle", 5))); err != nil {
-		t.Fatal(err)
-	}
+	_, err := l.Refund(context.Background(), taken.Charged(req("idle", 5)))
+	require.NoError(t, err)
 	for i, v := range mustPeek(t, l, req("idle", 1)).Verdicts {
-		if v.Remaining != 25 {
-			t.Errorf("%s: %d left after the refund", rules[i].Kind, v.Remaining)
-		}
+		assert.True(t, v.Remaining == 25, "%s: %d left after the refund", rules[i].Kind, v.Remaining)
 	}
 }
 
@@ -426,32 +404,26 @@ func TestKinds_ConcurrentUse_AdmitTheCapacity(t *testing.T) {
 			charges = append(charges, Charge{Rule: compile(t, rule.Spec{ID: kind.String(), Kind: kind.String(), Rate: fmt.Sprintf("%d/30d", 90+i)})})
 		}
 		var admitted atomic.Int64
-		var all sync.WaitGroup
-		for range 16 {
-			all.Go(func() {
-				for range 10 {
-					d, err := l.Consume(context.Background(), requestOf(charges...))
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					if !d.Allowed {
-						continue
-					}
-					if admitted.Add(1)%3 == 0 { // every third admitted request is refunded
-						admitted.Add(-1)
-						if _, err := l.Refund(context.Background(), d.Charged(requestOf(charges...))); err != nil {
-							t.Error(err)
-						}
-					}
+		testenv.Together(16, func(_ int) {
+			for range 10 {
+				d, err := l.Consume(context.Background(), requestOf(charges...))
+				if err != nil {
+					t.Error(err)
+					return
 				}
-			})
-		}
-		all.Wait()
-		for _, v := range mustPeek(t, l, requestOf(charges...)).Verdicts {
-			if got := v.Limit - v.Remaining; got != admitted.Load() {
-				t.Errorf("%s counts %d, %d were admitted", v.Rule.Kind, got, admitted.Load())
+				if !d.Allowed {
+					continue
+				}
+				if admitted.Add(1)%3 == 0 { // every third admitted request is refunded
+					admitted.Add(-1)
+					_, err = l.Refund(context.Background(), d.Charged(requestOf(charges...)))
+					assert.NoError(t, err)
+				}
 			}
+		})
+		for _, v := range mustPeek(t, l, requestOf(charges...)).Verdicts {
+			got := v.Limit - v.Remaining
+			assert.True(t, got == admitted.Load(), "%s counts %d, %d were admitted", v.Rule.Kind, got, admitted.Load())
 		}
 		if all := admitted.Load() + exhaust(t, l, requestOf(charges...)); all != 90 {
 			t.Errorf("%d admitted, want 90", all)
@@ -477,22 +449,18 @@ func TestRule_Changed_KeepsWhatWasTaken(t *testing.T) {
 				clock.advance(time.Second)
 			}
 			more, before := mustPeek(t, l, requestOf(Charge{Rule: r(14)})).Verdicts[0], mustPeek(t, l, requestOf(Charge{Rule: r(10)})).Verdicts[0]
-			if more.Remaining != before.Remaining+4 {
-				t.Errorf("%s: %d left of 10, %d of 14", kind, before.Remaining, more.Remaining)
-			}
+			assert.True(t, more.Remaining == before.Remaining+4,
+				"%s: %d left of 10, %d of 14", kind, before.Remaining, more.Remaining)
 			less := requestOf(Charge{Rule: r(5)})
 			v := mustPeek(t, l, less).Verdicts[0]
-			if v.Remaining != 0 || v.Allowed || v.Next != v.RetryAfter || v.Next <= 0 {
-				t.Errorf("%s: of 5, after 8 were taken: %+v", kind, v)
-			}
+			assert.True(t, v.Remaining == 0 && !v.Allowed && v.Next == v.RetryAfter && v.Next > 0,
+				"%s: of 5, after 8 were taken: %+v", kind, v)
 			clock.advance(v.Next - time.Microsecond)
-			if v := mustPeek(t, l, less).Verdicts[0]; v.Remaining != 0 || v.Allowed {
-				t.Errorf("%s: a microsecond early: %+v", kind, v)
-			}
+			v = mustPeek(t, l, less).Verdicts[0]
+			assert.True(t, v.Remaining == 0 && !v.Allowed, "%s: a microsecond early: %+v", kind, v)
 			clock.advance(time.Microsecond)
-			if v := mustPeek(t, l, less).Verdicts[0]; v.Remaining < 1 || !v.Allowed {
-				t.Errorf("%s: at Next: %+v", kind, v)
-			}
+			v = mustPeek(t, l, less).Verdicts[0]
+			assert.True(t, v.Remaining >= 1 && v.Allowed, "%s: at Next: %+v", kind, v)
 		}
 	})
 }

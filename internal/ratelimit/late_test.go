@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
@@ -14,9 +16,7 @@ import (
 func mustLate(t *testing.T, l *Limiter, req Request) Decision {
 	t.Helper()
 	d, err := l.ConsumeLate(t.Context(), req)
-	if err != nil || !d.Allowed {
-		t.Fatalf("a charge after the fact: %+v, %v", d, err)
-	}
+	require.True(t, err == nil && d.Allowed, "a charge after the fact: %+v, %v", d, err)
 	return d
 }
 
@@ -35,9 +35,8 @@ func TestConsumeLate_TakesTheBucketToMinusItsDebt(t *testing.T) {
 			l := patientLimiter(t, client, settings{})
 			r := compile(t, rule.Spec{ID: kind, Kind: kind, Rate: "1/min", Burst: 10, Debt: 5})
 			one := requestOf(Charge{Rule: r})
-			if v := mustLate(t, l, requestOf(Charge{Rule: r, Cost: 12})).Verdicts[0]; v.Charged != 12 || v.Remaining != 0 || v.Owed != 2 {
-				t.Errorf("%s, %s: 12 of 10: %+v", where, kind, v)
-			}
+			v := mustLate(t, l, requestOf(Charge{Rule: r, Cost: 12})).Verdicts[0]
+			assert.True(t, v.Charged == 12 && v.Remaining == 0 && v.Owed == 2, "%s, %s: 12 of 10: %+v", where, kind, v)
 			before := mustConsumeNot(t, l, one)
 			if wait := before.RetryAfter; wait <= 2*time.Minute || wait > 3*time.Minute {
 				t.Errorf("%s, %s: owes 2, passes in %s, want 3 minutes", where, kind, wait)
@@ -50,12 +49,10 @@ func TestConsumeLate_TakesTheBucketToMinusItsDebt(t *testing.T) {
 			if v := mustConsumeNot(t, l, one); v.RetryAfter <= 5*time.Minute || v.RetryAfter > 6*time.Minute || v.Remaining != 0 || v.Mode == ModeMemo {
 				t.Errorf("%s, %s: owes 5: %+v, want 6 minutes", where, kind, v)
 			}
-			if v := mustLate(t, l, one).Verdicts[0]; v.Charged != 0 {
-				t.Errorf("%s, %s: charged beyond the debt: %+v", where, kind, v)
-			}
-			if _, err := l.Refund(t.Context(), late.Charged(requestOf(Charge{Rule: r, Cost: 1000}))); err != nil {
-				t.Fatal(err)
-			}
+			v = mustLate(t, l, one).Verdicts[0]
+			assert.Zero(t, v.Charged, "%s, %s: charged beyond the debt: %+v", where, kind, v)
+			_, err := l.Refund(t.Context(), late.Charged(requestOf(Charge{Rule: r, Cost: 1000})))
+			require.NoError(t, err)
 			if v := mustPeek(t, l, one).Verdicts[0]; v.Owed != 2 {
 				t.Errorf("%s, %s: owes %d after a refund of what was taken, want 2", where, kind, v.Owed)
 			}
@@ -67,9 +64,7 @@ func TestConsumeLate_TakesTheBucketToMinusItsDebt(t *testing.T) {
 func mustConsumeNot(t *testing.T, l *Limiter, req Request) Verdict {
 	t.Helper()
 	d, err := l.Consume(t.Context(), req)
-	if err != nil || d.Allowed {
-		t.Fatalf("%+v, %v; want a denial", d, err)
-	}
+	require.True(t, err == nil && !d.Allowed, "%+v, %v; want a denial", d, err)
 	return d.Verdicts[0]
 }
 
@@ -90,13 +85,11 @@ func TestConsumeLate_WithoutDebt_TakesWhatIsLeft(t *testing.T) {
 			if i == 0 {
 				want -= 4
 			}
-			if v.Charged != want || v.Remaining != 0 || v.Owed != 0 {
-				t.Errorf("%s: %+v, want %d taken", where, v, want)
-			}
+			assert.True(t, v.Charged == want && v.Remaining == 0 && v.Owed == 0,
+				"%s: %+v, want %d taken", where, v, want)
 		}
-		if _, err := l.Refund(t.Context(), d.Charged(req)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := l.Refund(t.Context(), d.Charged(req))
+		require.NoError(t, err)
 		for i, v := range mustPeek(t, l, req).Verdicts {
 			if want := d.Verdicts[i].Charged; v.Remaining != want {
 				t.Errorf("%s, %s: %d left after the refund, want %d", where, v.Rule.Kind, v.Remaining, want)
@@ -121,12 +114,10 @@ func TestConsumeLate_DebtChanges_NothingIsForgiven(t *testing.T) {
 			for _, debt := range []int64{0, 3, 20} {
 				req := requestOf(Charge{Rule: with(debt)})
 				v := mustConsumeNot(t, l, req)
-				if v.Owed != 6 || v.RetryAfter > wait || v.RetryAfter < wait-time.Minute {
-					t.Errorf("%s, %s: owes %d, passes in %s under a debt of %d; want 6 and %s", where, kind, v.Owed, v.RetryAfter, debt, wait)
-				}
-				if late := mustLate(t, l, req).Verdicts[0].Charged; late > 0 && debt < 6 {
-					t.Errorf("%s, %s: %d charged beyond a debt of %d", where, kind, late, debt)
-				}
+				assert.True(t, v.Owed == 6 && v.RetryAfter <= wait && v.RetryAfter >= wait-time.Minute,
+					"%s, %s: owes %d, passes in %s under a debt of %d; want 6 and %s", where, kind, v.Owed, v.RetryAfter, debt, wait)
+				late := mustLate(t, l, req).Verdicts[0].Charged
+				assert.False(t, late > 0 && debt < 6, "%s, %s: %d charged beyond a debt of %d", where, kind, late, debt)
 			}
 		}
 	}
@@ -156,13 +147,10 @@ func TestConsumeLate_Outage_DebtIsKept(t *testing.T) {
 		}, "an outage")
 		// In Redis 20 tokens of a debt of 40 are owed. This process has half of both: 10 tokens of a debt of 20.
 		v := mustLate(t, l, req).Verdicts[0]
-		if v.Charged != 10 || v.Owed != 20 || v.Limit != 50 {
-			t.Errorf("%s: %+v, want 10 taken here", kind, v)
-		}
+		assert.True(t, v.Charged == 10 && v.Owed == 20 && v.Limit == 50, "%s: %+v, want 10 taken here", kind, v)
 		req.Charges[0].Cost = 1
-		if d, err := l.Consume(t.Context(), req); err != nil || d.Allowed || !d.Degraded {
-			t.Errorf("%s: passes while it owes: %+v, %v", kind, d, err)
-		}
+		d, err := l.Consume(t.Context(), req)
+		assert.True(t, err == nil && !d.Allowed && d.Degraded, "%s: passes while it owes: %+v, %v", kind, d, err)
 	}
 	server.Start()
 	for _, req := range reqs {
@@ -172,8 +160,7 @@ func TestConsumeLate_Outage_DebtIsKept(t *testing.T) {
 			v = d.Verdicts[0]
 			return err == nil && !d.Degraded
 		}, "redis")
-		if v.Owed != 30 || v.Allowed {
-			t.Errorf("%s: owes %d after the loss, want 20 from before and 10 of the outage", v.Rule.Kind, v.Owed)
-		}
+		assert.True(t, v.Owed == 30 && !v.Allowed,
+			"%s: owes %d after the loss, want 20 from before and 10 of the outage", v.Rule.Kind, v.Owed)
 	}
 }

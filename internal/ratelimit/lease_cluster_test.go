@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
@@ -45,16 +47,12 @@ func leasesOnMovingSlots(t *testing.T, c *testenv.RedisCluster) {
 					sent.RLock()
 					renewed, err := l.Renew(context.Background(), lease.ID, req.Rule, 0)
 					sent.RUnlock()
-					if err != nil || renewed.Degraded {
-						t.Errorf("renew: %+v, %v", renewed, err)
-					}
+					assert.True(t, err == nil && !renewed.Degraded, "renew: %+v, %v", renewed, err)
 					holding[i].Add(-1)
 					sent.RLock()
 					err = l.Release(context.Background(), lease.ID)
 					sent.RUnlock()
-					if err != nil {
-						t.Error("release:", err)
-					}
+					assert.NoError(t, err, "release")
 				}
 			}
 		})
@@ -78,11 +76,8 @@ func leasesOnMovingSlots(t *testing.T, c *testenv.RedisCluster) {
 	}
 	for i, req := range requests {
 		n, err := l.Count(t.Context(), req)
-		if err != nil || n.InUse != 0 || most[i].Load() > capacity || given[i].Load() == 0 {
-			t.Errorf("%s: %+v, %v; at most %d were held at a time and %d given", tags[i], n, err, most[i].Load(), given[i].Load())
-		}
+		assert.True(t, err == nil && n.InUse == 0 && most[i].Load() <= capacity && given[i].Load() != 0,
+			"%s: %+v, %v; at most %d were held at a time and %d given", tags[i], n, err, most[i].Load(), given[i].Load())
 	}
-	if moves < 2 {
-		t.Errorf("%d moves: the test proved nothing", moves)
-	}
+	assert.True(t, moves >= 2, "%d moves: the test proved nothing", moves)
 }

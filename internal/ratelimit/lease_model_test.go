@@ -162,9 +162,7 @@ func TestLeases_Script_EqualsTheOracle(t *testing.T) {
 			require.NoError(t, err)
 			got.epoch = 0 // the epoch is of all data, so the oracle does not have it
 			want := o.decide(now, c.op, c.id.name(), c.rule.Burst, c.ttl.Microseconds())
-			if got != want {
-				t.Fatalf("%s: %+v, the oracle says %+v", c.op, got, want)
-			}
+			require.True(t, got == want, "%s: %+v, the oracle says %+v", c.op, got, want)
 			writes := rebased || want.code == leaseDone && c.op != leaseCount
 			if after := dump(t, client, []string{key}); !writes && after != before {
 				t.Fatalf("a %s that changes nothing turned %q into %q", c.op, before, after)
@@ -205,9 +203,7 @@ func TestLeases_Local_EqualTheOracle(t *testing.T) {
 			got := table.decide(&c, now, c.rule.Burst)
 			want := buckets[c.id.Tenant].decide(now, c.op, c.id.name(), c.rule.Burst, c.ttl.Microseconds())
 			want.last = 0 // only Redis returns it
-			if got != want {
-				t.Fatalf("%s: %+v, the oracle says %+v", c.op, got, want)
-			}
+			require.True(t, got == want, "%s: %+v, the oracle says %+v", c.op, got, want)
 			held := 0
 			for _, o := range buckets {
 				s, _, _ := o.advance(now)
@@ -237,16 +233,14 @@ func TestLeases_Ended_LeaveNothingBehind(t *testing.T) {
 			for _, b := range table.buckets {
 				counted += len(b.leases)
 			}
-			if counted != table.held || counted > 8 || len(table.buckets) > 2*8+1 {
-				t.Fatalf("%d leases in %d buckets, counted as %d; room for 8", counted, len(table.buckets), table.held)
-			}
+			require.True(t, counted == table.held && counted <= 8 && len(table.buckets) <= 2*8+1,
+				"%d leases in %d buckets, counted as %d; room for 8", counted, len(table.buckets), table.held)
 		}
 		now += 2 * rule.MaxLeaseTTL.Microseconds()
 		for range 20 {
 			table.sweep(now, 8)
 		}
-		if len(table.buckets) != 0 || table.held != 0 {
-			t.Fatalf("%d buckets and %d leases are left when all have ended", len(table.buckets), table.held)
-		}
+		require.True(t, len(table.buckets) == 0 && table.held == 0,
+			"%d buckets and %d leases are left when all have ended", len(table.buckets), table.held)
 	})
 }

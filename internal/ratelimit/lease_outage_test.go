@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -36,27 +36,20 @@ func TestAcquire_LostReplySameKey_SameLease(t *testing.T) {
 	req := LeaseRequest{Tenant: "acme", Rule: concurrency(t, 2, func(s *rule.Spec) { s.OnBackendError = "closed" }), Key: "job-1"}
 	proxy.Lose.Store(true)
 	before := evalCalls(t, direct)
-	if _, err := l.Acquire(t.Context(), req); !errors.Is(err, ErrUnavailable) {
-		t.Fatalf("a lost reply answers %v, want ErrUnavailable", err)
-	}
+	_, err = l.Acquire(t.Context(), req)
+	require.ErrorIs(t, err, ErrUnavailable, "a lost reply")
 	proxy.Lose.Store(false)
-	if sent := evalCalls(t, direct) - before; sent != 1 {
-		t.Errorf("the script was sent %d times", sent)
-	}
+	sent := evalCalls(t, direct) - before
+	assert.True(t, sent == 1, "the script was sent %d times", sent)
 	again := mustAcquire(t, l, req)
-	if !again.Held || !again.Replayed || again.InUse != 1 {
-		t.Errorf("asked again: %+v", again)
-	}
+	assert.True(t, again.Held && again.Replayed && again.InUse == 1, "asked again: %+v", again)
 	// If the answer to a release is lost, the lease is still released once, and the release may be repeated.
 	proxy.Lose.Store(true)
-	if err := l.Release(t.Context(), again.ID); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("a lost release answers %v", err)
-	}
+	assert.ErrorIs(t, l.Release(t.Context(), again.ID), ErrUnavailable, "a lost release")
 	proxy.Lose.Store(false)
 	mustRelease(t, l, again.ID)
-	if n, err := l.Count(t.Context(), req); err != nil || n.InUse != 0 {
-		t.Errorf("%+v, %v", n, err)
-	}
+	n, err := l.Count(t.Context(), req)
+	assert.True(t, err == nil && n.InUse == 0, "%+v, %v", n, err)
 }
 
 func TestAcquire_RedisAway_PoliciesDecide(t *testing.T) {
@@ -75,46 +68,34 @@ func TestAcquire_RedisAway_PoliciesDecide(t *testing.T) {
 	for _, r := range []*rule.Rule{open, closedShadow} {
 		for range 9 {
 			lease := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: r})
-			if !lease.Held || !lease.Unknown || !lease.Degraded || lease.Mode != ModeLocal || lease.TTL != time.Minute {
-				t.Fatalf("%s: %+v", r.ID, lease)
-			}
-			if renewed, err := l.Renew(ctx, lease.ID, r, time.Hour); err != nil || renewed.TTL != time.Hour || !renewed.Degraded {
-				t.Errorf("%s: %+v, %v", r.ID, renewed, err)
-			}
+			require.True(t, lease.Held && lease.Unknown && lease.Degraded && lease.Mode == ModeLocal &&
+				lease.TTL == time.Minute, "%s: %+v", r.ID, lease)
+			renewed, err := l.Renew(ctx, lease.ID, r, time.Hour)
+			assert.True(t, err == nil && renewed.TTL == time.Hour && renewed.Degraded, "%s: %+v, %v", r.ID, renewed, err)
 		}
 	}
-	if _, err := l.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: closed}); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("closed: %v", err)
-	}
-	if _, err := l.Renew(ctx, LeaseID{Tenant: "acme", Rule: "closed"}, closed, 0); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("closed: %v", err)
-	}
+	_, err := l.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: closed})
+	assert.ErrorIs(t, err, ErrUnavailable, "closed")
+	_, err = l.Renew(ctx, LeaseID{Tenant: "acme", Rule: "closed"}, closed, 0)
+	assert.ErrorIs(t, err, ErrUnavailable, "closed")
 	// This replica's share is 2 of 4 leases. Redis granted one lease before the outage.
 	own := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: shared})
-	if !own.Held || !own.Degraded || own.Limit != 2 || own.InUse != 2 || own.Remaining != 0 {
-		t.Errorf("%+v", own)
-	}
-	if got := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: shared}); got.Held || got.RetryAfter <= 0 {
-		t.Errorf("beyond the share: %+v", got)
-	}
+	assert.True(t, own.Held && own.Degraded && own.Limit == 2 && own.InUse == 2 && own.Remaining == 0, own)
+	got := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: shared})
+	assert.True(t, !got.Held && got.RetryAfter > 0, "beyond the share: %+v", got)
 	for _, id := range []LeaseID{known, own.ID} {
-		if renewed, err := l.Renew(ctx, id, shared, 0); err != nil || !renewed.Degraded || renewed.ID != id {
-			t.Errorf("%+v, %v", renewed, err)
-		}
+		renewed, err := l.Renew(ctx, id, shared, 0)
+		assert.True(t, err == nil && renewed.Degraded && renewed.ID == id, "%+v, %v", renewed, err)
 	}
 	// Only Redis knows whether a lease of another replica is still held, and the share has no room for this lease. So
 	// the renewal fails with ErrUnavailable.
-	if _, err := l.Renew(ctx, unknown, shared, 0); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("renew another replica's: %v", err)
-	}
+	_, err = l.Renew(ctx, unknown, shared, 0)
+	assert.ErrorIs(t, err, ErrUnavailable, "renew another replica's")
 	mustRelease(t, l, own.ID)
-	if renewed, err := l.Renew(ctx, unknown, shared, 0); err != nil || renewed.InUse != 2 {
-		t.Errorf("take another replica's over: %+v, %v", renewed, err)
-	}
+	renewed, err := l.Renew(ctx, unknown, shared, 0)
+	assert.True(t, err == nil && renewed.InUse == 2, "take another replica's over: %+v, %v", renewed, err)
 	// The release does not reach Redis: the lease ends by itself.
-	if err := l.Release(ctx, known); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("release what Redis holds: %v", err)
-	}
+	assert.ErrorIs(t, l.Release(ctx, known), ErrUnavailable, "release what Redis holds")
 }
 
 // TestAcquire_Outage_ReplicasStayWithinTheRule: four replicas know from Redis's last replies how many leases are
@@ -136,9 +117,8 @@ func TestAcquire_Outage_ReplicasStayWithinTheRule(t *testing.T) {
 		}
 	}
 	for _, l := range all { // every replica knows the last level
-		if _, err := l.Count(t.Context(), req); err != nil {
-			t.Fatal(err)
-		}
+		_, err := l.Count(t.Context(), req)
+		require.NoError(t, err)
 	}
 	server.Kill()
 	before, during, allowed := 0, 0, 0
@@ -152,9 +132,8 @@ func TestAcquire_Outage_ReplicasStayWithinTheRule(t *testing.T) {
 		before, during = before+held[r], during+given
 		allowed += max(0, capacity/replicas-max(held[r], 20/replicas))
 	}
-	if before != 20 || during != allowed || before+during > capacity || during < 10 {
-		t.Errorf("%d held before and %d given during the outage, want %d; the capacity is %d", before, during, allowed, capacity)
-	}
+	assert.True(t, before == 20 && during == allowed && before+during <= capacity && during >= 10,
+		"%d held before and %d given during the outage, want %d; the capacity is %d", before, during, allowed, capacity)
 }
 
 // Redis lost its data before the outage, not during it. Leases that were granted during the outage take no room from
@@ -164,14 +143,12 @@ func TestRenew_AfterOutage_EarlierLoss_TakesNobodysPlace(t *testing.T) {
 	o := newLeaseOutage(t, func(s *testenv.RedisServer, l *Limiter, req LeaseRequest) {
 		client := patientClient(t, s.Options())
 		require.NoError(t, client.FlushAll(t.Context()).Err())
-		if n, err := l.Count(t.Context(), req); err != nil || n.InUse != 2 {
-			t.Fatalf("%+v, %v", n, err)
-		}
+		n, err := l.Count(t.Context(), req)
+		require.True(t, err == nil && n.InUse == 2, "%+v, %v", n, err)
 		s.Pause()
 	}, (*testenv.RedisServer).Resume)
-	if n, err := o.l.Count(t.Context(), o.req); err != nil || n.InUse != 2 {
-		t.Errorf("%+v, %v; want the 2 from before the outage", n, err)
-	}
+	n, err := o.l.Count(t.Context(), o.req)
+	assert.True(t, err == nil && n.InUse == 2, "%+v, %v; want the 2 from before the outage", n, err)
 	mustAcquire(t, o.l, o.req)
 	o.renew(o.born[0], 4)
 	o.renew(o.born[1], 0)
@@ -197,21 +174,17 @@ func newLeaseOutage(t *testing.T, begin func(*testenv.RedisServer, *Limiter, Lea
 	}
 	begin(server, o.l, o.req)
 	for range 10 { // opens the breaker; otherwise a paused server would run the calls below when it resumes
-		if n, err := o.l.Count(t.Context(), o.req); err != nil || !n.Degraded {
-			t.Fatalf("%+v, %v", n, err)
-		}
+		n, err := o.l.Count(t.Context(), o.req)
+		require.True(t, err == nil && n.Degraded, "%+v, %v", n, err)
 	}
 	for range 2 {
 		lease := mustAcquire(t, o.l, o.req)
-		if !lease.Held || !lease.Degraded {
-			t.Fatalf("%+v", lease)
-		}
+		require.True(t, lease.Held && lease.Degraded, lease)
 		o.born = append(o.born, lease.ID)
 	}
 	for _, id := range o.old {
-		if _, err := o.l.Renew(t.Context(), id, o.req.Rule, time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		_, err := o.l.Renew(t.Context(), id, o.req.Rule, time.Hour)
+		require.NoError(t, err)
 	}
 	end(server)
 	testenv.Eventually(t, func() bool {
@@ -246,9 +219,8 @@ func TestRenew_AfterOutage_MovesLeaseToRedis(t *testing.T) {
 	mustRelease(t, o.l, stranger.ID)
 	o.renew(o.born[1], 4)
 	mustRelease(t, o.l, o.born[1])
-	if n, err := o.l.Count(t.Context(), o.req); err != nil || n.InUse != 3 {
-		t.Errorf("%+v, %v", n, err)
-	}
+	n, err := o.l.Count(t.Context(), o.req)
+	assert.True(t, err == nil && n.InUse == 3, "%+v, %v", n, err)
 }
 
 // TestRenew_AfterOutageThatLostTheData_AllAreBack: Redis loses its data in the outage. All leases return with their
@@ -256,9 +228,8 @@ func TestRenew_AfterOutage_MovesLeaseToRedis(t *testing.T) {
 func TestRenew_AfterOutageThatLostTheData_AllAreBack(t *testing.T) {
 	t.Parallel()
 	o := newLeaseOutage(t, func(s *testenv.RedisServer, _ *Limiter, _ LeaseRequest) { s.Kill() }, (*testenv.RedisServer).Start)
-	if stranger, err := o.l.Acquire(t.Context(), o.req); err != nil || stranger.Held {
-		t.Errorf("%+v, %v", stranger, err)
-	}
+	stranger, err := o.l.Acquire(t.Context(), o.req)
+	assert.True(t, err == nil && !stranger.Held, "%+v, %v", stranger, err)
 	for _, id := range append(o.old, o.born...) {
 		o.renew(id, 4)
 	}
@@ -282,21 +253,17 @@ func TestAcquire_UnreadableValue_PolicyDecides(t *testing.T) {
 		require.NoError(t, spoil(key))
 		before := client.Dump(ctx, key).Val()
 		for n := range 6 {
-			if lease := mustAcquire(t, l, req); lease.Held != (n < 4) || !lease.Degraded {
-				t.Errorf("%d: lease %d: %+v", i, n, lease)
-			}
+			lease := mustAcquire(t, l, req)
+			assert.True(t, lease.Held == (n < 4) && lease.Degraded, "%d: lease %d: %+v", i, n, lease)
 		}
 		req.Rule = concurrency(t, 4, func(s *rule.Spec) { s.ID, s.OnBackendError = r.ID, "closed" })
-		if _, err := l.Acquire(ctx, req); !errors.Is(err, ErrUnavailable) {
-			t.Errorf("%d: closed: %v", i, err)
-		}
-		if after := client.Dump(ctx, key).Val(); after != before {
-			t.Errorf("%d: %q became %q", i, before, after)
-		}
+		_, err := l.Acquire(ctx, req)
+		assert.ErrorIs(t, err, ErrUnavailable, "%d: closed", i)
+		after := client.Dump(ctx, key).Val()
+		assert.True(t, after == before, "%d: %q became %q", i, before, after)
 	}
-	if got := testutil.ToFloat64(metrics.corrupt); got != 21 || isAway(l) {
-		t.Errorf("%v counted, degraded %v: Redis itself is well", got, isAway(l))
-	}
+	got := testutil.ToFloat64(metrics.corrupt)
+	assert.True(t, got == 21 && !isAway(l), "%v counted, degraded %v: Redis itself is well", got, isAway(l))
 }
 
 // TestAcquire_Outage_StaysWithinTheBudget: if Redis hangs, a caller waits at most for the budget. After some failed
@@ -310,21 +277,15 @@ func TestAcquire_Outage_StaysWithinTheBudget(t *testing.T) {
 	server.Pause()
 	defer server.Resume()
 	var slowest atomic.Int64
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			for range 25 {
-				started := time.Now()
-				lease, err := l.Acquire(context.Background(), LeaseRequest{Tenant: "acme", Rule: rule})
-				if err != nil || !lease.Held || !lease.Degraded {
-					t.Errorf("%+v, %v", lease, err)
-				}
-				for took, old := int64(time.Since(started)), slowest.Load(); took > old && !slowest.CompareAndSwap(old, took); old = slowest.Load() {
-				}
+	testenv.Together(4, func(_ int) {
+		for range 25 {
+			started := time.Now()
+			lease, err := l.Acquire(context.Background(), LeaseRequest{Tenant: "acme", Rule: rule})
+			assert.True(t, err == nil && lease.Held && lease.Degraded, "%+v, %v", lease, err)
+			for took, old := int64(time.Since(started)), slowest.Load(); took > old && !slowest.CompareAndSwap(old, took); old = slowest.Load() {
 			}
-		})
-	}
-	all.Wait()
+		}
+	})
 	// The first calls take the budget. The others take no time, because the breaker is open.
 	failed := redisCount(t, l, "quotasvc_limit_backend_failures_total", "redis")
 	if took := time.Duration(slowest.Load()); took > decisionMost || failed > 20 || !isAway(l) {
@@ -341,9 +302,8 @@ func TestAcquire_Local_IsBounded(t *testing.T) {
 	for i := range 10 {
 		mustAcquire(t, l, req(i))
 	}
-	if _, err := l.Acquire(t.Context(), req(10)); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("the eleventh of ten: %v", err)
-	}
+	_, err := l.Acquire(t.Context(), req(10))
+	assert.ErrorIs(t, err, ErrUnavailable, "the eleventh of ten")
 	clock.advance(rule.LeaseTTL() + time.Second)
 	for i := range 10 {
 		mustAcquire(t, l, req(10+i))
@@ -364,9 +324,8 @@ func TestAcquire_LongOutage_OthersLeasesCount(t *testing.T) {
 	for range 4 {
 		mustAcquire(t, there, req)
 	}
-	if lease, err := here.Count(t.Context(), req); err != nil || lease.InUse != 4 {
-		t.Fatalf("%+v, %v", lease, err)
-	}
+	lease, err := here.Count(t.Context(), req)
+	require.True(t, err == nil && lease.InUse == 4, "%+v, %v", lease, err)
 	server.Kill()
 	for _, passed := range []time.Duration{0, 5 * time.Minute, 54 * time.Minute} {
 		clock.advance(passed)

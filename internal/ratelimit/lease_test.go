@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -58,9 +59,8 @@ func TestCompile_Concurrency(t *testing.T) {
 	} {
 		c.spec.ID, c.spec.Kind = "exports", "concurrency"
 		r, err := rule.Compile(c.spec)
-		if err != nil || r.Kind != rule.KindConcurrency || r.Burst != c.burst || r.LeaseTTL() != c.ttl {
-			t.Errorf("%s: %+v, %v", name, r, err)
-		}
+		assert.True(t, err == nil && r.Kind == rule.KindConcurrency && r.Burst == c.burst && r.LeaseTTL() == c.ttl,
+			"%s: %+v, %v", name, r, err)
 	}
 	for field, spec := range map[string]rule.Spec{
 		"burst":            {},
@@ -76,18 +76,16 @@ func TestCompile_Concurrency(t *testing.T) {
 	} {
 		spec.ID, spec.Kind = "exports", "concurrency"
 		_, err := rule.Compile(spec)
-		if got, ok := errors.AsType[*rule.FieldError](err); !ok || got.Field != strings.TrimSpace(field) {
-			t.Errorf("%+v: %v", spec, err)
-		}
+		got, ok := errors.AsType[*rule.FieldError](err)
+		assert.True(t, ok && got.Field == strings.TrimSpace(field), "%+v: %v", spec, err)
 	}
 }
 
 func TestAcquire_TakesConcurrencyRulesOnly(t *testing.T) {
 	t.Parallel()
 	l := patientLimiter(t, nil, settings{})
-	if _, err := l.Consume(t.Context(), Request{Tenant: "acme", Charges: []Charge{{Rule: concurrency(t, 1)}}}); err == nil {
-		t.Error("consumed")
-	}
+	_, err := l.Consume(t.Context(), Request{Tenant: "acme", Charges: []Charge{{Rule: concurrency(t, 1)}}})
+	assert.Error(t, err, "consumed")
 	for name, req := range map[string]LeaseRequest{
 		"rule":         {Tenant: "acme", Rule: compile(t, rule.Spec{Rate: "1/s"})},
 		"rule ":        {Tenant: "acme"},
@@ -112,41 +110,33 @@ func TestAcquire_UpToTheCapacity_ReleaseFreesOne(t *testing.T) {
 		r := concurrency(t, 2)
 		req := LeaseRequest{Tenant: "acme", Rule: r, TTL: time.Minute}
 		first, second := mustAcquire(t, l, req), mustAcquire(t, l, req)
-		if !first.Held || !second.Held || first.ID == second.ID || second.InUse != 2 || second.Remaining != 0 || second.Limit != 2 || second.TTL != time.Minute {
-			t.Errorf("%+v\n%+v", first, second)
-		}
-		if ahead := time.Until(first.ExpiresAt); ahead < 0 || ahead > time.Minute+time.Second {
-			t.Errorf("ends in %s", ahead)
-		}
+		assert.True(t, first.Held && second.Held && first.ID != second.ID && second.InUse == 2 && second.Remaining == 0 && second.Limit == 2 &&
+			second.TTL == time.Minute, "%+v\n%+v", first, second)
+		ahead := time.Until(first.ExpiresAt)
+		assert.True(t, ahead >= 0 && ahead <= time.Minute+time.Second, "ends in %s", ahead)
 		third := mustAcquire(t, l, req)
-		if third.Held || third.ID != (LeaseID{}) || third.InUse != 2 || third.RetryAfter <= 0 || third.RetryAfter > leaseRetryMax {
-			t.Errorf("beyond the capacity: %+v", third)
-		}
-		if n, err := l.Count(t.Context(), req); err != nil || n.Held || n.InUse != 2 || n.ID != (LeaseID{}) {
-			t.Errorf("%+v, %v", n, err)
-		}
+		assert.True(t, !third.Held && third.ID == (LeaseID{}) && third.InUse == 2 && third.RetryAfter > 0 &&
+			third.RetryAfter <= leaseRetryMax, "beyond the capacity: %+v", third)
+		n, err := l.Count(t.Context(), req)
+		assert.True(t, err == nil && !n.Held && n.InUse == 2 && n.ID == (LeaseID{}), "%+v, %v", n, err)
 		for _, other := range []LeaseRequest{
 			{Tenant: "other", Rule: r},
 			{Tenant: "acme", Rule: r, Dimension: rule.Dimension("alice")},
 			{Tenant: "acme", Rule: concurrency(t, 2, func(s *rule.Spec) { s.ID = "imports" })},
 			{Tenant: "acme", Rule: concurrency(t, 2, func(s *rule.Spec) { s.Shared = true })},
 		} {
-			if got := mustAcquire(t, l, other); !got.Held || got.InUse != 1 {
-				t.Errorf("a bucket of its own: %+v", got)
-			}
+			got := mustAcquire(t, l, other)
+			assert.True(t, got.Held && got.InUse == 1, "a bucket of its own: %+v", got)
 		}
 		mustRelease(t, l, first.ID)
 		mustRelease(t, l, first.ID) // a second release
-		if got := mustAcquire(t, l, req); !got.Held || got.InUse != 2 {
-			t.Errorf("after a release: %+v", got)
-		}
+		got := mustAcquire(t, l, req)
+		assert.True(t, got.Held && got.InUse == 2, "after a release: %+v", got)
 		renewed, err := l.Renew(t.Context(), second.ID, r, time.Hour)
-		if err != nil || !renewed.Held || renewed.ID != second.ID || renewed.TTL != time.Hour || renewed.InUse != 2 {
-			t.Errorf("%+v, %v", renewed, err)
-		}
-		if renewed, err = l.Renew(t.Context(), second.ID, r, 0); err != nil || renewed.TTL != r.LeaseTTL() {
-			t.Errorf("%+v, %v", renewed, err)
-		}
+		assert.True(t, err == nil && renewed.Held && renewed.ID == second.ID && renewed.TTL == time.Hour &&
+			renewed.InUse == 2, "%+v, %v", renewed, err)
+		renewed, err = l.Renew(t.Context(), second.ID, r, 0)
+		assert.True(t, err == nil && renewed.TTL == r.LeaseTTL(), "%+v, %v", renewed, err)
 	})
 }
 
@@ -155,9 +145,7 @@ func TestAcquire_SharedRule_TenantNamesOwnLeasesOnly(t *testing.T) {
 		r := concurrency(t, 2, func(s *rule.Spec) { s.Shared = true })
 		acme := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: r, Key: "1"})
 		other := mustAcquire(t, l, LeaseRequest{Tenant: "other", Rule: r, Key: "1"})
-		if other.Replayed || other.InUse != 2 {
-			t.Errorf("%+v", other)
-		}
+		assert.True(t, !other.Replayed && other.InUse == 2, other)
 		forged := acme.ID
 		forged.Tenant = "other"
 		forged.nonce[0]++
@@ -165,12 +153,10 @@ func TestAcquire_SharedRule_TenantNamesOwnLeasesOnly(t *testing.T) {
 		stolen := acme.ID
 		stolen.Tenant = "thief"
 		mustRelease(t, l, stolen)
-		if _, err := l.Renew(t.Context(), stolen, r, 0); !errors.Is(err, ErrNoLease) {
-			t.Errorf("renewed: %v", err)
-		}
-		if n, err := l.Count(t.Context(), LeaseRequest{Tenant: "any", Rule: r}); err != nil || n.InUse != 2 {
-			t.Errorf("%+v, %v", n, err)
-		}
+		_, err := l.Renew(t.Context(), stolen, r, 0)
+		assert.ErrorIs(t, err, ErrNoLease, "renewed")
+		n, err := l.Count(t.Context(), LeaseRequest{Tenant: "any", Rule: r})
+		assert.True(t, err == nil && n.InUse == 2, "%+v, %v", n, err)
 	})
 }
 
@@ -189,30 +175,21 @@ func TestAcquire_DeadHolder_LeaseEndsAtItsTime(t *testing.T) {
 		req := LeaseRequest{Tenant: "acme", Rule: rule, TTL: 3 * time.Second}
 		dead := mustAcquire(t, l, req)
 		denied := mustAcquire(t, l, req)
-		if denied.Held || denied.RetryAfter != 3*time.Second {
-			t.Errorf("%s: %+v", name, denied)
-		}
+		assert.True(t, !denied.Held && denied.RetryAfter == 3*time.Second, "%s: %+v", name, denied)
 		advance(3*time.Second - time.Microsecond)
-		if got := mustAcquire(t, l, req); got.Held {
-			t.Errorf("%s: given a microsecond early: %+v", name, got)
-		}
+		got := mustAcquire(t, l, req)
+		assert.False(t, got.Held, "%s: given a microsecond early: %+v", name, got)
 		advance(time.Microsecond)
-		if _, err := l.Renew(context.Background(), dead.ID, rule, 0); !errors.Is(err, ErrNoLease) {
-			t.Errorf("%s: renewed after its end: %v", name, err)
-		}
-		if got := mustAcquire(t, l, req); !got.Held || got.InUse != 1 {
-			t.Errorf("%s: %+v", name, got)
-		}
-		if _, err := l.Renew(context.Background(), dead.ID, rule, 0); !errors.Is(err, ErrNoLease) {
-			t.Errorf("%s: renewed while another holds it: %v", name, err)
-		}
+		_, err := l.Renew(context.Background(), dead.ID, rule, 0)
+		assert.ErrorIs(t, err, ErrNoLease, "%s: renewed after its end", name)
+		got = mustAcquire(t, l, req)
+		assert.True(t, got.Held && got.InUse == 1, "%s: %+v", name, got)
+		_, err = l.Renew(context.Background(), dead.ID, rule, 0)
+		assert.ErrorIs(t, err, ErrNoLease, "%s: renewed while another holds it", name)
 		mustRelease(t, l, dead.ID) // must not end the other lease
-		if got := mustAcquire(t, l, req); got.Held {
-			t.Errorf("%s: a dead lease gave back a living one: %+v", name, got)
-		}
-		if err := l.Release(context.Background(), LeaseID{Tenant: "acme", Rule: "nonsense"}); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		got = mustAcquire(t, l, req)
+		assert.False(t, got.Held, "%s: a dead lease gave back a living one: %+v", name, got)
+		assert.NoError(t, l.Release(context.Background(), LeaseID{Tenant: "acme", Rule: "nonsense"}), "%s", name)
 	}
 }
 
@@ -230,16 +207,13 @@ func TestLeases_ClockSetBack_KeepsNoDeadLease(t *testing.T) {
 		now -= step.Microseconds()
 		started := now
 		for !mustAcquire(t, l, req).Held {
-			if now += 1_000_000; now-started > 70_000_000 {
-				t.Fatalf("%s back: denied for more than the lease and 5 s", step)
-			}
+			now += 1_000_000
+			require.True(t, now-started <= 70_000_000, "%s back: denied for more than the lease and 5 s", step)
 		}
-		if waited := time.Duration(now-started) * time.Microsecond; waited < time.Minute {
-			t.Errorf("%s back: the lease ended after %s", step, waited)
-		}
-		if moved := testutil.ToFloat64(metrics.rebased) == 1; moved != (step > 5*time.Second) {
-			t.Errorf("%s back: moved %v", step, moved)
-		}
+		waited := time.Duration(now-started) * time.Microsecond
+		assert.True(t, waited >= time.Minute, "%s back: the lease ended after %s", step, waited)
+		moved := testutil.ToFloat64(metrics.rebased) == 1
+		assert.True(t, moved == (step > 5*time.Second), "%s back: moved %v", step, moved)
 	}
 }
 
@@ -269,17 +243,14 @@ func TestLeases_LargestBucket_SurvivesAClockStep(t *testing.T) {
 	all.Wait()
 	now -= time.Hour.Microseconds()
 	n, err := l.Count(t.Context(), req)
-	if err != nil || given.Load() != rule.MaxLeases || n.InUse != rule.MaxLeases || n.Held {
-		t.Fatalf("%d given; %+v, %v", given.Load(), n, err)
-	}
+	require.True(t, err == nil && given.Load() == rule.MaxLeases && n.InUse == rule.MaxLeases && !n.Held,
+		"%d given; %+v, %v", given.Load(), n, err)
 	now += time.Hour.Microseconds() - 1
-	if n, err := l.Count(t.Context(), req); err != nil || n.InUse != rule.MaxLeases {
-		t.Errorf("%+v, %v", n, err)
-	}
+	n, err = l.Count(t.Context(), req)
+	assert.True(t, err == nil && n.InUse == rule.MaxLeases, "%+v, %v", n, err)
 	now++
-	if n, err := l.Count(t.Context(), req); err != nil || n.InUse != 0 {
-		t.Errorf("%+v, %v", n, err)
-	}
+	n, err = l.Count(t.Context(), req)
+	assert.True(t, err == nil && n.InUse == 0, "%+v, %v", n, err)
 }
 
 // TestAcquire_Concurrent_NeverMoreThanTheCapacity counts the holders of leases in real time. They use two limiters on
@@ -293,44 +264,33 @@ func TestAcquire_Concurrent_NeverMoreThanTheCapacity(t *testing.T) {
 		patientLimiter(t, patientClient(t, server), settings{}), patientLimiter(t, patientClient(t, server), settings{}),
 	}
 	var holding, most, given atomic.Int64
-	var all sync.WaitGroup
-	for c := range 16 {
-		all.Go(func() {
-			l := limiters[c%len(limiters)]
-			for i := range 60 {
-				lease, err := l.Acquire(context.Background(), LeaseRequest{Tenant: "acme", Rule: rule, Key: fmt.Sprintf("%d-%d", c, i)})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if !lease.Held {
-					continue
-				}
-				n := holding.Add(1)
-				for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
-				}
-				given.Add(1)
-				again, err := l.Acquire(context.Background(), LeaseRequest{Tenant: "acme", Rule: rule, Key: fmt.Sprintf("%d-%d", c, i)})
-				if err != nil || !again.Replayed || again.ID != lease.ID {
-					t.Errorf("asked again: %+v, %v", again, err)
-				}
-				if _, err := l.Renew(context.Background(), lease.ID, rule, 0); err != nil {
-					t.Error(err)
-				}
-				holding.Add(-1)
-				if err := l.Release(context.Background(), lease.ID); err != nil {
-					t.Error(err)
-				}
+	testenv.Together(16, func(c int) {
+		l := limiters[c%len(limiters)]
+		for i := range 60 {
+			lease, err := l.Acquire(context.Background(), LeaseRequest{Tenant: "acme", Rule: rule, Key: fmt.Sprintf("%d-%d", c, i)})
+			if err != nil {
+				t.Error(err)
+				return
 			}
-		})
-	}
-	all.Wait()
-	if most.Load() > capacity || most.Load() < 2 || given.Load() < 60 {
-		t.Errorf("at most %d held at a time, %d in all; the capacity is %d", most.Load(), given.Load(), capacity)
-	}
-	if n, err := limiters[0].Count(t.Context(), LeaseRequest{Tenant: "acme", Rule: rule}); err != nil || n.InUse != 0 {
-		t.Errorf("all given back: %+v, %v", n, err)
-	}
+			if !lease.Held {
+				continue
+			}
+			n := holding.Add(1)
+			for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+			}
+			given.Add(1)
+			again, err := l.Acquire(context.Background(), LeaseRequest{Tenant: "acme", Rule: rule, Key: fmt.Sprintf("%d-%d", c, i)})
+			assert.True(t, err == nil && again.Replayed && again.ID == lease.ID, "asked again: %+v, %v", again, err)
+			_, err = l.Renew(context.Background(), lease.ID, rule, 0)
+			assert.NoError(t, err)
+			holding.Add(-1)
+			assert.NoError(t, l.Release(context.Background(), lease.ID))
+		}
+	})
+	assert.True(t, most.Load() <= capacity && most.Load() >= 2 && given.Load() >= 60,
+		"at most %d held at a time, %d in all; the capacity is %d", most.Load(), given.Load(), capacity)
+	n, err := limiters[0].Count(t.Context(), LeaseRequest{Tenant: "acme", Rule: rule})
+	assert.True(t, err == nil && n.InUse == 0, "all given back: %+v, %v", n, err)
 }
 
 func TestAcquire_LoweredCapacity_TakesNothingAway(t *testing.T) {
@@ -342,21 +302,14 @@ func TestAcquire_LoweredCapacity_TakesNothingAway(t *testing.T) {
 		}
 		req.Rule = concurrency(t, 1)
 		got := mustAcquire(t, l, req)
-		if got.Held || got.InUse != 3 || got.Remaining != 0 || got.Limit != 1 {
-			t.Errorf("%+v", got)
-		}
+		assert.True(t, !got.Held && got.InUse == 3 && got.Remaining == 0 && got.Limit == 1, got)
 		for _, lease := range held {
-			if _, err := l.Renew(t.Context(), lease.ID, req.Rule, 0); err != nil {
-				t.Errorf("renewed under a lower capacity: %v", err)
-			}
-			if mustAcquire(t, l, req).Held {
-				t.Error("given beyond the capacity")
-			}
+			_, err := l.Renew(t.Context(), lease.ID, req.Rule, 0)
+			assert.NoError(t, err, "renewed under a lower capacity")
+			assert.False(t, mustAcquire(t, l, req).Held, "given beyond the capacity")
 			mustRelease(t, l, lease.ID)
 		}
-		if !mustAcquire(t, l, req).Held {
-			t.Error("not given when all are back")
-		}
+		assert.True(t, mustAcquire(t, l, req).Held, "not given when all are back")
 	})
 }
 
@@ -365,16 +318,13 @@ func TestAcquire_Shadow_AlwaysGrantsAndCounts(t *testing.T) {
 		r := concurrency(t, 1, func(s *rule.Spec) { s.Shadow = true })
 		req := LeaseRequest{Tenant: "acme", Rule: r}
 		first, second := mustAcquire(t, l, req), mustAcquire(t, l, req)
-		if !first.Held || first.Unknown || !second.Held || !second.Unknown || second.InUse != 1 || second.TTL != time.Minute {
-			t.Errorf("%+v\n%+v", first, second)
-		}
-		if got := testutil.ToFloat64(l.metrics.leases.WithLabelValues("exports", "acquire", "would_deny", modeOf(l))); got != 1 {
-			t.Errorf("%v would be denied, want 1", got)
-		}
+		assert.True(t, first.Held && !first.Unknown && second.Held && second.Unknown && second.InUse == 1 &&
+			second.TTL == time.Minute, "%+v\n%+v", first, second)
+		got := testutil.ToFloat64(l.metrics.leases.WithLabelValues("exports", "acquire", "would_deny", modeOf(l)))
+		assert.True(t, got == 1, "%v would be denied, want 1", got)
 		for _, lease := range []Lease{first, second} {
-			if renewed, err := l.Renew(t.Context(), lease.ID, r, 0); err != nil && lease.ID == first.ID || err == nil && !renewed.Held {
-				t.Errorf("%+v, %v", renewed, err)
-			}
+			renewed, err := l.Renew(t.Context(), lease.ID, r, 0)
+			assert.True(t, (err == nil || lease.ID != first.ID) && (err != nil || renewed.Held), "%+v, %v", renewed, err)
 			mustRelease(t, l, lease.ID)
 		}
 		if got := mustAcquire(t, l, req); got.Unknown || got.InUse != 1 {
@@ -414,18 +364,14 @@ func TestLeaseIDs_ParseReadsOnlyWhatTextWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		id := drawLeaseID(t)
 		text := ids.Text(id)
-		if len(text) > 640 {
-			t.Fatalf("%d characters", len(text))
-		}
+		require.True(t, len(text) <= 640, "%d characters", len(text))
 		back, err := ids.Parse(text, now)
 		require.NoError(t, err)
 		require.Equal(t, id, back)
-		if _, err := ids.Parse(text, later); (err != nil) != id.unsigned {
-			t.Fatalf("later: %v", err)
-		}
-		if _, err := NewLeaseIDs([]byte("other"), now).Parse(text, now); err == nil {
-			t.Fatal("it is read under another key")
-		}
+		_, err = ids.Parse(text, later)
+		require.True(t, (err != nil) == id.unsigned, "later: %v", err)
+		_, err = NewLeaseIDs([]byte("other"), now).Parse(text, now)
+		require.Error(t, err, "it is read under another key")
 		// A changed text is refused. The only exception: if unsigned ids are accepted, a changed text may be a valid
 		// unsigned id. Then it must name a valid tenant and rule.
 		forged := []byte(text)
@@ -441,14 +387,12 @@ func TestLeaseIDs_ParseReadsOnlyWhatTextWrites(t *testing.T) {
 		if err != nil || string(forged) == text {
 			return
 		}
-		if !other.unsigned || ids.Text(other) != string(forged) || !bound.ID(other.Tenant) || !bound.ID(other.Rule) || strings.Count(other.key(), "{") != 1 {
-			t.Fatalf("%q is read as %+v", forged, other)
-		}
+		require.True(t, other.unsigned && ids.Text(other) == string(forged) && bound.ID(other.Tenant) && bound.ID(other.Rule) &&
+			strings.Count(other.key(), "{") == 1, "%q is read as %+v", forged, other)
 	})
 	for _, text := range []string{"", "A", "=", "EA", "IA", base64.RawURLEncoding.EncodeToString([]byte("\x10\xff")), strings.Repeat("A", 1<<16), "../../etc", "\x00"} {
-		if id, err := ids.Parse(text, now); err == nil {
-			t.Errorf("%q is read as %+v", text, id)
-		}
+		id, err := ids.Parse(text, now)
+		assert.Error(t, err, "%q is read as %+v", text, id)
 	}
 }
 
@@ -459,13 +403,9 @@ func TestLeaseIDs_Text_SameForTheSameLeaseAndSealed(t *testing.T) {
 	id := LeaseID{Tenant: "acme", Rule: "exports", Subject: "ann", Address: "\xc0\x00\x02\x01", nonce: nonceOf("k")}
 	text := ids.Text(id)
 	raw, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || text != ids.Text(id) {
-		t.Errorf("%s, then %s, %v", text, ids.Text(id), err)
-	}
+	assert.True(t, err == nil && text == ids.Text(id), "%s, then %s, %v", text, ids.Text(id), err)
 	for _, part := range []string{"acme", "exports", "ann", id.Address} {
-		if strings.Contains(string(raw), part) {
-			t.Errorf("%q can be read in %q", part, raw)
-		}
+		assert.NotContains(t, string(raw), part, "%q can be read in %q", part, raw)
 	}
 }
 
@@ -476,13 +416,11 @@ func TestRenew_LeaseOfAnotherRule_ErrNoLease(t *testing.T) {
 		for _, other := range []*rule.Rule{
 			concurrency(t, 1, func(s *rule.Spec) { s.ID = "imports" }), concurrency(t, 1, func(s *rule.Spec) { s.Shared = true }),
 		} {
-			if _, err := l.Renew(t.Context(), lease.ID, other, 0); !errors.Is(err, ErrNoLease) {
-				t.Errorf("%+v: %v", other, err)
-			}
+			_, err := l.Renew(t.Context(), lease.ID, other, 0)
+			assert.ErrorIs(t, err, ErrNoLease, other)
 		}
-		if _, err := l.Renew(t.Context(), lease.ID, r, time.Millisecond); err == nil {
-			t.Error("a TTL of a millisecond is accepted")
-		}
+		_, err := l.Renew(t.Context(), lease.ID, r, time.Millisecond)
+		assert.Error(t, err, "a TTL of a millisecond is accepted")
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -54,24 +55,17 @@ func TestConsume_Concurrent_AdmitsExactlyTheCapacity(t *testing.T) {
 		r := compile(t, rule.Spec{Rate: "1/day", Burst: capacity})
 		wide := compile(t, rule.Spec{ID: "wide", Rate: "1/day", Burst: 5000})
 		var admitted atomic.Int64
-		var all sync.WaitGroup
-		for range clients {
-			all.Go(func() {
-				for range each {
-					d, err := l.Consume(context.Background(), Request{Tenant: "acme", Charges: []Charge{{Rule: r}, {Rule: wide}}})
-					if err != nil {
-						t.Error(err)
-					}
-					if d.Allowed {
-						admitted.Add(1)
-					}
+		testenv.Together(clients, func(_ int) {
+			for range each {
+				d, err := l.Consume(context.Background(), Request{Tenant: "acme", Charges: []Charge{{Rule: r}, {Rule: wide}}})
+				assert.NoError(t, err)
+				if d.Allowed {
+					admitted.Add(1)
 				}
-			})
-		}
-		all.Wait()
-		if admitted.Load() != capacity {
-			t.Errorf("%d of %d admitted, want %d", admitted.Load(), clients*each, capacity)
-		}
+			}
+		})
+		assert.True(t, admitted.Load() == capacity,
+			"%d of %d admitted, want %d", admitted.Load(), clients*each, capacity)
 		if got := mustPeek(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: wide}}}).Verdicts[0].Remaining; got != 4000 {
 			t.Errorf("the other rule has %d left, want 4000: it must be charged for admitted requests only", got)
 		}
@@ -90,25 +84,21 @@ func TestConsume_AnyInterval_AtMostBurstAndRefill(t *testing.T) {
 			defer mu.Unlock()
 			return len(sent) < enough
 		}
-		var all sync.WaitGroup
-		for range 8 {
-			all.Go(func() {
-				for missing() {
-					from := time.Now()
-					d, err := l.Consume(context.Background(), Request{Tenant: "acme", Charges: []Charge{{Rule: r}}})
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					if d.Allowed {
-						mu.Lock()
-						sent, answered = append(sent, from), append(answered, time.Now())
-						mu.Unlock()
-					}
+		testenv.Together(8, func(_ int) {
+			for missing() {
+				from := time.Now()
+				d, err := l.Consume(context.Background(), Request{Tenant: "acme", Charges: []Charge{{Rule: r}}})
+				if err != nil {
+					t.Error(err)
+					return
 				}
-			})
-		}
-		all.Wait()
+				if d.Allowed {
+					mu.Lock()
+					sent, answered = append(sent, from), append(answered, time.Now())
+					mu.Unlock()
+				}
+			}
+		})
 		// Requests i..j were decided after the first of them was sent, and before the last of them was answered.
 		for i := range sent {
 			first, last := sent[i], answered[i]
@@ -135,9 +125,8 @@ func TestConsume_CostBeyondCapacity_IsNever(t *testing.T) {
 		if v := d.Verdicts[0]; d.Allowed || v.Allowed || !v.Never || v.RetryAfter != 0 || v.Remaining != 10 {
 			t.Errorf("cost 11 of 10: %+v", d)
 		}
-		if v := d.Verdicts[1]; !v.Allowed || v.Never || v.Remaining != 10 {
-			t.Errorf("the other rule: %+v", v)
-		}
+		v := d.Verdicts[1]
+		assert.True(t, v.Allowed && !v.Never && v.Remaining == 10, "the other rule: %+v", v)
 		req.Charges[0].Cost = 10
 		if d := mustConsume(t, l, req); !d.Allowed || d.Verdicts[0].Remaining != 0 || d.Verdicts[1].Remaining != 9 {
 			t.Errorf("cost 10 of 10: %+v", d)
@@ -157,26 +146,18 @@ func TestRefund_GivesBackTheChargeAndNoMore(t *testing.T) {
 		}
 		first := mustConsume(t, l, req)
 		second := mustConsume(t, l, req) // the shadow rule would deny, so it is not charged
-		if got := left(); got != "4 0" {
-			t.Fatalf("left %s, want 4 0", got)
-		}
-		if _, err := l.Refund(ctx, second.Charged(req)); err != nil {
-			t.Fatal(err)
-		}
-		if got := left(); got != "7 0" {
-			t.Errorf("left %s after the second's refund, want 7 0", got)
-		}
+		require.EqualValues(t, "4 0", left(), "left")
+		_, err := l.Refund(ctx, second.Charged(req))
+		require.NoError(t, err)
+		got := left()
+		assert.EqualValues(t, "7 0", got, "left %s after the second's refund", got)
 		for range 2 { // a repeated refund does not make a bucket more than full
-			if _, err := l.Refund(ctx, first.Charged(req)); err != nil {
-				t.Fatal(err)
-			}
+			_, err = l.Refund(ctx, first.Charged(req))
+			require.NoError(t, err)
 		}
-		if got := left(); got != "10 2" {
-			t.Errorf("left %s, want 10 2", got)
-		}
-		if _, err := l.Refund(ctx, Decision{}.Charged(req)); err != nil {
-			t.Errorf("a refund of nothing: %v", err)
-		}
+		assert.EqualValues(t, "10 2", left(), "left")
+		_, err = l.Refund(ctx, Decision{}.Charged(req))
+		assert.NoError(t, err, "a refund of nothing")
 	})
 }
 
@@ -201,21 +182,14 @@ func TestShadow_WouldDenyWhatItWouldDenyAlone(t *testing.T) {
 			for i, r := range []*rule.Rule{&enforced, &shadow} {
 				var err error
 				req := Request{Tenant: fmt.Sprintf("t%d-%d", i, run), Charges: []Charge{{Rule: r, Cost: cost}}}
-				if said[i], err = l.Consume(context.Background(), req); err != nil {
-					t.Fatal(err)
-				}
+				said[i], err = l.Consume(context.Background(), req)
+				require.NoError(t, err)
 			}
-			if !said[1].Allowed {
-				t.Fatal("a shadow rule denied")
-			}
+			require.True(t, said[1].Allowed, "a shadow rule denied")
 			a, b := said[0].Verdicts[0], said[1].Verdicts[0]
-			if a.Shadow || !b.Shadow {
-				t.Fatal("the verdicts do not say which is shadow")
-			}
+			require.True(t, !a.Shadow && b.Shadow, "the verdicts do not say which is shadow")
 			a.Rule, b.Rule, b.Shadow = nil, nil, false
-			if a != b {
-				t.Fatalf("enforced %+v, shadow %+v", a, b)
-			}
+			require.True(t, a == b, "enforced %+v, shadow %+v", a, b)
 		}
 	})
 }
@@ -228,9 +202,8 @@ func TestShadow_DeniedRequest_IsNotCharged(t *testing.T) {
 		for range 3 {
 			mustConsume(t, l, req)
 		}
-		if got := mustPeek(t, l, req).Verdicts[0].Remaining; got != 9 {
-			t.Errorf("%d left, want 9", got)
-		}
+		got := mustPeek(t, l, req).Verdicts[0].Remaining
+		assert.True(t, got == 9, "%d left, want 9", got)
 	})
 }
 
@@ -243,14 +216,12 @@ func TestConsume_UnreadableBucket_PolicyDecides(t *testing.T) {
 	healthy := compile(t, rule.Spec{ID: "healthy", Rate: "1/day", Burst: 10})
 	for policy, check := range map[string]func(r *rule.Rule, req Request){
 		"closed": func(_ *rule.Rule, req Request) {
-			if _, err := l.Consume(ctx, req); !errors.Is(err, ErrUnavailable) {
-				t.Errorf("closed: %v", err)
-			}
+			_, err := l.Consume(ctx, req)
+			assert.ErrorIs(t, err, ErrUnavailable, "closed")
 		},
 		"open": func(_ *rule.Rule, req Request) {
-			if d := mustConsume(t, l, req); !d.Allowed || !d.Degraded || !d.Verdicts[0].Unknown {
-				t.Errorf("open: %+v", d)
-			}
+			d := mustConsume(t, l, req)
+			assert.True(t, d.Allowed && d.Degraded && d.Verdicts[0].Unknown, "open: %+v", d)
 		},
 		"local_share": func(_ *rule.Rule, req Request) { // the share admits some requests, not all
 			admitted := 0
@@ -259,14 +230,11 @@ func TestConsume_UnreadableBucket_PolicyDecides(t *testing.T) {
 					admitted++
 				}
 			}
-			if admitted != 5 {
-				t.Errorf("local_share: %d admitted, want the burst of 5", admitted)
-			}
+			assert.Equal(t, 5, admitted, "local_share: %d admitted, want the burst of 5", admitted)
 		},
 		"shadow": func(_ *rule.Rule, req Request) {
-			if d := mustConsume(t, l, req); !d.Allowed || d.Degraded || !d.Verdicts[0].Unknown || d.Mode != ModeRedis {
-				t.Errorf("shadow: %+v", d)
-			}
+			d := mustConsume(t, l, req)
+			assert.True(t, d.Allowed && !d.Degraded && d.Verdicts[0].Unknown && d.Mode == ModeRedis, "shadow: %+v", d)
 		},
 	} {
 		spec := rule.Spec{ID: "rule", Rate: "1/day", Burst: 5, OnBackendError: policy}
@@ -278,23 +246,15 @@ func TestConsume_UnreadableBucket_PolicyDecides(t *testing.T) {
 		key, _ := limit.BucketKey(req.Tenant, "")
 		client.Set(ctx, key, "not a bucket", 0)
 		check(limit, req)
-		if got := client.Get(ctx, key).Val(); got != "not a bucket" {
-			t.Errorf("%s: the value became %q", policy, got)
-		}
+		assert.EqualValues(t, "not a bucket", client.Get(ctx, key).Val(), "%s: the value became", policy)
 		if policy == "shadow" {
 			continue
 		}
 		sibling, _ := healthy.BucketKey(req.Tenant, "")
-		if n := client.Exists(ctx, sibling).Val(); n != 0 {
-			t.Errorf("%s: the other rule was charged in Redis", policy)
-		}
+		assert.Zero(t, client.Exists(ctx, sibling).Val(), "%s: the other rule was charged in Redis", policy)
 	}
-	if isAway(l) {
-		t.Error("an unreadable bucket opened the breaker")
-	}
-	if testutil.ToFloat64(metrics.corrupt) == 0 {
-		t.Error("it was not counted")
-	}
+	assert.False(t, isAway(l), "an unreadable bucket opened the breaker")
+	assert.NotZero(t, testutil.ToFloat64(metrics.corrupt), "it was not counted")
 }
 
 func TestStop_FinishesQueuedRequestsRefusesTheRest(t *testing.T) {
@@ -325,17 +285,13 @@ func TestStop_FinishesQueuedRequestsRefusesTheRest(t *testing.T) {
 		})
 	}
 	testenv.Receive(t, enough)
-	if err := errors.Join(l.Stop(context.Background()), store.Stop(context.Background())); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, errors.Join(l.Stop(context.Background()), store.Stop(context.Background())))
 	load.Wait()
 	again := patientLimiter(t, client, settings{})
-	if left := mustPeek(t, again, req).Verdicts[0].Remaining; left != 100_000-answered.Load() {
-		t.Errorf("%d charged, %d answered", 100_000-left, answered.Load())
-	}
-	if _, err := l.Refund(context.Background(), req); !errors.Is(err, ErrStopped) {
-		t.Errorf("a refund after Stop: %v", err)
-	}
+	left := mustPeek(t, again, req).Verdicts[0].Remaining
+	assert.True(t, left == 100_000-answered.Load(), "%d charged, %d answered", 100_000-left, answered.Load())
+	_, err := l.Refund(context.Background(), req)
+	assert.ErrorIs(t, err, ErrStopped, "a refund after Stop")
 }
 
 func TestConsume_ContextEnds_ReturnsItsError(t *testing.T) {
@@ -344,9 +300,8 @@ func TestConsume_ContextEnds_ReturnsItsError(t *testing.T) {
 	r := compile(t, rule.Spec{Rate: "1/day"})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := l.Consume(ctx, Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, want context.Canceled", err)
-	}
+	_, err := l.Consume(ctx, Request{Tenant: "acme", Charges: []Charge{{Rule: r}}})
+	assert.ErrorIs(t, err, context.Canceled)
 }
 
 func TestMetrics_CountVerdictsWithoutTenants(t *testing.T) {
@@ -368,9 +323,7 @@ quotasvc_limit_decisions_total{kind="token_bucket",mode="memo",outcome="never",r
 quotasvc_limit_decisions_total{kind="token_bucket",mode="redis",outcome="would_deny",rule="shadow"} 1
 quotasvc_limit_decisions_total{kind="token_bucket",mode="memo",outcome="would_never",rule="shadow"} 1
 `
-	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "quotasvc_limit_decisions_total"); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(want), "quotasvc_limit_decisions_total"))
 }
 
 // TestConsume_SharedRule_OneBucketForAllTenants: a request is charged on a shared rule and the tenant's own rule, or
@@ -396,9 +349,8 @@ func TestConsume_SharedRule_OneBucketForAllTenants(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if got := admitted.Load(); got != 8 {
-			t.Errorf("%d admitted of 4 for each of two tenants", got)
-		}
+		got := admitted.Load()
+		assert.True(t, got == 8, "%d admitted of 4 for each of two tenants", got)
 		for range 5 {
 			mustConsume(t, l, req("c"))
 		}

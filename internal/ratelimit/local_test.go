@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
@@ -25,30 +27,26 @@ func TestLocalState_StaysBounded(t *testing.T) {
 		n := 0
 		for i := range l.local.stripes {
 			n += len(l.local.stripes[i].all)
-			if len(l.local.stripes[i].all) > 10 {
-				t.Fatalf("shard %d holds %d levels, at most 10", i, len(l.local.stripes[i].all))
-			}
+			require.True(t, len(l.local.stripes[i].all) <= 10,
+				"shard %d holds %d levels, at most 10", i, len(l.local.stripes[i].all))
 		}
-		if got := int(testutil.ToFloat64(metrics.localLevels)); got != n {
-			t.Fatalf("the metric says %d levels, there are %d", got, n)
-		}
+		got := int(testutil.ToFloat64(metrics.localLevels))
+		require.True(t, got == n, "the metric says %d levels, there are %d", got, n)
 		return n
 	}
 	for i := range 5000 {
 		mustConsume(t, l, Request{Tenant: fmt.Sprintf("t%d", i), Charges: []Charge{{Rule: r}}})
 	}
-	if n := held(); n < 9*localStripes {
-		t.Errorf("only %d levels are held", n)
-	}
+	n := held()
+	assert.True(t, n >= 9*localStripes, "only %d levels are held", n)
 	// An hour later all buckets are full again, so their levels need not be held. For each new level, two old levels
 	// are dropped.
 	clock = clock.Add(time.Hour)
 	for i := range 10 * localStripes {
 		mustConsume(t, l, Request{Tenant: fmt.Sprintf("u%d", i), Charges: []Charge{{Rule: r}}})
 	}
-	if n := held(); n > 11*localStripes {
-		t.Errorf("%d levels are held", n)
-	}
+	n = held()
+	assert.True(t, n <= 11*localStripes, "%d levels are held", n)
 }
 
 func TestLocalState_Eviction_DropsTheFullest(t *testing.T) {
@@ -65,9 +63,8 @@ func TestLocalState_Eviction_DropsTheFullest(t *testing.T) {
 	for i := range 100 { // all in one stripe, which has room for two levels
 		mustConsume(t, l, one(quick, fmt.Sprint(i)))
 	}
-	if v := mustPeek(t, l, one(slow, "hammerer")).Verdicts[0]; v.Remaining != 0 {
-		t.Errorf("the emptiest bucket was forgotten: %d left", v.Remaining)
-	}
+	v := mustPeek(t, l, one(slow, "hammerer")).Verdicts[0]
+	assert.Zero(t, v.Remaining, "the emptiest bucket was forgotten: %d left", v.Remaining)
 }
 
 func TestLocalState_FullBucket_GivesRoomWithoutEviction(t *testing.T) {
@@ -82,9 +79,8 @@ func TestLocalState_FullBucket_GivesRoomWithoutEviction(t *testing.T) {
 	for i := range 50 {
 		mustConsume(t, l, one(quick, fmt.Sprint(i))) // replaces the level of a full bucket
 		clock = clock.Add(time.Second)
-		if v := mustPeek(t, l, one(slow, "a")).Verdicts[0]; v.Remaining != 4 {
-			t.Fatalf("forgotten at the insertion of %d", i)
-		}
+		require.True(t, mustPeek(t, l, one(slow, "a")).Verdicts[0].Remaining == 4,
+			"forgotten at the insertion of %d", i)
 	}
 }
 
@@ -98,9 +94,7 @@ func TestLocalLevel_OfRedis_SameFractionOfAShare(t *testing.T) {
 		used := rapid.Int64Range(1, bound.MaxAmount).Draw(t, "used")
 		e := localLevel{State: rule.State{At: worldStart, Used: used, Unit: units(of), Num: of.Params(rule.Moment{})[1]}, of: of}
 		got := e.in(in)
-		if got.Unit != units(in) || got.Num != in.Params(rule.Moment{})[1] || got.At != worldStart {
-			t.Fatalf("%+v", got)
-		}
+		require.True(t, got.Unit == units(in) && got.Num == in.Params(rule.Moment{})[1] && got.At == worldStart, got)
 		if of != in { // the tokens of a debt, beyond the capacity, are divided, too
 			exact := new(big.Rat).Mul(big.NewRat(used, full(of)), oracle.Tokens(full(in)))
 			if got.Used != min(oracle.CeilRat(exact), bound.MaxAmount) {
@@ -116,9 +110,8 @@ func TestMonotonicMicros_IgnoresTheWallClock(t *testing.T) {
 	now := start
 	micros := monotonicMicros(func() time.Time { return now })
 	now = start.Add(time.Second).AddDate(0, 0, 0) // this keeps the monotonic reading
-	if got := micros() - start.UnixMicro(); got != 1_000_000 {
-		t.Errorf("a second is %d us", got)
-	}
+	got := micros() - start.UnixMicro()
+	assert.True(t, got == 1_000_000, "a second is %d us", got)
 }
 
 // TestLocalState_Logs_CountByTheirSize: MaxLocalLevels bounds memory, so a sliding log with 1,000 tokens counts as 40
@@ -136,9 +129,8 @@ func TestLocalState_Logs_CountByTheirSize(t *testing.T) {
 		for _, e := range shard.all {
 			levels, tokens, places = levels+1, tokens+cap(e.Log), places+1+e.extra()
 		}
-		if places > 100+1000/logPlace || places != levels+shard.logs {
-			t.Fatalf("%d levels take %d places of 100, counted as %d", levels, places, levels+shard.logs)
-		}
+		require.True(t, places <= 100+1000/logPlace && places == levels+shard.logs,
+			"%d levels take %d places of 100, counted as %d", levels, places, levels+shard.logs)
 		return levels, tokens, places
 	}
 	for i := range 200 {
@@ -150,9 +142,8 @@ func TestLocalState_Logs_CountByTheirSize(t *testing.T) {
 		mustConsume(t, l, one(log, i))
 		places()
 	}
-	if levels, tokens, _ := places(); tokens > 100*logPlace || levels > 20 {
-		t.Errorf("%d levels with %d tokens", levels, tokens)
-	}
+	levels, tokens, _ := places()
+	assert.True(t, tokens <= 100*logPlace && levels <= 20, "%d levels with %d tokens", levels, tokens)
 	for i := range 300 {
 		mustConsume(t, l, one(bucket, i))
 		places()

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -36,16 +37,12 @@ func TestRedis_Flushed_LevelsComeBack(t *testing.T) {
 		if v := mustPeek(t, there, req).Verdicts[0]; v.Remaining != 3 || v.Mode != ModeRedis {
 			t.Errorf("%s: %d left after the loss, want 3: %+v", kind, v.Remaining, v)
 		}
-		if n := exhaust(t, here, req); n != 3 {
-			t.Errorf("%s: %d admitted after the loss, want 3", kind, n)
-		}
-		if mustPeek(t, there, req).Allowed {
-			t.Errorf("%s: there is room", kind)
-		}
+		n := exhaust(t, here, req)
+		assert.True(t, n == 3, "%s: %d admitted after the loss, want 3", kind, n)
+		assert.False(t, mustPeek(t, there, req).Allowed, "%s: there is room", kind)
 		client.FlushAll(t.Context())
-		if n := exhaust(t, there, req) + exhaust(t, here, req); n != 0 {
-			t.Errorf("%s: %d admitted after the second loss", kind, n)
-		}
+		n = exhaust(t, there, req) + exhaust(t, here, req)
+		assert.Zero(t, n, "%s: %d admitted after the second loss", kind, n)
 	}
 }
 
@@ -69,35 +66,28 @@ func TestLeases_Flushed_ComeBack(t *testing.T) {
 				mustPeek(t, here, requestOf(Charge{Rule: slowRule(t, rule.KindTokenBucket, 10)}))
 			}
 			for _, l := range []*Limiter{here, there} {
-				if _, err := l.Count(t.Context(), req); err != nil {
-					t.Fatal(err)
-				}
+				_, err := l.Count(t.Context(), req)
+				require.NoError(t, err)
 			}
 			got, err := here.Count(t.Context(), req)
-			if err != nil || got.InUse != 4 || got.Mode != ModeRedis {
-				t.Errorf("%s: %d leases after loss %d, want 4: %+v, %v", name, got.InUse, loss, got, err)
-			}
+			assert.True(t, err == nil && got.InUse == 4 && got.Mode == ModeRedis,
+				"%s: %d leases after loss %d, want 4: %+v, %v", name, got.InUse, loss, got, err)
 		}
 		for _, held := range []struct {
 			l  *Limiter
 			id LeaseID
 		}{{here, first.ID}, {there, theirs.ID}} {
-			if _, err := held.l.Renew(t.Context(), held.id, r, 0); err != nil {
-				t.Errorf("%s: renew: %v", name, err)
-			}
+			_, err := held.l.Renew(t.Context(), held.id, r, 0)
+			assert.NoError(t, err, "%s: renew", name)
 		}
 		last := mustAcquire(t, there, req)
-		if denied, err := here.Acquire(t.Context(), req); err != nil || denied.Held || denied.InUse != 5 {
-			t.Errorf("%s: a sixth lease: %+v, %v", name, denied, err)
-		}
+		denied, err := here.Acquire(t.Context(), req)
+		assert.True(t, err == nil && !denied.Held && denied.InUse == 5, "%s: a sixth lease: %+v, %v", name, denied, err)
 		// The process that granted the lease does not know that another process released it. The lease is gone until
 		// the next loss. After a loss the granting process restores it, and it lasts until its ExpiresAt.
-		if err := here.Release(t.Context(), last.ID); err != nil {
-			t.Error(err)
-		}
-		if got, err := there.Count(t.Context(), req); err != nil || got.InUse != 4 {
-			t.Errorf("%s: %d leases after a release, want 4: %v", name, got.InUse, err)
-		}
+		assert.NoError(t, here.Release(t.Context(), last.ID))
+		got, err := there.Count(t.Context(), req)
+		assert.True(t, err == nil && got.InUse == 4, "%s: %d leases after a release, want 4: %v", name, got.InUse, err)
 	}
 }
 
@@ -113,9 +103,8 @@ func TestLeases_Flushed_FullBucket_ComesBackWhole(t *testing.T) {
 		mustAcquire(t, l, req)
 	}
 	client.FlushAll(t.Context())
-	if got, err := l.Acquire(t.Context(), req); err != nil || got.Held || got.InUse != many || got.Degraded {
-		t.Errorf("%+v, %v", got, err)
-	}
+	got, err := l.Acquire(t.Context(), req)
+	assert.True(t, err == nil && !got.Held && got.InUse == many && !got.Degraded, "%+v, %v", got, err)
 }
 
 // TestRedis_Flushed_NothingIsResurrected: when Redis loses its data, charges that were refunded or reset before are
@@ -128,38 +117,32 @@ func TestRedis_Flushed_NothingIsResurrected(t *testing.T) {
 		r := slowRule(t, kind, 10)
 		req := requestOf(Charge{Rule: r, Cost: 6})
 		d := mustConsume(t, here, req)
-		if _, err := here.Refund(t.Context(), d.Charged(req)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := here.Refund(t.Context(), d.Charged(req))
+		require.NoError(t, err)
 		client.FlushAll(t.Context())
-		if v := mustPeek(t, here, req).Verdicts[0]; v.Remaining != 10 {
-			t.Errorf("%s: %d left of 10 after a refund and a loss", kind, v.Remaining)
-		}
+		v := mustPeek(t, here, req).Verdicts[0]
+		assert.True(t, v.Remaining == 10, "%s: %d left of 10 after a refund and a loss", kind, v.Remaining)
 		mustConsume(t, here, req)
 		mustPeek(t, there, req)
 		name, err := rule.Bucket{Tenant: "acme", Rule: r}.Name()
 		require.NoError(t, err)
-		if _, err := here.Reset(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
+		_, err = here.Reset(t.Context(), name)
+		require.NoError(t, err)
 		there.ForgetBucket(name)
 		client.FlushAll(t.Context())
 		for _, l := range []*Limiter{here, there} {
-			if v := mustPeek(t, l, req).Verdicts[0]; v.Remaining != 10 {
-				t.Errorf("%s: %d left of 10 after a reset and a loss", kind, v.Remaining)
-			}
+			v = mustPeek(t, l, req).Verdicts[0]
+			assert.True(t, v.Remaining == 10, "%s: %d left of 10 after a reset and a loss", kind, v.Remaining)
 		}
 		// Another process has lowered a level by a refund. As long as Redis keeps its data, the level stays low,
 		// although this process has seen a higher level.
 		d = mustConsume(t, here, req)
 		look := requestOf(Charge{Rule: r})
 		mustPeek(t, there, look)
-		if _, err := here.Refund(t.Context(), d.Charged(req)); err != nil {
-			t.Fatal(err)
-		}
-		if v := mustPeek(t, there, look).Verdicts[0]; v.Remaining != 10 {
-			t.Errorf("%s: %d left of 10 after a refund elsewhere", kind, v.Remaining)
-		}
+		_, err = here.Refund(t.Context(), d.Charged(req))
+		require.NoError(t, err)
+		v = mustPeek(t, there, look).Verdicts[0]
+		assert.True(t, v.Remaining == 10, "%s: %d left of 10 after a refund elsewhere", kind, v.Remaining)
 	}
 }
 
@@ -217,8 +200,6 @@ func TestOutages_RedisComesBackEmpty_AdmitTheLimitOnce(t *testing.T) {
 		ask(50)
 	}
 	for i, r := range rules {
-		if admitted[i] < 95 || admitted[i] > 100 {
-			t.Errorf("%s: %d admitted of 100", r.Kind, admitted[i])
-		}
+		assert.True(t, admitted[i] >= 95 && admitted[i] <= 100, "%s: %d admitted of 100", r.Kind, admitted[i])
 	}
 }

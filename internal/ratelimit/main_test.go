@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -96,9 +97,7 @@ func limiterOn(t testing.TB, client redis.UniversalClient, cfg settings) *Limite
 		redisNow: cfg.redisNow, forgetful: cfg.forgetful,
 	})
 	t.Cleanup(func() {
-		if err := l.Stop(context.Background()); err != nil {
-			t.Error("stop:", err)
-		}
+		assert.NoError(t, l.Stop(context.Background()), "stop")
 	})
 	return l
 }
@@ -117,9 +116,7 @@ func storeOn(t testing.TB, client redis.UniversalClient, cfg settings) *redissto
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
-		if err := store.Stop(ctx); err != nil {
-			t.Error("stop:", err)
-		}
+		assert.NoError(t, store.Stop(ctx), "stop")
 		measured.Delete(store)
 	})
 	return store
@@ -135,9 +132,7 @@ func limitsScript(t testing.TB, client redis.UniversalClient) *redisstore.Script
 func redisSeries(t testing.TB, l *Limiter, name string) map[string]float64 {
 	t.Helper()
 	registry, ok := measured.Load(l.store)
-	if !ok {
-		t.Fatal("a store without a registry")
-	}
+	require.True(t, ok, "a store without a registry")
 	families, err := registry.(*prometheus.Registry).Gather()
 	require.NoError(t, err)
 	all := make(map[string]float64)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -26,9 +27,8 @@ func memoryTenants(t *testing.T, short int) int {
 		return short
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1000 || n > 100_000_000 {
-		t.Fatalf("QUOTASVC_REDIS_MEMORY_TENANTS is %q, not from 1000 to 100000000", text)
-	}
+	require.True(t, err == nil && n >= 1000 && n <= 100_000_000,
+		"QUOTASVC_REDIS_MEMORY_TENANTS is %q, not from 1000 to 100000000", text)
 	return n
 }
 
@@ -74,9 +74,8 @@ func (r memoryRedis) measure(name string, n int, fill func(t *testing.T, client 
 	took := time.Since(began)
 	encoding := ""
 	r.connected("look", func(t *testing.T, client *redis.Client) {
-		if got := client.DBSize(ctx).Val(); got != int64(n) {
-			t.Errorf("%s: %d keys, want %d", name, got, n)
-		}
+		got := client.DBSize(ctx).Val()
+		assert.True(t, got == int64(n), "%s: %d keys, want %d", name, got, n)
 		encoding = client.ObjectEncoding(ctx, client.RandomKey(ctx).Val()).Val()
 	})
 	each := 0.0
@@ -150,9 +149,7 @@ func holdLeases(t *testing.T, script *redisstore.Script, r *rule.Rule, n, nth in
 			continue
 		}
 		for _, reply := range script.Run(context.Background(), calls...) {
-			if reply.Err != nil || leaseCode(reply.Ints[2]) != leaseDone {
-				t.Fatal(reply)
-			}
+			require.True(t, reply.Err == nil && leaseCode(reply.Ints[2]) == leaseDone, reply)
 		}
 		calls = calls[:0]
 	}
@@ -181,9 +178,8 @@ func fill(t *testing.T, client redis.UniversalClient, r *rule.Rule, subjects boo
 			calls[j] = v.call(0)
 		}
 		for j, reply := range script.Run(context.Background(), calls...) {
-			if _, err := answersOf(vs[j], batch, reply); err != nil {
-				t.Fatal(err)
-			}
+			_, err := answersOf(vs[j], batch, reply)
+			require.NoError(t, err)
 		}
 		batch = batch[:0]
 	}
@@ -207,8 +203,6 @@ func (r memoryRedis) usedMemory() int64 {
 		}
 		return figures["connected_clients"] == 1
 	}, "the other connections have ended")
-	if figures["used_memory"] <= 0 {
-		r.t.Fatalf("the figures are %v", figures)
-	}
+	require.True(r.t, figures["used_memory"] > 0, "the figures are %v", figures)
 	return figures["used_memory"]
 }

@@ -5,12 +5,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -29,16 +29,14 @@ func TestMetrics_Near_FromFourFifthsOn(t *testing.T) {
 				t.Fatalf("%v times near after %d of 10, want %v", near("near"), used+1, want)
 			}
 		}
-		if near("shadow") != 1 {
-			t.Errorf("a shadow rule of 3 was near %v times, want once, with the third", near("shadow"))
-		}
+		assert.True(t, near("shadow") == 1,
+			"a shadow rule of 3 was near %v times, want once, with the third", near("shadow"))
 		leases := concurrency(t, 5)
 		for range 6 {
 			mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: leases})
 		}
-		if near("exports") != 2 {
-			t.Errorf("leases were near %v times, want 2: the fourth and fifth of 5", near("exports"))
-		}
+		assert.True(t, near("exports") == 2,
+			"leases were near %v times, want 2: the fourth and fifth of 5", near("exports"))
 	})
 }
 
@@ -53,21 +51,18 @@ func TestMetrics_RetryAfter_OfDenials(t *testing.T) {
 		shadow := compile(t, rule.Spec{ID: "shadow", Rate: "1/day", Burst: 1, Shadow: true})
 		req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}, {Rule: shadow}}}
 		mustConsume(t, l, req)
-		if n, _ := said(); n != 0 {
-			t.Errorf("%d waits of a request that passed", n)
-		}
+		n, _ := said()
+		assert.Zero(t, n, "waits of a request that passed")
 		mustConsume(t, l, req)
 		mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 2}}}) // Never: no wait is counted
-		if n, sum := said(); n != 1 || sum < 3500 || sum > 3600 {
-			t.Errorf("%d waits of %v s in all, want one of an hour", n, sum)
-		}
+		n, sum := said()
+		assert.True(t, n == 1 && sum >= 3500 && sum <= 3600, "%d waits of %v s in all, want one of an hour", n, sum)
 		leases := concurrency(t, 1)
 		for range 2 {
 			mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: leases})
 		}
-		if n, _ := said(); n != 2 {
-			t.Errorf("%d waits with that for a lease, want 2", n)
-		}
+		n, _ = said()
+		assert.True(t, n == 2, "%d waits with that for a lease, want 2", n)
 	})
 }
 
@@ -85,9 +80,8 @@ func TestMetrics_RuleDegraded_FollowsDecisions(t *testing.T) {
 	leases := concurrency(t, 100)
 	ask := func() {
 		for _, r := range []*rule.Rule{share, open, closed} {
-			if _, err := l.Consume(t.Context(), Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}); err != nil && (r != closed || !errors.Is(err, ErrUnavailable)) {
-				t.Error(err)
-			}
+			_, err := l.Consume(t.Context(), Request{Tenant: "acme", Charges: []Charge{{Rule: r}}})
+			assert.False(t, err != nil && (r != closed || !errors.Is(err, ErrUnavailable)), err)
 		}
 		mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: leases})
 	}
@@ -101,9 +95,8 @@ func TestMetrics_RuleDegraded_FollowsDecisions(t *testing.T) {
 	}
 	ask()
 	mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: idle}}})
-	if got := degraded(); len(got) != 0 {
-		t.Errorf("%v while Redis decides", got)
-	}
+	got := degraded()
+	assert.Empty(t, got, "%v while Redis decides", got)
 	server.Kill()
 	ask()
 	if got := degraded(); !slices.Equal(got, []string{"closed", "exports", "open", "share"}) || gauge("open") != 1 || gauge("idle") != 0 {
@@ -115,9 +108,7 @@ func TestMetrics_RuleDegraded_FollowsDecisions(t *testing.T) {
 		clock.advance(redisstore.RetryAfter)
 		return mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: share}}}).Mode == ModeRedis
 	}, "redis decides")
-	if got := gauge("share"); got != 0 {
-		t.Errorf("%v when Redis decides again", got)
-	}
+	assert.Zero(t, gauge("share"), "when Redis decides again")
 	testenv.Eventually(t, func() bool { return len(degraded()) == 0 && gauge("idle") == 0 }, "nobody is degraded, neither whom nobody asks")
 }
 
@@ -146,9 +137,7 @@ func TestMetrics_Forget_DropsSeries(t *testing.T) {
 			}
 		}
 	}
-	if labels["goes"] != 0 || labels["stays"] < 5 {
-		t.Errorf("series by rule: %v", labels)
-	}
+	assert.True(t, labels["goes"] == 0 && labels["stays"] >= 5, "series by rule: %v", labels)
 }
 
 // TestMetrics_Decisions_ByOutcomeAndMode: each outcome and mode is counted in its own series, also the outcomes whose
@@ -174,9 +163,8 @@ func TestMetrics_Decisions_ByOutcomeAndMode(t *testing.T) {
 	}
 	for series, times := range want {
 		outcome, mode, _ := strings.Cut(series, " ")
-		if got := testutil.ToFloat64(m.decisions.WithLabelValues("rule", "token_bucket", outcome, mode)); got != times {
-			t.Errorf("%s: counted %v times, want %v", series, got, times)
-		}
+		got := testutil.ToFloat64(m.decisions.WithLabelValues("rule", "token_bucket", outcome, mode))
+		assert.True(t, got == times, "%s: counted %v times, want %v", series, got, times)
 	}
 }
 
@@ -193,34 +181,25 @@ func TestMetrics_ForgottenRule_IsCountedAgain(t *testing.T) {
 		return testutil.ToFloat64(m.decisions.WithLabelValues("back", r.Kind.String(), "allow", "redis"))
 	}
 	for range 20 {
-		var all sync.WaitGroup
-		for range 4 {
-			all.Go(func() {
-				for range 100 {
-					count(bucket)
-					m.Forget([]string{"back"})
-				}
+		testenv.Together(4, func(_ int) {
+			for range 100 {
 				count(bucket)
-			})
-		}
-		all.Wait()
+				m.Forget([]string{"back"})
+			}
+			count(bucket)
+		})
 		before := counted(bucket)
-		if count(bucket); counted(bucket) != before+1 {
-			t.Fatalf("counted %v times, and once more %v", before, counted(bucket))
-		}
+		count(bucket)
+		require.True(t, counted(bucket) == before+1, "counted %v times, and once more %v", before, counted(bucket))
 		m.Forget([]string{"back"})
 	}
 	count(bucket)
 	count(window) // the rule has returned with the kind fixed_window
 	count(window)
-	if counted(bucket) != 1 || counted(window) != 2 {
-		t.Errorf("counted %v times as a bucket and %v as a window", counted(bucket), counted(window))
-	}
+	assert.True(t, counted(bucket) == 1 && counted(window) == 2,
+		"counted %v times as a bucket and %v as a window", counted(bucket), counted(window))
 	m.Forget([]string{"back"})
-	if n := testutil.CollectAndCount(m.decisions); n != 0 {
-		t.Errorf("%d series of a rule that is gone", n)
-	}
-	if count(window); counted(window) != 1 {
-		t.Errorf("counted %v times, want once since it is back", counted(window))
-	}
+	assert.Zero(t, testutil.CollectAndCount(m.decisions), "series of a rule that is gone")
+	count(window)
+	assert.True(t, counted(window) == 1, "counted %v times, want once since it is back", counted(window))
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -180,9 +179,7 @@ func oracleCharges(q *query) []oracle.Charge {
 
 // sameDecision fails the test unless a decision equals the oracle's decision exactly.
 func sameDecision(t *rapid.T, d Decision, allowed bool, rows []oracle.Row) {
-	if d.Allowed != allowed {
-		t.Fatalf("allowed %v, the oracle says %v", d.Allowed, allowed)
-	}
+	require.Equal(t, allowed, d.Allowed, "allowed %v, the oracle says %v", d.Allowed, allowed)
 	for i, v := range d.Verdicts {
 		got := oracle.Row{
 			Remaining: v.Remaining, Retry: v.RetryAfter.Microseconds(), Next: v.Next.Microseconds(), Reset: v.Reset.Microseconds(),
@@ -194,12 +191,10 @@ func sameDecision(t *rapid.T, d Decision, allowed bool, rows []oracle.Row) {
 		case !v.Allowed:
 			got.Code = rule.Denied
 		}
-		if got != rows[i] {
-			t.Fatalf("verdict %d on %s %s is %+v, the oracle says %+v", i, v.Rule.Kind, v.Rule.Rate, got, rows[i])
-		}
-		if v.Limit != v.Rule.Burst || v.Unknown {
-			t.Fatalf("verdict %d: limit %d of %d, unknown %v", i, v.Limit, v.Rule.Burst, v.Unknown)
-		}
+		require.True(t, got == rows[i],
+			"verdict %d on %s %s is %+v, the oracle says %+v", i, v.Rule.Kind, v.Rule.Rate, got, rows[i])
+		require.True(t, v.Limit == v.Rule.Burst && !v.Unknown,
+			"verdict %d: limit %d of %d, unknown %v", i, v.Limit, v.Rule.Burst, v.Unknown)
 	}
 }
 
@@ -298,9 +293,7 @@ func TestLimits_Script_EqualsTheOracle(t *testing.T) {
 				given.add(d, req)
 			}
 			if writes := rewrites || what == rule.Refund || what != rule.Peek && allowed; !writes {
-				if after := dump(t, client, keys); after != before {
-					t.Fatalf("a denied or peeked request changed %q into %q", before, after)
-				}
+				require.Equal(t, before, dump(t, client, keys), "a denied or peeked request changed %q into", before)
 			}
 			expiries.note(t, o, keys, w.now)
 		}
@@ -343,9 +336,7 @@ func dump(t *rapid.T, client redis.UniversalClient, keys []string) string {
 	all := ""
 	for _, key := range keys {
 		v, err := client.Dump(context.Background(), key).Result()
-		if err != nil && !errors.Is(err, redis.Nil) {
-			t.Fatal(err)
-		}
+		require.False(t, err != nil && !errors.Is(err, redis.Nil), err)
 		all += key + "=" + v + "\n"
 	}
 	return all
@@ -368,9 +359,7 @@ func (e *expiries) note(t *rapid.T, o *oracle.Oracle, keys []string, now int64) 
 		e.last[key] = value
 		ttl, err := e.client.PTTL(ctx, key).Result()
 		require.NoError(t, err)
-		if ttl < 0 && value != "" && value != before {
-			t.Fatalf("%s was written without an expiry", key)
-		}
+		require.False(t, ttl < 0 && value != "" && value != before, "%s was written without an expiry", key)
 		if ttl > 0 {
 			e.at[key] = now + (ttl - testGrace).Microseconds()
 			if b := o.Buckets[key]; b != nil && b.EmptyAt > e.at[key] { // the script adds a second, so now may be late
@@ -436,14 +425,12 @@ func TestVector_EqualsOneCallPerRequest(t *testing.T) {
 					single := vectors(one, false, w.now)[0]
 					alone, err := answersOf(single, one, runOnce(script, single.call(w.now)))
 					require.NoError(t, err)
-					if got, want := answers[n], alone[0]; !reflect.DeepEqual(got, want) {
-						t.Fatalf("request %d of a vector answers %+v, alone %+v", n, got, want)
-					}
+					got, want := answers[n], alone[0]
+					require.Equal(t, want, got, "request %d of a vector answers %+v, alone %+v", n, got, want)
 				}
 				for _, key := range slices.Concat(v.keys, v.withBans(nil)) {
-					if got, want := stored(t, client, key, true), stored(t, client, apartKey(key), true); got != want {
-						t.Fatalf("%s is %q after a vector, %q after single calls", key, got, want)
-					}
+					got, want := stored(t, client, key, true), stored(t, client, apartKey(key), true)
+					require.True(t, got == want, "%s is %q after a vector, %q after single calls", key, got, want)
 				}
 			}
 			bench.clear()
@@ -495,9 +482,7 @@ func apartKey(key string) string { return strings.Replace(key, "together", "apar
 func stored(t *rapid.T, client redis.UniversalClient, key string, keep bool) string {
 	ctx := context.Background()
 	v, err := client.Get(ctx, key).Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
-		t.Fatal(err)
-	}
+	require.False(t, err != nil && !errors.Is(err, redis.Nil), err)
 	if keep {
 		require.NoError(t, client.Persist(ctx, key).Err())
 	}

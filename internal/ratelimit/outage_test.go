@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -135,12 +135,10 @@ func TestOutage_NoDecisionOutlivesItsBudget(t *testing.T) {
 			}, "redis decides again")
 			cancel()
 			load.Wait()
-			if took := time.Duration(slowest.Load()); took > decisionMost {
-				t.Errorf("a decision took %s, the budget is %s", took, redisstore.DefaultBudget)
-			}
-			if away, back := log.containing("redis is away"), log.containing("redis is back"); away != back || away < 1 || away > 3 {
-				t.Errorf("%d lines about the outage, %d about its end", away, back)
-			}
+			took := time.Duration(slowest.Load())
+			assert.True(t, took <= decisionMost, "a decision took %s, the budget is %s", took, redisstore.DefaultBudget)
+			away, back := log.containing("redis is away"), log.containing("redis is back")
+			assert.True(t, away == back && away >= 1 && away <= 3, "%d lines about the outage, %d about its end", away, back)
 		})
 	}
 }
@@ -169,20 +167,14 @@ func TestOutage_DeadAddress_CostsTheBudgetAtMost(t *testing.T) {
 			for range 8 {
 				started := time.Now()
 				d := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r}}})
-				if took := time.Since(started); took > decisionMost {
-					t.Errorf("a decision took %s", took)
-				}
+				took := time.Since(started)
+				assert.True(t, took <= decisionMost, "a decision took %s", took)
 				answers = append(answers, d.Allowed)
-				if !d.Degraded || d.Mode != ModeLocal {
-					t.Errorf("%+v", d)
-				}
+				assert.True(t, d.Degraded && d.Mode == ModeLocal, d)
 			}
-			if want := []bool{true, true, true, false, false, false, false, false}; !slices.Equal(answers, want) {
-				t.Errorf("admitted %v, want the burst of 3", answers)
-			}
-			if !isAway(l) {
-				t.Error("the breaker is closed")
-			}
+			assert.Equal(t, []bool{true, true, true, false, false, false, false, false}, answers,
+				"admitted %v, want the burst of 3", answers)
+			assert.True(t, isAway(l), "the breaker is closed")
 		})
 	}
 }
@@ -203,12 +195,10 @@ func TestBudget_IsIndependentOfClientTimeouts(t *testing.T) {
 	for range 3 { // some requests wait for Redis, the others in the queue
 		all.Go(func() {
 			started := time.Now()
-			if _, err := l.Peek(context.Background(), req); err != nil {
-				t.Error(err)
-			}
-			if took := time.Since(started); took > 10*budget {
-				t.Errorf("a decision took %s", took)
-			}
+			_, err := l.Peek(context.Background(), req)
+			assert.NoError(t, err)
+			took := time.Since(started)
+			assert.True(t, took <= 10*budget, "a decision took %s", took)
 		})
 	}
 	all.Wait()
@@ -235,19 +225,14 @@ func TestOutage_ServerCannotWrite_IsAway(t *testing.T) {
 			admitted := 0
 			for range 10 {
 				d := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r}}})
-				if !d.Degraded {
-					t.Errorf("%+v", d)
-				}
+				assert.True(t, d.Degraded, d)
 				if d.Allowed {
 					admitted++
 				}
 			}
-			if admitted != 3 || !isAway(l) {
-				t.Errorf("%d admitted, degraded %v; want 3, true", admitted, isAway(l))
-			}
-			if n := redisCount(t, l, "quotasvc_limit_backend_failures_total", "redis"); n != 5 {
-				t.Errorf("%v decisions failed in redis, want %d until the breaker opened", n, 5)
-			}
+			assert.True(t, admitted == 3 && isAway(l), "%d admitted, degraded %v; want 3, true", admitted, isAway(l))
+			n := redisCount(t, l, "quotasvc_limit_backend_failures_total", "redis")
+			assert.True(t, n == 5, "%v decisions failed in redis, want %d until the breaker opened", n, 5)
 		})
 	}
 }
@@ -258,15 +243,12 @@ func TestStart_WithoutRedis_FindsItLater(t *testing.T) {
 	server.Stop()
 	clock := &movableClock{}
 	l := patientLimiter(t, patientClient(t, server.Options()), settings{Now: clock.now})
-	if err := l.store.Start(context.Background()); err == nil {
-		t.Error("Start does not say that the script is not loaded")
-	}
+	assert.Error(t, l.store.Start(context.Background()), "Start does not say that the script is not loaded")
 	r := compile(t, rule.Spec{Rate: "1/day", Burst: 100})
 	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
 	for range 5 {
-		if d := mustConsume(t, l, req); !d.Degraded {
-			t.Errorf("%+v", d)
-		}
+		d := mustConsume(t, l, req)
+		assert.True(t, d.Degraded, d)
 	}
 	server.Start()
 	clock.advance(redisstore.RetryAfter)
@@ -274,9 +256,8 @@ func TestStart_WithoutRedis_FindsItLater(t *testing.T) {
 		clock.advance(redisstore.RetryAfter)
 		return mustConsume(t, l, req).Mode == ModeRedis
 	}, "redis decides")
-	if v := mustPeek(t, l, req).Verdicts[0]; v.Remaining < 90 {
-		t.Errorf("%d left: local charges are forgotten when Redis is back", v.Remaining)
-	}
+	v := mustPeek(t, l, req).Verdicts[0]
+	assert.True(t, v.Remaining >= 90, "%d left: local charges are forgotten when Redis is back", v.Remaining)
 }
 
 // away runs warm on a new limiter, kills its Redis, and returns the limiter.
@@ -301,37 +282,30 @@ func TestConsume_RedisAway_PoliciesDecide(t *testing.T) {
 	closed, closedShadow := r("closed", "closed", false), r("closed-shadow", "closed", true)
 
 	d := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{open, shared, closedShadow}})
-	if !d.Allowed || !d.Degraded || d.Mode != ModeLocal {
-		t.Errorf("%+v", d)
-	}
+	assert.True(t, d.Allowed && d.Degraded && d.Mode == ModeLocal, d)
 	for i, unknown := range []bool{true, false, true} {
-		if v := d.Verdicts[i]; v.Unknown != unknown || !v.Allowed {
-			t.Errorf("verdict %d: %+v", i, v)
-		}
+		v := d.Verdicts[i]
+		assert.True(t, v.Unknown == unknown && v.Allowed, "verdict %d: %+v", i, v)
 	}
-	if v := d.Verdicts[1]; v.Remaining != 1 || v.Limit != 2 {
-		t.Errorf("the local share: %+v", v)
-	}
+	v := d.Verdicts[1]
+	assert.True(t, v.Remaining == 1 && v.Limit == 2, "the local share: %+v", v)
 	// A closed rule makes the request fail before anything is charged.
 	for _, do := range []func(context.Context, Request) (Decision, error){l.Consume, l.Peek} {
-		if _, err := do(ctx, Request{Tenant: "acme", Charges: []Charge{shared, closed}}); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "closed") {
-			t.Errorf("closed: %v", err)
-		}
+		_, err := do(ctx, Request{Tenant: "acme", Charges: []Charge{shared, closed}})
+		assert.True(t, errors.Is(err, ErrUnavailable) && strings.Contains(err.Error(), "closed"), "closed: %v", err)
 	}
 	if v := mustPeek(t, l, Request{Tenant: "acme", Charges: []Charge{shared}}).Verdicts[0]; v.Remaining != 1 {
 		t.Errorf("%d left: the refused request was charged", v.Remaining)
 	}
 	// Charges that this process has made are refunded in this process. Charges in Redis cannot be refunded while
 	// Redis is away.
-	if _, err := l.Refund(ctx, d.Charged(Request{Tenant: "acme", Charges: []Charge{open, shared, closedShadow}})); err != nil {
-		t.Error(err)
-	}
+	_, err := l.Refund(ctx, d.Charged(Request{Tenant: "acme", Charges: []Charge{open, shared, closedShadow}}))
+	assert.NoError(t, err)
 	if v := mustPeek(t, l, Request{Tenant: "acme", Charges: []Charge{shared}}).Verdicts[0]; v.Remaining != 2 {
 		t.Errorf("%d left after the refund", v.Remaining)
 	}
-	if _, err := l.Refund(ctx, Request{Tenant: "acme", Charges: []Charge{shared}}); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("a refund to Redis: %v", err)
-	}
+	_, err = l.Refund(ctx, Request{Tenant: "acme", Charges: []Charge{shared}})
+	assert.ErrorIs(t, err, ErrUnavailable, "a refund to Redis")
 }
 
 func TestOutage_StartsFromTheLastKnownLevel(t *testing.T) {
@@ -347,17 +321,14 @@ func TestOutage_StartsFromTheLastKnownLevel(t *testing.T) {
 	})
 	for tenant, want := range map[string]int64{"heavy": 0, "half": 12, "idle": 25, "unknown": 25} {
 		v := mustPeek(t, l, req(tenant, 1)).Verdicts[0]
-		if v.Remaining != want || v.Limit != 25 {
-			t.Errorf("%s: %d of %d left, want %d of 25: a quarter", tenant, v.Remaining, v.Limit, want)
-		}
+		assert.True(t, v.Remaining == want && v.Limit == 25,
+			"%s: %d of %d left, want %d of 25: a quarter", tenant, v.Remaining, v.Limit, want)
 	}
 	// The cost is more than this replica's share and less than the rule's capacity, so the verdict is not Never.
-	if v := mustConsume(t, l, req("idle", 26)).Verdicts[0]; v.Allowed || v.Never || v.RetryAfter < redisstore.RetryAfter {
-		t.Errorf("26 of a share of 25: %+v", v)
-	}
-	if v := mustConsume(t, l, req("idle", 101)).Verdicts[0]; v.Allowed || !v.Never {
-		t.Errorf("101 of 100: %+v", v)
-	}
+	v := mustConsume(t, l, req("idle", 26)).Verdicts[0]
+	assert.True(t, !v.Allowed && !v.Never && v.RetryAfter >= redisstore.RetryAfter, "26 of a share of 25: %+v", v)
+	v = mustConsume(t, l, req("idle", 101)).Verdicts[0]
+	assert.True(t, !v.Allowed && v.Never, "101 of 100: %+v", v)
 }
 
 // TestOutage_ReplicasStayWithinTheRule: during an outage four replicas together admit at most the limit. If each of
@@ -396,7 +367,6 @@ func TestOutage_ReplicasStayWithinTheRule(t *testing.T) {
 		})
 	}
 	load.Wait()
-	if before != 16 || during > burst-before+replicas || during < burst/2 {
-		t.Errorf("%d admitted before and %d during the outage, of a burst of %d", before, during, burst)
-	}
+	assert.True(t, before == 16 && during <= burst-before+replicas && during >= burst/2,
+		"%d admitted before and %d during the outage, of a burst of %d", before, during, burst)
 }

@@ -2,12 +2,11 @@ package ratelimit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -28,38 +27,34 @@ func TestConsume_With_BringsTheValues(t *testing.T) {
 	client.LPush(ctx, "x:{t0}:list", "1")
 	l := patientLimiter(t, client, settings{Lanes: 1})
 	r := compile(t, rule.Spec{Rate: "1/day", Burst: 1000})
-	var all sync.WaitGroup
-	for i := range 300 {
-		all.Go(func() {
-			n := i % 10
-			tenant := fmt.Sprint("t", n)
-			req := Request{Tenant: tenant, Charges: []Charge{{Rule: r}}}
-			var want []string
-			if i%3 > 0 {
-				req.With = readsOf(t, tenant, "x:{"+tenant+"}:a", "x:{"+tenant+"}:b", "x:{"+tenant+"}:list")
-				want = []string{"", "", ""}
-				if n < 6 {
-					want = []string{fmt.Sprint("value ", n), "\x00\r\n$5", ""}
-				}
+	testenv.Together(300, func(i int) {
+		n := i % 10
+		tenant := fmt.Sprint("t", n)
+		req := Request{Tenant: tenant, Charges: []Charge{{Rule: r}}}
+		var want []string
+		if i%3 > 0 {
+			req.With = readsOf(t, tenant, "x:{"+tenant+"}:a", "x:{"+tenant+"}:b", "x:{"+tenant+"}:list")
+			want = []string{"", "", ""}
+			if n < 6 {
+				want = []string{fmt.Sprint("value ", n), "\x00\r\n$5", ""}
 			}
-			do := l.Consume
-			if i%2 == 0 {
-				do = l.Peek
-			}
-			d, err := do(ctx, req)
-			if err != nil || !d.Allowed || d.Degraded || req.With != nil && !slices.Equal(req.With.Values, want) {
-				t.Errorf("%s: %+v, %v; want %q", tenant, d, err, want)
-			}
-			if req.With == nil {
-				return
-			}
-			req.With.Values = nil
-			if err := l.store.Read(ctx, req.With); err != nil || !slices.Equal(req.With.Values, want) {
-				t.Errorf("%s: read %q, %v; want %q", tenant, req.With.Values, err, want)
-			}
-		})
-	}
-	all.Wait()
+		}
+		do := l.Consume
+		if i%2 == 0 {
+			do = l.Peek
+		}
+		d, err := do(ctx, req)
+		if err != nil || !d.Allowed || d.Degraded || req.With != nil && !slices.Equal(req.With.Values, want) {
+			t.Errorf("%s: %+v, %v; want %q", tenant, d, err, want)
+		}
+		if req.With == nil {
+			return
+		}
+		req.With.Values = nil
+		if err := l.store.Read(ctx, req.With); err != nil || !slices.Equal(req.With.Values, want) {
+			t.Errorf("%s: read %q, %v; want %q", tenant, req.With.Values, err, want)
+		}
+	})
 }
 
 func TestConsume_With_RedisAway_NoValues(t *testing.T) {
@@ -69,15 +64,12 @@ func TestConsume_With_RedisAway_NoValues(t *testing.T) {
 	for name, l := range map[string]*Limiter{
 		"local": patientLimiter(t, nil, settings{}), "away": away(t, settings{}, func(*Limiter) {}),
 	} {
-		if d := mustPeek(t, l, req); req.With.Values != nil {
-			t.Errorf("%s: %+v", name, d)
-		}
+		d := mustPeek(t, l, req)
+		assert.True(t, req.With.Values == nil, "%s: %+v", name, d)
 		if l.store == nil {
 			continue
 		}
-		if err := l.store.Read(t.Context(), req.With); !errors.Is(err, redisstore.ErrAway) {
-			t.Errorf("%s: %v", name, err)
-		}
+		assert.ErrorIs(t, l.store.Read(t.Context(), req.With), redisstore.ErrAway, "%s", name)
 	}
 }
 

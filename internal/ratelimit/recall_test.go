@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
@@ -25,9 +28,7 @@ func TestRecall_Log_RetryAfterIsRediss(t *testing.T) {
 	mustConsume(t, l, ask(2))
 
 	said := mustConsume(t, l, ask(1)).Verdicts[0].RetryAfter
-	if said != time.Hour-apart {
-		t.Errorf("redis said %s", said)
-	}
+	assert.True(t, said == time.Hour-apart, "redis said %s", said)
 	for range 20 {
 		clock.advance(time.Millisecond)
 		said -= time.Millisecond
@@ -57,13 +58,11 @@ func TestRecall_DeniesForTheSameRulesAsRedis(t *testing.T) {
 		}
 		// Another process refunds a charge of guess. So Redis would no longer deny guess, but the local copy still
 		// would.
-		if _, err := other.Refund(t.Context(), Request{Tenant: req.Tenant, Charges: []Charge{guess}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := other.Refund(t.Context(), Request{Tenant: req.Tenant, Charges: []Charge{guess}})
+		require.NoError(t, err)
 		q := queryFor(t, req.Tenant, guess)
 		l.denials.forget(q.charges[0].key)
-		if d := mustConsume(t, l, req); d.Allowed || !d.Verdicts[0].Allowed || d.Verdicts[1].Allowed {
-			t.Errorf("%+v; only %q denies", d, "empty")
-		}
+		d := mustConsume(t, l, req)
+		assert.True(t, !d.Allowed && d.Verdicts[0].Allowed && !d.Verdicts[1].Allowed, "%+v; only %q denies", d, "empty")
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -24,14 +26,11 @@ func TestRefund_ReturnsTheVerdictsAfterIt(t *testing.T) {
 		mustConsume(t, l, req)
 		d := mustConsume(t, l, req)
 		after, err := l.Refund(t.Context(), d.Charged(req))
-		if err != nil || len(after) != len(req.Charges) {
-			t.Fatalf("%s: %+v, %v", where, after, err)
-		}
+		require.True(t, err == nil && len(after) == len(req.Charges), "%s: %+v, %v", where, after, err)
 		for i, want := range mustPeek(t, l, req).Verdicts {
 			got := after[i]
-			if got.Rule != want.Rule || got.Unknown || got.Remaining != want.Remaining || got.Remaining != d.Verdicts[i].Remaining+int64(1+i) {
-				t.Errorf("%s: %s: %+v; a peek says %+v", where, want.Rule.Kind, got, want)
-			}
+			assert.True(t, got.Rule == want.Rule && !got.Unknown && got.Remaining == want.Remaining &&
+				got.Remaining == d.Verdicts[i].Remaining+int64(1+i), "%s: %s: %+v; a peek says %+v", where, want.Rule.Kind, got, want)
 		}
 	}
 }

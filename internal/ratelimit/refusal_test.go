@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -58,9 +59,8 @@ func TestPeek_FromReadOnlyRedis_KeepsLocalCharges(t *testing.T) {
 						admitted++
 					}
 				}
-				if admitted != 3 || answered != 3*(5-1) {
-					t.Errorf("%s: %d admitted, %d peeks answered by redis; want 3, %d", kind, admitted, answered, 3*(5-1))
-				}
+				assert.True(t, admitted == 3 && answered == 3*(5-1),
+					"%s: %d admitted, %d peeks answered by redis; want 3, %d", kind, admitted, answered, 3*(5-1))
 			}
 			require.NoError(t, set.heal(client))
 			l := patientLimiter(t, patientClient(t, server.Options()), settings{})
@@ -69,9 +69,8 @@ func TestPeek_FromReadOnlyRedis_KeepsLocalCharges(t *testing.T) {
 				t.Errorf("%+v; want Redis' level, in which nothing was charged", d)
 			}
 			server.Kill()
-			if v := mustPeek(t, l, requestOf(Charge{Rule: r})).Verdicts[0]; v.Remaining != 2 {
-				t.Errorf("%d left, want 2: Redis' last word", v.Remaining)
-			}
+			v := mustPeek(t, l, requestOf(Charge{Rule: r})).Verdicts[0]
+			assert.True(t, v.Remaining == 2, "%d left, want 2: Redis' last word", v.Remaining)
 		})
 	}
 }
@@ -96,9 +95,7 @@ func TestOutage_ServerRejectsWrites_AwayUntilItWrites(t *testing.T) {
 				}
 				mustConsume(t, l, req)
 			}
-			if !isAway(l) {
-				t.Fatal("it refuses every write, and is not away")
-			}
+			require.True(t, isAway(l), "it refuses every write, and is not away")
 			for range 4 {
 				clock.advance(redisstore.RetryAfter)
 				mustPeek(t, l, req) // a probe
@@ -109,14 +106,12 @@ func TestOutage_ServerRejectsWrites_AwayUntilItWrites(t *testing.T) {
 			require.NoError(t, set.heal(client))
 			clock.advance(redisstore.RetryAfter)
 			mustPeek(t, l, req)
-			if v := mustPeek(t, l, req).Verdicts[0]; isAway(l) || v.Mode != ModeRedis {
-				t.Errorf("it writes again: %+v", v)
-			}
+			v := mustPeek(t, l, req).Verdicts[0]
+			assert.True(t, !isAway(l) && v.Mode == ModeRedis, "it writes again: %+v", v)
 			log.mu.Lock()
 			defer log.mu.Unlock()
-			if len(log.all) != 2 || !strings.Contains(log.all[0], "away") || !strings.Contains(log.all[1], "back") {
-				t.Errorf("%q; want a line for away and one for back", log.all)
-			}
+			assert.True(t, len(log.all) == 2 && strings.Contains(log.all[0], "away") &&
+				strings.Contains(log.all[1], "back"), "%q; want a line for away and one for back", log.all)
 		})
 	}
 }
@@ -137,13 +132,10 @@ func TestOutage_ServerWritesNowAndThen_IsNotAway(t *testing.T) {
 		for i := range 5 + 2 {
 			for n, change := range []func(*redis.Client) error{set.harm, set.heal} {
 				require.NoError(t, change(client))
-				if mode, want := write(l), []Mode{ModeLocal, ModeRedis}[n]; mode != want {
-					t.Fatalf("%s: write %d was decided by %s, want %s", name, 2*i+n, mode, want)
-				}
+				mode, want := write(l), []Mode{ModeLocal, ModeRedis}[n]
+				require.True(t, mode == want, "%s: write %d was decided by %s, want %s", name, 2*i+n, mode, want)
 			}
 		}
-		if isAway(l) {
-			t.Errorf("%s: every other write is done, and it is away", name)
-		}
+		assert.False(t, isAway(l), "%s: every other write is done, and it is away", name)
 	}
 }

@@ -3,6 +3,8 @@ package ratelimit
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
@@ -16,13 +18,10 @@ func TestRule_RegionShareRaised_KeepsLevels(t *testing.T) {
 		r := compile(t, rule.Spec{ID: "rule", Rate: "100/day", RegionShare: percent})
 		return mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: cost}}}).Verdicts[0]
 	}
-	if v := ask(50, 40); v.Remaining != 10 || v.Limit != 50 {
-		t.Errorf("%+v", v)
-	}
-	if v := ask(80, 10); v.Remaining != 30 || v.Limit != 80 {
-		t.Errorf("%+v", v)
-	}
-	if v := ask(33, 1); v.Allowed || v.Limit != 33 {
-		t.Errorf("%+v", v)
-	}
+	v := ask(50, 40)
+	assert.True(t, v.Remaining == 10 && v.Limit == 50, v)
+	v = ask(80, 10)
+	assert.True(t, v.Remaining == 30 && v.Limit == 80, v)
+	v = ask(33, 1)
+	assert.True(t, !v.Allowed && v.Limit == 33, v)
 }

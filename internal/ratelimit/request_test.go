@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
@@ -46,12 +48,9 @@ func TestRequest_Check(t *testing.T) {
 		}
 	}
 	ok := Request{Tenant: strings.Repeat("a", 128), Charges: append(seventeen[:15:15], Charge{Rule: limit, Dimension: rule.Dimension("x")})}
-	if d := mustConsume(t, l, ok); !d.Allowed {
-		t.Error("16 rules are refused")
-	}
-	if d := mustConsume(t, l, Request{Tenant: "a"}); !d.Allowed || len(d.Verdicts) != 0 {
-		t.Errorf("a request without rules: %+v", d)
-	}
+	assert.True(t, mustConsume(t, l, ok).Allowed, "16 rules are refused")
+	d := mustConsume(t, l, Request{Tenant: "a"})
+	assert.True(t, d.Allowed && len(d.Verdicts) == 0, "a request without rules: %+v", d)
 }
 
 func TestDimension_SeparatesAndHidesValues(t *testing.T) {
@@ -60,16 +59,11 @@ func TestDimension_SeparatesAndHidesValues(t *testing.T) {
 	seen := make(map[string][]string)
 	for _, values := range [][]string{{}, {""}, {"", ""}, {"ab", "c"}, {"a", "bc"}, {"abc"}, {"abc", ""}, {hostile}, {"a\x00b"}, {"a", "b"}} {
 		d := rule.Dimension(values...)
-		if !rule.IsDimension(d) || len(d) != 16 {
-			t.Errorf("Dimension gives %q", d)
-		}
-		if other, dup := seen[d]; dup {
-			t.Errorf("%.20q and %.20q share a bucket", values, other)
-		}
+		assert.True(t, rule.IsDimension(d) && len(d) == 16, "Dimension gives %q", d)
+		other, dup := seen[d]
+		assert.False(t, dup, "%.20q and %.20q share a bucket", values, other)
 		seen[d] = values
-		if d != rule.Dimension(values...) {
-			t.Error("Dimension is not a function")
-		}
+		assert.Equal(t, rule.Dimension(values...), d, "Dimension is not a function")
 	}
 }
 
@@ -81,9 +75,8 @@ func TestDimension_DoesNotChange(t *testing.T) {
 		"47DEQpj8HBSa-_TI": nil, "bqmI7nN6aND7HXu3": {"alice"}, "YB1UduLM_iyHorun": {"ab", "c"},
 		"dJrsC8KxN0LSPZB_": {strings.Repeat("s", 200), strings.Repeat("r", 300)}, // longer than usual values
 	} {
-		if got := rule.Dimension(values...); got != want {
-			t.Errorf("%q: %s, want %s", values, got, want)
-		}
+		got := rule.Dimension(values...)
+		assert.True(t, got == want, "%q: %s, want %s", values, got, want)
 	}
 }
 
@@ -107,14 +100,12 @@ func TestBucketKey_TenantsShareASlotSharedRulesDoNot(t *testing.T) {
 		{"acme", shared, rule.Dimension("b"), "rl:{a/" + rule.Dimension("b") + "}t", "a/" + rule.Dimension("b")},
 	} {
 		key, tag := tc.rule.BucketKey(tc.tenant, tc.dimension)
-		if key != tc.key || tag != tc.tag || seen[key] {
-			t.Errorf("the key is %s with tag %s, want %s and %s", key, tag, tc.key, tc.tag)
-		}
+		assert.True(t, key == tc.key && tag == tc.tag && !seen[key],
+			"the key is %s with tag %s, want %s and %s", key, tag, tc.key, tc.tag)
 		seen[key] = true
 	}
-	if _, again := shared.BucketKey("other", ""); again != "a" {
-		t.Errorf("another tenant's shared bucket has tag %s", again)
-	}
+	_, again := shared.BucketKey("other", "")
+	assert.EqualValues(t, "a", again, "another tenant's shared bucket has tag")
 }
 
 // TestQuery_Parts_TenantsOwnIsLast: the part in the tenant's own slot is charged last. If it denies, the charges of
@@ -130,14 +121,11 @@ func TestQuery_Parts_TenantsOwnIsLast(t *testing.T) {
 	for _, p := range parts {
 		got += fmt.Sprint(p.positions)
 		for i, c := range p.charges {
-			if c.key != q.charges[p.positions[i]].key || p.tenant != "acme" || p.op != rule.Consume {
-				t.Errorf("%+v is not charge %d", c, p.positions[i])
-			}
+			assert.True(t, c.key == q.charges[p.positions[i]].key && p.tenant == "acme" && p.op == rule.Consume,
+				"%+v is not charge %d", c, p.positions[i])
 		}
 	}
-	if got != "[1][3][0 2]" {
-		t.Errorf("parts are %s", got)
-	}
+	assert.Equal(t, "[1][3][0 2]", got, "parts")
 	empty := query{}
 	if parts := empty.parts(); len(parts) != 0 {
 		t.Errorf("a request without rules has parts %v", parts)

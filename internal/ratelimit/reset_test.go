@@ -2,11 +2,11 @@ package ratelimit
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -46,21 +46,16 @@ func TestReset_FillsOneBucketOnly(t *testing.T) {
 			}
 			bucket, err := rule.Bucket{Tenant: "acme", Rule: r, Dimension: one}.Name()
 			require.NoError(t, err)
-			if existed, err := l.Reset(t.Context(), bucket); err != nil || !existed {
-				t.Errorf("%s, %+v: %v, %v", name, spec, existed, err)
-			}
-			if v := take(one); !v.Allowed || v.Remaining != 1 {
-				t.Errorf("%s, %+v: after the reset %+v", name, spec, v)
-			}
-			if v := take(other); v.Allowed {
-				t.Errorf("%s, %+v: another bucket was reset: %+v", name, spec, v)
-			}
-			if _, err := l.Reset(t.Context(), bucket); err != nil {
-				t.Fatal(err)
-			}
-			if existed, err := l.Reset(t.Context(), bucket); err != nil || existed {
-				t.Errorf("%s, %+v: nothing was there, and %v, %v", name, spec, existed, err)
-			}
+			existed, err := l.Reset(t.Context(), bucket)
+			assert.True(t, err == nil && existed, "%s, %+v: %v, %v", name, spec, existed, err)
+			v := take(one)
+			assert.True(t, v.Allowed && v.Remaining == 1, "%s, %+v: after the reset %+v", name, spec, v)
+			v = take(other)
+			assert.False(t, v.Allowed, "%s, %+v: another bucket was reset: %+v", name, spec, v)
+			_, err = l.Reset(t.Context(), bucket)
+			require.NoError(t, err)
+			existed, err = l.Reset(t.Context(), bucket)
+			assert.True(t, err == nil && !existed, "%s, %+v: nothing was there, and %v, %v", name, spec, existed, err)
 		}
 	}
 }
@@ -76,17 +71,12 @@ func TestReset_Concurrency_DropsItsLeases(t *testing.T) {
 			require.NoError(t, err)
 			return lease.Held
 		}
-		if !acquire() || acquire() {
-			t.Fatalf("%s: not one lease at a time", name)
-		}
+		require.True(t, acquire() && !acquire(), "%s: not one lease at a time", name)
 		bucket, err := rule.Bucket{Tenant: "acme", Rule: r}.Name()
 		require.NoError(t, err)
-		if existed, err := l.Reset(t.Context(), bucket); err != nil || !existed {
-			t.Errorf("%s: %v, %v", name, existed, err)
-		}
-		if !acquire() {
-			t.Errorf("%s: the lease is still held", name)
-		}
+		existed, err := l.Reset(t.Context(), bucket)
+		assert.True(t, err == nil && existed, "%s: %v, %v", name, existed, err)
+		assert.True(t, acquire(), "%s: the lease is still held", name)
 	}
 }
 
@@ -97,19 +87,16 @@ func TestReset_ForgetBucket_InOtherProcesses(t *testing.T) {
 	r := compile(t, rule.Spec{Rate: "1/day"})
 	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
 	for _, want := range []bool{true, false, false} {
-		if d, err := there.Consume(t.Context(), req); err != nil || d.Allowed != want {
-			t.Fatalf("%+v, %v", d, err)
-		}
+		d, err := there.Consume(t.Context(), req)
+		require.True(t, err == nil && d.Allowed == want, "%+v, %v", d, err)
 	}
 	bucket, err := rule.Bucket{Tenant: "acme", Rule: r}.Name()
 	require.NoError(t, err)
-	if _, err := here.Reset(t.Context(), bucket); err != nil {
-		t.Fatal(err)
-	}
+	_, err = here.Reset(t.Context(), bucket)
+	require.NoError(t, err)
 	there.ForgetBucket(bucket)
-	if d, err := there.Consume(t.Context(), req); err != nil || !d.Allowed {
-		t.Errorf("%+v, %v", d, err)
-	}
+	d, err := there.Consume(t.Context(), req)
+	assert.True(t, err == nil && d.Allowed, "%+v, %v", d, err)
 }
 
 func TestReset_RedisAway_ErrorWithinTheBudget(t *testing.T) {
@@ -124,17 +111,14 @@ func TestReset_RedisAway_ErrorWithinTheBudget(t *testing.T) {
 	server.Pause()
 	defer server.Resume()
 	began := time.Now()
-	if _, err := l.Reset(t.Context(), bucket); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("%v", err)
-	}
-	if took := time.Since(began); took > decisionMost {
-		t.Errorf("it took %s", took)
-	}
+	_, err = l.Reset(t.Context(), bucket)
+	assert.ErrorIs(t, err, ErrUnavailable)
+	took := time.Since(began)
+	assert.True(t, took <= decisionMost, "it took %s", took)
 	stopped := New(nil, Config{})
 	require.NoError(t, stopped.Stop(context.Background()))
-	if _, err := stopped.Reset(t.Context(), bucket); !errors.Is(err, ErrStopped) {
-		t.Errorf("%v", err)
-	}
+	_, err = stopped.Reset(t.Context(), bucket)
+	assert.ErrorIs(t, err, ErrStopped)
 }
 
 func TestBucket_Name_IsTheChargedKey(t *testing.T) {
@@ -150,16 +134,13 @@ func TestBucket_Name_IsTheChargedKey(t *testing.T) {
 		{rule.Bucket{Rule: shared}, "rl:{r}t"},
 		{rule.Bucket{Rule: shared, Dimension: d}, "rl:{r/" + d + "}t"},
 	} {
-		if got, err := tc.bucket.Name(); err != nil || got != tc.want {
-			t.Errorf("%q, %v, want %q", got, err, tc.want)
-		}
-		if want := map[bool]string{true: "r", false: "acme"}[tc.bucket.Rule.Shared]; tc.bucket.Dimension == "" && redisstore.HashTag(tc.want) != want {
-			t.Errorf("the tag of %s is %q", tc.want, redisstore.HashTag(tc.want))
-		}
+		got, err := tc.bucket.Name()
+		assert.True(t, err == nil && got == tc.want, "%q, %v, want %q", got, err, tc.want)
+		assert.False(t, tc.bucket.Dimension == "" && redisstore.HashTag(tc.want) != map[bool]string{true: "r", false: "acme"}[tc.bucket.Rule.Shared],
+			"the tag of %s is %q", tc.want, redisstore.HashTag(tc.want))
 	}
 	for _, bad := range []rule.Bucket{{Tenant: "acme"}, {Rule: own}, {Tenant: "{acme}", Rule: own}, {Tenant: "acme", Rule: own, Dimension: "x"}, {Tenant: "acme", Rule: &rule.Rule{}}} {
-		if _, err := bad.Name(); err == nil {
-			t.Errorf("%+v has a name", bad)
-		}
+		_, err := bad.Name()
+		assert.Error(t, err, "%+v has a name", bad)
 	}
 }

@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -76,24 +76,20 @@ func TestConsume_LostReply_ChargesOnce(t *testing.T) {
 			req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
 			l := patientLimiter(t, client, settings{})
 			require.NoError(t, l.store.Start(context.Background()))
-			if _, err := l.Consume(context.Background(), req); err != nil {
-				t.Fatal(err)
-			}
+			_, err := l.Consume(context.Background(), req)
+			require.NoError(t, err)
 			before := evalCalls(t, direct)
 
 			proxy.Lose.Store(true)
-			if _, err := l.Consume(context.Background(), req); !errors.Is(err, ErrUnavailable) {
-				t.Fatalf("a lost reply answers %v, want ErrUnavailable", err)
-			}
+			_, err = l.Consume(context.Background(), req)
+			require.ErrorIs(t, err, ErrUnavailable, "a lost reply")
 			proxy.Lose.Store(false)
 
-			if sent := evalCalls(t, direct) - before; sent != 1 {
-				t.Errorf("the script was sent %d times", sent)
-			}
+			sent := evalCalls(t, direct) - before
+			assert.True(t, sent == 1, "the script was sent %d times", sent)
 			d, err := l.Peek(context.Background(), req)
-			if err != nil || d.Verdicts[0].Remaining != 98 {
-				t.Errorf("%d tokens left (%v), want 98 of 100 after two charges", d.Verdicts[0].Remaining, err)
-			}
+			assert.True(t, err == nil && d.Verdicts[0].Remaining == 98,
+				"%d tokens left (%v), want 98 of 100 after two charges", d.Verdicts[0].Remaining, err)
 		})
 	}
 }
@@ -117,32 +113,26 @@ func TestConsume_MissingScript_NothingLostOrDoubled(t *testing.T) {
 		}
 	})
 	var admitted [2]atomic.Int64
-	var load sync.WaitGroup
-	for c := range clients {
-		load.Go(func() {
-			for range each {
-				for tenant := range admitted {
-					d, err := l.Consume(ctx, Request{Tenant: fmt.Sprintf("t%d", tenant), Charges: []Charge{{Rule: r}}})
-					if err != nil {
-						t.Errorf("client %d: %v", c, err)
-						return
-					}
-					if d.Allowed {
-						admitted[tenant].Add(1)
-					}
+	testenv.Together(clients, func(c int) {
+		for range each {
+			for tenant := range admitted {
+				d, err := l.Consume(ctx, Request{Tenant: fmt.Sprintf("t%d", tenant), Charges: []Charge{{Rule: r}}})
+				if err != nil {
+					t.Errorf("client %d: %v", c, err)
+					return
+				}
+				if d.Allowed {
+					admitted[tenant].Add(1)
 				}
 			}
-		})
-	}
-	load.Wait()
+		}
+	})
 	cancel()
 	flusher.Wait()
 	for tenant := range admitted {
-		if got := admitted[tenant].Load(); got != capacity {
-			t.Errorf("tenant %d: %d admitted, want %d", tenant, got, capacity)
-		}
+		got := admitted[tenant].Load()
+		assert.True(t, got == capacity, "tenant %d: %d admitted, want %d", tenant, got, capacity)
 	}
-	if redisCount(t, l, "quotasvc_redis_noscript_total", "limits") == 0 {
-		t.Error("the script was never missing: the test proved nothing")
-	}
+	assert.NotZero(t, redisCount(t, l, "quotasvc_redis_noscript_total", "limits"),
+		"the script was never missing: the test proved nothing")
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -43,9 +44,7 @@ func TestOutage_KnownReplicas_StayWithinTheRule(t *testing.T) {
 			load.Go(func() {
 				for range burst + 1 {
 					d, err := l.Consume(context.Background(), Request{Tenant: "acme", Charges: []Charge{{Rule: r}}})
-					if err != nil {
-						t.Error(err)
-					}
+					assert.NoError(t, err)
 					if mu.Lock(); d.Allowed {
 						admitted++
 					}
@@ -54,9 +53,7 @@ func TestOutage_KnownReplicas_StayWithinTheRule(t *testing.T) {
 			})
 		}
 		load.Wait()
-		if admitted != burst {
-			t.Errorf("three replicas admit %d of a burst of %d", admitted, burst)
-		}
+		assert.Equal(t, burst, admitted, "three replicas admit %d of a burst of %d", admitted, burst)
 	}
 }
 
@@ -123,9 +120,8 @@ func checkBound(t *rapid.T, r *rule.Rule, passed []admission) {
 				back := new(big.Int).Mul(big.NewInt(r.Rate.Count), big.NewInt(took))
 				most = r.Burst + back.Div(back, big.NewInt(period)).Int64()
 			}
-			if sum += p.tokens; sum > most {
-				t.Fatalf("%d tokens pass in %d us, at most %d may: %v", sum, took, most, passed)
-			}
+			sum += p.tokens
+			require.True(t, sum <= most, "%d tokens pass in %d us, at most %d may: %v", sum, took, most, passed)
 		}
 	}
 }
@@ -155,13 +151,10 @@ func TestConsume_NoPortion_DeniesForNow(t *testing.T) {
 				t.Errorf("replica %d: %+v", id, lease)
 			}
 		}
-		if v := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 3}}}).Verdicts[0]; !v.Never {
-			t.Errorf("3 of 2 tokens, replica %d: %+v", id, v)
-		}
+		v := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 3}}}).Verdicts[0]
+		assert.True(t, v.Never, "3 of 2 tokens, replica %d: %+v", id, v)
 	}
-	if allowed != 2 || held != 2 {
-		t.Errorf("three replicas admit %d tokens and %d leases of 2", allowed, held)
-	}
+	assert.True(t, allowed == 2 && held == 2, "three replicas admit %d tokens and %d leases of 2", allowed, held)
 }
 
 // replicasOf returns the sets of n replicas that know each other, one set for each replica. Each set divides rules by
@@ -185,16 +178,13 @@ func TestLimit_Shares_SumToTheRule(t *testing.T) {
 		whole, b := r.Limit().Params(rule.Moment{}), replica.Anonymous(n).LimitOf(r, "key").Params(rule.Moment{})
 		tokens, num, units := b[0], b[1], b[2]
 		n = min(n, replica.Max)
-		if tokens > bound.MaxAmount/units || num < 1 || units < 1 || num > bound.MaxAmount {
-			t.Fatalf("a share of %d is not exact: %+v", n, b)
-		}
+		require.True(t, tokens <= bound.MaxAmount/units && num >= 1 && units >= 1 && num <= bound.MaxAmount,
+			"a share of %d is not exact: %+v", n, b)
 		common := new(big.Int).GCD(nil, nil, big.NewInt(num*int64(n)), big.NewInt(units)).Int64()
 		// num/s tokens per us, times n, is the rule's rate. Both sides are compared in lowest terms.
-		if num*int64(n)/common != whole[1] || units/common != whole[2] {
-			t.Fatalf("%d x %d/%d is not %d/%d", n, num, units, whole[1], whole[2])
-		}
-		if total := tokens * int64(n); total > r.Burst && r.Burst >= int64(n) || tokens < 1 {
-			t.Fatalf("%d x %d tokens for a burst of %d", n, tokens, r.Burst)
-		}
+		require.True(t, num*int64(n)/common == whole[1] && units/common == whole[2],
+			"%d x %d/%d is not %d/%d", n, num, units, whole[1], whole[2])
+		require.True(t, (tokens*int64(n) <= r.Burst || r.Burst < int64(n)) && tokens >= 1,
+			"%d x %d tokens for a burst of %d", n, tokens, r.Burst)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -46,16 +47,10 @@ func TestWorkbench_RequestsOfATenant_ShareACall(t *testing.T) {
 	vs := vectors(batch, true, worldStart)
 	// The old and the new version of a rule cannot be in the same call. Later requests of the slot are in the call of
 	// the new version or a later call, so that the order is kept.
-	if got := shape(vs); got != "[x][0 2 3] [y][1 6] [x][4 5] " {
-		t.Errorf("calls: %s", got)
-	}
-	if len(vs[0].keys) != 2 {
-		t.Errorf("keys of the first call: %v", vs[0].keys)
-	}
+	assert.Equal(t, "[x][0 2 3] [y][1 6] [x][4 5] ", shape(vs), "calls")
+	assert.Len(t, vs[0].keys, 2, "keys of the first call")
 	// Without a cluster all keys are in one slot.
-	if got := shape(vectors(batch, false, worldStart)); got != "[x y][0 1 2 3] [x y][4 5 6] " {
-		t.Errorf("calls without a cluster: %s", got)
-	}
+	assert.Equal(t, "[x y][0 1 2 3] [x y][4 5 6] ", shape(vectors(batch, false, worldStart)), "calls without a cluster")
 }
 
 func TestWorkbench_Calls_AreBounded(t *testing.T) {
@@ -91,15 +86,12 @@ func TestVector_ReplyOfAnotherScript_IsErrScript(t *testing.T) {
 	for _, ints := range [][]int64{
 		nil, {1}, {1, 0, 0, 9}, {1, 0, 0, 9, 1, 0}, {1, 0, 0, 9, 1, 0, 5, 6}, {1, 0, 2, 9, 1, 0, 5, 1, 7, 1, 7}, {1, 0, 1, 9, 1, 0, 5, 2, 7}, {1, 0, 1, 9, 1, 0, 5, 0, 7},
 	} {
-		if _, err := answersOf(v, batch, redisstore.Reply{Ints: ints}); !errors.Is(err, redisstore.ErrScript) || errors.Is(err, redisstore.ErrAway) {
-			t.Errorf("%v: %v", ints, err)
-		}
+		_, err := answersOf(v, batch, redisstore.Reply{Ints: ints})
+		assert.True(t, errors.Is(err, redisstore.ErrScript) && !errors.Is(err, redisstore.ErrAway), "%v: %v", ints, err)
 	}
 	for _, ints := range [][]int64{{1, 0, 0, 9, 1, 0, 5}, {1, 0, 1, 9, 1, 0, 5, 1, 7}} {
 		answers, err := answersOf(v, batch, redisstore.Reply{Ints: ints})
-		if err != nil || answers[0].results[0].level.Ahead != 7*ints[2] {
-			t.Errorf("%v: %+v, %v", ints, answers, err)
-		}
+		assert.True(t, err == nil && answers[0].results[0].level.Ahead == 7*ints[2], "%v: %+v, %v", ints, answers, err)
 	}
 }
 
@@ -117,7 +109,6 @@ func TestVector_DifferentBuckets_ShareAForm(t *testing.T) {
 	v := vectors(batch, false, worldStart)[0]
 	// Two of the three forms contain the global bucket. In the first tenant's form its number is relative to the
 	// tenant's own bucket. In the form of all other tenants it is not relative.
-	if len(v.rules) != 3 || len(v.forms) != 3 || len(v.keys) != 21 || len(v.requests) != 30 {
-		t.Errorf("%d rules, %d forms, %d keys, %d requests", len(v.rules), len(v.forms), len(v.keys), len(v.requests))
-	}
+	assert.True(t, len(v.rules) == 3 && len(v.forms) == 3 && len(v.keys) == 21 && len(v.requests) == 30,
+		"%d rules, %d forms, %d keys, %d requests", len(v.rules), len(v.forms), len(v.keys), len(v.requests))
 }

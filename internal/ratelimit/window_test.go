@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -65,9 +66,7 @@ func TestFixedWindow_FollowsTheCalendar(t *testing.T) {
 				t.Helper()
 				clock.set(at)
 				v := mustConsume(t, l, req).Verdicts[0]
-				if v.Allowed != want {
-					t.Errorf("%s: at %s: %+v", name, at, v)
-				}
+				assert.True(t, v.Allowed == want, "%s: at %s: %+v", name, at, v)
 				return v
 			}
 			for range 9 {
@@ -80,9 +79,8 @@ func TestFixedWindow_FollowsTheCalendar(t *testing.T) {
 			if v := consume(at, true); v.Remaining != 0 || v.Reset != end.Sub(at) || v.Next != v.Reset {
 				t.Errorf("%s: %+v, want reset in %s", name, v, end.Sub(at))
 			}
-			if v := consume(end.Add(-time.Microsecond), false); v.RetryAfter != time.Microsecond {
-				t.Errorf("%s: %+v", name, v)
-			}
+			v := consume(end.Add(-time.Microsecond), false)
+			assert.True(t, v.RetryAfter == time.Microsecond, "%s: %+v", name, v)
 			consume(end, true)
 		}
 	})
@@ -99,9 +97,7 @@ func TestFixedWindow_ZoneOfTheCharge_OverridesTheRules(t *testing.T) {
 			want time.Duration
 		}{"the-rules": {nil, 23 * time.Hour}, "utc": {time.UTC, time.Hour}, "nepal": {zone(t, "Asia/Kathmandu"), 19*time.Hour + 15*time.Minute}} {
 			v := mustConsume(t, l, Request{Tenant: tenant, Charges: []Charge{{Rule: r, Zone: tc.zone}}}).Verdicts[0]
-			if v.Reset != tc.want {
-				t.Errorf("%s: resets in %s, want %s", tenant, v.Reset, tc.want)
-			}
+			assert.True(t, v.Reset == tc.want, "%s: resets in %s, want %s", tenant, v.Reset, tc.want)
 		}
 	})
 }
@@ -118,14 +114,12 @@ func TestFixedWindow_AnotherCalendar_KeepsTheCount(t *testing.T) {
 			mustConsume(t, l, in("UTC"))
 		}
 		for _, name := range []string{"Asia/Tokyo", "America/Los_Angeles", "Pacific/Kiritimati"} {
-			if v := mustPeek(t, l, in(name)).Verdicts[0]; v.Remaining != 4 {
-				t.Errorf("in %s %d are left, want 4", name, v.Remaining)
-			}
+			v := mustPeek(t, l, in(name)).Verdicts[0]
+			assert.True(t, v.Remaining == 4, "in %s %d are left, want 4", name, v.Remaining)
 		}
 		clock.set(time.Date(2026, 10, 5, 15, 0, 0, 0, time.UTC)) // midnight in Tokyo
-		if v := mustPeek(t, l, in("Asia/Tokyo")).Verdicts[0]; v.Remaining != 9 {
-			t.Errorf("on the next day %d are left", v.Remaining)
-		}
+		v := mustPeek(t, l, in("Asia/Tokyo")).Verdicts[0]
+		assert.True(t, v.Remaining == 9, "on the next day %d are left", v.Remaining)
 	})
 }
 
@@ -145,16 +139,13 @@ func TestFixedWindow_StaleWindow_IsSentAgain(t *testing.T) {
 		clock.set(at)
 		req := Request{Tenant: fmt.Sprint("acme-", i), Charges: []Charge{{Rule: r}, {Rule: sibling}}}
 		d := mustConsume(t, l, req)
-		if v := d.Verdicts[0]; !d.Allowed || d.Degraded || v.Remaining != 8 || d.Verdicts[1].Remaining != 8 {
-			t.Errorf("at %s: %+v", at, d)
-		}
-		if got := testutil.ToFloat64(metrics.stale); got != float64(i+1) {
-			t.Errorf("at %s: sent again %v times, want %d", at, got, i+1)
-		}
+		assert.True(t, d.Allowed && !d.Degraded && d.Verdicts[0].Remaining == 8 && d.Verdicts[1].Remaining == 8,
+			"at %s: %+v", at, d)
+		got := testutil.ToFloat64(metrics.stale)
+		assert.True(t, got == float64(i+1), "at %s: sent again %v times, want %d", at, got, i+1)
 		mustConsume(t, l, req) // the process knows Redis's time now
-		if got := testutil.ToFloat64(metrics.stale); got != float64(i+1) {
-			t.Errorf("at %s: sent again %v times, want %d", at, got, i+1)
-		}
+		got = testutil.ToFloat64(metrics.stale)
+		assert.Equal(t, float64(i+1), got, "at %s: sent again %v times, want %d", at, got, i+1)
 	}
 }
 
@@ -172,23 +163,17 @@ func TestFixedWindow_ClockJumpsTwice_PolicyDecides(t *testing.T) {
 	admitted := 0
 	for range 6 {
 		d := mustConsume(t, l, requestOf(Charge{Rule: r}))
-		if !d.Degraded {
-			t.Errorf("%+v", d)
-		}
+		assert.True(t, d.Degraded, d)
 		if d.Allowed {
 			admitted++
 		}
 	}
-	if n := redisCount(t, l, "quotasvc_limit_backend_failures_total", "stale_window"); n != 6 || admitted != 3 {
-		t.Errorf("%v failures and %d admitted, want 6 and 3", n, admitted)
-	}
-	if isAway(l) {
-		t.Error("redis counts as away")
-	}
+	n := redisCount(t, l, "quotasvc_limit_backend_failures_total", "stale_window")
+	assert.True(t, n == 6 && admitted == 3, "%v failures and %d admitted, want 6 and 3", n, admitted)
+	assert.False(t, isAway(l), "redis counts as away")
 	// A rule that needs no window is not affected.
-	if d := mustConsume(t, l, requestOf(Charge{Rule: compile(t, rule.Spec{Kind: "fixed_window", Rate: "3/min"})})); d.Degraded {
-		t.Errorf("%+v", d)
-	}
+	d := mustConsume(t, l, requestOf(Charge{Rule: compile(t, rule.Spec{Kind: "fixed_window", Rate: "3/min"})}))
+	assert.False(t, d.Degraded, d)
 }
 
 // TestFixedWindow_StaleWindow_ConcernsItsRequestsOnly: if a call has several requests, only the request with the
@@ -210,15 +195,11 @@ func TestFixedWindow_StaleWindow_ConcernsItsRequestsOnly(t *testing.T) {
 		answers, err := answersOf(v, batch, runOnce(script, v.call(worldStart+(100*rule.Day).Microseconds())))
 		require.NoError(t, err)
 		stale := answers[1]
-		if !stale.stale || stale.allowed || stale.results[1].code != rule.Stale || answers[0].stale || !answers[0].allowed || !answers[2].allowed {
-			t.Errorf("op %d: %+v", o, answers)
-		}
+		assert.True(t, stale.stale && !stale.allowed && stale.results[1].code == rule.Stale && !answers[0].stale && answers[0].allowed &&
+			answers[2].allowed, "op %d: %+v", o, answers)
 		// The token bucket is charged by the first and the third request.
-		if before, after := answers[0].results[0].level.Used, answers[2].results[0].level.Used; after != before+bucket.Limit().Params(rule.Moment{})[2] {
-			t.Errorf("op %d: the bucket went from %d to %d", o, before, after)
-		}
+		before, after := answers[0].results[0].level.Used, answers[2].results[0].level.Used
+		assert.True(t, after == before+bucket.Limit().Params(rule.Moment{})[2], "op %d: the bucket went from %d to %d", o, before, after)
 	}
-	if n := client.Exists(context.Background(), batch[1].charges[1].key).Val(); n != 0 {
-		t.Error("the stale window was written")
-	}
+	assert.Zero(t, client.Exists(context.Background(), batch[1].charges[1].key).Val(), "the stale window was written")
 }

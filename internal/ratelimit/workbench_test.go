@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -43,25 +45,18 @@ func TestWorkbench_KeepsNothingOfABatch(t *testing.T) {
 			fresh := newWorkbench(cluster)
 			answers, calls, last := work(t, used, batch, w.now, n)
 			wantAnswers, wantCalls, wantLast := work(t, fresh, batch, w.now, n)
-			if !reflect.DeepEqual(calls, wantCalls) {
-				t.Fatalf("batch %d is sent as %v, on a new workbench as %v", n, calls, wantCalls)
-			}
-			if !reflect.DeepEqual(last, wantLast) {
-				t.Fatalf("batch %d leaves %v, on a new workbench %v", n, last, wantLast)
-			}
+			require.Equal(t, wantCalls, calls, "batch %d is sent as %v, on a new workbench as %v", n, calls, wantCalls)
+			require.Equal(t, wantLast, last, "batch %d leaves %v, on a new workbench %v", n, last, wantLast)
 			got, want = append(got, answers), append(want, wantAnswers)
 			used.clear()
-			if len(used.open) != 0 || len(used.used) != 0 || len(used.idle) == 0 || holds(used.used) || holds(used.pending) {
-				t.Fatalf("after batch %d the workbench has %+v", n, used)
-			}
+			require.True(t, len(used.open) == 0 && len(used.used) == 0 && len(used.idle) != 0 && !holds(used.used) &&
+				!holds(used.pending), "after batch %d the workbench has %+v", n, used)
 			for _, v := range used.idle {
 				isBlank(t, v)
 			}
 			w.now += rapid.Int64Range(-6_000_000, 60_000_000).Draw(t, "us")
 		}
-		if !reflect.DeepEqual(got, want) {
-			t.Fatalf("answers %+v, on new workbenches %+v", got, want)
-		}
+		require.Equal(t, want, got, "answers %+v, on new workbenches %+v", got, want)
 	})
 }
 
@@ -75,13 +70,10 @@ func TestWorkbench_KeepsFewVectors(t *testing.T) {
 	}
 	b := newWorkbench(true)
 	for range 2 {
-		if vs := b.vectors(batch, worldStart); len(vs) != len(batch) {
-			t.Fatalf("%d vectors for %d tenants", len(vs), len(batch))
-		}
+		vs := b.vectors(batch, worldStart)
+		require.Len(t, vs, len(batch), "%d vectors for %d tenants", len(vs), len(batch))
 		b.clear()
-		if len(b.idle) != maxIdleVectors {
-			t.Errorf("%d vectors are kept", len(b.idle))
-		}
+		assert.Len(t, b.idle, maxIdleVectors, "vectors are kept")
 	}
 }
 
@@ -108,9 +100,7 @@ func work(t *rapid.T, b *workbench, batch []query, now, seed int64) (answers []a
 	for i, call := range b.calls(0) {
 		calls = append(calls, written(call))
 		d, err := vs[i].read(batch, replyTo(vs[i], batch, now+seed), results)
-		if err != nil || d.now != now+seed {
-			t.Fatalf("%+v, %v", d, err)
-		}
+		require.True(t, err == nil && d.now == now+seed, "%+v, %v", d, err)
 		var rows []bucketResult
 		for _, r := range vs[i].last(results) {
 			rows = append(rows, *r)
@@ -168,20 +158,13 @@ func isBlank(t *rapid.T, v *vector) {
 		f, name := all.Field(i), all.Type().Field(i).Name
 		switch f.Kind() {
 		case reflect.Slice:
-			if f.Len() != 0 {
-				t.Fatalf("an idle vector has %d of %s", f.Len(), name)
-			}
-			if pointsAt(f.Type().Elem()) && anyOf(f.Slice(0, f.Cap())) {
-				t.Fatalf("an idle vector holds something in %s", name)
-			}
+			require.Zero(t, f.Len(), "an idle vector has %d of %s", f.Len(), name)
+			require.False(t, pointsAt(f.Type().Elem()) && anyOf(f.Slice(0, f.Cap())),
+				"an idle vector holds something in %s", name)
 		case reflect.Map:
-			if f.IsNil() || f.Len() != 0 {
-				t.Fatalf("an idle vector's %s is %v", name, f)
-			}
+			require.True(t, !f.IsNil() && f.Len() == 0, "an idle vector's %s is %v", name, f)
 		default:
-			if !f.IsZero() {
-				t.Fatalf("an idle vector's %s is %v", name, f)
-			}
+			require.True(t, f.IsZero(), "an idle vector's %s is %v", name, f)
 		}
 	}
 }

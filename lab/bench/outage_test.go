@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/lab/bench/report"
@@ -44,27 +45,21 @@ func outageOf(change func(*shot)) *OutageResult {
 func TestOutage_Phases_CutAtKillAndRecovery(t *testing.T) {
 	t.Parallel()
 	r := outageOf(func(*shot) {})
-	if r.Killed != time.Second || r.Back != 2*time.Second || r.Recovered != 2999*time.Millisecond {
-		t.Errorf("killed %s, back %s, recovered %s", r.Killed, r.Back, r.Recovered)
-	}
-	if r.Before.Requests != 1000 || r.Outage.Requests != 2000 || r.Outage.Local != 2000 || r.After.Requests != 1000 || r.After.Local != 0 {
-		t.Errorf("%+v %+v %+v", r.Before, r.Outage, r.After)
-	}
-	if r.Outage.Check.P99/100 != 200 || r.Outage.Slowest != 20*time.Millisecond || r.Before.Slowest != time.Millisecond {
-		t.Errorf("%+v %+v", r.Before, r.Outage)
-	}
+	assert.True(t, r.Killed == time.Second && r.Back == 2*time.Second && r.Recovered == 2999*time.Millisecond,
+		"killed %s, back %s, recovered %s", r.Killed, r.Back, r.Recovered)
+	assert.True(t, r.Before.Requests == 1000 && r.Outage.Requests == 2000 && r.Outage.Local == 2000 && r.After.Requests == 1000 &&
+		r.After.Local == 0, "%+v %+v %+v", r.Before, r.Outage, r.After)
+	assert.True(t, r.Outage.Check.P99/100 == 200 && r.Outage.Slowest == 20*time.Millisecond &&
+		r.Before.Slowest == time.Millisecond, "%+v %+v", r.Before, r.Outage)
 	if r.CallsBefore != 900 || r.CallsAfter < 980 || r.CallsAfter > 1000 || r.ConnectionsBefore != 7 || r.ConnectionsAfter != 4 {
 		t.Errorf("%d and %d calls, %d and %d connections", r.CallsBefore, r.CallsAfter, r.ConnectionsBefore, r.ConnectionsAfter)
 	}
-	if r.HandledP99 != 32*time.Millisecond || r.Handled != 64*time.Millisecond {
-		t.Errorf("handled within %s and %s", r.HandledP99, r.Handled)
-	}
+	assert.True(t, r.HandledP99 == 32*time.Millisecond && r.Handled == 64*time.Millisecond,
+		"handled within %s and %s", r.HandledP99, r.Handled)
 	if n := len(r.Timeline); n != 40 || r.Timeline[15].AdmittedLocally != 10 || r.Timeline[35].AdmittedByRedis != 10 {
 		t.Errorf("%d moments: %+v", n, r.Timeline)
 	}
-	if !r.Met() {
-		t.Errorf("%+v", r.Targets)
-	}
+	assert.True(t, r.Met(), r.Targets)
 }
 
 func TestOutage_AdmissionBound_ThreeBursts(t *testing.T) {
@@ -72,12 +67,10 @@ func TestOutage_AdmissionBound_ThreeBursts(t *testing.T) {
 	// There are 10 buckets with 10 tokens/s and a burst of 5. The bound is the sum of 3 x 50 for the bursts, 100/s
 	// during 1 s, 2 s and 1 s, and one token per bucket and instance.
 	r := outageOf(func(*shot) {})
-	if r.Bound < 150+400-5 || r.Bound > 150+400+20+5 || r.Admitted != 400 || r.AdmittedInOutage != 200 {
-		t.Errorf("%d admitted, %d in the outage; at most %.1f", r.Admitted, r.AdmittedInOutage, r.Bound)
-	}
-	if r := outageOf(func(s *shot) { s.status = 200 }); r.Met() {
-		t.Errorf("%d admitted, at most %.1f, and nothing is missed: %+v", r.Admitted, r.Bound, r.Targets)
-	}
+	assert.True(t, r.Bound >= 150+400-5 && r.Bound <= 150+400+20+5 && r.Admitted == 400 && r.AdmittedInOutage == 200,
+		"%d admitted, %d in the outage; at most %.1f", r.Admitted, r.AdmittedInOutage, r.Bound)
+	r = outageOf(func(s *shot) { s.status = 200 })
+	assert.False(t, r.Met(), "%d admitted, at most %.1f, and nothing is missed: %+v", r.Admitted, r.Bound, r.Targets)
 }
 
 func TestOutage_EachViolation_MissesATarget(t *testing.T) {
@@ -92,9 +85,8 @@ func TestOutage_EachViolation_MissesATarget(t *testing.T) {
 		"other": func(s *shot) { s.status = 503 },
 		"none":  func(s *shot) { s.status = 0 },
 	} {
-		if r := outageOf(change); r.Met() {
-			t.Errorf("%s: %+v", name, r.Targets)
-		}
+		r := outageOf(change)
+		assert.False(t, r.Met(), "%s: %+v", name, r.Targets)
 	}
 }
 
@@ -103,12 +95,10 @@ func TestOutage_Result_ReportAndChartWritten(t *testing.T) {
 	r, dir := outageOf(func(*shot) {}), t.TempDir()
 	require.NoError(t, r.write(dir))
 	for _, name := range []string{"outage.json", "outage.svg"} {
-		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() < 1000 {
-			t.Errorf("%s: %v, %v", name, info, err)
-		}
+		info, err := os.Stat(filepath.Join(dir, name))
+		assert.True(t, err == nil && info.Size() >= 1000, "%s: %v, %v", name, info, err)
 	}
 	var out strings.Builder
-	if err := r.Print(&report.Printer{Out: &out}); err != nil || !strings.Contains(out.String(), "admitted 400") {
-		t.Errorf("%v:\n%s", err, out.String())
-	}
+	err := r.Print(&report.Printer{Out: &out})
+	assert.True(t, err == nil && strings.Contains(out.String(), "admitted 400"), "%v:\n%s", err, out.String())
 }

@@ -3,6 +3,9 @@ package drill
 import (
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestCompare_EachBrokenPromise_IsFound(t *testing.T) {
@@ -37,12 +40,9 @@ func TestCompare_EachBrokenPromise_IsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := compare([]Operation{tc.op}, tc.j)
-			if got.Lost != tc.want.Lost || got.Twice != tc.want.Twice || got.Present != tc.want.Present || got.Unknown != tc.want.Unknown || got.Late != tc.want.Late {
-				t.Errorf("got %+v, want %+v", got, tc.want)
-			}
-			if len(got.Examples) != got.Violations() {
-				t.Errorf("examples %q", got.Examples)
-			}
+			assert.True(t, got.Lost == tc.want.Lost && got.Twice == tc.want.Twice && got.Present == tc.want.Present && got.Unknown == tc.want.Unknown &&
+				got.Late == tc.want.Late, "got %+v, want %+v", got, tc.want)
+			assert.True(t, len(got.Examples) == got.Violations(), "examples %q", got.Examples)
 		})
 	}
 }
@@ -70,9 +70,8 @@ func TestCompareAt_Instant_DividesOperations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := compareAt([]Operation{tc.op}, tc.j, instant); got.Violations() != tc.want {
-				t.Errorf("%+v, want %d violations", got, tc.want)
-			}
+			got := compareAt([]Operation{tc.op}, tc.j, instant)
+			assert.True(t, got.Violations() == tc.want, "%+v, want %d violations", got, tc.want)
 		})
 	}
 }
@@ -84,27 +83,19 @@ func TestPlan_SameSeed_SameFaults(t *testing.T) {
 	open := false
 	again := plan(&cfg)
 	for i, s := range plan(&cfg) {
-		if s != again[i] {
-			t.Fatalf("step %d: %+v, then %+v", i, s, again[i])
-		}
+		require.True(t, s == again[i], "step %d: %+v, then %+v", i, s, again[i])
 		if count[s.do]++; s.do == Backup || s.do == Restore {
-			if open == (s.do == Backup) {
-				t.Errorf("step %d: %s comes at the wrong time", i, s.do)
-			}
+			assert.True(t, open != (s.do == Backup), "step %d: %s comes at the wrong time", i, s.do)
 			open = !open
 		}
-		if s.target < 0 || s.target >= cfg.Instances || s.after < cfg.Calm/5 || s.after > cfg.Calm || s.length > hangMax {
-			t.Errorf("step %d: %+v", i, s)
-		}
+		assert.True(t, s.target >= 0 && s.target < cfg.Instances && s.after >= cfg.Calm/5 && s.after <= cfg.Calm &&
+			s.length <= hangMax, "step %d: %+v", i, s)
 	}
 	kills := count[KillInstance] + count[KillPrimary] + count[KillStandby] + count[KillRedis]
-	if kills != cfg.Kills || count[Restore] != cfg.Restores || count[Rolling] != 10 {
-		t.Errorf("%d kills, %d restores, %d rolling restarts", kills, count[Restore], count[Rolling])
-	}
+	assert.True(t, kills == cfg.Kills && count[Restore] == cfg.Restores && count[Rolling] == 10,
+		"%d kills, %d restores, %d rolling restarts", kills, count[Restore], count[Rolling])
 	for _, kind := range failoverActions {
-		if count[kind] != cfg.Failovers/len(failoverActions) {
-			t.Errorf("%s: %d times", kind, count[kind])
-		}
+		assert.True(t, count[kind] == cfg.Failovers/len(failoverActions), "%s: %d times", kind, count[kind])
 	}
 	cfg.Seed++
 	if other := plan(&cfg); other[0] == again[0] && other[1] == again[1] && other[2] == again[2] {
@@ -114,7 +105,6 @@ func TestPlan_SameSeed_SameFaults(t *testing.T) {
 
 func TestRun_BadCounts_RefusedByName(t *testing.T) {
 	t.Parallel()
-	if _, err := Run(t.Context(), Config{Kills: -1, Instances: 1, Clients: 1, Tenants: 1, Calm: 1}); err == nil {
-		t.Error("it runs")
-	}
+	_, err := Run(t.Context(), Config{Kills: -1, Instances: 1, Clients: 1, Tenants: 1, Calm: 1})
+	assert.Error(t, err, "it runs")
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -22,9 +23,8 @@ func TestResult_Write_StoresJSONAndChart(t *testing.T) {
 	require.NoError(t, r.write(dir))
 	for name, want := range map[string]string{"drill.json": `"Seed": 7`, "drill.svg": "<svg"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil || !strings.Contains(string(text), want) {
-			t.Errorf("%s does not contain %s: %v", name, want, err)
-		}
+		assert.True(t, err == nil && strings.Contains(string(text), want),
+			"%s does not contain %s: %v", name, want, err)
 	}
 }
 
@@ -32,17 +32,15 @@ func TestResult_RunTooShortForChart_WritesJSON(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, newResult(&Config{}).write(dir))
-	if _, err := os.Stat(filepath.Join(dir, "drill.json")); err != nil {
-		t.Error(err)
-	}
+	_, err := os.Stat(filepath.Join(dir, "drill.json"))
+	assert.NoError(t, err)
 }
 
 func TestResult_Violations_EachTurnsVerdictRed(t *testing.T) {
 	t.Parallel()
 	clean := func() *Result { return &Result{Verified: true} }
-	if v := clean().Violations(); len(v) > 0 {
-		t.Errorf("a clean run has %q", v)
-	}
+	v := clean().Violations()
+	assert.Empty(t, v, "a clean run has %q", v)
 	for name, spoil := range map[string]func(*Result){
 		"lost": func(r *Result) { r.AtEnd.Lost = 1 }, "twice": func(r *Result) { r.AtEnd.Twice = 1 },
 		"present": func(r *Result) { r.AtOnce.Present = 1 }, "unknown": func(r *Result) { r.AtEnd.Unknown = 1 },

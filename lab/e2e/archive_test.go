@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -63,22 +64,15 @@ func TestArchive_Command_OldMonthsLeaveFiguresStay(t *testing.T) {
 			t.Errorf("archive %q ended with %d, want 2 and %q: %s", c.args, status, c.says, stderr)
 		}
 	}
-	if out := must(t, owner, "archive", "--before", month(2), "--to", dir, "--dry-run"); !strings.Contains(out, month(4)) || !strings.Contains(out, "would be archived") {
-		t.Errorf("--dry-run: %s", out)
-	}
-	if _, err := os.Stat(dir); err == nil {
-		t.Error("--dry-run has made the directory")
-	}
-	if out := must(t, owner, "archive", "--before", month(2), "--to", dir); !strings.Contains(out, "The oldest instant that can be asked about is "+month(2)+"-01T00:00:00Z") {
-		t.Errorf("archive: %s", out)
-	}
-	if lines := string(in.do(t, http.StatusOK, "GET", "/v1/audit?action=journal.archive", "", nil).body); strings.Count(lines, `"key_id":"command"`) != 1 || !strings.Contains(lines, month(4)) {
-		t.Errorf("audit log: %s", lines)
-	}
+	out := must(t, owner, "archive", "--before", month(2), "--to", dir, "--dry-run")
+	assert.True(t, strings.Contains(out, month(4)) && strings.Contains(out, "would be archived"), "--dry-run: %s", out)
+	_, err := os.Stat(dir)
+	assert.Error(t, err, "--dry-run has made the directory")
+	assert.Contains(t, must(t, owner, "archive", "--before", month(2), "--to", dir), "The oldest instant that can be asked about is "+month(2)+"-01T00:00:00Z", "archive")
+	lines := string(in.do(t, http.StatusOK, "GET", "/v1/audit?action=journal.archive", "", nil).body)
+	assert.True(t, strings.Count(lines, `"key_id":"command"`) == 1 && strings.Contains(lines, month(4)), "audit log: %s", lines)
 	must(t, owner, "archive", "--before", month(2), "--to", dir) // a second run changes nothing
-	if out := must(t, env, "verify", "--archive", dir); !strings.Contains(out, "all agree") {
-		t.Errorf("verify --archive: %s", out)
-	}
+	assert.Contains(t, must(t, env, "verify", "--archive", dir), "all agree", "verify --archive")
 	must(t, env, "verify", "--full")
 
 	if now := in.balance(t, "acme", "credits"); now.Remaining != was.Remaining || now.Remaining != 65 {
@@ -90,16 +84,13 @@ func TestArchive_Command_OldMonthsLeaveFiguresStay(t *testing.T) {
 	}
 	at := firstOfMonth().AddDate(0, -3, 0).Format(time.RFC3339)
 	in.do(t, http.StatusGone, "GET", "/v1/tenants/acme/balances/credits?as_of="+at, "", nil).into(t, &refused)
-	if refused.Code != "archived" || !strings.Contains(refused.Detail, month(2)+"-01T00:00:00Z") {
-		t.Errorf("the past: %+v", refused)
-	}
+	assert.True(t, refused.Code == "archived" && strings.Contains(refused.Detail, month(2)+"-01T00:00:00Z"),
+		"the past: %+v", refused)
 	in.do(t, http.StatusGone, "POST", "/v1/refunds", "r1", object{"tenant": "acme", "operation_id": "old"}).into(t, &refused)
 	in.do(t, http.StatusOK, "POST", "/v1/refunds", "r2", object{"tenant": "acme", "operation_id": "new"})
 
 	files, err := filepath.Glob(filepath.Join(dir, "entries-*.parquet"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("files %v, %v", files, err)
-	}
+	require.True(t, err == nil && len(files) != 0, "files %v, %v", files, err)
 	require.NoError(t, os.Truncate(files[0], 10))
 	if status, out, stderr := tool(t, env, "verify", "--archive", dir); status != 1 || !strings.Contains(out+stderr, filepath.Base(files[0])) {
 		t.Errorf("a file was cut: ended with %d: %s%s", status, out, stderr)

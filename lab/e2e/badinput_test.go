@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -50,8 +51,7 @@ func (in *instance) post(t testing.TB, method, path, body string, header ...stri
 
 func TestPutLimit_InexactLimit_400NamesFieldAndBound(t *testing.T) {
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 1000)
+	in := serve(t, backends(t)).setUp(t, 1000)
 	const bucket = `"per":["tenant"],"kind":"token_bucket"`
 	for body, want := range map[string][2]string{
 		`{` + bucket + `,"rate":"NaN/s"}`:                                                            {"rate", "60/s"},
@@ -79,13 +79,11 @@ func TestPutLimit_InexactLimit_400NamesFieldAndBound(t *testing.T) {
 		`{"per":["tenant"],"kind":"token_bucket","rate":"5/s","costs":[{"route":"/a","cost":1000}]}`: {"costs[0].cost", "5"},
 	} {
 		a, p := in.post(t, "PUT", "/v1/limits/bad", body)
-		if a.status != http.StatusBadRequest || p.Code != "invalid_argument" || len(p.Errors) != 1 || p.Errors[0].Field != want[0] || !strings.Contains(p.Errors[0].Message, want[1]) {
-			t.Errorf("%s: %s; want a fault of %s that names %q", body, a, want[0], want[1])
-		}
+		assert.True(t, a.status == http.StatusBadRequest && p.Code == "invalid_argument" && len(p.Errors) == 1 && p.Errors[0].Field == want[0] &&
+			strings.Contains(p.Errors[0].Message, want[1]), "%s: %s; want a fault of %s that names %q", body, a, want[0], want[1])
 	}
-	if a, _ := in.post(t, "PUT", "/v1/limits/bad", `{`+bucket+`,"rate":"5/s","cost":NaN}`); a.status != http.StatusBadRequest {
-		t.Errorf("NaN is no JSON: %s", a)
-	}
+	a, _ := in.post(t, "PUT", "/v1/limits/bad", `{`+bucket+`,"rate":"5/s","cost":NaN}`)
+	assert.True(t, a.status == http.StatusBadRequest, "NaN is no JSON: %s", a)
 	in.do(t, http.StatusNotFound, "GET", "/v1/limits/bad", "", nil)
 	// These are the largest exact limits.
 	for _, body := range []string{`{` + bucket + `,"rate":"7/day","burst":104249}`, `{"per":["tenant"],"kind":"sliding_log","rate":"1000/31d"}`} {
@@ -96,8 +94,7 @@ func TestPutLimit_InexactLimit_400NamesFieldAndBound(t *testing.T) {
 
 func TestConsume_SeventeenLimits_422NamesThemChargesNothing(t *testing.T) {
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 1000)
+	in := serve(t, backends(t)).setUp(t, 1000)
 	plan, items := []object{{"meter": "api_calls", "amount": 1000, "every": "year", "anchor": "calendar"}}, []object{}
 	for i := range 16 {
 		meter := fmt.Sprintf("m%02d", i)
@@ -115,20 +112,15 @@ func TestConsume_SeventeenLimits_422NamesThemChargesNothing(t *testing.T) {
 	body := encode(t, object{"tenant": "acme", "items": items})
 	for _, path := range []string{"/v1/check", "/v1/consume"} {
 		a, p := in.post(t, "POST", path, body, "Idempotency-Key", "k"+path)
-		if a.status != http.StatusUnprocessableEntity || p.Code != "too_many_limits" || len(p.ViolatedPolicies) != 17 {
-			t.Errorf("%s: %s", path, a)
-		}
+		assert.True(t, a.status == http.StatusUnprocessableEntity && p.Code == "too_many_limits" &&
+			len(p.ViolatedPolicies) == 17, "%s: %s", path, a)
 	}
 	a, _ := in.post(t, "POST", "/v1/consume", encode(t, object{"tenant": "acme", "items": items[1:]}), "Idempotency-Key", "k16")
-	var made struct{ Limits []struct{ Remaining int64 } }
-	a.into(t, &made)
-	if a.status != http.StatusOK || len(made.Limits) != 16 {
-		t.Fatalf("16 limits: %s", a)
-	}
+	made := decoded[struct{ Limits []struct{ Remaining int64 } }](t, a)
+	require.True(t, a.status == http.StatusOK && len(made.Limits) == 16, "16 limits: %s", a)
 	for i, l := range made.Limits {
-		if l.Remaining != 2 {
-			t.Errorf("limit %d: %d are left, want 2: the refused requests were charged", i, l.Remaining)
-		}
+		assert.True(t, l.Remaining == 2,
+			"limit %d: %d are left, want 2: the refused requests were charged", i, l.Remaining)
 	}
 	// A limit that is always one too many is refused when it is written.
 	for i := range 14 { // "all" and the meter's limit make 16
@@ -156,8 +148,7 @@ func TestConsume_HostileNames_RefusedOrKeptOutOfRedisKeys(t *testing.T) {
 	options := testenv.Redis(t)
 	env := backends(t)
 	env[1] = fmt.Sprintf("QUOTASVC_REDIS_URL=redis://:%s@%s/%d", options.Password, options.Addr, options.DB)
-	in := serve(t, env)
-	in.setUp(t, 1000)
+	in := serve(t, env).setUp(t, 1000)
 	in.do(t, http.StatusCreated, "PUT", "/v1/limits/user", "", object{"per": []string{"tenant", "subject"}, "kind": "token_bucket", "rate": "1/day"})
 	in.do(t, http.StatusCreated, "PUT", "/v1/limits/route", "", object{"per": []string{"tenant", "route"}, "kind": "token_bucket", "rate": "1/day"})
 	in.limit(t, "each", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "900/day"})
@@ -167,9 +158,8 @@ func TestConsume_HostileNames_RefusedOrKeptOutOfRedisKeys(t *testing.T) {
 			body := debitOf("acme", "api_calls", 1)
 			body[field] = name
 			a, p := in.post(t, "POST", "/v1/consume", encode(t, body), "Idempotency-Key", fmt.Sprintf("k-%s-%d", field, i))
-			if ok := a.status == status && p.Code == "invalid_argument" && len(p.Errors) == 1; !ok || p.Errors[0].Field != field && p.Errors[0].Field != "body" {
-				t.Errorf("%s %.20q: %.300s", field, name, a)
-			}
+			ok := a.status == status && p.Code == "invalid_argument" && len(p.Errors) == 1
+			assert.True(t, ok && (p.Errors[0].Field == field || p.Errors[0].Field == "body"), "%s %.20q: %.300s", field, name, a)
 		}
 	}
 	// A route may be any text. Each route has its own bucket.
@@ -182,41 +172,36 @@ func TestConsume_HostileNames_RefusedOrKeptOutOfRedisKeys(t *testing.T) {
 			if a.status == http.StatusBadRequest && len(p.Errors) == 1 && p.Errors[0].Field == "route" {
 				break // too long, or not printable
 			}
-			if a.status != want {
-				t.Errorf("route %.20q, time %d: %.300s", route, n, a)
-			}
+			assert.True(t, a.status == want, "route %.20q, time %d: %.300s", route, n, a)
 		}
 	}
 	client := redis.NewClient(options)
 	t.Cleanup(func() { _ = client.Close() })
 	keys, err := client.Keys(t.Context(), "*").Result()
 	keys = slices.DeleteFunc(keys, func(key string) bool { return slices.Contains(tenantless, key) })
-	if err != nil || len(keys) < 3 {
-		t.Fatal(keys, err)
-	}
+	require.True(t, err == nil && len(keys) >= 3, "%v, %v", keys, err)
 	for _, key := range keys {
-		if strings.Count(key, "{") != 1 || strings.Count(key, "}") != 1 || !strings.Contains(key, "{acme}") || strings.ContainsAny(key, "\n\r* \x00") || len(key) > 128 {
-			t.Errorf("a key of Redis is %.200q", key)
-		}
+		assert.True(t, strings.Count(key, "{") == 1 && strings.Count(key, "}") == 1 && strings.Contains(key, "{acme}") && !strings.ContainsAny(key, "\n\r* \x00") &&
+			len(key) <= 128, "a key of Redis is %.200q", key)
 	}
 }
 
 // The foreign values replace buckets of limits, leases and balances.
 func TestLimits_ForeignRedisValue_NeitherFullNorOverwritten(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range map[string]func(ctx context.Context, c *redis.Client, key string) error{
-		"text": func(ctx context.Context, c *redis.Client, key string) error {
+	for name, spoil := range map[string]func(ctx context.Context, c redis.Cmdable, key string) error{
+		"text": func(ctx context.Context, c redis.Cmdable, key string) error {
 			return c.Set(ctx, key, "unlimited", 0).Err()
 		},
-		"number": func(ctx context.Context, c *redis.Client, key string) error {
+		"number": func(ctx context.Context, c redis.Cmdable, key string) error {
 			return c.Set(ctx, key, "-1 -1 nan", 0).Err()
 		},
-		"bytes": func(ctx context.Context, c *redis.Client, key string) error {
+		"bytes": func(ctx context.Context, c redis.Cmdable, key string) error {
 			return c.Set(ctx, key, bytes.Repeat([]byte{0xff}, 40), 0).Err()
 		},
-		"hash": func(ctx context.Context, c *redis.Client, key string) error { return c.HSet(ctx, key, "a", "b").Err() },
-		"list": func(ctx context.Context, c *redis.Client, key string) error { return c.LPush(ctx, key, "a").Err() },
-		"set": func(ctx context.Context, c *redis.Client, key string) error {
+		"hash": func(ctx context.Context, c redis.Cmdable, key string) error { return c.HSet(ctx, key, "a", "b").Err() },
+		"list": func(ctx context.Context, c redis.Cmdable, key string) error { return c.LPush(ctx, key, "a").Err() },
+		"set": func(ctx context.Context, c redis.Cmdable, key string) error {
 			return c.ZAdd(ctx, key, redis.Z{Score: 1, Member: "x"}).Err()
 		},
 	} {
@@ -227,8 +212,7 @@ func TestLimits_ForeignRedisValue_NeitherFullNorOverwritten(t *testing.T) {
 			t.Cleanup(func() { _ = client.Close() })
 			env := backends(t)
 			env[1] = fmt.Sprintf("QUOTASVC_REDIS_URL=redis://:%s@%s/%d", options.Password, options.Addr, options.DB)
-			in := serve(t, env)
-			in.setUp(t, 1000)
+			in := serve(t, env).setUp(t, 1000)
 			in.do(t, http.StatusCreated, "PUT", "/v1/limits/builds", "", object{"per": []string{"tenant"}, "kind": "concurrency", "burst": 2})
 			in.limit(t, "three", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "3/day"})
 			in.do(t, http.StatusOK, "POST", "/v1/consume", "first", debitOf("acme", "api_calls", 1))
@@ -240,8 +224,11 @@ func TestLimits_ForeignRedisValue_NeitherFullNorOverwritten(t *testing.T) {
 			}, "three keys in Redis")
 			spoilt := map[string]string{}
 			for _, key := range keys {
-				require.NoError(t, client.Del(ctx, key).Err())
-				require.NoError(t, spoil(ctx, client, key))
+				_, err := client.TxPipelined(ctx, func(p redis.Pipeliner) error { // the service may write a copy at any time
+					p.Del(ctx, key)
+					return spoil(ctx, p, key)
+				})
+				require.NoError(t, err)
 				if !strings.HasPrefix(key, "quota:") { // a balance is a copy and may be overwritten
 					spoilt[key] = client.Dump(ctx, key).Val()
 				}
@@ -259,9 +246,8 @@ func TestLimits_ForeignRedisValue_NeitherFullNorOverwritten(t *testing.T) {
 					t.Errorf("lease %d: %v, %v", i, a, err)
 				}
 			}
-			if admitted < 1 || admitted > 3 || leased < 1 || leased > 2 {
-				t.Errorf("%d admitted and %d leased; want 1 to 3 and 1 to 2: a share from the level that was known, and never more", admitted, leased)
-			}
+			assert.True(t, admitted >= 1 && admitted <= 3 && leased >= 1 && leased <= 2,
+				"%d admitted and %d leased; want 1 to 3 and 1 to 2: a share from the level that was known, and never more", admitted, leased)
 			a := in.do(t, http.StatusOK, "POST", "/v1/check", "", debitOf("acme", "api_calls", 1))
 			var check struct {
 				Items []struct{ Remaining int64 }
@@ -271,15 +257,12 @@ func TestLimits_ForeignRedisValue_NeitherFullNorOverwritten(t *testing.T) {
 				t.Errorf("check returns %d remaining, want %d: %s", check.Items[0].Remaining, want, a)
 			}
 			for key, before := range spoilt {
-				if client.Dump(ctx, key).Val() != before {
-					t.Errorf("%s was overwritten", key)
-				}
+				assert.True(t, client.Dump(ctx, key).Val() == before, "%s was overwritten", key)
 				require.NoError(t, client.Del(ctx, key).Err())
 			}
 			// After the foreign value is deleted, Redis decides again.
-			if a := in.do(t, http.StatusOK, "POST", "/v1/consume", "after", debitOf("acme", "api_calls", 1)); a.header.Get("X-RateLimit-Mode") != "" {
-				t.Errorf("%s %v", a, a.header)
-			}
+			a = in.do(t, http.StatusOK, "POST", "/v1/consume", "after", debitOf("acme", "api_calls", 1))
+			assert.Empty(t, a.header.Get("X-RateLimit-Mode"), "%s %v", a, a.header)
 		})
 	}
 }
@@ -352,12 +335,8 @@ func TestLimits_RedisCannotCount_OutageThatEnds(t *testing.T) {
 					t.Errorf("%s %v", a, a.header)
 				}
 			}
-			if admitted != 3 {
-				t.Errorf("%d admitted, want 3", admitted)
-			}
-			if strings.Contains(in.stderr.String(), server.Options().Password) {
-				t.Error("the log has the password")
-			}
+			assert.Equal(t, 3, admitted, "admitted")
+			assert.NotContains(t, in.stderr.String(), server.Options().Password, "the log has the password")
 			require.NoError(t, c.heal(t.Context(), client, server.Options().Password))
 			i := 0
 			testenv.Eventually(t, func() bool { // the breaker is open for five seconds

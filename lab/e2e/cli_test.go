@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -24,17 +25,11 @@ func TestServe_InvalidConfiguration_ListsAllProblems(t *testing.T) {
 		"QUOTASVC_LEGACY_HEADERS=x-ratelimit-epoch,x-ratelimit-delta",
 		"QUOTASVC_TRUSTED_PROXIES=10.0.0.0/8,10.0.0.0/40",
 	}, "serve")
-	if status != exitUsage {
-		t.Errorf("ended with %d, want %d", status, exitUsage)
-	}
+	assert.True(t, status == exitUsage, "ended with %d, want %d", status, exitUsage)
 	for _, name := range []string{"DATABASE_URL", "REDIS_URL", "ADMIN_KEY", "LISTEN", "STOP_TIMEOUT", "LEDGER_LANES", "TENANTS_IN_MEMORY", "REPLICAS", "REJECTIONS_HIGH", "LEGACY_HEADERS", "TRUSTED_PROXIES"} {
-		if !strings.Contains(stderr, "(QUOTASVC_"+name+")") {
-			t.Errorf("the error does not name %s", name)
-		}
+		assert.Contains(t, stderr, "(QUOTASVC_"+name+")", "the error does not name %s", name)
 	}
-	if strings.Contains(stderr, "hunter2") {
-		t.Error("a password is printed")
-	}
+	assert.NotContains(t, stderr, "hunter2", "a password is printed")
 	if t.Failed() {
 		t.Log(stderr)
 	}
@@ -47,9 +42,7 @@ func TestServe_EmptyVariable_CountsAsUnset(t *testing.T) {
 		"QUOTASVC_REDIS_URL=", "QUOTASVC_DRAIN_DELAY=", "QUOTASVC_LISTEN=", "QUOTASVC_LOG_LEVEL=",
 		"QUOTASVC_LEGACY_HEADERS=",
 	}, "serve", "--validate")
-	if status != 0 {
-		t.Errorf("ended with %d: %s", status, stderr)
-	}
+	assert.Zero(t, status, "ended with %d: %s", status, stderr)
 }
 
 func TestServe_TrustedProxies_OnlyNamedOnes(t *testing.T) {
@@ -62,9 +55,8 @@ func TestServe_TrustedProxies_OnlyNamedOnes(t *testing.T) {
 		status, _, stderr := tool(t, []string{
 			"QUOTASVC_DATABASE_URL=postgres://h/db", "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_TRUSTED_PROXIES=" + list,
 		}, "serve", "--validate")
-		if (status == 0) != ok || !ok && !strings.Contains(stderr, "--trusted-proxies") {
-			t.Errorf("%q: ended with %d: %s", list, status, stderr)
-		}
+		assert.True(t, (status == 0) == ok && (ok || strings.Contains(stderr, "--trusted-proxies")),
+			"%q: ended with %d: %s", list, status, stderr)
 	}
 }
 
@@ -80,9 +72,7 @@ func TestHelp_EveryFlag_NamesItsVariable(t *testing.T) {
 			// The help text of a flag may continue on the following lines.
 			_, rest, _ := strings.Cut(stdout, line)
 			entry, _, _ := strings.Cut(rest, "\n  --")
-			if !strings.Contains(line+entry, "$QUOTASVC_") {
-				t.Errorf("%s %s has no variable", command, flag)
-			}
+			assert.Contains(t, line+entry, "$QUOTASVC_", "%s %s has no variable", command, flag)
 		}
 	}
 }
@@ -91,9 +81,8 @@ func TestServe_SchemaBehind_Refused(t *testing.T) {
 	t.Parallel()
 	env := []string{"QUOTASVC_DATABASE_URL=" + testenv.PostgresEmpty(t), "QUOTASVC_ADMIN_KEY=" + testKey}
 	status, _, stderr := tool(t, env, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
-	if status == 0 || !strings.Contains(stderr, "quotasvc migrate up") {
-		t.Errorf("ended with %d, and does not say what to do:\n%s", status, stderr)
-	}
+	assert.True(t, status != 0 && strings.Contains(stderr, "quotasvc migrate up"),
+		"ended with %d, and does not say what to do:\n%s", status, stderr)
 	if testenv.OnCitus() { // serve --migrate applies the schema, and distributes no table
 		must(t, env, migrateUpArgs()...)
 	}
@@ -105,15 +94,13 @@ func TestServe_SchemaBehind_Refused(t *testing.T) {
 func TestMigrate_UpStatusDown_RoundTrip(t *testing.T) {
 	t.Parallel()
 	env := []string{"QUOTASVC_DATABASE_URL=" + testenv.PostgresEmpty(t)}
-	if status, _, _ := tool(t, env, "migrate", "status"); status != 1 {
-		t.Errorf("status of an empty database ended with %d, want 1", status)
-	}
+	status, _, _ := tool(t, env, "migrate", "status")
+	assert.True(t, status == 1, "status of an empty database ended with %d, want 1", status)
 	must(t, env, "migrate", "up")
 	must(t, env, "migrate", "up") // the second run has nothing to do
 	applied := must(t, env, "migrate", "status")
-	if strings.Contains(applied, "missing") || !strings.Contains(applied, "00001_") {
-		t.Errorf("status after up:\n%s", applied)
-	}
+	assert.True(t, !strings.Contains(applied, "missing") && strings.Contains(applied, "00001_"),
+		"status after up:\n%s", applied)
 	steps := strings.Count(applied, "\n")
 	for range steps {
 		must(t, env, "migrate", "down")
@@ -132,9 +119,8 @@ func TestServe_PortTaken_ReportedFirst(t *testing.T) {
 	status, _, stderr := tool(t, []string{
 		"QUOTASVC_DATABASE_URL=postgres://nobody@127.0.0.1:1/none", "QUOTASVC_ADMIN_KEY=" + testKey,
 	}, "serve", "--listen", taken.Addr().String(), "--ops-listen", "127.0.0.1:0")
-	if status != 1 || !strings.Contains(stderr, taken.Addr().String()) || !strings.Contains(stderr, "--listen") {
-		t.Errorf("ended with %d: %s", status, stderr)
-	}
+	assert.True(t, status == 1 && strings.Contains(stderr, taken.Addr().String()) &&
+		strings.Contains(stderr, "--listen"), "ended with %d: %s", status, stderr)
 }
 
 func TestServe_NoPostgres_ErrorHidesPassword(t *testing.T) {
@@ -142,9 +128,8 @@ func TestServe_NoPostgres_ErrorHidesPassword(t *testing.T) {
 	status, _, stderr := tool(t, []string{
 		"QUOTASVC_DATABASE_URL=postgres://nobody:hunter2@127.0.0.1:1/none", "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_START_TIMEOUT=1s",
 	}, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
-	if status != 1 || !strings.Contains(stderr, "127.0.0.1") || strings.Contains(stderr, "hunter2") {
-		t.Errorf("ended with %d: %s", status, stderr)
-	}
+	assert.True(t, status == 1 && strings.Contains(stderr, "127.0.0.1") && !strings.Contains(stderr, "hunter2"),
+		"ended with %d: %s", status, stderr)
 }
 
 func TestHealth_Readiness_SetsExitStatus(t *testing.T) {
@@ -154,23 +139,20 @@ func TestHealth_Readiness_SetsExitStatus(t *testing.T) {
 	must(t, []string{"QUOTASVC_OPS_LISTEN=" + ops}, "health")
 	must(t, nil, "health", "--url", in.ops+"/livez")
 	in.stop()
-	if status, _, stderr := tool(t, []string{"QUOTASVC_OPS_LISTEN=" + ops}, "health"); status != 1 || !strings.Contains(stderr, "health") {
-		t.Errorf("health of a stopped service ended with %d: %s", status, stderr)
-	}
+	status, _, stderr := tool(t, []string{"QUOTASVC_OPS_LISTEN=" + ops}, "health")
+	assert.True(t, status == 1 && strings.Contains(stderr, "health"), "health of a stopped service ended with %d: %s", status, stderr)
 }
 
 func TestServe_Signals_FirstDrainsSecondEnds(t *testing.T) {
 	t.Parallel()
-	in := serve(t, append(backends(t), "QUOTASVC_DRAIN_DELAY=1m", "QUOTASVC_LOG_LEVEL=info"))
-	in.setUp(t, 10)
+	in := serve(t, append(backends(t), "QUOTASVC_DRAIN_DELAY=1m", "QUOTASVC_LOG_LEVEL=info")).setUp(t, 10)
 	in.signal(syscall.SIGTERM)
 	in.logged("stopping", 1)
 	testenv.Eventually(t, func() bool { return in.ask(t, "/readyz").status != http.StatusOK }, "not ready")
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "while-draining", debitOf("acme", "api_calls", 1))
 	in.signal(syscall.SIGTERM)
-	if status := in.wait(); status != exitInterrupted {
-		t.Errorf("ended with %d after a second signal, want %d", status, exitInterrupted)
-	}
+	status := in.wait()
+	assert.True(t, status == exitInterrupted, "ended with %d after a second signal, want %d", status, exitInterrupted)
 }
 
 func TestServe_NoRedis_StartsAndDebits(t *testing.T) {
@@ -183,9 +165,7 @@ func TestServe_NoRedis_StartsAndDebits(t *testing.T) {
 			})
 			in.setUp(t, 10)
 			got := in.do(t, http.StatusOK, "POST", "/v1/debits", "one", debitOf("acme", "api_calls", 3))
-			if left := got.header.Get("X-Quota-Remaining"); left != "7" {
-				t.Errorf("remaining %s, want 7", left)
-			}
+			assert.EqualValues(t, "7", got.header.Get("X-Quota-Remaining"), "remaining")
 			in.do(t, http.StatusOK, "POST", "/v1/check", "", debitOf("acme", "api_calls", 3))
 			in.stop()
 		})
@@ -197,21 +177,16 @@ func TestApply_DryRun_ShowsChangesMakesNone(t *testing.T) {
 	env := []string{"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t)}
 	const file = "../../cmd/quotasvc/demo.yaml"
 	dry := must(t, env, "apply", "-f", file, "--dry-run")
-	if !strings.Contains(dry, "api_calls") {
-		t.Errorf("the dry run shows\n%s", dry)
-	}
-	if again := must(t, env, "apply", "-f", file, "--dry-run"); again != dry {
-		t.Errorf("after a dry run another one shows\n%s\nnot\n%s", again, dry)
-	}
+	assert.Contains(t, dry, "api_calls", "the dry run shows\n")
+	again := must(t, env, "apply", "-f", file, "--dry-run")
+	assert.True(t, again == dry, "after a dry run another one shows\n%s\nnot\n%s", again, dry)
 	must(t, env, "apply", "-f", file)
-	if done := must(t, env, "apply", "-f", file, "--dry-run"); !strings.Contains(done, "0 created, 0 changed") {
-		t.Errorf("after apply there is still a difference:\n%s", done)
-	}
+	assert.Contains(t, must(t, env, "apply", "-f", file, "--dry-run"), "0 created, 0 changed",
+		"after apply there is still a difference:\n")
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
 	require.NoError(t, os.WriteFile(bad, []byte("plans:\n  - plan: 'a b'\n    allowances: []\n"), 0o600))
-	if status, _, stderr := tool(t, env, "apply", "-f", bad); status == 0 || !strings.Contains(stderr, "plan") {
-		t.Errorf("a bad file ended with %d: %s", status, stderr)
-	}
+	status, _, stderr := tool(t, env, "apply", "-f", bad)
+	assert.True(t, status != 0 && strings.Contains(stderr, "plan"), "a bad file ended with %d: %s", status, stderr)
 }
 
 func TestApply_InexactLimit_Refused(t *testing.T) {
@@ -220,16 +195,14 @@ func TestApply_InexactLimit_Refused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "catalog.yaml")
 	text := "limits:\n  - {rule: too-fine, per: [tenant], kind: token_bucket, rate: 7/day, burst: 999999999999}\n"
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	if status, _, stderr := tool(t, env, "apply", "-f", file); status == 0 || !strings.Contains(stderr, "burst") {
-		t.Errorf("ended with %d: %s", status, stderr)
-	}
+	status, _, stderr := tool(t, env, "apply", "-f", file)
+	assert.True(t, status != 0 && strings.Contains(stderr, "burst"), "ended with %d: %s", status, stderr)
 }
 
 func TestRoll_CatchesUp_RefusesFuture(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
-	in := serve(t, env)
-	in.setUp(t, 10)
+	in := serve(t, env).setUp(t, 10)
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "one", debitOf("acme", "api_calls", 3))
 	must(t, env, "roll")
 	future := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
@@ -245,26 +218,21 @@ func TestRoll_CatchesUp_RefusesFuture(t *testing.T) {
 func TestVerify_Difference_NamedExitStatus1(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
-	in := serve(t, env)
-	in.setUp(t, 10)
+	in := serve(t, env).setUp(t, 10)
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "one", debitOf("acme", "api_calls", 3))
-	if out := must(t, env, "verify", "--tenant", "acme"); !strings.Contains(out, "all agree") {
-		t.Errorf("a clean ledger is reported as\n%s", out)
-	}
+	assert.Contains(t, must(t, env, "verify", "--tenant", "acme"), "all agree", "a clean ledger is reported as\n")
 	database, _ := strings.CutPrefix(env[0], "QUOTASVC_DATABASE_URL=")
 	execSQL(t, testenv.AsSuperuser(t, database), "UPDATE balances SET used = used + 1, head_remaining = head_remaining - 1 WHERE tenant_id = 'acme'")
 	status, stdout, _ := tool(t, env, "verify")
-	if status != 1 || !strings.Contains(stdout, "acme/api_calls") {
-		t.Errorf("a balance that was tampered with: ended with %d\n%s", status, stdout)
-	}
+	assert.True(t, status == 1 && strings.Contains(stdout, "acme/api_calls"),
+		"a balance that was tampered with: ended with %d\n%s", status, stdout)
 }
 
 // The JSON report of `quotasvc verify` has the same members as the report of the API.
 func TestVerify_JSON_SaysWhatWasComparedAndRead(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
-	in := serve(t, env)
-	in.setUp(t, 10)
+	in := serve(t, env).setUp(t, 10)
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "one", debitOf("acme", "api_calls", 3))
 	type report struct {
 		Tenant, Status      string
@@ -277,19 +245,16 @@ func TestVerify_JSON_SaysWhatWasComparedAndRead(t *testing.T) {
 	}
 	read := func(stdout string) (got report) {
 		t.Helper()
-		if err := json.Unmarshal([]byte(stdout), &got); err != nil {
-			t.Fatalf("%v: %s", err, stdout)
-		}
+		err := json.Unmarshal([]byte(stdout), &got)
+		require.NoError(t, err, "%v: %s", err, stdout)
 		return got
 	}
 	got := read(must(t, env, "verify", "--json", "--tenant", "acme"))
-	if got.Status != "clean" || got.Tenant != "acme" || got.Balances != 1 || !got.CopiesCompared || len(got.Totals) != 1 || got.Incremental || got.UnreadBalances == nil {
-		t.Errorf("%+v", got)
-	}
+	assert.True(t, got.Status == "clean" && got.Tenant == "acme" && got.Balances == 1 && got.CopiesCompared && len(got.Totals) == 1 && !got.Incremental &&
+		got.UnreadBalances != nil, got)
 	alone := env[:1] // without Redis
-	if got := read(must(t, alone, "verify", "--json")); got.Status != "clean" || got.CopiesCompared {
-		t.Errorf("without Redis: %+v", got)
-	}
+	got = read(must(t, alone, "verify", "--json"))
+	assert.True(t, got.Status == "clean" && !got.CopiesCompared, "without Redis: %+v", got)
 	url, _ := strings.CutPrefix(env[0], "QUOTASVC_DATABASE_URL=")
 	execSQL(t, testenv.AsSuperuser(t, url), "UPDATE balances SET used = used + 1, head_remaining = head_remaining - 1 WHERE tenant_id = 'acme'")
 	status, stdout, _ := tool(t, env, "verify", "--json")
@@ -305,8 +270,7 @@ func TestVerify_JSON_SaysWhatWasComparedAndRead(t *testing.T) {
 // longer months.
 func TestPeriods_AnchorJanuary31_EndOnLastDays(t *testing.T) {
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 10)
+	in := serve(t, backends(t)).setUp(t, 10)
 	in.do(t, http.StatusCreated, "PUT", "/v1/plans/monthly", "", object{"allowances": []object{
 		{"meter": "api_calls", "amount": 5, "every": "month", "anchor": "tenant"},
 	}})
@@ -318,17 +282,14 @@ func TestPeriods_AnchorJanuary31_EndOnLastDays(t *testing.T) {
 	ends := map[string]bool{}
 	for i, p := range list.Items {
 		next := p.End.AddDate(0, 0, 1)
-		if next.Month() == p.End.Month() && p.End.Day() != 31 {
-			t.Errorf("a period ends on %s, which is not its month's last day", p.End.Format(time.DateOnly))
-		}
+		assert.False(t, next.Month() == p.End.Month() && p.End.Day() != 31,
+			"a period ends on %s, which is not its month's last day", p.End.Format(time.DateOnly))
 		if i > 0 && !p.Start.Equal(list.Items[i-1].End) {
 			t.Errorf("a period starts at %s, the one before ends at %s", p.Start, list.Items[i-1].End)
 		}
 		ends[p.End.Format("01-02")] = true
 	}
 	for _, want := range []string{"02-28", "02-29", "03-31", "04-30", "01-31"} {
-		if !ends[want] {
-			t.Errorf("none of 60 periods ends on %s", want)
-		}
+		assert.True(t, ends[want], "none of 60 periods ends on %s", want)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -64,9 +66,14 @@ func (a answer) String() string { return fmt.Sprintf("%d %s", a.status, a.body) 
 
 func (a answer) into(t testing.TB, v any) {
 	t.Helper()
-	if err := json.Unmarshal(a.body, v); err != nil {
-		t.Fatalf("%s: %v", a, err)
-	}
+	require.NoError(t, json.Unmarshal(a.body, v), "%s", a)
+}
+
+// decoded returns the body of an answer.
+func decoded[T any](t testing.TB, a answer) (v T) {
+	t.Helper()
+	a.into(t, &v)
+	return v
 }
 
 // send makes a request. It returns an error if no complete answer arrives.
@@ -106,12 +113,8 @@ func (in *instance) send(ctx context.Context, method, path, key string, body any
 func (in *instance) do(t testing.TB, status int, method, path, key string, body any) answer {
 	t.Helper()
 	got, err := in.send(t.Context(), method, path, key, body)
-	if err != nil {
-		t.Fatalf("%s %s: %v", method, path, err)
-	}
-	if got.status != status {
-		t.Fatalf("%s %s: got %s, want %d", method, path, got, status)
-	}
+	require.NoError(t, err, "%s %s", method, path)
+	require.True(t, got.status == status, "%s %s: got %s, want %d", method, path, got, status)
 	return got
 }
 
@@ -123,13 +126,14 @@ func debitOf(tenant, meter string, amount int64) object {
 }
 
 // setUp creates tenant acme with a plan that grants amount api_calls per year.
-func (in *instance) setUp(t testing.TB, amount int64) {
+func (in *instance) setUp(t testing.TB, amount int64) *instance {
 	t.Helper()
 	in.do(t, http.StatusCreated, "PUT", "/v1/meters/api_calls", "", object{"unit": "call"})
 	in.do(t, http.StatusCreated, "PUT", "/v1/plans/basic", "", object{"allowances": []object{
 		{"meter": "api_calls", "amount": amount, "every": "year", "anchor": "calendar"},
 	}})
 	in.do(t, http.StatusCreated, "PUT", "/v1/tenants/acme", "", object{"plan": "basic"})
+	return in
 }
 
 // sellTokens creates the tenant ada. Ada has 500 tokens a year. After that, each started thousand tokens costs one
@@ -153,7 +157,6 @@ type balance struct {
 
 func (in *instance) balance(t testing.TB, tenant, meter string) balance {
 	t.Helper()
-	var b balance
-	in.do(t, http.StatusOK, "GET", "/v1/tenants/"+tenant+"/balances/"+meter, "", nil).into(t, &b)
+	b := decoded[balance](t, in.do(t, http.StatusOK, "GET", "/v1/tenants/"+tenant+"/balances/"+meter, "", nil))
 	return b
 }

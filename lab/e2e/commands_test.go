@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -28,35 +29,26 @@ func asks(in *instance) []string {
 func ended(t *testing.T, env []string, want int, prints string, args ...string) string {
 	t.Helper()
 	status, stdout, stderr := tool(t, env, args...)
-	if status != want {
-		t.Errorf("%v ended with %d, want %d\n%s%s", args, status, want, stdout, stderr)
-	}
+	assert.Equal(t, want, status, "%v ended with %d, want %d\n%s%s", args, status, want, stdout, stderr)
 	for _, text := range strings.Split(prints, "|") {
-		if !strings.Contains(stdout+stderr, text) {
-			t.Errorf("%v does not print %q:\n%s%s", args, text, stdout, stderr)
-		}
+		assert.Contains(t, stdout+stderr, text, "%v does not print %q:\n%s%s", args, text, stdout, stderr)
 	}
-	if strings.Contains(stdout+stderr, testKey) {
-		t.Errorf("%v prints the key", args)
-	}
+	assert.NotContains(t, stdout+stderr, testKey, "%v prints the key", args)
 	return stdout
 }
 
 func TestCommands_OverTheAPI_DoWhatTheySay(t *testing.T) {
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 100)
+	in := serve(t, backends(t)).setUp(t, 100)
 	env := asks(in)
 	ended(t, env, 0, "t2: plan basic, active|segment: b2b", "tenant", "create", "t2", "--plan", "basic", "--metadata", "segment=b2b")
 	ended(t, env, 1, "exists already", "tenant", "create", "t2", "--plan", "basic")
 	ended(t, env, 1, "plan", "tenant", "create", "t3", "--plan", "none")
 	ended(t, env, 0, "TENANT|acme|t2|basic", "tenant", "list")
-	if lines := strings.Count(ended(t, env, 0, "", "tenant", "list", "--json"), "\n"); lines != 2 {
-		t.Errorf("%d lines for 2 tenants", lines)
-	}
-	if lines := strings.Count(ended(t, env, 0, "", "tenant", "list", "--json", "--limit", "1"), "\n"); lines != 1 {
-		t.Errorf("%d lines with --limit 1", lines)
-	}
+	lines := strings.Count(ended(t, env, 0, "", "tenant", "list", "--json"), "\n")
+	assert.True(t, lines == 2, "%d lines for 2 tenants", lines)
+	lines = strings.Count(ended(t, env, 0, "", "tenant", "list", "--json", "--limit", "1"), "\n")
+	assert.True(t, lines == 1, "%d lines with --limit 1", lines)
 	ended(t, env, 0, "debited 30 api_calls of acme as order-1; 70 left", "debit", "acme", "api_calls", "30", "--idempotency-key", "order-1")
 	ended(t, env, 0, "already debited 30", "debit", "acme", "api_calls", "30", "--idempotency-key", "order-1")
 	ended(t, env, 0, "would have debited 5", "debit", "acme", "api_calls", "5", "--dry-run")
@@ -91,9 +83,8 @@ func TestCommands_OverTheAPI_DoWhatTheySay(t *testing.T) {
 		{"export"},
 	} {
 		var v map[string]any
-		if err := json.Unmarshal([]byte(ended(t, env, 0, "", append(args, "--json")...)), &v); err != nil || len(v) == 0 {
-			t.Errorf("%v --json: %v", args, err)
-		}
+		err := json.Unmarshal([]byte(ended(t, env, 0, "", append(args, "--json")...)), &v)
+		assert.True(t, err == nil && len(v) != 0, "%v --json: %v", args, err)
 	}
 }
 
@@ -120,8 +111,7 @@ func TestCommands_WrongUse_StatusTwo(t *testing.T) {
 
 func TestCommands_Contexts_FromTheFile(t *testing.T) {
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 100)
+	in := serve(t, backends(t)).setUp(t, 100)
 	home := t.TempDir()
 	dir := filepath.Join(home, ".config", "quotasvc")
 	write := func(name, text string, mode os.FileMode) {
@@ -169,9 +159,8 @@ func TestCommands_Apply_OverTheAPIAsOnTheDatabase(t *testing.T) {
 	}
 	for _, env := range [][]string{api, env[:1]} {
 		out := ended(t, env, 3, "", "apply", "-f", file, "--prune", "--dry-run", "--exit-code", "--json")
-		if err := json.Unmarshal([]byte(out), &d); err != nil || !d.DryRun || d.Counts["deleted"] != 2 || d.Counts["changed"] != 1 {
-			t.Errorf("%s %v", out, err)
-		}
+		err := json.Unmarshal([]byte(out), &d)
+		assert.True(t, err == nil && d.DryRun && d.Counts["deleted"] == 2 && d.Counts["changed"] == 1, "%s %v", out, err)
 	}
 	ended(t, api, 0, "~ plan p|    ~ allowances[calls].amount: 10 -> 9|- meter idle|- limit slow|2 deleted", "apply", "-f", file, "--prune")
 	exported := ended(t, api, 0, "# yaml-language-server: $schema=|calls:", "export")
@@ -190,8 +179,7 @@ func TestCommands_Apply_OverTheAPIAsOnTheDatabase(t *testing.T) {
 
 func TestCommands_Denials_SayWhatWasRefused(t *testing.T) {
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 100)
+	in := serve(t, backends(t)).setUp(t, 100)
 	env := asks(in)
 	ended(t, env, 0, "No request of acme was refused", "denials", "acme")
 	ended(t, env, 1, "quota_exceeded", "debit", "acme", "api_calls", "101")
@@ -201,9 +189,8 @@ func TestCommands_Denials_SayWhatWasRefused(t *testing.T) {
 	}, "the denial is counted")
 	ended(t, env, 0, "1|quota_exceeded|api_calls|101|100", "denials", "acme")
 	var list struct{ Items, Counts []map[string]any }
-	if err := json.Unmarshal([]byte(ended(t, env, 0, "", "denials", "acme", "--json")), &list); err != nil || len(list.Items) != 1 || len(list.Counts) != 1 {
-		t.Errorf("%+v %v", list, err)
-	}
+	err := json.Unmarshal([]byte(ended(t, env, 0, "", "denials", "acme", "--json")), &list)
+	assert.True(t, err == nil && len(list.Items) == 1 && len(list.Counts) == 1, "%+v %v", list, err)
 	ended(t, env, 0, "No request", "denials", "acme", "--to", "2026-01-02T00:00:00Z", "--from", "2026-01-01T00:00:00Z")
 	for _, from := range []string{"yesterday", "2d", "90m", "2026-01-01"} {
 		ended(t, env, 0, "1|quota_exceeded", "denials", "acme", "--from", from)
@@ -217,8 +204,7 @@ func TestCommands_Denials_SayWhatWasRefused(t *testing.T) {
 
 func TestCommands_Shadow_SaysWhatALimitWouldHaveDenied(t *testing.T) {
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 100)
+	in := serve(t, backends(t)).setUp(t, 100)
 	env := asks(in)
 	limit := func(rule, rate, mode string) {
 		in.limit(t, rule, object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": rate, "mode": mode, "match": object{"meter": "api_calls"}})
@@ -234,16 +220,14 @@ func TestCommands_Shadow_SaysWhatALimitWouldHaveDenied(t *testing.T) {
 		return status == 0 && strings.Contains(strings.Join(strings.Fields(stdout), " "), "week 2 1 live 1 1 0 TENANT WOULD DENY, LAST week acme 2")
 	}, "the requests are counted")
 	var got struct{ Spans []map[string]any }
-	if err := json.Unmarshal([]byte(ended(t, env, 0, "", "shadow", "strict", "--json")), &got); err != nil || len(got.Spans) != 3 {
-		t.Errorf("%+v %v", got, err)
-	}
+	err := json.Unmarshal([]byte(ended(t, env, 0, "", "shadow", "strict", "--json")), &got)
+	assert.True(t, err == nil && len(got.Spans) == 3, "%+v %v", got, err)
 	ended(t, env, 1, "not_found", "shadow", "none")
 }
 
 func TestCommands_Events_ListedAndFollowed(t *testing.T) {
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 100)
+	in := serve(t, backends(t)).setUp(t, 100)
 	env := asks(in)
 	following := launch(t, env, "events", "--follow", "--type", "grant.created")
 	ended(t, env, 0, "granted", "grant", "acme", "api_calls", "5")
@@ -253,20 +237,17 @@ func TestCommands_Events_ListedAndFollowed(t *testing.T) {
 	ended(t, env, 0, "granted", "grant", "acme", "api_calls", "6")
 	following.line("")
 	following.signal(os.Interrupt.(syscall.Signal))
-	if status := following.wait(); status != exitInterrupted {
-		t.Errorf("ended with %d after an interrupt", status)
-	}
+	status := following.wait()
+	assert.True(t, status == exitInterrupted, "ended with %d after an interrupt", status)
 	var first struct {
 		EventID string `json:"event_id"`
 		Type    string
 	}
 	all := strings.Split(strings.TrimSpace(ended(t, env, 0, "", "events", "--json", "--tenant", "acme", "--type", "grant.created")), "\n")
-	if err := json.Unmarshal([]byte(all[0]), &first); err != nil || first.Type != "grant.created" || len(all) != 2 {
-		t.Errorf("%q %v", all, err)
-	}
-	if rest := ended(t, env, 0, "", "events", "--after", first.EventID, "--type", "grant.created"); strings.Count(rest, "\n") != 1 {
-		t.Errorf("after the first: %q", rest)
-	}
+	err := json.Unmarshal([]byte(all[0]), &first)
+	assert.True(t, err == nil && first.Type == "grant.created" && len(all) == 2, "%q %v", all, err)
+	rest := ended(t, env, 0, "", "events", "--after", first.EventID, "--type", "grant.created")
+	assert.True(t, strings.Count(rest, "\n") == 1, "after the first: %q", rest)
 	ended(t, env, 0, "", "events", "--tenant", "acme", "--limit", "1")
 }
 
@@ -287,27 +268,20 @@ func TestCompletion_Bash_OffersCommandsFlagsAndValues(t *testing.T) {
 		words := strings.Split(line, " ")
 		run := fmt.Sprintf("%s\nCOMP_WORDS=(%s)\nCOMP_CWORD=%d\n_quotasvc\nprintf '%%s\\n' \"${COMPREPLY[@]}\"", script, quoted(words), len(words)-1)
 		out, err := exec.CommandContext(t.Context(), "bash", "-c", run).CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s: %v\n%s", line, err, out)
-		}
+		require.NoError(t, err, "%s: %v\n%s", line, err, out)
 		got := strings.Fields(string(out))
 		for _, w := range want {
-			if !strings.Contains("\n"+strings.Join(got, "\n")+"\n", "\n"+w+"\n") {
-				t.Errorf("%q offers %q, not %s", line, got, w)
-			}
+			assert.Contains(t, "\n"+strings.Join(got, "\n")+"\n", "\n"+w+"\n", "%q offers %q, not %s", line, got, w)
 		}
 	}
 	for shell, check := range map[string]string{"zsh": "zsh", "fish": "fish"} {
 		script := must(t, nil, "completion", shell)
-		if !strings.Contains(script, "tenant") {
-			t.Errorf("%s: %s", shell, script)
-		}
+		assert.Contains(t, script, "tenant", "%s", shell)
 		if path, err := exec.LookPath(check); err == nil {
 			file := filepath.Join(t.TempDir(), "script")
 			require.NoError(t, os.WriteFile(file, []byte(script), 0o600))
-			if out, err := exec.CommandContext(t.Context(), path, "-n", file).CombinedOutput(); err != nil {
-				t.Errorf("%s: %v\n%s", shell, err, out)
-			}
+			out, err := exec.CommandContext(t.Context(), path, "-n", file).CombinedOutput()
+			assert.NoError(t, err, "%s: %v\n%s", shell, err, out)
 		}
 	}
 }
@@ -324,13 +298,10 @@ func TestMan_Page_HasEveryCommand(t *testing.T) {
 	t.Parallel()
 	page := must(t, nil, "man")
 	for _, want := range []string{".TH QUOTASVC 1", ".SS quotasvc tenant list", ".SS quotasvc serve", `\fB\-\-near=PERCENT\fR`, "QUOTASVC_URL", ".SH EXIT STATUS"} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page has no %s", want)
-		}
+		assert.Contains(t, page, want, "the page has no %s", want)
 	}
-	if strings.Contains(page, "%!") || regexp.MustCompile(`(?m)^\.[^TSB I]`).MatchString(page) {
-		t.Error("a line is a request of roff by accident")
-	}
+	assert.True(t, !strings.Contains(page, "%!") && !regexp.MustCompile(`(?m)^\.[^TSB I]`).MatchString(page),
+		"a line is a request of roff by accident")
 }
 
 func TestSchema_Catalog_AcceptsWhatApplyAccepts(t *testing.T) {
@@ -355,15 +326,13 @@ func TestSchema_Catalog_AcceptsWhatApplyAccepts(t *testing.T) {
 	} {
 		var v any
 		require.NoError(t, json.Unmarshal([]byte(text), &v))
-		if err := schema.Validate(v); (err == nil) != ok {
-			t.Errorf("%s: %v", text, err)
-		}
+		err = schema.Validate(v)
+		assert.True(t, (err == nil) == ok, "%s: %v", text, err)
 	}
 }
 
 func TestVersion_Flag_PrintsTheVersion(t *testing.T) {
 	t.Parallel()
-	if flag, command := must(t, nil, "--version"), must(t, nil, "version"); flag != command || !strings.HasPrefix(flag, "quotasvc ") {
-		t.Errorf("%q, %q", flag, command)
-	}
+	flag, command := must(t, nil, "--version"), must(t, nil, "version")
+	assert.True(t, flag == command && strings.HasPrefix(flag, "quotasvc "), "%q, %q", flag, command)
 }

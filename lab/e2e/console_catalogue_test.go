@@ -19,6 +19,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -46,16 +47,14 @@ func (b *browser) editForm() url.Values {
 func TestConsole_Catalogue_DiffThenSavedOnce(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
-	b := c.browser(t)
-	b.signIn(testKey)
+	b := c.browser(t).signIn(testKey)
 	const at = "/console/catalogue/edit"
 	fields, late := b.editForm(), b.editForm()
 	fields.Set("text", strings.Replace(fields.Get("text"), "amount: 10000", "amount: 9000", 1)+"\n")
 	preview := b.post(200, at, stepped(fields, "preview"), "Nothing was changed yet", "allowances[api_calls].amount 10000 9000", "Plan starter: api_calls falls from 10000 a month to 9000 a month for 3 tenants",
 		"Who is affected", "acme", "acme-eu", "globex", "0 created, 1 changed, 0 deleted")
-	if again := unescaped(texts.FindStringSubmatch(preview)[1]); again != fields.Get("text") {
-		t.Errorf("the preview carries another text: %s", again)
-	}
+	again := unescaped(texts.FindStringSubmatch(preview)[1])
+	assert.True(t, again == fields.Get("text"), "the preview carries another text: %s", again)
 	b.get(200, "/console/catalogue", "10,000 calls a month")
 	b.post(200, at, stepped(fields, "edit"), "What you leave out stays as it is")
 	b.post(200, at, stepped(fields, "apply"), "Done.", "1 changed")
@@ -76,11 +75,8 @@ func TestConsole_Catalogue_DiffThenSavedOnce(t *testing.T) {
 }
 
 func TestConsole_Catalogue_WrongTextsAndKeys_ChangeNothing(t *testing.T) {
-	oneConsole.join(t)
-	t.Parallel()
-	c := oneConsole.get(t)
-	b := c.browser(t)
-	b.signIn(testKey)
+	c := oneConsole.parallel(t)
+	b := c.browser(t).signIn(testKey)
 	const at = "/console/catalogue/edit"
 	for _, tc := range []struct{ text, says string }{
 		{"meters: [", "line 1"},
@@ -93,9 +89,8 @@ func TestConsole_Catalogue_WrongTextsAndKeys_ChangeNothing(t *testing.T) {
 		fields.Set("text", tc.text)
 		got := b.send("POST", at, stepped(fields, "apply"))
 		page := plain(string(got.body))
-		if got.status < 400 || got.status >= 500 || !strings.Contains(page, "Nothing was changed.") || !strings.Contains(page, tc.says) || strings.Contains(string(got.body), "<script>alert") {
-			t.Errorf("%q: %d %s", tc.text, got.status, page)
-		}
+		assert.True(t, got.status >= 400 && got.status < 500 && strings.Contains(page, "Nothing was changed.") && strings.Contains(page, tc.says) &&
+			!strings.Contains(string(got.body), "<script>alert"), "%q: %d %s", tc.text, got.status, page)
 	}
 	fields := b.editForm()
 	fields.Set("text", strings.Repeat("# long\n", 40_000))
@@ -104,15 +99,13 @@ func TestConsole_Catalogue_WrongTextsAndKeys_ChangeNothing(t *testing.T) {
 	b.post(413, at, stepped(fields, "apply"), "The form is too large")
 
 	file := b.send("GET", "/console/catalogue.yaml", nil)
-	if file.status != 200 || !strings.Contains(string(file.body), "amount: 10000") || !strings.HasPrefix(file.header.Get("Content-Disposition"), "attachment") {
-		t.Errorf("%d %v %s", file.status, file.header, file.body)
-	}
+	assert.True(t, file.status == 200 && strings.Contains(string(file.body), "amount: 10000") &&
+		strings.HasPrefix(file.header.Get("Content-Disposition"), "attachment"), "%d %v %s", file.status, file.header, file.body)
 	for _, who := range [][]string{{"", "read"}, {"globex", "admin"}} {
 		secret, _ := c.key(t, who[0], who[1])
 		b.signIn(secret)
-		if page := b.get(200, "/console/catalogue", "starter"); strings.Contains(page, "/console/catalogue/edit") {
-			t.Errorf("%v is offered what it may not do", who)
-		}
+		assert.NotContains(t, b.get(200, "/console/catalogue", "starter"), "/console/catalogue/edit",
+			"%v is offered what it may not do", who)
 		b.get(403, at, "This key may not")
 		b.get(403, "/console/catalogue.yaml", "This key may not")
 		b.post(403, at, url.Values{"token": {b.token()}, "once": {"x"}, "seen": {`"x"`}, "text": {"meters: {}"}, "step": {"apply"}}, "This key may not")
@@ -121,11 +114,8 @@ func TestConsole_Catalogue_WrongTextsAndKeys_ChangeNothing(t *testing.T) {
 
 // TestConsole_Catalogue_SessionEndsInMidForm_NothingLost: after a new sign-in, the form shows the entered text again.
 func TestConsole_Catalogue_SessionEndsInMidForm_NothingLost(t *testing.T) {
-	oneConsole.join(t)
-	t.Parallel()
-	c := oneConsole.get(t)
-	b := c.browser(t)
-	b.signIn(testKey)
+	c := oneConsole.parallel(t)
+	b := c.browser(t).signIn(testKey)
 	const at = "/console/catalogue/edit"
 	fields := b.editForm()
 	fields.Set("text", fields.Get("text")+strings.Repeat("# a remark\n", 9_000)+"# "+hostile)
@@ -139,9 +129,8 @@ func TestConsole_Catalogue_SessionEndsInMidForm_NothingLost(t *testing.T) {
 	if got := unescaped(texts.FindStringSubmatch(back)[1]); got != fields.Get("text") || strings.Contains(back, "<script>alert") {
 		t.Errorf("the text came back as %d of %d bytes", len(got), len(fields.Get("text")))
 	}
-	if onces.FindStringSubmatch(back)[1] != fields.Get("once") || unescaped(seens.FindStringSubmatch(back)[1]) != fields.Get("seen") {
-		t.Error("the form is another one")
-	}
+	assert.True(t, onces.FindStringSubmatch(back)[1] == fields.Get("once") &&
+		unescaped(seens.FindStringSubmatch(back)[1]) == fields.Get("seen"), "the form is another one")
 }
 
 func TestConsole_Catalogue_ShadowBesideLive(t *testing.T) {
@@ -152,8 +141,7 @@ func TestConsole_Catalogue_ShadowBesideLive(t *testing.T) {
 	}
 	put("live", "100/s", "enforce")
 	put("strict", "1/h", "shadow")
-	b := c.browser(t)
-	b.signIn(testKey)
+	b := c.browser(t).signIn(testKey)
 	b.showsSoon("/console/explain?tenant=acme&meter=api_calls&amount=1&route=/r", "strict") // the instance has read the limit
 	for i := range 2 {
 		c.do(t, 200, "POST", "/v1/consume", fmt.Sprintf("shadow-%d", i), object{"tenant": "acme", "route": "/r", "items": []object{{"meter": "api_calls", "amount": 1}}})
@@ -168,8 +156,7 @@ func TestConsole_Catalogue_ShadowBesideLive(t *testing.T) {
 func TestConsole_Catalogue_WhatShadowRulesWouldHaveDenied(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
-	before := serve(t, env)
-	before.setUp(t, 1000)
+	before := serve(t, env).setUp(t, 1000)
 	before.do(t, 201, "PUT", "/v1/tenants/globex", "", object{"plan": "basic"})
 	put := func(rule, rate, mode string) {
 		before.limit(t, rule, object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": rate, "mode": mode, "match": object{"meter": "api_calls"}})
@@ -188,25 +175,20 @@ func TestConsole_Catalogue_WhatShadowRulesWouldHaveDenied(t *testing.T) {
 	in := serve(t, env)
 	c := &consoled{instance: in, console: in.line("console ")}
 	use(c.instance, "h", "globex", 200, 200, 429)
-	b := c.browser(t)
-	b.signIn(testKey)
+	b := c.browser(t).signIn(testKey)
 	const at = "/console/catalogue/shadow"
 	b.showsSoon(at, "strict last hour 6 requests of 2 tenants acme 3 globex 3 live 3: 3 it would deny as well, 0 it would let pass "+
 		"last day 6 requests of 2 tenants acme 3 globex 3 live 3: 3 it would deny as well, 0 it would let pass last week 6 requests of 2 tenants")
 	b.get(200, at, "lax last hour none live 3: 0 it would deny as well, 3 it would let pass")
 	b.get(200, "/console/catalogue", "What they would have denied in the last hour, day and week")
 	// A shadow rule denies nothing. Only the rule live has denied requests.
-	if d := c.denials(t, "acme"); d.total() != 2 {
-		t.Errorf("%+v", d)
-	}
-	if page := b.get(200, "/console/tenants/globex/refusals", "live"); strings.Contains(page, "strict") {
-		t.Error("a shadow rule is among those that refuse")
-	}
+	d := c.denials(t, "acme")
+	assert.EqualValues(t, 2, d.total(), d)
+	assert.NotContains(t, b.get(200, "/console/tenants/globex/refusals", "live"), "strict",
+		"a shadow rule is among those that refuse")
 	secret, _ := c.key(t, "acme", "read")
 	b.signIn(secret)
-	if page := b.get(200, at); strings.Contains(page, "globex") {
-		t.Error("a key of acme sees globex")
-	}
+	assert.NotContains(t, b.get(200, at), "globex", "a key of acme sees globex")
 }
 
 // TestConsole_InChromium_ShadowCounts: the catalogue's page loads the counts by its script, without a click.
@@ -221,8 +203,7 @@ func TestConsole_InChromium_ShadowCounts(t *testing.T) {
 	testenv.Eventually(t, func() bool {
 		return strings.Contains(string(c.do(t, 200, "GET", "/v1/limits/strict/shadow", "", nil).body), `"would_deny":3`)
 	}, "the requests are counted")
-	b := newChromium(t, c)
-	b.signIn(testKey)
+	b := newChromium(t, c).signIn(testKey)
 	b.open("/console/catalogue")
 	b.shows("3 requests of 1 tenant")
 	b.shows("Shadow rules beside live ones")
@@ -265,19 +246,15 @@ func TestConsole_Webhooks_MadeTestedReplayedRotated(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t, "QUOTASVC_WEBHOOK_ALLOW_PRIVATE=true")
 	to := newReceiver(t)
-	b := c.browser(t)
-	b.signIn(testKey)
+	b := c.browser(t).signIn(testKey)
 	page := b.get(200, "/console/webhooks", "Nobody is told about events")
 	form := url.Values{"token": {tokens.FindStringSubmatch(page)[1]}, "once": {onces.FindStringSubmatch(page)[1]}, "url": {to.URL + "/hooks"}, "types": {"plan.changed", "grant.created"}}
 	made := b.post(200, "/console/webhooks", form, "It is shown this once")
 	secret, at := shown.FindString(made), atHook.FindStringSubmatch(made)[1]
-	if secret == "" {
-		t.Fatalf("no secret: %s", plain(made))
-	}
+	require.NotEmpty(t, secret, "no secret: %s", plain(made))
 	b.post(409, "/console/webhooks", form, "This form was sent before")
-	if list := b.get(200, "/console/webhooks", "plan.changed, grant.created"); strings.Contains(list, secret) || strings.Count(list, `data-rows`) != 1 || strings.Count(list, `href="`+at) != 1 {
-		t.Errorf("the list is %s", plain(list))
-	}
+	list := b.get(200, "/console/webhooks", "plan.changed, grant.created")
+	assert.True(t, !strings.Contains(list, secret) && strings.Count(list, `data-rows`) == 1 && strings.Count(list, `href="`+at) == 1, "the list is %s", plain(list))
 	b.get(200, at, "There are no deliveries of this kind")
 	b.hook(200, at, "test", url.Values{}, "The receiver has accepted the call", "204")
 	to.status.Store(500)
@@ -299,8 +276,7 @@ func TestConsole_Webhooks_PausedEnabledRotatedDeleted(t *testing.T) {
 		Secret    string
 	}
 	c.do(t, 201, "POST", "/v1/webhooks", "", object{"url": to.URL, "types": []string{"grant.created"}}).into(t, &w)
-	b := c.browser(t)
-	b.signIn(testKey)
+	b := c.browser(t).signIn(testKey)
 	at := "/console/webhooks/" + w.WebhookID
 	b.hook(200, at, "pause", url.Values{}, "It is paused", "paused")
 	b.hook(409, at, "replay", url.Values{"once": {"a"}, "from": {"2020-01-01T00:00"}}, "Nothing was changed.")
@@ -313,9 +289,8 @@ func TestConsole_Webhooks_PausedEnabledRotatedDeleted(t *testing.T) {
 	b.hook(409, at, "replay", url.Values{"once": {"c"}, "from": {"2020-01-01T00:00"}}, "This form was sent before")
 	testenv.Eventually(t, func() bool { return to.calls.Load() > before }, "it is delivered again")
 	rotated := b.hook(200, at, "rotate", url.Values{"once": {"d"}, "overlap": {"yes"}}, "works for 24 hours more")
-	if fresh := shown.FindString(rotated); fresh == "" || fresh == w.Secret {
-		t.Errorf("the new secret is %q", fresh)
-	}
+	fresh := shown.FindString(rotated)
+	assert.True(t, fresh != "" && fresh != w.Secret, "the new secret is %q", fresh)
 	b.hook(409, at, "rotate", url.Values{"once": {"d"}}, "This form was sent before")
 	b.hook(400, at, "pause", url.Values{"once": {""}}, "The form is incomplete")
 	b.hook(404, at, "explode", url.Values{}, "There is no such page")
@@ -371,34 +346,28 @@ func TestConsole_Webhooks_FormsSentToTwoInstances_TakeEffectOnce(t *testing.T) {
 	made.Set("url", to.URL)
 	at := atHook.FindStringSubmatch(b.hook(200, "/console", "webhooks", made, "It is shown this once"))[1]
 	again("/console", "webhooks", made)
-	var list struct{ Items []struct{ Status string } }
-	first.do(t, 200, "GET", "/v1/webhooks", "", nil).into(t, &list)
-	if len(list.Items) != 1 {
-		t.Errorf("there are %d webhooks", len(list.Items))
-	}
+	list := decoded[struct{ Items []struct{ Status string } }](t, first.do(t, 200, "GET", "/v1/webhooks", "", nil))
+	assert.Len(t, list.Items, 1, "there are %d webhooks", len(list.Items))
 	for _, what := range []string{"pause", "enable", "test", "replay", "rotate"} {
 		fields := formOf(at, what)
 		fields.Set("from", "2020-01-01T00:00")
 		a.hook(200, at, what, fields)
 		calls := to.calls.Load()
 		again(at, what, fields)
-		if what == "test" && (to.calls.Load() != calls || calls != 1) {
-			t.Errorf("the receiver was called %d times", to.calls.Load())
-		}
+		assert.False(t, what == "test" && (to.calls.Load() != calls || calls != 1),
+			"the receiver was called %d times", to.calls.Load())
 	}
 	// An old form that was already sent has no effect, even if the state of the webhook has changed since.
 	old := formOf(at, "pause")
 	b.hook(200, at, "pause", old, "It is paused")
 	a.hook(200, at, "enable", url.Values{}, "It is enabled")
 	again(at, "pause", old)
-	if first.do(t, 200, "GET", "/v1/webhooks", "", nil).into(t, &list); len(list.Items) != 1 || list.Items[0].Status != "active" {
-		t.Errorf("the webhooks are %+v", list.Items)
-	}
+	first.do(t, 200, "GET", "/v1/webhooks", "", nil).into(t, &list)
+	assert.True(t, len(list.Items) == 1 && list.Items[0].Status == "active", "the webhooks are %+v", list.Items)
 	fields := formOf(at, "delete")
 	fields.Set("token", a.token())
-	if gone := a.send("POST", at+"/delete", fields); gone.status != 303 {
-		t.Errorf("delete: %s", gone)
-	}
+	gone := a.send("POST", at+"/delete", fields)
+	assert.True(t, gone.status == 303, "delete: %s", gone)
 	b.hook(404, at, "delete", fields, "There is nothing with this id")
 }
 
@@ -433,13 +402,11 @@ func TestConsole_InChromium_TextsOfReceiversStayTexts(t *testing.T) {
 	oneChromium.join(t)
 	t.Parallel()
 	c := newConsole(t, "QUOTASVC_WEBHOOK_ALLOW_PRIVATE=true")
-	b := newChromium(t, c)
-	b.signIn(testKey)
+	b := newChromium(t, c).signIn(testKey)
 	harmless := func(at string) {
 		t.Helper()
-		if found := result(b, chromedp.Evaluate[int](`document.querySelectorAll("main img, main script, main iframe, main [onerror], main a[href^='javascript:']").length`)); found != 0 {
-			t.Errorf("%s has %d elements of a text", at, found)
-		}
+		found := result(b, chromedp.Evaluate[int](`document.querySelectorAll("main img, main script, main iframe, main [onerror], main a[href^='javascript:']").length`))
+		assert.Zero(t, found, "%s has %d elements of a text", at, found)
 	}
 	for name, tc := range map[string]struct{ answer, shows string }{
 		"status line": {"HTTP/1.1 " + hostile + "\r\n\r\n", "he call failed"},
@@ -469,8 +436,7 @@ func TestConsole_InChromium_TextsOfReceiversStayTexts(t *testing.T) {
 		}
 	}
 	c.do(t, 200, "GET", "/v1/webhooks", "", nil).into(t, &list)
-	reader := c.browser(t)
-	reader.signIn(testKey)
+	reader := c.browser(t).signIn(testKey)
 	for _, w := range list.Items { // the page shows the stored outcome of the first attempt
 		at := "/console/webhooks/" + w.WebhookID
 		reader.showsSoon(at, " ms")

@@ -175,9 +175,10 @@ func (b *tab) loaded(expression string) {
 	b.until(`document.readyState === "complete" && (` + expression + `)`)
 }
 
-func (b *tab) open(path string) {
+func (b *tab) open(path string) *tab {
 	b.t.Helper()
 	b.do(chromedp.Navigate(b.at+path), chromedp.WaitVisible(chromedp.CSS("main")))
+	return b
 }
 
 // shows waits until the page shows a text.
@@ -226,12 +227,13 @@ func (b *tab) fill(name, value string) {
 	b.do(chromedp.SendKeys(chromedp.CSS(selector), value))
 }
 
-func (b *tab) signIn(key string) {
+func (b *tab) signIn(key string) *tab {
 	b.t.Helper()
 	b.open("/console/login")
 	b.fill("key", key)
 	b.click("Sign in")
 	b.do(chromedp.WaitVisible(chromedp.CSS("header.top")))
+	return b
 }
 
 // axe returns the script of axe, which finds accessibility problems.
@@ -267,9 +269,7 @@ func (b *tab) noBarrier(rules string) {
 	}
 	ask := `axe.run(document, {` + rules + `resultTypes: ["violations"]}).then((r) => JSON.stringify(r.violations.filter((v) => ["serious", "critical"].includes(v.impact))))`
 	var found []violation
-	if err := json.Unmarshal([]byte(result(b, chromedp.Evaluate[string](ask, chromedp.EvalAwaitPromise))), &found); err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, json.Unmarshal([]byte(result(b, chromedp.Evaluate[string](ask, chromedp.EvalAwaitPromise))), &found))
 	at := result(b, chromedp.Location())
 	for _, v := range found {
 		for _, n := range v.Nodes {
@@ -293,8 +293,7 @@ func TestConsole_InChromium_FindReadExplain(t *testing.T) {
 	oneChromium.join(t)
 	t.Parallel()
 	c := oneConsole.get(t)
-	b := newChromium(t, c)
-	b.open("/console/login")
+	b := newChromium(t, c).open("/console/login")
 	b.signIn(testKey)
 	b.open("/console/tenants")
 	b.shows("globex")
@@ -319,8 +318,7 @@ func TestConsole_InChromium_TopUp(t *testing.T) {
 	oneChromium.join(t)
 	t.Parallel()
 	c := newConsole(t)
-	b := newChromium(t, c)
-	b.signIn(testKey)
+	b := newChromium(t, c).signIn(testKey)
 	b.open("/console/tenants/acme?meter=credits")
 	watching := b.another()
 	watching.open("/console/tenants/acme?meter=credits")
@@ -370,16 +368,16 @@ func consolePages() []string {
 // browserOf returns a browser that is signed in as the administrator.
 func (c *consoled) browserOf(t testing.TB) *browser {
 	t.Helper()
-	b := c.browser(t)
-	b.signIn(testKey)
+	b := c.browser(t).signIn(testKey)
 	return b
 }
 
 // month creates a history of grants and debits for acme.
-func (c *consoled) month(t testing.TB) {
+func (c *consoled) month(t testing.TB) *consoled {
 	t.Helper()
 	c.do(t, 201, "POST", "/v1/tenants/acme/grants", "promo-1", object{"meter": "credits", "amount": 50, "source": "promo", "grant_id": "launch-gift", "expires_at": time.Now().AddDate(0, 0, 20).UTC().Format(time.RFC3339), "reason": "launch"})
 	for i, n := range []int{35, 60, 12, 4} {
 		c.do(t, 200, "POST", "/v1/debits", fmt.Sprintf("render-%d", i), object{"tenant": "acme", "subject": fmt.Sprintf("user-%d", i%3+1), "items": []object{{"meter": "credits", "amount": n}}, "metadata": object{"model": "large"}})
 	}
+	return c
 }

@@ -4,6 +4,9 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // formOf opens the form of a correction. It returns all fields of the form: the hidden fields with their values, and
@@ -40,9 +43,8 @@ func (c *consoled) audited(t testing.TB, action, reason string) {
 		}
 	}
 	c.do(t, 200, "GET", "/v1/audit?limit=1&tenant=acme", "", nil).into(t, &list)
-	if len(list.Items) != 1 || list.Items[0].Action != action || list.Items[0].Reason != reason {
-		t.Errorf("the newest line of the audit log is %+v, want %s because of %q", list.Items, action, reason)
-	}
+	assert.True(t, len(list.Items) == 1 && list.Items[0].Action == action && list.Items[0].Reason == reason,
+		"the newest line of the audit log is %+v, want %s because of %q", list.Items, action, reason)
 }
 
 // TestConsole_Corrections_PreviewedThenDoneOnce: the preview changes nothing, and the last step does what the preview
@@ -50,8 +52,7 @@ func (c *consoled) audited(t testing.TB, action, reason string) {
 func TestConsole_Corrections_PreviewedThenDoneOnce(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
-	b := c.browser(t)
-	b.signIn(testKey)
+	b := c.browser(t).signIn(testKey)
 	const at = "/console/tenants/acme/correct/"
 	for _, tc := range []struct {
 		name           string
@@ -72,34 +73,28 @@ func TestConsole_Corrections_PreviewedThenDoneOnce(t *testing.T) {
 		fields := b.formOf(at+tc.name, append(tc.values, "reason", reason)...)
 		before := c.balance(t, "acme", "credits").Remaining
 		b.post(200, at+tc.name, stepped(fields, "preview"), "Nothing was changed yet", tc.preview, tc.action, reason)
-		if got := c.balance(t, "acme", "credits").Remaining; got != before {
-			t.Fatalf("%s: the preview changed %d to %d", tc.name, before, got)
-		}
+		got := c.balance(t, "acme", "credits").Remaining
+		require.True(t, got == before, "%s: the preview changed %d to %d", tc.name, before, got)
 		b.post(200, at+tc.name, stepped(fields, "edit"), "Preview")
 		b.post(200, at+tc.name, stepped(fields, "apply"), "Done.", tc.preview, tc.after, tc.action, reason, "bootstrap (bootstrap)")
 		c.audited(t, tc.action, reason)
 		if tc.name != "block" { // a second block with the same values is the same block
 			b.post(200, at+tc.name, stepped(fields, "apply"), "This was done before.", tc.after)
 		}
-		if got := c.balance(t, "acme", "credits").Remaining; got != tc.remaining {
-			t.Errorf("%s: %d remain, want %d", tc.name, got, tc.remaining)
-		}
+		got = c.balance(t, "acme", "credits").Remaining
+		assert.True(t, got == tc.remaining, "%s: %d remain, want %d", tc.name, got, tc.remaining)
 	}
 	fields := b.formOf(at+"refund?operation=debit-1&meter=api_calls", "operation", "debit-1", "amount", "500", "reason", "broken answers")
 	b.post(200, at+"refund", stepped(fields, "preview"), "7,500 calls 8,000 calls", "refund.create")
 	b.post(200, at+"refund", stepped(fields, "apply"), "Done.", "7,500 calls 8,000 calls")
 	b.post(200, at+"refund", stepped(fields, "apply"), "This was done before.")
-	if got := c.balance(t, "acme", "api_calls").Remaining; got != 8000 {
-		t.Errorf("after the refund %d remain", got)
-	}
+	got := c.balance(t, "acme", "api_calls").Remaining
+	assert.True(t, got == 8000, "after the refund %d remain", got)
 }
 
 func TestConsole_Corrections_Refused_SayWhatWasNotDone(t *testing.T) {
-	oneConsole.join(t)
-	t.Parallel()
-	c := oneConsole.get(t)
-	b := c.browser(t)
-	b.signIn(testKey)
+	c := oneConsole.parallel(t)
+	b := c.browser(t).signIn(testKey)
 	const at = "/console/tenants/acme/correct/"
 	for _, tc := range []struct {
 		name   string
@@ -128,29 +123,23 @@ func TestConsole_Corrections_Refused_SayWhatWasNotDone(t *testing.T) {
 		}
 	}
 	b.get(404, at+"everything", "There is no such correction")
-	if got := c.balance(t, "acme", "credits").Remaining; got != 560 {
-		t.Errorf("%d remain, want 560", got)
-	}
+	got := c.balance(t, "acme", "credits").Remaining
+	assert.True(t, got == 560, "%d remain, want 560", got)
 }
 
 func TestConsole_Corrections_ReadKey_MayNot(t *testing.T) {
-	oneConsole.join(t)
-	t.Parallel()
-	c := oneConsole.get(t)
+	c := oneConsole.parallel(t)
 	secret, _ := c.key(t, "", "read")
-	b := c.browser(t)
-	b.signIn(secret)
-	if page := b.get(200, "/console/tenants/acme"); strings.Contains(page, "/correct/") {
-		t.Error("the page offers corrections to a key that may not make them")
-	}
+	b := c.browser(t).signIn(secret)
+	assert.NotContains(t, b.get(200, "/console/tenants/acme"), "/correct/",
+		"the page offers corrections to a key that may not make them")
 	b.get(403, "/console/tenants/acme/correct/top-up", "This key may not change anything")
 	b.post(403, "/console/tenants/acme/correct/top-up", url.Values{"token": {b.token()}, "step": {"apply"}, "meter": {"credits"}, "amount": {"5"}, "reason": {"x"}}, "Nothing was changed")
 	bound, _ := c.key(t, "globex", "admin")
 	b.signIn(bound)
 	b.post(403, "/console/tenants/acme/correct/top-up", url.Values{"token": {b.token()}, "step": {"apply"}, "meter": {"credits"}, "amount": {"5"}, "reason": {"x"}}, "This key may not do that")
-	if got := c.balance(t, "acme", "credits").Remaining; got != 560 {
-		t.Errorf("%d remain, want 560", got)
-	}
+	got := c.balance(t, "acme", "credits").Remaining
+	assert.True(t, got == 560, "%d remain, want 560", got)
 }
 
 // TestConsole_Extend_MovesTheEndOnce: a grant gets a later end exactly once, even if a part of it was used. No unit
@@ -161,8 +150,7 @@ func TestConsole_Extend_MovesTheEndOnce(t *testing.T) {
 	c.do(t, 201, "POST", "/v1/tenants/acme/grants", "gift", object{"meter": "api_calls", "amount": 300, "source": "promo", "grant_id": "gift", "priority": 7, "expires_at": "2035-01-01T00:00:00Z", "reason": "launch"})
 	c.do(t, 200, "POST", "/v1/debits", "of-the-gift", object{"tenant": "acme", "items": []object{{"meter": "api_calls", "amount": 100}}})
 	before := c.balance(t, "acme", "api_calls").Remaining
-	b := c.browser(t)
-	b.signIn(testKey)
+	b := c.browser(t).signIn(testKey)
 	b.get(200, "/console/tenants/acme?meter=api_calls", "gift void extend")
 	const at = "/console/tenants/acme/correct/extend"
 	values := []string{"grant", "gift", "meter", "api_calls", "expires_at", "2035-03-01T00:00", "reason", "ticket 12"}
@@ -170,9 +158,8 @@ func TestConsole_Extend_MovesTheEndOnce(t *testing.T) {
 	b.post(200, at, stepped(fields, "preview"), "Nothing was changed yet", "2035-01-01 01:00 2035-03-01 (Europe/Berlin)", "200 calls", "grant.extend")
 	b.post(200, at, stepped(fields, "apply"), "Done.", "2035-01-01 01:00 2035-03-01 (Europe/Berlin)", "bootstrap (bootstrap)")
 	b.post(200, at, stepped(fields, "apply"), "This was done before.", "2035-01-01 01:00 2035-03-01 (Europe/Berlin)")
-	if got := c.balance(t, "acme", "api_calls").Remaining; got != before {
-		t.Errorf("%d remain, want %d", got, before)
-	}
+	got := c.balance(t, "acme", "api_calls").Remaining
+	assert.True(t, got == before, "%d remain, want %d", got, before)
 	c.audited(t, "grant.extend", "ticket 12")
 	var list struct {
 		Items []struct {
@@ -192,9 +179,7 @@ func TestConsole_Extend_MovesTheEndOnce(t *testing.T) {
 			}
 		}
 	}
-	if found != 1 {
-		t.Errorf("the grants are %+v", list.Items)
-	}
+	assert.Equal(t, 1, found, "the grants are %+v", list.Items)
 	b.get(200, "/console/tenants/acme/journal?kind=extend_grant", "extend grant api_calls", "gift")
 	for _, tc := range []struct {
 		status     int
@@ -222,15 +207,12 @@ func TestConsole_Extend_MovesTheEndOnce(t *testing.T) {
 func TestConsole_SessionEndsInMidForm_NothingLost(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
-	b := c.browser(t)
-	b.signIn(testKey)
+	b := c.browser(t).signIn(testKey)
 	const at = "/console/tenants/acme/correct/top-up"
 	fields := b.formOf(at, "meter", "credits", "amount", "77", "reason", hostile)
 	b.post(303, "/console/logout", url.Values{"token": fields["token"]})
 	page := b.post(401, at, stepped(fields, "apply"), "nothing was changed", "sign in to go on")
-	if strings.Contains(page, "<script>alert") {
-		t.Error("the sign-in page runs a kept text")
-	}
+	assert.NotContains(t, page, "<script>alert", "the sign-in page runs a kept text")
 	kept := url.Values{"key": {testKey}, "target": {at}}
 	for _, m := range keptFields.FindAllStringSubmatch(page, -1) {
 		kept.Add(unescaped(m[1]), unescaped(m[2]))
@@ -239,9 +221,8 @@ func TestConsole_SessionEndsInMidForm_NothingLost(t *testing.T) {
 	if got := onces.FindStringSubmatch(back); got == nil || got[1] != fields.Get("once") {
 		t.Errorf("the form has the idempotency key %v, want %s", got, fields.Get("once"))
 	}
-	if !strings.Contains(back, `value="77"`) || !strings.Contains(unescaped(back), hostile) || strings.Contains(back, "<script>alert") {
-		t.Errorf("the form came back as %s", back)
-	}
+	assert.True(t, strings.Contains(back, `value="77"`) && strings.Contains(unescaped(back), hostile) &&
+		!strings.Contains(back, "<script>alert"), "the form came back as %s", back)
 	fields.Set("token", tokens.FindStringSubmatch(back)[1])
 	b.post(200, at, stepped(fields, "apply"), "Done.", "637 credits")
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -36,9 +37,8 @@ func bulk(t *testing.T, database string, n int) {
 	id := func(i int) string { return fmt.Sprintf("bulk-%07d", i) }
 	load := func(table string, columns []string, row func(i int) []any) {
 		t.Helper()
-		if _, err := conn.CopyFrom(ctx, pgx.Identifier{table}, columns, pgx.CopyFromSlice(n, func(i int) ([]any, error) { return row(i), nil })); err != nil {
-			t.Fatalf("load %s: %v", table, err)
-		}
+		_, err := conn.CopyFrom(ctx, pgx.Identifier{table}, columns, pgx.CopyFromSlice(n, func(i int) ([]any, error) { return row(i), nil }))
+		require.NoError(t, err, "load %s", table)
 	}
 	load("tenants", []string{"tenant_id", "plan", "anchor", "timezone", "created_at", "updated_at"}, func(i int) []any {
 		return []any{id(i), "starter", at, "UTC", at, at}
@@ -54,9 +54,8 @@ func bulk(t *testing.T, database string, n int) {
 		used := int64(i % 9_900)
 		return []any{id(i), "api_calls", "starter", int32(1), int64(10_000), true, month, end, int64(10_000), used, "g", "allowance", 10_000 - used, end, at}
 	})
-	if _, err := conn.Exec(ctx, "ANALYZE tenants, tenant_terms, balances"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = conn.Exec(ctx, "ANALYZE tenants, tenant_terms, balances")
+	require.NoError(t, err)
 }
 
 // TestConsole_ManyTenants_PagesAreQuick: with a million tenants, no page reads all of them. `make bench-console`
@@ -65,16 +64,14 @@ func TestConsole_ManyTenants_PagesAreQuick(t *testing.T) {
 	n, rounds := fewTenants, 0
 	if text := os.Getenv("QUOTASVC_TEST_CONSOLE_TENANTS"); text != "" {
 		var err error
-		if n, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
+		n, err = strconv.Atoi(text)
+		require.NoError(t, err)
 		rounds = 60
 	} else {
 		t.Parallel()
 	}
 	env := backends(t)
-	c := newConsole(t, env...)
-	c.month(t)
+	c := newConsole(t, env...).month(t)
 	var debits []object
 	for i := range 300 {
 		debit := debitOf("acme", "api_calls", 1)
@@ -84,8 +81,7 @@ func TestConsole_ManyTenants_PagesAreQuick(t *testing.T) {
 	c.do(t, 200, "POST", "/v1/debits/batch", "", object{"debits": debits})
 	database, _ := strings.CutPrefix(env[0], "QUOTASVC_DATABASE_URL=")
 	bulk(t, database, n)
-	b := c.browser(t)
-	b.signIn(testKey)
+	b := c.browser(t).signIn(testKey)
 	pages := append(consolePages(), "/console/", "/console/tenants?q=bulk-00", "/console/tenants?plan=starter", "/console/tenants?status=suspended&plan=team", "/console/tenants/bulk-0000007")
 	for _, path := range pages {
 		if strings.Contains(path, "sort=") || strings.Contains(path, "near=") {
@@ -122,7 +118,5 @@ func (b *browser) fast(path string, rounds int, bound time.Duration) {
 	slices.Sort(took)
 	p95 := took[len(took)*95/100]
 	b.t.Logf("%-70s p50 %6.1f ms, p95 %6.1f ms", path, float64(took[len(took)/2].Microseconds())/1000, float64(p95.Microseconds())/1000)
-	if p95 > bound {
-		b.t.Errorf("%s takes %s (p95), want at most %s", path, p95, bound)
-	}
+	assert.True(b.t, p95 <= bound, "%s takes %s (p95), want at most %s", path, p95, bound)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -23,9 +24,8 @@ func (b *browser) stream() <-chan [2]string {
 	endless.Timeout = 0
 	got, err := endless.Do(r) //nolint:bodyclose // the goroutine below closes it
 	require.NoError(b.t, err)
-	if got.StatusCode != http.StatusOK || got.Header.Get("Content-Type") != "text/event-stream" || got.Header.Get("Cache-Control") != "no-store" {
-		b.t.Fatalf("%s %v", got.Status, got.Header)
-	}
+	require.True(b.t, got.StatusCode == http.StatusOK && got.Header.Get("Content-Type") == "text/event-stream" &&
+		got.Header.Get("Cache-Control") == "no-store", "%s %v", got.Status, got.Header)
 	events := make(chan [2]string)
 	go func() {
 		defer close(events)
@@ -50,40 +50,34 @@ func (b *browser) stream() <-chan [2]string {
 }
 
 // refuse sends debits that the service refuses, more of acme than of globex.
-func (c *consoled) refuse(t testing.TB) {
+func (c *consoled) refuse(t testing.TB) *consoled {
 	t.Helper()
 	for i, tenant := range []string{"acme", "acme", "globex"} {
 		c.do(t, 429, "POST", "/v1/debits", "too-much-"+string(rune('0'+i)), object{"tenant": tenant, "items": []object{{"meter": "api_calls", "amount": 20_000}}})
 	}
+	return c
 }
 
 func TestConsole_Overview_WhatIsNow(t *testing.T) {
 	t.Parallel()
-	c := newConsole(t, "QUOTASVC_DEFAULT_PLAN=nowhere")
-	c.refuse(t)
+	c := newConsole(t, "QUOTASVC_DEFAULT_PLAN=nowhere").refuse(t)
 	c.do(t, 200, "POST", "/v1/debits", "most", object{"tenant": "globex", "items": []object{{"meter": "api_calls", "amount": 9_500}}})
 	c.do(t, 202, "POST", "/v1/rolls", "", nil)
 	read, _ := c.key(t, "", "read")
-	b := c.browser(t)
-	b.signIn(read)
+	b := c.browser(t).signIn(read)
 	b.get(200, "/console/", "1 part does not work on this instance", "default plan", "Requests a second", "Last roll", "No day is sealed"[3:], "nothing is archived")
 	b.showsSoon("/console/", "acme 2 quota_exceeded globex 1 quota_exceeded")
 	b.showsSoon("/console/", "done")
 	b.get(200, "/console/overview/near", "globex", "api_calls", "95 %", "500 calls")
 	part := string(b.send("GET", "/console/", nil, "Hx-Request", "true").body)
-	if strings.Contains(part, "<html") || !strings.Contains(part, "Refused most") {
-		t.Errorf("htmx gets %s", part)
-	}
+	assert.True(t, !strings.Contains(part, "<html") && strings.Contains(part, "Refused most"), "htmx gets %s", part)
 
 	bound, _ := c.key(t, "globex", "read")
 	b.signIn(bound)
-	if page := b.get(200, "/console/tenants"); strings.Contains(page, "Overview") {
-		t.Error("the navigation offers the overview to a key that may not see it")
-	}
+	assert.NotContains(t, b.get(200, "/console/tenants"), "Overview",
+		"the navigation offers the overview to a key that may not see it")
 	b.get(403, "/console/overview/stream", "This key may not do that")
-	if page := plain(b.get(200, "/console/overview/near", "globex")); strings.Contains(page, "acme") {
-		t.Errorf("a bound key sees %s", page)
-	}
+	assert.NotContains(t, plain(b.get(200, "/console/overview/near", "globex")), "acme", "a bound key sees")
 }
 
 // TestConsole_Stream_EndsWithItsSession: a stream ends when its session ends. A service that stops does not wait for
@@ -110,12 +104,9 @@ func TestConsole_Stream_EndsWithItsSession(t *testing.T) {
 	for e := range events {
 		last = e
 	}
-	if last[0] != "ended" {
-		t.Errorf("the last event is %v", last)
-	}
-	if e := <-stays; e[0] != "now" {
-		t.Errorf("the stream of another session sends %v", e)
-	}
+	assert.EqualValues(t, "ended", last[0], "the last event is %v", last)
+	e := <-stays
+	assert.EqualValues(t, "now", e[0], "the stream of another session sends %v", e)
 	go func() {
 		for range stays { // as a browser, the test continues to read
 		}
@@ -127,8 +118,7 @@ func TestConsole_InChromium_Overview_RefreshesItself(t *testing.T) {
 	oneChromium.join(t)
 	t.Parallel()
 	c := newConsole(t)
-	b := newChromium(t, c)
-	b.signIn(testKey)
+	b := newChromium(t, c).signIn(testKey)
 	b.shows("Everything works on this instance")
 	b.shows("No tenant has used 80 % or more")
 	b.until(`document.querySelector("#now").dataset.live === "yes"`)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -36,7 +37,7 @@ type album struct {
 
 // take writes a picture of a page. Its width is width. Its height is that of the page, at least most. If path is
 // empty, it takes the page that is open.
-func (a *album) take(name, path string, width, most int64) {
+func (a *album) take(name, path string, width, most int64) *album {
 	a.t.Helper()
 	a.do(chromedp.EmulateViewport(width, most))
 	if path != "" {
@@ -45,6 +46,7 @@ func (a *album) take(name, path string, width, most int64) {
 	a.loaded(`!document.querySelector("[data-chart]") || document.querySelector(".chart canvas")`)
 	a.do(chromedp.EmulateViewport(width, min(most, result(a.tab, chromedp.Evaluate[int64](`Math.ceil(document.querySelector("main").getBoundingClientRect().bottom + scrollY - 24)`)))))
 	a.snap(name)
+	return a
 }
 
 // snap writes a picture of the window's content.
@@ -52,9 +54,7 @@ func (a *album) snap(name string) {
 	a.t.Helper()
 	a.rests()
 	small := paletted(a.t, result(a.tab, chromedp.CaptureScreenshot()))
-	if len(small) > pictureMax {
-		a.t.Errorf("%s has %d bytes, want at most %d", name, len(small), pictureMax)
-	}
+	assert.True(a.t, len(small) <= pictureMax, "%s has %d bytes, want at most %d", name, len(small), pictureMax)
 	if err := os.WriteFile(filepath.Join(a.dir, name+".png"), small, 0o644); err != nil { //nolint:gosec // for everybody
 		a.t.Fatal(err)
 	}
@@ -133,9 +133,7 @@ func (in *introduction) database(t *testing.T) string {
 	t.Helper()
 	_, after, _ := strings.Cut(in.stdout.String(), "QUOTASVC_DATABASE_URL='")
 	url, _, found := strings.Cut(after, "'")
-	if !found {
-		t.Fatal("the introduction has no URL of the database")
-	}
+	require.True(t, found, "the introduction has no URL of the database")
 	return url
 }
 
@@ -205,8 +203,7 @@ func TestConsole_Pictures(t *testing.T) {
 		t.Skip("pictures are made by make console-pictures")
 	}
 	oneChromium.join(t)
-	a := newAlbum(t, dir)
-	a.take("console-login", "/console/login", 900, 520)
+	a := newAlbum(t, dir).take("console-login", "/console/login", 900, 520)
 	a.signIn(testKey)
 	a.open("/console/")
 	a.shows("globex")

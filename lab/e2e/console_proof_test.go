@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -21,8 +24,7 @@ func newProof(t *testing.T) (c *consoled, database string) {
 func TestConsole_Proof_Years_PageByPage(t *testing.T) {
 	t.Parallel()
 	c, database := newProof(t)
-	b := c.browser(t)
-	b.signIn(testKey)
+	b := c.browser(t).signIn(testKey)
 	b.get(200, "/console/proof", "No verification was started yet", "POST /v1/verifications", "No day is sealed yet", "quotasvc seal")
 	execSQL(t, database, `INSERT INTO verifications (verification_id, tenant_id, status, report, error, started_at, heartbeat_at, finished_at)
 		SELECT 'night-' || n, CASE n WHEN 1998 THEN 'acme' ELSE '' END, CASE n WHEN 1999 THEN 'failed' ELSE 'clean' END,
@@ -35,9 +37,7 @@ func TestConsole_Proof_Years_PageByPage(t *testing.T) {
 		t.Errorf("%d on a page, or not the newest first", n)
 	}
 	next := regexp.MustCompile(`href="(/console/proof\?cursor=[^"]+)"`).FindStringSubmatch(page)
-	if next == nil {
-		t.Fatal("there is no next page")
-	}
+	require.NotNil(t, next, "there is no next page")
 	if page := b.get(200, unescaped(next[1]), "2023-06-10 02:30:00"); strings.Contains(page, "night-1987") || !strings.Contains(page, "night-1986") {
 		t.Error("the second page does not go on where the first ended")
 	}
@@ -47,9 +47,8 @@ func TestConsole_Proof_Years_PageByPage(t *testing.T) {
 
 	read, _ := c.key(t, "", "read")
 	b.signIn(read)
-	if page := b.get(200, "/console/proof", "Verifications are shown to keys with the scope admin", "No day is sealed yet"); strings.Contains(page, "Verify now") {
-		t.Error("a key that may not start verifications is offered to")
-	}
+	assert.NotContains(t, b.get(200, "/console/proof", "Verifications are shown to keys with the scope admin", "No day is sealed yet"), "Verify now",
+		"a key that may not start verifications is offered to")
 }
 
 // TestConsole_InChromium_Proof: a verification that is started on the page appears in its list when it ends, with a
@@ -58,8 +57,7 @@ func TestConsole_InChromium_Proof(t *testing.T) {
 	oneChromium.join(t)
 	t.Parallel()
 	c, database := newProof(t)
-	b := newChromium(t, c)
-	b.signIn(testKey)
+	b := newChromium(t, c).signIn(testKey)
 	b.pick("Proof")
 	b.shows("No verification was started yet")
 	b.click("Verify now")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
 )
 
 // These ids have the maximum length and no character at which a line could break.
@@ -22,7 +23,7 @@ const (
 )
 
 // stretch creates a tenant with the longest ids, a tenant with many meters, and a tenant with many subjects.
-func (c *consoled) stretch(t testing.TB) {
+func (c *consoled) stretch(t testing.TB) *consoled {
 	t.Helper()
 	meters, allowances := object{longMeter: object{"unit": strings.Repeat("W", 32)}}, []object{{"meter": longMeter, "amount": 9_007_199_254_740_990, "every": "month", "anchor": "calendar"}}
 	for i := range manyMeters {
@@ -48,6 +49,7 @@ func (c *consoled) stretch(t testing.TB) {
 		debits = append(debits, object{"idempotency_key": fmt.Sprintf("s-%d", i), "tenant": "acme", "subject": fmt.Sprintf("subject-%04d", i), "items": []object{{"meter": "api_calls", "amount": 1}}})
 	}
 	c.do(t, 200, "POST", "/v1/debits/batch", "", object{"debits": debits})
+	return c
 }
 
 // TestConsole_InChromium_FitsEveryScreen: no page is wider than its window, with any ids, and with any number of
@@ -55,10 +57,8 @@ func (c *consoled) stretch(t testing.TB) {
 func TestConsole_InChromium_FitsEveryScreen(t *testing.T) {
 	oneChromium.join(t)
 	t.Parallel()
-	c := newConsole(t)
-	c.stretch(t)
-	b := newChromium(t, c)
-	b.signIn(testKey)
+	c := newConsole(t).stretch(t)
+	b := newChromium(t, c).signIn(testKey)
 	c.browserOf(t).showsSoon("/console/tenants/"+longTenant+"/refusals", "There were not enough units")
 	long := "/console/tenants/" + longTenant
 	pages := slices.Concat(consolePages(), []string{
@@ -81,9 +81,8 @@ func TestConsole_InChromium_FitsEveryScreen(t *testing.T) {
 	b.do(chromedp.EmulateViewport(1280, 800))
 	b.open("/console/tenants/wide?meter=meter-150")
 	b.shows(fmt.Sprintf("All %d meters", manyMeters))
-	if cards := result(b, chromedp.Evaluate[int](`document.querySelectorAll("article.meter").length`)); cards != 1 {
-		t.Errorf("%d of %d meters have a card, want the chosen one alone", cards, manyMeters)
-	}
+	cards := result(b, chromedp.Evaluate[int](`document.querySelectorAll("article.meter").length`))
+	assert.True(t, cards == 1, "%d of %d meters have a card, want the chosen one alone", cards, manyMeters)
 	b.accessible(axe(t))
 }
 

@@ -5,10 +5,11 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
 )
 
 // furnish creates for acme an example of everything that its page shows.
-func (c *consoled) furnish(t testing.TB) {
+func (c *consoled) furnish(t testing.TB) *consoled {
 	t.Helper()
 	c.do(t, 201, "PUT", "/v1/meters/seats", "", object{"unit": "seats", "kind": "gauge"})
 	c.do(t, 200, "PUT", "/v1/plans/team", "", object{
@@ -26,22 +27,19 @@ func (c *consoled) furnish(t testing.TB) {
 	c.do(t, 200, "PUT", "/v1/tenants/acme/gauges/seats", "seats-3", object{"value": 3})
 	c.do(t, 200, "POST", "/v1/debits", "debit-2", object{"tenant": "acme", "subject": "user-1", "items": []object{{"meter": "api_calls", "amount": 3_000}}})
 	c.do(t, 429, "POST", "/v1/debits", "too-much", object{"tenant": "acme", "subject": "user-1", "items": []object{{"meter": "api_calls", "amount": 2_500}}})
+	return c
 }
 
 // furnishedConsole is the service of tests that use acme after furnish and do not change it.
 var furnishedConsole = together[*consoled]{start: func(h *host) *consoled {
-	c := newConsole(h)
-	c.furnish(h)
+	c := newConsole(h).furnish(h)
 	return c
 }}
 
 func TestConsole_Tenant_GaugesFeaturesLimitsCapsMarks(t *testing.T) {
-	furnishedConsole.join(t)
-	t.Parallel()
-	c := furnishedConsole.get(t)
+	c := furnishedConsole.parallel(t)
 	read, _ := c.key(t, "acme", "read")
-	b := c.browser(t)
-	b.signIn(read)
+	b := c.browser(t).signIn(read)
 	const at = "/console/tenants/acme?meter=api_calls"
 	b.showsSoon(at, "There were not enough") // the last refusal is stored within a second
 	b.showsSoon(at, "burst token bucket enforce every request 0 % 10 of 10")
@@ -49,9 +47,7 @@ func TestConsole_Tenant_GaugesFeaturesLimitsCapsMarks(t *testing.T) {
 	page := plain(b.get(200, at,
 		"seats 75 % 3 seats 4 0", "max_upload_mb 500", "sso no of this tenant", "each token bucket shadow every request a level for each tenant, subject",
 		"The plan lets each subject use at most 4,000 calls in a period", "Use of api_calls by day", "31 days up to now", "plan team, 50 % reached"))
-	if strings.Contains(page, "elsewhere") {
-		t.Error("the page shows a limit of another tenant")
-	}
+	assert.NotContains(t, page, "elsewhere", "the page shows a limit of another tenant")
 	if !strings.Contains(page, "75 % 1,000") { // use of the cap of user-1
 		t.Errorf("the cap of user-1 is not shown: %s", page)
 	}
@@ -77,9 +73,8 @@ func TestConsole_Tenant_GaugesFeaturesLimitsCapsMarks(t *testing.T) {
 			t.Errorf("%s: %d %s", tc.file, sheet.status, text)
 		}
 	}
-	if sheet := b.get(200, "/console/tenants.csv?meter=api_calls"); !strings.Contains(sheet, "acme,team,active,Europe/Berlin,") || strings.Contains(sheet, "globex") || strings.Count(sheet, "\n") != 2 {
-		t.Errorf("tenants as CSV: %s", sheet)
-	}
+	sheet := b.get(200, "/console/tenants.csv?meter=api_calls")
+	assert.True(t, strings.Contains(sheet, "acme,team,active,Europe/Berlin,") && !strings.Contains(sheet, "globex") && strings.Count(sheet, "\n") == 2, "tenants as CSV: %s", sheet)
 	b.get(404, "/console/tenants/acme/lists/everything.csv", "There is no such page")
 	b.get(404, "/console/tenants/acme/lists/holds", "There is no such page")
 	b.get(400, "/console/tenants/acme/lists/refusals.csv?from=noon", "This is not a time")
@@ -93,13 +88,11 @@ func TestConsole_Tenant_GaugesFeaturesLimitsCapsMarks(t *testing.T) {
 func TestConsole_Tenant_TextsOfItsParts_StayTexts(t *testing.T) {
 	oneChromium.join(t)
 	t.Parallel()
-	c := newConsole(t)
-	c.furnish(t)
+	c := newConsole(t).furnish(t)
 	const route = "/<script>alert(1)</script>"
 	c.do(t, 200, "PATCH", "/v1/tenants/acme", "", object{"plan": "starter", "reason": "=cmd|' /C calc'!A1 " + hostile})
 	c.do(t, 200, "PUT", "/v1/meters/seats", "", object{"unit": "<img src=x onerror=alert(1)>", "kind": "gauge"})
-	b := newChromium(t, c)
-	b.signIn(testKey)
+	b := newChromium(t, c).signIn(testKey)
 	for _, path := range []string{"/console/tenants/acme?meter=api_calls", "/console/tenants/acme?by=" + route + "&meter=" + route, "/console/tenants?near=50", "/console/"} {
 		b.open(path)
 		b.until(`!document.querySelector("main img, main script")`)
@@ -109,9 +102,8 @@ func TestConsole_Tenant_TextsOfItsParts_StayTexts(t *testing.T) {
 	b.shows("<img src=x onerror=alert(1)>") // the unit of the gauge
 	b.clean()
 	plain := c.browserOf(t)
-	if sheet := plain.get(200, "/console/tenants/acme/lists/terms.csv"); strings.Contains(sheet, ",=cmd") || !strings.Contains(sheet, "'=cmd") {
-		t.Errorf("a spreadsheet would run %s", sheet)
-	}
+	sheet := plain.get(200, "/console/tenants/acme/lists/terms.csv")
+	assert.True(t, !strings.Contains(sheet, ",=cmd") && strings.Contains(sheet, "'=cmd"), "a spreadsheet would run %s", sheet)
 }
 
 // TestConsole_InChromium_Chart: the chart is drawn for each selectable length of time. A top-up in one tab changes

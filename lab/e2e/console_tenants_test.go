@@ -3,10 +3,10 @@ package e2e
 import (
 	"fmt"
 	"net/url"
-	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/assert"
 )
 
 func TestConsole_Tenants_FilteredAndByWhatRemains(t *testing.T) {
@@ -14,8 +14,7 @@ func TestConsole_Tenants_FilteredAndByWhatRemains(t *testing.T) {
 	c := newConsole(t)
 	c.do(t, 200, "POST", "/v1/debits", "most", object{"tenant": "globex", "items": []object{{"meter": "api_calls", "amount": 9_500}}})
 	c.do(t, 200, "PATCH", "/v1/tenants/acme-eu", "", object{"plan": "team", "apply": "now", "status": "suspended"})
-	b := c.browser(t)
-	b.signIn(testKey)
+	b := c.browser(t).signIn(testKey)
 	for _, tc := range []struct {
 		query, shows string
 		hides        []string
@@ -30,13 +29,9 @@ func TestConsole_Tenants_FilteredAndByWhatRemains(t *testing.T) {
 		{"plan=" + url.QueryEscape(hostile[:60]), "The API does not take this", nil},
 	} {
 		page := plain(string(b.send("GET", "/console/tenants?"+tc.query, nil).body))
-		if !strings.Contains(page, tc.shows) {
-			t.Errorf("%s lacks %q: %s", tc.query, tc.shows, page)
-		}
+		assert.Contains(t, page, tc.shows, "%s lacks %q", tc.query, tc.shows)
 		for _, hidden := range tc.hides {
-			if strings.Contains(page, hidden) {
-				t.Errorf("%s shows %q", tc.query, hidden)
-			}
+			assert.NotContains(t, page, hidden, "%s shows %q", tc.query, hidden)
 		}
 	}
 	for _, near := range []string{"0", "101", "many", "-1"} {
@@ -55,8 +50,7 @@ func TestConsole_Tenants_Thousands(t *testing.T) {
 		tenants[fmt.Sprintf("bulk-%03d", i)] = object{"plan": "team"}
 	}
 	c.do(t, 200, "POST", "/v1/catalog", "", object{"tenants": tenants})
-	b := newChromium(t, c)
-	b.signIn(testKey)
+	b := newChromium(t, c).signIn(testKey)
 	b.open("/console/tenants?plan=team")
 	b.shows("bulk-049")
 	b.press("n")

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -110,13 +111,9 @@ func (b *browser) post(status int, path string, fields url.Values, texts ...stri
 func (b *browser) has(got answer, status int, path string, texts ...string) string {
 	b.t.Helper()
 	page := string(got.body)
-	if got.status != status {
-		b.t.Fatalf("%s: %d, want %d: %s", path, got.status, status, plain(page))
-	}
+	require.True(b.t, got.status == status, "%s: %d, want %d: %s", path, got.status, status, plain(page))
 	for _, text := range texts {
-		if !strings.Contains(plain(page), text) {
-			b.t.Fatalf("%s lacks %q: %s", path, text, plain(page))
-		}
+		require.Contains(b.t, plain(page), text, "%s lacks %q", path, text)
 	}
 	return page
 }
@@ -139,9 +136,10 @@ func plain(page string) string {
 func unescaped(text string) string { return html.UnescapeString(text) }
 
 // signIn signs in with a key, and fails the test if the sign-in fails.
-func (b *browser) signIn(key string) {
+func (b *browser) signIn(key string) *browser {
 	b.t.Helper()
 	b.post(303, "/console/login", url.Values{"key": {key}, "target": {"/console/"}})
+	return b
 }
 
 // token returns the token that each form of the session contains.
@@ -164,9 +162,8 @@ func TestConsole_SignIn_ExchangesKeyForSession(t *testing.T) {
 		{strings.Repeat("x", 513), "Enter a key", 400},
 		{strings.Repeat("x", 52), "unknown, expired or revoked", 401},
 	} {
-		if page := b.post(tc.status, "/console/login", url.Values{"key": {tc.key}}, tc.says); tc.key != "" && strings.Contains(page, tc.key) {
-			t.Error("the page shows the key that was entered")
-		}
+		assert.False(t, tc.key != "" && strings.Contains(b.post(tc.status, "/console/login", url.Values{"key": {tc.key}}, tc.says), tc.key),
+			"the page shows the key that was entered")
 	}
 	use, _ := c.key(t, "", "use")
 	b.post(403, "/console/login", url.Values{"key": {use}}, "needs a key with the scope read or admin; this key has use")
@@ -174,21 +171,15 @@ func TestConsole_SignIn_ExchangesKeyForSession(t *testing.T) {
 	secret, id := c.key(t, "", "read")
 	got := b.send("POST", "/console/login", url.Values{"key": {" " + secret + "\n"}, "target": {"/console/tenants/acme?meter=credits"}})
 	cookie := got.header.Get("Set-Cookie")
-	if got.status != 303 || got.header.Get("Location") != "/console/tenants/acme?meter=credits" {
-		t.Fatalf("%d to %q", got.status, got.header.Get("Location"))
-	}
+	require.True(t, got.status == 303 && got.header.Get("Location") == "/console/tenants/acme?meter=credits",
+		"%d to %q", got.status, got.header.Get("Location"))
 	for _, want := range []string{"quotasvc_console=", "Path=/console/", "HttpOnly", "SameSite=Strict", "Max-Age=43200"} {
-		if !strings.Contains(cookie, want) {
-			t.Errorf("the cookie %q lacks %s", cookie, want)
-		}
+		assert.Contains(t, cookie, want, "the cookie %q lacks %s", cookie, want)
 	}
-	if strings.Contains(cookie, secret) || strings.Contains(cookie, "Secure") {
-		t.Errorf("the cookie is %q", cookie)
-	}
+	assert.True(t, !strings.Contains(cookie, secret) && !strings.Contains(cookie, "Secure"), "the cookie is %q", cookie)
 	secure := b.send("POST", "/console/login", url.Values{"key": {secret}}, "X-Forwarded-Proto", "https").header.Get("Set-Cookie")
-	if !strings.HasPrefix(secure, "__Secure-quotasvc_console=") || !strings.Contains(secure, "; Secure") {
-		t.Errorf("over TLS the cookie is %q", secure)
-	}
+	assert.True(t, strings.HasPrefix(secure, "__Secure-quotasvc_console=") && strings.Contains(secure, "; Secure"),
+		"over TLS the cookie is %q", secure)
 	b.get(200, "/console/tenants/acme", "credits", "a read key may read", "invoice-7", "render-1", "Europe/Berlin", "2,500")
 	b.send("POST", "/console/logout", url.Values{"token": {b.token()}})
 	b.get(401, "/console/tenants/acme", "Sign in to quotasvc")
@@ -196,9 +187,7 @@ func TestConsole_SignIn_ExchangesKeyForSession(t *testing.T) {
 	b.signIn(secret)
 	c.do(t, 204, "DELETE", "/v1/keys/"+id, "", nil)
 	b.eventually(401, "/console/tenants")
-	if strings.Contains(c.stderr.String(), secret) {
-		t.Error("the log has the key")
-	}
+	assert.NotContains(t, c.stderr.String(), secret, "the log has the key")
 }
 
 // eventually waits until a request for a page is answered with this status.
@@ -220,9 +209,7 @@ func TestConsole_WrongKeys_LimitedWithThoseOfTheAPI(t *testing.T) {
 	for range 60 {
 		got := b.send("POST", "/console/login", url.Values{"key": {strings.Repeat("x", 40)}})
 		if got.status == 429 {
-			if got.header.Get("Retry-After") == "" {
-				t.Error("no Retry-After")
-			}
+			assert.NotEmpty(t, got.header.Get("Retry-After"), "no Retry-After")
 			return
 		}
 	}
@@ -231,17 +218,14 @@ func TestConsole_WrongKeys_LimitedWithThoseOfTheAPI(t *testing.T) {
 
 // TestConsole_TargetOfSignIn_StaysHere: the sign-in page never redirects to another site.
 func TestConsole_TargetOfSignIn_StaysHere(t *testing.T) {
-	oneConsole.join(t)
-	t.Parallel()
-	c := oneConsole.get(t)
+	c := oneConsole.parallel(t)
 	for given, want := range map[string]string{
 		"https://evil.example/console/": "/console/", "//evil.example/console/": "/console/", "/console/../v1/keys": "/console/", "/v1/keys": "/console/",
 		`/console/\evil`: "/console/", "javascript:alert(1)": "/console/", "/console/explain?tenant=acme": "/console/explain?tenant=acme",
 	} {
 		got := c.browser(t).send("POST", "/console/login", url.Values{"key": {testKey}, "target": {given}})
-		if to := got.header.Get("Location"); to != want {
-			t.Errorf("%s leads to %s", given, to)
-		}
+		to := got.header.Get("Location")
+		assert.True(t, to == want, "%s leads to %s", given, to)
 	}
 }
 
@@ -252,27 +236,20 @@ func pagesOf(tenant string) []string {
 }
 
 func TestConsole_BoundKey_SeesItsTenantOnly(t *testing.T) {
-	oneConsole.join(t)
-	t.Parallel()
-	c := oneConsole.get(t)
+	c := oneConsole.parallel(t)
 	secret, _ := c.key(t, "globex", "admin")
-	b := c.browser(t)
-	b.signIn(secret)
-	if to := b.send("GET", "/console/", nil).header.Get("Location"); to != "/console/tenants/globex" {
-		t.Errorf("the first page is %s", to)
-	}
-	if page := plain(b.get(200, "/console/tenants", "globex")); strings.Contains(page, "acme") {
-		t.Errorf("the list shows others: %s", page)
-	}
+	b := c.browser(t).signIn(secret)
+	assert.EqualValues(t, "/console/tenants/globex", b.send("GET", "/console/", nil).header.Get("Location"),
+		"the first page")
+	assert.NotContains(t, plain(b.get(200, "/console/tenants", "globex")), "acme", "the list shows others")
 	b.get(200, "/console/tenants?q=acme", "No tenant begins with acme")
 	for _, path := range pagesOf("globex") {
 		b.get(200, path)
 	}
 	for _, tenant := range []string{"acme", "nobody"} { // the answer does not reveal which tenants exist
 		for _, path := range pagesOf(tenant) {
-			if page := b.get(403, path, "This key may not do that"); strings.Contains(page, "invoice-7") {
-				t.Errorf("%s shows what the tenant has", path)
-			}
+			assert.NotContains(t, b.get(403, path, "This key may not do that"), "invoice-7",
+				"%s shows what the tenant has", path)
 		}
 	}
 	b.get(200, "/console/explain?tenant=acme&meter=credits&amount=1", "This key may not do that")
@@ -287,42 +264,30 @@ func TestConsole_BoundKey_SeesItsTenantOnly(t *testing.T) {
 }
 
 func TestConsole_Answers_CarryTheirProtection(t *testing.T) {
-	oneConsole.join(t)
-	t.Parallel()
-	c := oneConsole.get(t)
-	b := c.browser(t)
-	b.signIn(testKey)
+	c := oneConsole.parallel(t)
+	b := c.browser(t).signIn(testKey)
 	for _, path := range []string{"/console/login", "/console/tenants", "/console/tenants/nobody", "/console/nowhere", "/console/tenants/acme/journal.csv", "/console/assets/none.js"} {
 		h := b.send("GET", path, nil).header
 		policy := h.Get("Content-Security-Policy")
-		if !strings.HasPrefix(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") || !strings.Contains(policy, "frame-ancestors 'none'") {
-			t.Errorf("%s: Content-Security-Policy %q", path, policy)
-		}
-		if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Referrer-Policy") != "same-origin" || h.Get("Cache-Control") != "no-store" {
-			t.Errorf("%s: %v", path, h)
-		}
+		assert.True(t, strings.HasPrefix(policy, "default-src 'none'") && !strings.Contains(policy, "unsafe") &&
+			strings.Contains(policy, "frame-ancestors 'none'"), "%s: Content-Security-Policy %q", path, policy)
+		assert.True(t, h.Get("X-Content-Type-Options") == "nosniff" && h.Get("Referrer-Policy") == "same-origin" &&
+			h.Get("Cache-Control") == "no-store", "%s: %v", path, h)
 	}
 	page := b.get(200, "/console/tenants/acme")
 	for _, inline := range []string{" style=", "<style", " onclick=", "javascript:", "<script>"} {
-		if strings.Contains(page, inline) {
-			t.Errorf("the page has %q, which its policy refuses", inline)
-		}
+		assert.NotContains(t, page, inline, "the page has %q, which its policy refuses", inline)
 	}
 	for _, m := range regexp.MustCompile(`(?:src|href)="(/console/assets/[^"]+)"`).FindAllStringSubmatch(page, -1) {
-		if h := b.send("GET", m[1], nil).header; !strings.Contains(h.Get("Cache-Control"), "immutable") {
-			t.Errorf("%s is not kept by browsers: %v", m[1], h)
-		}
+		h := b.send("GET", m[1], nil).header
+		assert.Contains(t, h.Get("Cache-Control"), "immutable", "%s is not kept by browsers: %v", m[1], h)
 	}
 }
 
 func TestConsole_FormsOfOthers_ChangeNothing(t *testing.T) {
-	oneConsole.join(t)
-	t.Parallel()
-	c := oneConsole.get(t)
-	b := c.browser(t)
-	b.signIn(testKey)
-	other := c.browser(t)
-	other.signIn(testKey)
+	c := oneConsole.parallel(t)
+	b := c.browser(t).signIn(testKey)
+	other := c.browser(t).signIn(testKey)
 	for _, token := range []string{"", "x", other.token()} {
 		b.post(403, "/console/logout", url.Values{"token": {token}}, "The form is not from this session")
 	}
@@ -343,8 +308,7 @@ func TestConsole_Texts_StayTexts(t *testing.T) {
 	c.do(t, 200, "PATCH", "/v1/tenants/acme", "", object{"plan": "team", "apply": "next_period", "reason": hostile, "metadata": object{"note": hostile, hostile: "key"}})
 	c.do(t, 201, "POST", "/v1/tenants/acme/grants", "g-"+"<script>alert(1)</script>", object{"meter": "credits", "amount": 5, "source": "promo", "reason": hostile})
 	c.do(t, 200, "POST", "/v1/debits", `"><script>alert(1)</script>`, object{"tenant": "acme", "items": []object{{"meter": "credits", "amount": 1}}, "metadata": object{"m": hostile}})
-	b := c.browser(t)
-	b.signIn(testKey)
+	b := c.browser(t).signIn(testKey)
 	paths := append(pagesOf("acme"), "/console/tenants?q="+url.QueryEscape(hostile), "/console/tenants/acme/journal?meter="+url.QueryEscape(hostile),
 		"/console/tenants/acme/journal?from="+url.QueryEscape(hostile), "/console/explain?tenant=acme&meter=credits&amount="+url.QueryEscape(hostile),
 		"/console/explain?tenant=acme&meter="+url.QueryEscape(hostile)+"&amount=1", "/console/tenants/"+url.PathEscape(hostile), "/console/"+url.PathEscape(hostile),
@@ -361,52 +325,35 @@ func TestConsole_Texts_StayTexts(t *testing.T) {
 	}
 	b.get(200, "/console/tenants/acme", "alert(1)") // the page shows it as text
 	bad := b.post(400, "/console/login", url.Values{"key": {hostile}, "target": {hostile}, "kept.reason": {hostile}})
-	if strings.Contains(bad, "<script>alert") {
-		t.Error("the sign-in page runs a text")
-	}
+	assert.NotContains(t, bad, "<script>alert", "the sign-in page runs a text")
 }
 
 func TestConsole_Tenants_FoundByTheirBeginning(t *testing.T) {
-	oneConsole.join(t)
-	t.Parallel()
-	c := oneConsole.get(t)
-	b := c.browser(t)
-	b.signIn(testKey)
-	if page := plain(b.get(200, "/console/tenants?q=acme", "acme", "acme-eu")); strings.Contains(page, "globex") {
-		t.Errorf("found: %s", page)
-	}
+	c := oneConsole.parallel(t)
+	b := c.browser(t).signIn(testKey)
+	assert.NotContains(t, plain(b.get(200, "/console/tenants?q=acme", "acme", "acme-eu")), "globex", "found")
 	b.get(200, "/console/tenants?q=Acme", "No tenant begins with Acme", "case-sensitive")
 	b.get(400, "/console/tenants?q=a%20b", "The API does not take this", "prefix")
 	part := string(b.send("GET", "/console/tenants?q=acme-", nil, "Hx-Request", "true").body)
-	if strings.Contains(part, "<html") || !strings.Contains(part, "acme-eu") {
-		t.Errorf("htmx gets %s", part)
-	}
+	assert.True(t, !strings.Contains(part, "<html") && strings.Contains(part, "acme-eu"), "htmx gets %s", part)
 	part = string(b.send("GET", "/console/tenants?q=a%20b", nil, "Hx-Request", "true").body)
-	if strings.Contains(part, "<html") || !strings.Contains(part, "The API does not take this") {
-		t.Errorf("htmx gets %s", part)
-	}
+	assert.True(t, !strings.Contains(part, "<html") && strings.Contains(part, "The API does not take this"),
+		"htmx gets %s", part)
 }
 
 func TestConsole_Tenant_ShowsWhatTheAPIKnows(t *testing.T) {
-	oneConsole.join(t)
-	t.Parallel()
-	c := oneConsole.get(t)
-	b := c.browser(t)
-	b.signIn(testKey)
+	c := oneConsole.parallel(t)
+	b := c.browser(t).signIn(testKey)
 	page := b.get(200, "/console/tenants/acme?meter=credits", "invoice-7", "top-up", "the plan's allowance", "render-1", "40 credits", "Next periods of credits", "Europe/Berlin")
-	if !strings.Contains(page, `aria-label="credits: 0 credits used, 40 held, 560 remaining"`) {
-		t.Error("the bar does not say what it shows")
-	}
+	assert.Contains(t, page, `aria-label="credits: 0 credits used, 40 held, 560 remaining"`,
+		"the bar does not say what it shows")
 	b.get(200, "/console/tenants/acme/journal?meter=api_calls&kind=debit", "debit-1", "user-1", "2,500 calls", "bootstrap")
 	b.get(200, "/console/tenants/acme/journal?meter=api_calls&from=2030-01-01", "There are no entries")
 	b.get(400, "/console/tenants/acme/journal?from=yesterday", "This is not a time")
 	sheet := b.get(200, "/console/tenants/acme/journal.csv?meter=api_calls")
-	if !strings.Contains(sheet, "debit,api_calls,calls,2500,7500,") {
-		t.Errorf("the journal as CSV: %s", sheet)
-	}
-	if sheet := b.get(200, "/console/tenants/acme/usage.csv?meter=api_calls"); !strings.Contains(sheet, ",Europe/Berlin,api_calls,calls,2500,0,0,1") || strings.Count(sheet, "\n") != 32 {
-		t.Errorf("the use as CSV: %s", sheet)
-	}
+	assert.Contains(t, sheet, "debit,api_calls,calls,2500,7500,", "the journal as CSV")
+	sheet = b.get(200, "/console/tenants/acme/usage.csv?meter=api_calls")
+	assert.True(t, strings.Contains(sheet, ",Europe/Berlin,api_calls,calls,2500,0,0,1") && strings.Count(sheet, "\n") == 32, "the use as CSV: %s", sheet)
 	b.get(200, "/console/tenants/acme/statements/api_calls/current", "Statement of api_calls", "Granted", "+10,000", "−2,500", "Closing", "7,500", "The figures add up")
 	b.get(200, "/console/tenants/acme/statements/api_calls", "starter")
 	b.get(404, "/console/tenants/nobody", "There is no such tenant")
@@ -415,12 +362,9 @@ func TestConsole_Tenant_ShowsWhatTheAPIKnows(t *testing.T) {
 
 // TestConsole_Refusals_EachInWords answers: why was acme refused at that time?
 func TestConsole_Refusals_EachInWords(t *testing.T) {
-	oneConsole.join(t)
-	t.Parallel()
-	c := oneConsole.get(t)
+	c := oneConsole.parallel(t)
 	c.do(t, 429, "POST", "/v1/debits", "too-much", object{"tenant": "acme", "subject": "user-7", "items": []object{{"meter": "api_calls", "amount": 8_000}}})
-	b := c.browser(t)
-	b.signIn(testKey)
+	b := c.browser(t).signIn(testKey)
 	b.showsSoon("/console/tenants/acme/refusals", "There were not enough units of api_calls then; waiting helps. It needed 8,000 calls, and 7,500 were available.")
 	b.get(200, "/console/tenants/acme/refusals", "user-7", "quota_exceeded", "Times are of Europe/Berlin")
 	b.get(200, "/console/tenants/globex/refusals", "Nothing was refused in this time")
@@ -432,18 +376,13 @@ func TestConsole_Refusals_EachInWords(t *testing.T) {
 // The page shows the refusals of a minute in the tenant's zone. If no day is given, it shows the last such minute in
 // the past.
 func TestConsole_Refusals_OfAMinute(t *testing.T) {
-	oneConsole.join(t)
-	t.Parallel()
-	c := oneConsole.get(t)
-	b := c.browser(t)
-	b.signIn(testKey)
+	c := oneConsole.parallel(t)
+	b := c.browser(t).signIn(testKey)
 	c.do(t, 429, "POST", "/v1/debits", "too-much", object{"tenant": "acme-eu", "items": []object{{"meter": "api_calls", "amount": 18_000}}})
 	b.showsSoon("/console/tenants/acme-eu/refusals", "It needed 18,000 calls")
 	page := b.get(200, "/console/tenants/acme-eu/refusals")
 	link := regexp.MustCompile(`href="(/console/tenants/acme-eu/refusals\?at=(\d\d)%3A(\d\d)&amp;day=(\d{4}-\d\d-\d\d))">`).FindStringSubmatch(page)
-	if link == nil {
-		t.Fatalf("the counts lead to no minute: %s", plain(page))
-	}
+	require.NotNil(t, link, "the counts lead to no minute: %s", plain(page))
 	at, day := link[2]+":"+link[3], link[4]
 	there := "from " + day + " " + at
 	if at == "00:00" {
@@ -460,14 +399,11 @@ func TestConsole_Refusals_OfAMinute(t *testing.T) {
 	b.get(200, "/console/tenants/acme-eu/refusals?at="+later.Format("15:04"), "from "+later.AddDate(0, 0, -1).Format("2006-01-02"), "Nothing was refused in this time")
 	page = b.get(200, "/console/tenants/acme-eu/refusals?day="+before.Format(time.DateOnly)+"&at="+before.Format("15:04"), "Nothing was refused in this time")
 	around := regexp.MustCompile(`href="([^"]+)">the half hour around it`).FindStringSubmatch(page)
-	if around == nil {
-		t.Fatal("there is no way to the half hour around")
-	}
+	require.NotNil(t, around, "there is no way to the half hour around")
 	b.get(200, unescaped(around[1]), "It needed 18,000 calls")
 	csv := regexp.MustCompile(`href="([^"]+refusals\.csv[^"]+)"`).FindStringSubmatch(b.get(200, unescaped(link[1])))
-	if got := b.send("GET", unescaped(csv[1]), nil); got.status != 200 || strings.Count(string(got.body), "quota_exceeded") != 1 {
-		t.Errorf("the file of the minute: %s", got)
-	}
+	got := b.send("GET", unescaped(csv[1]), nil)
+	assert.True(t, got.status == 200 && strings.Count(string(got.body), "quota_exceeded") == 1, "the file of the minute: %s", got)
 }
 
 // berlin returns the time zone of the tenants.
@@ -483,8 +419,7 @@ func TestConsole_Records_WhatWasChangedAndProved(t *testing.T) {
 	c := newConsole(t)
 	_, id := c.key(t, "globex", "read")
 	c.do(t, 201, "PUT", "/v1/limits/burst", "", object{"per": []string{"tenant", "subject"}, "kind": "token_bucket", "rate": "5/s", "burst": 5, "mode": "shadow", "match": object{"route": "search"}})
-	b := c.browser(t)
-	b.signIn(testKey)
+	b := c.browser(t).signIn(testKey)
 	b.get(200, "/console/audit?tenant=acme", "grant.create grant invoice-7", "invoice 7", "by bootstrap", "Before and after", `"amount": 500`)
 	b.get(200, "/console/audit?action=key.revoke", "No change matches")
 	b.get(400, "/console/audit?from=noon", "This is not a time")
@@ -494,9 +429,8 @@ func TestConsole_Records_WhatWasChangedAndProved(t *testing.T) {
 	b.get(200, "/console/proof", "No day is sealed yet")
 	got := b.send("POST", "/console/proof", url.Values{"token": {b.token()}, "tenant": {"acme"}})
 	at := got.header.Get("Location")
-	if got.status != 303 || !strings.HasPrefix(at, "/console/proof?verification=") {
-		t.Fatalf("%s leads to %q", got, at)
-	}
+	require.True(t, got.status == 303 && strings.HasPrefix(at, "/console/proof?verification="),
+		"%s leads to %q", got, at)
 	b.showsSoon(at, "clean")
 	b.get(200, at, "Differences 0")
 
@@ -514,8 +448,7 @@ func TestConsole_Explain_SaysWhichStepLimits(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
 	c.do(t, 201, "PUT", "/v1/limits/burst", "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "5/s", "burst": 5, "match": object{"route": "search"}})
-	b := c.browser(t)
-	b.signIn(testKey)
+	b := c.browser(t).signIn(testKey)
 	ask := func(query string, texts ...string) { b.get(200, "/console/explain?tenant=acme&"+query, texts...) }
 	ask("meter=credits&amount=150", "Allowed: acme could use 150 credits of credits now.", "First grant", "60 credits", "Second grant", "From grant invoice-7 (top-up).", "90 credits", "410 credits of credits would remain")
 	ask("meter=credits&amount=580", "Allowed", "Overage", "20 credits")
@@ -548,21 +481,15 @@ func TestConsole_Explain_SaysWhichStepLimits(t *testing.T) {
 func TestConsole_Listen_OwnAddressOrOff(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t, "QUOTASVC_CONSOLE_LISTEN=127.0.0.1:0")
-	if strings.HasPrefix(c.console, c.api) {
-		t.Errorf("the console is at the API's address: %s", c.console)
-	}
-	b := c.browser(t)
-	b.signIn(testKey)
+	assert.False(t, strings.HasPrefix(c.console, c.api), "the console is at the API's address: %s", c.console)
+	b := c.browser(t).signIn(testKey)
 	b.get(200, "/console/tenants", "acme")
-	if to := b.send("GET", "/", nil).header.Get("Location"); to != "/console/" {
-		t.Errorf("its root leads to %q", to)
-	}
+	assert.EqualValues(t, "/console/", b.send("GET", "/", nil).header.Get("Location"), "its root leads to")
 	b.send("GET", "/v1/tenants", nil)
 	c.do(t, 404, "GET", "/console/login", "", nil)
 
 	off := serve(t, append(backends(t), "QUOTASVC_CONSOLE_LISTEN=off"))
 	off.do(t, 404, "GET", "/console/login", "", nil)
-	if _, _, stderr := tool(t, append(backends(t), "QUOTASVC_CONSOLE_LISTEN=nowhere"), "serve", "--validate"); !strings.Contains(stderr, "QUOTASVC_CONSOLE_LISTEN") {
-		t.Errorf("an address that is none: %s", stderr)
-	}
+	_, _, stderr := tool(t, append(backends(t), "QUOTASVC_CONSOLE_LISTEN=nowhere"), "serve", "--validate")
+	assert.Contains(t, stderr, "QUOTASVC_CONSOLE_LISTEN", "an address that is none")
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
 )
 
 // newDemo starts dev as `make run` does. It returns a tab that is signed in as the introduction describes.
@@ -56,9 +57,7 @@ func nearFivePastTwo(t *testing.T) bool {
 // answered checks the number of steps that a question has taken, and begins to count for the next question.
 func (b *tab) answered(what string) {
 	b.t.Helper()
-	if b.steps > mostSteps {
-		b.t.Errorf("%s: took %d steps, want at most %d", what, b.steps, mostSteps)
-	}
+	assert.True(b.t, b.steps <= mostSteps, "%s: took %d steps, want at most %d", what, b.steps, mostSteps)
 	b.steps = 0
 }
 

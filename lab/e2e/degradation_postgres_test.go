@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -143,7 +144,6 @@ func connectTo(t *testing.T, url string) *pgx.Conn {
 
 func runSQL(t *testing.T, db *pgx.Conn, sql string) {
 	t.Helper()
-	if _, err := db.Exec(t.Context(), sql); err != nil {
-		t.Errorf("%s: %v", sql, err)
-	}
+	_, err := db.Exec(t.Context(), sql)
+	assert.NoError(t, err, "%s", sql)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -26,10 +27,11 @@ func (tr *trial) redisFault(begin, end func(), known func() bool) {
 
 // redisAway is redisFault for a fault during which the instance decides limits without Redis after a while. Within 5
 // s after the fault, Redis decides again; TestOutage_RedisKilled_CallersDoNotNotice checks that.
-func (tr *trial) redisAway(begin, end func()) {
+func (tr *trial) redisAway(begin, end func()) *trial {
 	tr.t.Helper()
 	tr.redisFault(begin, end, tr.answers("check consume", degraded))
 	tr.each("check consume", tr.known, "a decision without Redis", degraded)
+	return tr
 }
 
 func degraded(c call) bool { return c.degraded }
@@ -37,15 +39,13 @@ func degraded(c call) bool { return c.degraded }
 func TestDegradation_RedisDown_CallersDoNotNotice(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
-	tr := newTrial(t, testenv.Postgres(t), server.URL)
-	tr.redisAway(server.Kill, server.Start)
+	newTrial(t, testenv.Postgres(t), server.URL).redisAway(server.Kill, server.Start)
 }
 
 func TestDegradation_RedisPaused_CallersDoNotNotice(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
-	tr := newTrial(t, testenv.Postgres(t), server.URL)
-	tr.redisAway(server.Pause, server.Resume)
+	newTrial(t, testenv.Postgres(t), server.URL).redisAway(server.Pause, server.Resume)
 }
 
 func TestDegradation_RedisSlow_BudgetHolds(t *testing.T) {
@@ -58,8 +58,7 @@ func TestDegradation_RedisSlow_BudgetHolds(t *testing.T) {
 func TestDegradation_NetworkToRedisCut_CallersDoNotNotice(t *testing.T) {
 	t.Parallel()
 	link, url := testenv.NewLinkTo(t, testenv.RedisURL(t))
-	tr := newTrial(t, testenv.Postgres(t), url)
-	tr.redisAway(link.Cut, link.Heal)
+	newTrial(t, testenv.Postgres(t), url).redisAway(link.Cut, link.Heal)
 }
 
 func TestDegradation_RedisFull_CallersDoNotNotice(t *testing.T) {
@@ -68,12 +67,9 @@ func TestDegradation_RedisFull_CallersDoNotNotice(t *testing.T) {
 	client := redis.NewClient(server.Options())
 	t.Cleanup(func() { _ = client.Close() })
 	set := func(bytes string) {
-		if err := client.ConfigSet(t.Context(), "maxmemory", bytes).Err(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, client.ConfigSet(t.Context(), "maxmemory", bytes).Err())
 	}
-	tr := newTrial(t, testenv.Postgres(t), server.URL)
-	tr.redisAway(func() { set("1") }, func() { set("0") })
+	newTrial(t, testenv.Postgres(t), server.URL).redisAway(func() { set("1") }, func() { set("0") })
 }
 
 func TestDegradation_RedisFlushed_LimitsKeepTheirLevels(t *testing.T) {
@@ -99,19 +95,14 @@ func TestDegradation_RedisFlushed_LimitsKeepTheirLevels(t *testing.T) {
 		}
 		return granted
 	}
-	if n := spend(); n != 2 {
-		t.Fatalf("the limit of 2 granted %d", n)
-	}
+	n := spend()
+	require.True(t, n == 2, "the limit of 2 granted %d", n)
 	flush := func() {
-		if err := client.FlushAll(context.Background()).Err(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, client.FlushAll(context.Background()).Err())
 	}
 	tr.through(flush, func() {}, always)
 	tr.each(everyKind, tr.begun, "success", succeeds)
-	if n := spend(); n != 0 {
-		t.Errorf("after the flush the used limit of 2 granted %d", n)
-	}
+	assert.Zero(t, spend(), "after the flush the used limit of 2 granted")
 }
 
 func TestDegradation_RedisFailsOver_CallersDoNotNotice(t *testing.T) {
@@ -149,30 +140,24 @@ func TestDegradation_InstancePaused_OthersServeAndItGoesOn(t *testing.T) {
 	defer func() { t.Log("left:", left) }()
 	testenv.Eventually(t, func() bool {
 		for kind := range strings.FieldsSeq(everyKind) {
-			if c := other.call(t.Context(), kind, fmt.Sprintf("other-%s-%d", kind, tr.rates.Add(1)), tr.rates.Add(1)); !succeeds(c) {
-				t.Errorf("on the other instance: %s", c)
-			}
+			c := other.call(t.Context(), kind, fmt.Sprintf("other-%s-%d", kind, tr.rates.Add(1)), tr.rates.Add(1))
+			assert.True(t, succeeds(c), "on the other instance: %s", c)
 		}
 		var open int
-		if err := db.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in%'").Scan(&open); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, db.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in%'").Scan(&open))
 		left = fmt.Sprintf("%d transactions, %s replicas", open, other.replicas(t))
 		return left == "0 transactions, 1 replicas"
 	}, "PostgreSQL and the other instance have forgotten it")
 	tr.in.signal(syscall.SIGCONT)
 	for range 3 {
-		if c, _ := testenv.Receive(t, answers); !succeeds(c) && !refused(c) {
-			t.Errorf("on the paused instance: %s", c)
-		}
+		c, _ := testenv.Receive(t, answers)
+		assert.False(t, !succeeds(c) && !refused(c), "on the paused instance: %s", c)
 	}
 	testenv.Eventually(t, func() bool { return succeeds(tr.in.call(t.Context(), "debit", "after", 0)) })
 	for _, kind := range []string{"consume", "debit"} {
-		if c := other.call(t.Context(), kind, "paused-"+kind, 0); !succeeds(c) {
-			t.Errorf("sent again to the other instance: %s", c)
-		}
+		c := other.call(t.Context(), kind, "paused-"+kind, 0)
+		assert.True(t, succeeds(c), "sent again to the other instance: %s", c)
 	}
-	if status, stdout, stderr := tool(t, tr.env, "verify"); status != 0 {
-		t.Errorf("verify ended with %d\n%s\n%s", status, stdout, stderr)
-	}
+	status, stdout, stderr := tool(t, tr.env, "verify")
+	assert.Zero(t, status, "verify ended with %d\n%s\n%s", status, stdout, stderr)
 }

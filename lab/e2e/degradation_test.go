@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -228,12 +230,9 @@ func (tr *trial) noticed() {
 		tr.t.Logf("%-8s %v; sent when it was known: %d", kind, statuses, len(tr.during(kind, tr.known)))
 	}
 	for _, c := range tr.calls {
-		if c.took > waitMax {
-			tr.t.Errorf("waited too long: %s", c)
-		}
-		if c.status/100 != 2 && c.status != http.StatusServiceUnavailable {
-			tr.t.Errorf("neither done nor unavailable: %s", c)
-		}
+		assert.True(tr.t, c.took <= waitMax, "waited too long: %s", c)
+		assert.False(tr.t, c.status/100 != 2 && c.status != http.StatusServiceUnavailable,
+			"neither done nor unavailable: %s", c)
 	}
 }
 
@@ -243,9 +242,7 @@ func (tr *trial) each(kinds string, from time.Time, want string, ok func(c call)
 	tr.t.Helper()
 	for kind := range strings.FieldsSeq(kinds) {
 		calls := tr.during(kind, from)
-		if len(calls) < callersEach*tr.answersEach {
-			tr.t.Errorf("%d calls of %s in the fault", len(calls), kind)
-		}
+		assert.True(tr.t, len(calls) >= callersEach*tr.answersEach, "%d calls of %s in the fault", len(calls), kind)
 		if i := slices.IndexFunc(calls, func(c call) bool { return !ok(c) }); i >= 0 {
 			tr.t.Errorf("want %s, got, %s after the beginning: %s", want, calls[i].sent.Sub(tr.begun).Round(time.Millisecond), calls[i])
 		}
@@ -264,9 +261,8 @@ func refused(c call) bool {
 func (tr *trial) refusedAtOnce() {
 	tr.t.Helper()
 	tr.each("consume debit admin", tr.known, "a refusal", refused)
-	if n := len(tr.during("consume", tr.known)) + len(tr.during("debit", tr.known)); tr.untried < float64(n) {
-		tr.t.Errorf("%g operations were refused without an attempt, of %d", tr.untried, n)
-	}
+	n := len(tr.during("consume", tr.known)) + len(tr.during("debit", tr.known))
+	assert.True(tr.t, tr.untried >= float64(n), "%g operations were refused without an attempt, of %d", tr.untried, n)
 	if !slices.ContainsFunc(tr.during("admin", tr.known), func(c call) bool { return c.took < atOnceMax }) {
 		tr.t.Error("no change of the catalogue was refused at once")
 	}
@@ -283,14 +279,10 @@ func (tr *trial) exactlyWhatWasAcknowledged() {
 		}
 		charged++
 		again := tr.in.call(tr.t.Context(), c.kind, c.key, 0)
-		if again.status != http.StatusOK {
-			tr.t.Errorf("%s, sent again: %s", c, again)
-		}
+		assert.True(tr.t, again.status == http.StatusOK, "%s, sent again: %s", c, again)
 	}
-	if used := tr.in.balance(tr.t, "acme", "api_calls").Used; used != charged {
-		tr.t.Errorf("used %d, want %d", used, charged)
-	}
-	if status, stdout, stderr := tool(tr.t, tr.env, "verify"); status != 0 {
-		tr.t.Errorf("verify ended with %d\n%s\n%s", status, stdout, stderr)
-	}
+	used := tr.in.balance(tr.t, "acme", "api_calls").Used
+	assert.True(tr.t, used == charged, "used %d, want %d", used, charged)
+	status, stdout, stderr := tool(tr.t, tr.env, "verify")
+	assert.Zero(tr.t, status, "verify ended with %d\n%s\n%s", status, stdout, stderr)
 }

@@ -5,12 +5,12 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -48,8 +48,7 @@ func (in *instance) denials(t testing.TB, tenant string) (d denials) {
 func TestDenials_Killed_LosesAtMostAnInterval(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
-	in := serve(t, env)
-	in.setUp(t, 1)
+	in := serve(t, env).setUp(t, 1)
 	var sent int64
 	refuse := func(in *instance, n int) {
 		for range n {
@@ -63,17 +62,15 @@ func TestDenials_Killed_LosesAtMostAnInterval(t *testing.T) {
 	in.signal(syscall.SIGKILL)
 	in.wait()
 	again := serve(t, env)
-	if n := again.denials(t, "acme").total(); n < 40 || n > 50 {
-		t.Errorf("%d are known after the kill, of 50; 40 were stored", n)
-	}
+	n := again.denials(t, "acme").total()
+	assert.True(t, n >= 40 && n <= 50, "%d are known after the kill, of 50; 40 were stored", n)
 	stored := again.denials(t, "acme").total()
 	refuse(again, 7)
 	again.stop() // a process that is stopped stores its denials
 	last := serve(t, env)
 	d := last.denials(t, "acme")
-	if d.total() != stored+7 || int64(len(d.Items)) != stored+7 || d.Items[0].Code != "quota_exceeded" {
-		t.Errorf("%d are counted and %d explained, want %d", d.total(), len(d.Items), stored+7)
-	}
+	assert.True(t, d.total() == stored+7 && int64(len(d.Items)) == stored+7 && d.Items[0].Code == "quota_exceeded",
+		"%d are counted and %d explained, want %d", d.total(), len(d.Items), stored+7)
 }
 
 // In a flood of refusals, the number of transactions depends on the duration of the flood, and the number of rows
@@ -81,25 +78,20 @@ func TestDenials_Killed_LosesAtMostAnInterval(t *testing.T) {
 func TestDenials_Flood_BoundedTransactionsAndRows(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
-	in := serve(t, env)
-	in.setUp(t, 1)
+	in := serve(t, env).setUp(t, 1)
 	conn, err := pgx.Connect(t.Context(), strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))
 	require.NoError(t, err)
 	defer func() { _ = conn.Close(t.Context()) }()
 	const clients, each = 10, 300
 	began := time.Now()
-	var all sync.WaitGroup
-	for c := range clients {
-		all.Go(func() {
-			for i := range each {
-				if got, err := in.send(t.Context(), "POST", "/v1/debits", fmt.Sprint("k", c, "-", i), debitOf("acme", "api_calls", 5)); err != nil || got.status != http.StatusTooManyRequests {
-					t.Errorf("%v, %v", got, err)
-					return
-				}
+	testenv.Together(clients, func(c int) {
+		for i := range each {
+			if got, err := in.send(t.Context(), "POST", "/v1/debits", fmt.Sprint("k", c, "-", i), debitOf("acme", "api_calls", 5)); err != nil || got.status != http.StatusTooManyRequests {
+				t.Errorf("%v, %v", got, err)
+				return
 			}
-		})
-	}
-	all.Wait()
+		}
+	})
 	testenv.Eventually(t, func() bool {
 		d := in.denials(t, "acme")
 		return d.total() == clients*each && len(d.Items) == 100
@@ -109,9 +101,7 @@ func TestDenials_Flood_BoundedTransactionsAndRows(t *testing.T) {
 	// the table's statistics is an upper bound of the number of flushes.
 	var rows, changes int64
 	require.NoError(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM denial_counts").Scan(&rows))
-	if err := conn.QueryRow(t.Context(), "SELECT n_tup_ins + n_tup_upd FROM pg_stat_user_tables WHERE relname = 'denials_recent'").Scan(&changes); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, conn.QueryRow(t.Context(), "SELECT n_tup_ins + n_tup_upd FROM pg_stat_user_tables WHERE relname = 'denials_recent'").Scan(&changes))
 	if most := int64(took/time.Second) + 2; rows > int64(took/time.Minute)+2 || changes > most {
 		t.Errorf("%d rows, %d changes in %s, want at most %d", rows, changes, took, most)
 	}
@@ -122,8 +112,7 @@ func TestDenials_Flood_BoundedTransactionsAndRows(t *testing.T) {
 func TestSupport_Page_Answers(t *testing.T) {
 	t.Parallel()
 	programOf(t, "curl")
-	in := serve(t, backends(t))
-	in.setUp(t, 5)
+	in := serve(t, backends(t)).setUp(t, 5)
 	in.do(t, http.StatusTooManyRequests, "POST", "/v1/debits", "k", debitOf("acme", "api_calls", 100))
 	testenv.Eventually(t, func() bool { return in.denials(t, "acme").total() > 0 }, "the denial is listed")
 	var key struct{ Secret string }
@@ -135,12 +124,9 @@ func TestSupport_Page_Answers(t *testing.T) {
 		tty.use(&blocks[i])
 	}
 	tty.leave()
-	if expectations(blocks) < 5 {
-		t.Errorf("the page expects %d answers", expectations(blocks))
-	}
+	assert.True(t, expectations(blocks) >= 5, "the page expects %d answers", expectations(blocks))
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "used", debitOf("acme", "api_calls", 4))
 	near := in.do(t, http.StatusOK, "GET", "/v1/tenants?near=80&meter=api_calls", "", nil)
-	if !strings.Contains(string(near.body), `"standing":{"meter":"api_calls","percent":80,"remaining":1,"used":4}`) {
-		t.Errorf("%s", near)
-	}
+	assert.Contains(t, string(near.body), `"standing":{"meter":"api_calls","percent":80,"remaining":1,"used":4}`,
+		"%s", near)
 }

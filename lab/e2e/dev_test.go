@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -24,9 +25,8 @@ func execSQL(t *testing.T, databaseURL, statement string) {
 	conn, err := pgx.Connect(t.Context(), databaseURL)
 	require.NoError(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
-	if _, err := conn.Exec(t.Context(), statement); err != nil {
-		t.Fatal(err)
-	}
+	_, err = conn.Exec(t.Context(), statement)
+	require.NoError(t, err)
 }
 
 // keyFile is the name of the file with the administrator's key, in the data directory of `quotasvc dev`.
@@ -69,15 +69,12 @@ func introduced(p *process) *introduction {
 // paste runs a command in a shell and returns its output.
 func paste(t *testing.T, command string) string {
 	t.Helper()
-	if _, err := exec.LookPath("curl"); err != nil {
-		t.Fatal("this test pastes curl commands: install curl")
-	}
+	_, err := exec.LookPath("curl")
+	require.NoError(t, err, "this test pastes curl commands: install curl")
 	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "sh", "-c", command).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", command, err, out)
-	}
+	require.NoError(t, err, "%s: %v\n%s", command, err, out)
 	return string(out)
 }
 
@@ -105,14 +102,12 @@ func TestDev_Introduction_CommandsWorkDataSurvives(t *testing.T) {
 			printed.WriteString(paste(t, first.commands[i]))
 		}
 		for _, want := range step.expect {
-			if !strings.Contains(printed.String(), want) {
-				t.Errorf("command %d: no %s in what it prints:\n%s\n%s", i+1, want, first.commands[i], printed.String())
-			}
+			assert.Contains(t, printed.String(), want,
+				"command %d: no %s in what it prints:\n%s\n", i+1, want, first.commands[i])
 		}
 	}
-	if info, err := os.Stat(filepath.Join(dir, keyFile)); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the key's file: %v, %v; want mode 0600", info, err)
-	}
+	info, err := os.Stat(filepath.Join(dir, keyFile))
+	assert.True(t, err == nil && info.Mode().Perm() == 0o600, "the key's file: %v, %v; want mode 0600", info, err)
 
 	if status, _, stderr := tool(t, nil, "dev", "--dir", dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"); status != 1 ||
 		!strings.Contains(stderr, "(pid ") {
@@ -120,16 +115,12 @@ func TestDev_Introduction_CommandsWorkDataSurvives(t *testing.T) {
 	}
 
 	first.signal(syscall.SIGINT)
-	if status := first.wait(); status != 0 {
-		t.Errorf("dev ended with %d after Ctrl-C; its log:\n%s", status, first.stderr.tail())
-	}
+	status := first.wait()
+	assert.Zero(t, status, "dev ended with %d after Ctrl-C; its log:\n%s", status, first.stderr.tail())
 	second := launchDemo(t, dir)
-	if second.key != first.key {
-		t.Error("the key has changed")
-	}
-	if again := second.story(t, ahead); again != story {
-		t.Errorf("the second start has told %q, the first %q", again, story)
-	}
+	assert.True(t, second.key == first.key, "the key has changed")
+	again := second.story(t, ahead)
+	assert.True(t, again == story, "the second start has told %q, the first %q", again, story)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, second.api+"/v1/tenants/demo/balances/ai_credits", nil)
 	require.NoError(t, err)
 	req.Header.Set("Authorization", "Bearer "+second.key)
@@ -139,9 +130,7 @@ func TestDev_Introduction_CommandsWorkDataSurvives(t *testing.T) {
 	defer resp.Body.Close()
 	var body strings.Builder
 	require.NoError(t, resp.Write(&body))
-	if !strings.Contains(body.String(), `"remaining":97`) {
-		t.Errorf("after a restart the balance is\n%s", body.String())
-	}
+	assert.Contains(t, body.String(), `"remaining":97`, "after a restart the balance is\n")
 	second.signal(syscall.SIGINT)
 	second.wait()
 }
@@ -153,9 +142,8 @@ func (in *introduction) story(t *testing.T, ahead int) string {
 	ask := func(path string) string {
 		return paste(t, "curl -s '"+in.api+path+"' -H 'Authorization: Bearer "+in.key+"'")
 	}
-	if clock := ask("/v1/test/clock"); !strings.Contains(clock, fmt.Sprintf(`"offset_seconds":%d}`, ahead)) {
-		t.Errorf("the clock is not %d s ahead of the present: %s", ahead, clock)
-	}
+	assert.Contains(t, ask("/v1/test/clock"), fmt.Sprintf(`"offset_seconds":%d}`, ahead),
+		"the clock is not %d s ahead of the present", ahead)
 	var told strings.Builder
 	for path, want := range map[string]string{
 		"/v1/tenants/acme/balances/ai_credits":              `"remaining":12,`,
@@ -239,9 +227,8 @@ func TestDev_TestClock_KeepsItsTime(t *testing.T) {
 		"meter": "ai_credits", "amount": 50, "source": "promo", "expires_at": time.Now().Add(30 * 24 * time.Hour).UTC().Format(time.RFC3339),
 	})
 	dev.do(t, http.StatusOK, "POST", "/v1/debits", "before", debitOf("demo", "api_calls", 5))
-	if got := dev.balance(t, "demo", "ai_credits").Remaining; got != 50 {
-		t.Errorf("%d credits before", got)
-	}
+	got := dev.balance(t, "demo", "ai_credits").Remaining
+	assert.True(t, got == 50, "%d credits before", got)
 	var c moved
 	// The clock moves beyond the months whose partitions were created at the start. On a slow machine, the creation
 	// of further partitions takes longer than a request may. Created partitions stay, so a later attempt succeeds.
@@ -251,16 +238,12 @@ func TestDev_TestClock_KeepsItsTime(t *testing.T) {
 		ahead, err = dev.send(t.Context(), "POST", "/v1/test/clock", "", object{"advance": "800d"})
 		return err != nil || ahead.status != http.StatusServiceUnavailable
 	}, "the clock moves")
-	if ahead.status != http.StatusOK {
-		t.Fatalf("the clock did not move: %d %s", ahead.status, ahead.body)
-	}
+	require.True(t, ahead.status == http.StatusOK, "the clock did not move: %d %s", ahead.status, ahead.body)
 	ahead.into(t, &c)
-	if got := dev.balance(t, "demo", "ai_credits").Remaining; got != 0 || c.Offset != 800*24*3600 {
-		t.Errorf("%d credits after %+v", got, c)
-	}
-	if got := dev.balance(t, "demo", "api_calls").Remaining; got != 5 {
-		t.Errorf("%d calls in a new hour", got)
-	}
+	got = dev.balance(t, "demo", "ai_credits").Remaining
+	assert.True(t, got == 0 && c.Offset == 800*24*3600, "%d credits after %+v", got, c)
+	got = dev.balance(t, "demo", "api_calls").Remaining
+	assert.True(t, got == 5, "%d calls in a new hour", got)
 	dev.do(t, http.StatusOK, "POST", "/v1/debits", "after", debitOf("demo", "api_calls", 2))
 	database := databaseOfDev(t, dir)
 	if status, _, stderr := tool(t, []string{"QUOTASVC_DATABASE_URL=" + database}, "roll"); status != 0 {
@@ -270,22 +253,17 @@ func TestDev_TestClock_KeepsItsTime(t *testing.T) {
 		t.Errorf("verify ended with %d: %s", status, stderr)
 	}
 	status, _, stderr := tool(t, []string{"QUOTASVC_DATABASE_URL=" + database, "QUOTASVC_ADMIN_KEY=" + testKey}, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
-	if status != 1 || !strings.Contains(stderr, "test clock") {
-		t.Errorf("serve on the database of dev ended with %d: %s", status, stderr)
-	}
+	assert.True(t, status == 1 && strings.Contains(stderr, "test clock"),
+		"serve on the database of dev ended with %d: %s", status, stderr)
 	first.signal(syscall.SIGINT)
 	first.wait()
 
 	second := launchDev(t, dir)
 	dev = on(second)
-	var again moved
-	dev.do(t, http.StatusOK, "GET", "/v1/test/clock", "", nil).into(t, &again)
-	if again.Offset != c.Offset || again.Now.Before(c.Now) || again.Now.After(time.Now().Add(time.Duration(c.Offset+1)*time.Second)) {
-		t.Errorf("%+v after a restart, %+v before", again, c)
-	}
-	if got := dev.balance(t, "demo", "ai_credits").Remaining; got != 0 {
-		t.Errorf("%d credits after a restart", got)
-	}
+	again := decoded[moved](t, dev.do(t, http.StatusOK, "GET", "/v1/test/clock", "", nil))
+	assert.True(t, again.Offset == c.Offset && !again.Now.Before(c.Now) &&
+		!again.Now.After(time.Now().Add(time.Duration(c.Offset+1)*time.Second)), "%+v after a restart, %+v before", again, c)
+	assert.Zero(t, dev.balance(t, "demo", "ai_credits").Remaining, "credits after a restart")
 	dev.do(t, http.StatusOK, "POST", "/v1/debits", "again", debitOf("demo", "api_calls", 1))
 	second.signal(syscall.SIGINT)
 	second.wait()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -35,22 +36,18 @@ func heldRows(t *testing.T, page string, columns int) []heldRow {
 		case !strings.HasPrefix(line, "|"):
 			inTable = false
 		case last == "test":
-			if inTable = len(cells) == columns; !inTable {
-				t.Errorf("%s: a table of %d columns, want %d", page, len(cells), columns)
-			}
+			inTable = len(cells) == columns
+			assert.True(t, inTable, "%s: a table of %d columns, want %d", page, len(cells), columns)
 		case !inTable || strings.HasPrefix(line, "|---"):
 		case len(cells) != columns:
 			t.Errorf("%s: %d cells, want %d: %s", page, len(cells), columns, line)
 		default:
 			row := heldRow{what: strings.TrimSpace(cells[0])}
 			for _, m := range named.FindAllStringSubmatch(last, -1) {
-				if row.tests = append(row.tests, m[1]); !slices.Contains(declared, m[1]) {
-					t.Errorf("%s: %s: there is no test %s", page, row.what, m[1])
-				}
+				row.tests = append(row.tests, m[1])
+				assert.True(t, slices.Contains(declared, m[1]), "%s: %s: there is no test %s", page, row.what, m[1])
 			}
-			if len(row.tests) == 0 {
-				t.Errorf("%s: %s: no test", page, row.what)
-			}
+			assert.NotEmpty(t, row.tests, "%s: %s: no test", page, row.what)
 			rows = append(rows, row)
 		}
 	}
@@ -65,9 +62,7 @@ func demandRows(t *testing.T, rows []heldRow, want ...string) {
 		n[row.what]++
 	}
 	for _, what := range want {
-		if n[what] != 1 {
-			t.Errorf("%d rows of %q, want 1", n[what], what)
-		}
+		assert.True(t, n[what] == 1, "%d rows of %q, want 1", n[what], what)
 	}
 }
 

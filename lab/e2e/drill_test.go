@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/lab/drill"
 )
@@ -23,13 +25,9 @@ func drilled(t *testing.T, change func(*drill.Config)) *drill.Result {
 	}
 	change(&cfg)
 	r, err := drill.Run(t.Context(), cfg)
-	if err != nil {
-		t.Fatalf("%v\n%s\n%s", err, progress.tail(), log.tail())
-	}
+	require.NoError(t, err, "%v\n%s\n%s", err, progress.tail(), log.tail())
 	var report strings.Builder
-	if err := r.Print(&report); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, r.Print(&report))
 	t.Logf("%s\n%s", progress.tail(), report.String())
 	return r
 }
@@ -75,11 +73,8 @@ func TestDrill_JournalChanged_IsNoticed(t *testing.T) {
 		}
 	})
 	for _, change := range changes {
-		if !slices.Contains(r.Violations(), "1 "+change.found+" at the end") {
-			t.Errorf("violations %q, want one of %q", r.Violations(), change.found)
-		}
+		assert.True(t, slices.Contains(r.Violations(), "1 "+change.found+" at the end"),
+			"violations %q, want one of %q", r.Violations(), change.found)
 	}
-	if r.Verified {
-		t.Error("verify is clean")
-	}
+	assert.False(t, r.Verified, "verify is clean")
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -89,9 +90,7 @@ func (m *metered) envoy(t testing.TB, key string, change ...string) *gateway {
 		e.clusters[cluster.at("name").text()] = net.JoinHostPort(address.at("address").text(), address.at("port_value").text())
 	}
 	e.manager = resources.at("listeners").list()[0].at("filter_chains").list()[0].at("filters").list()[0].at("typed_config")
-	if e.manager.kind() != "HttpConnectionManager" {
-		t.Fatalf("the listener's filter is a %s", e.manager.kind())
-	}
+	require.Equal(t, "HttpConnectionManager", e.manager.kind(), "the listener's filter is a")
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	return &gateway{t: t, url: server.URL}
@@ -289,25 +288,22 @@ func TestEnvoy_NoDecision_ClosesOrOpensAsConfigured(t *testing.T) {
 	closed, open := m.envoy(t, m.key), m.envoy(t, m.key, "failure_mode_allow: false", "failure_mode_allow: true")
 	closed.get("127.0.0.1", "/search").passed(t)
 	undecided := func(what string) {
-		if got := closed.get("127.0.0.1", "/search"); got.status != 503 || got.header.Get("X-App") != "" {
-			t.Errorf("%s: %s", what, got)
-		}
+		got := closed.get("127.0.0.1", "/search")
+		assert.True(t, got.status == 503 && got.header.Get("X-App") == "", "%s: %s", what, got)
 		open.get("127.0.0.1", "/search").passed(t)
 	}
 	postgres.Stop()
 	undecided("PostgreSQL down")
 	m.stop()
 	undecided("quotasvc down")
-	if seen, _ := m.app.last(); seen.Header.Get("X-Quota-Operation") != "" {
-		t.Errorf("the application gets operation %q", seen.Header.Get("X-Quota-Operation"))
-	}
+	seen, _ := m.app.last()
+	assert.Empty(t, seen.Header.Get("X-Quota-Operation"), "the application gets operation")
 }
 
 func TestEnvoy_WrongKey_OpensNothing(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	g := m.envoy(t, m.key+"x", "failure_mode_allow: false", "failure_mode_allow: true")
-	if got := g.get("127.0.0.1", "/search"); got.status != 401 || got.header.Get("X-App") != "" {
-		t.Errorf("got %s", got)
-	}
+	got := g.get("127.0.0.1", "/search")
+	assert.True(t, got.status == 401 && got.header.Get("X-App") == "", "got %s", got)
 }

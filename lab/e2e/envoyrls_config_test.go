@@ -17,6 +17,7 @@ import (
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"github.com/goccy/go-yaml"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -35,9 +36,7 @@ func rateLimitExample(t *testing.T) *managerv3.HttpConnectionManager {
 	require.NoError(t, protojson.Unmarshal(text, &bootstrap))
 	require.NoError(t, bootstrap.ValidateAll())
 	var manager managerv3.HttpConnectionManager
-	if err := bootstrap.GetStaticResources().GetListeners()[0].GetFilterChains()[0].GetFilters()[0].GetTypedConfig().UnmarshalTo(&manager); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, bootstrap.GetStaticResources().GetListeners()[0].GetFilterChains()[0].GetFilters()[0].GetTypedConfig().UnmarshalTo(&manager))
 	require.NoError(t, manager.ValidateAll())
 	return &manager
 }
@@ -73,9 +72,8 @@ func TestEnvoyRateLimit_Example_FitsEnvoyAndService(t *testing.T) {
 	}
 	require.NoError(t, filter.ValidateAll())
 	metadata := filter.GetRateLimitService().GetGrpcService().GetInitialMetadata()
-	if !filter.GetFailureModeDeny() || len(metadata) != 1 || metadata[0].GetKey() != "authorization" || !strings.HasPrefix(metadata[0].GetValue(), "Bearer ") {
-		t.Errorf("%v", &filter)
-	}
+	assert.True(t, filter.GetFailureModeDeny() && len(metadata) == 1 && metadata[0].GetKey() == "authorization" &&
+		strings.HasPrefix(metadata[0].GetValue(), "Bearer "), &filter)
 
 	r := newRateLimited(t, insecure.NewCredentials())
 	r.setUp(t, 1000)
@@ -86,11 +84,8 @@ func TestEnvoyRateLimit_Example_FitsEnvoyAndService(t *testing.T) {
 	for _, route := range routes {
 		prefix := route.GetMatch().GetPrefix()
 		out, err := r.charge(t, key, 0, exampleDescriptor(t, route.GetRoute().GetRateLimits()[0], prefix+"?q=1"))
-		if err != nil || out.GetOverallCode() != rls.RateLimitResponse_OK || out.GetStatuses()[0].GetLimitRemaining() != left[prefix] {
-			t.Errorf("%s: %v, %v", prefix, out, err)
-		}
+		assert.True(t, err == nil && out.GetOverallCode() == rls.RateLimitResponse_OK &&
+			out.GetStatuses()[0].GetLimitRemaining() == left[prefix], "%s: %v, %v", prefix, out, err)
 	}
-	if len(routes) != len(left) {
-		t.Errorf("%d routes", len(routes))
-	}
+	assert.Len(t, routes, len(left), "routes")
 }

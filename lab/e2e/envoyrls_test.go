@@ -16,6 +16,7 @@ import (
 
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -80,16 +81,12 @@ func (r *rateLimited) charge(t testing.TB, key string, hits uint32, descriptors 
 func (r *rateLimited) want(t testing.TB, want string, hits uint32, descriptors ...*ratelimitv3.RateLimitDescriptor) *rls.RateLimitResponse {
 	t.Helper()
 	out, err := r.charge(t, testKey, hits, descriptors...)
-	if err != nil {
-		t.Fatalf("%v: %v", descriptors, err)
-	}
+	require.NoError(t, err, descriptors)
 	got := out.GetOverallCode().String() + ":"
 	for _, s := range out.GetStatuses() {
 		got += " " + s.GetCode().String()
 	}
-	if got != want {
-		t.Fatalf("%s, want %s: %v", got, want, out)
-	}
+	require.Equal(t, want, got, "%s, want %s: %v", got, want, out)
 	return out
 }
 
@@ -97,9 +94,8 @@ func (r *rateLimited) want(t testing.TB, want string, hits uint32, descriptors .
 func (r *rateLimited) fails(t testing.TB, key string, code codes.Code, text string, descriptors ...*ratelimitv3.RateLimitDescriptor) {
 	t.Helper()
 	out, err := r.charge(t, key, 1, descriptors...)
-	if status.Code(err) != code || !strings.Contains(status.Convert(err).Message(), text) {
-		t.Errorf("%v: %v, %v; want %s with %q", descriptors, out, err, code, text)
-	}
+	assert.True(t, status.Code(err) == code && strings.Contains(status.Convert(err).Message(), text),
+		"%v: %v, %v; want %s with %q", descriptors, out, err, code, text)
 }
 
 // put stores a limit, and waits until it applies to requests of acme.
@@ -146,13 +142,10 @@ func TestEnvoyRateLimit_Descriptors_ChargeTheirRules(t *testing.T) {
 			s.GetCurrentLimit().GetUnit() != rls.RateLimitResponse_RateLimit_DAY || s.GetDurationUntilReset().AsDuration() <= 0 {
 			t.Errorf("%v", s)
 		}
-		if got := headersOf(out); !strings.HasPrefix(got, fmt.Sprintf("ratelimit: \"per-user\";r=%d;t=", 2-left)) || !strings.Contains(got, "ratelimit-policy: \"per-user\";q=3;w=86400") {
-			t.Error(got)
-		}
+		got := headersOf(out)
+		assert.True(t, strings.HasPrefix(got, fmt.Sprintf("ratelimit: \"per-user\";r=%d;t=", 2-left)) && strings.Contains(got, "ratelimit-policy: \"per-user\";q=3;w=86400"), got)
 	}
-	if got := headersOf(r.want(t, "OVER_LIMIT: OVER_LIMIT", 0, ann)); !strings.Contains(got, "\nretry-after: ") {
-		t.Error(got)
-	}
+	assert.Contains(t, headersOf(r.want(t, "OVER_LIMIT: OVER_LIMIT", 0, ann)), "\nretry-after: ")
 	r.want(t, "OVER_LIMIT: OK OVER_LIMIT", 0, bob, ann) // bob is charged although ann is refused
 	r.want(t, "OK: OK", 2, bob)
 	r.want(t, "OVER_LIMIT: OVER_LIMIT", 1, bob)
@@ -169,9 +162,8 @@ func TestEnvoyRateLimit_Descriptors_ChargeTheirRules(t *testing.T) {
 	// rule's entry, is not charged.
 	for i, path := range []string{"/search", "//search?q=1", "/SEARCH/", "/search;x=1"} {
 		out := r.want(t, "OK: OK", 1, envoyDescriptor("tenant=acme", "path="+path, "method=get", "user=emil", "rule=search"))
-		if got := out.GetStatuses()[0].GetLimitRemaining(); got != uint32(9-i) {
-			t.Errorf("%s: %d left", path, got)
-		}
+		got := out.GetStatuses()[0].GetLimitRemaining()
+		assert.True(t, got == uint32(9-i), "%s: %d left", path, got)
 	}
 	if out := r.want(t, "OK: OK", 1, envoyDescriptor("tenant=acme", "path=/search", "method=POST")); out.GetStatuses()[0].GetCurrentLimit() != nil {
 		t.Errorf("no limit applies: %v", out)
@@ -220,29 +212,25 @@ func TestEnvoyRateLimit_Keys_Required(t *testing.T) {
 	r.fails(t, "", codes.Unauthenticated, "authorization", acme)
 	r.fails(t, "wrong", codes.Unauthenticated, "unknown", acme)
 	r.fails(t, reader, codes.PermissionDenied, "scope use", acme)
-	if out, err := r.charge(t, bound, 1, acme, acme); err != nil || out.GetOverallCode() != rls.RateLimitResponse_OK {
-		t.Error(out, err)
-	}
+	out, err := r.charge(t, bound, 1, acme, acme)
+	assert.True(t, err == nil && out.GetOverallCode() == rls.RateLimitResponse_OK, "%v, %v", out, err)
 	r.fails(t, bound, codes.PermissionDenied, "another tenant", acme, other)
 	r.fails(t, bound, codes.PermissionDenied, "another tenant", envoyDescriptor("user=ann")) // the domain is another tenant
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+testKey, "authorization", "Bearer wrong")
-	if _, err := rls.NewRateLimitServiceClient(r.conn).ShouldRateLimit(ctx, &rls.RateLimitRequest{Domain: "edge", Descriptors: []*ratelimitv3.RateLimitDescriptor{acme}}); status.Code(err) != codes.InvalidArgument {
-		t.Error(err)
-	}
+	_, err = rls.NewRateLimitServiceClient(r.conn).ShouldRateLimit(ctx, &rls.RateLimitRequest{Domain: "edge", Descriptors: []*ratelimitv3.RateLimitDescriptor{acme}})
+	assert.True(t, status.Code(err) == codes.InvalidArgument, err)
 	testenv.Eventually(t, func() bool {
 		_, err := r.charge(t, "wrong", 1, acme)
 		return status.Code(err) == codes.ResourceExhausted
 	}, "guesses are limited")
-	if _, err := r.charge(t, bound, 1, acme); err != nil {
-		t.Error("a right key is locked out:", err)
-	}
+	_, err = r.charge(t, bound, 1, acme)
+	assert.NoError(t, err, "a right key is locked out")
 	huge := envoyDescriptor("tenant=acme", "user="+strings.Repeat("x", 70<<10))
 	r.fails(t, testKey, codes.ResourceExhausted, "larger than max", huge)
 	health := grpc_health_v1.NewHealthClient(r.conn)
 	for service, want := range map[string]codes.Code{"": codes.OK, "envoy.service.ratelimit.v3.RateLimitService": codes.OK, "other": codes.NotFound} {
-		if got, err := health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: service}); status.Code(err) != want || err == nil && got.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
-			t.Errorf("health of %q: %v, %v", service, got, err)
-		}
+		got, err := health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: service})
+		assert.True(t, status.Code(err) == want && (err != nil || got.GetStatus() == grpc_health_v1.HealthCheckResponse_SERVING), "health of %q: %v, %v", service, got, err)
 	}
 }
 
@@ -260,9 +248,8 @@ func TestEnvoyRateLimit_TLS_CertificateOfTheAPI(t *testing.T) {
 	r.fails(t, testKey, codes.NotFound, "acme", envoyDescriptor("tenant=acme"))
 	for name, stranger := range map[string]credentials.TransportCredentials{"plain": insecure.NewCredentials(), "no certificate": with()} {
 		r.conn = r.dial(t, stranger)
-		if _, err := r.charge(t, testKey, 1, envoyDescriptor("tenant=acme")); status.Code(err) != codes.Unavailable {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err = r.charge(t, testKey, 1, envoyDescriptor("tenant=acme"))
+		assert.True(t, status.Code(err) == codes.Unavailable, "%s: %v", name, err)
 	}
 }
 
@@ -297,9 +284,8 @@ func TestEnvoyRateLimit_Flood_LimitIsExact(t *testing.T) {
 	// the requests that Redis has decided.
 	local := max(0, metricOf(r.metrics(t), `quotasvc_limit_decisions_total{kind="fixed_window",mode="local",outcome="allow",rule="per-tenant"}`))
 	exact := passed.Load() == limit || local > 0 && float64(passed.Load())-local <= limit
-	if !exact || failed.Load() != 0 || passed.Load()+refused.Load() != clients*each {
-		t.Errorf("%d passed, %d refused, %d failed of %d; want %d to pass", passed.Load(), refused.Load(), failed.Load(), clients*each, limit)
-	}
+	assert.True(t, exact && failed.Load() == 0 && passed.Load()+refused.Load() == clients*each,
+		"%d passed, %d refused, %d failed of %d; want %d to pass", passed.Load(), refused.Load(), failed.Load(), clients*each, limit)
 }
 
 // Envoy proxies keep their connections, and continue to send requests, while an instance stops.
@@ -323,9 +309,8 @@ func TestEnvoyRateLimit_StopUnderLoad_LosesNoAnswer(t *testing.T) {
 				}
 				// The server closed the connection, and its port accepts no new connection. So this request was not
 				// sent.
-				if text := status.Convert(err).Message(); status.Code(err) != codes.Unavailable || !strings.Contains(text, "connection refused") {
-					t.Errorf("an answer is lost: %v", err)
-				}
+				assert.True(t, status.Code(err) == codes.Unavailable && strings.Contains(status.Convert(err).Message(), "connection refused"),
+					"an answer is lost: %v", err)
 				return
 			}
 		})
@@ -339,12 +324,9 @@ func TestEnvoyRateLimit_StopUnderLoad_LosesNoAnswer(t *testing.T) {
 		return err == nil && got.GetStatus() == grpc_health_v1.HealthCheckResponse_NOT_SERVING
 	}, "health says that the end is near")
 	all.Wait()
-	if code := r.wait(); code != 0 {
-		t.Errorf("ended with %d", code)
-	}
-	if after := answered.Load() - begun; after < clients {
-		t.Errorf("only %d answers after the signal", after)
-	}
+	assert.Zero(t, r.wait(), "ended with")
+	after := answered.Load() - begun
+	assert.True(t, after >= clients, "only %d answers after the signal", after)
 }
 
 func TestEnvoyRateLimit_Address_CheckedAtStart(t *testing.T) {
@@ -357,8 +339,7 @@ func TestEnvoyRateLimit_Address_CheckedAtStart(t *testing.T) {
 		r.address: r.address + " is in use by another program",
 	} {
 		status, _, log := tool(t, append(backends(t), "QUOTASVC_ENVOY_RLS_LISTEN="+address), "serve", "--listen", free, "--ops-listen", "127.0.0.1:0")
-		if status == 0 || !strings.Contains(log, want) || !strings.Contains(log, "QUOTASVC_ENVOY_RLS_LISTEN") {
-			t.Errorf("%s: %d\n%s", address, status, log)
-		}
+		assert.True(t, status != 0 && strings.Contains(log, want) && strings.Contains(log, "QUOTASVC_ENVOY_RLS_LISTEN"),
+			"%s: %d\n%s", address, status, log)
 	}
 }

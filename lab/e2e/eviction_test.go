@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -27,13 +28,9 @@ func TestStart_RedisEvicts_Refused(t *testing.T) {
 	evictBy(t, server, "allkeys-lru")
 	env := append(backends(t), "QUOTASVC_REDIS_URL="+server.URL)
 	status, stdout, log := tool(t, env, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
-	if status != 1 || strings.Contains(stdout, "API ") {
-		t.Errorf("status %d: %s\n%s", status, stdout, log)
-	}
+	assert.True(t, status == 1 && !strings.Contains(stdout, "API "), "status %d: %s\n%s", status, stdout, log)
 	for _, part := range []string{server.Addr, "maxmemory-policy allkeys-lru", "an evicted bucket is a full bucket", "maxmemory-policy noeviction"} {
-		if strings.Count(strings.ToLower(log), part) == 0 {
-			t.Errorf("the log does not say %q:\n%s", part, log)
-		}
+		assert.NotZero(t, strings.Count(strings.ToLower(log), part), "the log does not say %q:\n%s", part, log)
 	}
 	evictBy(t, server, "noeviction")
 	serve(t, env).stop()
@@ -45,15 +42,13 @@ func TestEviction_InOperation_ShownAndServed(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(*testenv.RedisServer, []string) *instance{
 		"the policy changes": func(server *testenv.RedisServer, env []string) *instance {
-			in := serve(t, env)
-			in.setUp(t, 1000)
+			in := serve(t, env).setUp(t, 1000)
 			evictBy(t, server, "volatile-lru")
 			return in
 		},
 		"redis was away at the start": func(server *testenv.RedisServer, env []string) *instance {
 			server.Stop()
-			in := serve(t, env)
-			in.setUp(t, 1000)
+			in := serve(t, env).setUp(t, 1000)
 			server.Start()
 			evictBy(t, server, "volatile-lru")
 			return in
@@ -72,9 +67,7 @@ func TestEviction_InOperation_ShownAndServed(t *testing.T) {
 			if got := in.ask(t, "/readyz?strict=1"); got.status != 503 { // the next instance would not start
 				t.Errorf("strict: %s", got)
 			}
-			if got := in.metrics(t); !strings.Contains(got, "quotasvc_redis_evicting_masters 1\n") {
-				t.Error("the metric does not say so")
-			}
+			assert.Contains(t, in.metrics(t), "quotasvc_redis_evicting_masters 1\n", "the metric does not say so")
 			in.logged("redis may evict keys", 1)
 			in.do(t, http.StatusOK, "POST", "/v1/debits", "d1", debitOf("acme", "api_calls", 1))
 			evictBy(t, server, "noeviction")

@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -32,32 +35,26 @@ func crowd(t *testing.T, pick func(client, sending int) *instance, progress func
 	var mu sync.Mutex
 	answers := map[string][2]answer{}
 	var succeeded atomic.Int64
-	var all sync.WaitGroup
-	for client := range crowdClients {
-		all.Go(func() {
-			for n := range crowdEach {
-				key := fmt.Sprintf("client-%d-%d", client, n)
-				var pair [2]answer
-				var both sync.WaitGroup
-				for sending := range pair {
-					both.Go(func() {
-						pair[sending] = untilAnswered(ctx, func(try int) *instance { return pick(client, sending+try) }, key)
-					})
-				}
-				both.Wait()
-				if pair[0].status == http.StatusOK {
-					progress(succeeded.Add(1))
-				}
-				mu.Lock()
-				answers[key] = pair
-				mu.Unlock()
+	testenv.Together(crowdClients, func(client int) {
+		for n := range crowdEach {
+			key := fmt.Sprintf("client-%d-%d", client, n)
+			var pair [2]answer
+			var both sync.WaitGroup
+			for sending := range pair {
+				both.Go(func() {
+					pair[sending] = untilAnswered(ctx, func(try int) *instance { return pick(client, sending+try) }, key)
+				})
 			}
-		})
-	}
-	all.Wait()
-	if ctx.Err() != nil {
-		t.Fatal("the crowd was not served")
-	}
+			both.Wait()
+			if pair[0].status == http.StatusOK {
+				progress(succeeded.Add(1))
+			}
+			mu.Lock()
+			answers[key] = pair
+			mu.Unlock()
+		}
+	})
+	require.True(t, ctx.Err() == nil, "the crowd was not served")
 	return answers
 }
 
@@ -79,9 +76,7 @@ func expectExact(t *testing.T, in *instance, env []string, answers map[string][2
 	var succeeded, denied int
 	for key, pair := range answers {
 		for _, a := range pair {
-			if a.status != pair[0].status {
-				t.Errorf("%s: one sender got %s, the other %s", key, pair[0], pair[1])
-			}
+			assert.True(t, a.status == pair[0].status, "%s: one sender got %s, the other %s", key, pair[0], pair[1])
 			if a.status == http.StatusTooManyRequests && !strings.Contains(string(a.body), "quota_exceeded") {
 				t.Errorf("%s: denied with %s", key, a)
 			}
@@ -89,18 +84,16 @@ func expectExact(t *testing.T, in *instance, env []string, answers map[string][2
 		switch pair[0].status {
 		case http.StatusOK:
 			succeeded++
-			if replays := replayed(pair[0]) + replayed(pair[1]); replays < 1 {
-				t.Errorf("%s: neither of two equal requests was a replay", key)
-			}
+			assert.True(t, replayed(pair[0])+replayed(pair[1]) >= 1,
+				"%s: neither of two equal requests was a replay", key)
 		case http.StatusTooManyRequests:
 			denied++
 		default:
 			t.Errorf("%s: answered %s", key, pair[0])
 		}
 	}
-	if succeeded != crowdUnits || denied != crowdClients*crowdEach-crowdUnits {
-		t.Errorf("%d debits succeeded and %d were denied, want %d and %d", succeeded, denied, crowdUnits, crowdClients*crowdEach-crowdUnits)
-	}
+	assert.True(t, succeeded == crowdUnits && denied == crowdClients*crowdEach-crowdUnits,
+		"%d debits succeeded and %d were denied, want %d and %d", succeeded, denied, crowdUnits, crowdClients*crowdEach-crowdUnits)
 	if b := in.balance(t, "acme", "api_calls"); b.Used != crowdUnits || b.Remaining != 0 {
 		t.Errorf("used %d, remaining %d; want %d, 0", b.Used, b.Remaining, crowdUnits)
 	}
@@ -119,8 +112,7 @@ func replayed(a answer) int {
 func TestServe_ThousandUnits_UsedExactlyOnce(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
-	in := serve(t, env)
-	in.setUp(t, crowdUnits)
+	in := serve(t, env).setUp(t, crowdUnits)
 	answers := crowd(t, func(int, int) *instance { return in }, func(int64) {})
 	expectExact(t, in, env, answers)
 	in.stop()
@@ -134,16 +126,14 @@ func TestServe_TwoInstances_Agree(t *testing.T) {
 	// The two sendings of a request go to different instances.
 	answers := crowd(t, func(client, sending int) *instance { return both[(client+sending)%2] }, func(int64) {})
 	expectExact(t, both[0], env, answers)
-	if a, b := both[0].balance(t, "acme", "api_calls"), both[1].balance(t, "acme", "api_calls"); a.Used != b.Used || a.Remaining != b.Remaining {
-		t.Errorf("one instance returns %+v, the other %+v", a, b)
-	}
+	a, b := both[0].balance(t, "acme", "api_calls"), both[1].balance(t, "acme", "api_calls")
+	assert.True(t, a.Used == b.Used && a.Remaining == b.Remaining, "one instance returns %+v, the other %+v", a, b)
 }
 
 func TestServe_KilledAndRestarted_SameResult(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
-	first := serve(t, env)
-	first.setUp(t, crowdUnits)
+	first := serve(t, env).setUp(t, crowdUnits)
 	var current atomic.Pointer[instance]
 	current.Store(first)
 	var once sync.Once
@@ -162,9 +152,7 @@ func TestServe_KilledAndRestarted_SameResult(t *testing.T) {
 		})
 	})
 	<-restarted
-	if current.Load() == first {
-		t.Fatal("the service was not killed")
-	}
+	require.True(t, current.Load() != first, "the service was not killed")
 	expectExact(t, current.Load(), env, answers)
 }
 
@@ -174,8 +162,7 @@ func TestServe_KilledWhileGrantsAreExtended_EachOnceAndNothingMissing(t *testing
 	t.Parallel()
 	const grants, each = 24, 10
 	env := backends(t)
-	first := serve(t, env)
-	first.setUp(t, crowdUnits)
+	first := serve(t, env).setUp(t, crowdUnits)
 	id := func(n int) string { return fmt.Sprint("pack-", n) }
 	for n := range grants {
 		first.do(t, 201, "POST", "/v1/tenants/acme/grants", id(n), object{
@@ -243,13 +230,10 @@ func TestServe_KilledWhileGrantsAreExtended_EachOnceAndNothingMissing(t *testing
 		seen[e.Grant]++
 	}
 	for n := range grants {
-		if seen[id(n)] != 1 {
-			t.Errorf("%s has %d extensions", id(n), seen[id(n)])
-		}
+		assert.True(t, seen[id(n)] == 1, "%s has %d extensions", id(n), seen[id(n)])
 	}
-	if b := in.balance(t, "acme", "api_calls"); b.Remaining != want || ctx.Err() != nil {
-		t.Errorf("%d remain, want %d (%v)", b.Remaining, want, ctx.Err())
-	}
+	b := in.balance(t, "acme", "api_calls")
+	assert.True(t, b.Remaining == want && ctx.Err() == nil, "%d remain, want %d (%v)", b.Remaining, want, ctx.Err())
 	if status, stdout, stderr := tool(t, env, "verify"); status != 0 || !strings.Contains(stdout, "all agree") {
 		t.Errorf("verify ended with %d\n%s\n%s", status, stdout, stderr)
 	}
@@ -258,46 +242,38 @@ func TestServe_KilledWhileGrantsAreExtended_EachOnceAndNothingMissing(t *testing
 func TestServe_StopUnderLoad_LosesNoAnswer(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
-	in := serve(t, env)
-	in.setUp(t, 1_000_000)
+	in := serve(t, env).setUp(t, 1_000_000)
 	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
 	defer cancel()
 	var mu sync.Mutex
 	answered := map[string]bool{}
 	var sent, answers atomic.Int64
-	var clients sync.WaitGroup
-	for client := range 50 {
-		clients.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
-				key := fmt.Sprintf("client-%d-%d", client, n)
-				sent.Add(1)
-				got, err := in.send(ctx, "POST", "/v1/debits", key, debitOf("acme", "api_calls", 1))
-				if err != nil {
-					return // the listener is closed
-				}
-				if got.status != http.StatusOK {
-					t.Errorf("%s: answered %s while stopping", key, got)
-					return
-				}
-				mu.Lock()
-				answered[key] = true
-				mu.Unlock()
-				if answers.Add(1) == 500 {
-					in.signal(syscall.SIGTERM)
-				}
+	testenv.Together(50, func(client int) {
+		for n := 0; ctx.Err() == nil; n++ {
+			key := fmt.Sprintf("client-%d-%d", client, n)
+			sent.Add(1)
+			got, err := in.send(ctx, "POST", "/v1/debits", key, debitOf("acme", "api_calls", 1))
+			if err != nil {
+				return // the listener is closed
 			}
-		})
-	}
-	clients.Wait()
-	if status := in.wait(); status != 0 {
-		t.Errorf("quotasvc ended with %d after SIGTERM; its log:\n%s", status, in.stderr.tail())
-	}
+			if got.status != http.StatusOK {
+				t.Errorf("%s: answered %s while stopping", key, got)
+				return
+			}
+			mu.Lock()
+			answered[key] = true
+			mu.Unlock()
+			if answers.Add(1) == 500 {
+				in.signal(syscall.SIGTERM)
+			}
+		}
+	})
+	status := in.wait()
+	assert.Zero(t, status, "quotasvc ended with %d after SIGTERM; its log:\n%s", status, in.stderr.tail())
 	again := serve(t, env)
 	for key := range answered {
 		got := again.do(t, http.StatusOK, "POST", "/v1/debits", key, debitOf("acme", "api_calls", 1))
-		if replayed(got) != 1 {
-			t.Errorf("%s was answered and is not stored", key)
-		}
+		assert.Equal(t, 1, replayed(got), "%s was answered and is not stored", key)
 	}
 	// A request without an answer may have been charged, so the use can exceed the number of answered requests.
 	if used := again.balance(t, "acme", "api_calls").Used; used < int64(len(answered)) || used > sent.Load() {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -69,16 +71,13 @@ func TestFlood_PostgresDiskFull_LinesBounded(t *testing.T) {
 	}
 	t.Logf("%d debits refused; lines %v; dropped %v", refused, lines, dropped)
 	const failed = "ledger batch failed; running it again"
-	if n := lines[failed] + dropped[failed]; n < 3*floodFirst {
-		t.Errorf("only %d batches failed", n)
-	}
+	n := lines[failed] + dropped[failed]
+	assert.True(t, n >= 3*floodFirst, "only %d batches failed", n)
 	windows := int(time.Since(began)/floodWindow) + 2
 	for message, n := range lines {
-		if most := windows * (floodFirst + 1 + dropped[message]/floodOneIn); n > most && message != accessLine {
-			t.Errorf("%d lines %q, want at most %d", n, message, most)
-		}
+		most := windows * (floodFirst + 1 + dropped[message]/floodOneIn)
+		assert.False(t, n > most && message != accessLine, "%d lines %q, want at most %d", n, message, most)
 	}
-	if lines[accessLine] < refused {
-		t.Errorf("%d access lines of %d refused debits: each must have its own", lines[accessLine], refused)
-	}
+	assert.True(t, lines[accessLine] >= refused,
+		"%d access lines of %d refused debits: each must have its own", lines[accessLine], refused)
 }

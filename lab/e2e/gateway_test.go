@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -87,9 +88,7 @@ func newMetered(t testing.TB, env ...string) *metered {
 	var created struct {
 		Secret string `json:"secret"`
 	}
-	if err := json.Unmarshal(m.do(t, http.StatusCreated, "POST", "/v1/keys", "", object{"name": "gateway", "scopes": []string{"use"}}).body, &created); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(m.do(t, http.StatusCreated, "POST", "/v1/keys", "", object{"name": "gateway", "scopes": []string{"use"}}).body, &created))
 	m.key = created.Secret
 	return m
 }
@@ -136,23 +135,18 @@ func (g *gateway) send(method, address, path, body string, headers ...string) an
 		req.Header.Set(headers[i], headers[i+1])
 	}
 	resp, err := client.Do(req)
-	if err != nil {
-		g.t.Fatalf("%s %s: %v", method, path, err)
-	}
+	require.NoError(g.t, err, "%s %s", method, path)
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		g.t.Fatalf("%s %s: %v", method, path, err)
-	}
+	require.NoError(g.t, err, "%s %s", method, path)
 	return answer{resp.StatusCode, resp.Header, raw}
 }
 
 // passed fails the test unless the answer is that of the application.
 func (a answer) passed(t testing.TB) answer {
 	t.Helper()
-	if a.status != http.StatusOK || a.header.Get("X-App") != "here" {
-		t.Fatalf("the request did not pass: %s %v", a, a.header)
-	}
+	require.True(t, a.status == http.StatusOK && a.header.Get("X-App") == "here",
+		"the request did not pass: %s %v", a, a.header)
 	return a
 }
 
@@ -165,15 +159,12 @@ func (a answer) denied(t testing.TB, status int, code string) answer {
 		RequestID                 string `json:"request_id"`
 	}
 	err := json.Unmarshal(a.body, &p)
-	if err != nil || a.status != status || p.Status != status || p.Code != code || p.Type == "" || p.Detail == "" || p.RequestID == "" {
-		t.Fatalf("got %s (%v), want %d %s", a, err, status, code)
-	}
-	if a.header.Get("Content-Type") != "application/problem+json" || a.header.Get("X-App") != "" {
-		t.Errorf("%d %s: %v", status, code, a.header)
-	}
-	if a.header.Get("X-Request-Id") != p.RequestID {
-		t.Errorf("%d %s: X-Request-Id %q, in the body %q", status, code, a.header.Get("X-Request-Id"), p.RequestID)
-	}
+	require.True(t, err == nil && a.status == status && p.Status == status && p.Code == code && p.Type != "" && p.Detail != "" &&
+		p.RequestID != "", "got %s (%v), want %d %s", a, err, status, code)
+	assert.True(t, a.header.Get("Content-Type") == "application/problem+json" && a.header.Get("X-App") == "",
+		"%d %s: %v", status, code, a.header)
+	assert.True(t, a.header.Get("X-Request-Id") == p.RequestID,
+		"%d %s: X-Request-Id %q, in the body %q", status, code, a.header.Get("X-Request-Id"), p.RequestID)
 	var retry int
 	if _, err := fmt.Sscan(a.header.Get("Retry-After"), &retry); (status == 429 || status == 503) != (err == nil && retry >= 1) {
 		t.Errorf("%d %s: Retry-After %q", status, code, a.header.Get("Retry-After"))
@@ -187,26 +178,20 @@ func (m *metered) meters(t *testing.T, g *gateway) {
 	t.Helper()
 	m.limit(t, "pace", object{"per": []string{"tenant"}, "match": object{"route": "/search"}, "kind": "token_bucket", "rate": "1000/day"})
 	got := g.send(http.MethodPost, "127.0.0.1", "/search?q=1", "a body").passed(t)
-	if string(got.body) != "POST /search?q=1 a body" {
-		t.Errorf("the application got %q", got.body)
-	}
+	assert.Equal(t, "POST /search?q=1 a body", string(got.body), "the application got %q", got.body)
 	if !g.quiet {
 		for header, want := range map[string]string{"X-Quota-Limit": "1000", "X-Quota-Remaining": "999", "RateLimit-Policy": `"pace";q=1000;w=86400`} {
-			if got.header.Get(header) != want {
-				t.Errorf("%s is %q, want %q", header, got.header.Get(header), want)
-			}
+			assert.True(t, got.header.Get(header) == want, "%s is %q, want %q", header, got.header.Get(header), want)
 		}
-		if !strings.HasPrefix(got.header.Get("RateLimit"), `"pace";r=999;t=`) || got.header.Get("X-Quota-Reset") == "" {
-			t.Errorf("headers: %v", got.header)
-		}
+		assert.True(t, strings.HasPrefix(got.header.Get("RateLimit"), `"pace";r=999;t=`) &&
+			got.header.Get("X-Quota-Reset") != "", "headers: %v", got.header)
 	}
 	seen, _ := m.app.last()
 	operation := seen.Header.Get("X-Quota-Operation")
 	m.do(t, http.StatusOK, "GET", "/v1/tenants/acme/operations/"+operation, "", nil)
 	g.get("127.0.0.1", "/export").passed(t)
-	if left := m.balance(t, "acme", "api_calls").Remaining; left != 994 {
-		t.Errorf("%d are left, want 994", left)
-	}
+	left := m.balance(t, "acme", "api_calls").Remaining
+	assert.True(t, left == 994, "%d are left, want 994", left)
 	m.do(t, http.StatusOK, "POST", "/v1/refunds", "refund", object{"tenant": "acme", "operation_id": operation})
 	const clients = 20
 	var all sync.WaitGroup
@@ -214,9 +199,8 @@ func (m *metered) meters(t *testing.T, g *gateway) {
 		all.Go(func() { g.get("127.0.0.1", "/search") })
 	}
 	all.Wait()
-	if left := m.balance(t, "acme", "api_calls").Remaining; left != 995-clients {
-		t.Errorf("%d are left, want %d", left, 995-clients)
-	}
+	left = m.balance(t, "acme", "api_calls").Remaining
+	assert.True(t, left == 995-clients, "%d are left, want %d", left, 995-clients)
 }
 
 // chargesLimitsOnly checks a gateway that charges limits alone: a client uses no units, and the application can
@@ -230,13 +214,11 @@ func (m *metered) chargesLimitsOnly(t *testing.T, g *gateway) {
 	}
 	for range 4 {
 		g.get("127.0.0.1", "/search", "X-Quota-Charge", "forged").passed(t)
-		if got := refund(); !strings.Contains(got, `"refunded":true`) || !strings.Contains(got, `"remaining":3`) {
-			t.Errorf("%s", got)
-		}
+		got := refund()
+		assert.True(t, strings.Contains(got, `"refunded":true`) && strings.Contains(got, `"remaining":3`), "%s", got)
 	}
-	if left := m.balance(t, "acme", "api_calls").Remaining; left != 1000 {
-		t.Errorf("%d units are left, want 1000", left)
-	}
+	left := m.balance(t, "acme", "api_calls").Remaining
+	assert.True(t, left == 1000, "%d units are left, want 1000", left)
 }
 
 // refuses checks that every refusal reaches the client unchanged and that the application does not get the request.
@@ -263,15 +245,12 @@ func (m *metered) refuses(t *testing.T, g *gateway) {
 	g.get("127.0.0.1", "/export").denied(t, 422, "cost_exceeds_capacity")
 	m.do(t, http.StatusOK, "POST", "/v1/debits", "rest", debitOf("acme", "api_calls", 998))
 	got := g.get("127.0.0.1", "/profile").denied(t, 429, "quota_exceeded")
-	if got.header.Get("X-Quota-Remaining") != "0" {
-		t.Errorf("headers: %v", got.header)
-	}
+	assert.EqualValues(t, "0", got.header.Get("X-Quota-Remaining"), "headers: %v", got.header)
 	m.do(t, http.StatusOK, "PATCH", "/v1/tenants/acme", "", object{"status": "suspended"})
 	testenv.Eventually(t, func() bool { return g.get("127.0.0.1", "/profile").status == 403 }, "the tenant is suspended")
 	g.get("127.0.0.1", "/profile").denied(t, 403, "tenant_suspended")
-	if _, n := m.app.last(); n != 2 {
-		t.Errorf("%d requests reached the application, want 2", n)
-	}
+	_, n := m.app.last()
+	assert.True(t, n == 2, "%d requests reached the application, want 2", n)
 }
 
 // isNotFooled checks that the headers and paths of a client cannot change the charged tenant, the amount or the
@@ -287,26 +266,19 @@ func (m *metered) isNotFooled(t *testing.T, g *gateway) {
 	}
 	for i := range int64(3) {
 		g.get("127.0.0.1", "/search", forged...).passed(t)
-		if left := m.balance(t, "acme", "api_calls").Remaining; left != 999-i {
-			t.Errorf("%d are left after request %d, want %d", left, i, 999-i)
-		}
+		left := m.balance(t, "acme", "api_calls").Remaining
+		assert.True(t, left == 999-i, "%d are left after request %d, want %d", left, i, 999-i)
 		seen, _ := m.app.last()
 		if operation := seen.Header.Get("X-Quota-Operation"); !strings.HasPrefix(operation, "gw-") || operation == "gw-again" {
 			t.Errorf("the application gets operation %q", operation)
 		}
-		if charge := seen.Header.Get("X-Quota-Charge"); charge != "" {
-			t.Errorf("the application gets charge %q", charge)
-		}
-		if got := seen.Header.Get("Authorization"); got != "Bearer the-clients-own" {
-			t.Errorf("the application gets Authorization %q", got)
-		}
-		if got := seen.Header.Get("X-Quota-Key"); got == m.key {
-			t.Error("the application gets the gateway's key")
-		}
+		assert.Empty(t, seen.Header.Get("X-Quota-Charge"), "the application gets charge")
+		assert.EqualValues(t, "Bearer the-clients-own", seen.Header.Get("Authorization"),
+			"the application gets Authorization")
+		assert.True(t, seen.Header.Get("X-Quota-Key") != m.key, "the application gets the gateway's key")
 	}
-	if left := m.balance(t, "victim", "api_calls").Remaining; left != 1000 {
-		t.Errorf("another tenant was charged: %d are left", left)
-	}
+	left := m.balance(t, "victim", "api_calls").Remaining
+	assert.True(t, left == 1000, "another tenant was charged: %d are left", left)
 	m.limit(t, "address", object{"per": []string{"ip"}, "kind": "token_bucket", "rate": "1/day"})
 	g.get("127.0.0.2", "/search").passed(t)
 	for _, headers := range [][]string{
@@ -335,13 +307,11 @@ func (m *metered) opensNothing(t *testing.T, g *gateway) {
 	t.Helper()
 	for _, path := range []string{"/search", "/profile"} {
 		got := g.get("127.0.0.1", path)
-		if got.status != 503 || got.header.Get("WWW-Authenticate") != "" || strings.Contains(string(got.body), "uthenticat") {
-			t.Errorf("%s: %s %v", path, got, got.header)
-		}
+		assert.True(t, got.status == 503 && got.header.Get("WWW-Authenticate") == "" &&
+			!strings.Contains(string(got.body), "uthenticat"), "%s: %s %v", path, got, got.header)
 	}
-	if _, n := m.app.last(); n != 0 {
-		t.Errorf("%d requests reached the application", n)
-	}
+	_, n := m.app.last()
+	assert.Zero(t, n, "requests reached the application")
 }
 
 // opensUnlessQueueFull checks a location of a gateway that lets requests pass if the service fails. It must not let
@@ -386,12 +356,10 @@ func (m *metered) leavesAlone(t *testing.T, g *gateway) {
 		}
 	}
 	before := m.balance(t, "acme", "api_calls").Remaining
-	if got := g.get("127.0.0.1", "/search", "X-Api-Key", "nobodys"); got.status != 401 {
-		t.Errorf("an unknown client: %s", got)
-	}
-	if after := m.balance(t, "acme", "api_calls").Remaining; after != before {
-		t.Errorf("it used %d", before-after)
-	}
+	got := g.get("127.0.0.1", "/search", "X-Api-Key", "nobodys")
+	assert.True(t, got.status == 401, "an unknown client: %s", got)
+	after := m.balance(t, "acme", "api_calls").Remaining
+	assert.True(t, after == before, "it used %d", before-after)
 }
 
 // gatewayProgram returns the path of an installed program. It also searches directories that are not in an ordinary
@@ -429,9 +397,7 @@ func configured(t testing.TB, name string, replace map[string]string) (dir strin
 		require.NoError(t, os.WriteFile(filepath.Join(dir, file.Name()), []byte(text), 0o600))
 	}
 	for from := range replace {
-		if !made[from] {
-			t.Fatalf("deploy/%s does not say %q any more", name, from)
-		}
+		require.True(t, made[from], "deploy/%s does not say %q any more", name, from)
 	}
 	return dir
 }

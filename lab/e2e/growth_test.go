@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/lab/bench"
 	"github.com/quotasvc/quotasvc/lab/bench/growth"
@@ -35,9 +37,7 @@ func TestGrowth_ShortForm_MeasuresEveryStep(t *testing.T) {
 	t.Parallel()
 	cfg, progress := growthOf(t)
 	r, err := bench.Growth(t.Context(), cfg)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, progress.tail())
-	}
+	require.NoError(t, err, "%v\n%s", err, progress.tail())
 	for _, name := range growth.Names() {
 		s := r.Step(name)
 		if s == nil {
@@ -56,9 +56,8 @@ func TestGrowth_ShortForm_MeasuresEveryStep(t *testing.T) {
 			if strings.HasSuffix(l.Label, "a fifth of the debits") {
 				debits /= 5
 			}
-			if l.Debits != debits || l.Updates == 0 || l.Hot <= 0 || l.Hot > 1 || l.Heap == 0 || l.WAL == 0 {
-				t.Errorf("%s: %+v", l.Label, l)
-			}
+			assert.True(t, l.Debits == debits && l.Updates != 0 && l.Hot > 0 && l.Hot <= 1 && l.Heap != 0 && l.WAL != 0,
+				"%s: %+v", l.Label, l)
 		}
 	}
 	if s := r.Step(growth.Balances); s != nil && s.Layouts[0].Hot <= s.Layouts[1].Hot {
@@ -68,18 +67,14 @@ func TestGrowth_ShortForm_MeasuresEveryStep(t *testing.T) {
 		t.Errorf("%d balances were rolled by the job and %d by debits, of %d; %d debits failed", m.Rolled, m.Lazily, cfg.Sizes.MonthTenants, m.Errors)
 	}
 	for _, name := range []string{"growth.json", "growth-targets.svg", "growth-throughput.svg", "growth-latency.svg", "growth-balances.svg", "growth-month-end.svg"} {
-		if _, err := os.Stat(filepath.Join(cfg.Dir, name)); err != nil {
-			t.Error(err)
-		}
+		_, err = os.Stat(filepath.Join(cfg.Dir, name))
+		assert.NoError(t, err)
 	}
 	left, err := filepath.Glob(filepath.Join(cfg.Dir, "data-*"))
-	if err != nil || len(left) > 0 {
-		t.Errorf("data is left: %v, %v", left, err)
-	}
+	assert.True(t, err == nil && len(left) <= 0, "data is left: %v, %v", left, err)
 	cfg.Exe = "/no/such/binary" // no program is needed, because all results are stored
-	if _, err := bench.Growth(t.Context(), cfg); err != nil {
-		t.Errorf("the second run measured again: %v", err)
-	}
+	_, err = bench.Growth(t.Context(), cfg)
+	assert.NoError(t, err, "the second run measured again")
 	t.Log(progress.tail())
 }
 
@@ -97,7 +92,6 @@ func TestGrowth_JournalChanged_IsNoticed(t *testing.T) {
 		_, err = db.Exec(ctx, "UPDATE entries SET requested = 2 WHERE seq = 2 AND tenant_id = 't-000007'")
 		return err
 	}
-	if _, err := bench.Growth(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "verify") {
-		t.Errorf("%v\n%s", err, progress.tail())
-	}
+	_, err := bench.Growth(t.Context(), cfg)
+	assert.True(t, err != nil && strings.Contains(err.Error(), "verify"), "%v\n%s", err, progress.tail())
 }

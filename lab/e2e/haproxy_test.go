@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -70,9 +72,8 @@ func TestHAProxy_NoDecision_OnePathClosesOneOpens(t *testing.T) {
 	testenv.Eventually(t, func() bool { return g.get("127.0.0.1", "/search").status == 200 }, "it decides again")
 	m.stop()
 	undecided("quotasvc down")
-	if seen, _ := m.app.last(); seen.Header.Get("X-Quota-Operation") != "" {
-		t.Errorf("the application gets operation %q", seen.Header.Get("X-Quota-Operation"))
-	}
+	seen, _ := m.app.last()
+	assert.Empty(t, seen.Header.Get("X-Quota-Operation"), "the application gets operation")
 }
 
 func TestHAProxy_QueueFull_OpensNothing(t *testing.T) {
@@ -103,9 +104,8 @@ func TestHAProxy_OuterLimit_RefusesInSameForm(t *testing.T) {
 	for _, path := range []string{"/search", "/profile"} {
 		g.get("127.0.0.1", path).denied(t, 429, "rate_limited")
 	}
-	if after := m.balance(t, "acme", "api_calls").Remaining; after != before {
-		t.Errorf("what HAProxy refused used %d", before-after)
-	}
+	after := m.balance(t, "acme", "api_calls").Remaining
+	assert.True(t, after == before, "what HAProxy refused used %d", before-after)
 	g.get("127.0.0.2", "/search").passed(t)
 }
 
@@ -120,12 +120,10 @@ func TestHAProxy_ManyRequests_WaitIndependently(t *testing.T) {
 			go func() { done <- g.get("127.0.0.1", "/search") }()
 		}
 		for range 20 {
-			if got, _ := testenv.Receive(t, done); got.status != 200 {
-				t.Errorf("got %s", got)
-			}
+			got, _ := testenv.Receive(t, done)
+			assert.True(t, got.status == 200, "got %s", got)
 		}
 	}
-	if left := m.balance(t, "acme", "api_calls").Remaining; left != 800 {
-		t.Errorf("%d are left, want 800", left)
-	}
+	left := m.balance(t, "acme", "api_calls").Remaining
+	assert.True(t, left == 800, "%d are left, want 800", left)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -20,9 +21,7 @@ func TestKeys_CreatedByCommand_WorkAtOnce(t *testing.T) {
 	run := func(args ...string) string {
 		t.Helper()
 		status, stdout, stderr := tool(t, env, append([]string{"keys"}, args...)...)
-		if status != 0 {
-			t.Fatalf("%v ended with %d: %s", args, status, stderr)
-		}
+		require.Zero(t, status, "%v ended with %d: %s", args, status, stderr)
 		return stdout
 	}
 	type key struct {
@@ -31,9 +30,8 @@ func TestKeys_CreatedByCommand_WorkAtOnce(t *testing.T) {
 	}
 	made := func(text string) (k key) {
 		t.Helper()
-		if err := json.Unmarshal([]byte(text), &k); err != nil || k.Secret == "" {
-			t.Fatalf("%s: %v", text, err)
-		}
+		err := json.Unmarshal([]byte(text), &k)
+		require.True(t, err == nil && k.Secret != "", "%s: %v", text, err)
 		return k
 	}
 	status := func(secret string) int {
@@ -47,24 +45,20 @@ func TestKeys_CreatedByCommand_WorkAtOnce(t *testing.T) {
 		return resp.StatusCode
 	}
 	k := made(run("create", "--name", "reports", "--scope", "read", "--expires-in", "24h", "--json"))
-	if got := status(k.Secret); got != 200 {
-		t.Errorf("a new key: %d", got)
-	}
+	got := status(k.Secret)
+	assert.True(t, got == 200, "a new key: %d", got)
 	list := run("list")
-	if !strings.Contains(list, k.ID) || !strings.Contains(list, "reports") || strings.Contains(list, k.Secret[12:]) {
-		t.Error(list)
-	}
+	assert.True(t, strings.Contains(list, k.ID) && strings.Contains(list, "reports") &&
+		!strings.Contains(list, k.Secret[12:]), list)
 	next := made(run("rotate", k.ID, "--overlap", "1h", "--json"))
 	for _, secret := range []string{k.Secret, next.Secret} {
-		if got := status(secret); got != 200 {
-			t.Errorf("during the overlap: %d", got)
-		}
+		got = status(secret)
+		assert.True(t, got == 200, "during the overlap: %d", got)
 	}
 	run("revoke", k.ID)
 	testenv.Eventually(t, func() bool { return status(k.Secret) == 401 && status(next.Secret) == 401 }, "both secrets are refused")
-	if text := run("create", "--name", "gateway", "--scopes", "use", "--tenant", "acme", "--expires-at", "2097-01-01T00:00:00Z"); !strings.Contains(text, "tenant  acme") || !strings.Contains(text, "shown this once") {
-		t.Error(text)
-	}
+	text := run("create", "--name", "gateway", "--scopes", "use", "--tenant", "acme", "--expires-at", "2097-01-01T00:00:00Z")
+	assert.True(t, strings.Contains(text, "tenant  acme") && strings.Contains(text, "shown this once"), text)
 	for _, args := range [][]string{
 		{"create", "--name", "x", "--scope", "root"}, {"create", "--name", "x", "--scope", "use", "--expires-in", "-1h"}, {"rotate", k.ID, "--overlap", "200h"},
 	} {
@@ -76,7 +70,5 @@ func TestKeys_CreatedByCommand_WorkAtOnce(t *testing.T) {
 		t.Errorf("ended with %d: %s", status, stderr)
 	}
 	lines := string(s.do(t, 200, "GET", "/v1/audit?actor=command", "", nil).body)
-	if !strings.Contains(lines, `"key.revoke"`) || !strings.Contains(lines, "quotasvc keys (") {
-		t.Error(lines)
-	}
+	assert.True(t, strings.Contains(lines, `"key.revoke"`) && strings.Contains(lines, "quotasvc keys ("), lines)
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -37,13 +39,11 @@ func TestLimits_NoRedis_EveryAnswerSaysLocal(t *testing.T) {
 	for path, body := range map[string]object{"/v1/check": on("/open"), "/v1/consume": on("/open"), "/v1/leases": lease} {
 		before := time.Now().Unix()
 		a, err := in.send(t.Context(), "POST", path, "with"+path, body)
-		if err != nil || a.status >= 300 || a.header.Get(mode) != "" || a.header.Get("RateLimit") == "" {
-			t.Errorf("%s with Redis: %v %v %v", path, a, a.header, err)
-		}
+		assert.True(t, err == nil && a.status < 300 && a.header.Get(mode) == "" && a.header.Get("RateLimit") != "",
+			"%s with Redis: %v %v %v", path, a, a.header, err)
 		reset, err := strconv.ParseInt(a.header.Get("X-RateLimit-Reset"), 10, 64)
-		if err != nil || reset < before || reset > time.Now().Unix()+60 || a.header.Get("RateLimit-Limit") == "" {
-			t.Errorf("%s: the older headers are %v", path, a.header)
-		}
+		assert.True(t, err == nil && reset >= before && reset <= time.Now().Unix()+60 &&
+			a.header.Get("RateLimit-Limit") != "", "%s: the older headers are %v", path, a.header)
 	}
 	redis.Kill()
 	testenv.Eventually(t, func() bool { // until then, a check may be decided from memory
@@ -52,14 +52,12 @@ func TestLimits_NoRedis_EveryAnswerSaysLocal(t *testing.T) {
 	}, "a decision without Redis")
 	for path, body := range map[string]object{"/v1/check": on("/open"), "/v1/consume": on("/open"), "/v1/leases": lease} {
 		a, err := in.send(t.Context(), "POST", path, "without"+path, body)
-		if err != nil || a.status >= 300 || a.header.Get(mode) != "local" {
-			t.Errorf("%s without Redis: %v %v %v", path, a, a.header, err)
-		}
+		assert.True(t, err == nil && a.status < 300 && a.header.Get(mode) == "local",
+			"%s without Redis: %v %v %v", path, a, a.header, err)
 	}
 	for _, path := range []string{"/v1/check", "/v1/consume"} {
 		a := in.do(t, http.StatusServiceUnavailable, "POST", path, "closed"+path, on("/closed"))
-		if a.header.Get(mode) != "local" || a.header.Get("Retry-After") == "" {
-			t.Errorf("%s of a closed limit: %v", path, a.header)
-		}
+		assert.True(t, a.header.Get(mode) == "local" && a.header.Get("Retry-After") != "",
+			"%s of a closed limit: %v", path, a.header)
 	}
 }

@@ -21,8 +21,7 @@ const benchUnits = 1 << 50
 //
 //	go test -run xxx -bench LocalUnits ./lab/e2e
 func BenchmarkLocalUnits(b *testing.B) {
-	in := serve(b, backends(b))
-	in.setUp(b, benchUnits)
+	in := serve(b, backends(b)).setUp(b, benchUnits)
 	for _, size := range []int64{1 << 40, 500} {
 		l := localUnits(b, in, func(o *client.LocalUnitsOptions) { o.Min, o.Max = size, size })
 		name := fmt.Sprintf("take/hold=%d", size)

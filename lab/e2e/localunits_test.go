@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
@@ -90,9 +91,8 @@ func closeAndCompare(t *testing.T, in *instance, l *client.LocalUnits) client.Lo
 	t.Helper()
 	closeLocal(t, l)
 	s := l.Stats()
-	if s.Captured+s.Debited+s.Shortfall != s.Taken || s.Uncharged != 0 || s.Held != 0 {
-		t.Errorf("after Close: %+v", s)
-	}
+	assert.True(t, s.Captured+s.Debited+s.Shortfall == s.Taken && s.Uncharged == 0 && s.Held == 0,
+		"after Close: %+v", s)
 	if b := in.balance(t, "acme", "api_calls"); b.Used != s.Taken-s.Shortfall || b.Remaining != b.Granted-b.Used {
 		t.Errorf("taken %+v, the balance is %+v", s, b)
 	}
@@ -119,34 +119,24 @@ func through(f tripper) *http.Client { return &http.Client{Transport: f} }
 func TestLocalUnits_ManyTakers_ChargedWhatWasTaken(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
-	in := serve(t, env)
-	in.setUp(t, 1_000_000)
+	in := serve(t, env).setUp(t, 1_000_000)
 	l := localUnits(t, in, func(o *client.LocalUnitsOptions) { o.CaptureEvery = 20 * time.Millisecond })
 	var sum atomic.Int64
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			for range 500 {
-				n := rand.Int64N(5) + 1
-				if err := l.TakeWait(t.Context(), n); err != nil {
-					t.Error(err)
-					return
-				}
-				sum.Add(n)
+	testenv.Together(8, func(_ int) {
+		for range 500 {
+			n := rand.Int64N(5) + 1
+			if err := l.TakeWait(t.Context(), n); err != nil {
+				t.Error(err)
+				return
 			}
-		})
-	}
-	all.Wait()
+			sum.Add(n)
+		}
+	})
 	s := closeAndCompare(t, in, l)
-	if s.Taken != sum.Load() || s.Captured != s.Taken {
-		t.Errorf("%+v, granted were %d", s, sum.Load())
-	}
-	if s.Requests > 4000/5 {
-		t.Errorf("%d requests for 4000 takes", s.Requests)
-	}
-	if status, stdout, stderr := tool(t, env, "verify"); status != 0 {
-		t.Errorf("verify ended with %d\n%s\n%s", status, stdout, stderr)
-	}
+	assert.True(t, s.Taken == sum.Load() && s.Captured == s.Taken, "%+v, granted were %d", s, sum.Load())
+	assert.True(t, s.Requests <= 4000/5, "%d requests for 4000 takes", s.Requests)
+	status, stdout, stderr := tool(t, env, "verify")
+	assert.Zero(t, status, "verify ended with %d\n%s\n%s", status, stdout, stderr)
 }
 
 // Two processes that share a balance grant all its units together, and no unit twice.
@@ -167,57 +157,45 @@ func TestLocalUnits_TwoProcesses_GrantTheBalanceOnce(t *testing.T) {
 				}
 			}
 			n, err := strconv.ParseInt(last, 10, 64)
-			if err := errors.Join(err, cmd.Wait()); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, errors.Join(err, cmd.Wait()))
 			granted.Add(n)
 		})
 	}
 	both.Wait()
 	b := in.balance(t, "acme", "api_calls")
-	if b.Used != granted.Load() || b.Used > units || b.Remaining != units-b.Used {
-		t.Errorf("granted %d, balance %+v", granted.Load(), b)
-	}
+	assert.True(t, b.Used == granted.Load() && b.Used <= units && b.Remaining == units-b.Used,
+		"granted %d, balance %+v", granted.Load(), b)
 	// The next process can take the units that a process returned at its end.
 	l := localUnits(t, in, func(o *client.LocalUnitsOptions) {})
 	for range units - b.Used {
 		takeWait(t, l, 1)
 	}
-	if err := l.TakeWait(t.Context(), 1); !errors.Is(err, client.ErrExhausted) {
-		t.Errorf("beyond the balance: %v", err)
-	}
+	assert.ErrorIs(t, l.TakeWait(t.Context(), 1), client.ErrExhausted, "beyond the balance")
 	closeLocal(t, l)
-	if b := in.balance(t, "acme", "api_calls"); b.Used != units {
-		t.Errorf("the balance is %+v", b)
-	}
+	b = in.balance(t, "acme", "api_calls")
+	assert.True(t, b.Used == units, "the balance is %+v", b)
 }
 
 func closeLocal(t *testing.T, l *client.LocalUnits) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
 	defer cancel()
-	if err := l.Close(ctx); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, l.Close(ctx))
 }
 
 // A killed backend loses only the use that it has not captured. Its units return when its holds expire.
 func TestLocalUnits_BackendKilled_LosesUncapturedUseOnly(t *testing.T) {
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 1_000_000)
+	in := serve(t, backends(t)).setUp(t, 1_000_000)
 	cmd, out := startBackend(t, in.api)
 	var taken, uncharged int64
 	for range 2000 {
-		if !out.Scan() {
-			t.Fatal("the backend ended")
-		}
+		require.True(t, out.Scan(), "the backend ended")
 	}
 	require.NoError(t, cmd.Process.Signal(syscall.SIGKILL))
 	for more := true; more; more = out.Scan() { // reads up to the last line that the killed backend printed
-		if _, err := fmt.Sscan(out.Text(), &taken, &uncharged); err != nil {
-			t.Fatalf("%q: %v", out.Text(), err)
-		}
+		_, err := fmt.Sscan(out.Text(), &taken, &uncharged)
+		require.NoError(t, err, "%q", out.Text())
 	}
 	_ = cmd.Wait() // the error says that the process was killed
 	testenv.Eventually(t, func() bool {
@@ -232,8 +210,7 @@ func TestLocalUnits_BackendKilled_LosesUncapturedUseOnly(t *testing.T) {
 
 func TestLocalUnits_LostAnswers_ChargedOnce(t *testing.T) {
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 1_000_000)
+	in := serve(t, backends(t)).setUp(t, 1_000_000)
 	var n, lost atomic.Int64
 	l := localUnits(t, in, func(o *client.LocalUnitsOptions) {
 		o.Max, o.CaptureEvery = 100, 10*time.Millisecond
@@ -250,17 +227,15 @@ func TestLocalUnits_LostAnswers_ChargedOnce(t *testing.T) {
 	for range 3000 {
 		takeWait(t, l, 1)
 	}
-	if s := closeAndCompare(t, in, l); s.Taken != 3000 || s.Debited != 0 || lost.Load() < 50 {
-		t.Errorf("%+v with %d lost answers", s, lost.Load())
-	}
+	s := closeAndCompare(t, in, l)
+	assert.True(t, s.Taken == 3000 && s.Debited == 0 && lost.Load() >= 50, "%+v with %d lost answers", s, lost.Load())
 }
 
 // If a process was stopped for a long time, its hold has expired. The units that it had taken from the hold are then
 // debited.
 func TestLocalUnits_HoldExpiresInUse_RestIsDebited(t *testing.T) {
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 1000)
+	in := serve(t, backends(t)).setUp(t, 1000)
 	var cut atomic.Bool
 	l := localUnits(t, in, func(o *client.LocalUnitsOptions) {
 		o.Min, o.TTL, o.CaptureEvery = 100, 2*time.Second, time.Millisecond
@@ -274,9 +249,7 @@ func TestLocalUnits_HoldExpiresInUse_RestIsDebited(t *testing.T) {
 	takeWait(t, l, 30)
 	testenv.Eventually(t, func() bool { return l.Stats().Captured == 30 })
 	cut.Store(true)
-	if err := l.Take(1); err != nil {
-		t.Fatalf("of held units: %v", err)
-	}
+	require.NoError(t, l.Take(1), "of held units")
 	testenv.Eventually(t, func() bool {
 		b := in.balance(t, "acme", "api_calls")
 		return b.Used == 30 && b.Remaining == 970
@@ -286,46 +259,37 @@ func TestLocalUnits_HoldExpiresInUse_RestIsDebited(t *testing.T) {
 	}
 	cut.Store(false)
 	testenv.Eventually(t, func() bool { return l.Stats().Debited == 1 })
-	if s := closeAndCompare(t, in, l); s.Captured != 30 || s.Debited != 1 {
-		t.Errorf("%+v", s)
-	}
+	s := closeAndCompare(t, in, l)
+	assert.True(t, s.Captured == 30 && s.Debited == 1, s)
 }
 
 func TestLocalUnits_ServiceKilled_SpendsHeldRefusesAndGoesOn(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
-	in := serve(t, env)
-	in.setUp(t, 10_000)
+	in := serve(t, env).setUp(t, 10_000)
 	l := localUnits(t, in, func(o *client.LocalUnitsOptions) { o.Min, o.CaptureEvery = 200, 50*time.Millisecond })
 	takeWait(t, l, 1)
 	in.signal(syscall.SIGKILL)
 	in.wait()
 	held := l.Stats().Held
-	if held < 199 {
-		t.Fatalf("%d units are held", held)
-	}
+	require.True(t, held >= 199, "%d units are held", held)
 	for range held {
-		if err := l.Take(1); err != nil {
-			t.Fatalf("of held units: %v", err)
-		}
+		require.NoError(t, l.Take(1), "of held units")
 	}
 	testenv.Eventually(t, func() bool { return errors.Is(l.Take(1), client.ErrAway) })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := l.TakeWait(ctx, 1); !errors.Is(err, client.ErrAway) || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("waited: %v", err)
-	}
+	err := l.TakeWait(ctx, 1)
+	assert.True(t, errors.Is(err, client.ErrAway) && errors.Is(err, context.DeadlineExceeded), "waited: %v", err)
 	again := serve(t, env, strings.TrimPrefix(in.api, "http://"))
 	takeWait(t, l, 7)
-	if s := closeAndCompare(t, again, l); s.Taken != held+8 || s.Captured != s.Taken {
-		t.Errorf("%+v", s)
-	}
+	s := closeAndCompare(t, again, l)
+	assert.True(t, s.Taken == held+8 && s.Captured == s.Taken, s)
 }
 
 func TestLocalUnits_ServiceAway_UnbackedUpToBound_DebitedAfter(t *testing.T) {
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 130)
+	in := serve(t, backends(t)).setUp(t, 130)
 	var cut atomic.Bool
 	var asked atomic.Int64 // requests without an answer yet
 	l := localUnits(t, in, func(o *client.LocalUnitsOptions) {
@@ -351,25 +315,21 @@ func TestLocalUnits_ServiceAway_UnbackedUpToBound_DebitedAfter(t *testing.T) {
 		return errors.Is(err, client.ErrAway) && asked.Load() == 0
 	}, "beyond UnbackedMax nothing is taken")
 	held := taken - 60 // a part of the 30 units that remain in the balance
-	if held < 0 || held >= 30 {
-		t.Fatalf("%d are taken without a service", taken)
-	}
+	require.True(t, held >= 0 && held < 30, "%d are taken without a service", taken)
 	cut.Store(false)
 	testenv.Eventually(t, func() bool { return l.Stats().Uncharged == 0 })
 	// The use is first charged to the rest of the balance, except units of a hold that was requested while the
 	// service was away. No unit is charged beyond the balance.
 	s := closeAndCompare(t, in, l)
 	left := in.balance(t, "acme", "api_calls").Remaining
-	if s.Shortfall != 30+held+left || s.Debited != 30-held-left || left > (30-held)/4+1 {
-		t.Errorf("held %d, left %d, %+v", held, left, s)
-	}
+	assert.True(t, s.Shortfall == 30+held+left && s.Debited == 30-held-left && left <= (30-held)/4+1,
+		"held %d, left %d, %+v", held, left, s)
 }
 
 // While captures get no answers, the use that a crash would lose is bounded.
 func TestLocalUnits_CapturesFail_AtMostFourHolds(t *testing.T) {
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 1_000_000)
+	in := serve(t, backends(t)).setUp(t, 1_000_000)
 	var cut atomic.Bool
 	var made atomic.Int64
 	cut.Store(true)
@@ -390,9 +350,8 @@ func TestLocalUnits_CapturesFail_AtMostFourHolds(t *testing.T) {
 		takeWait(t, l, 1)
 	}
 	testenv.Eventually(t, func() bool { return errors.Is(l.Take(1), client.ErrAway) })
-	if s := l.Stats(); made.Load() != 4 || s.Uncharged != 200 {
-		t.Errorf("%d holds, %+v", made.Load(), s)
-	}
+	s := l.Stats()
+	assert.True(t, made.Load() == 4 && s.Uncharged == 200, "%d holds, %+v", made.Load(), s)
 	cut.Store(false)
 	takeWait(t, l, 50)
 	if s := closeAndCompare(t, in, l); s.Captured != 250 || s.Debited != 0 {
@@ -403,44 +362,36 @@ func TestLocalUnits_CapturesFail_AtMostFourHolds(t *testing.T) {
 func TestLocalUnits_Close_ReturnsTheRestAtOnce(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
-	in := serve(t, env)
-	in.setUp(t, 1000)
+	in := serve(t, env).setUp(t, 1000)
 	l := localUnits(t, in, func(o *client.LocalUnitsOptions) { o.CaptureEvery = time.Hour })
 	takeWait(t, l, 3)
-	if s := closeAndCompare(t, in, l); s.Captured != 3 {
-		t.Errorf("%+v", s)
-	}
+	s := closeAndCompare(t, in, l)
+	assert.True(t, s.Captured == 3, s)
 	unused := localUnits(t, in, func(o *client.LocalUnitsOptions) {})
 	_ = unused.Take(1) // requests a hold, which the service may refuse
 	closeLocal(t, unused)
-	if b := in.balance(t, "acme", "api_calls"); b.Remaining != 1000-b.Used {
-		t.Errorf("%+v", b)
-	}
+	b := in.balance(t, "acme", "api_calls")
+	assert.True(t, b.Remaining == 1000-b.Used, b)
 }
 
 func TestLocalUnits_CloseWithoutService_EndsInTimeWithError(t *testing.T) {
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 1000)
+	in := serve(t, backends(t)).setUp(t, 1000)
 	l := localUnits(t, in, func(o *client.LocalUnitsOptions) { o.CaptureEvery = time.Hour })
 	takeWait(t, l, 3)
 	in.signal(syscall.SIGKILL)
 	in.wait()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if err := l.Close(ctx); err == nil || !strings.Contains(err.Error(), "3 used units were not charged") {
-		t.Errorf("%v", err)
-	}
-	if err := l.Take(1); !errors.Is(err, client.ErrClosed) {
-		t.Errorf("after Close: %v", err)
-	}
+	err := l.Close(ctx)
+	assert.True(t, err != nil && strings.Contains(err.Error(), "3 used units were not charged"), err)
+	assert.ErrorIs(t, l.Take(1), client.ErrClosed, "after Close")
 }
 
 // The service's clock may be hours ahead or behind. Only the time between as_of and expires_at of an answer counts.
 func TestLocalUnits_ServiceClockOff_SameResult(t *testing.T) {
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 100_000)
+	in := serve(t, backends(t)).setUp(t, 100_000)
 	times := regexp.MustCompile(`"(as_of|expires_at)":"([^"]+)"`)
 	for _, off := range []time.Duration{10 * time.Hour, -10 * time.Hour} {
 		before := in.balance(t, "acme", "api_calls").Used
@@ -456,9 +407,7 @@ func TestLocalUnits_ServiceClockOff_SameResult(t *testing.T) {
 				shifted := times.ReplaceAllStringFunc(string(raw), func(s string) string {
 					parts := times.FindStringSubmatch(s)
 					at, err := time.Parse(time.RFC3339Nano, parts[2])
-					if err != nil {
-						t.Error(err)
-					}
+					assert.NoError(t, err)
 					return fmt.Sprintf(`"%s":%q`, parts[1], at.Add(off).Format(time.RFC3339Nano))
 				})
 				resp.Body = io.NopCloser(strings.NewReader(shifted))
@@ -471,35 +420,30 @@ func TestLocalUnits_ServiceClockOff_SameResult(t *testing.T) {
 			takeWait(t, l, 1)
 		}
 		closeLocal(t, l)
-		if s := l.Stats(); s.Captured != 1000 || s.Requests > 200 {
-			t.Errorf("%s: %+v", off, s)
-		}
-		if b := in.balance(t, "acme", "api_calls"); b.Used-before != 1000 || b.Remaining != b.Granted-b.Used {
-			t.Errorf("%s: %+v", off, b)
-		}
+		s := l.Stats()
+		assert.True(t, s.Captured == 1000 && s.Requests <= 200, "%s: %+v", off, s)
+		b := in.balance(t, "acme", "api_calls")
+		assert.True(t, b.Used-before == 1000 && b.Remaining == b.Granted-b.Used, "%s: %+v", off, b)
 	}
 }
 
 func TestLocalUnits_Exhausted_SaysWhy_TopUpIsNoticed(t *testing.T) {
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 20)
+	in := serve(t, backends(t)).setUp(t, 20)
 	l := localUnits(t, in, func(*client.LocalUnitsOptions) {})
 	for range 20 {
 		takeWait(t, l, 1)
 	}
 	err := l.TakeWait(t.Context(), 1)
 	denial, ok := errors.AsType[*client.LocalDenial](err)
-	if !ok || !errors.Is(err, client.ErrExhausted) || denial.Status != http.StatusTooManyRequests || denial.Code != "quota_exceeded" || denial.RetryAfter < time.Second {
-		t.Fatalf("%#v", err)
-	}
+	require.True(t, ok && errors.Is(err, client.ErrExhausted) && denial.Status == http.StatusTooManyRequests && denial.Code == "quota_exceeded" &&
+		denial.RetryAfter >= time.Second, "%#v", err)
 	requests := l.Stats().Requests
 	for range 1000 {
 		_ = l.Take(1) // answered from the earlier denial, without a request
 	}
-	if more := l.Stats().Requests - requests; more > 2 {
-		t.Errorf("%d requests", more)
-	}
+	more := l.Stats().Requests - requests
+	assert.True(t, more <= 2, "%d requests", more)
 	in.do(t, http.StatusCreated, "POST", "/v1/tenants/acme/grants", "paid", object{"meter": "api_calls", "amount": 5, "source": "topup"})
 	testenv.Eventually(t, func() bool { return l.Take(1) == nil })
 	closeAndCompare(t, in, l)
@@ -508,8 +452,7 @@ func TestLocalUnits_Exhausted_SaysWhy_TopUpIsNoticed(t *testing.T) {
 // A hold in use is extended, so that its units are not returned. A hold that is not in use is returned.
 func TestLocalUnits_SlowUse_HoldIsExtendedThenReturned(t *testing.T) {
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 1000)
+	in := serve(t, backends(t)).setUp(t, 1000)
 	l := localUnits(t, in, func(o *client.LocalUnitsOptions) { o.Min, o.TTL, o.CaptureEvery = 500, 2*time.Second, time.Hour })
 	began := time.Now()
 	testenv.Eventually(t, func() bool { // longer than a hold exists without an extension
@@ -522,9 +465,8 @@ func TestLocalUnits_SlowUse_HoldIsExtendedThenReturned(t *testing.T) {
 		}
 	}
 	in.do(t, http.StatusOK, "GET", "/v1/tenants/acme/holds", "", nil).into(t, &list)
-	if len(list.Items) == 0 || list.Items[0].Status != "active" || list.Items[len(list.Items)-1].Status != "active" {
-		t.Errorf("holds %+v", list.Items)
-	}
+	assert.True(t, len(list.Items) != 0 && list.Items[0].Status == "active" &&
+		list.Items[len(list.Items)-1].Status == "active", "holds %+v", list.Items)
 	if b := in.balance(t, "acme", "api_calls"); b.Used != 0 {
 		t.Errorf("captured too early: %+v", b)
 	}

@@ -5,9 +5,10 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -37,26 +38,22 @@ func TestServe_ATenantInUse_TakesAtMost700Bytes(t *testing.T) {
 		SELECT tenant_id, created_at, plan, anchor, timezone, true FROM tenants WHERE tenant_id LIKE 'tenant-%'`)
 	use := func(first, end int) {
 		for _, path := range []string{"/v1/debits/batch", "/v1/check/batch", "/v1/check/batch"} {
-			var callers sync.WaitGroup
-			for caller := range 8 {
-				callers.Go(func() {
-					for at := first + caller*batch; at < end; at += 8 * batch {
-						body := object{}
-						for i := range batch {
-							one := debitOf(fmt.Sprintf("tenant-%08d", at+i), "api_calls", 1)
-							if path == "/v1/debits/batch" {
-								one["idempotency_key"] = fmt.Sprint("d", at+i)
-								body["debits"] = append(list(body["debits"]), one)
-							} else {
-								one["route"], one["subject"] = "/orders", "user"
-								body["checks"] = append(list(body["checks"]), one)
-							}
+			testenv.Together(8, func(caller int) {
+				for at := first + caller*batch; at < end; at += 8 * batch {
+					body := object{}
+					for i := range batch {
+						one := debitOf(fmt.Sprintf("tenant-%08d", at+i), "api_calls", 1)
+						if path == "/v1/debits/batch" {
+							one["idempotency_key"] = fmt.Sprint("d", at+i)
+							body["debits"] = append(list(body["debits"]), one)
+						} else {
+							one["route"], one["subject"] = "/orders", "user"
+							body["checks"] = append(list(body["checks"]), one)
 						}
-						in.do(t, http.StatusOK, "POST", path, "", body)
 					}
-				})
-			}
-			callers.Wait()
+					in.do(t, http.StatusOK, "POST", path, "", body)
+				}
+			})
 		}
 	}
 	use(tenants, tenants+5000) // after this, buffers and connections exist, and queues have their full length
@@ -84,13 +81,10 @@ func (in *instance) heap(t testing.TB) (bytes float64) {
 	for range 2 {
 		got := in.ask(t, "/debug/pprof/heap?gc=1&debug=1")
 		line := heapLine.FindSubmatch(got.body)
-		if line == nil {
-			t.Fatalf("%d: %.200s", got.status, got.body)
-		}
+		require.NotNil(t, line, "%d: %.200s", got.status, got.body)
 		var err error
-		if bytes, err = strconv.ParseFloat(string(line[1]), 64); err != nil {
-			t.Fatal(err)
-		}
+		bytes, err = strconv.ParseFloat(string(line[1]), 64)
+		require.NoError(t, err)
 	}
 	return bytes
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/deploy/postgres"
@@ -39,9 +40,7 @@ func (in *instance) metrics(t testing.TB) string {
 	require.NoError(t, err)
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatal(resp.Status, err)
-	}
+	require.True(t, err == nil && resp.StatusCode == http.StatusOK, "%v, %v", resp.Status, err)
 	return string(raw)
 }
 
@@ -55,9 +54,7 @@ func (in *instance) scrape(t testing.TB) families {
 			continue
 		}
 		m := seriesLine.FindStringSubmatch(line)
-		if m == nil {
-			t.Fatalf("not a series: %q", line)
-		}
+		require.NotNil(t, m, "not a series: %q", line)
 		if all[m[1]] == nil {
 			all[m[1]] = map[string]map[string]bool{}
 		}
@@ -106,9 +103,8 @@ func exercised(t *testing.T) *instance {
 	in.do(t, http.StatusCreated, "PUT", "/v1/limits/builds", "", object{"per": []string{"tenant"}, "kind": "concurrency", "burst": 2})
 	in.limit(t, "scarce", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "2/h"})
 	for i := range 4 { // two pass and two are denied
-		if _, err := in.send(t.Context(), "POST", "/v1/consume", fmt.Sprint("c", i), debitOf("acme", "api_calls", 1)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := in.send(t.Context(), "POST", "/v1/consume", fmt.Sprint("c", i), debitOf("acme", "api_calls", 1))
+		require.NoError(t, err)
 	}
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "d1", debitOf("acme", "api_calls", 1))
 	in.do(t, http.StatusCreated, "POST", "/v1/leases", "l1", object{"rule": "builds", "tenant": "acme"})
@@ -159,22 +155,17 @@ func namesIn(query string) []string {
 func checkQuery(t *testing.T, where, query string, all families) int {
 	t.Helper()
 	names, labels := namesIn(query), map[string]bool{}
-	if len(names) == 0 {
-		t.Errorf("%s: no metric in %s", where, query)
-	}
+	assert.NotEmpty(t, names, "%s: no metric in %s", where, query)
 	for _, name := range names {
-		if all[name] == nil && elsewhere[name] == "" {
-			t.Errorf("%s: there is no metric %s", where, name)
-		}
+		assert.False(t, all[name] == nil && elsewhere[name] == "", "%s: there is no metric %s", where, name)
 		for label := range all[name] {
 			labels[label] = true
 		}
 	}
 	for _, use := range metricUse.FindAllStringSubmatch(query, -1) {
 		for _, s := range selector.FindAllStringSubmatch(use[2], -1) {
-			if all[use[1]][s[1]] == nil && !slices.Contains(ofPrometheus, s[1]) {
-				t.Errorf("%s: %s has no label %s; it has %v", where, use[1], s[1], slices.Sorted(maps.Keys(all[use[1]])))
-			}
+			assert.False(t, all[use[1]][s[1]] == nil && !slices.Contains(ofPrometheus, s[1]),
+				"%s: %s has no label %s; it has %v", where, use[1], s[1], slices.Sorted(maps.Keys(all[use[1]])))
 		}
 	}
 	for _, by := range grouping.FindAllStringSubmatch(query, -1) {
@@ -196,9 +187,8 @@ func TestQueries_NamesInThem_Found(t *testing.T) {
 		`histogram_quantile(0.99, sum by (le) (rate(a_bucket[$__rate_interval])))`:             "a_bucket",
 		`vector(1)`: "",
 	} {
-		if got := strings.Join(namesIn(query), " "); got != want {
-			t.Errorf("%s: %s, want %s", query, got, want)
-		}
+		got := strings.Join(namesIn(query), " ")
+		assert.True(t, got == want, "%s: %s, want %s", query, got, want)
 	}
 }
 
@@ -221,9 +211,7 @@ func TestMetrics_AlertsDashboardGuide_NameExistingMetrics(t *testing.T) {
 			uses += checkQuery(t, rule.Alert, rule.Expr, all)
 		}
 	}
-	if uses < 20 {
-		t.Errorf("only %d metrics in the alert rules", uses)
-	}
+	assert.True(t, uses >= 20, "only %d metrics in the alert rules", uses)
 	checkDashboard(t, all)
 	guide, err := os.ReadFile("../../docs/operations.md")
 	require.NoError(t, err)
@@ -231,9 +219,8 @@ func TestMetrics_AlertsDashboardGuide_NameExistingMetrics(t *testing.T) {
 		if slices.Contains([]string{postgres.OwnerRole, postgres.ServiceRole, postgres.ReaderRole}, name[1]) {
 			continue
 		}
-		if all[name[1]] == nil && all[name[1]+"_bucket"] == nil {
-			t.Errorf("docs/operations.md: there is no metric %s", name[1])
-		}
+		assert.False(t, all[name[1]] == nil && all[name[1]+"_bucket"] == nil,
+			"docs/operations.md: there is no metric %s", name[1])
 	}
 }
 
@@ -272,19 +259,13 @@ func checkDashboard(t *testing.T, all families) {
 		if v.Type != "query" {
 			continue
 		}
-		if err := json.Unmarshal(v.Query, &query); err != nil {
-			t.Fatal(v.Name, err)
-		}
+		require.NoError(t, json.Unmarshal(v.Query, &query), v.Name)
 		m := ofVariable.FindStringSubmatch(query.Query)
-		if m == nil {
-			t.Fatalf("variable %s: %s", v.Name, query.Query)
-		}
+		require.NotNil(t, m, "variable %s: %s", v.Name, query.Query)
 		queries++
 		checkQuery(t, "variable "+v.Name, m[1]+`{`+m[2]+`=""}`, all)
 	}
-	if queries < 45 {
-		t.Errorf("only %d queries in the dashboard", queries)
-	}
+	assert.True(t, queries >= 45, "only %d queries in the dashboard", queries)
 }
 
 // The dashboard finds tenants by a query of the database's tables, because tenants are not labels of metrics.
@@ -316,13 +297,10 @@ func TestDashboard_SQL_TenantsNearExhaustion(t *testing.T) {
 			var tenant, meter string
 			var used int64
 			var end any
-			if err := rows.Scan(&tenant, &meter, &used, &got, &end); err != nil || tenant != "acme" || meter != "api_calls" {
-				t.Errorf("%s, %s, %v", tenant, meter, err)
-			}
+			err = rows.Scan(&tenant, &meter, &used, &got, &end)
+			assert.True(t, err == nil && tenant == "acme" && meter == "api_calls", "%s, %s, %v", tenant, meter, err)
 		}
-		if rows.Err() != nil || got != want {
-			t.Errorf("%d remain, want %d: %v", got, want, rows.Err())
-		}
+		assert.True(t, rows.Err() == nil && got == want, "%d remain, want %d: %v", got, want, rows.Err())
 	}
 }
 
@@ -332,8 +310,7 @@ const mark = "zq7"
 // A series for each tenant, subject or path would let a client use up the memory of the service.
 func TestMetrics_ClientText_NeverALabel(t *testing.T) {
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 1000)
+	in := serve(t, backends(t)).setUp(t, 1000)
 	in.limit(t, "per-tenant", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "1000/s"})
 	for rule, body := range map[string]object{
 		"per-subject": {"per": []string{"subject", "route", "ip"}, "kind": "sliding_window", "rate": "1/h"},
@@ -346,9 +323,7 @@ func TestMetrics_ClientText_NeverALabel(t *testing.T) {
 			for label, values := range labels {
 				n += len(values)
 				for value := range values {
-					if strings.Contains(strings.ToLower(value), mark) {
-						t.Errorf("%s{%s=%q}", name, label, value)
-					}
+					assert.NotContains(t, strings.ToLower(value), mark, "%s{%s=%q}", name, label, value)
 				}
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -93,9 +94,8 @@ func (b *browser) atProvider(user string, fields url.Values) string {
 		require.NoError(b.t, err)
 		defer resp.Body.Close()
 		var text bytes.Buffer
-		if _, err := text.ReadFrom(resp.Body); err != nil {
-			b.t.Fatal(err)
-		}
+		_, err = text.ReadFrom(resp.Body)
+		require.NoError(b.t, err)
 		return text.String(), resp
 	}
 	to := unescaped(onwards.FindStringSubmatch(page)[1])
@@ -106,9 +106,7 @@ func (b *browser) atProvider(user string, fields url.Values) string {
 	login := resp.Request.URL.ResolveReference(&url.URL{Path: "/login/username"}).String()
 	_, resp = read(provider.PostForm(login, url.Values{"id": {requestID.FindStringSubmatch(form)[1]}, "username": {user}, "password": {"pw-" + user}})) //nolint:bodyclose // read closes it
 	back := resp.Header.Get("Location")
-	if !strings.HasPrefix(back, b.at+"/console/oidc/callback?") {
-		b.t.Fatalf("the provider leads to %q", back)
-	}
+	require.True(b.t, strings.HasPrefix(back, b.at+"/console/oidc/callback?"), "the provider leads to %q", back)
 	return strings.TrimPrefix(back, b.at)
 }
 
@@ -128,9 +126,7 @@ func TestOIDC_RealProvider_RightsByClaims(t *testing.T) {
 	stranger := c.browser(t)
 	stranger.get(400, back, "began in another browser")
 	done := b.get(200, back, "Signed in")
-	if to := onwards.FindStringSubmatch(done)[1]; to != "/console/audit" {
-		t.Errorf("it leads to %s", to)
-	}
+	assert.EqualValues(t, "/console/audit", onwards.FindStringSubmatch(done)[1], "it leads to")
 	b.get(400, back, "Begin again") // a code can only be used once
 	b.get(200, "/console/audit", "Ada Byron", "may change")
 	const topUp = "/console/tenants/acme/correct/top-up"
@@ -140,18 +136,16 @@ func TestOIDC_RealProvider_RightsByClaims(t *testing.T) {
 
 	bob := c.browser(t)
 	bob.get(200, bob.atProvider("bob", url.Values{}), "Signed in")
-	if page := bob.get(200, "/console/tenants/globex", "may read, globex only"); strings.Contains(page, "<script>alert") {
-		t.Error("a name runs")
-	}
+	assert.NotContains(t, bob.get(200, "/console/tenants/globex", "may read, globex only"), "<script>alert",
+		"a name runs")
 	bob.get(403, "/console/tenants/acme", "This key may not do that")
 	mallory := c.browser(t)
 	mallory.get(403, mallory.atProvider("mallory", url.Values{}), "Your account is known, but has no rights here")
 	mallory.get(401, "/console/tenants", "Sign in to quotasvc")
 
 	out := b.post(200, "/console/logout", url.Values{"token": {b.token()}}, "Signed out")
-	if to := unescaped(onwards.FindStringSubmatch(out)[1]); !strings.HasPrefix(to, "http://localhost:"+port+"/") || !strings.Contains(to, "client_id=web") {
-		t.Errorf("signing out leads to %s", to)
-	}
+	to := unescaped(onwards.FindStringSubmatch(out)[1])
+	assert.True(t, strings.HasPrefix(to, "http://localhost:"+port+"/") && strings.Contains(to, "client_id=web"), "signing out leads to %s", to)
 	b.get(401, "/console/tenants", "Sign in to quotasvc")
 
 	for query, says := range map[string]string{"error=access_denied": "did not let you in (access denied)", "error=%3Cscript%3E": "did not let you in.", "code=wrong": "did not take the code"} {
@@ -163,9 +157,8 @@ func TestOIDC_RealProvider_RightsByClaims(t *testing.T) {
 	again.post(200, "/console/oidc/start", url.Values{})
 	again.get(400, "/console/oidc/callback?code=x&state=other", "sent back another sign-in")
 	for _, wrong := range [][]string{{"QUOTASVC_OIDC_ISSUER=http://id.example.com"}, {"QUOTASVC_OIDC_RIGHTS=groups=x->write"}, {"QUOTASVC_OIDC_CLIENT_SECRET="}, {"QUOTASVC_OIDC_SESSION=13h"}, {"QUOTASVC_OIDC_ISSUER="}} {
-		if code, _, stderr := tool(t, append(append(backends(t), env...), wrong...), "serve", "--validate"); code == 0 || !strings.Contains(stderr, "oidc-") {
-			t.Errorf("%s: %d %s", wrong, code, stderr)
-		}
+		code, _, stderr := tool(t, append(append(backends(t), env...), wrong...), "serve", "--validate")
+		assert.True(t, code != 0 && strings.Contains(stderr, "oidc-"), "%s: %d %s", wrong, code, stderr)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/localstack"
@@ -216,9 +217,7 @@ func TestOperations_Page_BringsItUp(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	blocks := markedBlocks(t, "docs/operations.md")
-	if len(blocks) < 15 {
-		t.Fatalf("%d blocks", len(blocks))
-	}
+	require.True(t, len(blocks) >= 15, "%d blocks", len(blocks))
 	loading, stopLoad := context.WithCancel(t.Context())
 	defer stopLoad()
 	done := make(chan *followed, 1)
@@ -227,9 +226,7 @@ func TestOperations_Page_BringsItUp(t *testing.T) {
 	stopLoad()
 	load := <-done
 	m.logsTellNoSecret()
-	if load.sent < 50 || load.failed > 0 {
-		t.Errorf("%d debits, %d failed", load.sent, load.failed)
-	}
+	assert.True(t, load.sent >= 50 && load.failed <= 0, "%d debits, %d failed", load.sent, load.failed)
 }
 
 // follow pastes the blocks of the page. It adds commands that create files, by which the test sees the progress.
@@ -251,9 +248,7 @@ func (m *machine) follow(blocks []pageBlock) {
 		block.text = "set -x\n" + block.text
 		tty.use(block.said(m.said))
 	}
-	if !debited || !stopped {
-		m.t.Fatal("the page has no first debit, or no stop")
-	}
+	require.True(m.t, debited && stopped, "the page has no first debit, or no stop")
 	tty.leave()
 }
 
@@ -262,9 +257,7 @@ func (m *machine) logsTellNoSecret() {
 	m.t.Helper()
 	read := func(pattern string) (texts []string) {
 		files, err := filepath.Glob(filepath.Join(m.root, "etc", pattern))
-		if err != nil || len(files) == 0 {
-			m.t.Errorf("%s: %v", pattern, err)
-		}
+		assert.True(m.t, err == nil && len(files) != 0, "%s: %v", pattern, err)
 		for _, file := range files {
 			text, err := os.ReadFile(file)
 			require.NoError(m.t, err)
@@ -284,9 +277,8 @@ func (m *machine) logsTellNoSecret() {
 		if _, value, ok := strings.Cut(secret, "Bearer "); ok {
 			secret = value
 		}
-		if secret == "" || strings.Contains(logs, secret) {
-			m.t.Errorf("secret %d of %d is empty, or in a log", i, len(secrets))
-		}
+		assert.True(m.t, secret != "" && !strings.Contains(logs, secret),
+			"secret %d of %d is empty, or in a log", i, len(secrets))
 	}
 }
 

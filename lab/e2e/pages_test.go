@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -53,9 +54,7 @@ func runPage(t *testing.T, page string, env ...string) {
 	for _, block := range blocks {
 		tty.use(block.said(here))
 	}
-	if expectations(blocks) == 0 {
-		t.Errorf("%s expects nothing", page)
-	}
+	assert.NotZero(t, expectations(blocks), "%s expects nothing", page)
 	tty.leave()
 }
 
@@ -75,15 +74,10 @@ func TestPages_Pricing_FilesApplyAndCallsAnswer(t *testing.T) {
 		block.text = strings.Replace(block.text, apply, apply+"quotasvc apply -f catalog.yaml --dry-run --exit-code\n", 1)
 		tty.use(block.said(here))
 	}
-	if files != 5 || calls < 20 {
-		t.Errorf("%d files and %d calls", files, calls)
-	}
-	if strings.Contains(tty.screen.String(), "\n! ") {
-		t.Errorf("a file warns:\n%s", tty.screen.tail())
-	}
-	if begin := tty.paste("quotasvc balance ada credits --json\n"); len(tty.missing(begin, []string{`"remaining": 1,`})) > 0 {
-		t.Errorf("no credit of ada remains:\n%s", tty.screen.tail())
-	}
+	assert.True(t, files == 5 && calls >= 20, "%d files and %d calls", files, calls)
+	assert.NotContains(t, tty.screen.String(), "\n! ", "a file warns:\n%s", tty.screen.tail())
+	assert.Empty(t, tty.missing(tty.paste("quotasvc balance ada credits --json\n"), []string{`"remaining": 1,`}),
+		"no credit of ada remains:\n%s", tty.screen.tail())
 	tty.leave()
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -110,8 +111,7 @@ func TestPgBouncer_SessionMode_ServesAndFollows(t *testing.T) {
 	server := testenv.PostgresPrivate(t)
 	through := pgbouncer(t, "session", poolEnough, testenv.AsService(server.URL), server.URL)
 	env := append(backends(t), "QUOTASVC_DATABASE_URL="+through[0])
-	in := serve(t, env)
-	in.setUp(t, 1000)
+	in := serve(t, env).setUp(t, 1000)
 	debit := func(key string) (answer, error) {
 		return in.send(t.Context(), "POST", "/v1/debits", key, object{"tenant": "acme", "items": []object{{"meter": "api_calls", "amount": 1}}})
 	}
@@ -134,9 +134,8 @@ func TestPgBouncer_SessionMode_ServesAndFollows(t *testing.T) {
 		return err == nil && got.status == http.StatusOK
 	}, "the new meter is known")
 	testenv.Eventually(t, func() bool { return strings.Contains(in.metrics(t), "quotasvc_catalog_listening 1") }, "notifications arrive")
-	if took := time.Since(began); took > 15*time.Second {
-		t.Errorf("the change was seen after %s", took)
-	}
+	took := time.Since(began)
+	assert.True(t, took <= 15*time.Second, "the change was seen after %s", took)
 
 	// The settings of sessions are effective: after lock_timeout, a locked balance is set aside.
 	db := connectTo(t, server.URL)
@@ -155,9 +154,8 @@ func TestPgBouncer_SessionMode_ServesAndFollows(t *testing.T) {
 	for _, args := range [][]string{{"migrate", "status"}, {"roll"}, {"verify", "--full"}, {"keys", "list"}} {
 		must(t, env, args...)
 	}
-	if left := in.balance(t, "acme", "api_calls").Remaining; left != 1000-12 {
-		t.Errorf("%d are left of 1000 after 12 debits", left)
-	}
+	left := in.balance(t, "acme", "api_calls").Remaining
+	assert.True(t, left == 1000-12, "%d are left of 1000 after 12 debits", left)
 	in.stop()
 }
 
@@ -173,9 +171,8 @@ func TestPgBouncer_SharedSessions_RefusedAtStart(t *testing.T) {
 		env := append(backends(t), "QUOTASVC_DATABASE_URL="+through)
 		for _, args := range [][]string{{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"}, {"roll"}, {"keys", "list"}} {
 			status, _, log := tool(t, env, args...)
-			if status != 1 || !strings.Contains(log, "pool_mode = session") {
-				t.Errorf("%s mode: quotasvc %s: status %d\n%s", mode, args[0], status, log)
-			}
+			assert.True(t, status == 1 && strings.Contains(log, "pool_mode = session"),
+				"%s mode: quotasvc %s: status %d\n%s", mode, args[0], status, log)
 		}
 	}
 }
@@ -187,16 +184,13 @@ func TestPgBouncer_UnknownParameter_RefusedAtStart(t *testing.T) {
 	q.Set("work_mem", "8MB")
 	u.RawQuery = q.Encode()
 	status, _, log := tool(t, append(backends(t), "QUOTASVC_DATABASE_URL="+u.String()), "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
-	if status != 1 || !strings.Contains(log, "ignore_startup_parameters") || !strings.Contains(log, "work_mem") {
-		t.Errorf("status %d\n%s", status, log)
-	}
+	assert.True(t, status == 1 && strings.Contains(log, "ignore_startup_parameters") &&
+		strings.Contains(log, "work_mem"), "status %d\n%s", status, log)
 }
 
 func TestPgBouncer_PoolTooSmall_SaysSo(t *testing.T) {
 	t.Parallel()
 	env := append(backends(t), "QUOTASVC_DATABASE_URL="+pgbouncer(t, "session", 1, testenv.PostgresService(t))[0])
 	status, _, log := tool(t, env, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--start-timeout", "1s")
-	if status != 1 || !strings.Contains(log, "pool_size") {
-		t.Errorf("status %d\n%s", status, log)
-	}
+	assert.True(t, status == 1 && strings.Contains(log, "pool_size"), "status %d\n%s", status, log)
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/chromedp/cdproto/security"
 	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -26,12 +28,9 @@ func TestPortal_InChromium_ReadsAndEnds(t *testing.T) {
 	b.open(link)
 	b.shows("Usage of acme")
 	at := result(b, chromedp.Location())
-	if strings.Contains(at, "open") {
-		t.Errorf("the address has the secret: %s", at)
-	}
-	if n := result(b, chromedp.Evaluate[int]("history.length")); n > 2 {
-		t.Errorf("the history has %d entries", n)
-	}
+	assert.NotContains(t, at, "open", "the address has the secret")
+	n := result(b, chromedp.Evaluate[int]("history.length"))
+	assert.True(t, n <= 2, "the history has %d entries", n)
 	path := strings.TrimPrefix(at, b.at)
 	for _, page := range []string{path, path + "?meter=credits", path + "statements/api_calls", path + "statements/api_calls/current"} {
 		b.open(page)
@@ -40,9 +39,8 @@ func TestPortal_InChromium_ReadsAndEnds(t *testing.T) {
 	b.dark("dark")
 	b.do(chromedp.EmulateViewport(360, 740))
 	b.open(path)
-	if wide := result(b, chromedp.Evaluate[bool]("document.documentElement.scrollWidth > innerWidth")); wide {
-		t.Error("the page is wider than a phone")
-	}
+	assert.False(t, result(b, chromedp.Evaluate[bool]("document.documentElement.scrollWidth > innerWidth")),
+		"the page is wider than a phone")
 	accent := result(b, chromedp.Evaluate[string](`getComputedStyle(document.querySelector("main a")).color`))
 	if accent != "rgb(95, 211, 161)" { // the link colour of the dark scheme
 		t.Errorf("links are %s", accent)
@@ -73,9 +71,7 @@ func TestPortal_InChromium_FromAnotherSite(t *testing.T) {
 	b.open("/")
 	b.click("usage")
 	b.shows("Usage of acme")
-	if at := result(b, chromedp.Location()); strings.Contains(at, "open") {
-		t.Errorf("the address has the secret: %s", at)
-	}
+	assert.NotContains(t, result(b, chromedp.Location()), "open", "the address has the secret")
 	b.clean()
 }
 
@@ -104,9 +100,8 @@ func TestPortal_InChromium_EmbeddedWhereAllowed(t *testing.T) {
 	frame.Store(proxy.URL + c.link(t, "acme", nil))
 
 	b := newChromium(t, c)
-	if _, err := chromedp.Call(b.ctx, security.SetIgnoreCertificateErrors, security.SetIgnoreCertificateErrorsParams{Ignore: true}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := chromedp.Call(b.ctx, security.SetIgnoreCertificateErrors, security.SetIgnoreCertificateErrorsParams{Ignore: true})
+	require.NoError(t, err)
 	b.at = elsewhere(stranger)
 	b.open("/")
 	b.until(`frames.length === 1`)

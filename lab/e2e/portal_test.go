@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -20,8 +21,7 @@ func (c *consoled) link(t testing.TB, tenant string, more object) string {
 	for name, value := range more {
 		body[name] = value
 	}
-	var made struct{ URL string }
-	c.do(t, 201, "POST", "/v1/portal-sessions", "", body).into(t, &made)
+	made := decoded[struct{ URL string }](t, c.do(t, 201, "POST", "/v1/portal-sessions", "", body))
 	return urlOf(t, made.URL).Path
 }
 
@@ -30,9 +30,8 @@ func (b *browser) follow(link string) string {
 	b.t.Helper()
 	got := b.send("GET", link, nil)
 	at := got.header.Get("Location")
-	if got.status != 303 || !strings.HasPrefix(at, "/portal/") || strings.Contains(link, at+"x") || strings.Contains(at, "open") {
-		b.t.Fatalf("%s leads to %q: %s", link, at, got)
-	}
+	require.True(b.t, got.status == 303 && strings.HasPrefix(at, "/portal/") && !strings.Contains(link, at+"x") &&
+		!strings.Contains(at, "open"), "%s leads to %q: %s", link, at, got)
 	return at
 }
 
@@ -46,23 +45,18 @@ func TestPortal_LinkShowsItsTenantInTheBrowsersLanguage(t *testing.T) {
 	at := b.follow(c.link(t, "acme", object{"return_url": "https://app.example/billing?a=1&b=2"}))
 	page := b.get(200, at+"?meter=api_calls", "Usage of acme", "25 % used", "7,500", "New units on 1", "Europe/Berlin", "your plan", "bought", "40", "reserved", "Use of api_calls by day", "requests to /search/*", "5 in 10 minutes", "7 of 7")
 	for _, want := range []string{`aria-label="api_calls: 2,500 calls used, 0 reserved, 7,500 left"`, `lang="en"`, `href="https://app.example/billing?a=1&amp;b=2"`} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %s", want)
-		}
+		assert.Contains(t, page, want, "the page lacks %s", want)
 	}
 	for _, hidden := range []string{"invoice-7", "invoice 7", "render-1", "debit-1", "user-1", "bootstrap", "globex", "6 in", "8 in", "admin", "Top up", "style=", "<script>"} {
-		if strings.Contains(page, hidden) {
-			t.Errorf("the page has %q", hidden)
-		}
+		assert.NotContains(t, page, hidden, "the page has %q", hidden)
 	}
 	b.get(200, at+"meters", "7,500")
 	b.get(200, at+"statements/api_calls", "10,000")
 	b.get(200, at+"statements/api_calls/current", "Statement of api_calls", "Added", "+10,000", "Used", "\u22122,500", "Left at the end", "running")
 	german := b.send("GET", at, nil, "Accept-Language", "de-DE,de;q=0.9,en;q=0.5")
 	b.has(german, 200, at, "Verbrauch von acme", "7.500", "verbraucht", "Neues Guthaben am 1.", "Zurück", "Anfragen an /search/*", "5 in 10 Minuten")
-	if german.header.Get("Content-Language") != "de" || !strings.Contains(german.header.Get("Vary"), "Accept-Language") {
-		t.Errorf("%v", german.header)
-	}
+	assert.True(t, german.header.Get("Content-Language") == "de" &&
+		strings.Contains(german.header.Get("Vary"), "Accept-Language"), german.header)
 	c.do(t, 200, "PATCH", "/v1/tenants/acme", "", object{"status": "suspended", "reason": "unpaid"})
 	b.get(200, at, "Use is suspended")
 }
@@ -70,9 +64,7 @@ func TestPortal_LinkShowsItsTenantInTheBrowsersLanguage(t *testing.T) {
 // TestPortal_NoOtherTenant: a link gives no access to another tenant, neither by paths, nor by queries, nor by the
 // cookie of another link.
 func TestPortal_NoOtherTenant(t *testing.T) {
-	oneConsole.join(t)
-	t.Parallel()
-	c := oneConsole.get(t)
+	c := oneConsole.parallel(t)
 	acme, globex := c.link(t, "acme", nil), c.link(t, "globex", nil)
 	b := c.browser(t)
 	at := b.follow(globex)
@@ -81,9 +73,7 @@ func TestPortal_NoOtherTenant(t *testing.T) {
 		b.get(410, path, "This link has ended")
 	}
 	stolen := b.client.Jar.Cookies(urlOf(t, b.at+at))
-	if len(stolen) != 1 {
-		t.Fatalf("%d cookies", len(stolen))
-	}
+	require.Len(t, stolen, 1, "cookies")
 	b.has(b.send("GET", other, nil, "Cookie", stolen[0].String()), 410, other, "This link has ended")
 	for _, path := range []string{at + "?tenant=acme", at + "statements/api_calls/current?tenant=acme&subject=user-1", at + "?meter=../acme"} {
 		if page := plain(b.get(200, path, "globex")); strings.Contains(page, "acme") || strings.Contains(page, "2,500") {
@@ -91,21 +81,18 @@ func TestPortal_NoOtherTenant(t *testing.T) {
 		}
 	}
 	for _, path := range []string{at + "statements/..%2F..%2Facme/current", at + "statements/none/current", at + "nowhere", "/portal/", at + "statements/api_calls/yesterday"} {
-		if got := b.send("GET", path, nil); got.status != 404 && got.status != 400 && got.status != 301 && got.status != 307 {
-			t.Errorf("%s: %s", path, got)
-		}
+		got := b.send("GET", path, nil)
+		assert.False(t, got.status != 404 && got.status != 400 && got.status != 301 && got.status != 307, "%s: %s", path, got)
 	}
 	b.get(200, at, "Usage of globex")
 	// The cookie gives no access to the API and the console. No method changes anything.
 	for _, path := range []string{"/v1/tenants/globex", "/console/tenants/globex"} {
-		if got := b.send("GET", path, nil, "Cookie", stolen[0].String()); got.status != 401 {
-			t.Errorf("%s: %d", path, got.status)
-		}
+		got := b.send("GET", path, nil, "Cookie", stolen[0].String())
+		assert.True(t, got.status == 401, "%s: %d", path, got.status)
 	}
 	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
-		if got := b.send(method, at, nil); got.status < 400 {
-			t.Errorf("%s: %s", method, got)
-		}
+		got := b.send(method, at, nil)
+		assert.True(t, got.status >= 400, "%s: %s", method, got)
 	}
 }
 
@@ -145,9 +132,7 @@ func TestPortal_LinkEnds(t *testing.T) {
 	german := all.send("GET", atAll, nil, "Accept-Language", "de")
 	all.has(german, 410, atAll, "Dieser Link gilt nicht mehr")
 	c.logged(`"msg":"portal page"`, 5)
-	if log := c.stderr.String(); strings.Contains(log, link[len(link)-30:]) {
-		t.Error("the log has a secret")
-	}
+	assert.NotContains(t, c.stderr.String(), link[len(link)-30:], "the log has a secret")
 }
 
 // as sends a request with the API key whose secret is given.
@@ -161,9 +146,7 @@ func (c *consoled) as(t testing.TB, secret, method, path string, body object) an
 
 func (a answer) is(t testing.TB, status int) {
 	t.Helper()
-	if a.status != status {
-		t.Fatalf("got %s, want %d", a, status)
-	}
+	require.True(t, a.status == status, "got %s, want %d", a, status)
 }
 
 var assetPaths = regexp.MustCompile(`/portal/_/assets/[^"]+`)
@@ -171,24 +154,17 @@ var assetPaths = regexp.MustCompile(`/portal/_/assets/[^"]+`)
 func TestPortal_Answers_CarryTheirProtection(t *testing.T) {
 	t.Parallel()
 	logo := filepath.Join(t.TempDir(), "logo.svg")
-	if err := os.WriteFile(logo, []byte(`<svg xmlns="http://www.w3.org/2000/svg" width="90" height="32"><script>alert(1)</script><rect width="90" height="32"/></svg>`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(logo, []byte(`<svg xmlns="http://www.w3.org/2000/svg" width="90" height="32"><script>alert(1)</script><rect width="90" height="32"/></svg>`), 0o600))
 	c := newConsole(t, "QUOTASVC_PORTAL_FRAME_ANCESTORS=https://app.example,https://*.shop.example", "QUOTASVC_CONSOLE_FRAME_ANCESTORS=https://desk.example",
 		"QUOTASVC_PORTAL_URL=https://quota.example", "QUOTASVC_PORTAL_NAME=<b>Acme</b> Cloud", "QUOTASVC_PORTAL_THEME=accent=#0a6b43,accent-dark=#5fd3a1", "QUOTASVC_PORTAL_LOGO="+logo)
-	var made struct{ URL string }
-	c.do(t, 201, "POST", "/v1/portal-sessions", "", object{"tenant": "acme"}).into(t, &made)
-	if !strings.HasPrefix(made.URL, "https://quota.example/portal/") {
-		t.Errorf("the link is %s", made.URL)
-	}
+	made := decoded[struct{ URL string }](t, c.do(t, 201, "POST", "/v1/portal-sessions", "", object{"tenant": "acme"}))
+	assert.True(t, strings.HasPrefix(made.URL, "https://quota.example/portal/"), "the link is %s", made.URL)
 	link := urlOf(t, made.URL).Path
 	b := c.browser(t)
 	for proxied, want := range map[string][]string{"": {"SameSite=Strict", "HttpOnly"}, "https": {"SameSite=None", "HttpOnly", "Secure", "Partitioned", "__Secure-"}} {
 		cookie := b.send("GET", link, nil, "X-Forwarded-Proto", proxied).header.Get("Set-Cookie")
 		for _, part := range want {
-			if !strings.Contains(cookie, part) {
-				t.Errorf("with %q the cookie is %s, without %s", proxied, cookie, part)
-			}
+			assert.Contains(t, cookie, part, "with %q the cookie is %s, without %s", proxied, cookie, part)
 		}
 	}
 	at := b.follow(link)
@@ -201,33 +177,27 @@ func TestPortal_Answers_CarryTheirProtection(t *testing.T) {
 			t.Errorf("%s: %v", path, h)
 		}
 	}
-	if policy := b.send("GET", "/console/login", nil).header.Get("Content-Security-Policy"); !strings.HasSuffix(policy, "; frame-ancestors https://desk.example") {
-		t.Errorf("the console: %s", policy)
-	}
+	policy := b.send("GET", "/console/login", nil).header.Get("Content-Security-Policy")
+	assert.True(t, strings.HasSuffix(policy, "; frame-ancestors https://desk.example"), "the console: %s", policy)
 	found := map[string]bool{}
 	for _, path := range assetPaths.FindAllString(page, -1) {
 		got := b.send("GET", path, nil)
-		if got.status != http.StatusOK || !strings.Contains(got.header.Get("Cache-Control"), "immutable") {
-			t.Errorf("%s: %s", path, got)
-		}
+		assert.True(t, got.status == http.StatusOK && strings.Contains(got.header.Get("Cache-Control"), "immutable"),
+			"%s: %s", path, got)
 		name := strings.Split(strings.TrimPrefix(path, "/portal/_/assets/"), ".")[0]
 		found[name] = true
-		if name == "theme" && !strings.Contains(string(got.body), "--accent:#0a6b43;") {
-			t.Errorf("the theme is %s", got.body)
-		}
+		assert.False(t, name == "theme" && !strings.Contains(string(got.body), "--accent:#0a6b43;"),
+			"the theme is %s", got.body)
 		if policy := got.header.Get("Content-Security-Policy"); name == "logo" && policy != "default-src 'none'; sandbox" {
 			t.Errorf("the logo has the policy %s", policy)
 		}
 	}
-	if !found["theme"] || !found["logo"] || !found["portal"] {
-		t.Errorf("the page loads %v", found)
-	}
+	assert.True(t, found["theme"] && found["logo"] && found["portal"], "the page loads %v", found)
 	for setting, bad := range map[string]string{
 		"QUOTASVC_PORTAL_FRAME_ANCESTORS": "*", "QUOTASVC_CONSOLE_FRAME_ANCESTORS": "https://a.example; script-src *", "QUOTASVC_PORTAL_URL": "quota.example",
 		"QUOTASVC_PORTAL_THEME": "accent=#ffff00", "QUOTASVC_PORTAL_LOGO": "/nowhere.png",
 	} {
-		if code, _, stderr := tool(t, append(backends(t), setting+"="+bad), "serve", "--validate"); code == 0 || !strings.Contains(strings.ToLower(stderr), "portal") && !strings.Contains(stderr, setting) {
-			t.Errorf("%s=%s: %d %s", setting, bad, code, stderr)
-		}
+		code, _, stderr := tool(t, append(backends(t), setting+"="+bad), "serve", "--validate")
+		assert.True(t, code != 0 && (strings.Contains(strings.ToLower(stderr), "portal") || strings.Contains(stderr, setting)), "%s=%s: %d %s", setting, bad, code, stderr)
 	}
 }

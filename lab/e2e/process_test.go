@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -149,9 +150,8 @@ func pace(ctx context.Context, every time.Duration) bool {
 }
 
 func (p *process) signal(s syscall.Signal) {
-	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		p.t.Errorf("signal %s: %v", s, err)
-	}
+	err := p.cmd.Process.Signal(s)
+	assert.False(p.t, err != nil && !errors.Is(err, os.ErrProcessDone), "signal %s: %v", s, err)
 }
 
 // wait waits for the end of the process and returns its exit status.
@@ -165,9 +165,8 @@ func (p *process) wait() int {
 func (p *process) stop() {
 	p.t.Helper()
 	p.signal(syscall.SIGTERM)
-	if status := p.wait(); status != 0 {
-		p.t.Errorf("quotasvc ended with %d after SIGTERM; its log:\n%s", status, p.stderr.tail())
-	}
+	status := p.wait()
+	assert.Zero(p.t, status, "quotasvc ended with %d after SIGTERM; its log:\n%s", status, p.stderr.tail())
 }
 
 // tool runs quotasvc until it exits.
@@ -180,9 +179,8 @@ func tool(t testing.TB, env []string, args ...string) (status int, stdout, stder
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log
 	err := cmd.Run()
-	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
-		t.Fatalf("quotasvc %s: %v\n%s", strings.Join(args, " "), err, log.String())
-	}
+	_, ended := errors.AsType[*exec.ExitError](err)
+	require.False(t, err != nil && !ended, "quotasvc %s: %v\n%s", strings.Join(args, " "), err, log.String())
 	return cmd.ProcessState.ExitCode(), out.String(), log.String()
 }
 
@@ -198,9 +196,7 @@ func migrateUpArgs() []string {
 func must(t testing.TB, env []string, args ...string) (stdout string) {
 	t.Helper()
 	status, stdout, stderr := tool(t, env, args...)
-	if status != 0 {
-		t.Fatalf("quotasvc %s ended with %d\n%s\n%s", strings.Join(args, " "), status, stdout, stderr)
-	}
+	require.Zero(t, status, "quotasvc %s ended with %d\n%s\n%s", strings.Join(args, " "), status, stdout, stderr)
 	return stdout
 }
 

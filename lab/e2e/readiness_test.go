@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -33,8 +34,7 @@ func (in *instance) ask(t testing.TB, path string) answer {
 func TestReadyz_PostgresFrozen_StaysReadyAndSaysSo(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)
-	in := serve(t, append(backends(t), "QUOTASVC_DATABASE_URL="+testenv.AsService(postgres.URL)))
-	in.setUp(t, 1000)
+	in := serve(t, append(backends(t), "QUOTASVC_DATABASE_URL="+testenv.AsService(postgres.URL))).setUp(t, 1000)
 	if got := in.ask(t, "/readyz?strict=1"); got.status != 200 || !strings.Contains(string(got.body), `"postgresql":"ok"`) || !strings.Contains(string(got.body), `"redis":"ok"`) {
 		t.Fatalf("well: %s", got)
 	}
@@ -42,14 +42,11 @@ func TestReadyz_PostgresFrozen_StaysReadyAndSaysSo(t *testing.T) {
 	defer postgres.Resume()
 	testenv.Eventually(t, func() bool {
 		got := in.ask(t, "/readyz")
-		if got.status != 200 {
-			t.Fatalf("PostgreSQL is frozen: %s", got)
-		}
+		require.True(t, got.status == 200, "PostgreSQL is frozen: %s", got)
 		return !strings.Contains(string(got.body), `"postgresql":"ok"`)
 	}, "the body says that PostgreSQL is away")
-	if got := in.ask(t, "/readyz?strict=1"); got.status != 503 {
-		t.Errorf("strict: %s", got)
-	}
+	got := in.ask(t, "/readyz?strict=1")
+	assert.True(t, got.status == 503, "strict: %s", got)
 	if got := in.ask(t, "/metrics"); !strings.Contains(string(got.body), "quotasvc_postgresql_up 0\n") || !strings.Contains(string(got.body), "quotasvc_redis_up 1\n") {
 		t.Errorf("/metrics has no quotasvc_postgresql_up 0 or no quotasvc_redis_up 1")
 	}
@@ -63,8 +60,7 @@ func TestReadyz_PostgresFrozen_StaysReadyAndSaysSo(t *testing.T) {
 func TestReadyz_ReadersBusy_PostgresIsUp(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
-	in := serve(t, env)
-	in.setUp(t, 1000)
+	in := serve(t, env).setUp(t, 1000)
 	ctx := t.Context()
 	conn, err := pgx.Connect(ctx, testenv.AsSuperuser(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL=")))
 	require.NoError(t, err)
@@ -89,9 +85,7 @@ func TestReadyz_ReadersBusy_PostgresIsUp(t *testing.T) {
 	watch := connectTo(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))
 	of := func(sql string) (n int) {
 		t.Helper()
-		if err := watch.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'quotasvc-reader' AND "+sql).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, watch.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'quotasvc-reader' AND "+sql).Scan(&n))
 		return n
 	}
 	most := int(metricOf(in.metrics(t), `quotasvc_postgres_connections_max{pool="readers"}`))
@@ -99,15 +93,12 @@ func TestReadyz_ReadersBusy_PostgresIsUp(t *testing.T) {
 	for range 2 { // an earlier probe may still be running
 		runSQL(t, watch, "SET my.since = '"+time.Now().Format(time.RFC3339Nano)+"'")
 		testenv.Eventually(t, func() bool {
-			if got := in.ask(t, "/readyz?strict=1"); got.status != 200 {
-				t.Fatalf("with busy readers: %s", got)
-			}
+			got := in.ask(t, "/readyz?strict=1")
+			require.True(t, got.status == 200, "with busy readers: %s", got)
 			return of("query LIKE '%clock_timestamp%' AND state = 'idle' AND query_start > current_setting('my.since')::timestamptz") > 0
 		}, "PostgreSQL is asked whether it answers")
 	}
-	if err := tx.Rollback(ctx); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, tx.Rollback(ctx))
 	endReading()
 	readers.Wait()
 }
@@ -128,9 +119,7 @@ func TestStart_PostgresAway_WaitsAliveAndNotReady(t *testing.T) {
 	}
 	testenv.Eventually(t, func() bool { // the ops listener answers before the first attempt has failed
 		got := in.ask(t, "/readyz")
-		if got.status != 503 {
-			t.Fatalf("/readyz: %s", got)
-		}
+		require.True(t, got.status == 503, "/readyz: %s", got)
 		return strings.Contains(string(got.body), "waiting for PostgreSQL")
 	}, "/readyz says what it waits for")
 	if got, err := in.send(t.Context(), "POST", "/v1/check", "", debitOf("acme", "api_calls", 1)); err == nil { // a load balancer tries the next instance
@@ -152,12 +141,10 @@ func TestStart_PostgresAway_WaitsAliveAndNotReady(t *testing.T) {
 	testenv.Eventually(t, func() bool { return in.ask(t, "/readyz?strict=1").status == 200 }, "ready")
 	in.setUp(t, 1000)
 	log := in.stderr.String()
-	if n := strings.Count(log, "waiting for PostgreSQL"); n != 1 {
-		t.Errorf("%d lines say that it waits:\n%s", n, log)
-	}
-	if n := strings.Count(log, "PostgreSQL answers"); n != 1 {
-		t.Errorf("%d lines say that the wait is over:\n%s", n, log)
-	}
+	n := strings.Count(log, "waiting for PostgreSQL")
+	assert.True(t, n == 1, "%d lines say that it waits:\n%s", n, log)
+	n = strings.Count(log, "PostgreSQL answers")
+	assert.True(t, n == 1, "%d lines say that the wait is over:\n%s", n, log)
 	in.stop()
 }
 
@@ -215,9 +202,7 @@ func TestStart_StoppedWhileWaiting_EndsWell(t *testing.T) {
 	t.Parallel()
 	in := serveAway(t, []string{"QUOTASVC_DATABASE_URL=postgres://quotasvc:hush@" + freeAddress(t) + "/quotasvc", "QUOTASVC_ADMIN_KEY=" + testKey})
 	in.signal(syscall.SIGTERM)
-	if status := in.wait(); status != 0 {
-		t.Errorf("status %d", status)
-	}
+	assert.Zero(t, in.wait(), "status")
 }
 
 // If waiting cannot repair an error, the process ends at once. Its message names the next step.
@@ -232,8 +217,7 @@ func TestStart_WrongPasswordOrDatabase_EndsAtOnce(t *testing.T) {
 	} {
 		status, _, log := tool(t, []string{"QUOTASVC_DATABASE_URL=" + c.url, "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_START_TIMEOUT=1h"},
 			"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
-		if status != 1 || !strings.Contains(log, c.want) || !strings.Contains(log, "QUOTASVC_DATABASE_URL") || strings.Contains(log, "wrong-password") {
-			t.Errorf("%s: %d: %s", name, status, log)
-		}
+		assert.True(t, status == 1 && strings.Contains(log, c.want) && strings.Contains(log, "QUOTASVC_DATABASE_URL") &&
+			!strings.Contains(log, "wrong-password"), "%s: %d: %s", name, status, log)
 	}
 }

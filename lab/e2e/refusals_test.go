@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -36,22 +37,17 @@ func TestFlood_RefusedRequests_OthersGetTheirDebits(t *testing.T) {
 	}, "50 refusals of each kind")
 	for i := range r.Floods {
 		f := &r.Floods[i]
-		if f.Errors > 0 {
-			t.Errorf("flood %s: %d debits of others were not answered with 200", f.Name, f.Errors)
-		}
+		assert.True(t, f.Errors <= 0, "flood %s: %d debits of others were not answered with 200", f.Name, f.Errors)
 		for status, n := range f.Answers {
-			if status >= 500 {
-				t.Errorf("flood %s: %d answers %d", f.Name, n, status)
-			}
+			assert.True(t, status < 500, "flood %s: %d answers %d", f.Name, n, status)
 		}
 	}
 	for i, most := range []int64{limitedTransactions, emptyTransactions, unknownTransactions} {
 		c := &r.Costs[i]
 		// The service remembers a refusal only for a while, and then reads again.
 		most *= max(1, int64(lasted[len(lasted)-len(r.Costs)+i]/(500*time.Millisecond)))
-		if c.Transactions > most {
-			t.Errorf("%s: %d transactions for %d refused requests, want at most %d", c.Name, c.Transactions, c.Refused, most)
-		}
+		assert.True(t, c.Transactions <= most,
+			"%s: %d transactions for %d refused requests, want at most %d", c.Name, c.Transactions, c.Refused, most)
 	}
 }
 
@@ -77,9 +73,7 @@ func refusals(t *testing.T, slice time.Duration) (r *bench.FloodResult, lasted [
 	})
 	require.NoError(t, err)
 	var text strings.Builder
-	if err := r.Print(&benchreport.Printer{Out: &text}); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, r.Print(&benchreport.Printer{Out: &text}))
 	t.Log(text.String())
 	return r, lasted
 }

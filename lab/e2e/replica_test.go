@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -58,9 +59,8 @@ func TestReportReplica_ReplayPaused_LagIsShown(t *testing.T) {
 	if n, lag := entries(); n != 1 || lag < 3 {
 		t.Errorf("a report has %d debits, and is %.1f s behind; want 1 and 3 or more", n, lag)
 	}
-	if got := string(in.ask(t, "/readyz").body); !strings.Contains(got, `"report_lag":{"seconds":`) || !strings.Contains(got, `"ready":true`) {
-		t.Errorf("/readyz: %s", got)
-	}
+	got := string(in.ask(t, "/readyz").body)
+	assert.True(t, strings.Contains(got, `"report_lag":{"seconds":`) && strings.Contains(got, `"ready":true`), "/readyz: %s", got)
 	// A present balance is read from the primary, because the replica lacks the balance's last entry.
 	if got := in.do(t, http.StatusOK, "GET", "/v1/tenants/acme/statements/api_calls/current", "", nil); got.header.Get("X-Quota-Report-Lag") != "" {
 		t.Errorf("a statement from the primary says %s s", got.header.Get("X-Quota-Report-Lag"))

@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 
 	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -21,9 +21,7 @@ var replicasLine = regexp.MustCompile(`(?m)^quotasvc_replicas_live (\S+)$`)
 func (in *instance) replicas(t testing.TB) string {
 	t.Helper()
 	m := replicasLine.FindStringSubmatch(in.metrics(t))
-	if m == nil {
-		t.Fatal("quotasvc_replicas_live is not measured")
-	}
+	require.NotNil(t, m, "quotasvc_replicas_live is not measured")
 	return m[1]
 }
 
@@ -85,9 +83,8 @@ func TestReplicas_IDsOfOneAnother_Taken(t *testing.T) {
 	one.do(t, http.StatusCreated, "PUT", "/v1/limits/api", "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "1/h", "burst": 5})
 	limitOfSlots(t, one, two)
 	lease := one.acquire(t)
-	if renewed := two.renew(t, lease); renewed != lease {
-		t.Errorf("%s is renewed as %s", lease, renewed)
-	}
+	renewed := two.renew(t, lease)
+	assert.True(t, renewed == lease, "%s is renewed as %s", lease, renewed)
 	two.do(t, http.StatusNoContent, "DELETE", "/v1/leases/"+lease, "", nil)
 	one.do(t, http.StatusNotFound, "POST", "/v1/leases/"+lease+"/renew", "", object{})
 	var charge struct {
@@ -105,21 +102,17 @@ func TestReplicas_Instances_CountEachOther(t *testing.T) {
 		"QUOTASVC_REPLICAS=3",
 	}
 	one := serve(t, env)
-	if n := one.replicas(t); n != "1" {
-		t.Errorf("the first counts %s", n)
-	}
+	assert.Equal(t, "1", one.replicas(t), "the first counts")
 	two := serve(t, env)
-	if n := two.replicas(t); n != "2" {
-		t.Errorf("the second counts %s when it begins to serve", n)
-	}
+	n := two.replicas(t)
+	assert.Equal(t, "2", n, "the second counts %s when it begins to serve", n)
 	await := func(want string) {
 		t.Helper()
 		testenv.Eventually(t, func() bool { return one.replicas(t) == want }, "the first counts ", want)
 	}
 	await("2")
-	if got, want := one.ready(t), `"replicas":{"live":2,"divided_by":3}`; !strings.Contains(got, want) {
-		t.Errorf("%s, want %s", got, want)
-	}
+	got, want := one.ready(t), `"replicas":{"live":2,"divided_by":3}`
+	assert.Contains(t, got, want)
 	one.setUp(t, 1000)
 	one.do(t, http.StatusCreated, "PUT", "/v1/limits/api", "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "8/s", "burst": 2})
 	var explained struct {
@@ -133,18 +126,14 @@ func TestReplicas_Instances_CountEachOther(t *testing.T) {
 	}
 	one.do(t, http.StatusOK, "GET", "/v1/limits/api?explain=1", "", nil).into(t, &explained)
 	// Two instances are live, but each instance assumes at least three.
-	if away := explained.Explain.RedisAway; away.Replicas != 3 || away.Holders != 2 || away.CapacityEach != 1 || away.PerSecondEach != 4 {
-		t.Errorf("%+v", away)
-	}
+	away := explained.Explain.RedisAway
+	assert.True(t, away.Replicas == 3 && away.Holders == 2 && away.CapacityEach == 1 && away.PerSecondEach == 4, away)
 	two.signal(syscall.SIGTERM)
-	if code := two.wait(); code != 0 {
-		t.Errorf("the second ends with %d", code)
-	}
+	assert.Zero(t, two.wait(), "the second ends with")
 	direct := goredis.NewClient(redis.Options())
 	defer func() { _ = direct.Close() }()
 	live, err := direct.ZRange(t.Context(), "rl:replicas", 0, -1).Result()
-	if live = slices.DeleteFunc(live, func(id string) bool { return id[0] == '-' }); err != nil || len(live) != 1 {
-		t.Errorf("%v are live after a goodbye, %v", live, err)
-	}
+	live = slices.DeleteFunc(live, func(id string) bool { return id[0] == '-' })
+	assert.True(t, err == nil && len(live) == 1, "%v are live after a goodbye, %v", live, err)
 	await("1")
 }

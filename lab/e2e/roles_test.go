@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -56,8 +57,7 @@ func TestRoles_InstalledAsDocumented_ServiceLivesWithoutDDL(t *testing.T) {
 	moved := monthsAgo(t, super, 1)
 	must(t, owner, "migrate", "partitions")
 
-	in := serve(t, env)
-	in.prepare(t)
+	in := serve(t, env).prepare(t)
 	in.newOperations(t)
 	in.everyOperation(t)
 	in.stop()
@@ -69,33 +69,31 @@ func TestRoles_InstalledAsDocumented_ServiceLivesWithoutDDL(t *testing.T) {
 		END LOOP; END $$`)
 	in = serve(t, env)
 	in.logged("quotasvc migrate partitions", 1)
-	if got := in.do(t, http.StatusServiceUnavailable, "POST", "/v1/debits", "new", debitOf("monthly", "api_calls", 7)); !strings.Contains(string(got.body), "quotasvc migrate partitions") {
-		t.Errorf("without a partition: %s", got)
-	}
+	got := in.do(t, http.StatusServiceUnavailable, "POST", "/v1/debits", "new", debitOf("monthly", "api_calls", 7))
+	assert.Contains(t, string(got.body), "quotasvc migrate partitions", "without a partition: %s", got)
 	if status, _, stderr := tool(t, env, "migrate", "partitions"); status != 1 || !strings.Contains(stderr, "permission denied") {
 		t.Errorf("partitions made by the service's role: %d, %s", status, stderr)
 	}
 	must(t, owner, "migrate", "partitions")
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "new", debitOf("monthly", "api_calls", 7))
-	if b := in.balance(t, "monthly", "api_calls"); b.Remaining != 43 || b.Used != 7 {
-		t.Errorf("the new month: %+v", b)
-	}
+	b := in.balance(t, "monthly", "api_calls")
+	assert.True(t, b.Remaining == 43 && b.Used == 7, "the new month: %+v", b)
 	must(t, env, "roll")
 	must(t, env, "verify", "--full")
-	if status, _, stderr := tool(t, env, "seal", "--out", filepath.Join(t.TempDir(), "seal")); status != 1 {
-		t.Errorf("the service's role has sealed: %s", stderr)
-	}
+	status, _, stderr := tool(t, env, "seal", "--out", filepath.Join(t.TempDir(), "seal"))
+	assert.Equal(t, 1, status, "the service's role has sealed: %s", stderr)
 	must(t, owner, "seal", "--out", filepath.Join(t.TempDir(), "seal"))
 }
 
 // prepare creates the tenants that everyOperation uses.
-func (in *instance) prepare(t *testing.T) {
+func (in *instance) prepare(t *testing.T) *instance {
 	t.Helper()
 	in.setUp(t, 1000)
 	in.do(t, http.StatusCreated, "PUT", "/v1/plans/monthly", "", object{"allowances": []object{
 		{"meter": "api_calls", "amount": 50, "every": "month", "anchor": "calendar"},
 	}})
 	in.do(t, http.StatusCreated, "PUT", "/v1/tenants/monthly", "", object{"plan": "monthly"})
+	return in
 }
 
 // newOperations makes the operations that the previous version does not have.
@@ -153,7 +151,5 @@ func (in *instance) ends(t *testing.T, path, status string) {
 		in.do(t, http.StatusOK, "GET", where, "", nil).into(t, &job)
 		return job.Status != "running"
 	}, path, " ends")
-	if job.Status != status {
-		t.Fatalf("%s: %+v, want %s", path, job, status)
-	}
+	require.True(t, job.Status == status, "%s: %+v, want %s", path, job, status)
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -62,9 +63,8 @@ func (f *fleet) roll(t testing.TB, enough func() bool) (restarts int) {
 	t.Helper()
 	for i := 0; restarts < rollingInstances || !enough(); i = (i + 1) % rollingInstances {
 		f.instances[i].signal(syscall.SIGTERM)
-		if status := f.instances[i].wait(); status != 0 {
-			t.Fatalf("instance %d ended with %d:\n%s", i, status, f.instances[i].stderr.tail())
-		}
+		status := f.instances[i].wait()
+		require.Zero(t, status, "instance %d ended with %d:\n%s", i, status, f.instances[i].stderr.tail())
 		f.start(t, i)
 		restarts++
 		testenv.Eventually(t, func() bool {
@@ -176,9 +176,8 @@ func (f *fleet) rollUnderLoad(t *testing.T, url string) {
 				}
 				got, err := through.send(t.Context(), "POST", path, key, debitOf("acme", "api_calls", 1))
 				sent.Add(1)
-				if (err != nil || got.status != 200) && failed.Add(1) <= 10 {
-					t.Errorf("client %d, %s: %s, %v", c, path, got, err)
-				}
+				assert.False(t, (err != nil || got.status != 200) && failed.Add(1) <= 10,
+					"client %d, %s: %s, %v", c, path, got, err)
 			}
 		})
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
@@ -125,9 +126,7 @@ func (s *scene) leave() {
 	s.t.Helper()
 	s.tty.leave()
 	s.dev.signal(syscall.SIGINT)
-	if status := s.dev.wait(); status != 0 {
-		s.t.Errorf("dev ended with %d", status)
-	}
+	assert.Zero(s.t, s.dev.wait(), "dev ended with")
 }
 
 // delivery is a call of a webhook that the test has received.
@@ -146,9 +145,8 @@ func (d delivery) by(t *testing.T, secret string) bool {
 	require.NoError(t, err)
 	event, oursErr := ours.Verify(d.body, d.header)
 	standardErr := standard.Verify(d.body, d.header)
-	if (oursErr == nil) != (standardErr == nil) {
-		t.Errorf("the SDK says %v, the library of the standard %v: %v %s", oursErr, standardErr, d.header, d.body)
-	}
+	assert.True(t, (oursErr == nil) == (standardErr == nil),
+		"the SDK says %v, the library of the standard %v: %v %s", oursErr, standardErr, d.header, d.body)
 	if oursErr == nil && (event.ID != d.header.Get("Webhook-Id") || !strings.HasPrefix(event.ID, "evt_") && !strings.HasPrefix(event.ID, "test_")) {
 		t.Errorf("%+v", event)
 	}

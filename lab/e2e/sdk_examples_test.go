@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
@@ -45,9 +46,7 @@ func (e *examples) run(name string, args ...string) string {
 	cmd := exec.CommandContext(e.t.Context(), filepath.Join(e.dir, name), args...)
 	cmd.Env = e.env
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		e.t.Errorf("%s: %v\n%s", name, err, out)
-	}
+	assert.NoError(e.t, err, "%s: %v\n%s", name, err, out)
 	return string(out)
 }
 
@@ -77,25 +76,18 @@ func (e *examples) serve(name string, env ...string) (string, *logBuffer) {
 func TestSDKExamples_OnTheService_DoWhatTheySay(t *testing.T) {
 	builtExamples.join(t)
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 1000)
+	in := serve(t, backends(t)).setUp(t, 1000)
 	e := examplesOf(t, in)
-	if got := e.run("errors", "acme", "3"); got != "charged 3, 997 left\n" {
-		t.Errorf("errors: %q", got)
-	}
-	if got := e.run("errors", "acme", "998"); !strings.HasPrefix(got, "997 are left until ") {
-		t.Errorf("errors: %q", got)
-	}
-	if got := e.run("errors", "nobody", "1"); !strings.HasPrefix(got, "the request is wrong: quotasvc: consume: tenant_not_found") {
-		t.Errorf("errors: %q", got)
-	}
-	if got := e.run("stream", "acme"); !strings.HasSuffix(got, "words \nused 6, the rest is back\n") {
-		t.Errorf("stream: %q", got)
-	}
+	assert.EqualValues(t, "charged 3, 997 left\n", e.run("errors", "acme", "3"), "errors")
+	got := e.run("errors", "acme", "998")
+	assert.True(t, strings.HasPrefix(got, "997 are left until "), "errors: %q", got)
+	got = e.run("errors", "nobody", "1")
+	assert.True(t, strings.HasPrefix(got, "the request is wrong: quotasvc: consume: tenant_not_found"), "errors: %q", got)
+	got = e.run("stream", "acme")
+	assert.True(t, strings.HasSuffix(got, "words \nused 6, the rest is back\n"), "stream: %q", got)
 	in.acme().wantLeft(t, 991)
-	if got := e.run("hotpath", "acme"); !strings.HasPrefix(got, "40 decisions with ") {
-		t.Errorf("hotpath: %q", got)
-	}
+	got = e.run("hotpath", "acme")
+	assert.True(t, strings.HasPrefix(got, "40 decisions with "), "hotpath: %q", got)
 	in.acme().wantLeft(t, 951)
 
 	server, _ := e.serve("nethttp")
@@ -111,36 +103,29 @@ func TestSDKExamples_OnTheService_DoWhatTheySay(t *testing.T) {
 func TestSDKEcho_Requests_ChargedRefundedAndDenied(t *testing.T) {
 	builtExamples.join(t)
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 30)
+	in := serve(t, backends(t)).setUp(t, 30)
 	server, _ := examplesOf(t, in).serve("echo")
 	if got := fetch(t, server+"/hello"); got.status != 200 || string(got.body) != "hello\n" || got.header.Get("X-Quota-Remaining") != "29" {
 		t.Errorf("%s %v", got, got.header)
 	}
-	if got := fetch(t, server+"/export/july"); got.status != 200 || got.header.Get("X-Quota-Remaining") != "19" {
-		t.Errorf("%s %v", got, got.header)
-	}
-	if got := fetch(t, server+"/broken"); got.status != 502 {
-		t.Errorf("%s", got)
-	}
+	got := fetch(t, server+"/export/july")
+	assert.True(t, got.status == 200 && got.header.Get("X-Quota-Remaining") == "19", "%s %v", got, got.header)
+	got = fetch(t, server+"/broken")
+	assert.True(t, got.status == 502, "%s", got)
 	testenv.Eventually(t, func() bool { return in.balance(t, "acme", "api_calls").Remaining == 19 }, "the broken request is refunded")
-	if got := fetch(t, server+"/missing"); got.status != 404 {
-		t.Errorf("%s", got)
-	}
+	got = fetch(t, server+"/missing")
+	assert.True(t, got.status == 404, "%s", got)
 	in.acme().wantLeft(t, 18)
 	fetch(t, server+"/export/august")
-	if got := fetch(t, server+"/export/september"); got.status != 429 || got.header.Get("Retry-After") == "" || !strings.Contains(string(got.body), "quota_exceeded") || got.header.Get("Content-Type") != "application/problem+json" {
-		t.Errorf("%s %v", got, got.header)
-	}
+	got = fetch(t, server+"/export/september")
+	assert.True(t, got.status == 429 && got.header.Get("Retry-After") != "" && strings.Contains(string(got.body), "quota_exceeded") && got.header.Get("Content-Type") == "application/problem+json", "%s %v", got, got.header)
 	in.acme().wantLeft(t, 8)
 	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server+"/hello", nil)
 	req.Header.Set("X-Org", "nobody")
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(t, err)
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusInternalServerError {
-		t.Errorf("an unknown tenant is %d", resp.StatusCode)
-	}
+	assert.Equal(t, http.StatusInternalServerError, resp.StatusCode, "an unknown tenant")
 }
 
 func TestSDKExamples_Webhook_HandlesOnceRefusesForged(t *testing.T) {
@@ -164,13 +149,11 @@ func TestSDKExamples_Webhook_HandlesOnceRefusesForged(t *testing.T) {
 		return resp.StatusCode
 	}
 	for range 2 {
-		if status := send(w.Sign("evt_1", time.Now(), body)); status != 200 {
-			t.Errorf("a delivery is %d", status)
-		}
+		status := send(w.Sign("evt_1", time.Now(), body))
+		assert.True(t, status == 200, "a delivery is %d", status)
 	}
-	if status := send("v1,AAAA"); status != 400 {
-		t.Errorf("a forged delivery is %d", status)
-	}
+	status := send("v1,AAAA")
+	assert.True(t, status == 400, "a forged delivery is %d", status)
 	testenv.Eventually(t, func() bool { return strings.Count(log.String(), "balance.exhausted") == 1 }, "the event is handled")
 }
 
@@ -201,11 +184,9 @@ func TestSDKExamples_OnThePage_AreTheFiles(t *testing.T) {
 		}
 		examples++
 		text, err := os.ReadFile(filepath.Join("../../client/examples", name, "main.go"))
-		if err != nil || string(text) != blocks[i].text {
-			t.Errorf("the block %s differs from the example: %v", name, err)
-		}
+		assert.True(t, err == nil && string(text) == blocks[i].text,
+			"the block %s differs from the example: %v", name, err)
 	}
-	if examples < 4 || examples != strings.Count(string(page), "```go") {
-		t.Errorf("%d blocks are examples", examples)
-	}
+	assert.True(t, examples >= 4 && examples == strings.Count(string(page), "```go"),
+		"%d blocks are examples", examples)
 }

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
@@ -19,9 +20,8 @@ func (a account) hold(amount int64) client.HoldRequest {
 // wantSettled fails the test unless this number of units was used and no unit is held.
 func (a account) wantSettled(t testing.TB, used int64) {
 	t.Helper()
-	if b := a.balance(t, a.tenant, "api_calls"); b.Used != used || b.Remaining != b.Granted-used {
-		t.Errorf("%+v, want %d used and none held", b, used)
-	}
+	b := a.balance(t, a.tenant, "api_calls")
+	assert.True(t, b.Used == used && b.Remaining == b.Granted-used, "%+v, want %d used and none held", b, used)
 }
 
 // words returns a sequence of n elements. If end is not nil, the sequence ends with this error.
@@ -39,9 +39,7 @@ func words(n int, end error) iter.Seq2[string, error] {
 }
 
 func TestSDK_Stream_AnyEnd_CapturesWhatPassed(t *testing.T) {
-	sdkService.join(t)
-	t.Parallel()
-	in := sdkService.get(t).account(t, 1000)
+	in := sdkService.parallel(t).account(t, 1000)
 	c := sdk(t, in.instance, losing(1, "/holds"), losing(1, "/capture"))
 	broke := errors.New("the model broke")
 	cost := func(word string) int64 { return int64(len(word)) }
@@ -73,9 +71,7 @@ func TestSDK_Stream_AnyEnd_CapturesWhatPassed(t *testing.T) {
 }
 
 func TestSDK_HoldFor_FailsPanicsOrLeaves_Captured(t *testing.T) {
-	sdkService.join(t)
-	t.Parallel()
-	in := sdkService.get(t).account(t, 100)
+	in := sdkService.parallel(t).account(t, 100)
 	c := sdk(t, in.instance)
 	broke := errors.New("the work broke")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -83,29 +79,23 @@ func TestSDK_HoldFor_FailsPanicsOrLeaves_Captured(t *testing.T) {
 		cancel() // ends the context, as when the reader leaves
 		return errors.Join(h.Use(17), broke)
 	})
-	if !errors.Is(err, broke) || result.Used != 17 || result.Charged != 17 {
-		t.Errorf("%+v %v", result, err)
-	}
+	assert.True(t, errors.Is(err, broke) && result.Used == 17 && result.Charged == 17, "%+v %v", result, err)
 	in.wantSettled(t, 17)
 	func() {
 		defer func() { _ = recover() }()
 		_, _ = c.HoldFor(t.Context(), in.hold(50), func(_ context.Context, h *client.HeldUnits) error { _ = h.Use(3); panic("broken") })
 	}()
 	in.wantSettled(t, 20)
-	if result, err := c.HoldFor(t.Context(), in.hold(50), func(context.Context, *client.HeldUnits) error { return nil }); err != nil || *result != (client.HoldResult{}) {
-		t.Errorf("%+v %v", result, err)
-	}
+	result, err = c.HoldFor(t.Context(), in.hold(50), func(context.Context, *client.HeldUnits) error { return nil })
+	assert.True(t, err == nil && *result == (client.HoldResult{}), "%+v %v", result, err)
 	in.wantSettled(t, 20)
 	ran := false
-	if _, err := c.HoldFor(t.Context(), in.hold(1000), func(context.Context, *client.HeldUnits) error { ran = true; return nil }); !errors.Is(err, client.ErrQuotaExceeded) || ran {
-		t.Errorf("%v, ran %t", err, ran)
-	}
+	_, err = c.HoldFor(t.Context(), in.hold(1000), func(context.Context, *client.HeldUnits) error { ran = true; return nil })
+	assert.True(t, errors.Is(err, client.ErrQuotaExceeded) && !ran, "%v, ran %t", err, ran)
 }
 
 func TestSDK_Hold_MoreThanHeld_ChargedAsFarAsCovered(t *testing.T) {
-	sdkService.join(t)
-	t.Parallel()
-	in := sdkService.get(t).account(t, 100)
+	in := sdkService.parallel(t).account(t, 100)
 	c := sdk(t, in.instance, losing(1, "/capture"), losing(1, "/debits"))
 	for i, w := range []struct{ held, use, charged, shortfall, used int64 }{
 		{10, 30, 30, 0, 30},
@@ -120,33 +110,24 @@ func TestSDK_Hold_MoreThanHeld_ChargedAsFarAsCovered(t *testing.T) {
 }
 
 func TestSDK_Hold_Ended_UseIsDebited(t *testing.T) {
-	sdkService.join(t)
-	t.Parallel()
-	in := sdkService.get(t).account(t, 100)
+	in := sdkService.parallel(t).account(t, 100)
 	c := sdk(t, in.instance)
 	h, err := c.Hold(t.Context(), in.hold(10))
 	require.NoError(t, err)
-	if _, err := c.ReleaseHold(t.Context(), h.ID(), client.ReleaseRequest{Tenant: in.tenant}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.ReleaseHold(t.Context(), h.ID(), client.ReleaseRequest{Tenant: in.tenant})
+	require.NoError(t, err)
 	require.NoError(t, h.Use(4))
-	if result, err := h.Finish(t.Context()); err != nil || result.Charged != 4 {
-		t.Errorf("%+v %v", result, err)
-	}
+	result, err := h.Finish(t.Context())
+	assert.True(t, err == nil && result.Charged == 4, "%+v %v", result, err)
 	in.wantSettled(t, 4)
-	if again, err := h.Finish(t.Context()); err != nil || again.Charged != 4 {
-		t.Errorf("%+v %v", again, err)
-	}
-	if err := h.Use(1); err == nil {
-		t.Error("a hold that has ended counts")
-	}
+	again, err := h.Finish(t.Context())
+	assert.True(t, err == nil && again.Charged == 4, "%+v %v", again, err)
+	assert.Error(t, h.Use(1), "a hold that has ended counts")
 	in.wantSettled(t, 4)
 }
 
 func TestSDK_Hold_InUse_IsExtended(t *testing.T) {
-	sdkService.join(t)
-	t.Parallel()
-	in := sdkService.get(t).account(t, 100)
+	in := sdkService.parallel(t).account(t, 100)
 	c := sdk(t, in.instance)
 	body := in.hold(10)
 	body.TTLSeconds = 2
@@ -157,40 +138,28 @@ func TestSDK_Hold_InUse_IsExtended(t *testing.T) {
 		got, err := c.GetHold(t.Context(), in.tenant, h.ID())
 		return err == nil && got.Status == client.HoldStatusActive && got.ExpiresAt.After(first)
 	}, "the hold is extended")
-	if result, err := h.Release(t.Context()); err != nil || *result != (client.HoldResult{}) {
-		t.Errorf("%+v %v", result, err)
-	}
+	result, err := h.Release(t.Context())
+	assert.True(t, err == nil && *result == (client.HoldResult{}), "%+v %v", result, err)
 	in.wantSettled(t, 0)
 }
 
 func TestSDK_Hold_WrongUse_Refused(t *testing.T) {
-	sdkService.join(t)
-	t.Parallel()
-	in := sdkService.get(t).account(t, 100)
+	in := sdkService.parallel(t).account(t, 100)
 	c := sdk(t, in.instance)
-	if _, err := c.Hold(t.Context(), client.HoldRequest{Tenant: in.tenant}); err == nil {
-		t.Error("a hold of nothing")
-	}
+	_, err := c.Hold(t.Context(), client.HoldRequest{Tenant: in.tenant})
+	assert.Error(t, err, "a hold of nothing")
 	h, err := c.Hold(t.Context(), in.hold(10), client.WithKey("job-17"))
-	if err != nil || h.ID() != "job-17" || h.Left() != 10 {
-		t.Fatalf("%+v %v", h, err)
-	}
-	if h.Use(-1) == nil || h.UseOf("credits", 1) == nil || h.Use(1<<53) == nil {
-		t.Error("wrong use is counted")
-	}
-	if err := h.Use(3); err != nil || h.Left() != 7 || h.Used() != 3 {
-		t.Errorf("%v: %d left", err, h.Left())
-	}
-	if _, err := h.Finish(t.Context()); err != nil {
-		t.Error(err)
-	}
+	require.True(t, err == nil && h.ID() == "job-17" && h.Left() == 10, "%+v %v", h, err)
+	assert.True(t, h.Use(-1) != nil && h.UseOf("credits", 1) != nil && h.Use(1<<53) != nil, "wrong use is counted")
+	err = h.Use(3)
+	assert.True(t, err == nil && h.Left() == 7 && h.Used() == 3, "%v: %d left", err, h.Left())
+	_, err = h.Finish(t.Context())
+	assert.NoError(t, err)
 	in.wantSettled(t, 3)
 }
 
 func TestSDK_Hold_ServiceAway_DebitedAtItsEnd(t *testing.T) {
-	sdkService.join(t)
-	t.Parallel()
-	in := sdkService.get(t).account(t, 100)
+	in := sdkService.parallel(t).account(t, 100)
 	c := sdk(t, in.instance, func(o *client.Options) {
 		losing(1, "/holds")(o) // loses the answer to the only attempt
 		o.Attempts, o.FailOpen = 1, []string{"api_calls"}
@@ -198,13 +167,10 @@ func TestSDK_Hold_ServiceAway_DebitedAtItsEnd(t *testing.T) {
 	body := in.hold(10)
 	body.TTLSeconds = 1 // the service may have held the units, and returns them soon
 	h, err := c.Hold(t.Context(), body)
-	if err != nil || !h.FailedOpen() {
-		t.Fatalf("%+v %v", h, err)
-	}
+	require.True(t, err == nil && h.FailedOpen(), "%+v %v", h, err)
 	require.NoError(t, h.Use(6))
-	if result, err := h.Finish(t.Context()); err != nil || result.Charged != 6 {
-		t.Errorf("%+v %v", result, err)
-	}
+	result, err := h.Finish(t.Context())
+	assert.True(t, err == nil && result.Charged == 6, "%+v %v", result, err)
 	testenv.Eventually(t, func() bool {
 		b := in.balance(t, in.tenant, "api_calls")
 		return b.Used == 6 && b.Remaining == 94
@@ -213,8 +179,7 @@ func TestSDK_Hold_ServiceAway_DebitedAtItsEnd(t *testing.T) {
 
 func TestSDK_LocalUnits_OfAClient_SpendsAndCloses(t *testing.T) {
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 1000)
+	in := serve(t, backends(t)).setUp(t, 1000)
 	l, err := sdk(t, in).LocalUnits(client.LocalUnitsOptions{Tenant: "acme", Meter: "api_calls", Min: 10, Max: 100})
 	require.NoError(t, err)
 	for range 50 {

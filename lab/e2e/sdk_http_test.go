@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
@@ -48,9 +49,7 @@ func backendOf(t testing.TB, c *client.Client, change func(*quotahttp.Options)) 
 			http.NotFound(w, r)
 		case "/flush":
 			w.(http.Flusher).Flush()
-			if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(testenv.Patience)); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, http.NewResponseController(w).SetWriteDeadline(time.Now().Add(testenv.Patience)))
 		}
 		_, _ = io.WriteString(w, "served")
 	})))
@@ -77,33 +76,28 @@ func get(t testing.TB, server *httptest.Server, path, org string, header ...stri
 
 func TestSDKHTTP_Requests_ChargedWithHeaders(t *testing.T) {
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 100)
+	in := serve(t, backends(t)).setUp(t, 100)
 	in.do(t, http.StatusCreated, "PUT", "/v1/limits/slow", "", object{"per": []string{"tenant", "ip"}, "kind": "fixed_window", "rate": "1/day", "match": object{"route": "/slow"}})
 	c := sdk(t, in, losing(1, "/consume"))
 	server, served := backendOf(t, c, func(o *quotahttp.Options) { o.IP = quotahttp.PeerIP })
 	got := get(t, server, "/", "acme")
-	if got.status != 200 || string(got.body) != "served" || got.header.Get("X-Quota-Remaining") != "99" || got.header.Get("X-Quota-Limit") != "100" || got.header.Get("X-Quota-Reset") == "" {
-		t.Errorf("%s %v", got, got.header)
-	}
+	assert.True(t, got.status == 200 && string(got.body) == "served" && got.header.Get("X-Quota-Remaining") == "99" && got.header.Get("X-Quota-Limit") == "100" &&
+		got.header.Get("X-Quota-Reset") != "", "%s %v", got, got.header)
 	testenv.Eventually(t, func() bool {
 		got := get(t, server, "/slow", "acme")
 		return got.header.Get("RateLimit") != "" && got.header.Get("RateLimit-Policy") != ""
 	}, "the limit is handed on")
 	got = get(t, server, "/slow", "acme")
-	if got.status != 429 || got.header.Get("Retry-After") == "" || !strings.Contains(string(got.body), "rate_limited") || got.header.Get("Content-Type") != "application/problem+json" {
-		t.Errorf("%s %v", got, got.header)
-	}
+	assert.True(t, got.status == 429 && got.header.Get("Retry-After") != "" && strings.Contains(string(got.body), "rate_limited") &&
+		got.header.Get("Content-Type") == "application/problem+json", "%s %v", got, got.header)
 	before, left := served.Load(), in.balance(t, "acme", "api_calls").Remaining // each request to /slow had its price
-	if got := get(t, server, "/healthz", ""); got.status != 200 || got.header.Get("X-Quota-Limit") != "" {
-		t.Errorf("%s %v", got, got.header)
-	}
+	got = get(t, server, "/healthz", "")
+	assert.True(t, got.status == 200 && got.header.Get("X-Quota-Limit") == "", "%s %v", got, got.header)
 	for range left + 2 {
 		got = get(t, server, "/", "acme")
 	}
-	if got.status != 429 || got.header.Get("X-Quota-Remaining") != "0" || !strings.Contains(string(got.body), "quota_exceeded") {
-		t.Errorf("%s %v", got, got.header)
-	}
+	assert.True(t, got.status == 429 && got.header.Get("X-Quota-Remaining") == "0" &&
+		strings.Contains(string(got.body), "quota_exceeded"), "%s %v", got, got.header)
 	in.acme().wantLeft(t, 0)
 	if n := served.Load() - before; n != left+1 { // the additional request is that to /healthz
 		t.Errorf("%d requests were served, %d units were left", n, left)
@@ -111,27 +105,21 @@ func TestSDKHTTP_Requests_ChargedWithHeaders(t *testing.T) {
 }
 
 func TestSDKHTTP_FailedHandlers_Refunded(t *testing.T) {
-	sdkService.join(t)
-	t.Parallel()
-	in := sdkService.get(t).account(t, 100)
+	in := sdkService.parallel(t).account(t, 100)
 	c := sdk(t, in.instance)
 	server, _ := backendOf(t, c, func(o *quotahttp.Options) { o.Cost = func(*http.Request) int64 { return 5 } })
-	if got := get(t, server, "/fail", in.tenant); got.status != 502 {
-		t.Error(got)
-	}
+	got := get(t, server, "/fail", in.tenant)
+	assert.True(t, got.status == 502, got)
 	get(t, server, "/panic", in.tenant)
 	get(t, server, "/missing", in.tenant) // a 404, which is charged
-	if got := get(t, server, "/flush", in.tenant); got.status != 200 || string(got.body) != "served" {
-		t.Error(got)
-	}
+	got = get(t, server, "/flush", in.tenant)
+	assert.True(t, got.status == 200 && string(got.body) == "served", got)
 	closeSDK(t, c)
 	in.wantLeft(t, 90)
 }
 
 func TestSDKHTTP_ClientsKey_PaidOnce(t *testing.T) {
-	sdkService.join(t)
-	t.Parallel()
-	in := sdkService.get(t).account(t, 100)
+	in := sdkService.parallel(t).account(t, 100)
 	c := sdk(t, in.instance)
 	server, _ := backendOf(t, c, func(o *quotahttp.Options) {
 		o.IdempotencyKey = func(r *http.Request) string { return r.Header.Get("Idempotency-Key") }
@@ -143,9 +131,7 @@ func TestSDKHTTP_ClientsKey_PaidOnce(t *testing.T) {
 }
 
 func TestSDKHTTP_BackendsFault_NoAnswerOfTheService(t *testing.T) {
-	sdkService.join(t)
-	t.Parallel()
-	in := sdkService.get(t).account(t, 100)
+	in := sdkService.parallel(t).account(t, 100)
 	var last atomic.Pointer[error]
 	server, served := backendOf(t, sdk(t, in.instance), func(o *quotahttp.Options) {
 		o.OnError = func(w http.ResponseWriter, _ *http.Request, err error) {
@@ -159,53 +145,40 @@ func TestSDKHTTP_BackendsFault_NoAnswerOfTheService(t *testing.T) {
 			t.Errorf("%q: %s", org, got)
 		}
 	}
-	if served.Load() != 0 {
-		t.Error("a handler ran")
-	}
-	if _, err := quotahttp.New(sdk(t, in.instance), quotahttp.Options{}); err == nil || !strings.Contains(err.Error(), "Meter") {
-		t.Errorf("options without a meter: %v", err)
-	}
+	assert.Zero(t, served.Load(), "a handler ran")
+	_, err := quotahttp.New(sdk(t, in.instance), quotahttp.Options{})
+	assert.True(t, err != nil && strings.Contains(err.Error(), "Meter"), "options without a meter: %v", err)
 }
 
 func TestSDKHTTP_ServiceAway_RefusedOrPasses(t *testing.T) {
-	sdkService.join(t)
-	t.Parallel()
-	in := sdkService.get(t).account(t, 1)
+	in := sdkService.parallel(t).account(t, 1)
 	c := sdk(t, in.instance, func(o *client.Options) { o.URL = "http://" + closedPort(t) })
 	closed, served := backendOf(t, c, nil)
 	got := get(t, closed, "/", in.tenant)
-	if got.status != 503 || got.header.Get("Retry-After") == "" || served.Load() != 0 || !strings.Contains(string(got.body), `"unavailable"`) {
-		t.Errorf("%s %v", got, got.header)
-	}
+	assert.True(t, got.status == 503 && got.header.Get("Retry-After") != "" && served.Load() == 0 &&
+		strings.Contains(string(got.body), `"unavailable"`), "%s %v", got, got.header)
 	pass := true
 	open, served := backendOf(t, c, func(o *quotahttp.Options) { o.FailOpen = &pass })
-	if got := get(t, open, "/", in.tenant); got.status != 200 || served.Load() != 1 {
-		t.Errorf("%s", got)
-	}
+	got = get(t, open, "/", in.tenant)
+	assert.True(t, got.status == 200 && served.Load() == 1, "%s", got)
 }
 
 func TestSDKHTTP_LostCharge_TakenBack(t *testing.T) {
-	sdkService.join(t)
-	t.Parallel()
-	in := sdkService.get(t).account(t, 100)
+	in := sdkService.parallel(t).account(t, 100)
 	c := sdk(t, in.instance, losing(1, "/consume"), func(o *client.Options) { o.Attempts = 1 })
 	server, served := backendOf(t, c, nil)
-	if got := get(t, server, "/", in.tenant); got.status != 503 || served.Load() != 0 {
-		t.Errorf("%s", got)
-	}
+	got := get(t, server, "/", in.tenant)
+	assert.True(t, got.status == 503 && served.Load() == 0, "%s", got)
 	closeSDK(t, c) // waits for the charge
 	in.wantLeft(t, 100)
 }
 
 func TestSDKHTTP_Blocked_WithoutReason(t *testing.T) {
-	sdkService.join(t)
-	t.Parallel()
-	in := sdkService.get(t).account(t, 100)
+	in := sdkService.parallel(t).account(t, 100)
 	in.do(t, http.StatusCreated, "PUT", "/v1/blocks/tenant/"+in.tenant, "", object{"action": "block", "reason": "fraud at the bank"})
 	server, served := backendOf(t, sdk(t, in.instance), nil)
 	testenv.Eventually(t, func() bool { return get(t, server, "/", in.tenant).status == 403 }, "the block counts")
 	before := served.Load()
-	if got := get(t, server, "/", in.tenant); got.status != 403 || bytes.Contains(got.body, []byte("fraud")) || served.Load() != before {
-		t.Errorf("%s", got)
-	}
+	got := get(t, server, "/", in.tenant)
+	assert.True(t, got.status == 403 && !bytes.Contains(got.body, []byte("fraud")) && served.Load() == before, "%s", got)
 }

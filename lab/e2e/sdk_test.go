@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
@@ -40,9 +41,7 @@ func closeSDK(t testing.TB, c *client.Client) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 	defer cancel()
-	if err := c.Close(ctx); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, c.Close(ctx))
 }
 
 // losing returns an option of a client. With it, the client does not get the first n answers to requests whose path
@@ -96,58 +95,47 @@ func (a account) consume(amount int64) client.ConsumeRequest {
 // wantLeft fails the test unless exactly this number of units remains. Refunded units are among the remaining units.
 func (a account) wantLeft(t testing.TB, left int64) {
 	t.Helper()
-	if b := a.balance(t, a.tenant, "api_calls"); b.Remaining != left {
-		t.Errorf("%d left, want %d", b.Remaining, left)
-	}
+	b := a.balance(t, a.tenant, "api_calls")
+	assert.True(t, b.Remaining == left, "%d left, want %d", b.Remaining, left)
 }
 
 func TestSDK_LostAnswers_OneOperation(t *testing.T) {
-	sdkService.join(t)
-	t.Parallel()
-	in := sdkService.get(t).account(t, 100)
+	in := sdkService.parallel(t).account(t, 100)
 	var retries []client.RetryEvent
 	c := sdk(t, in.instance, losing(3, "/consume"), func(o *client.Options) { o.OnRetry = func(e client.RetryEvent) { retries = append(retries, e) } })
 	var meta client.Meta
 	answer, err := c.Consume(t.Context(), in.consume(3), client.WithMeta(&meta))
 	require.NoError(t, err)
-	if meta.Attempts != 4 || !meta.Replayed || meta.IdempotencyKey == "" || answer.OperationID != meta.IdempotencyKey || answer.Items[0].Remaining != 97 {
-		t.Errorf("%+v %+v", meta, answer)
-	}
-	if len(retries) != 3 || retries[0].Operation != "consume" || retries[2].Attempt != 3 || retries[0].Err == nil {
-		t.Errorf("%+v", retries)
-	}
+	assert.True(t, meta.Attempts == 4 && meta.Replayed && meta.IdempotencyKey != "" && answer.OperationID == meta.IdempotencyKey &&
+		answer.Items[0].Remaining == 97, "%+v %+v", meta, answer)
+	assert.True(t, len(retries) == 3 && retries[0].Operation == "consume" && retries[2].Attempt == 3 &&
+		retries[0].Err != nil, retries)
 	in.wantLeft(t, 97)
 }
 
 func TestSDK_UnknownOutcome_FinishedWithItsKey(t *testing.T) {
-	sdkService.join(t)
-	t.Parallel()
-	in := sdkService.get(t).account(t, 100)
+	in := sdkService.parallel(t).account(t, 100)
 	c := sdk(t, in.instance, losing(2, "/debits"), func(o *client.Options) { o.Attempts = 2 })
 	body := client.DebitRequest{Tenant: in.tenant, Items: []client.Item{{Meter: "api_calls", Amount: 5}}, Metadata: client.Metadata{"invoice": 17}}
 	_, err := c.Debit(t.Context(), body)
 	e := client.AsError(err)
-	if e == nil || !errors.Is(err, client.ErrUndecided) || !e.OutcomeUnknown || e.Code != client.CodeNoAnswer || e.Attempts != 2 {
-		t.Fatalf("%+v", err)
-	}
+	require.True(t, e != nil && errors.Is(err, client.ErrUndecided) && e.OutcomeUnknown && e.Code == client.CodeNoAnswer &&
+		e.Attempts == 2, err)
 	var meta client.Meta
-	if _, err := c.Debit(t.Context(), body, client.WithKey(e.IdempotencyKey), client.WithMeta(&meta)); err != nil || !meta.Replayed {
-		t.Errorf("%v %+v", err, meta)
-	}
+	_, err = c.Debit(t.Context(), body, client.WithKey(e.IdempotencyKey), client.WithMeta(&meta))
+	assert.True(t, err == nil && meta.Replayed, "%v %+v", err, meta)
 	if _, err := c.Debit(t.Context(), body); err != nil { // the same debit without the key is another operation
 		t.Error(err)
 	}
 	in.wantLeft(t, 90)
 	body.Items[0].Amount = 6
-	if _, err := c.Debit(t.Context(), body, client.WithKey(e.IdempotencyKey)); !errors.Is(err, client.ErrIdempotencyKeyReused) || !errors.Is(err, client.ErrInvalid) {
-		t.Errorf("another request with the key: %v", err)
-	}
+	_, err = c.Debit(t.Context(), body, client.WithKey(e.IdempotencyKey))
+	assert.True(t, errors.Is(err, client.ErrIdempotencyKeyReused) && errors.Is(err, client.ErrInvalid), "another request with the key: %v", err)
 }
 
 func TestSDK_Refusals_ByCodeAndClass(t *testing.T) {
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 10)
+	in := serve(t, backends(t)).setUp(t, 10)
 	c := sdk(t, in)
 	ctx := t.Context()
 	if _, err := c.PutMeter(ctx, "credits", client.MeterRequest{Unit: "credit"}); err != nil {
@@ -198,38 +186,29 @@ func TestSDK_Refusals_ByCodeAndClass(t *testing.T) {
 			t.Errorf("%v: %+v", err, e.Problem)
 		}
 	}
-	if err := ask(c, in.acme().consume(-1))(); !strings.Contains(err.Error(), "items[0].amount must") {
-		t.Errorf("%v does not name the field", err)
-	}
+	err := ask(c, in.acme().consume(-1))()
+	assert.Contains(t, err.Error(), "items[0].amount must", "%v does not name the field", err)
 }
 
 func TestSDK_CheckBatch_AnswersAndProblems(t *testing.T) {
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 10)
+	in := serve(t, backends(t)).setUp(t, 10)
 	c := sdk(t, in)
 	items := []client.Item{{Meter: "api_calls", Amount: 1}}
 	got, err := c.CheckBatch(t.Context(), client.CheckBatchRequest{Checks: []client.CheckRequest{{Tenant: "acme", Items: items}, {Tenant: "nobody", Items: items}}})
-	if err != nil || len(got.Results) != 2 {
-		t.Fatalf("%+v %v", got, err)
-	}
-	if a := got.Results[0].Answer; a == nil || !a.Allowed || got.Results[0].Problem != nil {
-		t.Errorf("%+v", got.Results[0])
-	}
-	if p := got.Results[1].Problem; p == nil || p.Code != client.ProblemCodeTenantNotFound || got.Results[1].Answer != nil {
-		t.Errorf("%+v", got.Results[1])
-	}
+	require.True(t, err == nil && len(got.Results) == 2, "%+v %v", got, err)
+	a := got.Results[0].Answer
+	assert.True(t, a != nil && a.Allowed && got.Results[0].Problem == nil, got.Results[0])
+	p := got.Results[1].Problem
+	assert.True(t, p != nil && p.Code == client.ProblemCodeTenantNotFound && got.Results[1].Answer == nil, got.Results[1])
 }
 
 func TestSDK_AllEntries_EachOnceInOrder(t *testing.T) {
-	sdkService.join(t)
-	t.Parallel()
-	in := sdkService.get(t).account(t, 100)
+	in := sdkService.parallel(t).account(t, 100)
 	c := sdk(t, in.instance, losing(1, "/entries"))
 	for i := range 5 {
-		if _, err := c.Debit(t.Context(), client.DebitRequest{Tenant: in.tenant, Items: []client.Item{{Meter: "api_calls", Amount: int64(i) + 1}}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Debit(t.Context(), client.DebitRequest{Tenant: in.tenant, Items: []client.Item{{Meter: "api_calls", Amount: int64(i) + 1}}})
+		require.NoError(t, err)
 	}
 	var amounts []int64
 	for e, err := range c.AllEntries(t.Context(), in.tenant, client.ListEntriesQuery{Meter: "api_calls", Kind: "debit", Limit: 2}) {
@@ -239,20 +218,14 @@ func TestSDK_AllEntries_EachOnceInOrder(t *testing.T) {
 	for i := range amounts {
 		amounts[i] = max(amounts[i], -amounts[i])
 	}
-	if !slices.Equal(amounts, []int64{1, 2, 3, 4, 5}) {
-		t.Errorf("%v", amounts)
-	}
+	assert.Equal(t, []int64{1, 2, 3, 4, 5}, amounts)
 	for _, err := range c.AllEntries(t.Context(), "nobody", client.ListEntriesQuery{Meter: "api_calls"}) {
-		if !errors.Is(err, client.ErrTenantNotFound) {
-			t.Errorf("%v", err)
-		}
+		assert.ErrorIs(t, err, client.ErrTenantNotFound)
 	}
 }
 
 func TestSDK_FailOpen_ServiceAway_ByMeter(t *testing.T) {
-	sdkService.join(t)
-	t.Parallel()
-	in := sdkService.get(t).account(t, 100)
+	in := sdkService.parallel(t).account(t, 100)
 	var mu sync.Mutex
 	var passed []client.FailOpenEvent
 	var asked atomic.Int64
@@ -274,23 +247,17 @@ func TestSDK_FailOpen_ServiceAway_ByMeter(t *testing.T) {
 	c := sdk(t, in.instance, away)
 	var meta client.Meta
 	answer, err := c.Consume(t.Context(), in.consume(3), client.WithMeta(&meta))
-	if err != nil || !meta.FailedOpen || meta.Status != 0 || answer.Items[0].Charged != 0 || answer.Items[0].Shortfall != 3 {
-		t.Errorf("%+v %+v %v", answer, meta, err)
-	}
-	if len(passed) != 1 || passed[0].Operation != "consume" || passed[0].Tenant != in.tenant || !errors.Is(passed[0].Err, client.ErrUndecided) || client.AsError(passed[0].Err).OutcomeUnknown {
-		t.Errorf("%+v", passed)
-	}
+	assert.True(t, err == nil && meta.FailedOpen && meta.Status == 0 && answer.Items[0].Charged == 0 &&
+		answer.Items[0].Shortfall == 3, "%+v %+v %v", answer, meta, err)
+	assert.True(t, len(passed) == 1 && passed[0].Operation == "consume" && passed[0].Tenant == in.tenant && errors.Is(passed[0].Err, client.ErrUndecided) &&
+		!client.AsError(passed[0].Err).OutcomeUnknown, passed)
 	check, err := c.Check(t.Context(), client.CheckRequest{Tenant: in.tenant, Items: in.consume(1).Items})
-	if err != nil || !check.Allowed || !check.Degraded {
-		t.Errorf("%+v %v", check, err)
-	}
+	assert.True(t, err == nil && check.Allowed && check.Degraded, "%+v %v", check, err)
 	other := client.ConsumeRequest{Tenant: in.tenant, Items: []client.Item{{Meter: "api_calls", Amount: 1}, {Meter: "credits", Amount: 1}}}
-	if _, err := c.Consume(t.Context(), other); !errors.Is(err, client.ErrUndecided) {
-		t.Errorf("one meter is closed: %v", err)
-	}
-	if _, err := c.Consume(t.Context(), in.consume(1), client.WithFailOpen(false)); !errors.Is(err, client.ErrUndecided) {
-		t.Errorf("closed for this call: %v", err)
-	}
+	_, err = c.Consume(t.Context(), other)
+	assert.ErrorIs(t, err, client.ErrUndecided, "one meter is closed")
+	_, err = c.Consume(t.Context(), in.consume(1), client.WithFailOpen(false))
+	assert.ErrorIs(t, err, client.ErrUndecided, "closed for this call")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := c.Consume(ctx, in.consume(1)); !errors.Is(err, context.Canceled) || errors.Is(err, client.ErrUndecided) {
@@ -301,17 +268,15 @@ func TestSDK_FailOpen_ServiceAway_ByMeter(t *testing.T) {
 	}
 	before := asked.Load()
 	for range 1000 {
-		if _, err := c.Consume(t.Context(), in.consume(1)); err != nil {
-			t.Fatal(err)
-		}
+		_, err = c.Consume(t.Context(), in.consume(1))
+		require.NoError(t, err)
 	}
 	if n := asked.Load() - before; n > 500 { // one call each second sends requests
 		t.Errorf("1,000 calls sent %d requests while the service is known to be away", n)
 	}
 	denied := sdk(t, in.instance, func(o *client.Options) { o.FailOpen = []string{client.AllMeters} })
-	if _, err := denied.Consume(t.Context(), in.consume(101)); !errors.Is(err, client.ErrQuotaExceeded) {
-		t.Errorf("a denial is a decision: %v", err)
-	}
+	_, err = denied.Consume(t.Context(), in.consume(101))
+	assert.ErrorIs(t, err, client.ErrQuotaExceeded, "a denial is a decision")
 	in.wantLeft(t, 100)
 }
 
@@ -325,9 +290,7 @@ func closedPort(t testing.TB) string {
 }
 
 func TestSDK_FailOpen_ServiceBack_DecidesAgain(t *testing.T) {
-	sdkService.join(t)
-	t.Parallel()
-	in := sdkService.get(t).account(t, 100)
+	in := sdkService.parallel(t).account(t, 100)
 	var broken atomic.Bool
 	broken.Store(true)
 	c := sdk(t, in.instance, func(o *client.Options) {
@@ -341,9 +304,8 @@ func TestSDK_FailOpen_ServiceBack_DecidesAgain(t *testing.T) {
 		})
 	})
 	for range 6 {
-		if _, err := c.Consume(t.Context(), in.consume(1)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Consume(t.Context(), in.consume(1))
+		require.NoError(t, err)
 	}
 	broken.Store(false)
 	testenv.Eventually(t, func() bool {
@@ -354,14 +316,10 @@ func TestSDK_FailOpen_ServiceBack_DecidesAgain(t *testing.T) {
 }
 
 func TestSDK_ConsumeFor_FailedWork_Refunded(t *testing.T) {
-	sdkService.join(t)
-	t.Parallel()
-	in := sdkService.get(t).account(t, 100)
+	in := sdkService.parallel(t).account(t, 100)
 	c := sdk(t, in.instance, losing(1, "/refunds"))
 	broke := errors.New("the work broke")
-	if err := c.ConsumeFor(t.Context(), in.consume(3), func(context.Context, *client.DebitAnswer) error { return broke }); !errors.Is(err, broke) {
-		t.Errorf("%v", err)
-	}
+	assert.ErrorIs(t, c.ConsumeFor(t.Context(), in.consume(3), func(context.Context, *client.DebitAnswer) error { return broke }), broke)
 	in.wantLeft(t, 100)
 	func() {
 		defer func() { _ = recover() }()
@@ -370,15 +328,11 @@ func TestSDK_ConsumeFor_FailedWork_Refunded(t *testing.T) {
 	in.wantLeft(t, 100)
 	ran := false
 	work := func(_ context.Context, a *client.DebitAnswer) error { ran = a.Items[0].Charged == 7; return nil }
-	if err := c.ConsumeFor(t.Context(), in.consume(7), work); err != nil || !ran {
-		t.Errorf("%v, ran %t", err, ran)
-	}
+	err := c.ConsumeFor(t.Context(), in.consume(7), work)
+	assert.True(t, err == nil && ran, "%v, ran %t", err, ran)
 	in.wantLeft(t, 93)
 	ran = false
-	if err := c.ConsumeFor(t.Context(), in.consume(1000), work); !errors.Is(err, client.ErrDenied) || ran {
-		t.Errorf("%v, ran %t", err, ran)
-	}
-	if err := errors.Join(c.Undo(t.Context(), in.tenant, "no-such-operation"), c.Undo(t.Context(), in.tenant, "no-such-operation")); err != nil {
-		t.Error(err)
-	}
+	err = c.ConsumeFor(t.Context(), in.consume(1000), work)
+	assert.True(t, errors.Is(err, client.ErrDenied) && !ran, "%v, ran %t", err, ran)
+	assert.NoError(t, errors.Join(c.Undo(t.Context(), in.tenant, "no-such-operation"), c.Undo(t.Context(), in.tenant, "no-such-operation")))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -30,20 +31,16 @@ func TestSeal_File_IsCheckedByVerify(t *testing.T) {
 	public := strings.TrimSpace(must(t, nil, "seal", "--new-key", key, "--key-name", "ledger.example.com"))
 	private, err := os.ReadFile(key)
 	require.NoError(t, err)
-	if info, err := os.Stat(key); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the key's file: %v, %v", info, err)
-	}
+	info, err := os.Stat(key)
+	assert.True(t, err == nil && info.Mode().Perm() == 0o600, "the key's file: %v, %v", info, err)
 	yesterday := time.Now().UTC().Add(-time.Minute).AddDate(0, 0, -1).Format(time.DateOnly)
 	printed := must(t, env, "seal", "--seal-key-file", key)
 	must(t, append(env, "QUOTASVC_SEAL_KEY="+string(private)), "seal", "--day", yesterday, "--out", file)
 	must(t, env, "seal", "--out", file) // a second run writes the same seal
 	written, err := os.ReadFile(file)
-	if err != nil || string(written) != printed || !strings.Contains(printed, `"day": "`+yesterday) || !strings.Contains(printed, "— ledger.example.com ") {
-		t.Errorf("printed:\n%s\nwritten:\n%s (%v)", printed, written, err)
-	}
-	if out := must(t, env, "verify", "--seal", file, "--seal-key", public); !strings.Contains(out, "1 seals until "+yesterday) {
-		t.Errorf("verify: %s", out)
-	}
+	assert.True(t, err == nil && string(written) == printed && strings.Contains(printed, `"day": "`+yesterday) &&
+		strings.Contains(printed, "— ledger.example.com "), "printed:\n%s\nwritten:\n%s (%v)", printed, written, err)
+	assert.Contains(t, must(t, env, "verify", "--seal", file, "--seal-key", public), "1 seals until "+yesterday, "verify")
 	put := func(name, text string) string {
 		t.Helper()
 		path := filepath.Join(dir, name)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -48,9 +49,8 @@ func TestSecrets_FilesAndHangup_RotateWithoutRestart(t *testing.T) {
 	defer owner.Close(ctx)
 	run := func(sql string) {
 		t.Helper()
-		if _, err := owner.Exec(ctx, sql); err != nil {
-			t.Fatal(err)
-		}
+		_, err := owner.Exec(ctx, sql)
+		require.NoError(t, err)
 	}
 	run("CREATE ROLE rotating SUPERUSER LOGIN PASSWORD 'first-password'")
 	withPassword := func(password string) string {
@@ -64,17 +64,15 @@ func TestSecrets_FilesAndHangup_RotateWithoutRestart(t *testing.T) {
 		"QUOTASVC_DATABASE_URL_FILE=" + put("database", withPassword("first-password")+"\n"), "QUOTASVC_REDIS_URL_FILE=" + put("redis", testenv.RedisURL(t)+"\n"),
 		"QUOTASVC_ADMIN_KEY_FILE=" + put("key", first+"\n"),
 	})
-	if a, b := in.authorized(t, first), in.authorized(t, second); a != 200 || b != 401 {
-		t.Fatalf("before: %d, %d", a, b)
-	}
+	a, b := in.authorized(t, first), in.authorized(t, second)
+	require.True(t, a == 200 && b == 401, "before: %d, %d", a, b)
 	run("ALTER ROLE rotating PASSWORD 'second-password'")
 	put("database", withPassword("second-password"))
 	put("key", second+"\r\n")
 	in.signal(syscall.SIGHUP)
 	in.logged("read again", 1)
-	if a, b := in.authorized(t, first), in.authorized(t, second); a != 401 || b != 200 {
-		t.Errorf("after: %d, %d", a, b)
-	}
+	a, b = in.authorized(t, first), in.authorized(t, second)
+	assert.True(t, a == 401 && b == 200, "after: %d, %d", a, b)
 	run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'rotating'") // all connections are new ones
 	testenv.Eventually(t, func() bool {
 		return in.authorized(t, second) == 200 && in.ask(t, "/readyz?strict=1").status == 200
@@ -85,9 +83,7 @@ func TestSecrets_FilesAndHangup_RotateWithoutRestart(t *testing.T) {
 	put("database", "not a URL: hush-hush")
 	in.signal(syscall.SIGHUP)
 	in.logged("the old ones stay", 1)
-	if got := in.authorized(t, second); got != 200 {
-		t.Errorf("after a broken file: %d", got)
-	}
+	assert.Equal(t, 200, in.authorized(t, second), "after a broken file")
 	put("key", second)
 	put("database", strings.Replace(withPassword("second-password"), "127.0.0.1", "127.0.0.2", 1))
 	in.signal(syscall.SIGHUP)
@@ -116,9 +112,8 @@ func TestSecrets_WrongFiles_Named(t *testing.T) {
 	} {
 		status, _, log := tool(t, c.env, c.args...)
 		for _, want := range c.want {
-			if status != exitUsage || !strings.Contains(log, want) || strings.Contains(log, "hush") {
-				t.Errorf("%s: %d, lacks %q:\n%s", name, status, want, log)
-			}
+			assert.True(t, status == exitUsage && strings.Contains(log, want) && !strings.Contains(log, "hush"),
+				"%s: %d, lacks %q:\n%s", name, status, want, log)
 		}
 	}
 }
@@ -138,13 +133,10 @@ func TestSecrets_CommandLine_Warned(t *testing.T) {
 	t.Parallel()
 	closed := "postgres://u:hush@" + freeAddress(t) + "/d"
 	_, _, log := tool(t, nil, "migrate", "status", "--database-url", closed)
-	if !strings.Contains(log, "a secret is on the command line") || !strings.Contains(log, "QUOTASVC_DATABASE_URL_FILE") || strings.Contains(log, "hush") {
-		t.Errorf("%s", log)
-	}
+	assert.True(t, strings.Contains(log, "a secret is on the command line") && strings.Contains(log, "QUOTASVC_DATABASE_URL_FILE") &&
+		!strings.Contains(log, "hush"), "%s", log)
 	_, _, log = tool(t, []string{"QUOTASVC_DATABASE_URL=" + closed}, "migrate", "status")
-	if strings.Contains(log, "command line") {
-		t.Errorf("%s", log)
-	}
+	assert.NotContains(t, log, "command line")
 }
 
 // TestSecrets_AllOutput_TellsNone creates secrets, uses them, and searches all output of the service for them.
@@ -223,9 +215,7 @@ func TestSecrets_AllOutput_TellsNone(t *testing.T) {
 			shown.WriteString(stdout + stderr)
 		}
 	}
-	if shown.Len() < 50_000 {
-		t.Errorf("only %d bytes were looked at", shown.Len())
-	}
+	assert.True(t, shown.Len() >= 50_000, "only %d bytes were looked at", shown.Len())
 	for what, text := range secrets {
 		if at := strings.Index(shown.String(), text); text != "" && at >= 0 {
 			t.Errorf("%s is shown: ...%s...", what, shown.String()[max(0, at-300):min(shown.Len(), at+60)])

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -16,14 +17,10 @@ import (
 func TestSecurity_Table_EveryAttackHasTests(t *testing.T) {
 	t.Parallel()
 	rows := heldRows(t, "security.md", 2)
-	if len(rows) < 50 {
-		t.Errorf("%d attacks", len(rows))
-	}
+	assert.True(t, len(rows) >= 50, "%d attacks", len(rows))
 	seen := map[string]bool{}
 	for _, row := range rows {
-		if seen[row.what] {
-			t.Errorf("%q has two rows", row.what)
-		}
+		assert.False(t, seen[row.what], "%q has two rows", row.what)
 		seen[row.what] = true
 	}
 }
@@ -39,15 +36,12 @@ func TestRedis_OldBalancePutBack_DebitIsRefused(t *testing.T) {
 	defer func() { _ = attacker.Close() }()
 	ctx := t.Context()
 
-	in := serve(t, env)
-	in.setUp(t, 10)
+	in := serve(t, env).setUp(t, 10)
 	allowed := func() bool {
 		got := in.do(t, 200, "POST", "/v1/check", "", debitOf("acme", "api_calls", 1))
 		return strings.Contains(string(got.body), `"allowed":true`)
 	}
-	if !allowed() {
-		t.Fatal("there are ten units")
-	}
+	require.True(t, allowed(), "there are ten units")
 	var key, old string
 	testenv.Eventually(t, func() bool {
 		keys, err := attacker.Keys(ctx, "quota:{*").Result()
@@ -64,18 +58,15 @@ func TestRedis_OldBalancePutBack_DebitIsRefused(t *testing.T) {
 	}
 	for range 10 {
 		put(old)
-		if allowed() {
-			t.Error("an old copy is believed")
-		}
+		assert.False(t, allowed(), "an old copy is believed")
 	}
 	forged := strings.Fields(old) // its seq and format; the last field is the instant of the copy
 	forged[0], forged[len(forged)-1] = "1000", strconv.FormatInt(time.Now().UnixMicro(), 10)
 	put(strings.Join(forged, " "))
 	testenv.Eventually(t, allowed, "docs/security.md says that a check believes the copy")
 	in.do(t, 429, "POST", "/v1/debits", "beyond", debitOf("acme", "api_calls", 1))
-	if b := in.balance(t, "acme", "api_calls"); b.Used != 10 || b.Remaining != 0 {
-		t.Errorf("%+v", b)
-	}
+	b := in.balance(t, "acme", "api_calls")
+	assert.True(t, b.Used == 10 && b.Remaining == 0, b)
 	if err := attacker.Del(ctx, key).Err(); err != nil { // verify also compares copies, and would report this copy
 		t.Fatal(err)
 	}

@@ -107,9 +107,8 @@ func openTerminal(t *testing.T, dir string, env []string) *terminal {
 	tty.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	tty.cmd.WaitDelay = daemonsKeep
 	var err error
-	if tty.in, err = tty.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
+	tty.in, err = tty.cmd.StdinPipe()
+	require.NoError(t, err)
 	require.NoError(t, tty.cmd.Start())
 	go func() {
 		_ = tty.cmd.Wait() // the status is in ProcessState
@@ -134,9 +133,8 @@ func (tty *terminal) paste(script string) (begin int) {
 	require.NoError(tty.t, os.WriteFile(file, []byte(script), 0o600))
 	begin = len(tty.screen.String())
 	done := fmt.Sprintf("-- pasted %d --", tty.pasted)
-	if _, err := fmt.Fprintf(tty.in, ". '%s' </dev/null\n{ set +x; } 2>/dev/null; printf '\\n-- pasted %%d --\\n' %d\n", file, tty.pasted); err != nil && !errors.Is(err, syscall.EPIPE) {
-		tty.t.Fatal(err)
-	}
+	_, err := fmt.Fprintf(tty.in, ". '%s' </dev/null\n{ set +x; } 2>/dev/null; printf '\\n-- pasted %%d --\\n' %d\n", file, tty.pasted)
+	require.False(tty.t, err != nil && !errors.Is(err, syscall.EPIPE), err)
 	testenv.Eventually(tty.t, func() bool {
 		select {
 		case <-tty.ended:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -41,9 +42,8 @@ func TestTLS_ClientsPostgresRedis_Verified(t *testing.T) {
 	for _, sql := range []string{
 		"ALTER SYSTEM SET ssl_cert_file = 'tls.pem'", "ALTER SYSTEM SET ssl_key_file = 'tls.key'", "ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()",
 	} {
-		if _, err := conn.Exec(ctx, sql); err != nil {
-			t.Fatal(err)
-		}
+		_, err = conn.Exec(ctx, sql)
+		require.NoError(t, err)
 	}
 	verified := postgres.URL + "&"
 	if !strings.Contains(postgres.URL, "?") {
@@ -57,9 +57,7 @@ func TestTLS_ClientsPostgresRedis_Verified(t *testing.T) {
 	secure := freeAddress(t)
 	_, port, _ := strings.Cut(secure, ":")
 	for _, pair := range [][2]string{{"tls-cert-file", cert}, {"tls-key-file", key}, {"tls-ca-cert-file", authority.File}, {"tls-auth-clients", "no"}, {"tls-port", port}} {
-		if err := admin.ConfigSet(ctx, pair[0], pair[1]).Err(); err != nil {
-			t.Fatal(pair[0], err)
-		}
+		require.NoError(t, admin.ConfigSet(ctx, pair[0], pair[1]).Err(), pair[0])
 	}
 	cache, err := url.Parse(server.URL)
 	require.NoError(t, err)
@@ -70,19 +68,15 @@ func TestTLS_ClientsPostgresRedis_Verified(t *testing.T) {
 		"QUOTASVC_TLS_CERT_FILE=" + cert, "QUOTASVC_TLS_KEY_FILE=" + key,
 	}
 	in := serve(t, env)
-	if !strings.HasPrefix(in.api, "https://") {
-		t.Errorf("the printed address is %s", in.api)
-	}
+	assert.True(t, strings.HasPrefix(in.api, "https://"), "the printed address is %s", in.api)
 	in.http = &http.Client{Timeout: testenv.Patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authority.Pool, MinVersion: tls.VersionTLS12}}}
 	t.Cleanup(in.http.CloseIdleConnections)
 	in.setUp(t, 1000)
 	in.do(t, 200, "POST", "/v1/debits", "k", debitOf("acme", "api_calls", 1))
-	if got := in.ask(t, "/readyz?strict=1"); got.status != 200 {
-		t.Errorf("%s", got)
-	}
-	if got := in.metrics(t); !strings.Contains(got, "\nquotasvc_tls_certificate_expiry_timestamp_seconds 1.") {
-		t.Error("the end of the certificate is no metric")
-	}
+	got := in.ask(t, "/readyz?strict=1")
+	assert.True(t, got.status == 200, "%s", got)
+	assert.Contains(t, in.metrics(t), "\nquotasvc_tls_certificate_expiry_timestamp_seconds 1.",
+		"the end of the certificate is no metric")
 	var plain, encrypted int
 	if err := conn.QueryRow(ctx, `SELECT count(*) FILTER (WHERE NOT ssl), count(*) FILTER (WHERE ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
 		WHERE application_name LIKE 'quotasvc%'`).Scan(&plain, &encrypted); err != nil || plain > 0 || encrypted < 4 {
@@ -103,7 +97,5 @@ func TestTLS_ClientsPostgresRedis_Verified(t *testing.T) {
 	stranger := testenv.NewAuthority(t)
 	env[0] = "QUOTASVC_DATABASE_URL=" + verified + stranger.File
 	status, _, log := tool(t, env, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
-	if status != 1 || !strings.Contains(log, "sslrootcert") {
-		t.Errorf("with another authority: %d\n%s", status, log)
-	}
+	assert.True(t, status == 1 && strings.Contains(log, "sslrootcert"), "with another authority: %d\n%s", status, log)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // together is a fixture that several tests share. The first test that needs it starts it, and it ends after the last
@@ -54,22 +56,26 @@ func (f *together[T]) leave(t *testing.T) {
 	f.host, f.value = nil, nil
 }
 
+// parallel joins the users of the fixture, makes the test parallel, and returns the fixture.
+func (f *together[T]) parallel(t *testing.T) T {
+	t.Helper()
+	f.join(t)
+	t.Parallel()
+	return f.get(t)
+}
+
 // get returns the fixture. It starts the fixture if no test has started it.
 func (f *together[T]) get(t *testing.T) T {
 	t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.users == 0 {
-		t.Fatal("join before t.Parallel")
-	}
+	require.NotZero(t, f.users, "join before t.Parallel")
 	if f.host == nil {
 		f.host = &host{T: t}
 		value := f.start(f.host)
 		f.value = &value
 	}
-	if f.value == nil {
-		t.Fatal("it did not start for another test")
-	}
+	require.NotNil(t, f.value, "it did not start for another test")
 	return *f.value
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	collectorpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -79,9 +80,7 @@ func TestTracing_RequestsBatchesStatements(t *testing.T) {
 		resp, err := s.http.Do(req)
 		require.NoError(t, err)
 		defer resp.Body.Close()
-		if resp.StatusCode != http.StatusOK {
-			t.Fatalf("%s %s: %d", method, path, resp.StatusCode)
-		}
+		require.Equal(t, http.StatusOK, resp.StatusCode, "%s %s", method, path)
 	}
 	debit := `{"tenant":"acme","items":[{"meter":"api_calls","amount":1}]}`
 	ask("POST", "/v1/debits", "traced", debit)
@@ -90,9 +89,8 @@ func TestTracing_RequestsBatchesStatements(t *testing.T) {
 		return len(c.of(traceID, "POST /v1/debits")) == 1 && len(c.of(traceID, "POST /v1/check")) == 1 && len(c.of(traceID, "batch ledger-")) == 1
 	}, "all spans are exported")
 	batch, request := c.of(traceID, "batch ledger-")[0], c.of(traceID, "POST /v1/debits")[0]
-	if string(batch.GetParentSpanId()) != string(request.GetSpanId()) || len(batch.GetLinks()) != 1 {
-		t.Errorf("the batch %v is not linked with its request %v", batch, request)
-	}
+	assert.True(t, string(batch.GetParentSpanId()) == string(request.GetSpanId()) && len(batch.GetLinks()) == 1,
+		"the batch %v is not linked with its request %v", batch, request)
 	statements := 0
 	c.mu.Lock()
 	for _, span := range c.spans {
@@ -100,13 +98,9 @@ func TestTracing_RequestsBatchesStatements(t *testing.T) {
 			statements++
 		}
 	}
-	if statements == 0 {
-		t.Error("the batch has no statements")
-	}
+	assert.NotZero(t, statements, "the batch has no statements")
 	for _, secret := range []string{testKey, "SELECT tenant_id"} {
-		if strings.Contains(c.text.String(), secret) {
-			t.Errorf("%s is exported", secret)
-		}
+		assert.NotContains(t, c.text.String(), secret, "%s is exported", secret)
 	}
 	c.mu.Unlock()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.ops+"/metrics", nil)
@@ -116,20 +110,15 @@ func TestTracing_RequestsBatchesStatements(t *testing.T) {
 	require.NoError(t, err)
 	defer resp.Body.Close()
 	metrics, err := io.ReadAll(resp.Body)
-	if err != nil || !strings.Contains(string(metrics), `# {trace_id="`+traceID+`"}`) {
-		t.Errorf("no exemplar has the trace (%v)", err)
-	}
-	if !strings.Contains(s.stderr.String(), `"trace_id":"`+traceID+`"`) {
-		t.Error("no access line has the trace")
-	}
+	assert.True(t, err == nil && strings.Contains(string(metrics), `# {trace_id="`+traceID+`"}`),
+		"no exemplar has the trace (%v)", err)
+	assert.Contains(t, s.stderr.String(), `"trace_id":"`+traceID+`"`, "no access line has the trace")
 }
 
 func TestTracing_UnknownExporter_Refused(t *testing.T) {
 	t.Parallel()
 	for variable, want := range map[string]string{"OTEL_TRACES_EXPORTER=jaeger": "must be otlp, console or none", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc": "only http/protobuf"} {
 		status, _, stderr := tool(t, append(backends(t), variable, "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1"), "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
-		if status == 0 || !strings.Contains(stderr, want) {
-			t.Errorf("%s: ended with %d: %s", variable, status, stderr)
-		}
+		assert.True(t, status != 0 && strings.Contains(stderr, want), "%s: ended with %d: %s", variable, status, stderr)
 	}
 }

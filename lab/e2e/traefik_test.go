@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -119,9 +120,7 @@ func (f *traefikFile) handler(t testing.TB) http.Handler {
 	for name, router := range f.HTTP.Routers {
 		prefix, ok := strings.CutPrefix(router.Rule, "PathPrefix(`")
 		prefix, closed := strings.CutSuffix(prefix, "`)")
-		if !ok || !closed {
-			t.Fatalf("router %s has a rule that the stand-in does not know: %s", name, router.Rule)
-		}
+		require.True(t, ok && closed, "router %s has a rule that the stand-in does not know: %s", name, router.Rule)
 		rules[prefix] = f.wrap(t, router.Middlewares, f.service(t, router.Service))
 	}
 	prefixes := slices.SortedFunc(maps.Keys(rules), func(a, b string) int { return len(b) - len(a) })
@@ -145,9 +144,7 @@ func (f *traefikFile) handler(t testing.TB) http.Handler {
 func (f *traefikFile) service(t testing.TB, name string) http.Handler {
 	t.Helper()
 	servers := f.HTTP.Services[name].LoadBalancer.Servers
-	if len(servers) != 1 {
-		t.Fatalf("service %q has %d servers", name, len(servers))
-	}
+	require.Len(t, servers, 1, "service %q has %d servers", name, len(servers))
 	target, err := url.Parse(servers[0].URL)
 	require.NoError(t, err)
 	return httputil.NewSingleHostReverseProxy(target)
@@ -283,15 +280,13 @@ func TestTraefik_NoDecision_NothingPasses(t *testing.T) {
 	postgres.Stop()
 	g.get("127.0.0.1", "/search").denied(t, 503, "unavailable")
 	m.stop()
-	if got := g.get("127.0.0.1", "/search"); got.status != 500 || got.header.Get("X-App") != "" {
-		t.Errorf("without quotasvc: %s", got)
-	}
+	got := g.get("127.0.0.1", "/search")
+	assert.True(t, got.status == 500 && got.header.Get("X-App") == "", "without quotasvc: %s", got)
 }
 
 func TestTraefik_WrongKey_OpensNothing(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
-	if got := m.traefik(t, m.key+"x").get("127.0.0.1", "/search"); got.status != 401 || got.header.Get("X-App") != "" {
-		t.Errorf("got %s", got)
-	}
+	got := m.traefik(t, m.key+"x").get("127.0.0.1", "/search")
+	assert.True(t, got.status == 401 && got.header.Get("X-App") == "", "got %s", got)
 }

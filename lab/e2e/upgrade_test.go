@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/localstack"
@@ -50,9 +51,7 @@ func restore(t *testing.T, url, file string) {
 func snapshots(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(upgrades, "*.sql"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no snapshots: %v", err)
-	}
+	require.True(t, err == nil && len(files) != 0, "no snapshots: %v", err)
 	return files
 }
 
@@ -83,8 +82,7 @@ func TestUpgrade_SchemaOfEarlierVersion_RefusedThenMigratedWithItsData(t *testin
 			must(t, admin, "migrate", "roles") // the earlier installation had only one role
 			env[0] = "QUOTASVC_DATABASE_URL=" + testenv.AsService(super)
 			must(t, env, "verify", "--full")
-			in := serve(t, env)
-			in.sameAsInSnapshot(t)
+			in := serve(t, env).sameAsInSnapshot(t)
 			in.prepare(t)
 			in.everyOperation(t)
 			in.newOperations(t)
@@ -109,19 +107,16 @@ func TestUpgrade_OldAndNewProgram_ShareTheNewSchema(t *testing.T) {
 		key := fmt.Sprintf("both-%d", i)
 		done := first.do(t, http.StatusOK, "POST", "/v1/debits", key, debitOf("monthly", "api_calls", 2))
 		again := second.do(t, http.StatusOK, "POST", "/v1/debits", key, debitOf("monthly", "api_calls", 2))
-		if again.header.Get("Idempotent-Replayed") != "true" || string(again.body) != string(done.body) {
-			t.Errorf("the other version answers %s, want a replay of %s", again, done)
-		}
+		assert.True(t, again.header.Get("Idempotent-Replayed") == "true" && string(again.body) == string(done.body),
+			"the other version answers %s, want a replay of %s", again, done)
 		second.do(t, http.StatusOK, "POST", "/v1/refunds", "refund-"+key, object{"tenant": "monthly", "operation_id": key, "amount": 1})
-		if a, b := first.balance(t, "monthly", "api_calls"), second.balance(t, "monthly", "api_calls"); a.Remaining != b.Remaining || a.Used != b.Used {
-			t.Errorf("balances differ: %+v, %+v", a, b)
-		}
+		a, b := first.balance(t, "monthly", "api_calls"), second.balance(t, "monthly", "api_calls")
+		assert.True(t, a.Remaining == b.Remaining && a.Used == b.Used, "balances differ: %+v, %+v", a, b)
 	}
 	limitOfSlots(t, old, in)
 	lease := old.acquire(t)
-	if renewed := in.renew(t, lease); renewed != lease {
-		t.Errorf("the new version renews the lease %s as %s", lease, renewed)
-	}
+	renewed := in.renew(t, lease)
+	assert.True(t, renewed == lease, "the new version renews the lease %s as %s", lease, renewed)
 	in.do(t, http.StatusNoContent, "DELETE", "/v1/leases/"+lease, "", nil)
 	old.do(t, http.StatusNotFound, "POST", "/v1/leases/"+lease+"/renew", "", object{})
 	must(t, env, "verify", "--full")
@@ -153,22 +148,19 @@ func (in *instance) fillForSnapshot(t *testing.T, now bool) {
 
 // sameAsInSnapshot fails the test unless the amounts are the same as when the snapshot was written. The age of the
 // snapshot does not matter.
-func (in *instance) sameAsInSnapshot(t *testing.T) {
+func (in *instance) sameAsInSnapshot(t *testing.T) *instance {
 	t.Helper()
-	if b := in.balance(t, "kept", "credits"); b.Granted != 100 || b.Remaining != 63 {
-		t.Errorf("credits: %+v", b)
-	}
-	if b := in.balance(t, "kept", "hourly"); b.Remaining != 10 || b.Used != 0 {
-		t.Errorf("a new hour: %+v", b)
-	}
+	b := in.balance(t, "kept", "credits")
+	assert.True(t, b.Granted == 100 && b.Remaining == 63, "credits: %+v", b)
+	b = in.balance(t, "kept", "hourly")
+	assert.True(t, b.Remaining == 10 && b.Used == 0, "a new hour: %+v", b)
 	var list struct{ Items []struct{ Kind string } }
 	in.do(t, http.StatusOK, "GET", "/v1/tenants/kept/entries?meter=credits", "", nil).into(t, &list)
-	if len(list.Items) != 6 {
-		t.Errorf("%d entries of credits, want 6: %+v", len(list.Items), list)
-	}
+	assert.Len(t, list.Items, 6, "%d entries of credits, want 6: %+v", len(list.Items), list)
 	in.do(t, http.StatusOK, "GET", "/v1/tenants/kept/operations/new", "", nil)
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "after", debitOf("kept", "credits", 63))
 	in.do(t, http.StatusPaymentRequired, "POST", "/v1/debits", "beyond", debitOf("kept", "credits", 1))
+	return in
 }
 
 // `make upgrade-snapshot` runs this test. The previous version creates a database and fills it. The test dumps the
@@ -181,9 +173,8 @@ func TestUpgrade_Snapshot_IsWritten(t *testing.T) {
 	env := serviceEnv(t, super)
 	migrate := exec.CommandContext(t.Context(), program, "migrate", "up")
 	migrate.Env = append(withoutSettings(os.Environ()), env...)
-	if out, err := migrate.CombinedOutput(); err != nil {
-		t.Fatalf("migrate: %v\n%s", err, out)
-	}
+	out, err := migrate.CombinedOutput()
+	require.NoError(t, err, "migrate: %v\n%s", err, out)
 	moved := monthsAgo(t, super, 2)
 	in := serveBy(t, program, env)
 	in.fillForSnapshot(t, false)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -20,8 +21,6 @@ func TestVersion_Metric_HasVersionCommitGo(t *testing.T) {
 	_, line, _ := strings.Cut(string(text), "\nquotasvc_build_info{")
 	line, _, _ = strings.Cut(line, "\n")
 	for _, label := range []string{`commit="`, `version="`, `go_version="go1.`, "} 1"} {
-		if !strings.Contains(line, label) {
-			t.Errorf("quotasvc_build_info{%s lacks %s", line, label)
-		}
+		assert.Contains(t, line, label, "quotasvc_build_info{%s lacks %s", line, label)
 	}
 }

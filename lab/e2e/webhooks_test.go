@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -37,8 +38,7 @@ func TestWebhooks_KilledAmidACall_ToldAgain(t *testing.T) {
 	}))
 	t.Cleanup(receiver.Close)
 	t.Cleanup(receiver.CloseClientConnections)
-	in := serve(t, env)
-	in.setUp(t, 10)
+	in := serve(t, env).setUp(t, 10)
 	in.do(t, http.StatusCreated, "POST", "/v1/webhooks", "", object{"url": receiver.URL, "types": []string{"balance.exhausted"}})
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "k", debitOf("acme", "api_calls", 10))
 	id, _ := testenv.Receive(t, called)
@@ -47,9 +47,8 @@ func TestWebhooks_KilledAmidACall_ToldAgain(t *testing.T) {
 	execSQL(t, postgres, "UPDATE river_job SET attempted_at = attempted_at - interval '1 minute'; DELETE FROM river_leader") // simulates that a minute has passed
 	restarted.Store(true)
 	next := serve(t, env)
-	if again, _ := testenv.Receive(t, called); again != id {
-		t.Errorf("event %s is told as %s", id, again)
-	}
+	again, _ := testenv.Receive(t, called)
+	assert.True(t, again == id, "event %s is told as %s", id, again)
 	testenv.Eventually(t, func() bool {
 		return strings.Contains(next.metrics(t), `quotasvc_webhook_deliveries_total{status="delivered"} 1`)
 	}, "it counts as delivered")
@@ -59,8 +58,7 @@ func TestWebhooks_KilledAmidACall_ToldAgain(t *testing.T) {
 func TestEvents_HoldOfIdleTenant_ToldByItself(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
-	in := serve(t, env)
-	in.setUp(t, 10)
+	in := serve(t, env).setUp(t, 10)
 	in.do(t, http.StatusCreated, "POST", "/v1/holds", "h", object{"tenant": "acme", "hold_id": "h1", "items": []object{{"meter": "api_calls", "amount": 1}}, "ttl_seconds": 1})
 	testenv.Eventually(t, func() bool {
 		var list struct{ Items []struct{ Type string } }
@@ -74,8 +72,7 @@ func TestEvents_HoldOfIdleTenant_ToldByItself(t *testing.T) {
 func TestListen_ForwardsEvents_Signed(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
-	in := serve(t, env)
-	in.setUp(t, 10)
+	in := serve(t, env).setUp(t, 10)
 	type call struct {
 		header http.Header
 		body   []byte
@@ -95,21 +92,18 @@ func TestListen_ForwardsEvents_Signed(t *testing.T) {
 	c, _ := testenv.Receive(t, calls)
 	verifier, err := standardwebhooks.NewWebhook(secret)
 	require.NoError(t, err)
-	if err := verifier.Verify(c.body, c.header); err != nil {
-		t.Errorf("%v: %v %s", err, c.header, c.body)
-	}
-	if !strings.Contains(string(c.body), `"threshold":80`) || !strings.Contains(string(c.body), `"tenant":"acme"`) {
-		t.Errorf("%s", c.body)
-	}
+	err = verifier.Verify(c.body, c.header)
+	assert.NoError(t, err, "%v: %v %s", err, c.header, c.body)
+	assert.True(t, strings.Contains(string(c.body), `"threshold":80`) &&
+		strings.Contains(string(c.body), `"tenant":"acme"`), "%s", c.body)
 	if line := p.line(""); !strings.Contains(line, "balance.threshold_reached") || !strings.Contains(line, "202") {
 		t.Errorf("it printed %q", line)
 	}
 	p.signal(syscall.SIGINT)
 	p.wait()
 	for _, args := range [][]string{{"listen"}, {"listen", "--forward", "localhost:3000"}, {"listen", "--forward", receiver.URL, "--secret", "x"}} {
-		if status, _, stderr := tool(t, asker, args...); status != 2 || stderr == "" {
-			t.Errorf("%v: status %d, %s", args, status, stderr)
-		}
+		status, _, stderr := tool(t, asker, args...)
+		assert.True(t, status == 2 && stderr != "", "%v: status %d, %s", args, status, stderr)
 	}
 }
 
@@ -147,12 +141,9 @@ func TestEvents_RejectionsAndDrift_ToldByItself(t *testing.T) {
 		}
 		return len(told("limit.rejections_high")) > 0
 	}, "refusals are told")
-	if first := told("limit.rejections_high")[0]; first.Tenant != "acme" || first.Data.Rule != "few" || first.Data.Rejections < 30 || first.Data.Threshold != 30 {
-		t.Errorf("%+v", first)
-	}
-	if allowed > 2 {
-		t.Errorf("%d were allowed after a refusal", allowed)
-	}
+	first := told("limit.rejections_high")[0]
+	assert.True(t, first.Tenant == "acme" && first.Data.Rule == "few" && first.Data.Rejections >= 30 && first.Data.Threshold == 30, first)
+	assert.True(t, allowed <= 2, "%d were allowed after a refusal", allowed)
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "d", debitOf("acme", "api_calls", 10))
 	db, err := pgx.Connect(t.Context(), postgres)
 	require.NoError(t, err)
@@ -165,9 +156,8 @@ func TestEvents_RejectionsAndDrift_ToldByItself(t *testing.T) {
 	}
 	in.do(t, http.StatusAccepted, "POST", "/v1/verifications", "", object{"tenant": "acme"}).into(t, &started)
 	testenv.Eventually(t, func() bool { return len(told("verify.drift")) > 0 }, "the difference is told")
-	if got := told("verify.drift"); len(got) != 1 || got[0].Tenant != "acme" || got[0].Meter != "api_calls" || got[0].Data.VerificationID != started.ID || got[0].Data.Differences < 1 {
-		t.Errorf("%+v", got)
-	}
+	got := told("verify.drift")
+	assert.True(t, len(got) == 1 && got[0].Tenant == "acme" && got[0].Meter == "api_calls" && got[0].Data.VerificationID == started.ID && got[0].Data.Differences >= 1, got)
 }
 
 // toldEvent is the part of an event in the API's list that the tests read.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -22,36 +23,27 @@ func shell(t *testing.T, script string) *Process {
 func TestProcess_Address_IsReadThenStopped(t *testing.T) {
 	t.Parallel()
 	p := shell(t, `echo first; echo "API http://$ADDRESS"; exec sleep 60`)
-	if at, err := p.Address(t.Context(), "API http://"); err != nil || at != "127.0.0.1:1" {
-		t.Errorf("%q, %v", at, err)
-	}
-	if err := p.Stop(t.Context()); err == nil {
-		t.Error("sleep ends with the signal's status")
-	}
-	if err := p.Signal(syscall.SIGTERM); err != nil {
-		t.Errorf("a signal to an ended process: %v", err)
-	}
+	at, err := p.Address(t.Context(), "API http://")
+	assert.True(t, err == nil && at == "127.0.0.1:1", "%q, %v", at, err)
+	assert.Error(t, p.Stop(t.Context()), "sleep ends with the signal's status")
+	assert.NoError(t, p.Signal(syscall.SIGTERM), "a signal to an ended process")
 }
 
 func TestProcess_EndsBeforeAddress_IsAnError(t *testing.T) {
 	t.Parallel()
 	p := shell(t, "exit 3")
-	if _, err := p.Address(t.Context(), "API http://"); err == nil {
-		t.Error("there is an address")
-	}
+	_, err := p.Address(t.Context(), "API http://")
+	assert.Error(t, err, "there is an address")
 	<-p.Done()
 }
 
 func TestProcess_IgnoresSIGTERM_KilledInTime(t *testing.T) {
 	t.Parallel()
 	p := shell(t, `trap "" TERM; echo ready; while :; do sleep 0.05; done`)
-	if _, err := p.Address(t.Context(), "ready"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := p.Address(t.Context(), "ready")
+	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if err := p.Stop(ctx); err == nil {
-		t.Error("no error")
-	}
+	assert.Error(t, p.Stop(ctx), "no error")
 	<-p.Done()
 }

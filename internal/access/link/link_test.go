@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -59,9 +60,7 @@ func parts(t testing.TB, url string) (id, secret string) {
 	t.Helper()
 	rest, ok := strings.CutPrefix(url, "https://q.example"+Prefix)
 	id, secret, found := strings.Cut(rest, "/open/")
-	if !ok || !found {
-		t.Fatalf("the link is %s", url)
-	}
+	require.True(t, ok && found, "the link is %s", url)
 	return id, secret
 }
 
@@ -77,32 +76,26 @@ func TestLink_OpensItsTenantUntilItEnds(t *testing.T) {
 	s, pool := open(t)
 	made, err := s.Create(t.Context(), New{Tenant: "acme", Base: "https://q.example"})
 	check(t, err)
-	if left := time.Until(made.ExpiresAt); left < ExpiresDefault-10*time.Minute || left > ExpiresDefault+10*time.Minute {
-		t.Errorf("it lasts %s", left)
-	}
+	left := time.Until(made.ExpiresAt)
+	assert.True(t, left >= ExpiresDefault-10*time.Minute && left <= ExpiresDefault+10*time.Minute, "it lasts %s", left)
 	id, secret := s.make(t, "acme")
 	found, err := s.Open(t.Context(), id, secret)
 	check(t, err)
-	if found.ID != id || found.Tenant != "acme" || found.ReturnURL != "https://app.example/billing?x=1#top" {
-		t.Errorf("%+v", found)
-	}
+	assert.True(t, found.ID == id && found.Tenant == "acme" && found.ReturnURL == "https://app.example/billing?x=1#top",
+		found)
 	other, _ := s.make(t, "globex")
 	for _, wrong := range [][2]string{{other, secret}, {id, secret[1:]}, {id, secret + "A"}, {id, strings.Repeat("A", len(secret))}, {id, ""}, {"", secret}, {"\x00", secret}, {strings.ToUpper(id), secret}} {
-		if _, err := s.Open(t.Context(), wrong[0], wrong[1]); !errors.Is(err, ErrNone) {
-			t.Errorf("%q: %v", wrong, err)
-		}
+		_, err = s.Open(t.Context(), wrong[0], wrong[1])
+		assert.ErrorIs(t, err, ErrNone, "%q", wrong)
 	}
 	_, err = pool.Exec(t.Context(), "UPDATE portal_sessions SET expires_at = clock_timestamp() WHERE session_id = $1", id)
 	check(t, err)
-	if _, err := s.Open(t.Context(), id, secret); !errors.Is(err, ErrNone) {
-		t.Errorf("after its time: %v", err)
-	}
+	_, err = s.Open(t.Context(), id, secret)
+	assert.ErrorIs(t, err, ErrNone, "after its time")
 	s.make(t, "acme")
 	var rows int
 	check(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM portal_sessions WHERE session_id = $1", id).Scan(&rows))
-	if rows != 0 {
-		t.Error("an ended link stays")
-	}
+	assert.Zero(t, rows, "an ended link stays")
 }
 
 func TestLink_EndsWithItsKeyAndWithAllOfItsTenant(t *testing.T) {
@@ -117,9 +110,8 @@ func TestLink_EndsWithItsKeyAndWithAllOfItsTenant(t *testing.T) {
 	}
 	ended := func(what, id, secret string) {
 		t.Helper()
-		if _, err := s.Open(t.Context(), id, secret); !errors.Is(err, ErrNone) {
-			t.Errorf("%s: %v", what, err)
-		}
+		_, err := s.Open(t.Context(), id, secret)
+		assert.ErrorIs(t, err, ErrNone, "%s", what)
 	}
 	works := func(id, secret string) {
 		t.Helper()
@@ -143,20 +135,16 @@ func TestLink_EndsWithItsKeyAndWithAllOfItsTenant(t *testing.T) {
 	check(t, s.EndAll(t.Context(), "acme"))
 	ended("all are ended", bootstrapID, bootstrap)
 	works(othersID, others)
-	if err := s.EndAll(t.Context(), "nobody"); errcode.Of(err) != errcode.TenantNotFound {
-		t.Errorf("an unknown tenant: %v", err)
-	}
+	err = s.EndAll(t.Context(), "nobody")
+	assert.True(t, errcode.Of(err) == errcode.TenantNotFound, "an unknown tenant: %v", err)
 	var lines string
 	check(t, pool.QueryRow(t.Context(), "SELECT string_agg(action, ' ' ORDER BY audit_id) FROM audit WHERE object_kind = 'portal_session' AND tenant_id = 'acme'").Scan(&lines))
-	if lines != "portal_session.create portal_session.create portal_session.create portal_session.delete" {
-		t.Errorf("audit log: %s", lines)
-	}
+	assert.Equal(t, "portal_session.create portal_session.create portal_session.create portal_session.delete", lines,
+		"audit log")
 	var all string
 	check(t, pool.QueryRow(t.Context(), "SELECT string_agg(a::text, ' ') FROM audit a").Scan(&all))
 	for _, secret := range []string{revoked, expired, bootstrap, others} {
-		if strings.Contains(all, secret) {
-			t.Error("the audit log has a secret")
-		}
+		assert.NotContains(t, all, secret, "the audit log has a secret")
 	}
 }
 
@@ -169,9 +157,8 @@ func TestLink_OneMoreThanPerTenant_EndsTheOldest(t *testing.T) {
 		SELECT 'x' || n, sha256('x'), 'acme', clock_timestamp() + interval '1 hour' FROM generate_series(1, $1) n`, PerTenant-2)
 	check(t, err)
 	newest, newestSecret := s.make(t, "acme")
-	if _, err := s.Open(t.Context(), oldest, oldestSecret); !errors.Is(err, ErrNone) {
-		t.Errorf("the oldest: %v", err)
-	}
+	_, err = s.Open(t.Context(), oldest, oldestSecret)
+	assert.ErrorIs(t, err, ErrNone, "the oldest")
 	for id, secret := range map[string]string{second: secondSecret, newest: newestSecret} {
 		_, err := s.Open(t.Context(), id, secret)
 		check(t, err)
@@ -184,25 +171,19 @@ func TestCreate_Faults(t *testing.T) {
 	for _, url := range []string{"javascript:alert(1)", "/billing", "https://", "ftp://app.example", "https://me:secret@app.example", "https://app.example/a b", "https://app.example/" + strings.Repeat("é", ReturnURLMax/2)} {
 		_, err := s.Create(t.Context(), New{Tenant: "acme", ReturnURL: url})
 		e, ok := errors.AsType[*errcode.Error](err)
-		if !ok || e.Code != errcode.InvalidArgument || e.Fields[0].Field != "return_url" {
-			t.Errorf("%.40s: %v", url, err)
-		}
+		assert.True(t, ok && e.Code == errcode.InvalidArgument && e.Fields[0].Field == "return_url",
+			"%.40s: %v", url, err)
 	}
-	if _, err := s.Create(t.Context(), New{Tenant: "nobody"}); errcode.Of(err) != errcode.TenantNotFound {
-		t.Errorf("an unknown tenant: %v", err)
-	}
+	_, err := s.Create(t.Context(), New{Tenant: "nobody"})
+	assert.True(t, errcode.Of(err) == errcode.TenantNotFound, "an unknown tenant: %v", err)
 }
 
 func TestCheckBase_SchemeAndHostOnly(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{"https://quota.example.com", "http://127.0.0.1:8080"} {
-		if problem := CheckBase(good); problem != "" {
-			t.Errorf("%s %s", good, problem)
-		}
+		assert.Empty(t, CheckBase(good), "%s", good)
 	}
 	for _, bad := range []string{"quota.example.com", "https://quota.example.com/", "https://quota.example.com/x", "https://a:b@quota.example.com", "ftp://quota.example.com", "https://", "https://quota.example.com?x"} {
-		if CheckBase(bad) == "" {
-			t.Errorf("%s passes", bad)
-		}
+		assert.NotEmpty(t, CheckBase(bad), "%s passes", bad)
 	}
 }

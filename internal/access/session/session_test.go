@@ -2,12 +2,12 @@ package session
 
 import (
 	"bytes"
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -45,33 +45,26 @@ func TestSession_OpensOnEveryInstanceUntilItEnds(t *testing.T) {
 	s, pool := open(t)
 	made, err := s.Create(t.Context(), "key-1", "qk_the secret")
 	check(t, err)
-	if left := time.Until(made.ExpiresAt); left < Lifetime-time.Hour || left > Lifetime+time.Hour {
-		t.Errorf("it lasts %s", left)
-	}
+	left := time.Until(made.ExpiresAt)
+	assert.True(t, left >= Lifetime-time.Hour && left <= Lifetime+time.Hour, "it lasts %s", left)
 	found, err := s.Open(t.Context(), made.ID)
 	check(t, err)
-	if *found != *made {
-		t.Errorf("%+v, want %+v", found, made)
-	}
+	assert.True(t, *found == *made, "%+v, want %+v", found, made)
 	check(t, s.End(t.Context(), made.ID))
 	check(t, s.End(t.Context(), made.ID))
-	if _, err := s.Open(t.Context(), made.ID); !errors.Is(err, ErrNone) {
-		t.Errorf("after its end: %v", err)
-	}
+	_, err = s.Open(t.Context(), made.ID)
+	assert.ErrorIs(t, err, ErrNone, "after its end")
 	made, err = s.Create(t.Context(), "key-1", "qk_the secret")
 	check(t, err)
 	_, err = pool.Exec(t.Context(), "UPDATE console_sessions SET expires_at = clock_timestamp()")
 	check(t, err)
-	if _, err := s.Open(t.Context(), made.ID); !errors.Is(err, ErrNone) {
-		t.Errorf("after its time: %v", err)
-	}
+	_, err = s.Open(t.Context(), made.ID)
+	assert.ErrorIs(t, err, ErrNone, "after its time")
 	_, err = s.Create(t.Context(), "key-2", "qk_another")
 	check(t, err)
 	var rows int
 	check(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM console_sessions").Scan(&rows))
-	if rows != 1 {
-		t.Errorf("%d rows are left, want the new one", rows)
-	}
+	assert.Equal(t, 1, rows, "rows are left, want the new one")
 }
 
 func TestSession_StrangeIDs_OpenNothing(t *testing.T) {
@@ -80,14 +73,12 @@ func TestSession_StrangeIDs_OpenNothing(t *testing.T) {
 	made, err := s.Create(t.Context(), "key-1", "secret")
 	check(t, err)
 	for _, id := range []string{"", "x", made.ID + "A", made.ID[1:], strings.Repeat("A", len(made.ID)), made.ID[:len(made.ID)-1] + "!", "\x00"} {
-		if _, err := s.Open(t.Context(), id); !errors.Is(err, ErrNone) {
-			t.Errorf("%q: %v", id, err)
-		}
+		_, err = s.Open(t.Context(), id)
+		assert.ErrorIs(t, err, ErrNone, "%q", id)
 		check(t, s.End(t.Context(), id))
 	}
-	if _, err := s.Open(t.Context(), made.ID); err != nil {
-		t.Error(err)
-	}
+	_, err = s.Open(t.Context(), made.ID)
+	assert.NoError(t, err)
 }
 
 // TestSession_RowsOpenNothing: a person who can read the table learns neither the cookie nor the secret. A person who
@@ -100,15 +91,12 @@ func TestSession_RowsOpenNothing(t *testing.T) {
 	var name, sealed []byte
 	check(t, pool.QueryRow(t.Context(), "SELECT name, sealed FROM console_sessions").Scan(&name, &sealed))
 	for _, hidden := range [][]byte{[]byte("the_secret"), []byte(made.ID), name} {
-		if bytes.Contains(sealed, hidden) {
-			t.Errorf("the sealed secret contains %q", hidden)
-		}
+		assert.False(t, bytes.Contains(sealed, hidden), "the sealed secret contains %q", hidden)
 	}
 	_, err = pool.Exec(t.Context(), "UPDATE console_sessions SET key_id = 'key-2'")
 	check(t, err)
-	if _, err := s.Open(t.Context(), made.ID); !errors.Is(err, ErrNone) {
-		t.Errorf("with another key: %v", err)
-	}
+	_, err = s.Open(t.Context(), made.ID)
+	assert.ErrorIs(t, err, ErrNone, "with another key")
 }
 
 func TestSession_OneMoreThanPerKey_EndsTheOldest(t *testing.T) {
@@ -122,13 +110,11 @@ func TestSession_OneMoreThanPerKey_EndsTheOldest(t *testing.T) {
 	}
 	other, err := s.Create(t.Context(), "key-2", "secret")
 	check(t, err)
-	if _, err := s.Open(t.Context(), ids[0]); !errors.Is(err, ErrNone) {
-		t.Errorf("the oldest: %v", err)
-	}
+	_, err = s.Open(t.Context(), ids[0])
+	assert.ErrorIs(t, err, ErrNone, "the oldest")
 	for _, id := range append(ids[1:], other.ID) {
-		if _, err := s.Open(t.Context(), id); err != nil {
-			t.Fatal(err)
-		}
+		_, err = s.Open(t.Context(), id)
+		require.NoError(t, err)
 	}
 }
 
@@ -139,7 +125,6 @@ func TestSession_TokenIsItsOwn(t *testing.T) {
 	check(t, err)
 	b, err := s.Create(t.Context(), "key-1", "secret")
 	check(t, err)
-	if !a.IsToken(a.Token()) || a.IsToken(b.Token()) || a.IsToken("") || a.IsToken(a.ID) || new(Session).IsToken("") {
-		t.Error("a session takes another token than its own")
-	}
+	assert.True(t, a.IsToken(a.Token()) && !a.IsToken(b.Token()) && !a.IsToken("") && !a.IsToken(a.ID) &&
+		!new(Session).IsToken(""), "a session takes another token than its own")
 }

@@ -181,9 +181,8 @@ func TestIndex_LongestPrefixCounts(t *testing.T) {
 		}
 		blocked, exempt := NewIndex(list, at).Find("acme", "", ip, at)
 		wantBlocked := best >= 0 && list[best].Action == ActionBlock
-		if wantBlocked != (blocked != nil) || exempt != (best >= 0 && !wantBlocked) {
-			t.Fatalf("%s: %v, exempt %v; want %d of %v", ip, blocked, exempt, best, list)
-		}
+		require.True(t, wantBlocked == (blocked != nil) && exempt == (best >= 0 && !wantBlocked),
+			"%s: %v, exempt %v; want %d of %v", ip, blocked, exempt, best, list)
 	})
 }
 

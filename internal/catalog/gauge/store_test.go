@@ -250,9 +250,7 @@ func TestGauge_Programs_AgreeWithModel(t *testing.T) {
 			}
 			state, err := b.Set(ctx, c)
 			if code != "" {
-				if errcode.Of(err) != code {
-					rt.Fatalf("%d on %s to %d: %v, not %s", value, plan, want, err, code)
-				}
+				require.True(rt, errcode.Of(err) == code, "%d on %s to %d: %v, not %s", value, plan, want, err, code)
 			} else if err != nil || state.Value != want || state.Before != value {
 				rt.Fatalf("%d on %s to %d: %+v %v", value, plan, want, state, err)
 			} else if !c.DryRun {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -148,9 +149,8 @@ func TestCache_ManyAtOnce_FewReads_AndOnlyOfWhoHasOverrides(t *testing.T) {
 		for n := range 1000 {
 			for _, subject := range []string{"", "u", "v"} {
 				all.Go(func() {
-					if got := b.rates(t, fmt.Sprint("t", n), subject); got != want(n, subject) {
-						t.Errorf("t%d %q has %q, want %q", n, subject, got, want(n, subject))
-					}
+					got := b.rates(t, fmt.Sprint("t", n), subject)
+					assert.True(t, got == want(n, subject), "t%d %q has %q, want %q", n, subject, got, want(n, subject))
 				})
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -69,16 +70,11 @@ func TestPublish_LongQueue_EachRoundTripHasItsOwnBudget(t *testing.T) {
 	c.Start()
 	published := func() float64 { return testutil.ToFloat64(c.metrics.published) }
 	testenv.Eventually(t, func() bool { return published() == pendingMax }, "all are published")
-	if err := c.Stop(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if len(deadlines) < pendingMax/publishMax {
-		t.Errorf("%d deadlines of at least %d round trips", len(deadlines), pendingMax/publishMax)
-	}
+	assert.NoError(t, c.Stop(t.Context()))
+	assert.True(t, len(deadlines) >= pendingMax/publishMax,
+		"%d deadlines of at least %d round trips", len(deadlines), pendingMax/publishMax)
 	for deadline, n := range deadlines {
-		if n > 1 || deadline.IsZero() {
-			t.Errorf("%d round trips share the deadline %s", n, deadline)
-		}
+		assert.True(t, n <= 1 && !deadline.IsZero(), "%d round trips share the deadline %s", n, deadline)
 	}
 }
 
@@ -101,8 +97,6 @@ func TestStop_RedisFails_TriesAgain(t *testing.T) {
 		if n := testutil.ToFloat64(c.metrics.published); (n == publishMax+1) != wanted || (err == nil) != wanted {
 			t.Errorf("%d failures: %v copies are published, %v", failures, n, err)
 		}
-		if !wanted && sent.Load() != lastTries {
-			t.Errorf("%d round trips, want %d", sent.Load(), lastTries)
-		}
+		assert.False(t, !wanted && sent.Load() != lastTries, "%d round trips, want %d", sent.Load(), lastTries)
 	}
 }

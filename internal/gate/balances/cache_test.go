@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -111,9 +112,8 @@ func TestPublish_ReachesOtherInstances(t *testing.T) {
 	a.Publish([]ledger.BalanceCopy{want})
 	testenv.Eventually(t, func() bool { return b.seenSeq(t, keyOf(&want)) == 7 }, "the copy is seen")
 	got, fromRedis := b.readOne(t, keyOf(&want))
-	if *got.Copy != want || !fromRedis || !b.fresh(got) {
-		t.Errorf("got %+v, from redis %v; want %+v from redis, fresh", *got.Copy, fromRedis, want)
-	}
+	assert.True(t, *got.Copy == want && fromRedis && b.fresh(got),
+		"got %+v, from redis %v; want %+v from redis, fresh", *got.Copy, fromRedis, want)
 }
 
 func TestPublish_OlderCopy_DoesNotReplaceNewer(t *testing.T) {
@@ -129,9 +129,7 @@ func TestPublish_OlderCopy_DoesNotReplaceNewer(t *testing.T) {
 	late := startCache(t, url, Config{})
 	late.Publish([]ledger.BalanceCopy{*copyOf("acme", 9, now.Add(time.Second))})
 	require.NoError(t, late.Stop(t.Context()))
-	if fresh := startCache(t, url, Config{}); fresh.seenSeq(t, key) != 10 {
-		t.Errorf("redis has seq %d, want 10", fresh.seenSeq(t, key))
-	}
+	assert.EqualValues(t, 10, startCache(t, url, Config{}).seenSeq(t, key), "redis has seq")
 }
 
 func TestPublish_SendsTheNewestPerBalance(t *testing.T) {
@@ -142,17 +140,11 @@ func TestPublish_SendsTheNewestPerBalance(t *testing.T) {
 	for seq := range int64(1000) {
 		c.Publish([]ledger.BalanceCopy{*copyOf("hot", seq, now)})
 	}
-	if got := c.pending.len(); got != 1 {
-		t.Fatalf("%d copies wait, want 1", got)
-	}
+	require.Equal(t, 1, c.pending.len(), "copies wait")
 	c.Start()
 	require.NoError(t, c.Stop(t.Context()))
-	if got := testutil.ToFloat64(c.metrics.published); got != 1 {
-		t.Errorf("%v copies were published, want 1", got)
-	}
-	if got := startCache(t, url, Config{}).seenSeq(t, keyOf(copyOf("hot", 0, now))); got != 999 {
-		t.Errorf("redis has seq %d, want 999", got)
-	}
+	assert.Equal(t, 1.0, testutil.ToFloat64(c.metrics.published), "copies were published")
+	assert.EqualValues(t, 999, startCache(t, url, Config{}).seenSeq(t, keyOf(copyOf("hot", 0, now))), "redis has seq")
 }
 
 func TestPublish_ManyBalancesInOnePipeline(t *testing.T) {
@@ -178,9 +170,7 @@ func TestPublish_ManyBalancesInOnePipeline(t *testing.T) {
 	require.NoError(t, err)
 	got := b.Lookup(nil, keys, texts)
 	for i, f := range got {
-		if f.Copy == nil || f.Copy.Seq != int64(i) {
-			t.Fatalf("balance %d: got %+v, want seq %d from redis", i, f, i)
-		}
+		require.True(t, f.Copy != nil && f.Copy.Seq == int64(i), "balance %d: got %+v, want seq %d from redis", i, f, i)
 	}
 }
 
@@ -218,12 +208,9 @@ func TestCache_RedisKilledAndBack(t *testing.T) {
 	server.Kill()
 	a.Publish([]ledger.BalanceCopy{*copyOf("acme", 2, now)})
 	got, fromRedis := a.readOne(t, key)
-	if got.Confirmed || fromRedis || got.Copy == nil || got.Copy.Seq != 2 {
-		t.Errorf("without redis: got %+v, from redis %v; want the local seq 2, unconfirmed", got, fromRedis)
-	}
-	if a.fresh(got) {
-		t.Error("a copy that may be older than another instance's is used as fresh")
-	}
+	assert.True(t, !got.Confirmed && !fromRedis && got.Copy != nil && got.Copy.Seq == 2,
+		"without redis: got %+v, from redis %v; want the local seq 2, unconfirmed", got, fromRedis)
+	assert.False(t, a.fresh(got), "a copy that may be older than another instance's is used as fresh")
 	testenv.Eventually(t, func() bool {
 		return testutil.ToFloat64(a.metrics.publishErrors) > 0 && a.pending.len() == 1
 	}, "a flush fails, and the copy waits")
@@ -244,13 +231,10 @@ func TestStop_PublishesWaitingCopies(t *testing.T) {
 	require.NoError(t, a.Stop(t.Context()))
 	b := startCache(t, url, Config{})
 	for i := range 100 {
-		if got := b.seenSeq(t, keyOf(copyOf("t"+strconv.Itoa(i), 0, now))); got != int64(i)+1 {
-			t.Fatalf("balance %d: seq %d was published before the stop, want %d", i, got, i+1)
-		}
+		got := b.seenSeq(t, keyOf(copyOf("t"+strconv.Itoa(i), 0, now)))
+		require.True(t, got == int64(i)+1, "balance %d: seq %d was published before the stop, want %d", i, got, i+1)
 	}
-	if err := a.Stop(t.Context()); err != nil {
-		t.Errorf("a second Stop: %v", err)
-	}
+	assert.NoError(t, a.Stop(t.Context()), "a second Stop")
 }
 
 func TestStop_RedisAway_ReturnsError(t *testing.T) {
@@ -259,9 +243,7 @@ func TestStop_RedisAway_ReturnsError(t *testing.T) {
 	c := startCache(t, server.URL, Config{})
 	server.Kill()
 	c.Publish([]ledger.BalanceCopy{*copyOf("acme", 1, time.Now())})
-	if err := c.Stop(t.Context()); err == nil {
-		t.Error("Stop returned no error, but the copy is not published")
-	}
+	assert.Error(t, c.Stop(t.Context()), "Stop returned no error, but the copy is not published")
 }
 
 func TestStop_BeforeStart_StartsNothing(t *testing.T) {
@@ -279,9 +261,8 @@ func TestLookup_LocalMode_CopiesAreConfirmed(t *testing.T) {
 		c.Publish([]ledger.BalanceCopy{*copyOf(tenant, int64(i)+1, now)})
 	}
 	got, fromRedis := c.readOne(t, keyOf(copyOf("c", 0, now)))
-	if fromRedis || !c.fresh(got) || got.Copy.Seq != 3 {
-		t.Errorf("got %+v, from redis %v; want the local seq 3, fresh", got, fromRedis)
-	}
+	assert.True(t, !fromRedis && c.fresh(got) && got.Copy.Seq == 3,
+		"got %+v, from redis %v; want the local seq 3, fresh", got, fromRedis)
 	if got, _ := c.readOne(t, keyOf(copyOf("a", 0, now))); got.Copy != nil {
 		t.Error("the least recently used copy was kept beyond the bound")
 	}

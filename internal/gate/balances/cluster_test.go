@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -59,9 +60,8 @@ func publishWhileASlotMoves(t *testing.T, c *testenv.RedisCluster) {
 	c.EndMove(slot, c.Masters[2])
 	put("after the move", ofMeter("a", 4), ofMeter("b", 3))
 	got, err := copies.get(t.Context(), []ledger.BalanceKey{{Tenant: tenant, Meter: "a"}, {Tenant: tenant, Meter: "b"}})
-	if err != nil || got[0] == nil || got[1] == nil || got[0].Seq != 4 || got[1].Seq != 3 {
-		t.Errorf("%+v, %v", got, err)
-	}
+	assert.True(t, err == nil && got[0] != nil && got[1] != nil && got[0].Seq == 4 && got[1].Seq == 3,
+		"%+v, %v", got, err)
 }
 
 // publishWithoutAMaster publishes copies while one master is down. Copies on other masters must not be late. If a
@@ -82,8 +82,7 @@ func publishWithoutAMaster(t *testing.T, c *testenv.RedisCluster) {
 			got, err := cache.Stored(t.Context(), []ledger.BalanceKey{here})
 			return err == nil && got[0] != nil && got[0].Seq == seq
 		}, "the other copy arrives with its sync") // a busy machine may exceed the timeouts of the client
-		if cache.pending.len() != 0 || cache.parked.len() == 0 {
-			t.Errorf("%d copies wait and %d are parked", cache.pending.len(), cache.parked.len())
-		}
+		assert.True(t, cache.pending.len() == 0 && cache.parked.len() != 0,
+			"%d copies wait and %d are parked", cache.pending.len(), cache.parked.len())
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -34,17 +36,14 @@ func TestCopies_OlderCopy_IsIgnored(t *testing.T) {
 			}
 		}
 		waiting := pending.take(100, nil)
-		if len(waiting) != len(newest) || pending.len() != 0 {
-			t.Fatalf("%d copies wait and %d are left, want %d and 0", len(waiting), pending.len(), len(newest))
-		}
+		require.True(t, len(waiting) == len(newest) && pending.len() == 0,
+			"%d copies wait and %d are left, want %d and 0", len(waiting), pending.len(), len(newest))
 		for _, c := range waiting {
 			key := keyOf(c)
-			if want := newest[key]; *c != *want {
-				t.Fatalf("pending has %+v, want %+v", c, want)
-			}
-			if got := local.merge(nil, []ledger.BalanceKey{key}, nil, true)[0].Copy; *got != *newest[key] {
-				t.Fatalf("local copies have %+v, want %+v", got, newest[key])
-			}
+			want := newest[key]
+			require.True(t, *c == *want, "pending has %+v, want %+v", c, want)
+			got := local.merge(nil, []ledger.BalanceKey{key}, nil, true)[0].Copy
+			require.True(t, *got == *newest[key], "local copies have %+v, want %+v", got, newest[key])
 		}
 	})
 }
@@ -72,20 +71,16 @@ func TestPending_IsBounded(t *testing.T) {
 	for i := range most + 2 {
 		p.add([]*ledger.BalanceCopy{copyOf(strconv.Itoa(i), 1, now)})
 	}
-	if p.len() != most || p.droppedTotal() != 2 {
-		t.Fatalf("%d wait and %d were dropped, want %d and 2", p.len(), p.droppedTotal(), most)
-	}
+	require.True(t, p.len() == most && p.droppedTotal() == 2,
+		"%d wait and %d were dropped, want %d and 2", p.len(), p.droppedTotal(), most)
 	p.add([]*ledger.BalanceCopy{copyOf("0", 2, now)}) // a newer copy replaces the waiting copy and needs no room
-	if p.len() != most || p.droppedTotal() != 2 {
-		t.Fatalf("after a newer copy %d wait and %d were dropped, want %d and 2", p.len(), p.droppedTotal(), most)
-	}
+	require.True(t, p.len() == most && p.droppedTotal() == 2,
+		"after a newer copy %d wait and %d were dropped, want %d and 2", p.len(), p.droppedTotal(), most)
 	var total int
 	for part := p.take(2, nil); len(part) > 0; part = p.take(2, part) {
 		total += len(part)
 	}
-	if total != most {
-		t.Errorf("%d copies came out, want %d", total, most)
-	}
+	assert.True(t, total == most, "%d copies came out, want %d", total, most)
 }
 
 func TestLocalCopies_ConfirmedIfRedisHasACopy(t *testing.T) {
@@ -101,19 +96,15 @@ func TestLocalCopies_ConfirmedIfRedisHasACopy(t *testing.T) {
 	}
 
 	lost := local.merge(nil, keys, []string{""}, false)[0]
-	if lost.Confirmed || *lost.Copy != *mine {
-		t.Errorf("a copy only this process has: got %+v, want it unconfirmed", lost)
-	}
+	assert.True(t, !lost.Confirmed && *lost.Copy == *mine,
+		"a copy only this process has: got %+v, want it unconfirmed", lost)
 	older := local.merge(nil, keys, stored(copyOf("t", 4, now)), false)[0]
-	if !older.Confirmed || *older.Copy != *mine {
-		t.Errorf("redis has an older one: got %+v, want ours, confirmed", older)
-	}
+	assert.True(t, older.Confirmed && *older.Copy == *mine,
+		"redis has an older one: got %+v, want ours, confirmed", older)
 	theirs := copyOf("t", 6, now)
 	for range 2 { // the first merge decodes the text, the second recognises its hash
 		newer := local.merge(nil, keys, stored(theirs), false)[0]
-		if !newer.Confirmed || *newer.Copy != *theirs {
-			t.Errorf("redis has a newer one: got %+v, want theirs", newer)
-		}
+		assert.True(t, newer.Confirmed && *newer.Copy == *theirs, "redis has a newer one: got %+v, want theirs", newer)
 	}
 	if away := local.merge(nil, keys, nil, false)[0]; away.Confirmed || *away.Copy != *theirs {
 		t.Errorf("redis away: got %+v, want what was read last, unconfirmed", away)

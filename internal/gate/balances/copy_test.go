@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -50,20 +51,17 @@ func TestDecodeCopy_RejectsOtherTexts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got, ok := decodeCopy(ledger.BalanceKey{Tenant: "t"}, stored); ok {
-				t.Errorf("read as %+v", got)
-			}
+			got, ok := decodeCopy(ledger.BalanceKey{Tenant: "t"}, stored)
+			assert.False(t, ok, "read as %+v", got)
 		})
 	}
-	if _, ok := decodeCopy(ledger.BalanceKey{Tenant: "t"}, "5 1 0 1 1 0 0 0 1"); !ok {
-		t.Error("the well-formed neighbour of these is not read")
-	}
+	_, ok := decodeCopy(ledger.BalanceKey{Tenant: "t"}, "5 1 0 1 1 0 0 0 1")
+	assert.True(t, ok, "the well-formed neighbour of these is not read")
 }
 
 func TestRedisKey_TenantIsTheHashTag(t *testing.T) {
 	t.Parallel()
 	got := redisKey(ledger.BalanceKey{Tenant: "acme", Meter: "api_calls", Subject: "user-1"})
-	if want := "quota:{acme}:bal:api_calls:user-1"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	want := "quota:{acme}:bal:api_calls:user-1"
+	assert.True(t, got == want, "got %s, want %s", got, want)
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -171,28 +173,24 @@ func TestInterest_Bounded_AsksForEverything(t *testing.T) {
 		keys[i] = keyOf(copyOf(strconv.Itoa(i), 1, now))
 	}
 	in.ask(keys, now)
-	if len(in.asked) != defaultLocalMax+1 || !slices.Contains(in.queue, everything) {
-		t.Fatalf("%d balances are asked about, want %d and everything", len(in.asked), defaultLocalMax)
-	}
+	require.True(t, len(in.asked) == defaultLocalMax+1 && slices.Contains(in.queue, everything),
+		"%d balances are asked about, want %d and everything", len(in.asked), defaultLocalMax)
 	for ids, _, due := in.unsent(now); due; ids, _, due = in.unsent(now) {
 		in.sent(ids, true, now, now)
 	}
 	beyond := copyOf("beyond", 1, now)
 	cached := []Cached{{Copy: beyond, Confirmed: true}}
-	if in.confirm(cached, []ledger.BalanceKey{keyOf(beyond)}, now); !cached[0].Confirmed {
-		t.Error("a balance beyond the bound is not covered")
-	}
+	in.confirm(cached, []ledger.BalanceKey{keyOf(beyond)}, now)
+	assert.True(t, cached[0].Confirmed, "a balance beyond the bound is not covered")
 	in.learn([]uint64{everything}, 1, true, now)
-	if got, _ := in.choose([]*ledger.BalanceCopy{beyond}, now); len(got) != 1 {
-		t.Error("a balance beyond the bound is not published")
-	}
+	got, _ := in.choose([]*ledger.BalanceCopy{beyond}, now)
+	assert.Len(t, got, 1, "a balance beyond the bound is not published")
 	if in.sent([]uint64{idOf(keys[0])}, false, now, now); len(in.queue) != len(in.asked)+1 {
 		t.Errorf("after a failure %d of %d announcements are made again", len(in.queue), len(in.asked))
 	}
 	later := now.Add(time.Minute)
-	if in.confirm(cached, []ledger.BalanceKey{keyOf(beyond)}, later); cached[0].Confirmed {
-		t.Error("an announcement of a minute ago still counts")
-	}
+	in.confirm(cached, []ledger.BalanceKey{keyOf(beyond)}, later)
+	assert.False(t, cached[0].Confirmed, "an announcement of a minute ago still counts")
 }
 
 func TestInterest_PassedCopies_AreBounded(t *testing.T) {
@@ -204,9 +202,8 @@ func TestInterest_PassedCopies_AreBounded(t *testing.T) {
 		chosen, _ := in.choose([]*ledger.BalanceCopy{copyOf(strconv.Itoa(i), 1, now)}, now)
 		published += len(chosen)
 	}
-	if published != 10 || len(in.passed[0]) != passedMax {
-		t.Errorf("%d copies were published and %d kept, want 10 and %d", published, len(in.passed[0]), passedMax)
-	}
+	assert.True(t, published == 10 && len(in.passed[0]) == passedMax,
+		"%d copies were published and %d kept, want 10 and %d", published, len(in.passed[0]), passedMax)
 }
 
 func TestPublish_NobodyAsks_NothingReachesRedis(t *testing.T) {
@@ -220,14 +217,12 @@ func TestPublish_NobodyAsks_NothingReachesRedis(t *testing.T) {
 	a.Publish([]ledger.BalanceCopy{*unread, *read})
 	testenv.Eventually(t, func() bool { return b.seenSeq(t, keyOf(read)) == 2 }, "the balance that is asked about arrives")
 	names := []string{redisKey(keyOf(unread))}
-	if texts, err := b.redis.store.ReadAll(t.Context(), names); err != nil || texts[0] != "" {
-		t.Errorf("redis has %q of a balance that nobody asks about (%v)", texts, err)
-	}
+	texts, err := b.redis.store.ReadAll(t.Context(), names)
+	assert.True(t, err == nil && texts[0] == "", "redis has %q of a balance that nobody asks about (%v)", texts, err)
 
 	// The first check finds no copy on which it may rely. It makes the cache a publish the copies that a had kept.
-	if got, _ := b.readOne(t, keyOf(unread)); got.Confirmed {
-		t.Errorf("the first check relies on %+v", got.Copy)
-	}
+	got, _ := b.readOne(t, keyOf(unread))
+	assert.False(t, got.Confirmed, "the first check relies on %+v", got.Copy)
 	testenv.Eventually(t, func() bool { return b.seenSeq(t, keyOf(unread)) == 5 }, "what was passed over arrives")
 }
 
@@ -248,7 +243,6 @@ func TestLookup_CopyFromBeforeTheQuestion_IsNotConfirmed(t *testing.T) {
 		t.Errorf("got %+v, from redis %v; want the old copy, unconfirmed", got, fromRedis)
 	}
 	b.Publish([]ledger.BalanceCopy{*copyOf("acme", 3, time.Now())}) // the result of the check's read of PostgreSQL
-	if got, _ := b.readOne(t, keyOf(old)); !got.Confirmed {
-		t.Errorf("got %+v after a read of PostgreSQL; want it confirmed", got)
-	}
+	got, _ := b.readOne(t, keyOf(old))
+	assert.True(t, got.Confirmed, "got %+v after a read of PostgreSQL; want it confirmed", got)
 }

@@ -6,11 +6,11 @@ import (
 	"os"
 	"runtime"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -44,15 +44,11 @@ func TestCache_ABalanceInUse_TakesAtMost360Bytes(t *testing.T) {
 		c.Publish(commit)
 	}
 	for range 2 { // the first checks make commits publish; the second read makes Redis watch the copies
-		var checks sync.WaitGroup
-		for worker := range 100 {
-			checks.Go(func() {
-				for i := worker; i < n; i += 100 {
-					c.check(t, key(i))
-				}
-			})
-		}
-		checks.Wait()
+		testenv.Together(100, func(worker int) {
+			for i := worker; i < n; i += 100 {
+				c.check(t, key(i))
+			}
+		})
 		testenv.Eventually(t, func() bool {
 			c.interest.mu.Lock()
 			defer c.interest.mu.Unlock()
@@ -60,9 +56,8 @@ func TestCache_ABalanceInUse_TakesAtMost360Bytes(t *testing.T) {
 		}, "all is announced and published, and nothing passed over")
 	}
 	each := float64(heap()-before) / n
-	if t.Logf("%.0f bytes", each); each > most {
-		t.Errorf("%.0f bytes a balance, at most %d", each, most)
-	}
+	t.Logf("%.0f bytes", each)
+	assert.True(t, each <= most, "%.0f bytes a balance, at most %d", each, most)
 	runtime.KeepAlive(c)
 }
 
@@ -96,9 +91,8 @@ func TestCopy_InRedis_TakesAtMost240Bytes(t *testing.T) {
 				c.Meter = "api_calls"
 				batch = append(batch, c)
 			}
-			if failed, refused, err := copies.put(ctx, batch); err != nil || refused > 0 {
-				t.Fatal(len(failed), refused, err)
-			}
+			failed, refused, err := copies.put(ctx, batch)
+			require.True(t, err == nil && refused <= 0, "%v, %v, %v", len(failed), refused, err)
 		}
 	}
 	fill(0, atOnce) // afterwards connections and scripts exist
@@ -113,9 +107,7 @@ func TestCopy_InRedis_TakesAtMost240Bytes(t *testing.T) {
 	}, "at most ", most, " bytes a copy")
 	encoding := client.ObjectEncoding(ctx, client.RandomKey(ctx).Val()).Val()
 	t.Logf("| %-40s | %8d | %5.1f bytes | %-8s | %7.1f s | %8.0f/s |", "copy of a balance", n, each, encoding, took.Seconds(), float64(n)/took.Seconds())
-	if each < 100 {
-		t.Errorf("%.1f bytes a copy prove nothing", each)
-	}
+	assert.True(t, each >= 100, "%.1f bytes a copy prove nothing", each)
 }
 
 func redisMemory(t *testing.T, client *redis.Client) int64 {

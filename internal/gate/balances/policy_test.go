@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -128,9 +130,8 @@ func TestPolicy_SeveralItems_TheMostCarefulActionOfAll(t *testing.T) {
 			row.copies = append(row.copies[1:], row.copies[0])
 			f := row.facts
 			f.Items, f.Now = make([]ledger.Item, len(row.copies)), now
-			if got := p.For(row.copies, &f); got != row.want {
-				t.Errorf("row %d, %s: %v, want %v", i, fmt.Sprint(row.copies), got, row.want)
-			}
+			got := p.For(row.copies, &f)
+			assert.True(t, got == row.want, "row %d, %s: %v, want %v", i, fmt.Sprint(row.copies), got, row.want)
 		}
 	}
 }
@@ -153,11 +154,8 @@ func TestPolicy_RefreshDue_SpreadsCopiesReadTogether(t *testing.T) {
 		22500 * time.Millisecond: 0, 24 * time.Second: copies / 4, 25500 * time.Millisecond: copies / 2, 27 * time.Second: copies * 3 / 4,
 		28501 * time.Millisecond: copies,
 	} {
-		if n := due(age); n < want-50 || n > want+50 {
-			t.Errorf("after %s %d of %d are due, want about %d", age, n, copies, want)
-		}
+		n := due(age)
+		assert.True(t, n >= want-50 && n <= want+50, "after %s %d of %d are due, want about %d", age, n, copies, want)
 	}
-	if p.refreshDue(copyOf("t", 1, now.Add(time.Second)), now) {
-		t.Error("a copy from a clock ahead of ours is due")
-	}
+	assert.False(t, p.refreshDue(copyOf("t", 1, now.Add(time.Second)), now), "a copy from a clock ahead of ours is due")
 }

@@ -3,6 +3,8 @@ package balances
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -20,9 +22,8 @@ func TestQuestionKey_DiffersForDifferentQuestions(t *testing.T) {
 		{Tenant: "a", Items: []ledger.Item{item("m", 11), item("ab", 12345678905)}},
 	} {
 		key := QuestionKey(q.Tenant, q.Subject, q.Items)
-		if before, known := seen[key]; known {
-			t.Errorf("questions %d and %d have the key %q", before, i, key)
-		}
+		before, known := seen[key]
+		assert.False(t, known, "questions %d and %d have the key %q", before, i, key)
 		seen[key] = i
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 )
 
@@ -12,12 +14,10 @@ func TestCell_NoFormulas(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "debit": "debit", "=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", "\t=1": "'\t=1", "\r=1": "'\r=1", "\n=1": "'\n=1", "a=b": "a=b",
 	} {
-		if got := cell(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
+		got := cell(text)
+		assert.True(t, got == want, "%q: %q, want %q", text, got, want)
 	}
 	body, err := AppendStatementCSV(nil, &history.Statement{Lines: []history.StatementLine{{Kind: `=HYPERLINK("x")`, Source: "a,b\r\n=c", Amount: 1, Entries: 1}}})
-	if err != nil || !strings.Contains(string(body), "\r\n\"'=HYPERLINK(\"\"x\"\")\",\"a,b\r\n=c\",1,1\r\n") {
-		t.Errorf("%v: %q", err, body)
-	}
+	assert.True(t, err == nil && strings.Contains(string(body), "\r\n\"'=HYPERLINK(\"\"x\"\")\",\"a,b\r\n=c\",1,1\r\n"),
+		"%v: %q", err, body)
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 
 	"github.com/quotasvc/quotasvc/internal/access"
@@ -34,9 +36,7 @@ func TestAnswer_Descriptors_MostRestrictiveLimitOfEach(t *testing.T) {
 		{limits: []gate.LimitVerdict{denied}, refusal: refusal{over: true, wait: 5 * time.Second}, degraded: true},
 		{limits: []gate.LimitVerdict{shadow}},
 	})
-	if out.GetOverallCode() != rls.RateLimitResponse_OVER_LIMIT || len(out.GetStatuses()) != 4 {
-		t.Fatal(out)
-	}
+	require.True(t, out.GetOverallCode() == rls.RateLimitResponse_OVER_LIMIT && len(out.GetStatuses()) == 4, out)
 	for i, want := range []struct {
 		code            rls.RateLimitResponse_Code
 		rule            string
@@ -71,9 +71,7 @@ func TestRefusal_Errors_OverLimitOrStatus(t *testing.T) {
 	for _, over := range []error{
 		&gate.RateLimited{RetryAfter: time.Second}, &gate.CostExceedsCapacity{}, &gate.ReducedCapacity{RetryAfter: time.Second}, &gate.Blocked{}, of(errcode.TenantSuspended),
 	} {
-		if !refusalOf(over).over {
-			t.Errorf("%v passes a proxy that fails open", over)
-		}
+		assert.True(t, refusalOf(over).over, "%v passes a proxy that fails open", over)
 	}
 	for _, c := range []struct {
 		err  error
@@ -92,8 +90,7 @@ func TestRefusal_Errors_OverLimitOrStatus(t *testing.T) {
 		{fmt.Errorf("%w: secret", errPanic), codes.Internal},
 	} {
 		got := statusOf(c.err)
-		if refusalOf(c.err).over || got.Code() != c.want || strings.Contains(got.Message(), "cause") || strings.Contains(got.Message(), "secret") {
-			t.Errorf("%v: %v, want %s", c.err, got, c.want)
-		}
+		assert.True(t, !refusalOf(c.err).over && got.Code() == c.want && !strings.Contains(got.Message(), "cause") &&
+			!strings.Contains(got.Message(), "secret"), "%v: %v, want %s", c.err, got, c.want)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -47,9 +48,8 @@ func TestRequest_Entries_NameTheCharge(t *testing.T) {
 		fmt.Sprint(first.Rules) != "[one two]" || first.Cost != 1 || first.DryRun || first.Forwarded == "" {
 		t.Errorf("%+v", first)
 	}
-	if second.Tenant != "edge" || second.Subject != "bob" || second.Route != "/v1/a" || second.IP != netip.MustParseAddr("2001:db8::1") || second.Rules != nil {
-		t.Errorf("%+v", second)
-	}
+	assert.True(t, second.Tenant == "edge" && second.Subject == "bob" && second.Route == "/v1/a" && second.IP == netip.MustParseAddr("2001:db8::1") &&
+		second.Rules == nil, second)
 }
 
 func TestRequest_HitsAddend_OwnOfDescriptorFirst(t *testing.T) {
@@ -66,9 +66,8 @@ func TestRequest_HitsAddend_OwnOfDescriptorFirst(t *testing.T) {
 		req := ask(d)
 		req.HitsAddend = c.request
 		got, err := readRequest(req)
-		if err != nil || got[0].Cost != c.cost || got[0].DryRun != c.looks {
-			t.Errorf("%d and %v: %+v, %v", c.request, c.own, got, err)
-		}
+		assert.True(t, err == nil && got[0].Cost == c.cost && got[0].DryRun == c.looks,
+			"%d and %v: %+v, %v", c.request, c.own, got, err)
 	}
 }
 
@@ -89,9 +88,8 @@ func TestRequest_Rubbish_NamesTheField(t *testing.T) {
 	for i := range enough {
 		enough[i] = descriptor("tenant=acme")
 	}
-	if _, err := readRequest(ask(enough...)); err != nil {
-		t.Error(err)
-	}
+	_, err := readRequest(ask(enough...))
+	assert.NoError(t, err)
 	for field, req := range map[string]*rls.RateLimitRequest{
 		"domain is required":                    {Descriptors: enough[:1]},
 		"descriptors must have 1 to 16":         ask(),
@@ -125,9 +123,8 @@ func TestRequest_Rubbish_NamesTheField(t *testing.T) {
 		if chosen {
 			err = invalid(e.field, "%s", e.fault)
 		}
-		if status.Code(err) != codes.InvalidArgument || !strings.HasPrefix(status.Convert(err).Message(), field) {
-			t.Errorf("%s: %v", field, err)
-		}
+		assert.True(t, status.Code(err) == codes.InvalidArgument &&
+			strings.HasPrefix(status.Convert(err).Message(), field), "%s: %v", field, err)
 		mayChoose := strings.Contains(field, "hits_addend") || strings.Contains(field, "].value of ") && !strings.Contains(field, "tenant") && !strings.Contains(field, "rule")
 		if chosen != mayChoose || chosen && !strings.HasPrefix(field, fmt.Sprintf("descriptors[%d]", e.descriptor)) {
 			t.Errorf("%s: a client may choose it: %t, in %+v", field, mayChoose, e)
@@ -146,9 +143,8 @@ func FuzzRequest(f *testing.F) {
 			return
 		}
 		charges, err := readRequest(&req)
-		if _, chosen := errors.AsType[*unusable](err); err != nil && !chosen && status.Code(err) != codes.InvalidArgument {
-			t.Error(err)
-		}
+		_, chosen := errors.AsType[*unusable](err)
+		assert.False(t, err != nil && !chosen && status.Code(err) != codes.InvalidArgument, err)
 		for _, c := range charges {
 			if !bound.ID(c.Tenant) || !bound.Amount(c.Cost) || c.Subject != "" && !bound.ID(c.Subject) || c.Route != "" && !bound.Route(c.Route) {
 				t.Errorf("%+v", c)

@@ -13,6 +13,7 @@ import (
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -75,9 +76,8 @@ func start(t testing.TB, timeout time.Duration, change ...func(*Config)) *runnin
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_ = r.Stop(ctx) // an error is expected if a test has left a stream open
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
+		err := <-served
+		assert.NoError(t, err)
 	})
 	return r
 }
@@ -108,9 +108,8 @@ func TestServer_SilentStream_EndsInTime(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
 	defer cancel()
 	r.silent(ctx, r.dial())
-	if took := time.Since(began); took < 100*time.Millisecond || ctx.Err() != nil {
-		t.Errorf("the stream ended after %s: %v", took, ctx.Err())
-	}
+	took := time.Since(began)
+	assert.True(t, took >= 100*time.Millisecond && ctx.Err() == nil, "the stream ended after %s: %v", took, ctx.Err())
 	testenv.Eventually(t, func() bool { return r.streams.Load() == 0 })
 }
 
@@ -122,25 +121,19 @@ func TestServer_StreamsOfStrangers_Bounded(t *testing.T) {
 	for range streamsMax / connectionStreamsMax {
 		conn := r.dial()
 		for range connectionStreamsMax {
-			if _, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, rls.RateLimitService_ShouldRateLimit_FullMethodName); err != nil {
-				t.Fatal(err)
-			}
+			_, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, rls.RateLimitService_ShouldRateLimit_FullMethodName)
+			require.NoError(t, err)
 		}
 	}
 	testenv.Eventually(t, func() bool { return r.streams.Load() == streamsMax })
 	_, err := rls.NewRateLimitServiceClient(r.dial()).ShouldRateLimit(t.Context(), ask(descriptor("tenant=acme")))
-	if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "too many") {
-		t.Error(err)
-	}
-	if got := testutil.ToFloat64(r.metrics.requests.WithLabelValues(codes.Unavailable.String())); got != 1 {
-		t.Errorf("%g refusals counted", got)
-	}
+	assert.True(t, status.Code(err) == codes.Unavailable && strings.Contains(err.Error(), "too many"), err)
+	got := testutil.ToFloat64(r.metrics.requests.WithLabelValues(codes.Unavailable.String()))
+	assert.True(t, got == 1, "%g refusals counted", got)
 	cancel()
 	testenv.Eventually(t, func() bool { return r.streams.Load() == 0 })
 	_, err = rls.NewRateLimitServiceClient(r.dial()).ShouldRateLimit(t.Context(), ask(descriptor("tenant=acme")))
-	if status.Code(err) != codes.Unauthenticated {
-		t.Error(err)
-	}
+	assert.True(t, status.Code(err) == codes.Unauthenticated, err)
 }
 
 func TestServer_Panic_Internal(t *testing.T) {
@@ -149,9 +142,7 @@ func TestServer_Panic_Internal(t *testing.T) {
 	client, ctx := rls.NewRateLimitServiceClient(r.dial()), metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+testKey, "x-request-id", "the-id")
 	for _, req := range []*rls.RateLimitRequest{ask(descriptor("tenant=acme")), ask(descriptor("tenant=acme"), descriptor("tenant=acme"))} {
 		_, err := client.ShouldRateLimit(ctx, req) // there is no gate, so the server panics
-		if status.Code(err) != codes.Internal || strings.Contains(err.Error(), "panic") {
-			t.Error(err)
-		}
+		assert.True(t, status.Code(err) == codes.Internal && !strings.Contains(err.Error(), "panic"), err)
 	}
 	testenv.Eventually(t, func() bool {
 		log := r.log.String()
@@ -165,18 +156,13 @@ func TestServer_Stop_CutsOffSilentStreams(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	conn := r.dial()
-	if _, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, rls.RateLimitService_ShouldRateLimit_FullMethodName); err != nil {
-		t.Fatal(err)
-	}
+	_, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, rls.RateLimitService_ShouldRateLimit_FullMethodName)
+	require.NoError(t, err)
 	testenv.Eventually(t, func() bool { return r.streams.Load() == 1 })
 	r.Drain()
 	got, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
-	if err != nil || got.GetStatus() != grpc_health_v1.HealthCheckResponse_NOT_SERVING {
-		t.Error(got, err)
-	}
-	if err := r.Stop(ctx); err == nil {
-		t.Error("the stream has not ended, and Stop says nothing")
-	}
+	assert.True(t, err == nil && got.GetStatus() == grpc_health_v1.HealthCheckResponse_NOT_SERVING, "%v, %v", got, err)
+	assert.Error(t, r.Stop(ctx), "the stream has not ended, and Stop says nothing")
 	testenv.Eventually(t, func() bool { return r.streams.Load() == 0 })
 }
 
@@ -188,9 +174,8 @@ func TestServer_Trace_ContinuesTheCallers(t *testing.T) {
 	})
 	const trace = "0af7651916cd43dd8448eb211c80319c"
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "traceparent", "00-"+trace+"-b7ad6b7169203331-01")
-	if _, err := rls.NewRateLimitServiceClient(r.dial()).ShouldRateLimit(ctx, ask(descriptor("tenant=acme"))); status.Code(err) != codes.Unauthenticated {
-		t.Error(err)
-	}
+	_, err := rls.NewRateLimitServiceClient(r.dial()).ShouldRateLimit(ctx, ask(descriptor("tenant=acme")))
+	assert.True(t, status.Code(err) == codes.Unauthenticated, err)
 	testenv.Eventually(t, func() bool {
 		return len(spans.Ended()) == 1 && strings.Contains(r.log.String(), `"trace_id":"`+trace+`"`)
 	})

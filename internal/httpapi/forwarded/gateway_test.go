@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -21,12 +22,9 @@ func TestAppendASCII_SameDocumentInPrintableBytes(t *testing.T) {
 		document, err := json.Marshal(map[string]string{"detail": text})
 		require.NoError(t, err)
 		got := appendASCII(nil, document)
-		if !bound.ASCII(string(got), ' ', 1, len(got)) {
-			t.Errorf("%q", got)
-		}
+		assert.True(t, bound.ASCII(string(got), ' ', 1, len(got)), "%q", got)
 		var back map[string]string
-		if err := json.Unmarshal(got, &back); err != nil || back["detail"] != text {
-			t.Errorf("%q became %s (%v)", text, got, err)
-		}
+		err = json.Unmarshal(got, &back)
+		assert.True(t, err == nil && back["detail"] == text, "%q became %s (%v)", text, got, err)
 	})
 }

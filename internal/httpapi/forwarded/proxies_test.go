@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"pgregory.net/rapid"
 )
 
@@ -65,9 +66,8 @@ func TestProxies_LastUntrustedHop(t *testing.T) {
 		{"no address at all", nil, from("@", forwarded, "203.0.113.9"), ""},
 	} {
 		got := trusting(c.trusted...).Client(c.request)
-		if got.IsValid() != (c.want != "") || c.want != "" && got.String() != c.want {
-			t.Errorf("%s: %s, want %s", c.what, got, c.want)
-		}
+		assert.True(t, got.IsValid() == (c.want != "") && (c.want == "" || got.String() == c.want),
+			"%s: %s, want %s", c.what, got, c.want)
 	}
 }
 
@@ -89,13 +89,9 @@ func TestProxies_ForgedHop_NoEffect(t *testing.T) {
 			r.Header.Add("X-Forwarded-For", "203.0.113.9")
 		}
 		r.Header.Set("X-Real-IP", hop.Draw(t, "real"))
-		if got := p.Client(r).String(); got != "203.0.113.9" {
-			t.Errorf("%v: %s", r.Header, got)
-		}
+		assert.Equal(t, "203.0.113.9", p.Client(r).String(), r.Header)
 		r.RemoteAddr = "192.0.2.1:80"
-		if got := p.Client(r).String(); got != "192.0.2.1" {
-			t.Errorf("from a peer that is not trusted, %v: %s", r.Header, got)
-		}
+		assert.Equal(t, "192.0.2.1", p.Client(r).String(), "from a peer that is not trusted, %v", r.Header)
 	})
 }
 
@@ -104,13 +100,10 @@ func TestProxies_WarnsOnce(t *testing.T) {
 	var log bytes.Buffer
 	p := NewProxies(nil, slog.New(slog.NewTextHandler(&log, nil)))
 	p.Client(from("192.0.2.1:80"))
-	if log.Len() > 0 {
-		t.Errorf("nothing was ignored: %s", log.String())
-	}
+	assert.True(t, log.Len() <= 0, "nothing was ignored: %s", log.String())
 	for range 3 {
 		p.Client(from("192.0.2.1:80", "X-Forwarded-For", "203.0.113.9"))
 	}
-	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "192.0.2.1:80") {
-		t.Errorf("log: %q", got)
-	}
+	got := log.String()
+	assert.True(t, strings.Count(got, "\n") == 1 && strings.Contains(got, "192.0.2.1:80"), "log: %q", got)
 }

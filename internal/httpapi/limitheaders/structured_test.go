@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // item is an Item of a structured field: a string with parameters that are integers or strings.
@@ -26,12 +28,9 @@ func parseList(t testing.TB, field string) []item {
 		if rest == "" {
 			return out
 		}
-		if rest[0] != ',' {
-			t.Fatalf("%q: no comma at %q", field, rest)
-		}
-		if rest = strings.TrimLeft(rest[1:], " \t"); rest == "" {
-			t.Fatalf("%q: a comma at the end", field)
-		}
+		require.True(t, rest[0] == ',', "%q: no comma at %q", field, rest)
+		rest = strings.TrimLeft(rest[1:], " \t")
+		require.NotEmpty(t, rest, "%q: a comma at the end", field)
 	}
 	return out
 }
@@ -45,9 +44,8 @@ func parseItem(t testing.TB, field, rest string) (item, string) {
 		end := strings.IndexFunc(rest, func(r rune) bool {
 			return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("_-.*", r)
 		})
-		if end <= 0 || rest[end] != '=' || rest[0] != '*' && (rest[0] < 'a' || rest[0] > 'z') {
-			t.Fatalf("%q: a bad parameter at %q", field, rest)
-		}
+		require.True(t, end > 0 && rest[end] == '=' && (rest[0] == '*' || rest[0] >= 'a' && rest[0] <= 'z'),
+			"%q: a bad parameter at %q", field, rest)
 		key := rest[:end]
 		if _, twice := it.parameters[key]; twice {
 			t.Fatalf("%q: duplicate %s", field, key) // the RFC permits a duplicate, but the service must not send one
@@ -65,23 +63,17 @@ func parseItem(t testing.TB, field, rest string) (item, string) {
 // parseString parses a string at the start of rest (RFC 9651, section 4.2.5). after is the text after it.
 func parseString(t testing.TB, field, rest string) (value, after string) {
 	t.Helper()
-	if rest == "" || rest[0] != '"' {
-		t.Fatalf("%q: no string at %q", field, rest)
-	}
+	require.True(t, rest != "" && rest[0] == '"', "%q: no string at %q", field, rest)
 	rest = rest[1:]
 	for {
-		if rest == "" {
-			t.Fatalf("%q: the string does not end", field)
-		}
+		require.NotEmpty(t, rest, "%q: the string does not end", field)
 		c := rest[0]
 		rest = rest[1:]
 		if c == '"' {
 			return value, rest
 		}
 		if c == '\\' {
-			if rest == "" || rest[0] != '"' && rest[0] != '\\' {
-				t.Fatalf("%q: a bad escape at %q", field, rest)
-			}
+			require.True(t, rest != "" && (rest[0] == '"' || rest[0] == '\\'), "%q: a bad escape at %q", field, rest)
 			c, rest = rest[0], rest[1:]
 		} else if c < ' ' || c > '~' {
 			t.Fatalf("%q: byte %#x in a string", field, c)
@@ -99,8 +91,6 @@ func parseInt(t testing.TB, field, rest string) (n int64, after string) {
 		end++
 	}
 	n, err := strconv.ParseInt(rest[:end], 10, 64)
-	if err != nil || end > 15 {
-		t.Fatalf("%q: a bad integer at %q", field, rest)
-	}
+	require.True(t, err == nil && end <= 15, "%q: a bad integer at %q", field, rest)
 	return n, rest[end:]
 }

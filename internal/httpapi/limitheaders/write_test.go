@@ -3,13 +3,13 @@ package limitheaders
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -31,15 +31,11 @@ func TestLimitHeaders_MostRestrictiveFirst_NoShadows(t *testing.T) {
 		{Rule: "jobs", Allowed: true, Remaining: 2, Limit: 5, Policy: `"jobs";q=5;qu="concurrent-requests"`, Concurrent: true},
 		{Rule: "full", Allowed: true, Remaining: 100, Limit: 100, Policy: `"full";q=100;w=1`},
 	})
-	if got, want := only(t, h, headerPolicy), `"tight";q=2;w=3600, "jobs";q=5;qu="concurrent-requests", "roomy";q=100;w=60, "full";q=100;w=1`; got != want {
-		t.Errorf("policy\n got %s\nwant %s", got, want)
-	}
-	if got, want := only(t, h, headerState), `"tight";r=1;t=1800, "jobs";r=2, "roomy";r=90;t=1, "full";r=100;t=0`; got != want {
-		t.Errorf("state\n got %s\nwant %s", got, want)
-	}
-	if wait != 30*time.Minute || len(h) != 2 {
-		t.Errorf("the longest wait is %s: %v", wait, h)
-	}
+	got, want := only(t, h, headerPolicy), `"tight";q=2;w=3600, "jobs";q=5;qu="concurrent-requests", "roomy";q=100;w=60, "full";q=100;w=1`
+	assert.True(t, got == want, "policy\n got %s\nwant %s", got, want)
+	got, want = only(t, h, headerState), `"tight";r=1;t=1800, "jobs";r=2, "roomy";r=90;t=1, "full";r=100;t=0`
+	assert.Equal(t, want, got, "state\n got %s\nwant %s", got, want)
+	assert.True(t, wait == 30*time.Minute && len(h) == 2, "the longest wait is %s: %v", wait, h)
 }
 
 // TestLimitHeaders_Denial_OnlyItsWait: one limit denies the request. Another limit has remaining tokens and refills
@@ -54,12 +50,9 @@ func TestLimitHeaders_Denial_OnlyItsWait(t *testing.T) {
 		{Rule: "jobs", Remaining: 0, Limit: 1, Policy: `"jobs";q=1;qu="concurrent-requests"`, Concurrent: true, RetryAfter: time.Second},
 		{Rule: "never", Never: true, Remaining: 4, Limit: 4, Policy: `"never";q=4;w=1`},
 	})
-	if got, want := only(t, h, headerState), `"never";r=4, "late";r=3;t=2, "jobs";r=0;t=1, "soon";r=0;t=1, "tight";r=1`; got != want {
-		t.Errorf("state\n got %s\nwant %s", got, want)
-	}
-	if wait != 1500*time.Millisecond {
-		t.Errorf("the longest wait is %s", wait)
-	}
+	got, want := only(t, h, headerState), `"never";r=4, "late";r=3;t=2, "jobs";r=0;t=1, "soon";r=0;t=1, "tight";r=1`
+	assert.True(t, got == want, "state\n got %s\nwant %s", got, want)
+	assert.True(t, wait == 1500*time.Millisecond, "the longest wait is %s", wait)
 }
 
 // TestLimitHeaders_Never_NoWait: a limit that can never allow the request has no t. t=0 would mean that the same
@@ -72,9 +65,8 @@ func TestLimitHeaders_Never_NoWait(t *testing.T) {
 			{Rule: "small", Never: true, Remaining: 4, Limit: 4, Policy: `"small";q=4;w=1`, Next: next},
 			{Rule: "roomy", Allowed: true, Remaining: 90, Limit: 100, Policy: `"roomy";q=100;w=60`, Next: time.Minute},
 		})
-		if got, want := only(t, h, headerState), `"small";r=4, "roomy";r=90`; got != want || wait != 0 {
-			t.Errorf("got %s and a wait of %s, want %s", got, wait, want)
-		}
+		got, want := only(t, h, headerState), `"small";r=4, "roomy";r=90`
+		assert.True(t, got == want && wait == 0, "got %s and a wait of %s, want %s", got, wait, want)
 	}
 }
 
@@ -86,12 +78,9 @@ func TestLimitHeaders_AtMostFive(t *testing.T) {
 	}
 	h := http.Header{}
 	(&Writer{}).Write(h, verdicts)
-	if got, want := only(t, h, headerState), `"r15";r=1;t=0, "r14";r=2;t=0, "r13";r=3;t=0, "r12";r=4;t=0, "r11";r=5;t=0`; got != want {
-		t.Errorf("got %s\nwant %s", got, want)
-	}
-	if got := parseList(t, only(t, h, headerPolicy)); len(got) != namedMax {
-		t.Errorf("%d policies", len(got))
-	}
+	got, want := only(t, h, headerState), `"r15";r=1;t=0, "r14";r=2;t=0, "r13";r=3;t=0, "r12";r=4;t=0, "r11";r=5;t=0`
+	assert.True(t, got == want, "got %s\nwant %s", got, want)
+	assert.Len(t, parseList(t, only(t, h, headerPolicy)), namedMax, "policies")
 }
 
 func TestLimitHeaders_NoneEnforced_NoHeader(t *testing.T) {
@@ -100,9 +89,7 @@ func TestLimitHeaders_NoneEnforced_NoHeader(t *testing.T) {
 	s := &Writer{Legacy: []Legacy{legacyXDelta}}
 	s.Write(h, []gate.LimitVerdict{{Rule: "a", Shadow: true}})
 	s.Write(h, nil)
-	if len(h) != 0 {
-		t.Errorf("%v", h)
-	}
+	assert.Empty(t, h, h)
 }
 
 func TestLimitHeaders_ModeLocal(t *testing.T) {
@@ -110,9 +97,7 @@ func TestLimitHeaders_ModeLocal(t *testing.T) {
 	for _, v := range []gate.LimitVerdict{{Rule: "a", Degraded: true}, {Rule: "a", Degraded: true, Shadow: true}} {
 		h := http.Header{}
 		(&Writer{}).Write(h, []gate.LimitVerdict{{Rule: "b", Allowed: true}, v})
-		if got := only(t, h, headerMode); got != "local" {
-			t.Errorf("%q", got)
-		}
+		assert.Equal(t, "local", only(t, h, headerMode))
 	}
 }
 
@@ -144,9 +129,7 @@ func TestLegacyHeaders_MostRestrictiveLimit(t *testing.T) {
 		for name := range h {
 			got[name] = only(t, h, name)
 		}
-		if !maps.Equal(c.want, got) {
-			t.Errorf("%v: got %v, want %v", c.sets, got, c.want)
-		}
+		assert.Equal(t, c.want, got, c.sets)
 	}
 }
 
@@ -157,13 +140,10 @@ func TestLegacyHeaders_Ambiguous_Refused(t *testing.T) {
 		"set the same headers": {legacyXEpoch, legacyXDelta},
 		"duplicate":            {legacyDraft, legacyDraft},
 	} {
-		if err := Check(sets); err == nil || !strings.Contains(err.Error(), text) {
-			t.Errorf("%v: %v", sets, err)
-		}
+		err := Check(sets)
+		assert.True(t, err != nil && strings.Contains(err.Error(), text), "%v: %v", sets, err)
 	}
-	if err := errors.Join(Check(nil), Check([]Legacy{legacyDraft, legacyXEpoch})); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, errors.Join(Check(nil), Check([]Legacy{legacyDraft, legacyXEpoch})))
 }
 
 func TestRetryAfter_JitterOnlyForWindows(t *testing.T) {
@@ -183,39 +163,28 @@ func TestRetryAfter_JitterOnlyForWindows(t *testing.T) {
 	} {
 		for _, part := range []int64{0, 50, 100} {
 			s := &Writer{jitter: func(limit time.Duration) time.Duration {
-				if limit != c.spread {
-					t.Errorf("%s: up to %s more, want %s", name, limit, c.spread)
-				}
+				assert.True(t, limit == c.spread, "%s: up to %s more, want %s", name, limit, c.spread)
 				return limit * time.Duration(part) / 100
 			}}
 			want := seconds(c.wait + c.spread*time.Duration(part)/100)
-			if got := s.RetryAfter(c.wait, c.verdicts); got != fmt.Sprint(want) {
-				t.Errorf("%s: %s, want %d", name, got, want)
-			}
+			got := s.RetryAfter(c.wait, c.verdicts)
+			assert.True(t, got == fmt.Sprint(want), "%s: %s, want %d", name, got, want)
 		}
 	}
-	if got := (&Writer{}).RetryAfter(0, nil); got != "1" {
-		t.Errorf("%s, want at least 1", got)
-	}
+	assert.EqualValues(t, "1", (&Writer{}).RetryAfter(0, nil), "want at least 1")
 	seen := map[time.Duration]bool{}
 	for range 200 {
 		d := randomUpTo(3)
 		seen[d] = true
-		if d < 0 || d > 3 {
-			t.Fatal(d)
-		}
+		require.True(t, d >= 0 && d <= 3, d)
 	}
-	if len(seen) != 4 {
-		t.Errorf("only %v of 0..3 occur", seen)
-	}
+	assert.Len(t, seen, 4, "only %v of 0..3 occur", seen)
 }
 
 // only returns the value of a header that is set once under exactly this name.
 func only(t testing.TB, h map[string][]string, name string) string {
 	t.Helper()
-	if len(h[name]) != 1 {
-		t.Fatalf("%s: %q in %v", name, h[name], h)
-	}
+	require.Len(t, h[name], 1, "%s: %q in %v", name, h[name], h)
 	return h[name][0]
 }
 
@@ -263,26 +232,20 @@ func TestLimitHeaders_ParseAndMatchVerdicts(t *testing.T) {
 		h := http.Header{}
 		longest := s.Write(h, verdicts)
 		retry, ok := body.ParseInteger(s.RetryAfter(longest, verdicts))
-		if !ok || retry < 1 {
-			rt.Fatalf("Retry-After %d", retry)
-		}
+		require.True(rt, ok && retry >= 1, "Retry-After %d", retry)
 		if len(enforced) == 0 {
 			return
 		}
 		policy, state := parseList(t, only(t, h, headerPolicy)), parseList(t, only(t, h, headerState))
-		if want := min(len(enforced), namedMax); len(policy) != want || len(state) != want {
-			rt.Fatalf("%d limits: %v", want, h)
-		}
+		want := min(len(enforced), namedMax)
+		require.True(rt, len(policy) == want && len(state) == want, "%d limits: %v", want, h)
 		var shown []string
 		for i := range policy {
 			v, ok := enforced[policy[i].value]
-			if !ok || state[i].value != v.Rule || slices.Contains(shown, v.Rule) {
-				rt.Fatalf("%q and %q", policy[i].value, state[i].value)
-			}
+			require.True(rt, ok && state[i].value == v.Rule && !slices.Contains(shown, v.Rule),
+				"%q and %q", policy[i].value, state[i].value)
 			shown = append(shown, v.Rule)
-			if policy[i].value != v.Rule {
-				rt.Fatal(policy[i], v)
-			}
+			require.True(rt, policy[i].value == v.Rule, "%v, %v", policy[i], v)
 			require.Equal(rt, stateOf(v, denied), state[i].parameters)
 			if t, ok := state[i].parameters["t"].(int64); ok && t > retry {
 				rt.Fatalf("t is %d, Retry-After %d", t, retry)

@@ -46,22 +46,19 @@ func TestDocument_BothForms_AreTheSameText(t *testing.T) {
 	t.Parallel()
 	for name, d := range documents() {
 		plain, zipped := get(t, d, "GET"), get(t, d, "GET", "Accept-Encoding", "br, gzip")
-		if zipped.Header.Get("Content-Encoding") != "gzip" || plain.Header.Get("Content-Encoding") != "" {
-			t.Errorf("%s: encodings %q and %q", name, zipped.Header.Get("Content-Encoding"), plain.Header.Get("Content-Encoding"))
-		}
+		assert.True(t, zipped.Header.Get("Content-Encoding") == "gzip" && plain.Header.Get("Content-Encoding") == "",
+			"%s: encodings %q and %q", name, zipped.Header.Get("Content-Encoding"), plain.Header.Get("Content-Encoding"))
 		packed := zipped.Body
-		if zipped.Header.Get("Content-Length") != strconv.Itoa(len(packed)) {
-			t.Errorf("%s: length %s of %d", name, zipped.Header.Get("Content-Length"), len(packed))
-		}
+		assert.True(t, zipped.Header.Get("Content-Length") == strconv.Itoa(len(packed)),
+			"%s: length %s of %d", name, zipped.Header.Get("Content-Length"), len(packed))
 		r, err := gzip.NewReader(bytes.NewReader(packed))
 		require.NoError(t, err)
 		unpacked, err := io.ReadAll(r)
 		if want := plain.Body; err != nil || !bytes.Equal(unpacked, want) || len(want) == 0 {
 			t.Errorf("%s: %d and %d bytes (%v)", name, len(unpacked), len(want), err)
 		}
-		if a, b := plain.Header.Get("ETag"), zipped.Header.Get("ETag"); a == b || a == "" || b == "" {
-			t.Errorf("%s: ETags %s and %s", name, a, b)
-		}
+		a, b := plain.Header.Get("ETag"), zipped.Header.Get("ETag")
+		assert.True(t, a != b && a != "" && b != "", "%s: ETags %s and %s", name, a, b)
 	}
 }
 
@@ -72,9 +69,8 @@ func TestDocument_SameETag_Is304(t *testing.T) {
 			etag := get(t, d, "GET", "Accept-Encoding", encoding).Header.Get("ETag")
 			for _, asked := range []string{etag, `"other", ` + etag, "W/" + etag, "*"} {
 				a := get(t, d, "GET", "Accept-Encoding", encoding, "If-None-Match", asked)
-				if a.StatusCode != http.StatusNotModified || len(a.Body) != 0 || a.Header.Get("ETag") != etag || a.Header.Get("Content-Length") != "" {
-					t.Errorf("%s, %s: %d", name, asked, a.StatusCode)
-				}
+				assert.True(t, a.StatusCode == http.StatusNotModified && len(a.Body) == 0 && a.Header.Get("ETag") == etag &&
+					a.Header.Get("Content-Length") == "", "%s, %s: %d", name, asked, a.StatusCode)
 			}
 			if a := get(t, d, "GET", "Accept-Encoding", encoding, "If-None-Match", `"other"`); a.StatusCode != http.StatusOK {
 				t.Errorf("%s, another: %d", name, a.StatusCode)
@@ -91,9 +87,8 @@ func TestDocument_HeadAndRange_AreWhole(t *testing.T) {
 		assert.Equal(t, whole.Header, head.Header, name)
 		assert.Empty(t, head.Body, name)
 		part := get(t, d, "GET", "Range", "bytes=5-9")
-		if part.StatusCode != http.StatusOK || !bytes.Equal(part.Body, whole.Body) {
-			t.Errorf("%s: a range is %d", name, part.StatusCode)
-		}
+		assert.True(t, part.StatusCode == http.StatusOK && bytes.Equal(part.Body, whole.Body),
+			"%s: a range is %d", name, part.StatusCode)
 	}
 }
 
@@ -103,9 +98,7 @@ func TestAcceptsGzip_ByWeight(t *testing.T) {
 		"": false, "gzip": true, "GZIP": true, "br, gzip;q=0.5": true, "gzip;q=0": false, "gzip; q=0.000": false, "*": true, "*;q=0": false,
 		"*, gzip;q=0": false, "gzip;q=0, *": false, "identity": false, "x-gzip": true, "gzip;q=x": true, "gzipped": false, ",,;": false,
 	} {
-		if acceptsGzip([]string{header}) != want {
-			t.Errorf("%q: %t", header, !want)
-		}
+		assert.True(t, acceptsGzip([]string{header}) == want, "%q: %t", header, !want)
 	}
 }
 
@@ -121,9 +114,8 @@ func TestReference_JSONEqualsYAML(t *testing.T) {
 	clear(want)
 	require.NoError(t, json.Unmarshal(again, &want))
 	assert.Equal(t, want, got)
-	if !bytes.HasPrefix(text, []byte(`{"openapi":`)) && !bytes.HasPrefix(text, []byte(`{"openapi": `)) {
-		t.Errorf("it begins with %.40s", text)
-	}
+	assert.False(t, !bytes.HasPrefix(text, []byte(`{"openapi":`)) && !bytes.HasPrefix(text, []byte(`{"openapi": `)),
+		"it begins with %.40s", text)
 }
 
 // The page loads only files that the server has, and no file from another host.
@@ -132,17 +124,12 @@ func TestReference_Page_LoadsItsOwnFilesOnly(t *testing.T) {
 	a := get(t, New().Page, "GET")
 	text := string(a.Body)
 	for _, want := range []string{`src="` + strings.TrimPrefix(ViewerPath, "/") + `"`, `spec-url="v1/openapi.json"`} {
-		if !strings.Contains(text, want) {
-			t.Errorf("it lacks %s", want)
-		}
+		assert.Contains(t, text, want, "it lacks %s", want)
 	}
-	if strings.Contains(text, "//") {
-		t.Error("it refers to another host")
-	}
+	assert.NotContains(t, text, "//", "it refers to another host")
 	policy := a.Header.Get("Content-Security-Policy")
-	if !strings.HasPrefix(policy, "default-src 'none'") || strings.Contains(policy, "http") || strings.Contains(policy, "'unsafe-eval'") || strings.Contains(policy, "*") {
-		t.Error(policy)
-	}
+	assert.True(t, strings.HasPrefix(policy, "default-src 'none'") && !strings.Contains(policy, "http") && !strings.Contains(policy, "'unsafe-eval'") &&
+		!strings.Contains(policy, "*"), policy)
 }
 
 func TestReference_Viewer_IsThePublishedOne(t *testing.T) {

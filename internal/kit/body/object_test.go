@@ -79,9 +79,7 @@ func TestJSON_ReadsEveryFieldByItsTag(t *testing.T) {
 		Changes: map[string]*int64{"m": nil, "n": &six},
 	}
 	assert.Equal(t, want, got)
-	if faults != nil {
-		t.Errorf("%q", faults)
-	}
+	assert.True(t, faults == nil, "%q", faults)
 }
 
 func TestJSON_ListsAllFaultsByPath(t *testing.T) {
@@ -116,21 +114,16 @@ func TestJSON_WithoutLeavesFieldsToThePath(t *testing.T) {
 	t.Parallel()
 	var d Document
 	got := order{ID: "o1"}
-	if err := d.JSON([]byte(`{"price":1,"parts":[]}`), &got, Options{Without: []string{"order"}}); err != nil || got.ID != "o1" {
-		t.Errorf("%+v, %v", got, err)
-	}
-	err := d.JSON([]byte(`{"order":"o2","price":1,"parts":[]}`), &got, Options{Without: []string{"order"}})
-	if err == nil || err.Error() != "order is an unknown field" || got.ID != "o1" {
-		t.Errorf("%+v, %v", got, err)
-	}
+	err := d.JSON([]byte(`{"price":1,"parts":[]}`), &got, Options{Without: []string{"order"}})
+	assert.True(t, err == nil && got.ID == "o1", "%+v, %v", got, err)
+	err = d.JSON([]byte(`{"order":"o2","price":1,"parts":[]}`), &got, Options{Without: []string{"order"}})
+	assert.True(t, err != nil && err.Error() == "order is an unknown field" && got.ID == "o1", "%+v, %v", got, err)
 }
 
 func TestJSON_FileTakesNullForAnAbsentField(t *testing.T) {
 	t.Parallel()
 	got, faults := read(`{"order":"o","price":1,"parts":null,"size":null,"extra":null,"amounts":{"m":null}}`, Options{File: true})
-	if faults != nil || len(got.Amounts) != 0 || got.Extra != nil {
-		t.Errorf("%+v, %q", got, faults)
-	}
+	assert.True(t, faults == nil && len(got.Amounts) == 0 && got.Extra == nil, "%+v, %q", got, faults)
 	_, faults = read(`{"order":5,"price":null}`, Options{File: true})
 	assert.Equal(t, []string{"order must be text; quote it if it looks like a number", "price is required"}, faults)
 }
@@ -138,9 +131,7 @@ func TestJSON_FileTakesNullForAnAbsentField(t *testing.T) {
 func TestJSON_ReportsAtMost32Faults(t *testing.T) {
 	t.Parallel()
 	_, faults := read(`{"order":"o","price":1,"parts":[`+strings.Repeat("{},", 5000)+`{}]}`, Options{})
-	if len(faults) != faultsMax {
-		t.Errorf("%d faults", len(faults))
-	}
+	assert.Len(t, faults, faultsMax, "faults")
 }
 
 func TestFields_RequiredUnlessTagOrKindSaysOtherwise(t *testing.T) {
@@ -170,9 +161,7 @@ func TestJSON_AcceptsNothingThatJSONReadsOtherwise(t *testing.T) {
 			return
 		}
 		var want order
-		if err := json.Unmarshal(text, &want); err != nil {
-			t.Fatalf("%s: accepted, but %v", text, err)
-		}
+		require.NoError(t, json.Unmarshal(text, &want), "%s: accepted, but", text)
 		require.Equal(t, want, got, text)
 	})
 }

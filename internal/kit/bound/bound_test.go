@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
@@ -16,15 +18,13 @@ func TestID_MatchesItsSentence(t *testing.T) {
 		"", "a", "Z9", "a.b_c:d-e", "-a", ".a", "_a", ":a", "a b", " a", "a/b", "{a}", "a{b}", "é", "a\x00", "\x7f", "a\n",
 		strings.Repeat("x", MaxID), strings.Repeat("x", MaxID+1),
 	} {
-		if got, want := ID(s), pattern.MatchString(s) && !strings.HasSuffix(s, "\n"); got != want {
-			t.Errorf("ID(%.20q), %d bytes: %v, want %v", s, len(s), got, want)
-		}
+		got, want := ID(s), pattern.MatchString(s) && !strings.HasSuffix(s, "\n")
+		assert.True(t, got == want, "ID(%.20q), %d bytes: %v, want %v", s, len(s), got, want)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.OneOf(rapid.String(), rapid.StringMatching(`[A-Za-z0-9._:-]{0,130}`)).Draw(t, "id")
-		if got, want := ID(s), pattern.MatchString(s) && !strings.HasSuffix(s, "\n"); got != want {
-			t.Fatalf("ID(%q): %v, want %v", s, got, want)
-		}
+		got, want := ID(s), pattern.MatchString(s) && !strings.HasSuffix(s, "\n")
+		require.True(t, got == want, "ID(%q): %v, want %v", s, got, want)
 	})
 }
 
@@ -34,13 +34,11 @@ func TestAmount_EndsAreIncluded(t *testing.T) {
 		-MaxAmount - 1: {false, false}, -MaxAmount: {false, true}, -1: {false, true}, 0: {false, false}, 1: {true, true},
 		MaxAmount: {true, true}, MaxAmount + 1: {false, false}, -1 << 63: {false, false}, 1<<63 - 1: {false, false},
 	} {
-		if got := [2]bool{Amount(n), Difference(n)}; got != want {
-			t.Errorf("%d: amount, difference = %v, want %v", n, got, want)
-		}
+		got := [2]bool{Amount(n), Difference(n)}
+		assert.True(t, got == want, "%d: amount, difference = %v, want %v", n, got, want)
 	}
-	if got := MustBeInteger(1, MaxAmount); got != MustBeAmount {
-		t.Errorf("%q and %q", got, MustBeAmount)
-	}
+	got := MustBeInteger(1, MaxAmount)
+	assert.True(t, got == MustBeAmount, "%q and %q", got, MustBeAmount)
 }
 
 func TestASCII_LengthAndAlphabetOfKeyRouteAdminKey(t *testing.T) {
@@ -55,14 +53,10 @@ func TestASCII_LengthAndAlphabetOfKeyRouteAdminKey(t *testing.T) {
 		"admin key": {AdminKey, []string{x(MinAdminKey), x(MaxAdminKey)}, []string{"", x(MinAdminKey - 1), x(MaxAdminKey + 1), x(MinAdminKey) + " ", x(MinAdminKey) + "é"}},
 	} {
 		for _, s := range c.good {
-			if !c.check(s) {
-				t.Errorf("%s: %.20q is refused", name, s)
-			}
+			assert.True(t, c.check(s), "%s: %.20q is refused", name, s)
 		}
 		for _, s := range c.bad {
-			if c.check(s) {
-				t.Errorf("%s: %.20q is accepted", name, s)
-			}
+			assert.False(t, c.check(s), "%s: %.20q is accepted", name, s)
 		}
 	}
 }
@@ -76,17 +70,13 @@ func TestMetadata_SizeDepthTextAndNumbers(t *testing.T) {
 		`{}`, `{"a":null,"b":[true,{"c":-1.5e-3}]}`, `{"a":"\\u0000"}`, `{"a":"\"\\"}`, filled(MaxMetadata), nested(MaxMetadataDepth),
 		`{"a":1e999,"b":` + digits + `}`, `{"a":1e001}`, `{"a":"1e1000"}`, `{"a":"[[[[[[[[[[[[[[[[["}`,
 	} {
-		if !Metadata([]byte(good)) {
-			t.Errorf("%.40s is refused", good)
-		}
+		assert.True(t, Metadata([]byte(good)), "%.40s is refused", good)
 	}
 	for _, bad := range []string{
 		``, `1`, `[]`, `"x"`, `null`, `{"a":"\u0000"}`, `{"\u0000":1}`, `{"a":["\\\u0000"]}`, filled(MaxMetadata + 1), nested(MaxMetadataDepth + 1),
 		`{"a":1e1000}`, `{"a":1E+1000}`, `{"a":9` + digits + `}`, `{"a":1e0001}`, `{"a":1e-0001}`,
 	} {
-		if Metadata([]byte(bad)) {
-			t.Errorf("%.40s is accepted", bad)
-		}
+		assert.False(t, Metadata([]byte(bad)), "%.40s is accepted", bad)
 	}
 }
 
@@ -103,9 +93,7 @@ func FuzzMetadata(f *testing.F) {
 			return
 		}
 		for name, number := range plain {
-			if len(number) > maxMetadataNumber {
-				t.Errorf("%q: %s", name, number)
-			}
+			assert.True(t, len(number) <= maxMetadataNumber, "%q: %s", name, number)
 		}
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
@@ -25,9 +27,8 @@ func TestClock_Agree_IsPostgresClock(t *testing.T) {
 	t.Parallel()
 	for _, skew := range []time.Duration{0, time.Second, -time.Second, 30 * time.Second, -30 * time.Second} {
 		c := at(0, nil, noon)
-		if got := c.Agree(c.Begin(), noon.Add(skew)); !got.Equal(noon.Add(skew)) {
-			t.Errorf("skew %s: decided at %s", skew, got)
-		}
+		got := c.Agree(c.Begin(), noon.Add(skew))
+		assert.True(t, got.Equal(noon.Add(skew)), "skew %s: decided at %s", skew, got)
 	}
 }
 
@@ -39,9 +40,8 @@ func TestClock_Disagree_IsTheEarlier(t *testing.T) {
 		if skew < 0 {
 			want = noon.Add(skew)
 		}
-		if got := c.Agree(c.Begin(), noon.Add(skew)); !got.Equal(want) {
-			t.Errorf("skew %s: decided at %s", skew, got)
-		}
+		got := c.Agree(c.Begin(), noon.Add(skew))
+		assert.True(t, got.Equal(want), "skew %s: decided at %s", skew, got)
 		if got := c.Now(); got.Before(want) || got.After(want.Add(time.Minute)) {
 			t.Errorf("skew %s: now %s", skew, got)
 		}
@@ -73,12 +73,10 @@ func TestClock_LongRoundTrip_IsNoSkew(t *testing.T) {
 	t.Parallel()
 	for _, read := range []time.Duration{0, 30 * time.Second, time.Minute} {
 		c := at(time.Second, nil, noon, noon.Add(time.Minute))
-		if got := c.Agree(c.Begin(), noon.Add(read)); !got.Equal(noon.Add(read)) {
-			t.Errorf("read after %s: decided at %s", read, got)
-		}
-		if skew, agree := c.State(); skew != 0 || !agree {
-			t.Errorf("read after %s: skew %s, agree %t", read, skew, agree)
-		}
+		got := c.Agree(c.Begin(), noon.Add(read))
+		assert.True(t, got.Equal(noon.Add(read)), "read after %s: decided at %s", read, got)
+		skew, agree := c.State()
+		assert.True(t, skew == 0 && agree, "read after %s: skew %s, agree %t", read, skew, agree)
 	}
 }
 
@@ -86,9 +84,8 @@ func TestClock_VeryLongBound_TrustsPostgres(t *testing.T) {
 	t.Parallel()
 	c := at(1<<63-1, nil, noon)
 	for _, skew := range []time.Duration{100 * 365 * 24 * time.Hour, -100 * 365 * 24 * time.Hour} {
-		if got := c.Agree(c.Begin(), noon.Add(skew)); !got.Equal(noon.Add(skew)) {
-			t.Errorf("skew %s: decided at %s", skew, got)
-		}
+		got := c.Agree(c.Begin(), noon.Add(skew))
+		assert.True(t, got.Equal(noon.Add(skew)), "skew %s: decided at %s", skew, got)
 	}
 }
 
@@ -100,9 +97,8 @@ func TestClock_Changes_AreToldOnce(t *testing.T) {
 	for _, skew := range []time.Duration{0, time.Second, time.Hour, time.Hour, -time.Hour, time.Minute, time.Minute + 1, 0, 0} {
 		c.Agree(c.Begin(), noon.Add(skew))
 	}
-	if len(told) != 4 || told[0] || !told[1] || told[2] || !told[3] {
-		t.Errorf("told %v, want [false true false true]", told)
-	}
+	assert.True(t, len(told) == 4 && !told[0] && told[1] && !told[2] && told[3],
+		"told %v, want [false true false true]", told)
 }
 
 // A decision is never later than PostgreSQL's clock. It is never later than the instance's clock by more than
@@ -116,9 +112,8 @@ func TestClock_AnyReading_NoClockDecidesAlone(t *testing.T) {
 		database := noon.Add(time.Duration(span.Draw(rt, "database")))
 		c := at(SkewMaxDefault, nil, wall, wall.Add(took))
 		got := c.Agree(c.Begin(), database)
-		if got.After(database) || got.After(wall.Add(took+SkewMaxDefault)) {
-			rt.Fatalf("decided at %s: PostgreSQL %s, instance %s to %s", got, database, wall, wall.Add(took))
-		}
+		require.True(rt, !got.After(database) && !got.After(wall.Add(took+SkewMaxDefault)),
+			"decided at %s: PostgreSQL %s, instance %s to %s", got, database, wall, wall.Add(took))
 	})
 }
 
@@ -127,17 +122,15 @@ func TestClock_Advance_MovesDecisionsOnly(t *testing.T) {
 	t.Parallel()
 	const month, hour = 31 * 24 * time.Hour, time.Hour
 	c := New(Config{Ahead: hour, Wall: func() time.Time { return noon }})
-	if got := c.Now(); !got.Equal(noon.Add(hour)) {
-		t.Errorf("before the first reading: %s", got)
-	}
+	got := c.Now()
+	assert.True(t, got.Equal(noon.Add(hour)), "before the first reading: %s", got)
 	for range 2 {
 		want := noon.Add(c.Ahead())
 		if got := c.Agree(c.Begin(), noon); !got.Equal(want) {
 			t.Errorf("decided at %s, want %s", got, want)
 		}
-		if skew, agree := c.State(); skew != 0 || !agree {
-			t.Errorf("skew %s, agree %t", skew, agree)
-		}
+		skew, agree := c.State()
+		assert.True(t, skew == 0 && agree, "skew %s, agree %t", skew, agree)
 		c.Advance(month)
 		if got := c.Now(); got.Before(want.Add(month)) || got.After(want.Add(month+time.Minute)) {
 			t.Errorf("now %s, want %s", got, want.Add(month))

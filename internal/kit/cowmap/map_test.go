@@ -37,9 +37,8 @@ func TestMap_Versions_AreMapsThatDoNotChange(t *testing.T) {
 		versions, want = append(versions, now), append(want, like)
 		for i := range versions {
 			got := maps.Collect(versions[i].All())
-			if !maps.Equal(got, want[i]) || versions[i].Len() != len(want[i]) {
-				t.Fatalf("version %d: %v, want %v", i, got, want[i])
-			}
+			require.True(t, maps.Equal(got, want[i]) && versions[i].Len() == len(want[i]),
+				"version %d: %v, want %v", i, got, want[i])
 			for key, value := range want[i] {
 				if got, ok := versions[i].Lookup(key); !ok || got != value || versions[i].Get(key) != value {
 					t.Fatalf("version %d: %s is %d, %v", i, key, got, ok)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 )
 
@@ -23,9 +25,8 @@ func TestOf_FirstErrorOfTheChain(t *testing.T) {
 		{&Error{Code: Unavailable, Cause: inner}, Unavailable},
 		{errors.Join(&Error{Code: QueueFull}, inner), QueueFull},
 	} {
-		if got := Of(c.err); got != c.want {
-			t.Errorf("%v: code %q, want %q", c.err, got, c.want)
-		}
+		got := Of(c.err)
+		assert.True(t, got == c.want, "%v: code %q, want %q", c.err, got, c.want)
 	}
 }
 
@@ -39,14 +40,11 @@ func TestError_Text_DetailElseFields_ThenCause(t *testing.T) {
 		"unavailable: away: EOF": {Code: Unavailable, Detail: "away", Cause: errors.New("EOF")},
 		"precondition_failed: a is required; b must be absent": {Code: Conflict, Fields: fields},
 	} {
-		if got := e.Error(); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		got := e.Error()
+		assert.True(t, got == want, "got %q, want %q", got, want)
 	}
-	if e := Errorf(NotFound, "meter", "no meter"); e.Field() != "meter" || e.Fields[0].Message != "no meter" {
-		t.Errorf("the field at fault is %+v", e.Fields)
-	}
-	if e := Errorf(QueueFull, "", "wait"); e.Field() != "" || e.Fields != nil {
-		t.Errorf("no field is at fault, got %+v", e.Fields)
-	}
+	e := Errorf(NotFound, "meter", "no meter")
+	assert.True(t, e.Field() == "meter" && e.Fields[0].Message == "no meter", "the field at fault is %+v", e.Fields)
+	e = Errorf(QueueFull, "", "wait")
+	assert.True(t, e.Field() == "" && e.Fields == nil, "no field is at fault, got %+v", e.Fields)
 }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -482,9 +483,8 @@ func TestDoWithin_ContextWithTimerForDone_NeedsItOnlyForAnEarlierDeadline(t *tes
 			}
 			cancel()
 		}
-		if took := time.Since(now); took != 3*time.Second {
-			t.Errorf("the waits took %s", took)
-		}
+		took := time.Since(now)
+		assert.True(t, took == 3*time.Second, "the waits took %s", took)
 		r.next()
 		r.answered(1, busy)
 		r.stop()

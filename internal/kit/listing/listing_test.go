@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -29,9 +30,7 @@ func TestCut_AllPages_HaveEveryItemOnce(t *testing.T) {
 			break
 		}
 	}
-	if fmt.Sprint(got) != fmt.Sprint(items) {
-		t.Errorf("the pages have %q", got)
-	}
+	assert.Equal(t, fmt.Sprint(items), fmt.Sprint(got), "the pages have %q", got)
 }
 
 func TestAfter_OutOfBounds_NamesEveryField(t *testing.T) {
@@ -55,8 +54,7 @@ func TestAfter_OutOfBounds_NamesEveryField(t *testing.T) {
 				fields += f.Field + " "
 			}
 		}
-		if fields != c.fields || err != nil && errcode.Of(err) != errcode.InvalidArgument {
-			t.Errorf("%+v: %v", c.query, err)
-		}
+		assert.True(t, fields == c.fields && (err == nil || errcode.Of(err) == errcode.InvalidArgument),
+			"%+v: %v", c.query, err)
 	}
 }

@@ -36,9 +36,8 @@ func TestRatio_IsExactUpToTheLargestAmounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := Ratio{amounts().Draw(t, "units"), amounts().Draw(t, "per")}
 		n := rapid.OneOf(rapid.Just(int64(0)), amounts()).Draw(t, "n")
-		if got, want := r.Cost(n), exact(n, r.Units, r.Per, true); got != want {
-			t.Fatalf("%v of %d costs %d, not %d", r, n, got, want)
-		}
+		got, want := r.Cost(n), exact(n, r.Units, r.Per, true)
+		require.True(t, got == want, "%v of %d costs %d, not %d", r, n, got, want)
 		if got, want := r.MaxUnits(n), exact(n, r.Per, r.Units, false); got != want {
 			t.Fatalf("%v: %d reaches %d, not %d", r, n, got, want)
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 )
 
 // The cache calls dropped once for each value that leaves it. So the sum of the values in the cache is the sum of all
@@ -22,17 +24,12 @@ func TestCache_EveryValueThatLeaves_IsDropped(t *testing.T) {
 	put("4", 100) // another value of an existing key
 	c.Remove("3")
 	c.Remove("of nobody")
-	if c.Len() != 2 || dropped != entered-107 {
-		t.Errorf("%d entries, %d of %d dropped", c.Len(), dropped, entered)
-	}
+	assert.True(t, c.Len() == 2 && dropped == entered-107, "%d entries, %d of %d dropped", c.Len(), dropped, entered)
 	for i := range 3 {
-		if removed := c.RemoveOldest(); removed != (i < 2) {
-			t.Errorf("removal %d of two entries: %v", i, removed)
-		}
+		removed := c.RemoveOldest()
+		assert.True(t, removed == (i < 2), "removal %d of two entries: %v", i, removed)
 	}
-	if c.Len() != 0 || dropped != entered {
-		t.Errorf("%d entries, %d of %d dropped", c.Len(), dropped, entered)
-	}
+	assert.True(t, c.Len() == 0 && dropped == entered, "%d entries, %d of %d dropped", c.Len(), dropped, entered)
 }
 
 func TestCache_ManyGoroutines_KeepsItsBound(t *testing.T) {
@@ -51,7 +48,5 @@ func TestCache_ManyGoroutines_KeepsItsBound(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if c.Len() != 64 || left != 4*each-64 {
-		t.Errorf("%d entries, %d left", c.Len(), left)
-	}
+	assert.True(t, c.Len() == 64 && left == 4*each-64, "%d entries, %d left", c.Len(), left)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
@@ -20,9 +22,8 @@ func TestMap_AnyProgram_LikeAList(t *testing.T) {
 		find := func(key int) int { return slices.IndexFunc(list, func(p pair) bool { return p.key == key }) }
 		same := func(key int, got int, ok bool) {
 			at := find(key)
-			if ok != (at >= 0) || ok && got != list[at].value {
-				t.Fatalf("%d: %d, %v; want %v", key, got, ok, list)
-			}
+			require.True(t, ok == (at >= 0) && (!ok || got == list[at].value),
+				"%d: %d, %v; want %v", key, got, ok, list)
 		}
 		use := func(p pair) { // the last element is the newest
 			if at := find(p.key); at >= 0 {
@@ -57,13 +58,9 @@ func TestMap_AnyProgram_LikeAList(t *testing.T) {
 				list = slices.DeleteFunc(list, func(p pair) bool { return p.key == key })
 			},
 			"": func(t *rapid.T) {
-				if m.Len() != len(list) {
-					t.Fatalf("%d entries; want %v", m.Len(), list)
-				}
+				require.Equal(t, len(list), m.Len(), "%d entries; want %v", m.Len(), list)
 				for at, i := m.oldest, 0; at != 0; at, i = m.entry(at).newer, i+1 {
-					if m.entry(at).key != list[i].key {
-						t.Fatalf("entry %d is %d; want %v", i, m.entry(at).key, list)
-					}
+					require.True(t, m.entry(at).key == list[i].key, "entry %d is %d; want %v", i, m.entry(at).key, list)
 				}
 			},
 		})
@@ -84,13 +81,10 @@ func TestMap_Entry_TakesItsKeyAndValueAnd21Bytes(t *testing.T) {
 	}
 	each := float64(heap()-before) / n
 	runtime.KeepAlive(keys)
-	if m.Len() != n {
-		t.Fatalf("%d entries", m.Len())
-	}
+	require.True(t, m.Len() == n, "%d entries", m.Len())
 	const own, table = 16 + 32 + 16, 131072 * 4.0 / n
-	if t.Logf("%.1f bytes", each); each > own+table+1 {
-		t.Errorf("%.1f bytes an entry; key and value are 48", each)
-	}
+	t.Logf("%.1f bytes", each)
+	assert.True(t, each <= own+table+1, "%.1f bytes an entry; key and value are 48", each)
 }
 
 func heap() int64 {

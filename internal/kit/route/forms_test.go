@@ -43,12 +43,8 @@ func TestNormalize_Idempotent(t *testing.T) {
 		route := strings.Join(parts.Draw(t, "parts"), "")
 		forms := Forms(rapid.IntRange(0, int(AllForms)).Draw(t, "forms"))
 		once := Normalize(route, forms)
-		if again := Normalize(once, forms); again != once {
-			t.Fatalf("%q becomes %q, and then %q", route, once, again)
-		}
-		if once == "" {
-			t.Fatalf("%q becomes nothing", route)
-		}
+		require.Equal(t, once, Normalize(once, forms), "%q becomes %q, and then", route, once)
+		require.NotEmpty(t, once, "%q becomes nothing", route)
 	})
 }
 
@@ -94,8 +90,7 @@ func TestPattern_In_MatchesNormalizedRoutes(t *testing.T) {
 		require.NoError(t, err)
 		forms := Forms(rapid.IntRange(0, int(AllForms)).Draw(t, "forms"))
 		route := strings.ReplaceAll(p.text, "*", rapid.SampledFrom([]string{"x", "Y;z", "q"}).Draw(t, "star"))
-		if !matches(p.In(forms), Normalize(route, forms)) {
-			t.Fatalf("%s in forms %b is %v, and does not match %s", text, forms, p.In(forms), Normalize(route, forms))
-		}
+		require.True(t, matches(p.In(forms), Normalize(route, forms)),
+			"%s in forms %b is %v, and does not match %s", text, forms, p.In(forms), Normalize(route, forms))
 	})
 }

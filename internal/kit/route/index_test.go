@@ -40,9 +40,7 @@ func TestIndex_FindsWhatMatchFinds(t *testing.T) {
 			}
 			slices.SortFunc(want, order)
 			slices.SortFunc(got, order)
-			if !slices.Equal(got, want) {
-				t.Fatalf("%q is matched by %v, want %v", r, got, want)
-			}
+			require.Equal(t, want, got, "%q is matched by", r)
 		}
 		// This fork removes some patterns and adds others. The first index does not change.
 		fork, left := x.Fork(), slices.Clone(all)

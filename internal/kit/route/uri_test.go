@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
@@ -54,9 +55,8 @@ func TestFromURI_OneSpelling(t *testing.T) {
 		"search":                         "/search",
 		"/" + strings.Repeat("%41", 900): "/" + strings.Repeat("A", 900),
 	} {
-		if got := FromURI(uri); got != want {
-			t.Errorf("FromURI(%.60q) = %.60q, want %.60q", uri, got, want)
-		}
+		got := FromURI(uri)
+		assert.True(t, got == want, "FromURI(%.60q) = %.60q, want %.60q", uri, got, want)
 	}
 }
 
@@ -82,9 +82,8 @@ func TestFromURI_OtherSpellingsGiveSameRoute(t *testing.T) {
 			}
 		}
 		b.WriteString(rapid.SampledFrom([]string{"", "?", "?a=/b/..", "#f"}).Draw(t, "behind"))
-		if got := FromURI(b.String()); got != want {
-			t.Errorf("%q becomes %q, want %q", b.String(), got, want)
-		}
+		got := FromURI(b.String())
+		assert.True(t, got == want, "%q becomes %q, want %q", b.String(), got, want)
 	})
 }
 
@@ -96,12 +95,8 @@ func TestFromURI_PrintableAndIdempotent(t *testing.T) {
 			uri = strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"/", ".", "..", "%2f", "%", "2", "e", "?", "a"}), 0, 20).Draw(t, "parts"), "")
 		}
 		got := FromURI(uri)
-		if again := FromURI(got); again != got {
-			t.Errorf("%q becomes %q, and then %q", uri, got, again)
-		}
-		if got[0] != '/' || !bound.ASCII(got, '!', 1, 4*40) {
-			t.Errorf("%q becomes %q", uri, got)
-		}
+		assert.Equal(t, got, FromURI(got), "%q becomes %q, and then", uri, got)
+		assert.True(t, got[0] == '/' && bound.ASCII(got, '!', 1, 4*40), "%q becomes %q", uri, got)
 		if plain := path.Clean(got); got != plain && got != plain+"/" {
 			t.Errorf("%q becomes %q, and path.Clean has more to clean: %q", uri, got, plain)
 		}

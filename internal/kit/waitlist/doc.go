@@ -5,10 +5,10 @@
 //
 //	W1  The value that has waited longest is taken first, unless W2 or W3 excludes it.
 //	W2  All places of a batch are of one group: the group of the place that has waited longest.
-//	W3  If more places wait than fit into a batch, each tenant first gets at most Config.Share places. The remaining room
-//	    goes to any waiting places of the group, the oldest first.
-//	W4  At most Config.Most places wait, and at most Config.MostOf places of one tenant. So if one tenant sends too much,
-//	    only this tenant is refused.
+//	W3  If more places wait than fit into a batch, each tenant first gets at most Config.Share places. The remaining
+//	    room goes to any waiting places of the group, the oldest first.
+//	W4  At most Config.Most places wait, and at most Config.MostOf places of one tenant. So if one tenant sends too
+//	    much, only this tenant is refused.
 //
 // # Concurrency
 //

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
@@ -19,18 +21,15 @@ func take(l *List[string]) []string {
 func add(t *testing.T, l *List[string], group int, values ...string) (last *Place[string]) {
 	t.Helper()
 	for _, v := range values {
-		if last, _ = l.Add(v, v[:1], group); last == nil {
-			t.Fatalf("no room for %s", v)
-		}
+		last, _ = l.Add(v, v[:1], group)
+		require.NotNil(t, last, "no room for %s", v)
 	}
 	return last
 }
 
 func want(t *testing.T, got []string, want ...string) {
 	t.Helper()
-	if !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	assert.Equal(t, want, got, "got")
 }
 
 func TestTake_WhatWaitsLongest_GoesFirst(t *testing.T) {
@@ -72,16 +71,13 @@ func TestAdd_Bounds(t *testing.T) {
 	t.Parallel()
 	l := New[string](Config{Most: 3, MostOf: 2, Batch: 2, Share: 2})
 	add(t, l, 0, "a1")
-	if _, crowded := l.Add("a2", "a", 0); !crowded {
-		t.Error("a whole batch waits")
-	}
-	if p, _ := l.Add("a3", "a", 0); p != nil {
-		t.Error("a third place of a tenant that may have two")
-	}
+	_, crowded := l.Add("a2", "a", 0)
+	assert.True(t, crowded, "a whole batch waits")
+	p, _ := l.Add("a3", "a", 0)
+	assert.True(t, p == nil, "a third place of a tenant that may have two")
 	add(t, l, 0, "b1")
-	if p, _ := l.Add("c1", "c", 0); p != nil {
-		t.Error("a fourth place of three")
-	}
+	p, _ = l.Add("c1", "c", 0)
+	assert.True(t, p == nil, "a fourth place of three")
 	want(t, take(l), "a1", "a2")
 	add(t, l, 0, "a3", "a4") // there is room again
 }
@@ -91,14 +87,10 @@ func TestRemove_OnlyWhatWaits(t *testing.T) {
 	l := New[string](Config{Most: 3, MostOf: 1, Batch: 2, Share: 2})
 	a := add(t, l, 0, "a1")
 	b := add(t, l, 0, "b1")
-	if !b.Waits() || !b.Remove() || b.Waits() || b.Remove() {
-		t.Error("a place that waits is removed once")
-	}
+	assert.True(t, b.Waits() && b.Remove() && !b.Waits() && !b.Remove(), "a place that waits is removed once")
 	add(t, l, 0, "b2") // there is room for its tenant again
 	want(t, take(l), "a1", "b2")
-	if a.Waits() || a.Remove() || l.Len() != 0 {
-		t.Error("a place in a batch was removed")
-	}
+	assert.True(t, !a.Waits() && !a.Remove() && l.Len() == 0, "a place in a batch was removed")
 }
 
 // No value is lost or returned twice, and each batch obeys the bounds.
@@ -116,9 +108,7 @@ func TestList_RandomPrograms(t *testing.T) {
 			case 1:
 				if len(model) > 0 {
 					at := rapid.IntRange(0, len(model)-1).Draw(rt, "at")
-					if !model[at].Remove() {
-						rt.Fatal("a place that waits was not removed")
-					}
+					require.True(rt, model[at].Remove(), "a place that waits was not removed")
 					model = slices.Delete(model, at, at+1)
 				}
 			default:
@@ -130,16 +120,13 @@ func TestList_RandomPrograms(t *testing.T) {
 					}
 				}
 				p, _ := l.Add(n, fmt.Sprint(tenant), tenant%2)
-				if room := len(model) < cfg.Most && of < cfg.MostOf; room != (p != nil) {
-					rt.Fatalf("%d wait, %d of the tenant: room %v", len(model), of, !room)
-				}
+				room := len(model) < cfg.Most && of < cfg.MostOf
+				require.True(rt, room == (p != nil), "%d wait, %d of the tenant: room %v", len(model), of, !room)
 				if p != nil {
 					model = append(model, p)
 				}
 			}
-			if l.Len() != len(model) {
-				rt.Fatalf("%d wait, want %d", l.Len(), len(model))
-			}
+			require.Equal(rt, len(model), l.Len(), "wait")
 		}
 	})
 }
@@ -147,9 +134,7 @@ func TestList_RandomPrograms(t *testing.T) {
 func checkBatch(rt *rapid.T, cfg Config, l *List[int], model *[]*Place[int]) {
 	batch := l.Take()
 	if len(*model) == 0 {
-		if len(batch) != 0 {
-			rt.Fatal("a batch of nothing")
-		}
+		require.Empty(rt, batch, "a batch of nothing")
 		return
 	}
 	first := (*model)[0]
@@ -159,13 +144,10 @@ func checkBatch(rt *rapid.T, cfg Config, l *List[int], model *[]*Place[int]) {
 			same++
 		}
 	}
-	if len(batch) == 0 || batch[0] != first || len(batch) != min(same, cfg.Batch) {
-		rt.Fatalf("%d of %d were taken", len(batch), same)
-	}
+	require.True(rt, len(batch) != 0 && batch[0] == first && len(batch) == min(same, cfg.Batch),
+		"%d of %d were taken", len(batch), same)
 	for _, p := range batch {
-		if p.group != first.group || p.Waits() || !slices.Contains(*model, p) {
-			rt.Fatalf("%+v was taken", p)
-		}
+		require.True(rt, p.group == first.group && !p.Waits() && slices.Contains(*model, p), "%+v was taken", p)
 		if p.tenant == first.tenant {
 			of++
 		}
@@ -181,9 +163,8 @@ func checkBatch(rt *rapid.T, cfg Config, l *List[int], model *[]*Place[int]) {
 					n++
 				}
 			}
-			if m.group == first.group && n < cfg.Share {
-				rt.Fatalf("tenant %s has %d places of a batch, tenant %s waits with %d", first.tenant, of, m.tenant, n)
-			}
+			require.False(rt, m.group == first.group && n < cfg.Share,
+				"tenant %s has %d places of a batch, tenant %s waits with %d", first.tenant, of, m.tenant, n)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -20,9 +21,7 @@ func TestMakefile_TestCitus_NamesEveryPackageThatUsesTheDatabase(t *testing.T) {
 	text, err := os.ReadFile("../../../Makefile")
 	require.NoError(t, err)
 	found := citusPackages.FindSubmatch(text)
-	if found == nil {
-		t.Fatal("the Makefile has no CITUS_PACKAGES")
-	}
+	require.NotNil(t, found, "the Makefile has no CITUS_PACKAGES")
 	named := func(pkg string) bool {
 		for _, pattern := range strings.Fields(strings.ReplaceAll(string(found[1]), "\\\n", " ")) {
 			pattern = strings.TrimPrefix(pattern, "./")
@@ -40,9 +39,7 @@ func TestMakefile_TestCitus_NamesEveryPackageThatUsesTheDatabase(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) < 20 {
-		t.Errorf("only %d packages use the database: the test does not see them", len(seen))
-	}
+	assert.True(t, len(seen) >= 20, "only %d packages use the database: the test does not see them", len(seen))
 }
 
 // usesDatabase reports whether a file uses a function of testenv that creates a database for a test.

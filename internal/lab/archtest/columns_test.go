@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -51,9 +52,7 @@ func TestColumns_Repository_OnlyListedFilesAreWide(t *testing.T) {
 			listed = slices.Delete(listed, at, at+1)
 		}
 	}
-	if len(listed) > 0 {
-		t.Errorf("%s names files that are gone: %q", wideFiles, listed)
-	}
+	assert.Empty(t, listed, "%s names files that are gone: %q", wideFiles, listed)
 }
 
 func TestColumns_Violations_Caught(t *testing.T) {
@@ -63,11 +62,8 @@ func TestColumns_Violations_Caught(t *testing.T) {
 		"a\n" + strings.Repeat("\t", 30) + "x\n",
 		"\t" + strings.Repeat("é", 117),
 	} {
-		if !isWide(wide) {
-			t.Errorf("%q passes", wide)
-		}
+		assert.True(t, isWide(wide), "%q passes", wide)
 	}
-	if isWide("\t" + strings.Repeat("é", 116) + "\n" + strings.Repeat("x", 120) + "\n") {
-		t.Error("lines of 120 columns do not pass")
-	}
+	assert.False(t, isWide("\t"+strings.Repeat("é", 116)+"\n"+strings.Repeat("x", 120)+"\n"),
+		"lines of 120 columns do not pass")
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -36,9 +37,7 @@ func TestProduct_Dependencies_NoBenchmarkOrTestPackage(t *testing.T) {
 	out, err := list.Output()
 	require.NoError(t, err)
 	dependencies := strings.Fields(string(out))
-	if len(dependencies) < 100 {
-		t.Errorf("only %d packages are listed", len(dependencies))
-	}
+	assert.True(t, len(dependencies) >= 100, "only %d packages are listed", len(dependencies))
 	for _, pkg := range laboratory(dependencies) {
 		t.Errorf("the product's binary contains %s", pkg)
 	}
@@ -47,11 +46,8 @@ func TestProduct_Dependencies_NoBenchmarkOrTestPackage(t *testing.T) {
 func TestProduct_Dependencies_ViolationsAreFound(t *testing.T) {
 	t.Parallel()
 	for _, pkg := range []string{"gonum.org/v1/plot/vg", "golang.org/x/image/font", module + "/lab/bench", "testing"} {
-		if len(laboratory([]string{"fmt", pkg})) != 1 {
-			t.Errorf("%s passes", pkg)
-		}
+		assert.Len(t, laboratory([]string{"fmt", pkg}), 1, "%s passes", pkg)
 	}
-	if found := laboratory([]string{"golang.org/x/images", "testing2", module + "/internal/gate"}); len(found) > 0 {
-		t.Errorf("refused: %v", found)
-	}
+	found := laboratory([]string{"golang.org/x/images", "testing2", module + "/internal/gate"})
+	assert.Empty(t, found, "refused: %v", found)
 }

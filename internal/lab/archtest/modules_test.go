@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -26,9 +27,7 @@ func inModule(t *testing.T, dir string, args ...string) string {
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off")
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
+	require.NoError(t, err, "go %s: %v\n%s", strings.Join(args, " "), err, out)
 	return string(out)
 }
 
@@ -51,16 +50,10 @@ func TestProduct_Modules_NoneOfTheLaboratory(t *testing.T) {
 	}
 	product, laboratory := modulesOf("../../.."), modulesOf("../../../lab")
 	for _, path := range laboratoryAlone {
-		if product[path] {
-			t.Errorf("go.mod needs %s", path)
-		}
-		if !laboratory[path] {
-			t.Errorf("lab/go.mod does not need %s: take it off this list", path)
-		}
+		assert.False(t, product[path], "go.mod needs %s", path)
+		assert.True(t, laboratory[path], "lab/go.mod does not need %s: take it off this list", path)
 	}
-	if product[module+"/lab"] {
-		t.Error("the service needs its laboratory")
-	}
+	assert.False(t, product[module+"/lab"], "the service needs its laboratory")
 	inModule(t, "../../../lab", "list", "-deps", "-test", "./...") // lab's go.mod lists all modules that lab needs
 }
 
@@ -72,9 +65,7 @@ func TestClient_Modules_CompileAlone(t *testing.T) {
 		inModule(t, filepath.Join("../../..", dir), "vet", "./...")
 	}
 	all := strings.Fields(inModule(t, "../../../client", "list", "-m", "all"))
-	if !slices.Equal(all, []string{clientModules["client"]}) {
-		t.Errorf("the client's modules are %q", all)
-	}
+	assert.Equal(t, []string{clientModules["client"]}, all, "the client's modules")
 }
 
 // A program that imports the client gets no module of the service. If the program and the service use the same
@@ -108,9 +99,7 @@ func TestClient_User_KeepsItsVersions(t *testing.T) {
 			t.Errorf("the service's module %s is among them", path)
 		}
 	}
-	if !maps.Equal(got, own) {
-		t.Errorf("the versions are %v, were %v", got, own)
-	}
+	assert.Equal(t, own, got, "the versions are %v, were %v", got, own)
 }
 
 // If go.work exists, the go command takes the version of Go from go.work. The image is built without go.work, with
@@ -123,12 +112,9 @@ func TestGo_WorkAndModules_SameVersion(t *testing.T) {
 		return strings.Join(regexp.MustCompile(`(?m)^(go|toolchain) .*`).FindAllString(string(text), -1), ", ")
 	}
 	work := versions("go.work")
-	if !strings.Contains(work, "toolchain ") {
-		t.Errorf("go.work has %q", work)
-	}
+	assert.Contains(t, work, "toolchain ", "go.work")
 	for _, file := range []string{"go.mod", "lab/go.mod"} {
-		if own := versions(file); own != work {
-			t.Errorf("%s has %q, go.work %q", file, own, work)
-		}
+		own := versions(file)
+		assert.True(t, own == work, "%s has %q, go.work %q", file, own, work)
 	}
 }

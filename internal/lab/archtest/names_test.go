@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -46,8 +47,7 @@ func TestNames_Violations_Caught(t *testing.T) {
 	} {
 		f, err := parse("internal/kit/lane/x_test.go", "package lane\n\nfunc "+name+"(t *testing.T) {}\n")
 		require.NoError(t, err)
-		if found := len(testNamesStartWithTheSubject(f)) > 0; found == ok {
-			t.Errorf("%s: violation %t, want %t", name, found, !ok)
-		}
+		found := len(testNamesStartWithTheSubject(f)) > 0
+		assert.True(t, found != ok, "%s: violation %t, want %t", name, found, !ok)
 	}
 }

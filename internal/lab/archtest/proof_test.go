@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -35,9 +36,7 @@ func TestDocuments_NamedTests_Exist(t *testing.T) {
 	documents, err := filepath.Glob("../../../docs/*.md")
 	require.NoError(t, err)
 	recipes, err := filepath.Glob("../../../docs/recipes/*.md")
-	if err != nil || len(recipes) == 0 {
-		t.Fatalf("%d recipes, %v", len(recipes), err)
-	}
+	require.True(t, err == nil && len(recipes) != 0, "%d recipes, %v", len(recipes), err)
 	documents = append(documents, recipes...)
 	named := 0
 	for _, path := range documents {
@@ -54,9 +53,7 @@ func TestDocuments_NamedTests_Exist(t *testing.T) {
 			}
 		}
 	}
-	if named < 50 {
-		t.Errorf("the documents name only %d tests; expected more", named)
-	}
+	assert.True(t, named >= 50, "the documents name only %d tests; expected more", named)
 }
 
 // Each promise has one row, which names all tests of the promise. With two rows, a change would often miss one of
@@ -71,12 +68,8 @@ func TestDocuments_Promise_HasOneRow(t *testing.T) {
 		if len(cells) < 2 || !strings.Contains(line, "`Test") {
 			continue
 		}
-		if seen[cells[0]] {
-			t.Errorf("twice: %s", cells[0])
-		}
+		assert.False(t, seen[cells[0]], "twice: %s", cells[0])
 		seen[cells[0]] = true
 	}
-	if len(seen) < 50 {
-		t.Errorf("%d promises; expected more", len(seen))
-	}
+	assert.True(t, len(seen) >= 50, "%d promises; expected more", len(seen))
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -255,9 +256,8 @@ func TestRules_PureFiles_Exist(t *testing.T) {
 		"ratelimit/rule/bucket", "ratelimit/rule/limit", "ratelimit/lease_id", "ratelimit/replica/membership", "ratelimit/replica/shares", "ratelimit/vector",
 		"ratelimit/workbench", "kit/period/schedule", "kit/bound/bound", "kit/bound/metadata", "gate/balances/policy",
 	} {
-		if p := path.Join("internal", name+".go"); !found[p] {
-			t.Errorf("%s is gone or no longer counts as pure", p)
-		}
+		p := path.Join("internal", name+".go")
+		assert.True(t, found[p], "%s is gone or no longer counts as pure", p)
 	}
 }
 
@@ -270,14 +270,11 @@ func TestRules_Packages_Documented(t *testing.T) {
 		}
 		documented[f.pkg] = documented[f.pkg] || f.syntax.Doc != nil
 		ours := strings.HasPrefix(f.pkg, "internal/") || strings.HasPrefix(f.pkg, "lab/")
-		if ours && path.Base(f.path) != "doc.go" && f.syntax.Doc != nil {
-			t.Errorf("%s: move the package comment to doc.go", f.path)
-		}
+		assert.False(t, ours && path.Base(f.path) != "doc.go" && f.syntax.Doc != nil,
+			"%s: move the package comment to doc.go", f.path)
 	}
 	for pkg, ok := range documented {
-		if !ok {
-			t.Errorf("%s has no package comment", pkg)
-		}
+		assert.True(t, ok, "%s has no package comment", pkg)
 	}
 }
 
@@ -320,9 +317,7 @@ func TestRules_Violations_Caught(t *testing.T) {
 	} {
 		f, err := parse(c.path, c.text)
 		require.NoError(t, err)
-		if len(rules[c.rule](f)) == 0 {
-			t.Errorf("rule %q does not find the violation in %s: %.80q", c.rule, c.path, c.text)
-		}
+		assert.NotEmpty(t, rules[c.rule](f), "rule %q does not find the violation in %s: %.80q", c.rule, c.path, c.text)
 	}
 	for _, c := range []struct{ path, text string }{
 		{"internal/kit/lane/x.go", "package lane\n\n// x isn't \"empty\".\nvar x string\n"},
@@ -334,9 +329,8 @@ func TestRules_Violations_Caught(t *testing.T) {
 		f, err := parse(c.path, c.text)
 		require.NoError(t, err)
 		for name, check := range rules {
-			if wrong := check(f); len(wrong) > 0 {
-				t.Errorf("rule %q finds a violation in %s: %v", name, c.path, wrong)
-			}
+			wrong := check(f)
+			assert.Empty(t, wrong, "rule %q finds a violation in %s: %v", name, c.path, wrong)
 		}
 	}
 }

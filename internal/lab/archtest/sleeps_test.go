@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -66,9 +67,8 @@ func TestSleeps_Repository_OnlyThoseListed(t *testing.T) {
 			continue
 		}
 		for _, place := range sleeps(f) {
-			if maySleep[place] == "" {
-				t.Errorf("%s lets a span of time pass: wait for what is meant, with testenv.Eventually or testenv.Receive", place)
-			}
+			assert.NotEmpty(t, maySleep[place],
+				"%s lets a span of time pass: wait for what is meant, with testenv.Eventually or testenv.Receive", place)
 			delete(unseen, place)
 		}
 	}
@@ -87,8 +87,7 @@ func TestSleeps_Violations_Caught(t *testing.T) {
 	} {
 		f, err := parse("internal/kit/lane/x_test.go", fmt.Sprintf("package lane\n\nfunc TestX_Y(t *testing.T) { %s }\n", body))
 		require.NoError(t, err)
-		if found := sleeps(f); len(found) != want {
-			t.Errorf("%s: %q, want %d", body, found, want)
-		}
+		found := sleeps(f)
+		assert.Len(t, found, want, "%s", body)
 	}
 }

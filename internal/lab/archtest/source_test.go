@@ -52,9 +52,7 @@ func repository(t *testing.T) []*file {
 	t.Helper()
 	files, err := parsed()
 	require.NoError(t, err)
-	if len(files) < 20 {
-		t.Fatalf("found only %d Go files: this is not the repository's root", len(files))
-	}
+	require.True(t, len(files) >= 20, "found only %d Go files: this is not the repository's root", len(files))
 	return files
 }
 

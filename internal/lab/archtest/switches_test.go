@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -108,15 +109,12 @@ func TestSwitches_Contributing_ListsAll(t *testing.T) {
 	require.NoError(t, err)
 	listed := map[string]string{}
 	for _, row := range switchRow.FindAllStringSubmatch(string(text), -1) {
-		if _, twice := listed[row[1]]; twice {
-			t.Errorf("CONTRIBUTING.md lists %s twice", row[1])
-		}
+		_, twice := listed[row[1]]
+		assert.False(t, twice, "CONTRIBUTING.md lists %s twice", row[1])
 		listed[row[1]] = row[2]
 	}
 	all := switches(t)
-	if len(all) < 20 {
-		t.Errorf("found only %d switches", len(all))
-	}
+	assert.True(t, len(all) >= 20, "found only %d switches", len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		row, ok := listed[name]
 		if !ok {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -45,7 +46,5 @@ func TestArchitecture_Ways_NameFilesAndFunctions(t *testing.T) {
 			}
 		}
 	}
-	if steps < 25 {
-		t.Errorf("%d steps; expected more", steps)
-	}
+	assert.True(t, steps >= 25, "%d steps; expected more", steps)
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 )
 
 // wing is a folder of internal/ with all its packages.
@@ -162,9 +164,7 @@ func TestWings_Table_GoesDown(t *testing.T) {
 	var below, names []string
 	for _, w := range wings {
 		for _, name := range slices.Concat(w.imports, w.inTests) {
-			if !slices.Contains(below, name) {
-				t.Errorf("%s imports %s, which is not below it", w.name, name)
-			}
+			assert.True(t, slices.Contains(below, name), "%s imports %s, which is not below it", w.name, name)
 		}
 		below, names = append(below, w.name), append(names, "internal/"+w.name)
 	}
@@ -175,9 +175,8 @@ func TestWings_Table_GoesDown(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, names) {
-		t.Errorf("the wings are %q, the table has %q", got, names)
-	}
+	got := slices.Sorted(maps.Keys(found))
+	assert.Equal(t, names, got, "the wings are %q, the table has %q", got, names)
 	// If no package uses a permitted import any more, the import must leave the table.
 	used := map[[2]string]bool{}
 	for _, f := range repository(t) {
@@ -189,9 +188,8 @@ func TestWings_Table_GoesDown(t *testing.T) {
 	}
 	for _, w := range wings {
 		for _, name := range slices.Concat(w.imports, w.inTests) {
-			if !used[[2]string{"internal/" + w.name, "internal/" + name}] {
-				t.Errorf("%s does not import %s", w.name, name)
-			}
+			assert.True(t, used[[2]string{"internal/" + w.name, "internal/" + name}],
+				"%s does not import %s", w.name, name)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -101,9 +102,7 @@ func TestWords_Names_HaveNoOddOnes(t *testing.T) {
 	}
 	for _, pkg := range slices.Sorted(maps.Keys(oddWordsKept)) {
 		for _, word := range oddWordsKept[pkg] {
-			if !kept[pkg+" "+word] {
-				t.Errorf("%s has no name with %q any more: take it from the list", pkg, word)
-			}
+			assert.True(t, kept[pkg+" "+word], "%s has no name with %q any more: take it from the list", pkg, word)
 		}
 	}
 }
@@ -111,8 +110,8 @@ func TestWords_Names_HaveNoOddOnes(t *testing.T) {
 func TestWords_Violations_Caught(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]int{
-		"package roster":                                               1,
-		"package x\n\nfunc tellAll() {}":                               1,
+		"package roster":                 1,
+		"package x\n\nfunc tellAll() {}": 1,
 		"package x\n\ntype Wishes struct{ isSettled, worldOf int }":    3,
 		"package x\n\nvar unborn, x = 1, 2":                            1,
 		"package x\n\nfunc f(told int) { shelf := told; _ = shelf }":   2,
@@ -121,8 +120,7 @@ func TestWords_Violations_Caught(t *testing.T) {
 	} {
 		f, err := parse("internal/kit/lane/x.go", code+"\n")
 		require.NoError(t, err)
-		if found := oddWordsOf(f); len(found) != want {
-			t.Errorf("%s: %s found, want %d", code, fmt.Sprint(slices.Sorted(maps.Keys(found))), want)
-		}
+		found := oddWordsOf(f)
+		assert.Len(t, found, want, "%s: %s found", code, fmt.Sprint(slices.Sorted(maps.Keys(found))))
 	}
 }

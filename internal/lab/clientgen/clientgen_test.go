@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -35,13 +36,9 @@ func TestFeatures_OfGo_NameTestsThatExist(t *testing.T) {
 	}
 	for _, row := range rows {
 		feature, ok := f.Features[row.name]
-		if !ok {
-			t.Errorf("client/features.json has no %s", row.name)
-		}
+		assert.True(t, ok, "client/features.json has no %s", row.name)
 		for _, test := range feature.Tests {
-			if !declared[test] {
-				t.Errorf("%s names %s, which does not exist", row.name, test)
-			}
+			assert.True(t, declared[test], "%s names %s, which does not exist", row.name, test)
 		}
 	}
 }
@@ -51,9 +48,7 @@ func TestTable_Repository_IsUpToDate(t *testing.T) {
 	want, err := tableOf(root)
 	require.NoError(t, err)
 	got, err := os.ReadFile(filepath.Join(root, "docs/sdks.md"))
-	if err != nil || string(got) != string(want) {
-		t.Errorf("docs/sdks.md is out of date (%v): make generate", err)
-	}
+	assert.True(t, err == nil && string(got) == string(want), "docs/sdks.md is out of date (%v): make generate", err)
 }
 
 func TestComplete_UnknownOrUnshown_Refused(t *testing.T) {
@@ -81,17 +76,13 @@ func TestOperations_OfTheContract_EachHasAMethod(t *testing.T) {
 	want, err := methodsOf(all, codesOf(contract))
 	require.NoError(t, err)
 	got, err := os.ReadFile(filepath.Join(root, "client/operations.gen.go"))
-	if err != nil || string(got) != string(want) {
-		t.Errorf("client/operations.gen.go is out of date (%v): make generate", err)
-	}
-	if len(all) < 70 {
-		t.Errorf("%d operations were found", len(all))
-	}
+	assert.True(t, err == nil && string(got) == string(want),
+		"client/operations.gen.go is out of date (%v): make generate", err)
+	assert.True(t, len(all) >= 70, "%d operations were found", len(all))
 }
 
 func TestTypeOf_Unknown_Refused(t *testing.T) {
 	t.Parallel()
-	if _, err := typeOf(openapi3.NewArraySchema()); err == nil {
-		t.Error("a list is a parameter")
-	}
+	_, err := typeOf(openapi3.NewArraySchema())
+	assert.Error(t, err, "a list is a parameter")
 }

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -32,17 +32,14 @@ func TestSearch_Postgres_PathFirstThenNewest(t *testing.T) {
 	newest := install(t, filepath.Join(root, "18"), "18beta1")
 	search := Search{PostgresDirs: []string{filepath.Join(root, "*")}}
 	b, err := search.Postgres(t.Context(), 0)
-	if err != nil || b.Dir != newest || b.Major != 18 || b.Version != "18beta1" {
-		t.Errorf("%+v, %v", b, err)
-	}
+	assert.True(t, err == nil && b.Dir == newest && b.Major == 18 && b.Version == "18beta1", "%+v, %v", b, err)
 	if b, err := search.Postgres(t.Context(), 15); err != nil || b.Version != "15.18 (Debian 15.18-0+deb12u1)" {
 		t.Errorf("the asked-for version: %+v, %v", b, err)
 	}
 	chosen := install(t, filepath.Join(root, "chosen"), "16.3")
 	search.Path = []string{t.TempDir(), chosen}
-	if b, err := search.Postgres(t.Context(), 0); err != nil || b.Dir != chosen {
-		t.Errorf("the one in PATH: %+v, %v", b, err)
-	}
+	b, err = search.Postgres(t.Context(), 0)
+	assert.True(t, err == nil && b.Dir == chosen, "the one in PATH: %+v, %v", b, err)
 }
 
 func TestSearch_LinkInPath_FindsInstallation(t *testing.T) {
@@ -52,9 +49,8 @@ func TestSearch_LinkInPath_FindsInstallation(t *testing.T) {
 	for _, name := range []string{"postgres", "initdb"} {
 		require.NoError(t, os.Symlink(filepath.Join(target, name), filepath.Join(links, name)))
 	}
-	if b, err := (Search{Path: []string{links}}).Postgres(t.Context(), 0); err != nil || b.Dir != target {
-		t.Errorf("%+v, %v", b, err)
-	}
+	b, err := (Search{Path: []string{links}}).Postgres(t.Context(), 0)
+	assert.True(t, err == nil && b.Dir == target, "%+v, %v", b, err)
 }
 
 func TestSearch_UnusableInstallation_NamedInError(t *testing.T) {
@@ -76,9 +72,8 @@ func TestSearch_UnusableInstallation_NamedInError(t *testing.T) {
 	} {
 		_, err := Search{Path: []string{c.dir}}.Postgres(t.Context(), c.major)
 		var missing *MissingError
-		if !errors.As(err, &missing) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("want %q, got: %v", c.want, err)
-		}
+		assert.True(t, errors.As(err, &missing) && strings.Contains(err.Error(), c.want),
+			"want %q, got: %v", c.want, err)
 	}
 }
 
@@ -86,21 +81,18 @@ func TestSearch_NoRedis_FindsValkey(t *testing.T) {
 	t.Parallel()
 	dir, other := t.TempDir(), t.TempDir()
 	search := Search{Path: []string{dir}, RedisDirs: []string{other}}
-	if _, err := search.Redis(); !IsMissing(err) || !strings.Contains(err.Error(), "apt-get install redis-server") {
-		t.Errorf("%v", err)
-	}
+	_, err := search.Redis()
+	assert.True(t, IsMissing(err) && strings.Contains(err.Error(), "apt-get install redis-server"), err)
 	write := func(path string) {
 		require.NoError(t, os.WriteFile(path, nil, 0o755))
 	}
 	valkey, redis := filepath.Join(dir, "valkey-server"), filepath.Join(other, "redis-server")
 	write(valkey)
-	if got, err := search.Redis(); err != nil || got != valkey {
-		t.Errorf("%s, %v", got, err)
-	}
+	got, err := search.Redis()
+	assert.True(t, err == nil && got == valkey, "%s, %v", got, err)
 	write(redis)
-	if got, err := search.Redis(); err != nil || got != redis {
-		t.Errorf("%s, %v", got, err)
-	}
+	got, err = search.Redis()
+	assert.True(t, err == nil && got == redis, "%s, %v", got, err)
 }
 
 // The script that installs servers must search the same directories. Otherwise it would install a program that
@@ -113,12 +105,9 @@ func TestInstallScript_Directories_SameAsSearch(t *testing.T) {
 		"postgres_dirs": SystemSearch().PostgresDirs, "redis_dirs": SystemSearch().RedisDirs,
 	} {
 		_, rest, ok := strings.Cut(string(script), "\n"+variable+"='")
-		if !ok {
-			t.Fatalf("the script has no %s", variable)
-		}
+		require.True(t, ok, "the script has no %s", variable)
 		list, _, _ := strings.Cut(rest, "'")
-		if got, want := strings.Fields(list), dirs; !slices.Equal(got, want) {
-			t.Errorf("%s: the script has %q, SystemSearch %q", variable, got, want)
-		}
+		got, want := strings.Fields(list), dirs
+		assert.Equal(t, want, got, "%s: the script has %q, SystemSearch %q", variable, got, want)
 	}
 }

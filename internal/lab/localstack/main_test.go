@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
@@ -83,9 +84,7 @@ func newDir(t *testing.T) string {
 	dir, err := TempDir(t.Context(), "localstack-test-", bin)
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, os.RemoveAll(dir))
 	})
 	return dir
 }
@@ -122,9 +121,7 @@ func endWithTest(t *testing.T, stop func(context.Context) error) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), testLimit)
 		defer cancel()
-		if err := stop(ctx); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, stop(ctx))
 	})
 }
 
@@ -136,9 +133,8 @@ func sql[T any](t *testing.T, url string, statements ...string) T {
 	require.NoError(t, err)
 	defer conn.Close(context.Background())
 	for _, s := range statements[:len(statements)-1] {
-		if _, err := conn.Exec(t.Context(), s); err != nil {
-			t.Fatalf("%s: %v", s, err)
-		}
+		_, err = conn.Exec(t.Context(), s)
+		require.NoError(t, err, "%s", s)
 	}
 	if err := conn.QueryRow(t.Context(), statements[len(statements)-1]).Scan(&v); err != nil {
 		t.Fatalf("%s: %v", statements[len(statements)-1], err)
@@ -162,7 +158,5 @@ func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testLimit)
 	defer cancel()
-	if err := poll(ctx, done); err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
+	require.NoError(t, poll(ctx, done), "%s", what)
 }

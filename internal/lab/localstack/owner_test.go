@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -35,9 +36,8 @@ func startOwner(t *testing.T, dir string) *owner {
 	require.NoError(t, o.cmd.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
-	if _, err := fmt.Sscanf(line, "ready %d %d %s", &o.postgres, &o.redis, &o.url); err != nil {
-		t.Fatalf("the other process prints %q", line)
-	}
+	_, err = fmt.Sscanf(line, "ready %d %d %s", &o.postgres, &o.redis, &o.url)
+	require.NoError(t, err, "the other process prints %q", line)
 	go func() { _, _ = io.Copy(io.Discard, out) }() // ends when the process ends
 	return o
 }
@@ -65,9 +65,8 @@ func TestStack_OwnerKilled_ServersEndDataStays(t *testing.T) {
 	s, err := Start(ctx, Config{Dir: dir, cache: durableCache()})
 	require.NoError(t, err)
 	endWithTest(t, s.Stop)
-	if n := sql[int](t, s.Postgres.URL(), "SELECT n FROM kept"); n != 42 {
-		t.Errorf("n = %d", n)
-	}
+	n := sql[int](t, s.Postgres.URL(), "SELECT n FROM kept")
+	assert.True(t, n == 42, "n = %d", n)
 }
 
 // The next start needs no manual clean-up, even immediately after the owner's death.
@@ -89,9 +88,7 @@ func TestStack_SecondStart_NamesPidOfFirst(t *testing.T) {
 	defer o.die(t)
 	_, err := Start(t.Context(), Config{Dir: dir, cache: durableCache()})
 	want := fmt.Sprintf("another quotasvc dev (pid %d) is using %s", o.cmd.Process.Pid, dir)
-	if err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("want %q, got %v", want, err)
-	}
+	assert.True(t, err != nil && strings.Contains(err.Error(), want), "want %q, got %v", want, err)
 }
 
 // If the kernel does not end the servers of a dead owner, the next start stops them.
@@ -125,9 +122,7 @@ func TestPostgres_LeftoverServer_StoppedByNextStart(t *testing.T) {
 			t.Parallel()
 			pid, again := leave(t)
 			require.NoError(t, again())
-			if alive(pid) {
-				t.Errorf("the leftover, pid %d, still runs", pid)
-			}
+			assert.False(t, alive(pid), "the leftover, pid %d, still runs", pid)
 		})
 	}
 }
@@ -145,12 +140,8 @@ func TestPostgres_ReusedPid_LeftAlone(t *testing.T) {
 	require.NoError(t, os.WriteFile(pidFile, fmt.Appendln(nil, os.Getppid()), 0o600))
 	var log strings.Builder
 	// A signal to this pid would end the test run.
-	if err := stopOrphan(t.Context(), pidFile, dir, syscall.SIGKILL, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
-		t.Error(err)
-	}
-	if log.Len() > 0 {
-		t.Errorf("waited for a program that is not ours: %s", &log)
-	}
+	assert.NoError(t, stopOrphan(t.Context(), pidFile, dir, syscall.SIGKILL, slog.New(slog.NewTextHandler(&log, nil))))
+	assert.True(t, log.Len() <= 0, "waited for a program that is not ours: %s", &log)
 }
 
 // The kernel sends the parent-death signal when the thread that forked the child ends, not when the process ends.
@@ -190,31 +181,22 @@ func TestWait_ServerEnds_Reported(t *testing.T) {
 	endWithTest(t, s.Stop)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.Wait(over); err != nil {
-		t.Errorf("waiting is over and both run: %v", err)
-	}
+	assert.NoError(t, s.Wait(over), "waiting is over and both run")
 	require.NoError(t, syscall.Kill(s.Redis.proc.pid, syscall.SIGKILL))
-	if err := s.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "redis.log") {
-		t.Errorf("err = %v", err)
-	}
+	err = s.Wait(t.Context())
+	assert.True(t, err != nil && strings.Contains(err.Error(), "redis.log"), "err = %v", err)
 }
 
 func TestRedis_Persist_DataSurvivesStop(t *testing.T) {
 	t.Parallel()
 	r := startRedis(t, RedisConfig{Persist: true})
 	url := r.URL()
-	if reply := redisCommand(t, r, "SET kept 42"); reply != "+OK" {
-		t.Fatal(reply)
-	}
+	require.Equal(t, "+OK", redisCommand(t, r, "SET kept 42"))
 	// This is enough data for a slow load. A server that loads data is not ready.
 	if reply := redisCommand(t, r, `EVAL "for i = 1, 300000 do redis.call('SET', i, i) end return 1" 0`); reply != ":1" {
 		t.Fatal(reply)
 	}
 	require.NoError(t, r.Restart(t.Context()))
-	if r.URL() != url {
-		t.Errorf("the URL changed from %s to %s", url, r.URL())
-	}
-	if reply := redisCommand(t, r, "STRLEN kept"); reply != ":2" {
-		t.Errorf("STRLEN kept answers %s", reply)
-	}
+	assert.Equal(t, url, r.URL(), "the URL changed from %s to", url)
+	assert.Equal(t, ":2", redisCommand(t, r, "STRLEN kept"), "STRLEN kept")
 }

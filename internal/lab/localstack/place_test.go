@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -25,9 +26,8 @@ func TestPostgres_AsRoot_RunsUnprivileged(t *testing.T) {
 	p := startPostgres(t, PostgresConfig{Durable: true})
 	for _, path := range []string{p.Dir(), p.dataDir(), filepath.Join(p.Dir(), "password"), "/proc/" + strconv.Itoa(p.proc.pid)} {
 		uid, _, err := ownerOf(path)
-		if err != nil || uid == 0 || uid != p.as.uid {
-			t.Errorf("%s belongs to uid %d, want %d (%v)", path, uid, p.as.uid, err)
-		}
+		assert.True(t, err == nil && uid != 0 && uid == p.as.uid,
+			"%s belongs to uid %d, want %d (%v)", path, uid, p.as.uid, err)
 	}
 	info, err := os.Stat(p.Dir())
 	if err != nil || info.Mode().Perm() != 0o700 {
@@ -42,25 +42,18 @@ func TestPostgres_AsRootClosedCheckout_DataInStandIn(t *testing.T) {
 	require.NoError(t, os.Chmod(closed, 0o700))
 	cfg := PostgresConfig{Dir: filepath.Join(closed, "checkout", ".quotasvc", "postgres"), standIns: standIns}
 	first := startPostgres(t, cfg)
-	if !strings.HasPrefix(first.Dir(), standIns) {
-		t.Fatalf("the data is in %s", first.Dir())
-	}
+	require.True(t, strings.HasPrefix(first.Dir(), standIns), "the data is in %s", first.Dir())
 	note, err := os.ReadFile(cfg.Dir + ".path")
-	if err != nil || strings.TrimSpace(string(note)) != first.Dir() {
-		t.Errorf("the note contains %q, the data is in %s (%v)", note, first.Dir(), err)
-	}
-	if _, err := os.Stat(cfg.Dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the unusable directory was left behind: %v", err)
-	}
+	assert.True(t, err == nil && strings.TrimSpace(string(note)) == first.Dir(),
+		"the note contains %q, the data is in %s (%v)", note, first.Dir(), err)
+	_, err = os.Stat(cfg.Dir)
+	assert.ErrorIs(t, err, os.ErrNotExist, "the unusable directory was left behind")
 	sql[int](t, first.URL(), "CREATE TABLE kept AS SELECT 42 AS n", "SELECT n FROM kept")
 	require.NoError(t, first.Stop(t.Context()))
-	if n := sql[int](t, startPostgres(t, cfg).URL(), "SELECT n FROM kept"); n != 42 {
-		t.Errorf("n = %d", n)
-	}
+	n := sql[int](t, startPostgres(t, cfg).URL(), "SELECT n FROM kept")
+	assert.True(t, n == 42, "n = %d", n)
 	cfg.Dir = filepath.Join(closed, "another", ".quotasvc", "postgres")
-	if other := startPostgres(t, cfg); other.Dir() == first.Dir() {
-		t.Error("two checkouts share one data directory")
-	}
+	assert.True(t, startPostgres(t, cfg).Dir() != first.Dir(), "two checkouts share one data directory")
 }
 
 func TestStandIn_TemporaryCheckoutGone_Removed(t *testing.T) {
@@ -80,17 +73,13 @@ func TestStandIn_TemporaryCheckoutGone_Removed(t *testing.T) {
 	lock, err := lockDir(kept[2])
 	require.NoError(t, err)
 	removeAbandoned(root)
-	if _, err := os.Stat(gone); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%s is still there: %v", gone, err)
-	}
+	_, err = os.Stat(gone)
+	assert.ErrorIs(t, err, os.ErrNotExist, "%s is still there", gone)
 	for _, dir := range kept {
-		if _, err := os.Stat(dir); err != nil {
-			t.Error(err)
-		}
+		_, err = os.Stat(dir)
+		assert.NoError(t, err)
 	}
-	if err := lock.release(); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, lock.release())
 }
 
 func TestPostgres_AsRootExistingData_OwnerKept(t *testing.T) {
@@ -100,17 +89,15 @@ func TestPostgres_AsRootExistingData_OwnerKept(t *testing.T) {
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	const ordinary = 12345
 	require.NoError(t, os.Chown(dir, ordinary, ordinary))
-	if p := startPostgres(t, PostgresConfig{Dir: dir}); p.as.uid != ordinary {
-		t.Errorf("runs as %v", p.as)
-	}
+	p := startPostgres(t, PostgresConfig{Dir: dir})
+	assert.True(t, p.as.uid == ordinary, "runs as %v", p.as)
 }
 
 func TestPostgres_OtherUsersDirectory_RefusedWithOwner(t *testing.T) {
 	t.Parallel()
 	err := explainPermission("/", os.ErrPermission)
-	if !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), "belongs to uid 0") {
-		t.Errorf("err = %v", err)
-	}
+	assert.True(t, errors.Is(err, os.ErrPermission) && strings.Contains(err.Error(), "belongs to uid 0"),
+		"err = %v", err)
 }
 
 func TestTempDir_ClosedTMPDIR_StillReachable(t *testing.T) {
@@ -118,9 +105,7 @@ func TestTempDir_ClosedTMPDIR_StillReachable(t *testing.T) {
 	require.NoError(t, os.Chmod(closed, 0o700))
 	t.Setenv("TMPDIR", closed)
 	p := startPostgres(t, PostgresConfig{})
-	if sql[int](t, p.URL(), "SELECT 1") != 1 {
-		t.Error("the server does not answer")
-	}
+	assert.True(t, sql[int](t, p.URL(), "SELECT 1") == 1, "the server does not answer")
 	if outside := !strings.HasPrefix(p.Dir(), closed); outside != (os.Geteuid() == 0) {
 		t.Errorf("the data is in %s, TMPDIR is %s", p.Dir(), closed)
 	}
@@ -143,19 +128,16 @@ func TestRemoveStale_Directories_OldAndUnusedOnly(t *testing.T) {
 	lock, err := lockDir(filepath.Join(used, "server"))
 	require.NoError(t, err)
 	RemoveStale(prefix)
-	if _, err := os.Stat(gone); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%s is still there: %v", gone, err)
-	}
+	_, err = os.Stat(gone)
+	assert.ErrorIs(t, err, os.ErrNotExist, "%s is still there", gone)
 	for _, dir := range append(kept, used) {
-		if _, err := os.Stat(dir); err != nil {
-			t.Error(err)
-		}
+		_, err = os.Stat(dir)
+		assert.NoError(t, err)
 	}
 	require.NoError(t, lock.release())
 	RemoveStale(prefix)
-	if _, err := os.Stat(used); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%s is still there though free: %v", used, err)
-	}
+	_, err = os.Stat(used)
+	assert.ErrorIs(t, err, os.ErrNotExist, "%s is still there though free", used)
 }
 
 func TestPort_Free_NotAnOutgoingPort(t *testing.T) {
@@ -163,9 +145,7 @@ func TestPort_Free_NotAnOutgoingPort(t *testing.T) {
 	for range 100 {
 		port, err := choosePort(0, "a test", "")
 		require.NoError(t, err)
-		if port < firstFreePort || port >= lastFreePort {
-			t.Fatalf("port %d", port)
-		}
+		require.True(t, port >= firstFreePort && port < lastFreePort, "port %d", port)
 	}
 }
 
@@ -188,8 +168,6 @@ func TestPort_LostAtBind_Retried(t *testing.T) {
 			}
 			return nil
 		})
-		if tries != c.want || (err == nil) != c.started {
-			t.Errorf("%s: %d tries, %v", c.why, tries, err)
-		}
+		assert.True(t, tries == c.want && (err == nil) == c.started, "%s: %d tries, %v", c.why, tries, err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -20,18 +21,13 @@ func TestPostgres_StopAndNewOwner_DataAndURLStay(t *testing.T) {
 	t.Parallel()
 	cfg := PostgresConfig{Dir: filepath.Join(newDir(t), "postgres"), Durable: true, Cache: durableCache()}
 	first := startPostgres(t, cfg)
-	if v := sql[string](t, first.URL(), "SHOW fsync"); v != "on" {
-		t.Errorf("a durable server has fsync %s", v)
-	}
-	if n := sql[int](t, first.URL(), "CREATE TABLE kept AS SELECT 42 AS n", "SELECT n FROM kept"); n != 42 {
-		t.Fatalf("n = %d", n)
-	}
+	assert.EqualValues(t, "on", sql[string](t, first.URL(), "SHOW fsync"), "a durable server has fsync")
+	n := sql[int](t, first.URL(), "CREATE TABLE kept AS SELECT 42 AS n", "SELECT n FROM kept")
+	require.True(t, n == 42, "n = %d", n)
 	require.NoError(t, first.Stop(t.Context()))
 	cfg.Port = first.Port()
 	second := startPostgres(t, cfg)
-	if second.URL() != first.URL() {
-		t.Errorf("the URL changed from %s to %s", first.URL(), second.URL())
-	}
+	assert.Equal(t, first.URL(), second.URL(), "the URL changed from %s to", first.URL())
 	if n := sql[int](t, second.URL(), "SELECT n FROM kept"); n != 42 {
 		t.Errorf("n = %d", n)
 	}
@@ -42,15 +38,10 @@ func TestPostgres_DirectoryInUse_NamesOwner(t *testing.T) {
 	p := startPostgres(t, PostgresConfig{})
 	_, err := StartPostgres(t.Context(), PostgresConfig{Dir: p.Dir()})
 	var inUse *InUseError
-	if !errors.As(err, &inUse) || inUse.PID != os.Getpid() {
-		t.Fatalf("err = %v", err)
-	}
-	if want := fmt.Sprintf("another quotasvc dev (pid %d) is using %s", os.Getpid(), p.Dir()); !strings.Contains(err.Error(), want) {
-		t.Errorf("the error does not say %q: %v", want, err)
-	}
-	if sql[int](t, p.URL(), "SELECT 1") != 1 {
-		t.Error("the owner was disturbed")
-	}
+	require.True(t, errors.As(err, &inUse) && inUse.PID == os.Getpid(), "err = %v", err)
+	want := fmt.Sprintf("another quotasvc dev (pid %d) is using %s", os.Getpid(), p.Dir())
+	assert.Contains(t, err.Error(), want, "the error does not say %q: %v", want, err)
+	assert.True(t, sql[int](t, p.URL(), "SELECT 1") == 1, "the owner was disturbed")
 }
 
 func TestPostgres_PortTaken_NamesPortAndSetting(t *testing.T) {
@@ -79,12 +70,8 @@ func TestPostgres_PortTaken_NamesPortAndSetting(t *testing.T) {
 func TestServer_Access_LoopbackAndPasswordOnly(t *testing.T) {
 	t.Parallel()
 	p := startPostgres(t, PostgresConfig{})
-	if v := sql[string](t, p.URL(), "SHOW listen_addresses"); v != "127.0.0.1" {
-		t.Errorf("PostgreSQL listens on %s", v)
-	}
-	if v := sql[string](t, p.URL(), "SHOW unix_socket_directories"); v != "" {
-		t.Errorf("PostgreSQL has sockets in %s", v)
-	}
+	assert.EqualValues(t, "127.0.0.1", sql[string](t, p.URL(), "SHOW listen_addresses"), "PostgreSQL listens on")
+	assert.Empty(t, sql[string](t, p.URL(), "SHOW unix_socket_directories"), "PostgreSQL has sockets in")
 	c, err := pgx.Connect(t.Context(), fmt.Sprintf("postgres://quotasvc:guess@127.0.0.1:%d/quotasvc?sslmode=disable", p.Port()))
 	if err == nil {
 		_ = c.Close(t.Context())
@@ -101,17 +88,14 @@ func TestServer_Password_NotReadableByOthers(t *testing.T) {
 	t.Parallel()
 	p, r := startPostgres(t, PostgresConfig{}), startRedis(t, RedisConfig{})
 	for pid, password := range map[int]string{p.proc.pid: p.password, r.proc.pid: r.password} {
-		if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && strings.Contains(string(text), password) {
-			t.Errorf("the command line shows the password: %q", text)
-		}
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		assert.False(t, err == nil && strings.Contains(string(text), password), "the command line shows the password: %q", text)
 	}
 	for _, path := range []string{
 		filepath.Join(p.Dir(), "password"), filepath.Join(r.Dir(), "password"), filepath.Join(r.Dir(), "redis.conf"),
 	} {
 		info, err := os.Stat(path)
-		if err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v, %v", path, info.Mode(), err)
-		}
+		assert.True(t, err == nil && info.Mode().Perm() == 0o600, "%s: %v, %v", path, info.Mode(), err)
 	}
 }
 
@@ -119,9 +103,7 @@ func TestPostgres_FailedStart_QuotesLogLeavesNoProcess(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(newDir(t), "postgres")
 	_, err := StartPostgres(t.Context(), PostgresConfig{Dir: dir, Cache: cacheDir, Extra: map[string]string{"no_such_setting": "1"}})
-	if err == nil || !strings.Contains(err.Error(), "unrecognized configuration parameter") {
-		t.Errorf("err = %v", err)
-	}
+	assert.True(t, err != nil && strings.Contains(err.Error(), "unrecognized configuration parameter"), "err = %v", err)
 	// Another server can use the directory again.
 	startPostgres(t, PostgresConfig{Dir: dir})
 }
@@ -138,9 +120,8 @@ func TestPostgres_LostPassword_ReportedAtOnce(t *testing.T) {
 		t.Errorf("err = %v", err)
 	}
 	require.NoError(t, os.Remove(file))
-	if err := p.Start(ctx); err == nil || !strings.Contains(err.Error(), "to start from scratch") {
-		t.Errorf("err = %v", err)
-	}
+	err := p.Start(ctx)
+	assert.True(t, err != nil && strings.Contains(err.Error(), "to start from scratch"), "err = %v", err)
 }
 
 func TestPostgres_InterruptedFirstStart_Repeated(t *testing.T) {
@@ -150,12 +131,9 @@ func TestPostgres_InterruptedFirstStart_Repeated(t *testing.T) {
 	require.NoError(t, os.MkdirAll(half, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(half, "PG_VERSION"), []byte("15\n"), 0o600))
 	p := startPostgres(t, PostgresConfig{Dir: dir})
-	if sql[int](t, p.URL(), "SELECT 1") != 1 {
-		t.Error("the server does not answer")
-	}
-	if _, err := os.Stat(half); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the half-made directory is still there: %v", err)
-	}
+	assert.True(t, sql[int](t, p.URL(), "SELECT 1") == 1, "the server does not answer")
+	_, err := os.Stat(half)
+	assert.ErrorIs(t, err, os.ErrNotExist, "the half-made directory is still there")
 }
 
 func TestPostgres_DataOfOtherVersion_RefusedWithRemedy(t *testing.T) {
@@ -164,9 +142,8 @@ func TestPostgres_DataOfOtherVersion_RefusedWithRemedy(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "data"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "data", "PG_VERSION"), []byte("99\n"), 0o600))
 	_, err := StartPostgres(t.Context(), PostgresConfig{Dir: dir})
-	if !IsMissing(err) || !strings.Contains(err.Error(), "was written by PostgreSQL 99") || !strings.Contains(err.Error(), "move it away") {
-		t.Errorf("err = %v", err)
-	}
+	assert.True(t, IsMissing(err) && strings.Contains(err.Error(), "was written by PostgreSQL 99") &&
+		strings.Contains(err.Error(), "move it away"), "err = %v", err)
 }
 
 // Clusters that are copied from one cache have the same password. So the password does not distinguish this server
@@ -174,21 +151,15 @@ func TestPostgres_DataOfOtherVersion_RefusedWithRemedy(t *testing.T) {
 func TestPostgres_ForeignServerOnPort_NotReady(t *testing.T) {
 	t.Parallel()
 	ours, theirs := startPostgres(t, PostgresConfig{}), startPostgres(t, PostgresConfig{})
-	if ours.password != theirs.password {
-		t.Fatal("the test's premise is gone: the passwords differ")
-	}
-	if err := answerTo(t, ours.probe); err != nil {
-		t.Error(err)
-	}
+	require.Equal(t, theirs.password, ours.password, "the test's premise is gone: the passwords differ")
+	assert.NoError(t, answerTo(t, ours.probe))
 	elsewhere := &Postgres{Server: Server{port: theirs.port, dir: ours.dir}, password: ours.password}
-	if err := answerTo(t, elsewhere.probe); err == nil || !strings.Contains(err.Error(), "not ours") {
-		t.Errorf("PostgreSQL: %v", err)
-	}
+	err := answerTo(t, elsewhere.probe)
+	assert.True(t, err != nil && strings.Contains(err.Error(), "not ours"), "PostgreSQL: %v", err)
 	r := startRedis(t, RedisConfig{})
 	other := &Redis{Server: Server{port: r.port, proc: &process{pid: 1}}, password: r.password}
-	if err := answerTo(t, other.probe); err == nil || !strings.Contains(err.Error(), "not ours") {
-		t.Errorf("Redis: %v", err)
-	}
+	err = answerTo(t, other.probe)
+	assert.True(t, err != nil && strings.Contains(err.Error(), "not ours"), "Redis: %v", err)
 }
 
 func TestStop_PastDeadline_KillsAndReports(t *testing.T) {
@@ -199,17 +170,11 @@ func TestStop_PastDeadline_KillsAndReports(t *testing.T) {
 	if err := p.Stop(over); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "killed it instead") {
 		t.Errorf("err = %v", err)
 	}
-	if alive(p.proc.pid) {
-		t.Error("the server is still there")
-	}
+	assert.False(t, alive(p.proc.pid), "the server is still there")
 	// The next start recovers the data.
 	require.NoError(t, p.Start(t.Context()))
-	if err := p.Stop(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if err := p.Stop(t.Context()); err != nil {
-		t.Errorf("stopping twice: %v", err)
-	}
+	assert.NoError(t, p.Stop(t.Context()))
+	assert.NoError(t, p.Stop(t.Context()), "stopping twice")
 }
 
 func TestKill_Postgres_EndsBackends(t *testing.T) {
@@ -228,20 +193,14 @@ func TestKill_Postgres_EndsBackends(t *testing.T) {
 	backends := childrenOf(p.proc.pid)
 	segments := segmentsOf(p.proc.pid)
 	require.NoError(t, p.Kill())
-	if left := segmentsOf(p.proc.pid); left != 0 {
-		t.Errorf("%d of %d segments of shared memory are left", left, segments)
-	}
+	left := segmentsOf(p.proc.pid)
+	assert.Zero(t, left, "%d of %d segments of shared memory are left", left, segments)
 	for _, pid := range backends {
-		if alive(pid) {
-			t.Errorf("process %d outlived its server", pid)
-		}
+		assert.False(t, alive(pid), "process %d outlived its server", pid)
 	}
-	if err := <-busy; err == nil {
-		t.Error("the query of a killed backend succeeded")
-	}
-	if err := p.Start(t.Context()); err != nil {
-		t.Error(err)
-	}
+	err = <-busy
+	assert.Error(t, err, "the query of a killed backend succeeded")
+	assert.NoError(t, p.Start(t.Context()))
 }
 
 // segmentsOf returns the number of System V segments that a process has created, or 0
@@ -267,17 +226,14 @@ func TestPostgres_Environment_NotInherited(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	for _, entry := range (command{path: "/bin/true"}).cmd(t.Context()).Env {
-		if name, value, _ := strings.Cut(entry, "="); stray[name] == value && value != "" {
-			t.Errorf("%s reaches the server", entry)
-		}
+		name, value, _ := strings.Cut(entry, "=")
+		assert.False(t, stray[name] == value && value != "", "%s reaches the server", entry)
 	}
 	p := startPostgres(t, PostgresConfig{Durable: true})
 	if err := os.Unsetenv("PGOPTIONS"); err != nil { // the test's driver reads it
 		t.Fatal(err)
 	}
-	if v := sql[string](t, p.URL(), "SHOW timezone"); v != "UTC" {
-		t.Errorf("time zone %s", v)
-	}
+	assert.EqualValues(t, "UTC", sql[string](t, p.URL(), "SHOW timezone"), "time zone")
 	if v := sql[string](t, p.URL(), "SELECT datcollate || datctype FROM pg_database WHERE datname = current_database()"); v != "CC" {
 		t.Errorf("locale %s", v)
 	}
@@ -291,12 +247,9 @@ func TestStop_PausedServer_InOrder(t *testing.T) {
 		"PostgreSQL": &startPostgres(t, PostgresConfig{}).Server, "Redis": &startRedis(t, RedisConfig{}).Server,
 	} {
 		require.NoError(t, s.Pause())
-		if err := s.Stop(ctx); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if s.Pause() == nil || s.Resume() == nil {
-			t.Errorf("%s: a stopped server was paused or resumed without an error", name)
-		}
+		assert.NoError(t, s.Stop(ctx), "%s", name)
+		assert.True(t, s.Pause() != nil && s.Resume() != nil,
+			"%s: a stopped server was paused or resumed without an error", name)
 	}
 }
 
@@ -306,8 +259,7 @@ func TestServer_TerminalSignals_NotReceived(t *testing.T) {
 		"PostgreSQL": startPostgres(t, PostgresConfig{}).proc.pid, "Redis": startRedis(t, RedisConfig{}).proc.pid,
 	} {
 		group, err := syscall.Getpgid(pid)
-		if err != nil || group != pid {
-			t.Errorf("%s is in process group %d, want its own, %d (%v)", name, group, pid, err)
-		}
+		assert.True(t, err == nil && group == pid,
+			"%s is in process group %d, want its own, %d (%v)", name, group, pid, err)
 	}
 }

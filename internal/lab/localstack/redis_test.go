@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -20,9 +21,8 @@ func redisCommand(t *testing.T, r *Redis, command string) string {
 	require.NoError(t, err)
 	defer conn.Close()
 	require.NoError(t, conn.SetDeadline(time.Now().Add(testLimit)))
-	if _, err := fmt.Fprintf(conn, "AUTH %s\r\n%s\r\n", r.password, command); err != nil {
-		t.Fatal(err)
-	}
+	_, err = fmt.Fprintf(conn, "AUTH %s\r\n%s\r\n", r.password, command)
+	require.NoError(t, err)
 	in := bufio.NewReader(conn)
 	if line, err := in.ReadString('\n'); err != nil || line != "+OK\r\n" {
 		t.Fatalf("AUTH: %q, %v", line, err)
@@ -47,9 +47,7 @@ func TestRedisInfo_Reply_Bounded(t *testing.T) {
 		if err != nil {
 			got = "error"
 		}
-		if got != want {
-			t.Errorf("%q gives %q, want %q", reply, got, want)
-		}
+		assert.True(t, got == want, "%q gives %q, want %q", reply, got, want)
 	}
 }
 
@@ -71,15 +69,11 @@ func TestServer_Address_ReadableDuringRestart(t *testing.T) {
 	for left := 2; left > 0; {
 		select {
 		case err := <-restarted:
-			if err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, err)
 			left--
 		default:
 			_, _ = r.Info(t.Context(), "server") // the server may be down
-			if after := p.URL() + r.URL(); after != before {
-				t.Fatalf("%s has become %s", before, after)
-			}
+			require.Equal(t, before, p.URL()+r.URL(), "%s has become", before)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -16,9 +17,8 @@ func TestPostgres_StandbyPromoted_HasEveryCommit(t *testing.T) {
 	standby, err := primary.AddStandby(t.Context(), "backup", PostgresConfig{Dir: filepath.Join(root, "standby")})
 	require.NoError(t, err)
 	endWithTest(t, standby.Stop)
-	if n := sql[int](t, primary.URL(), "CREATE TABLE kept AS SELECT 42 AS n", "SELECT n FROM kept"); n != 42 {
-		t.Fatalf("n = %d", n)
-	}
+	n := sql[int](t, primary.URL(), "CREATE TABLE kept AS SELECT 42 AS n", "SELECT n FROM kept")
+	require.True(t, n == 42, "n = %d", n)
 	require.NoError(t, primary.Kill())
 	require.NoError(t, standby.Promote(t.Context()))
 	if n := sql[int](t, standby.URL(), "INSERT INTO kept VALUES (1)", "SELECT sum(n)::int FROM kept"); n != 43 {
@@ -50,9 +50,8 @@ func TestPostgres_BackupAndArchive_RestoredToInstant(t *testing.T) {
 		},
 	}})
 	require.NoError(t, restored.AwaitPrimary(t.Context()))
-	if n := sql[int](t, restored.URL(), "SELECT sum(n)::int FROM kept"); n != 1 {
-		t.Errorf("sum is %d: the cluster is not as it was at the instant", n)
-	}
+	n := sql[int](t, restored.URL(), "SELECT sum(n)::int FROM kept")
+	assert.True(t, n == 1, "sum is %d: the cluster is not as it was at the instant", n)
 }
 
 func fileExists(path string) bool {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -26,30 +27,23 @@ func connect(t *testing.T, url string) *pgx.Conn {
 func scan[T any](t *testing.T, conn *pgx.Conn, sql string, args ...any) T {
 	t.Helper()
 	var v T
-	if err := conn.QueryRow(t.Context(), sql, args...).Scan(&v); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
+	require.NoError(t, conn.QueryRow(t.Context(), sql, args...).Scan(&v), "%s", sql)
 	return v
 }
 
 func TestPostgres_Database_FullyMigrated(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, Postgres(t))
-	if n := scan[int](t, conn, "SELECT count(*) FROM goose_db_version WHERE version_id > 0 AND is_applied"); n == 0 {
-		t.Error("no migration is recorded as applied")
-	}
-	if !scan[bool](t, conn, "SELECT to_regclass('balances') IS NOT NULL") {
-		t.Error("the table balances is missing")
-	}
+	assert.NotZero(t, scan[int](t, conn, "SELECT count(*) FROM goose_db_version WHERE version_id > 0 AND is_applied"),
+		"no migration is recorded as applied")
+	assert.True(t, scan[bool](t, conn, "SELECT to_regclass('balances') IS NOT NULL"), "the table balances is missing")
 }
 
 func TestPostgresEmpty_Database_NoTables(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, PostgresEmpty(t))
 	const tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
-	if n := scan[int](t, conn, tables); n != 0 {
-		t.Errorf("%d tables, want none", n)
-	}
+	assert.Zero(t, scan[int](t, conn, tables), "tables, want none")
 }
 
 func TestPostgres_Database_ByteOrderUTF8AndUTC(t *testing.T) {
@@ -58,9 +52,8 @@ func TestPostgres_Database_ByteOrderUTF8AndUTC(t *testing.T) {
 	admin := connect(t, server.URL)
 	// ALTER ROLE ALL imitates a server with another time zone. A configuration file would have no effect, because the
 	// command line of the server sets the time zone.
-	if _, err := admin.Exec(t.Context(), "ALTER ROLE ALL SET timezone TO 'Asia/Tokyo'"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := admin.Exec(t.Context(), "ALTER ROLE ALL SET timezone TO 'Asia/Tokyo'")
+	require.NoError(t, err)
 	foreign, err := newPostgresEnv(t.Context(), backend{url: server.URL, origin: fromURL})
 	require.NoError(t, err)
 	require.NoError(t, foreign.create(t.Context(), "abroad", ""))
@@ -68,27 +61,19 @@ func TestPostgres_Database_ByteOrderUTF8AndUTC(t *testing.T) {
 		"migrated": Postgres(t), "empty": PostgresEmpty(t), "on a foreign server": foreign.urlOf("abroad"),
 	} {
 		conn := connect(t, url)
-		if !scan[bool](t, conn, "SELECT 'B' < 'a' AND 'z' < 'ä'") {
-			t.Errorf("%s: text is not ordered by byte", name)
-		}
-		if v := scan[string](t, conn, "SHOW server_encoding"); v != "UTF8" {
-			t.Errorf("%s: encoding is %s", name, v)
-		}
-		if v := scan[string](t, conn, "SHOW timezone"); v != "UTC" {
-			t.Errorf("%s: time zone is %s", name, v)
-		}
+		assert.True(t, scan[bool](t, conn, "SELECT 'B' < 'a' AND 'z' < 'ä'"), "%s: text is not ordered by byte", name)
+		assert.EqualValues(t, "UTF8", scan[string](t, conn, "SHOW server_encoding"), "%s: encoding", name)
+		assert.EqualValues(t, "UTC", scan[string](t, conn, "SHOW timezone"), "%s: time zone", name)
 	}
 }
 
 func TestPostgres_TwoTests_SeparateDatabases(t *testing.T) {
 	t.Parallel()
 	a, b := connect(t, PostgresEmpty(t)), connect(t, PostgresEmpty(t))
-	if _, err := a.Exec(t.Context(), "CREATE TABLE mine (n integer)"); err != nil {
-		t.Fatal(err)
-	}
-	if scan[bool](t, b, "SELECT to_regclass('mine') IS NOT NULL") {
-		t.Error("one test's table shows in the other's database")
-	}
+	_, err := a.Exec(t.Context(), "CREATE TABLE mine (n integer)")
+	require.NoError(t, err)
+	assert.False(t, scan[bool](t, b, "SELECT to_regclass('mine') IS NOT NULL"),
+		"one test's table shows in the other's database")
 }
 
 func TestPostgres_ConnectedAtEnd_StillDropped(t *testing.T) {
@@ -101,9 +86,8 @@ func TestPostgres_ConnectedAtEnd_StillDropped(t *testing.T) {
 		name = conn.Config().Database
 	})
 	observer := connect(t, PostgresEmpty(t))
-	if scan[bool](t, observer, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name) {
-		t.Errorf("database %s is still there", name)
-	}
+	assert.False(t, scan[bool](t, observer, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name),
+		"database %s is still there", name)
 }
 
 // Two processes that share a server need the template at the same time. One process creates it; the other waits, and
@@ -121,23 +105,19 @@ func TestTemplate_ConcurrentProcesses_CreatedOnce(t *testing.T) {
 				return
 			}
 			name, err := p.template.get()
-			if err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, err)
 			names <- name
 		}()
 	}
 	first := <-names
 	for range cap(names) - 1 {
-		if n := <-names; n != first {
-			t.Errorf("templates %q and %q", first, n)
-		}
+		n := <-names
+		assert.True(t, n == first, "templates %q and %q", first, n)
 	}
 	conn := connect(t, server.URL)
 	const templates = "SELECT count(*) FROM pg_database WHERE starts_with(datname, $1)"
-	if n := scan[int](t, conn, templates, templatePrefix); n != 1 {
-		t.Errorf("%d templates, want 1", n)
-	}
+	n := scan[int](t, conn, templates, templatePrefix)
+	assert.True(t, n == 1, "%d templates, want 1", n)
 }
 
 // If a process is killed while it creates the template, it leaves a template that accepts connections. This shows
@@ -154,14 +134,12 @@ func TestTemplate_Unfinished_CreatedAgain(t *testing.T) {
 	} {
 		require.NoError(t, p.exec(t.Context(), sql))
 	}
-	if _, err := p.ensureTemplate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err = p.ensureTemplate(t.Context())
+	require.NoError(t, err)
 	require.NoError(t, p.create(t.Context(), "clone", name))
 	conn := connect(t, p.urlOf("clone"))
-	if !scan[bool](t, conn, "SELECT to_regclass('balances') IS NOT NULL") {
-		t.Error("the unfinished template was used")
-	}
+	assert.True(t, scan[bool](t, conn, "SELECT to_regclass('balances') IS NOT NULL"),
+		"the unfinished template was used")
 }
 
 func TestPostgres_KilledRun_OldDatabasesDropped(t *testing.T) {
@@ -169,17 +147,13 @@ func TestPostgres_KilledRun_OldDatabasesDropped(t *testing.T) {
 	server := PostgresPrivate(t)
 	conn := connect(t, server.URL)
 	for _, name := range []string{"quotasvc_test_100_killed", "quotasvc_test_99999999_young", "quotasvc_test_somebodys"} {
-		if _, err := conn.Exec(t.Context(), "CREATE DATABASE "+ident(name)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := conn.Exec(t.Context(), "CREATE DATABASE "+ident(name))
+		require.NoError(t, err)
 	}
-	if _, err := newPostgresEnv(t.Context(), backend{url: server.URL, origin: fromURL}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := newPostgresEnv(t.Context(), backend{url: server.URL, origin: fromURL})
+	require.NoError(t, err)
 	left := scan[[]string](t, conn, "SELECT array_agg(datname::text ORDER BY datname) FROM pg_database WHERE starts_with(datname, $1)", databasePrefix)
-	if got := strings.Join(left, " "); got != "quotasvc_test_99999999_young quotasvc_test_somebodys" {
-		t.Errorf("left: %s", got)
-	}
+	assert.EqualValues(t, "quotasvc_test_99999999_young quotasvc_test_somebodys", strings.Join(left, " "), "left")
 }
 
 func TestTemplate_Name_ChangesWithMigrationsRolesAndMonth(t *testing.T) {
@@ -203,14 +177,11 @@ func TestTemplate_Name_ChangesWithMigrationsRolesAndMonth(t *testing.T) {
 	} {
 		name, err := templateName(args.files, args.roles, args.now)
 		require.NoError(t, err)
-		if other, ok := seen[name]; ok {
-			t.Errorf("%q and %q share the template %s", what, other, name)
-		}
+		other, ok := seen[name]
+		assert.False(t, ok, "%q and %q share the template %s", what, other, name)
 		seen[name] = what
 	}
 	again, err := templateName(files("x"), "r", november.Add(-29*24*time.Hour))
 	require.NoError(t, err)
-	if seen[again] != "base" {
-		t.Error("the name changes within a month though no migration did")
-	}
+	assert.EqualValues(t, "base", seen[again], "the name changes within a month though no migration did")
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // frozenFor is the time that the tests wait for an answer of a paused server. A running server would answer a hundred
@@ -17,18 +19,16 @@ func TestPostgresPrivate_Kill_KeepsRowsAndURL(t *testing.T) {
 	t.Parallel()
 	server := PostgresPrivate(t)
 	conn := connect(t, server.URL)
-	if _, err := conn.Exec(t.Context(), "CREATE TABLE kept AS SELECT 42 AS n"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := conn.Exec(t.Context(), "CREATE TABLE kept AS SELECT 42 AS n")
+	require.NoError(t, err)
 	server.Kill()
 	if c, err := pgx.Connect(t.Context(), server.URL); err == nil {
 		_ = c.Close(t.Context())
 		t.Fatal("a killed server accepts connections")
 	}
 	server.Start()
-	if n := scan[int](t, connect(t, server.URL), "SELECT n FROM kept"); n != 42 {
-		t.Errorf("n = %d", n)
-	}
+	n := scan[int](t, connect(t, server.URL), "SELECT n FROM kept")
+	assert.True(t, n == 42, "n = %d", n)
 }
 
 func TestPostgresPrivate_Pause_NoAnswerUntilResume(t *testing.T) {
@@ -53,9 +53,8 @@ func TestPostgresPrivate_Pause_NoAnswerUntilResume(t *testing.T) {
 	default:
 	}
 	server.Resume()
-	if got := <-answered; got != pid {
-		t.Errorf("backend %d, want the same as before, %d", got, pid)
-	}
+	got := <-answered
+	assert.True(t, got == pid, "backend %d, want the same as before, %d", got, pid)
 }
 
 func TestRedisPrivate_Kill_EmptyAtSameAddress(t *testing.T) {
@@ -64,13 +63,10 @@ func TestRedisPrivate_Kill_EmptyAtSameAddress(t *testing.T) {
 	c := client(t, server.Options())
 	set(t, c, "lost")
 	server.Kill()
-	if err := c.Ping(t.Context()).Err(); err == nil {
-		t.Fatal("a killed server answers")
-	}
+	require.Error(t, c.Ping(t.Context()).Err(), "a killed server answers")
 	server.Start()
-	if n, err := c.Exists(t.Context(), "lost").Result(); err != nil || n != 0 {
-		t.Errorf("lost = %d, %v", n, err)
-	}
+	n, err := c.Exists(t.Context(), "lost").Result()
+	assert.True(t, err == nil && n == 0, "lost = %d, %v", n, err)
 }
 
 func TestRedisPrivate_Pause_NoAnswerUntilResume(t *testing.T) {
@@ -83,13 +79,10 @@ func TestRedisPrivate_Pause_NoAnswerUntilResume(t *testing.T) {
 	server.Pause()
 	ctx, cancel := context.WithTimeout(t.Context(), frozenFor)
 	defer cancel()
-	if err := c.Ping(ctx).Err(); err == nil {
-		t.Error("a paused server answered")
-	}
+	assert.Error(t, c.Ping(ctx).Err(), "a paused server answered")
 	server.Resume()
-	if n, err := c.Exists(t.Context(), "kept").Result(); err != nil || n != 1 {
-		t.Errorf("kept = %d, %v", n, err)
-	}
+	n, err := c.Exists(t.Context(), "kept").Result()
+	assert.True(t, err == nil && n == 1, "kept = %d, %v", n, err)
 }
 
 func TestPrivateServers_StopPaused_DoesNotHang(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -18,16 +19,12 @@ func TestRedisCluster_Slots_ServedAndMoved(t *testing.T) {
 		require.NoError(t, client.Set(t.Context(), fmt.Sprint("key", i), i, 0).Err())
 	}
 	for i, m := range c.Masters {
-		if n := c.Client(m).DBSize(t.Context()).Val(); n == 0 {
-			t.Errorf("master %d has no keys", i)
-		}
+		assert.NotZero(t, c.Client(m).DBSize(t.Context()).Val(), "master %d has no keys", i)
 	}
 	from, slot := c.Owner("key7"), c.Slot("key7")
 	to := (from + 1) % len(c.Masters)
 	c.Move(slot, c.Masters[from], c.Masters[to])
-	if got := c.Client(c.Masters[to]).Get(t.Context(), "key7").Val(); got != "7" {
-		t.Errorf("the new owner returns %q", got)
-	}
+	assert.EqualValues(t, "7", c.Client(c.Masters[to]).Get(t.Context(), "key7").Val(), "the new owner returns")
 }
 
 func TestRedisCluster_MasterKilled_ReplicaTakesOver(t *testing.T) {

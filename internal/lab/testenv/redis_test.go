@@ -2,11 +2,11 @@ package testenv
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -15,9 +15,7 @@ func client(t *testing.T, o *redis.Options) *redis.Client {
 	t.Helper()
 	c := redis.NewClient(o)
 	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, c.Close())
 	})
 	return c
 }
@@ -31,9 +29,8 @@ func TestRedis_TwoTests_SeparateDatabases(t *testing.T) {
 	t.Parallel()
 	a, b := client(t, Redis(t)), client(t, Redis(t))
 	set(t, a, "mine")
-	if n, err := b.Exists(t.Context(), "mine").Result(); err != nil || n != 0 {
-		t.Errorf("one test's key shows in the other's database (%d, %v)", n, err)
-	}
+	n, err := b.Exists(t.Context(), "mine").Result()
+	assert.True(t, err == nil && n == 0, "one test's key shows in the other's database (%d, %v)", n, err)
 }
 
 func TestRedis_TestEnds_DatabaseEmptiedAndReleased(t *testing.T) {
@@ -50,12 +47,10 @@ func TestRedis_TestEnds_DatabaseEmptiedAndReleased(t *testing.T) {
 	})
 	o := server.Options()
 	o.DB = database
-	if n, err := client(t, o).DBSize(t.Context()).Result(); err != nil || n != 0 {
-		t.Errorf("database %d holds %d keys (%v)", database, n, err)
-	}
-	if n, err := client(t, server.Options()).Exists(t.Context(), leaseKey+"1").Result(); err != nil || n != 0 {
-		t.Errorf("the lease is still there (%d, %v)", n, err)
-	}
+	n, err := client(t, o).DBSize(t.Context()).Result()
+	assert.True(t, err == nil && n == 0, "database %d holds %d keys (%v)", database, n, err)
+	n, err = client(t, server.Options()).Exists(t.Context(), leaseKey+"1").Result()
+	assert.True(t, err == nil && n == 0, "the lease is still there (%d, %v)", n, err)
 }
 
 func TestRedis_ForeignKeys_NeverFlushed(t *testing.T) {
@@ -69,12 +64,9 @@ func TestRedis_ForeignKeys_NeverFlushed(t *testing.T) {
 	require.NoError(t, err)
 	l, err := r.lease(t.Context())
 	require.NoError(t, err)
-	if l.database == 1 {
-		t.Error("a database with foreign keys was leased")
-	}
-	if n, err := theirs.Exists(t.Context(), "theirs").Result(); err != nil || n != 1 {
-		t.Errorf("their key is gone (%d, %v)", n, err)
-	}
+	assert.True(t, l.database != 1, "a database with foreign keys was leased")
+	n, err := theirs.Exists(t.Context(), "theirs").Result()
+	assert.True(t, err == nil && n == 1, "their key is gone (%d, %v)", n, err)
 }
 
 func TestRedis_KilledRun_DatabaseEmptyForNext(t *testing.T) {
@@ -83,20 +75,17 @@ func TestRedis_KilledRun_DatabaseEmptyForNext(t *testing.T) {
 	r, err := newRedisEnv(t.Context(), backend{url: server.URL})
 	require.NoError(t, err)
 	r.databases = 2 // only database 1
-	if _, err = r.lease(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err = r.lease(t.Context())
+	require.NoError(t, err)
 	o := server.Options()
 	o.DB = 1
 	set(t, client(t, o), "left behind")
 	// This has the effect of a killed run whose lease has expired.
 	require.NoError(t, client(t, server.Options()).Del(t.Context(), leaseKey+"1").Err())
-	if _, err = r.lease(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if n, err := client(t, o).DBSize(t.Context()).Result(); err != nil || n != 0 {
-		t.Errorf("the database still holds %d keys (%v)", n, err)
-	}
+	_, err = r.lease(t.Context())
+	require.NoError(t, err)
+	n, err := client(t, o).DBSize(t.Context()).Result()
+	assert.True(t, err == nil && n == 0, "the database still holds %d keys (%v)", n, err)
 }
 
 func TestRedis_AllDatabasesTaken_Waits(t *testing.T) {
@@ -109,9 +98,8 @@ func TestRedis_AllDatabasesTaken_Waits(t *testing.T) {
 	require.NoError(t, err)
 	short, cancel := context.WithTimeout(t.Context(), 2*leaseEvery)
 	defer cancel()
-	if _, err := r.lease(short); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("leased a taken database: %v", err)
-	}
+	_, err = r.lease(short)
+	require.ErrorIs(t, err, context.DeadlineExceeded, "leased a taken database")
 	waiting := make(chan error, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -120,7 +108,6 @@ func TestRedis_AllDatabasesTaken_Waits(t *testing.T) {
 		waiting <- err
 	}()
 	require.NoError(t, r.release(t.Context(), first))
-	if err := <-waiting; err != nil {
-		t.Error(err)
-	}
+	err = <-waiting
+	assert.NoError(t, err)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -54,9 +55,8 @@ func TestSource_URLInEnvironment_First(t *testing.T) {
 	s := systemSource()
 	s.getenv = func(name string) string { return "from " + name }
 	p, r := choose(t, s)
-	if p.url != "from TEST_DATABASE_URL" || r.url != "from TEST_REDIS_URL" || p.stop != nil || r.stop != nil {
-		t.Errorf("%+v, %+v", p, r)
-	}
+	assert.True(t, p.url == "from TEST_DATABASE_URL" && r.url == "from TEST_REDIS_URL" && p.stop == nil &&
+		r.stop == nil, "%+v, %+v", p, r)
 }
 
 func TestSource_LocalBinaries_Second(t *testing.T) {
@@ -64,20 +64,14 @@ func TestSource_LocalBinaries_Second(t *testing.T) {
 	s := systemSource()
 	s.getenv, s.docker = noEnv, fakeContainers{}
 	p, r := choose(t, s)
-	if p.origin != fromBinaries || r.origin != fromBinaries {
-		t.Errorf("%+v, %+v", p, r)
-	}
-	if scan[int](t, connect(t, p.url), "SELECT 1") != 1 {
-		t.Error("PostgreSQL does not answer")
-	}
+	assert.True(t, p.origin == fromBinaries && r.origin == fromBinaries, "%+v, %+v", p, r)
+	assert.True(t, scan[int](t, connect(t, p.url), "SELECT 1") == 1, "PostgreSQL does not answer")
 }
 
 func TestSource_NothingInstalled_ContainersThird(t *testing.T) {
 	t.Parallel()
 	p, r := choose(t, source{getenv: noEnv, search: nothingInstalled(t), docker: fakeContainers{}})
-	if p.origin != fromContainer || r.origin != fromContainer {
-		t.Errorf("%+v, %+v", p, r)
-	}
+	assert.True(t, p.origin == fromContainer && r.origin == fromContainer, "%+v, %+v", p, r)
 }
 
 func TestSource_NoServer_ErrorNamesPackages(t *testing.T) {
@@ -93,13 +87,9 @@ func TestSource_NoServer_ErrorNamesPackages(t *testing.T) {
 		{errPostgres, []string{"PostgreSQL is not installed", "apt-get install postgresql", "dnf install", "brew install", "TEST_DATABASE_URL"}},
 		{errRedis, []string{"Redis is not installed", "apt-get install redis-server", "dnf install", "brew install", "TEST_REDIS_URL"}},
 	} {
-		if !errors.Is(c.err, noEngine) || !localstack.IsMissing(c.err) {
-			t.Errorf("the error lost a cause: %v", c.err)
-		}
+		assert.True(t, errors.Is(c.err, noEngine) && localstack.IsMissing(c.err), "the error lost a cause: %v", c.err)
 		for _, want := range c.wants {
-			if !strings.Contains(c.err.Error(), want) {
-				t.Errorf("the error does not say %q: %v", want, c.err)
-			}
+			assert.Contains(t, c.err.Error(), want, "the error does not say %q: %v", want, c.err)
 		}
 	}
 }
@@ -112,24 +102,18 @@ func TestContainers_Engine_UsedOrAbsenceReported(t *testing.T) {
 	defer cancel()
 	p, err := dockerContainers{}.postgres(ctx)
 	if err != nil {
-		if !strings.HasPrefix(err.Error(), "docker: ") {
-			t.Errorf("the error does not name Docker: %v", err)
-		}
+		assert.True(t, strings.HasPrefix(err.Error(), "docker: "), "the error does not name Docker: %v", err)
 		t.Log("no container engine here, reported as: ", err)
 		return
 	}
 	cleanUp(t, p.stop)
-	if scan[int](t, connect(t, p.url), "SELECT 1") != 1 {
-		t.Error("PostgreSQL does not answer")
-	}
+	assert.True(t, scan[int](t, connect(t, p.url), "SELECT 1") == 1, "PostgreSQL does not answer")
 	r, err := dockerContainers{}.redis(ctx)
 	require.NoError(t, err)
 	cleanUp(t, r.stop)
 	o, err := redis.ParseURL(r.url)
 	require.NoError(t, err)
-	if err := client(t, o).Ping(ctx).Err(); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, client(t, o).Ping(ctx).Err())
 }
 
 func TestSource_BrokenInstallation_Reported(t *testing.T) {
@@ -139,21 +123,17 @@ func TestSource_BrokenInstallation_Reported(t *testing.T) {
 		t.Error("turned to containers")
 		return backend{}, nil
 	})
-	if !errors.Is(err, broken) {
-		t.Errorf("err = %v", err)
-	}
+	assert.ErrorIs(t, err, broken, "err =")
 }
 
 func TestSource_UnusableURL_RefusedByName(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"mysql://localhost/x", "localhost:5432", "%"} {
-		if _, err := newPostgresEnv(t.Context(), backend{url: url, origin: fromURL}); err == nil || !strings.Contains(err.Error(), EnvPostgres) {
-			t.Errorf("%s: %v", url, err)
-		}
+		_, err := newPostgresEnv(t.Context(), backend{url: url, origin: fromURL})
+		assert.True(t, err != nil && strings.Contains(err.Error(), EnvPostgres), "%s: %v", url, err)
 	}
-	if _, err := newRedisEnv(t.Context(), backend{url: "http://localhost"}); err == nil || !strings.Contains(err.Error(), EnvRedis) {
-		t.Errorf("%v", err)
-	}
+	_, err := newRedisEnv(t.Context(), backend{url: "http://localhost"})
+	assert.True(t, err != nil && strings.Contains(err.Error(), EnvRedis), err)
 }
 
 func TestMain_LeftGoroutineOrFailure_Fails(t *testing.T) {
@@ -161,11 +141,8 @@ func TestMain_LeftGoroutineOrFailure_Fails(t *testing.T) {
 	stopped := 0
 	e := newEnv(source{docker: fakeContainers{}})
 	e.onStop(func(context.Context) error { stopped++; return nil })
-	if code := e.run(func() int { return 3 }, nil); code != 3 || stopped != 1 {
-		t.Errorf("code %d, stopped %d times", code, stopped)
-	}
+	code := e.run(func() int { return 3 }, nil)
+	assert.True(t, code == 3 && stopped == 1, "code %d, stopped %d times", code, stopped)
 	e.onStop(func(context.Context) error { return errors.New("will not stop") })
-	if code := e.run(func() int { return 0 }, nil); code == 0 {
-		t.Error("a server that did not stop went unnoticed")
-	}
+	assert.NotZero(t, e.run(func() int { return 0 }, nil), "a server that did not stop went unnoticed")
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 )
@@ -51,9 +53,7 @@ func TestArchive_OldMonths_ExportedAndRemoved(t *testing.T) {
 	dry.DryRun = true
 	would, err := Run(t.Context(), dry)
 	b.check(err)
-	if exists(dir) || len(would.Months) < 3 {
-		t.Errorf("a dry run has made the directory, or says %v", would.Months)
-	}
+	assert.True(t, !exists(dir) && len(would.Months) >= 3, "a dry run has made the directory, or says %v", would.Months)
 	out, err := Run(t.Context(), b.options(before, dir))
 	b.check(err)
 	exported := int64(0)
@@ -63,20 +63,16 @@ func TestArchive_OldMonths_ExportedAndRemoved(t *testing.T) {
 		}
 		t.Logf("%s: %d rows, %d bytes", f.Name, f.Rows, f.Bytes)
 	}
-	if exported != entries || b.count("SELECT count(*) FROM entries") != kept {
-		t.Errorf("%d of %d entries exported, %d of %d kept", exported, entries, b.count("SELECT count(*) FROM entries"), kept)
-	}
+	assert.True(t, exported == entries && b.count("SELECT count(*) FROM entries") == kept,
+		"%d of %d entries exported, %d of %d kept", exported, entries, b.count("SELECT count(*) FROM entries"), kept)
 	for _, m := range would.Months {
-		if b.count("SELECT count(*) FROM pg_class WHERE relname = $1", m.Month.Partition()) != 0 {
-			t.Errorf("%s is still there", m.Month.Partition())
-		}
+		assert.Zero(t, b.count("SELECT count(*) FROM pg_class WHERE relname = $1", m.Month.Partition()),
+			"%s is still there", m.Month.Partition())
 	}
-	if n := b.count("SELECT count(*) FROM archives WHERE removed_at IS NOT NULL"); n != int64(len(would.Months)) {
-		t.Errorf("%d months recorded", n)
-	}
-	if _, err := Run(t.Context(), b.options(before, dir)); err != nil {
-		t.Errorf("the same archive once more: %v", err)
-	}
+	n := b.count("SELECT count(*) FROM archives WHERE removed_at IS NOT NULL")
+	assert.True(t, n == int64(len(would.Months)), "%d months recorded", n)
+	_, err = Run(t.Context(), b.options(before, dir))
+	assert.NoError(t, err, "the same archive once more")
 }
 
 func TestArchive_WhatIsNotAllowed_RefusedByName_NothingRemoved(t *testing.T) {
@@ -99,14 +95,11 @@ func TestArchive_WhatIsNotAllowed_RefusedByName_NothingRemoved(t *testing.T) {
 	} {
 		o := b.options(c.before, c.dir)
 		_, err := Run(t.Context(), o)
-		if err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: got %v, want an error with %q", what, err, c.says)
-		}
-		if _, refused := errors.AsType[*Refusal](err); !refused && what != "not writable" {
-			t.Errorf("%s: %v is no refusal", what, err)
-		}
+		assert.True(t, err != nil && strings.Contains(err.Error(), c.says),
+			"%s: got %v, want an error with %q", what, err, c.says)
+		_, refused := errors.AsType[*Refusal](err)
+		assert.False(t, !refused && what != "not writable", "%s: %v is no refusal", what, err)
 	}
-	if got := b.count("SELECT count(*) FROM entries"); got != rows || b.count("SELECT count(*) FROM archives") != 0 {
-		t.Errorf("%d of %d entries are left", got, rows)
-	}
+	got := b.count("SELECT count(*) FROM entries")
+	assert.True(t, got == rows && b.count("SELECT count(*) FROM archives") == 0, "%d of %d entries are left", got, rows)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/clock"
@@ -64,9 +65,7 @@ func newBundle(t *testing.T, begin journal.Month) *bundle {
 	ends = append(ends, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
-		if err := b.Stop(ctx); err != nil {
-			t.Errorf("stop ledger: %v", err)
-		}
+		assert.NoError(t, b.Stop(ctx), "stop ledger")
 	})
 	b.history, err = history.Open(t.Context(), b.Ledger, history.Config{DatabaseURL: testenv.AsService(b.url), Metrics: prometheus.NewRegistry()})
 	b.check(err)
@@ -105,12 +104,13 @@ func (b *bundle) clock(at time.Time) {
 
 // catalogue creates the plan basic (100 units of meter calls a month, with rollover), and the meter credits, which
 // has no allowance.
-func (b *bundle) catalogue() {
+func (b *bundle) catalogue() *bundle {
 	b.t.Helper()
 	b.exec(`INSERT INTO meters (meter, unit) VALUES ('calls', 'call'), ('credits', 'credit');
 		INSERT INTO plans (plan, version, created_at) VALUES ('basic', 1, clock_timestamp() - interval '1 day')`)
 	b.exec(`INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor, rollover_min, rollover_max)
 		VALUES ('basic', 1, 'calls', 0, 100, 'month', 'calendar', 0, 30)`)
+	return b
 }
 
 func (b *bundle) tenant(id string) {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -29,13 +31,11 @@ func TestArchive_ManyEntries_CostIsShown(t *testing.T) {
 	n := largeBalances
 	if text := os.Getenv("QUOTASVC_ARCHIVE_BALANCES"); text != "" {
 		var err error
-		if n, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
+		n, err = strconv.Atoi(text)
+		require.NoError(t, err)
 	}
 	begin := journal.MonthOf(time.Now()) - 4
-	b := newBundle(t, begin)
-	b.catalogue()
+	b := newBundle(t, begin).catalogue()
 	b.tenant("acme")
 	for m := begin; m < begin+3; m++ {
 		b.clock(m.Start().Add(24 * time.Hour))
@@ -96,15 +96,12 @@ func TestArchive_ManyEntries_CostIsShown(t *testing.T) {
 	}
 	t.Logf("%d entries of %d balances in %s, %.0f/s; %d MB in the database, %d MB in files, %.0f bytes an entry", exported, n, all.Round(time.Millisecond),
 		float64(exported)/all.Seconds(), database>>20, out.Manifest.Bytes()>>20, float64(out.Manifest.Bytes())/float64(exported))
-	if exported != entries {
-		t.Errorf("%d of %d entries were exported", exported, entries)
-	}
+	assert.True(t, exported == entries, "%d of %d entries were exported", exported, entries)
 	began = time.Now()
 	report, err := Check(t.Context(), CheckOptions{DatabaseURL: b.url, Dir: o.Dir, Log: o.Log})
 	b.check(err)
 	t.Logf("check of the archive: %s", time.Since(began).Round(time.Millisecond))
-	if !report.Clean() || report.Entries != entries {
-		t.Errorf("%d of %d entries, %v", report.Entries, entries, report.Differences)
-	}
+	assert.True(t, report.Clean() && report.Entries == entries,
+		"%d of %d entries, %v", report.Entries, entries, report.Differences)
 	b.check(b.verify(t.Context()))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -223,9 +224,7 @@ func TestArchive_RandomInstants_NothingTellsThemApart(t *testing.T) {
 		w.pass(0)
 		n := 0
 		fail := func(err error) {
-			if err != nil {
-				rt.Fatalf("%s\n%v", strings.Join(w.log, "\n"), err)
-			}
+			require.NoError(rt, err, "%s\n", strings.Join(w.log, "\n"))
 		}
 		for ; n < 60 && w.at.Before(time.Now().AddDate(0, 0, -21)); n++ {
 			fail(w.step(rt, n))

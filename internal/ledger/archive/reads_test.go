@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -72,14 +73,13 @@ func TestArchive_AnswersSinceBorder_AreTheSame_OlderOnesSayArchived(t *testing.T
 	b.check(b.db.QueryRow(t.Context(), "SELECT min(operation_id) FROM entries WHERE kind = 'debit' AND tenant_id = 'acme' AND month < $1", border).Scan(&old))
 	oldHold := "hold-" + begin.String()
 	before := b.ask("acme", border, kept)
-	if _, err := Run(t.Context(), b.options(begin+3, filepath.Join(t.TempDir(), "a"))); err != nil {
-		t.Fatal(err)
-	}
+	_, err := Run(t.Context(), b.options(begin+3, filepath.Join(t.TempDir(), "a")))
+	require.NoError(t, err)
 	assert.Equal(t, before, b.ask("acme", border, kept))
 	b.check(b.verify(t.Context()))
 
 	ctx, past := t.Context(), border.Add(-time.Microsecond)
-	_, err := b.history.BalanceAsOf(ctx, "acme", "credits", "", past)
+	_, err = b.history.BalanceAsOf(ctx, "acme", "credits", "", past)
 	b.wantArchived("balance", err, border)
 	_, err = b.history.BalancesAsOf(ctx, "acme", "", past)
 	b.wantArchived("balances", err, border)
@@ -93,9 +93,8 @@ func TestArchive_AnswersSinceBorder_AreTheSame_OlderOnesSayArchived(t *testing.T
 	b.wantArchived("entries", err, border)
 	page, err := b.history.Entries(ctx, history.EntryQuery{Tenant: "acme", Limit: 10})
 	b.check(err)
-	if !page.ArchivedBefore.Equal(border) || len(page.Items) == 0 {
-		t.Errorf("a list without from begins at %v with %d entries", page.ArchivedBefore, len(page.Items))
-	}
+	assert.True(t, page.ArchivedBefore.Equal(border) && len(page.Items) != 0,
+		"a list without from begins at %v with %d entries", page.ArchivedBefore, len(page.Items))
 	_, err = b.history.Operation(ctx, "acme", old, time.Time{})
 	b.wantArchived("operation", err, border)
 	refund := &ledger.Refund{Tenant: "acme", Key: b.key(), OperationID: old}
@@ -111,12 +110,10 @@ func TestArchive_AnswersSinceBorder_AreTheSame_OlderOnesSayArchived(t *testing.T
 	// A tenant without archived rows has its usual answers.
 	b.tenant("new")
 	b.debit("new", "calls", 1)
-	if _, err = b.history.Operation(ctx, "new", old, time.Time{}); errcode.Of(err) != errcode.OperationNotFound {
-		t.Errorf("operation of a new tenant: %v", err)
-	}
-	if _, err = b.history.BalanceAsOf(ctx, "new", "calls", "", past); errcode.Of(err) != errcode.NotFound {
-		t.Errorf("balance of a new tenant: %v", err)
-	}
+	_, err = b.history.Operation(ctx, "new", old, time.Time{})
+	assert.True(t, errcode.Of(err) == errcode.OperationNotFound, "operation of a new tenant: %v", err)
+	_, err = b.history.BalanceAsOf(ctx, "new", "calls", "", past)
+	assert.True(t, errcode.Of(err) == errcode.NotFound, "balance of a new tenant: %v", err)
 }
 
 func TestArchive_IdleBalance_VerifyStaysClean_AndSpends(t *testing.T) {
@@ -129,18 +126,14 @@ func TestArchive_IdleBalance_VerifyStaysClean_AndSpends(t *testing.T) {
 	b.tenant("idle")
 	b.topup("idle", 500)
 	b.clock(time.Now())
-	if _, err := Run(t.Context(), b.options(begin+2, filepath.Join(t.TempDir(), "a"))); err != nil {
-		t.Fatal(err)
-	}
+	_, err := Run(t.Context(), b.options(begin+2, filepath.Join(t.TempDir(), "a")))
+	require.NoError(t, err)
 	b.check(b.verify(t.Context()))
-	if n := b.count("SELECT count(*) FROM entries WHERE tenant_id = 'idle' AND meter = 'credits'"); n != 0 {
-		t.Fatalf("%d entries are left", n)
-	}
+	require.Zero(t, b.count("SELECT count(*) FROM entries WHERE tenant_id = 'idle' AND meter = 'credits'"),
+		"entries are left")
 	b.debit("idle", "credits", 123)
 	balance, err := b.Balance(t.Context(), "idle", "credits", "")
 	b.check(err)
-	if balance.Remaining != 377 || balance.Granted != 500 {
-		t.Errorf("got %+v", balance.Sums)
-	}
+	assert.True(t, balance.Remaining == 377 && balance.Granted == 500, "got %+v", balance.Sums)
 	b.check(b.verify(t.Context()))
 }

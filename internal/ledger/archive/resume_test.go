@@ -33,9 +33,7 @@ func (b *bundle) runUntil(o Options, step string, nth int) (ended bool) {
 		}
 	}
 	_, err := Run(ctx, o)
-	if err != nil && !errors.Is(err, context.Canceled) {
-		b.t.Fatal(err)
-	}
+	require.False(b.t, err != nil && !errors.Is(err, context.Canceled), err)
 	return err == nil
 }
 
@@ -48,28 +46,20 @@ func TestArchive_KilledAtEachStep_NextRunGoesOn(t *testing.T) {
 	o := b.options(begin+3, filepath.Join(t.TempDir(), "a"))
 	kills := 1
 	for ; !b.runUntil(o, "", kills); kills++ {
-		if kills > 100 {
-			t.Fatal("it does not come to an end")
-		}
+		require.True(t, kills <= 100, "it does not come to an end")
 		if kills%5 == 0 {
 			require.Equal(t, before, b.ask("acme", border), "after %d kills", kills)
 			b.check(b.verify(t.Context()))
 		}
 	}
-	if kills < 8 {
-		t.Errorf("it was killed only %d times", kills)
-	}
+	assert.True(t, kills >= 8, "it was killed only %d times", kills)
 	report, err := Check(t.Context(), CheckOptions{DatabaseURL: b.url, Dir: o.Dir, Log: o.Log})
 	b.check(err)
-	if !report.Clean() || report.Entries != entries {
-		t.Errorf("%d of %d entries, %v", report.Entries, entries, report.Differences)
-	}
-	if n := b.count("SELECT count(*) FROM entries WHERE month < $1", border); n != 0 {
-		t.Errorf("%d archived entries are left", n)
-	}
-	if names, err := o.dir().names(); err != nil || strings.Contains(strings.Join(names, " "), partial) {
-		t.Errorf("%v (%v)", names, err)
-	}
+	assert.True(t, report.Clean() && report.Entries == entries,
+		"%d of %d entries, %v", report.Entries, entries, report.Differences)
+	assert.Zero(t, b.count("SELECT count(*) FROM entries WHERE month < $1", border), "archived entries are left")
+	names, err := o.dir().names()
+	assert.True(t, err == nil && !strings.Contains(strings.Join(names, " "), partial), "%v (%v)", names, err)
 	assert.Equal(t, before, b.ask("acme", border))
 }
 
@@ -106,9 +96,7 @@ func exported(t *testing.T) (*bundle, Options) {
 	t.Helper()
 	b, begin := year(t)
 	o := b.options(begin+2, filepath.Join(t.TempDir(), "a"))
-	if b.runUntil(o, "remove", 1) {
-		t.Fatal("it was not killed")
-	}
+	require.False(t, b.runUntil(o, "remove", 1), "it was not killed")
 	return b, o
 }
 
@@ -127,17 +115,14 @@ func TestArchive_FileAlteredOrMissing_NothingRemoved(t *testing.T) {
 		} else {
 			b.check(os.WriteFile(path, content, 0o600))
 		}
-		if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "periods.parquet") {
-			t.Errorf("%s: got %v", what, err)
-		}
+		_, err = Run(t.Context(), o)
+		assert.True(t, err != nil && strings.Contains(err.Error(), "periods.parquet"), "%s: got %v", what, err)
 		report, err := Check(t.Context(), CheckOptions{DatabaseURL: b.url, Dir: o.Dir, Log: o.Log})
-		if err != nil || report.Clean() || !strings.Contains(report.Differences[0], "periods.parquet") {
-			t.Errorf("%s: check says %v, %v", what, report, err)
-		}
+		assert.True(t, err == nil && !report.Clean() && strings.Contains(report.Differences[0], "periods.parquet"),
+			"%s: check says %v, %v", what, report, err)
 	}
-	if got := b.count("SELECT count(*) FROM entries"); got != rows {
-		t.Errorf("%d of %d entries are left", got, rows)
-	}
+	got := b.count("SELECT count(*) FROM entries")
+	assert.True(t, got == rows, "%d of %d entries are left", got, rows)
 	b.check(os.WriteFile(path, good, 0o600))
 	_, err = Run(t.Context(), o)
 	b.check(err)
@@ -150,12 +135,10 @@ func TestArchive_EntriesAddedAfterExport_MonthStays(t *testing.T) {
 	b.exec(`INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount, remaining_after,
 		item, created_at) VALUES ('late', 'k', 1, $1::date, 1, 'debit', 'calls', '', $1::date, '', '', 1, 1, 0, $1::date)`, month)
 	rows := b.count("SELECT count(*) FROM entries WHERE month = $1", month)
-	if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), (o.Before-1).String()) {
-		t.Errorf("got %v", err)
-	}
-	if got := b.count("SELECT count(*) FROM entries WHERE month = $1", month); got != rows {
-		t.Errorf("%d of %d entries of that month are left", got, rows)
-	}
+	_, err := Run(t.Context(), o)
+	assert.True(t, err != nil && strings.Contains(err.Error(), (o.Before-1).String()), "got %v", err)
+	got := b.count("SELECT count(*) FROM entries WHERE month = $1", month)
+	assert.True(t, got == rows, "%d of %d entries of that month are left", got, rows)
 }
 
 func TestArchive_VerifyFindsDifferences_NothingExported(t *testing.T) {
@@ -164,16 +147,13 @@ func TestArchive_VerifyFindsDifferences_NothingExported(t *testing.T) {
 	o := b.options(begin+2, filepath.Join(t.TempDir(), "a"))
 	drift := errors.New("drift")
 	o.Verify = func(context.Context) error { return drift }
-	if _, err := Run(t.Context(), o); !errors.Is(err, drift) {
-		t.Errorf("got %v", err)
-	}
+	_, err := Run(t.Context(), o)
+	assert.ErrorIs(t, err, drift, "got")
 	m, _, err := ReadManifest(o.Dir)
-	if err != nil || m.Complete || len(m.Files) > 0 || b.count("SELECT count(*) FROM archives") > 0 {
-		t.Errorf("%+v, %v", m, err)
-	}
-	if _, err := Check(t.Context(), CheckOptions{DatabaseURL: b.url, Dir: o.Dir, Log: o.Log}); err == nil || !strings.Contains(err.Error(), "not complete") {
-		t.Errorf("check of an incomplete archive: %v", err)
-	}
+	assert.True(t, err == nil && !m.Complete && len(m.Files) <= 0 && b.count("SELECT count(*) FROM archives") <= 0,
+		"%+v, %v", m, err)
+	_, err = Check(t.Context(), CheckOptions{DatabaseURL: b.url, Dir: o.Dir, Log: o.Log})
+	assert.True(t, err != nil && strings.Contains(err.Error(), "not complete"), "check of an incomplete archive: %v", err)
 }
 
 func TestArchive_OtherArchiveInDirectory_Refused(t *testing.T) {
@@ -188,16 +168,13 @@ func TestArchive_OtherArchiveInDirectory_Refused(t *testing.T) {
 		other := o
 		change(&other)
 		_, err := Run(t.Context(), other)
-		if _, refused := errors.AsType[*Refusal](err); !refused {
-			t.Errorf("%s: got %v, want a refusal", what, err)
-		}
+		_, refused := errors.AsType[*Refusal](err)
+		assert.True(t, refused, "%s: got %v, want a refusal", what, err)
 	}
-	if _, err := Check(t.Context(), CheckOptions{DatabaseURL: b.url, Dir: o.Dir, Log: o.Log}); err == nil || !strings.Contains(err.Error(), "another database") {
-		t.Errorf("check with another database: %v", err)
-	}
-	if _, err := Check(t.Context(), CheckOptions{DatabaseURL: b.url, Dir: t.TempDir(), Log: o.Log}); err == nil || !strings.Contains(err.Error(), manifestName) {
-		t.Errorf("check of an empty directory: %v", err)
-	}
+	_, err := Check(t.Context(), CheckOptions{DatabaseURL: b.url, Dir: o.Dir, Log: o.Log})
+	assert.True(t, err != nil && strings.Contains(err.Error(), "another database"), "check with another database: %v", err)
+	_, err = Check(t.Context(), CheckOptions{DatabaseURL: b.url, Dir: t.TempDir(), Log: o.Log})
+	assert.True(t, err != nil && strings.Contains(err.Error(), manifestName), "check of an empty directory: %v", err)
 }
 
 // Archives from versions of the service without actors have no column actor. They must also pass the check.
@@ -205,14 +182,12 @@ func TestArchive_OtherArchiveInDirectory_Refused(t *testing.T) {
 func TestCheck_FilesWithoutActors_Clean(t *testing.T) {
 	t.Parallel()
 	now := journal.MonthOf(time.Now())
-	b := newBundle(t, now-5)
-	b.catalogue()
+	b := newBundle(t, now-5).catalogue()
 	b.tenant("acme")
 	debit := func(n int) {
 		t.Helper()
-		if _, err := pg.Do(t.Context(), b.Ledger, &ledger.Debit{Tenant: "acme", Key: b.key(), Items: []ledger.Item{{Meter: "calls", Amount: int64(n)}}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := pg.Do(t.Context(), b.Ledger, &ledger.Debit{Tenant: "acme", Key: b.key(), Items: []ledger.Item{{Meter: "calls", Amount: int64(n)}}})
+		require.NoError(t, err)
 	}
 	for m := range 5 {
 		b.clock((now - 5 + journal.Month(m)).Start().Add(24 * time.Hour))
@@ -232,9 +207,7 @@ func TestCheck_FilesWithoutActors_Clean(t *testing.T) {
 	b.exec(`ALTER TABLE entries ADD COLUMN actor text COLLATE "C"`)
 	report, err := Check(t.Context(), CheckOptions{DatabaseURL: b.url, Dir: o.Dir, Log: o.Log})
 	b.check(err)
-	if !report.Clean() || report.Entries == 0 {
-		t.Errorf("%d entries, %v", report.Entries, report.Differences)
-	}
+	assert.True(t, report.Clean() && report.Entries != 0, "%d entries, %v", report.Entries, report.Differences)
 }
 
 // The check compares the end of an archive with the database's record, and each archive with the archive before it.
@@ -264,9 +237,8 @@ func TestCheck_DatabaseContinuesElsewhere_NamesBalance(t *testing.T) {
 		b.exec("CREATE TABLE saved AS SELECT * FROM checkpoints")
 		b.exec(sql)
 		report := checked(dirs[1])
-		if report.Clean() || !strings.Contains(report.Differences[0], "beta/calls") {
-			t.Errorf("%s: %v", what, report.Differences)
-		}
+		assert.True(t, !report.Clean() && strings.Contains(report.Differences[0], "beta/calls"),
+			"%s: %v", what, report.Differences)
 		b.exec("DELETE FROM checkpoints; INSERT INTO checkpoints SELECT * FROM saved; DROP TABLE saved")
 	}
 	b.exec("UPDATE archives SET manifest = '\\x00' WHERE month = $1", begin.Start())

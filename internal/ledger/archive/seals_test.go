@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
@@ -24,8 +26,7 @@ func TestArchive_SealedDays_AreCheckedAfterwards(t *testing.T) {
 	t.Parallel()
 	now := journal.MonthOf(time.Now())
 	begin := now - 4
-	b := newBundle(t, begin)
-	b.catalogue()
+	b := newBundle(t, begin).catalogue()
 	b.tenant("acme")
 	b.tenant("rare")
 	b.topup("acme", 1000)
@@ -49,30 +50,26 @@ func TestArchive_SealedDays_AreCheckedAfterwards(t *testing.T) {
 		return out
 	}
 	last := seals[len(seals)-1]
-	if r := report(last); !r.Clean() || r.Archived > 0 {
-		t.Fatalf("before: %+v", r)
-	}
+	r := report(last)
+	require.True(t, r.Clean() && r.Archived <= 0, "before: %+v", r)
 	b.clock(time.Now())
 	heads := b.count("SELECT count(*) FROM sealed_heads")
 	out, err := Run(t.Context(), b.options(begin+3, filepath.Join(t.TempDir(), "a")))
 	b.check(err)
 	exported := out.Manifest.file("sealed_heads.parquet").Rows
-	if left := b.count("SELECT count(*) FROM sealed_heads"); exported == 0 || left != heads-exported {
-		t.Errorf("%d of %d heads exported, %d left", exported, heads, left)
-	}
+	left := b.count("SELECT count(*) FROM sealed_heads")
+	assert.True(t, exported != 0 && left == heads-exported, "%d of %d heads exported, %d left", exported, heads, left)
 	for _, s := range seals {
-		if r := report(s); !r.Clean() {
-			t.Errorf("seal of %s after the archive: %q", s.Day, r.Differences)
-		}
+		r = report(s)
+		assert.True(t, r.Clean(), "seal of %s after the archive: %q", s.Day, r.Differences)
 	}
 	b.debit("acme", "calls", 10)
 	b.debit("rare", "credits", 1)
 	b.clock(time.Now().AddDate(0, 0, 3)) // works also on the first day of a month
 	next, err := v.Seal(t.Context(), audit.SealOptions{Host: func() time.Time { return time.Now().AddDate(9, 0, 0) }})
 	b.check(err)
-	if r := report(next); !r.Clean() || next.Heads != 2 || r.Entries == 0 {
-		t.Errorf("next: %+v, %+v", next, r)
-	}
+	r = report(next)
+	assert.True(t, r.Clean() && next.Heads == 2 && r.Entries != 0, "next: %+v, %+v", next, r)
 	b.exec("UPDATE entries SET operation_id = 'x' WHERE seq = (SELECT min(seq) FROM entries WHERE tenant_id = 'acme' AND meter = 'calls') AND meter = 'calls'")
 	if r := report(next); r.Clean() || !strings.Contains(r.Differences[0], "acme/calls") {
 		t.Errorf("a kept entry was changed: %q", r.Differences)

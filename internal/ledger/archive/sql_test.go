@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -18,8 +19,7 @@ func TestStatements_PrepareOnMigratedSchema(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = conn.Close(t.Context()) }()
 	for name, sql := range q {
-		if _, err := conn.Prepare(t.Context(), name, sql); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err = conn.Prepare(t.Context(), name, sql)
+		assert.NoError(t, err, "%s", name)
 	}
 }

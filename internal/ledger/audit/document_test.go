@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
@@ -64,31 +66,24 @@ func TestDocuments_AnyText_EqualGeneralDecoder(t *testing.T) {
 		}
 		got, err := d.canonical(document)
 		if !json.Valid(document) {
-			if broken++; err == nil {
-				rt.Fatalf("%q is not JSON, and has the form %q", document, got)
-			}
+			broken++
+			require.Error(rt, err, "%q is not JSON, and has the form %q", document, got)
 			return
 		}
-		if err != nil {
-			rt.Fatalf("%q: %v", document, err)
-		}
+		require.NoError(rt, err, "%q", document)
 		want, err := plainForm(nil, document)
-		if err != nil || !bytes.Equal(got, want) {
-			rt.Fatalf("%q has the form\n%q, want\n%q, %v", document, got, want, err)
-		}
+		require.True(rt, err == nil && bytes.Equal(got, want),
+			"%q has the form\n%q, want\n%q, %v", document, got, want, err)
 	})
-	if broken == 0 {
-		t.Error("no text was broken")
-	}
+	assert.NotZero(t, broken, "no text was broken")
 }
 
 // The canonical form of a document with usual content is computed without an allocation.
 func TestDocuments_PlainDocument_TakesNoMemory(t *testing.T) {
 	var d documents
 	document := []byte(`{"route": "/search", "region": "é", "sizes": [1, 200, -3], "cached": true, "a": {"b": null}}`)
-	if n := testing.AllocsPerRun(100, func() { _, _ = d.canonical(document) }); n > 0 {
-		t.Errorf("%v allocations", n)
-	}
+	n := testing.AllocsPerRun(100, func() { _, _ = d.canonical(document) })
+	assert.True(t, n <= 0, "%v allocations", n)
 }
 
 func BenchmarkDocuments(b *testing.B) {

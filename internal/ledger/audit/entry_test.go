@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -23,17 +24,15 @@ func TestVerifyEntries_ManyBalances_AreNotSorted(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = db.Close(t.Context()) }()
 	// These are the settings of the verifier's connections.
-	if _, err := db.Exec(t.Context(), "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = db.Exec(t.Context(), "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off")
+	require.NoError(t, err)
 	names, numbers := []string{"a", "b", "c"}, []int64{1, 2, 3}
 	rows, err := db.Query(t.Context(), "EXPLAIN "+sql["VerifyEntries"], pgx.QueryExecModeSimpleProtocol, names, names, names, numbers, numbers, time.Now())
 	require.NoError(t, err)
 	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)
-	if !strings.HasPrefix(plan[0], "Nested Loop") {
-		t.Errorf("the plan does not begin with the loop over the balances:\n%s", strings.Join(plan, "\n"))
-	}
+	assert.True(t, strings.HasPrefix(plan[0], "Nested Loop"),
+		"the plan does not begin with the loop over the balances:\n%s", strings.Join(plan, "\n"))
 }
 
 // Entries must be read in the order of their balances. If they are not, some entries belong to a balance whose check
@@ -52,9 +51,7 @@ func TestEachEntry_BalancesOutOfOrder_IsAnError(t *testing.T) {
 			read++
 			return nil
 		})
-		if (err == nil) != ok || read < 1 {
-			t.Errorf("%s: %d entries, %v", list, read, err)
-		}
+		assert.True(t, (err == nil) == ok && read >= 1, "%s: %d entries, %v", list, read, err)
 	}
 }
 
@@ -75,10 +72,7 @@ func TestJournal_PlainEntry_TakesNoMemory(t *testing.T) {
 	add()
 	add()
 	faults := len(j.faults) // add has found a fault, because this entry cannot be the first of a balance
-	if n := testing.AllocsPerRun(1000, add); n > 0 {
-		t.Errorf("%v allocations", n)
-	}
-	if len(j.faults) != faults || j.chain.Last != e.seq {
-		t.Errorf("%v", j.faults)
-	}
+	n := testing.AllocsPerRun(1000, add)
+	assert.True(t, n <= 0, "%v allocations", n)
+	assert.True(t, len(j.faults) == faults && j.chain.Last == e.seq, j.faults)
 }

@@ -38,9 +38,7 @@ func newBundle(t testing.TB) *bundle {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
-		if err := l.Stop(ctx); err != nil {
-			t.Errorf("stop ledger: %v", err)
-		}
+		assert.NoError(t, l.Stop(ctx), "stop ledger")
 	})
 	b.Reader = b.reader(l, Config{})
 	b.db, err = pgx.Connect(t.Context(), b.url)
@@ -74,12 +72,13 @@ func (b *bundle) exec(sql string, args ...any) {
 }
 
 // allowance adds an allowance to version 1 of a plan.
-func (b *bundle) allowance(plan, meter string, amount int64, every, anchor string) {
+func (b *bundle) allowance(plan, meter string, amount int64, every, anchor string) *bundle {
 	b.t.Helper()
 	b.exec("INSERT INTO meters (meter, unit) VALUES ($1, 'unit') ON CONFLICT DO NOTHING", meter)
 	b.exec("INSERT INTO plans (plan, version, created_at) VALUES ($1, 1, now() - interval '2 years') ON CONFLICT DO NOTHING", plan)
 	b.exec(`INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor) VALUES ($1, 1, $2, 0, $3, $4, $5)
 		ON CONFLICT DO NOTHING`, plan, meter, amount, every, anchor)
+	return b
 }
 
 // tenant signs a tenant up at an instant.
@@ -91,19 +90,21 @@ func (b *bundle) tenant(id, plan string, at, anchor time.Time) {
 }
 
 // hourly signs a tenant up for an hourly allowance. The tenant's open period began a minute ago.
-func (b *bundle) hourly(id string, amount int64) {
+func (b *bundle) hourly(id string, amount int64) *bundle {
 	b.t.Helper()
 	at := time.Now().UTC().Add(-time.Minute)
 	b.allowance("hourly", "api_calls", amount, "hour", "tenant")
 	b.tenant(id, "hourly", at, at)
+	return b
 }
 
 // monthly signs a tenant up for an allowance per calendar month.
-func (b *bundle) monthly(id string, amount int64) {
+func (b *bundle) monthly(id string, amount int64) *bundle {
 	b.t.Helper()
 	at := time.Now().UTC().Add(-time.Hour)
 	b.allowance(fmt.Sprintf("monthly-%d", amount), "api_calls", amount, "month", "calendar")
 	b.tenant(id, fmt.Sprintf("monthly-%d", amount), at, at)
+	return b
 }
 
 // rewind moves all rows into the past, as if the given time had passed. It adds seven seconds, because the id of an
@@ -209,9 +210,8 @@ func wantEqual[V any](t testing.TB, what string, got, want V) {
 
 func wantCode(t testing.TB, err error, code errcode.Code) *errcode.Error {
 	t.Helper()
-	if got := errcode.Of(err); got != code {
-		t.Fatalf("got code %q (%v), want %q", got, err, code)
-	}
+	got := errcode.Of(err)
+	require.True(t, got == code, "got code %q (%v), want %q", got, err, code)
 	e, _ := errors.AsType[*errcode.Error](err)
 	return e
 }
@@ -219,7 +219,6 @@ func wantCode(t testing.TB, err error, code errcode.Code) *errcode.Error {
 // wantRefused fails the test unless err has the code InvalidArgument and names the field.
 func wantRefused(t testing.TB, err error, field string) {
 	t.Helper()
-	if e := wantCode(t, err, errcode.InvalidArgument); e.Field() != field {
-		t.Errorf("field %q (%v), want %q", e.Field(), err, field)
-	}
+	e := wantCode(t, err, errcode.InvalidArgument)
+	assert.Equal(t, field, e.Field(), "field %q (%v)", e.Field(), err)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -13,8 +14,7 @@ import (
 // them shows only its own entries.
 func TestOperation_SharedID_IsOneOperation(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.hourly("acme", 10)
+	b := newBundle(t).hourly("acme", 10)
 	must(b, debitOf("acme", "order", 4))
 	b.exec(`UPDATE entries SET created_at = created_at - interval '31 days',
 		month = date_trunc('month', (created_at - interval '31 days') AT TIME ZONE 'UTC')::date WHERE operation_id = 'order'`)
@@ -25,15 +25,11 @@ func TestOperation_SharedID_IsOneOperation(t *testing.T) {
 	amount := func(at time.Time) int64 {
 		t.Helper()
 		op, err := b.Operation(t.Context(), "acme", "order", at)
-		if err != nil || len(op.Entries) != 1 {
-			t.Fatalf("operation at %s: %+v, %v", at, op, err)
-		}
+		require.True(t, err == nil && len(op.Entries) == 1, "operation at %s: %+v, %v", at, op, err)
 		return op.Entries[0].Amount
 	}
-	if newest, older, same := amount(time.Time{}), amount(time.Now().Add(-time.Hour)), amount(old.CreatedAt); newest != 3 || older != 4 || same != 4 {
-		t.Errorf("amounts %d, %d, %d; want 3, 4, 4", newest, older, same)
-	}
-	if _, err := b.Operation(t.Context(), "acme", "order", old.CreatedAt.Add(-time.Microsecond)); errcode.Of(err) != errcode.OperationNotFound {
-		t.Errorf("before there was one: %v", err)
-	}
+	newest, older, same := amount(time.Time{}), amount(time.Now().Add(-time.Hour)), amount(old.CreatedAt)
+	assert.True(t, newest == 3 && older == 4 && same == 4, "amounts %d, %d, %d; want 3, 4, 4", newest, older, same)
+	_, err = b.Operation(t.Context(), "acme", "order", old.CreatedAt.Add(-time.Microsecond))
+	assert.True(t, errcode.Of(err) == errcode.OperationNotFound, "before there was one: %v", err)
 }

@@ -61,8 +61,7 @@ func TestStatement_IdlePeriods_SameBeforeAndAfterTheyAreWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBundle(t)
-			b.allowance("rolls", "api_calls", 10, "hour", "tenant")
+			b := newBundle(t).allowance("rolls", "api_calls", 10, "hour", "tenant")
 			b.exec("UPDATE plan_allowances SET rollover_min = 4, rollover_max = 25, overage_policy = 'allow', overage_at_period_end = 'preserve'")
 			at := time.Now().UTC().Add(-time.Minute)
 			b.tenant("acme", "rolls", at, at)

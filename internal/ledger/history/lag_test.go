@@ -3,6 +3,9 @@ package history
 import (
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestLag_ReplicaReachesMarks_CompleteUntilTheLast(t *testing.T) {
@@ -40,16 +43,12 @@ func TestLag_FarBehind_MarksAreThinned(t *testing.T) {
 	for i := range 3 * lagMarks {
 		l.note(mark{start.Add(time.Duration(i) * time.Second), int64(i + 1)})
 	}
-	if n := len(l.waiting); n > lagMarks {
-		t.Errorf("%d marks wait, at most %d may", n, lagMarks)
-	}
+	n := len(l.waiting)
+	assert.True(t, n <= lagMarks, "%d marks wait, at most %d may", n, lagMarks)
 	l.reached(lagMarks, 3*lagMarks, nil, nil)
-	if got, want := l.complete.Sub(start).Seconds(), float64(lagMarks-1); got > want || got < want-32 {
-		t.Errorf("complete until %.0f s, want %.0f or half a minute less", got, want)
-	}
+	got, want := l.complete.Sub(start).Seconds(), float64(lagMarks-1)
+	assert.True(t, got <= want && got >= want-32, "complete until %.0f s, want %.0f or half a minute less", got, want)
 	for i := 1; i < len(l.waiting); i++ {
-		if l.waiting[i].position <= l.waiting[i-1].position {
-			t.Fatalf("mark %d is before the one before it", i)
-		}
+		require.True(t, l.waiting[i].position > l.waiting[i-1].position, "mark %d is before the one before it", i)
 	}
 }

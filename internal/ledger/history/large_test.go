@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -156,12 +158,9 @@ func TestReports_LargeBalance_ReadFewRows(t *testing.T) {
 	} {
 		got := b.explain(b.sql[q.statement], q.args...)
 		t.Logf("%-20s %6d rows, %6d buffers", what, got.rows, got.buffers)
-		if got.rows > q.bound || got.rows == 0 {
-			t.Errorf("%s: %d rows read, want 1 to %d", what, got.rows, q.bound)
-		}
-		if got.spilled > 0 {
-			t.Errorf("%s: %d blocks did not fit into PostgreSQL's memory for a sort", what, got.spilled)
-		}
+		assert.True(t, got.rows <= q.bound && got.rows != 0, "%s: %d rows read, want 1 to %d", what, got.rows, q.bound)
+		assert.True(t, got.spilled <= 0,
+			"%s: %d blocks did not fit into PostgreSQL's memory for a sort", what, got.spilled)
 		if got.buffers > 5*q.bound { // then the scan of an index began at its first page
 			t.Errorf("%s: %d buffers read, want at most %d", what, got.buffers, 5*q.bound)
 		}
@@ -269,9 +268,7 @@ func (b *bundle) readBesideReports(k ledger.BalanceKey) {
 	close(stop)
 	running.Wait()
 	b.t.Logf("%d reports meanwhile, %d without an answer", asked.Load(), refused.Load())
-	if p99 > 50*time.Millisecond {
-		b.t.Errorf("p99 is %s, want at most 50 ms", p99)
-	}
+	assert.True(b.t, p99 <= 50*time.Millisecond, "p99 is %s, want at most 50 ms", p99)
 }
 
 // timed runs ask eleven times and logs the fastest and the median run, because other work on the machine makes single
@@ -281,14 +278,10 @@ func (b *bundle) timed(what string, ask func() error) {
 	took := make([]time.Duration, 11)
 	for i := range took {
 		began := time.Now()
-		if err := ask(); err != nil {
-			b.t.Errorf("%s: %v", what, err)
-		}
+		assert.NoError(b.t, ask(), "%s", what)
 		took[i] = time.Since(began)
 	}
 	slices.Sort(took)
 	b.t.Logf("%-45s fastest %8s, median %8s", what, took[0].Round(10*time.Microsecond), took[len(took)/2].Round(10*time.Microsecond))
-	if took[0] > 100*time.Millisecond {
-		b.t.Errorf("%s took %s", what, took[0])
-	}
+	assert.True(b.t, took[0] <= 100*time.Millisecond, "%s took %s", what, took[0])
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -74,9 +75,7 @@ func TestEntries_RandomFilters_EqualPlainFilter(t *testing.T) {
 		for page := ask; ; {
 			out, err := b.Entries(t.Context(), page)
 			b.check(err)
-			if len(out.Items) > ask.Limit {
-				t.Fatalf("%d items of at most %d", len(out.Items), ask.Limit)
-			}
+			require.True(t, len(out.Items) <= ask.Limit, "%d items of at most %d", len(out.Items), ask.Limit)
 			for _, e := range out.Items {
 				got = append(got, fmt.Sprintf("%s/%s/%d", e.Meter, e.Subject, e.Seq))
 			}
@@ -86,15 +85,12 @@ func TestEntries_RandomFilters_EqualPlainFilter(t *testing.T) {
 		}
 		require.Equal(t, strings.Join(want, " "), strings.Join(got, " "), "entries of %+v", ask)
 	}
-	if !period.Earliest.Before(instants[0]) {
-		t.Error("no bound in time is older than the entries")
-	}
+	assert.True(t, period.Earliest.Before(instants[0]), "no bound in time is older than the entries")
 }
 
 func TestEntries_BadQuery_RefusedByField(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.hourly("acme", 10)
+	b := newBundle(t).hourly("acme", 10)
 	must(b, debitOf("acme", "k1", 1))
 	must(b, debitOf("acme", "k2", 1))
 	_, err := b.Entries(t.Context(), EntryQuery{Tenant: "acme", Limit: 1, Order: "newest"})
@@ -112,8 +108,7 @@ func TestEntries_BadQuery_RefusedByField(t *testing.T) {
 
 func TestStatements_ClosedAndOpen_NewestFirst_PagesJoin(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.hourly("acme", 10)
+	b := newBundle(t).hourly("acme", 10)
 	b.allowance("hourly", "jobs", 20, "day", "tenant")
 	jobs := debitOf("acme", "j1", 1)
 	jobs.Items[0].Meter = "jobs"
@@ -126,9 +121,8 @@ func TestStatements_ClosedAndOpen_NewestFirst_PagesJoin(t *testing.T) {
 	for _, stored := range []bool{false, true} { // the last period is closed in memory first, then in the tables
 		all, err := b.Statements(t.Context(), StatementQuery{Tenant: "acme", Limit: 100})
 		b.check(err)
-		if len(all.Items) != 10 || all.NextCursor != "" {
-			t.Fatalf("stored %t: %d periods, want 9 of api_calls and 1 of jobs: %+v", stored, len(all.Items), all.Items)
-		}
+		require.True(t, len(all.Items) == 10 && all.NextCursor == "",
+			"stored %t: %d periods, want 9 of api_calls and 1 of jobs: %+v", stored, len(all.Items), all.Items)
 		for i := range all.Items {
 			s := &all.Items[i]
 			one, err := b.Statement(t.Context(), "acme", s.Meter, "", s.Start)
@@ -160,9 +154,8 @@ func TestStatements_ClosedAndOpen_NewestFirst_PagesJoin(t *testing.T) {
 	b.check(err)
 	last, err := b.StatementLast(t.Context(), "acme", "api_calls", "")
 	b.check(err)
-	if current.Closed || !last.Closed || !last.End.Equal(current.Start) {
-		t.Errorf("current %+v, last %+v", current, last)
-	}
+	assert.True(t, !current.Closed && last.Closed && last.End.Equal(current.Start),
+		"current %+v, last %+v", current, last)
 	_, err = b.StatementLast(t.Context(), "acme", "jobs", "")
 	wantCode(t, err, errcode.NotFound)
 	_, err = b.StatementAt(t.Context(), "acme", "jobs", "", time.Now().Add(time.Hour))
@@ -181,8 +174,7 @@ func TestStatements_ClosedAndOpen_NewestFirst_PagesJoin(t *testing.T) {
 
 func TestUsage_BySubject_FromWhatRequestsNamed(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.monthly("acme", 100)
+	b := newBundle(t).monthly("acme", 100)
 	for i, subject := range []string{"ann", "bob", "ann", ""} {
 		d := debitOf("acme", fmt.Sprint("k", i), int64(1+i))
 		d.Subject = subject

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -26,8 +27,6 @@ func TestPeriods_AnchorOn31st_EndOnLastDayOfShortMonths(t *testing.T) {
 	year := time.Now().UTC().AddDate(0, 2, 0).Year() // a February within the next 24 months
 	february := time.Date(year+1, 3, 0, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
 	for _, want := range []string{february, fmt.Sprintf("%d-03-31", year+1), fmt.Sprintf("%d-04-30", year+1)} {
-		if !ends[want] {
-			t.Errorf("no period ends on %s: %v", want, ends)
-		}
+		assert.True(t, ends[want], "no period ends on %s: %v", want, ends)
 	}
 }

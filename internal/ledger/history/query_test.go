@@ -3,6 +3,8 @@ package history
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
@@ -12,16 +14,14 @@ func TestStatements_PrepareAndAreUsed_InBothOrders(t *testing.T) {
 	b := newBundle(t)
 	testenv.Statements(t, b.sql)
 	for name := range b.sql {
-		if _, err := b.db.Prepare(t.Context(), name+"-backwards", b.ordered(name, NewestFirst)); err != nil {
-			t.Errorf("%s, newest first: %v", name, err)
-		}
+		_, err := b.db.Prepare(t.Context(), name+"-backwards", b.ordered(name, NewestFirst))
+		assert.NoError(t, err, "%s, newest first", name)
 	}
 }
 
 func TestRead_BadQueries_RefusedByField(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.monthly("acme", 10)
+	b := newBundle(t).monthly("acme", 10)
 	_, err := b.Entries(t.Context(), EntryQuery{Tenant: "acme", Limit: pg.PageMax + 1})
 	wantRefused(t, err, "limit")
 	_, err = b.Entries(t.Context(), EntryQuery{Tenant: "acme", Limit: 1, Cursor: "!"})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -31,8 +32,7 @@ func (b *bundle) reportsRunning() (n int) {
 
 func TestReports_TooMany_RefusedAtOnce(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.hourly("acme", 10)
+	b := newBundle(t).hourly("acme", 10)
 	r := b.reader(b.ledger, Config{Reports: 1})
 	leave, err := r.queue.enter(t.Context())
 	b.check(err)
@@ -43,27 +43,23 @@ func TestReports_TooMany_RefusedAtOnce(t *testing.T) {
 	}
 	testenv.Eventually(t, func() bool { return r.queue.waiting.Load() == queueMax })
 	_, err = r.Entries(t.Context(), EntryQuery{Tenant: "acme", Limit: 1})
-	if e := wantCode(t, err, errcode.QueueFull); e.RetryAfter <= 0 {
-		t.Errorf("no Retry-After: %+v", e)
-	}
+	e := wantCode(t, err, errcode.QueueFull)
+	assert.True(t, e.RetryAfter > 0, "no Retry-After: %+v", e)
 	cancel()
 	waiting.Wait()
 	leave(nil)
-	if _, err := r.Entries(t.Context(), EntryQuery{Tenant: "acme", Limit: 1}); err != nil {
-		t.Errorf("after the rush: %v", err)
-	}
-	if n := testutil.ToFloat64(r.queue.finished.WithLabelValues("queue_full")); n != queueMax+1 {
-		t.Errorf("%g refused reports were counted, want %d", n, queueMax+1)
-	}
+	_, err = r.Entries(t.Context(), EntryQuery{Tenant: "acme", Limit: 1})
+	assert.NoError(t, err, "after the rush")
+	n := testutil.ToFloat64(r.queue.finished.WithLabelValues("queue_full"))
+	assert.True(t, n == queueMax+1, "%g refused reports were counted, want %d", n, queueMax+1)
 }
 
 func TestReports_TimeOver_TooSlow_DatabaseStopsWorking(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	_, err := reported(t.Context(), b.Reader, sleeping)
-	if e := wantCode(t, err, errcode.ReportTooSlow); e.RetryAfter <= 0 {
-		t.Errorf("no Retry-After: %+v", e)
-	}
+	e := wantCode(t, err, errcode.ReportTooSlow)
+	assert.True(t, e.RetryAfter > 0, "no Retry-After: %+v", e)
 	testenv.Eventually(t, func() bool { return b.reportsRunning() == 0 }, "the database stops working")
 }
 
@@ -83,9 +79,8 @@ func TestReports_ClientGone_DatabaseStopsWorking(t *testing.T) {
 	}()
 	testenv.Eventually(t, func() bool { return b.reportsRunning() == 1 })
 	cancel()
-	if err := <-done; err == nil {
-		t.Error("the report was answered")
-	}
+	err := <-done
+	assert.Error(t, err, "the report was answered")
 	testenv.Eventually(t, func() bool { return b.reportsRunning() == 0 }, "the database stops working")
 }
 
@@ -93,8 +88,7 @@ func TestReports_ClientGone_DatabaseStopsWorking(t *testing.T) {
 // other reports wait in the queue.
 func TestReports_AllPlacesTaken_BalancesReadAtOnce(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.hourly("acme", 10)
+	b := newBundle(t).hourly("acme", 10)
 	b.hourly("other", 10)
 	must(b, debitOf("acme", "k1", 1))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -120,9 +114,8 @@ func TestReports_AllPlacesTaken_BalancesReadAtOnce(t *testing.T) {
 	for range 50 {
 		b.mustBalance("other", "api_calls")
 	}
-	if n := b.ledger.Readers().Stat().EmptyAcquireCount() - waits; n != 0 {
-		t.Errorf("%d of 50 reads of a balance waited for a connection", n)
-	}
+	assert.Zero(t, b.ledger.Readers().Stat().EmptyAcquireCount()-waits,
+		"of 50 reads of a balance waited for a connection")
 	cancel()
 	clients.Wait()
 }
@@ -141,8 +134,7 @@ func TestPing_AllReadersTaken_Answers(t *testing.T) {
 // A replica that lags causes no wrong sums: the missing entries are read from the primary.
 func TestReports_ReplicaLags_AnswersOfPrimary(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.hourly("acme", 10)
+	b := newBundle(t).hourly("acme", 10)
 	must(b, debitOf("acme", "k1", 4))
 	then := b.mustBalance("acme", "api_calls")
 	must(b, debitOf("acme", "k2", 1))
@@ -152,11 +144,9 @@ func TestReports_ReplicaLags_AnswersOfPrimary(t *testing.T) {
 	wantSums(t, was, ledger.Sums{Granted: 10, Used: 4})
 	s, err := r.StatementAt(t.Context(), "acme", "api_calls", "", time.Now())
 	b.check(err)
-	if err := checkStatement(s); err != nil || s.Used != 5 {
-		t.Errorf("%v: %+v", err, s)
-	}
+	err = checkStatement(s)
+	assert.True(t, err == nil && s.Used == 5, "%v: %+v", err, s)
 	page, err := r.Entries(t.Context(), EntryQuery{Tenant: "acme", Limit: 10})
-	if err != nil || len(page.Items) != 0 {
-		t.Errorf("lists come from the replica: %d entries, %v", len(page.Items), err)
-	}
+	assert.True(t, err == nil && len(page.Items) == 0,
+		"lists come from the replica: %d entries, %v", len(page.Items), err)
 }

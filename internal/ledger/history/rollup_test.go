@@ -16,8 +16,7 @@ import (
 // and 25 entries. Their quarters have 2 and 1, 1, 5 and 7, 1, 13 and 12 entries.
 func TestRollups_Rows_StandWhereHalfHoursAndQuartersEnd(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.hourly("acme", 100)
+	b := newBundle(t).hourly("acme", 100)
 	for i := range 41 { // with the grant of the allowance: 42 entries
 		must(b, debitOf("acme", fmt.Sprint("k", i), 1))
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -43,8 +44,7 @@ func checkStatement(s *Statement) error {
 
 func TestStatement_Foots_SeparatesPaidFromPromotional(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.hourly("acme", 10)
+	b := newBundle(t).hourly("acme", 10)
 	must(b, topupOf("acme", "g1", "api_calls", 20))
 	promo := topupOf("acme", "g2", "api_calls", 5)
 	promo.Source = ledger.SourcePromo
@@ -60,9 +60,7 @@ func TestStatement_Foots_SeparatesPaidFromPromotional(t *testing.T) {
 	}
 	wantEqual(t, "debits", sums(ledger.EntryDebit), use{Allowance: 10, Promo: 5, Topup: 3})
 	wantEqual(t, "refunds", sums(ledger.EntryRefund), use{Promo: 1, Topup: 3})
-	if !s.foots() || s.Closed {
-		t.Errorf("an open statement must foot: %+v", s)
-	}
+	assert.True(t, s.foots() && !s.Closed, "an open statement must foot: %+v", s)
 	b.rewind(2 * time.Hour)
 	now := b.mustBalance("acme", "api_calls")
 	for written := range 2 { // in the first run the period is closed only in memory, in the second in the tables
@@ -74,9 +72,8 @@ func TestStatement_Foots_SeparatesPaidFromPromotional(t *testing.T) {
 			for _, l := range s.Lines {
 				lines += map[ledger.EntryKind]int64{"grant": 1, "refund": 1, "debit": -1, "expire": -1}[l.Kind] * l.Amount
 			}
-			if !s.foots() || s.Opening+lines != s.Closing || s.Closed != (back > 0) {
-				t.Errorf("written %d, %d periods back: lines sum to %d, statement %+v", written, back, lines, s)
-			}
+			assert.True(t, s.foots() && s.Opening+lines == s.Closing && s.Closed == (back > 0),
+				"written %d, %d periods back: lines sum to %d, statement %+v", written, back, lines, s)
 		}
 		must(b, debitOf("acme", "k2", 1))
 	}
@@ -88,8 +85,7 @@ func TestStatement_Foots_SeparatesPaidFromPromotional(t *testing.T) {
 
 func TestBalanceAsOf_PastInstant_IsWhatItWasThen(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.hourly("acme", 10)
+	b := newBundle(t).hourly("acme", 10)
 	type moment struct {
 		at   time.Time
 		want ledger.Balance
@@ -130,8 +126,7 @@ func TestBalanceAsOf_PastInstant_IsWhatItWasThen(t *testing.T) {
 
 func TestBalanceAsOf_ShowsPeriodEndedWithoutEntry(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.allowance("pro", "api_calls", 10, "once", "tenant")
+	b := newBundle(t).allowance("pro", "api_calls", 10, "once", "tenant")
 	signed := time.Now().UTC().Add(-time.Minute)
 	b.tenant("acme", "pro", signed, signed)
 	must(b, topupOf("acme", "g1", "api_calls", 3))
@@ -156,8 +151,7 @@ func TestBalanceAsOf_ShowsPeriodEndedWithoutEntry(t *testing.T) {
 // them. A roll may close the period between the reads, and the answer must be right nevertheless.
 func TestBalanceAsOf_PeriodClosedMeanwhile_StaysRight(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.hourly("acme", 10)
+	b := newBundle(t).hourly("acme", 10)
 	must(b, debitOf("acme", "k1", 3))
 	then := b.mustBalance("acme", "api_calls")
 	must(b, debitOf("acme", "k2", 1))
@@ -177,19 +171,16 @@ func TestBalanceAsOf_PeriodClosedMeanwhile_StaysRight(t *testing.T) {
 	for i := range closing.Closed {
 		s := statementOf(&closing.Closed[i])
 		require.NoError(t, b.report().fillLines(t.Context(), closing, s))
-		if err := checkStatement(s); err != nil {
-			t.Errorf("closed period %d: %v: %+v", i, err, s)
-		}
+		err = checkStatement(s)
+		assert.NoError(t, err, "closed period %d: %v: %+v", i, err, s)
 	}
-	if s, err := b.report().openStatement(t.Context(), closing, now, closing.Start); err != nil || checkStatement(s) != nil {
-		t.Errorf("open period: %v, %v: %+v", err, checkStatement(s), s)
-	}
+	s, err := b.report().openStatement(t.Context(), closing, now, closing.Start)
+	assert.True(t, err == nil && checkStatement(s) == nil, "open period: %v, %v: %+v", err, checkStatement(s), s)
 }
 
 func TestUsage_SumsByHourAndDay(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.monthly("acme", 1000)
+	b := newBundle(t).monthly("acme", 1000)
 	total := int64(0)
 	for i := range 20 {
 		must(b, debitOf("acme", fmt.Sprint("k", i), int64(i+1)))
@@ -203,9 +194,8 @@ func TestUsage_SumsByHourAndDay(t *testing.T) {
 		for _, u := range got {
 			sum, operations = sum+u.Used, operations+u.Operations
 		}
-		if sum != total || operations != 20 {
-			t.Errorf("by %s: used %d in %d operations, want %d in 20", step, sum, operations, total)
-		}
+		assert.True(t, sum == total && operations == 20,
+			"by %s: used %d in %d operations, want %d in 20", step, sum, operations, total)
 	}
 	_, err := b.Usage(t.Context(), UsageQuery{Tenant: "acme", Meter: "api_calls", From: now.Add(-800 * time.Hour), To: now, Step: UsageByHour})
 	wantCode(t, err, errcode.InvalidArgument)

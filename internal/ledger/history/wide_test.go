@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -20,8 +22,7 @@ func (b *bundle) many(kinds ...string) {
 // largest 64-bit number is shown.
 func TestUsage_MonthBeyond64Bits_ShowsLargestNumber(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.hourly("acme", 10)
+	b := newBundle(t).hourly("acme", 10)
 	for i := range 3 {
 		must(b, &ledger.Debit{Tenant: "acme", Key: fmt.Sprint("d", i), Subject: "ann", Items: []ledger.Item{{Meter: "api_calls", Amount: 2}}})
 		must(b, &ledger.Refund{Tenant: "acme", Key: fmt.Sprint("r", i), OperationID: fmt.Sprint("d", i), Amount: 1})
@@ -39,9 +40,7 @@ func TestUsage_MonthBeyond64Bits_ShowsLargestNumber(t *testing.T) {
 			for _, u := range use {
 				used, operations = max(used, u.Used), operations+u.Operations
 			}
-			if used != math.MaxInt64 || operations < 3 {
-				t.Errorf("from %s, %+v: %+v", what, ask, use)
-			}
+			assert.True(t, used == math.MaxInt64 && operations >= 3, "from %s, %+v: %+v", what, ask, use)
 		}
 		b.check(w.Pass(t.Context()))
 	}
@@ -52,8 +51,7 @@ func TestUsage_MonthBeyond64Bits_ShowsLargestNumber(t *testing.T) {
 // exact.
 func TestStatement_LinesBeyond64Bits_BalanceAsOfExact(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.monthly("acme", 10)
+	b := newBundle(t).monthly("acme", 10)
 	for i := range 3 {
 		id := fmt.Sprint("h", i)
 		must(b, &ledger.Hold{Tenant: "acme", Key: id, HoldID: id, Items: []ledger.Item{{Meter: "api_calls", Amount: 2}}})

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -63,32 +64,25 @@ func TestMakeAhead_EventsOlderThan90Days_DroppedByTheMonth(t *testing.T) {
 			for m := first; m <= s.now; m++ {
 				newest := m.End().Add(-time.Microsecond)
 				young := newest.After(now.Start().Add(-90 * 24 * time.Hour))
-				if slices.Contains(there, m) != young {
-					t.Errorf("in %s: %s of %s is there: %t; its newest row is of %s", now, table, m, !young, newest)
-				}
+				assert.True(t, slices.Contains(there, m) == young,
+					"in %s: %s of %s is there: %t; its newest row is of %s", now, table, m, !young, newest)
 				if young {
 					rows = append(rows, m)
 				}
 			}
-			if n := count[int](t, s.conn, "SELECT count(*) FROM "+table); n != len(rows) {
-				t.Errorf("in %s: %s has %d rows, want those of %v", now, table, n, rows)
-			}
+			n := count[int](t, s.conn, "SELECT count(*) FROM "+table)
+			assert.True(t, n == len(rows), "in %s: %s has %d rows, want those of %v", now, table, n, rows)
 			for m := now - MonthsKept; m <= now+MonthsAhead; m++ {
-				if !slices.Contains(there, m) {
-					t.Errorf("in %s: %s has no partition for %s", now, table, m)
-				}
+				assert.True(t, slices.Contains(there, m), "in %s: %s has no partition for %s", now, table, m)
 			}
 			if n := len(there); n > MonthsKept+1+before+after+MonthsAhead {
 				t.Errorf("in %s: %s has %d partitions", now, table, n)
 			}
 		}
 	}
-	if n := count[int](t, s.conn, "SELECT count(*) FROM entries"); n != before+1 {
-		t.Errorf("%d entries are left, and none may leave but by an archive", n)
-	}
+	n := count[int](t, s.conn, "SELECT count(*) FROM entries")
+	assert.True(t, n == before+1, "%d entries are left, and none may leave but by an archive", n)
 	const left = `SELECT count(*) FROM pg_class c WHERE c.relkind = 'r' AND c.relname ~ '^(events|webhook_deliveries)_\d{4}_\d\d$'
 		AND NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = c.oid)`
-	if n := count[int](t, s.conn, left); n != 0 {
-		t.Errorf("%d tables of dropped months are left behind", n)
-	}
+	assert.Zero(t, count[int](t, s.conn, left), "tables of dropped months are left behind")
 }

@@ -3,6 +3,7 @@ package journal
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -20,33 +21,24 @@ func TestBuildIndexes_JournalWithEntries_MadeAndAttached(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	p := s.goose()
-	if _, err := p.DownTo(t.Context(), beforeIndexes); err != nil {
-		t.Fatal(err)
-	}
+	_, err := p.DownTo(t.Context(), beforeIndexes)
+	require.NoError(t, err)
 	s.exec(insertEntry, "t", "k", s.now.Start())
-	if _, err := p.Up(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := count[int](t, s.conn, unfinishedIndexes); got == 0 {
-		t.Fatal("the migration has built the indexes itself, under its lock")
-	}
+	_, err = p.Up(t.Context())
+	require.NoError(t, err)
+	require.NotZero(t, count[int](t, s.conn, unfinishedIndexes),
+		"the migration has built the indexes itself, under its lock")
 	// An earlier attempt was interrupted: one partition has a part of the indexes.
 	s.exec("CREATE INDEX " + s.now.Partition() + "_rare ON " + s.now.Partition() + " (seq)")
 	for range 2 {
 		require.NoError(t, s.BuildIndexes(t.Context(), s.conn))
 	}
-	if got := count[int](t, s.conn, unfinishedIndexes); got != 0 {
-		t.Errorf("%d indexes are not valid", got)
-	}
+	assert.Zero(t, count[int](t, s.conn, unfinishedIndexes), "indexes are not valid")
 	// A partition that is created later has the indexes, too.
 	require.NoError(t, s.Make(t.Context(), s.conn, s.now+50))
-	if got := count[int](t, s.conn, unfinishedIndexes); got != 0 {
-		t.Errorf("%d indexes are not valid after a new partition", got)
-	}
-	if got := count[int](t, s.conn, "SELECT count(*) FROM pg_indexes WHERE tablename = $1", (s.now + 50).Partition()); got != 4 {
-		t.Errorf("a new partition has %d indexes, want 4", got)
-	}
-	if got := count[int](t, s.conn, "SELECT count(*) FROM pg_indexes WHERE indexname = $1 AND indexdef LIKE '%kind%'", s.now.Partition()+"_rare"); got != 1 {
-		t.Errorf("the interrupted index was not made again")
-	}
+	assert.Zero(t, count[int](t, s.conn, unfinishedIndexes), "indexes are not valid after a new partition")
+	got := count[int](t, s.conn, "SELECT count(*) FROM pg_indexes WHERE tablename = $1", (s.now + 50).Partition())
+	assert.True(t, got == 4, "a new partition has %d indexes, want 4", got)
+	assert.True(t, count[int](t, s.conn, "SELECT count(*) FROM pg_indexes WHERE indexname = $1 AND indexdef LIKE '%kind%'", s.now.Partition()+"_rare") == 1,
+		"the interrupted index was not made again")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -49,9 +50,8 @@ func (s *stand) connect() *pgx.Conn {
 
 func (s *stand) exec(sql string, args ...any) {
 	s.t.Helper()
-	if _, err := s.conn.Exec(s.t.Context(), sql, args...); err != nil {
-		s.t.Fatal(err)
-	}
+	_, err := s.conn.Exec(s.t.Context(), sql, args...)
+	require.NoError(s.t, err)
 }
 
 func (s *stand) months() []Month {
@@ -60,9 +60,7 @@ func (s *stand) months() []Month {
 	require.NoError(s.t, err)
 	var out []Month
 	for _, p := range partitions {
-		if p.To != p.From+1 || p.Name != p.From.Partition() {
-			s.t.Errorf("%s holds %s to %s", p.Name, p.From, p.To)
-		}
+		assert.True(s.t, p.To == p.From+1 && p.Name == p.From.Partition(), "%s holds %s to %s", p.Name, p.From, p.To)
 		out = append(out, p.From)
 	}
 	return out
@@ -80,16 +78,13 @@ const insertEntry = `INSERT INTO entries (tenant_id, operation_id, line, month, 
 func TestMonth_ParseStringAndSuccessor_Agree(t *testing.T) {
 	t.Parallel()
 	m, err := ParseMonth("2026-12")
-	if err != nil || m.String() != "2026-12" || (m+1).String() != "2027-01" || m.Partition() != "entries_2026_12" || !m.End().Equal((m + 1).Start()) {
-		t.Errorf("%v, %v", m, err)
-	}
-	if got := MonthOf(time.Date(2026, 12, 31, 23, 30, 0, 0, time.FixedZone("", -3600))); got != m+1 {
-		t.Errorf("got %v, want the month in UTC", got)
-	}
+	assert.True(t, err == nil && m.String() == "2026-12" && (m+1).String() == "2027-01" && m.Partition() == "entries_2026_12" &&
+		m.End().Equal((m+1).Start()), "%v, %v", m, err)
+	got := MonthOf(time.Date(2026, 12, 31, 23, 30, 0, 0, time.FixedZone("", -3600)))
+	assert.True(t, got == m+1, "got %v, want the month in UTC", got)
 	for _, text := range []string{"", "2026", "2026-13", "2026-1", "2026-01-01", "x"} {
-		if _, err := ParseMonth(text); err == nil {
-			t.Errorf("%q passes", text)
-		}
+		_, err = ParseMonth(text)
+		assert.Error(t, err, "%q passes", text)
 	}
 }
 
@@ -149,24 +144,18 @@ func TestMakeAhead_MissingMonths_MadeOnce_ByWhoeverComes(t *testing.T) {
 		go func() { failures <- s.MakeAhead(t.Context(), conn, later) }()
 	}
 	for range cap(failures) {
-		if err := <-failures; err != nil {
-			t.Error(err)
-		}
+		err := <-failures
+		assert.NoError(t, err)
 	}
 	months := s.months()
 	for m := s.now - MonthsKept; m <= later+MonthsAhead; m++ {
-		if !slices.Contains(months, m) {
-			t.Errorf("%s is missing", m)
-		}
+		assert.True(t, slices.Contains(months, m), "%s is missing", m)
 	}
 	partitions, err := s.Partitions(t.Context(), s.conn)
 	require.NoError(t, err)
-	if got := Ahead(partitions, s.now); got != MonthsAhead+3 {
-		t.Errorf("%d months ahead", got)
-	}
-	if got := Ahead(partitions, later+MonthsAhead+1); got != -1 {
-		t.Errorf("%d months ahead of a month without a partition", got)
-	}
+	got := Ahead(partitions, s.now)
+	assert.True(t, got == MonthsAhead+3, "%d months ahead", got)
+	assert.Equal(t, -1, Ahead(partitions, later+MonthsAhead+1), "months ahead of a month without a partition")
 }
 
 func TestMake_NewPartition_HasIndexesAndChecksOfEntries(t *testing.T) {
@@ -175,9 +164,8 @@ func TestMake_NewPartition_HasIndexesAndChecksOfEntries(t *testing.T) {
 	m := s.now + MonthsAhead + 7
 	require.NoError(t, s.Make(t.Context(), s.conn, m))
 	const indexes = `SELECT count(*) FROM pg_index WHERE indrelid = $1::regclass AND indisvalid`
-	if want, got := count[int](t, s.conn, indexes, "entries"), count[int](t, s.conn, indexes, m.Partition()); got != want || want < 2 {
-		t.Errorf("%d indexes, entries has %d", got, want)
-	}
+	want, got := count[int](t, s.conn, indexes, "entries"), count[int](t, s.conn, indexes, m.Partition())
+	assert.True(t, got == want && want >= 2, "%d indexes, entries has %d", got, want)
 	const attached = `SELECT count(*) FROM pg_inherits i JOIN pg_index x ON x.indexrelid = i.inhrelid WHERE x.indrelid = $1::regclass`
 	if want, got := count[int](t, s.conn, indexes, "entries"), count[int](t, s.conn, attached, m.Partition()); got != want {
 		t.Errorf("%d of %d indexes belong to those of entries", got, want)
@@ -193,9 +181,8 @@ func TestMake_TableOfThatName_NamedInError(t *testing.T) {
 	s := newStand(t)
 	m := s.now + MonthsAhead + 7
 	s.exec("CREATE TABLE " + m.Partition() + " (x integer)")
-	if err := s.Make(t.Context(), s.conn, m); err == nil || !strings.Contains(err.Error(), m.Partition()) {
-		t.Errorf("got %v", err)
-	}
+	err := s.Make(t.Context(), s.conn, m)
+	assert.True(t, err != nil && strings.Contains(err.Error(), m.Partition()), "got %v", err)
 }
 
 func TestMake_ArchivedMonth_Refused(t *testing.T) {
@@ -203,12 +190,9 @@ func TestMake_ArchivedMonth_Refused(t *testing.T) {
 	s := newStand(t)
 	m := s.now - 12
 	s.exec("INSERT INTO archives (month, manifest, archived_at) VALUES ($1, '', now())", (m + 1).Start())
-	if err := s.Make(t.Context(), s.conn, m); err == nil || !strings.Contains(err.Error(), "archived") {
-		t.Errorf("got %v", err)
-	}
-	if err := s.Make(t.Context(), s.conn, m+2); err != nil {
-		t.Errorf("the month after: %v", err)
-	}
+	err := s.Make(t.Context(), s.conn, m)
+	assert.True(t, err != nil && strings.Contains(err.Error(), "archived"), "got %v", err)
+	assert.NoError(t, s.Make(t.Context(), s.conn, m+2), "the month after")
 }
 
 func TestMissingMonth_InsertWithoutPartition_NamesMonth(t *testing.T) {
@@ -216,19 +200,14 @@ func TestMissingMonth_InsertWithoutPartition_NamesMonth(t *testing.T) {
 	s := newStand(t)
 	m := s.now + 40
 	_, err := s.conn.Exec(t.Context(), insertEntry, "t", "k", m.Start())
-	if got, ok := MissingMonth(err); !ok || got != m {
-		t.Errorf("got %v, %t of %v", got, ok, err)
-	}
+	got, ok := MissingMonth(err)
+	assert.True(t, ok && got == m, "got %v, %t of %v", got, ok, err)
 	_, err = s.conn.Exec(t.Context(), strings.Replace(insertEntry, "'', 1, 1, 0,", "'', -1, 1, 0,", 1), "t", "k", s.now.Start())
-	if err == nil {
-		t.Fatal("no error")
-	}
-	if got, ok := MissingMonth(err); ok {
-		t.Errorf("a violated check counts as a missing partition of %s", got)
-	}
-	if _, ok := MissingMonth(&pgconn.PgError{Code: "23505", TableName: "entries"}); ok {
-		t.Error("a duplicate counts as a missing partition")
-	}
+	require.Error(t, err, "no error")
+	got, ok = MissingMonth(err)
+	assert.False(t, ok, "a violated check counts as a missing partition of %s", got)
+	_, ok = MissingMonth(&pgconn.PgError{Code: "23505", TableName: "entries"})
+	assert.False(t, ok, "a duplicate counts as a missing partition")
 }
 
 func TestDetach_OldMonth_LeavesTable_DropTakesIt(t *testing.T) {
@@ -237,24 +216,18 @@ func TestDetach_OldMonth_LeavesTable_DropTakesIt(t *testing.T) {
 	m := s.now - 9
 	require.NoError(t, s.Make(t.Context(), s.conn, m))
 	s.exec(insertEntry, "t", "k", m.Start())
-	if err := s.Drop(t.Context(), s.conn, m); err == nil {
-		t.Error("an attached partition was dropped")
-	}
+	assert.Error(t, s.Drop(t.Context(), s.conn, m), "an attached partition was dropped")
 	for range 2 { // the second time there is nothing to do
 		require.NoError(t, s.Detach(t.Context(), s.conn, m))
 	}
-	if n := count[int](t, s.conn, "SELECT count(*) FROM entries"); n != 0 {
-		t.Errorf("%d entries are still there", n)
-	}
-	if n := count[int](t, s.conn, "SELECT count(*) FROM "+m.Partition()); n != 1 {
-		t.Errorf("the detached table has %d entries", n)
-	}
+	assert.Zero(t, count[int](t, s.conn, "SELECT count(*) FROM entries"), "entries are still there")
+	n := count[int](t, s.conn, "SELECT count(*) FROM "+m.Partition())
+	assert.True(t, n == 1, "the detached table has %d entries", n)
 	for range 2 {
 		require.NoError(t, s.Drop(t.Context(), s.conn, m))
 	}
-	if slices.Contains(s.months(), m) || count[bool](t, s.conn, "SELECT to_regclass($1) IS NOT NULL", m.Partition()) {
-		t.Error("the table is still there")
-	}
+	assert.True(t, !slices.Contains(s.months(), m) &&
+		!count[bool](t, s.conn, "SELECT to_regclass($1) IS NOT NULL", m.Partition()), "the table is still there")
 }
 
 // If Detach is interrupted while it waits for readers, the partition stays half detached. Only ALTER TABLE ... DETACH
@@ -266,23 +239,17 @@ func TestDetach_Interrupted_ContinuedByNextCall(t *testing.T) {
 	m := s.now - 9
 	require.NoError(t, s.Make(t.Context(), s.conn, m))
 	reader := s.connect()
-	if _, err := reader.Exec(t.Context(), "BEGIN; SELECT count(*) FROM entries"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := reader.Exec(t.Context(), "BEGIN; SELECT count(*) FROM entries")
+	require.NoError(t, err)
 	impatient := s.connect()
-	if _, err := impatient.Exec(t.Context(), "SET statement_timeout = 300"); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Detach(t.Context(), impatient, m); err == nil {
-		t.Fatal("it did not wait for the reader")
-	}
+	_, err = impatient.Exec(t.Context(), "SET statement_timeout = 300")
+	require.NoError(t, err)
+	require.Error(t, s.Detach(t.Context(), impatient, m), "it did not wait for the reader")
 	partitions, err := s.Partitions(t.Context(), s.conn)
 	if err != nil || !slices.ContainsFunc(partitions, func(p Partition) bool { return p.From == m && p.Pending }) {
 		t.Fatalf("%v (%v): no detachment is pending", partitions, err)
 	}
 	require.NoError(t, reader.Close(t.Context()))
 	require.NoError(t, s.Detach(t.Context(), s.conn, m))
-	if slices.Contains(s.months(), m) {
-		t.Error("still attached")
-	}
+	assert.False(t, slices.Contains(s.months(), m), "still attached")
 }

@@ -8,6 +8,7 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver for goose
 	"github.com/pressly/goose/v3"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -35,48 +36,40 @@ func TestMigration_RowsInDefaultPartition_MovedToTheirMonths_AndBack(t *testing.
 	t.Parallel()
 	s := newStandOn(t, testenv.PostgresEmpty(t))
 	p := s.goose()
-	if _, err := p.UpTo(t.Context(), versionBefore); err != nil {
-		t.Fatal(err)
-	}
+	_, err := p.UpTo(t.Context(), versionBefore)
+	require.NoError(t, err)
 	const months, rows = 3, 400
 	for m := range Month(months) {
 		s.exec(`INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount,
 			remaining_after, item, created_at) SELECT 't', 'k' || n, 1, $1::date, n, 'debit', 'm', '', now(), '', '', 1, 1, 0, now()
 			FROM generate_series(1, $2::integer) n`, (s.now + 100 + 7*m).Start(), rows)
 	}
-	if got := count[int](t, s.conn, countLate); got != 1000 {
-		t.Fatalf("%d rows in the default partition", got)
-	}
+	got := count[int](t, s.conn, countLate)
+	require.True(t, got == 1000, "%d rows in the default partition", got)
 	// An earlier attempt was interrupted: it created a partition and copied some rows.
 	first := (s.now + 100).Partition()
 	s.exec(fmt.Sprintf("CREATE TABLE %s (LIKE entries INCLUDING ALL); INSERT INTO %s SELECT * FROM entries_default WHERE month = '%s' LIMIT 10",
 		first, first, (s.now + 100).Start().Format(time.DateOnly)))
-	if _, err := p.Up(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err = p.Up(t.Context())
+	require.NoError(t, err)
 	for m := range Month(months) {
 		table := (s.now + 100 + 7*m).Partition()
 		if got := count[int](t, s.conn, "SELECT count(*) FROM entries WHERE tableoid = $1::regclass", table); got != rows {
 			t.Errorf("%s has %d entries, want %d", table, got, rows)
 		}
 	}
-	if got := count[int](t, s.conn, countLate); got != 0 {
-		t.Errorf("the version before sees %d late rows", got)
-	}
-	if got := count[int](t, s.conn, "SELECT count(*) FROM pg_constraint WHERE conname = 'of_month'"); got != 0 {
-		t.Errorf("%d checks of the move are left", got)
-	}
+	got = count[int](t, s.conn, countLate)
+	assert.Zero(t, got, "the version before sees %d late rows", got)
+	assert.Zero(t, count[int](t, s.conn, "SELECT count(*) FROM pg_constraint WHERE conname = 'of_month'"),
+		"checks of the move are left")
 	s.months()
-	if _, err := p.DownTo(t.Context(), versionBefore); err != nil {
-		t.Fatal(err)
-	}
+	_, err = p.DownTo(t.Context(), versionBefore)
+	require.NoError(t, err)
 	s.exec(insertEntry, "t", "late", (s.now + 300).Start())
-	if got := count[int](t, s.conn, countLate); got != 1 {
-		t.Errorf("%d rows in the default partition after the way back", got)
-	}
-	if _, err := p.Up(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	got = count[int](t, s.conn, countLate)
+	assert.True(t, got == 1, "%d rows in the default partition after the way back", got)
+	_, err = p.Up(t.Context())
+	require.NoError(t, err)
 	if got := count[int](t, s.conn, "SELECT count(*) FROM entries"); got != months*rows+1 {
 		t.Errorf("%d entries in the end", got)
 	}
@@ -110,7 +103,6 @@ func TestMigration_ReaderHoldsJournal_WaitsWithoutStallingWriters(t *testing.T) 
 	}
 	require.NoError(t, reader.Close(t.Context()))
 	require.NoError(t, <-done)
-	if got := count[int](t, s.conn, "SELECT count(*) FROM entries"); got != besides+1 {
-		t.Errorf("%d entries", got)
-	}
+	got := count[int](t, s.conn, "SELECT count(*) FROM entries")
+	assert.True(t, got == besides+1, "%d entries", got)
 }

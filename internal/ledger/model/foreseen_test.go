@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -49,9 +50,7 @@ func TestDenial_WouldSucceedAt_IsTheFirstSuchInstant(t *testing.T) {
 		do := func(line string) []string {
 			s.line++
 			said, err := s.do(strings.Fields(line))
-			if err != nil {
-				rt.Fatalf("%s: %v", line, err)
-			}
+			require.NoError(rt, err, "%s", line)
 			return strings.Fields(said)
 		}
 		for _, line := range lines {
@@ -79,9 +78,7 @@ func TestDenial_WouldSucceedAt_IsTheFirstSuchInstant(t *testing.T) {
 				return
 			}
 		}
-		if then != "never" {
-			rt.Fatalf("%s must succeed at %s\n%s", asked, then, strings.Join(lines, "\n"))
-		}
+		require.EqualValues(rt, "never", then, "%s must succeed at %s\n%s", asked, then, strings.Join(lines, "\n"))
 	})
 }
 

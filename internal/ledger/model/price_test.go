@@ -65,9 +65,8 @@ func (s *till) do(op ledger.Operation) error {
 func (s *till) taken() int64 {
 	credits := s.memory.balances[ledger.BalanceKey{Tenant: Tenant, Meter: "credits"}]
 	left := credits.Remaining() + credits.Held
-	if left < 0 || left > s.credit || credits.Remaining() < 0 || credits.Held < 0 {
-		s.t.Fatalf("of %d credits there are %d, and %d held", s.credit, credits.Remaining(), credits.Held)
-	}
+	require.True(s.t, left >= 0 && left <= s.credit && credits.Remaining() >= 0 && credits.Held >= 0,
+		"of %d credits there are %d, and %d held", s.credit, credits.Remaining(), credits.Held)
 	return s.credit - left
 }
 
@@ -83,28 +82,21 @@ func TestPrice_PartsOfRefundsComeToTheWhole(t *testing.T) {
 		}
 		units := rapid.OneOf(rapid.Int64Range(1, reach), rapid.Just(reach)).Draw(t, "debit")
 		debit := s.key()
-		if err := s.do(&ledger.Debit{Tenant: Tenant, Key: debit, Items: []ledger.Item{{Meter: "tokens", Amount: units}}}); err != nil {
-			t.Fatal(err)
-		}
-		if s.taken() != s.price.Cost(units) {
-			t.Fatalf("%d tokens at %v took %d credits", units, s.price, s.taken())
-		}
+		require.NoError(t, s.do(&ledger.Debit{Tenant: Tenant, Key: debit, Items: []ledger.Item{{Meter: "tokens", Amount: units}}}))
+		require.True(t, s.taken() == s.price.Cost(units), "%d tokens at %v took %d credits", units, s.price, s.taken())
 		for left := units; left > 0; {
 			part := rapid.Int64Range(1, left).Draw(t, "part")
 			if rapid.IntRange(0, 5).Draw(t, "all?") == 0 {
 				part = left
 			}
 			left -= part
-			if err := s.do(&ledger.Refund{Tenant: Tenant, Key: s.key(), OperationID: debit, Amount: part}); err != nil {
-				t.Fatalf("%d of %d: %v", part, left+part, err)
-			}
-			if s.taken() != s.price.Cost(left) {
-				t.Fatalf("%d tokens at %v are left and keep %d credits", left, s.price, s.taken())
-			}
+			require.NoError(t, s.do(&ledger.Refund{Tenant: Tenant, Key: s.key(), OperationID: debit, Amount: part}),
+				"%d of %d", part, left+part)
+			require.True(t, s.taken() == s.price.Cost(left),
+				"%d tokens at %v are left and keep %d credits", left, s.price, s.taken())
 		}
-		if err := s.do(&ledger.Refund{Tenant: Tenant, Key: s.key(), OperationID: debit, Amount: 1}); err == nil {
-			t.Fatal("one more token was refunded")
-		}
+		require.Error(t, s.do(&ledger.Refund{Tenant: Tenant, Key: s.key(), OperationID: debit, Amount: 1}),
+			"one more token was refunded")
 	})
 }
 
@@ -133,30 +125,23 @@ func TestPrice_CapturesCostTheirUnitsOnce(t *testing.T) {
 				Tenant: Tenant, Key: captures[len(captures)-1], HoldID: "h", Action: ledger.ActionCapture, Final: final,
 				Items: []ledger.Item{{Meter: "tokens", Amount: part}},
 			})
-			if err != nil {
-				t.Fatalf("capture of %d, %d of %d: %v", part, captured, units, err)
-			}
+			require.NoError(t, err, "capture of %d, %d of %d", part, captured, units)
 			if cost := s.price.Cost(captured); s.taken() > cost || s.taken() < cost-1 {
 				t.Fatalf("%d of %d tokens at %v were captured for %d credits", captured, units, s.price, s.taken())
 			}
 		}
-		if s.taken() != s.price.Cost(captured) {
-			t.Fatalf("in the end %d tokens at %v have taken %d credits", captured, s.price, s.taken())
-		}
+		require.True(t, s.taken() == s.price.Cost(captured),
+			"in the end %d tokens at %v have taken %d credits", captured, s.price, s.taken())
 		for len(captures) > 0 {
 			i := rapid.IntRange(0, len(captures)-1).Draw(t, "refund")
 			before := s.taken()
 			err := s.do(&ledger.Refund{Tenant: Tenant, Key: s.key(), OperationID: captures[i], Amount: rapid.Int64Range(0, 9).Draw(t, "part")})
-			if s.taken() > before {
-				t.Fatalf("a refund has taken %d credits", s.taken()-before)
-			}
+			require.True(t, s.taken() <= before, "a refund has taken %d credits", s.taken()-before)
 			if err != nil || s.serial > 80 { // less than the part is left, or the capture is large: refund the rest
 				_ = s.do(&ledger.Refund{Tenant: Tenant, Key: s.key(), OperationID: captures[i]})
 				captures = append(captures[:i], captures[i+1:]...)
 			}
 		}
-		if s.taken() != 0 {
-			t.Fatalf("all was refunded, and %d credits are gone", s.taken())
-		}
+		require.Zero(t, s.taken(), "all was refunded, and %d credits are gone", s.taken())
 	})
 }

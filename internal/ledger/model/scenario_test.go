@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -58,9 +59,7 @@ func wordsOf(all []string) words {
 
 func scenarioFiles(t *testing.T) []string {
 	files, err := filepath.Glob("../testdata/scenarios/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scenarios: %v", err)
-	}
+	require.True(t, err == nil && len(files) != 0, "no scenarios: %v", err)
 	return files
 }
 
@@ -90,13 +89,11 @@ func TestScenarios_StateTheirRule_AreInTheGuide(t *testing.T) {
 		require.NoError(t, err)
 		lines := strings.SplitN(string(text), "\n", 3)
 		for i := range 2 {
-			if len(lines) < 3 || !strings.HasPrefix(lines[i], "# ") || !strings.HasSuffix(lines[i], ".") {
-				t.Errorf("%s:%d: want a sentence after '# '", file, i+1)
-			}
+			assert.True(t, len(lines) >= 3 && strings.HasPrefix(lines[i], "# ") && strings.HasSuffix(lines[i], "."),
+				"%s:%d: want a sentence after '# '", file, i+1)
 		}
-		if !strings.Contains(string(guide), "(../internal/ledger/"+strings.TrimPrefix(file, "../")+")") {
-			t.Errorf("docs/spending.md has no link to %s", file)
-		}
+		assert.Contains(t, string(guide), "(../internal/ledger/"+strings.TrimPrefix(file, "../")+")",
+			"docs/spending.md has no link to %s", file)
 	}
 }
 

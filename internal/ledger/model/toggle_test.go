@@ -142,9 +142,8 @@ func TestPlanChanges_Toggled_DrawNoMoreThanLargestAllowance(t *testing.T) {
 			}
 			for of, n := range g.drawn(k) {
 				most := g.most(k, of)
-				if n > most {
-					t.Fatalf("%v: %d units of allowances were drawn in %q, the largest has %d", k, n, of, most)
-				}
+				require.True(t, n <= most,
+					"%v: %d units of allowances were drawn in %q, the largest has %d", k, n, of, most)
 			}
 		}
 		g.memory.check(t)

@@ -210,12 +210,10 @@ func (y *years) batch() {
 	for i, r := range batch {
 		alone := r.call()
 		y.plain.run(t, []*ledger.Call{alone}, y.now, false)
-		if got := shown(alone); got != want[i] {
-			t.Fatalf("%s alone: ledger %q, calendar %q", r.id, got, want[i])
-		}
-		if got := shown(calls[i]); got != want[i] {
-			t.Fatalf("%s in a batch: ledger %q, calendar %q", r.id, got, want[i])
-		}
+		got := shown(alone)
+		require.True(t, got == want[i], "%s alone: ledger %q, calendar %q", r.id, got, want[i])
+		got = shown(calls[i])
+		require.True(t, got == want[i], "%s in a batch: ledger %q, calendar %q", r.id, got, want[i])
 	}
 }
 
@@ -242,9 +240,8 @@ func (y *years) runRough(calls []*ledger.Call) {
 		}
 		y.rough.run(t, again, y.now, false)
 		for i, c := range calls {
-			if got := shown(c); got != first[i] {
-				t.Fatalf("%s: first answer %q, answer to the retry %q", c.ID.Key, first[i], got)
-			}
+			got := shown(c)
+			require.True(t, got == first[i], "%s: first answer %q, answer to the retry %q", c.ID.Key, first[i], got)
 		}
 		require.Equal(t, before, y.rough.frozen(), "retries have changed rows")
 		return
@@ -269,9 +266,7 @@ func (s *Memory) write(t *rapid.T, k ledger.BalanceKey, now time.Time) {
 	for {
 		b := s.read(k, now)
 		next := b.Decide(nil)
-		if next.All {
-			t.Fatalf("advance %v: grants or terms were not read", k)
-		}
+		require.False(t, next.All, "advance %v: grants or terms were not read", k)
 		s.store(t, b)
 		if next.Done() {
 			return
@@ -303,9 +298,7 @@ func (y *years) compare() {
 		want := y.cal.describe(meter, y.now)
 		for name, s := range map[string]*Memory{"rough": y.rough, "plain": y.plain} {
 			b := s.read(k, y.now)
-			if err := b.AdvanceInMemory(nil); err != nil {
-				t.Fatalf("read %v: %v", k, err)
-			}
+			require.NoError(t, b.AdvanceInMemory(nil), "read %v", k)
 			if got := describeAll(t, s, b.Books[k]); got != want {
 				t.Fatalf("meter %s at %s, calendar:\n%s\n%s memory:\n%s", meter, y.now.Format(time.RFC3339Nano), want, name, got)
 			}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -31,17 +33,14 @@ func batch(debits int, used int64, levels *[]int16) *ledger.Changes {
 func TestOf_CrossesNoThreshold_CostsNoMoreThanWithoutAny(t *testing.T) {
 	for name, levels := range map[string]*[]int16{"the default": nil, "none": {}, "ten": {10, 20, 30, 40, 50, 60, 70, 80, 90, 100}} {
 		c := batch(50, 10, levels)
-		if told := Of(c); !told.Empty() {
-			t.Errorf("%s: %+v", name, told)
-		}
-		if n := testing.AllocsPerRun(100, func() { Of(c) }); n != 0 {
-			t.Errorf("%s: %v allocations", name, n)
-		}
+		told := Of(c)
+		assert.True(t, told.Empty(), "%s: %+v", name, told)
+		n := testing.AllocsPerRun(100, func() { Of(c) })
+		assert.Zero(t, n, "%s: %v allocations", name, n)
 	}
 	ten := batch(200, 10, &[]int16{10, 20})
-	if told := Of(ten); len(told.Events) != 2 {
-		t.Errorf("two thresholds are crossed, and %d events told", len(told.Events))
-	}
+	told := Of(ten)
+	assert.Len(t, told.Events, 2, "two thresholds are crossed, and %d events told", len(told.Events))
 }
 
 func BenchmarkOf(b *testing.B) {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -34,12 +36,10 @@ func TestDebit_WhosePeriodHasEnded_TakesTwoRoundTrips(t *testing.T) {
 		}
 		second := slices.Index(got[1:], "round trip") + 1
 		terms, wish := slices.Index(got, b.sql["TenantTerms"]), slices.IndexFunc(got, isWish)
-		if slices.Contains(got, b.sql["InsertPlainDebits"]) {
-			t.Errorf("debit %d: its entries take two statements", i)
-		}
-		if got[0] != "round trip" || slices.Contains(got[second+1:], "round trip") || terms < 0 || terms > second || wish < 0 || wish > second {
-			t.Errorf("debit %d: want two round trips, and terms and wishes read in the first:\n%s", i, strings.Join(got, "\n"))
-		}
+		assert.False(t, slices.Contains(got, b.sql["InsertPlainDebits"]),
+			"debit %d: its entries take two statements", i)
+		assert.True(t, got[0] == "round trip" && !slices.Contains(got[second+1:], "round trip") && terms >= 0 && terms <= second && wish >= 0 &&
+			wish <= second, "debit %d: want two round trips, and terms and wishes read in the first:\n%s", i, strings.Join(got, "\n"))
 	}
 	// When debits no longer need these rows, the ledger soon stops reading them in advance.
 	var got []string
@@ -60,8 +60,7 @@ func TestDebit_WhosePeriodHasEnded_TakesTwoRoundTrips(t *testing.T) {
 // tenants in the batch succeed, and debits within an open period succeed, too.
 func TestDebit_TermsOfATenantUnreadable_OthersAreServed(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.backlog(30, 5)
+	b := newBundle(t).backlog(30, 5)
 	b.simple("acme", 100)
 	b.debit("acme", "first", 1)
 	b.debit("acme", "terms", 1)
@@ -72,9 +71,8 @@ func TestDebit_TermsOfATenantUnreadable_OthersAreServed(t *testing.T) {
 			began := time.Now()
 			_, err := Do(t.Context(), b.Ledger, debitOf(fmt.Sprintf("idle-%07d", i+1), "k", 1))
 			if i+1 == 7 {
-				if errcode.Of(err) != errcode.Internal {
-					t.Errorf("a debit that needs terms in an unknown time zone: %v after %s", err, time.Since(began))
-				}
+				assert.True(t, errcode.Of(err) == errcode.Internal,
+					"a debit that needs terms in an unknown time zone: %v after %s", err, time.Since(began))
 			} else if err != nil {
 				t.Errorf("tenant %d: %v", i+1, err)
 			}
@@ -85,7 +83,6 @@ func TestDebit_TermsOfATenantUnreadable_OthersAreServed(t *testing.T) {
 		}
 	}
 	roll, err := b.RunRoll(t.Context(), nil, func(Roll) {})
-	if err != nil || roll.Status != RollDone || roll.SetAside != 1 || roll.Processed != 0 {
-		t.Errorf("the roll: %+v, %v", roll, err)
-	}
+	assert.True(t, err == nil && roll.Status == RollDone && roll.SetAside == 1 && roll.Processed == 0,
+		"the roll: %+v, %v", roll, err)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -50,16 +51,13 @@ func (b *bundle) lines() []string {
 func do[R any](ctx context.Context, b *bundle, op ledger.Request[R]) *R {
 	b.t.Helper()
 	r, err := Do(ctx, b.Ledger, op)
-	if err != nil {
-		b.t.Fatalf("%+v: %v", op, err)
-	}
+	require.NoError(b.t, err, op)
 	return r
 }
 
 func TestDo_Actor_InItsEntriesAlone(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.meter("api_calls")
+	b := newBundle(t).meter("api_calls")
 	at := time.Now().Add(-150 * time.Minute).UTC()
 	b.plan("hourly", 1, at.Add(-time.Hour), "api_calls 100 hour tenant")
 	b.tenant("acme", "hourly", at, at, "UTC")
@@ -67,17 +65,13 @@ func TestDo_Actor_InItsEntriesAlone(t *testing.T) {
 	b.rewind("acme", time.Hour)
 	do(b.as("key_2", true), b, debitOf("acme", "d2", 20)) // also closes a period
 	do(t.Context(), b, debitOf("acme", "d3", 1))
-	if r := do(b.as("key_3", false), b, debitOf("acme", "d1", 10)); !r.Replayed {
-		t.Error("d1 was made twice")
-	}
+	assert.True(t, do(b.as("key_3", false), b, debitOf("acme", "d1", 10)).Replayed, "d1 was made twice")
 	denied := debitOf("acme", "d4", 1000)
 	denied.Items[0].StoreDenial = true
 	_, err := Do(b.as("key_1", false), b.Ledger, denied)
 	wantCode(t, err, errcode.QuotaExceeded)
 	for _, out := range b.DebitBatch(b.as("key_1", false), []*ledger.Debit{debitOf("acme", "d5", 1), debitOf("acme", "d6", 1)}) {
-		if out.Err != nil {
-			t.Fatal(out.Err)
-		}
+		require.True(t, out.Err == nil, out.Err)
 	}
 	two := debitOf("acme", "d7", 1)
 	two.Metadata = []byte(`{"route":"/x"}`)
@@ -89,8 +83,7 @@ func TestDo_Actor_InItsEntriesAlone(t *testing.T) {
 
 func TestDo_Administrator_OneLineInTheAuditLog(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 100)
+	b := newBundle(t).simple("acme", 100)
 	later := time.Now().Add(24 * time.Hour).UTC().Truncate(time.Second)
 	admin, user := b.as("key_a", true), b.as("key_u", false)
 	do(user, b, debitOf("acme", "d1", 30))
@@ -111,9 +104,8 @@ func TestDo_Administrator_OneLineInTheAuditLog(t *testing.T) {
 	do(admin, b, void) // a replay
 	_, err := Do(admin, b.Ledger, &ledger.GrantChange{Action: ledger.VoidGrant, Tenant: "acme", Key: "v2", GrantID: "order-17", Reason: "again"})
 	wantCode(t, err, errcode.Conflict)
-	if _, err := Do(admin, b.Ledger, topupOf("acme", "dry", "credits", 5), DryRun(true)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = Do(admin, b.Ledger, topupOf("acme", "dry", "credits", 5), DryRun(true))
+	require.NoError(t, err)
 	do(admin, b, debitOf("acme", "d2", 1))
 	id := b.texts(`SELECT grant_id FROM grants WHERE operation_id = 'g-0'`)[0]
 	b.exec(`UPDATE audit SET after = after || '{"effective_at": "now"}' WHERE object_id = $1`, id)
@@ -136,26 +128,18 @@ func TestDo_Administrator_OneLineInTheAuditLog(t *testing.T) {
 // audit log are stored, and adds no second line.
 func TestDo_AnswerToCommitLost_OneLine(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 100)
+	b := newBundle(t).simple("acme", 100)
 	p, through := startProxy(t, b.url)
 	l := openLedger(t, through, throughCoordinator)
 	p.every.Store(2)
 	for wave := range 4 { // the debits of a wave may be one batch
-		var wg sync.WaitGroup
-		for i := range 5 {
-			wg.Go(func() {
-				g := topupOf("acme", fmt.Sprint("g", 5*wave+i), "credits", 1)
-				if _, err := Do(b.as("key_a", true), l, g); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
+		testenv.Together(5, func(i int) {
+			g := topupOf("acme", fmt.Sprint("g", 5*wave+i), "credits", 1)
+			_, err := Do(b.as("key_a", true), l, g)
+			assert.NoError(t, err)
+		})
 	}
-	if p.lost.Load() == 0 {
-		t.Error("no answer was lost: the test proves nothing")
-	}
+	assert.NotZero(t, p.lost.Load(), "no answer was lost: the test proves nothing")
 	wantEqual(t, "lines and grants", b.texts("SELECT count(*) || ' ' || count(DISTINCT object_id) || ' ' || (SELECT count(*) FROM grants WHERE meter = 'credits') FROM audit"), []string{"20 20 20"})
 	b.mustVerify()
 }
@@ -178,9 +162,8 @@ func TestDo_LineRefused_NoChangeAndNeighboursServed(t *testing.T) {
 				ctx = bad
 			}
 			_, err := Do(ctx, b.Ledger, topupOf("acme", fmt.Sprint("g", i), "api_calls", 1))
-			if refused := errcode.Of(err) == errcode.Internal; refused != (i == 3) || err != nil && !refused {
-				t.Errorf("g%d: %v", i, err)
-			}
+			refused := errcode.Of(err) == errcode.Internal
+			assert.True(t, refused == (i == 3) && (err == nil || refused), "g%d: %v", i, err)
 		})
 	}
 	testenv.Eventually(t, func() bool { return b.parkedCalls() == 6 }, "all are parked")
@@ -193,12 +176,10 @@ func TestDo_LineRefused_NoChangeAndNeighboursServed(t *testing.T) {
 
 func TestStartRoll_Administrator_OneLine(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 100)
+	b := newBundle(t).simple("acme", 100)
 	for _, ctx := range []context.Context{b.as("key_a", true), b.as("key_u", false), t.Context()} {
-		if _, err := b.StartRoll(ctx, nil); err != nil {
-			t.Fatal(err)
-		}
+		_, err := b.StartRoll(ctx, nil)
+		require.NoError(t, err)
 	}
 	wantEqual(t, "lines", b.texts("SELECT a.action || ' ' || a.actor_key || ' ' || a.object_kind || ' ' || (r.as_of = (a.after ->> 'as_of')::timestamptz) FROM audit a JOIN rolls r ON r.roll_id = a.object_id"),
 		[]string{"roll.start key_a roll true"})

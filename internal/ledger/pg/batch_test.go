@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/assert"
 )
 
 // The verdict on a failed attempt depends on the state of the database, on the error, and on the statements that the
@@ -47,8 +48,7 @@ func TestPlan_VerdictOf_FollowsTheTable(t *testing.T) {
 		{"a constraint", stateUsual, answered("23514", "balances"), creating, verdictData},
 	} {
 		p := &plan{state: tc.state}
-		if got := p.verdictOf(tc.err, tc.reached); got != tc.want {
-			t.Errorf("%s: %s, want %s", tc.what, got, tc.want)
-		}
+		got := p.verdictOf(tc.err, tc.reached)
+		assert.True(t, got == tc.want, "%s: %s, want %s", tc.what, got, tc.want)
 	}
 }

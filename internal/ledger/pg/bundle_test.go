@@ -68,9 +68,7 @@ func openLedger(t testing.TB, url string, change ...func(*Config)) *Ledger {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
-		if err := l.Stop(ctx); err != nil {
-			t.Errorf("stop ledger: %v", err)
-		}
+		assert.NoError(t, l.Stop(ctx), "stop ledger")
 	})
 	return l
 }
@@ -84,16 +82,16 @@ func (w testLog) Write(p []byte) (int, error) {
 
 func (b *bundle) exec(sql string, args ...any) {
 	b.t.Helper()
-	if _, err := b.db.Exec(b.t.Context(), sql, args...); err != nil {
-		b.t.Fatal(err)
-	}
+	_, err := b.db.Exec(b.t.Context(), sql, args...)
+	require.NoError(b.t, err)
 }
 
-func (b *bundle) meter(ids ...string) {
+func (b *bundle) meter(ids ...string) *bundle {
 	b.t.Helper()
 	for _, id := range ids {
 		b.exec("INSERT INTO meters (meter, unit) VALUES ($1, 'unit') ON CONFLICT DO NOTHING", id)
 	}
+	return b
 }
 
 // plan adds a version of a plan. Each allowance is a text of the form "meter amount every anchor", for example
@@ -104,9 +102,8 @@ func (b *bundle) plan(id string, version int, at time.Time, allowances ...string
 	for i, text := range allowances {
 		var meter, every, anchor string
 		var amount int64
-		if _, err := fmt.Sscan(text, &meter, &amount, &every, &anchor); err != nil {
-			b.t.Fatalf("allowance %q: %v", text, err)
-		}
+		_, err := fmt.Sscan(text, &meter, &amount, &every, &anchor)
+		require.NoError(b.t, err, "allowance %q", text)
 		b.meter(meter)
 		b.exec(`INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 			id, version, meter, i, amount, every, anchor)
@@ -122,7 +119,7 @@ func (b *bundle) tenant(id, plan string, at, anchor time.Time, zone string) {
 }
 
 // simple signs up tenant id today. Its plan has one monthly calendar allowance, of meter api_calls.
-func (b *bundle) simple(id string, amount int64) {
+func (b *bundle) simple(id string, amount int64) *bundle {
 	b.t.Helper()
 	at := time.Now().Add(-time.Hour).UTC()
 	plan := fmt.Sprintf("plan-%d", amount)
@@ -131,6 +128,7 @@ func (b *bundle) simple(id string, amount int64) {
 	b.exec(`INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor)
 		VALUES ($1, 1, 'api_calls', 0, $2, 'month', 'calendar') ON CONFLICT DO NOTHING`, plan, amount)
 	b.tenant(id, plan, at, at, "UTC")
+	return b
 }
 
 func debitOf(tenant, key string, amount int64) *ledger.Debit {
@@ -145,9 +143,7 @@ func topupOf(tenant, key, meter string, amount int64) *ledger.Grant {
 func (b *bundle) mustBalance(tenant, meter string) *ledger.Balance {
 	b.t.Helper()
 	out, err := b.Balance(b.t.Context(), tenant, meter, "")
-	if err != nil {
-		b.t.Fatalf("balance %s/%s: %v", tenant, meter, err)
-	}
+	require.NoError(b.t, err, "balance %s/%s", tenant, meter)
 	return out
 }
 
@@ -223,18 +219,15 @@ func openVerifierOn(t testing.TB, url string, target namedsql.Target) *verifier.
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
-		if err := v.Stop(ctx); err != nil {
-			t.Errorf("stop verifier: %v", err)
-		}
+		assert.NoError(t, v.Stop(ctx), "stop verifier")
 	})
 	return v
 }
 
 func wantCode(t testing.TB, err error, code errcode.Code) *errcode.Error {
 	t.Helper()
-	if got := errcode.Of(err); got != code {
-		t.Fatalf("got code %q (%v), want %q", got, err, code)
-	}
+	got := errcode.Of(err)
+	require.True(t, got == code, "got code %q (%v), want %q", got, err, code)
 	e, _ := errors.AsType[*errcode.Error](err)
 	return e
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -18,8 +19,7 @@ import (
 // tenants.
 func TestCheckBatch_AnswersAsCheck(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.meter("credits")
+	b := newBundle(t).meter("credits")
 	b.allowance("pro", "api_calls", 10, "month", "overflow_meter = 'credits', overflow_price = 3, overage_policy = 'allow', overage_cap = 5")
 	b.allowance("pro", "exports", 4, "day", "overflow_meter = 'credits', overflow_price = 1")
 	b.allowance("team", "api_calls", 20, "month", "per_subject = 6")
@@ -50,14 +50,11 @@ func TestCheckBatch_AnswersAsCheck(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		questions := rapid.SliceOfN(question, 1, 12).Draw(rt, "questions")
 		together := b.CheckBatch(t.Context(), questions)
-		if len(together) != len(questions) {
-			rt.Fatalf("%d answers to %d questions", len(together), len(questions))
-		}
+		require.Len(rt, together, len(questions), "%d answers to %d questions", len(together), len(questions))
 		for i, q := range questions {
 			result, err := b.Check(t.Context(), q.Tenant, q.Subject, q.Items)
-			if fmt.Sprint(together[i].Err) != fmt.Sprint(err) {
-				rt.Fatalf("%+v: together %v, alone %v", q, together[i].Err, err)
-			}
+			require.Equal(rt, fmt.Sprint(err), fmt.Sprint(together[i].Err),
+				"%+v: together %v, alone %v", q, together[i].Err, err)
 			require.Equal(rt, timeless(result), timeless(together[i].Result), "%+v", q)
 		}
 	})
@@ -129,9 +126,7 @@ func TestCheckBatch_FromRows_AnswersAsView(t *testing.T) {
 			var row, view CheckOutcome
 			b.checkViews(t.Context(), []*check{{&q, &view}}) // also reads the plan's allowance
 			rest := b.checkRows(t.Context(), []*check{{&q, &row}})
-			if row.Err != nil {
-				rt.Fatal(row.Err)
-			}
+			require.True(rt, row.Err == nil, row.Err)
 			if len(rest) > 0 {
 				return
 			}
@@ -141,9 +136,7 @@ func TestCheckBatch_FromRows_AnswersAsView(t *testing.T) {
 		})
 		return fromRows
 	}
-	if n := compare("at first"); n == 0 {
-		t.Error("no question was answered from rows: nothing was compared")
-	}
+	assert.NotZero(t, compare("at first"), "no question was answered from rows: nothing was compared")
 	// A change of terms that applies at once ends periods without writing their balances. A change that does not
 	// apply at once ends only the periods without an interval.
 	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, immediate) SELECT tenant_id, clock_timestamp(), 'small', $1, 'UTC', tenant_id < 't2'
@@ -170,9 +163,8 @@ func TestCheckBatch_OneRoundTrip_ForAllTenants(t *testing.T) {
 		t.Helper()
 		sent.take()
 		for i, out := range b.CheckBatch(t.Context(), questions) {
-			if out.Err != nil || !out.Result.Allowed {
-				t.Errorf("%s: %+v, %v", questions[i].Tenant, out.Result, out.Err)
-			}
+			assert.True(t, out.Err == nil && out.Result.Allowed,
+				"%s: %+v, %v", questions[i].Tenant, out.Result, out.Err)
 		}
 		return sent.take()
 	}
@@ -187,9 +179,8 @@ func TestCheckBatch_OneRoundTrip_ForAllTenants(t *testing.T) {
 	}
 	sent.take()
 	for i, out := range b.CheckBatch(t.Context(), questions) {
-		if out.Err != nil || out.Result.Items[0].MaxAllowedNow != 9 || out.Result.Allowed != (i%10 < 9) {
-			t.Errorf("%+v: %+v, %v", questions[i], out.Result, out.Err)
-		}
+		assert.True(t, out.Err == nil && out.Result.Items[0].MaxAllowedNow == 9 && out.Result.Allowed == (i%10 < 9),
+			"%+v: %+v, %v", questions[i], out.Result, out.Err)
 	}
 	trips := 0
 	for _, text := range sent.take() {

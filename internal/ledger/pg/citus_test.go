@@ -17,6 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -43,9 +44,7 @@ func hotStatements(t *testing.T) map[string]string {
 		"LockBalances", "Clock", "StoredEntries", "InsertPlainDebits", "UpdateDrawnBalances", "SelectBalances", "WhyAbsent", "LockDueOf",
 		"InsertEvents", "SelectMarks", "InsertMarks", "InsertReminders", "AddCounts", "AddRecent",
 	} {
-		if hot[name] == "" {
-			t.Errorf("%s is not among the statements that name several tenants", name)
-		}
+		assert.NotEmpty(t, hot[name], "%s is not among the statements that name several tenants", name)
 	}
 	return hot
 }
@@ -75,9 +74,7 @@ func TestStatements_OfBatchesAndChecks_NameTheTenantsForEveryTable(t *testing.T)
 	for name, statement := range statementsOf(t, "../../catalog/gauge") {
 		seen += nameTheTenants(t, distributed, name, statement, " = $1")
 	}
-	if seen < 40 {
-		t.Errorf("only %d tables were found in the statements: the test does not see them", seen)
-	}
+	assert.True(t, seen >= 40, "only %d tables were found in the statements: the test does not see them", seen)
 }
 
 // nameTheTenants fails the test if a statement reads or writes a distributed table more or less often than it names
@@ -161,9 +158,8 @@ func (b *citusBundle) direct(t *testing.T) {
 		before := b.writers.Stat().AcquireCount()
 		for _, id := range b.tenants {
 			key := fmt.Sprint("direct-", round)
-			if _, err := Do(t.Context(), b.Ledger, debitOf(id, key, 1)); err != nil {
-				t.Error(err)
-			}
+			_, err := Do(t.Context(), b.Ledger, debitOf(id, key, 1))
+			assert.NoError(t, err)
 			b.acknowledge(id, key)
 		}
 		return b.writers.Stat().AcquireCount() - before
@@ -176,9 +172,7 @@ func (b *citusBundle) direct(t *testing.T) {
 		}
 	}
 	if b.nodes.Reached() == 0 { // if it is not 0, a node was reached again meanwhile
-		if n := debits(); n == 0 {
-			t.Error("no batch went through the coordinator after all nodes were lost")
-		}
+		assert.NotZero(t, debits(), "no batch went through the coordinator after all nodes were lost")
 	}
 	b.nodes.Reach(t.Context())
 	wantEqual(t, "nodes reached again", b.nodes.Reached(), len(b.server.Workers))
@@ -209,25 +203,21 @@ func (b *citusBundle) plansOf(t *testing.T, pool *pgxpool.Pool, two []string) {
 		tasks := strings.Count(plan, "Task Count: ")
 		// These statements are rare and read no table. Citus copies their rows to the shard.
 		copied := strings.Contains(plan, "Citus INSERT ... SELECT") && tasks == 0 && name != "InsertPlainDebits" && name != "InsertEntries"
-		if !copied && (tasks != 1 || !strings.Contains(plan, "Task Count: 1\n")) {
-			t.Errorf("%s is not planned for one node:\n%s", name, plan)
-		}
+		assert.False(t, !copied && (tasks != 1 || !strings.Contains(plan, "Task Count: 1\n")),
+			"%s is not planned for one node:\n%s", name, plan)
 	}
 }
 
 func explainForTenants(t *testing.T, conn *pgx.Conn, name, statement string, tenants []string) string {
 	t.Helper()
 	exec := func(sql string) {
-		if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-			t.Fatalf("%s: %v\n%s", name, err, sql)
-		}
+		_, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
+		require.NoError(t, err, "%s: %v\n%s", name, err, sql)
 	}
 	exec("PREPARE explained AS " + statement)
 	defer exec("DEALLOCATE explained")
 	var types []string
-	if err := conn.QueryRow(t.Context(), "SELECT parameter_types::text[] FROM pg_prepared_statements WHERE name = 'explained'").Scan(&types); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, conn.QueryRow(t.Context(), "SELECT parameter_types::text[] FROM pg_prepared_statements WHERE name = 'explained'").Scan(&types))
 	args := make([]string, len(types))
 	for i, of := range types {
 		switch of {
@@ -238,18 +228,12 @@ func explainForTenants(t *testing.T, conn *pgx.Conn, name, statement string, ten
 		default:
 			args[i] = literals[of]
 		}
-		if args[i] == "" {
-			t.Fatalf("%s has a parameter of type %s: add a value to this test", name, of)
-		}
+		require.NotEmpty(t, args[i], "%s has a parameter of type %s: add a value to this test", name, of)
 	}
 	rows, err := conn.Query(t.Context(), "EXPLAIN (COSTS OFF) EXECUTE explained ("+strings.Join(args, ", ")+")", pgx.QueryExecModeSimpleProtocol)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
+	require.NoError(t, err, "%s", name)
 	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
+	require.NoError(t, err, "%s", name)
 	return strings.Join(lines, "\n") + "\n"
 }
 
@@ -260,9 +244,7 @@ func (b *citusBundle) divided(t *testing.T) {
 	}
 	for range 2 { // the second time all are retries
 		for i, out := range b.DebitBatch(t.Context(), debits) {
-			if out.Err != nil {
-				t.Fatal(out.Err)
-			}
+			require.True(t, out.Err == nil, out.Err)
 			b.acknowledge(debits[i].Tenant, "first")
 		}
 	}
@@ -271,9 +253,7 @@ func (b *citusBundle) divided(t *testing.T) {
 		requests = append(requests, ledger.CheckRequest{Tenant: id, Items: []ledger.Item{{Meter: "api_calls", Amount: 1}}})
 	}
 	for i, out := range b.CheckBatch(t.Context(), requests) {
-		if out.Err != nil || !out.Result.Allowed {
-			t.Errorf("%s: %+v, %v", requests[i].Tenant, out.Result, out.Err)
-		}
+		assert.True(t, out.Err == nil && out.Result.Allowed, "%s: %+v, %v", requests[i].Tenant, out.Result, out.Err)
 	}
 	b.compare(t)
 }
@@ -295,19 +275,15 @@ func (b *citusBundle) compare(t *testing.T) {
 		require.NoError(t, err)
 		stored, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		require.NoError(t, err)
-		if len(stored) != len(b.keys[id]) {
-			t.Errorf("%s has %d debits in the journal, %d were acknowledged", id, len(stored), len(b.keys[id]))
-		}
+		assert.Len(t, stored, len(b.keys[id]),
+			"%s has %d debits in the journal, %d were acknowledged", id, len(stored), len(b.keys[id]))
 		for _, key := range stored {
-			if !b.keys[id][key] {
-				t.Errorf("%s: the journal has %s, which was not acknowledged", id, key)
-			}
+			assert.True(t, b.keys[id][key], "%s: the journal has %s, which was not acknowledged", id, key)
 		}
 		balance := b.mustBalance(id, "api_calls")
 		used := balance.Used + balance.Overage
-		if used != int64(len(b.keys[id])) {
-			t.Errorf("%s has used %d, %d were acknowledged", id, used, len(b.keys[id]))
-		}
+		assert.True(t, used == int64(len(b.keys[id])),
+			"%s has used %d, %d were acknowledged", id, used, len(b.keys[id]))
 		reached, _ := slices.BinarySearch(citusAlerts, int16(used*100/citusAllowance)+1)
 		wantEqual(t, "thresholds told of "+id, b.thresholds(t, id), citusAlerts[:reached])
 	}
@@ -396,15 +372,13 @@ func (b *citusBundle) move(t *testing.T) {
 	}
 	b.underLoad(t, "move", nil, func(served func() int64) {
 		waitFor(t, served, 100)
-		if _, err := b.db.Exec(t.Context(), "SELECT citus_move_shard_placement($1, '127.0.0.1', $2, '127.0.0.1', $3, 'force_logical')", shard, from, to); err != nil {
-			t.Error(err)
-		}
+		_, err := b.db.Exec(t.Context(), "SELECT citus_move_shard_placement($1, '127.0.0.1', $2, '127.0.0.1', $3, 'force_logical')", shard, from, to)
+		assert.NoError(t, err)
 		waitFor(t, served, 100)
 	})
 	var now int
-	if err := b.db.QueryRow(t.Context(), "SELECT nodeport FROM citus_shards WHERE shardid = $1", shard).Scan(&now); err != nil || now != to {
-		t.Errorf("the shard is on %d: %v", now, err)
-	}
+	err := b.db.QueryRow(t.Context(), "SELECT nodeport FROM citus_shards WHERE shardid = $1", shard).Scan(&now)
+	assert.True(t, err == nil && now == to, "the shard is on %d: %v", now, err)
 	b.compare(t)
 }
 
@@ -415,9 +389,7 @@ func (b *citusBundle) kill(t *testing.T) {
 	others := map[string]bool{}
 	for _, id := range b.tenants {
 		var port string
-		if err := b.db.QueryRow(t.Context(), "SELECT nodeport::text FROM citus_shards WHERE shardid = $1", b.cluster.Groups.Shard(id)).Scan(&port); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, b.db.QueryRow(t.Context(), "SELECT nodeport::text FROM citus_shards WHERE shardid = $1", b.cluster.Groups.Shard(id)).Scan(&port))
 		others[id] = port != at.Port()
 	}
 	read := b.followEvents(t)
@@ -430,12 +402,9 @@ func (b *citusBundle) kill(t *testing.T) {
 		}
 		waitFor(t, served, 300)
 	})
-	if l.refused.Load() == 0 {
-		t.Error("no debit was refused: the test has killed nobody")
-	}
-	if n := l.failedWatched.Load(); n > 0 {
-		t.Errorf("%d debits of tenants on the other node were refused", n)
-	}
+	assert.NotZero(t, l.refused.Load(), "no debit was refused: the test has killed nobody")
+	n := l.failedWatched.Load()
+	assert.True(t, n <= 0, "%d debits of tenants on the other node were refused", n)
 	b.compare(t)
 	read()
 }

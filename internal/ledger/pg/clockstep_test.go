@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/clock"
@@ -101,13 +102,11 @@ func TestClock_PostgresSteps_NothingExpires(t *testing.T) {
 			server.Shift(by)
 			late := openLedger(t, b.url) // this instance starts during the step
 			done.goesOn(t, 2*tenants)
-			if _, err := b.RunRoll(t.Context(), nil, func(Roll) {}); err != nil {
-				t.Errorf("roll: %v", err)
-			}
+			_, err := b.RunRoll(t.Context(), nil, func(Roll) {})
+			assert.NoError(t, err, "roll")
 			for i := range tenants {
-				if _, err := Do(t.Context(), late, debitOf(fmt.Sprint("t", i), fmt.Sprintf("t%d/late", i), 1)); err != nil {
-					t.Errorf("an instance that started during the step: %v", err)
-				}
+				_, err = Do(t.Context(), late, debitOf(fmt.Sprint("t", i), fmt.Sprintf("t%d/late", i), 1))
+				assert.NoError(t, err, "an instance that started during the step")
 			}
 			server.Shift(0)
 			done.goesOn(t, 2*tenants)
@@ -119,22 +118,19 @@ func TestClock_PostgresSteps_NothingExpires(t *testing.T) {
 			done.replayAll(b, b.Ledger)
 			done.replayAll(b, late)
 			var closed, expired, ahead int64
-			err := b.db.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM periods), (SELECT coalesce(sum(amount), 0) FROM entries WHERE kind = 'expire'),
+			err = b.db.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM periods), (SELECT coalesce(sum(amount), 0) FROM entries WHERE kind = 'expire'),
 				(SELECT count(*) FROM entries WHERE created_at > now())`).Scan(&closed, &expired, &ahead)
-			if err != nil || closed+expired+ahead != 0 {
-				t.Errorf("%d periods closed, %d units expired, %d entries ahead (%v)", closed, expired, ahead, err)
-			}
+			assert.True(t, err == nil && closed+expired+ahead == 0,
+				"%d periods closed, %d units expired, %d entries ahead (%v)", closed, expired, ahead, err)
 			var used int64
 			for i := range tenants {
 				bal := b.mustBalance(fmt.Sprint("t", i), "api_calls")
 				used += bal.Used
-				if bal.Remaining != 1_000_000-bal.Used || bal.Granted != 1_000_000 {
-					t.Errorf("tenant t%d: %+v", i, bal)
-				}
+				assert.True(t, bal.Remaining == 1_000_000-bal.Used && bal.Granted == 1_000_000,
+					"tenant t%d: %+v", i, bal)
 			}
-			if want := int64(len(done.done) + tenants); used != want {
-				t.Errorf("used %d, want %d", used, want)
-			}
+			want := int64(len(done.done) + tenants)
+			assert.True(t, used == want, "used %d, want %d", used, want)
 			b.mustVerify()
 		})
 	}
@@ -170,37 +166,29 @@ func TestClock_InstanceWrong_OtherUnaffected(t *testing.T) {
 	for _, by := range []time.Duration{40 * 24 * time.Hour, -40 * 24 * time.Hour} {
 		t.Run(by.String(), func(t *testing.T) {
 			t.Parallel()
-			b := newBundle(t)
-			b.simple("acme", 100)
+			b := newBundle(t).simple("acme", 100)
 			var wrong atomic.Int64
 			wrong.Store(int64(by))
 			other := openLedger(t, b.url, clockOf(&wrong, 0))
 			for i, l := range []*Ledger{other, b.Ledger, other, b.Ledger} {
 				key := fmt.Sprint("k", i)
 				d, err := Do(t.Context(), l, debitOf("acme", key, 1))
-				if err != nil || d.Items[0].Remaining != int64(99-i) {
-					t.Fatalf("debit %d: %+v, %v", i, d, err)
-				}
-				if gap := time.Since(d.AsOf).Abs(); gap > time.Minute && (by > 0 || i > 0) {
-					t.Errorf("debit %d is of %s", i, d.AsOf)
-				}
+				require.True(t, err == nil && d.Items[0].Remaining == int64(99-i), "debit %d: %+v, %v", i, d, err)
+				assert.False(t, time.Since(d.AsOf).Abs() > time.Minute && (by > 0 || i > 0),
+					"debit %d is of %s", i, d.AsOf)
 				for _, again := range []*Ledger{b.Ledger, other} {
-					if d, err := Do(t.Context(), again, debitOf("acme", key, 1)); err != nil || !d.Replayed {
-						t.Errorf("retry of debit %d: %+v, %v", i, d, err)
-					}
+					d, err = Do(t.Context(), again, debitOf("acme", key, 1))
+					assert.True(t, err == nil && d.Replayed, "retry of debit %d: %+v, %v", i, d, err)
 				}
 			}
-			if _, err := other.RunRoll(t.Context(), nil, func(Roll) {}); err != nil {
-				t.Errorf("roll: %v", err)
-			}
+			_, err := other.RunRoll(t.Context(), nil, func(Roll) {})
+			assert.NoError(t, err, "roll")
 			ahead := time.Now().Add(time.Hour)
 			if _, err := other.RunRoll(t.Context(), &ahead, func(Roll) {}); errcode.Of(err) != errcode.InvalidArgument {
 				t.Errorf("a roll as of a future that only one clock knows: %v", err)
 			}
 			bal := b.mustBalance("acme", "api_calls")
-			if bal.Used != 4 || bal.Remaining != 96 || bal.Granted != 100 {
-				t.Errorf("%+v", bal)
-			}
+			assert.True(t, bal.Used == 4 && bal.Remaining == 96 && bal.Granted == 100, bal)
 			b.mustVerify()
 		})
 	}
@@ -213,8 +201,7 @@ func TestClock_BothWrong_EarlierDecides(t *testing.T) {
 	url := testenv.Postgres(t)
 	moved := testenv.MoveClock(t, url)
 	var wrong atomic.Int64
-	b := newBundleOn(t, url, clockOf(&wrong, 0))
-	b.simple("acme", 1000)
+	b := newBundleOn(t, url, clockOf(&wrong, 0)).simple("acme", 1000)
 	keys := 0
 	round := func(database, instance time.Duration) {
 		t.Helper()
@@ -223,9 +210,8 @@ func TestClock_BothWrong_EarlierDecides(t *testing.T) {
 		for range 3 {
 			keys++
 			d, err := Do(t.Context(), b.Ledger, debitOf("acme", fmt.Sprint("k", keys), 1))
-			if err != nil || d.Replayed {
-				t.Fatalf("PostgreSQL %s, instance %s: %+v, %v", database, instance, d, err)
-			}
+			require.True(t, err == nil && !d.Replayed,
+				"PostgreSQL %s, instance %s: %+v, %v", database, instance, d, err)
 		}
 		for i := 1; i <= keys; i++ {
 			if d, err := Do(t.Context(), b.Ledger, debitOf("acme", fmt.Sprint("k", i), 1)); err != nil || !d.Replayed {
@@ -249,12 +235,9 @@ func TestClock_BothWrong_EarlierDecides(t *testing.T) {
 	}
 	var closed, expired int64
 	err := b.db.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM periods), (SELECT count(*) FROM entries WHERE kind = 'expire')").Scan(&closed, &expired)
-	if err != nil || closed+expired != 0 {
-		t.Errorf("%d periods closed, %d grants expired (%v)", closed, expired, err)
-	}
-	if bal := b.mustBalance("acme", "api_calls"); bal.Used != int64(keys) || bal.Remaining != int64(1000-keys) {
-		t.Errorf("after %d debits: %+v", keys, bal)
-	}
+	assert.True(t, err == nil && closed+expired == 0, "%d periods closed, %d grants expired (%v)", closed, expired, err)
+	bal := b.mustBalance("acme", "api_calls")
+	assert.True(t, bal.Used == int64(keys) && bal.Remaining == int64(1000-keys), "after %d debits: %+v", keys, bal)
 	b.mustVerify()
 }
 
@@ -269,19 +252,15 @@ func TestClock_PostgresTrusted_RetriesAnsweredAfterStep(t *testing.T) {
 	b := newBundleOn(t, url, clockOf(&right, 1<<63-1))
 	other := openLedger(t, b.url, clockOf(&right, 1<<63-1))
 	b.simple("acme", 1000)
-	if _, err := Do(t.Context(), other, topupOf("acme", "top", "credits", 50)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := Do(t.Context(), other, topupOf("acme", "top", "credits", 50))
+	require.NoError(t, err)
 	moved.Advance(60 * 24 * time.Hour)
 	d, err := Do(t.Context(), b.Ledger, debitOf("acme", "ahead", 7))
-	if err != nil || time.Until(d.AsOf) < 50*24*time.Hour {
-		t.Fatalf("%+v, %v", d, err)
-	}
+	require.True(t, err == nil && time.Until(d.AsOf) >= 50*24*time.Hour, "%+v, %v", d, err)
 	moved.Advance(-60 * 24 * time.Hour)
 	for i, l := range []*Ledger{other, b.Ledger, openLedger(t, b.url)} {
-		if d, err := Do(t.Context(), l, debitOf("acme", "ahead", 7)); err != nil || !d.Replayed {
-			t.Errorf("instance %d: retry: %+v, %v", i, d, err)
-		}
+		d, err = Do(t.Context(), l, debitOf("acme", "ahead", 7))
+		assert.True(t, err == nil && d.Replayed, "instance %d: retry: %+v, %v", i, d, err)
 		moved := &ledger.Debit{Tenant: "acme", Key: "ahead", Items: []ledger.Item{{Meter: "credits", Amount: 7}}}
 		if _, err := Do(t.Context(), l, moved); errcode.Of(err) != errcode.IdempotencyKeyReused {
 			t.Errorf("instance %d: the key on another balance: %v", i, err)
@@ -329,8 +308,7 @@ func gauge(t *testing.T, registry *prometheus.Registry, name string) float64 {
 // hold does not end at once.
 func TestClock_InstanceBehind_HoldLasts(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 100)
+	b := newBundle(t).simple("acme", 100)
 	b.mustDebit(debitOf("acme", "before", 1))
 	var behind atomic.Int64
 	behind.Store(int64(-time.Hour))
@@ -338,16 +316,13 @@ func TestClock_InstanceBehind_HoldLasts(t *testing.T) {
 	h := &ledger.Hold{Tenant: "acme", Key: "h", HoldID: "h", TTL: 10 * time.Minute, Items: []ledger.Item{{Meter: "api_calls", Amount: 5}}}
 	made, err := Do(t.Context(), slow, h)
 	require.NoError(t, err)
-	if left := made.ExpiresAt.Sub(made.AsOf); left != h.TTL {
-		t.Errorf("a hold of %s ends %s after it was made", h.TTL, left)
-	}
+	left := made.ExpiresAt.Sub(made.AsOf)
+	assert.True(t, left == h.TTL, "a hold of %s ends %s after it was made", h.TTL, left)
 	for i, l := range []*Ledger{slow, b.Ledger} {
-		if _, err := Do(t.Context(), l, debitOf("acme", fmt.Sprint("after", i), 1)); err != nil {
-			t.Fatal(err)
-		}
-		if got := b.mustBalance("acme", "api_calls"); got.Held != 5 {
-			t.Errorf("after debit %d: held %d", i, got.Held)
-		}
+		_, err = Do(t.Context(), l, debitOf("acme", fmt.Sprint("after", i), 1))
+		require.NoError(t, err)
+		got := b.mustBalance("acme", "api_calls")
+		assert.True(t, got.Held == 5, "after debit %d: held %d", i, got.Held)
 	}
 	longer, err := Do(t.Context(), slow, &ledger.HoldChange{Tenant: "acme", Key: "x", HoldID: "h", Action: ledger.ActionExtend, TTL: 30 * time.Minute})
 	require.NoError(t, err)

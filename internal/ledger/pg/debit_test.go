@@ -10,44 +10,39 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 )
 
 func TestDebit_DrawsAllowance_ReportsPosition(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
+	b := newBundle(t).simple("acme", 10)
 	got, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 3))
 	require.NoError(t, err)
 	item := got.Items[0]
 	wantEqual(t, "charge", chargeOf(item), charge{Charged: 3, Remaining: 7})
 	wantEqual(t, "limit", item.Limit, 10)
 	wantEqual(t, "draws", drawsOf(item), "api_calls/allowance:3 ")
-	if item.ResetAt.IsZero() || got.Replayed {
-		t.Errorf("reset at %v, replayed %v", item.ResetAt, got.Replayed)
-	}
+	assert.True(t, !item.ResetAt.IsZero() && !got.Replayed, "reset at %v, replayed %v", item.ResetAt, got.Replayed)
 	b.mustVerify()
 }
 
 func TestDebit_Retry_GetsFirstResult_ChargesOnce(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
+	b := newBundle(t).simple("acme", 10)
 	first, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4))
 	require.NoError(t, err)
-	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 4)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k2", 4))
+	require.NoError(t, err)
 	again, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4))
 	require.NoError(t, err)
 	want := *first
 	want.Replayed = true
 	wantEqual(t, "replay", *again, want)
 	wantEqual(t, "remaining of the replay", again.Items[0].Remaining, 6)
-	if left := b.mustBalance("acme", "api_calls").Remaining; left != 2 {
-		t.Errorf("remaining is %d, want 2", left)
-	}
+	left := b.mustBalance("acme", "api_calls").Remaining
+	assert.True(t, left == 2, "remaining is %d, want 2", left)
 	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k1", 5))
 	wantCode(t, err, errcode.IdempotencyKeyReused)
 	b.mustVerify()
@@ -55,22 +50,18 @@ func TestDebit_Retry_GetsFirstResult_ChargesOnce(t *testing.T) {
 
 func TestDebit_Denied_ChangesNothing_ExplainsItself(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
-	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 8)); err != nil {
-		t.Fatal(err)
-	}
+	b := newBundle(t).simple("acme", 10)
+	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 8))
+	require.NoError(t, err)
 	before := b.mustBalance("acme", "api_calls")
-	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 3))
+	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k2", 3))
 	e := wantCode(t, err, errcode.QuotaExceeded)
 	denial := *ledger.DenialOf(e)
 	wantEqual(t, "denial", denial, ledger.Denial{
 		Limiting: ledger.Limiting{Kind: "allowance", Meter: "api_calls", Level: "tenant"}, Required: 3, Available: 2, Remaining: 2, Limit: 10,
 		ResetAt: before.PeriodEnd, WouldSucceedAt: before.PeriodEnd, AsOf: denial.AsOf,
 	})
-	if e.RetryAfter <= 0 {
-		t.Errorf("retry after %v", e.RetryAfter)
-	}
+	assert.True(t, e.RetryAfter > 0, "retry after %v", e.RetryAfter)
 	after := b.mustBalance("acme", "api_calls")
 	after.AsOf = before.AsOf
 	assert.Equal(t, before, after, "a denial changed the balance")
@@ -79,33 +70,27 @@ func TestDebit_Denied_ChangesNothing_ExplainsItself(t *testing.T) {
 
 func TestDebit_MeterNotInPlan_RefusedUntilGranted(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
+	b := newBundle(t).simple("acme", 10)
 	debit := &ledger.Debit{Tenant: "acme", Key: "k1", Items: []ledger.Item{{Meter: "credits", Amount: 5}}}
 	_, err := Do(t.Context(), b.Ledger, debit)
 	wantCode(t, err, errcode.MeterNotInPlan)
-	if _, err := Do(t.Context(), b.Ledger, topupOf("acme", "g1", "credits", 7)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Do(t.Context(), b.Ledger, debit); err != nil {
-		t.Fatal(err)
-	}
+	_, err = Do(t.Context(), b.Ledger, topupOf("acme", "g1", "credits", 7))
+	require.NoError(t, err)
+	_, err = Do(t.Context(), b.Ledger, debit)
+	require.NoError(t, err)
 	debit.Key = "k2"
 	_, err = Do(t.Context(), b.Ledger, debit)
 	e := wantCode(t, err, errcode.CreditsExhausted)
-	if denial := ledger.DenialOf(e); !denial.ResetAt.IsZero() || denial.Available != 2 {
-		t.Errorf("got %+v", denial)
-	}
+	denial := ledger.DenialOf(e)
+	assert.True(t, denial.ResetAt.IsZero() && denial.Available == 2, "got %+v", denial)
 	b.mustVerify()
 }
 
 func TestDebit_SeveralItems_AllOrNone(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
-	if _, err := Do(t.Context(), b.Ledger, topupOf("acme", "g1", "credits", 5)); err != nil {
-		t.Fatal(err)
-	}
+	b := newBundle(t).simple("acme", 10)
+	_, err := Do(t.Context(), b.Ledger, topupOf("acme", "g1", "credits", 5))
+	require.NoError(t, err)
 	both := func(key string, calls, credits int64) error {
 		_, err := Do(t.Context(), b.Ledger, &ledger.Debit{Tenant: "acme", Key: key, Items: []ledger.Item{{Meter: "api_calls", Amount: calls}, {Meter: "credits", Amount: credits}}})
 		return err
@@ -113,16 +98,14 @@ func TestDebit_SeveralItems_AllOrNone(t *testing.T) {
 	wantCode(t, both("k1", 1, 6), errcode.CreditsExhausted)
 	require.NoError(t, both("k2", 1, 5))
 	wantCode(t, both("k3", 1, 1), errcode.CreditsExhausted)
-	if got := b.mustBalance("acme", "api_calls").Remaining; got != 9 {
-		t.Errorf("api_calls remaining is %d, want 9", got)
-	}
+	got := b.mustBalance("acme", "api_calls").Remaining
+	assert.True(t, got == 9, "api_calls remaining is %d, want 9", got)
 	b.mustVerify()
 }
 
 func TestDebit_UnknownTenantOrMeter_IsNamed(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
+	b := newBundle(t).simple("acme", 10)
 	_, err := Do(t.Context(), b.Ledger, debitOf("nobody", "k1", 1))
 	wantCode(t, err, errcode.TenantNotFound)
 	_, err = Do(t.Context(), b.Ledger, &ledger.Debit{Tenant: "acme", Key: "k1", Items: []ledger.Item{{Meter: "nothing", Amount: 1}}})
@@ -135,39 +118,34 @@ func TestDebit_UnknownTenantOrMeter_IsNamed(t *testing.T) {
 
 func TestDebit_1000Units_200ClientsTwice_Grant1000(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 1000)
+	b := newBundle(t).simple("acme", 1000)
 	other := openLedger(t, b.url)
 	var granted, denied, replayed atomic.Int64
-	var wg sync.WaitGroup
-	for client := range 200 {
-		wg.Go(func() {
-			for i := range 6 {
-				debit := debitOf("acme", fmt.Sprintf("c%d-%d", client, i), 1)
-				answers := make([]error, 2)
-				var twins sync.WaitGroup
-				for twin, l := range []*Ledger{b.Ledger, other} {
-					twins.Go(func() {
-						r, err := Do(t.Context(), l, debit)
-						answers[twin] = err
-						if err == nil && r.Replayed {
-							replayed.Add(1)
-						}
-					})
-				}
-				twins.Wait()
-				switch {
-				case answers[0] == nil && answers[1] == nil:
-					granted.Add(1)
-				case errcode.Of(answers[0]) == errcode.QuotaExceeded && errcode.Of(answers[1]) == errcode.QuotaExceeded:
-					denied.Add(1)
-				default:
-					t.Errorf("twins disagree: %v and %v", answers[0], answers[1])
-				}
+	testenv.Together(200, func(client int) {
+		for i := range 6 {
+			debit := debitOf("acme", fmt.Sprintf("c%d-%d", client, i), 1)
+			answers := make([]error, 2)
+			var twins sync.WaitGroup
+			for twin, l := range []*Ledger{b.Ledger, other} {
+				twins.Go(func() {
+					r, err := Do(t.Context(), l, debit)
+					answers[twin] = err
+					if err == nil && r.Replayed {
+						replayed.Add(1)
+					}
+				})
 			}
-		})
-	}
-	wg.Wait()
+			twins.Wait()
+			switch {
+			case answers[0] == nil && answers[1] == nil:
+				granted.Add(1)
+			case errcode.Of(answers[0]) == errcode.QuotaExceeded && errcode.Of(answers[1]) == errcode.QuotaExceeded:
+				denied.Add(1)
+			default:
+				t.Errorf("twins disagree: %v and %v", answers[0], answers[1])
+			}
+		}
+	})
 	type answers struct{ Granted, Denied, Replayed int64 }
 	wantEqual(t, "answers", answers{granted.Load(), denied.Load(), replayed.Load()}, answers{Granted: 1000, Denied: 200, Replayed: 1000})
 	wantEqual(t, "totals", b.mustVerify().Totals["api_calls"], audit.Totals{Issued: 1000, Used: 1000})
@@ -175,14 +153,12 @@ func TestDebit_1000Units_200ClientsTwice_Grant1000(t *testing.T) {
 
 func TestDryRun_AnswersAsDebit_WritesNothing(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
+	b := newBundle(t).simple("acme", 10)
 	dry, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4), DryRun(true))
 	require.NoError(t, err)
 	var rows int
-	if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM entries").Scan(&rows); err != nil || rows != 0 {
-		t.Fatalf("a dry run left %d entries (%v)", rows, err)
-	}
+	err = b.db.QueryRow(t.Context(), "SELECT count(*) FROM entries").Scan(&rows)
+	require.True(t, err == nil && rows == 0, "a dry run left %d entries (%v)", rows, err)
 	made, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4))
 	require.NoError(t, err)
 	assert.Equal(t, dry.Items, made.Items, "dry run differs from the debit")
@@ -192,33 +168,27 @@ func TestDryRun_AnswersAsDebit_WritesNothing(t *testing.T) {
 
 func TestDebit_StoredDenial_StaysAfterTopup(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
+	b := newBundle(t).simple("acme", 10)
 	sticky := debitOf("acme", "k1", 11)
 	sticky.Items[0].StoreDenial = true
 	_, first := Do(t.Context(), b.Ledger, sticky)
 	wantCode(t, first, errcode.QuotaExceeded)
-	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 11)); err == nil {
-		t.Fatal("11 of 10 were granted")
-	}
-	if _, err := Do(t.Context(), b.Ledger, topupOf("acme", "g1", "api_calls", 100)); err != nil {
-		t.Fatal(err)
-	}
-	_, err := Do(t.Context(), b.Ledger, sticky)
+	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 11))
+	require.Error(t, err, "11 of 10 were granted")
+	_, err = Do(t.Context(), b.Ledger, topupOf("acme", "g1", "api_calls", 100))
+	require.NoError(t, err)
+	_, err = Do(t.Context(), b.Ledger, sticky)
 	e := wantCode(t, err, errcode.QuotaExceeded)
-	if denial := ledger.DenialOf(e); !denial.Replayed || denial.Available != 10 {
-		t.Errorf("got %+v", e)
-	}
-	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 11)); err != nil {
-		t.Errorf("a denial that is not stored was not tried again: %v", err)
-	}
+	denial := ledger.DenialOf(e)
+	assert.True(t, denial.Replayed && denial.Available == 10, "got %+v", e)
+	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k2", 11))
+	assert.NoError(t, err, "a denial that is not stored was not tried again")
 	b.mustVerify()
 }
 
 func TestDebit_Overage_StaysWithinMaxAmount(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
+	b := newBundle(t).simple("acme", 10)
 	drain := func(key string, amount int64) error {
 		d := debitOf("acme", key, amount)
 		d.Mode = ledger.ModeDrain
@@ -228,25 +198,20 @@ func TestDebit_Overage_StaysWithinMaxAmount(t *testing.T) {
 	for key, amount := range map[string]int64{"k1": ledger.MaxAmount, "k2": 10} {
 		require.NoError(t, drain(key, amount))
 	}
-	if e := wantCode(t, drain("k3", 1), errcode.InvalidArgument); e.Field() != "items[0].amount" {
-		t.Errorf("got field %q", e.Field())
-	}
+	assert.Equal(t, "items[0].amount", wantCode(t, drain("k3", 1), errcode.InvalidArgument).Field(), "got field")
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10, Used: 10, Overage: ledger.MaxAmount})
 	b.mustVerify()
 }
 
 func TestAdjust_ForgottenKey_IsRefused(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
+	b := newBundle(t).simple("acme", 10)
 	adjust := func(amount int64) error {
 		_, err := Do(t.Context(), b.Ledger, &ledger.Adjust{Tenant: "acme", Key: "fix", Meter: "api_calls", Amount: amount, Reason: "counted twice"})
 		return err
 	}
 	require.NoError(t, adjust(5))
 	b.exec("UPDATE entries SET operation_id = 'of a month long ago' WHERE operation_id = 'fix'")
-	if e := wantCode(t, adjust(7), errcode.Conflict); e.Field() != "Idempotency-Key" {
-		t.Errorf("got field %q", e.Field())
-	}
+	assert.Equal(t, "Idempotency-Key", wantCode(t, adjust(7), errcode.Conflict).Field(), "got field")
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10, Adjusted: 5})
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -13,11 +14,9 @@ import (
 // A dry run for a future instant gets the answer that the debit will get at that instant. The dry run writes nothing.
 func TestDryRunAt_AnswersAsTheDebitWillBe(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.hourly("acme", 10)
-	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 7)); err != nil {
-		t.Fatal(err)
-	}
+	b := newBundle(t).hourly("acme", 10)
+	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 7))
+	require.NoError(t, err)
 	at := time.Now().Add(90 * time.Minute)
 	simulated, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 4), DryRunAt(at))
 	require.NoError(t, err)
@@ -33,18 +32,14 @@ func TestDryRunAt_AnswersAsTheDebitWillBe(t *testing.T) {
 // need much CPU time.
 func TestDryRunAt_YearOfHourlyPeriods_IsQuick(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.hourly("acme", 10)
-	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 7)); err != nil {
-		t.Fatal(err)
-	}
+	b := newBundle(t).hourly("acme", 10)
+	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 7))
+	require.NoError(t, err)
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // an idle machine needs about 50 ms
 	defer cancel()
 	got, err := Do(ctx, b.Ledger, debitOf("acme", "k2", 10), DryRunAt(began.Add(simulatedMax-time.Minute)))
-	if err != nil || got.Items[0].Remaining != 0 {
-		t.Errorf("%+v, %v", got, err)
-	}
+	assert.True(t, err == nil && got.Items[0].Remaining == 0, "%+v, %v", got, err)
 	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k2", 10), DryRunAt(began.Add(simulatedMax+time.Hour)))
 	wantCode(t, err, errcode.InvalidArgument)
 	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k2", 10), DryRunAt(began.Add(-time.Second)))

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
@@ -16,16 +17,13 @@ func TestEntryKind_MovesMatchAuditorSums(t *testing.T) {
 	for _, kind := range ledger.EntryKinds() {
 		m, known := kind.Moves()
 		got, audited := audit.MovedBy(string(kind))
-		if !known || !audited {
-			t.Fatalf("kind %s: the ledger knows it: %t, the auditor: %t", kind, known, audited)
-		}
+		require.True(t, known && audited, "kind %s: the ledger knows it: %t, the auditor: %t", kind, known, audited)
 		want := audit.Moved{
 			Granted: m.Granted, Refunded: m.Refunded, Used: m.Used, Expired: m.Expired, Adjusted: m.Adjusted, Held: m.Held, Overage: m.Overage,
 			Owed: m.Owed, Paid: m.Paid, Remaining: m.Remaining(),
 		}
 		assert.Equal(t, want, got, "%s: package ledger and the auditor add entries up differently", kind)
 	}
-	if _, known := audit.MovedBy("gift"); known {
-		t.Error("the auditor knows a kind that does not exist")
-	}
+	_, known := audit.MovedBy("gift")
+	assert.False(t, known, "the auditor knows a kind that does not exist")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/clock"
@@ -43,9 +44,8 @@ func (b *bundle) wantTold(want ...string) {
 
 func (b *bundle) debit(tenant, key string, amount int64) {
 	b.t.Helper()
-	if _, err := Do(b.t.Context(), b.Ledger, debitOf(tenant, key, amount)); err != nil {
-		b.t.Fatal(err)
-	}
+	_, err := Do(b.t.Context(), b.Ledger, debitOf(tenant, key, amount))
+	require.NoError(b.t, err)
 }
 
 func (b *bundle) do(ops ...ledger.Operation) {
@@ -70,8 +70,7 @@ func (b *bundle) do(ops ...ledger.Operation) {
 
 func TestEvents_DebitCrossesThresholds_EachToldOnceInThePeriod(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 100)
+	b := newBundle(t).simple("acme", 100)
 	b.debit("acme", "k1", 79)
 	b.wantTold()
 	b.debit("acme", "k2", 1)
@@ -96,8 +95,7 @@ func TestEvents_DebitCrossesThresholds_EachToldOnceInThePeriod(t *testing.T) {
 
 func TestEvents_OneDebitCrossesTwo_BothTold_AlsoInOneBatchWithARefund(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t, func(c *Config) { c.Lanes = 1 })
-	b.simple("acme", 100)
+	b := newBundle(t, func(c *Config) { c.Lanes = 1 }).simple("acme", 100)
 	b.simple("globex", 100)
 	b.debit("acme", "k1", 100)
 	both := func(tenant string) []string {
@@ -113,9 +111,7 @@ func TestEvents_OneDebitCrossesTwo_BothTold_AlsoInOneBatchWithARefund(t *testing
 	calls := []*ledger.Call{ledger.NewCall(debitOf("globex", "d", 100)), ledger.NewCall(topupOf("globex", "t", "api_calls", 100))}
 	b.runQueued(t.Context(), []group{{calls: calls, by: time.Now().Add(5 * time.Second)}})
 	for _, c := range calls {
-		if c.Err != nil {
-			t.Fatal(c.Err)
-		}
+		require.True(t, c.Err == nil, c.Err)
 	}
 	b.wantTold(slices.Concat(both("acme"), both("globex"), []string{"globex grant.created api_calls grant-e3b98a4da31a127d 100"})...)
 	b.mustVerify()
@@ -123,8 +119,7 @@ func TestEvents_OneDebitCrossesTwo_BothTold_AlsoInOneBatchWithARefund(t *testing
 
 func TestEvents_AlertAt_OfThePlan_AlsoForSubjects(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 100)
+	b := newBundle(t).simple("acme", 100)
 	b.exec("UPDATE plan_allowances SET alert_at = '{50}', per_subject = 10")
 	b.simple("quiet", 200)
 	b.exec("UPDATE plan_allowances SET alert_at = '{}', per_subject = 10 WHERE amount = 200")
@@ -146,8 +141,7 @@ func TestEvents_AlertAt_OfThePlan_AlsoForSubjects(t *testing.T) {
 
 func TestEvents_Overage_CountsAsUse(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 100)
+	b := newBundle(t).simple("acme", 100)
 	b.exec("UPDATE plan_allowances SET alert_at = '{100,150}', overage_policy = 'allow'")
 	b.debit("acme", "k1", 149)
 	b.debit("acme", "k2", 1)
@@ -253,9 +247,8 @@ func TestEvents_TwoInstances_OneBalance_ToldOnce(t *testing.T) {
 			l = other
 		}
 		all.Go(func() {
-			if _, err := Do(t.Context(), l, debitOf("acme", fmt.Sprint("k", i), 1)); err != nil {
-				t.Error(err)
-			}
+			_, err := Do(t.Context(), l, debitOf("acme", fmt.Sprint("k", i), 1))
+			assert.NoError(t, err)
 		})
 	}
 	all.Wait()
@@ -291,9 +284,8 @@ func TestEvents_SweepOfIdleTenant_TellsWhatEnded(t *testing.T) {
 		if err := b.Ping(t.Context()); err != nil { // reads the agreed time
 			t.Fatal(err)
 		}
-		if _, _, err := events.Remind(t.Context(), pool, b.Now()); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := events.Remind(t.Context(), pool, b.Now())
+		require.NoError(t, err)
 		require.NoError(t, sweep.Run(t.Context()))
 		want = append(want, add...)
 		b.wantTold(want...)
@@ -342,9 +334,8 @@ func TestEvents_ExtendedGrant_IsAnnouncedBeforeItsLastEnd(t *testing.T) {
 		if err := b.Ping(t.Context()); err != nil { // reads the agreed time
 			t.Fatal(err)
 		}
-		if _, _, err := events.Remind(t.Context(), pool, b.Now()); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := events.Remind(t.Context(), pool, b.Now())
+		require.NoError(t, err)
 		want = append(want, add...)
 		b.wantTold(want...)
 	}
@@ -367,8 +358,7 @@ func TestEvents_ExtendedGrant_IsAnnouncedBeforeItsLastEnd(t *testing.T) {
 // If a reminder is read as due, and an extension of its grant moves it before it is processed, the reminder is kept.
 func TestEvents_ReminderMovedMeanwhile_StaysForItsNewEnd(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 100)
+	b := newBundle(t).simple("acme", 100)
 	g := topupOf("acme", "k", "credits", 10)
 	g.GrantID, g.ExpiresAt = "g", time.Now().Add(3*24*time.Hour)
 	b.do(g)
@@ -379,9 +369,8 @@ func TestEvents_ReminderMovedMeanwhile_StaysForItsNewEnd(t *testing.T) {
 	// lock ends, the extension is committed.
 	hold, err := b.db.Begin(t.Context())
 	require.NoError(t, err)
-	if _, err := hold.Exec(t.Context(), "UPDATE grant_reminders SET due_at = due_at + interval '30 days'"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = hold.Exec(t.Context(), "UPDATE grant_reminders SET due_at = due_at + interval '30 days'")
+	require.NoError(t, err)
 	reminded := make(chan error, 1)
 	go func() {
 		_, _, err := events.Remind(t.Context(), pool, b.Now())

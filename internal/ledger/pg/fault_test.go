@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -137,72 +138,54 @@ func (p *proxy) cut() {
 
 func TestBatch_LostCommitAnswers_ChargeOnce_NeverFail(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 100_000)
+	b := newBundle(t).simple("acme", 100_000)
 	p, through := startProxy(t, b.url)
 	l := openLedger(t, through, throughCoordinator)
 	p.every.Store(3)
-	var wg sync.WaitGroup
-	for client := range 20 {
-		wg.Go(func() {
-			for i := range 20 {
-				_, err := Do(t.Context(), l, debitOf("acme", fmt.Sprintf("c%d-%d", client, i), 1))
-				// On a slow machine a call may wait too long in its queue. Then it is refused before its first
-				// attempt, and the test sends it again.
-				for err != nil && strings.Contains(err.Error(), "for its turn") {
-					_, err = Do(t.Context(), l, debitOf("acme", fmt.Sprintf("c%d-%d", client, i), 1))
-				}
-				if err != nil {
-					t.Errorf("debit: %v", err)
-				}
+	testenv.Together(20, func(client int) {
+		for i := range 20 {
+			_, err := Do(t.Context(), l, debitOf("acme", fmt.Sprintf("c%d-%d", client, i), 1))
+			// On a slow machine a call may wait too long in its queue. Then it is refused before its first
+			// attempt, and the test sends it again.
+			for err != nil && strings.Contains(err.Error(), "for its turn") {
+				_, err = Do(t.Context(), l, debitOf("acme", fmt.Sprintf("c%d-%d", client, i), 1))
 			}
-		})
-	}
-	wg.Wait()
-	if lost := p.lost.Load(); lost < 10 {
-		t.Errorf("only %d answers were lost: the test proves too little", lost)
-	}
-	if got := b.mustBalance("acme", "api_calls").Used; got != 400 {
-		t.Errorf("used %d, want 400", got)
-	}
+			assert.NoError(t, err, "debit")
+		}
+	})
+	lost := p.lost.Load()
+	assert.True(t, lost >= 10, "only %d answers were lost: the test proves too little", lost)
+	got := b.mustBalance("acme", "api_calls").Used
+	assert.True(t, got == 400, "used %d, want 400", got)
 	b.mustVerify()
 }
 
 func TestBatch_DatabaseAwayAfterCommit_OutcomeUnknown(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
+	b := newBundle(t).simple("acme", 10)
 	p, through := startProxy(t, b.url)
 	l := openLedger(t, through, throughCoordinator)
-	if _, err := Do(t.Context(), l, debitOf("acme", "k0", 1)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := Do(t.Context(), l, debitOf("acme", "k0", 1))
+	require.NoError(t, err)
 	p.every.Store(1)
 	p.refuse.Store(true)
 	started := time.Now()
-	_, err := Do(t.Context(), l, debitOf("acme", "k1", 2))
+	_, err = Do(t.Context(), l, debitOf("acme", "k1", 2))
 	e := wantCode(t, err, errcode.OutcomeUnknown)
-	if e.RetryAfter < time.Second {
-		t.Errorf("retry after %v", e.RetryAfter)
-	}
+	assert.True(t, e.RetryAfter >= time.Second, "retry after %v", e.RetryAfter)
 	_, err = Do(t.Context(), l, debitOf("acme", "k2", 2))
 	wantCode(t, err, errcode.Unavailable)
-	if took := time.Since(started); took > 20*refusalMax {
-		t.Errorf("the callers waited %v", took)
-	}
+	took := time.Since(started)
+	assert.True(t, took <= 20*refusalMax, "the callers waited %v", took)
 	p.every.Store(0)
 	p.refuse.Store(false)
 	testenv.Eventually(t, func() bool { return l.breaker.Cause() == nil })
 	r, err := Do(t.Context(), l, debitOf("acme", "k1", 2))
-	if err != nil || !r.Replayed {
-		t.Errorf("the retry got %+v, %v; the first attempt had committed", r, err)
-	}
-	if r, err = Do(t.Context(), l, debitOf("acme", "k2", 2)); err != nil || r.Replayed {
-		t.Errorf("the retry got %+v, %v; nothing had been done", r, err)
-	}
-	if got := b.mustBalance("acme", "api_calls").Used; got != 5 {
-		t.Errorf("used %d, want 5", got)
-	}
+	assert.True(t, err == nil && r.Replayed, "the retry got %+v, %v; the first attempt had committed", r, err)
+	r, err = Do(t.Context(), l, debitOf("acme", "k2", 2))
+	assert.True(t, err == nil && !r.Replayed, "the retry got %+v, %v; nothing had been done", r, err)
+	got := b.mustBalance("acme", "api_calls").Used
+	assert.True(t, got == 5, "used %d, want 5", got)
 	b.mustVerify()
 }
 
@@ -261,14 +244,12 @@ func TestBatch_KillsUnderLoad_LoseNoAnswer(t *testing.T) {
 	for i := range tenants {
 		used += b.mustBalance(fmt.Sprint("t", i), "api_calls").Used
 	}
-	if used != answered.Load() {
-		t.Errorf("used %d, answered %d (%d attempts failed)", used, answered.Load(), failed.Load())
-	}
+	assert.True(t, used == answered.Load(),
+		"used %d, answered %d (%d attempts failed)", used, answered.Load(), failed.Load())
 	b.mustVerify()
 	var deadlocks int64
-	if err := b.db.QueryRow(t.Context(), "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").Scan(&deadlocks); err != nil || deadlocks != 0 {
-		t.Errorf("%d deadlocks (%v)", deadlocks, err)
-	}
+	err := b.db.QueryRow(t.Context(), "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").Scan(&deadlocks)
+	assert.True(t, err == nil && deadlocks == 0, "%d deadlocks (%v)", deadlocks, err)
 }
 
 func TestBatch_TwoInstances_SeveralMeters_NoDeadlock(t *testing.T) {
@@ -278,28 +259,21 @@ func TestBatch_TwoInstances_SeveralMeters_NoDeadlock(t *testing.T) {
 	b.plan("multi", 1, at, "m1 1000000 month calendar", "m2 1000000 month calendar", "m3 1000000 month calendar")
 	b.tenant("acme", "multi", at, at, "UTC")
 	other := openLedger(t, b.url)
-	var wg sync.WaitGroup
-	for client := range 16 {
-		wg.Go(func() {
-			for i := range 25 {
-				meters := []string{"m1", "m2", "m3"}
-				d := &ledger.Debit{Tenant: "acme", Key: fmt.Sprintf("c%d-%d", client, i)}
-				for j := range meters {
-					d.Items = append(d.Items, ledger.Item{Meter: meters[(client+i+j*(1+client%2))%3], Amount: 1})
-				}
-				if _, err := Do(t.Context(), []*Ledger{b.Ledger, other}[client%2], d); err != nil {
-					t.Errorf("debit: %v", err)
-				}
+	testenv.Together(16, func(client int) {
+		for i := range 25 {
+			meters := []string{"m1", "m2", "m3"}
+			d := &ledger.Debit{Tenant: "acme", Key: fmt.Sprintf("c%d-%d", client, i)}
+			for j := range meters {
+				d.Items = append(d.Items, ledger.Item{Meter: meters[(client+i+j*(1+client%2))%3], Amount: 1})
 			}
-		})
-	}
-	wg.Wait()
+			_, err := Do(t.Context(), []*Ledger{b.Ledger, other}[client%2], d)
+			assert.NoError(t, err, "debit")
+		}
+	})
 	var deadlocks int64
-	if err := b.db.QueryRow(t.Context(), "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").Scan(&deadlocks); err != nil || deadlocks != 0 {
-		t.Errorf("%d deadlocks (%v)", deadlocks, err)
-	}
-	if got := b.mustBalance("acme", "m2").Used; got != 400 {
-		t.Errorf("used %d, want 400", got)
-	}
+	err := b.db.QueryRow(t.Context(), "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").Scan(&deadlocks)
+	assert.True(t, err == nil && deadlocks == 0, "%d deadlocks (%v)", deadlocks, err)
+	got := b.mustBalance("acme", "m2").Used
+	assert.True(t, got == 400, "used %d, want 400", got)
 	b.mustVerify()
 }

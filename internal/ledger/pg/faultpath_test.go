@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -43,8 +44,7 @@ func TestBatch_RefusedOperation_KeepsNeighboursAnswers(t *testing.T) {
 		for name, bad := range map[string][]int{"first": {0}, "last": {15}, "middle": {7}, "several": {0, 6, 7, 15}} {
 			t.Run(code+" "+name, func(t *testing.T) {
 				t.Parallel()
-				b := newBundle(t)
-				b.simple("acme", 1000)
+				b := newBundle(t).simple("acme", 1000)
 				var refused []string
 				for _, i := range bad {
 					refused = append(refused, fmt.Sprint("k", i))
@@ -61,22 +61,18 @@ func TestBatch_RefusedOperation_KeepsNeighboursAnswers(t *testing.T) {
 						continue
 					}
 					left -= int64(i) + 1
-					if out.Err != nil || out.Result.Items[0].Remaining != left || out.Result.Replayed {
-						t.Errorf("neighbour %d: %+v, %v; alone it would leave %d", i, out.Result, out.Err, left)
-					}
+					assert.True(t, out.Err == nil && out.Result.Items[0].Remaining == left && !out.Result.Replayed,
+						"neighbour %d: %+v, %v; alone it would leave %d", i, out.Result, out.Err, left)
 				}
-				if got := b.mustBalance("acme", "api_calls"); got.Remaining != left {
-					t.Errorf("remaining is %d, want %d", got.Remaining, left)
-				}
+				got := b.mustBalance("acme", "api_calls")
+				assert.True(t, got.Remaining == left, "remaining is %d, want %d", got.Remaining, left)
 				var kept int
-				if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM entries WHERE operation_id = ANY($1)", refused).Scan(&kept); err != nil || kept != 0 {
-					t.Errorf("%d entries of refused operations are kept (%v)", kept, err)
-				}
+				err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM entries WHERE operation_id = ANY($1)", refused).Scan(&kept)
+				assert.True(t, err == nil && kept == 0, "%d entries of refused operations are kept (%v)", kept, err)
 				// A refusal stores nothing. When its cause is removed, the same key succeeds and is not a replay.
 				b.exec("DELETE FROM refused")
-				if r := b.mustDebit(debits[bad[0]]); r.Replayed {
-					t.Errorf("a refused operation was stored: %+v", r)
-				}
+				r := b.mustDebit(debits[bad[0]])
+				assert.False(t, r.Replayed, "a refused operation was stored: %+v", r)
 				b.mustVerify()
 			})
 		}
@@ -102,9 +98,8 @@ func TestBatch_TerminatedBackend_RunsAgain(t *testing.T) {
 	for i := range answers {
 		wg.Go(func() {
 			var err error
-			if answers[i], err = Do(context.Background(), b.Ledger, debitOf("acme", fmt.Sprint("k", i+1), 1)); err != nil {
-				t.Errorf("debit: %v", err)
-			}
+			answers[i], err = Do(context.Background(), b.Ledger, debitOf("acme", fmt.Sprint("k", i+1), 1))
+			assert.NoError(t, err, "debit")
 		})
 	}
 	for range 2 {
@@ -122,15 +117,12 @@ func TestBatch_TerminatedBackend_RunsAgain(t *testing.T) {
 	}
 	lefts := []int64{first.Items[0].Remaining}
 	for _, r := range answers {
-		if r.Replayed {
-			t.Errorf("a terminated batch was stored: %+v", r)
-		}
+		assert.False(t, r.Replayed, "a terminated batch was stored: %+v", r)
 		lefts = append(lefts, r.Items[0].Remaining)
 	}
 	slices.Sort(lefts)
-	if want := []int64{91, 92, 93, 94, 95, 96, 97, 98, 99}; !slices.Equal(lefts, want) {
-		t.Errorf("the debits left %v, want each of %v once", lefts, want)
-	}
+	want := []int64{91, 92, 93, 94, 95, 96, 97, 98, 99}
+	assert.Equal(t, want, lefts, "the debits left %v, want each of %v once", lefts, want)
 	b.mustVerify()
 }
 
@@ -139,8 +131,7 @@ func TestBatch_TerminatedBackend_RunsAgain(t *testing.T) {
 func TestBatch_ServerKilled_AcknowledgedAnswersStay(t *testing.T) {
 	t.Parallel()
 	server := testenv.PostgresPrivate(t)
-	b := newBundleOn(t, server.URL)
-	b.simple("acme", 1_000_000)
+	b := newBundleOn(t, server.URL).simple("acme", 1_000_000)
 	b.simple("tiny", 40)
 	p, through := startProxy(t, server.URL)
 	p.every.Store(5) // from now on one in five answers to COMMIT is lost
@@ -197,16 +188,12 @@ func TestBatch_ServerKilled_AcknowledgedAnswersStay(t *testing.T) {
 	for rows.Next() {
 		var id string
 		require.NoError(t, rows.Scan(&id))
-		if stored[id] {
-			t.Errorf("%s is stored twice", id)
-		}
+		assert.False(t, stored[id], "%s is stored twice", id)
 		stored[id] = true
 	}
 	require.NoError(t, rows.Err())
 	for id := range denied {
-		if stored[id] {
-			t.Errorf("%s was denied and is stored", id)
-		}
+		assert.False(t, stored[id], "%s was denied and is stored", id)
 	}
 	p.every.Store(0)
 	for _, l := range ledgers { // each instance notices by itself that the server is back
@@ -215,14 +202,12 @@ func TestBatch_ServerKilled_AcknowledgedAnswersStay(t *testing.T) {
 	for id, first := range acknowledged {
 		amount := first.Items[0].Requested
 		again, err := Do(t.Context(), ledgers[amount%2], debitOf(first.Tenant, first.OperationID, amount))
-		if err != nil || !again.Replayed || !stored[id] {
-			t.Fatalf("%s was acknowledged; stored: %v, again: %+v, %v", id, stored[id], again, err)
-		}
+		require.True(t, err == nil && again.Replayed && stored[id],
+			"%s was acknowledged; stored: %v, again: %+v, %v", id, stored[id], again, err)
 		again.Replayed = first.Replayed
 		require.Equal(t, first, again, "%s is answered differently now", id)
 	}
-	if p.lost.Load() == 0 || len(acknowledged) < 100 {
-		t.Errorf("%d acknowledged, %d answers to COMMIT lost: the test proves too little", len(acknowledged), p.lost.Load())
-	}
+	assert.True(t, p.lost.Load() != 0 && len(acknowledged) >= 100,
+		"%d acknowledged, %d answers to COMMIT lost: the test proves too little", len(acknowledged), p.lost.Load())
 	b.mustVerify()
 }

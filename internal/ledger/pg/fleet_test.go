@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -56,9 +57,7 @@ func startFleet(t *testing.T, url string) *fleet {
 	}
 	t.Cleanup(func() {
 		for _, m := range f.members {
-			if err := m.stop(); err != nil {
-				t.Errorf("stop instance: %v", err)
-			}
+			assert.NoError(t, m.stop(), "stop instance")
 		}
 		f.running.Wait()
 	})

@@ -14,8 +14,7 @@ import (
 // ended and its end is not yet written. If the list is read in pages, it is also complete.
 func TestGrants_PeriodNotYetWritten_AgreeWithBalance(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.meter("credits")
+	b := newBundle(t).meter("credits")
 	b.hourly("acme", 100)
 	agree := func(when string) {
 		t.Helper()
@@ -24,9 +23,7 @@ func TestGrants_PeriodNotYetWritten_AgreeWithBalance(t *testing.T) {
 			for cursor, first := "", true; first || cursor != ""; first = false {
 				page, err := b.Grants(t.Context(), GrantQuery{Tenant: "acme", Status: GrantsOpen, Limit: limit, Cursor: cursor})
 				require.NoError(t, err)
-				if len(page.Items) > limit {
-					t.Fatalf("%s: %d grants on a page of %d", when, len(page.Items), limit)
-				}
+				require.True(t, len(page.Items) <= limit, "%s: %d grants on a page of %d", when, len(page.Items), limit)
 				for _, g := range page.Items {
 					got[g.Meter] = append(got[g.Meter], g)
 				}
@@ -54,7 +51,5 @@ func TestGrants_PeriodNotYetWritten_AgreeWithBalance(t *testing.T) {
 	b.rewind("acme", 3*time.Hour)
 	agree("three periods later")
 	page, err := b.Grants(t.Context(), GrantQuery{Tenant: "acme", Meter: "api_calls", Status: ledger.GrantExpired, Limit: 500})
-	if err != nil || len(page.Items) == 0 {
-		t.Errorf("no expired allowance: %+v, %v", page, err)
-	}
+	assert.True(t, err == nil && len(page.Items) != 0, "no expired allowance: %+v, %v", page, err)
 }

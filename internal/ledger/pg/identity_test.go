@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -52,56 +53,43 @@ func (b *bundle) refund(r *ledger.Refund) (*ledger.RefundResult, error) {
 // one of these operations: the newest, or, if it names an instant, the newest at or before the instant.
 func TestRefund_KeyUsedAgainLongAfter_RefundsOneOperation(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 1000)
-	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "order-7", 100)); err != nil {
-		t.Fatal(err)
-	}
+	b := newBundle(t).simple("acme", 1000)
+	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "order-7", 100))
+	require.NoError(t, err)
 	b.age("acme", 165)
 	between := time.Now().Add(-100 * 24 * time.Hour)
 	d, err := Do(t.Context(), b.Ledger, debitOf("acme", "order-7", 10))
-	if err != nil || d.Replayed || d.Items[0].Remaining != 890 {
-		t.Fatalf("a key used again after its memory: %+v, %v", d, err)
-	}
+	require.True(t, err == nil && !d.Replayed && d.Items[0].Remaining == 890,
+		"a key used again after its memory: %+v, %v", d, err)
 	r, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "back-1", OperationID: "order-7"})
-	if err != nil || r.Items[0].Refunded != 10 || len(r.Items[0].Draws) != 1 || r.Items[0].Remaining != 900 {
-		t.Fatalf("refund of the newest operation: %+v, %v", r, err)
-	}
-	if _, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "back-2", OperationID: "order-7"}); errcode.Of(err) != errcode.RefundExceedsDebit {
-		t.Errorf("a second refund of the newest operation: %v", err)
-	}
-	if _, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "back-3", OperationID: "order-7", At: between, Amount: 101}); errcode.Of(err) != errcode.RefundExceedsDebit {
-		t.Errorf("101 of the older operation: %v", err)
-	}
+	require.True(t, err == nil && r.Items[0].Refunded == 10 && len(r.Items[0].Draws) == 1 &&
+		r.Items[0].Remaining == 900, "refund of the newest operation: %+v, %v", r, err)
+	_, err = b.refund(&ledger.Refund{Tenant: "acme", Key: "back-2", OperationID: "order-7"})
+	assert.True(t, errcode.Of(err) == errcode.RefundExceedsDebit, "a second refund of the newest operation: %v", err)
+	_, err = b.refund(&ledger.Refund{Tenant: "acme", Key: "back-3", OperationID: "order-7", At: between, Amount: 101})
+	assert.True(t, errcode.Of(err) == errcode.RefundExceedsDebit, "101 of the older operation: %v", err)
 	r, err = b.refund(&ledger.Refund{Tenant: "acme", Key: "back-4", OperationID: "order-7", At: between})
-	if err != nil || r.Items[0].Refunded != 100 || r.Items[0].Remaining != 1000 || r.RefundOfAt.After(between) {
-		t.Errorf("refund of the older operation: %+v, %v", r, err)
-	}
-	if _, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "back-5", OperationID: "order-7", At: between.AddDate(-1, 0, 0)}); errcode.Of(err) != errcode.OperationNotFound {
-		t.Errorf("refund of an operation before there was one: %v", err)
-	}
+	assert.True(t, err == nil && r.Items[0].Refunded == 100 && r.Items[0].Remaining == 1000 &&
+		!r.RefundOfAt.After(between), "refund of the older operation: %+v, %v", r, err)
+	_, err = b.refund(&ledger.Refund{Tenant: "acme", Key: "back-5", OperationID: "order-7", At: between.AddDate(-1, 0, 0)})
+	assert.True(t, errcode.Of(err) == errcode.OperationNotFound, "refund of an operation before there was one: %v", err)
 	b.mustVerify()
 }
 
 // The older operation was refunded before its key was used again. The newer one can still be refunded.
 func TestRefund_OlderOperationRefundedBefore_NewerCanBe(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 1000)
-	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "order-7", 100)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "back-1", OperationID: "order-7"}); err != nil {
-		t.Fatal(err)
-	}
+	b := newBundle(t).simple("acme", 1000)
+	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "order-7", 100))
+	require.NoError(t, err)
+	_, err = b.refund(&ledger.Refund{Tenant: "acme", Key: "back-1", OperationID: "order-7"})
+	require.NoError(t, err)
 	b.age("acme", 165)
-	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "order-7", 10)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "order-7", 10))
+	require.NoError(t, err)
 	r, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "back-2", OperationID: "order-7"})
-	if err != nil || r.Items[0].Refunded != 10 || r.Items[0].Remaining != 1000 {
-		t.Fatalf("refund of the newer operation: %+v, %v", r, err)
-	}
+	require.True(t, err == nil && r.Items[0].Refunded == 10 && r.Items[0].Remaining == 1000,
+		"refund of the newer operation: %+v, %v", r, err)
 	b.mustVerify()
 }
 
@@ -110,19 +98,16 @@ func TestRefund_OlderOperationRefundedBefore_NewerCanBe(t *testing.T) {
 func TestMigration_RefundsWithoutMonth_GetTheirOperations(t *testing.T) {
 	testenv.NotOnCitus(t, "no database was distributed before this migration")
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 1000)
+	b := newBundle(t).simple("acme", 1000)
 	debit := func(key string, amount int64) {
 		t.Helper()
-		if _, err := Do(t.Context(), b.Ledger, debitOf("acme", key, amount)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := Do(t.Context(), b.Ledger, debitOf("acme", key, amount))
+		require.NoError(t, err)
 	}
 	back := func(key, of string, amount int64) {
 		t.Helper()
-		if _, err := b.refund(&ledger.Refund{Tenant: "acme", Key: key, OperationID: of, Amount: amount}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := b.refund(&ledger.Refund{Tenant: "acme", Key: key, OperationID: of, Amount: amount})
+		require.NoError(t, err)
 	}
 	debit("order-7", 100)
 	debit("order-8", 50)
@@ -137,44 +122,34 @@ func TestMigration_RefundsWithoutMonth_GetTheirOperations(t *testing.T) {
 	var before, after string
 	require.NoError(t, b.db.QueryRow(t.Context(), rows).Scan(&before))
 	moved := migrator(t, b.url)
-	if _, err := moved.DownTo(t.Context(), 3); err != nil {
-		t.Fatal(err)
-	}
+	_, err := moved.DownTo(t.Context(), 3)
+	require.NoError(t, err)
 	b.exec("INSERT INTO refunds (tenant_id, operation_id, line, refunded) VALUES ('acme', 'gone', 1, 3)")
-	if _, err := moved.Up(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err = moved.Up(t.Context())
+	require.NoError(t, err)
 	require.NoError(t, b.db.QueryRow(t.Context(), rows).Scan(&after))
-	if want := "order-7 30 old, order-7 4 new, order-8 5 old, order-9 7 new"; before != want || after != "gone 3 old, "+want {
-		t.Errorf("before %s\nafter  %s\nwant   %s", before, after, want)
-	}
+	want := "order-7 30 old, order-7 4 new, order-8 5 old, order-9 7 new"
+	assert.True(t, before == want && after == "gone 3 old, "+want, "before %s\nafter  %s\nwant   %s", before, after, want)
 	var months int
-	if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM journal_months").Scan(&months); err != nil || months != 2 {
-		t.Errorf("%d months hold entries, want 2 (%v)", months, err)
-	}
+	err = b.db.QueryRow(t.Context(), "SELECT count(*) FROM journal_months").Scan(&months)
+	assert.True(t, err == nil && months == 2, "%d months hold entries, want 2 (%v)", months, err)
 }
 
 // A clock that was ahead has left an entry in a month that has not begun. A retry of that operation gets its stored
 // answer. A request with the same key on another balance is refused.
 func TestRetry_EntryInComingMonth_IsAnswered(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 1000)
-	if _, err := Do(t.Context(), b.Ledger, topupOf("acme", "top", "credits", 50)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "first", 1)); err != nil {
-		t.Fatal(err)
-	}
+	b := newBundle(t).simple("acme", 1000)
+	_, err := Do(t.Context(), b.Ledger, topupOf("acme", "top", "credits", 50))
+	require.NoError(t, err)
+	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "first", 1))
+	require.NoError(t, err)
 	b.exec("UPDATE balances SET updated_at = updated_at + interval '40 days' WHERE meter = 'api_calls'")
-	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "c1", 5)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "c1", 5))
+	require.NoError(t, err)
 	for i, l := range []*Ledger{b.Ledger, openLedger(t, b.url)} {
 		d, err := Do(t.Context(), l, debitOf("acme", "c1", 5))
-		if err != nil || !d.Replayed {
-			t.Errorf("instance %d: a retry: %+v, %v", i, d, err)
-		}
+		assert.True(t, err == nil && d.Replayed, "instance %d: a retry: %+v, %v", i, d, err)
 		if _, err := Do(t.Context(), l, debitOf("acme", "c1", 6)); errcode.Of(err) != errcode.IdempotencyKeyReused {
 			t.Errorf("instance %d: the key with another amount: %v", i, err)
 		}
@@ -183,42 +158,33 @@ func TestRetry_EntryInComingMonth_IsAnswered(t *testing.T) {
 			t.Errorf("instance %d: the key on another balance: %v", i, err)
 		}
 	}
-	if got := b.mustBalance("acme", "credits").Remaining; got != 50 {
-		t.Errorf("credits remaining %d, want 50", got)
-	}
+	got := b.mustBalance("acme", "credits").Remaining
+	assert.True(t, got == 50, "credits remaining %d, want 50", got)
 }
 
 // A refund with on_expired=regrant has issued a grant whose id is derived from the refund's key. If the key is used
 // again after the time in which keys are remembered, it cannot issue a grant again.
 func TestRefund_KeyOfRegrantUsedAgain_IsConflict(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 1000)
+	b := newBundle(t).simple("acme", 1000)
 	at := time.Now().Add(time.Hour)
 	spend := func(n int) string {
 		key := fmt.Sprint("spend-", n)
 		g := topupOf("acme", fmt.Sprint("g-", n), "credits", 5)
 		g.GrantID, g.ExpiresAt = fmt.Sprint("g", n), at
-		if _, err := Do(t.Context(), b.Ledger, g); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Do(t.Context(), b.Ledger, &ledger.Debit{Tenant: "acme", Key: key, Items: []ledger.Item{{Meter: "credits", Amount: 5}}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := Do(t.Context(), b.Ledger, g)
+		require.NoError(t, err)
+		_, err = Do(t.Context(), b.Ledger, &ledger.Debit{Tenant: "acme", Key: key, Items: []ledger.Item{{Meter: "credits", Amount: 5}}})
+		require.NoError(t, err)
 		b.exec("UPDATE grants SET status = 'expired', expires_at = effective_at + interval '1 microsecond' WHERE grant_id = $1", g.GrantID)
 		return key
 	}
-	if _, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "refund-1", OperationID: spend(1), Return: ledger.ReturnRegrant}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "refund-1", OperationID: spend(1), Return: ledger.ReturnRegrant})
+	require.NoError(t, err)
 	b.age("acme", 165)
 	second := spend(2)
-	_, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "refund-1", OperationID: second, Return: ledger.ReturnRegrant})
-	if errcode.Of(err) != errcode.Conflict {
-		t.Fatalf("the key of a regrant used again: %v", err)
-	}
+	_, err = b.refund(&ledger.Refund{Tenant: "acme", Key: "refund-1", OperationID: second, Return: ledger.ReturnRegrant})
+	require.True(t, errcode.Of(err) == errcode.Conflict, "the key of a regrant used again: %v", err)
 	r, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "refund-2", OperationID: second, Return: ledger.ReturnRegrant})
-	if err != nil || r.Items[0].Refunded != 5 {
-		t.Errorf("a new key: %+v, %v", r, err)
-	}
+	assert.True(t, err == nil && r.Items[0].Refunded == 5, "a new key: %+v, %v", r, err)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -88,18 +89,15 @@ func TestBatch_LockedBalance_DelaysNobodyElse(t *testing.T) {
 	testenv.Eventually(t, func() bool { return b.lockWait.lockedBalances() > 0 }, "a parked call")
 	served := b.load(100, tenants[1:]...)()
 	for _, a := range served {
-		if a.err != nil {
-			t.Errorf("a call of %s failed: %v", a.tenant, a.err)
-		}
+		assert.True(t, a.err == nil, "a call of %s failed: %v", a.tenant, a.err)
 	}
 	if took := longest(served); took > 10*time.Second { // on an idle machine the longest call takes less than a second
 		t.Errorf("%d calls of the other tenants waited up to %v", len(served), took)
 	}
 	for _, a := range refused() {
 		e := wantCode(t, a.err, errcode.Unavailable)
-		if !strings.Contains(e.Detail, "locked by another transaction") || e.RetryAfter < time.Second || a.took > 10*promised {
-			t.Errorf("the locked tenant got %q, retry after %v, after %v", e.Detail, e.RetryAfter, a.took)
-		}
+		assert.True(t, strings.Contains(e.Detail, "locked by another transaction") && e.RetryAfter >= time.Second &&
+			a.took <= 10*promised, "the locked tenant got %q, retry after %v, after %v", e.Detail, e.RetryAfter, a.took)
 	}
 	unlock()
 	testenv.Eventually(t, func() bool {
@@ -132,26 +130,20 @@ func TestBatch_FrozenInstance_OtherTenantsGoOn(t *testing.T) {
 	began := time.Now()
 	for i, out := range b.DebitBatch(t.Context(), debits) {
 		if i%3 == 2 {
-			if out.Err != nil {
-				t.Errorf("a debit of the tenant that is not locked failed: %v", out.Err)
-			}
+			assert.True(t, out.Err == nil, "a debit of the tenant that is not locked failed: %v", out.Err)
 			continue
 		}
 		wantCode(t, out.Err, errcode.Unavailable)
 	}
-	if took := time.Since(began); took > 10*promised {
-		t.Errorf("the batch was answered after %v", took)
-	}
+	took := time.Since(began)
+	assert.True(t, took <= 10*promised, "the batch was answered after %v", took)
 	frozen.exec("ROLLBACK")
 	for _, out := range b.DebitBatch(t.Context(), debits) {
-		if out.Err != nil {
-			t.Errorf("after the lock is gone: %v", out.Err)
-		}
+		assert.True(t, out.Err == nil, "after the lock is gone: %v", out.Err)
 	}
 	for _, tenant := range []string{"a", "b", "c"} {
-		if got := b.mustBalance(tenant, "api_calls").Used; got != 4 {
-			t.Errorf("tenant %s used %d, want 4", tenant, got)
-		}
+		got := b.mustBalance(tenant, "api_calls").Used
+		assert.True(t, got == 4, "tenant %s used %d, want 4", tenant, got)
 	}
 	b.mustVerify()
 }
@@ -185,16 +177,14 @@ func TestBatch_LockedBalance_ServedInOrderAndWhole(t *testing.T) {
 			meters = []string{"m2", "m1"}
 		}
 		wg.Go(func() {
-			if _, err := Do(context.Background(), b.Ledger, both(fmt.Sprintf("k%02d", i), meters...)); err != nil {
-				t.Errorf("debit %d: %v", i, err)
-			}
+			_, err := Do(context.Background(), b.Ledger, both(fmt.Sprintf("k%02d", i), meters...))
+			assert.NoError(t, err, "debit %d", i)
 		})
 		testenv.Eventually(t, func() bool { return b.parkedCalls() == i+1 })
 	}
 	b.mustDebit(both("free", "m2"))
-	if waiting := b.parkedCalls(); waiting != n {
-		t.Errorf("%d of %d debits wait after one on the other meter", waiting, n)
-	}
+	waiting := b.parkedCalls()
+	assert.True(t, waiting == n, "%d of %d debits wait after one on the other meter", waiting, n)
 	other.exec("COMMIT")
 	wg.Wait()
 	var keys []string
@@ -205,9 +195,7 @@ func TestBatch_LockedBalance_ServedInOrderAndWhole(t *testing.T) {
 		require.NoError(t, rows.Scan(&key))
 		keys = append(keys, key)
 	}
-	if len(keys) != n || !slices.IsSorted(keys) {
-		t.Errorf("served in the order %v", keys)
-	}
+	assert.True(t, len(keys) == n && slices.IsSorted(keys), "served in the order %v", keys)
 	b.mustVerify()
 }
 
@@ -244,9 +232,8 @@ func TestBatch_SlowNeighbour_IsNotStarved(t *testing.T) {
 		}
 	}()
 	for i := range 8 {
-		if _, err := Do(t.Context(), b.Ledger, debitOf("acme", fmt.Sprint("k", i), 1)); err != nil {
-			t.Errorf("debit %d: %v", i, err)
-		}
+		_, err := Do(t.Context(), b.Ledger, debitOf("acme", fmt.Sprint("k", i), 1))
+		assert.NoError(t, err, "debit %d", i)
 	}
 	close(stop)
 	<-ended
@@ -256,8 +243,7 @@ func TestBatch_SlowNeighbour_IsNotStarved(t *testing.T) {
 // A ledger that stops refuses the calls that wait for a locked balance. It does not wait for the lock.
 func TestStop_CallsWaitForLockedBalance_AreRefused(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 1000)
+	b := newBundle(t).simple("acme", 1000)
 	b.mustDebit(debitOf("acme", "first", 1))
 	other := openLedger(t, b.url)
 	other.answerWithin = testenv.Patience
@@ -269,12 +255,8 @@ func TestStop_CallsWaitForLockedBalance_AreRefused(t *testing.T) {
 		told <- err
 	}()
 	testenv.Eventually(t, func() bool { return (&bundle{Ledger: other}).parkedCalls() > 0 })
-	if err := other.Stop(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if e := wantCode(t, <-told, errcode.Unavailable); !strings.Contains(e.Detail, "stopping") {
-		t.Errorf("refused with %q", e.Detail)
-	}
+	assert.NoError(t, other.Stop(t.Context()))
+	assert.Contains(t, wantCode(t, <-told, errcode.Unavailable).Detail, "stopping", "refused with")
 }
 
 // While PostgreSQL hangs, every call is refused. The first calls are refused within five seconds, later calls at
@@ -292,16 +274,14 @@ func TestBatch_DatabaseHangs_RefusedWithinFiveSecondsThenAtOnce(t *testing.T) {
 	server.Pause()
 	refused := b.load(1, tenants...)()
 	for _, a := range refused {
-		if a.err == nil || a.took > 10*promised {
-			t.Errorf("PostgreSQL hangs, and a caller got %v after %v", a.err, a.took)
-		}
+		assert.True(t, a.err != nil && a.took <= 10*promised,
+			"PostgreSQL hangs, and a caller got %v after %v", a.err, a.took)
 	}
 	testenv.Eventually(t, func() bool { return b.Away() != nil }, "PostgreSQL known to be away")
 	for i := range 20 { // these calls are refused without an attempt
 		_, err := Do(t.Context(), b.Ledger, debitOf("n1", fmt.Sprint("away-", i), 1))
-		if e := wantCode(t, err, errcode.Unavailable); !strings.Contains(e.Detail, reasonAway.text()) {
-			t.Errorf("PostgreSQL is known to be away, and a caller got %q", e.Detail)
-		}
+		assert.Contains(t, wantCode(t, err, errcode.Unavailable).Detail, reasonAway.text(),
+			"PostgreSQL is known to be away, and a caller")
 	}
 	server.Resume()
 	returned, tries := time.Now(), 0
@@ -310,9 +290,8 @@ func TestBatch_DatabaseHangs_RefusedWithinFiveSecondsThenAtOnce(t *testing.T) {
 		_, err := Do(t.Context(), b.Ledger, debitOf("n1", fmt.Sprint("back-", tries), 1))
 		return err == nil
 	}, "an answer after PostgreSQL's return")
-	if took := time.Since(returned); took > 40*time.Second {
-		t.Errorf("served again %v after the return", took)
-	}
+	took := time.Since(returned)
+	assert.True(t, took <= 40*time.Second, "served again %v after the return", took)
 	b.reconnect()
 	b.mustVerify()
 }

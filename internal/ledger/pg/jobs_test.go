@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -21,23 +22,16 @@ func TestJobs_AreBounded_EndWithTheProcess(t *testing.T) {
 		}, nil
 	}
 	failed := errors.New("failed")
-	if err := j.start(func() (func(context.Context), error) { return nil, failed }); !errors.Is(err, failed) {
-		t.Errorf("a job that cannot be prepared: %v", err)
-	}
+	assert.ErrorIs(t, j.start(func() (func(context.Context), error) { return nil, failed }), failed,
+		"a job that cannot be prepared")
 	for range rollsMax {
 		require.NoError(t, j.start(wait))
 		<-begun
 	}
-	if err := j.start(wait); !errors.Is(err, errJobsFull) {
-		t.Errorf("one job more than there may be: %v", err)
-	}
+	assert.ErrorIs(t, j.start(wait), errJobsFull, "one job more than there may be")
 	require.NoError(t, j.stop(t.Context()))
-	if len(ended) != rollsMax {
-		t.Errorf("%d of %d jobs have ended", len(ended), rollsMax)
-	}
-	if err := j.start(wait); !errors.Is(err, errStopping) {
-		t.Errorf("after the stop: %v", err)
-	}
+	assert.Len(t, ended, rollsMax, "%d of %d jobs have ended", len(ended), rollsMax)
+	assert.ErrorIs(t, j.start(wait), errStopping, "after the stop")
 }
 
 func TestJobs_Panic_EndsTheJobAlone(t *testing.T) {
@@ -46,7 +40,5 @@ func TestJobs_Panic_EndsTheJobAlone(t *testing.T) {
 	panics := func(context.Context) { panic("a fault") }
 	require.NoError(t, j.start(func() (func(context.Context), error) { return panics, nil }))
 	require.NoError(t, j.stop(t.Context()))
-	if j.running != 0 {
-		t.Errorf("%d jobs are running after one has panicked", j.running)
-	}
+	assert.Zero(t, j.running, "jobs are running after one has panicked")
 }

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -30,14 +32,12 @@ func TestLanes_BesideOtherInstances_OneEach(t *testing.T) {
 		instances.Store(int32(c.instances))
 		for l, want := range map[*Ledger]int{shared.Ledger: c.shared, alone: c.alone, told: c.told} {
 			l.shareLanes()
-			if got := used(l); got != want {
-				t.Errorf("%d instances: tenants are in %d lanes, want %d", c.instances, got, want)
-			}
+			got := used(l)
+			assert.True(t, got == want, "%d instances: tenants are in %d lanes, want %d", c.instances, got, want)
 		}
 		shared.simple(fmt.Sprint("acme-", i), 10)
-		if _, err := Do(t.Context(), shared.Ledger, debitOf(fmt.Sprint("acme-", i), fmt.Sprint("k", t.Name()), 1)); err != nil {
-			t.Error(err)
-		}
+		_, err := Do(t.Context(), shared.Ledger, debitOf(fmt.Sprint("acme-", i), fmt.Sprint("k", t.Name()), 1))
+		assert.NoError(t, err)
 	}
 	shared.mustVerify()
 }

@@ -5,6 +5,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -13,17 +16,12 @@ import (
 // values after the debit, so it is written once.
 func TestOpening_RowIsWrittenOnce(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 1000)
+	b := newBundle(t).simple("acme", 1000)
 	b.mustDebit(debitOf("acme", "first", 3))
 	var once bool
 	// An update would have moved the row to another position (ctid).
-	if err := b.db.QueryRow(t.Context(), "SELECT b.ctid = '(0,1)' AND b.xmin = e.xmin FROM balances b JOIN entries e USING (tenant_id) WHERE e.operation_id = 'first'").Scan(&once); err != nil {
-		t.Fatal(err)
-	}
-	if !once {
-		t.Error("the row of the balance was written before the debit's transaction, or twice")
-	}
+	require.NoError(t, b.db.QueryRow(t.Context(), "SELECT b.ctid = '(0,1)' AND b.xmin = e.xmin FROM balances b JOIN entries e USING (tenant_id) WHERE e.operation_id = 'first'").Scan(&once))
+	assert.True(t, once, "the row of the balance was written before the debit's transaction, or twice")
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 1000, Used: 3})
 	b.mustVerify()
 }
@@ -48,9 +46,7 @@ func TestOpening_ByTwoInstances_EachDebitCountsOnce(t *testing.T) {
 					debits = append(debits, debitOf(fmt.Sprint("t", tenant), fmt.Sprintf("own-%d-%d", n, part), 1), debitOf(fmt.Sprint("t", tenant), "shared", 1))
 				}
 				for _, o := range l.DebitBatch(t.Context(), debits) {
-					if o.Err != nil {
-						t.Error(o.Err)
-					}
+					assert.True(t, o.Err == nil, o.Err)
 				}
 			})
 		}
@@ -85,9 +81,8 @@ func TestOpening_RowOfAStranger_DelaysNobodyElse(t *testing.T) {
 	}
 	testenv.Eventually(t, func() bool { return b.parkedCalls() > 0 })
 	stranger.exec("COMMIT")
-	if err := <-waited; err != nil {
-		t.Errorf("the debit of the stranger's balance: %v", err)
-	}
+	err := <-waited
+	assert.NoError(t, err, "the debit of the stranger's balance")
 	b.wantSums("t2", "api_calls", ledger.Sums{Granted: 1000, Used: 1})
 	b.mustVerify()
 }

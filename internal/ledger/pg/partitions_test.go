@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -22,9 +23,8 @@ func (b *bundle) readJournal() (end func()) {
 	b.t.Helper()
 	conn, err := pgx.Connect(b.t.Context(), b.url)
 	require.NoError(b.t, err)
-	if _, err := conn.Exec(b.t.Context(), "BEGIN; SELECT count(*) FROM entries"); err != nil {
-		b.t.Fatal(err)
-	}
+	_, err = conn.Exec(b.t.Context(), "BEGIN; SELECT count(*) FROM entries")
+	require.NoError(b.t, err)
 	end = func() { _ = conn.Close(context.WithoutCancel(b.t.Context())) }
 	b.t.Cleanup(end)
 	return end
@@ -80,19 +80,14 @@ func startSecond(t *testing.T, url string) error {
 
 func TestPartitions_ReaderHoldsJournal_StartMakesThem_NoDebitWaits(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 1_000_000)
+	b := newBundle(t).simple("acme", 1_000_000)
 	newest := b.newestPartition()
 	b.exec("DROP TABLE " + newest)
 	b.readJournal()
 	done := make(chan error, 1)
 	go func() { done <- startSecond(t, b.url) }()
-	if err := b.debitUntil(done, func() {}); err != nil {
-		t.Errorf("the second instance did not start: %v", err)
-	}
-	if !b.exists(newest) {
-		t.Errorf("%s was not made", newest)
-	}
+	assert.NoError(t, b.debitUntil(done, func() {}), "the second instance did not start")
+	assert.True(t, b.exists(newest), "%s was not made", newest)
 }
 
 // If PostgreSQL's clock was far ahead for a while, entries may belong to a month that has no partition yet. Such a
@@ -100,11 +95,9 @@ func TestPartitions_ReaderHoldsJournal_StartMakesThem_NoDebitWaits(t *testing.T)
 func TestPartitions_EntriesOfMonthWithoutOne_MadeThen_NothingStopsStart(t *testing.T) {
 	testenv.NotOnCitus(t, "the test looks for a table that is on the nodes")
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 1000)
-	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4)); err != nil {
-		t.Fatal(err)
-	}
+	b := newBundle(t).simple("acme", 1000)
+	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4))
+	require.NoError(t, err)
 	ahead := time.Now().UTC().AddDate(0, 14, 0)
 	b.exec("UPDATE balances SET period_end = '9999-12-31T23:59:59Z', next_event_at = '9999-12-31T23:59:59Z', updated_at = $1", ahead)
 	b.asOwner(func(l *Ledger) error {
@@ -115,23 +108,17 @@ func TestPartitions_EntriesOfMonthWithoutOne_MadeThen_NothingStopsStart(t *testi
 	partition := "entries_" + ahead.Format("2006_01")
 	b.exec("UPDATE balances SET updated_at = now()")
 	b.asOwner(func(l *Ledger) error { return l.makePartitions(t.Context(), time.Now().AddDate(0, 12, 0)) })
-	if !b.exists(partition) {
-		t.Errorf("%s does not exist", partition)
-	}
+	assert.True(t, b.exists(partition), "%s does not exist", partition)
 	var stray bool
-	if err := b.db.QueryRow(t.Context(), "SELECT EXISTS (SELECT 1 FROM entries WHERE operation_id = 'k2' AND tableoid <> $1::regclass)", partition).Scan(&stray); err != nil || stray {
-		t.Errorf("the entries lie elsewhere (%v)", err)
-	}
-	if err := startSecond(t, b.url); err != nil {
-		t.Errorf("the next instance did not start: %v", err)
-	}
+	err = b.db.QueryRow(t.Context(), "SELECT EXISTS (SELECT 1 FROM entries WHERE operation_id = 'k2' AND tableoid <> $1::regclass)", partition).Scan(&stray)
+	assert.True(t, err == nil && !stray, "the entries lie elsewhere (%v)", err)
+	assert.NoError(t, startSecond(t, b.url), "the next instance did not start")
 }
 
 func TestPartitions_DetachBehindReader_NoDebitWaits(t *testing.T) {
 	testenv.NotOnCitus(t, "a partition cannot be detached concurrently there")
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 1_000_000)
+	b := newBundle(t).simple("acme", 1_000_000)
 	end := b.readJournal()
 	done := make(chan error, 1)
 	go func() {
@@ -143,35 +130,27 @@ func TestPartitions_DetachBehindReader_NoDebitWaits(t *testing.T) {
 	watcher.reconnect()
 	err := b.debitUntil(done, func() {
 		var waiting int
-		if err := watcher.db.QueryRow(t.Context(), waits).Scan(&waiting); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, watcher.db.QueryRow(t.Context(), waits).Scan(&waiting))
 		if besides += waiting; besides == 20 {
 			end()
 		}
 	})
-	if err != nil || besides < 20 {
-		t.Errorf("%d debits beside the detachment, %v", besides, err)
-	}
+	assert.True(t, err == nil && besides >= 20, "%d debits beside the detachment, %v", besides, err)
 }
 
 func TestPartitions_RoleWithoutDDL_StartsAndServes_NamesMissingMonth(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 1000)
+	b := newBundle(t).simple("acme", 1000)
 	b.exec("DROP TABLE " + b.newestPartition())
 	l := openLedger(t, b.url) // with the role of the service; if it does not start, the test fails
-	if _, err := Do(t.Context(), l, debitOf("acme", "k1", 4)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := Do(t.Context(), l, debitOf("acme", "k1", 4))
+	require.NoError(t, err)
 	ahead := time.Now().UTC().AddDate(0, 14, 0)
 	b.exec("UPDATE balances SET period_end = '9999-12-31T23:59:59Z', next_event_at = '9999-12-31T23:59:59Z', updated_at = $1", ahead)
-	_, err := Do(t.Context(), l, debitOf("acme", "k2", 4))
-	if errcode.Of(err) != errcode.Unavailable || !strings.Contains(err.Error(), ahead.Format("2006-01")) || !strings.Contains(err.Error(), "quotasvc migrate partitions") {
-		t.Errorf("got %v, want unavailable that names the month and the command", err)
-	}
+	_, err = Do(t.Context(), l, debitOf("acme", "k2", 4))
+	assert.True(t, errcode.Of(err) == errcode.Unavailable && strings.Contains(err.Error(), ahead.Format("2006-01")) &&
+		strings.Contains(err.Error(), "quotasvc migrate partitions"), "got %v, want unavailable that names the month and the command", err)
 	b.asOwner(func(l *Ledger) error { return l.makePartitions(t.Context(), ahead) })
-	if _, err := Do(t.Context(), l, debitOf("acme", "k2", 4)); err != nil {
-		t.Errorf("after the partition was made: %v", err)
-	}
+	_, err = Do(t.Context(), l, debitOf("acme", "k2", 4))
+	assert.NoError(t, err, "after the partition was made")
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -19,21 +20,14 @@ func TestPeriods_MissedMonths_CaughtUpByNextDebit(t *testing.T) {
 	signup := time.Now().UTC().AddDate(0, -3, 0)
 	b.plan("pro", 1, signup, "api_calls 100 month calendar")
 	b.tenant("acme", "pro", signup, signup, "UTC")
-	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 30)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 30))
+	require.NoError(t, err)
 	got := b.mustBalance("acme", "api_calls")
 	wantSums(t, got, ledger.Sums{Granted: 100, Used: 30})
-	if !got.PeriodEnd.After(time.Now()) {
-		t.Errorf("the period ended at %v", got.PeriodEnd)
-	}
+	assert.True(t, got.PeriodEnd.After(time.Now()), "the period ended at %v", got.PeriodEnd)
 	var closed, rows int
-	if err := b.db.QueryRow(t.Context(), "SELECT sum(greatest(idle, 1)), count(*) FROM periods").Scan(&closed, &rows); err != nil {
-		t.Fatal(err)
-	}
-	if closed != 3 || rows != 2 {
-		t.Errorf("%d periods closed in %d rows; want 3 in 2", closed, rows)
-	}
+	require.NoError(t, b.db.QueryRow(t.Context(), "SELECT sum(greatest(idle, 1)), count(*) FROM periods").Scan(&closed, &rows))
+	assert.True(t, closed == 3 && rows == 2, "%d periods closed in %d rows; want 3 in 2", closed, rows)
 	b.mustVerify()
 }
 
@@ -46,13 +40,11 @@ func TestBalance_ShowsPeriodNotYetWritten(t *testing.T) {
 	virtual := b.mustBalance("acme", "api_calls")
 	wantSums(t, virtual, ledger.Sums{Granted: 100})
 	wantEqual(t, "seq", virtual.Seq, 3)
-	if _, err := b.RunRoll(t.Context(), nil, func(Roll) {}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := b.RunRoll(t.Context(), nil, func(Roll) {})
+	require.NoError(t, err)
 	// A balance that was never used has no row, so a roll has nothing to do. The first grant inserts the row.
-	if _, err := Do(t.Context(), b.Ledger, topupOf("acme", "g1", "api_calls", 1)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = Do(t.Context(), b.Ledger, topupOf("acme", "g1", "api_calls", 1))
+	require.NoError(t, err)
 	written := b.mustBalance("acme", "api_calls")
 	wantSums(t, written, ledger.Sums{Granted: 101})
 	wantEqual(t, "seq", written.Seq, 4)
@@ -68,9 +60,8 @@ func TestPeriods_OpenedLate_GetAllowanceOfDueDate(t *testing.T) {
 	signup := first.AddDate(0, -2, 3)
 	b.plan("pro", 1, signup, "api_calls 100 month calendar")
 	b.tenant("acme", "pro", signup, signup, "UTC")
-	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 1)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 1))
+	require.NoError(t, err)
 	// The second tenant has the same history, and version 2 is created after the last boundary. Version 2 applies
 	// from the next boundary on.
 	b.plan("pro", 2, first.Add(time.Minute), "api_calls 500 month calendar")
@@ -85,38 +76,31 @@ func TestPeriods_OpenedLate_GetAllowanceOfDueDate(t *testing.T) {
 	if got := b.mustBalance("mover", "api_calls"); got.Granted != 900 || got.Plan != "big" {
 		t.Errorf("the plan in force at the boundary does not apply: %+v", got)
 	}
-	if _, err := Do(t.Context(), b.Ledger, debitOf("mover", "k1", 900)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = Do(t.Context(), b.Ledger, debitOf("mover", "k1", 900))
+	require.NoError(t, err)
 	var plans string
-	if err := b.db.QueryRow(t.Context(), `SELECT string_agg(plan, ' ' ORDER BY period_start) FROM periods WHERE tenant_id = 'mover'`).Scan(&plans); err != nil || plans != "pro pro" {
-		t.Errorf("closed under %q, want pro pro (%v)", plans, err)
-	}
+	err = b.db.QueryRow(t.Context(), `SELECT string_agg(plan, ' ' ORDER BY period_start) FROM periods WHERE tenant_id = 'mover'`).Scan(&plans)
+	assert.True(t, err == nil && plans == "pro pro", "closed under %q, want pro pro (%v)", plans, err)
 	b.mustVerify()
 }
 
 func TestPeriods_End_ExpiresAllowance_KeepsPrepaid(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.hourly("acme", 100)
-	if _, err := Do(t.Context(), b.Ledger, topupOf("acme", "g1", "api_calls", 50)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 120)); err != nil {
-		t.Fatal(err)
-	}
+	b := newBundle(t).hourly("acme", 100)
+	_, err := Do(t.Context(), b.Ledger, topupOf("acme", "g1", "api_calls", 50))
+	require.NoError(t, err)
+	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k1", 120))
+	require.NoError(t, err)
 	b.rewind("acme", 2*time.Hour)
 	b.wantSums("acme", "api_calls", ledger.Sums{Opening: 30, Granted: 100})
-	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 130)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k2", 130))
+	require.NoError(t, err)
 	b.mustVerify()
 }
 
 func TestGrant_TakesEffectAndExpiresOnTime(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.hourly("acme", 10)
+	b := newBundle(t).hourly("acme", 10)
 	now := time.Now().UTC()
 	coming := topupOf("acme", "g1", "credits", 40)
 	coming.EffectiveAt, coming.ExpiresAt = now.Add(30*time.Minute), now.Add(90*time.Minute)
@@ -128,32 +112,27 @@ func TestGrant_TakesEffectAndExpiresOnTime(t *testing.T) {
 	debit := &ledger.Debit{Tenant: "acme", Key: "k1", Items: []ledger.Item{{Meter: "credits", Amount: 15}}}
 	_, err = Do(t.Context(), b.Ledger, debit)
 	e := wantCode(t, err, errcode.CreditsExhausted)
-	if !ledger.DenialOf(e).WouldSucceedAt.Equal(period.Micros(coming.EffectiveAt)) {
-		t.Errorf("would succeed at %v, want %v", ledger.DenialOf(e).WouldSucceedAt, coming.EffectiveAt)
-	}
+	assert.True(t, ledger.DenialOf(e).WouldSucceedAt.Equal(period.Micros(coming.EffectiveAt)),
+		"would succeed at %v, want %v", ledger.DenialOf(e).WouldSucceedAt, coming.EffectiveAt)
 	b.rewind("acme", time.Hour)
-	if _, err := Do(t.Context(), b.Ledger, debit); err != nil {
-		t.Fatal(err)
-	}
+	_, err = Do(t.Context(), b.Ledger, debit)
+	require.NoError(t, err)
 	b.rewind("acme", time.Hour)
 	b.wantSums("acme", "credits", ledger.Sums{Granted: 40, Used: 15, Expired: 25})
-	if _, err := b.RunRoll(t.Context(), nil, func(Roll) {}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = b.RunRoll(t.Context(), nil, func(Roll) {})
+	require.NoError(t, err)
 	b.mustVerify()
 }
 
 func TestBurnOrder_PriorityThenExpiryThenEffectThenID(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
+	b := newBundle(t).simple("acme", 10)
 	soon := time.Now().Add(time.Hour)
 	issue := func(id string, source ledger.Source, priority *int32, expires time.Time) {
 		g := topupOf("acme", id, "api_calls", 5)
 		g.GrantID, g.Source, g.Priority, g.ExpiresAt = id, source, priority, expires
-		if _, err := Do(t.Context(), b.Ledger, g); err != nil {
-			t.Fatal(err)
-		}
+		_, err := Do(t.Context(), b.Ledger, g)
+		require.NoError(t, err)
 	}
 	early := int32(1)
 	issue("paid-late", ledger.SourceTopup, nil, time.Time{})
@@ -167,9 +146,7 @@ func TestBurnOrder_PriorityThenExpiryThenEffectThenID(t *testing.T) {
 		order += fmt.Sprintf("%s:%d ", d.Grant, d.Amount)
 	}
 	want := "first:5 " + b.mustBalance("acme", "api_calls").PeriodStart.Format("allowance:"+time.RFC3339) + ":10 promo:5 paid-soon:5 paid-late:4 "
-	if order != want {
-		t.Errorf("drawn in order %q, want %q", order, want)
-	}
+	assert.True(t, order == want, "drawn in order %q, want %q", order, want)
 	b.mustVerify()
 }
 
@@ -184,11 +161,10 @@ func TestDebit_AfterIdlePeriods_WritesSameRows(t *testing.T) {
 		tenant := fmt.Sprint("idle-", idle)
 		signup := now.Add(-time.Duration(idle+1)*time.Hour - time.Minute) // the debit's period, then idle periods
 		b.tenant(tenant, "pro", signup, signup, "UTC")
-		if _, err := Do(t.Context(), b.Ledger, debitOf(tenant, "k1", 3)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := Do(t.Context(), b.Ledger, debitOf(tenant, "k1", 3))
+		require.NoError(t, err)
 		var got string
-		err := b.db.QueryRow(t.Context(), `SELECT format('%s entries, %s periods, %s grants', (SELECT count(*) FROM entries WHERE tenant_id = $1),
+		err = b.db.QueryRow(t.Context(), `SELECT format('%s entries, %s periods, %s grants', (SELECT count(*) FROM entries WHERE tenant_id = $1),
 			(SELECT count(*) FROM periods WHERE tenant_id = $1), (SELECT count(*) FROM grants WHERE tenant_id = $1))`, tenant).Scan(&got)
 		require.NoError(t, err)
 		if want == "" {
@@ -196,9 +172,7 @@ func TestDebit_AfterIdlePeriods_WritesSameRows(t *testing.T) {
 		}
 		wantEqual(t, fmt.Sprint("rows after ", idle, " idle periods"), got, want)
 		var missed int
-		if err := b.db.QueryRow(t.Context(), "SELECT sum(idle) FROM periods WHERE tenant_id = $1", tenant).Scan(&missed); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, b.db.QueryRow(t.Context(), "SELECT sum(idle) FROM periods WHERE tenant_id = $1", tenant).Scan(&missed))
 		wantEqual(t, "idle periods", missed, idle)
 	}
 	b.mustVerify()
@@ -229,9 +203,8 @@ func TestBalance_IdleForYears_AnswersAtOnce(t *testing.T) {
 			signup := now.AddDate(-years, 0, 0)
 			b.tenant(tenant, plan, signup, signup, "Australia/Lord_Howe")
 			b.mustBalance(tenant, "api_calls") // must end within readTimeout
-			if _, err := b.Check(t.Context(), tenant, "", []ledger.Item{{Meter: "api_calls", Amount: 1}}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := b.Check(t.Context(), tenant, "", []ledger.Item{{Meter: "api_calls", Amount: 1}})
+			require.NoError(t, err)
 			k := ledger.BalanceKey{Tenant: tenant, Meter: "api_calls"}
 			seen, err := b.viewBalances(t.Context(), time.Time{}, k)
 			require.NoError(t, err)
@@ -253,23 +226,17 @@ func TestRoll_CatchesUpIdleBalances_SecondRollDoesNothing(t *testing.T) {
 	for _, l := range []*Ledger{b.Ledger, other} {
 		go func() {
 			r, err := l.RunRoll(t.Context(), nil, func(Roll) {})
-			if err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, err)
 			done <- r
 		}()
 	}
 	one, two := <-done, <-done
-	if one.Status != RollDone || two.Status != RollDone || one.Processed+two.Processed != tenants {
-		t.Errorf("got %+v and %+v", one, two)
-	}
+	assert.True(t, one.Status == RollDone && two.Status == RollDone && one.Processed+two.Processed == tenants,
+		"got %+v and %+v", one, two)
 	again, err := b.RunRoll(t.Context(), nil, func(Roll) {})
-	if err != nil || again.Processed != 0 {
-		t.Errorf("a second roll processed %d (%v)", again.Processed, err)
-	}
-	if status, err := b.RollStatus(t.Context(), one.ID); err != nil || status.Status != RollDone {
-		t.Errorf("got %+v, %v", status, err)
-	}
+	assert.True(t, err == nil && again.Processed == 0, "a second roll processed %d (%v)", again.Processed, err)
+	status, err := b.RollStatus(t.Context(), one.ID)
+	assert.True(t, err == nil && status.Status == RollDone, "got %+v, %v", status, err)
 	_, err = b.RunRoll(t.Context(), new(time.Now().Add(time.Hour)), func(Roll) {})
 	wantCode(t, err, errcode.InvalidArgument)
 	if r := b.mustVerify(); r.Periods != tenants*2 {
@@ -279,23 +246,20 @@ func TestRoll_CatchesUpIdleBalances_SecondRollDoesNothing(t *testing.T) {
 
 func TestPeriods_MeterEntersPlanLater_GrantedFromThen(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
-	if _, err := Do(t.Context(), b.Ledger, topupOf("acme", "g1", "credits", 5)); err != nil {
-		t.Fatal(err)
-	}
+	b := newBundle(t).simple("acme", 10)
+	_, err := Do(t.Context(), b.Ledger, topupOf("acme", "g1", "credits", 5))
+	require.NoError(t, err)
 	b.plan("plan-10", 2, time.Now().UTC(), "api_calls 10 month calendar", "credits 20 month calendar")
 	got := b.mustBalance("acme", "credits")
 	wantSums(t, got, ledger.Sums{Opening: 5, Granted: 20})
 	wantEqual(t, "plan", got.Plan, "plan-10")
-	if _, err := Do(t.Context(), b.Ledger, &ledger.Debit{Tenant: "acme", Key: "k1", Items: []ledger.Item{{Meter: "credits", Amount: 25}}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = Do(t.Context(), b.Ledger, &ledger.Debit{Tenant: "acme", Key: "k1", Items: []ledger.Item{{Meter: "credits", Amount: 25}}})
+	require.NoError(t, err)
 	b.mustVerify()
 }
 
 // hourly signs a tenant up for an hourly allowance. The tenant's open period began a minute ago.
-func (b *bundle) hourly(id string, amount int64) {
+func (b *bundle) hourly(id string, amount int64) *bundle {
 	b.t.Helper()
 	at := time.Now().UTC().Add(-time.Minute)
 	b.exec("INSERT INTO plans (plan, version, created_at) VALUES ('hourly', 1, $1) ON CONFLICT DO NOTHING", at.AddDate(-1, 0, 0))
@@ -303,6 +267,7 @@ func (b *bundle) hourly(id string, amount int64) {
 	b.exec(`INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor)
 		VALUES ('hourly', 1, 'api_calls', 0, $1, 'hour', 'tenant') ON CONFLICT DO NOTHING`, amount)
 	b.tenant(id, "hourly", at, at, "UTC")
+	return b
 }
 
 // hourlies signs up n tenants t000, t001 and so on, at most ledger.BatchMax. Each tenant has an hourly allowance of
@@ -319,9 +284,7 @@ func (b *bundle) hourlies(n int) {
 			FROM %[1]s o, generate_series(1, $1::integer) g`, table), n-1)
 	}
 	for _, out := range b.DebitBatch(b.t.Context(), debits) {
-		if out.Err != nil {
-			b.t.Fatal(out.Err)
-		}
+		require.True(b.t, out.Err == nil, out.Err)
 	}
 }
 

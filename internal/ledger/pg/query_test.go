@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -40,13 +41,11 @@ func TestStatements_PlansOfEmptyTables_FitFullOnes(t *testing.T) {
 	for _, name := range batchStatements {
 		plan := explain(t, conn.Conn(), name, b.sql[name])
 		for _, node := range plan.nodes {
-			if bad := node.wrong(); bad != "" {
-				t.Errorf("%s: %s in\n%s", name, bad, plan.text)
-			}
+			bad := node.wrong()
+			assert.Empty(t, bad, "%s: %s in\n%s", name, bad, plan.text)
 		}
-		if name == "StoredEntries" && strings.Contains(plan.text, "_meter_subject_seq_") {
-			t.Errorf("the look-up of keys goes through the history index:\n%s", plan.text)
-		}
+		assert.False(t, name == "StoredEntries" && strings.Contains(plan.text, "_meter_subject_seq_"),
+			"the look-up of keys goes through the history index:\n%s", plan.text)
 	}
 }
 
@@ -59,9 +58,8 @@ func TestChecks_PlansOfEmptyTables_FitFullOnes(t *testing.T) {
 	conn, err := b.readers.Acquire(t.Context())
 	require.NoError(t, err)
 	defer conn.Release()
-	if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan")
+	require.NoError(t, err)
 	for name, ofTenants := range map[string]bool{ // true: all tables of the statement contain rows of tenants
 		"SelectBalances": true, "OpenGrants": true, "OpenHoldLines": true, "TenantTerms": true, "Clock": false, "PlanVersions": false, "WhyAbsent": false,
 	} {
@@ -71,9 +69,7 @@ func TestChecks_PlansOfEmptyTables_FitFullOnes(t *testing.T) {
 			if node.Type == "Bitmap Heap Scan" || !ofTenants && node.Type != "Seq Scan" {
 				bad = ""
 			}
-			if bad != "" {
-				t.Errorf("%s: %s in\n%s", name, bad, plan.text)
-			}
+			assert.Empty(t, bad, "%s: %s in\n%s", name, bad, plan.text)
 		}
 	}
 }
@@ -108,14 +104,11 @@ func (n *planNode) wrong() string {
 func explain(t *testing.T, conn *pgx.Conn, name, sql string) queryPlan {
 	t.Helper()
 	sd, err := conn.Prepare(t.Context(), "explain_"+name, sql)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
+	require.NoError(t, err, "%s", name)
 	nulls := strings.TrimSuffix(strings.Repeat("NULL, ", len(sd.ParamOIDs)), ", ")
 	var raw []byte
-	if err := conn.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE \"explain_%s\"(%s)", name, nulls), pgx.QueryExecModeSimpleProtocol).Scan(&raw); err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
+	require.NoError(t, conn.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE \"explain_%s\"(%s)", name, nulls), pgx.QueryExecModeSimpleProtocol).Scan(&raw),
+		"%s", name)
 	var tree []struct{ Plan planNode }
 	require.NoError(t, json.Unmarshal(raw, &tree))
 	p := queryPlan{text: string(raw)}
@@ -133,24 +126,19 @@ func explain(t *testing.T, conn *pgx.Conn, name, sql string) queryPlan {
 func TestDebit_BalanceUpdates_AreHeapOnly(t *testing.T) {
 	testenv.NotOnCitus(t, "the statistics are those of the shards")
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 1000)
+	b := newBundle(t).simple("acme", 1000)
 	for i := range 50 {
-		if _, err := Do(t.Context(), b.Ledger, debitOf("acme", fmt.Sprint("k", i), 1)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := Do(t.Context(), b.Ledger, debitOf("acme", fmt.Sprint("k", i), 1))
+		require.NoError(t, err)
 	}
 	for _, conn := range b.writers.AcquireAllIdle(t.Context()) {
-		if _, err := conn.Exec(t.Context(), "SELECT pg_stat_force_next_flush()"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := conn.Exec(t.Context(), "SELECT pg_stat_force_next_flush()")
+		require.NoError(t, err)
 		conn.Release()
 	}
 	var updates, hot int
 	testenv.Eventually(t, func() bool {
-		if err := b.db.QueryRow(t.Context(), "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'balances'").Scan(&updates, &hot); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, b.db.QueryRow(t.Context(), "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'balances'").Scan(&updates, &hot))
 		return updates >= 49 // the first debit inserts the row
 	})
 	if hot*10 < updates*9 { // some updates are not heap-only, because a full page moves a row
@@ -166,30 +154,23 @@ func TestUpkeep_RolledUntil_IsNewestFinishedRoll(t *testing.T) {
 		b.upkeep.once(t.Context())
 		return int64(testutil.ToFloat64(b.metrics.rolledUntil))
 	}
-	if got := rolledUntil(); got != 0 {
-		t.Errorf("%d before any roll", got)
-	}
+	assert.Zero(t, rolledUntil(), "before any roll")
 	b.exec(`INSERT INTO rolls (roll_id, as_of, status, started_at, heartbeat_at) VALUES
 		('old', to_timestamp(1700000000), 'done', now(), now()), ('new', to_timestamp(1700003600.9), 'done', now(), now()),
 		('failed', now(), 'failed', now(), now()), ('running', now(), 'running', now(), now())`)
-	if got := rolledUntil(); got != 1700003601 && got != 1700003600 {
-		t.Errorf("%d, want the instant of the newest finished roll", got)
-	}
+	got := rolledUntil()
+	assert.False(t, got != 1700003601 && got != 1700003600, "%d, want the instant of the newest finished roll", got)
 }
 
 func TestDebit_Retry_FindsKeyOfMonthBefore(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
-	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4)); err != nil {
-		t.Fatal(err)
-	}
+	b := newBundle(t).simple("acme", 10)
+	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4))
+	require.NoError(t, err)
 	last := monthOf(time.Now()).AddDate(0, -1, 0)
 	b.exec("UPDATE entries SET month = $1 WHERE operation_id = 'k1'", last)
 	again, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4))
-	if err != nil || !again.Replayed {
-		t.Fatalf("got %+v, %v", again, err)
-	}
+	require.True(t, err == nil && again.Replayed, "got %+v, %v", again, err)
 }
 
 func monthOf(t time.Time) time.Time {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -38,15 +40,11 @@ func TestRefusal_Reasons_SayWhatWas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := refusal(reasonOf(tc.cause), tc.cause)
-			if e.Code != tc.code || !strings.Contains(e.Detail, tc.says) || !strings.HasSuffix(e.Detail, ledger.NothingDone) {
-				t.Errorf("got %s: %s", e.Code, e.Detail)
-			}
-			if again := e.RetryAfter > 0; again != (tc.code == errcode.Unavailable) {
-				t.Errorf("retry after %v", e.RetryAfter)
-			}
-			if !errors.Is(e, tc.cause) {
-				t.Error("the cause is lost")
-			}
+			assert.True(t, e.Code == tc.code && strings.Contains(e.Detail, tc.says) &&
+				strings.HasSuffix(e.Detail, ledger.NothingDone), "got %s: %s", e.Code, e.Detail)
+			again := e.RetryAfter > 0
+			assert.True(t, again == (tc.code == errcode.Unavailable), "retry after %v", e.RetryAfter)
+			assert.ErrorIs(t, e, tc.cause, "the cause is lost")
 		})
 	}
 	for _, r := range reasons() {
@@ -60,26 +58,23 @@ func TestRefusal_Reasons_SayWhatWas(t *testing.T) {
 // five seconds.
 func TestBatch_CommitHangs_OutcomeUnknownWithinFiveSeconds(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 100)
+	b := newBundle(t).simple("acme", 100)
 	b.mustDebit(debitOf("acme", "first", 1))
 	// The trigger runs at COMMIT.
 	b.exec(`CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3600); RETURN NULL; END $$`)
 	b.exec(`CREATE CONSTRAINT TRIGGER hang AFTER INSERT ON entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hang()`)
 	began := time.Now()
 	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k", 1))
-	if took := time.Since(began); took > 10*promised {
-		t.Errorf("answered after %v", took)
-	}
+	took := time.Since(began)
+	assert.True(t, took <= 10*promised, "answered after %v", took)
 	wantCode(t, err, errcode.OutcomeUnknown)
 	b.exec("DROP TRIGGER hang ON entries")
 	testenv.Eventually(t, func() bool {
 		_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k", 1))
 		return err == nil
 	})
-	if used := b.mustBalance("acme", "api_calls").Used; used != 2 {
-		t.Errorf("used %d, want 2", used)
-	}
+	used := b.mustBalance("acme", "api_calls").Used
+	assert.True(t, used == 2, "used %d, want 2", used)
 	b.mustVerify()
 }
 
@@ -112,17 +107,15 @@ func TestBatch_CallersDeadlineIsNearer_AnsweredThen(t *testing.T) {
 // not say that nothing was changed, because the first attempt may have been committed.
 func TestBatch_UnknownThenDataError_StaysUnknown(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 100)
+	b := newBundle(t).simple("acme", 100)
 	first := ledger.NewCall(debitOf("acme", "k", 1))
 	b.refuse("22P02", "k")
 	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
 	defer cancel()
 	p := newPlan([]*ledger.Call{first})
 	p.mayBeStored = true
-	if b.runBatch(ctx, p); len(p.parked) > 0 {
-		t.Fatalf("%d calls are parked", len(p.parked))
-	}
+	b.runBatch(ctx, p)
+	require.Empty(t, p.parked, "calls are parked")
 	wantCode(t, first.Err, errcode.OutcomeUnknown)
 	again := ledger.NewCall(debitOf("acme", "k", 1))
 	b.runBatch(ctx, newPlan([]*ledger.Call{again}))

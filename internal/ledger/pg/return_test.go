@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -12,19 +13,16 @@ import (
 
 func TestRefund_OfCapture_CountsInUnitsOfHeldMeter(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.meter("credits")
+	b := newBundle(t).meter("credits")
 	b.allowance("pro", "api_calls", 4, "month", "overflow_meter = 'credits', overflow_price = 3")
 	b.signUp("acme", "pro")
 	b.mustGrant("acme", "g1", "credits", 20)
-	if _, err := Do(t.Context(), b.Ledger, holdOf("acme", "k1", "h1", 6)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := Do(t.Context(), b.Ledger, holdOf("acme", "k1", "h1", 6))
+	require.NoError(t, err)
 	// The first entry of the second capture is on the overflow meter. The stored answer is in this first entry.
 	for i, key := range []string{"c1", "c2"} {
-		if _, err := b.change(ledger.HoldChange{Key: key, Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 4 - int64(i)}}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = b.change(ledger.HoldChange{Key: key, Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 4 - int64(i)}}})
+		require.NoError(t, err)
 	}
 	refund := func(key, of string, amount int64) (*ledger.RefundResult, error) {
 		return Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: key, OperationID: of, Meter: "api_calls", Amount: amount})
@@ -49,23 +47,18 @@ func TestRefund_OfCapture_CountsInUnitsOfHeldMeter(t *testing.T) {
 
 func TestRegrant_KeepsPriorityAndCostBasis(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 1)
+	b := newBundle(t).simple("acme", 1)
 	g := topupOf("acme", "g1", "credits", 9)
 	g.GrantID, g.CostBasis, g.Priority, g.ExpiresAt = "sale", "0.10", new(int32(7)), time.Now().Add(time.Hour)
-	if _, err := Do(t.Context(), b.Ledger, g); err != nil {
-		t.Fatal(err)
-	}
+	_, err := Do(t.Context(), b.Ledger, g)
+	require.NoError(t, err)
 	b.mustDebit(&ledger.Debit{Tenant: "acme", Key: "k1", Items: []ledger.Item{{Meter: "credits", Amount: 9}}})
 	b.rewind("acme", 2*time.Hour) // the grant expires
 	r, err := Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Return: ledger.ReturnRegrant})
-	if err != nil || r.Items[0].Remaining != 9 {
-		t.Fatalf("got %+v, %v", r, err)
-	}
+	require.True(t, err == nil && r.Items[0].Remaining == 9, "got %+v, %v", r, err)
 	got := b.mustBalance("acme", "credits").Grants
-	if len(got) != 1 || got[0].Source != ledger.SourceRefund || got[0].Priority != 7 || got[0].CostBasis != "0.10" {
-		t.Errorf("got %+v", got)
-	}
+	assert.True(t, len(got) == 1 && got[0].Source == ledger.SourceRefund && got[0].Priority == 7 &&
+		got[0].CostBasis == "0.10", "got %+v", got)
 	b.mustVerify()
 }
 
@@ -82,9 +75,8 @@ func TestPlanVersion_CommittedLate_KeepsTermsOfOpenPeriod(t *testing.T) {
 	b.plan("pro", 2, at.Add(-time.Second), "api_calls 20 month calendar")
 	other := openLedger(t, b.url) // an instance that has not read the first version
 	r, err := Do(t.Context(), other, debitOf("acme", "k2", 7))
-	if err != nil || r.Items[0].Charged != 7 || drawsOf(r.Items[0]) != "api_calls/allowance:6 api_calls/overage:1 " {
-		t.Fatalf("got %+v, %v", r, err)
-	}
+	require.True(t, err == nil && r.Items[0].Charged == 7 &&
+		drawsOf(r.Items[0]) == "api_calls/allowance:6 api_calls/overage:1 ", "got %+v, %v", r, err)
 	b.mustVerify()
 }
 
@@ -92,8 +84,7 @@ func TestPlanVersion_CommittedLate_KeepsTermsOfOpenPeriod(t *testing.T) {
 // refunded. Reads and PostgreSQL's constraints accept sums at the bound.
 func TestTurnover_SumsAtTheirBound_UseRefusedRefundsPass(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.meter("credits")
+	b := newBundle(t).meter("credits")
 	b.simple("acme", 0)
 	b.mustGrant("acme", "g1", "credits", ledger.MaxAmount)
 	b.exec("UPDATE balances SET used = $1, refunded = $1 WHERE meter = 'credits'", ledger.UsedMax-1)
@@ -102,12 +93,10 @@ func TestTurnover_SumsAtTheirBound_UseRefusedRefundsPass(t *testing.T) {
 		return err
 	}
 	require.NoError(t, debit("last"))
-	if err := debit("more"); errcode.Of(err) != errcode.AmountOutOfRange {
-		t.Errorf("a debit beyond the bound: %v", err)
-	}
-	if _, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "back", OperationID: "last"}); err != nil {
-		t.Errorf("the refund: %v", err)
-	}
+	err := debit("more")
+	assert.True(t, errcode.Of(err) == errcode.AmountOutOfRange, "a debit beyond the bound: %v", err)
+	_, err = b.refund(&ledger.Refund{Tenant: "acme", Key: "back", OperationID: "last"})
+	assert.NoError(t, err, "the refund")
 	if got := b.mustBalance("acme", "credits"); got.Remaining != ledger.MaxAmount || got.Used != ledger.UsedMax-1+ledger.MaxAmount {
 		t.Errorf("remaining %d, used %d", got.Remaining, got.Used)
 	}

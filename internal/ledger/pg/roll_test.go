@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -18,7 +19,7 @@ import (
 
 // backlog signs up the given number of tenants for an hourly allowance, the given number of hours ago. Their balances
 // have not been used since then.
-func (b *bundle) backlog(tenants, hours int) {
+func (b *bundle) backlog(tenants, hours int) *bundle {
 	b.t.Helper()
 	at := time.Now().UTC().Add(-time.Duration(hours) * time.Hour)
 	b.plan("hourly", 1, at, "api_calls 10 hour tenant")
@@ -27,6 +28,7 @@ func (b *bundle) backlog(tenants, hours int) {
 	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, initial)
 		SELECT tenant_id, created_at, plan, anchor, timezone, true FROM tenants WHERE tenant_id LIKE 'idle-%'`)
 	b.exec(`INSERT INTO balances (tenant_id, meter) SELECT tenant_id, 'api_calls' FROM tenants WHERE tenant_id LIKE 'idle-%'`)
+	return b
 }
 
 // Idle periods are derived from the terms. So a roll writes nothing for them, for any number of balances.
@@ -45,23 +47,19 @@ func TestRoll_OnlyIdlePeriodsPass_HasNothingToDo(t *testing.T) {
 	b.exec("ANALYZE balances")
 	began := time.Now()
 	roll, err := b.RunRoll(t.Context(), nil, func(Roll) {})
-	if err != nil || roll.Total != 0 || roll.Processed != 0 {
-		t.Fatalf("got %+v, %v", roll, err)
-	}
+	require.True(t, err == nil && roll.Total == 0 && roll.Processed == 0, "got %+v, %v", roll, err)
 	t.Logf("%d idle balances: the roll took %s", tenants, time.Since(began).Round(time.Millisecond))
 	var size int64
 	require.NoError(t, b.db.QueryRow(t.Context(), "SELECT pg_relation_size('balances_by_due')").Scan(&size))
-	if size > 16384 {
-		t.Errorf("the index of what is to be rolled has %d bytes for idle balances, want none of them in it", size)
-	}
+	assert.True(t, size <= 16384,
+		"the index of what is to be rolled has %d bytes for idle balances, want none of them in it", size)
 }
 
 // The first debit of an open period sets the time at which a roll must close the period. Later debits do not change
 // that time.
 func TestDebit_FirstInOpenedPeriod_MakesItDueAtItsEnd(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.hourly("acme", 10)
+	b := newBundle(t).hourly("acme", 10)
 	// A denied debit opens the period and leaves it unused.
 	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "denied", 11))
 	wantCode(t, err, errcode.QuotaExceeded)
@@ -69,13 +67,11 @@ func TestDebit_FirstInOpenedPeriod_MakesItDueAtItsEnd(t *testing.T) {
 		require.NoError(t, b.db.QueryRow(t.Context(), "SELECT roll_at, period_end FROM balances").Scan(&at, &end))
 		return at.UTC(), end.UTC()
 	}
-	if at, _ := due(); !at.Equal(period.Forever) {
-		t.Errorf("a period that was only opened is due for a roll at %s", at)
-	}
+	at, _ := due()
+	assert.True(t, at.Equal(period.Forever), "a period that was only opened is due for a roll at %s", at)
 	for i := range 3 {
-		if _, err := Do(t.Context(), b.Ledger, debitOf("acme", fmt.Sprint("k", i), 1)); err != nil {
-			t.Fatal(err)
-		}
+		_, err = Do(t.Context(), b.Ledger, debitOf("acme", fmt.Sprint("k", i), 1))
+		require.NoError(t, err)
 		if at, end := due(); !at.Equal(end) {
 			t.Errorf("after debit %d the balance is due for a roll at %s, want the period's end %s", i, at, end)
 		}
@@ -89,12 +85,9 @@ func TestRoll_WeekOfHourlyBacklog_IsCaughtUp(t *testing.T) {
 	const tenants, hours = 512, 7 * 24
 	b.backlog(tenants, hours)
 	roll, err := b.RunRoll(t.Context(), nil, func(Roll) {})
-	if err != nil || roll.Status != RollDone {
-		t.Fatalf("got %+v, %v", roll, err)
-	}
-	if left, err := b.RunRoll(t.Context(), nil, func(Roll) {}); err != nil || left.Total != 0 {
-		t.Errorf("a second roll found %d due (%v)", left.Total, err)
-	}
+	require.True(t, err == nil && roll.Status == RollDone, "got %+v, %v", roll, err)
+	left, err := b.RunRoll(t.Context(), nil, func(Roll) {})
+	assert.True(t, err == nil && left.Total == 0, "a second roll found %d due (%v)", left.Total, err)
 	b.mustVerify()
 }
 
@@ -111,16 +104,11 @@ func TestRoll_BalanceThatCannotBeWritten_IsSetAside_OthersAreRolled(t *testing.T
 			adjusted, overage, held, closing, last_seq, closed_at)
 		SELECT tenant_id, meter, subject, period_start, period_end, '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, period_end FROM balances WHERE tenant_id = 't007'`)
 	roll, err := b.RunRoll(t.Context(), nil, func(Roll) {})
-	if err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, err)
 	var due int
-	if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM balances WHERE next_event_at <= clock_timestamp()").Scan(&due); err != nil {
-		t.Fatal(err)
-	}
-	if due != 1 || roll.Status != RollDone || roll.SetAside != 1 || roll.Processed != tenants-1 {
-		t.Errorf("%d balances are still due, want the one that cannot be written; the roll is %+v", due, roll)
-	}
+	require.NoError(t, b.db.QueryRow(t.Context(), "SELECT count(*) FROM balances WHERE next_event_at <= clock_timestamp()").Scan(&due))
+	assert.True(t, due == 1 && roll.Status == RollDone && roll.SetAside == 1 && roll.Processed == tenants-1,
+		"%d balances are still due, want the one that cannot be written; the roll is %+v", due, roll)
 }
 
 // At a month's end the sweeps of all instances find the same due balances. A sweep processes one transaction's
@@ -137,36 +125,29 @@ func TestSweep_MoreThanOneTransaction_WaitsForItsTurn(t *testing.T) {
 		t.Helper()
 		before := due
 		require.NoError(t, s.Run(t.Context()))
-		if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM balances WHERE next_event_at <= clock_timestamp()").Scan(&due); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, b.db.QueryRow(t.Context(), "SELECT count(*) FROM balances WHERE next_event_at <= clock_timestamp()").Scan(&due))
 		if done := before - due; all && due > 0 || !all && (done < 1 || done > chunkMin) {
 			t.Errorf("%s: of %d balances that were due %d are left after the sweep", why, before, due)
 		}
 	}
 	mine, other := b.NewSweep(), b.NewSweep()
-	if ok, err := b.takeSlot(t.Context(), other.holder, false); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	ok, err := b.takeSlot(t.Context(), other.holder, false)
+	require.True(t, ok && err == nil, "%v, %v", ok, err)
 	sweep(mine, false, "another instance sweeps")
-	if _, err := b.takeSlot(t.Context(), "roll-1", true); err != nil {
-		t.Fatal(err)
-	}
+	_, err = b.takeSlot(t.Context(), "roll-1", true)
+	require.NoError(t, err)
 	sweep(other, false, "a roll has taken the turn")
 	b.exec("UPDATE roll_turn SET until = clock_timestamp() + interval '1 hour'") // PostgreSQL's clock was an hour ahead
 	sweep(mine, true, "the turn was given by a wrong clock")
-	if ok, err := b.takeSlot(t.Context(), other.holder, false); ok || err != nil {
-		t.Errorf("two sweeps have the turn (%v)", err)
-	}
+	ok, err = b.takeSlot(t.Context(), other.holder, false)
+	assert.True(t, !ok && err == nil, "two sweeps have the turn (%v)", err)
 	b.exec("UPDATE roll_turn SET until = clock_timestamp() - interval '1 second'") // its holder was killed
-	if ok, err := b.takeSlot(t.Context(), other.holder, false); !ok || err != nil {
-		t.Errorf("a turn that has ended is not free (%v)", err)
-	}
+	ok, err = b.takeSlot(t.Context(), other.holder, false)
+	assert.True(t, ok && err == nil, "a turn that has ended is not free (%v)", err)
 	roll, err := b.RunRoll(t.Context(), nil, func(Roll) {})
 	var holder string
-	if err := errors.Join(err, b.db.QueryRow(t.Context(), "SELECT holder FROM roll_turn").Scan(&holder)); err != nil || holder != roll.ID {
-		t.Errorf("the turn has %s, want the roll %s (%v)", holder, roll.ID, err)
-	}
+	err = errors.Join(err, b.db.QueryRow(t.Context(), "SELECT holder FROM roll_turn").Scan(&holder))
+	assert.True(t, err == nil && holder == roll.ID, "the turn has %s, want the roll %s (%v)", holder, roll.ID, err)
 	b.mustVerify()
 }
 
@@ -189,9 +170,8 @@ func TestRoll_BesideOpenSnapshot_ReadsNoDeadEntriesAgain(t *testing.T) {
 	require.NoError(t, err)
 	r := &roller{Roll: &Roll{ID: "roll-1", AsOf: now}, ledger: b.Ledger, chunk: chunkMin}
 	for r.Processed < balances*3/4 {
-		if done, err := r.next(t.Context()); done || err != nil {
-			t.Fatal(done, err)
-		}
+		done, err := r.next(t.Context())
+		require.True(t, !done && err == nil, "%v, %v", done, err)
 	}
 	lock, on := b.sql["LockDueBalances"], b.writers
 	if b.cluster != nil {
@@ -214,12 +194,10 @@ func TestRoll_BesideOpenSnapshot_ReadsNoDeadEntriesAgain(t *testing.T) {
 	}
 	whole, rest := pages(duePosition{}), pages(r.from)
 	t.Logf("the next %d of %d balances take %d pages, from the beginning %d", chunkMin, balances, rest, whole)
-	if b.cluster == nil && (whole < balances/32 || rest > 3*chunkMin) {
-		t.Errorf("the next %d balances take %d pages from the position of the roll on, want at most %d; from the beginning they take %d", chunkMin, rest, 3*chunkMin, whole)
-	}
-	if _, err := b.RunRoll(t.Context(), nil, func(Roll) {}); err != nil {
-		t.Error(err)
-	}
+	assert.False(t, b.cluster == nil && (whole < balances/32 || rest > 3*chunkMin),
+		"the next %d balances take %d pages from the position of the roll on, want at most %d; from the beginning they take %d", chunkMin, rest, 3*chunkMin, whole)
+	_, err = b.RunRoll(t.Context(), nil, func(Roll) {})
+	assert.NoError(t, err)
 	b.mustVerify()
 }
 
@@ -237,12 +215,9 @@ func TestSweep_DueInThePast_IsFoundByTheNextWholeOne(t *testing.T) {
 		}
 		require.NoError(t, s.Run(t.Context()))
 		var due int
-		if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM balances WHERE coalesce(roll_at, next_event_at) <= clock_timestamp()").Scan(&due); err != nil {
-			t.Fatal(err)
-		}
-		if want := 2; whole && due != 0 || !whole && due != want {
-			t.Errorf("whole: %v; %d balances are due after the sweep", whole, due)
-		}
+		require.NoError(t, b.db.QueryRow(t.Context(), "SELECT count(*) FROM balances WHERE coalesce(roll_at, next_event_at) <= clock_timestamp()").Scan(&due))
+		assert.True(t, (!whole || due == 0) && (whole || due == 2),
+			"whole: %v; %d balances are due after the sweep", whole, due)
 	}
 	b.mustVerify()
 }

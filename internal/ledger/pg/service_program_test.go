@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -242,8 +243,7 @@ func TestService_Programs_AreExplainedByModel(t *testing.T) {
 	if wanted > 0 {
 		rounds = 40
 	}
-	b := newBundle(t)
-	b.meter(model.Meters...)
+	b := newBundle(t).meter(model.Meters...)
 	checker := openVerifier(t, b.url)
 	f := startFleet(t, b.url)
 	conns := make([]*pgx.Conn, tenants)
@@ -259,9 +259,8 @@ func TestService_Programs_AreExplainedByModel(t *testing.T) {
 		for i := range lives {
 			signedUp++
 			var err error
-			if lives[i], err = live(rt, conns[i], fmt.Sprint("t", signedUp), f); err != nil {
-				rt.Fatal(err)
-			}
+			lives[i], err = live(rt, conns[i], fmt.Sprint("t", signedUp), f)
+			require.NoError(rt, err)
 		}
 		together := func(do func(s *life) func() error) {
 			var wg sync.WaitGroup
@@ -293,7 +292,6 @@ func TestService_Programs_AreExplainedByModel(t *testing.T) {
 	t.Logf("%d tenants, %+v", signedUp, f.counts)
 	b.mustVerify()
 	var deadlocks int64
-	if err := b.db.QueryRow(t.Context(), "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").Scan(&deadlocks); err != nil || deadlocks != 0 {
-		t.Errorf("%d deadlocks (%v)", deadlocks, err)
-	}
+	err := b.db.QueryRow(t.Context(), "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").Scan(&deadlocks)
+	assert.True(t, err == nil && deadlocks == 0, "%d deadlocks (%v)", deadlocks, err)
 }

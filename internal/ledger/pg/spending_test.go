@@ -16,7 +16,7 @@ import (
 
 // allowance adds an allowance to version 1 of a plan. columns sets further columns of plan_allowances, in the form
 // "name = value, ...".
-func (b *bundle) allowance(plan, meter string, amount int64, every, columns string) {
+func (b *bundle) allowance(plan, meter string, amount int64, every, columns string) *bundle {
 	b.t.Helper()
 	at := time.Now().UTC().Add(-100 * time.Hour)
 	b.meter(meter)
@@ -26,6 +26,7 @@ func (b *bundle) allowance(plan, meter string, amount int64, every, columns stri
 	if columns != "" {
 		b.exec("UPDATE plan_allowances SET "+columns+" WHERE plan = $1 AND meter = $2", plan, meter)
 	}
+	return b
 }
 
 // signUp creates a tenant whose periods began a minute ago.
@@ -44,9 +45,8 @@ func (b *bundle) mustDebit(d *ledger.Debit) *ledger.DebitResult {
 
 func (b *bundle) mustGrant(tenant, key, meter string, amount int64) {
 	b.t.Helper()
-	if _, err := Do(b.t.Context(), b.Ledger, topupOf(tenant, key, meter, amount)); err != nil {
-		b.t.Fatal(err)
-	}
+	_, err := Do(b.t.Context(), b.Ledger, topupOf(tenant, key, meter, amount))
+	require.NoError(b.t, err)
 }
 
 func drawsOf(item ledger.ItemResult) string {
@@ -59,8 +59,7 @@ func drawsOf(item ledger.ItemResult) string {
 
 func TestDebit_BestEffortTakesRest_DrainRecordsOverage(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
+	b := newBundle(t).simple("acme", 10)
 	best := debitOf("acme", "k1", 12)
 	best.Mode = ledger.ModeBestEffort
 	wantEqual(t, "best effort", chargeOf(b.mustDebit(best).Items[0]), charge{Charged: 10, Shortfall: 2})
@@ -76,9 +75,8 @@ func TestDebit_BestEffortTakesRest_DrainRecordsOverage(t *testing.T) {
 	wantEqual(t, "best effort with nothing left", chargeOf(b.mustDebit(nothing).Items[0]), charge{Shortfall: 5})
 	for _, d := range []*ledger.Debit{best, drain, nothing} {
 		again := b.mustDebit(d)
-		if !again.Replayed || again.Items[0].Charged+again.Items[0].Shortfall != again.Items[0].Requested {
-			t.Errorf("got %+v", again)
-		}
+		assert.True(t, again.Replayed && again.Items[0].Charged+again.Items[0].Shortfall == again.Items[0].Requested,
+			"got %+v", again)
 	}
 	if again := b.mustDebit(drain).Items[0]; !slices.Equal(again.Draws, first.Draws) || again.Charged != first.Charged {
 		t.Errorf("first %+v, again %+v", first, again)
@@ -88,33 +86,24 @@ func TestDebit_BestEffortTakesRest_DrainRecordsOverage(t *testing.T) {
 
 func TestDebit_OverflowsIntoCredits_ThenOverageUpToCap(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.meter("credits")
+	b := newBundle(t).meter("credits")
 	b.allowance("pro", "api_calls", 10, "month", "overflow_meter = 'credits', overflow_price = 3, overage_policy = 'allow', overage_cap = 5")
 	b.signUp("acme", "pro")
 	b.mustGrant("acme", "g1", "credits", 10) // pays for 3 units, and one credit remains
-	if got := drawsOf(b.mustDebit(debitOf("acme", "k1", 8)).Items[0]); got != "api_calls/allowance:8 " {
-		t.Errorf("drawn %q", got)
-	}
+	assert.EqualValues(t, "api_calls/allowance:8 ", drawsOf(b.mustDebit(debitOf("acme", "k1", 8)).Items[0]), "drawn")
 	first := b.mustDebit(debitOf("acme", "k2", 9))
-	if got := drawsOf(first.Items[0]); got != "api_calls/allowance:2 credits/topup:9 api_calls/overage:4 " {
-		t.Errorf("drawn %q", got)
-	}
+	assert.Equal(t, "api_calls/allowance:2 credits/topup:9 api_calls/overage:4 ", drawsOf(first.Items[0]), "drawn")
 	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k3", 2))
 	e := wantCode(t, err, errcode.QuotaExceeded)
-	if ledger.DenialOf(e).Available != 1 {
-		t.Errorf("available %d, want the one unit of overage that is left", ledger.DenialOf(e).Available)
-	}
+	assert.True(t, ledger.DenialOf(e).Available == 1,
+		"available %d, want the one unit of overage that is left", ledger.DenialOf(e).Available)
 	again := b.mustDebit(debitOf("acme", "k2", 9))
 	assert.Equal(t, first.Items, again.Items, "replay differs")
-	if !again.Replayed {
-		t.Errorf("replay differs")
-	}
+	assert.True(t, again.Replayed, "replay differs")
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10, Used: 10, Overage: 4})
 	check, err := b.Check(t.Context(), "acme", "", []ledger.Item{{Meter: "api_calls", Amount: 1}})
-	if err != nil || !check.Allowed || check.Items[0].MaxAllowedNow != 1 || !check.Copies[0].Beyond {
-		t.Errorf("got %+v, %v", check, err)
-	}
+	assert.True(t, err == nil && check.Allowed && check.Items[0].MaxAllowedNow == 1 && check.Copies[0].Beyond,
+		"got %+v, %v", check, err)
 	b.mustVerify()
 }
 
@@ -122,8 +111,7 @@ func TestDebit_OverflowsIntoCredits_ThenOverageUpToCap(t *testing.T) {
 // find the allowance again and return the units to it.
 func TestRefund_PreservedOverage_ReturnsWhatAllowancePaid(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.hourly("acme", 10)
+	b := newBundle(t).hourly("acme", 10)
 	b.exec("UPDATE plan_allowances SET overage_policy = 'allow', overage_at_period_end = 'preserve' WHERE plan = 'hourly'")
 	b.mustDebit(debitOf("acme", "k1", 25))
 	b.rewind("acme", time.Hour)
@@ -138,8 +126,7 @@ func TestRefund_PreservedOverage_ReturnsWhatAllowancePaid(t *testing.T) {
 
 func TestDebit_SubjectCap_ChargedWithTenant_NamedInDenial(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.allowance("pro", "api_calls", 100, "hour", "per_subject = 10")
+	b := newBundle(t).allowance("pro", "api_calls", 100, "hour", "per_subject = 10")
 	b.signUp("acme", "pro")
 	as := func(subject, key string, amount int64) *ledger.Debit {
 		d := debitOf("acme", key, amount)
@@ -154,9 +141,8 @@ func TestDebit_SubjectCap_ChargedWithTenant_NamedInDenial(t *testing.T) {
 	wantEqual(t, "available", ledger.DenialOf(e).Available, 3)
 	b.mustDebit(as("bob", "k3", 10))
 	b.mustDebit(debitOf("acme", "k4", 60)) // the debit has no subject, so no cap limits it
-	if again := b.mustDebit(as("ann", "k1", 7)); !again.Replayed || !slices.Equal(again.Items[0].Draws, first.Items[0].Draws) {
-		t.Errorf("got %+v", again)
-	}
+	again := b.mustDebit(as("ann", "k1", 7))
+	assert.True(t, again.Replayed && slices.Equal(again.Items[0].Draws, first.Items[0].Draws), "got %+v", again)
 	ann, err := b.Balance(t.Context(), "acme", "api_calls", "ann")
 	require.NoError(t, err)
 	wantSums(t, ann, ledger.Sums{Granted: 10, Used: 7})
@@ -180,8 +166,7 @@ func (b *bundle) change(c ledger.HoldChange) (*ledger.HoldResult, error) {
 
 func TestHold_CapturedInParts_ReleasesRest(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
+	b := newBundle(t).simple("acme", 10)
 	held, err := Do(t.Context(), b.Ledger, holdOf("acme", "k1", "h1", 6))
 	require.NoError(t, err)
 	wantEqual(t, "hold", holdingOf(held), holding{Status: ledger.HoldActive, Held: 6, Remaining: 4})
@@ -195,9 +180,7 @@ func TestHold_CapturedInParts_ReleasesRest(t *testing.T) {
 	require.NoError(t, err)
 	wantEqual(t, "final capture", holdingOf(two), holding{Status: ledger.HoldCaptured, Captured: 3, Remaining: 7})
 	again, err := b.change(ledger.HoldChange{Key: "c1", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 2}}})
-	if err != nil || !again.Replayed {
-		t.Fatalf("got %+v, %v", again, err)
-	}
+	require.True(t, err == nil && again.Replayed, "got %+v, %v", again, err)
 	again.Replayed = false
 	for _, r := range []*ledger.HoldResult{one, again} {
 		for i := range r.Items {
@@ -217,13 +200,11 @@ func TestHold_CapturedInParts_ReleasesRest(t *testing.T) {
 
 func TestCapture_BeyondHold_DecidedAsDebit(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
-	if _, err := Do(t.Context(), b.Ledger, holdOf("acme", "k1", "h1", 6)); err != nil {
-		t.Fatal(err)
-	}
+	b := newBundle(t).simple("acme", 10)
+	_, err := Do(t.Context(), b.Ledger, holdOf("acme", "k1", "h1", 6))
+	require.NoError(t, err)
 	before := b.mustBalance("acme", "api_calls")
-	_, err := b.change(ledger.HoldChange{Key: "c1", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 11}}})
+	_, err = b.change(ledger.HoldChange{Key: "c1", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 11}}})
 	wantCode(t, err, errcode.QuotaExceeded)
 	after := b.mustBalance("acme", "api_calls")
 	after.AsOf = before.AsOf
@@ -236,27 +217,23 @@ func TestCapture_BeyondHold_DecidedAsDebit(t *testing.T) {
 
 func TestHold_Expired_ReturnsUnits_ForfeitsEndedGrant(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.hourly("acme", 10)
+	b := newBundle(t).hourly("acme", 10)
 	h := holdOf("acme", "k1", "h1", 6)
 	h.TTL = 10 * time.Minute
-	if _, err := Do(t.Context(), b.Ledger, h); err != nil {
-		t.Fatal(err)
-	}
+	_, err := Do(t.Context(), b.Ledger, h)
+	require.NoError(t, err)
 	long := holdOf("acme", "k2", "h2", 3)
 	long.TTL = 5 * time.Hour
-	if _, err := Do(t.Context(), b.Ledger, long); err != nil {
-		t.Fatal(err)
-	}
+	_, err = Do(t.Context(), b.Ledger, long)
+	require.NoError(t, err)
 	b.rewindHolds(20 * time.Minute)
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10, Held: 3})
-	_, err := b.change(ledger.HoldChange{Key: "c1", Action: ledger.ActionCapture})
+	_, err = b.change(ledger.HoldChange{Key: "c1", Action: ledger.ActionCapture})
 	wantCode(t, err, errcode.HoldNotActive)
 	b.rewindHolds(time.Hour)
 	b.wantSums("acme", "api_calls", ledger.Sums{Opening: 3, Granted: 10, Held: 3}) // the second hold outlives its period
-	if _, err := Do(t.Context(), b.Ledger, &ledger.HoldChange{Tenant: "acme", Key: "c2", HoldID: "h2", Action: ledger.ActionRelease}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = Do(t.Context(), b.Ledger, &ledger.HoldChange{Tenant: "acme", Key: "c2", HoldID: "h2", Action: ledger.ActionRelease})
+	require.NoError(t, err)
 	b.wantSums("acme", "api_calls", ledger.Sums{Opening: 3, Granted: 10, Expired: 3}) // units of an ended allowance expire
 	b.mustVerify()
 }
@@ -272,29 +249,23 @@ func (b *bundle) rewindHolds(by time.Duration) {
 
 func TestExtend_KeepsHoldActive(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
+	b := newBundle(t).simple("acme", 10)
 	h := holdOf("acme", "k1", "h1", 6)
 	h.TTL = 10 * time.Minute
-	if _, err := Do(t.Context(), b.Ledger, h); err != nil {
-		t.Fatal(err)
-	}
+	_, err := Do(t.Context(), b.Ledger, h)
+	require.NoError(t, err)
 	r, err := b.change(ledger.HoldChange{Key: "c1", Action: ledger.ActionExtend, TTL: 3 * time.Hour})
-	if err != nil || r.ExpiresAt.Sub(r.AsOf) != 3*time.Hour {
-		t.Fatalf("got %+v, %v", r, err)
-	}
+	require.True(t, err == nil && r.ExpiresAt.Sub(r.AsOf) == 3*time.Hour, "got %+v, %v", r, err)
 	b.rewindHolds(time.Hour)
-	if r, err = b.change(ledger.HoldChange{Key: "c2", Action: ledger.ActionCapture}); err != nil {
-		t.Fatal(err)
-	}
+	r, err = b.change(ledger.HoldChange{Key: "c2", Action: ledger.ActionCapture})
+	require.NoError(t, err)
 	wantEqual(t, "capture", holdingOf(r), holding{Status: ledger.HoldCaptured, Captured: 6, Remaining: 4})
 	b.mustVerify()
 }
 
 func TestHold_OverflowsIntoCredits_CapturesWholeUnits(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.meter("credits")
+	b := newBundle(t).meter("credits")
 	b.allowance("pro", "api_calls", 4, "month", "overflow_meter = 'credits', overflow_price = 3, per_subject = 50")
 	b.signUp("acme", "pro")
 	b.mustGrant("acme", "g1", "credits", 4)
@@ -318,8 +289,7 @@ func TestHold_OverflowsIntoCredits_CapturesWholeUnits(t *testing.T) {
 
 func TestRefund_InParts_ReturnsToGrantsUpToDebit(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.meter("credits")
+	b := newBundle(t).meter("credits")
 	b.allowance("pro", "api_calls", 10, "month", "overflow_meter = 'credits', overflow_price = 2, overage_policy = 'allow', per_subject = 100")
 	b.signUp("acme", "pro")
 	b.mustGrant("acme", "g1", "credits", 6)
@@ -337,15 +307,12 @@ func TestRefund_InParts_ReturnsToGrantsUpToDebit(t *testing.T) {
 	b.mustVerify()
 	_, err = refund("r2", 12)
 	wantCode(t, err, errcode.RefundExceedsDebit)
-	if _, err = refund("r3", 0); err != nil {
-		t.Fatal(err)
-	}
+	_, err = refund("r3", 0)
+	require.NoError(t, err)
 	_, err = refund("r4", 0)
 	wantCode(t, err, errcode.RefundExceedsDebit)
 	again, err := refund("r1", 4)
-	if err != nil || !again.Replayed || again.Items[0].Refunded != 4 {
-		t.Errorf("got %+v, %v", again, err)
-	}
+	assert.True(t, err == nil && again.Replayed && again.Items[0].Refunded == 4, "got %+v, %v", again, err)
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10, Refunded: 10, Used: 10})
 	wantEqual(t, "limit", b.mustBalance("acme", "api_calls").Limit, 10)
 	b.wantSums("acme", "credits", ledger.Sums{Granted: 6, Refunded: 6, Used: 6})
@@ -361,8 +328,7 @@ func TestRefund_InParts_ReturnsToGrantsUpToDebit(t *testing.T) {
 
 func TestRefund_OverflowAtPriceOne_NamesOwnMeter(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.meter("credits")
+	b := newBundle(t).meter("credits")
 	b.allowance("pro", "api_calls", 1, "month", "overflow_meter = 'credits', overflow_price = 1")
 	b.signUp("acme", "pro")
 	b.mustGrant("acme", "g1", "credits", 6)
@@ -376,8 +342,7 @@ func TestRefund_OverflowAtPriceOne_NamesOwnMeter(t *testing.T) {
 
 func TestRefund_EndedAllowance_ForfeitedOrRegranted(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.hourly("acme", 10)
+	b := newBundle(t).hourly("acme", 10)
 	b.mustDebit(debitOf("acme", "k1", 8))
 	b.rewind("acme", 2*time.Hour)
 	r, err := Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Amount: 3})
@@ -395,13 +360,11 @@ func TestRefund_EndedAllowance_ForfeitedOrRegranted(t *testing.T) {
 
 func TestVoid_TakesBackRest_AdjustGoesBothWays(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
+	b := newBundle(t).simple("acme", 10)
 	g := topupOf("acme", "g1", "api_calls", 50)
 	g.GrantID = "gift"
-	if _, err := Do(t.Context(), b.Ledger, g); err != nil {
-		t.Fatal(err)
-	}
+	_, err := Do(t.Context(), b.Ledger, g)
+	require.NoError(t, err)
 	b.mustDebit(debitOf("acme", "k1", 30)) // 10 of the allowance, 20 of the gift
 	void := func(key string) (*ledger.Change, error) {
 		return Do(t.Context(), b.Ledger, &ledger.GrantChange{Action: ledger.VoidGrant, Tenant: "acme", Key: key, GrantID: "gift", Reason: "chargeback"})
@@ -416,20 +379,15 @@ func TestVoid_TakesBackRest_AdjustGoesBothWays(t *testing.T) {
 		return Do(t.Context(), b.Ledger, &ledger.Adjust{Tenant: "acme", Key: key, Meter: "api_calls", Amount: amount, Reason: "goodwill", IfSeq: seq})
 	}
 	up, err := adjust("a1", 25, nil)
-	if err != nil || up.Remaining != 25 {
-		t.Fatalf("got %+v, %v", up, err)
-	}
+	require.True(t, err == nil && up.Remaining == 25, "got %+v, %v", up, err)
 	_, err = adjust("a2", -26, nil)
 	wantCode(t, err, errcode.Conflict)
 	_, err = adjust("a3", -5, new(up.Seq-1))
 	wantCode(t, err, errcode.Conflict)
 	down, err := adjust("a4", -5, &up.Seq)
-	if err != nil || down.Remaining != 20 {
-		t.Fatalf("got %+v, %v", down, err)
-	}
-	if again, err := void("v1"); err != nil || !again.Replayed || again.Amount != -30 {
-		t.Errorf("got %+v, %v", again, err)
-	}
+	require.True(t, err == nil && down.Remaining == 20, "got %+v, %v", down, err)
+	again, err := void("v1")
+	assert.True(t, err == nil && again.Replayed && again.Amount == -30, "got %+v, %v", again, err)
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 60, Used: 30, Adjusted: -10})
 	b.mustVerify()
 }
@@ -449,20 +407,17 @@ func TestRollover_CarriesWithinBounds(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			b := newBundle(t)
-			b.allowance("pro", "api_calls", 100, "hour", tc.columns)
+			b := newBundle(t).allowance("pro", "api_calls", 100, "hour", tc.columns)
 			b.signUp("acme", "pro")
 			b.mustGrant("acme", "g1", "api_calls", 7)
 			b.mustDebit(debitOf("acme", "k1", tc.used))
 			b.rewind("acme", time.Hour)
-			if got := b.mustBalance("acme", "api_calls").Remaining; got != tc.want+7 {
-				t.Errorf("remaining %d, want %d and the 7 that were paid for", got, tc.want)
-			}
+			got := b.mustBalance("acme", "api_calls").Remaining
+			assert.True(t, got == tc.want+7, "remaining %d, want %d and the 7 that were paid for", got, tc.want)
 			b.mustVerify()
 			b.rewind("acme", time.Hour)
-			if got := b.mustBalance("acme", "api_calls").Remaining; got != tc.after+7 {
-				t.Errorf("one more period on: remaining %d, want %d", got, tc.after+7)
-			}
+			got = b.mustBalance("acme", "api_calls").Remaining
+			assert.True(t, got == tc.after+7, "one more period on: remaining %d, want %d", got, tc.after+7)
 			b.mustDebit(debitOf("acme", "k2", 1))
 			b.mustVerify()
 		})
@@ -471,8 +426,7 @@ func TestRollover_CarriesWithinBounds(t *testing.T) {
 
 func TestPlanChange_Now_EndsPeriod_Prorates_KeepsPaidGrants(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.allowance("small", "api_calls", 100, "hour", "")
+	b := newBundle(t).allowance("small", "api_calls", 100, "hour", "")
 	b.allowance("large", "api_calls", 3600, "hour", "")
 	b.signUp("acme", "small")
 	b.signUp("whole", "small")
@@ -484,9 +438,8 @@ func TestPlanChange_Now_EndsPeriod_Prorates_KeepsPaidGrants(t *testing.T) {
 	}
 	got := b.mustBalance("acme", "api_calls")
 	// The prorated allowance is one unit a second. 59 of 60 minutes are left, minus the duration of this test.
-	if got.Granted < 3480 || got.Granted > 3540 || got.Opening != 50 || got.Used != 0 || got.Plan != "large" {
-		t.Errorf("got %+v", got)
-	}
+	assert.True(t, got.Granted >= 3480 && got.Granted <= 3540 && got.Opening == 50 && got.Used == 0 &&
+		got.Plan == "large", "got %+v", got)
 	b.wantSums("whole", "api_calls", ledger.Sums{Opening: 50, Granted: 3570}) // 30 were used before
 	b.mustDebit(debitOf("acme", "k2", 10))
 	b.mustDebit(debitOf("whole", "k2", 10))
@@ -495,24 +448,20 @@ func TestPlanChange_Now_EndsPeriod_Prorates_KeepsPaidGrants(t *testing.T) {
 
 func TestDebit_OverflowPriceNearMaxAmount_DoesNotWrap(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.meter("credits")
+	b := newBundle(t).meter("credits")
 	b.allowance("pro", "api_calls", 1, "month", fmt.Sprintf("overflow_meter = 'credits', overflow_price = %d", ledger.MaxAmount))
 	b.signUp("acme", "pro")
 	b.mustGrant("acme", "g1", "credits", ledger.MaxAmount)
 	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", ledger.MaxAmount))
 	e := wantCode(t, err, errcode.QuotaExceeded)
-	if ledger.DenialOf(e).Available != 2 {
-		t.Errorf("available %d, want 2", ledger.DenialOf(e).Available)
-	}
+	assert.True(t, ledger.DenialOf(e).Available == 2, "available %d, want 2", ledger.DenialOf(e).Available)
 	b.mustDebit(debitOf("acme", "k2", 2))
 	b.mustVerify()
 }
 
 func TestPeriods_TrialExpires_OverrideReplacesAmount(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.allowance("trial", "api_calls", 100, "once", "expires_in_days = 14")
+	b := newBundle(t).allowance("trial", "api_calls", 100, "once", "expires_in_days = 14")
 	b.allowance("pro", "credits", 50, "hour", "")
 	b.signUp("acme", "trial")
 	b.signUp("big", "pro")

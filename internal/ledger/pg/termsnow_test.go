@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -37,8 +38,7 @@ func (b *bundle) mustSubject(tenant, meter, subject string) *ledger.Balance {
 // read shows it.
 func TestTermsNow_EverySubject_RightWhenTouched(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.allowance("small", "api_calls", 1000, "hour", "per_subject = 10")
+	b := newBundle(t).allowance("small", "api_calls", 1000, "hour", "per_subject = 10")
 	b.allowance("large", "api_calls", 5000, "hour", "per_subject = 40")
 	b.signUp("acme", "small")
 	debit := func(subject, key string, amount int64) *ledger.Debit {
@@ -53,9 +53,8 @@ func TestTermsNow_EverySubject_RightWhenTouched(t *testing.T) {
 	b.changeNow("acme", "large", b.now())
 	for i := range subjects {
 		subject := fmt.Sprint("user-", i)
-		if got := b.mustSubject("acme", "api_calls", subject); got.Plan != "large" || got.Remaining != 36 || got.Used != 0 {
-			t.Errorf("%s is read as %+v", subject, got)
-		}
+		got := b.mustSubject("acme", "api_calls", subject)
+		assert.True(t, got.Plan == "large" && got.Remaining == 36 && got.Used == 0, "%s is read as %+v", subject, got)
 		b.mustDebit(debit(subject, fmt.Sprint("after-", i), 30))
 		_, err := Do(t.Context(), b.Ledger, debit(subject, fmt.Sprint("much-", i), 7))
 		wantCode(t, err, errcode.QuotaExceeded)
@@ -73,8 +72,7 @@ func TestTermsNow_EverySubject_RightWhenTouched(t *testing.T) {
 // period at an instant after that entry.
 func TestTermsNow_CommittedLate_EndsPeriodAfterItsEntries(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.allowance("small", "api_calls", 100, "year", "")
+	b := newBundle(t).allowance("small", "api_calls", 100, "year", "")
 	b.allowance("large", "api_calls", 500, "year", "")
 	b.signUp("acme", "small")
 	b.mustDebit(debitOf("acme", "k0", 1))
@@ -83,9 +81,8 @@ func TestTermsNow_CommittedLate_EndsPeriodAfterItsEntries(t *testing.T) {
 	b.changeNow("acme", "large", stamped)
 	b.mustDebit(debitOf("acme", "k2", 7))
 	got := b.mustBalance("acme", "api_calls")
-	if got.Plan != "large" || got.Used != 7 || got.Remaining != 500-31-7 || got.PeriodStart.Before(late.AsOf) {
-		t.Errorf("got %+v; the entry before the commit is of %s", got, late.AsOf)
-	}
+	assert.True(t, got.Plan == "large" && got.Used == 7 && got.Remaining == 500-31-7 &&
+		!got.PeriodStart.Before(late.AsOf), "got %+v; the entry before the commit is of %s", got, late.AsOf)
 	b.mustVerify()
 }
 
@@ -93,8 +90,7 @@ func TestTermsNow_CommittedLate_EndsPeriodAfterItsEntries(t *testing.T) {
 // the old terms. Then the change ends that next period.
 func TestTermsNow_CommittedAfterNextPeriodOpened_EndsIt(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.allowance("small", "api_calls", 100, "year", "")
+	b := newBundle(t).allowance("small", "api_calls", 100, "year", "")
 	b.allowance("large", "api_calls", 500, "year", "")
 	b.signUp("acme", "small")
 	b.mustDebit(debitOf("acme", "k1", 30))
@@ -106,36 +102,28 @@ func TestTermsNow_CommittedAfterNextPeriodOpened_EndsIt(t *testing.T) {
 		t.Errorf("got %+v, opened at %s", got, opened)
 	}
 	b.mustDebit(debitOf("acme", "k3", 7))
-	if got := b.mustBalance("acme", "api_calls"); got.Used != 14 {
-		t.Errorf("the period was ended again: %+v", got)
-	}
+	got := b.mustBalance("acme", "api_calls")
+	assert.True(t, got.Used == 14, "the period was ended again: %+v", got)
 }
 
 // If a change has no effect on a meter, each balance of the meter examines it only once, not with every debit.
 func TestTermsNow_NoEffectOnMeter_ReadOnce(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.allowance("small", "api_calls", 100, "year", "")
+	b := newBundle(t).allowance("small", "api_calls", 100, "year", "")
 	b.signUp("acme", "small")
 	b.mustDebit(debitOf("acme", "k1", 1))
 	at := b.now().Truncate(time.Microsecond)
 	b.changeNow("acme", "small", at)
 	k := ledger.BalanceKey{Tenant: "acme", Meter: "api_calls"}
 	p := uncutPeriod{start: b.mustBalance("acme", "api_calls").PeriodStart, terms: at}
-	if b.learned.isUncut(k, p) {
-		t.Error("known before it was read")
-	}
+	assert.False(t, b.learned.isUncut(k, p), "known before it was read")
 	b.mustDebit(debitOf("acme", "k2", 1))
-	if !b.learned.isUncut(k, p) {
-		t.Error("the next debit reads the terms again")
-	}
-	if got := b.mustBalance("acme", "api_calls"); got.Used != 2 || got.Remaining != 98 {
-		t.Errorf("got %+v", got)
-	}
+	assert.True(t, b.learned.isUncut(k, p), "the next debit reads the terms again")
+	got := b.mustBalance("acme", "api_calls")
+	assert.True(t, got.Used == 2 && got.Remaining == 98, "got %+v", got)
 	// Another instance gets the same result, like this instance after a restart.
 	other := openLedger(t, b.url)
-	if r, err := Do(t.Context(), other, debitOf("acme", "k3", 1)); err != nil || r.Items[0].Remaining != 97 {
-		t.Errorf("got %+v, %v", r, err)
-	}
+	r, err := Do(t.Context(), other, debitOf("acme", "k3", 1))
+	assert.True(t, err == nil && r.Items[0].Remaining == 97, "got %+v, %v", r, err)
 	b.mustVerify()
 }

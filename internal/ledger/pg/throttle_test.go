@@ -3,6 +3,8 @@ package pg
 import (
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 )
 
 // A roll makes long pauses at first, and while other transactions commit in the database. If only the roll commits,
@@ -31,13 +33,11 @@ func TestThrottle_FollowsWhatOthersCommit(t *testing.T) {
 		p.own = step.own
 		now = now.Add(loadEvery)
 		p.count(p.commits+step.commits, now)
-		if got := p.sleepTime(took); got != step.want {
-			t.Errorf("%s: the roll sleeps for %s, want %s", step.why, got, step.want)
-		}
+		got := p.sleepTime(took)
+		assert.True(t, got == step.want, "%s: the roll sleeps for %s, want %s", step.why, got, step.want)
 	}
-	if got := p.sleepTime(time.Hour); got != sleepMax {
-		t.Errorf("after an hour the roll sleeps for %s, want %s", got, sleepMax)
-	}
+	got := p.sleepTime(time.Hour)
+	assert.True(t, got == sleepMax, "after an hour the roll sleeps for %s, want %s", got, sleepMax)
 }
 
 func TestNextChunk_FitsIntoItsTime(t *testing.T) {
@@ -57,8 +57,7 @@ func TestNextChunk_FitsIntoItsTime(t *testing.T) {
 		{1, time.Millisecond, 2},
 		{20, 4 * time.Millisecond, 20},
 	} {
-		if got := nextChunk(c.chunk, c.took); got != c.want {
-			t.Errorf("%d balances took %s: next %d, want %d", c.chunk, c.took, got, c.want)
-		}
+		got := nextChunk(c.chunk, c.took)
+		assert.True(t, got == c.want, "%d balances took %s: next %d, want %d", c.chunk, c.took, got, c.want)
 	}
 }

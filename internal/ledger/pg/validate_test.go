@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -12,15 +14,12 @@ import (
 
 func TestValidate_BadRequests_RefusedByField(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
+	b := newBundle(t).simple("acme", 10)
 	long := strings.Repeat("x", bound.MaxKey+1)
 	bad := func(name, field string, err error) {
 		t.Helper()
 		e := wantCode(t, err, errcode.InvalidArgument)
-		if e.Field() != field {
-			t.Errorf("%s: field %q, want %q", name, e.Field(), field)
-		}
+		assert.True(t, e.Field() == field, "%s: field %q, want %q", name, e.Field(), field)
 	}
 	debit := func(change func(*ledger.Debit)) error {
 		d := debitOf("acme", "k1", 1)
@@ -73,24 +72,19 @@ func TestValidate_BadRequests_RefusedByField(t *testing.T) {
 	bad("nothing", "amount", err)
 	_, err = Do(t.Context(), b.Ledger, &ledger.Adjust{Tenant: "acme", Key: "k1", Meter: "api_calls", Amount: 1})
 	bad("no reason", "reason", err)
-	if got := b.mustBalance("acme", "api_calls"); got.Remaining != 10 || got.Seq != 1 {
-		t.Errorf("refused requests left something behind: %+v", got)
-	}
+	got := b.mustBalance("acme", "api_calls")
+	assert.True(t, got.Remaining == 10 && got.Seq == 1, "refused requests left something behind: %+v", got)
 }
 
 func TestBatch_RefusedMetadata_FailsAlone(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
+	b := newBundle(t).simple("acme", 10)
 	odd := debitOf("acme", "k2", 1)
 	odd.Metadata = []byte(`{"a":"\u0000"}`)
 	out := b.DebitBatch(t.Context(), []*ledger.Debit{debitOf("acme", "k1", 1), odd, debitOf("acme", "k3", 1)})
-	if out[0].Err != nil || out[2].Err != nil {
-		t.Errorf("neighbours failed: %v, %v", out[0].Err, out[2].Err)
-	}
+	assert.True(t, out[0].Err == nil && out[2].Err == nil, "neighbours failed: %v, %v", out[0].Err, out[2].Err)
 	wantCode(t, out[1].Err, errcode.Internal)
-	if got := b.mustBalance("acme", "api_calls"); got.Used != 2 {
-		t.Errorf("got %+v", got)
-	}
+	got := b.mustBalance("acme", "api_calls")
+	assert.True(t, got.Used == 2, "got %+v", got)
 	b.mustVerify()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -66,9 +67,7 @@ func (b *bundle) openLedger() *pg.Ledger {
 	b.must(err)
 	b.must(l.Start(b.t.Context()))
 	b.t.Cleanup(func() {
-		if err := l.Stop(context.Background()); err != nil {
-			b.t.Errorf("stop ledger: %v", err)
-		}
+		assert.NoError(b.t, l.Stop(context.Background()), "stop ledger")
 	})
 	return l
 }
@@ -89,9 +88,7 @@ func (b *bundle) open(change func(*Config)) *Verifier {
 	b.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
-		if err := v.Stop(ctx); err != nil {
-			b.t.Errorf("stop verifier: %v", err)
-		}
+		assert.NoError(b.t, v.Stop(ctx), "stop verifier")
 	})
 	return v
 }
@@ -108,9 +105,8 @@ func (b *bundle) must(err error) {
 
 func (b *bundle) exec(sql string, args ...any) {
 	b.t.Helper()
-	if _, err := b.db.Exec(b.t.Context(), sql, args...); err != nil {
-		b.t.Fatal(err)
-	}
+	_, err := b.db.Exec(b.t.Context(), sql, args...)
+	require.NoError(b.t, err)
 }
 
 // advance moves the database's clock.
@@ -129,7 +125,7 @@ func (b *bundle) now() time.Time {
 
 // plan creates a plan with one allowance of api_calls. columns sets further columns of plan_allowances: "name = value,
 // ...".
-func (b *bundle) plan(id string, amount int64, every, columns string) {
+func (b *bundle) plan(id string, amount int64, every, columns string) *bundle {
 	b.t.Helper()
 	b.exec("INSERT INTO meters (meter, unit) VALUES ('api_calls', 'unit'), ('credits', 'unit') ON CONFLICT DO NOTHING")
 	b.exec("INSERT INTO plans (plan, version, created_at) VALUES ($1, 1, $2)", id, b.now().AddDate(-1, 0, 0))
@@ -138,6 +134,7 @@ func (b *bundle) plan(id string, amount int64, every, columns string) {
 	if columns != "" {
 		b.exec("UPDATE plan_allowances SET "+columns+" WHERE plan = $1", id)
 	}
+	return b
 }
 
 // signUp creates a tenant whose periods began a minute ago.
@@ -149,10 +146,11 @@ func (b *bundle) signUp(id, plan string) {
 }
 
 // simple signs up tenant id for a monthly allowance.
-func (b *bundle) simple(id string, amount int64) {
+func (b *bundle) simple(id string, amount int64) *bundle {
 	b.t.Helper()
 	b.plan("plan-"+id, amount, "month", "")
 	b.signUp(id, "plan-"+id)
+	return b
 }
 
 func debitOf(tenant, key string, amount int64) *ledger.Debit {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -15,8 +16,7 @@ import (
 
 func TestVerify_CachedCopy_ImpossibleReported_OldCounted(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
+	b := newBundle(t).simple("acme", 10)
 	mustDo(b, debitOf("acme", "k1", 3))
 	next := b.nextEvent()
 	for _, tc := range []struct {
@@ -35,9 +35,8 @@ func TestVerify_CachedCopy_ImpossibleReported_OldCounted(t *testing.T) {
 			return []*ledger.BalanceCopy{tc.copy}, nil
 		}})
 		require.NoError(t, err)
-		if report.Count != tc.count || report.StaleCopies != tc.old {
-			t.Errorf("a copy %s: %d differences, %d old; want %d and %d", tc.name, report.Count, report.StaleCopies, tc.count, tc.old)
-		}
+		assert.True(t, report.Count == tc.count && report.StaleCopies == tc.old,
+			"a copy %s: %d differences, %d old; want %d and %d", tc.name, report.Count, report.StaleCopies, tc.count, tc.old)
 	}
 }
 
@@ -51,8 +50,7 @@ func (b *bundle) nextEvent() (at time.Time) {
 // If the cache with the copies does not answer, verify names this error and reports no difference.
 func TestVerify_CacheAway_Named(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
+	b := newBundle(t).simple("acme", 10)
 	mustDo(b, debitOf("acme", "k1", 3))
 	_, err := b.Verify(t.Context(), Options{
 		Copies: func(context.Context, []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
@@ -60,31 +58,25 @@ func TestVerify_CacheAway_Named(t *testing.T) {
 		},
 	})
 	e, ok := errors.AsType[*errcode.Error](err)
-	if !ok || e.Code != errcode.Unavailable || !strings.Contains(e.Detail, "Redis does not answer") {
-		t.Errorf("%v", err)
-	}
+	assert.True(t, ok && e.Code == errcode.Unavailable && strings.Contains(e.Detail, "Redis does not answer"), err)
 }
 
 // A check before the first debit of a period processes due events in memory, and publishes the result as a copy. The
 // seq of this copy is higher than the stored seq. Such a copy is not a difference.
 func TestVerify_CopyOfCheckAfterPeriodEnd_NoDifference(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.plan("hourly", 100, "hour", "")
+	b := newBundle(t).plan("hourly", 100, "hour", "")
 	b.signUp("acme", "hourly")
 	mustDo(b, debitOf("acme", "k1", 30))
 	b.advance(2 * time.Hour)
 	out := b.ledger.CheckBatch(t.Context(), []ledger.CheckRequest{{Tenant: "acme", Items: []ledger.Item{{Meter: "api_calls", Amount: 1}}}})
 	b.must(out[0].Err)
 	copied := out[0].Result.Copies[0]
-	if copied.Seq <= 2 || copied.Remaining != 100 {
-		t.Fatalf("the check's view is %+v", copied)
-	}
+	require.True(t, copied.Seq > 2 && copied.Remaining == 100, "the check's view is %+v", copied)
 	report, err := b.Verify(t.Context(), Options{Copies: func(context.Context, []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
 		return []*ledger.BalanceCopy{&copied}, nil
 	}})
 	b.must(err)
-	if report.Count != 0 || report.Copies != 1 || report.StaleCopies != 1 || !report.CopiesCompared {
-		t.Errorf("%d copies, %d of another instant, differences %v", report.Copies, report.StaleCopies, report.Differences)
-	}
+	assert.True(t, report.Count == 0 && report.Copies == 1 && report.StaleCopies == 1 && report.CopiesCompared,
+		"%d copies, %d of another instant, differences %v", report.Copies, report.StaleCopies, report.Differences)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
@@ -61,34 +62,27 @@ func (b *bundle) tamper(tenants ...string) {
 
 func TestVerification_Difference_ToldOncePerBalance(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.plan("p", 100, "month", "")
+	b := newBundle(t).plan("p", 100, "month", "")
 	for _, tenant := range []string{"acme", "globex", "fine"} {
 		b.signUp(tenant, "p")
 		mustDo(b, debitOf(tenant, "k", 10))
 	}
-	if v := b.verification(""); v.Status != VerificationClean {
-		t.Fatalf("%+v", v)
-	}
+	v := b.verification("")
+	require.True(t, v.Status == VerificationClean, v)
 	b.wantTold()
 	b.tamper("acme", "globex")
 	all := b.verification("")
-	if all.Status != VerificationDrift || all.Report.Count < 4 {
-		t.Fatalf("%+v", all)
-	}
+	require.True(t, all.Status == VerificationDrift && all.Report.Count >= 4, all)
 	b.wantTold(drift("acme", all.ID), drift("globex", all.ID), drift("", all.ID)) // "": sums over all tenants
 	one := b.verification("acme")                                                 // emits its own event
-	if one.Status != VerificationDrift {
-		t.Fatalf("%+v", one)
-	}
+	require.True(t, one.Status == VerificationDrift, one)
 	b.wantTold(drift("acme", all.ID), drift("globex", all.ID), drift("", all.ID), drift("acme", one.ID))
 }
 
 // The result of a verification and its events are stored in one transaction. If one write fails, nothing is stored.
 func TestVerification_EventCannotBeWritten_NotRecorded(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 100)
+	b := newBundle(t).simple("acme", 100)
 	mustDo(b, debitOf("acme", "k", 10))
 	b.tamper("acme")
 	report, err := b.Verify(t.Context(), Options{Tenant: "acme"})
@@ -97,12 +91,9 @@ func TestVerification_EventCannotBeWritten_NotRecorded(t *testing.T) {
 	b.exec("INSERT INTO verifications (verification_id, tenant_id, status, started_at, heartbeat_at) VALUES ('v1', 'acme', 'running', now(), now())")
 	b.exec("REVOKE INSERT ON events FROM quotasvc_service")
 	v.Status, v.Report = VerificationDrift, *report
-	if err := b.saveVerification(t.Context(), &v); err == nil {
-		t.Error("no error")
-	}
-	if got, err := b.VerificationStatus(t.Context(), "v1"); err != nil || got.Status == VerificationDrift {
-		t.Errorf("%+v, %v", got, err)
-	}
+	assert.Error(t, b.saveVerification(t.Context(), &v), "no error")
+	got, err := b.VerificationStatus(t.Context(), "v1")
+	assert.True(t, err == nil && got.Status != VerificationDrift, "%+v, %v", got, err)
 	b.exec("GRANT INSERT ON events TO quotasvc_service")
 	b.must(b.saveVerification(t.Context(), &v))
 	b.wantTold(drift("acme", "v1")) // a verification of one tenant checks no sums over all tenants
@@ -128,9 +119,7 @@ func TestWatch_Difference_ToldOnceADay_BySeveralInstances(t *testing.T) {
 			v := b.open(nil)
 			all.Go(func() {
 				for range 2 {
-					if err := v.watch.pass(t.Context()); err != nil {
-						t.Error(err)
-					}
+					assert.NoError(t, v.watch.pass(t.Context()))
 				}
 			})
 		}
@@ -153,13 +142,10 @@ func TestDrifts_ManyDifferences_BoundedAndShort(t *testing.T) {
 		r.Differences = append(r.Differences, audit.Difference{Tenant: fmt.Sprint("t", i/2), Meter: "m", What: strings.Repeat("ä", driftTextMax), Want: "1", Got: strings.Repeat("x", 1<<20)})
 	}
 	told := drifts(r, "", "v", time.Now())
-	if len(told) != audit.DifferencesMax/2 {
-		t.Errorf("%d events", len(told))
-	}
+	assert.True(t, len(told) == audit.DifferencesMax/2, "%d events", len(told))
 	for _, e := range told {
 		text := fmt.Sprintf("%+v", e.Data)
-		if len(text) > 3*driftTextMax || !utf8.ValidString(text) || !strings.Contains(text, "Differences:2 Total:12345") {
-			t.Errorf("%d bytes: %.80s", len(text), text)
-		}
+		assert.True(t, len(text) <= 3*driftTextMax && utf8.ValidString(text) &&
+			strings.Contains(text, "Differences:2 Total:12345"), "%d bytes: %.80s", len(text), text)
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 // idleRuns creates rows of periods that represent several idle periods. One balance owed units. In the second
 // balance, units rolled over. The third balance got the minimum, because nothing rolled over.
-func (b *bundle) idleRuns() {
+func (b *bundle) idleRuns() *bundle {
 	b.t.Helper()
 	b.plan("owing", 10, "hour", "overage_policy = 'allow', overage_at_period_end = 'preserve'")
 	b.plan("rolling", 100, "hour", "rollover_min = 20, rollover_max = 150")
@@ -21,14 +21,14 @@ func (b *bundle) idleRuns() {
 	for _, tenant := range []string{"debtor", "saver", "spender"} {
 		mustDo(b, debitOf(tenant, "d2", 1))
 	}
+	return b
 }
 
 // The values at the start of a run of idle periods must follow from the journal, because the periods of the run are
 // derived from these values.
 func TestVerify_ChangedIdleRun_IsReported(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.idleRuns()
+	b := newBundle(t).idleRuns()
 	b.mustVerify()
 	b.uncheck()
 	run := func(set, tenant string) string {

@@ -5,17 +5,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
 func TestVerify_Incremental_ReadsNewEntriesOnly(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.history()
+	b := newBundle(t).history()
 	first := b.mustVerify() // the first pass reads the whole journal
-	if first.Incremental || first.Entries < 20 {
-		t.Fatalf("the first pass: %+v", first)
-	}
+	require.True(t, !first.Incremental && first.Entries >= 20, "the first pass: %+v", first)
 	b.wholeUpTo = 0
 	if again := b.mustVerify(); !again.Incremental || again.Entries != 0 || again.Unchanged != 2 || again.Totals["api_calls"] != first.Totals["api_calls"] {
 		t.Errorf("nothing was entered, and the pass read %d entries, with totals %+v", again.Entries, again.Totals)
@@ -27,20 +27,16 @@ func TestVerify_Incremental_ReadsNewEntriesOnly(t *testing.T) {
 		t.Errorf("the next pass read %d entries, %d balances unchanged", next.Entries, next.Unchanged)
 	}
 	b.exec("UPDATE balances SET used = used - 1, expired = expired + 1 WHERE meter = 'credits'")
-	if report := b.report(); report.Clean() {
-		t.Error("a balance that was changed without an entry is not noticed")
-	}
+	assert.False(t, b.report().Clean(), "a balance that was changed without an entry is not noticed")
 	b.exec("UPDATE balances SET used = used + 1, expired = expired - 1 WHERE meter = 'credits'")
 	b.exec("UPDATE entries SET operation_id = 'x' WHERE operation_id = 'new'")
-	if report, err := b.Verify(t.Context(), Options{Full: true}); err != nil || report.Clean() || report.Incremental {
-		t.Errorf("a full pass: %+v, %v", report, err)
-	}
+	report, err := b.Verify(t.Context(), Options{Full: true})
+	assert.True(t, err == nil && !report.Clean() && !report.Incremental, "a full pass: %+v, %v", report, err)
 }
 
 func TestVerify_FullPassInterrupted_NextContinues(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.history()
+	b := newBundle(t).history()
 	b.exec("INSERT INTO meters (meter, unit) SELECT 'm' || n, 'unit' FROM generate_series(100, 399) n")
 	b.exec("INSERT INTO balances (tenant_id, meter) SELECT 'acme', 'm' || n FROM generate_series(100, 399) n")
 	b.exec("UPDATE refunds SET refunded = refunded - 1") // verify finds this after all balances of the tenant
@@ -54,25 +50,21 @@ func TestVerify_FullPassInterrupted_NextContinues(t *testing.T) {
 		}
 		return make([]*ledger.BalanceCopy, len(keys)), nil
 	}})
-	if err == nil {
-		t.Fatal("the pass was not interrupted")
-	}
+	require.Error(t, err, "the pass was not interrupted")
 	report, err := b.Verify(t.Context(), Options{Full: true})
 	b.must(err)
 	if report.Balances != 302 || report.Count != 1 || report.Entries < 20 || report.CopiesCompared { // not all copies
 		t.Errorf("the continued pass has %d balances, %d entries, %v", report.Balances, report.Entries, report.Differences)
 	}
 	var rows int
-	if b.must(b.db.QueryRow(t.Context(), "SELECT count(*) FROM full_pass").Scan(&rows)); rows != 0 {
-		t.Error("the position of the finished pass is still there")
-	}
+	b.must(b.db.QueryRow(t.Context(), "SELECT count(*) FROM full_pass").Scan(&rows))
+	assert.Zero(t, rows, "the position of the finished pass is still there")
 }
 
 // If no units remain to roll over, and the plan has a minimum, the entry of the minimum creates the rollover grant.
 func TestVerify_RolloverOfMinimumAlone_Agrees(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.plan("floor", 10, "hour", "rollover_min = 4")
+	b := newBundle(t).plan("floor", 10, "hour", "rollover_min = 4")
 	b.signUp("acme", "floor")
 	mustDo(b, debitOf("acme", "d1", 10))
 	b.advance(time.Hour)
@@ -80,9 +72,7 @@ func TestVerify_RolloverOfMinimumAlone_Agrees(t *testing.T) {
 	b.mustVerify()
 	var made, named string
 	b.must(b.db.QueryRow(t.Context(), "SELECT e.operation_id, g.operation_id FROM grants g JOIN entries e USING (tenant_id, meter, subject, grant_id) WHERE g.source = 'rollover' AND e.kind = 'grant'").Scan(&made, &named))
-	if made != named {
-		t.Errorf("grant names operation %q, and was made by %q", named, made)
-	}
+	assert.Equal(t, named, made, "grant names operation %q, and was made by", named)
 	b.exec("UPDATE grants SET operation_id = replace(operation_id, '-min', '') WHERE source = 'rollover'") // as older versions wrote it
 	b.mustVerify()
 }

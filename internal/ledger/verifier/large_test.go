@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -104,9 +105,7 @@ func (b *bundle) measure(what string, n int, do func()) {
 	heap := m.HeapSys // memory from the system, which does not shrink: the largest heap so far
 	b.t.Logf("%-45s %9d in %8s: %8.0f/s, %5.2f µs of CPU each, heap at most %d MB", what, n, took.Round(time.Millisecond), float64(n)/took.Seconds(),
 		float64(cpu.Nanoseconds())/1e3/float64(n), heap>>20)
-	if heap > 512<<20 {
-		b.t.Errorf("%s: the heap has grown to %d MB", what, heap>>20)
-	}
+	assert.True(b.t, heap <= 512<<20, "%s: the heap has grown to %d MB", what, heap>>20)
 }
 
 // One balance with very many entries is verified and sealed in ranges, with bounded memory.
@@ -124,9 +123,8 @@ func TestVerify_LargeBalance_IsReadInRanges(t *testing.T) {
 		b.measure(what, int(entries), func() {
 			report, err := b.Verify(t.Context(), Options{Full: full})
 			b.must(err)
-			if !report.Clean() || report.Entries != entries {
-				t.Errorf("%s: %d entries, %v", what, report.Entries, report.Differences)
-			}
+			assert.True(t, report.Clean() && report.Entries == entries,
+				"%s: %d entries, %v", what, report.Entries, report.Differences)
 		})
 	}
 	verify("full verification, entries", true, int64(n))
@@ -140,9 +138,8 @@ func TestVerify_LargeBalance_IsReadInRanges(t *testing.T) {
 	if report := b.mustVerify(); report.Entries != 0 || report.Unchanged != 1 { // incremental passes skip old entries
 		t.Errorf("a pass without new entries: %+v", report)
 	}
-	if report, err := b.Verify(t.Context(), Options{Full: true}); err != nil || report.Count != 1 {
-		t.Errorf("a full pass over an entry that was changed: %+v, %v", report, err)
-	}
+	report, err := b.Verify(t.Context(), Options{Full: true})
+	assert.True(t, err == nil && report.Count == 1, "a full pass over an entry that was changed: %+v, %v", report, err)
 	b.exec("UPDATE entries SET fingerprint = sha256(($1::integer)::text::bytea) WHERE seq = $1", n/2)
 	n = grown
 	b.nextDay()
@@ -182,9 +179,8 @@ func TestVerify_ManyBalances_UnchangedOnesAreNotRead(t *testing.T) {
 			for _, d := range report.Differences {
 				t.Errorf("%s: %s", what, d)
 			}
-			if report.Balances != int64(n+1) || report.Unchanged != unchanged {
-				t.Errorf("%s: %d balances, %d unchanged", what, report.Balances, report.Unchanged)
-			}
+			assert.True(t, report.Balances == int64(n+1) && report.Unchanged == unchanged,
+				"%s: %d balances, %d unchanged", what, report.Balances, report.Unchanged)
 		})
 	}
 	verify("full verification, balances", true, 0)
@@ -195,15 +191,12 @@ func TestVerify_ManyBalances_UnchangedOnesAreNotRead(t *testing.T) {
 	mustDo(b, debitOf("acme", "second", 1))
 	b.nextDay()
 	b.measure("seal, balances without an entry", n, func() {
-		if s := b.sealDay(time.Time{}, nil); s.Heads != 1 {
-			t.Errorf("%d heads", s.Heads)
-		}
+		assert.EqualValues(t, 1, b.sealDay(time.Time{}, nil).Heads, "heads")
 	})
 	sealed, err := b.SealOfDay(t.Context(), b.today().AddDate(0, 0, -1))
 	b.must(err)
 	b.measure("check of a seal, balances", n, func() {
-		if report := b.mustCheck(sealed); report.Heads != int64(n+2) {
-			t.Errorf("%+v", report)
-		}
+		report := b.mustCheck(sealed)
+		assert.Equal(t, int64(n+2), report.Heads, report)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -36,9 +37,7 @@ func TestVerifications_NewestFirst_EachOnce(t *testing.T) {
 			for q := (Query{Tenant: tenant, Limit: limit}); ; {
 				page, next, err := v.Verifications(t.Context(), q)
 				b.must(err)
-				if len(page) > limit {
-					t.Fatalf("a page of %d has %d", limit, len(page))
-				}
+				require.True(t, len(page) <= limit, "a page of %d has %d", limit, len(page))
 				if all = append(all, page...); next == "" {
 					break
 				}
@@ -55,9 +54,8 @@ func TestVerifications_NewestFirst_EachOnce(t *testing.T) {
 	}
 	page, _, err := v.Verifications(t.Context(), Query{Limit: 3})
 	b.must(err)
-	if got := page[0]; got.ID != "lost" || got.Status != VerificationAbandoned || !got.FinishedAt.IsZero() || got.Entries != 0 {
-		t.Errorf("%+v", got)
-	}
+	got := page[0]
+	assert.True(t, got.ID == "lost" && got.Status == VerificationAbandoned && got.FinishedAt.IsZero() && got.Entries == 0, got)
 	if got := page[1]; got.ID != "part" || got.Tenant != "acme" || got.Balances != 7 || got.Unread != 2 || got.Differences != 3 || got.Error != "2 balances" || got.FinishedAt.IsZero() {
 		t.Errorf("%+v", got)
 	}
@@ -70,9 +68,8 @@ func TestVerifications_StrangeCursor_Refused(t *testing.T) {
 	t.Parallel()
 	v := newBundle(t).open(nil)
 	for _, cursor := range []string{"x", "MTIz", "LTEgeA", "MSA", "OTk5OTk5OTk5OTk5OTk5OTk5OSB4", "MSAAeA", strings.Repeat("QUFB", 100)} {
-		if _, _, err := v.Verifications(t.Context(), Query{Limit: 1, Cursor: cursor}); errcode.Of(err) != errcode.InvalidArgument {
-			t.Errorf("%q: %v", cursor, err)
-		}
+		_, _, err := v.Verifications(t.Context(), Query{Limit: 1, Cursor: cursor})
+		assert.True(t, errcode.Of(err) == errcode.InvalidArgument, "%q: %v", cursor, err)
 	}
 }
 
@@ -90,9 +87,8 @@ func TestVerifications_Years_AreReadByIndex(t *testing.T) {
 		"VerificationsPage": "'2020-01-01', 'x', 51", "VerificationsOfTenant": "'2020-01-01', 'x', 51, 'acme'",
 	} {
 		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
-			if plan := explained(t.Context(), t, v, name, args, mode); strings.Contains(plan, "Sort") || strings.Contains(plan, "Seq Scan") || strings.Contains(plan, "Filter") {
-				t.Errorf("%s with %s:\n%s", name, mode, plan)
-			}
+			plan := explained(t.Context(), t, v, name, args, mode)
+			assert.True(t, !strings.Contains(plan, "Sort") && !strings.Contains(plan, "Seq Scan") && !strings.Contains(plan, "Filter"), "%s with %s:\n%s", name, mode, plan)
 		}
 	}
 }
@@ -104,12 +100,10 @@ func explained(ctx context.Context, t *testing.T, v *Verifier, name, args, mode 
 	require.NoError(t, err)
 	defer conn.Release()
 	prepared := fmt.Sprintf("explain_%s_%s", name, mode)
-	if _, err := conn.Conn().Prepare(ctx, prepared, v.sql[name]); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Exec(ctx, "SET plan_cache_mode = "+mode); err != nil {
-		t.Fatal(err)
-	}
+	_, err = conn.Conn().Prepare(ctx, prepared, v.sql[name])
+	require.NoError(t, err)
+	_, err = conn.Exec(ctx, "SET plan_cache_mode = "+mode)
+	require.NoError(t, err)
 	rows, err := conn.Query(ctx, fmt.Sprintf("EXPLAIN (COSTS OFF) EXECUTE %q(%s)", prepared, args), pgx.QueryExecModeSimpleProtocol)
 	require.NoError(t, err)
 	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])

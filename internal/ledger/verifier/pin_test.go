@@ -3,14 +3,16 @@ package verifier
 import (
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // Entries may be removed up to a pinned checkpoint. If later entries are missing, verify reports it. After the
 // removal verify detects the same damage as before.
 func TestPin_EntriesBeforeRemoved_VerifyStaysStrict(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.history()
+	b := newBundle(t).history()
 	at := b.now()
 	b.advance(time.Hour)
 	mustDo(b, debitOf("acme", "later-1", 5))
@@ -20,16 +22,13 @@ func TestPin_EntriesBeforeRemoved_VerifyStaysStrict(t *testing.T) {
 	}
 	pinned, err := b.Pin(t.Context(), at, nil)
 	b.must(err)
-	if pinned.Balances != 2 || !pinned.Clean() {
-		t.Fatalf("pinned %d balances, differences %v", pinned.Balances, pinned.Differences)
-	}
-	if again, err := b.Pin(t.Context(), at, nil); err != nil || again.Balances != 0 {
-		t.Errorf("pinned again: %+v, %v", again, err)
-	}
+	require.True(t, pinned.Balances == 2 && pinned.Clean(),
+		"pinned %d balances, differences %v", pinned.Balances, pinned.Differences)
+	again, err := b.Pin(t.Context(), at, nil)
+	assert.True(t, err == nil && again.Balances == 0, "pinned again: %+v, %v", again, err)
 	remove()
-	if report := b.mustVerify(); report.Entries == 0 || report.Entries > 20 {
-		t.Errorf("%d entries were read", report.Entries)
-	}
+	report := b.mustVerify()
+	assert.True(t, report.Entries != 0 && report.Entries <= 20, "%d entries were read", report.Entries)
 	mustDo(b, debitOf("acme", "later-2", 5))
 	b.mustVerify()
 	for name, sql := range map[string]string{
@@ -50,9 +49,7 @@ func TestPin_EntriesBeforeRemoved_VerifyStaysStrict(t *testing.T) {
 		_, err = tx.Exec(t.Context(), sql)
 		b.must(err)
 		b.must(tx.Commit(t.Context()))
-		if report := b.report(); report.Clean() {
-			t.Errorf("%s: no difference", name)
-		}
+		assert.False(t, b.report().Clean(), "%s: no difference", name)
 		for _, table := range tables {
 			b.exec("DELETE FROM " + table + "; INSERT INTO " + table + " SELECT * FROM kept_" + table + "; DROP TABLE kept_" + table)
 		}

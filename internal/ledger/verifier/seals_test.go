@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
@@ -55,10 +57,11 @@ func (b *bundle) mustCheck(s *seal.Seal) *audit.SealReport {
 func (b *bundle) today() time.Time { return b.now().Truncate(24 * time.Hour) }
 
 // nextDay moves the clock to noon of the next day.
-func (b *bundle) nextDay() {
+func (b *bundle) nextDay() *bundle {
 	b.t.Helper()
 	now := b.now()
 	b.advance(b.today().Add(36 * time.Hour).Sub(now))
+	return b
 }
 
 func TestSeal_Days_AreChainedAndCheckedByTheNewest(t *testing.T) {
@@ -77,44 +80,34 @@ func TestSeal_Days_AreChainedAndCheckedByTheNewest(t *testing.T) {
 	mustDo(b, debitOf("idle", "d1", 1))
 	b.nextDay()
 	first := b.sealDay(time.Time{}, signer)
-	if first.Heads != 2 || first.Position != 0 || first.Previous != nil || first.Day != b.today().AddDate(0, 0, -1).Format(time.DateOnly) {
-		t.Errorf("first seal: %+v", first)
-	}
+	assert.True(t, first.Heads == 2 && first.Position == 0 && first.Previous == nil &&
+		first.Day == b.today().AddDate(0, 0, -1).Format(time.DateOnly), "first seal: %+v", first)
 	mustDo(b, debitOf("acme", "d2", 1))
 	b.nextDay()
 	second := b.sealDay(time.Time{}, signer)
-	if second.Heads != 1 || second.Previous == nil || *second.Previous != first.Tree() {
-		t.Errorf("second seal: %+v", second)
-	}
+	assert.True(t, second.Heads == 1 && second.Previous != nil && *second.Previous == first.Tree(),
+		"second seal: %+v", second)
 	b.nextDay()
 	third := b.sealDay(time.Time{}, signer) // without new entries
-	if third.Heads != 0 {
-		t.Errorf("third seal: %+v", third)
-	}
+	assert.Zero(t, third.Heads, "third seal: %+v", third)
 	again := b.sealDay(time.Time{}, signer)
-	if text, err := again.Encode(); err != nil || string(text) != encoded(b, third) {
-		t.Errorf("sealed again: %s (%v)", text, err)
-	}
+	text, err := again.Encode()
+	assert.True(t, err == nil && string(text) == encoded(b, third), "sealed again: %s (%v)", text, err)
 	mustDo(b, debitOf("acme", "d3", 1)) // made after the last sealed day, so no seal covers it
 	for i, s := range []*seal.Seal{first, second, third} {
 		report := b.mustCheck(s)
 		if want := int64(min(2+i, 3)); report.Heads != want || report.Seals != int64(i+1) || report.Balances != 2 {
 			t.Errorf("%s: %+v, want %d heads", s.Day, report, want)
 		}
-		if _, err := seal.Parse([]byte(encoded(b, s)), verifier); err != nil {
-			t.Errorf("%s: %v", s.Day, err)
-		}
+		_, err = seal.Parse([]byte(encoded(b, s)), verifier)
+		assert.NoError(t, err, "%s", s.Day)
 	}
 	list, err := b.Seals(t.Context(), 1<<62, 2)
 	b.must(err)
-	if len(list) != 2 || list[0].Position != 2 || list[1].Root != second.Root {
-		t.Errorf("list: %+v", list)
-	}
+	assert.True(t, len(list) == 2 && list[0].Position == 2 && list[1].Root == second.Root, "list: %+v", list)
 	got, err := b.SealOfDay(t.Context(), list[1].Day)
 	b.must(err)
-	if encoded(b, got) != encoded(b, second) {
-		t.Errorf("read back: %s", encoded(b, got))
-	}
+	assert.Equal(t, encoded(b, second), encoded(b, got), "read back")
 }
 
 func encoded(b *bundle, s *seal.Seal) string {
@@ -126,8 +119,7 @@ func encoded(b *bundle, s *seal.Seal) string {
 
 func TestSeal_DaysThatCannotBe_RefusedByName(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.nextDay()
+	b := newBundle(t).nextDay()
 	b.simple("acme", 1000)
 	mustDo(b, debitOf("acme", "d1", 1))
 	b.nextDay()
@@ -135,25 +127,22 @@ func TestSeal_DaysThatCannotBe_RefusedByName(t *testing.T) {
 	refused := func(day time.Time, host func() time.Time, want string) {
 		t.Helper()
 		_, err := b.Seal(t.Context(), audit.SealOptions{Day: day, Host: host})
-		if reason, ok := Refused(err); !ok || !strings.Contains(reason, want) {
-			t.Errorf("%s: %v; want %q", day.Format(time.DateOnly), err, want)
-		}
+		reason, ok := Refused(err)
+		assert.True(t, ok && strings.Contains(reason, want), "%s: %v; want %q", day.Format(time.DateOnly), err, want)
 	}
 	refused(today, later, "has not ended; the newest day that can be sealed is "+today.AddDate(0, 0, -1).Format(time.DateOnly))
 	refused(today.AddDate(1, 0, 0), later, "has not ended")
 	refused(today.AddDate(0, 0, -1), func() time.Time { return today }, "has not ended") // the host's day ends now
 	b.sealDay(today.AddDate(0, 0, -1), nil)
 	refused(today.AddDate(0, 0, -2), later, "covered by the seal of "+today.AddDate(0, 0, -1).Format(time.DateOnly))
-	if _, err := b.SealOfDay(t.Context(), today); err == nil || !strings.Contains(err.Error(), "is not sealed") {
-		t.Errorf("a day without a seal: %v", err)
-	}
+	_, err := b.SealOfDay(t.Context(), today)
+	assert.True(t, err != nil && strings.Contains(err.Error(), "is not sealed"), "a day without a seal: %v", err)
 }
 
 // An operation that was committed after its day was sealed is in the next seal.
 func TestSeal_LateEntries_AreInTheNext(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.nextDay()
+	b := newBundle(t).nextDay()
 	b.simple("acme", 1000)
 	mustDo(b, debitOf("acme", "d1", 1))
 	b.nextDay()
@@ -162,9 +151,7 @@ func TestSeal_LateEntries_AreInTheNext(t *testing.T) {
 	mustDo(b, debitOf("acme", "late", 1)) // its instant is on the sealed day
 	b.advance(48 * time.Hour)
 	second := b.sealDay(time.Time{}, nil)
-	if second.Heads != 1 {
-		t.Errorf("second seal: %+v", second)
-	}
+	assert.EqualValues(t, 1, second.Heads, "second seal: %+v", second)
 	b.mustCheck(first)
 	b.mustCheck(second)
 }
@@ -173,8 +160,7 @@ func TestSeal_LateEntries_AreInTheNext(t *testing.T) {
 // a run for a later day replaces it.
 func TestSeal_AfterInterruptedRuns_CoversAll(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.nextDay()
+	b := newBundle(t).nextDay()
 	for i := range 5 {
 		b.simple(fmt.Sprint("tenant-", i), 1000)
 		mustDo(b, debitOf(fmt.Sprint("tenant-", i), "d1", 1))
@@ -182,24 +168,19 @@ func TestSeal_AfterInterruptedRuns_CoversAll(t *testing.T) {
 	b.nextDay()
 	b.exec("CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'interrupted'; END $$")
 	b.exec("CREATE TRIGGER no BEFORE INSERT ON seals FOR EACH STATEMENT EXECUTE FUNCTION no()")
-	if _, err := b.Seal(t.Context(), audit.SealOptions{Host: later}); err == nil || !strings.Contains(err.Error(), "interrupted") {
-		t.Fatal(err)
-	}
+	_, err := b.Seal(t.Context(), audit.SealOptions{Host: later})
+	require.True(t, err != nil && strings.Contains(err.Error(), "interrupted"), err)
 	b.exec("DELETE FROM sealed_heads WHERE tenant_id > 'tenant-2'") // as if the run had ended in the middle
 	mustDo(b, debitOf("tenant-1", "d2", 1))
 	b.nextDay()
-	if _, err := b.Seal(t.Context(), audit.SealOptions{Host: later}); err == nil || !strings.Contains(err.Error(), "interrupted") {
-		t.Fatal(err)
-	}
+	_, err = b.Seal(t.Context(), audit.SealOptions{Host: later})
+	require.True(t, err != nil && strings.Contains(err.Error(), "interrupted"), err)
 	b.exec("DELETE FROM sealed_heads WHERE tenant_id > 'tenant-2'")
 	b.exec("DROP TRIGGER no ON seals")
 	s := b.sealDay(time.Time{}, nil)
-	if s.Heads != 5 {
-		t.Errorf("seal: %+v", s)
-	}
-	if report := b.mustCheck(s); report.Entries != 11 {
-		t.Errorf("%+v, want all 11 entries", report)
-	}
+	assert.EqualValues(t, 5, s.Heads, "seal: %+v", s)
+	report := b.mustCheck(s)
+	assert.True(t, report.Entries == 11, "%+v, want all 11 entries", report)
 }
 
 // A person who can write the tables can remove an operation with all its effects and compute the chains again. verify
@@ -207,8 +188,7 @@ func TestSeal_AfterInterruptedRuns_CoversAll(t *testing.T) {
 // the sealed rows.
 func TestCheckSeal_HistoryRewritten_IsFound(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.nextDay()
+	b := newBundle(t).nextDay()
 	b.simple("acme", 1000)
 	b.simple("other", 1000)
 	mustDo(b, debitOf("acme", "d1", 1))
@@ -279,12 +259,10 @@ func TestCheckSeal_HistoryRewritten_IsFound(t *testing.T) {
 			b.mustVerify()
 		}
 		report := b.check(second)
-		if !strings.Contains(strings.Join(report.Differences, "\n"), c.want) {
-			t.Errorf("%s: %q; want a difference with %q", c.name, report.Differences, c.want)
-		}
-		if report := b.check(first); report.Clean() != c.clean {
-			t.Errorf("%s, checked with the first seal: %q", c.name, report.Differences)
-		}
+		assert.Contains(t, strings.Join(report.Differences, "\n"), c.want,
+			"%s: %q; want a difference with %q", c.name, report.Differences, c.want)
+		report = b.check(first)
+		assert.Equal(t, c.clean, report.Clean(), "%s, checked with the first seal: %q", c.name, report.Differences)
 		restore("after", all, "")
 	}
 	b.mustCheck(first)
@@ -310,17 +288,15 @@ func TestCheckSeal_OtherDatabase_IsRefused(t *testing.T) {
 	s := b.sealDay(time.Time{}, nil)
 	b.mustCheck(s)
 	_, err := other.CheckSeal(t.Context(), other.file(s), nil)
-	if reason, ok := Refused(err); !ok || !strings.Contains(reason, "another database ("+s.Database) {
-		t.Errorf("%v", err)
-	}
+	reason, ok := Refused(err)
+	assert.True(t, ok && strings.Contains(reason, "another database ("+s.Database), err)
 }
 
 // The sealed heads are read in pages. The heads of one balance can be on two pages.
 func TestCheckSeal_ManyBalances_AllAreRead(t *testing.T) {
 	t.Parallel()
 	const tenants, days = 700, 3
-	b := newBundle(t)
-	b.nextDay()
+	b := newBundle(t).nextDay()
 	b.plan("many", 1000, "month", "")
 	b.exec(`INSERT INTO tenants (tenant_id, plan, anchor, timezone, created_at) SELECT 't' || i, 'many', $1, 'UTC', $1 FROM generate_series(1, $2::integer) i`, b.now(), tenants)
 	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, initial)
@@ -338,13 +314,10 @@ func TestCheckSeal_ManyBalances_AllAreRead(t *testing.T) {
 		b.must(work.Wait())
 		b.nextDay()
 		last = b.sealDay(time.Time{}, nil)
-		if last.Heads != tenants {
-			t.Fatalf("day %d: %d heads", day, last.Heads)
-		}
+		require.True(t, last.Heads == tenants, "day %d: %d heads", day, last.Heads)
 	}
-	if report := b.mustCheck(last); report.Heads != tenants*days || report.Balances != tenants || report.Entries != tenants*(days+1) {
-		t.Errorf("%+v", report)
-	}
+	report := b.mustCheck(last)
+	assert.True(t, report.Heads == tenants*days && report.Balances == tenants && report.Entries == tenants*(days+1), report)
 	b.exec("UPDATE entries SET amount = amount + 1 WHERE operation_id = 'd1'")
 	if report := b.check(last); report.Count != tenants || len(report.Differences) != audit.DifferencesMax {
 		t.Errorf("%d differences in %d balances, %d listed", report.Count, tenants, len(report.Differences))
@@ -354,18 +327,15 @@ func TestCheckSeal_ManyBalances_AllAreRead(t *testing.T) {
 // A damaged journal is not sealed.
 func TestSeal_DamagedJournal_IsNotSealed(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.nextDay()
+	b := newBundle(t).nextDay()
 	b.simple("acme", 1000)
 	mustDo(b, debitOf("acme", "d1", 1))
 	b.nextDay()
 	for _, damage := range []string{"UPDATE entries SET amount = amount + 1 WHERE operation_id = 'd1'", "DELETE FROM entries WHERE seq = 1"} {
 		b.exec(damage)
-		if _, err := b.Seal(t.Context(), audit.SealOptions{Host: later}); err == nil || !strings.Contains(err.Error(), "acme/api_calls") {
-			t.Errorf("%s: %v", damage, err)
-		}
+		_, err := b.Seal(t.Context(), audit.SealOptions{Host: later})
+		assert.True(t, err != nil && strings.Contains(err.Error(), "acme/api_calls"), "%s: %v", damage, err)
 	}
-	if list, err := b.Seals(context.Background(), 1<<62, 10); err != nil || len(list) > 0 {
-		t.Errorf("%v, %v", list, err)
-	}
+	list, err := b.Seals(context.Background(), 1<<62, 10)
+	assert.True(t, err == nil && len(list) <= 0, "%v, %v", list, err)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -25,8 +27,7 @@ func waitingCopies(begun chan<- struct{}, end <-chan struct{}) CopyReader {
 
 func TestStartVerification_OneRuns_SecondStartGetsIt(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
+	b := newBundle(t).simple("acme", 10)
 	mustDo(b, debitOf("acme", "k1", 3))
 	begun, end := make(chan struct{}, 1), make(chan struct{})
 	v := b.open(func(c *Config) { c.Copies = waitingCopies(begun, end) })
@@ -36,36 +37,29 @@ func TestStartVerification_OneRuns_SecondStartGetsIt(t *testing.T) {
 	for range 5 {
 		again, err := v.StartVerification(t.Context(), "")
 		b.must(err)
-		if again.ID != first.ID || again.Status != VerificationRunning || !again.StartedAt.Equal(first.StartedAt) {
-			t.Errorf("the second start got %+v, want %+v", again, first)
-		}
+		assert.True(t, again.ID == first.ID && again.Status == VerificationRunning &&
+			again.StartedAt.Equal(first.StartedAt), "the second start got %+v, want %+v", again, first)
 	}
-	if _, err := v.StartVerification(t.Context(), "acme"); errcode.Of(err) != errcode.QueueFull {
-		t.Errorf("another verification: %v", err)
-	}
+	_, err = v.StartVerification(t.Context(), "acme")
+	assert.True(t, errcode.Of(err) == errcode.QueueFull, "another verification: %v", err)
 	var rows int
-	if b.must(b.db.QueryRow(t.Context(), "SELECT count(*) FROM verifications").Scan(&rows)); rows != 1 {
-		t.Errorf("%d verifications were recorded", rows)
-	}
+	b.must(b.db.QueryRow(t.Context(), "SELECT count(*) FROM verifications").Scan(&rows))
+	assert.Equal(t, 1, rows, "verifications were recorded")
 	// A roll can start while a verification runs, because rolls have their own slots.
-	if _, err := b.ledger.StartRoll(t.Context(), nil); err != nil {
-		t.Errorf("a roll beside a verification: %v", err)
-	}
+	_, err = b.ledger.StartRoll(t.Context(), nil)
+	assert.NoError(t, err, "a roll beside a verification")
 	close(end)
 	testenv.Eventually(t, func() bool {
 		got, err := v.VerificationStatus(t.Context(), first.ID)
 		return err == nil && got.Status == VerificationClean
 	})
 	next, err := v.StartVerification(t.Context(), "acme")
-	if err != nil || next.ID == first.ID {
-		t.Errorf("after the end: %+v, %v", next, err)
-	}
+	assert.True(t, err == nil && next.ID != first.ID, "after the end: %+v, %v", next, err)
 }
 
 func TestStartVerification_VerifierStops_RunningOneEnds(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
+	b := newBundle(t).simple("acme", 10)
 	mustDo(b, debitOf("acme", "k1", 3))
 	begun := make(chan struct{}, 1)
 	v := b.open(func(c *Config) { c.Copies = waitingCopies(begun, nil) })
@@ -73,18 +67,15 @@ func TestStartVerification_VerifierStops_RunningOneEnds(t *testing.T) {
 	b.must(err)
 	<-begun
 	b.must(v.Stop(t.Context()))
-	if _, err := v.StartVerification(t.Context(), "acme"); errcode.Of(err) != errcode.Unavailable {
-		t.Errorf("after the stop: %v", err)
-	}
-	if got, err := b.VerificationStatus(t.Context(), started.ID); err != nil || got.Status != VerificationFailed {
-		t.Errorf("the interrupted verification: %+v, %v", got, err)
-	}
+	_, err = v.StartVerification(t.Context(), "acme")
+	assert.True(t, errcode.Of(err) == errcode.Unavailable, "after the stop: %v", err)
+	got, err := b.VerificationStatus(t.Context(), started.ID)
+	assert.True(t, err == nil && got.Status == VerificationFailed, "the interrupted verification: %+v, %v", got, err)
 }
 
 func TestStartVerification_Administrator_OneLine(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 100)
+	b := newBundle(t).simple("acme", 100)
 	started := map[string]string{}
 	for _, actor := range []*auditlog.Actor{{KeyID: "key_a", Admin: true}, {KeyID: "key_u"}} {
 		v, err := b.open(nil).StartVerification(auditlog.With(t.Context(), actor), "acme")
@@ -93,12 +84,9 @@ func TestStartVerification_Administrator_OneLine(t *testing.T) {
 	}
 	var got, id string
 	b.must(b.db.QueryRow(t.Context(), "SELECT concat_ws(' ', action, actor_key, object_kind, tenant_id, after), object_id FROM audit").Scan(&got, &id))
-	if want := `verification.start key_a verification acme {"status": "running"}`; got != want || id != started["key_a"] {
-		t.Errorf("%s of %s, want %s of %s", got, id, want, started["key_a"])
-	}
+	want := `verification.start key_a verification acme {"status": "running"}`
+	assert.True(t, got == want && id == started["key_a"], "%s of %s, want %s of %s", got, id, want, started["key_a"])
 	var lines int
 	b.must(b.db.QueryRow(t.Context(), "SELECT count(*) FROM audit").Scan(&lines))
-	if lines != 1 {
-		t.Errorf("%d lines", lines)
-	}
+	assert.Equal(t, 1, lines, "lines")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -19,9 +20,8 @@ func (v *Verifier) background(t *testing.T) (got Verification) {
 	started, err := v.StartVerification(t.Context(), "")
 	require.NoError(t, err)
 	testenv.Eventually(t, func() bool {
-		if got, err = v.VerificationStatus(t.Context(), started.ID); err != nil {
-			t.Fatal(err)
-		}
+		got, err = v.VerificationStatus(t.Context(), started.ID)
+		require.NoError(t, err)
 		return got.Status != VerificationRunning
 	})
 	return got
@@ -31,8 +31,7 @@ func (v *Verifier) background(t *testing.T) (got Verification) {
 // that it is clean nor that it differs, even if the watch found a difference before.
 func TestVerify_BalanceUnread_NeitherCleanNorDrift(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.history()
+	b := newBundle(t).history()
 	b.mustVerify()
 	mustDo(b, debitOf("acme", "new", 1))
 	b.exec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET lock_timeout = 100', current_database()); END $$`)
@@ -52,9 +51,8 @@ func TestVerify_BalanceUnread_NeitherCleanNorDrift(t *testing.T) {
 	report, err := v.Verify(t.Context(), Options{})
 	b.must(err)
 	want := audit.Key{Tenant: "acme", Meter: "api_calls"}
-	if report.Clean() || report.Count != 0 || report.Unread != 1 || report.UnreadFirst[0] != want || report.Unchanged != 1 || !report.Incremental {
-		t.Errorf("the report: %+v", report)
-	}
+	assert.True(t, !report.Clean() && report.Count == 0 && report.Unread == 1 && report.UnreadFirst[0] == want && report.Unchanged == 1 &&
+		report.Incremental, "the report: %+v", report)
 	if got := v.background(t); got.Status != VerificationFailed || got.Error == "" || got.Report.Unread != 1 {
 		t.Errorf("the verification: %+v", got)
 	}
@@ -72,16 +70,12 @@ func TestVerify_BalanceUnread_NeitherCleanNorDrift(t *testing.T) {
 	if now := testutil.ToFloat64(v.metrics.differences); found == 0 || now != found {
 		t.Errorf("%v differences, and %v when their balance could not be read", found, now)
 	}
-	if unread := testutil.ToFloat64(v.metrics.unread); unread != 1 {
-		t.Errorf("%v balances unread", unread)
-	}
+	assert.Equal(t, 1.0, testutil.ToFloat64(v.metrics.unread), "balances unread")
 	b.must(locked.Rollback(t.Context()))
 	b.exec("UPDATE balances SET used = used + 1, expired = expired - 1 WHERE meter = 'api_calls'")
 	b.must(v.watch.pass(t.Context()))
-	if now, unread := testutil.ToFloat64(v.metrics.differences), testutil.ToFloat64(v.metrics.unread); now != 0 || unread != 0 {
-		t.Errorf("%v differences and %v unread at the end", now, unread)
-	}
-	if got := v.background(t); got.Status != VerificationClean || got.Error != "" {
-		t.Errorf("the verification at the end: %+v", got)
-	}
+	now, unread := testutil.ToFloat64(v.metrics.differences), testutil.ToFloat64(v.metrics.unread)
+	assert.True(t, now == 0 && unread == 0, "%v differences and %v unread at the end", now, unread)
+	got := v.background(t)
+	assert.True(t, got.Status == VerificationClean && got.Error == "", "the verification at the end: %+v", got)
 }

@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -17,7 +20,7 @@ import (
 // history makes operations of tenant acme. They result in two closed periods, expired allowances, and several open
 // grants. Other grants are exhausted, pending, extended, expired and voided. There are adjustments, a refund, overage
 // and a hold.
-func (b *bundle) history() {
+func (b *bundle) history() *bundle {
 	b.t.Helper()
 	b.plan("hourly", 100, "hour", "")
 	b.signUp("acme", "hourly")
@@ -56,12 +59,12 @@ func (b *bundle) history() {
 	mustDo(b, drain)
 	denied := debitOf("acme", "d7", 100_000)
 	denied.Items[0].Meter, denied.Items[0].StoreDenial = "credits", true
-	if _, err := pg.Do(b.t.Context(), b.ledger, denied); errcode.Of(err) != errcode.CreditsExhausted {
-		b.t.Fatal(err)
-	}
+	_, err := pg.Do(b.t.Context(), b.ledger, denied)
+	require.True(b.t, errcode.Of(err) == errcode.CreditsExhausted, err)
 	capture := &ledger.HoldChange{Tenant: "acme", Key: "h-capture", HoldID: "h1", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 1}}}
 	mustDo(b, capture)
 	mustDo(b, debitOf("acme", "d6", 2)) // only the head grant pays: the remainder in its row of grants is outdated now
+	return b
 }
 
 // These are SQL conditions that select the rows of acme's balance, and its oldest and newest period.
@@ -79,8 +82,7 @@ type damage struct{ name, sql, fact string }
 // names the changed fact.
 func TestVerify_ChangedAmount_IsReported(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.history()
+	b := newBundle(t).history()
 	b.mustVerify()
 	entry := func(set, which string) string { return "UPDATE entries SET " + set + " WHERE " + own + " AND " + which }
 	cases := []damage{
@@ -243,8 +245,7 @@ func TestVerify_ChangedAmount_IsReported(t *testing.T) {
 // version of verify reports such damage, move the line to the table above. docs/proof.md has the same list.
 func TestVerify_UnprovenFacts_AreListed(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.history()
+	b := newBundle(t).history()
 	b.idleRuns()
 	b.mustVerify()
 	b.uncheck()
@@ -264,9 +265,8 @@ func TestVerify_UnprovenFacts_AreListed(t *testing.T) {
 		{"hold begun at another time", "UPDATE holds SET created_at = created_at - interval '1 minute'", "lists of holds show it"},
 		{"grant of an adjustment, expiry", "UPDATE grants SET expires_at = expires_at - interval '1 day' WHERE grant_id LIKE 'adjustment-%'", "the grant ends sooner"},
 	} {
-		if report := b.verifyDamaged(d); !report.Clean() {
-			t.Errorf("%s (%s) is reported now: %s", d.name, d.fact, report.Differences[0])
-		}
+		report := b.verifyDamaged(d)
+		assert.True(t, report.Clean(), "%s (%s) is reported now: %s", d.name, d.fact, report.Differences[0])
 	}
 	b.mustVerify()
 }
@@ -303,9 +303,8 @@ var damagedTables = []string{"balances", "periods", "grants", "entries", "holds"
 func (b *bundle) verifyDamaged(d damage) *audit.Report {
 	b.t.Helper()
 	tag, err := b.db.Exec(b.t.Context(), d.sql)
-	if err != nil || tag.RowsAffected() == 0 {
-		b.t.Fatalf("%s: changed %d rows (%v)", d.name, tag.RowsAffected(), err)
-	}
+	require.True(b.t, err == nil && tag.RowsAffected() != 0,
+		"%s: changed %d rows (%v)", d.name, tag.RowsAffected(), err)
 	report := b.report()
 	for _, table := range damagedTables {
 		if strings.Contains(d.sql, table) {

@@ -13,8 +13,7 @@ import (
 
 func TestWatch_Difference_IsReported(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.simple("acme", 10)
+	b := newBundle(t).simple("acme", 10)
 	mustDo(b, debitOf("acme", "k1", 3))
 	b.exec("UPDATE balances SET used = used + 1, head_remaining = head_remaining - 1")
 	registry := prometheus.NewRegistry()

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 )
@@ -17,8 +19,7 @@ import (
 // finds no difference, whether it reads all entries or begins at a checkpoint.
 func TestVerify_SumsOverPeriodsBeyond64Bits_Agree(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	b.plan("hourly", 0, "hour", "")
+	b := newBundle(t).plan("hourly", 0, "hour", "")
 	b.signUp("acme", "hourly")
 	mustDo(b, topupOf("acme", "paid", "api_calls", ledger.MaxAmount))
 	const debits, perPeriod = 1025, 400
@@ -46,9 +47,8 @@ func TestVerify_SumsOverPeriodsBeyond64Bits_Agree(t *testing.T) {
 		for _, d := range report.Differences {
 			t.Errorf("a pass %s: %s", pass.name, d)
 		}
-		if used := report.Totals["api_calls"].Used; used != math.MaxInt64 {
-			t.Errorf("a pass %s: used %d", pass.name, used)
-		}
+		used := report.Totals["api_calls"].Used
+		assert.True(t, used == math.MaxInt64, "a pass %s: used %d", pass.name, used)
 	}
 }
 
@@ -56,8 +56,7 @@ func TestVerify_SumsOverPeriodsBeyond64Bits_Agree(t *testing.T) {
 func TestVerify_DamagedNumbersBeyond64Bits_AreReported(t *testing.T) {
 	t.Parallel()
 	for table, fact := range map[string]string{"balances SET seq": "newest entry", "hold_lines SET amount": "held of grant"} {
-		b := newBundle(t)
-		b.simple("acme", 10)
+		b := newBundle(t).simple("acme", 10)
 		mustDo(b, holdOf("acme", "k1", "h1", 1))
 		mustDo(b, holdOf("acme", "k2", "h2", 1))
 		mustDo(b, topupOf("acme", "g1", "credits", 10))

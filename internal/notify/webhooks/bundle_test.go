@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -35,8 +36,7 @@ type bundle struct {
 
 func newBundle(t testing.TB, change ...func(*pace)) *bundle {
 	t.Helper()
-	b := newQuietBundle(t, change...)
-	b.start()
+	b := newQuietBundle(t, change...).start()
 	return b
 }
 
@@ -70,7 +70,7 @@ func connect(t testing.TB, url string) *pgxpool.Pool {
 	return pool
 }
 
-func (b *bundle) start() {
+func (b *bundle) start() *bundle {
 	b.t.Helper()
 	require.NoError(b.t, b.Start(b.t.Context()))
 	dispatcher := events.NewDispatcher(events.DispatcherConfig{
@@ -81,13 +81,10 @@ func (b *bundle) start() {
 	b.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
-		if err := dispatcher.Stop(ctx); err != nil {
-			b.t.Error(err)
-		}
-		if err := b.Stop(ctx); err != nil {
-			b.t.Error(err)
-		}
+		assert.NoError(b.t, dispatcher.Stop(ctx))
+		assert.NoError(b.t, b.Stop(ctx))
 	})
+	return b
 }
 
 type testLog struct{ t testing.TB }
@@ -148,9 +145,8 @@ func (b *bundle) eventuallyAgain(what string, reached func() bool) {
 
 func (b *bundle) exec(sql string, args ...any) {
 	b.t.Helper()
-	if _, err := b.db.Exec(b.t.Context(), sql, args...); err != nil {
-		b.t.Fatal(err)
-	}
+	_, err := b.db.Exec(b.t.Context(), sql, args...)
+	require.NoError(b.t, err)
 }
 
 // received is a call that a receiver has got.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
@@ -19,17 +20,11 @@ func TestGuard_SpecialAddresses_Refused(t *testing.T) {
 		"::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:a9fe:a9fe", "::127.0.0.1", "::10.0.0.1",
 		"64:ff9b::127.0.0.1", "64:ff9b::a00:1", "64:ff9b::a9fe:a9fe", "64:ff9b:1::1", "2002:7f00:1::", "2002:a00:1::1", "2002:a9fe:a9fe::1", "2001:0:4136:e378:8000:63bf:3fff:fdd2",
 	} {
-		if err := (&Guard{}).Permit(netip.MustParseAddr(text)); err == nil {
-			t.Errorf("%s may be called", text)
-		}
-		if err := (&Guard{AllowPrivate: true}).Permit(netip.MustParseAddr(text)); err != nil {
-			t.Errorf("%s: %v", text, err)
-		}
+		assert.Error(t, (&Guard{}).Permit(netip.MustParseAddr(text)), "%s may be called", text)
+		assert.NoError(t, (&Guard{AllowPrivate: true}).Permit(netip.MustParseAddr(text)), "%s", text)
 	}
 	for _, text := range []string{"8.8.8.8", "1.1.1.1", "172.32.0.1", "100.128.0.1", "198.20.0.1", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::8.8.8.8", "2002:808:808::1", "2001:4860:4860::8888"} {
-		if err := (&Guard{}).Permit(netip.MustParseAddr(text)); err != nil {
-			t.Errorf("%s: %v", text, err)
-		}
+		assert.NoError(t, (&Guard{}).Permit(netip.MustParseAddr(text)), "%s", text)
 	}
 }
 
@@ -40,18 +35,12 @@ func TestWebhook_BadURL_Refused(t *testing.T) {
 		"https://example.com/ x", "javascript:alert(1)", "file:///etc/passwd", "https://127.0.0.1/", "https://[::1]/", "https://[::ffff:10.0.0.1]:8443/", "http://169.254.169.254/latest/meta-data", "https://localhost/",
 		"https://LOCALHOST:99/", "https://a.localhost./", "https://" + strings.Repeat("a", URLMax),
 	} {
-		if checkURL(text, &Guard{}) == "" {
-			t.Errorf("%.80q passes", text)
-		}
+		assert.NotEmpty(t, checkURL(text, &Guard{}), "%.80q passes", text)
 	}
 	for _, text := range []string{"https://example.com", "http://example.com:8080/hooks?a=b", "https://[2606:4700::1111]/x", "https://1.1.1.1/"} {
-		if problem := checkURL(text, &Guard{}); problem != "" {
-			t.Errorf("%s: %s", text, problem)
-		}
+		assert.Empty(t, checkURL(text, &Guard{}), "%s", text)
 	}
-	if problem := checkURL("http://localhost:3000/hooks", &Guard{AllowPrivate: true}); problem != "" {
-		t.Error(problem)
-	}
+	assert.Empty(t, checkURL("http://localhost:3000/hooks", &Guard{AllowPrivate: true}))
 }
 
 // If a name resolves to a private address, the call is refused when the connection is opened. This is so even if the
@@ -66,11 +55,8 @@ func TestSender_NameOfAPrivateAddress_NotCalled(t *testing.T) {
 	require.NoError(t, err)
 	for _, host := range []string{"localhost", "127.0.0.1", "[::ffff:127.0.0.1]"} {
 		out := s.Send(t.Context(), "http://"+host+":"+port+"/", [][]byte{newSecret()}, m)
-		if out.Error != "the name resolves to an address that is not permitted" || out.Status != 0 {
-			t.Errorf("%s: %+v", host, out)
-		}
+		assert.True(t, out.Error == "the name resolves to an address that is not permitted" && out.Status == 0,
+			"%s: %+v", host, out)
 	}
-	if n := len(r.got()); n > 0 {
-		t.Errorf("%d calls", n)
-	}
+	assert.Empty(t, r.got(), "calls")
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/riverqueue/river"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -136,12 +137,9 @@ func TestDelivery_HostileReceivers_NothingIsLost(t *testing.T) {
 			t.Logf("%s: status %d, %s", name, first.StatusCode, first.Error)
 		}
 	}
-	if n := len(private.got()); n != 0 {
-		t.Errorf("an address that is not permitted was called %d times", n)
-	}
-	if n := len(elsewhere.got()); n != 0 {
-		t.Errorf("%d redirects were followed", n)
-	}
+	n := len(private.got())
+	assert.Zero(t, n, "an address that is not permitted was called %d times", n)
+	assert.Empty(t, elsewhere.got(), "redirects were followed")
 	mended.Store(true)
 	b.eventuallyAgain("all are told all", func() bool {
 		for _, id := range ids {
@@ -154,9 +152,7 @@ func TestDelivery_HostileReceivers_NothingIsLost(t *testing.T) {
 	want := receivers["good, and has no business"].ids()
 	for name, r := range receivers {
 		for id := range want {
-			if r.ids()[id] == 0 {
-				t.Errorf("%s was never told %s", name, id)
-			}
+			assert.NotZero(t, r.ids()[id], "%s was never told %s", name, id)
 		}
 	}
 }
@@ -211,9 +207,7 @@ func TestWebhook_DeletedDuringDelivery_OthersNotDelayed_NothingIsLeft(t *testing
 	b.eventually("the calls have ended", func() bool { return ended.Load() == calls.Load() })
 	b.eventuallyAgain("no job is left", func() bool {
 		var jobs int
-		if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM river_job WHERE state <> 'completed'").Scan(&jobs); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, b.db.QueryRow(t.Context(), "SELECT count(*) FROM river_job WHERE state <> 'completed'").Scan(&jobs))
 		return jobs == 0
 	})
 	var skipped, other int
@@ -221,12 +215,10 @@ func TestWebhook_DeletedDuringDelivery_OthersNotDelayed_NothingIsLeft(t *testing
 		FROM webhook_deliveries WHERE webhook_id = ANY ($1)`, deleted).Scan(&skipped, &other); err != nil {
 		t.Fatal(err)
 	}
-	if skipped != len(deleted)*before || other != 0 {
-		t.Errorf("%d deliveries are skipped and %d are not", skipped, other)
-	}
-	if n := calls.Load(); n != int32(len(deleted)*workersPerWebhook) {
-		t.Errorf("%d calls: a deleted webhook was called again", n)
-	}
+	assert.True(t, skipped == len(deleted)*before && other == 0,
+		"%d deliveries are skipped and %d are not", skipped, other)
+	n := calls.Load()
+	assert.True(t, n == int32(len(deleted)*workersPerWebhook), "%d calls: a deleted webhook was called again", n)
 	b.eventually("their queues are left", func() bool { return testutil.ToFloat64(b.metrics.webhooks) == 2 })
 	for _, id := range deleted {
 		if err := b.client.Queues().Remove(t.Context(), id); !errors.As(err, new(*river.QueueNotFoundError)) {
@@ -289,9 +281,7 @@ func TestWebhook_RotatedDuringAFlood_NothingIsLost(t *testing.T) {
 				return len(accepted) == rotations*each
 			})
 			b.eventuallyAgain("all count as delivered", func() bool { return len(b.deliveries(w.ID, StatusDelivered)) == rotations*each })
-			if refused.Load() == 0 {
-				t.Error("no secret was changed amid a call")
-			}
+			assert.NotZero(t, refused.Load(), "no secret was changed amid a call")
 		})
 	}
 }

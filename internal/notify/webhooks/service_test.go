@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
@@ -25,29 +26,22 @@ func TestDelivery_AcceptedByTheLibraryOfTheStandard(t *testing.T) {
 	b.tell("acme")
 	b.eventually("the event is told", func() bool { return len(r.got()) == 1 })
 	call := r.got()[0]
-	if !call.verified(t, secret) {
-		t.Errorf("the signature is wrong: %v %s", call.header, call.body)
-	}
-	if call.verified(t, shown(newSecret())) {
-		t.Error("another secret verifies it as well")
-	}
+	assert.True(t, call.verified(t, secret), "the signature is wrong: %v %s", call.header, call.body)
+	assert.False(t, call.verified(t, shown(newSecret())), "another secret verifies it as well")
 	var body struct {
 		Type      string
 		Timestamp time.Time
 		Data      struct{ Tenant, Plan string }
 	}
 	require.NoError(t, json.Unmarshal(call.body, &body, json.MatchCaseInsensitiveNames(true)))
-	if body.Type != "tenant.suspended" || body.Data.Tenant != "acme" || body.Data.Plan != "p" || time.Since(body.Timestamp) > time.Minute {
-		t.Errorf("%s", call.body)
-	}
+	assert.True(t, body.Type == "tenant.suspended" && body.Data.Tenant == "acme" && body.Data.Plan == "p" &&
+		time.Since(body.Timestamp) <= time.Minute, "%s", call.body)
 	b.eventually("it is recorded", func() bool { return len(b.deliveries(w.ID, StatusDelivered)) == 1 })
 	d := b.deliveries(w.ID, "")[0]
-	if d.EventID() != call.id() || d.Attempts != 1 || d.StatusCode != http.StatusNoContent || d.Error != "" || d.AttemptedAt.IsZero() || !d.NextAt.IsZero() || d.Latency < 0 {
-		t.Errorf("%+v", d)
-	}
-	if n := testutil.ToFloat64(b.metrics.attempts.WithLabelValues("delivered")); n != 1 {
-		t.Errorf("%v attempts are counted", n)
-	}
+	assert.True(t, d.EventID() == call.id() && d.Attempts == 1 && d.StatusCode == http.StatusNoContent && d.Error == "" && !d.AttemptedAt.IsZero() && d.NextAt.IsZero() &&
+		d.Latency >= 0, d)
+	n := testutil.ToFloat64(b.metrics.attempts.WithLabelValues("delivered"))
+	assert.True(t, n == 1, "%v attempts are counted", n)
 }
 
 func TestDelivery_TypesAndTenant_OthersNotTold(t *testing.T) {
@@ -60,13 +54,9 @@ func TestDelivery_TypesAndTenant_OthersNotTold(t *testing.T) {
 	b.tell("acme", "globex", "acme", "initech")
 	b.eventually("all are told", func() bool { return len(all.ids()) == 4 && len(ofAcme.ids()) == 2 })
 	for _, c := range ofAcme.got() {
-		if !strings.Contains(string(c.body), `"tenant":"acme"`) {
-			t.Errorf("%s", c.body)
-		}
+		assert.Contains(t, string(c.body), `"tenant":"acme"`, "%s", c.body)
 	}
-	if n := len(others.got()); n != 0 {
-		t.Errorf("%d calls of a receiver that wants none of them", n)
-	}
+	assert.Empty(t, others.got(), "calls of a receiver that wants none of them")
 }
 
 // A receiver that is slow or hostile must not delay another receiver.
@@ -122,13 +112,10 @@ func TestDelivery_HostileReceivers_DelayNobodyElse(t *testing.T) {
 		return true
 	})
 	for _, name := range []string{"never answers", "stops amid its body"} { // none of their calls has ended yet
-		if n := len(hostile[name].got()); n > workersPerWebhook {
-			t.Errorf("%s: %d calls at a time", name, n)
-		}
+		n := len(hostile[name].got())
+		assert.True(t, n <= workersPerWebhook, "%s: %d calls at a time", name, n)
 	}
-	if n := len(elsewhere.got()); n != 0 {
-		t.Errorf("%d redirects were followed", n)
-	}
+	assert.Empty(t, elsewhere.got(), "redirects were followed")
 	for name, r := range hostile {
 		t.Logf("%s: %d calls", name, len(r.got()))
 	}
@@ -152,9 +139,8 @@ func TestDelivery_Fails_TriedAgainWithTheSameID(t *testing.T) {
 	}
 	b.eventuallyAgain("the second attempt succeeds", func() bool { return len(b.deliveries(w.ID, StatusDelivered)) == 1 })
 	got := r.got()
-	if len(got) != 2 || got[0].id() != got[1].id() || !got[1].verified(t, secret) || b.deliveries(w.ID, "")[0].Attempts != 2 {
-		t.Errorf("%d calls: %+v", len(got), b.deliveries(w.ID, ""))
-	}
+	assert.True(t, len(got) == 2 && got[0].id() == got[1].id() && got[1].verified(t, secret) &&
+		b.deliveries(w.ID, "")[0].Attempts == 2, "%d calls: %+v", len(got), b.deliveries(w.ID, ""))
 }
 
 func TestPauses_AsPromised(t *testing.T) {
@@ -162,18 +148,16 @@ func TestPauses_AsPromised(t *testing.T) {
 	for attempts, want := range map[int]time.Duration{
 		1: 5 * time.Second, 2: 15 * time.Second, 3: time.Minute, 4: 5 * time.Minute, 5: 30 * time.Minute, 6: 2 * time.Hour, 7: 6 * time.Hour, 8: 6 * time.Hour, 99: 6 * time.Hour,
 	} {
-		if got := pauseAfter(attempts); got < want || got > want+want/10 {
-			t.Errorf("after %d attempts: %s, want about %s", attempts, got, want)
-		}
+		got := pauseAfter(attempts)
+		assert.True(t, got >= want && got <= want+want/10, "after %d attempts: %s, want about %s", attempts, got, want)
 	}
 }
 
 // River searches every 30 s for jobs whose process was killed.
 func TestRescue_WithinAMinute(t *testing.T) {
 	t.Parallel()
-	if after := jobTimeout(callTimeout) + rescueSlack + 30*time.Second; after >= time.Minute {
-		t.Errorf("it is tried again after %s", after)
-	}
+	after := jobTimeout(callTimeout) + rescueSlack + 30*time.Second
+	assert.True(t, after < time.Minute, "it is tried again after %s", after)
 }
 
 func TestDelivery_ThreeDaysInVain_DeadAndListed_ReplayTriesAgain(t *testing.T) {
@@ -187,23 +171,19 @@ func TestDelivery_ThreeDaysInVain_DeadAndListed_ReplayTriesAgain(t *testing.T) {
 	})
 	w, _ := b.webhook(r.URL)
 	b.tell("acme")
-	if n, err := events.Number(t.Context(), b.pool, b.Queue); n != 1 || err != nil {
-		t.Fatal(n, err)
-	}
+	n, err := events.Number(t.Context(), b.pool, b.Queue)
+	require.True(t, n == 1 && err == nil, "%v, %v", n, err)
 	b.exec("UPDATE webhook_deliveries SET queued_at = queued_at - interval '73 hours', attempts = 15")
 	b.start()
 	b.eventually("it is dead", func() bool { return len(b.deliveries(w.ID, StatusDead)) == 1 })
-	if d := b.deliveries(w.ID, StatusDead)[0]; d.Attempts != 16 || !d.NextAt.IsZero() || d.StatusCode != http.StatusInternalServerError {
-		t.Errorf("%+v", d)
-	}
+	d := b.deliveries(w.ID, StatusDead)[0]
+	assert.True(t, d.Attempts == 16 && d.NextAt.IsZero() && d.StatusCode == http.StatusInternalServerError, d)
 	mended.Store(true)
-	if out, err := b.Replay(t.Context(), w.ID, time.Now().Add(-time.Hour), time.Time{}, anybody); err != nil || out.Events != 1 || out.More {
-		t.Fatal(out, err)
-	}
+	out, err := b.Replay(t.Context(), w.ID, time.Now().Add(-time.Hour), time.Time{}, anybody)
+	require.True(t, err == nil && out.Events == 1 && !out.More, "%v, %v", out, err)
 	b.eventually("the replay is delivered", func() bool { return len(b.deliveries(w.ID, StatusDelivered)) == 1 })
-	if got := r.got(); len(got) != 2 || got[0].id() != got[1].id() {
-		t.Errorf("%d calls", len(got))
-	}
+	got := r.got()
+	assert.True(t, len(got) == 2 && got[0].id() == got[1].id(), "%d calls", len(got))
 }
 
 func TestWebhook_Paused_NotTold_ReplayCatchesUp(t *testing.T) {
@@ -216,25 +196,20 @@ func TestWebhook_Paused_NotTold_ReplayCatchesUp(t *testing.T) {
 	b.eventually("the first is told", func() bool { return len(r.got()) == 1 })
 	from := time.Now().Add(-time.Second)
 	paused, active := Paused, Active
-	if got, err := b.Update(t.Context(), w.ID, Change{Status: &paused}, anybody); err != nil || got.Status != Paused {
-		t.Fatal(got, err)
-	}
+	got, err := b.Update(t.Context(), w.ID, Change{Status: &paused}, anybody)
+	require.True(t, err == nil && got.Status == Paused, "%v, %v", got, err)
 	b.tell("second", "third")
 	b.eventually("others are told", func() bool { return len(witness.ids()) == 3 })
-	if _, err := b.Replay(t.Context(), w.ID, from, time.Time{}, anybody); err == nil || !strings.Contains(err.Error(), "paused") {
-		t.Errorf("a paused webhook is replayed: %v", err)
-	}
-	if n := len(r.got()); n != 1 {
-		t.Fatalf("a paused webhook got %d calls", n-1)
-	}
-	if _, err := b.Update(t.Context(), w.ID, Change{Status: &active}, anybody); err != nil {
-		t.Fatal(err)
-	}
+	_, err = b.Replay(t.Context(), w.ID, from, time.Time{}, anybody)
+	assert.True(t, err != nil && strings.Contains(err.Error(), "paused"), "a paused webhook is replayed: %v", err)
+	n := len(r.got())
+	require.True(t, n == 1, "a paused webhook got %d calls", n-1)
+	_, err = b.Update(t.Context(), w.ID, Change{Status: &active}, anybody)
+	require.NoError(t, err)
 	b.tell("fourth")
 	b.eventually("it is told again", func() bool { return len(r.got()) == 2 })
-	if out, err := b.Replay(t.Context(), w.ID, time.Now().Add(-time.Hour), time.Time{}, anybody); err != nil || out.Events != 4 {
-		t.Fatal(out, err)
-	}
+	out, err := b.Replay(t.Context(), w.ID, time.Now().Add(-time.Hour), time.Time{}, anybody)
+	require.True(t, err == nil && out.Events == 4, "%v, %v", out, err)
 	b.eventually("the replay is told", func() bool { return reflect.DeepEqual(keys(r.ids()), keys(witness.ids())) && len(r.got()) == 6 })
 }
 
@@ -257,13 +232,11 @@ func TestWebhook_PausedOrDeleted_PendingSkipped(t *testing.T) {
 	failed := func(id string) bool { d := b.deliveries(id, StatusPending); return len(d) == 1 && d[0].Attempts == 1 }
 	b.eventually("both have failed once", func() bool { return failed(first.ID) && failed(second.ID) })
 	paused := Paused
-	if _, err := b.Update(t.Context(), first.ID, Change{Status: &paused}, anybody); err != nil {
-		t.Fatal(err)
-	}
+	_, err := b.Update(t.Context(), first.ID, Change{Status: &paused}, anybody)
+	require.NoError(t, err)
 	require.NoError(t, b.Delete(t.Context(), second.ID, anybody))
-	if d := b.deliveries(first.ID, StatusSkipped); len(d) != 1 || !strings.Contains(d[0].Error, "paused") {
-		t.Errorf("%+v", d)
-	}
+	d := b.deliveries(first.ID, StatusSkipped)
+	assert.True(t, len(d) == 1 && strings.Contains(d[0].Error, "paused"), d)
 	b.eventuallyAgain("both are skipped, and no job is left", func() bool {
 		var skipped, jobs int
 		if err := b.db.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM webhook_deliveries WHERE status = 'skipped'), (SELECT count(*) FROM river_job WHERE state <> 'completed')").
@@ -272,12 +245,9 @@ func TestWebhook_PausedOrDeleted_PendingSkipped(t *testing.T) {
 		}
 		return skipped == 2 && jobs == 0
 	})
-	if n := len(r.got()); n != 2 {
-		t.Errorf("%d calls, also of webhooks that were paused or deleted", n)
-	}
-	if _, err := b.Get(t.Context(), second.ID, anybody); err == nil {
-		t.Error("the deleted webhook is still there")
-	}
+	assert.Len(t, r.got(), 2, "calls, also of webhooks that were paused or deleted")
+	_, err = b.Get(t.Context(), second.ID, anybody)
+	assert.Error(t, err, "the deleted webhook is still there")
 	b.eventually("its queue is left", func() bool { return testutil.ToFloat64(b.metrics.webhooks) == 1 })
 }
 
@@ -294,9 +264,8 @@ func TestWebhook_RotatedDuringDelivery_BothSecretsVerify(t *testing.T) {
 		b.tell("acme")
 		b.eventually("it is told", func() bool { return len(r.got()) == i+1 })
 		call := r.got()[i]
-		if !call.verified(t, secret) || !call.verified(t, next) {
-			t.Errorf("rotation %d: old %v, new %v", i, call.verified(t, secret), call.verified(t, next))
-		}
+		assert.True(t, call.verified(t, secret) && call.verified(t, next),
+			"rotation %d: old %v, new %v", i, call.verified(t, secret), call.verified(t, next))
 		secret = next
 	}
 	_, last, err := b.Rotate(t.Context(), w.ID, 0, anybody)
@@ -304,12 +273,9 @@ func TestWebhook_RotatedDuringDelivery_BothSecretsVerify(t *testing.T) {
 	b.tell("acme")
 	b.eventually("it is told", func() bool { return len(r.got()) == 6 })
 	call := r.got()[5]
-	if call.verified(t, secret) || !call.verified(t, last) {
-		t.Errorf("after a rotation without overlap: old %v, new %v", call.verified(t, secret), call.verified(t, last))
-	}
-	if n := len(strings.Fields(call.header.Get("webhook-signature"))); n != 1 {
-		t.Errorf("%d signatures", n)
-	}
+	assert.True(t, !call.verified(t, secret) && call.verified(t, last),
+		"after a rotation without overlap: old %v, new %v", call.verified(t, secret), call.verified(t, last))
+	assert.Len(t, strings.Fields(call.header.Get("webhook-signature")), 1, "signatures")
 }
 
 // A slow receiver gets many events with few calls at a time, and in the end it has got all events. The first calls
@@ -335,9 +301,8 @@ func TestDelivery_Flood_FewCallsAtATime_NothingLost(t *testing.T) {
 	b.tell(tenants...)
 	b.eventually("another receiver is told all", func() bool { return len(witness.ids()) == count })
 	b.eventually("as many calls as may be are under way", func() bool { return len(r.got()) >= workersPerWebhook })
-	if n := len(r.got()); n > workersPerWebhook {
-		t.Errorf("%d calls at a time, at most %d are allowed", n, workersPerWebhook)
-	}
+	n := len(r.got())
+	assert.True(t, n <= workersPerWebhook, "%d calls at a time, at most %d are allowed", n, workersPerWebhook)
 	close(release)
 	b.eventually("all are told", func() bool { return len(r.ids()) == count })
 }
@@ -348,18 +313,14 @@ func TestWebhook_TestCall_SaysHowItWent(t *testing.T) {
 	good := newReceiver(t, nil)
 	w, secret := b.webhook(good.URL)
 	id, out, err := b.Test(t.Context(), w.ID, anybody)
-	if err != nil || out.Error != "" || out.Status != 204 {
-		t.Fatal(out, err)
-	}
+	require.True(t, err == nil && out.Error == "" && out.Status == 204, "%v, %v", out, err)
 	if call := good.got()[0]; !call.verified(t, secret) || call.id() != id || !strings.Contains(string(call.body), `"webhook.test"`) {
 		t.Errorf("%s", call.body)
 	}
 	bad, _ := b.webhook("http://127.0.0.1:1/")
-	if _, out, err = b.Test(t.Context(), bad.ID, anybody); err != nil || out.Status != 0 || !strings.Contains(out.Error, "connection refused") {
-		t.Errorf("%+v %v", out, err)
-	}
+	_, out, err = b.Test(t.Context(), bad.ID, anybody)
+	assert.True(t, err == nil && out.Status == 0 && strings.Contains(out.Error, "connection refused"), "%+v %v", out, err)
 	unknown, _ := b.webhook("http://name.invalid/")
-	if _, out, err = b.Test(t.Context(), unknown.ID, anybody); err != nil || out.Error != "the name cannot be resolved" {
-		t.Errorf("%+v %v", out, err)
-	}
+	_, out, err = b.Test(t.Context(), unknown.ID, anybody)
+	assert.True(t, err == nil && out.Error == "the name cannot be resolved", "%+v %v", out, err)
 }

@@ -38,23 +38,20 @@ func TestRecord_Lines_InTheTransaction(t *testing.T) {
 			err = tx.Commit(t.Context())
 		}
 		require.NoError(t, err)
-		if n := count(); n != map[bool]int{false: 0, true: 2}[commit] {
-			t.Errorf("commit %v: %d lines", commit, n)
-		}
+		n := count()
+		assert.True(t, n == map[bool]int{false: 0, true: 2}[commit], "commit %v: %d lines", commit, n)
 	}
 	var batch pgx.Batch
 	require.NoError(t, Queue(&batch, lines[:1]))
 	require.NoError(t, pool.SendBatch(t.Context(), &batch).Close())
-	if n := count(); n != 3 {
-		t.Errorf("%d lines", n)
-	}
+	n := count()
+	assert.True(t, n == 3, "%d lines", n)
 }
 
 func TestFrom_ActorOfTheContext_NobodyWithoutOne(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, &Actor{}, From(context.Background()))
 	actor := &Actor{KeyID: Command, Name: "quotasvc apply"}
-	if got := From(With(t.Context(), actor)); got != actor {
-		t.Errorf("%+v", got)
-	}
+	got := From(With(t.Context(), actor))
+	assert.True(t, got == actor, got)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -29,9 +28,7 @@ func open(t *testing.T) *pgxpool.Pool {
 
 func record(t *testing.T, tx pgx.Tx, tenant, reason string, at time.Time) {
 	t.Helper()
-	if err := Record(t.Context(), tx, []Event{{Type: TenantSuspended, At: at, Tenant: tenant, Data: Change{Plan: "p", Reason: reason}}}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Record(t.Context(), tx, []Event{{Type: TenantSuspended, At: at, Tenant: tenant, Data: Change{Plan: "p", Reason: reason}}}))
 }
 
 func nobody(context.Context, pgx.Tx, []Listed) error { return nil }
@@ -73,15 +70,13 @@ func TestNumber_LateCommit_NotMissedByAReader(t *testing.T) {
 	if got, _, _ := listed(t, pool, Query{Limit: 10}); got != nil {
 		t.Errorf("listed before it has a position: %v", got)
 	}
-	if n, err := Number(t.Context(), pool, nobody); n != 1 || err != nil {
-		t.Fatal(n, err)
-	}
+	n, err := Number(t.Context(), pool, nobody)
+	require.True(t, n == 1 && err == nil, "%v, %v", n, err)
 	got, after, _ := listed(t, pool, Query{Limit: 10})
 	assert.Equal(t, data("second"), got)
 	require.NoError(t, slow.Commit(t.Context()))
-	if n, err := Number(t.Context(), pool, nobody); n != 1 || err != nil {
-		t.Fatal(n, err)
-	}
+	n, err = Number(t.Context(), pool, nobody)
+	require.True(t, n == 1 && err == nil, "%v, %v", n, err)
 	got, _, _ = listed(t, pool, Query{After: after, Limit: 10})
 	assert.Equal(t, data("first"), got)
 }
@@ -93,9 +88,8 @@ func TestNumber_PositionNotVisibleYet_ListEndsBeforeIt(t *testing.T) {
 	pool := open(t)
 	number := func(want int) {
 		t.Helper()
-		if n, err := Number(t.Context(), pool, nobody); n != want || err != nil {
-			t.Fatalf("%d events, want %d (%v)", n, want, err)
-		}
+		n, err := Number(t.Context(), pool, nobody)
+		require.True(t, n == want && err == nil, "%d events, want %d (%v)", n, want, err)
 	}
 	wantListed := func(q Query, want ...string) (last string) {
 		t.Helper()
@@ -105,9 +99,7 @@ func TestNumber_PositionNotVisibleYet_ListEndsBeforeIt(t *testing.T) {
 	}
 	add := func(tenant, reason string, at time.Time) {
 		t.Helper()
-		if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { record(t, tx, tenant, reason, at); return nil }); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { record(t, tx, tenant, reason, at); return nil }))
 	}
 	at := time.Now()
 	add("acme", "read", at)
@@ -119,14 +111,11 @@ func TestNumber_PositionNotVisibleYet_ListEndsBeforeIt(t *testing.T) {
 	number(2)
 	exec := func(sql string, args ...any) {
 		t.Helper()
-		if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
-			t.Fatal(err)
-		}
+		_, err := pool.Exec(t.Context(), sql, args...)
+		require.NoError(t, err)
 	}
 	var lost int64
-	if err := pool.QueryRow(t.Context(), "SELECT position FROM events WHERE tenant_id = 'acme' ORDER BY position DESC LIMIT 1").Scan(&lost); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, pool.QueryRow(t.Context(), "SELECT position FROM events WHERE tenant_id = 'acme' ORDER BY position DESC LIMIT 1").Scan(&lost))
 	before, _ := ParseID(after)
 	exec("UPDATE event_listing SET listed_to = $1", before)
 	exec("UPDATE events SET position = NULL WHERE tenant_id = 'acme' AND position = $1", lost)
@@ -145,15 +134,11 @@ func TestNumber_PositionsGone_GoesOnAfterADay(t *testing.T) {
 	pool := open(t)
 	day := time.Now().Add(-assumeVisibleAfter)
 	for age, want := range map[time.Time]int{day.Add(time.Hour): 0, day.Add(-time.Hour): 1} {
-		if _, err := pool.Exec(t.Context(), "UPDATE event_listing SET listed_to = 0, given_from = $1, given_to = $1", age.UnixMicro()); err != nil {
-			t.Fatal(err)
-		}
-		if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { record(t, tx, "acme", "new", time.Now()); return nil }); err != nil {
-			t.Fatal(err)
-		}
-		if n, err := Number(t.Context(), pool, nobody); min(n, 1) != want || err != nil {
-			t.Errorf("%s: %d events, want %d (%v)", age, n, want, err)
-		}
+		_, err := pool.Exec(t.Context(), "UPDATE event_listing SET listed_to = 0, given_from = $1, given_to = $1", age.UnixMicro())
+		require.NoError(t, err)
+		require.NoError(t, pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { record(t, tx, "acme", "new", time.Now()); return nil }))
+		n, err := Number(t.Context(), pool, nobody)
+		assert.True(t, min(n, 1) == want && err == nil, "%s: %d events, want %d (%v)", age, n, want, err)
 	}
 }
 
@@ -169,9 +154,8 @@ func TestNumber_Each_InTheSameTransaction_AloneAndInOrder(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Number(t.Context(), pool, func(context.Context, pgx.Tx, []Listed) error { return errors.New("refused") }); err == nil {
-		t.Fatal("no error")
-	}
+	_, err := Number(t.Context(), pool, func(context.Context, pgx.Tx, []Listed) error { return errors.New("refused") })
+	require.Error(t, err, "no error")
 	if n, _, err := Waiting(t.Context(), pool); n != numberMax+10 || err != nil {
 		t.Errorf("%d events wait after a failure (%v)", n, err)
 	}
@@ -186,9 +170,7 @@ func TestNumber_Each_InTheSameTransaction_AloneAndInOrder(t *testing.T) {
 			}
 			return nil
 		})
-		if n != want || err != nil {
-			t.Fatalf("%d events, want %d (%v)", n, want, err)
-		}
+		require.True(t, n == want && err == nil, "%d events, want %d (%v)", n, want, err)
 	}
 	var pages []string
 	for q := (Query{Limit: 300}); ; {
@@ -198,9 +180,8 @@ func TestNumber_Each_InTheSameTransaction_AloneAndInOrder(t *testing.T) {
 			break
 		}
 	}
-	if len(pages) != numberMax+10 || !slices.Equal(seen, pages) || pages[0] != data("0000")[0] || pages[numberMax+9] != data(fmt.Sprintf("%04d", numberMax+9))[0] {
-		t.Errorf("%d events in pages, %d were given to each", len(pages), len(seen))
-	}
+	assert.True(t, len(pages) == numberMax+10 && slices.Equal(seen, pages) && pages[0] == data("0000")[0] &&
+		pages[numberMax+9] == data(fmt.Sprintf("%04d", numberMax+9))[0], "%d events in pages, %d were given to each", len(pages), len(seen))
 }
 
 func TestList_Filters_AndAge(t *testing.T) {
@@ -213,9 +194,8 @@ func TestList_Filters_AndAge(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := Number(t.Context(), pool, nobody); n != 3 || err != nil {
-		t.Fatal(n, err)
-	}
+	n, err := Number(t.Context(), pool, nobody)
+	require.True(t, n == 3 && err == nil, "%v, %v", n, err)
 	for name, c := range map[string]struct {
 		q    Query
 		want []string
@@ -229,29 +209,23 @@ func TestList_Filters_AndAge(t *testing.T) {
 		got, _, _ := listed(t, pool, c.q)
 		assert.Equal(t, c.want, got, name)
 	}
-	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		page, err := List(t.Context(), tx, time.Now().Add(Kept+time.Hour), Query{Limit: 10})
-		if len(page.Items) > 0 {
-			t.Errorf("%d events that are too old", len(page.Items))
-		}
+		assert.Empty(t, page.Items, "events that are too old")
 		return err
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, err)
 }
 
 func TestParseID_RoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, position := range []int64{0, 1, 1795640703123456} {
-		if got, ok := ParseID(IDOf(position)); got != position || !ok {
-			t.Errorf("%d: %d %v", position, got, ok)
-		}
+		got, ok := ParseID(IDOf(position))
+		assert.True(t, got == position && ok, "%d: %d %v", position, got, ok)
 	}
 	for _, id := range []string{"", "evt_", "evt_1", "evt_-000000000000001", "evt_00000000000000001", "EVT_0000000000000001", "evt_000000000000000x"} {
-		if _, ok := ParseID(id); ok {
-			t.Errorf("%q is an id", id)
-		}
+		_, ok := ParseID(id)
+		assert.False(t, ok, "%q is an id", id)
 	}
 }
 
@@ -275,16 +249,11 @@ func TestForget_MarksOfEndedPeriods_Alone(t *testing.T) {
 	emit(now.Add(-marksKept - time.Hour))
 	emit(now.Add(time.Hour))
 	emit(now.Add(time.Hour)) // has already been emitted
-	if more, err := Forget(t.Context(), pool, now); more || err != nil {
-		t.Fatal(more, err)
-	}
+	more, err := Forget(t.Context(), pool, now)
+	require.True(t, !more && err == nil, "%v, %v", more, err)
 	var marks, events int
-	if err := pool.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM event_marks), (SELECT count(*) FROM events)").Scan(&marks, &events); err != nil {
-		t.Fatal(err)
-	}
-	if marks != 1 || events != 2 {
-		t.Errorf("%d marks and %d events, want 1 and 2", marks, events)
-	}
+	require.NoError(t, pool.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM event_marks), (SELECT count(*) FROM events)").Scan(&marks, &events))
+	assert.True(t, marks == 1 && events == 2, "%d marks and %d events, want 1 and 2", marks, events)
 }
 
 // Several instances find the same event at the same time, each in a transaction that is not visible to the others.
@@ -302,22 +271,14 @@ func TestRecordOnce_ManyAtOnce_ToldOnce_RolledBackOnesCountForNothing(t *testing
 	}); !errors.Is(err, given) {
 		t.Fatal(err)
 	}
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			if err := pgx.BeginFunc(context.Background(), pool, func(tx pgx.Tx) error {
-				return RecordOnce(context.Background(), tx, append(told("a"), told("b")...))
-			}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
+	testenv.Together(8, func(_ int) {
+		if err := pgx.BeginFunc(context.Background(), pool, func(tx pgx.Tx) error {
+			return RecordOnce(context.Background(), tx, append(told("a"), told("b")...))
+		}); err != nil {
+			t.Error(err)
+		}
+	})
 	var marks, events int
-	if err := pool.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM event_marks), (SELECT count(*) FROM events)").Scan(&marks, &events); err != nil {
-		t.Fatal(err)
-	}
-	if marks != 2 || events != 2 {
-		t.Errorf("%d marks and %d events, want 2 and 2", marks, events)
-	}
+	require.NoError(t, pool.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM event_marks), (SELECT count(*) FROM events)").Scan(&marks, &events))
+	assert.True(t, marks == 2 && events == 2, "%d marks and %d events, want 2 and 2", marks, events)
 }

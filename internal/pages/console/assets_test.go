@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -28,27 +29,22 @@ func TestAssets_OfOthers_AreAsPublished(t *testing.T) {
 			continue
 		}
 		fields := strings.Split(strings.TrimSpace(line), "\t")
-		if len(fields) != 6 {
-			t.Fatalf("%q has %d fields", line, len(fields))
-		}
+		require.Len(t, fields, 6, "%q has %d fields", line, len(fields))
 		listed[fields[0]] = true
 		text, err := os.ReadFile(filepath.Join("assets", fields[0]))
 		require.NoError(t, err)
 		if strings.HasSuffix(fields[0], ".gz") {
 			r, err := gzip.NewReader(bytes.NewReader(text))
 			require.NoError(t, err)
-			if text, err = io.ReadAll(r); err != nil {
-				t.Fatal(err)
-			}
+			text, err = io.ReadAll(r)
+			require.NoError(t, err)
 		}
-		if sum := sha256.Sum256(text); hex.EncodeToString(sum[:]) != fields[5] {
-			t.Errorf("%s is not that of %s %s", fields[0], fields[1], fields[2])
-		}
+		sum := sha256.Sum256(text)
+		assert.Equal(t, fields[5], hex.EncodeToString(sum[:]),
+			"%s is not that of %s %s", fields[0], fields[1], fields[2])
 	}
 	for name := range newAssets().Files() {
-		if !listed[name] {
-			t.Errorf("%s is not listed", name)
-		}
+		assert.True(t, listed[name], "%s is not listed", name)
 	}
 }
 
@@ -58,7 +54,5 @@ func TestAssets_SmallTogether(t *testing.T) {
 	for _, size := range newAssets().Files() {
 		total += size
 	}
-	if total > sizeMax {
-		t.Errorf("scripts and styles have %d bytes compressed, want at most %d", total, sizeMax)
-	}
+	assert.True(t, total <= sizeMax, "scripts and styles have %d bytes compressed, want at most %d", total, sizeMax)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/client"
 )
 
@@ -25,11 +27,8 @@ func TestExplain_UnknownOutcome_IsNotCalledNothing(t *testing.T) {
 		{errors.New("connection refused"), 503, false, "Nothing was changed"},
 	} {
 		f := explain(tc.err)
-		if f.status != tc.status || f.unknown != tc.unknown || !strings.Contains(f.detail, tc.says) {
-			t.Errorf("%v: %+v", tc.err, f)
-		}
-		if strings.HasPrefix(f.changed(), "Nothing") == tc.unknown {
-			t.Errorf("%v: %s", tc.err, f.changed())
-		}
+		assert.True(t, f.status == tc.status && f.unknown == tc.unknown && strings.Contains(f.detail, tc.says),
+			"%v: %+v", tc.err, f)
+		assert.True(t, strings.HasPrefix(f.changed(), "Nothing") != tc.unknown, "%v: %s", tc.err, f.changed())
 	}
 }

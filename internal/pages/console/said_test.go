@@ -1,6 +1,10 @@
 package console
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
 
 func TestSaid_DataInWords(t *testing.T) {
 	t.Parallel()
@@ -10,8 +14,7 @@ func TestSaid_DataInWords(t *testing.T) {
 		"at 2026-10-31 23:00:00 UTC \u00b7 share 0.5 \u00b7 tags [\"a\"]":        {"at": "2026-10-31T23:00:00Z", "share": 0.5, "tags": []any{"a"}},
 		"ok true \u00b7 reason <b>upgrade</b>, ticket 7 \u00b7 used \u22121,234": {"reason": "<b>upgrade</b>, ticket 7", "used": -1234.0, "ok": true},
 	} {
-		if got := said(data); got != want {
-			t.Errorf("%v: %q, want %q", data, got, want)
-		}
+		got := said(data)
+		assert.True(t, got == want, "%v: %q, want %q", data, got, want)
 	}
 }

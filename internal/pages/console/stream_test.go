@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -97,9 +98,8 @@ func TestStream_OutlastsTheServersLimits(t *testing.T) {
 	s.hurried, s.every = true, 50*time.Millisecond
 	testenv.Eventually(t, func() bool {
 		got := s.open("a")
-		if kind := got.Get("Content-Type"); kind != "" && (kind != "text/event-stream" || got.Get("X-Accel-Buffering") != "no") {
-			t.Errorf("%v", got.Header)
-		}
+		kind := got.Get("Content-Type")
+		assert.False(t, kind != "" && (kind != "text/event-stream" || got.Get("X-Accel-Buffering") != "no"), got.Header)
 		return len(events(got, all+1)) == all
 	}, "all events of a stream")
 	s.count(0)
@@ -110,14 +110,12 @@ func TestStream_Bounded(t *testing.T) {
 	s := newStreamed(t, 0)
 	s.each, s.max = 2, 3
 	for _, session := range []string{"a", "a", "b"} {
-		if names := events(s.open(session), 1); len(names) != 1 || names[0] != "now" {
-			t.Fatalf("%s: %v", session, names)
-		}
+		names := events(s.open(session), 1)
+		require.True(t, len(names) == 1 && names[0] == "now", "%s: %v", session, names)
 	}
 	for _, session := range []string{"a", "c"} {
-		if names := events(s.open(session), 9); len(names) != 1 || names[0] != "full" {
-			t.Errorf("%s: %v", session, names)
-		}
+		names := events(s.open(session), 9)
+		assert.True(t, len(names) == 1 && names[0] == "full", "%s: %v", session, names)
 	}
 	s.count(3)
 }
@@ -148,7 +146,6 @@ func TestWrite_LinesOfAnEvent(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
 	require.NoError(t, write(http.NewResponseController(w), w, event{"now", "<p>1</p>\r\n\n<b>x</b>"}))
-	if want := "retry: 2000\nevent: now\ndata: <p>1</p>\ndata: \ndata: <b>x</b>\n\n"; w.Body.String() != want {
-		t.Errorf("%q, want %q", w.Body, want)
-	}
+	want := "retry: 2000\nevent: now\ndata: <p>1</p>\ndata: \ndata: <b>x</b>\n\n"
+	assert.True(t, w.Body.String() == want, "%q, want %q", w.Body, want)
 }

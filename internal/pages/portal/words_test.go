@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -35,9 +36,8 @@ func TestLanguages_HaveTheSameMessages(t *testing.T) {
 	english := b.languages[0].messages
 	for _, l := range b.languages[1:] {
 		for key := range l.messages {
-			if _, ok := english[key]; !ok {
-				t.Errorf("%s has %s, which English has not", l.tag, key)
-			}
+			_, ok := english[key]
+			assert.True(t, ok, "%s has %s, which English has not", l.tag, key)
 		}
 		for key, text := range english {
 			if theirs := l.messages[key]; theirs == "" || !slices.Equal(placesOf(text), placesOf(theirs)) {
@@ -56,9 +56,8 @@ func TestLanguages_HaveTheSameMessages(t *testing.T) {
 		}
 	}
 	for _, m := range regexp.MustCompile(`(?:Say|Count|say)\("([a-z.]+)"`).FindAllStringSubmatch(pages.String(), -1) {
-		if _, ok := english[m[1]]; !ok && !strings.HasSuffix(m[1], ".") {
-			t.Errorf("a page says %s, which is no message", m[1])
-		}
+		_, ok := english[m[1]]
+		assert.False(t, !ok && !strings.HasSuffix(m[1], "."), "a page says %s, which is no message", m[1])
 	}
 	composed := regexp.MustCompile(`^(source|limits\.each)\.|^(ended|problem)\.note$`)
 	for key := range english {
@@ -75,9 +74,8 @@ func TestFor_TheLanguageOfTheBrowser(t *testing.T) {
 		"": "en", "de": "de", "de-AT,de;q=0.9,en;q=0.5": "de", "fr,de;q=0.5": "de", "fr": "en", "en-GB,de": "en",
 		"*": "en", ";;;": "en", strings.Repeat("de,", 1000): "en",
 	} {
-		if got := b.in(header).tag; got != want {
-			t.Errorf("%.40q gets %s, want %s", header, got, want)
-		}
+		got := b.in(header).tag
+		assert.True(t, got == want, "%.40q gets %s, want %s", header, got, want)
 	}
 }
 
@@ -91,11 +89,7 @@ func TestLanguages_NumbersAndDays(t *testing.T) {
 	} {
 		l := b.in(header)
 		got := []string{l.number(1234567), l.number(-12), l.moment(at), l.moment(at.Add(13*time.Hour + 5*time.Minute))}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", header, got, want)
-		}
-		if len(l.months) != 12 {
-			t.Errorf("%s has %d months", header, len(l.months))
-		}
+		assert.Equal(t, want, got, "%s", header)
+		assert.Len(t, l.months, 12, "%s has %d months", header, len(l.months))
 	}
 }

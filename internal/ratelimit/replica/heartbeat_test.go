@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -44,9 +45,7 @@ func (p pulse) beats(times int) {
 func (p pulse) misses(times int) {
 	p.t.Helper()
 	for range times {
-		if err := p.beat(context.Background()); err == nil {
-			p.t.Fatal("a beat without redis")
-		}
+		require.Error(p.t, p.beat(context.Background()), "a beat without redis")
 	}
 }
 
@@ -112,9 +111,8 @@ func TestHeartbeat_RedisAway_LastReplicasStay(t *testing.T) {
 	a := all[0]
 	a.misses(2 * confirmBeats)
 	a.sees(3)
-	if n := testutil.ToFloat64(a.cfg.Metrics.beatFailures); n != 2*confirmBeats {
-		t.Errorf("%v failures are counted", n)
-	}
+	n := testutil.ToFloat64(a.cfg.Metrics.beatFailures)
+	assert.True(t, n == 2*confirmBeats, "%v failures are counted", n)
 	// Redis comes back empty. The first replica finds only itself in Redis, and still counts the other replicas.
 	server.Start()
 	a.beats(confirmBeats - 1)
@@ -165,29 +163,20 @@ func TestHeartbeat_WithoutRedis_MinimumCounts(t *testing.T) {
 	var log lines
 	client := productionClient(t, server.URL)
 	h := NewHeartbeat(storeOn(t, client), Config{Minimum: 5, Every: 10 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil))})
-	if err := h.Start(t.Context()); err == nil {
-		t.Error("started with redis away, and did not say so")
-	}
-	if r := h.Replicas(); r.Count() != 5 || r.Portion(2, "key") != (rule.Portion{Tokens: 1, Holders: 5}) || r.Portion(50, "key") != (rule.Portion{Tokens: 10, Holders: 5}) {
-		t.Errorf("%+v", r)
-	}
+	assert.Error(t, h.Start(t.Context()), "started with redis away, and did not say so")
+	r := h.Replicas()
+	assert.True(t, r.Count() == 5 && r.Portion(2, "key") == (rule.Portion{Tokens: 1, Holders: 5}) && r.Portion(50, "key") == (rule.Portion{Tokens: 10, Holders: 5}), r)
 	testenv.Eventually(t, func() bool { return testutil.ToFloat64(h.cfg.Metrics.beatFailures) > 5 }, "beats are missed")
 	server.Start()
 	testenv.Eventually(t, func() bool { return h.Replicas().known }, "redis has answered")
 	// There is only one replica, but the configured minimum is five.
-	if r := h.Replicas(); r.Count() != 5 || r.Live() != 1 || r.Portion(2, "key") != (rule.Portion{Tokens: 1, Holders: 2}) || r.Portion(50, "key") != (rule.Portion{Tokens: 10, Holders: 5}) {
-		t.Errorf("%+v", r)
-	}
-	if away, back := log.containing("heartbeats are not answered"), log.containing("heartbeats are answered again"); away != 1 || back != 1 {
-		t.Errorf("%d lines say that nobody is heard, %d that they are again", away, back)
-	}
+	r = h.Replicas()
+	assert.True(t, r.Count() == 5 && r.Live() == 1 && r.Portion(2, "key") == (rule.Portion{Tokens: 1, Holders: 2}) && r.Portion(50, "key") == (rule.Portion{Tokens: 10, Holders: 5}), r)
+	away, back := log.containing("heartbeats are not answered"), log.containing("heartbeats are answered again")
+	assert.True(t, away == 1 && back == 1, "%d lines say that nobody is heard, %d that they are again", away, back)
 	server.Kill()
-	if err := h.Stop(t.Context()); err != nil {
-		t.Errorf("no goodbye without redis: %v", err)
-	}
-	if log.containing("could not be removed") != 1 {
-		t.Error("no line says that the goodbye was not heard")
-	}
+	assert.NoError(t, h.Stop(t.Context()), "no goodbye without redis")
+	assert.Equal(t, 1, log.containing("could not be removed"), "no line says that the goodbye was not heard")
 }
 
 // TestHeartbeat_ReplicasComeAndGo runs replicas from start to stop, with the heartbeats of their goroutines.
@@ -221,9 +210,8 @@ func TestHeartbeat_ReplicasComeAndGo(t *testing.T) {
 	if err := all[2].Stop(over); err != nil { // as if killed: no leave is sent
 		t.Fatal(err)
 	}
-	if direct.ZScore(t.Context(), replicasKey, fmt.Sprintf("-%d", all[2].id)).Err() == nil {
-		t.Error("a replica that was cut off has said goodbye")
-	}
+	assert.True(t, direct.ZScore(t.Context(), replicasKey, fmt.Sprintf("-%d", all[2].id)).Err() != nil,
+		"a replica that was cut off has said goodbye")
 	see(2, all[:2]...)
 	// Redis goes away and comes back without data. Meanwhile the number of replicas never decreases.
 	server.Kill()
@@ -231,15 +219,11 @@ func TestHeartbeat_ReplicasComeAndGo(t *testing.T) {
 	see(2, all[:2]...)
 	server.Start()
 	testenv.Eventually(t, func() bool {
-		if all[0].Replicas().Count() != 2 || all[1].Replicas().Count() != 2 {
-			t.Error("the number fell")
-		}
+		assert.True(t, all[0].Replicas().Count() == 2 && all[1].Replicas().Count() == 2, "the number fell")
 		n, err := direct.ZCard(t.Context(), replicasKey).Result()
 		return err == nil && n == 2
 	}, "both are back")
-	if log.containing("live=1 before=2") != 0 {
-		t.Error("the number fell and rose again")
-	}
+	assert.Zero(t, log.containing("live=1 before=2"), "the number fell and rose again")
 }
 
 func TestHeartbeat_Cluster_OneKey(t *testing.T) {
@@ -248,9 +232,8 @@ func TestHeartbeat_Cluster_OneKey(t *testing.T) {
 	for i := range 2 {
 		h := NewHeartbeat(storeOn(t, productionClient(t, c.URL)), Config{Every: time.Minute})
 		testenv.Eventually(t, func() bool { return h.beat(t.Context()) == nil }, "the cluster answers")
-		if n := h.Replicas().Count(); n != i+1 {
-			t.Errorf("%d replicas, want %d", n, i+1)
-		}
+		n := h.Replicas().Count()
+		assert.True(t, n == i+1, "%d replicas, want %d", n, i+1)
 	}
 }
 
@@ -294,9 +277,8 @@ func TestMembership_NeverMissesALiveReplica(t *testing.T) {
 				t.Fatalf("%v, changed %v from %v, want %v", got, changed, before, missing)
 			}
 			for id := range missing {
-				if _, known := m.others[id]; !known {
-					t.Fatalf("%d is missed", id)
-				}
+				_, known := m.others[id]
+				require.True(t, known, "%d is missed", id)
 			}
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -51,9 +52,7 @@ func storeOn(t testing.TB, client redis.UniversalClient) *redisstore.Store {
 	t.Helper()
 	store := redisstore.New(client, redisstore.Config{})
 	t.Cleanup(func() {
-		if err := store.Stop(context.Background()); err != nil {
-			t.Error("stop:", err)
-		}
+		assert.NoError(t, store.Stop(context.Background()), "stop")
 	})
 	return store
 }

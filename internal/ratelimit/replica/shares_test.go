@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
@@ -35,28 +37,22 @@ func TestSet_Known_PortionsSumToTheCapacity(t *testing.T) {
 		sum, holding := int64(0), int64(0)
 		var p rule.Portion
 		for _, r := range crowd(t, n, floor) {
-			if r.Count() != max(n, floor) {
-				t.Fatalf("%d replicas, want %d", r.Count(), max(n, floor))
-			}
+			require.True(t, r.Count() == max(n, floor), "%d replicas, want %d", r.Count(), max(n, floor))
 			p = r.Portion(capacity, key)
 			holders, least := r.Share(capacity)
-			if p.Holders != holders || p.Tokens != 0 && p.Tokens != least && p.Tokens != least+1 {
-				t.Fatalf("%+v, but the share is at least %d of %d holders", p, least, holders)
-			}
+			require.True(t, p.Holders == holders && (p.Tokens == 0 || p.Tokens == least || p.Tokens == least+1),
+				"%+v, but the share is at least %d of %d holders", p, least, holders)
 			if p.Tokens > 0 {
 				sum, holding = sum+p.Tokens, holding+1
 			}
 		}
-		if sum > capacity || holding > p.Holders {
-			t.Fatalf("%d replicas hold %d tokens of %d, with a rate divided by %d", holding, sum, capacity, p.Holders)
-		}
-		if n >= floor && (sum != capacity || holding != min(int64(n), capacity, Max)) {
-			t.Fatalf("%d of %d replicas hold %d tokens of %d", holding, n, sum, capacity)
-		}
+		require.True(t, sum <= capacity && holding <= p.Holders,
+			"%d replicas hold %d tokens of %d, with a rate divided by %d", holding, sum, capacity, p.Holders)
+		require.False(t, n >= floor && (sum != capacity || holding != min(int64(n), capacity, Max)),
+			"%d of %d replicas hold %d tokens of %d", holding, n, sum, capacity)
 		// Replicas that are only counted because of the minimum get tokens only after all live replicas.
-		if capacity < int64(floor) && sum < min(capacity, int64(n), Max) {
-			t.Fatalf("%d replicas of %d hold %d tokens of %d", n, floor, sum, capacity)
-		}
+		require.False(t, capacity < int64(floor) && sum < min(capacity, int64(n), Max),
+			"%d replicas of %d hold %d tokens of %d", n, floor, sum, capacity)
 	})
 }
 
@@ -73,16 +69,14 @@ func TestSet_HigherMinimum_NeverGivesMore(t *testing.T) {
 		for _, r := range crowd(t, n, 1) {
 			ghosts := rapid.SliceOfN(rapid.Uint64Min(1<<63), 0, 8).Draw(t, "ghosts")
 			p := Known(r.self, slices.Concat(r.others, ghosts), rapid.IntRange(1, 20).Draw(t, "floor")).Portion(capacity, key)
-			if own := r.Portion(capacity, key); p.Tokens > own.Tokens || p.Holders < own.Holders {
-				t.Fatalf("%+v with ghosts, %+v without", p, own)
-			}
+			own := r.Portion(capacity, key)
+			require.True(t, p.Tokens <= own.Tokens && p.Holders >= own.Holders, "%+v with ghosts, %+v without", p, own)
 			if sum += p.Tokens; p.Tokens > 0 {
 				parts.Add(parts, big.NewRat(1, p.Holders))
 			}
 		}
-		if sum > capacity || parts.Cmp(big.NewRat(1, 1)) > 0 {
-			t.Fatalf("%d replicas hold %d of %d tokens and %s of the rate", n, sum, capacity, parts)
-		}
+		require.True(t, sum <= capacity && parts.Cmp(big.NewRat(1, 1)) <= 0,
+			"%d replicas hold %d of %d tokens and %s of the rate", n, sum, capacity, parts)
 	})
 }
 
@@ -94,13 +88,11 @@ func TestSet_Anonymous_HoldATokenEach(t *testing.T) {
 	}{
 		{-1, rule.Portion{Tokens: 10, Holders: 1}}, {1, rule.Portion{Tokens: 10, Holders: 1}}, {3, rule.Portion{Tokens: 3, Holders: 3}}, {10, rule.Portion{Tokens: 1, Holders: 10}}, {50, rule.Portion{Tokens: 1, Holders: 50}}, {5000, rule.Portion{Tokens: 1, Holders: Max}},
 	} {
-		if got := Anonymous(tc.n).Portion(10, "key"); got != tc.want {
-			t.Errorf("of 10 tokens one of %d has %+v, want %+v", tc.n, got, tc.want)
-		}
+		got := Anonymous(tc.n).Portion(10, "key")
+		assert.True(t, got == tc.want, "of 10 tokens one of %d has %+v, want %+v", tc.n, got, tc.want)
 	}
-	if got := (*Set)(nil).Portion(10, "key"); got != (rule.Portion{Tokens: 10, Holders: 1}) {
-		t.Errorf("one alone has %+v", got)
-	}
+	got := (*Set)(nil).Portion(10, "key")
+	assert.True(t, got == (rule.Portion{Tokens: 10, Holders: 1}), "one alone has %+v", got)
 }
 
 // TestSet_Buckets_AreSpreadOverReplicas: buckets with one token are spread evenly over the replicas. When a replica
@@ -123,13 +115,10 @@ func TestSet_Buckets_AreSpreadOverReplicas(t *testing.T) {
 		key := fmt.Sprintf("rl:{tenant-%d}t:rule", i)
 		was := holder(ids, key)
 		held[was]++
-		if now := holder(ids[1:], key); was != ids[0] && now != was {
-			t.Fatalf("%s moves from %x to %x though %x is gone", key, was, now, ids[0])
-		}
+		now := holder(ids[1:], key)
+		require.False(t, was != ids[0] && now != was, "%s moves from %x to %x though %x is gone", key, was, now, ids[0])
 	}
 	for _, id := range ids { // about 2000 each; the standard deviation is 40
-		if held[id] < 1800 || held[id] > 2200 {
-			t.Errorf("replica %x holds %d of %d buckets", id, held[id], buckets)
-		}
+		assert.True(t, held[id] >= 1800 && held[id] <= 2200, "replica %x holds %d of %d buckets", id, held[id], buckets)
 	}
 }

@@ -68,9 +68,8 @@ func TestLimit_EqualsTheOracle(t *testing.T) {
 			if op == rule.Refund {
 				got.Delay = rows[0].Delay // a refund has no delay
 			}
-			if got != rows[0] {
-				t.Fatalf("%s %s: op %d of %d gives %+v, the oracle says %+v", r.Kind, r.Rate, op, cost, got, rows[0])
-			}
+			require.True(t, got == rows[0],
+				"%s %s: op %d of %d gives %+v, the oracle says %+v", r.Kind, r.Rate, op, cost, got, rows[0])
 			if !dirty {
 				continue // denials and peeks store nothing
 			}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
@@ -34,9 +36,7 @@ func TestParseRate_ReadsCountAndPeriod(t *testing.T) {
 		"1000/1month":        {Count: 1000, Period: 31 * Day, Month: true},
 	} {
 		got, err := ParseRate(in)
-		if err != nil || got != want {
-			t.Errorf("ParseRate(%q) = %+v, %v; want %+v", in, got, err, want)
-		}
+		assert.True(t, err == nil && got == want, "ParseRate(%q) = %+v, %v; want %+v", in, got, err, want)
 	}
 }
 
@@ -93,9 +93,7 @@ func TestRate_String_IsReadBack(t *testing.T) {
 			r.Period, r.Month = longestMonth, true
 		}
 		got, err := ParseRate(r.String())
-		if err != nil || got != r {
-			t.Fatalf("ParseRate(%q) = %+v, %v; want %+v", r, got, err, r)
-		}
+		require.True(t, err == nil && got == r, "ParseRate(%q) = %+v, %v; want %+v", r, got, err, r)
 	})
 }
 
@@ -105,8 +103,6 @@ func TestRate_String_IsTheShortestForm(t *testing.T) {
 		"60/60s": "60/min", "1/7d": "1/week", "5/30s": "5/30s", "1/24h": "1/day", "9/1500ms": "9/1500ms",
 	} {
 		r, err := ParseRate(in)
-		if err != nil || fmt.Sprint(r) != want {
-			t.Errorf("%s prints as %s (%v), want %s", in, r, err, want)
-		}
+		assert.True(t, err == nil && fmt.Sprint(r) == want, "%s prints as %s (%v), want %s", in, r, err, want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -41,16 +42,12 @@ func TestCompile_RegionShare(t *testing.T) {
 	} {
 		_, err := Compile(spec)
 		var got *FieldError
-		if !errors.As(err, &got) || got.Field != field {
-			t.Errorf("%+v: %v, want an error about %s", spec, err, field)
-		}
+		assert.True(t, errors.As(err, &got) && got.Field == field, "%+v: %v, want an error about %s", spec, err, field)
 	}
-	if _, err := Compile(Spec{ID: "r", Rate: "1/s", RegionShare: -1}); err == nil {
-		t.Error("-1% is accepted")
-	}
-	if _, err := Compile(Spec{ID: "r", Rate: fmt.Sprintf("%d/s", int64(maxExact)), Burst: 1, RegionShare: 99}); err == nil {
-		t.Error("a rate beyond 2^53 is accepted")
-	}
+	_, err := Compile(Spec{ID: "r", Rate: "1/s", RegionShare: -1})
+	assert.Error(t, err, "-1% is accepted")
+	_, err = Compile(Spec{ID: "r", Rate: fmt.Sprintf("%d/s", int64(maxExact)), Burst: 1, RegionShare: 99})
+	assert.Error(t, err, "a rate beyond 2^53 is accepted")
 }
 
 // TestCompile_RegionShares_SumToTheRate: if the shares of all regions sum to 100 %, their rates sum exactly to the
@@ -77,12 +74,9 @@ func TestCompile_RegionShares_SumToTheRate(t *testing.T) {
 			}
 		}
 		b := full.limit.(bucket)
-		if want := big.NewRat(b.num, b.s); sum.Cmp(want) != 0 {
-			rt.Fatalf("%+v: %s per us together, want %s", spec, sum, want)
-		}
-		if capacity > spec.Burst+tiny {
-			rt.Fatalf("%+v: %d tokens together", spec, capacity)
-		}
+		want := big.NewRat(b.num, b.s)
+		require.Zero(rt, sum.Cmp(want), "%+v: %s per us together, want %s", spec, sum, want)
+		require.True(rt, capacity <= spec.Burst+tiny, "%+v: %d tokens together", spec, capacity)
 	})
 }
 

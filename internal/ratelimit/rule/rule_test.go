@@ -5,15 +5,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"pgregory.net/rapid"
 )
 
 func TestCompile_SetsDefaults(t *testing.T) {
 	t.Parallel()
 	r := mustCompile(t, Spec{ID: "search", Rate: "60/min"})
-	if r.Burst != 60 || r.Cost != 1 || r.Shadow || r.OnBackendError != BackendLocalShare || r.Kind != KindTokenBucket {
-		t.Errorf("compiled to %+v", r)
-	}
+	assert.True(t, r.Burst == 60 && r.Cost == 1 && !r.Shadow && r.OnBackendError == BackendLocalShare &&
+		r.Kind == KindTokenBucket, "compiled to %+v", r)
 }
 
 func TestCompile_Units_AreExact(t *testing.T) {
@@ -27,9 +27,8 @@ func TestCompile_Units_AreExact(t *testing.T) {
 		"5/30s":     {tokens: 5, num: 1, s: 6_000_000},      // g = 5
 		"7/day":     {tokens: 7, num: 7, s: 86_400_000_000}, // g = 1
 	} {
-		if got := mustCompile(t, Spec{Rate: rate}).limit; got != want {
-			t.Errorf("%s compiles to %+v, want %+v", rate, got, want)
-		}
+		got := mustCompile(t, Spec{Rate: rate}).limit
+		assert.True(t, got == want, "%s compiles to %+v, want %+v", rate, got, want)
 	}
 }
 
@@ -42,13 +41,11 @@ func TestCompile_LargestDebts(t *testing.T) {
 		104_249_931:   {Kind: "sliding_window", Rate: "60/day"},
 	} {
 		spec.Debt = debt
-		if r := mustCompile(t, spec); r.Debt != debt || r.Limit().Debt() != debt {
-			t.Errorf("%+v owes at most %d", spec, r.Debt)
-		}
+		r := mustCompile(t, spec)
+		assert.True(t, r.Debt == debt && r.Limit().Debt() == debt, "%+v owes at most %d", spec, r.Debt)
 	}
-	if r := mustCompile(t, Spec{Rate: "60/s", Debt: 25, RegionShare: 50}); r.Debt != 12 {
-		t.Errorf("half of a debt of 25 is %d", r.Debt)
-	}
+	r := mustCompile(t, Spec{Rate: "60/s", Debt: 25, RegionShare: 50})
+	assert.True(t, r.Debt == 12, "half of a debt of 25 is %d", r.Debt)
 }
 
 func TestCompile_RefusesAndNamesFieldAndBound(t *testing.T) {
@@ -94,9 +91,8 @@ func TestCompile_RefusesAndNamesFieldAndBound(t *testing.T) {
 	} {
 		_, err := Compile(tc.spec)
 		var field *FieldError
-		if !errors.As(err, &field) || field.Field != tc.field || !strings.Contains(field.Reason, tc.bound) {
-			t.Errorf("%s: %v; want an error on %s that names %q", name, err, tc.field, tc.bound)
-		}
+		assert.True(t, errors.As(err, &field) && field.Field == tc.field && strings.Contains(field.Reason, tc.bound),
+			"%s: %v; want an error on %s that names %q", name, err, tc.field, tc.bound)
 	}
 }
 
@@ -109,9 +105,8 @@ func TestCompile_AcceptsTheLargestExactValues(t *testing.T) {
 		{ID: "a", Rate: "1/366d", Burst: 284},
 		{ID: "a", Kind: "token_bucket", Rate: "60/s", OnBackendError: "closed", Shadow: true},
 	} {
-		if _, err := Compile(spec); err != nil {
-			t.Errorf("%+v: %v", spec, err)
-		}
+		_, err := Compile(spec)
+		assert.NoError(t, err, spec)
 	}
 }
 
@@ -139,8 +134,7 @@ func TestShort_MeansItsNumber(t *testing.T) {
 		}
 	})
 	for _, rate := range []string{"10/s", "100/s", "60/min", "100/min", "250/min", "300/min", "1000/min", "100/h", "500/h", "1000/h", "5000/h"} {
-		if s := mustCompile(t, Spec{Rate: rate}).limit.Params(Moment{})[3]; s >= 128 {
-			t.Errorf("the units of %s take more than a byte: %d", rate, s)
-		}
+		s := mustCompile(t, Spec{Rate: rate}).limit.Params(Moment{})[3]
+		assert.True(t, s < 128, "the units of %s take more than a byte: %d", rate, s)
 	}
 }

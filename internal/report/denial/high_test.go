@@ -120,12 +120,10 @@ func TestRecorder_Flood_OneEvent(t *testing.T) {
 		r.refuse(200, "acme", "per-tenant", "calls", minute)
 		b.flush(r)
 	}
-	if got := b.told(); len(got) != 1 {
-		t.Errorf("%d events: %q", len(got), got)
-	}
-	if n := b.number("SELECT count(*) FROM event_marks"); n != 1 {
-		t.Errorf("%d marks", n)
-	}
+	got := b.told()
+	assert.Len(t, got, 1, "%d events", len(got))
+	n := b.number("SELECT count(*) FROM event_marks")
+	assert.True(t, n == 1, "%d marks", n)
 }
 
 // If an event cannot be written, the denials are still counted.
@@ -139,15 +137,10 @@ func TestRecorder_EventsCannotBeWritten_DenialsAreCounted(t *testing.T) {
 	b.exec("ALTER TABLE events DETACH PARTITION events_" + month)
 	r.refuse(20, "acme", "per-tenant", "calls", minute)
 	b.flush(r)
-	if n := b.number("SELECT sum(n) FROM denial_counts"); n != 20 {
-		t.Errorf("%d denials are counted", n)
-	}
-	if n := testutil.ToFloat64(r.metrics.counts); n != 0 {
-		t.Errorf("%v are lost", n)
-	}
-	if n := b.number("SELECT count(*) FROM event_marks"); n != 0 {
-		t.Errorf("%d marks of what was not told", n)
-	}
+	n := b.number("SELECT sum(n) FROM denial_counts")
+	assert.True(t, n == 20, "%d denials are counted", n)
+	assert.Zero(t, testutil.ToFloat64(r.metrics.counts), "are lost")
+	assert.Zero(t, b.number("SELECT count(*) FROM event_marks"), "marks of what was not told")
 	first := minute.AddDate(0, 0, 1-minute.Day())
 	b.exec(fmt.Sprintf("ALTER TABLE events ATTACH PARTITION events_%s FOR VALUES FROM ('%s') TO ('%s')", month,
 		first.Format(time.DateOnly), first.AddDate(0, 1, 0).Format(time.DateOnly)))

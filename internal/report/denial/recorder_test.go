@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -36,9 +37,8 @@ func newBench(t *testing.T, tenants ...string) *bench {
 	url := testenv.Postgres(t)
 	b := &bench{t: t, url: url}
 	var err error
-	if b.pool, err = pgxpool.New(t.Context(), url); err != nil {
-		t.Fatal(err)
-	}
+	b.pool, err = pgxpool.New(t.Context(), url)
+	require.NoError(t, err)
 	t.Cleanup(b.pool.Close)
 	for _, tenant := range tenants {
 		b.exec("INSERT INTO tenants (tenant_id, plan, anchor) VALUES ($1, 'p', now())", tenant)
@@ -49,9 +49,8 @@ func newBench(t *testing.T, tenants ...string) *bench {
 	require.NoError(t, err)
 	require.NoError(t, l.Start(t.Context()))
 	t.Cleanup(func() { _ = l.Stop(context.Background()) })
-	if b.reader, err = history.Open(t.Context(), l, history.Config{DatabaseURL: testenv.AsService(url), Metrics: prometheus.NewRegistry()}); err != nil {
-		t.Fatal(err)
-	}
+	b.reader, err = history.Open(t.Context(), l, history.Config{DatabaseURL: testenv.AsService(url), Metrics: prometheus.NewRegistry()})
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = b.reader.Stop(context.Background()) })
 	return b
 }
@@ -62,18 +61,16 @@ func (b *bench) open() *Recorder {
 	r, err := Open(b.t.Context(), Config{DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Clock: systemClock{}})
 	require.NoError(b.t, err)
 	b.t.Cleanup(func() {
-		if err := r.Stop(context.Background()); err != nil {
-			b.t.Error(err)
-		}
+		assert.NoError(b.t, r.Stop(context.Background()))
 	})
 	return r
 }
 
-func (b *bench) exec(sql string, args ...any) {
+func (b *bench) exec(sql string, args ...any) *bench {
 	b.t.Helper()
-	if _, err := b.pool.Exec(b.t.Context(), sql, args...); err != nil {
-		b.t.Fatal(err)
-	}
+	_, err := b.pool.Exec(b.t.Context(), sql, args...)
+	require.NoError(b.t, err)
+	return b
 }
 
 func (b *bench) number(sql string, args ...any) (n int64) {
@@ -119,23 +116,17 @@ func TestRecorder_TwoInstances_CountsAddUp_Last100Kept(t *testing.T) {
 	b.flush(b.Recorder)
 	b.flush(other)
 	list := b.read(Query{Tenant: "acme", To: minute.Add(time.Hour)})
-	if len(list.Counts) != 1 || list.Counts[0] != (Count{minute, "quota_exceeded", "calls", "", 600}) {
-		t.Errorf("%+v", list.Counts)
-	}
-	if len(list.Denials) != Kept {
-		t.Fatalf("%d are kept", len(list.Denials))
-	}
+	assert.True(t, len(list.Counts) == 1 && list.Counts[0] == (Count{minute, "quota_exceeded", "calls", "", 600}),
+		list.Counts)
+	require.Len(t, list.Denials, Kept, "are kept")
 	// The list is sorted by time. A flush of one instance stores some explanations that are older than the
 	// explanations of the other instance.
-	if !slices.IsSortedFunc(list.Denials, func(a, b Denial) int { return b.At.Compare(a.At) }) {
-		t.Error("not newest first")
-	}
-	if d := list.Denials[0]; d.RequestID != "r599" || d.Required != 5 || d.Available != 2 || d.Meter != "calls" || d.Tenant != "acme" {
-		t.Errorf("%+v", d)
-	}
-	if n := b.number("SELECT jsonb_array_length(items) FROM denials_recent"); n != Kept {
-		t.Errorf("%d are stored", n)
-	}
+	assert.True(t, slices.IsSortedFunc(list.Denials, func(a, b Denial) int { return b.At.Compare(a.At) }),
+		"not newest first")
+	d := list.Denials[0]
+	assert.True(t, d.RequestID == "r599" && d.Required == 5 && d.Available == 2 && d.Meter == "calls" && d.Tenant == "acme", d)
+	n := b.number("SELECT jsonb_array_length(items) FROM denials_recent")
+	assert.True(t, n == Kept, "%d are stored", n)
 }
 
 func TestRecorder_OneInstance_ExactlyTheLast100(t *testing.T) {
@@ -151,13 +142,11 @@ func TestRecorder_OneInstance_ExactlyTheLast100(t *testing.T) {
 	b.flush(b.Recorder)
 	list := b.read(Query{Tenant: "acme", To: start.Add(time.Hour)})
 	for i, d := range list.Denials {
-		if want := fmt.Sprint("r", 249-i); d.RequestID != want {
-			t.Fatalf("place %d has %s, want %s", i, d.RequestID, want)
-		}
+		want := fmt.Sprint("r", 249-i)
+		require.True(t, d.RequestID == want, "place %d has %s, want %s", i, d.RequestID, want)
 	}
-	if len(list.Denials) != Kept || len(list.Counts) != 5 {
-		t.Errorf("%d kept, %d minutes", len(list.Denials), len(list.Counts))
-	}
+	assert.True(t, len(list.Denials) == Kept && len(list.Counts) == 5,
+		"%d kept, %d minutes", len(list.Denials), len(list.Counts))
 	if few := b.read(Query{Tenant: "acme", From: start.Add(200 * time.Second), To: start.Add(210 * time.Second), Limit: 3}); len(few.Denials) != 3 || few.Denials[0].RequestID != "r209" ||
 		len(few.Counts) != 1 || few.Counts[0].N != 60 {
 		t.Errorf("%+v", few)
@@ -176,27 +165,21 @@ func TestRecorder_HostileNames_RowsAreBounded(t *testing.T) {
 	}
 	b.Note(refusal("quiet", now, 0))
 	b.flush(b.Recorder)
-	if n := b.number("SELECT count(*) FROM denial_counts WHERE tenant_id = 'acme'"); n != keysOfTenant+1 {
-		t.Errorf("%d rows", n)
-	}
-	if n := b.number("SELECT sum(n) FROM denial_counts WHERE tenant_id = 'acme'"); n != 5000 {
-		t.Errorf("%d are counted", n)
-	}
-	if n := b.number("SELECT n FROM denial_counts WHERE tenant_id = 'acme' AND meter = '(other)' AND rule = '(other)'"); n != 5000-keysOfTenant {
-		t.Errorf("%d others", n)
-	}
+	n := b.number("SELECT count(*) FROM denial_counts WHERE tenant_id = 'acme'")
+	assert.True(t, n == keysOfTenant+1, "%d rows", n)
+	n = b.number("SELECT sum(n) FROM denial_counts WHERE tenant_id = 'acme'")
+	assert.True(t, n == 5000, "%d are counted", n)
+	n = b.number("SELECT n FROM denial_counts WHERE tenant_id = 'acme' AND meter = '(other)' AND rule = '(other)'")
+	assert.True(t, n == 5000-keysOfTenant, "%d others", n)
 	if n := testutil.ToFloat64(b.metrics.named); n != 5000-keysOfTenant {
 		t.Errorf("the metric has %v", n)
 	}
-	if n := b.number("SELECT count(*) FROM denial_counts WHERE tenant_id NOT IN ('acme', 'quiet')") + b.number("SELECT count(*) FROM denials_recent WHERE tenant_id NOT IN ('acme', 'quiet')"); n != 0 {
-		t.Errorf("%d rows of tenants that do not exist", n)
-	}
-	if n := b.number("SELECT n FROM denial_counts WHERE tenant_id = 'quiet'"); n != 1 {
-		t.Errorf("quiet has %d", n)
-	}
-	if n := b.number("SELECT octet_length(items::text) FROM denials_recent WHERE tenant_id = 'acme'"); n > 100*1000 {
-		t.Errorf("%d bytes", n)
-	}
+	assert.Zero(t, b.number("SELECT count(*) FROM denial_counts WHERE tenant_id NOT IN ('acme', 'quiet')")+b.number("SELECT count(*) FROM denials_recent WHERE tenant_id NOT IN ('acme', 'quiet')"),
+		"rows of tenants that do not exist")
+	n = b.number("SELECT n FROM denial_counts WHERE tenant_id = 'quiet'")
+	assert.True(t, n == 1, "quiet has %d", n)
+	n = b.number("SELECT octet_length(items::text) FROM denials_recent WHERE tenant_id = 'acme'")
+	assert.True(t, n <= 100*1000, "%d bytes", n)
 }
 
 // Memory is bounded for any denials. The denials without room are counted.
@@ -219,15 +202,11 @@ func TestMemory_Flood_Bounded(t *testing.T) {
 			counted += by
 		}
 	}
-	if len(all) > shards*tenantsMax || keys > 2*shards*keysMax || kept > shards*recentMax {
-		t.Errorf("%d tenants, %d keys, %d explanations", len(all), keys, kept)
-	}
-	if counted+lost.counts != 100_000 || lost.explanations == 0 {
-		t.Errorf("%d counted, %d lost; %d explanations lost", counted, lost.counts, lost.explanations)
-	}
-	if again := m.take(); len(again) != 0 {
-		t.Errorf("%d tenants are left", len(again))
-	}
+	assert.True(t, len(all) <= shards*tenantsMax && keys <= 2*shards*keysMax && kept <= shards*recentMax,
+		"%d tenants, %d keys, %d explanations", len(all), keys, kept)
+	assert.True(t, counted+lost.counts == 100_000 && lost.explanations != 0,
+		"%d counted, %d lost; %d explanations lost", counted, lost.counts, lost.explanations)
+	assert.Empty(t, m.take(), "tenants are left")
 }
 
 // While PostgreSQL is down, no denial is lost if there is room, and no denial is counted twice.
@@ -239,20 +218,15 @@ func TestRecorder_PostgresAway_KeptInMemory(t *testing.T) {
 	for i := range 130 {
 		b.Note(refusal("acme", now.Add(time.Duration(i)*time.Millisecond), i))
 		if i%50 == 0 {
-			if err := b.Flush(t.Context()); err == nil {
-				t.Fatal("stored")
-			}
+			require.Error(t, b.Flush(t.Context()), "stored")
 		}
 	}
 	b.exec("ALTER TABLE gone RENAME TO tenants")
 	b.flush(b.Recorder)
 	list := b.read(Query{Tenant: "acme", To: now.Add(time.Hour)})
-	if len(list.Counts) != 1 || list.Counts[0].N != 130 || len(list.Denials) != Kept || list.Denials[0].RequestID != "r129" || list.Denials[99].RequestID != "r30" {
-		t.Errorf("%+v, %d kept", list.Counts, len(list.Denials))
-	}
-	if n := testutil.ToFloat64(b.metrics.counts); n != 0 {
-		t.Errorf("%v are lost", n)
-	}
+	assert.True(t, len(list.Counts) == 1 && list.Counts[0].N == 130 && len(list.Denials) == Kept && list.Denials[0].RequestID == "r129" &&
+		list.Denials[99].RequestID == "r30", "%+v, %d kept", list.Counts, len(list.Denials))
+	assert.Zero(t, testutil.ToFloat64(b.metrics.counts), "are lost")
 }
 
 // The owner of the tables creates the partitions of the coming weeks and drops old partitions. If a partition is
@@ -275,12 +249,10 @@ func TestMaintain_Weeks_MadeAndDropped(t *testing.T) {
 	later := time.Now().Add(300 * 24 * time.Hour).UTC()
 	b.Note(refusal("acme", later, 1))
 	b.flush(b.Recorder)
-	if n := b.number("SELECT count(*) FROM denial_counts"); n != 0 || testutil.ToFloat64(b.metrics.counts) != 1 {
-		t.Errorf("%d counts", n)
-	}
-	if list := b.read(Query{Tenant: "acme", To: later.Add(time.Second)}); len(list.Denials) != 1 {
-		t.Errorf("%+v", list)
-	}
+	n := b.number("SELECT count(*) FROM denial_counts")
+	assert.True(t, n == 0 && testutil.ToFloat64(b.metrics.counts) == 1, "%d counts", n)
+	list := b.read(Query{Tenant: "acme", To: later.Add(time.Second)})
+	assert.Len(t, list.Denials, 1, list)
 	log := slog.New(slog.DiscardHandler)
 	require.NoError(t, Maintain(t.Context(), conn.Conn(), later, log))
 	first := countsTable.partitionName(weekOf(later).Add(-week))
@@ -289,9 +261,8 @@ func TestMaintain_Weeks_MadeAndDropped(t *testing.T) {
 	}
 	b.Note(refusal("acme", later, 2))
 	b.flush(b.Recorder)
-	if n := b.number("SELECT count(*) FROM denial_counts"); n != 1 {
-		t.Errorf("%d counts", n)
-	}
+	n = b.number("SELECT count(*) FROM denial_counts")
+	assert.True(t, n == 1, "%d counts", n)
 	// The partition exists until KeptFor after the end of its week. Then it is dropped.
 	end := weekOf(later).Add(week)
 	for _, step := range []struct {
@@ -299,9 +270,8 @@ func TestMaintain_Weeks_MadeAndDropped(t *testing.T) {
 		kept bool
 	}{{end.Add(KeptFor - time.Second), true}, {end.Add(KeptFor), false}} {
 		require.NoError(t, Maintain(t.Context(), conn.Conn(), step.at, log))
-		if kept := slices.Contains(weeks(), countsTable.partitionName(weekOf(later))); kept != step.kept {
-			t.Errorf("%s: kept is %v", step.at, kept)
-		}
+		kept := slices.Contains(weeks(), countsTable.partitionName(weekOf(later)))
+		assert.True(t, kept == step.kept, "%s: kept is %v", step.at, kept)
 	}
 }
 
@@ -313,13 +283,11 @@ func TestMaintain_OldExplanations_Forgotten(t *testing.T) {
 	b.Note(refusal("globex", time.Now().Add(-KeptFor-time.Hour), 1))
 	b.Note(refusal("globex", time.Now().Add(-KeptFor+time.Hour), 2))
 	b.flush(b.Recorder)
-	if n := b.number("SELECT count(*) FROM denials_recent"); n != 2 {
-		t.Fatalf("%d rows", n)
-	}
+	n := b.number("SELECT count(*) FROM denials_recent")
+	require.True(t, n == 2, "%d rows", n)
 	b.maintain(t.Context())
-	if n := b.number("SELECT sum(jsonb_array_length(items)) FROM denials_recent"); n != 2 || b.number("SELECT count(*) FROM denials_recent WHERE tenant_id = 'globex'") != 1 {
-		t.Errorf("%d explanations are left, want the two of globex", n)
-	}
+	n = b.number("SELECT sum(jsonb_array_length(items)) FROM denials_recent")
+	assert.True(t, n == 2 && b.number("SELECT count(*) FROM denials_recent WHERE tenant_id = 'globex'") == 1, "%d explanations are left, want the two of globex", n)
 }
 
 func mustPartitions(t *testing.T, conn *pgxpool.Conn) []partition {
@@ -338,12 +306,10 @@ func TestRead_ManyCounts_SaysFromWhereTheyAreComplete(t *testing.T) {
 	b.exec(`INSERT INTO denial_counts SELECT 'acme', $1::timestamptz - i * interval '1 minute', 'rate_limited', 'calls', 'r' || j, 1
 		FROM generate_series(1, 1440) AS i, generate_series(1, 2) AS j`, end)
 	list := b.read(Query{Tenant: "acme", To: end})
-	if len(list.Counts) != CountsMax || !list.CountsFrom.Equal(end.Add(-CountsMax/2*time.Minute)) {
-		t.Errorf("%d counts from %s", len(list.Counts), list.CountsFrom)
-	}
-	if before := b.read(Query{Tenant: "acme", To: list.CountsFrom, From: end.Add(-24 * time.Hour)}); len(before.Counts) != 880 || !before.CountsFrom.IsZero() {
-		t.Errorf("%d counts before", len(before.Counts))
-	}
+	assert.True(t, len(list.Counts) == CountsMax && list.CountsFrom.Equal(end.Add(-CountsMax/2*time.Minute)),
+		"%d counts from %s", len(list.Counts), list.CountsFrom)
+	before := b.read(Query{Tenant: "acme", To: list.CountsFrom, From: end.Add(-24 * time.Hour)})
+	assert.True(t, len(before.Counts) == 880 && before.CountsFrom.IsZero(), "%d counts before", len(before.Counts))
 }
 
 func TestStatements_MigratedSchema_Prepare(t *testing.T) {
@@ -355,9 +321,8 @@ func TestStatements_MigratedSchema_Prepare(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Release()
 	for _, name := range slices.Sorted(maps.Keys(queries)) {
-		if _, err := c.Conn().Prepare(t.Context(), name, queries[name]); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err = c.Conn().Prepare(t.Context(), name, queries[name])
+		assert.NoError(t, err, "%s", name)
 	}
 }
 
@@ -404,7 +369,5 @@ func TestMemory_TakenWhileNoted_NothingIsLost(t *testing.T) {
 			counted += n.all().counts
 		}
 	}
-	if counted != callers*each {
-		t.Errorf("%d counted, want %d", counted, callers*each)
-	}
+	assert.True(t, counted == callers*each, "%d counted, want %d", counted, callers*each)
 }

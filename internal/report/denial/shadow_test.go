@@ -61,19 +61,14 @@ func TestShadows_TwoInstances_AddUpByWhatBecameOfTheRequests(t *testing.T) {
 		}
 		assert.Equal(t, want, c, span)
 	}
-	if len(got) != 3 {
-		t.Errorf("%+v", got)
-	}
-	if c := b.shadow(now, "nothing")["week"]; c.Denies != 0 || c.Tenants != 0 || len(c.Top)+len(c.Limits) != 0 {
-		t.Errorf("%+v", c)
-	}
+	assert.Len(t, got, 3)
+	c := b.shadow(now, "nothing")["week"]
+	assert.True(t, c.Denies == 0 && c.Tenants == 0 && len(c.Top)+len(c.Limits) == 0, c)
 	// A shadow adds no denial and no event.
-	if n := b.number("SELECT (SELECT count(*) FROM denial_counts) + (SELECT count(*) FROM denials_recent) + (SELECT count(*) FROM events)"); n != 0 {
-		t.Errorf("%d rows of denials", n)
-	}
-	if n := b.number("SELECT count(*) FROM shadow_counts WHERE tenant_id = 'nobody'"); n != 0 {
-		t.Errorf("%d rows of a tenant that does not exist", n)
-	}
+	assert.Zero(t, b.number("SELECT (SELECT count(*) FROM denial_counts) + (SELECT count(*) FROM denials_recent) + (SELECT count(*) FROM events)"),
+		"rows of denials")
+	assert.Zero(t, b.number("SELECT count(*) FROM shadow_counts WHERE tenant_id = 'nobody'"),
+		"rows of a tenant that does not exist")
 }
 
 // Each span begins at a full minute, although most of a week is the sum of counts of hours.
@@ -94,37 +89,29 @@ func TestReadShadow_Spans_BeginToTheMinute(t *testing.T) {
 			t.Errorf("%s: %d requests in %s to %s, want %d", span, c.Denies, c.From, c.To, want)
 		}
 	}
-	if d := got["day"]; !d.From.Equal(to.Add(-24 * time.Hour)) {
-		t.Errorf("a day begins at %s", d.From)
-	}
+	d := got["day"]
+	assert.True(t, d.From.Equal(to.Add(-24*time.Hour)), "a day begins at %s", d.From)
 }
 
 // While the table of shadow counts is missing, no count is lost if there is room, and no request is counted twice.
 // Denials are still stored.
 func TestShadows_TableAway_KeptInMemory_DenialsStored(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "acme")
-	b.exec("ALTER TABLE shadow_counts RENAME TO gone")
+	b := newBench(t, "acme").exec("ALTER TABLE shadow_counts RENAME TO gone")
 	now := time.Now().UTC()
 	for i := range 6 {
 		saysOf(b.Recorder, 20, Shadow{At: now, Tenant: "acme", Rule: "r", Denies: true})
 		b.Note(refusal("acme", now, i))
-		if err := b.Flush(t.Context()); err == nil {
-			t.Fatal("stored")
-		}
+		require.Error(t, b.Flush(t.Context()), "stored")
 	}
-	if n := b.number("SELECT sum(n) FROM denial_counts"); n != 6 {
-		t.Errorf("%d denials are stored", n)
-	}
+	n := b.number("SELECT sum(n) FROM denial_counts")
+	assert.True(t, n == 6, "%d denials are stored", n)
 	b.exec("ALTER TABLE gone RENAME TO shadow_counts")
 	b.flush(b.Recorder)
 	b.flush(b.Recorder)
-	if c := b.shadow(now, "r")["hour"]; c.Denies != 120 {
-		t.Errorf("%+v", c)
-	}
-	if n := testutil.ToFloat64(b.metrics.shadows); n != 0 {
-		t.Errorf("%v are lost", n)
-	}
+	c := b.shadow(now, "r")["hour"]
+	assert.True(t, c.Denies == 120, c)
+	assert.Zero(t, testutil.ToFloat64(b.metrics.shadows), "are lost")
 }
 
 // The weekly partitions of shadow counts are created in advance and dropped, like the partitions of denials. If a
@@ -139,26 +126,20 @@ func TestMaintain_ShadowWeeks_MadeAndDropped(t *testing.T) {
 	says := Shadow{At: later, Tenant: "acme", Rule: "r", Denies: true}
 	saysOf(b.Recorder, 4, says)
 	b.flush(b.Recorder)
-	if n := testutil.ToFloat64(b.metrics.shadows); n != 4 || b.number("SELECT count(*) FROM shadow_counts") != 0 {
-		t.Errorf("%v are lost", n)
-	}
-	if left, err := weeksLeft(t.Context(), conn.Conn(), later); err != nil || left != -1 {
-		t.Errorf("%d weeks, %v", left, err)
-	}
+	n := testutil.ToFloat64(b.metrics.shadows)
+	assert.True(t, n == 4 && b.number("SELECT count(*) FROM shadow_counts") == 0, "%v are lost", n)
+	left, err := weeksLeft(t.Context(), conn.Conn(), later)
+	assert.True(t, err == nil && left == -1, "%d weeks, %v", left, err)
 	log := slog.New(slog.DiscardHandler)
 	require.NoError(t, Maintain(t.Context(), conn.Conn(), later, log))
-	if left, err := weeksLeft(t.Context(), conn.Conn(), later); err != nil || left != weeksAhead {
-		t.Errorf("%d weeks, %v", left, err)
-	}
+	left, err = weeksLeft(t.Context(), conn.Conn(), later)
+	assert.True(t, err == nil && left == weeksAhead, "%d weeks, %v", left, err)
 	saysOf(b.Recorder, 4, says)
 	b.flush(b.Recorder)
-	if c := b.shadow(later, "r")["hour"]; c.Denies != 4 {
-		t.Errorf("%+v", c)
-	}
+	c := b.shadow(later, "r")["hour"]
+	assert.True(t, c.Denies == 4, c)
 	require.NoError(t, Maintain(t.Context(), conn.Conn(), weekOf(later).Add(week+KeptFor), log))
-	if n := b.number("SELECT count(*) FROM shadow_counts"); n != 0 {
-		t.Errorf("%d rows are left", n)
-	}
+	assert.Zero(t, b.number("SELECT count(*) FROM shadow_counts"), "rows are left")
 }
 
 // Memory is bounded for any decisions of limits in shadow mode. The memory of denials keeps its room, and losses are
@@ -185,12 +166,9 @@ func TestShadows_Flood_Bounded(t *testing.T) {
 	if len(taken) > shards*tenantsMax || keys > shards*keysMax || len(taken["t1"]) > shadowKeysOfTenant {
 		t.Errorf("%d tenants, %d keys, %d of one", len(taken), keys, len(taken["t1"]))
 	}
-	if lost == 0 || one == 0 || counted+lost+one != all+1000 {
-		t.Errorf("%d counted, %d and %d lost", counted, lost, one)
-	}
-	if again := m.take(); len(again) != 0 {
-		t.Errorf("%d tenants are left", len(again))
-	}
+	assert.True(t, lost != 0 && one != 0 && counted+lost+one == all+1000,
+		"%d counted, %d and %d lost", counted, lost, one)
+	assert.Empty(t, m.take(), "tenants are left")
 }
 
 // If the same decision is noted again, it only adds to the existing count. It allocates nothing and sends no query.
@@ -202,9 +180,8 @@ func TestNoteShadow_KnownCount_AllocatesNothing(t *testing.T) {
 		b.NoteShadow(&Shadow{Tenant: "acme", Rule: "strict"})
 	}
 	note()
-	if n := testing.AllocsPerRun(1000, note); n > 0 {
-		t.Errorf("%v allocations", n)
-	}
+	n := testing.AllocsPerRun(1000, note)
+	assert.True(t, n <= 0, "%v allocations", n)
 }
 
 // A limit in shadow mode would deny all requests. It has thousands of tenants in each of five hours and of three
@@ -225,9 +202,8 @@ func TestReadShadow_ManyTenants_Bounded(t *testing.T) {
 	require.NoError(t, err)
 	for _, c := range counts {
 		hours := map[string]int64{"hour": 1, "day": 1, "week": 5}[c.Span]
-		if c.Denies != hours*(tenants+1) || c.Tenants != tenants || len(c.Top) != ShadowTop || c.Top[0] != (ShadowTenant{"t7", 2 * hours}) {
-			t.Errorf("%s: %d of %d tenants, %+v", c.Span, c.Denies, c.Tenants, c.Top)
-		}
+		assert.True(t, c.Denies == hours*(tenants+1) && c.Tenants == tenants && len(c.Top) == ShadowTop &&
+			c.Top[0] == (ShadowTenant{"t7", 2 * hours}), "%s: %d of %d tenants, %+v", c.Span, c.Denies, c.Tenants, c.Top)
 		limits := map[string]int{"hour": ShadowRefusers}[c.Span] // longer spans read hours, which have no such limits
 		if len(c.Limits) != limits || limits > 0 && c.Limits[0].Denies+c.Limits[0].Passes != 2*3*tenants/40 {
 			t.Errorf("%s: %+v", c.Span, c.Limits)

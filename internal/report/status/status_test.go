@@ -33,18 +33,16 @@ func newBench(t *testing.T) *bench {
 	url := testenv.Postgres(t)
 	b := &bench{t: t}
 	var err error
-	if b.pool, err = pgxpool.New(t.Context(), url); err != nil {
-		t.Fatal(err)
-	}
+	b.pool, err = pgxpool.New(t.Context(), url)
+	require.NoError(t, err)
 	t.Cleanup(b.pool.Close)
 	log := slog.New(slog.DiscardHandler)
 	l, err := pg.Open(t.Context(), pg.Config{DatabaseURL: testenv.AsService(url), Log: log, Metrics: prometheus.NewRegistry(), Clock: pg.NewClock(0, log)})
 	require.NoError(t, err)
 	require.NoError(t, l.Start(t.Context()))
 	t.Cleanup(func() { _ = l.Stop(context.Background()) })
-	if b.reader, err = history.Open(t.Context(), l, history.Config{DatabaseURL: testenv.AsService(url), Metrics: prometheus.NewRegistry()}); err != nil {
-		t.Fatal(err)
-	}
+	b.reader, err = history.Open(t.Context(), l, history.Config{DatabaseURL: testenv.AsService(url), Metrics: prometheus.NewRegistry()})
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = b.reader.Stop(context.Background()) })
 	registry := prometheus.NewRegistry()
 	b.requests = prometheus.NewCounterVec(prometheus.CounterOpts{Name: requestsMetric}, []string{"route", "method", "status"})
@@ -58,9 +56,8 @@ func newBench(t *testing.T) *bench {
 
 func (b *bench) exec(sql string, args ...any) {
 	b.t.Helper()
-	if _, err := b.pool.Exec(b.t.Context(), sql, args...); err != nil {
-		b.t.Fatal(err)
-	}
+	_, err := b.pool.Exec(b.t.Context(), sql, args...)
+	require.NoError(b.t, err)
 }
 
 // refused stores n refusals of a tenant in the minute that is the time ago before now.
@@ -83,9 +80,7 @@ func TestRead_CountsRefusalsOfTheLastHourByTenant(t *testing.T) {
 		b.refused("small-"+string(rune('a'+i)), "rate_limited", 2*time.Minute, 1)
 	}
 	got := b.Read(t.Context())
-	if got.Records == nil {
-		t.Fatalf("no records: %v", got.Faults)
-	}
+	require.NotNil(t, got.Records, "no records: %v", got.Faults)
 	r := got.Records.Refusals
 	minute := now.Truncate(time.Minute)
 	want := Refusals{From: minute.Add(-time.Hour), To: minute.Add(time.Minute), Total: 3 + 4 + 5 + tenantsMax, Minutes: []Minute{
@@ -95,13 +90,9 @@ func TestRead_CountsRefusalsOfTheLastHourByTenant(t *testing.T) {
 	r.Tenants = nil
 	assert.Equal(t, want, r)
 	assert.Equal(t, []Refused{{"acme", 7, "rate_limited"}, {"globex", 5, "rate_limited"}, {"small-a", 1, "rate_limited"}}, tenants[:3])
-	if len(tenants) != tenantsMax {
-		t.Errorf("%d tenants", len(tenants))
-	}
+	assert.Len(t, tenants, tenantsMax, "tenants")
 	b.refused("late", "rate_limited", 3*time.Minute, 9)
-	if again := b.Read(t.Context()); again.Records != got.Records {
-		t.Error("the records were read again at once")
-	}
+	assert.True(t, b.Read(t.Context()).Records == got.Records, "the records were read again at once")
 }
 
 func TestRead_LastJobs(t *testing.T) {
@@ -145,15 +136,12 @@ func TestRead_RequestsOfTheWindow(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	got := b.since(began.Add(75 * time.Second)) // the sample at 10 s is the newest that is at least a minute old
-	if want := (Requests{From: began.Add(10 * time.Second).UTC(), Answered: 9, Refused: 3, Failed: 4}); got != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
+	want := (Requests{From: began.Add(10 * time.Second).UTC(), Answered: 9, Refused: 3, Failed: 4})
+	assert.True(t, got == want, "%+v, want %+v", got, want)
 	for i := range 1000 {
 		b.sample(began.Add(80*time.Second + time.Duration(i)*5*time.Second))
 	}
-	if len(b.samples) > 14 {
-		t.Errorf("%d samples are kept", len(b.samples))
-	}
+	assert.True(t, len(b.samples) <= 14, "%d samples are kept", len(b.samples))
 }
 
 // If PostgreSQL cannot be read, Read still returns an answer, and a fault names the missing data.
@@ -162,9 +150,8 @@ func TestRead_RecordsAway_SaysSo(t *testing.T) {
 	b := newBench(t)
 	require.NoError(t, b.reader.Stop(t.Context()))
 	got := b.Read(t.Context())
-	if got.Records != nil || len(got.Faults) != 2 || got.Faults[0] != (Fault{"redis", "no answer"}) || !strings.Contains(got.Faults[1].Reason, "cannot reach its database") {
-		t.Errorf("%+v", got)
-	}
+	assert.True(t, got.Records == nil && len(got.Faults) == 2 && got.Faults[0] == (Fault{"redis", "no answer"}) &&
+		strings.Contains(got.Faults[1].Reason, "cannot reach its database"), got)
 }
 
 func TestStart_Stop_LeavesNothing(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -77,9 +78,7 @@ func (b *bench) all(q Query) (ids []string, pages int) {
 		if q.Cursor = page.NextCursor; q.Cursor == "" {
 			return ids, pages
 		}
-		if pages > 1000 {
-			b.t.Fatal("the list does not end")
-		}
+		require.True(b.t, pages <= 1000, "the list does not end")
 	}
 }
 
@@ -139,9 +138,8 @@ func TestList_ShortStepsAndPages_EachTenantOnce(t *testing.T) {
 					"remaining, plan": {Query{Near: &eighty, ByRemaining: true, Plan: "p"}, near}, "remaining, no plan": {Query{ByRemaining: true, Plan: "q"}, nil},
 				} {
 					tc.q.Limit = limit
-					if got, pages := b.all(tc.q); !slices.Equal(got, tc.want) {
-						t.Errorf("%s, steps of %d, pages of %d within %s: %v on %d pages, want %v", name, step, limit, page, got, pages, tc.want)
-					}
+					got, pages := b.all(tc.q)
+					assert.Equal(t, tc.want, got, "%s, steps of %d, pages of %d within %s: %v on %d pages", name, step, limit, page, got, pages)
 				}
 			}
 		}
@@ -207,9 +205,8 @@ func TestList_ByRemaining_WalkAgreesWithLookingUp(t *testing.T) {
 						}
 						b.walkStep, b.fewTenants, b.pageTime = step, few, page
 						q.ByRemaining, q.Limit = true, limit
-						if got, pages := b.all(q); !slices.Equal(got, want(&q)) {
-							t.Errorf("%+v, steps of %d, few are %d, pages within %s: %v on %d pages, want %v", q, step, few, page, got, pages, want(&q))
-						}
+						got, pages := b.all(q)
+						assert.Equal(t, want(&q), got, "%+v, steps of %d, few are %d, pages within %s: %v on %d pages", q, step, few, page, got, pages)
 					}
 				}
 			}
@@ -230,9 +227,7 @@ func TestList_ByRemaining_TooManyBalances_NamesTheBound(t *testing.T) {
 	for bound, code := range map[int64]errcode.Code{-1: errcode.InvalidArgument, 1000: errcode.ReportTooSlow} {
 		b.sortedMax = bound
 		_, err := b.List(t.Context(), Query{ByRemaining: true, Limit: 10})
-		if errcode.Of(err) != code {
-			t.Errorf("bound %d: %v", bound, err)
-		}
+		assert.True(t, errcode.Of(err) == code, "bound %d: %v", bound, err)
 		if code == errcode.InvalidArgument && (err == nil || !strings.Contains(err.Error(), "more than the -1")) {
 			t.Errorf("%v", err)
 		}
@@ -246,8 +241,7 @@ func TestStatements_MigratedSchema_Prepare(t *testing.T) {
 	b.check(err)
 	defer c.Release()
 	for _, name := range slices.Sorted(maps.Keys(b.sql)) {
-		if _, err := c.Conn().Prepare(t.Context(), name, b.sql[name]); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err = c.Conn().Prepare(t.Context(), name, b.sql[name])
+		assert.NoError(t, err, "%s", name)
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // newEndpoints returns endpoints of a service that has not started, and its log.
@@ -35,9 +37,7 @@ func ask(t *testing.T, e *Endpoints, method, path, body string, status int) stri
 	t.Helper()
 	w := httptest.NewRecorder()
 	e.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
-	if w.Code != status {
-		t.Fatalf("%s %s: %d, want %d: %s", method, path, w.Code, status, w.Body)
-	}
+	require.True(t, w.Code == status, "%s %s: %d, want %d: %s", method, path, w.Code, status, w.Body)
 	return w.Body.String()
 }
 
@@ -48,9 +48,7 @@ func TestReadyz_CountsInstances(t *testing.T) {
 		e, _ := newEndpoints()
 		e.Show(Service{Metrics: prometheus.NewRegistry(), Replicas: func() ReplicaCount { return r }})
 		want := fmt.Sprintf(`{"ready":true,"checks":{},"replicas":{"live":%d,"divided_by":%d}}`, r.Live, r.DividedBy)
-		if got := ask(t, e, "GET", "/readyz", "", 200); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
+		assert.Equal(t, want, ask(t, e, "GET", "/readyz", "", 200))
 	}
 }
 
@@ -65,13 +63,9 @@ func TestReadyz_Warning_ShownAndStrictFails(t *testing.T) {
 		}
 		return nil
 	}}}})
-	if got := ask(t, e, "GET", "/readyz?strict=1", "", 200); got != `{"ready":true,"checks":{}}` {
-		t.Errorf("%s", got)
-	}
+	assert.Equal(t, `{"ready":true,"checks":{}}`, ask(t, e, "GET", "/readyz?strict=1", "", 200))
 	wrong.Store(true)
-	if got := ask(t, e, "GET", "/readyz", "", 200); got != `{"ready":true,"checks":{},"warnings":{"redis_eviction":"it may evict keys"}}` {
-		t.Errorf("%s", got)
-	}
+	assert.Equal(t, `{"ready":true,"checks":{},"warnings":{"redis_eviction":"it may evict keys"}}`, ask(t, e, "GET", "/readyz", "", 200))
 	ask(t, e, "GET", "/readyz?strict=1", "", 503)
 }
 
@@ -81,14 +75,11 @@ func TestReadyz_NamesWhatIsMissing(t *testing.T) {
 	e, _ := newEndpoints(func(cfg *Config) { cfg.Stopping = stopping.Load })
 	expect := func(status int, want string) {
 		t.Helper()
-		if got := ask(t, e, "GET", "/readyz", "", status); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
+		got := ask(t, e, "GET", "/readyz", "", status)
+		assert.True(t, got == want, "%s, want %s", got, want)
 		ask(t, e, "GET", "/livez", "", http.StatusOK)
 		metric := map[int]string{200: "quotasvc_ready 1\n", 503: "quotasvc_ready 0\n"}[status]
-		if got := ask(t, e, "GET", "/metrics", "", 200); !strings.Contains(got, metric) {
-			t.Errorf("%s, want %s", got, metric)
-		}
+		assert.Contains(t, ask(t, e, "GET", "/metrics", "", 200), metric)
 	}
 	e.Waiting("PostgreSQL: it sleeps")
 	expect(503, `{"ready":false,"checks":{"start":"waiting for PostgreSQL: it sleeps"}}`)
@@ -128,9 +119,7 @@ func TestBackend_Hangs_AskedOnceAtATime(t *testing.T) {
 		expect := func(status int, path, want string) {
 			t.Helper()
 			for range 100 {
-				if got := ask(t, e, "GET", path, "", status); !strings.Contains(got, want) {
-					t.Fatalf("%s: %s, want %s", path, got, want)
-				}
+				require.Contains(t, ask(t, e, "GET", path, "", status), want, "%s", path)
 			}
 		}
 		expect(200, "/readyz?strict=1", `"backends":{"postgresql":"ok"}`)
@@ -141,15 +130,12 @@ func TestBackend_Hangs_AskedOnceAtATime(t *testing.T) {
 		expect(200, "/readyz", `{"ready":true,"checks":{},"backends":{"postgresql":"no answer"}}`)
 		expect(503, "/readyz?strict=1", `"ready":false`)
 		expect(200, "/metrics", "quotasvc_postgresql_up 0\n")
-		if took := time.Since(began); took > 0 {
-			t.Errorf("/readyz waited %s", took)
-		}
+		took := time.Since(began)
+		assert.True(t, took <= 0, "/readyz waited %s", took)
 		hangs.Store(false)
 		time.Sleep(3 * time.Second)
 		expect(200, "/readyz?strict=1", `"ready":true`)
-		if most.Load() != 1 || asked.Load() > 10 {
-			t.Errorf("asked %d times, %d at once", asked.Load(), most.Load())
-		}
+		assert.True(t, most.Load() == 1 && asked.Load() <= 10, "asked %d times, %d at once", asked.Load(), most.Load())
 	})
 }
 
@@ -157,17 +143,13 @@ func TestLogLevel_PutAndGet(t *testing.T) {
 	t.Parallel()
 	var level *slog.LevelVar
 	e, log := newEndpoints(func(cfg *Config) { level = cfg.Level })
-	if got := ask(t, e, "GET", "/log-level", "", 200); got != `{"level":"info"}` {
-		t.Errorf("%s", got)
-	}
+	assert.Equal(t, `{"level":"info"}`, ask(t, e, "GET", "/log-level", "", 200))
 	for _, name := range []string{"debug", "warn", "error", "info"} {
-		if got := ask(t, e, "PUT", "/log-level", `{"level":"`+name+`"}`, 200); got != `{"level":"`+name+`"}` || !strings.EqualFold(level.Level().String(), name) {
-			t.Errorf("%s: %s, %s", name, got, level.Level())
-		}
+		got := ask(t, e, "PUT", "/log-level", `{"level":"`+name+`"}`, 200)
+		assert.True(t, got == `{"level":"`+name+`"}` && strings.EqualFold(level.Level().String(), name), "%s: %s, %s", name, got, level.Level())
 	}
-	if n := strings.Count(log.String(), "log level changed"); n != 4 {
-		t.Errorf("%d lines:\n%s", n, log)
-	}
+	n := strings.Count(log.String(), "log level changed")
+	assert.True(t, n == 4, "%d lines:\n%s", n, log)
 	for _, body := range []string{"", "{}", `{"level":"loud"}`, `{"level":"INFO"}`, `{"level":"info","more":1}`, `"info"`, strings.Repeat(" ", 2*levelBodyMax) + `{"level":"info"}`} {
 		ask(t, e, "PUT", "/log-level", body, 400)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -31,17 +32,13 @@ func TestCertificates_FilesChange_NewConnectionsUseThem(t *testing.T) {
 		require.NoError(t, err)
 		defer func() { _ = conn.Close() }()
 		state := conn.ConnectionState()
-		if state.NegotiatedProtocol != "http/1.1" {
-			t.Errorf("protocol %q", state.NegotiatedProtocol)
-		}
+		assert.EqualValues(t, "http/1.1", state.NegotiatedProtocol, "protocol")
 		return state.PeerCertificates[0].SerialNumber.Int64()
 	}
-	if n := serial(); n != 2 {
-		t.Errorf("serial %d", n)
-	}
-	if end := time.Until(c.expires()); end < 58*time.Minute || end > time.Hour {
-		t.Errorf("the certificate ends in %s, want an hour", end)
-	}
+	n := serial()
+	assert.True(t, n == 2, "serial %d", n)
+	end := time.Until(c.expires())
+	assert.True(t, end >= 58*time.Minute && end <= time.Hour, "the certificate ends in %s, want an hour", end)
 	authority.Issue(t, files.Cert, files.Key)
 	c.Reload()
 	c.Reload()
@@ -57,9 +54,8 @@ func TestCertificates_FilesChange_NewConnectionsUseThem(t *testing.T) {
 	if n := serial(); n != 3 || strings.Count(log.String(), "the old one stays") != 2 {
 		t.Errorf("serial %d after two broken files; log:\n%s", n, &log)
 	}
-	if _, err := tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"), &tls.Config{RootCAs: authority.Pool, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}); err == nil {
-		t.Error("TLS 1.1 is accepted")
-	}
+	_, err = tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"), &tls.Config{RootCAs: authority.Pool, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11})
+	assert.Error(t, err, "TLS 1.1 is accepted")
 }
 
 func TestCertificates_ClientCA_ClientsNeedOne(t *testing.T) {
@@ -84,11 +80,8 @@ func TestCertificates_ClientCA_ClientsNeedOne(t *testing.T) {
 		if err == nil {
 			_ = response.Body.Close()
 		}
-		if (err == nil) != (name == "right") {
-			t.Errorf("%s: %v", name, err)
-		}
+		assert.True(t, (err == nil) == (name == "right"), "%s: %v", name, err)
 	}
-	if _, err := LoadCertificates(CertificateFiles{Cert: files.Cert, Key: files.Key, ClientCA: files.Key}, slog.New(slog.DiscardHandler)); err == nil {
-		t.Error("a key is no authority")
-	}
+	_, err = LoadCertificates(CertificateFiles{Cert: files.Cert, Key: files.Key, ClientCA: files.Key}, slog.New(slog.DiscardHandler))
+	assert.Error(t, err, "a key is no authority")
 }

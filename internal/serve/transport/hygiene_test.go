@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -31,14 +32,12 @@ func (s *running) dial() net.Conn {
 // say sends text on a connection and returns the response.
 func say(t testing.TB, conn net.Conn, from *bufio.Reader, text string) reply {
 	t.Helper()
-	if _, err := io.WriteString(conn, text); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.WriteString(conn, text)
+	require.NoError(t, err)
 	response, err := http.ReadResponse(from, nil)
 	require.NoError(t, err)
-	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.Copy(io.Discard, response.Body)
+	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	return reply{response.StatusCode, response.Header, response.Close}
 }
@@ -56,9 +55,7 @@ func TestShutdown_DrainDelay_IdleConnectionsStay(t *testing.T) {
 		for range 50 {
 			c := client{Conn: api.open(t)}
 			c.from = bufio.NewReader(c.Conn)
-			if response := say(t, c, c.from, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); response.Close {
-				t.Fatal("closed before the stop")
-			}
+			require.False(t, say(t, c, c.from, "GET / HTTP/1.1\r\nHost: h\r\n\r\n").Close, "closed before the stop")
 			clients = append(clients, c)
 		}
 		began := time.Now()
@@ -67,23 +64,18 @@ func TestShutdown_DrainDelay_IdleConnectionsStay(t *testing.T) {
 		time.Sleep(999 * time.Millisecond) // time in which requests of load balancers still arrive
 		for i, c := range clients[:40] {
 			response := say(t, c, c.from, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
-			if response.StatusCode != http.StatusOK || !response.Close {
-				t.Fatalf("client %d: %d, close %t", i, response.StatusCode, response.Close)
-			}
-			if _, err := c.from.ReadByte(); err != io.EOF {
-				t.Errorf("client %d: the connection is open after the answer: %v", i, err)
-			}
+			require.True(t, response.StatusCode == http.StatusOK && response.Close,
+				"client %d: %d, close %t", i, response.StatusCode, response.Close)
+			_, err := c.from.ReadByte()
+			assert.True(t, err == io.EOF, "client %d: the connection is open after the answer: %v", i, err)
 		}
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		if took := time.Since(began); took != time.Second+drainGap {
-			t.Errorf("stopped after %s", took)
-		}
+		err := <-done
+		assert.NoError(t, err)
+		took := time.Since(began)
+		assert.True(t, took == time.Second+drainGap, "stopped after %s", took)
 		for i, c := range clients[40:] { // connections that were never used: closed at the end
-			if _, err := c.from.ReadByte(); err != io.EOF {
-				t.Errorf("idle client %d: %v", i, err)
-			}
+			_, err = c.from.ReadByte()
+			assert.True(t, err == io.EOF, "idle client %d: %v", i, err)
 		}
 	})
 }
@@ -114,15 +106,12 @@ func TestRequest_TransferEncoding_ClosesConnection(t *testing.T) {
 		conn := s.dial()
 		from := bufio.NewReader(conn)
 		response := say(t, conn, from, "POST /first HTTP/1.1\r\nHost: h\r\n"+length+"Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n")
-		if response.StatusCode != http.StatusOK || !response.Close {
-			t.Errorf("%q: %d, close %t", length, response.StatusCode, response.Close)
-		}
-		if _, err := from.ReadByte(); err == nil {
-			t.Errorf("%q: the smuggled request was answered", length)
-		}
-		if got := <-served; got != "/first ok" {
-			t.Errorf("%q: %q", length, got)
-		}
+		assert.True(t, response.StatusCode == http.StatusOK && response.Close,
+			"%q: %d, close %t", length, response.StatusCode, response.Close)
+		_, err := from.ReadByte()
+		assert.Error(t, err, "%q: the smuggled request was answered", length)
+		got := <-served
+		assert.EqualValues(t, "/first ok", got, "%q", length)
 	}
 	if len(served) > 0 {
 		t.Errorf("served: %q", <-served)
@@ -145,13 +134,10 @@ func TestRequest_SlowBodyRefused_AnsweredAndClosedAtOnce(t *testing.T) {
 			conn := api.open(t)
 			from := bufio.NewReader(conn)
 			began := time.Now()
-			if response := say(t, conn, from, "POST / HTTP/1.1\r\nHost: h\r\n"+body); response.StatusCode != http.StatusUnauthorized {
-				t.Errorf("%q: %d", body, response.StatusCode)
-			}
+			assert.Equal(t, http.StatusUnauthorized, say(t, conn, from, "POST / HTTP/1.1\r\nHost: h\r\n"+body).StatusCode, "%q", body)
 			answered := time.Since(began)
-			if _, err := from.ReadByte(); err == nil {
-				t.Errorf("%q: more is answered", body)
-			}
+			_, err := from.ReadByte()
+			assert.Error(t, err, "%q: more is answered", body)
 			if closed := time.Since(began); answered > bodyGrace || closed > 4*bodyGrace {
 				t.Errorf("%q: answered after %s, closed after %s", body, answered, closed)
 			}
@@ -160,9 +146,7 @@ func TestRequest_SlowBodyRefused_AnsweredAndClosedAtOnce(t *testing.T) {
 	// A client that sends its whole body before it reads gets the answer.
 	conn := start(t, refuse).dial()
 	whole := fmt.Sprintf("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s", 200<<10, strings.Repeat("x", 200<<10))
-	if response := say(t, conn, bufio.NewReader(conn), whole); response.StatusCode != http.StatusUnauthorized {
-		t.Errorf("whole body: %d", response.StatusCode)
-	}
+	assert.Equal(t, http.StatusUnauthorized, say(t, conn, bufio.NewReader(conn), whole).StatusCode, "whole body")
 }
 
 func TestConnections_BeyondMaximum_ClosedAndCounted(t *testing.T) {
@@ -178,24 +162,19 @@ func TestConnections_BeyondMaximum_ClosedAndCounted(t *testing.T) {
 	}
 	for range 2 {
 		conn := s.dial()
-		if n, err := io.ReadAll(conn); len(n) > 0 {
-			t.Errorf("the fourth connection: %q, %v", n, err)
-		}
+		n, err := io.ReadAll(conn)
+		assert.Empty(t, n, "the fourth connection: %q, %v", n, err)
 	}
 	s.get(s.ops) // operators have a separate bound on connections
 	m := s.server.metrics
-	if n := testutil.ToFloat64(m.refused.WithLabelValues("api")); n != 2 {
-		t.Errorf("%v refused", n)
-	}
-	if n := testutil.ToFloat64(m.open.WithLabelValues("api")); n != 3 {
-		t.Errorf("%v open", n)
-	}
+	n := testutil.ToFloat64(m.refused.WithLabelValues("api"))
+	assert.True(t, n == 2, "%v refused", n)
+	n = testutil.ToFloat64(m.open.WithLabelValues("api"))
+	assert.True(t, n == 3, "%v open", n)
 	require.NoError(t, open[0].Close())
 	testenv.Eventually(t, func() bool { return testutil.ToFloat64(m.open.WithLabelValues("api")) == 2 }, "a place is free")
 	conn := s.dial()
-	if response := say(t, conn, bufio.NewReader(conn), request); response.StatusCode != http.StatusOK {
-		t.Errorf("status %d", response.StatusCode)
-	}
+	assert.Equal(t, http.StatusOK, say(t, conn, bufio.NewReader(conn), request).StatusCode, "status")
 }
 
 // After Shutdown starts, net/http drops a request that it has just read on a new connection. In this test the request
@@ -213,12 +192,10 @@ func TestShutdown_RequestOnNewConnection_Answered(t *testing.T) {
 			t.Error("the listener is open")
 		}
 		response := say(t, conn, bufio.NewReader(conn), "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
-		if response.StatusCode != http.StatusOK || !response.Close {
-			t.Errorf("%d, close %t", response.StatusCode, response.Close)
-		}
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		assert.True(t, response.StatusCode == http.StatusOK && response.Close,
+			"%d, close %t", response.StatusCode, response.Close)
+		err := <-done
+		assert.NoError(t, err)
 	})
 }
 
@@ -232,30 +209,23 @@ func TestCapped_Close_WaitingConnectionsServed(t *testing.T) {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", inner.Addr().String())
 		require.NoError(t, err)
 		defer conn.Close()
-		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+		require.NoError(t, err)
 		waiting = append(waiting, conn)
 	}
 	require.NoError(t, l.Close())
 	server := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: testenv.Patience}
-	if err := server.Serve(l); err == nil {
-		t.Error("it serves for ever")
-	}
+	assert.Error(t, server.Serve(l), "it serves for ever")
 	for i, conn := range waiting {
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatalf("connection %d: %v", i, err)
-		}
+		require.NoError(t, err, "connection %d", i)
 		_ = response.Body.Close()
 	}
 	if conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", inner.Addr().String()); err == nil {
 		_ = conn.Close()
 		t.Error("it listens")
 	}
-	if err := server.Close(); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, server.Close())
 }
 
 // A client that sends a request byte by byte can keep its connection only for a few seconds, and delays no other
@@ -269,17 +239,14 @@ func TestRequest_SlowHeaders_ClosedInSeconds(t *testing.T) {
 		for i, text := range []string{"", "G", "GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nHost: h\r\nX-A: "} {
 			for range 10 {
 				conn := api.open(t)
-				if _, err := io.WriteString(conn, text); err != nil {
-					t.Fatal(i, err)
-				}
+				_, err := io.WriteString(conn, text)
+				require.NoError(t, err, i)
 				go func() { _, _ = io.Copy(io.Discard, conn) }() // the server may send 408, and a pipe has no buffer
 				slow = append(slow, conn)
 			}
 		}
 		for range 100 {
-			if status := s.get(s.url).StatusCode; status != http.StatusOK {
-				t.Fatalf("another request: %d", status)
-			}
+			require.Equal(t, http.StatusOK, s.get(s.url).StatusCode, "another request")
 		}
 		if took := time.Since(began); took > 0 {
 			t.Errorf("other requests waited %s", took)

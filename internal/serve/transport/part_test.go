@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
 )
 
 // echoPart returns a part that sends back the first byte of each connection.
@@ -59,29 +60,20 @@ quotasvc_http_connections_refused_total{listener="api"} 0
 quotasvc_http_connections_refused_total{listener="echo"} 1
 quotasvc_http_connections_refused_total{listener="ops"} 0
 `
-		if echoed(l.open(t)) {
-			t.Error("a connection beyond the maximum is served")
-		}
+		assert.False(t, echoed(l.open(t)), "a connection beyond the maximum is served")
 		err := testutil.GatherAndCompare(registry, strings.NewReader(metric), "quotasvc_http_connections_refused_total")
-		if err != nil {
-			t.Error(err)
-		}
-		if !echoed(first) {
-			t.Error("the first connection is not served")
-		}
+		assert.NoError(t, err)
+		assert.True(t, echoed(first), "the first connection is not served")
 		synctest.Wait()
-		if n := testutil.ToFloat64(s.server.metrics.open.WithLabelValues("echo")); n != 0 {
-			t.Errorf("%g connections are counted after their end", n)
-		}
+		assert.Zero(t, testutil.ToFloat64(s.server.metrics.open.WithLabelValues("echo")),
+			"connections are counted after their end")
 		ended := make(chan error, 1)
 		go func() { ended <- s.server.Shutdown(t.Context()) }()
 		synctest.Wait()
-		if !drained.Load() || stopped.Load() || !echoed(l.open(t)) {
-			t.Error("the part does not serve while the service drains")
-		}
-		if err := <-ended; err != nil || !stopped.Load() {
-			t.Errorf("stopped %t, %v", stopped.Load(), err)
-		}
+		assert.True(t, drained.Load() && !stopped.Load() && echoed(l.open(t)),
+			"the part does not serve while the service drains")
+		err = <-ended
+		assert.True(t, err == nil && stopped.Load(), "stopped %t, %v", stopped.Load(), err)
 	})
 }
 

@@ -2,7 +2,6 @@ package transport
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -82,9 +82,7 @@ func startOn(
 		s.client.CloseIdleConnections()
 		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
-		if err := s.server.Shutdown(ctx); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.server.Shutdown(ctx))
 	})
 	return s
 }
@@ -194,15 +192,11 @@ func TestShutdown_FinishesAcceptedRequests(t *testing.T) {
 		default:
 		}
 		close(leave)
-		if status := <-slow; status != http.StatusAccepted {
-			t.Errorf("status %d", status)
-		}
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		if err := s.server.Wait(); err != nil {
-			t.Error(err)
-		}
+		status := <-slow
+		assert.True(t, status == http.StatusAccepted, "status %d", status)
+		err := <-done
+		assert.NoError(t, err)
+		assert.NoError(t, s.server.Wait())
 	})
 }
 
@@ -225,12 +219,9 @@ func TestShutdown_CutsOffAtDeadline(t *testing.T) {
 	<-entered
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := s.server.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v", err)
-	}
-	if err := <-cut; err == nil {
-		t.Error("the request was answered")
-	}
+	assert.ErrorIs(t, s.server.Shutdown(ctx), context.DeadlineExceeded)
+	err := <-cut
+	assert.Error(t, err, "the request was answered")
 }
 
 func TestServer_ListenerFails_Stops(t *testing.T) {
@@ -240,9 +231,8 @@ func TestServer_ListenerFails_Stops(t *testing.T) {
 	s := New(Config{Ops: http.NotFoundHandler(), ConnectionsMax: 1, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	s.ServeOps(listen(t))
 	s.ServeAPI(http.NotFoundHandler(), api)
-	if err := s.Wait(); err == nil || !strings.Contains(err.Error(), "serve the API") {
-		t.Errorf("%v", err)
-	}
+	err := s.Wait()
+	assert.True(t, err != nil && strings.Contains(err.Error(), "serve the API"), err)
 }
 
 func TestServer_LargeHeader_431(t *testing.T) {
@@ -254,7 +244,5 @@ func TestServer_LargeHeader_431(t *testing.T) {
 	response, err := s.client.Do(r)
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
-	if response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
-		t.Errorf("status %d", response.StatusCode)
-	}
+	assert.Equal(t, http.StatusRequestHeaderFieldsTooLarge, response.StatusCode, "status")
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -33,9 +34,8 @@ func TestTables_EveryTableOfTheSchema_HasOnePlace(t *testing.T) {
 	require.NoError(t, err)
 	places := map[string]citus.Place{}
 	for _, in := range citus.Tables() {
-		if _, twice := places[in.Table]; twice {
-			t.Errorf("%s has two places", in.Table)
-		}
+		_, twice := places[in.Table]
+		assert.False(t, twice, "%s has two places", in.Table)
 		places[in.Table] = in.Place
 	}
 	var name string
@@ -63,13 +63,9 @@ func TestDetect_PostgreSQLWithoutCitus_NoCluster(t *testing.T) {
 		t.Skip("not on Citus: this is about databases without it")
 	}
 	cluster, err := citus.Detect(t.Context(), connect(t, testenv.Postgres(t)))
-	if cluster != nil || err != nil {
-		t.Errorf("%v, %v", cluster, err)
-	}
+	assert.True(t, cluster == nil && err == nil, "%v, %v", cluster, err)
 	err = citus.Distribute(t.Context(), connect(t, testenv.Postgres(t)), 4, slog.New(slog.DiscardHandler))
-	if err == nil || !strings.Contains(err.Error(), "citus") {
-		t.Errorf("%v", err)
-	}
+	assert.True(t, err != nil && strings.Contains(err.Error(), "citus"), err)
 }
 
 func TestCitus_PlacesAndGroups_AgreeWithTheCluster(t *testing.T) {
@@ -78,42 +74,28 @@ func TestCitus_PlacesAndGroups_AgreeWithTheCluster(t *testing.T) {
 	conn := connect(t, s.URL)
 	cluster, err := citus.Detect(t.Context(), conn)
 	require.NoError(t, err)
-	if cluster.Nodes != 2 || cluster.Groups.Count() != 4 {
-		t.Errorf("%d nodes and %d groups, want 2 and 4", cluster.Nodes, cluster.Groups.Count())
-	}
+	assert.True(t, cluster.Nodes == 2 && cluster.Groups.Count() == 4,
+		"%d nodes and %d groups, want 2 and 4", cluster.Nodes, cluster.Groups.Count())
 	groups := map[int]bool{}
 	for n := range 200 {
 		tenant := strings.Repeat("é", n%5) + fmt.Sprint("tenant-", n, strings.Repeat("x", n%17))
 		var shard int64
-		if err := conn.QueryRow(t.Context(), "SELECT get_shard_id_for_distribution_column('balances', $1::text)", tenant).Scan(&shard); err != nil {
-			t.Fatal(err)
-		}
-		if got := cluster.Groups.Shard(tenant); got != shard {
-			t.Errorf("%s is in shard %d, got %d", tenant, shard, got)
-		}
+		require.NoError(t, conn.QueryRow(t.Context(), "SELECT get_shard_id_for_distribution_column('balances', $1::text)", tenant).Scan(&shard))
+		assert.Equal(t, shard, cluster.Groups.Shard(tenant), "%s is in shard %d", tenant, shard)
 		groups[cluster.Groups.Of(tenant)] = true
 	}
-	if len(groups) != 4 {
-		t.Errorf("200 tenants are in %d groups", len(groups))
-	}
+	assert.Len(t, groups, 4, "200 tenants are in %d groups", len(groups))
 	// The second run finds every table in its place.
-	if err := citus.Distribute(t.Context(), conn, 4, slog.New(slog.DiscardHandler)); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, citus.Distribute(t.Context(), conn, 4, slog.New(slog.DiscardHandler)))
 	// From now on this table is like a table that a later migration has created.
-	if _, err := conn.Exec(t.Context(), "SELECT undistribute_table('rollups')"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = conn.Exec(t.Context(), "SELECT undistribute_table('rollups')")
+	require.NoError(t, err)
 	var wrong *citus.NotPlacedError
-	if _, err = citus.Detect(t.Context(), conn); !asNotPlaced(err, &wrong) || !slices.Equal(wrong.Tables, []string{"rollups"}) {
-		t.Errorf("%v", err)
-	}
-	if err := citus.Distribute(t.Context(), conn, 4, slog.New(slog.DiscardHandler)); err != nil {
-		t.Error(err)
-	}
-	if _, err = citus.Detect(t.Context(), conn); err != nil {
-		t.Error(err)
-	}
+	_, err = citus.Detect(t.Context(), conn)
+	assert.True(t, asNotPlaced(err, &wrong) && slices.Equal(wrong.Tables, []string{"rollups"}), err)
+	assert.NoError(t, citus.Distribute(t.Context(), conn, 4, slog.New(slog.DiscardHandler)))
+	_, err = citus.Detect(t.Context(), conn)
+	assert.NoError(t, err)
 }
 
 func asNotPlaced(err error, to **citus.NotPlacedError) bool {

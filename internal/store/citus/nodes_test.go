@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -41,26 +42,18 @@ func TestNodes_OnlyThoseThatAnswer_AreAsked(t *testing.T) {
 		tenant := fmt.Sprint("tenant-", n)
 		of[groups.Of(tenant)] = tenant
 	}
-	if nodes.Of(of[0]) != nil {
-		t.Error("a node is asked before it has answered")
-	}
+	assert.True(t, nodes.Of(of[0]) == nil, "a node is asked before it has answered")
 	for range 2 {
 		nodes.Reach(t.Context())
 		asked := nodes.Of(of[0])
-		if asked == nil || asked.Ping(t.Context()) != nil || nodes.Of(of[1]) != nil || nodes.Of(of[2]) != nil || nodes.Reached() != 1 {
-			t.Fatalf("%d nodes are reached, want the one that answers", nodes.Reached())
-		}
+		require.True(t, asked != nil && asked.Ping(t.Context()) == nil && nodes.Of(of[1]) == nil && nodes.Of(of[2]) == nil &&
+			nodes.Reached() == 1, "%d nodes are reached, want the one that answers", nodes.Reached())
 		nodes.Lost(asked, errors.New("a test"))
-		if nodes.Of(of[0]) != nil || nodes.Reached() != 0 {
-			t.Error("a lost node is asked")
-		}
+		assert.True(t, nodes.Of(of[0]) == nil && nodes.Reached() == 0, "a lost node is asked")
 	}
-	if opened != 2 {
-		t.Errorf("%d pools for 2 nodes", opened)
-	}
+	assert.Equal(t, 2, opened, "pools for 2 nodes")
 	var none *citus.Nodes
-	if none.Reach(t.Context()); none.Of("acme") != nil || none.Reached() != 0 {
-		t.Error("there are nodes without a cluster")
-	}
+	none.Reach(t.Context())
+	assert.True(t, none.Of("acme") == nil && none.Reached() == 0, "there are nodes without a cluster")
 	none.Close()
 }

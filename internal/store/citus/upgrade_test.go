@@ -7,6 +7,7 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver for goose
 	"github.com/pressly/goose/v3"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -31,9 +32,8 @@ func TestCitus_LaterMigrations_ApplyToADistributedDatabase(t *testing.T) {
 	t.Cleanup(func() { _ = db.Close() })
 	p, err := goose.NewProvider(goose.DialectPostgres, db, migrations.FS, goose.WithDisableGlobalRegistry(true))
 	require.NoError(t, err)
-	if _, err := p.UpTo(t.Context(), firstDistributed); err != nil {
-		t.Fatal(err)
-	}
+	_, err = p.UpTo(t.Context(), firstDistributed)
+	require.NoError(t, err)
 	distribute := func() {
 		t.Helper()
 		require.NoError(t, citus.Distribute(t.Context(), conn, 4, slog.New(slog.DiscardHandler)))
@@ -46,31 +46,26 @@ func TestCitus_LaterMigrations_ApplyToADistributedDatabase(t *testing.T) {
 		"INSERT INTO tenants (tenant_id, plan, anchor) VALUES ('acme', 'pro', '2026-01-01'), ('globex', 'pro', '2026-01-01')",
 		"INSERT INTO balances (tenant_id, meter, subject) VALUES ('acme', 'calls', ''), ('globex', 'calls', '')",
 	} {
-		if _, err := conn.Exec(t.Context(), sql); err != nil {
-			t.Fatalf("%s: %v", sql, err)
-		}
+		_, err = conn.Exec(t.Context(), sql)
+		require.NoError(t, err, "%s", sql)
 	}
 	down := func() {
 		t.Helper()
-		if _, err := p.DownTo(t.Context(), firstDistributed); err != nil {
-			t.Fatal(err)
-		}
+		_, err := p.DownTo(t.Context(), firstDistributed)
+		require.NoError(t, err)
 	}
 	up := func() {
 		t.Helper()
-		if _, err := p.Up(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		_, err := p.Up(t.Context())
+		require.NoError(t, err)
 	}
 	up()
 	distribute()
-	if _, err := citus.Detect(t.Context(), conn); err != nil {
-		t.Error(err)
-	}
+	_, err = citus.Detect(t.Context(), conn)
+	assert.NoError(t, err)
 	down()
 	up()
 	distribute()
-	if _, err := citus.Detect(t.Context(), conn); err != nil {
-		t.Error(err)
-	}
+	_, err = citus.Detect(t.Context(), conn)
+	assert.NoError(t, err)
 }

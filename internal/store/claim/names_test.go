@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
@@ -34,9 +35,8 @@ func TestNames_OneIsFirst(t *testing.T) {
 				return nil
 			})
 		}
-		if err := all.Wait(); err != nil || firsts.Load() != 1 {
-			t.Errorf("%s: %d are first, %v", what, firsts.Load(), err)
-		}
+		err := all.Wait()
+		assert.True(t, err == nil && firsts.Load() == 1, "%s: %d are first, %v", what, firsts.Load(), err)
 		n := names[0]
 		n.Put(t.Context(), "once:{t}a", "done", time.Minute)
 		if held, first := n.Claim(t.Context(), "once:{t}a", "mine", time.Minute); first || held != "done" {
@@ -51,9 +51,7 @@ func TestNames_OneIsFirst(t *testing.T) {
 			return first
 		}
 		for deadline := time.Now().Add(5 * time.Second); !ended(); {
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: does not end", what)
-			}
+			require.False(t, time.Now().After(deadline), "%s: does not end", what)
 		}
 	}
 }
@@ -64,9 +62,7 @@ func TestNames_Process_Bounded(t *testing.T) {
 	for i := range localMax + 10 {
 		n.Claim(t.Context(), fmt.Sprint(i), "", time.Minute)
 	}
-	if len(n.local) > localMax {
-		t.Errorf("%d names", len(n.local))
-	}
+	assert.True(t, len(n.local) <= localMax, "%d names", len(n.local))
 }
 
 func open(t *testing.T, url string) *Names {

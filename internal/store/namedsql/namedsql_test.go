@@ -26,9 +26,8 @@ func TestLoad_BadFile_NamesTheStatement(t *testing.T) {
 		"unended":   "-- name: X\nSELECT 1\n",
 		"only text": "-- name: X\n-- nothing\n",
 	} {
-		if _, err := Load(file(text)); err == nil || !strings.Contains(err.Error(), `"X"`) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := Load(file(text))
+		assert.True(t, err != nil && strings.Contains(err.Error(), `"X"`), "%s: %v", name, err)
 	}
 }
 

@@ -3,10 +3,14 @@ package redisstore
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 var errDown = errors.New("down")
@@ -28,7 +32,7 @@ func (b *testBreaker) admit(now time.Time) pass {
 	return b.breaker.admit(func() time.Time { return now })
 }
 
-func (b *testBreaker) outcomes(s string) {
+func (b *testBreaker) outcomes(s string) *testBreaker {
 	for _, c := range s {
 		switch c {
 		case '+':
@@ -42,6 +46,7 @@ func (b *testBreaker) outcomes(s string) {
 			b.record(b.now, errDown)
 		}
 	}
+	return b
 }
 
 func TestBreaker_OpensAtHalfOf20OrFiveInARow(t *testing.T) {
@@ -63,99 +68,68 @@ func TestBreaker_OpensAtHalfOf20OrFiveInARow(t *testing.T) {
 		{"++++r++++r++++r++++r+w++r++++r++++r++++r", false}, // an accepted write between the rejected writes
 		{"++++r++++r++++r++++r++++-", false},                // the fifth failure was not a rejected write
 	} {
-		b := newTestBreaker()
-		b.outcomes(tc.calls)
-		if b.isOpen() != tc.open {
-			t.Errorf("after %q: open is %v", tc.calls, b.isOpen())
-		}
+		b := newTestBreaker().outcomes(tc.calls)
+		assert.True(t, b.isOpen() == tc.open, "after %q: open is %v", tc.calls, b.isOpen())
 	}
 }
 
 func TestBreaker_ReadOnly_WhenWritesAreRejected(t *testing.T) {
 	t.Parallel()
-	b := newTestBreaker()
-	b.outcomes("r+r+r+r+")
-	if b.isReadOnly() {
-		t.Error("it is not open yet")
-	}
+	b := newTestBreaker().outcomes("r+r+r+r+")
+	assert.False(t, b.isReadOnly(), "it is not open yet")
 	b.outcomes("r")
-	if !b.isReadOnly() {
-		t.Error("it has opened for refused writes")
-	}
+	assert.True(t, b.isReadOnly(), "it has opened for refused writes")
 	b.endProbe(b.now, probePassed)
 	b.outcomes("r+r+r+r+")
-	if b.isReadOnly() || b.isOpen() {
-		t.Error("it remembers the refusals of before")
-	}
+	assert.True(t, !b.isReadOnly() && !b.isOpen(), "it remembers the refusals of before")
 	b.outcomes("-----")
-	if b.isReadOnly() || !b.isOpen() {
-		t.Error("it has opened for calls that failed")
-	}
+	assert.True(t, !b.isReadOnly() && b.isOpen(), "it has opened for calls that failed")
 }
 
 func TestBreaker_ForgetsCallsAfterTenSeconds(t *testing.T) {
 	t.Parallel()
-	b := newTestBreaker()
-	b.outcomes("-+-+-+-+-+-+-+-+-+")
+	b := newTestBreaker().outcomes("-+-+-+-+-+-+-+-+-+")
 	b.now = b.now.Add(breakerAge + time.Microsecond)
 	b.outcomes("-+-+-+-+-+-+-+-+-")
-	if b.isOpen() {
-		t.Error("it opened on old calls")
-	}
+	assert.False(t, b.isOpen(), "it opened on old calls")
 	b.outcomes("+-+-")
-	if !b.isOpen() {
-		t.Error("it did not open on twenty fresh ones")
-	}
+	assert.True(t, b.isOpen(), "it did not open on twenty fresh ones")
 }
 
 func TestBreaker_Open_ProbesOnceAfterFiveSeconds(t *testing.T) {
 	t.Parallel()
-	b := newTestBreaker()
-	b.outcomes("-----")
+	b := newTestBreaker().outcomes("-----")
 	b.now = b.now.Add(RetryAfter - time.Microsecond)
-	if got := b.admit(b.now); got != passRefused {
-		t.Fatalf("just before: %v", got)
-	}
+	got := b.admit(b.now)
+	require.True(t, got == passRefused, "just before: %v", got)
 	b.now = b.now.Add(time.Microsecond)
 	var probes, refused atomic.Int64
-	var all sync.WaitGroup
-	for range 16 {
-		all.Go(func() {
-			switch b.admit(b.now) {
-			case passProbe:
-				probes.Add(1)
-			case passRefused:
-				refused.Add(1)
-			case passCall:
-				t.Error("an open breaker lets a call through")
-			}
-		})
-	}
-	all.Wait()
-	if probes.Load() != 1 || refused.Load() != 15 {
-		t.Fatalf("%d probes, %d refused", probes.Load(), refused.Load())
-	}
+	testenv.Together(16, func(_ int) {
+		switch b.admit(b.now) {
+		case passProbe:
+			probes.Add(1)
+		case passRefused:
+			refused.Add(1)
+		case passCall:
+			t.Error("an open breaker lets a call through")
+		}
+	})
+	require.True(t, probes.Load() == 1 && refused.Load() == 15, "%d probes, %d refused", probes.Load(), refused.Load())
 
 	b.endProbe(b.now, probeFailed)
-	if got := b.admit(b.now.Add(RetryAfter - time.Microsecond)); got != passRefused {
-		t.Fatalf("after a failed probe: %v", got)
-	}
+	got = b.admit(b.now.Add(RetryAfter - time.Microsecond))
+	require.True(t, got == passRefused, "after a failed probe: %v", got)
 	b.now = b.now.Add(RetryAfter)
-	if got := b.admit(b.now); got != passProbe {
-		t.Fatalf("the second probe: %v", got)
-	}
+	got = b.admit(b.now)
+	require.True(t, got == passProbe, "the second probe: %v", got)
 	b.endProbe(b.now, probeUndecided)
-	if got := b.admit(b.now); got != passProbe {
-		t.Fatalf("after an undecided probe: %v", got)
-	}
+	got = b.admit(b.now)
+	require.True(t, got == passProbe, "after an undecided probe: %v", got)
 	b.endProbe(b.now, probePassed)
-	if got := b.admit(b.now); got != passCall || b.isOpen() {
-		t.Fatalf("after a good probe: %v", got)
-	}
+	got = b.admit(b.now)
+	require.True(t, got == passCall && !b.isOpen(), "after a good probe: %v", got)
 	b.outcomes("----")
-	if b.isOpen() {
-		t.Error("it remembers the failures of before")
-	}
+	assert.False(t, b.isOpen(), "it remembers the failures of before")
 	if got := fmt.Sprint(b.changes); got != "[true down false <nil>]" {
 		t.Errorf("changes: %s; want one line per change", got)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -31,9 +32,8 @@ func TestParseURL_EveryKind(t *testing.T) {
 			t.Errorf("%s: %v", in, err)
 			continue
 		}
-		if got := describe(opts, kind); got != want {
-			t.Errorf("%s is\n%s, want\n%s", in, got, want)
-		}
+		got := describe(opts, kind)
+		assert.True(t, got == want, "%s is\n%s, want\n%s", in, got, want)
 	}
 }
 
@@ -91,12 +91,10 @@ func TestNewClient_BadURL_ErrorHidesThePassword(t *testing.T) {
 		"redis://:hunter2@h?sentinel_password=hunter2": "unknown",
 	} {
 		_, err := NewClient(in)
-		if err == nil || !strings.Contains(err.Error(), reason) {
-			t.Errorf("%q: %v; want an error about %q", in, err, reason)
-		}
-		if err != nil && strings.Contains(err.Error(), secret) {
-			t.Errorf("%q: the error shows the password: %v", in, err)
-		}
+		assert.True(t, err != nil && strings.Contains(err.Error(), reason),
+			"%q: %v; want an error about %q", in, err, reason)
+		assert.False(t, err != nil && strings.Contains(err.Error(), secret),
+			"%q: the error shows the password: %v", in, err)
 	}
 }
 
@@ -117,8 +115,7 @@ func TestNewClient_SetsEveryTimeout(t *testing.T) {
 			o := c.Options()
 			dial, read, write, pool, retries, dials, contexts = o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout, 0, o.DialerRetries, o.ContextTimeoutEnabled
 		}
-		if dial != dialTimeout || read != ioTimeout || write != ioTimeout || pool != poolTimeout || retries > 0 || dials != 1 || !contexts {
-			t.Errorf("%s: dial %s, read %s, write %s, pool %s, %d retries, %d dials, contexts %v", in, dial, read, write, pool, retries, dials, contexts)
-		}
+		assert.True(t, dial == dialTimeout && read == ioTimeout && write == ioTimeout && pool == poolTimeout && retries <= 0 && dials == 1 && contexts,
+			"%s: dial %s, read %s, write %s, pool %s, %d retries, %d dials, contexts %v", in, dial, read, write, pool, retries, dials, contexts)
 	}
 }

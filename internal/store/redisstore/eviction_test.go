@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -50,9 +51,7 @@ func setPolicy(t *testing.T, c *redis.Client, policy string) {
 // lookPatiently is like Look, without its time limit, which a busy machine may exceed.
 func (w *EvictionWatch) lookPatiently(t *testing.T) error {
 	t.Helper()
-	if !w.look(t.Context()) {
-		t.Fatal("a master did not answer")
-	}
+	require.True(t, w.look(t.Context()), "a master did not answer")
 	return w.Found()
 }
 
@@ -61,9 +60,7 @@ func TestEviction_EveryPolicyButNoeviction_IsNamedWithWhatToDo(t *testing.T) {
 	server := testenv.RedisPrivate(t)
 	client := patientClient(t, server.Options())
 	w, _ := evictionWatchOn(t, client)
-	if err := w.lookPatiently(t); err != nil {
-		t.Errorf("noeviction: %v", err)
-	}
+	assert.NoError(t, w.lookPatiently(t), "noeviction")
 	for _, policy := range []string{"allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"} {
 		setPolicy(t, client, policy)
 		err := w.lookPatiently(t)
@@ -72,14 +69,10 @@ func TestEviction_EveryPolicyButNoeviction_IsNamedWithWhatToDo(t *testing.T) {
 			continue
 		}
 		for _, part := range []string{server.Addr, "maxmemory-policy " + policy, "a full bucket", "Set maxmemory-policy noeviction"} {
-			if !strings.Contains(err.Error(), part) {
-				t.Errorf("%s: %q does not say %q", policy, err, part)
-			}
+			assert.Contains(t, err.Error(), part, "%s: %q does not say %q", policy, err, part)
 		}
 	}
-	if n := testutil.ToFloat64(w.store.metrics.evicting); n != 1 {
-		t.Errorf("the metric is %v, want 1", n)
-	}
+	assert.Equal(t, 1.0, testutil.ToFloat64(w.store.metrics.evicting), "the metric")
 }
 
 // TestEviction_PolicyChanges_ToldOnce: first the policy changes, then the server restarts with another policy. Each
@@ -96,9 +89,8 @@ func TestEviction_PolicyChanges_ToldOnce(t *testing.T) {
 		setPolicy(t, client, noEviction)
 		testenv.Eventually(t, func() bool { return w.Found() == nil && log.count("no longer evicts keys") == n })
 	}
-	if n := log.count("may evict keys"); n != 2 {
-		t.Errorf("%d lines for two changes", n)
-	}
+	n := log.count("may evict keys")
+	assert.Equal(t, 2, n, "lines for two changes")
 }
 
 // TestEviction_RedisAway_StartIsNotRefused: while Redis is away, a start is not refused, and an earlier finding stays
@@ -110,37 +102,26 @@ func TestEviction_RedisAway_StartIsNotRefused(t *testing.T) {
 	w, _ := evictionWatchOn(t, client)
 	server.Kill()
 	began := time.Now()
-	if err := w.Look(t.Context()); err != nil {
-		t.Errorf("away: %v", err)
-	}
-	if took := time.Since(began); took > 10*evictionTimeout {
-		t.Errorf("a start waited %s", took)
-	}
+	assert.NoError(t, w.Look(t.Context()), "away")
+	took := time.Since(began)
+	assert.True(t, took <= 10*evictionTimeout, "a start waited %s", took)
 	server.Start()
 	setPolicy(t, client, "allkeys-lru")
-	if w.lookPatiently(t) == nil {
-		t.Error("it is not found when Redis is there")
-	}
+	assert.True(t, w.lookPatiently(t) != nil, "it is not found when Redis is there")
 	server.Kill()
-	if w.look(t.Context()) || w.Found() == nil {
-		t.Error("it is forgotten while Redis is away")
-	}
+	assert.True(t, !w.look(t.Context()) && w.Found() != nil, "it is forgotten while Redis is away")
 }
 
 // TestEviction_InfoForbidden_IsUnknown: a user without the right to run INFO must not stop the service.
 func TestEviction_InfoForbidden_IsUnknown(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
-	if err := patientClient(t, server.Options()).Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">pw", "~*", "&*", "+@all", "-info").Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, patientClient(t, server.Options()).Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">pw", "~*", "&*", "+@all", "-info").Err())
 	o := server.Options()
 	o.Username, o.Password = "limited", "pw"
 	w, log := evictionWatchOn(t, patientClient(t, o))
 	for range 2 {
-		if err := w.lookPatiently(t); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, w.lookPatiently(t))
 	}
 	if n := testutil.ToFloat64(w.store.metrics.policyUnknown); n != 1 || log.count("does not report its maxmemory-policy") != 1 {
 		t.Errorf("the metric is %v, and %d lines say so", n, log.count("does not report its maxmemory-policy"))
@@ -181,7 +162,6 @@ func TestEviction_SentinelFailover_NewMasterIsAsked(t *testing.T) {
 	s.Master.Kill()
 	s.AwaitMaster(s.Replica)
 	testenv.Eventually(t, func() bool { return w.Found() != nil && log.count("may evict keys") == 1 })
-	if text := w.Found().Error(); !strings.Contains(text, s.Replica.Addr) {
-		t.Errorf("%s does not name %s", text, s.Replica.Addr)
-	}
+	text := w.Found().Error()
+	assert.Contains(t, text, s.Replica.Addr, "%s does not name %s", text, s.Replica.Addr)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"go.uber.org/goleak"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -40,9 +41,7 @@ func storeOn(t testing.TB, client redis.UniversalClient, cfg Config) *Store {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
-		if err := s.Stop(ctx); err != nil {
-			t.Error("stop:", err)
-		}
+		assert.NoError(t, s.Stop(ctx), "stop")
 	})
 	return s
 }

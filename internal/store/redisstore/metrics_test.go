@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
 )
 
 // TestNewMetrics_HasEveryCauseAtZero: if a series first appeared with the value 1, Prometheus would see no increase.
@@ -14,12 +15,8 @@ func TestNewMetrics_HasEveryCauseAtZero(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	NewMetrics(reg)
 	n, err := testutil.GatherAndCount(reg, "quotasvc_limit_backend_failures_total")
-	if err != nil || n != len(causes()) {
-		t.Errorf("%d series, %v", n, err)
-	}
+	assert.True(t, err == nil && n == len(causes()), "%d series, %v", n, err)
 	for _, cause := range causes() {
-		if strings.ContainsAny(cause, " -") {
-			t.Errorf("%q is no label", cause)
-		}
+		assert.False(t, strings.ContainsAny(cause, " -"), "%q is no label", cause)
 	}
 }

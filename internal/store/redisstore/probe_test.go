@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -20,9 +22,8 @@ func TestTrialKey_IsInTheKeysSlot(t *testing.T) {
 		"rl:replicas":            "rl:?",
 		"}{":                     "rl:?",
 	} {
-		if got := trialKey(key); got != want {
-			t.Errorf("%q: %q, want %q", key, got, want)
-		}
+		got := trialKey(key)
+		assert.True(t, got == want, "%q: %q, want %q", key, got, want)
 	}
 }
 
@@ -40,11 +41,8 @@ func TestRejectsWrites_OnlyOnRedissOwnError(t *testing.T) {
 		"ERR OOMph": false,
 	} {
 		err := client.Eval(t.Context(), "return redis.error_reply(ARGV[1])", nil, text).Err()
-		if err == nil || rejectsWrites(err) != want {
-			t.Errorf("%v: %v, want %v", err, !want, want)
-		}
+		assert.True(t, err != nil && rejectsWrites(err) == want, "%v: %v, want %v", err, !want, want)
 	}
-	if rejectsWrites(fmt.Errorf("READONLY %w", &url.Error{Op: "dial", Err: context.DeadlineExceeded})) {
-		t.Error("an error that is not Redis' own")
-	}
+	assert.False(t, rejectsWrites(fmt.Errorf("READONLY %w", &url.Error{Op: "dial", Err: context.DeadlineExceeded})),
+		"an error that is not Redis' own")
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -17,9 +18,8 @@ func TestNewReads_RefusesForeignTagsAndTooMany(t *testing.T) {
 	t.Parallel()
 	many := slices.Repeat([]string{"{acme}"}, MaxReads+1)
 	for _, keys := range [][]string{{"acme"}, {"{acm}"}, {"{acmee}"}, {"{acme"}, {"{other}{acme}"}, {""}, {"{}"}, many, {"{acme}", "{b}"}} {
-		if reads, err := NewReads("acme", keys); err == nil {
-			t.Errorf("%q: %+v", keys, reads)
-		}
+		reads, err := NewReads("acme", keys)
+		assert.Error(t, err, "%q: %+v", keys, reads)
 	}
 	store := storeOn(t, patientClient(t, testenv.Redis(t)), Config{Budget: testenv.Patience})
 	reads, err := NewReads("acme", many[:MaxReads])
@@ -38,24 +38,20 @@ func TestReadPlan_ReadsEachKeyOnce(t *testing.T) {
 		for i := range 64 {
 			p.add([]string{"{acme}", "{acme}" + strconv.Itoa(i%3)})
 		}
-		if len(p.commands) != 1 || len(p.commands[0].args) != 1+4 {
-			t.Errorf("cluster %v: commands %v", cluster, p.commands)
-		}
+		assert.True(t, len(p.commands) == 1 && len(p.commands[0].args) == 1+4,
+			"cluster %v: commands %v", cluster, p.commands)
 		p.clear()
 		for i := range 2 * maxCommandKeys {
 			p.add([]string{fmt.Sprint("{a}", i), fmt.Sprint("{b}", i)})
 		}
-		if len(p.commands) != 4 {
-			t.Errorf("cluster %v: %d commands", cluster, len(p.commands))
-		}
+		assert.Len(t, p.commands, 4, "cluster %v: %d commands", cluster, len(p.commands))
 		for _, c := range p.commands {
 			tags := make(map[string]bool)
 			for _, key := range c.args[1:] {
 				tags[HashTag(*key.(*string))] = true
 			}
-			if len(c.args) > 1+maxCommandKeys || cluster && len(tags) > 1 {
-				t.Errorf("cluster %v: a command of %d keys with tags %v", cluster, len(c.args)-1, tags)
-			}
+			assert.True(t, len(c.args) <= 1+maxCommandKeys && (!cluster || len(tags) <= 1),
+				"cluster %v: a command of %d keys with tags %v", cluster, len(c.args)-1, tags)
 		}
 	}
 }
@@ -71,17 +67,13 @@ func TestReadPlan_KeepsNothing(t *testing.T) {
 		p.add(nil)
 		p.add([]string{"keeps:b"})
 		store.sendReads(t.Context(), &p, false)
-		if got := fmt.Sprintf("%q %q %q", p.of(0), p.of(1), p.of(2)); got != `["" ""] [] [""]` || p.of(1) != nil || p.away() != nil {
-			t.Errorf("values %s", got)
-		}
+		got := fmt.Sprintf("%q %q %q", p.of(0), p.of(1), p.of(2))
+		assert.True(t, got == `["" ""] [] [""]` && p.of(1) == nil && p.away() == nil, "values %s", got)
 		p.clear()
-		if len(p.commands) != 0 || len(p.open) != 0 || len(p.places) != 0 || len(p.wanted) != 0 || len(p.ends) != 0 || p.values != nil || p.sent {
-			t.Errorf("left behind: %+v", p)
-		}
+		assert.True(t, len(p.commands) == 0 && len(p.open) == 0 && len(p.places) == 0 && len(p.wanted) == 0 && len(p.ends) == 0 &&
+			p.values == nil && !p.sent, "left behind: %+v", p)
 		for _, c := range p.commands[:cap(p.commands)] {
-			if c.cmd != nil || c.err != nil || holds(c.args) {
-				t.Errorf("left behind: %+v", c)
-			}
+			assert.True(t, c.cmd == nil && c.err == nil && !holds(c.args), "left behind: %+v", c)
 		}
 	}
 }
@@ -108,8 +100,6 @@ func TestReadAll_ReadsAnySlot(t *testing.T) {
 			require.NoError(t, client.Set(t.Context(), key, want[i], 0).Err(), name)
 		}
 		got, err := storeOn(t, client, Config{}).ReadAll(t.Context(), keys)
-		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %q, %v", name, got, err)
-		}
+		assert.True(t, err == nil && reflect.DeepEqual(got, want), "%s: %q, %v", name, got, err)
 	}
 }

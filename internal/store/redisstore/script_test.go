@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -54,14 +55,11 @@ func TestScript_OnlyMissingCallsAreSentAgain(t *testing.T) {
 	}
 	s := storeOn(t, client, Config{}).NewScript("count", source)
 	for i, reply := range s.Run(ctx, calls...) {
-		if reply.Err != nil || reply.Ints[0] != 1 {
-			t.Errorf("key %d: ran %v times (%v)", i, reply.Ints, reply.Err)
-		}
+		assert.True(t, reply.Err == nil && reply.Ints[0] == 1, "key %d: ran %v times (%v)", i, reply.Ints, reply.Err)
 	}
 	for i, server := range servers {
-		if n := patientClient(t, server).DBSize(ctx).Val(); n < 3 {
-			t.Errorf("server %d got %d of the keys: the test proved nothing", i, n)
-		}
+		n := patientClient(t, server).DBSize(ctx).Val()
+		assert.True(t, n >= 3, "server %d got %d of the keys: the test proved nothing", i, n)
 	}
 }
 
@@ -72,16 +70,13 @@ func TestScript_AnswersEachCallInOrder(t *testing.T) {
 	replies := s.Run(context.Background(), []Call{
 		{Keys: []string{"a"}, Args: []any{7}}, {Keys: []string{"b"}, Args: []any{"bad"}}, {Keys: []string{"a", "b"}, Args: []any{int64(9)}},
 	}...)
-	if got := fmt.Sprint(replies[0].Ints, replies[2].Ints); got != "[7 1] [9 2]" || replies[0].Err != nil || replies[2].Err != nil {
-		t.Errorf("replies %+v", replies)
-	}
+	assert.True(t, fmt.Sprint(replies[0].Ints, replies[2].Ints) == "[7 1] [9 2]" && replies[0].Err == nil && replies[2].Err == nil,
+		"replies %+v", replies)
 	if err := replies[1].Err; err == nil || !strings.Contains(err.Error(), "script: ERR echo: bad") || !errors.Is(err, ErrScript) || errors.Is(err, ErrAway) {
 		t.Errorf("the refused call answers %v", err)
 	}
 	one := s.Run(context.Background(), Call{Keys: []string{"a"}, Args: []any{1}})[0]
-	if one.Err != nil || fmt.Sprint(one.Ints) != "[1 1]" {
-		t.Errorf("Run: %+v", one)
-	}
+	assert.True(t, one.Err == nil && fmt.Sprint(one.Ints) == "[1 1]", "Run: %+v", one)
 }
 
 // TestSendBuffers_KeepNothing: the buffers are reused. They must not grow, and must not refer to earlier requests.
@@ -91,15 +86,12 @@ func TestSendBuffers_KeepNothing(t *testing.T) {
 	for range 2 {
 		for range 3 {
 			args := w.command("evalsha", "sha", &Call{Keys: []string{"a", "b"}, Args: []any{1, "c"}})
-			if len(args) != 7 {
-				t.Errorf("the command %v", args)
-			}
+			assert.Len(t, args, 7, "the command")
 			w.cmds, w.all = append(w.cmds, newCommand(t.Context(), true, args)), append(w.all, 1)
 		}
 		w.clear()
-		if len(w.args) != 0 || len(w.cmds) != 0 || len(w.all) != 0 || holds(w.args) || holds(w.cmds) {
-			t.Errorf("left behind: %+v", w)
-		}
+		assert.True(t, len(w.args) == 0 && len(w.cmds) == 0 && len(w.all) == 0 && !holds(w.args) && !holds(w.cmds),
+			"left behind: %+v", w)
 	}
 }
 
@@ -111,12 +103,10 @@ func TestStart_LoadsTheScripts(t *testing.T) {
 	s := store.NewScript("limits", lua.Limits)
 	require.NoError(t, store.Start(context.Background()))
 	call := Call{Keys: []string{"k"}, Args: []any{0, 1, 1, 0, 3, 1, 1, 1, 136, 0, 1, 1, 0, 1, 64}, Packed: true}
-	if reply := s.Run(context.Background(), call)[0]; reply.Err != nil {
-		t.Fatal(reply.Err)
-	}
-	if n := testutil.ToFloat64(metrics.noScript.WithLabelValues("limits")); n != 0 {
-		t.Errorf("the script was missing %v times", n)
-	}
+	reply := s.Run(context.Background(), call)[0]
+	require.True(t, reply.Err == nil, reply.Err)
+	n := testutil.ToFloat64(metrics.noScript.WithLabelValues("limits"))
+	assert.Zero(t, n, "the script was missing %v times", n)
 }
 
 func TestScript_ErrorKeepsTheConnectionsError(t *testing.T) {
@@ -131,20 +121,15 @@ func TestScript_ErrorKeepsTheConnectionsError(t *testing.T) {
 	s := storeOn(t, client, Config{}).NewScript("limits", lua.Limits)
 	err = s.Run(t.Context(), Call{Keys: []string{"k"}})[0].Err
 	var op *net.OpError
-	if !errors.As(err, &op) && !errors.Is(err, io.EOF) {
-		t.Errorf("an unreachable server answers %v", err)
-	}
+	assert.False(t, !errors.As(err, &op) && !errors.Is(err, io.EOF), "an unreachable server answers %v", err)
 }
 
 func TestUnpackInts_IsExact(t *testing.T) {
 	t.Parallel()
 	got, err := unpackInts("\x00\x00\x00\x00\x00\x00\x00" + "\x1f\xff\xff\xff\xff\xff\xff" + "\x01\x02\x03\x04\x05\x06\x07")
-	if err != nil || !slices.Equal(got, []int64{0, 1<<53 - 1, 0x01020304050607}) {
-		t.Errorf("%x, %v", got, err)
-	}
-	if _, err := unpackInts("12345678"); !errors.Is(err, ErrScript) {
-		t.Error(err)
-	}
+	assert.True(t, err == nil && slices.Equal(got, []int64{0, 1<<53 - 1, 0x01020304050607}), "%x, %v", got, err)
+	_, err = unpackInts("12345678")
+	assert.ErrorIs(t, err, ErrScript)
 }
 
 // TestScript_LostPipelineRunsOnce: if the replies to a pipeline are lost, each of its calls has run exactly once.
@@ -175,9 +160,7 @@ func TestScript_LostPipelineRunsOnce(t *testing.T) {
 		var all sync.WaitGroup
 		all.Go(func() {
 			for i, reply := range s.Run(t.Context(), calls...) {
-				if reply.Err == nil {
-					t.Errorf("%s: call %d got a reply: %v", name, i, reply.Ints)
-				}
+				assert.NotNil(t, reply.Err, "%s: call %d got a reply: %v", name, i, reply.Ints)
 			}
 		})
 		all.Wait()
@@ -185,8 +168,6 @@ func TestScript_LostPipelineRunsOnce(t *testing.T) {
 		for _, call := range calls {
 			counts = append(counts, direct.Get(t.Context(), call.Keys[0]).Val())
 		}
-		if got := slices.Compact(slices.Clone(counts)); !slices.Equal(got, []string{"1"}) {
-			t.Errorf("%s: the calls ran %v times", name, counts)
-		}
+		assert.Equal(t, []string{"1"}, slices.Compact(slices.Clone(counts)), "%s: the calls ran %v times", name, counts)
 	}
 }

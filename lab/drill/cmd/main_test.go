@@ -1,12 +1,15 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
 
 func TestExecute_InvalidCommandLine_ExitUsage(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--no-such-flag"}, {"no-such-command"}, {"--quotasvc", "/no/such/file"}, {"--kills", "many"}} {
-		if status := execute(args); status != exitUsage {
-			t.Errorf("%v: status %d, want %d", args, status, exitUsage)
-		}
+		status := execute(args)
+		assert.True(t, status == exitUsage, "%v: status %d, want %d", args, status, exitUsage)
 	}
 }

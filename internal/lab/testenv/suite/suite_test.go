@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -37,18 +38,12 @@ func enter(t *testing.T, files map[string]string) {
 func TestSuite_EveryKindOfEnd_Told(t *testing.T) {
 	enter(t, sample)
 	packages, err := list(t.Context(), []string{"./..."})
-	if err != nil || len(packages) != 5 {
-		t.Fatal(packages, err)
-	}
-	if packages[0] != "sample/main" {
-		t.Errorf("the largest tests come first, not %s", packages)
-	}
+	require.True(t, err == nil && len(packages) == 5, "%v, %v", packages, err)
+	assert.EqualValues(t, "sample/main", packages[0], "the largest tests come first, not %s", packages)
 	var out bytes.Buffer
 	ok, err := follow(t.Context(), &out, nil, packages, []string{"-count=1"}, 1)
 	text := out.String()
-	if ok || err != nil {
-		t.Errorf("ok %t, error %v\n%s", ok, err, text)
-	}
+	assert.True(t, !ok && err == nil, "ok %t, error %v\n%s", ok, err, text)
 	for what, pattern := range map[string]string{
 		"a package that passed":     `(?m)^ok    good +\d+\.\d s   at `,
 		"a failed test":             `(?m)^FAIL wrong TestWrong after `,
@@ -62,13 +57,9 @@ func TestSuite_EveryKindOfEnd_Told(t *testing.T) {
 		"the slowest":               `(?m)^The slowest packages:\n.*\n\nThe slowest tests:\n.*$`,
 		"the sum":                   `(?m)^3 passed, 4 failed, 1 skipped$`,
 	} {
-		if !regexp.MustCompile(pattern).MatchString(text) {
-			t.Errorf("the output lacks %s, %s", what, pattern)
-		}
+		assert.True(t, regexp.MustCompile(pattern).MatchString(text), "the output lacks %s, %s", what, pattern)
 	}
-	if strings.Contains(text, "quiet") {
-		t.Error("a test that passed prints its log")
-	}
+	assert.NotContains(t, text, "quiet", "a test that passed prints its log")
 	if t.Failed() {
 		t.Log(text)
 	}
@@ -78,10 +69,8 @@ func TestSuite_AllPass_Ok(t *testing.T) {
 	enter(t, map[string]string{"go.mod": sample["go.mod"], "good/a_test.go": sample["good/a_test.go"]})
 	var out bytes.Buffer
 	ok, err := follow(t.Context(), &out, nil, []string{"sample/good"}, []string{"-count=1"}, 0)
-	if !ok || err != nil || !strings.HasSuffix(out.String(), "\n1 passed, 0 failed, 1 skipped\n") {
-		t.Errorf("ok %t, error %v\n%s", ok, err, out.String())
-	}
-	if _, err := list(t.Context(), []string{"./nothing"}); err == nil {
-		t.Error("packages that do not exist are listed")
-	}
+	assert.True(t, ok && err == nil && strings.HasSuffix(out.String(), "\n1 passed, 0 failed, 1 skipped\n"),
+		"ok %t, error %v\n%s", ok, err, out.String())
+	_, err = list(t.Context(), []string{"./nothing"})
+	assert.Error(t, err, "packages that do not exist are listed")
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/mod/sumdb/tlog"
 )
@@ -27,9 +28,8 @@ func TestHeads_AnyNumber_RootIsThatOfRFC6962(t *testing.T) {
 	for n := range int64(300) {
 		want, err := tlog.TreeHash(n, reader)
 		require.NoError(t, err)
-		if got := heads.Root(); got != want || heads.N != n {
-			t.Fatalf("root of %d heads is %v, want %v", n, got, want)
-		}
+		got := heads.Root()
+		require.True(t, got == want && heads.N == n, "root of %d heads is %v, want %v", n, got, want)
 		tenant := fmt.Sprint("tenant-", n)
 		leaf := fmt.Appendf(nil, "%c%s\x05meter\x00chain", len(tenant), tenant)
 		hashes, err := tlog.StoredHashes(n, leaf, reader)
@@ -76,17 +76,13 @@ func TestParse_WhatWasEncoded_IsRead(t *testing.T) {
 	require.NoError(t, err)
 	for _, s := range seals(t, 9, private) {
 		got, err := Parse(encode(t, s), verifier)
-		if err != nil {
-			t.Fatalf("%s: %v", s.Day, err)
-		}
-		if got.Tree() != s.Tree() || *got.Record() != *s.Record() || got.Signer() != "example.com/seals" {
-			t.Errorf("%s: read %+v", s.Day, got)
-		}
+		require.NoError(t, err, "%s", s.Day)
+		assert.True(t, got.Tree() == s.Tree() && *got.Record() == *s.Record() && got.Signer() == "example.com/seals",
+			"%s: read %+v", s.Day, got)
 	}
 	for _, s := range seals(t, 3, "") {
-		if got, err := Parse(encode(t, s), nil); err != nil || got.Signer() != "" {
-			t.Errorf("without a signature: %v", err)
-		}
+		got, err := Parse(encode(t, s), nil)
+		assert.True(t, err == nil && got.Signer() == "", "without a signature: %v", err)
 	}
 }
 
@@ -136,13 +132,11 @@ func TestParse_ChangedMember_RefusedByName(t *testing.T) {
 			t.Errorf("%s = %v: %v; want an error with %q", c.member, c.value, err, c.want)
 		}
 	}
-	if _, err := Parse(encode(t, good), other); err == nil || !strings.Contains(err.Error(), "not signed by the key") {
-		t.Errorf("another key: %v", err)
-	}
+	_, err = Parse(encode(t, good), other)
+	assert.True(t, err != nil && strings.Contains(err.Error(), "not signed by the key"), "another key: %v", err)
 	for _, text := range []string{"", "seal", "[]", strings.Repeat(" ", FileMax+1)} {
-		if _, err := Parse([]byte(text), nil); err == nil {
-			t.Errorf("%d bytes that are no seal are read", len(text))
-		}
+		_, err = Parse([]byte(text), nil)
+		assert.Error(t, err, "%d bytes that are no seal are read", len(text))
 	}
 }
 
@@ -154,12 +148,10 @@ func TestKeys_BadOnes_RefusedWithoutShowingThem(t *testing.T) {
 	if _, err := ReadPrivateKey(broken); err == nil || strings.Contains(err.Error(), broken[len(broken)-20:]) {
 		t.Errorf("a broken private key: %v", err)
 	}
-	if _, err := ReadPublicKey(private); err == nil {
-		t.Error("a private key is taken for a public one")
-	}
+	_, err = ReadPublicKey(private)
+	assert.Error(t, err, "a private key is taken for a public one")
 	for _, name := range []string{"", "two words", "a+b"} {
-		if _, _, err := NewKey(name); err == nil {
-			t.Errorf("a key named %q was made", name)
-		}
+		_, _, err = NewKey(name)
+		assert.Error(t, err, "a key named %q was made", name)
 	}
 }

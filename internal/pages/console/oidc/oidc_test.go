@@ -5,11 +5,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -26,13 +26,11 @@ func TestRules_WhatIsNoRule_Refused(t *testing.T) {
 		"", "groups", "groups->read", "groups=support", "=support->read", "groups=->read", "groups=support->write", "groups=support->", "groups=support->use",
 		"groups=support->read@", "groups=support->read@{a}", "groups=*->admin", "groups=support->read+", "groups=support->read@a@b",
 	} {
-		if _, err := ParseRules([]string{text}); err == nil {
-			t.Errorf("%q passes", text)
-		}
+		_, err := ParseRules([]string{text})
+		assert.Error(t, err, "%q passes", text)
 	}
-	if _, err := ParseRules(nil); err == nil {
-		t.Error("no rules pass")
-	}
+	_, err := ParseRules(nil)
+	assert.Error(t, err, "no rules pass")
 }
 
 func TestRules_GiveRights(t *testing.T) {
@@ -68,9 +66,7 @@ func TestRules_GiveRights(t *testing.T) {
 				got += "@" + tenant
 			}
 		}
-		if got != c.want {
-			t.Errorf("%s: %q (%v), want %q", name, got, err, c.want)
-		}
+		assert.True(t, got == c.want, "%s: %q (%v), want %q", name, got, err, c.want)
 	}
 }
 
@@ -87,13 +83,10 @@ func TestAttempt_OpensWhereItWasSealedUntilItEnds(t *testing.T) {
 	a := newAttempt(time.Now())
 	a.Target, a.Kept = "/console/", map[string][]string{"reason": {"x"}}
 	text, whole, err := p.Seal(a)
-	if err != nil || !whole || strings.Contains(text, a.State) {
-		t.Fatal(text, whole, err)
-	}
+	require.True(t, err == nil && whole && !strings.Contains(text, a.State), "%v, %v, %v", text, whole, err)
 	got, err := p.Open(text)
-	if err != nil || !got.IsOf(a.State) || got.IsOf("") || got.IsOf(a.Nonce) || got.Kept["reason"][0] != "x" || got.Verifier != a.Verifier {
-		t.Fatalf("%+v, %v", got, err)
-	}
+	require.True(t, err == nil && got.IsOf(a.State) && !got.IsOf("") && !got.IsOf(a.Nonce) && got.Kept["reason"][0] == "x" &&
+		got.Verifier == a.Verifier, "%+v, %v", got, err)
 	a.Kept["reason"][0] = strings.Repeat("x", 5000)
 	if long, whole, err := p.Seal(a); err != nil || whole || len(long) > attemptBytes {
 		t.Errorf("a long form: %d bytes, %t, %v", len(long), whole, err)
@@ -101,17 +94,14 @@ func TestAttempt_OpensWhereItWasSealedUntilItEnds(t *testing.T) {
 	other, err := New(Config{ClientSecret: "another", Rules: rulesOf(t, "a=b->read")})
 	require.NoError(t, err)
 	for _, bad := range []string{"", "x", text[:len(text)-2], strings.Repeat("A", 5000)} {
-		if _, err := p.Open(bad); err == nil {
-			t.Errorf("%.20q opens", bad)
-		}
+		_, err = p.Open(bad)
+		assert.Error(t, err, "%.20q opens", bad)
 	}
-	if _, err := other.Open(text); err == nil {
-		t.Error("it opens with another secret")
-	}
+	_, err = other.Open(text)
+	assert.Error(t, err, "it opens with another secret")
 	p.now = func() time.Time { return time.Now().Add(AttemptMax) }
-	if _, err := p.Open(text); err == nil {
-		t.Error("it opens after its end")
-	}
+	_, err = p.Open(text)
+	assert.Error(t, err, "it opens after its end")
 }
 
 func TestPerson_RightsEndWithTimeAndRules(t *testing.T) {
@@ -119,29 +109,19 @@ func TestPerson_RightsEndWithTimeAndRules(t *testing.T) {
 	p := newProvider(t, "http://localhost", "a=b->read")
 	who := Person{Subject: "ada@x", Name: "Ada", Scopes: []string{"read"}, Tenant: "acme", Rules: p.cfg.Rules.id, EndsAt: time.Now().Add(time.Hour).Unix()}
 	text, err := who.Text()
-	if err != nil || !IsPerson(text) || IsPerson("qk_x") {
-		t.Fatal(text, err)
-	}
+	require.True(t, err == nil && IsPerson(text) && !IsPerson("qk_x"), "%v, %v", text, err)
 	key := p.Key(text)
-	if key == nil || key.Name != "Ada" || key.Tenant != "acme" || key.Scopes.String() != "read" || key.ID != who.ID() || !strings.HasPrefix(key.ID, "oidc:") {
-		t.Fatalf("%+v", key)
-	}
-	if id := (&Person{Subject: "248289761001"}).ID(); id != "oidc:248289761001" {
-		t.Errorf("a plain subject is %s", id)
-	}
-	if newProvider(t, "http://localhost", "a=c->read").Key(text) != nil || (*Provider)(nil).Key(text) != nil || p.Key("oidc:{") != nil {
-		t.Error("a person has rights by other rules, without a provider, or without a text")
-	}
+	require.True(t, key != nil && key.Name == "Ada" && key.Tenant == "acme" && key.Scopes.String() == "read" && key.ID == who.ID() &&
+		strings.HasPrefix(key.ID, "oidc:"), key)
+	assert.EqualValues(t, "oidc:248289761001", (&Person{Subject: "248289761001"}).ID(), "a plain subject")
+	assert.True(t, newProvider(t, "http://localhost", "a=c->read").Key(text) == nil && (*Provider)(nil).Key(text) == nil &&
+		p.Key("oidc:{") == nil, "a person has rights by other rules, without a provider, or without a text")
 	p.now = func() time.Time { return time.Now().Add(time.Hour) }
-	if p.Key(text) != nil {
-		t.Error("a person has rights after the end")
-	}
-	if _, err := (&Person{Subject: strings.Repeat("x", 256)}).Text(); err == nil {
-		t.Error("a long subject passes")
-	}
-	if n := nameOf(map[string]any{"name": strings.Repeat("é", 500)}, "s"); len([]rune(n)) != nameMax {
-		t.Errorf("a name has %d characters", len(n))
-	}
+	assert.True(t, p.Key(text) == nil, "a person has rights after the end")
+	_, err = (&Person{Subject: strings.Repeat("x", 256)}).Text()
+	assert.Error(t, err, "a long subject passes")
+	n := nameOf(map[string]any{"name": strings.Repeat("é", 500)}, "s")
+	assert.Len(t, []rune(n), nameMax, "a name has %d characters", len(n))
 }
 
 // TestProvider_WithoutGoodAnswers_503: the sign-in fails with 503 if the provider does not answer, or if its metadata
@@ -159,15 +139,10 @@ func TestProvider_WithoutGoodAnswers_503(t *testing.T) {
 		p.now = func() time.Time { return at }
 		for range 3 {
 			_, _, err := p.Begin(t.Context(), "http://localhost/x")
-			if e, ok := errors.AsType[*Error](err); !ok || e.Status != http.StatusServiceUnavailable {
-				t.Errorf("%s: %v", issuer, err)
-			}
+			e, ok := errors.AsType[*Error](err)
+			assert.True(t, ok && e.Status == http.StatusServiceUnavailable, "%s: %v", issuer, err)
 		}
-		if p.Logout() != "" {
-			t.Error("a provider that says nothing has a place to sign out")
-		}
+		assert.Empty(t, p.Logout(), "a provider that says nothing has a place to sign out")
 	}
-	if !slices.Equal(answers, []string{"/.well-known/openid-configuration"}) {
-		t.Errorf("it was asked %v, want once", answers)
-	}
+	assert.Equal(t, []string{"/.well-known/openid-configuration"}, answers, "it was asked %v, want once", answers)
 }

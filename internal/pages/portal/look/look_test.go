@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -16,9 +17,8 @@ func TestTheme_NothingOfASettingReachesTheStyle(t *testing.T) {
 		"accent=red", "accent=#fff", "accent=#0a7d4f;}body{background:url(//evil)", "accent=#0a7d4", "accent=#+a7d4f", "accent=#0a7d4fff", "accent=url(x)", "--x=#0a7d4f", "accent",
 		"</style><script>=#000000", "accent=0a7d4fa",
 	} {
-		if _, err := New("", theme, ""); err == nil {
-			t.Errorf("%q passes", theme)
-		}
+		_, err := New("", theme, "")
+		assert.Error(t, err, "%q passes", theme)
 	}
 	l, err := New("Acme Cloud", " accent=#0A7D4F , ground-dark=#000000", "")
 	require.NoError(t, err)
@@ -27,9 +27,7 @@ func TestTheme_NothingOfASettingReachesTheStyle(t *testing.T) {
 		t.Errorf("the style has more than colours: %s", style)
 	}
 	for _, want := range []string{"--accent:#0a7d4f;", "--ground:#000000;", "--ground:#fbfbfa;"} {
-		if !strings.Contains(style, want) {
-			t.Errorf("the style lacks %s: %s", want, style)
-		}
+		assert.Contains(t, style, want, "the style lacks %s", want)
 	}
 }
 
@@ -44,14 +42,12 @@ func TestTheme_WhatCannotBeRead_Refused(t *testing.T) {
 		a, b colour
 		want float64
 	}{{colour{}, colour{255, 255, 255}, 21}, {colour{9, 9, 9}, colour{9, 9, 9}, 1}, {colour{0x76, 0x76, 0x76}, colour{255, 255, 255}, 4.54}} {
-		if got := contrast(c.a, c.b); got < c.want-0.01 || got > c.want+0.01 {
-			t.Errorf("%s on %s has %f, want %f", c.a, c.b, got, c.want)
-		}
+		got := contrast(c.a, c.b)
+		assert.True(t, got >= c.want-0.01 && got <= c.want+0.01, "%s on %s has %f, want %f", c.a, c.b, got, c.want)
 	}
 	for _, m := range defaults {
-		if contrast(m.dim(), m.ground) < contrastMin || contrast(on(m.accent), m.accent) < contrastMin {
-			t.Errorf("%+v cannot be read", m)
-		}
+		assert.True(t, contrast(m.dim(), m.ground) >= contrastMin && contrast(on(m.accent), m.accent) >= contrastMin,
+			"%+v cannot be read", m)
 	}
 }
 
@@ -65,18 +61,15 @@ func TestAncestors_OriginsOnly(t *testing.T) {
 		{[]string{"self"}, "frame-ancestors 'self'"},
 		{[]string{"https://app.example.com", " https://*.example.com:8443"}, "frame-ancestors https://app.example.com https://*.example.com:8443"},
 	} {
-		if got, err := Ancestors(c.origins); err != nil || got != c.want {
-			t.Errorf("%q: %q, %v", c.origins, got, err)
-		}
+		got, err := Ancestors(c.origins)
+		assert.True(t, err == nil && got == c.want, "%q: %q, %v", c.origins, got, err)
 	}
 	for _, bad := range []string{"*", "app.example.com", "https://", "https://a.example/x", "https://a.example; script-src *", "'none'", "https://a b", "https://a.example\r\nX: y", "data:", ""} {
-		if got, err := Ancestors([]string{bad}); err == nil {
-			t.Errorf("%q passes as %q", bad, got)
-		}
+		got, err := Ancestors([]string{bad})
+		assert.Error(t, err, "%q passes as %q", bad, got)
 	}
-	if _, err := Ancestors(make([]string, AncestorsMax+1)); err == nil {
-		t.Error("many pass")
-	}
+	_, err := Ancestors(make([]string, AncestorsMax+1))
+	assert.Error(t, err, "many pass")
 }
 
 func TestLogo_PNGAndSVG(t *testing.T) {
@@ -89,19 +82,14 @@ func TestLogo_PNGAndSVG(t *testing.T) {
 	}
 	for text, want := range map[string]string{"\x89PNG\r\n\x1a\nrest": "image/png", "<svg xmlns='x'/>": "image/svg+xml", "<?xml version='1.0'?>\n<svg/>": "image/svg+xml"} {
 		l, err := New("", "", file("good", text))
-		if err != nil || l.LogoType != want || string(l.Logo) != text {
-			t.Errorf("%q: %v", text, err)
-		}
+		assert.True(t, err == nil && l.LogoType == want && string(l.Logo) == text, "%q: %v", text, err)
 	}
 	for _, text := range []string{"", "<html><svg>", "GIF89a", "<svg>\xff", "<svg>" + strings.Repeat(" ", LogoMax)} {
-		if _, err := New("", "", file("bad", text)); err == nil {
-			t.Errorf("%.20q passes", text)
-		}
+		_, err := New("", "", file("bad", text))
+		assert.Error(t, err, "%.20q passes", text)
 	}
-	if _, err := New("", "", filepath.Join(dir, "none")); err == nil {
-		t.Error("a file that does not exist passes")
-	}
-	if _, err := New(strings.Repeat("x", NameMax+1), "", ""); err == nil {
-		t.Error("a long name passes")
-	}
+	_, err := New("", "", filepath.Join(dir, "none"))
+	assert.Error(t, err, "a file that does not exist passes")
+	_, err = New(strings.Repeat("x", NameMax+1), "", "")
+	assert.Error(t, err, "a long name passes")
 }
