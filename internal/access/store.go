@@ -232,10 +232,7 @@ func (s *Store) insertSecret(ctx context.Context, tx *pgstore.Transaction, id, s
 }
 
 func (s *Store) query(ctx context.Context, tx pgx.Tx, statement string, args ...any) ([]Key, error) {
-	rows, err := tx.Query(ctx, s.queries[statement], args...)
-	if err != nil {
-		return nil, fmt.Errorf("read keys: %w", err)
-	}
+	rows, _ := tx.Query(ctx, s.queries[statement], args...)
 	keys, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Key, error) {
 		var (
 			k                      Key
@@ -256,10 +253,7 @@ func (s *Store) query(ctx context.Context, tx pgx.Tx, statement string, args ...
 // secrets returns all valid secrets with their keys.
 func (s *Store) secrets(ctx context.Context) (all []*known, err error) {
 	err = s.db.View(ctx, "read the keys", func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, s.queries["SelectSecrets"])
-		if err != nil {
-			return fmt.Errorf("read secrets: %w", err)
-		}
+		rows, _ := tx.Query(ctx, s.queries["SelectSecrets"])
 		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (*known, error) {
 			var (
 				k             known

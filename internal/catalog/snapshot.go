@@ -56,16 +56,13 @@ func placeOf(id string) int32 {
 
 // sums returns the sums of all groups, from PostgreSQL.
 func (tx *txn) sums(ctx context.Context) (map[group]sum, error) {
-	rows, err := tx.query(ctx, "SelectSums")
-	if err != nil {
-		return nil, wrap("select sums", err)
-	}
+	rows, _ := tx.query(ctx, "SelectSums")
 	sums := map[group]sum{}
 	var (
 		g group
 		s sum
 	)
-	_, err = pgx.ForEachRow(rows, []any{&g.table, &g.place, &s.rows, &s.of}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&g.table, &g.place, &s.rows, &s.of}, func() error {
 		sums[g] = s
 		return nil
 	})

@@ -91,10 +91,7 @@ func (tx *txn) deleteMeter(ctx context.Context, id string) error {
 // meterUnused fails with errcode.Conflict if a plan, limit, gauge or balance refers to the meter. The error names one
 // of them.
 func (tx *txn) meterUnused(ctx context.Context, id string) error {
-	rows, err := tx.query(ctx, "MeterInUse", id)
-	if err != nil {
-		return wrap("meter in use", err)
-	}
+	rows, _ := tx.query(ctx, "MeterInUse", id)
 	uses, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return wrap("meter in use", err)
@@ -108,10 +105,7 @@ func (tx *txn) meterUnused(ctx context.Context, id string) error {
 // meters reads the meters ids, or all meters if ids is nil. It returns the meters in the order of their ids, from the
 // first id after the id after. It returns at most limit meters.
 func (tx *txn) meters(ctx context.Context, ids []string, after string, limit int) ([]Meter, error) {
-	rows, err := tx.query(ctx, "SelectMeters", ids, after, limit)
-	if err != nil {
-		return nil, wrap("select meters", err)
-	}
+	rows, _ := tx.query(ctx, "SelectMeters", ids, after, limit)
 	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Meter, error) {
 		var m Meter
 		err := row.Scan(&m.ID, &m.Unit, &m.Description, &m.Kind, &m.DenialReplay, &m.Dimensions, &m.CreatedAt, &m.UpdatedAt)

@@ -88,10 +88,7 @@ func (tx *txn) plans(ctx context.Context, ids []string, after string, limit int)
 
 // collectPlans reads the versions of plans that a statement selects, with their allowances.
 func (tx *txn) collectPlans(ctx context.Context, statement string, args ...any) ([]Plan, error) {
-	rows, err := tx.query(ctx, statement, args...)
-	if err != nil {
-		return nil, wrap("select plans", err)
-	}
+	rows, _ := tx.query(ctx, statement, args...)
 	plans, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Plan, error) {
 		var (
 			p                Plan
@@ -124,15 +121,12 @@ func (tx *txn) addAllowances(ctx context.Context, plans []Plan) error {
 	for i := range plans {
 		ids[i], versions[i], byID[plans[i].ID] = plans[i].ID, plans[i].Version, &plans[i]
 	}
-	rows, err := tx.query(ctx, "SelectAllowances", ids, versions)
-	if err != nil {
-		return wrap("select allowances", err)
-	}
+	rows, _ := tx.query(ctx, "SelectAllowances", ids, versions)
 	var (
 		plan string
 		r    allowanceRow
 	)
-	_, err = pgx.ForEachRow(rows, []any{
+	_, err := pgx.ForEachRow(rows, []any{
 		&plan, &r.meter, &r.amount, &r.every, &r.anchor, &r.rolloverMin, &r.rolloverMax, &r.overagePolicy, &r.overageCap,
 		&r.overflowMeter, &r.overflowPrice, &r.ratioMeter, &r.ratioUnits, &r.ratioPer, &r.perSubject, &r.expiresInDays, &r.overageAtEnd, &r.alertAt, &r.gauge,
 	}, func() error {
@@ -257,10 +251,7 @@ func (tx *txn) missing(ctx context.Context, statement string, refs []reference) 
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	rows, err := tx.query(ctx, statement, column(refs, func(r *reference) string { return r.id }))
-	if err != nil {
-		return nil, wrap("look up references", err)
-	}
+	rows, _ := tx.query(ctx, statement, column(refs, func(r *reference) string { return r.id }))
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return nil, wrap("look up references", err)

@@ -202,10 +202,7 @@ func (tx *txn) tenants(ctx context.Context, ids []string, after, prefix string, 
 	if ids != nil {
 		statement, args = "NamedTenants", []any{ids, after}
 	}
-	rows, err := tx.query(ctx, statement, args...)
-	if err != nil {
-		return nil, wrap("select tenants", err)
-	}
+	rows, _ := tx.query(ctx, statement, args...)
 	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Tenant, error) { return scanTenant(row) })
 	return items, wrap("select tenants", err)
 }
@@ -241,10 +238,7 @@ func scanTenantFacts(rows pgx.Rows, found map[string]TenantFacts) error {
 
 // tenantIDs reads at most limit ids of tenants that are not in listed.
 func (tx *txn) tenantIDs(ctx context.Context, listed []string, limit int) ([]string, error) {
-	rows, err := tx.query(ctx, "SelectTenantIDs", listed, limit)
-	if err != nil {
-		return nil, wrap("select tenant ids", err)
-	}
+	rows, _ := tx.query(ctx, "SelectTenantIDs", listed, limit)
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	return ids, wrap("select tenant ids", err)
 }
@@ -306,10 +300,7 @@ func (tx *txn) lockTenants(ctx context.Context, wanted []Tenant) (map[string]*lo
 
 // lockInto locks the rows of those tenants in ids that exist, and adds the tenants to locked.
 func (tx *txn) lockInto(ctx context.Context, locked map[string]*lockedTenant, ids []string, metadata []*string) error {
-	rows, err := tx.query(ctx, "LockTenants", ids, metadata)
-	if err != nil {
-		return err
-	}
+	rows, _ := tx.query(ctx, "LockTenants", ids, metadata)
 	tenants, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*lockedTenant, error) {
 		var l lockedTenant
 		var err error

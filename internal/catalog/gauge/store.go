@@ -248,10 +248,7 @@ func (s *Store) Entries(ctx context.Context, k Key, before int64, limit int) (li
 		if _, _, err := s.limit(ctx, tx, k); err != nil && !errors.Is(err, errNotInPlan) {
 			return err
 		}
-		rows, err := tx.Query(ctx, s.queries["Entries"], k.Tenant, k.Meter, k.Subject, before, limit)
-		if err != nil {
-			return err
-		}
+		rows, _ := tx.Query(ctx, s.queries["Entries"], k.Tenant, k.Meter, k.Subject, before, limit)
 		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Entry, err error) {
 			err = row.Scan(&e.Seq, &e.OperationID, &e.Before, &e.After, &e.Limit, &e.At, &e.Actor)
 			e.At = e.At.UTC()

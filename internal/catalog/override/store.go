@@ -207,10 +207,7 @@ func (s *Store) one(ctx context.Context, tx pgx.Tx, rule, tenant, subject string
 }
 
 func (s *Store) collect(ctx context.Context, tx pgx.Tx, statement string, args ...any) ([]Override, error) {
-	rows, err := tx.Query(ctx, s.queries[statement], args...)
-	if err != nil {
-		return nil, fmt.Errorf("select overrides: %w", err)
-	}
+	rows, _ := tx.Query(ctx, s.queries[statement], args...)
 	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (o Override, err error) {
 		var expires *time.Time
 		err = row.Scan(&o.Rule, &o.Tenant, &o.Subject, &o.Rate, &o.Burst, &expires, &o.CreatedAt, &o.UpdatedAt)

@@ -159,10 +159,7 @@ func (r *run) removeTable(ctx context.Context, f *File) error {
 
 // keyColumns returns the names and types of the columns of a table's primary key.
 func (r *run) keyColumns(ctx context.Context, table string) (names, types []string, err error) {
-	rows, err := r.conn.Query(ctx, r.sql["KeyColumns"], table)
-	if err != nil {
-		return nil, nil, fmt.Errorf("archive: read the key of %s: %w", table, err)
-	}
+	rows, _ := r.conn.Query(ctx, r.sql["KeyColumns"], table)
 	var name, kind string
 	_, err = pgx.ForEachRow(rows, []any{&name, &kind}, func() error {
 		names, types = append(names, name), append(types, kind)

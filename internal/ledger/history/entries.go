@@ -226,13 +226,10 @@ func (ask *EntryQuery) following(s span, seq int64) span {
 
 func (q *report) balancesFrom(ctx context.Context, ask *EntryQuery, from position) ([]position, error) {
 	oldest, _ := ask.times()
-	rows, err := q.pool.Query(ctx, q.ordered("BalancesInOrder", ask.Order), ask.Tenant, from.meter, from.subject, oldest, ask.Meter, ask.Subject, balancesMax)
-	if err != nil {
-		return nil, failed("list balances", err)
-	}
+	rows, _ := q.pool.Query(ctx, q.ordered("BalancesInOrder", ask.Order), ask.Tenant, from.meter, from.subject, oldest, ask.Meter, ask.Subject, balancesMax)
 	var out []position
 	var b position
-	_, err = pgx.ForEachRow(rows, []any{&b.meter, &b.subject, &b.seq}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&b.meter, &b.subject, &b.seq}, func() error {
 		out = append(out, b)
 		return nil
 	})
@@ -266,10 +263,7 @@ func (q *report) entriesOf(ctx context.Context, ask *EntryQuery, k ledger.Balanc
 }
 
 func (q *report) collect(ctx context.Context, ask *EntryQuery, statement string, args ...any) ([]ledger.Entry, error) {
-	rows, err := q.pool.Query(ctx, q.ordered(statement, ask.Order), args...)
-	if err != nil {
-		return nil, failed("read entries", err)
-	}
+	rows, _ := q.pool.Query(ctx, q.ordered(statement, ask.Order), args...)
 	items, err := pg.CollectEntries(rows)
 	if err != nil {
 		return nil, failed("read entries", err)

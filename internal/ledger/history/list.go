@@ -190,13 +190,10 @@ func eachPeriod(b *ledger.Book, row *ledger.PeriodRow, from statementPosition, m
 // storedPeriods returns up to n rows that start at or before an instant, the newest first. It reads one row more,
 // because the first row need not follow the list's position.
 func (q *report) storedPeriods(ctx context.Context, k ledger.BalanceKey, until time.Time, n int) ([]ledger.PeriodRow, error) {
-	rows, err := q.pool.Query(ctx, q.sql["PeriodsUntil"], k.Tenant, k.Meter, k.Subject, until, n+1)
-	if err != nil {
-		return nil, failed("read periods", err)
-	}
+	rows, _ := q.pool.Query(ctx, q.sql["PeriodsUntil"], k.Tenant, k.Meter, k.Subject, until, n+1)
 	var out []ledger.PeriodRow
 	c := ledger.PeriodRow{BalanceKey: k}
-	_, err = pgx.ForEachRow(rows, []any{
+	_, err := pgx.ForEachRow(rows, []any{
 		&c.Start, &c.End, &c.Plan, &c.PlanVersion, &c.Opening, &c.Granted, &c.Refunded, &c.Used, &c.Expired, &c.Adjusted, &c.Overage,
 		&c.Held, &c.Closing, &c.LastSeq, &c.ClosedAt, &c.Idle, &c.TermsAt, &c.RolledOver, &c.Rollover, &c.Owing,
 	}, func() error {

@@ -33,10 +33,7 @@ func (r *Reader) Operation(ctx context.Context, tenant, id string, at time.Time)
 	if len(id) > 1024 || !bound.Storable(id) {
 		return nil, errcode.Errorf(errcode.OperationNotFound, "operation_id", "no such operation of tenant %q", tenant)
 	}
-	rows, err := r.ledger.Readers().Query(ctx, r.sql["EntriesOfOperation"], tenant, id)
-	if err != nil {
-		return nil, unavailable("read operation", err)
-	}
+	rows, _ := r.ledger.Readers().Query(ctx, r.sql["EntriesOfOperation"], tenant, id)
 	entries, err := pg.CollectEntries(rows)
 	if err != nil {
 		return nil, unavailable("read operation", err)

@@ -142,13 +142,10 @@ func (q *report) usageNamed(ctx context.Context, ask *UsageQuery, k ledger.Balan
 	case ask.Subject != "":
 		statement, args = "UsageOfSubject", append(args, ask.Subject)
 	}
-	rows, err := q.pool.Query(ctx, q.sql[statement], args...)
-	if err != nil {
-		return nil, failed("sum use by group", err)
-	}
+	rows, _ := q.pool.Query(ctx, q.sql[statement], args...)
 	out := []UsageBucket{}
 	var u UsageBucket
-	_, err = pgx.ForEachRow(rows, []any{&u.Start, &u.Value, &u.Used, &u.Overage, &u.Refunded, &u.Operations}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&u.Start, &u.Value, &u.Used, &u.Overage, &u.Refunded, &u.Operations}, func() error {
 		u.Start = u.Start.UTC()
 		if ask.Group == "" {
 			u.Value = ""

@@ -78,14 +78,11 @@ func (j *Journal) Partitions(ctx context.Context, conn *pgx.Conn) ([]Partition, 
 }
 
 func (j *Journal) partitionsOf(ctx context.Context, conn *pgx.Conn, table string) ([]Partition, error) {
-	rows, err := conn.Query(ctx, j.sql["Partitions"], table)
-	if err != nil {
-		return nil, fmt.Errorf("list the journal's partitions: %w", err)
-	}
+	rows, _ := conn.Query(ctx, j.sql["Partitions"], table)
 	var out []Partition
 	var p Partition
 	var from, to time.Time
-	_, err = pgx.ForEachRow(rows, []any{&p.Name, &from, &to, &p.Pending, &p.Rows, &p.Bytes}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&p.Name, &from, &to, &p.Pending, &p.Rows, &p.Bytes}, func() error {
 		p.From, p.To = MonthOf(from), MonthOf(to)
 		out = append(out, p)
 		return nil

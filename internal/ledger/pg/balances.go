@@ -83,13 +83,10 @@ func (l *Ledger) BalancesOf(ctx context.Context, keys []ledger.BalanceKey) ([]le
 func (l *Ledger) keysOf(ctx context.Context, tenant, subject string) ([]ledger.BalanceKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	rows, err := l.readers.Query(ctx, l.sql["MetersOf"], tenant, subject)
-	if err != nil {
-		return nil, unavailable("list meters", err)
-	}
+	rows, _ := l.readers.Query(ctx, l.sql["MetersOf"], tenant, subject)
 	keys := []ledger.BalanceKey{}
 	var meter string
-	_, err = pgx.ForEachRow(rows, []any{&meter}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&meter}, func() error {
 		keys = append(keys, ledger.BalanceKey{Tenant: tenant, Meter: meter, Subject: subject})
 		return nil
 	})

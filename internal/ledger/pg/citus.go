@@ -208,10 +208,7 @@ func (l *Ledger) dueInGroups(ctx context.Context, args ...any) (
 ) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	rows, err := l.readers.Query(ctx, l.sql["DueBalances"], args...)
-	if err != nil {
-		return nil, duePosition{}, fmt.Errorf("find due balances: %w", err)
-	}
+	rows, _ := l.readers.Query(ctx, l.sql["DueBalances"], args...)
 	keys, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k ledger.BalanceKey, err error) {
 		at := duePosition{}
 		err = row.Scan(&k.Tenant, &k.Meter, &k.Subject, &at.due)

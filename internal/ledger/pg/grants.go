@@ -123,13 +123,10 @@ func (q *GrantQuery) selects(status ledger.GrantStatus) bool {
 
 // storedGrants returns the stored grants of a page, and one more grant if another page follows.
 func (l *Ledger) storedGrants(ctx context.Context, q *GrantQuery, after grantPosition) ([]ledger.GrantRecord, error) {
-	rows, err := l.readers.Query(ctx, l.sql["GrantsPage"], q.Tenant, after.meter, after.subject, after.id, q.Meter, q.storedStates(), q.Limit+1)
-	if err != nil {
-		return nil, unavailable("read grants", err)
-	}
+	rows, _ := l.readers.Query(ctx, l.sql["GrantsPage"], q.Tenant, after.meter, after.subject, after.id, q.Meter, q.storedStates(), q.Limit+1)
 	var items []ledger.GrantRecord
 	var g ledger.GrantRecord
-	if _, err = pgx.ForEachRow(rows, grantTargets(&g), func() error { items = append(items, g); return nil }); err != nil {
+	if _, err := pgx.ForEachRow(rows, grantTargets(&g), func() error { items = append(items, g); return nil }); err != nil {
 		return nil, unavailable("read grants", err)
 	}
 	return items, nil

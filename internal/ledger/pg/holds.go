@@ -83,14 +83,11 @@ func (l *Ledger) HoldByID(ctx context.Context, tenant, id string) (*HoldRecord, 
 func (l *Ledger) readHolds(ctx context.Context, tenant, after string, status ledger.HoldStatus, id string, limit int) ([]HoldRecord, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	rows, err := l.readers.Query(ctx, l.sql["HoldsPage"], tenant, after, string(status), id, limit, l.Now())
-	if err != nil {
-		return nil, unavailable("read holds", err)
-	}
+	rows, _ := l.readers.Query(ctx, l.sql["HoldsPage"], tenant, after, string(status), id, limit, l.Now())
 	out := []HoldRecord{}
 	h, stored := HoldRecord{Tenant: tenant}, []byte(nil)
 	var items, held []int64
-	_, err = pgx.ForEachRow(rows, []any{&h.ID, &h.Subject, &h.Status, &stored, &h.CreatedAt, &h.ExpiresAt, &items, &held}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&h.ID, &h.Subject, &h.Status, &stored, &h.CreatedAt, &h.ExpiresAt, &items, &held}, func() error {
 		record := h
 		record.CreatedAt, record.ExpiresAt = h.CreatedAt.UTC(), h.ExpiresAt.UTC()
 		if err := json.Unmarshal(stored, &record.Items); err != nil {

@@ -68,11 +68,8 @@ func (t *tx) lookEverywhere(ctx context.Context, p *plan) error {
 func (l *Ledger) Keys(ctx context.Context, tenant string, most int) ([]string, error) {
 	var keys []string
 	first, _ := ledger.KeyMonths(l.clock.Now())
-	err := l.onReader(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, l.sql["KeysOfTenant"], tenant, first.First(), most+1)
-		if err != nil {
-			return err
-		}
+	err := l.onReader(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		rows, _ := conn.Query(ctx, l.sql["KeysOfTenant"], tenant, first.First(), most+1)
 		keys, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		return err
 	})

@@ -78,10 +78,7 @@ func (s *Store) Deliveries(ctx context.Context, id string, q DeliveryQuery, may 
 		status = &q.Status
 	}
 	err = s.db.View(ctx, "list deliveries", func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, queries["SelectDeliveries"], id, status, before, q.Limit+1)
-		if err != nil {
-			return fmt.Errorf("list deliveries: %w", err)
-		}
+		rows, _ := tx.Query(ctx, queries["SelectDeliveries"], id, status, before, q.Limit+1)
 		items, err := pgx.CollectRows(rows, scanDelivery)
 		if err != nil {
 			return fmt.Errorf("list deliveries: %w", err)
@@ -173,10 +170,7 @@ func (w *Webhook) eventsBetween(ctx context.Context, tx pgx.Tx, from, to time.Ti
 	if w.Tenant != "" {
 		tenant = &w.Tenant
 	}
-	rows, err := tx.Query(ctx, queries["EventsOf"], from, to, w.Types, tenant, replayMax+1, 0)
-	if err != nil {
-		return nil, fmt.Errorf("read events: %w", err)
-	}
+	rows, _ := tx.Query(ctx, queries["EventsOf"], from, to, w.Types, tenant, replayMax+1, 0)
 	found, err := pgx.CollectRows(rows, events.Scan)
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", err)
@@ -223,10 +217,7 @@ func insertDeliveries(ctx context.Context, tx pgx.Tx, statement string, all []qu
 	for i, q := range all {
 		webhooks[i], positions[i], kinds[i], tenants[i] = q.webhook, q.position, q.kind, q.tenant
 	}
-	rows, err := tx.Query(ctx, queries[statement], webhooks, positions, kinds, tenants)
-	if err != nil {
-		return nil, fmt.Errorf("insert deliveries: %w", err)
-	}
+	rows, _ := tx.Query(ctx, queries[statement], webhooks, positions, kinds, tenants)
 	made, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (q queued, err error) {
 		err = row.Scan(&q.webhook, &q.position)
 		return q, err

@@ -181,10 +181,7 @@ func (s *Service) follow(ctx context.Context) {
 func (s *Service) followOnce(ctx context.Context) (gone bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	rows, err := s.cfg.Pool.Query(ctx, queries["WebhookIDs"])
-	if err != nil {
-		return false, err
-	}
+	rows, _ := s.cfg.Pool.Query(ctx, queries["WebhookIDs"])
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return false, err
@@ -240,10 +237,7 @@ func (s *Service) removeQueue(ctx context.Context, id string) error {
 func (s *Service) sweep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	rows, err := s.cfg.Pool.Query(ctx, queries["QueuesOfNobody"], job{}.Kind())
-	if err != nil {
-		return err
-	}
+	rows, _ := s.cfg.Pool.Query(ctx, queries["QueuesOfNobody"], job{}.Kind())
 	gone, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return err
@@ -271,10 +265,7 @@ func (s *Service) measure(ctx context.Context) error {
 
 // Queue inserts the deliveries of new events, in the transaction that lists these events.
 func (s *Service) Queue(ctx context.Context, tx pgx.Tx, found []events.Listed) error {
-	rows, err := tx.Query(ctx, queries["ActiveWebhooks"])
-	if err != nil {
-		return fmt.Errorf("read webhooks: %w", err)
-	}
+	rows, _ := tx.Query(ctx, queries["ActiveWebhooks"])
 	active, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (w Webhook, err error) {
 		err = row.Scan(&w.ID, &w.Types, &w.Tenant)
 		return w, err

@@ -205,10 +205,7 @@ func lock(ctx context.Context, tx pgx.Tx, id string, may May) (Webhook, error) {
 }
 
 func collect(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]Webhook, error) {
-	rows, err := tx.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, fmt.Errorf("read webhooks: %w", err)
-	}
+	rows, _ := tx.Query(ctx, sql, args...)
 	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (w Webhook, err error) {
 		err = row.Scan(&w.ID, &w.URL, &w.Types, &w.Tenant, &w.Status, &w.CreatedAt, &w.UpdatedAt)
 		w.CreatedAt, w.UpdatedAt = w.CreatedAt.UTC(), w.UpdatedAt.UTC()
@@ -237,10 +234,7 @@ func secrets(ctx context.Context, tx interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }, id string,
 ) ([][]byte, error) {
-	rows, err := tx.Query(ctx, queries["Secrets"], id)
-	if err != nil {
-		return nil, fmt.Errorf("read secrets: %w", err)
-	}
+	rows, _ := tx.Query(ctx, queries["Secrets"], id)
 	found, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
 	if err != nil {
 		return nil, fmt.Errorf("read secrets: %w", err)

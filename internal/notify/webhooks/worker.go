@@ -146,10 +146,7 @@ func (w *worker) read(ctx context.Context, a job) (*attempt, error) {
 	if d.url == nil {
 		return &d, nil
 	}
-	rows, err := w.pool.Query(ctx, queries["EventAt"], tenant, a.Position)
-	if err != nil {
-		return nil, fmt.Errorf("read event: %w", err)
-	}
+	rows, _ := w.pool.Query(ctx, queries["EventAt"], tenant, a.Position)
 	found, err := pgx.CollectRows(rows, events.Scan)
 	if err != nil {
 		return nil, fmt.Errorf("read event: %w", err)

@@ -82,10 +82,7 @@ func RecordOnce(ctx context.Context, tx pgx.Tx, events []Event) error {
 	if len(events) == 0 {
 		return nil
 	}
-	rows, err := tx.Query(ctx, queries["ClaimMarks"], append(marks(events), column(events, func(e *Event) time.Time { return e.Once.End }))...)
-	if err != nil {
-		return fmt.Errorf("claim marks of events: %w", err)
-	}
+	rows, _ := tx.Query(ctx, queries["ClaimMarks"], append(marks(events), column(events, func(e *Event) time.Time { return e.Once.End }))...)
 	ours, err := pgx.CollectRows(rows, scanMark)
 	if err != nil {
 		return fmt.Errorf("claim marks of events: %w", err)
@@ -134,10 +131,7 @@ func withoutRepeated(ctx context.Context, tx querier, events []Event) ([]Event, 
 	if len(once) == 0 {
 		return events, nil
 	}
-	rows, err := tx.Query(ctx, queries["SelectMarks"], marks(once)...)
-	if err != nil {
-		return nil, fmt.Errorf("read marks of events: %w", err)
-	}
+	rows, _ := tx.Query(ctx, queries["SelectMarks"], marks(once)...)
 	before, err := pgx.CollectRows(rows, scanMark)
 	if err != nil {
 		return nil, fmt.Errorf("read marks of events: %w", err)

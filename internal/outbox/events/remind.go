@@ -32,10 +32,7 @@ func Remind(ctx context.Context, pool *pgxpool.Pool, now time.Time) (done int, m
 		if due, err = reminders(ctx, tx, "TakeReminders", append(reminderColumns(due), now)...); err != nil || len(due) == 0 {
 			return err
 		}
-		rows, err := tx.Query(ctx, queries["RemindedGrants"], append(reminderColumns(due), now)...)
-		if err != nil {
-			return err
-		}
+		rows, _ := tx.Query(ctx, queries["RemindedGrants"], append(reminderColumns(due), now)...)
 		reminded, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Event, error) {
 			var g Grant
 			var left int64
@@ -60,10 +57,7 @@ func Remind(ctx context.Context, pool *pgxpool.Pool, now time.Time) (done int, m
 }
 
 func reminders(ctx context.Context, tx pgx.Tx, statement string, args ...any) ([]Reminder, error) {
-	rows, err := tx.Query(ctx, queries[statement], args...)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, queries[statement], args...)
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Reminder, err error) {
 		err = row.Scan(&r.Tenant, &r.Meter, &r.Subject, &r.Grant)
 		return r, err
