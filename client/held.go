@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,9 +62,7 @@ func (c *Client) Hold(ctx context.Context, body HoldRequest, options ...Option) 
 	if o.key == "" {
 		options = append(slices.Clone(options), WithKey(body.HoldID))
 	}
-	if body.TTLSeconds == 0 {
-		body.TTLSeconds = defaultHoldTTL
-	}
+	body.TTLSeconds = cmp.Or(body.TTLSeconds, defaultHoldTTL)
 	h := &HeldUnits{client: c, body: body, used: make([]int64, len(body.Items)), every: time.Duration(body.TTLSeconds) * time.Second / 2}
 	got, err := decide(c, decision{"hold", body.Tenant, body.Items, options}, func() (*HoldAnswer, error) {
 		h.Answer, err = c.API.Hold(ctx, body, options...)

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -82,19 +83,13 @@ type RetryEvent struct {
 
 // complete sets the defaults of the options and checks the options.
 func (o *Options) complete() error {
-	if o.URL == "" {
-		o.URL = os.Getenv("QUOTASVC_URL")
-	}
-	if o.Key == "" {
-		o.Key = os.Getenv("QUOTASVC_KEY")
-	}
+	o.URL = cmp.Or(o.URL, os.Getenv("QUOTASVC_URL"))
+	o.Key = cmp.Or(o.Key, os.Getenv("QUOTASVC_KEY"))
 	o.URL = strings.TrimRight(o.URL, "/")
 	setDefault(&o.Timeout, defaultTimeout, 0)
 	setDefault(&o.Deadline, defaultDeadline, 0)
 	setDefault(&o.MaxWait, defaultMaxWait, 0)
-	if o.Attempts == 0 {
-		o.Attempts = defaultAttempts
-	}
+	o.Attempts = cmp.Or(o.Attempts, defaultAttempts)
 	for _, rule := range []struct {
 		ok     bool
 		demand string

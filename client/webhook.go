@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -88,9 +89,7 @@ func (w *Webhook) Verify(body []byte, header http.Header) (*WebhookEvent, error)
 	if w.Now != nil {
 		now = w.Now
 	}
-	if tolerance == 0 {
-		tolerance = defaultTolerance
-	}
+	tolerance = cmp.Or(tolerance, defaultTolerance)
 	seconds, _ := strconv.ParseInt(at, 10, 64) // at has at most 12 digits
 	if age := now().Sub(time.Unix(seconds, 0)); age.Abs() > tolerance {
 		return nil, &WebhookError{fmt.Sprintf("webhook-timestamp is %s old: more than the tolerance", age.Round(time.Second))}

@@ -1,6 +1,7 @@
 package quotahttp
 
 import (
+	"cmp"
 	"maps"
 	"net"
 	"net/http"
@@ -97,9 +98,7 @@ func (r *response) WriteHeader(status int) {
 
 // Write records the status 200 if WriteHeader was not called.
 func (r *response) Write(p []byte) (int, error) {
-	if r.status == 0 {
-		r.status = http.StatusOK
-	}
+	r.status = cmp.Or(r.status, http.StatusOK)
 	return r.ResponseWriter.Write(p)
 }
 

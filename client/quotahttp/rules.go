@@ -1,6 +1,7 @@
 package quotahttp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -52,12 +53,8 @@ type Rules[R any] struct {
 
 // Check sets the defaults. If a rule is wrong, the error names it.
 func (o *Rules[R]) Check() error {
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-	}
-	if o.Deadline == 0 {
-		o.Deadline = defaultDeadline
-	}
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+	o.Deadline = cmp.Or(o.Deadline, defaultDeadline)
 	if o.Refund == nil {
 		o.Refund = func(status int) bool { return status >= 500 }
 	}

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -228,27 +229,17 @@ func (l *Limit) normalize() {
 		count, _, _ := strings.Cut(l.Rate, "/")
 		l.Burst, _ = strconv.ParseInt(count, 10, 64) // rateForm allows 1 to 16 digits
 	}
-	if l.Cost == 0 {
-		l.Cost = 1
-	}
+	l.Cost = cmp.Or(l.Cost, 1)
 	if len(l.Costs) == 0 {
 		l.Costs = nil
 	}
-	if l.CostBy == "" {
-		l.CostBy = costByRequest
-	}
+	l.CostBy = cmp.Or(l.CostBy, costByRequest)
 	if l.Timezone == "" && l.Kind == kindFixedWindow {
 		l.Timezone = defaultZone
 	}
-	if l.Mode == "" {
-		l.Mode = modeEnforce
-	}
-	if l.OnBackendError == "" {
-		l.OnBackendError = localShare
-	}
-	if l.RegionShare == 0 {
-		l.RegionShare = wholeRegion
-	}
+	l.Mode = cmp.Or(l.Mode, modeEnforce)
+	l.OnBackendError = cmp.Or(l.OnBackendError, localShare)
+	l.RegionShare = cmp.Or(l.RegionShare, wholeRegion)
 	l.normalizeRequest()
 }
 

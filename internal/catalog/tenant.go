@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"time"
@@ -89,12 +90,8 @@ func (t *Tenant) normalize() {
 	if !t.Anchor.IsZero() {
 		t.Anchor = t.Anchor.UTC().Truncate(time.Microsecond)
 	}
-	if t.Timezone == "" {
-		t.Timezone = defaultZone
-	}
-	if t.Status == "" {
-		t.Status = StatusActive
-	}
+	t.Timezone = cmp.Or(t.Timezone, defaultZone)
+	t.Status = cmp.Or(t.Status, StatusActive)
 	if t.Metadata == nil {
 		t.Metadata = json.RawMessage("{}")
 	} else {

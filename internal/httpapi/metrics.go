@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"sync"
@@ -56,9 +57,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 }
 
 func (m *metrics) observe(route, method string, status int, took time.Duration, traceID string) {
-	if route == "" {
-		route = routeNone
-	}
+	route = cmp.Or(route, routeNone)
 	key := outcome{route, methodLabel(method), status}
 	count, ok := m.known.Load(key)
 	if !ok {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -149,9 +150,7 @@ func (s *Server) endSpan(rc *request, status int) string {
 		return ""
 	}
 	route := rc.Path()
-	if route == "" {
-		route = routeNone
-	}
+	route = cmp.Or(route, routeNone)
 	span.SetName(rc.Request().Method + " " + route)
 	span.SetAttributes(attribute.String("http.route", route), attribute.String("quotasvc.request_id", rc.requestID), attribute.String("quotasvc.tenant", rc.tenant))
 	if rc.code != "" {

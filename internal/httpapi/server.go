@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -113,9 +114,7 @@ type Server struct {
 // New returns a server. It returns an error if cfg.LegacyHeaders is invalid. It panics if cfg.Registry already has
 // metrics with the same names.
 func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg Config) (*Server, error) {
-	if cfg.RequestTimeout == 0 {
-		cfg.RequestTimeout = DefaultRequestTimeout
-	}
+	cfg.RequestTimeout = cmp.Or(cfg.RequestTimeout, DefaultRequestTimeout)
 	if err := limitheaders.Check(cfg.LegacyHeaders); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"mime"
@@ -145,9 +146,7 @@ func (s *Server) usage(rc *request) error {
 	}
 	q.Step = history.UsageStep(rc.query.word("by", string(history.UsageByHour), string(history.UsageByDay), string(history.UsageByMonth)))
 	q.Group = s.usageGroup(rc, q.Meter)
-	if q.Step == "" {
-		q.Step = history.UsageByDay
-	}
+	q.Step = cmp.Or(q.Step, history.UsageByDay)
 	if err := rc.query.err(); err != nil {
 		return err
 	}

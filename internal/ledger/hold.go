@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"slices"
@@ -147,9 +148,7 @@ func (h *Hold) fingerprint() [16]byte {
 
 // Validate implements Operation.
 func (h *Hold) Validate() error {
-	if h.TTL == 0 {
-		h.TTL = HoldTTLDefault
-	}
+	h.TTL = cmp.Or(h.TTL, HoldTTLDefault)
 	if e := validSpending(h.Key, h.Tenant, h.Subject, h.Items); e != nil {
 		return e
 	}

@@ -124,9 +124,7 @@ func (f *fullest) consider(layout rule.Layout, name BucketName, used use) {
 	if r == nil || r.Kind != layout.Kind {
 		return
 	}
-	if zone == nil {
-		zone = r.Zone
-	}
+	zone = cmp.Or(zone, r.Zone)
 	n, ok := used(r, zone)
 	if !ok || n < 1 {
 		return

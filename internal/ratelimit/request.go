@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -204,9 +205,7 @@ func (req Request) check(o rule.Op) (query, error) {
 			return query{}, chargeError(i, "rule", "is not compiled")
 		}
 		cost := c.Cost
-		if cost == 0 {
-			cost = c.Rule.Cost
-		}
+		cost = cmp.Or(cost, c.Rule.Cost)
 		if cost < 1 || cost > bound.MaxAmount {
 			return query{}, chargeError(i, "cost", fmt.Sprintf("%d is not from 1 to %d", c.Cost, int64(bound.MaxAmount)))
 		}

@@ -82,9 +82,7 @@ func (b *Block) CheckKey(c *check.Checker) {
 // Normalize gives b its normal form, in which it is stored and compared.
 func (b *Block) Normalize() {
 	b.CreatedAt, b.UpdatedAt = time.Time{}, time.Time{}
-	if b.Action == "" {
-		b.Action = ActionBlock
-	}
+	b.Action = cmp.Or(b.Action, ActionBlock)
 	if !b.ExpiresAt.IsZero() {
 		b.ExpiresAt = b.ExpiresAt.UTC().Truncate(time.Microsecond)
 	}

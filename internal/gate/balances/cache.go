@@ -1,6 +1,7 @@
 package balances
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -91,9 +92,7 @@ func New(store *redisstore.Store, cfg Config) *Cache {
 	if cfg.LocalMax <= 0 {
 		cfg.LocalMax = defaultLocalMax
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	c := &Cache{
 		cfg: cfg, local: newLocalCopies(cfg.LocalMax), pending: newPendingCopies(pendingMax), interest: newInterest(cfg.LocalMax),
 		parked: newPendingCopies(pendingMax), wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),

@@ -1,6 +1,7 @@
 package catalogdoc
 
 import (
+	"cmp"
 	"encoding/json/jsontext"
 	"errors"
 	"regexp"
@@ -57,9 +58,7 @@ func (r *Request) File() (*catalog.File, error) {
 	if problems, ok := errors.AsType[*yamldoc.Error](err); ok {
 		var faults body.Faults
 		for _, p := range problems.Problems {
-			if p.Path == "" {
-				p.Path = "body"
-			}
+			p.Path = cmp.Or(p.Path, "body")
 			faults.Add(body.Clip(p.Path), p.Message)
 		}
 		return nil, faults.Err()

@@ -73,9 +73,7 @@ func prefixOf(ip netip.Addr, p Prefix) (prefix netip.Prefix, bits, usual int) {
 	if ip.Is4() {
 		bits, usual = p.V4, bitsV4
 	}
-	if bits == 0 {
-		bits = usual
-	}
+	bits = cmp.Or(bits, usual)
 	prefix, err := ip.Prefix(bits)
 	if err != nil {
 		return netip.Prefix{}, bits, usual

@@ -1,6 +1,7 @@
 package clock
 
 import (
+	"cmp"
 	"sync"
 	"time"
 )
@@ -37,9 +38,7 @@ type Clock struct {
 
 // New returns a clock. Until the first reading it uses the instance's time as if it were PostgreSQL's.
 func New(cfg Config) *Clock {
-	if cfg.SkewMax == 0 {
-		cfg.SkewMax = SkewMaxDefault
-	}
+	cfg.SkewMax = cmp.Or(cfg.SkewMax, SkewMaxDefault)
 	return &Clock{cfg: cfg, ahead: cfg.Ahead}
 }
 

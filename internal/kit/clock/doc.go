@@ -13,8 +13,8 @@
 // # Invariants
 //
 //	C1  While the clocks agree, the decision is PostgreSQL's time. So all instances decide by the same clock.
-//	C2  While the clocks disagree, the decision is the earlier time. So one wrong clock alone can neither close a period
-//	    nor expire a grant.
+//	C2  While the clocks disagree, the decision is the earlier time. So one wrong clock alone can neither close a
+//	    period nor expire a grant.
 //	C3  The decision depends only on one reading. A process that starts while a clock is wrong decides in the same way
 //	    as a process that started earlier.
 //	C4  A query that takes long does not count as skew.

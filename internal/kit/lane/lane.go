@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -78,9 +79,7 @@ func New[Q, A any](
 	if cfg.MaxQueue < 1 || cfg.MaxBatch < 1 {
 		panic(fmt.Sprintf("lane %q: MaxQueue %d and MaxBatch %d must be positive", cfg.Name, cfg.MaxQueue, cfg.MaxBatch))
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

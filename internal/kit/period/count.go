@@ -1,6 +1,9 @@
 package period
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // A chain is a sequence of periods. The first period begins at any instant and ends at the schedule's next boundary.
 // Each further period is the next whole period of the schedule. The periods of a balance under the same terms are a
@@ -62,9 +65,7 @@ func (s Schedule) Nth(from time.Time, n int) (Period, error) {
 // this instant is less than one period after the boundary. If n is 0, the instant is before the next boundary.
 func (s Schedule) shift(at time.Time, n int) time.Time {
 	loc := s.Location
-	if loc == nil {
-		loc = time.UTC
-	}
+	loc = cmp.Or(loc, time.UTC)
 	if s.Every == Hour {
 		return addSeconds(at, secondsPerHour*int64(n))
 	}
@@ -85,9 +86,7 @@ func (s Schedule) shift(at time.Time, n int) time.Time {
 // between returns the number of boundaries after a and up to b. a and b must be boundaries, and a must not be after
 // b.
 func (s Schedule) between(a, b time.Time) int {
-	if s.Location == nil {
-		s.Location = time.UTC
-	}
+	s.Location = cmp.Or(s.Location, time.UTC)
 	switch {
 	case s.Every == Hour && s.Anchor == Calendar:
 		return calendarHoursBetween(a, b, s.Location)

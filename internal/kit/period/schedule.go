@@ -1,6 +1,7 @@
 package period
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -54,9 +55,7 @@ func (s Schedule) Containing(t time.Time) (Period, error) {
 	if err := checkRange("instant", t); err != nil {
 		return Period{}, err
 	}
-	if s.Location == nil {
-		s.Location = time.UTC
-	}
+	s.Location = cmp.Or(s.Location, time.UTC)
 	if s.Anchor == Tenant || s.Every == Once {
 		if err := checkRange("anchor", s.AnchorAt); err != nil {
 			return Period{}, err

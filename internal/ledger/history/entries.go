@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -101,9 +102,7 @@ func (ask *EntryQuery) validate() (start position, err error) {
 	if ask.Kind != "" && !slices.Contains(ledger.EntryKinds(), ask.Kind) {
 		return start, errcode.Errorf(errcode.InvalidArgument, "kind", "must be one of: %s", strings.Join(kindNames(), ", "))
 	}
-	if ask.Order == "" {
-		ask.Order = OldestFirst
-	}
+	ask.Order = cmp.Or(ask.Order, OldestFirst)
 	if ask.Order != OldestFirst && ask.Order != NewestFirst {
 		return start, errcode.Errorf(errcode.InvalidArgument, "order", "must be one of: asc, desc")
 	}

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -65,9 +66,7 @@ func Open(ctx context.Context, l *pg.Ledger, cfg Config) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Reports == 0 {
-		cfg.Reports = reportsDefault
-	}
+	cfg.Reports = cmp.Or(cfg.Reports, reportsDefault)
 	target := namedsql.Target(l.Cluster() != nil)
 	r := &Reader{ledger: l, queue: newQueue(cfg.Reports, cfg.Metrics), sql: sql}
 	if r.primary, err = newPool(ctx, target, cfg.DatabaseURL, cfg.Login, cfg.Traces, int32(cfg.Reports), "quotasvc-reports", reportTimeout); err != nil {

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -182,9 +183,7 @@ func (q *UsageQuery) validate() error {
 	if q.From.IsZero() || q.To.IsZero() || !q.From.Before(q.To) || q.To.Sub(q.From) > longest {
 		return errcode.Errorf(errcode.InvalidArgument, "to", "must be later than from, by at most %d days per %s", int(longest.Hours()/24), q.Step)
 	}
-	if q.Zone == "" {
-		q.Zone = "UTC"
-	}
+	q.Zone = cmp.Or(q.Zone, "UTC")
 	if _, err := period.ParseZone(q.Zone); err != nil {
 		return errcode.Errorf(errcode.InvalidArgument, "timezone", "%v", err)
 	}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -74,12 +75,8 @@ var titles = map[client.ProblemCode]string{
 // ofAPI returns an error of the API as an error with texts for people.
 func ofAPI(e *client.Error) *failure {
 	f := &failure{status: e.Status, title: titles[e.Code], detail: sentence(e.Detail), id: e.RequestID}
-	if f.title == "" {
-		f.title = "The API refuses this (" + string(e.Code) + ")"
-	}
-	if f.status == 0 {
-		f.status = http.StatusServiceUnavailable
-	}
+	f.title = cmp.Or(f.title, "The API refuses this ("+string(e.Code)+")")
+	f.status = cmp.Or(f.status, http.StatusServiceUnavailable)
 	if e.Problem != nil {
 		f.fields = e.Problem.Errors
 	}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/csv"
 	"net/http"
 	"strconv"
@@ -67,9 +68,7 @@ func (v *journalView) entriesQuery(c *call) error {
 	v.filter = client.ListEntriesQuery{
 		Meter: q.Get("meter"), Subject: q.Get("subject"), Kind: q.Get("kind"), Order: q.Get("order"), Limit: entriesPerPage, Cursor: q.Get("cursor"),
 	}
-	if v.filter.Order == "" {
-		v.filter.Order = "desc"
-	}
+	v.filter.Order = cmp.Or(v.filter.Order, "desc")
 	var err error
 	if v.filter.From, err = dayIn("from", v.from, v.zone); err != nil {
 		return err

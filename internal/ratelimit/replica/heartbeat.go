@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -78,9 +79,7 @@ func NewHeartbeat(store *redisstore.Store, cfg Config) *Heartbeat {
 	if cfg.Every <= 0 {
 		cfg.Every = DefaultBeat
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.Metrics == nil {
 		cfg.Metrics = NewMetrics(nil)
 	}

@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"math/bits"
 	"time"
 )
@@ -73,9 +74,7 @@ func (r *Rule) Explain(now time.Time, zone *time.Location, dimension bool, holde
 		value = l.explain(&e)
 	case fixedWindow:
 		e.InAnySecond = capped(l.tokens, 1+CeilDiv(second, p))
-		if zone == nil {
-			zone = r.Zone
-		}
+		zone = cmp.Or(zone, r.Zone)
 		if e.LongestWait = r.Rate.Period; !l.even(zone) {
 			e.LongestWait += longestChange
 		}

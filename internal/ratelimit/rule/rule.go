@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -104,9 +105,7 @@ func Compile(spec Spec) (Rule, error) {
 	if spec.RegionShare < 0 || spec.RegionShare > whole {
 		return Rule{}, &FieldError{"region_share", fmt.Sprintf("%d is not from 1 to %d", spec.RegionShare, whole)}
 	}
-	if spec.RegionShare == 0 {
-		spec.RegionShare = whole
-	}
+	spec.RegionShare = cmp.Or(spec.RegionShare, whole)
 	if spec.Kind == KindConcurrency.String() {
 		return compileConcurrency(spec)
 	}
@@ -132,9 +131,7 @@ func Compile(spec Spec) (Rule, error) {
 	if err := r.compileLimit(spec.RegionShare); err != nil {
 		return Rule{}, err
 	}
-	if r.Cost == 0 {
-		r.Cost = 1
-	}
+	r.Cost = cmp.Or(r.Cost, 1)
 	if r.Cost < 1 || r.Cost > r.Burst {
 		return Rule{}, &FieldError{"cost", fmt.Sprintf("%d is not from 1 to the capacity, %d", r.Cost, r.Burst)}
 	}

@@ -1,6 +1,7 @@
 package denial
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -84,9 +85,7 @@ type Recorder struct {
 
 // Open returns a recorder with a separate connection to PostgreSQL. It does not wait for PostgreSQL.
 func Open(ctx context.Context, cfg Config) (*Recorder, error) {
-	if cfg.Every == 0 {
-		cfg.Every = flushEvery
-	}
+	cfg.Every = cmp.Or(cfg.Every, flushEvery)
 	r := &Recorder{memory: newMemory(), shadows: newShadows(), cfg: cfg, metrics: newMetrics(cfg.Metrics), cancel: func() {}}
 	conn, err := pgxpool.ParseConfig(cfg.DatabaseURL)
 	if err != nil {
