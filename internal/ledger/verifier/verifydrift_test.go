@@ -266,7 +266,7 @@ func TestVerify_UnprovenFacts_AreListed(t *testing.T) {
 		{"grant of an adjustment, expiry", "UPDATE grants SET expires_at = expires_at - interval '1 day' WHERE grant_id LIKE 'adjustment-%'", "the grant ends sooner"},
 	} {
 		report := b.verifyDamaged(d)
-		assert.True(t, report.Clean(), "%s (%s) is reported now: %s", d.name, d.fact, report.Differences[0])
+		assert.True(t, report.Clean(), "%s (%s) is reported now: %v", d.name, d.fact, report.Differences)
 	}
 	b.mustVerify()
 }
