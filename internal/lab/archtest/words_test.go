@@ -110,8 +110,8 @@ func TestWords_Names_HaveNoOddOnes(t *testing.T) {
 func TestWords_Violations_Caught(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]int{
-		"package roster":                 1,
-		"package x\n\nfunc tellAll() {}": 1,
+		"package roster":                                               1,
+		"package x\n\nfunc tellAll() {}":                               1,
 		"package x\n\ntype Wishes struct{ isSettled, worldOf int }":    3,
 		"package x\n\nvar unborn, x = 1, 2":                            1,
 		"package x\n\nfunc f(told int) { shelf := told; _ = shelf }":   2,
