@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,7 +43,7 @@ func TestBusiness_RefusalsByPlanAndUnitsByMeter_DecisionsOnly(t *testing.T) {
 		if units > 0 {
 			want["quotasvc_debited_units_total calls"] = units
 		}
-		assert.Equal(t, want, got, "%s", what)
+		assert.True(t, maps.Equal(got, want), "%s: %v, want %v", what, got, want)
 	}
 	dry := request("dry", "calls", 100)
 	dry.DryRun = true

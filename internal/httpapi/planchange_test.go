@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json/jsontext"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,7 +70,7 @@ func TestPatchTenant_Usage_CarriedOrReset(t *testing.T) {
 		got = append(got, terms.Usage)
 	}
 	want := []client.TermsUsage{client.TermsUsageCarry, client.TermsUsageCarry, client.TermsUsageCarry, client.TermsUsageReset}
-	assert.Equal(t, want, got, "usage")
+	assert.True(t, slices.Equal(got, want), "usage: %v, want %v", got, want)
 }
 
 // The answer names the options that were applied, so that a client need not know the defaults. A change that does not

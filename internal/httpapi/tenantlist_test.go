@@ -3,6 +3,7 @@ package httpapi
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -185,7 +186,7 @@ func TestTenants_NearCursor_StableUnderChange(t *testing.T) {
 			break
 		}
 	}
-	assert.Equal(t, want, got)
+	assert.True(t, slices.Equal(got, want), "%v, want %v", got, want)
 }
 
 func TestTenants_PrefixBesideAnotherFilter_IsRefusedByName(t *testing.T) {

@@ -29,7 +29,7 @@ func add(t *testing.T, l *List[string], group int, values ...string) (last *Plac
 
 func want(t *testing.T, got []string, want ...string) {
 	t.Helper()
-	assert.Equal(t, want, got, "got")
+	assert.True(t, slices.Equal(got, want), "got %v, want %v", got, want)
 }
 
 func TestTake_WhatWaitsLongest_GoesFirst(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,6 +109,6 @@ func TestInstallScript_Directories_SameAsSearch(t *testing.T) {
 		require.True(t, ok, "the script has no %s", variable)
 		list, _, _ := strings.Cut(rest, "'")
 		got, want := strings.Fields(list), dirs
-		assert.Equal(t, want, got, "%s: the script has %q, SystemSearch %q", variable, got, want)
+		assert.True(t, slices.Equal(got, want), "%s: the script has %q, SystemSearch %q", variable, got, want)
 	}
 }
