@@ -38,7 +38,11 @@ func TestPostgresPrivate_Pause_NoAnswerUntilResume(t *testing.T) {
 	pid := scan[int](t, conn, "SELECT pg_backend_pid()")
 	server.Pause()
 	answered := make(chan int, 1)
-	go func() { answered <- scan[int](t, conn, "SELECT pg_backend_pid()") }()
+	go func() {
+		var backend int
+		assert.NoError(t, conn.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&backend))
+		answered <- backend
+	}()
 	ctx, cancel := context.WithTimeout(t.Context(), frozenFor)
 	defer cancel()
 	if c, err := pgx.Connect(ctx, server.URL); !errors.Is(err, context.DeadlineExceeded) {
