@@ -129,7 +129,8 @@ func (a *API) text(ctx context.Context, r *call, options []Option) ([]byte, erro
 	return got.body, nil
 }
 
-// pages returns an iterator over the items of all pages, from the page at cursor on. next reads one page.
+// pages returns an iterator over the items of all pages, from the page at cursor on. The function `next` reads one
+// page.
 func pages[T any](next func(cursor string) ([]T, *string, error), cursor string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for cursor := cursor; ; {
@@ -195,9 +196,9 @@ func (c CheckResult) MarshalJSON() ([]byte, error) {
 }
 
 // Do sends a request that has no method in this package, such as an operation of a later version. path must be
-// escaped. parameters is the query, which may be nil. If body is nil, the request has no body. into receives the
-// decoded answer; if it is nil, the answer is ignored. GET, PUT and DELETE are retried. A POST is retried if the
-// options contain WithKey.
+// escaped. parameters is the query, which may be nil. If body is nil, the request has no body. The argument `into`
+// receives the decoded answer; if it is nil, the answer is ignored. GET, PUT and DELETE are retried. A POST is
+// retried if the options contain WithKey.
 func (a *API) Do(ctx context.Context, method, path string, parameters url.Values, body, into any, options ...Option) error {
 	o, err := a.optionsOf(options)
 	if err != nil {

@@ -30,12 +30,12 @@ type Backoff struct {
 	Random func(n int64) int64
 }
 
-// Wait returns the wait before a retry. The first retry has number 1. after is the service's Retry-After, or 0 if the
-// response has none.
+// Wait returns the wait before a retry. The first retry has number 1. The argument `after` is the service's
+// Retry-After, or 0 if the response has none.
 //
-// The wait is after plus a random time ("full jitter"). The maximum of this random time doubles with each retry, up
-// to Cap. So no caller retries before after has passed, and callers with the same Retry-After retry at different
-// times.
+// The wait is this time plus a random time ("full jitter"). The maximum of this random time doubles with each retry,
+// up to Cap. So no caller retries before the time of Retry-After has passed, and callers with the same Retry-After
+// retry at different times.
 func (b Backoff) Wait(retry int, after time.Duration) time.Duration {
 	base, limit, random := b.Base, b.Cap, b.Random
 	if base <= 0 {

@@ -121,7 +121,7 @@ func (l *LocalUnits) send(op *operation) (*opAnswer, error) {
 	return a, nil
 }
 
-// postpone sets the time of op's next attempt. after is the service's Retry-After.
+// postpone sets the time of op's next attempt. The argument `after` is the service's Retry-After.
 func (l *LocalUnits) postpone(op *operation, after time.Duration) {
 	wait := l.options.Backoff.Wait(op.tries, after)
 	l.mu.Lock()

@@ -29,7 +29,7 @@ func always(t *testing.T, property func(d *drawn)) {
 	}
 }
 
-// between draws a number from least to most. It often draws least, most, or a number near them.
+// between draws a number in a range. It often draws the first or the last number of the range, or a number near them.
 func (d *drawn) between(least, most int64) int64 {
 	span := uint64(most) - uint64(least)
 	switch d.random.IntN(4) {

@@ -87,8 +87,8 @@ func Decide[R any](ctx context.Context, c *client.Client, o *Rules[R], req R, se
 	return d, nil
 }
 
-// refuse returns the decision that refuses the request, with the answer for the client. If the client must not see
-// the service's problem, refuse returns an error.
+// refuse returns the decision that refuses the request, with the answer for the client. If the cause is this backend,
+// such as a wrong key, refuse returns an error, because the service's answer is not for the client.
 func refuse(e *client.Error) (*Decision, error) {
 	if errors.Is(e, client.ErrUndecided) {
 		return undecided(e), nil

@@ -124,7 +124,7 @@ func (c *keyRevokeCmd) Run(ctx context.Context) error {
 // anyKey allows a command to change any API key, because whoever can write to the database has all rights.
 func anyKey(*access.Key) error { return nil }
 
-// withKeys calls do with the store of the API keys in the database.
+// withKeys calls the function `do` with the store of the API keys in the database.
 func withKeys(ctx context.Context, cfg *databaseConfig, do func(context.Context, *access.Store) error) error {
 	if err := cfg.validate(); err != nil {
 		return err

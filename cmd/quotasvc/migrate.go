@@ -180,7 +180,7 @@ func (c *migrateRolesCmd) Run(ctx context.Context, log *slog.Logger) error {
 // in use.
 const ownedByRole = `SELECT EXISTS (SELECT FROM pg_class WHERE oid = to_regclass('entries') AND pg_get_userbyid(relowner) = '` + postgres.OwnerRole + `')`
 
-// setRights creates the database roles and sets their rights, if the query when returns true.
+// setRights creates the database roles and sets their rights, if the query `when` returns true.
 func setRights(ctx context.Context, databaseURL string, log *slog.Logger, when string) error {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {

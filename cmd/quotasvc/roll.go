@@ -95,7 +95,8 @@ func roll(ctx context.Context, l *pg.Ledger, asOf *time.Time, log *slog.Logger) 
 // toolLedgerStop is the maximum time in which the ledger of a command stops.
 const toolLedgerStop = 10 * time.Second
 
-// withLedger calls do with a ledger that only this command uses, beside the ledger of a running service.
+// withLedger calls the function `do` with a ledger that only this command uses, beside the ledger of a running
+// service.
 func withLedger(ctx context.Context, databaseURL string, agreed *clock.Clock, log *slog.Logger, do func(*pg.Ledger) error) (err error) {
 	l, err := pg.Open(ctx, pg.Config{DatabaseURL: databaseURL, Clock: agreed, Log: log, Metrics: prometheus.NewRegistry()})
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 )
 
 // run starts the service, serves on lst until ctx ends or serving fails, and then stops all parts in order. It calls
-// before as soon as PostgreSQL answers, and ready as soon as the service answers requests.
+// the function `before` as soon as PostgreSQL answers, and the function `ready` as soon as the service answers
+// requests.
 func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logger, before func(context.Context) error, ready func(addresses)) error {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), cfg.lines.dropped)

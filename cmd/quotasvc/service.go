@@ -221,7 +221,7 @@ type parts struct {
 	claims  *claim.Names
 }
 
-// startAPI creates the API, the parts that only it uses, and the HTML pages. of is the configuration of the API.
+// startAPI creates the API, the parts that only it uses, and the HTML pages. `of` configures the API.
 func (s *service) startAPI(cfg *serviceConfig, m *measurements, p parts, of httpapi.Config) (err error) {
 	if of.TrustedProxies, err = parseProxies(cfg.TrustedProxies); err != nil {
 		return err

@@ -104,7 +104,8 @@ func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 	})
 }
 
-// withVerifier calls do with a verifier that only this command uses, beside the verifier of a running service.
+// withVerifier calls the function `do` with a verifier that only this command uses, beside the verifier of a running
+// service.
 func withVerifier(ctx context.Context, databaseURL string, log *slog.Logger, do func(*verifier.Verifier) error) (err error) {
 	target, err := databaseTarget(ctx, databaseURL)
 	if err != nil {

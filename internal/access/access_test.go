@@ -17,7 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// refused fails the test unless err is a *Refusal with the reason why.
+// refused fails the test unless err is a *Refusal with this reason.
 func refused(t testing.TB, why Reason, err error) {
 	t.Helper()
 	r, ok := errors.AsType[*Refusal](err)

@@ -173,8 +173,8 @@ func bearer(authorization string) string {
 }
 
 // Authenticate returns the key whose secret is in an Authorization header. If there is no secret, it returns the key
-// that As put into ctx. It fails with a *Refusal. from returns the caller's address, and is called only if the secret
-// is not in memory. The returned key is shared and must not be changed.
+// that As put into ctx. It fails with a *Refusal. The function `from` returns the caller's address, and is called
+// only if the secret is not in memory. The returned key is shared and must not be changed.
 func (d *Directory) Authenticate(ctx context.Context, authorization string, from func() netip.Addr, now time.Time) (*Key, error) {
 	secret := bearer(authorization)
 	if secret == "" {

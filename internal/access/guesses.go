@@ -31,8 +31,8 @@ type guesses struct {
 	searched time.Time // when addresses were last searched and forgotten
 }
 
-// take counts a wrong secret from an address at now. If the secret is within the limit, it returns zero. Otherwise it
-// returns how long the address must wait.
+// take counts a wrong secret that came from an address at the time `now`. If the secret is within the limit, it
+// returns zero. Otherwise it returns how long the address must wait.
 func (g *guesses) take(from netip.Addr, now time.Time) time.Duration {
 	network := networkOf(from)
 	g.mu.Lock()

@@ -210,8 +210,8 @@ func (s *Store) List(ctx context.Context, p listing.Query) (list listing.Page[Ke
 	return list, err
 }
 
-// lock locks the row of a key and returns the key. It fails if may returns an error: the caller must not change this
-// key.
+// lock locks the row of a key and returns the key. It fails if the function `may` returns an error: the caller must
+// not change this key.
 func (s *Store) lock(ctx context.Context, tx *pgstore.Transaction, id string, may func(*Key) error) (Key, error) {
 	keys, err := s.query(ctx, tx, "LockKey", id)
 	if err != nil {
@@ -279,7 +279,7 @@ func (s *Store) secrets(ctx context.Context) (all []*known, err error) {
 	return all, err
 }
 
-// noteUse stores the times at of the latest uses of the keys ids.
+// noteUse stores the time of the latest use of each of these keys.
 func (s *Store) noteUse(ctx context.Context, ids []string, at []time.Time) error {
 	return s.db.Write(ctx, "note the use of keys", func(ctx context.Context, tx *pgstore.Transaction) error {
 		if _, err := tx.Exec(ctx, s.queries["NoteUse"], ids, at); err != nil {

@@ -177,8 +177,8 @@ func (c *Catalog) Stop(ctx context.Context) error {
 func (c *Catalog) Snapshot() *Snapshot { return c.latest.Load() }
 
 // Compile sets the function that makes Snapshot.Compiled, and runs it for the newest snapshot. For each later
-// snapshot the goroutine that reads the snapshot calls the function before it publishes the snapshot. before is the
-// previous snapshot.
+// snapshot the goroutine that reads the snapshot calls the function before it publishes the snapshot. The argument
+// `before` is the previous snapshot.
 func (c *Catalog) Compile(compile func(s, before *Snapshot) any) {
 	c.publishing.Lock()
 	defer c.publishing.Unlock()

@@ -207,8 +207,8 @@ func pathInList(section, self string, i int, n ast.Node) string {
 	return fmt.Sprintf("%s[%d]", section, i)
 }
 
-// decode reads an object from its JSON form into into. It adds the faults of the object to the problems of r, each
-// with its line.
+// decode reads an object from its JSON form. It adds the faults of the object to the problems of r, each with its
+// line.
 func decode(r *yamldoc.Reader, path string, text []byte, into body.Checked) bool {
 	err := r.Document.JSON(text, into, body.Options{File: true})
 	if err == nil {

@@ -35,14 +35,15 @@ func checkOverrides(c *check.Checker, overrides map[string]*int64) {
 // override identifies the override of a tenant's meter, with the tenant's plan.
 type override struct{ tenant, plan, meter string }
 
-// fault returns the fault of an override whose meter the plan does not have.
+// fault returns the fault for an override of a meter that is not in the plan.
 func (o *override) fault() body.Fault {
 	return body.Fault{Field: "overrides." + o.meter, Message: "names a meter that the plan " + o.plan + " does not have"}
 }
 
 // newOverrides returns the overrides of t, in order of meters, without the unchanged overrides. An override is
-// unchanged if before has the same plan, and the same amount for the meter. Unchanged overrides stay valid, even if a
-// newer version of the plan lacks the meter. before is nil for a new tenant.
+// unchanged if the stored tenant has the same plan, and the same amount for the meter. Unchanged overrides stay
+// valid, even if a newer version of the plan lacks the meter. The argument `before` is the stored tenant, or nil for
+// a new tenant.
 func newOverrides(before *lockedTenant, t *Tenant) []override {
 	var list []override
 	for _, meter := range slices.Sorted(maps.Keys(t.Overrides)) {

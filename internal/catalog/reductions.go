@@ -21,9 +21,9 @@ type reduction struct {
 	before, after *Allowance // after is nil if the new version lacks the meter
 }
 
-// reductions returns the meters of which after grants less than before, in the order of before. A tenant's override
-// replaces only the amount of an allowance. So the override does not help if the plan loses the meter or grants it
-// less often.
+// reductions returns the meters of which the plan `after` grants less than the plan `before`, in the order of the
+// plan `before`. A tenant's override replaces only the amount of an allowance. So the override does not help if the
+// plan loses the meter or grants it less often.
 func reductions(before, after *Plan) []reduction {
 	if before == nil {
 		return nil

@@ -26,8 +26,8 @@ type RuleFault struct {
 }
 
 // ruleFaults returns the faults in the replacements of limits. A replaced limit must exist, and no chain of
-// replacements may be a cycle. before is valid, so only limits that differ from before can have faults. If no limit
-// differs, the time depends only on the number of plans.
+// replacements may be a cycle. The snapshot `before` is valid, so only limits that differ from it can have faults. If
+// no limit differs, the time depends only on the number of plans.
 func (s *Snapshot) ruleFaults(before *Snapshot) []RuleFault {
 	put, plans := s.Changes(before)
 	put = slices.DeleteFunc(put, func(l *Limit) bool { // keep only limits whose Replaces was changed

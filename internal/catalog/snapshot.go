@@ -70,7 +70,7 @@ func (tx *txn) sums(ctx context.Context) (map[group]sum, error) {
 }
 
 // readSnapshot reads a snapshot from PostgreSQL, in one read-only transaction. It reads only the data that differs
-// from before, the previous snapshot. It returns before if nothing was changed.
+// from the previous snapshot. It returns the previous snapshot if nothing was changed.
 func (s *Store) readSnapshot(ctx context.Context, before *Snapshot, now time.Time) (*Snapshot, error) {
 	var snapshot *Snapshot
 	err := s.read(ctx, "read the catalogue", func(ctx context.Context, tx *txn) (err error) {
@@ -87,7 +87,8 @@ func (s *Store) readSnapshot(ctx context.Context, before *Snapshot, now time.Tim
 }
 
 // snapshot returns the catalogue as this transaction sees it. It reads all meters or all plans if a sum of their
-// groups differs from before. Of the limits it reads the groups that differ. If no sum differs, it returns before.
+// groups differs from the sum in the previous snapshot. Of the limits it reads the groups that differ. If no sum
+// differs, it returns the previous snapshot.
 func (tx *txn) snapshot(ctx context.Context, before *Snapshot) (*Snapshot, error) {
 	sums, err := tx.sums(ctx)
 	if err != nil {
@@ -135,8 +136,8 @@ func (s *Snapshot) stale(sums map[group]sum) [limitRows + 1][]int32 {
 	return stale
 }
 
-// reused returns the elements of read as a map by id. If before has an equal object with the same id, the result has
-// the pointer from before.
+// reused returns the elements of the list `read` as a map by id. If the map `before` has an equal object with the
+// same id, the result has the pointer from that map.
 func reused[T any](before map[string]*T, read []T, id func(*T) string) map[string]*T {
 	all := make(map[string]*T, len(read))
 	for _, item := range read {
@@ -149,8 +150,8 @@ func reused[T any](before map[string]*T, read []T, id func(*T) string) map[strin
 	return all
 }
 
-// changedLimits returns the stored limits, as pointers. It takes limits from before, except limits of the groups at
-// places, which it reads from PostgreSQL.
+// changedLimits returns the stored limits, as pointers. It takes limits from the list `before`, except limits of the
+// groups at places, which it reads from PostgreSQL.
 func (tx *txn) changedLimits(ctx context.Context, before []*Limit, places []int32) ([]*Limit, error) {
 	statement, args := "SelectLimitsIn", []any{places}
 	if len(places) > groupsMax {
@@ -198,8 +199,8 @@ func (s *Snapshot) limit(rule string) *Limit {
 	return nil
 }
 
-// Changes returns the limits and plans of s that before does not have, or has with other content. It allocates
-// nothing for unchanged limits and plans.
+// Changes returns the limits and plans of s that the snapshot `before` does not have, or has with other content. It
+// allocates nothing for unchanged limits and plans.
 func (s *Snapshot) Changes(before *Snapshot) (limits []*Limit, plans []*Plan) {
 	limits = cowmap.Added(s.Limits, before.Limits, compareRules)
 	for id, p := range s.Plans {

@@ -120,7 +120,8 @@ func (tx *txn) exec(ctx context.Context, name string, args ...any) (int64, error
 	return tag.RowsAffected(), err
 }
 
-// write runs do in one transaction, announces and records its changes, and commits: see pgstore.Store.WriteWith.
+// write runs the function `do` in one transaction, announces and records its changes, and commits: see
+// pgstore.Store.WriteWith.
 func (s *Store) write(ctx context.Context, op string, how pgstore.Options, do func(context.Context, *txn) error) error {
 	return s.db.WriteWith(ctx, op, how, func(ctx context.Context, writing *pgstore.Transaction) error {
 		tx := &txn{Tx: writing.Tx, writing: writing, store: s}
@@ -138,7 +139,7 @@ func (s *Store) write(ctx context.Context, op string, how pgstore.Options, do fu
 	})
 }
 
-// read runs do in one read-only transaction: see pgstore.Store.View.
+// read runs the function `do` in one read-only transaction: see pgstore.Store.View.
 func (s *Store) read(ctx context.Context, op string, do func(context.Context, *txn) error) error {
 	return s.db.View(ctx, op, func(ctx context.Context, tx pgx.Tx) error { return do(ctx, &txn{Tx: tx, store: s}) })
 }

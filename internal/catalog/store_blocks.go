@@ -153,8 +153,8 @@ func (tx *txn) blocks(ctx context.Context, statement string, args ...any) ([]blo
 	return items, wrap("select blocks", err)
 }
 
-// putBlock stores b, which is normalized. before is the stored block, read under the catalogue's lock. It is nil if b
-// is new.
+// putBlock stores b, which is normalized. The argument `before` is the stored block, read under the catalogue's lock.
+// It is nil if b is new.
 func (tx *txn) putBlock(ctx context.Context, before *block.Block, b block.Block) (block.Block, error) {
 	if before != nil && b.Same(*before) {
 		return *before, nil

@@ -120,8 +120,8 @@ func (s *Store) AnnounceReset(ctx context.Context, r Reset) error {
 	})
 }
 
-// limits reads the limits named rules, or all limits if rules is nil. It returns the limits in the order of their
-// names, from the first name after the name after. It returns at most limit limits.
+// limits reads the limits named rules, or all limits if rules is nil. It returns the limits whose name is greater
+// than the argument `after`, in the order of their names. It returns at most limit limits.
 func (tx *txn) limits(ctx context.Context, rules []string, after string, limit int) ([]Limit, error) {
 	return tx.collectLimits(ctx, "SelectLimits", rules, after, limit)
 }
@@ -148,8 +148,8 @@ func (tx *txn) collectLimits(ctx context.Context, statement string, args ...any)
 	return items, wrap("select limits", err)
 }
 
-// putLimit stores l, which is normalized. before is the stored limit, read under the catalogue's lock. It is nil if l
-// is new.
+// putLimit stores l, which is normalized. The argument `before` is the stored limit, read under the catalogue's lock.
+// It is nil if l is new.
 func (tx *txn) putLimit(ctx context.Context, before *Limit, l Limit) (Limit, error) {
 	statement := "InsertLimit"
 	if before != nil {

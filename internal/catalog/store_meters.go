@@ -102,8 +102,8 @@ func (tx *txn) meterUnused(ctx context.Context, id string) error {
 	return nil
 }
 
-// meters reads the meters ids, or all meters if ids is nil. It returns the meters in the order of their ids, from the
-// first id after the id after. It returns at most limit meters.
+// meters reads the meters ids, or all meters if ids is nil. It returns the meters whose id is greater than the
+// argument `after`, in the order of their ids. It returns at most limit meters.
 func (tx *txn) meters(ctx context.Context, ids []string, after string, limit int) ([]Meter, error) {
 	rows, _ := tx.query(ctx, "SelectMeters", ids, after, limit)
 	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Meter, error) {
@@ -118,7 +118,8 @@ func (tx *txn) meters(ctx context.Context, ids []string, after string, limit int
 	return items, wrap("select meters", err)
 }
 
-// putMeter stores m. before is the stored meter, read under the catalogue's lock. It is nil if m is new.
+// putMeter stores m. The argument `before` is the stored meter, read under the catalogue's lock. It is nil if m is
+// new.
 func (tx *txn) putMeter(ctx context.Context, before *Meter, m Meter) (Meter, error) {
 	m.Kind = cmp.Or(m.Kind, KindCounter)
 	statement := "InsertMeter"

@@ -80,8 +80,8 @@ func (s *Store) ListPlans(ctx context.Context, p listing.Query) (list listing.Pa
 	return list, err
 }
 
-// plans reads the newest versions of the plans ids, or of all plans if ids is nil. It returns the plans in the order
-// of their ids, from the first id after the id after. It returns at most limit plans.
+// plans reads the newest versions of the plans ids, or of all plans if ids is nil. It returns the plans whose id is
+// greater than the argument `after`, in the order of their ids. It returns at most limit plans.
 func (tx *txn) plans(ctx context.Context, ids []string, after string, limit int) ([]Plan, error) {
 	return tx.collectPlans(ctx, "SelectPlans", ids, after, limit)
 }
@@ -137,8 +137,8 @@ func (tx *txn) addAllowances(ctx context.Context, plans []Plan) error {
 	return wrap("select allowances", err)
 }
 
-// putPlan stores p, which is normalized, as the next version. before is the newest version, read under the
-// catalogue's lock. It is nil if the plan is new.
+// putPlan stores p, which is normalized, as the next version. The argument `before` is the newest version, read under
+// the catalogue's lock. It is nil if the plan is new.
 func (tx *txn) putPlan(ctx context.Context, before *Plan, p Plan) (Plan, error) {
 	if before != nil && p.same(before) {
 		return *before, nil

@@ -195,8 +195,8 @@ func (tx *txn) requirePlan(ctx context.Context, plan string) error {
 	return tx.require(ctx, "MissingPlans", kindPlan, []reference{{"plan", plan}})
 }
 
-// tenants reads the tenants ids, in order, without ids up to after. If ids is nil, it reads the first limit tenants
-// after the id after whose ids begin with prefix.
+// tenants reads those of the tenants ids whose id is greater than the argument `after`, in the order of their ids. If
+// ids is nil, it reads the first limit tenants whose ids are greater than `after` and begin with prefix.
 func (tx *txn) tenants(ctx context.Context, ids []string, after, prefix string, limit int) ([]Tenant, error) {
 	statement, args := "SelectTenants", []any{after, limit, prefix}
 	if ids != nil {
@@ -313,8 +313,8 @@ func (tx *txn) lockInto(ctx context.Context, locked map[string]*lockedTenant, id
 	return err
 }
 
-// putTenant stores t, which is normalized. before is the stored tenant, whose row is locked. It is nil if the tenant
-// is new. The caller has checked that the plan of t exists and has the overridden meters.
+// putTenant stores t, which is normalized. The argument `before` is the stored tenant, whose row is locked. It is nil
+// if the tenant is new. The caller has checked that the plan of t exists and has the overridden meters.
 func (tx *txn) putTenant(ctx context.Context, before *lockedTenant, t Tenant) (Tenant, error) {
 	if before == nil {
 		return tx.insertTenant(ctx, t)
@@ -322,8 +322,8 @@ func (tx *txn) putTenant(ctx context.Context, before *lockedTenant, t Tenant) (T
 	return tx.changeTenant(ctx, before, t, timing{})
 }
 
-// changeTenant stores t, which is normalized, in place of before, whose row is locked. The caller has checked that
-// the plan of t exists and has the overridden meters.
+// changeTenant stores t, which is normalized, in place of the tenant `before`, whose row is locked. The caller has
+// checked that the plan of t exists and has the overridden meters.
 func (tx *txn) changeTenant(ctx context.Context, before *lockedTenant, t Tenant, when timing) (Tenant, error) {
 	t.Version, t.CreatedAt, t.UpdatedAt = before.Version, before.CreatedAt, before.UpdatedAt
 	if t.Anchor.IsZero() {

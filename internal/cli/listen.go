@@ -83,7 +83,7 @@ func (c *listenCmd) Run(ctx context.Context, out *IO) error {
 	}
 }
 
-// each calls do with each event after c.After, and then sets c.After to the id of this event.
+// each calls the function `do` with each event after c.After, and then sets c.After to the id of this event.
 func (c *listenCmd) each(ctx context.Context, s *client.Client, do func(*event)) error {
 	q := url.Values{}
 	for name, value := range map[string]string{"tenant": c.Tenant, "type": c.Type, "after": c.After} {

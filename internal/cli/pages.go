@@ -35,8 +35,8 @@ func (t jsonText) into(v any) error {
 	return nil
 }
 
-// eachItem calls do with each item of a list, page after page. It stops after limit items; if limit is 0, it does not
-// stop early.
+// eachItem calls the function `do` with each item of a list, page after page. It stops after limit items; if limit is
+// 0, it does not stop early.
 func eachItem(ctx context.Context, s *client.Client, path string, q url.Values, limit int, do func(rawItem) error) error {
 	for n := 0; ; {
 		size := pageMax

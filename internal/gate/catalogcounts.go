@@ -85,8 +85,8 @@ func (c *catalogCounts) names(snapshot *catalog.Snapshot) *labelled {
 	return l
 }
 
-// follow returns at most labelsMax names of present: first the names in before, then the other names in alphabetical
-// order. It calls gone for each name in before that is no longer present.
+// follow returns at most labelsMax names of present: first the names in the set `before`, then the other names in
+// alphabetical order. It calls the function `gone` for each name of that set that is no longer present.
 func follow[T any](before map[string]bool, present map[string]T, gone func(string)) map[string]bool {
 	kept := make(map[string]bool, min(len(present), labelsMax))
 	for name := range before {

@@ -71,7 +71,8 @@ func (s *ruleSet) resolveOwn() {
 	}
 }
 
-// up returns the link of the rule that at replaces for the plan's tenants. It returns nil if at replaces no rule.
+// up returns the link of the rule that the given link's rule replaces for the plan's tenants. It returns nil if that
+// rule replaces no rule.
 func (s *ruleSet) up(at *link) *link {
 	if s.rerooted && !at.own {
 		if own := s.own.byID.Get(at.replaces); own != nil {
@@ -110,7 +111,8 @@ func (s *ruleSet) dropReplaced(list []*planRule) []*planRule {
 	})
 }
 
-// supersedes reports whether the rule of the link at replaces the rule of other, directly or through other rules.
+// supersedes reports whether the rule of the first link replaces the rule of the second link, directly or through
+// other rules.
 func (s *ruleSet) supersedes(at, other *link) bool {
 	for at = s.up(at); at != nil; at = s.up(at) {
 		if at == other {

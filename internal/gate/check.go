@@ -213,7 +213,7 @@ func (c *Check) Refusal() error {
 	return refusal
 }
 
-// violated returns the enforced rules that denied the request and for whose verdicts the function is returns true.
+// violated returns the enforced rules that denied the request and whose verdicts the given function accepts.
 func (c *Check) violated(is func(*LimitVerdict) bool) []string {
 	var rules []string
 	for i := range c.Limits {

@@ -121,9 +121,9 @@ func (g *Gate) now() time.Time {
 	return g.ledger.Now()
 }
 
-// withNewest runs do, which needs a limit by its name. If the limit is not found and the catalogue has changed since
-// this process read it, withNewest runs do once more. So a caller that has just created the limit finds it. Names of
-// limits that do not exist cause no reads.
+// withNewest runs the function `do`, which needs a limit by its name. If the limit is not found and the catalogue has
+// changed since this process read it, withNewest runs this function once more. So a caller that has just created the
+// limit finds it. Names of limits that do not exist cause no reads.
 func withNewest[R any](ctx context.Context, g *Gate, do func() (R, error)) (R, error) {
 	c := g.tenants.catalog
 	before := c.Snapshot()

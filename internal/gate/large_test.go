@@ -119,7 +119,7 @@ func (in *instance) checkOnce() time.Duration {
 	return took
 }
 
-// checksBeside makes checks while the function beside runs. It returns the times of the checks.
+// checksBeside makes checks while the given function runs. It returns the times of the checks.
 func (in *instance) checksBeside(beside func()) []time.Duration {
 	var times []time.Duration
 	var done atomic.Bool

@@ -98,8 +98,8 @@ func (m *refusals) balanceHolds(b *refusing, newest *balances.Cached, facts *ten
 }
 
 // readBalance reads the balance of d. It also reads the keys of the tenant's operations, unless the keys of b are
-// still current. Concurrent callers share the answer. It fails if the balance has changed since its last read.
-// Otherwise the keys of a tenant that also spends would be read again and again.
+// still current. Concurrent callers share the answer. It fails if the balance has changed since its last read. If it
+// did not fail, each paid debit of the tenant would cause another read of the tenant's operation keys.
 func (m *refusals) readBalance(ctx context.Context, d *ledger.Debit, b *refusing) (*refusing, error) {
 	key := balanceOf(d)
 	read, err, _ := m.flight.Do(key.Tenant+" "+key.Meter, func() (any, error) {

@@ -69,7 +69,7 @@ func (c *ruleCounts) change(before, now *ruleIndex, change *ruleChange) {
 	}
 }
 
-// count adds by to the counts to which the rule p of index x belongs.
+// count adds a number to the counts to which the rule p of index x belongs.
 func (c *ruleCounts) count(x *ruleIndex, p *planRule, by int) {
 	switch {
 	case p.compiled.Kind == rule.KindConcurrency:
@@ -100,7 +100,7 @@ func (c *ruleCounts) countGeneral(p *planRule, by int) {
 
 // isCounted reports whether r replaces a general rule that is counted for every request to which r applies. Then r
 // itself is not counted. It examines the rules that r replaces, directly or through other rules, beginning with the
-// link at.
+// given link.
 func (x *ruleIndex) isCounted(r *limitRule, at *link) bool {
 	for ; at != nil && !at.own; at = at.up {
 		if q := x.byID.Get(at.id); q != nil && q.isGeneral() && q.isAsWideAs(r) {
@@ -131,7 +131,7 @@ func (s *ruleSet) maxOwn() (n int) {
 	return n
 }
 
-// countRoute adds by to the counts of the sample routes that the rule p matches.
+// countRoute adds a number to the counts of the sample routes that the rule p matches.
 func (c *ruleCounts) countRoute(p *planRule, by int) {
 	var matched []string
 	form := p.forms[atGateway]
@@ -153,7 +153,8 @@ func (c *ruleCounts) countRoute(p *planRule, by int) {
 	}
 }
 
-// nameSample adds by to the number of rules whose pattern has the same sample as p. x is the index of general rules.
+// nameSample adds its last argument to the number of rules whose pattern has the same sample as p. x is the index of
+// general rules.
 func (c *ruleCounts) nameSample(x *ruleIndex, p *planRule, by int) {
 	if p.compiled.Kind == rule.KindConcurrency {
 		return

@@ -143,9 +143,9 @@ func (t *tenants) compile(snapshot, previous *catalog.Snapshot) any {
 	return c
 }
 
-// compileRules compiles the rules of a snapshot. It reuses the rules of unchanged limits from before, which may be
-// nil. It skips the limits that it cannot enforce, and adds them to skipped. CheckLimit refuses such limits, so only
-// a newer version of the service can have stored them.
+// compileRules compiles the rules of a snapshot. It reuses the rules of unchanged limits from the snapshot `before`,
+// which may be nil. It skips the limits that it cannot enforce, and adds them to skipped. CheckLimit refuses such
+// limits, so only a newer version of the service can have stored them.
 func compileRules(snapshot, before *catalog.Snapshot) *compiledRules {
 	var known *compiledRules
 	if before != nil {
@@ -213,7 +213,8 @@ func (c *compiledRules) compilePlan(plan *catalog.Plan, known *compiledRules) {
 	}
 }
 
-// compile appends the compiled rule of a limit to rules. It reuses the rule from before if the limit is unchanged.
+// compile appends the compiled rule of a limit to rules. It reuses the rule from the index `before` if the limit is
+// unchanged.
 func (c *compiledRules) compile(rules []*limitRule, l *catalog.Limit, before *ruleIndex) []*limitRule {
 	if p := before.byID.Get(l.Rule); p != nil && p.source == l {
 		return append(rules, p.limitRule)

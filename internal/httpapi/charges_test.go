@@ -97,7 +97,8 @@ func TestChargeLimits_AfterTheFact_OwesUpToItsDebt(t *testing.T) {
 	s.call("PUT", "/v1/limits/below", `{"per":["tenant"],"kind":"token_bucket","rate":"7/day","debt":-1}`).refused("debt")
 }
 
-// A gateway may charge only limits. Then no units are debited, and the request needs no meter.
+// With X-Quota-Mode: limit, a request from a gateway charges limits and no balance. It debits no units and needs no
+// meter.
 func TestAuthorize_ModeLimit_ChargesLimitsOnly(t *testing.T) {
 	t.Parallel()
 	s := newService(t).catalogue()

@@ -90,8 +90,8 @@ func fieldsOf[T any](members []body.Member[T]) []field {
 	return out
 }
 
-// fieldsOfObject returns the fields of a catalogue type. without names the fields that are in the path instead of the
-// body.
+// fieldsOfObject returns the fields of a catalogue type. The argument `without` names the fields that are in the path
+// instead of the body.
 func fieldsOfObject[T any](without ...string) []field {
 	var out []field
 	for _, f := range body.Fields(reflect.TypeFor[T](), without) {

@@ -48,9 +48,9 @@ func (d *deadline) Done() <-chan struct{} {
 	return d.start().Done()
 }
 
-// DoneBefore returns a channel that is closed when the context ends before until. If the deadline is not earlier than
-// until, only the parent can end the context before until, so no timer is created. Package lane waits for this
-// channel, and has its own timer for until.
+// DoneBefore returns a channel that is closed when the context ends before the given time. If the deadline is not
+// earlier than that time, only the parent can end the context before that time, so no timer is created. Package lane
+// waits for this channel, and has its own timer for that time.
 func (d *deadline) DoneBefore(until time.Time) <-chan struct{} {
 	if d.at.Before(until) {
 		return d.Done()

@@ -77,8 +77,8 @@ func (s *minRemaining) offerCheck(c *gate.Check) {
 	}
 }
 
-// until returns the time from now to at, and at least a nanosecond. It returns 0 if at is the zero time, which means
-// that there is no end.
+// until returns the time from now to an instant, and at least a nanosecond. It returns 0 if the instant is the zero
+// time, which means that there is no end.
 func until(at, now time.Time) time.Duration {
 	if at.IsZero() {
 		return 0
@@ -110,9 +110,9 @@ func (rc *request) sendETag(state int64) {
 	set(rc.Response().Header(), headerETag, `"`+strconv.FormatInt(state, 10)+`"`)
 }
 
-// ifMatch returns the state that the If-Match header requires, or nil if there is no such header. of says in the
-// error which state is meant. The header must have exactly one tag: a client that sends "*" or several tags does not
-// know the state that it changes.
+// ifMatch returns the state that the If-Match header requires, or nil if there is no such header. The argument `of`
+// says in the error which state is meant. The header must have exactly one tag: a client that sends "*" or several
+// tags does not know the state that it changes.
 func (rc *request) ifMatch(of string) (*int64, error) {
 	values := rc.Request().Header[headerIfMatch]
 	if len(values) == 0 {

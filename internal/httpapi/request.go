@@ -85,8 +85,8 @@ func decode[T any](rc *request, into *T, members []body.Member[T]) error {
 	return body.Decode(&rc.doc, rc.in.Bytes(), into, members)
 }
 
-// decodeObject decodes the body into an object of the catalogue. without names the fields that are in the path
-// instead of the body.
+// decodeObject decodes the body into an object of the catalogue. The argument `without` names the fields that are in
+// the path instead of the body.
 func (rc *request) decodeObject(into body.Checked, without ...string) error {
 	if err := rc.readBody(); err != nil {
 		return err

@@ -30,10 +30,10 @@ func (b *Book) advance(now time.Time, j *[]Entry) (more bool, err error) {
 	return more, err
 }
 
-// advanceTo processes every event due at or before until, in the order in which they were due, as if each had been
-// processed on time. At one instant, holds end first, then grants expire, then the period closes and the next opens,
-// then grants take effect. If it stops because it has made `most` steps, it returns more = true. The result depends
-// only on the book and the arguments. Entries are appended to j with the instant now.
+// advanceTo processes every event due by the instant `until`, in the order in which they were due, as if each had
+// been processed on time. At one instant, holds end first, then grants expire, then the period closes and the next
+// opens, then grants take effect. If it stops because it has made `most` steps, it returns more = true. The result
+// depends only on the book and the arguments. Entries are appended to j with the instant `now`.
 func (b *Book) advanceTo(until, now time.Time, most int, j *[]Entry) (steps int, more bool, err error) {
 	if b.Broken != nil || !b.due(until) {
 		return 0, false, b.Broken
@@ -93,8 +93,8 @@ func (b *Book) openFirst(j *[]Entry, now time.Time) error {
 	return nil
 }
 
-// step processes everything due at one instant, and skips idle periods that end at or before until. Holds come first,
-// because the units that a hold returns may expire with their grant.
+// step processes everything due at one instant, and skips idle periods that end by the instant `until`. Holds come
+// first, because the units that a hold returns may expire with their grant.
 func (b *Book) step(due, until, now time.Time, j *[]Entry) error {
 	for _, h := range b.Holds {
 		if n := h.Open(); n > 0 && !h.ExpiresAt.After(due) {
@@ -263,7 +263,7 @@ func (b *Book) activate(g *OpenGrant, due, now time.Time, j *[]Entry) {
 	b.enterDue(j, EntryGrant, systemID("effective", b.BalanceKey, g.ID), 1, g, g.Amount, due, now)
 }
 
-// roll closes the open period at its end, skips the idle periods that end at or before until, and opens the next
+// roll closes the open period at its end, skips the idle periods that end by the instant `until`, and opens the next
 // period.
 func (b *Book) roll(o *opening, until, now time.Time, j *[]Entry) error {
 	at := b.End
@@ -286,8 +286,8 @@ func (b *Book) roll(o *opening, until, now time.Time, j *[]Entry) error {
 	return nil
 }
 
-// open starts the period that o describes and issues its allowance. due is the instant at which the opening was due.
-// Only the first period of a balance may begin before due.
+// open starts the period that o describes and issues its allowance. The argument `due` is the instant at which the
+// opening was due. Only the first period of a balance may begin before that instant.
 func (b *Book) open(o *opening, due time.Time, j *[]Entry, now time.Time) {
 	t, p, amount := o.terms, o.period, int64(0)
 	if t.Grants && !t.granted {

@@ -295,7 +295,7 @@ func (b *Batch) save(books ...*Book) {
 	}
 }
 
-// rollBack restores the saved books and removes the entries from index first on from the journal.
+// rollBack restores the saved books and removes the entries from the index `first` on from the journal.
 func (b *Batch) rollBack(first int) {
 	for _, s := range b.saved {
 		*b.Books[s.key] = *s.before
@@ -307,8 +307,8 @@ func (b *Batch) rollBack(first int) {
 // enter appends e as the next entry of book, at the batch's instant.
 func (b *Batch) enter(book *Book, e Entry) { book.enter(&b.journal, b.Now, e) }
 
-// finish marks the entries from first on as those of operation c, and returns the first entry. These entries also
-// answer a retry in the same batch.
+// finish marks the entries from the index `first` on as those of operation c, and returns the first entry. These
+// entries also answer a retry in the same batch.
 func (b *Batch) finish(c *Call, first int, subject string, metadata []byte) *Entry {
 	b.saved = b.saved[:0]
 	entries := b.journal[first:]

@@ -259,9 +259,9 @@ func burnsBefore(a, b *OpenGrant) int {
 	)
 }
 
-// Lacks reports whether the store has to read the balance's grants, or its terms, before a decision at now that draws
-// at most `most` units. termsChanged is the instant at which terms of any tenant were last changed, with a margin for
-// changes that are committed late.
+// Lacks reports whether the store has to read the balance's grants, or its terms, before a decision at the instant
+// `now` that draws at most `most` units. termsChanged is the instant at which terms of any tenant were last changed,
+// with a margin for changes that are committed late.
 func (b *Book) Lacks(now, termsChanged time.Time, most int64) (grants, terms bool) {
 	due := !b.NextEvent.After(now)
 	// New terms can end a period that has no end of its own. No event announces such an end.
@@ -270,8 +270,8 @@ func (b *Book) Lacks(now, termsChanged time.Time, most int64) (grants, terms boo
 	return due || b.HeadRemaining < most, due || stale
 }
 
-// MayBeCut reports whether terms that apply at once and were made at or before the instant at may end the open
-// period. If so, the store must read the grants and the terms.
+// MayBeCut reports whether terms that apply at once and were made by the instant `at` may end the open period. If so,
+// the store must read the grants and the terms.
 func (b *Book) MayBeCut(at time.Time) bool { return b.Opened() && at.After(b.Start) }
 
 // Uncut reports whether no terms end the open period early. It is false if the terms were not read.

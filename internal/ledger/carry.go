@@ -79,7 +79,8 @@ func (b *Book) openedWith() int64 {
 }
 
 // carryUse adds used, the use of the closing period's allowance, to the span. It returns the units by which the
-// allowance of next is reduced. next is the nominal period under t that contains the closing period's end.
+// allowance of the period `next` is reduced. This is the nominal period under t that contains the closing period's
+// end.
 func (b *Book) carryUse(how ending, used int64, t *Terms, next period.Period) int64 {
 	if how == endsReset || !b.SpanEnd.After(b.End) {
 		b.SpanUsed, b.SpanEnd = 0, time.Time{}

@@ -50,8 +50,8 @@ func (a *Allowance) passAll(s idleState, n int) (after idleState, paid int64) {
 	return s, paid
 }
 
-// idleRun returns the number of consecutive idle periods that begin with the opening o and end at or before until. It
-// also returns the end of the last period.
+// idleRun returns the number of consecutive idle periods that begin with the opening o and end by the instant
+// `until`. It also returns the end of the last period.
 func (b *Book) idleRun(o *opening, until time.Time) (n int, end time.Time) {
 	t, at := o.terms, b.End
 	switch {

@@ -250,19 +250,20 @@ func (t *Terms) opened(b *BalanceRow) bool {
 	return t.plan == b.Plan && t.Allowance.Amount == b.Allowance
 }
 
-// differs reports whether t has another allowance or schedule than was.
+// differs reports whether t has another allowance or schedule than the earlier terms.
 func (t *Terms) differs(was *Terms) bool {
 	a, b := t.Allowance, was.Allowance
 	a.AlertAt, b.AlertAt = nil, nil
 	return !reflect.DeepEqual(a, b) || !t.once() && !t.meets(was)
 }
 
-// replaces reports whether t, which applies at once, ends a period that began under was.
+// replaces reports whether t, which applies at once, ends a period that began under the earlier terms.
 func (t *Terms) replaces(was *Terms) bool {
 	return t.Grants != was.Grants || t.Grants && (t.plan != was.plan || t.differs(was))
 }
 
-// meets reports whether the periods of t and of was would begin at the same instants if both had the same interval.
+// meets reports whether the periods of t and of the earlier terms would begin at the same instants if both had the
+// same interval.
 func (t *Terms) meets(was *Terms) bool {
 	return t.Zone.String() == was.Zone.String() && (t.Allowance.Anchor != period.Tenant || t.anchorAt.Equal(was.anchorAt))
 }
@@ -324,9 +325,9 @@ func AllowanceOf(k BalanceKey, plans map[string][]PlanVersion, plan string, vers
 	return nil
 }
 
-// share returns the part of amount for a period that is opened at the instant at. Normally this is the whole amount.
-// Under prorated terms that begin within the period, it is proportional to the rest of the period, rounded down to
-// whole units.
+// share returns the part of amount for a period that is opened at the given instant. Normally this is the whole
+// amount. Under prorated terms that begin within the period, it is proportional to the rest of the period, rounded
+// down to whole units.
 func (t *Terms) share(amount int64, at time.Time, p period.Period) int64 {
 	if !t.prorate || !t.now || p.Endless() || !at.After(p.Start) || t.since.Before(p.Start) {
 		return amount

@@ -191,9 +191,9 @@ func (l *Limiter) recall(q *query) (d Decision, denied bool) {
 	return l.denyFromMemory(q, back[:len(q.charges)], now)
 }
 
-// denyFromMemory returns the denial of q. back contains, for each charge, the time at which its cost passes, or 0 if
-// Redis has not denied the charge. If a local copy would deny a charge that Redis has not denied, denyFromMemory
-// returns false.
+// denyFromMemory returns the denial of q. The list `back` contains, for each charge, the time at which its cost
+// passes, or 0 if Redis has not denied the charge. If a local copy would deny a charge that Redis has not denied,
+// denyFromMemory returns false.
 func (l *Limiter) denyFromMemory(q *query, back []int64, now int64) (d Decision, denied bool) {
 	guess := *q
 	guess.op = rule.Peek

@@ -105,7 +105,7 @@ func (s *stream) checkTimes(what string, budget time.Duration) {
 	assert.True(s.t, slowest <= 10*budget, "%s: a decision took %s", what, slowest)
 }
 
-// checkAdmissions fails the test if more requests were admitted than allowed. During the time over, Redis may admit
+// checkAdmissions fails the test if more requests were admitted than allowed. During the time `over`, Redis may admit
 // the rule's burst and rate. While Redis is away, the process may admit the burst and rate once more. skipped is the
 // time by which the limiter's clock was moved ahead.
 func (s *stream) checkAdmissions(what string, over, skipped time.Duration) {

@@ -118,7 +118,8 @@ func (f *fullest) ahead(ctx context.Context, names []BucketName) {
 	f.search.Ahead(ctx, slices.Compact(tenants))
 }
 
-// consider adds a bucket if it is among the fullest. It calls used only if the bucket's rule is in force.
+// consider adds a bucket if it is among the fullest. It calls the function `used` only if the bucket's rule is in
+// force.
 func (f *fullest) consider(layout rule.Layout, name BucketName, used use) {
 	r, zone := f.search.Rule(layout, name)
 	if r == nil || r.Kind != layout.Kind {

@@ -116,8 +116,8 @@ func (l *Limiter) sendLeases(b *redisstore.Batch, batch []leaseCall) []redisstor
 	return results
 }
 
-// pipelineLeases sends, in one pipeline, the calls of batch whose indices are in open. It returns the indices of the
-// calls that found data of another epoch, and so were not decided.
+// pipelineLeases sends, in one pipeline, the calls of batch whose indices are in the list `open`. It returns the
+// indices of the calls that found data of another epoch, and so were not decided.
 func (l *Limiter) pipelineLeases(b *redisstore.Batch, batch []leaseCall, open []int, results []redisstore.Result[leaseReply]) (lost []int) {
 	if len(open) == 0 {
 		return nil
@@ -178,7 +178,7 @@ type lostCall struct {
 const maxRestored = 500
 
 // lostLeases returns the calls that restore lost leases. These are the leases that this process knows in the buckets
-// of the calls in open, if Redis has lost the data of these buckets.
+// of the calls in the list `open`, if Redis has lost the data of these buckets.
 func (l *Limiter) lostLeases(batch []leaseCall, open []int) (all []lostCall) {
 	epochs := l.local.epochs
 	if !epochs.lost.Load() {

@@ -178,8 +178,8 @@ func (l *localState) known(c *charge, now int64) localLevel {
 
 // observe stores the levels in a reply of Redis as copies. now is the time by this process's clock. Charges that this
 // process made while Redis was away are dropped only after Redis has charged again. Otherwise a read-only or full
-// Redis, which still answers peeks, would hide these charges. all reports whether this process now has the same level
-// of each bucket as Redis.
+// Redis, which still answers peeks, would hide these charges. The result `all` reports whether this process now has
+// the same level of each bucket as Redis.
 func (l *localState) observe(v *vector, results []redisstore.Result[answer], charged bool, now int64) (all bool) {
 	last := v.last(results)
 	all = true

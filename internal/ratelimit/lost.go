@@ -123,7 +123,7 @@ func (l *Limiter) raise(b *redisstore.Batch, vectors []*vector, queries []query)
 	}
 }
 
-// raiseCall returns the script call that raises the buckets in all, which are in v's slot. all has at most MaxVector
+// raiseCall returns the script call that raises some buckets, which are in v's slot. There are at most MaxVector
 // buckets.
 func (v *vector) raiseCall(all []raised, now int64) redisstore.Call {
 	args := []any{now, len(all), len(all), v.epoch}

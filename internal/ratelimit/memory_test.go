@@ -58,13 +58,14 @@ func emptyRedis(t *testing.T) memoryRedis {
 	return r
 }
 
-// connected runs do with a client whose connections are closed after do, because connections take memory.
+// connected runs the function `do` with a client whose connections are closed after the function returns, because
+// connections take memory.
 func (r memoryRedis) connected(step string, do func(t *testing.T, client *redis.Client)) {
 	r.t.Run(step, func(t *testing.T) { do(t, patientClient(t, r.Options())) })
 }
 
-// measure empties Redis, fills it with n keys, and waits until bound accepts the bytes per key. It must wait because
-// Redis copies a growing hash table in small steps, and keeps both tables until all is copied.
+// measure empties Redis, fills it with n keys, and waits until the function `bound` accepts the bytes per key. It
+// must wait because Redis copies a growing hash table in small steps, and keeps both tables until all is copied.
 func (r memoryRedis) measure(name string, n int, fill func(t *testing.T, client *redis.Client), bound func(each float64) bool) {
 	r.t.Helper()
 	ctx := context.Background()

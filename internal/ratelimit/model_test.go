@@ -201,8 +201,8 @@ func sameDecision(t *rapid.T, d Decision, allowed bool, rows []oracle.Row) {
 // charged contains the charged requests, which can be refunded.
 type charged struct{ all []Request }
 
-// draw returns req. If what is a refund, draw usually returns one of the last charged requests instead, with the
-// present versions of its rules.
+// draw returns req. If the operation is a refund, draw usually returns one of the last charged requests instead, with
+// the present versions of its rules.
 func (c *charged) draw(t *rapid.T, w *world, what rule.Op, req Request) Request {
 	if what != rule.Refund || len(c.all) == 0 || rapid.IntRange(0, 3).Draw(t, "by hand") == 0 {
 		return req
@@ -300,7 +300,7 @@ func TestLimits_Script_EqualsTheOracle(t *testing.T) {
 	})
 }
 
-// perform runs the operation what on req.
+// perform runs an operation on req.
 func perform(l *Limiter, what rule.Op, req Request) (d Decision, err error) {
 	switch what {
 	case rule.Consume:

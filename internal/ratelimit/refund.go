@@ -43,7 +43,7 @@ func (l *Limiter) Refund(ctx context.Context, req Request) ([]Verdict, error) {
 	return after, l.refundRemote(ctx, &remote, after)
 }
 
-// refundRemote refunds charges in Redis, and stores the verdicts in after.
+// refundRemote refunds charges in Redis, and stores the verdicts in the list `after`.
 func (l *Limiter) refundRemote(ctx context.Context, remote *query, after []Verdict) error {
 	deadline := l.store.QueueDeadline(ctx)
 	parts := []query{*remote}

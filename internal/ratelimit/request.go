@@ -149,8 +149,8 @@ func (d Decision) Charged(req Request) Request {
 	return taken
 }
 
-// Only returns a copy of req that has only the charges for whose rules the function is returns true. It is used to
-// refund only these charges.
+// Only returns a copy of req that has only the charges whose rules the given function accepts. It is used to refund
+// only these charges.
 func (req Request) Only(is func(*rule.Rule) bool) Request {
 	part := Request{Tenant: req.Tenant, With: req.With}
 	for i, c := range req.Charges {

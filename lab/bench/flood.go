@@ -117,7 +117,7 @@ func Flood(ctx context.Context, cfg FloodConfig) (_ *FloodResult, err error) {
 	return r, nil
 }
 
-// with starts an instance, calls do, and stops the instance.
+// with starts an instance, calls the function `do`, and stops the instance.
 func (f *flood) with(ctx context.Context, do func(api string) error) error {
 	api, stop, err := f.cfg.Start(ctx)
 	if err != nil {

@@ -62,7 +62,7 @@ func (g *grower) month(ctx context.Context) (out growth.Step, err error) {
 	}
 }
 
-// beforeMonth writes the balances whose period ends at end, and starts the service.
+// beforeMonth writes the balances whose period ends at the given instant, and starts the service.
 func (g *grower) beforeMonth(ctx context.Context, end time.Time) (*grown, error) {
 	n := g.cfg.Sizes.MonthTenants
 	h := past.Journal{Tenants: n, Debits: 1, Anchor: end.AddDate(0, 0, -1), End: end, Every: monthEvery, From: end.AddDate(0, 0, -1).Add(time.Minute), Span: time.Hour}

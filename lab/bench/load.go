@@ -191,7 +191,7 @@ func openLoop(ctx context.Context, clients []*client, seq *atomic.Uint64, load s
 // paceTick is the tick where latency is measured. It is a tenth of the shortest latency of interest.
 const paceTick = 100 * time.Microsecond
 
-// pace sends each due time to the channel due when the time is reached. It uses the system's timer. The runtime's
+// pace sends each due time to the channel `due` when the time is reached. It uses the system's timer. The runtime's
 // timer rounds short sleeps up to a millisecond, which would count as latency.
 func pace(ctx context.Context, start time.Time, tick time.Duration, rate, total int, due chan<- time.Duration) {
 	gap := time.Second / time.Duration(rate)

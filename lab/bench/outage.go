@@ -195,7 +195,7 @@ func (o *outage) disrupt(ctx context.Context) (err error) {
 	return nil
 }
 
-// until waits until the time at has passed since the start of the load.
+// until waits until the given time has passed since the start of the load.
 func (o *outage) until(ctx context.Context, at time.Duration) error {
 	timer := time.NewTimer(at - time.Since(o.start))
 	defer timer.Stop()

@@ -186,7 +186,8 @@ func (r *OutageResult) timeline(o *outage, shots []shot) {
 	}
 }
 
-// callsIn returns the number of script calls between the last sample before from and the last sample before to.
+// callsIn returns the number of script calls between two samples: the last one before the time `from`, and the last
+// one before the time `to`.
 func (o *outage) callsIn(from, to time.Duration) int64 {
 	calls := func(at time.Duration) (n int64) {
 		for _, s := range o.samples {

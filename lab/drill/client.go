@@ -238,7 +238,8 @@ func outcomeOf(a answer) Outcome {
 	}
 }
 
-// attempt sends an operation once, to the instance of slot at. It measures the refusals of instances without a fault.
+// attempt sends an operation once, to the instance of the given slot. It measures the refusals of instances without a
+// fault.
 func (c *client) attempt(ctx context.Context, at int, op *Operation) answer {
 	s := c.fleet.slots[at]
 	faults, began := s.faults.Load(), time.Now()

@@ -46,8 +46,8 @@ func readJournal(ctx context.Context, url string) (journal, error) {
 	return j, nil
 }
 
-// Findings contains the counts of a comparison of the clients' memory with the journal. Examples describes the first
-// findings.
+// Findings counts the differences between the operations that the clients remember and the operations in the journal.
+// It also has Compared, the number of compared operations. Examples describes the first findings.
 type Findings struct {
 	Compared int // number of compared operations
 

@@ -103,7 +103,7 @@ func (f *fleet) start(ctx context.Context, s *slot) error {
 // crashed returns the number of instances that ended without a fault.
 func (f *fleet) crashed() int64 { return f.slots[0].crashes.Load() }
 
-// kill kills the instance of a slot and starts another instance after the time away.
+// kill kills the instance of a slot and starts another instance after the time `away`.
 func (f *fleet) kill(ctx context.Context, i int, away time.Duration) error {
 	s := f.slots[i]
 	defer s.fault()()

@@ -93,7 +93,7 @@ func (p *pair) addStandby(ctx context.Context, port int) error {
 
 // failover kills the primary, promotes the standby and creates a new standby that replaces the old primary. Until the
 // new standby follows, the new primary commits without waiting. In some kinds of failover, the standby is first
-// paused or dead for the time away.
+// paused or dead for the time `away`.
 func (p *pair) failover(ctx context.Context, kind Action, away time.Duration) error {
 	if err := p.prepareFailover(ctx, kind, away); err != nil {
 		return err

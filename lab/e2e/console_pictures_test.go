@@ -35,8 +35,8 @@ type album struct {
 	dir string
 }
 
-// take writes a picture of a page. Its width is width. Its height is that of the page, at least most. If path is
-// empty, it takes the page that is open.
+// take writes a picture of a page. Its width is width. Its height is that of the page, at least the given height. If
+// path is empty, it takes the page that is open.
 func (a *album) take(name, path string, width, most int64) *album {
 	a.t.Helper()
 	a.do(chromedp.EmulateViewport(width, most))
@@ -189,7 +189,7 @@ func (c *consoled) furnishDay(t *testing.T, database string) {
 	b.showsSoon("/console/", "done")
 }
 
-// until requests a page again and again until the function is returns true for it.
+// until requests a page again and again until the given function accepts it.
 func (b *browser) until(path string, is func(page string) bool) {
 	b.t.Helper()
 	testenv.Eventually(b.t, func() bool { return is(b.get(200, path)) }, path, " is as wanted")

@@ -135,8 +135,8 @@ func TestDev_Introduction_CommandsWorkDataSurvives(t *testing.T) {
 	second.wait()
 }
 
-// story fails the test unless the demo is complete and the clock is ahead seconds ahead of the present. It returns
-// the newest entries of some tenants, which must be the same after the next start.
+// story fails the test unless the demo is complete and the clock is the given number of seconds ahead of the present.
+// It returns the newest entries of some tenants, which must be the same after the next start.
 func (in *introduction) story(t *testing.T, ahead int) string {
 	t.Helper()
 	ask := func(path string) string {

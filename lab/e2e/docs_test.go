@@ -54,7 +54,7 @@ func heldRows(t *testing.T, page string, columns int) []heldRow {
 	return rows
 }
 
-// demandRows fails the test unless each text in want is the first cell of exactly one row.
+// demandRows fails the test unless each of the wanted texts is the first cell of exactly one row.
 func demandRows(t *testing.T, rows []heldRow, want ...string) {
 	t.Helper()
 	n := map[string]int{}

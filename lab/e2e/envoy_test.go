@@ -22,9 +22,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// envoyStandIn interprets deploy/envoy/envoy.yaml as Envoy's documentation describes the filters in that file. It
-// refuses other filters. It is not Envoy: its tests show that the file and the service agree with the documentation.
-
 // node is a part of Envoy's configuration.
 type node struct{ value any }
 
@@ -59,6 +56,9 @@ func (n node) kind() string {
 	return url[strings.LastIndexByte(url, '.')+1:]
 }
 
+// envoyStandIn runs the filters of deploy/envoy/envoy.yaml, except LocalRateLimit. Each filter does what Envoy's
+// documentation says. The stand-in refuses other filters. It is not Envoy: its tests show that the file and the
+// service agree with the documentation.
 type envoyStandIn struct {
 	t        testing.TB
 	manager  node

@@ -29,8 +29,8 @@ api() {
 answered() { [ "$STATUS" = "$1" ] || { echo "the status is $STATUS, not $1"; return 1; }; }
 `
 
-// openPage starts `quotasvc dev` and returns a terminal. here replaces the addresses in the pages with the addresses
-// of this dev.
+// openPage starts `quotasvc dev` and returns a terminal. The result `here` replaces the addresses in the pages with
+// the addresses of this dev.
 func openPage(t *testing.T, env ...string) (tty *terminal, here *strings.Replacer) {
 	t.Helper()
 	dir := t.TempDir()

@@ -58,7 +58,7 @@ func (f *fleet) start(t testing.TB, i int) {
 	f.instances[i].line("API ")
 }
 
-// roll restarts one instance after the other until enough returns true.
+// roll restarts one instance after the other until the function `enough` returns true.
 func (f *fleet) roll(t testing.TB, enough func() bool) (restarts int) {
 	t.Helper()
 	for i := 0; restarts < rollingInstances || !enough(); i = (i + 1) % rollingInstances {

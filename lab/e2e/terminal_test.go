@@ -146,7 +146,7 @@ func (tty *terminal) paste(script string) (begin int) {
 	return begin
 }
 
-// missing returns the expected texts that the output from begin on does not contain.
+// missing returns the expected texts that the output from the position `begin` on does not contain.
 func (tty *terminal) missing(begin int, expect []string) (missing []string) {
 	shown := tty.screen.String()[begin:]
 	for _, want := range expect {

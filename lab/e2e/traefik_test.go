@@ -150,7 +150,8 @@ func (f *traefikFile) service(t testing.TB, name string) http.Handler {
 	return httputil.NewSingleHostReverseProxy(target)
 }
 
-// wrap returns a handler that runs the middlewares and then next. The first middleware is the outermost.
+// wrap returns a handler that runs the middlewares and then the handler `next`. The first middleware is the
+// outermost.
 func (f *traefikFile) wrap(t testing.TB, names []string, next http.Handler) http.Handler {
 	t.Helper()
 	for _, name := range slices.Backward(names) {

@@ -106,7 +106,8 @@ func (c *Change) print(b *strings.Builder) {
 	}
 }
 
-// Add compares an object before and after, and adds its Change to the report. before is nil for a new object.
+// Add compares an object before and after, and adds its Change to the report. For a new object, the argument `before`
+// is nil.
 func (d *Report) Add(kind, id string, before, after any) error {
 	c := Change{Kind: kind, ID: id, Action: Unchanged}
 	old, err := fieldsOf(kind, before)

@@ -136,8 +136,8 @@ func (s *Store) set(ctx context.Context, tx *pgstore.Transaction, c *Change) (St
 	return state, nil
 }
 
-// after returns the value after the change. It fails if that value is below 0, or above the limit and higher than
-// before.
+// after returns the value of the gauge after the change. It fails if that value is below 0, or above the limit and
+// higher than the value before the change.
 func (c *Change) after(before, limit int64) (int64, error) {
 	after, field := before+c.Delta, "delta"
 	if c.Value != nil {
@@ -239,7 +239,8 @@ func (s *Store) Get(ctx context.Context, k Key) (state State, err error) {
 	return state, err
 }
 
-// Entries returns at most limit entries of a gauge whose numbers are below before, newest first.
+// Entries returns the newest entries of a gauge, newest first. It returns only entries with a number smaller than the
+// argument `before`, and at most limit of them.
 func (s *Store) Entries(ctx context.Context, k Key, before int64, limit int) (list []Entry, err error) {
 	if err := k.validate(); err != nil {
 		return nil, err

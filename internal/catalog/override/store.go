@@ -88,7 +88,7 @@ func (s *Store) Put(ctx context.Context, o Override) (stored Override, created b
 	return stored, created, err
 }
 
-// put stores o in place of before. before is nil if o is new.
+// put stores o in place of the override `before`, which is nil if o is new.
 func (s *Store) put(ctx context.Context, tx *pgstore.Transaction, o, before *Override, now time.Time) error {
 	if before == nil {
 		var n int
@@ -178,8 +178,8 @@ func parseCursor(cursor string) (tenant, subject string, ok bool) {
 	return tenant, subject, err == nil && cut && bound.ID(tenant) && (subject == "" || bound.ID(subject))
 }
 
-// note announces the change of an override, and records it in the audit log. before is nil for a new override; after
-// is nil for a deleted override.
+// note announces the change of an override, and records it in the audit log. The argument `before` is nil for a new
+// override; `after` is nil for a deleted override.
 func note(ctx context.Context, tx *pgstore.Transaction, action string, before, after *Override) error {
 	line := auditlog.Line{Actor: auditlog.From(ctx), Action: "override." + action, Object: auditlog.Object{Kind: "override"}}
 	for _, o := range []*Override{before, after} {

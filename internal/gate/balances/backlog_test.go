@@ -36,8 +36,8 @@ func (f beforeScripts) ProcessPipelineHook(next redis.ProcessPipelineHook) redis
 	}
 }
 
-// cacheBehind returns a cache that is not started. Its Redis store has already loaded the scripts. It calls before
-// for each later pipeline of scripts.
+// cacheBehind returns a cache that is not started. Its Redis store has already loaded the scripts. It calls the
+// function `before` for each later pipeline of scripts.
 func cacheBehind(t *testing.T, before beforeScripts) *Cache {
 	t.Helper()
 	client := redis.NewClient(testenv.Redis(t))

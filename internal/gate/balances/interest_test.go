@@ -105,7 +105,7 @@ func (f *fleet) exchange(i int, lost bool) {
 }
 
 // check checks a balance in instance i. If the copy in Redis is not confirmed and fresh, it reads PostgreSQL. The
-// test fails if the check relies on a copy that lacks a commit older than bound.
+// test fails if the check relies on a copy that lacks a commit older than the time `bound`.
 func (f *fleet) check(i int, tenant string, bound time.Duration) {
 	in, keys := f.instances[i], []ledger.BalanceKey{{Tenant: tenant, Meter: "m"}}
 	in.ask(keys, f.now)

@@ -103,7 +103,8 @@ func (l *emptyLedger) check(r *ledger.CheckRequest) (result *ledger.CheckResult,
 	return result, err
 }
 
-// repeat runs do with the balances of keys. If do requests further balances, repeat runs it again with them.
+// repeat runs the function `do` with the balances of keys. If this function requests further balances, repeat runs it
+// again with them.
 func (l *emptyLedger) repeat(keys []ledger.BalanceKey, do func(*ledger.Batch) (ledger.Next, error)) error {
 	for range roundsMax {
 		b, err := l.batch(keys)

@@ -60,7 +60,8 @@ func parseItem(t testing.TB, field, rest string) (item, string) {
 	return it, rest
 }
 
-// parseString parses a string at the start of rest (RFC 9651, section 4.2.5). after is the text after it.
+// parseString parses a string at the start of a text (RFC 9651, section 4.2.5). It also returns the text after the
+// string.
 func parseString(t testing.TB, field, rest string) (value, after string) {
 	t.Helper()
 	require.True(t, rest != "" && rest[0] == '"', "%q: no string at %q", field, rest)
@@ -82,8 +83,8 @@ func parseString(t testing.TB, field, rest string) (value, after string) {
 	}
 }
 
-// parseInt parses an integer at the start of rest (RFC 9651, section 4.2.4, without decimals). after is the text
-// after it.
+// parseInt parses an integer at the start of a text (RFC 9651, section 4.2.4, without decimals). It also returns the
+// text after the integer.
 func parseInt(t testing.TB, field, rest string) (n int64, after string) {
 	t.Helper()
 	end := 0

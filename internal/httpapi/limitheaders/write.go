@@ -254,7 +254,7 @@ func severity(v *gate.LimitVerdict) int {
 	}
 }
 
-// appendMember appends a member of a list. at is the index of the member.
+// appendMember appends a member of a list. The argument `at` is the index of the member.
 func appendMember(b []byte, at int, member string) []byte {
 	if at > 0 {
 		b = append(b, ", "...)

@@ -145,8 +145,8 @@ func (d *Document) list(high int, read func()) int {
 	return n
 }
 
-// enter consumes the opening delimiter of an object or array. If the value is of another kind, it records the fault
-// must and returns false.
+// enter consumes the opening delimiter of an object or array. If the value is of another kind, it records a fault
+// with the text `must`, and returns false.
 func (d *Document) enter(kind jsontext.Kind, must string) bool {
 	if d.broken {
 		return false
@@ -224,7 +224,7 @@ func (d *Document) breakOff(err error) {
 	}
 }
 
-// fault records a fault of the value that was read last. must says what the value must be.
+// fault records a fault of the value that was read last. The text `must` says what the value must be.
 func (d *Document) fault(must string) { d.FaultIn("", must) }
 
 // FaultIn records a fault in a part of the value that was read last.

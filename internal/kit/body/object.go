@@ -44,9 +44,9 @@ type Options struct {
 	File bool
 }
 
-// JSON reads text into the struct that into points to, by the json tags of its fields. Then it calls the struct's
-// Check. A field is required unless it is omitzero, omitempty or a bool. The error is an *Error with the faults of
-// text and the faults that Check returns.
+// JSON reads text into the struct to which the argument `into` points, by the json tags of its fields. Then it calls
+// the struct's Check. A field is required unless it is omitzero, omitempty or a bool. The error is an *Error with the
+// faults of text and the faults that Check returns.
 func (d *Document) JSON(text []byte, into Checked, o Options) error {
 	if err := d.begin(text); err != nil {
 		return err
@@ -68,7 +68,7 @@ type Field struct {
 	index int
 }
 
-// Fields returns the fields that JSON reads into a struct of type t, except for those in without.
+// Fields returns the fields that JSON reads into a struct of type t, except for those in the list `without`.
 func Fields(t reflect.Type, without []string) []Field {
 	var fields []Field
 	for i := range t.NumField() {

@@ -102,7 +102,7 @@ func (c *Clock) Now() time.Time {
 	return c.decision.Add(time.Since(c.read))
 }
 
-// Advance adds by to all later decisions. by may be negative only before the first reading.
+// Advance adds a duration to all later decisions. The duration may be negative only before the first reading.
 func (c *Clock) Advance(by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

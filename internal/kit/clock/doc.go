@@ -1,4 +1,5 @@
-// Package clock decides the time when two clocks may disagree: PostgreSQL's clock and the instance's clock.
+// Package clock compares PostgreSQL's clock with the instance's clock. It returns the time that decisions use, even
+// if the two clocks disagree.
 //
 // # Terms
 //

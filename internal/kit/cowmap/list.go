@@ -32,8 +32,8 @@ func Merged[T any](many, few []T, compare func(a, b T) int) []T {
 	return append(all, many...)
 }
 
-// Added returns the elements of now that are not in before. Both lists must be sorted. It calls compare only for
-// elements that are not in both lists.
+// Added returns the elements of the list `now` that are not in the list `before`. Both lists must be sorted. It calls
+// compare only for elements that are not in both lists.
 func Added[T comparable](now, before []T, compare func(a, b T) int) (added []T) {
 	for i, v := range now {
 		Yield(i)

@@ -26,7 +26,7 @@ func (t *Tally) All() map[string]int {
 	return all
 }
 
-// Add adds by to the count of key. If the sum is negative, the count becomes zero.
+// Add adds a number to the count of key. If the sum is negative, the count becomes zero.
 func (t *Tally) Add(key string, by int) {
 	n := t.by.Get(key)
 	if n > 0 {

@@ -130,7 +130,7 @@ func (l *Lane[Q, A]) Do(ctx context.Context, q Q) (A, error) {
 	return l.collect(t)
 }
 
-// DoBy is like Do, but instead of ctx the time until bounds the wait in the queue. If q's batch has not started by
+// DoBy is like Do, but instead of ctx, the time `until` limits the wait in the queue. If q's batch has not started by
 // then, DoBy drops q and returns ErrLate. It is cheaper than Do with a context that has this deadline. From ctx it
 // takes only the span.
 func (l *Lane[Q, A]) DoBy(ctx context.Context, until time.Time, q Q) (A, error) {
@@ -141,7 +141,7 @@ func (l *Lane[Q, A]) DoBy(ctx context.Context, until time.Time, q Q) (A, error) 
 	return l.DoWithin(spanOnly, until, q)
 }
 
-// DoWithin combines Do and DoBy: it drops q if its batch has not started when ctx ends, or at the time until.
+// DoWithin combines Do and DoBy: it drops q if its batch has not started when ctx ends, or at the time `until`.
 func (l *Lane[Q, A]) DoWithin(ctx context.Context, until time.Time, q Q) (A, error) {
 	var none A
 	if err := ctx.Err(); err != nil {
@@ -191,8 +191,8 @@ const (
 	late           // the batch did not start in time
 )
 
-// await waits for t's answer. If the caller gives up, or if over fires, before t's batch has started, await abandons
-// t. From then on the lane owns t.
+// await waits for t's answer. If the caller gives up, or if the timer `over` fires, before t's batch has started,
+// await abandons t. From then on the lane owns t.
 func await[Q, A any](t *ticket[Q, A], away <-chan struct{}, over <-chan time.Time) (end int) {
 	select {
 	case <-t.done:

@@ -9,11 +9,11 @@ import (
 // Each further period is the next whole period of the schedule. The periods of a balance under the same terms are a
 // chain.
 
-// Count returns the number of periods that end at or before until, in the chain that begins at from. It also returns
-// the end of the last of these periods, or from if there is no such period.
+// Count returns the number of periods that end by the instant `until`, in the chain that begins at the instant
+// `from`. It also returns the end of the last of these periods, or the start of the chain if there is no such period.
 //
-// Its cost depends on the number of changes of the zone's clock between from and until (about two a year), not on the
-// number of periods. Errors are those of Containing.
+// Its cost depends on the number of changes of the zone's clock between the two instants (about two a year), not on
+// the number of periods. Errors are those of Containing.
 func (s Schedule) Count(from, until time.Time) (n int, last time.Time, err error) {
 	first, err := s.Containing(from)
 	if err != nil || first.End.After(until) {
@@ -26,7 +26,8 @@ func (s Schedule) Count(from, until time.Time) (n int, last time.Time, err error
 	return 1 + s.between(first.End, p.Start), p.Start, nil
 }
 
-// Nth returns period n, counted from 0, of the chain that begins at from. Errors are those of Containing.
+// Nth returns period n, counted from 0, of the chain that begins at the instant `from`. Errors are those of
+// Containing.
 func (s Schedule) Nth(from time.Time, n int) (Period, error) {
 	p, err := s.Containing(from)
 	if err != nil {
@@ -61,7 +62,7 @@ func (s Schedule) Nth(from time.Time, n int) (Period, error) {
 	}
 }
 
-// shift returns an instant that is about n periods after the boundary at. Except near changes of the zone's clock,
+// shift returns an instant that is about n periods after the given boundary. Except near changes of the zone's clock,
 // this instant is less than one period after the boundary. If n is 0, the instant is before the next boundary.
 func (s Schedule) shift(at time.Time, n int) time.Time {
 	loc := s.Location

@@ -11,8 +11,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// chain computes one period after the other, from from on. It returns the periods that end at or before until, at
-// most `most` periods.
+// chain computes one period after the other, from the instant `from` on. It returns the periods that end by the
+// instant `until`, at most `most` periods.
 func chain(t require.TestingT, s period.Schedule, from, until time.Time, most int) []period.Period {
 	var out []period.Period
 	for len(out) < most {

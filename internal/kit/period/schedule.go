@@ -140,8 +140,8 @@ func (s Schedule) boundary(anchor time.Time, n int) time.Time {
 // calendarHour returns the range from the last full hour of the wall clock that is not after t to the next full hour.
 func calendarHour(t time.Time, loc *time.Location) Period {
 	var p Period
-	// Each range of constant offset has its own full hours. If the range of t has no full hour up to t, use the range
-	// before.
+	// Each range of constant offset has its own full hours. If no full hour lies from the start of t's range to t,
+	// the loop tries the preceding range.
 	for at := t.In(loc); ; {
 		begin, _ := constantOffset(at)
 		p.Start = fullHour(at)

@@ -25,7 +25,8 @@ func at(t require.TestingT, s string) time.Time {
 // contains reports whether t is in p.
 func contains(p period.Period, t time.Time) bool { return !t.Before(p.Start) && t.Before(p.End) }
 
-// following returns n periods, of which the first contains in. If a period does not end, it is the last one.
+// following returns n periods, of which the first contains the given instant. If a period does not end, it is the
+// last one.
 func following(t require.TestingT, s period.Schedule, in time.Time, n int) []period.Period {
 	var periods []period.Period
 	for len(periods) < n {

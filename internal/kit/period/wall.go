@@ -58,7 +58,7 @@ func addMonths(w time.Time, n int) time.Time {
 	return first.AddDate(0, 0, min(d, last)-1)
 }
 
-// monthsBetween returns the largest n for which addMonths(from, n) is not after to.
+// monthsBetween returns the largest n for which addMonths(from, n) is not after the instant `to`.
 func monthsBetween(from, to time.Time) int {
 	n := (to.Year()-from.Year())*12 + int(to.Month()) - int(from.Month())
 	if addMonths(from, n).After(to) {
@@ -67,7 +67,7 @@ func monthsBetween(from, to time.Time) int {
 	return n
 }
 
-// stepsBetween returns the largest n for which from + n * seconds is not after to.
+// stepsBetween returns the largest n for which from + n * seconds is not after the instant `to`.
 func stepsBetween(from, to time.Time, seconds int64) int {
 	elapsed := to.Unix() - from.Unix()
 	if to.Nanosecond() < from.Nanosecond() {

@@ -30,7 +30,7 @@ type entry[K comparable, V any] struct {
 	newer, older uint32
 }
 
-// New returns a Map for up to most entries, at least one.
+// New returns a Map for up to `most` entries, at least one.
 func New[K comparable, V any](most int) *Map[K, V] {
 	most = max(1, most)
 	heads := 1
@@ -110,8 +110,8 @@ func (m *Map[K, V]) entry(at uint32) *entry[K, V] {
 	return &m.pages[(at-1)/pageSize][(at-1)%pageSize]
 }
 
-// find returns the number of the entry of key in the chain that begins at the entry at. It returns 0 if there is
-// none.
+// find returns the number of the entry of key in the chain that begins at the entry with the number `at`. It returns
+// 0 if there is none.
 func (m *Map[K, V]) find(at uint32, key K) uint32 {
 	for at != 0 {
 		e := m.entry(at)

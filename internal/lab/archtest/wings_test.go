@@ -105,8 +105,7 @@ func roomOf(pkg string) string {
 	return parts[0]
 }
 
-// mayImportRoom reports whether the packages of the wing or folder from may import the packages of the wing or folder
-// to.
+// mayImportRoom reports whether the packages of one wing or folder may import the packages of another.
 func mayImportRoom(from, to string, test bool) bool {
 	if slices.Contains(outside[from], to) {
 		return true

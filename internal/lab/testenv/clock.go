@@ -50,7 +50,7 @@ func PostgresWithClock(t testing.TB) *PostgresClock {
 	return p
 }
 
-// Shift sets the server's clock to the machine's clock plus by. The change takes effect at once.
+// Shift sets the server's clock to the machine's clock plus the given duration. The change takes effect at once.
 func (p *PostgresClock) Shift(by time.Duration) {
 	p.t.Helper()
 	p.write(p.t, by)

@@ -70,7 +70,7 @@ func nodesOf(t testing.TB, databaseURL string) (nodes []string) {
 	return nodes
 }
 
-// Ahead sets the clock to the machine's time plus by, an interval in PostgreSQL's syntax, such as "-4 months".
+// Ahead sets the clock to the machine's time plus an interval in PostgreSQL's syntax, such as "-4 months".
 func (c *DatabaseClock) Ahead(by string) {
 	c.t.Helper()
 	c.exec("UPDATE moved.clock SET ahead = $1::interval", by)

@@ -14,7 +14,7 @@ const Patience = 5 * time.Minute
 const pollEvery = 10 * time.Millisecond
 
 // Eventually waits until reached returns true. It calls reached at once and then every 10 ms. After Patience it fails
-// the test with what, which describes the expected event.
+// the test with the arguments `what`, which describe the expected event.
 func Eventually(t testing.TB, reached func() bool, what ...any) {
 	t.Helper()
 	deadline := time.Now().Add(Patience)

@@ -158,8 +158,8 @@ func cleanUp(t testing.TB, stop func(context.Context) error) {
 	t.Cleanup(func() { within(t, "stop a private server", stop) })
 }
 
-// within calls do with the time limit stopTimeout, which is enough for a start as well. It reports a failure with
-// t.Error, not t.Fatal, because fault tests call within from other goroutines.
+// within calls the function `do` with the time limit stopTimeout, which is enough for a start as well. It reports a
+// failure with t.Error, not t.Fatal, because fault tests call the function `within` from other goroutines.
 func within(t testing.TB, what string, do func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)

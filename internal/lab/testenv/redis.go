@@ -213,7 +213,7 @@ func (r *redisEnv) release(ctx context.Context, l lease) error {
 	})
 }
 
-// with calls do with a short-lived client of one database.
+// with calls the function `do` with a short-lived client of one database.
 func (r *redisEnv) with(database int, do func(*redis.Client) error) (err error) {
 	c := redis.NewClient(r.options(database))
 	defer func() { err = errors.Join(err, c.Close()) }()

@@ -184,7 +184,7 @@ func (c *RedisCluster) AwaitPromotion(replica *RedisServer, observer *RedisServe
 	})
 }
 
-// BeginMove begins the move of a slot. The node from still serves the slot's existing keys, and the node to serves
+// BeginMove begins the move of a slot. The old node still serves the slot's existing keys, and the new node serves
 // the new keys (ASK).
 func (c *RedisCluster) BeginMove(slot int, from, to *RedisServer) {
 	c.g.t.Helper()

@@ -191,7 +191,8 @@ type fileReader struct {
 // columnAbsent is the position of a column that a file does not have. Its values are null.
 const columnAbsent = -1
 
-// openFile opens a file to read the named columns. The columns of later may be absent: older files do not have them.
+// openFile opens a file to read the named columns. The columns in the list `later` may be absent: older files do not
+// have them.
 func openFile(path string, names []string, later ...string) (*fileReader, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -234,7 +234,8 @@ func (d *documents) object() error {
 	return nil
 }
 
-// sort sorts the members in out from position from, keeps the last of equal names, and returns how many remain.
+// sort sorts the members in out from the given position on, keeps the last of equal names, and returns how many
+// remain.
 func (d *documents) sort(members []member, from int) (n int) {
 	slices.SortStableFunc(members, func(a, b member) int { return bytes.Compare(a.name, b.name) })
 	d.spare = append(d.spare[:0], d.out[from:]...)

@@ -50,9 +50,9 @@ func readable(rows pgx.Rows) error {
 	return nil
 }
 
-// eachEntry calls do with each row of VerifyEntries, and with the position of its balance in the request, from 0. The
-// statement does not order the rows over all balances, because that would sort all rows. PostgreSQL returns the rows
-// in order nevertheless. eachEntry returns an error if the rows are not in order.
+// eachEntry calls the function `do` with each row of VerifyEntries, and with the position of its balance in the
+// request, from 0. The statement does not order the rows over all balances, because that would sort all rows.
+// PostgreSQL returns the rows in order nevertheless. eachEntry returns an error if the rows are not in order.
 func eachEntry(rows pgx.Rows, do func(balance int, e *entry) error) error {
 	defer rows.Close()
 	var e entry

@@ -61,8 +61,8 @@ func (t *segment) compare() {
 	}
 }
 
-// readSegments reads the entries of segments, except entries from the instant before on. It reads the segments in
-// groups, so that one transaction does not read too much. It returns the number of entries.
+// readSegments reads the entries of segments, except entries at or after the instant `before`. It reads the segments
+// in groups, so that one transaction does not read too much. It returns the number of entries.
 func (a *Auditor) readSegments(ctx context.Context, segments []*segment, before time.Time) (entries int64, err error) {
 	h := &hasher{}
 	segments = slices.DeleteFunc(segments, func(t *segment) bool { return t.pending() == 0 })

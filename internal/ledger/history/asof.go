@@ -55,9 +55,9 @@ func (r *Reader) BalancesAsOf(ctx context.Context, tenant, subject string, at ti
 	return unlessArchived(ctx, r, tenant, "as_of", at, past, err)
 }
 
-// past returns at, cut to microseconds, if it lies in the past. field is its name in errors. The instance's clock may
-// have been changed since PostgreSQL's clock was read, so past reads PostgreSQL's clock again before it refuses an
-// instant.
+// past returns the instant `at`, cut to microseconds, if it lies in the past. field is its name in errors. The
+// instance's clock may have been changed since PostgreSQL's clock was read, so past reads PostgreSQL's clock again
+// before it refuses an instant.
 func (r *Reader) past(ctx context.Context, field string, at time.Time) (time.Time, error) {
 	at = period.Micros(at)
 	if e := ledger.ValidateInstant(field, at); e != nil {
@@ -75,7 +75,7 @@ func (r *Reader) past(ctx context.Context, field string, at time.Time) (time.Tim
 	return at, nil
 }
 
-// bookAsOf returns a balance as it was at the instant at. b is a view of the balance at that instant.
+// bookAsOf returns a balance as it was at an instant. b is a view of the balance at that instant.
 func (q *report) bookAsOf(ctx context.Context, b *ledger.Book, at time.Time) (*ledger.Balance, error) {
 	// A period can begin without an entry; UpdatedAt does not show that.
 	if !at.Before(b.Start) && (len(b.Unwritten) > 0 || !b.UpdatedAt.After(at)) {
@@ -86,7 +86,7 @@ func (q *report) bookAsOf(ctx context.Context, b *ledger.Book, at time.Time) (*l
 	return q.pastBalance(ctx, b, at)
 }
 
-// pastBalance adds up the entries that were due until at, in the period that contains at.
+// pastBalance adds up the entries that were due until an instant, in the period that contains the instant.
 func (q *report) pastBalance(ctx context.Context, b *ledger.Book, at time.Time) (*ledger.Balance, error) {
 	if err := q.follow(ctx, b.BalanceKey, b.Seq-int64(len(b.Unwritten))); err != nil {
 		return nil, err

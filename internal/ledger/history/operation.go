@@ -19,8 +19,8 @@ type OperationRecord struct {
 }
 
 // Operation looks up an operation by its id: the Idempotency-Key of the request, or the id of an operation that the
-// ledger made by itself. If several operations have this id, it returns the newest. If at is not zero, it returns the
-// newest at or before at.
+// ledger made by itself. If several operations have this id, it returns the newest. If the argument `at` is not zero,
+// it returns the newest at or before that instant.
 func (r *Reader) Operation(ctx context.Context, tenant, id string, at time.Time) (*OperationRecord, error) {
 	if e := ledger.FirstOf(ledger.ValidateID("tenant", tenant), ledger.ValidateInstant("at", at)); e != nil {
 		return nil, e

@@ -160,8 +160,8 @@ func (w *Rollups) Pass(ctx context.Context) error {
 	}
 }
 
-// look reads the next balances after a key. It returns the last of these balances (if there are no more balances:
-// after), and the balances that lack a row.
+// look reads the next balances after a key. It returns the last of these balances (if there are no more balances, the
+// given key), and the balances that lack a row.
 func (w *Rollups) look(ctx context.Context, after ledger.BalanceKey) (last ledger.BalanceKey, grown []ledger.BalanceKey, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

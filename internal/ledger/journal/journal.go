@@ -312,7 +312,7 @@ func (j *Journal) drop(ctx context.Context, conn *pgx.Conn, name string) error {
 
 var setLockWait = fmt.Sprintf("SET LOCAL lock_timeout = %d", lockWait.Milliseconds())
 
-// patiently calls do until it gets its locks, up to lockTries times.
+// patiently calls the function `do` until it gets its locks, up to lockTries times.
 func patiently(ctx context.Context, do func() error) error {
 	for try := 1; ; try++ {
 		err := do()

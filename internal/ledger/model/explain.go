@@ -32,8 +32,8 @@ type search struct {
 	ends []*Model
 }
 
-// Explain returns all models that can result from the models able after the observations in all. It returns an error
-// if no order of the observations gives their answers.
+// Explain returns all models that can result from the models able after all the observations. It returns an error if
+// no order of the observations gives their answers.
 func Explain(able []*Model, all []*Observation, seed maphash.Seed) ([]*Model, error) {
 	s := &search{all: all, seed: seed, seen: map[uint64]bool{}}
 	for _, m := range able {
@@ -52,7 +52,7 @@ func Explain(able []*Model, all []*Observation, seed maphash.Seed) ([]*Model, er
 	return nil, fmt.Errorf("the model gives these answers in no order:%s", report.String())
 }
 
-// step tries every observation that can come next. done has a bit for each observation that m has answered.
+// step tries every observation that can come next. The set `done` has a bit for each observation that m has answered.
 func (s *search) step(m *Model, done uint64) {
 	id := s.identify(m, done)
 	if s.seen[id] {
@@ -89,7 +89,8 @@ func (o *Observation) differs(answer string) {
 	o.alternatives[answer] = true
 }
 
-// waits reports whether an observation that is not done was answered before o was sent.
+// waits reports whether o must come later: another observation is not in the set `done`, and it was answered before o
+// was sent.
 func (s *search) waits(o *Observation, done uint64) bool {
 	for j, p := range s.all {
 		if done&(1<<j) == 0 && p.AnsweredAt < o.AskedAt {
@@ -99,7 +100,7 @@ func (s *search) waits(o *Observation, done uint64) bool {
 	return false
 }
 
-// identify returns a hash of done and of everything in m that can matter to the observations.
+// identify returns a hash of the set `done` and of everything in m that can matter to the observations.
 func (s *search) identify(m *Model, done uint64) uint64 {
 	operations := make([]string, len(s.all))
 	for i, o := range s.all {

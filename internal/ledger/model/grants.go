@@ -44,7 +44,7 @@ func (b *balance) next() *grant {
 	return best
 }
 
-// draw takes n units from the grants in burn order, and calls each with every part.
+// draw takes n units from the grants in burn order, and calls the function `each` with every part.
 func (b *balance) draw(n int64, each func(g *grant, part int64)) {
 	for n > 0 {
 		g := b.next()

@@ -27,8 +27,8 @@ func (m *Model) touch(k ledger.BalanceKey) *balance {
 	return b
 }
 
-// open opens a period at start under the terms of due, and grants its allowance minus used. A once-only allowance is
-// granted once for each plan.
+// open opens a period at start under the terms of the instant `due`, and grants its allowance minus the units used. A
+// once-only allowance is granted once for each plan.
 func (m *Model) open(k ledger.BalanceKey, b *balance, due, start time.Time, used int64) {
 	b.plan, b.terms = m.termsAt(k, due)
 	b.start, b.end, b.nominal, b.carried = start, period.Forever, start, used
@@ -119,8 +119,8 @@ func (b *balance) grant(id string) *grant {
 	return nil
 }
 
-// event processes the events of k that are due at due: the ends of holds, the ends of grants, the end of the period,
-// and pending grants.
+// event processes the events of k that are due at one instant: the ends of holds, the ends of grants, the end of the
+// period, and pending grants.
 func (m *Model) event(k ledger.BalanceKey, b *balance, due time.Time) {
 	for i := range m.reserves {
 		if r := &m.reserves[i]; r.balance == k && r.left > 0 && !r.until.After(due) {
@@ -212,8 +212,8 @@ func (c *closing) rollOver(k ledger.BalanceKey, b *balance) {
 	c.moved = min(c.carry, left)
 }
 
-// expire ends the grants that end at due, and the plan's grants if the period closes. Rollover takes units of the
-// plan's grants; the remaining units of these grants expire in one entry.
+// expire ends the grants that end at the instant `due`, and the plan's grants if the period closes. Rollover takes
+// units of the plan's grants; the remaining units of these grants expire in one entry.
 func (b *balance) expire(due time.Time, closes bool, c *closing) {
 	lost := int64(0)
 	for i := range b.grants {

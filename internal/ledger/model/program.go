@@ -75,7 +75,7 @@ func (p *Program) DrawTerms() map[string]Terms {
 	return meters
 }
 
-// Publish adds a version of plan with these terms, in force from at on.
+// Publish adds a version of plan with these terms, in force from the given instant on.
 func (p *Program) Publish(plan string, meters map[string]Terms, at time.Time) {
 	stored := ledger.PlanVersion{Version: int32(len(p.Memory.Plans[plan])) + 1, CreatedAt: at, Allowances: map[string]ledger.Allowance{}}
 	for meter, m := range meters {

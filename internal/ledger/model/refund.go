@@ -253,7 +253,7 @@ func (m *Model) changeGrant(x *ledger.GrantChange) string {
 	return ""
 }
 
-// extendGrant gives a later end to a grant that a client issued. A zero until means that the grant never ends.
+// extendGrant gives a later end to a grant that a client issued. A zero time `until` means that the grant never ends.
 func (m *Model) extendGrant(g *grant, until time.Time) {
 	if until.IsZero() {
 		until = farAway

@@ -98,7 +98,7 @@ func (p *Program) drawReturn() ledger.ReturnPolicy {
 	return rapid.SampledFrom([]ledger.ReturnPolicy{"", ledger.ReturnRegrant}).Draw(p.T, "return")
 }
 
-// drawItems draws up to most items, each on a meter of its own.
+// drawItems draws up to `most` items, each on a meter of its own.
 func (p *Program) drawItems(most int) []ledger.Item {
 	var out []ledger.Item
 	first := rapid.IntRange(0, len(Meters)-1).Draw(p.T, "meter")

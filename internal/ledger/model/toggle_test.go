@@ -54,7 +54,7 @@ func startToggles(t *rapid.T) *toggles {
 	return g
 }
 
-// change changes the tenant's plan to a random one: at once if now is true, else from the next period on. After a
+// change changes the tenant's plan to a random one: at once if `now` is true, else from the next period on. After a
 // change at once, used units still count, and the amount may be prorated.
 func (g *toggles) change(now bool) {
 	plan := fmt.Sprint("p", rapid.IntRange(0, len(g.memory.Plans)-1).Draw(g.t, "plan"))
@@ -150,8 +150,8 @@ func TestPlanChanges_Toggled_DrawNoMoreThanLargestAllowance(t *testing.T) {
 	})
 }
 
-// most returns the amount of the largest allowance of k with the schedule in of, which is a key of the map from
-// drawn.
+// most returns the amount of the largest allowance of k with the schedule in the argument `of`, which is a key of the
+// map from drawn.
 func (g *toggles) most(k ledger.BalanceKey, of string) int64 {
 	most := int64(0)
 	for plan, versions := range g.memory.Plans {

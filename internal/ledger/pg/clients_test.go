@@ -298,7 +298,7 @@ func (s *life) observe(all []*question, before time.Time) ([]*model.Observation,
 	return out, nil
 }
 
-// compareAsked orders questions for slices.MinFunc: the questions with the request same come first, ordered by the
+// compareAsked orders questions for slices.MinFunc: the questions with the given request come first, ordered by the
 // stamps of their first attempts.
 func compareAsked(a, b *question, same string) int {
 	rank := func(q *question) int64 {

@@ -151,8 +151,8 @@ func copyOf(t *testing.T, databaseURL string) string {
 	return u.String()
 }
 
-// clockOf returns a function that sets the clock of an instance's Config: the machine's clock plus the nanoseconds in
-// by.
+// clockOf returns a function that sets the clock of an instance's Config: the machine's clock plus a number of
+// nanoseconds that the test can change.
 func clockOf(by *atomic.Int64, skewMax time.Duration) func(*Config) {
 	return func(c *Config) {
 		c.Clock = clock.New(clock.Config{SkewMax: skewMax, Wall: func() time.Time { return time.Now().Add(time.Duration(by.Load())) }})

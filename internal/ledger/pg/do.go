@@ -33,7 +33,7 @@ func DryRun(dry bool) Option {
 }
 
 // DryRunAt is like DryRun(true), for a future instant, at most simulatedMax ahead. It assumes that until then only
-// due events change the ledger: those of periods, grants, holds and terms. A zero at means now.
+// due events change the ledger: those of periods, grants, holds and terms. The zero time means now.
 func DryRunAt(at time.Time) Option {
 	return func(treatment) treatment { return treatment{dryRun: true, at: at} }
 }
@@ -66,7 +66,7 @@ func Do[R any](ctx context.Context, l *Ledger, op ledger.Request[R], options ...
 	return out, l.OrArchived(ctx, c.ID.Tenant, err)
 }
 
-// simulateAt decides a call on a view, at a future instant. A zero at means now.
+// simulateAt decides a call on a view, at a future instant. The zero time means now.
 func (l *Ledger) simulateAt(ctx context.Context, c *ledger.Call, at time.Time) error {
 	p := newPlan([]*ledger.Call{c})
 	err := p.repeat(extraRounds, func() (ledger.Next, error) {

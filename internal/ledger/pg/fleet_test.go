@@ -109,8 +109,8 @@ func (f *fleet) member(n int) *member {
 	return f.members[n%len(f.members)]
 }
 
-// ask calls do on member n. answered is false if the member was killed before do returned. Then do may still run;
-// late waits for it.
+// ask calls the function `do` on member n. answered is false if the member was killed before the function returned.
+// Then the function may still run; `late` waits for it.
 func ask[V any](f *fleet, late *sync.WaitGroup, n int, do func(*Ledger) V) (answer V, answered bool) {
 	select {
 	case f.asked <- struct{}{}:

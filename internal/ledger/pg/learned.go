@@ -102,7 +102,7 @@ func spending(op ledger.Operation) (tenant, subject string, items []ledger.Item)
 	return "", "", nil
 }
 
-// keysFor returns the balances that calls are likely to need besides the balances that they name.
+// keysFor returns the keys of balances that the calls do not name but probably need.
 func (c *learnedCache) keysFor(calls []*ledger.Call) []ledger.BalanceKey {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -348,8 +348,8 @@ func (w *lockWait) runFollowers(ctx context.Context, freed keySet) {
 	}
 }
 
-// run runs calls as a batch that begins in the state how. It puts back the calls whose balances are still locked, and
-// returns the balances that were free.
+// run runs calls as a batch that begins in the given state. It puts back the calls whose balances are still locked,
+// and returns the balances that were free.
 func (w *lockWait) run(ctx context.Context, calls []*waitingCall, how state) (freed keySet) {
 	if len(calls) == 0 {
 		return nil
@@ -434,7 +434,7 @@ func undecided(err error) bool {
 	}
 }
 
-// runParked runs parked calls like a lane runs queued calls, from the state how on. It returns the calls that are
+// runParked runs parked calls like a lane runs queued calls, from the given state on. It returns the calls that are
 // parked again. A panic fails the batch, as it does in a lane.
 func (l *Ledger) runParked(ctx context.Context, calls []*ledger.Call, how state) (again []parkedCall) {
 	defer func() {

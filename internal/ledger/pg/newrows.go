@@ -23,8 +23,9 @@ func (t *tx) missing(p *plan) []ledger.BalanceKey {
 	return out
 }
 
-// addNewBalances gives missing balances empty books, so that the batch creates their rows. It returns false if an
-// earlier transaction must create the rows: the plan's state is not stateUsual, or some rows cannot be created.
+// For each balance without a row, addNewBalances adds an empty book (the balance in memory) to the batch. The batch
+// then creates the row. addNewBalances returns false if an earlier transaction must create the rows: the plan's state
+// is not stateUsual, or some rows cannot be created.
 func (t *tx) addNewBalances(ctx context.Context, keys []ledger.BalanceKey, p *plan) (added bool, err error) {
 	if p.state != stateUsual {
 		return false, nil

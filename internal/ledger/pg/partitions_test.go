@@ -47,7 +47,8 @@ func (b *bundle) exists(table string) bool {
 	return exists
 }
 
-// debitUntil makes debits one after another until done has a value. It calls the function each after every debit.
+// debitUntil makes debits one after another until the channel `done` has a value. It calls the function `each` after
+// every debit.
 func (b *bundle) debitUntil(done <-chan error, each func()) error {
 	b.t.Helper()
 	for i := 0; ; i++ {
@@ -61,7 +62,7 @@ func (b *bundle) debitUntil(done <-chan error, each func()) error {
 	}
 }
 
-// asOwner calls do with a ledger whose database role owns the tables.
+// asOwner calls the function `do` with a ledger whose database role owns the tables.
 func (b *bundle) asOwner(do func(*Ledger) error) {
 	b.t.Helper()
 	require.NoError(b.t, do(openLedger(b.t, b.url, func(c *Config) { c.DatabaseURL = b.url })))

@@ -412,7 +412,7 @@ func (l *Ledger) rollOnce(ctx context.Context, asOf time.Time, chunk int, from d
 	return out, nil
 }
 
-// rollDue locks due balances with the SQL statement in lock, and advances them. On Citus, tenants has the tenants of
+// rollDue locks due balances with the SQL statement `lock`, and advances them. On Citus, tenants has the tenants of
 // the balances. Otherwise it is nil.
 func (l *Ledger) rollDue(ctx context.Context, asOf time.Time, lock string, args []any, tenants []string) (out rolled, err error) {
 	err = l.inTx(ctx, nil, func(ctx context.Context, t *tx) (err error) {

@@ -113,7 +113,7 @@ func CollectEntries(rows pgx.Rows) ([]ledger.Entry, error) {
 	return items, err
 }
 
-// scanKeys returns a function that reads rows and appends their balances to into.
+// scanKeys returns a function that reads rows and appends their balances to a list.
 func scanKeys(into *[]ledger.BalanceKey) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var k ledger.BalanceKey
@@ -152,7 +152,7 @@ func scanGrants(into map[ledger.BalanceKey][]*ledger.OpenGrant) func(pgx.Rows) e
 	}
 }
 
-// scanTaken returns a function that reads rows and records in into which grants exist.
+// scanTaken returns a function that reads rows and records in a map which grants exist.
 func scanTaken(into map[ledger.GrantKey]bool) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var k ledger.GrantKey
@@ -220,7 +220,7 @@ func scanRefunds(into map[ledger.EntryKey]*ledger.RefundSum) func(pgx.Rows) erro
 }
 
 // scanPlaces returns a function that reads (tenant, id, meter, subject) rows, and passes each id with its balance to
-// add.
+// the function `add`.
 func scanPlaces(add func(id string, k ledger.BalanceKey)) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var k ledger.BalanceKey

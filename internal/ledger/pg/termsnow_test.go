@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// changeNow changes the tenant's plan at once, from the instant at on. It writes one row of tenant_terms, as the
+// changeNow changes the tenant's plan at once, from the given instant on. It writes one row of tenant_terms, as the
 // catalogue does.
 func (b *bundle) changeNow(tenant, plan string, at time.Time) {
 	b.t.Helper()

@@ -34,7 +34,7 @@ const (
 	ownLate   = 0.25
 )
 
-// nextChunk returns the number of rows that need about chunkTime, if chunk rows needed the time took. The number
+// nextChunk returns the number of rows that need about chunkTime, if chunk rows needed the time `took`. The number
 // grows to at most twice chunk at a time. Its decrease has no such limit.
 func nextChunk(chunk int, took time.Duration) int {
 	fits := int(float64(chunk) * float64(chunkTime) / float64(max(took, time.Microsecond)))

@@ -35,8 +35,9 @@ type tx struct {
 	newestMonth ledger.Month // the latest month that holds entries
 }
 
-// inTx runs do on a connection of the writers, and rolls back if it fails. On Citus, all rows that it reads and
-// writes belong to the shard group of the plan's calls. If p is nil, the transaction runs on the coordinator.
+// inTx runs the function `do` on a connection of the writers, and rolls back if it fails. On Citus, all rows that it
+// reads and writes belong to the shard group of the plan's calls. If p is nil, the transaction runs on the
+// coordinator.
 func (l *Ledger) inTx(ctx context.Context, p *plan, do func(ctx context.Context, t *tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime(ctx))
 	defer cancel()

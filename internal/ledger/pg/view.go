@@ -12,8 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// view reads the rows that p's calls need, at one instant, and advances the balances in memory to the instant at. A
-// zero at means now. It locks and writes nothing.
+// view reads the rows that p's calls need, at one instant, and advances the balances in memory to the given instant
+// (zero means now). It locks and writes nothing.
 func (l *Ledger) view(ctx context.Context, p *plan, at time.Time) (b *ledger.Batch, err error) {
 	err = l.onReader(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		if p.located == nil {

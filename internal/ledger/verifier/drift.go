@@ -24,9 +24,9 @@ const all = "*"
 const driftDay = 24 * time.Hour
 
 // drifts returns an event for each balance that differs, with its first difference, in the order of the report.
-// tenant is the tenant of the verification, or "" for all tenants. The report lists up to audit.DifferencesMax
-// differences, which also bounds the events. A difference in a meter's sums over all tenants names no tenant. A
-// difference in a tenant's holds and refunds names no meter.
+// tenant is the tenant of the verification, or "" for all tenants. The report lists at most audit.DifferencesMax
+// differences, so drifts returns at most as many events. A difference in a meter's sums over all tenants names no
+// tenant. A difference in a tenant's holds and refunds names no meter.
 func drifts(r *audit.Report, tenant, verification string, at time.Time) (out []events.Event) {
 	of := map[audit.Key]int{} // indices in out
 	for _, d := range r.Differences {

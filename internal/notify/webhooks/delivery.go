@@ -163,8 +163,8 @@ func (s *Store) Replay(ctx context.Context, id string, from, to time.Time, may M
 	return r, err
 }
 
-// eventsBetween returns the events that the webhook receives, from from to before to. It returns at most replayMax+1
-// events.
+// eventsBetween returns the events that the webhook receives, in the time range [from, to). It returns at most
+// replayMax+1 events.
 func (w *Webhook) eventsBetween(ctx context.Context, tx pgx.Tx, from, to time.Time) ([]events.Listed, error) {
 	var tenant *string
 	if w.Tenant != "" {

@@ -192,7 +192,7 @@ func (s *Store) List(ctx context.Context, p listing.Query) (list listing.Page[We
 	return list, err
 }
 
-// lock locks the row of a webhook and returns the webhook, unless may returns an error.
+// lock locks the row of a webhook and returns the webhook, unless the function `may` returns an error.
 func lock(ctx context.Context, tx pgx.Tx, id string, may May) (Webhook, error) {
 	found, err := collect(ctx, tx, queries["LockWebhook"], id)
 	if err != nil {

@@ -167,7 +167,7 @@ type facts struct {
 	Status string   `json:"status"`
 }
 
-// line returns the line of the audit log for a change of a webhook. before and after may be nil.
+// line returns the line of the audit log for a change of a webhook. The arguments `before` and `after` may be nil.
 func line(actor *auditlog.Actor, action string, before, after *Webhook) auditlog.Line {
 	l := auditlog.Line{Actor: actor, Action: action}
 	for _, side := range []struct {

@@ -93,8 +93,8 @@ func (d *Dispatcher) Stop(context.Context) error {
 	return nil
 }
 
-// every calls do repeatedly until ctx ends. Between two calls it waits for 75 to 100 % of pause. If several
-// successive calls fail, it logs only the first failure.
+// every calls the function `do` repeatedly until ctx ends. Between two calls it waits for 75 to 100 % of pause. If
+// several successive calls fail, it logs only the first failure.
 func (d *Dispatcher) every(ctx context.Context, pause time.Duration, do func(context.Context) error) {
 	failing := false
 	for ctx.Err() == nil {

@@ -24,10 +24,10 @@ type listing struct {
 
 func (l *listing) read(row pgx.Row) error { return row.Scan(&l.to, &l.givenFrom, &l.givenTo) }
 
-// Number assigns positions to new committed events, the oldest first. It calls each with these events in the same
-// transaction. A second transaction makes the events visible in the list. Number returns the number of events. The
-// number is 0 if there are no new events, if another instance assigns positions, or if some of the most recent
-// positions are not visible yet.
+// Number assigns positions to new committed events, the oldest first. It calls the function `each` with these events
+// in the same transaction. A second transaction makes the events visible in the list. Number returns the number of
+// events. The number is 0 if there are no new events, if another instance assigns positions, or if some of the most
+// recent positions are not visible yet.
 func Number(ctx context.Context, pool *pgxpool.Pool, each func(context.Context, pgx.Tx, []Listed) error) (n int, err error) {
 	inTx := func(do func(pgx.Tx) error) error {
 		if err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, do); err != nil {
@@ -62,7 +62,7 @@ func Number(ctx context.Context, pool *pgxpool.Pool, each func(context.Context, 
 
 // advanceListing locks the list, and moves its end to the positions that were assigned most recently. It returns
 // false if another instance has the lock, or if some of these positions are not visible yet, because a node failed
-// during COMMIT. with adds statements to the same round trip.
+// during COMMIT. The function `with` can add statements to the same round trip.
 func advanceListing(ctx context.Context, tx pgx.Tx, with func(*pgx.Batch)) (free bool, err error) {
 	var alone bool
 	var l listing
@@ -84,7 +84,7 @@ func advanceListing(ctx context.Context, tx pgx.Tx, with func(*pgx.Batch)) (free
 	return true, err
 }
 
-// give assigns positions to the events in found and calls each with these events.
+// give assigns positions to the events in found and calls the function `each` with these events.
 func give(ctx context.Context, tx pgx.Tx, found []unlisted, each func(context.Context, pgx.Tx, []Listed) error) error {
 	var newest, clock int64
 	if err := tx.QueryRow(ctx, queries["NewestPosition"]).Scan(&newest, &clock); err != nil {

@@ -116,7 +116,7 @@ func queue(batch *pgx.Batch, events []Event) error {
 	return nil
 }
 
-// marks returns the columns that identify the marks of the events in once.
+// marks returns the columns that identify the marks of the given events.
 func marks(once []Event) []any {
 	return []any{
 		column(once, func(e *Event) string { return e.Tenant }), column(once, func(e *Event) string { return e.Meter }),

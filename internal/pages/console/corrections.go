@@ -163,8 +163,8 @@ func refund() *correction {
 	}
 }
 
-// patch changes the tenant, unless the tenant has changed since the form was opened. If the form is sent twice, done
-// reports for the second request that the tenant is already as wanted.
+// patch changes the tenant, unless the tenant has changed since the form was opened. If the form is sent twice, the
+// function `done` reports for the second request that the tenant is already as wanted.
 func patch(c *call, v *correctionView, p client.TenantPatch, done func(*client.Tenant) bool) error {
 	p.Reason = v.get("reason")
 	var m client.Meta

@@ -70,7 +70,7 @@ func showNear(c *call) error {
 	return c.render(http.StatusOK, near(c.readUnits(), list))
 }
 
-// rate returns a text with the number of requests per second, for n requests from r.From to at.
+// rate returns a text with the number of requests per second, for n requests from r.From to the given instant.
 func rate(n int64, r *client.StatusRequests, at time.Time) string {
 	seconds := at.Sub(r.From).Seconds()
 	if seconds < 1 {
@@ -79,7 +79,7 @@ func rate(n int64, r *client.StatusRequests, at time.Time) string {
 	return strconv.FormatFloat(float64(n)/seconds, 'f', 1, 64)
 }
 
-// ofAll returns the share of n in all as a text in percent.
+// ofAll returns the share of n in the total as a text in percent.
 func ofAll(n, all int64) string {
 	if all <= 0 {
 		return "none"

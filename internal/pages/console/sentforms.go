@@ -17,10 +17,10 @@ const (
 	forgetBudget = time.Second
 )
 
-// once calls do, unless a form with this key was sent before. It is for changes that have no idempotency key in the
-// API, such as a new webhook, which would be created twice. While Redis answers, all instances share the keys.
-// Otherwise each instance has its own keys. A refused form may be sent again. If the outcome of a form is unknown,
-// the form may not be sent again, and the page shows the present state.
+// once calls the function `do`, unless a form with this key was sent before. It is for changes that have no
+// idempotency key in the API, such as a new webhook, which would be created twice. While Redis answers, all instances
+// share the keys. Otherwise each instance has its own keys. A refused form may be sent again. If the outcome of a
+// form is unknown, the form may not be sent again, and the page shows the present state.
 func (c *call) once(key string, do func() error) error {
 	if key == "" || len(key) > keyMax {
 		return &failure{status: http.StatusBadRequest, title: "The form is incomplete", detail: "Nothing was changed. Open the page again."}

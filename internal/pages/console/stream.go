@@ -72,9 +72,9 @@ func (s *streams) leave(session string) {
 // event is one server-sent event of a stream.
 type event struct{ name, data string }
 
-// send sends the result of next at once, and then again after every streamEvery. The stream ends if next returns true
-// for last, if the browser closes the connection, if the instance stops, or after streamFor. If there are too many
-// streams, send sends only the event full.
+// send sends the result of the function `next` at once, and then again after every streamEvery. The stream ends if
+// `next` returns true for `last`, if the browser closes the connection, if the instance stops, or after streamFor. If
+// there are too many streams, send sends only the event full.
 func (s *streams) send(w http.ResponseWriter, r *http.Request, session string, next func(context.Context) (e event, last bool)) {
 	out := http.NewResponseController(w)
 	_ = out.SetReadDeadline(time.Time{}) // the time limit for reading a request must not end a stream

@@ -32,7 +32,7 @@ type interval struct {
 func lengths() []string { return []string{"hour", "day", "month"} }
 
 // chooseSteps sets the length of the chart's intervals, and the start and the end of the chart. The chart ends now.
-// If by is not a known length, the length is a day.
+// If the argument `by` is not a known length, the length is a day.
 func (v *tenantView) chooseSteps(by string) {
 	if v.by = by; !slices.Contains(lengths(), by) {
 		v.by = "day"
@@ -48,7 +48,7 @@ func (v *tenantView) chooseSteps(by string) {
 	}
 }
 
-// after returns the start of the interval that follows the interval from start.
+// after returns the start of the interval that follows the interval that begins at start.
 func (v *tenantView) after(start time.Time) time.Time {
 	switch v.by {
 	case "hour":

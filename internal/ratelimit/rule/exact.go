@@ -16,8 +16,8 @@ func mulCap(a, b int64) int64 {
 }
 
 // convert returns used * to / from, rounded up, and at most 2^53-1. It converts a level if the number of units per
-// token changes. It also converts the level of a bucket to the level of a share of it. Then from and to are the
-// capacities, in units.
+// token changes. It also converts the level of a bucket to the level of a share of it. Then the arguments `from` and
+// `to` are the capacities, in units.
 func convert(used, from, to int64) int64 {
 	whole, rest := used/from, used%from
 	hi, lo := bits.Mul64(uint64(whole), uint64(to))

@@ -30,7 +30,7 @@ type Limit interface {
 	fits(st Level, cost int64) bool
 	// Charge returns the level after a charge of cost, which must fit.
 	Charge(st Level, cost int64) Level
-	// Refund returns the level after a refund of a cost that was charged at the time at. UnknownTime means that it
+	// Refund returns the level after a refund of a cost that was charged at the time `at`. UnknownTime means that it
 	// was charged now. It gives back at most the missing tokens.
 	Refund(st Level, cost, at int64) Level
 	// Store returns the state to keep, and the time until which it must be kept. After this time the bucket is like

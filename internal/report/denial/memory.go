@@ -165,8 +165,8 @@ func (s *shard) tenant(tenant string) *noted {
 	return n
 }
 
-// count adds by to the count of k. If there is no room for k, it adds to the count under Other with the same minute
-// and code.
+// count adds a number to the count of k. If there is no room for k, it adds to the count under Other with the same
+// minute and code.
 func (s *shard) count(n *noted, k key, by int64) (lost missed) {
 	if _, known := n.counts[k]; known {
 		n.counts[k] += by

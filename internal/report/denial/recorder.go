@@ -256,8 +256,8 @@ func (n *noted) all() (lost missed) {
 	return lost
 }
 
-// send runs add in one transaction. If it fails, kept reports whether it is certain that nothing was stored and that
-// a retry may succeed.
+// send runs the function `add` in one transaction. If it fails, kept reports whether it is certain that nothing was
+// stored and that a retry may succeed.
 func send(ctx context.Context, conn *pgx.Conn, add func(context.Context, pgx.Tx) error) (kept bool, err error) {
 	tx, err := conn.Begin(ctx)
 	if err != nil {

@@ -124,8 +124,8 @@ func (m *shadows) take() map[string]shadowed {
 	return all
 }
 
-// restore puts counts back that take returned and that could not be stored. It returns the number of requests for
-// which there was no room.
+// restore adds counts to the memory again after the database did not store them. take had removed these counts. It
+// returns the number of requests for which there was no room.
 func (m *shadows) restore(tenants map[string]shadowed) (lost int64) {
 	for tenant, n := range tenants {
 		for k, by := range n {

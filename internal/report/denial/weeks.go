@@ -110,7 +110,7 @@ func covered(all []partition, at time.Time) bool {
 	return false
 }
 
-// makeWeeks creates the partitions of the weeks that begin at starts, unless they exist.
+// makeWeeks creates the partitions of the weeks that begin at the given times, unless they exist.
 func (t weekly) makeWeeks(ctx context.Context, conn *pgx.Conn, starts []time.Time, log *slog.Logger) error {
 	for _, start := range starts {
 		name, made := t.partitionName(start), false

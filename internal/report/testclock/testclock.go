@@ -68,7 +68,7 @@ func Ahead(ctx context.Context, databaseURL string) (time.Duration, error) {
 	return time.Duration(ahead) * time.Microsecond, nil
 }
 
-// with runs do with a new connection to the database.
+// with runs the function `do` with a new connection to the database.
 func with(ctx context.Context, databaseURL string, do func(*pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -119,7 +119,8 @@ func (t *Tracing) Provider() trace.TracerProvider {
 	return t.provider
 }
 
-// Handler returns a handler that creates a span for each request and calls next. If t is nil, it returns next.
+// Handler returns a handler that creates a span for each request and calls the handler `next`. If t is nil, it
+// returns `next`.
 func (t *Tracing) Handler(next http.Handler) http.Handler {
 	if t == nil {
 		return next

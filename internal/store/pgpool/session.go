@@ -81,8 +81,8 @@ func CheckSessions(ctx context.Context, databaseURL string) error {
 	return nil
 }
 
-// compareSessions returns ErrSessionsShared if second gets the session pid, which first had. It also returns this
-// error if first gets another session while second is in a transaction.
+// compareSessions returns ErrSessionsShared if the second connection gets the session pid, which the first connection
+// had. It also returns this error if the first gets another session while the second is in a transaction.
 func compareSessions(ctx context.Context, first, second *pgx.Conn, pid uint32) error {
 	if _, err := second.Exec(ctx, "BEGIN"); err != nil {
 		if strings.Contains(err.Error(), "statement pooling") {

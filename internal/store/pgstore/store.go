@@ -177,9 +177,9 @@ type Options struct {
 	Alone   bool          // no other write of this store with Alone runs meanwhile
 }
 
-// Write runs do in one transaction and commits the transaction. It may run do more than once. It returns only errors
-// of type *errcode.Error: errors of the driver and other errors of do are converted. If do returns ErrRollback,
-// nothing is committed and Write returns nil.
+// Write runs the function `do` in one transaction and commits the transaction. It may run this function more than
+// once. It returns only errors of type *errcode.Error: errors of the driver and other errors of the function are
+// converted. If the function returns ErrRollback, nothing is committed and Write returns nil.
 func (s *Store) Write(ctx context.Context, op string, do func(context.Context, *Transaction) error) error {
 	return s.WriteWith(ctx, op, Options{}, do)
 }
@@ -252,8 +252,8 @@ func (s *Store) writeOnce(ctx context.Context, do func(context.Context, *Transac
 	return tx, err
 }
 
-// View runs do in one read-only transaction, on one snapshot of the database. If the connection was dead, View runs
-// do again on another connection. It returns the same errors as Write.
+// View runs the function `do` in one read-only transaction, on one snapshot of the database. If the connection was
+// dead, View runs the function `do` again on another connection. It returns the same errors as Write.
 func (s *Store) View(ctx context.Context, op string, do func(context.Context, pgx.Tx) error) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return s.reach(ctx, op, func(ctx context.Context) error {
@@ -269,7 +269,8 @@ func (s *Store) Send(ctx context.Context, op string, prepare func() *pgx.Batch) 
 	})
 }
 
-// reach runs do, which reads from PostgreSQL, within Config.Timeout. It runs do again if the connection was dead.
+// reach runs the function `do`, which reads from PostgreSQL, within Config.Timeout. It runs the function `do` again
+// if the connection was dead.
 func (s *Store) reach(ctx context.Context, op string, do func(context.Context) error) error {
 	if cause := s.cfg.Away(); cause != nil {
 		return away(op, cause)
@@ -283,7 +284,8 @@ func (s *Store) reach(ctx context.Context, op string, do func(context.Context) e
 	}))
 }
 
-// retry calls do until again is false, at most attempts times. It stops after a failed attempt if ctx ends.
+// retry calls the function `do` until its result `again` is false, but not more than `attempts` times. It stops after
+// a failed attempt if ctx ends.
 func retry(ctx context.Context, do func(context.Context) (again bool, err error)) error {
 	for attempt := 1; ; attempt++ {
 		again, err := do(ctx)

@@ -13,9 +13,9 @@ type Login struct{ current atomic.Pointer[pair] }
 
 type pair struct{ user, password string }
 
-// Follow makes new connections use the user and the password of the URL now. more reports whether now differs from
-// the URL before in another setting; then a new client is needed. If a URL is not valid, Follow returns an error and
-// changes nothing.
+// Follow makes new connections use the user and the password of the new URL. It also reports whether the new URL
+// differs from the old URL in another setting; then a new client is needed. If a URL is not valid, Follow returns an
+// error and changes nothing.
 func (l *Login) Follow(before, now string) (more bool, err error) {
 	from, kind, err := parseURL(before)
 	if err != nil {

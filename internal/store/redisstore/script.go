@@ -95,8 +95,8 @@ func (s *Script) run(ctx context.Context, calls []Call, plan *readPlan, watch bo
 	return replies, watched
 }
 
-// send sends calls[i] for every index i in only, and sets replies[i]. If only is nil, it sends all calls. It returns
-// the indices of the calls that were answered NOSCRIPT.
+// send sends calls[i] for every index i in the list `only`, and sets replies[i]. If the list is nil, it sends all
+// calls. It returns the indices of the calls that were answered NOSCRIPT.
 func (s *Script) send(
 	ctx context.Context, command, script any, calls []Call, replies []Reply, only []int, plan *readPlan, watch bool,
 ) (missing []int, watched bool) {

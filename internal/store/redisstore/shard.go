@@ -193,7 +193,7 @@ func (s *Store) suspect(sh *shard, key string) {
 	}
 }
 
-// claimEvery returns true to one caller if it has not returned true for the time every.
+// claimEvery returns true to one caller if it has not returned true for the time `every`.
 func claimEvery(last *atomic.Int64, now int64, every time.Duration) bool {
 	before := last.Load()
 	return (before == 0 || now-before >= every.Microseconds()) && last.CompareAndSwap(before, now)

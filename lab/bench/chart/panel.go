@@ -97,8 +97,8 @@ func (p *Panel) Key(name string, ink Ink) {
 // Tall doubles the height of the panel.
 func (p *Panel) Tall() { p.height = 2 * curveHeight }
 
-// LogY makes the vertical axis logarithmic between two powers of ten. A point below least is drawn at the value
-// least.
+// LogY makes the vertical axis logarithmic between two powers of ten. A point below the smaller power is drawn at the
+// smaller power.
 func (p *Panel) LogY(least, most float64) {
 	p.plot.Y.Scale, p.plot.Y.Tick.Marker = floor{least}, decades{}
 	p.plot.Y.Min, p.plot.Y.Max = least, most
@@ -201,7 +201,7 @@ func (decades) Ticks(least, most float64) (all []plot.Tick) {
 // floor is a logarithmic scale that has no values below least.
 type floor struct{ least float64 }
 
-// Normalize returns the position of x between least and most, from 0 to 1.
+// Normalize returns the position of x between the ends of the axis, from 0 to 1.
 func (f floor) Normalize(least, most, x float64) float64 {
 	return math.Log(max(x, f.least)/least) / math.Log(most/least)
 }

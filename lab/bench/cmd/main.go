@@ -73,7 +73,7 @@ type programConfig struct {
 	Strict   bool   `help:"Exit with status 1 if a target is missed."`
 }
 
-// withLog creates the results directory and calls do with the file for the servers' output.
+// withLog creates the results directory and calls the function `do` with the file for the servers' output.
 func (c *programConfig) withLog(do func(log io.Writer) error) (err error) {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return fmt.Errorf("make the results directory: %w", err)

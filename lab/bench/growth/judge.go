@@ -62,7 +62,7 @@ func (s *Step) name(i int, what string) string {
 	return fmt.Sprintf("%s, %s: %s", s.Name, s.Sizes[i].Label, what)
 }
 
-// ratios returns over divided by under for each round. It omits rounds in which under is 0.
+// ratios returns the quotient of two values for each round. It omits rounds in which the divisor is 0.
 func ratios(over, under []float64) (all []float64) {
 	for i := range min(len(over), len(under)) {
 		if under[i] > 0 {

@@ -199,8 +199,8 @@ const (
 	historyActor = "bootstrap" // the same as in debits with the bootstrap key
 )
 
-// entryRows returns a function that appends the next entry. The entries are those of consecutive tenants, from number
-// first on. entryRows also extends the tenants' chains.
+// entryRows returns a function that appends the next entry. The entries are those of consecutive tenants, from the
+// number `first` on. entryRows also extends the tenants' chains.
 func (h *Journal) entryRows(first int, chains []ledger.Chain) func(b []byte) []byte {
 	fingerprint := []byte("of generated row")
 	at, i := 0, 0 // indexes of the current tenant and of its current entry

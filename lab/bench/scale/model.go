@@ -125,7 +125,7 @@ func batch(rate float64, c *Costs, m *Machine) float64 {
 	return b
 }
 
-// nodesFor returns the number of nodes for a use, if each node has the amount each. It is at least one.
+// nodesFor returns the number of nodes for a use, if each node has the given amount. It is at least one.
 func nodesFor(use, each float64) float64 { return max(1, math.Ceil(use/each)) }
 
 // check returns an error that names the first input that is out of its bounds.

@@ -88,7 +88,7 @@ func hugeBytesFree() int64 {
 	return n * size << 10
 }
 
-// Wanted returns the settings whose group or name contains one of the texts in only, each with the base of its group.
+// Wanted returns the settings whose group or name contains one of the given texts, each with the base of its group.
 func Wanted(all []Setting, only []string) []Setting {
 	match := func(s Setting) bool {
 		return len(only) == 0 || slices.ContainsFunc(only, func(part string) bool { return strings.Contains(s.Group+": "+s.Name, part) })

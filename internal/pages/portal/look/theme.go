@@ -106,7 +106,7 @@ func contrast(a, b colour) float64 {
 	return (hi + 0.05) / (lo + 0.05)
 }
 
-// on returns black or white, whichever has more contrast with back.
+// on returns black or white, whichever has more contrast with the background.
 func on(back colour) colour {
 	black, white := colour{}, colour{0xff, 0xff, 0xff}
 	if contrast(black, back) > contrast(white, back) {

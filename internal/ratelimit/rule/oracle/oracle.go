@@ -66,11 +66,11 @@ type kindModel interface {
 	// by more than 5 s. advance reports whether the rule's rate has changed since the bucket was written, so that it
 	// must be written again.
 	advance(c Charge, b *Bucket, now int64, back bool) (mustStore bool)
-	// fits reports whether n tokens can be taken at the time later from b, which advance has changed, if nothing is
-	// charged before that time.
+	// fits reports whether n tokens can be taken from b, which advance has changed, at the time `later`, if nothing
+	// is charged before that time.
 	fits(c Charge, b *Bucket, later, n int64) bool
 	take(c Charge, b *Bucket, n int64)
-	// give gives back up to n tokens that were taken at the time taken. It reports whether it gave back any.
+	// give gives back up to n tokens that were taken at the given time. It reports whether it gave back any.
 	give(c Charge, b *Bucket, n, taken int64) bool
 	// waits returns an upper bound, in us, of the time until the bucket is full.
 	waits(c Charge, b *Bucket) int64
@@ -183,7 +183,7 @@ func (o *Oracle) Advance(c Charge, now int64) *Bucket {
 	return b
 }
 
-// Fits reports whether n tokens can be taken at the time later from b, which must be a result of Advance.
+// Fits reports whether n tokens can be taken at the time `later` from b. The bucket b must be a result of Advance.
 func (c Charge) Fits(b *Bucket, later, n int64) bool { return c.model().fits(c, b, later, n) }
 
 // write stores b, or deletes it if it is full.
