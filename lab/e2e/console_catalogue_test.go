@@ -245,6 +245,9 @@ func (b *browser) hook(status int, at, what string, values url.Values, texts ...
 func TestConsole_Webhooks_MadeTestedReplayedRotated(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t, "QUOTASVC_WEBHOOK_ALLOW_PRIVATE=true")
+	testenv.Eventually(t, func() bool { // an event that is listed after the webhook exists is sent to it
+		return strings.Contains(c.do(t, 200, "GET", "/v1/events?type=grant.created", "", nil).String(), "invoice-7")
+	}, "the first grant's event is listed")
 	to := newReceiver(t)
 	b := c.browser(t).signIn(testKey)
 	page := b.get(200, "/console/webhooks", "Nobody is told about events")
