@@ -252,7 +252,7 @@ func (s *Store) query(ctx context.Context, tx pgx.Tx, statement string, args ...
 
 // secrets returns all valid secrets with their keys.
 func (s *Store) secrets(ctx context.Context) (all []*known, err error) {
-	err = s.db.View(ctx, "read the keys", func(ctx context.Context, tx pgx.Tx) error {
+	err = s.db.View(ctx, "read the keys", func(ctx context.Context, tx pgx.Tx) (err error) {
 		rows, _ := tx.Query(ctx, s.queries["SelectSecrets"])
 		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (*known, error) {
 			var (

@@ -72,11 +72,8 @@ func (tx *txn) notOverridable(ctx context.Context, list []override) ([]override,
 	if len(list) == 0 {
 		return nil, nil
 	}
-	rows, err := tx.query(ctx, "MissingAllowances",
+	rows := tx.query(ctx, "MissingAllowances",
 		column(list, func(o *override) string { return o.plan }), column(list, func(o *override) string { return o.meter }))
-	if err != nil {
-		return nil, wrap("look up overridden meters", err)
-	}
 	places, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	if err != nil {
 		return nil, wrap("look up overridden meters", err)

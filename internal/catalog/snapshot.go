@@ -56,7 +56,7 @@ func placeOf(id string) int32 {
 
 // sums returns the sums of all groups, from PostgreSQL.
 func (tx *txn) sums(ctx context.Context) (map[group]sum, error) {
-	rows, _ := tx.query(ctx, "SelectSums")
+	rows := tx.query(ctx, "SelectSums")
 	sums := map[group]sum{}
 	var (
 		g group

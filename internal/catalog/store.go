@@ -107,8 +107,10 @@ type change struct {
 // now returns the present instant, as pgstore.Store.NowIn defines it.
 func (tx *txn) now(ctx context.Context) (time.Time, error) { return tx.store.db.NowIn(ctx, tx) }
 
-func (tx *txn) query(ctx context.Context, name string, args ...any) (pgx.Rows, error) {
-	return tx.Query(ctx, tx.store.queries[name], args...)
+// query returns the rows of a statement. If the statement fails, its error is the error of the rows.
+func (tx *txn) query(ctx context.Context, name string, args ...any) pgx.Rows {
+	rows, _ := tx.Query(ctx, tx.store.queries[name], args...)
+	return rows
 }
 
 func (tx *txn) queryRow(ctx context.Context, name string, args ...any) pgx.Row {

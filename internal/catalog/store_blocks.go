@@ -139,7 +139,7 @@ func (tx *txn) blocks(ctx context.Context, statement string, args ...any) ([]blo
 	if err != nil {
 		return nil, err
 	}
-	rows, _ := tx.query(ctx, statement, append(args, now)...)
+	rows := tx.query(ctx, statement, append(args, now)...)
 	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (block.Block, error) {
 		var b block.Block
 		var expires *time.Time

@@ -91,7 +91,7 @@ func (tx *txn) deleteMeter(ctx context.Context, id string) error {
 // meterUnused fails with errcode.Conflict if a plan, limit, gauge or balance refers to the meter. The error names one
 // of them.
 func (tx *txn) meterUnused(ctx context.Context, id string) error {
-	rows, _ := tx.query(ctx, "MeterInUse", id)
+	rows := tx.query(ctx, "MeterInUse", id)
 	uses, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return wrap("meter in use", err)
@@ -105,7 +105,7 @@ func (tx *txn) meterUnused(ctx context.Context, id string) error {
 // meters reads the meters ids, or all meters if ids is nil. It returns the meters whose id is greater than the
 // argument `after`, in the order of their ids. It returns at most limit meters.
 func (tx *txn) meters(ctx context.Context, ids []string, after string, limit int) ([]Meter, error) {
-	rows, _ := tx.query(ctx, "SelectMeters", ids, after, limit)
+	rows := tx.query(ctx, "SelectMeters", ids, after, limit)
 	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Meter, error) {
 		var m Meter
 		err := row.Scan(&m.ID, &m.Unit, &m.Description, &m.Kind, &m.DenialReplay, &m.Dimensions, &m.CreatedAt, &m.UpdatedAt)

@@ -88,7 +88,7 @@ func (tx *txn) plans(ctx context.Context, ids []string, after string, limit int)
 
 // collectPlans reads the versions of plans that a statement selects, with their allowances.
 func (tx *txn) collectPlans(ctx context.Context, statement string, args ...any) ([]Plan, error) {
-	rows, _ := tx.query(ctx, statement, args...)
+	rows := tx.query(ctx, statement, args...)
 	plans, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Plan, error) {
 		var (
 			p                Plan
@@ -121,7 +121,7 @@ func (tx *txn) addAllowances(ctx context.Context, plans []Plan) error {
 	for i := range plans {
 		ids[i], versions[i], byID[plans[i].ID] = plans[i].ID, plans[i].Version, &plans[i]
 	}
-	rows, _ := tx.query(ctx, "SelectAllowances", ids, versions)
+	rows := tx.query(ctx, "SelectAllowances", ids, versions)
 	var (
 		plan string
 		r    allowanceRow
@@ -251,7 +251,7 @@ func (tx *txn) missing(ctx context.Context, statement string, refs []reference) 
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	rows, _ := tx.query(ctx, statement, column(refs, func(r *reference) string { return r.id }))
+	rows := tx.query(ctx, statement, column(refs, func(r *reference) string { return r.id }))
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return nil, wrap("look up references", err)

@@ -181,11 +181,8 @@ type TenantPlan struct{ ID, Plan, Timezone string }
 // TenantPlans returns the plans of the tenants in ids that exist, from PostgreSQL. It is for reads of many tenants
 // that are rarely used. It does not cache them, because they would displace other tenants from memory.
 func (s *Store) TenantPlans(ctx context.Context, ids []string) (plans []TenantPlan, err error) {
-	err = s.read(ctx, "read plans of tenants", func(ctx context.Context, tx *txn) error {
-		rows, err := tx.query(ctx, "SelectTenantPlans", ids)
-		if err == nil {
-			plans, err = pgx.CollectRows(rows, pgx.RowToStructByPos[TenantPlan])
-		}
+	err = s.read(ctx, "read plans of tenants", func(ctx context.Context, tx *txn) (err error) {
+		plans, err = pgx.CollectRows(tx.query(ctx, "SelectTenantPlans", ids), pgx.RowToStructByPos[TenantPlan])
 		return wrap("select plans of tenants", err)
 	})
 	return plans, err
@@ -202,7 +199,7 @@ func (tx *txn) tenants(ctx context.Context, ids []string, after, prefix string, 
 	if ids != nil {
 		statement, args = "NamedTenants", []any{ids, after}
 	}
-	rows, _ := tx.query(ctx, statement, args...)
+	rows := tx.query(ctx, statement, args...)
 	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Tenant, error) { return scanTenant(row) })
 	return items, wrap("select tenants", err)
 }
@@ -238,7 +235,7 @@ func scanTenantFacts(rows pgx.Rows, found map[string]TenantFacts) error {
 
 // tenantIDs reads at most limit ids of tenants that are not in listed.
 func (tx *txn) tenantIDs(ctx context.Context, listed []string, limit int) ([]string, error) {
-	rows, _ := tx.query(ctx, "SelectTenantIDs", listed, limit)
+	rows := tx.query(ctx, "SelectTenantIDs", listed, limit)
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	return ids, wrap("select tenant ids", err)
 }
@@ -300,7 +297,7 @@ func (tx *txn) lockTenants(ctx context.Context, wanted []Tenant) (map[string]*lo
 
 // lockInto locks the rows of those tenants in ids that exist, and adds the tenants to locked.
 func (tx *txn) lockInto(ctx context.Context, locked map[string]*lockedTenant, ids []string, metadata []*string) error {
-	rows, _ := tx.query(ctx, "LockTenants", ids, metadata)
+	rows := tx.query(ctx, "LockTenants", ids, metadata)
 	tenants, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*lockedTenant, error) {
 		var l lockedTenant
 		var err error

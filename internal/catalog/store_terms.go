@@ -41,7 +41,7 @@ func (s *Store) ListTerms(ctx context.Context, tenant string, p listing.Query) (
 		after = &at
 	}
 	err = s.read(ctx, "list terms", func(ctx context.Context, tx *txn) error {
-		rows, _ := tx.query(ctx, "SelectTerms", tenant, after, p.Limit+1)
+		rows := tx.query(ctx, "SelectTerms", tenant, after, p.Limit+1)
 		items, err := pgx.CollectRows(rows, scanTerms)
 		if err != nil {
 			return wrap("select terms", err)

@@ -149,8 +149,7 @@ func (s *Server) endSpan(rc *request, status int) string {
 	if !span.SpanContext().IsSampled() {
 		return ""
 	}
-	route := rc.Path()
-	route = cmp.Or(route, routeNone)
+	route := cmp.Or(rc.Path(), routeNone)
 	span.SetName(rc.Request().Method + " " + route)
 	span.SetAttributes(attribute.String("http.route", route), attribute.String("quotasvc.request_id", rc.requestID), attribute.String("quotasvc.tenant", rc.tenant))
 	if rc.code != "" {

@@ -204,8 +204,7 @@ func (req Request) check(o rule.Op) (query, error) {
 		if !c.Rule.Compiled() {
 			return query{}, chargeError(i, "rule", "is not compiled")
 		}
-		cost := c.Cost
-		cost = cmp.Or(cost, c.Rule.Cost)
+		cost := cmp.Or(c.Cost, c.Rule.Cost)
 		if cost < 1 || cost > bound.MaxAmount {
 			return query{}, chargeError(i, "cost", fmt.Sprintf("%d is not from 1 to %d", c.Cost, int64(bound.MaxAmount)))
 		}

@@ -60,7 +60,7 @@ func (s *Store) List(ctx context.Context, q Query) (page Page, err error) {
 	if err != nil {
 		return page, err
 	}
-	err = s.db.View(ctx, "list gauges", func(ctx context.Context, tx pgx.Tx) error {
+	err = s.db.View(ctx, "list gauges", func(ctx context.Context, tx pgx.Tx) (err error) {
 		var exists bool
 		if err := tx.QueryRow(ctx, s.queries["TenantExists"], q.Tenant).Scan(&exists); err != nil {
 			return fmt.Errorf("look up tenant: %w", err)

@@ -245,7 +245,7 @@ func (s *Store) Entries(ctx context.Context, k Key, before int64, limit int) (li
 	if err := k.validate(); err != nil {
 		return nil, err
 	}
-	err = s.db.View(ctx, "read gauge entries", func(ctx context.Context, tx pgx.Tx) error {
+	err = s.db.View(ctx, "read gauge entries", func(ctx context.Context, tx pgx.Tx) (err error) {
 		if _, _, err := s.limit(ctx, tx, k); err != nil && !errors.Is(err, errNotInPlan) {
 			return err
 		}

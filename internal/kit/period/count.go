@@ -65,8 +65,7 @@ func (s Schedule) Nth(from time.Time, n int) (Period, error) {
 // shift returns an instant that is about n periods after the given boundary. Except near changes of the zone's clock,
 // this instant is less than one period after the boundary. If n is 0, the instant is before the next boundary.
 func (s Schedule) shift(at time.Time, n int) time.Time {
-	loc := s.Location
-	loc = cmp.Or(loc, time.UTC)
+	loc := cmp.Or(s.Location, time.UTC)
 	if s.Every == Hour {
 		return addSeconds(at, secondsPerHour*int64(n))
 	}
