@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -22,20 +21,10 @@ func (b *bundle) as(key string, admin bool) context.Context {
 	return auditlog.With(b.t.Context(), &auditlog.Actor{KeyID: key, Name: "the " + key, RequestID: "r1", IP: "192.0.2.1", Admin: admin})
 }
 
-// texts returns the rows of a query with one column.
-func (b *bundle) texts(sql string, args ...any) []string {
-	b.t.Helper()
-	rows, err := b.db.Query(b.t.Context(), sql, args...)
-	require.NoError(b.t, err)
-	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(b.t, err)
-	return out
-}
-
 // actors lists the operations of a tenant's entries, each with its actor. "own" is an operation of the ledger itself.
 func (b *bundle) actors(tenant string) []string {
 	b.t.Helper()
-	return b.texts(`SELECT DISTINCT CASE WHEN operation_id LIKE '§%' THEN 'own' ELSE operation_id END || ' ' || coalesce(actor, 'NULL')
+	return list[string](b, `SELECT DISTINCT CASE WHEN operation_id LIKE '§%' THEN 'own' ELSE operation_id END || ' ' || coalesce(actor, 'NULL')
 		FROM entries WHERE tenant_id = $1 ORDER BY 1`, tenant)
 }
 
@@ -43,16 +32,8 @@ func (b *bundle) actors(tenant string) []string {
 // before and after, and the reason.
 func (b *bundle) lines() []string {
 	b.t.Helper()
-	return b.texts(`SELECT concat_ws(' ', action, actor_key, object_kind || ':' || tenant_id || '/' || object_id, coalesce(before::text, '-'), after::text, reason)
+	return list[string](b, `SELECT concat_ws(' ', action, actor_key, object_kind || ':' || tenant_id || '/' || object_id, coalesce(before::text, '-'), after::text, reason)
 		FROM audit ORDER BY audit_id`)
-}
-
-// do runs an operation for the actor in ctx. It must succeed.
-func do[R any](ctx context.Context, b *bundle, op ledger.Request[R]) *R {
-	b.t.Helper()
-	r, err := Do(ctx, b.Ledger, op)
-	require.NoError(b.t, err, op)
-	return r
 }
 
 func TestDo_Actor_InItsEntriesAlone(t *testing.T) {
@@ -107,7 +88,7 @@ func TestDo_Administrator_OneLineInTheAuditLog(t *testing.T) {
 	_, err = Do(admin, b.Ledger, topupOf("acme", "dry", "credits", 5), DryRun(true))
 	require.NoError(t, err)
 	do(admin, b, debitOf("acme", "d2", 1))
-	id := b.texts(`SELECT grant_id FROM grants WHERE operation_id = 'g-0'`)[0]
+	id := list[string](b, `SELECT grant_id FROM grants WHERE operation_id = 'g-0'`)[0]
 	b.exec(`UPDATE audit SET after = after || '{"effective_at": "now"}' WHERE object_id = $1`, id)
 	wantEqual(t, "audit log", b.lines(), []string{
 		`grant.create key_a grant:acme/order-17 - {"meter": "credits", "amount": 50, "source": "topup", "status": "pending", "grant_id": "order-17", "priority": 100, "remaining": 0, "cost_basis": "0.01", ` +
@@ -120,7 +101,7 @@ func TestDo_Administrator_OneLineInTheAuditLog(t *testing.T) {
 			`{"meter": "credits", "remaining": 50, "expires_at": "` + later.Add(2*time.Hour).Format(time.RFC3339) + `"} paid late`,
 		`grant.void key_a grant:acme/order-17 {"meter": "credits", "status": "pending", "remaining": 0} {"meter": "credits", "status": "voided", "remaining": 0} not paid`,
 	})
-	wantEqual(t, "who", b.texts("SELECT DISTINCT concat_ws(' ', actor_name, request_id, ip) FROM audit"), []string{"the key_a r1 192.0.2.1"})
+	wantEqual(t, "who", list[string](b, "SELECT DISTINCT concat_ws(' ', actor_name, request_id, ip) FROM audit"), []string{"the key_a r1 192.0.2.1"})
 	b.mustVerify()
 }
 
@@ -140,7 +121,7 @@ func TestDo_AnswerToCommitLost_OneLine(t *testing.T) {
 		})
 	}
 	assert.NotZero(t, p.lost.Load(), "no answer was lost: the test proves nothing")
-	wantEqual(t, "lines and grants", b.texts("SELECT count(*) || ' ' || count(DISTINCT object_id) || ' ' || (SELECT count(*) FROM grants WHERE meter = 'credits') FROM audit"), []string{"20 20 20"})
+	wantEqual(t, "lines and grants", list[string](b, "SELECT count(*) || ' ' || count(DISTINCT object_id) || ' ' || (SELECT count(*) FROM grants WHERE meter = 'credits') FROM audit"), []string{"20 20 20"})
 	b.mustVerify()
 }
 
@@ -169,8 +150,8 @@ func TestDo_LineRefused_NoChangeAndNeighboursServed(t *testing.T) {
 	testenv.Eventually(t, func() bool { return b.parkedCalls() == 6 }, "all are parked")
 	unlock()
 	wg.Wait()
-	wantEqual(t, "grants", b.texts("SELECT operation_id FROM grants WHERE source = 'topup' ORDER BY 1"), []string{"g0", "g1", "g2", "g4", "g5"})
-	wantEqual(t, "lines", b.texts("SELECT actor_key || ' ' || count(*) FROM audit GROUP BY actor_key"), []string{"key_a 5"})
+	wantEqual(t, "grants", list[string](b, "SELECT operation_id FROM grants WHERE source = 'topup' ORDER BY 1"), []string{"g0", "g1", "g2", "g4", "g5"})
+	wantEqual(t, "lines", list[string](b, "SELECT actor_key || ' ' || count(*) FROM audit GROUP BY actor_key"), []string{"key_a 5"})
 	b.mustVerify()
 }
 
@@ -181,6 +162,6 @@ func TestStartRoll_Administrator_OneLine(t *testing.T) {
 		_, err := b.StartRoll(ctx, nil)
 		require.NoError(t, err)
 	}
-	wantEqual(t, "lines", b.texts("SELECT a.action || ' ' || a.actor_key || ' ' || a.object_kind || ' ' || (r.as_of = (a.after ->> 'as_of')::timestamptz) FROM audit a JOIN rolls r ON r.roll_id = a.object_id"),
+	wantEqual(t, "lines", list[string](b, "SELECT a.action || ' ' || a.actor_key || ' ' || a.object_kind || ' ' || (r.as_of = (a.after ->> 'as_of')::timestamptz) FROM audit a JOIN rolls r ON r.roll_id = a.object_id"),
 		[]string{"roll.start key_a roll true"})
 }

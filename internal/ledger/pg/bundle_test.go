@@ -51,6 +51,14 @@ func (b *bundle) reconnect() {
 	b.db = db
 }
 
+// another returns a bundle with a connection of its own and no ledger: another client of the database.
+func (b *bundle) another() *bundle {
+	b.t.Helper()
+	other := &bundle{t: b.t, url: b.url}
+	other.reconnect()
+	return other
+}
+
 // throughCoordinator makes the ledger send its batches to the server of the URL. Tests whose proxy loses the answers
 // of this server need it, because on Citus batches would go to other nodes.
 func throughCoordinator(c *Config) { c.ThroughCoordinator = true }
@@ -135,16 +143,90 @@ func debitOf(tenant, key string, amount int64) *ledger.Debit {
 	return &ledger.Debit{Tenant: tenant, Key: key, Items: []ledger.Item{{Meter: "api_calls", Amount: amount}}}
 }
 
+// debitFor returns a debit by a subject.
+func debitFor(subject, tenant, key string, amount int64) *ledger.Debit {
+	d := debitOf(tenant, key, amount)
+	d.Subject = subject
+	return d
+}
+
 func topupOf(tenant, key, meter string, amount int64) *ledger.Grant {
 	return &ledger.Grant{Tenant: tenant, Key: key, Meter: meter, Amount: amount, Source: ledger.SourceTopup}
+}
+
+// do runs an operation with the given context, which has its actor. The operation must succeed.
+func do[R any](ctx context.Context, b *bundle, op ledger.Request[R], options ...Option) *R {
+	b.t.Helper()
+	r, err := Do(ctx, b.Ledger, op, options...)
+	require.NoError(b.t, err, op)
+	return r
+}
+
+// mustDo runs an operation, which must succeed.
+func mustDo[R any](b *bundle, op ledger.Request[R], options ...Option) *R {
+	b.t.Helper()
+	return do(b.t.Context(), b, op, options...)
+}
+
+// wantRefusal runs an operation, which must fail with the code. It returns the error.
+func wantRefusal[R any](b *bundle, code errcode.Code, op ledger.Request[R], options ...Option) *errcode.Error {
+	b.t.Helper()
+	_, err := Do(b.t.Context(), b.Ledger, op, options...)
+	return wantCode(b.t, err, code)
+}
+
+func (b *bundle) mustDebit(d *ledger.Debit) *ledger.DebitResult {
+	b.t.Helper()
+	return mustDo(b, d)
+}
+
+func (b *bundle) debit(tenant, key string, amount int64) {
+	b.t.Helper()
+	mustDo(b, debitOf(tenant, key, amount))
+}
+
+func (b *bundle) mustGrant(tenant, key, meter string, amount int64) {
+	b.t.Helper()
+	mustDo(b, topupOf(tenant, key, meter, amount))
+}
+
+// one returns the value of a query with one row and one column.
+func one[V any](b *bundle, sql string, args ...any) (v V) {
+	b.t.Helper()
+	require.NoError(b.t, b.db.QueryRow(b.t.Context(), sql, args...).Scan(&v))
+	return v
+}
+
+// list returns the rows of a query with one column.
+func list[V any](b *bundle, sql string, args ...any) []V {
+	b.t.Helper()
+	rows, err := b.db.Query(b.t.Context(), sql, args...)
+	require.NoError(b.t, err)
+	out, err := pgx.CollectRows(rows, pgx.RowTo[V])
+	require.NoError(b.t, err)
+	return out
 }
 
 // mustBalance reads a balance.
 func (b *bundle) mustBalance(tenant, meter string) *ledger.Balance {
 	b.t.Helper()
-	out, err := b.Balance(b.t.Context(), tenant, meter, "")
-	require.NoError(b.t, err, "balance %s/%s", tenant, meter)
+	return b.mustSubject(tenant, meter, "")
+}
+
+// mustSubject reads the balance of a subject.
+func (b *bundle) mustSubject(tenant, meter, subject string) *ledger.Balance {
+	b.t.Helper()
+	out, err := b.Balance(b.t.Context(), tenant, meter, subject)
+	require.NoError(b.t, err, "balance %s/%s/%s", tenant, meter, subject)
 	return out
+}
+
+// roll runs a roll, which must succeed.
+func (b *bundle) roll() Roll {
+	b.t.Helper()
+	r, err := b.RunRoll(b.t.Context(), nil, func(Roll) {})
+	require.NoError(b.t, err, "roll")
+	return r
 }
 
 // wantSums fails the test if the sums of a balance of the tenant differ from want.

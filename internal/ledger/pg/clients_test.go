@@ -137,7 +137,7 @@ func (s *life) trying(r model.Request) *question {
 	q.what, q.Request = "try "+q.what, nil
 	q.ask = func(l *Ledger) told {
 		c := s.prepared(&r)
-		at := s.try(l, c)
+		at := s.send(l, c, DryRun(true))
 		return s.heard(c, at)
 	}
 	q.expect = func(m *model.Model) string { return r.Try(m) }

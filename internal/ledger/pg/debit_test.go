@@ -18,8 +18,7 @@ import (
 func TestDebit_DrawsAllowance_ReportsPosition(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).simple("acme", 10)
-	got, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 3))
-	require.NoError(t, err)
+	got := b.mustDebit(debitOf("acme", "k1", 3))
 	item := got.Items[0]
 	wantEqual(t, "charge", chargeOf(item), charge{Charged: 3, Remaining: 7})
 	wantEqual(t, "limit", item.Limit, 10)
@@ -31,31 +30,24 @@ func TestDebit_DrawsAllowance_ReportsPosition(t *testing.T) {
 func TestDebit_Retry_GetsFirstResult_ChargesOnce(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).simple("acme", 10)
-	first, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4))
-	require.NoError(t, err)
-	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k2", 4))
-	require.NoError(t, err)
-	again, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4))
-	require.NoError(t, err)
+	first := b.mustDebit(debitOf("acme", "k1", 4))
+	b.mustDebit(debitOf("acme", "k2", 4))
+	again := b.mustDebit(debitOf("acme", "k1", 4))
 	want := *first
 	want.Replayed = true
 	wantEqual(t, "replay", *again, want)
 	wantEqual(t, "remaining of the replay", again.Items[0].Remaining, 6)
-	left := b.mustBalance("acme", "api_calls").Remaining
-	assert.True(t, left == 2, "remaining is %d, want 2", left)
-	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k1", 5))
-	wantCode(t, err, errcode.IdempotencyKeyReused)
+	wantEqual(t, "remaining", b.mustBalance("acme", "api_calls").Remaining, 2)
+	wantRefusal(b, errcode.IdempotencyKeyReused, debitOf("acme", "k1", 5))
 	b.mustVerify()
 }
 
 func TestDebit_Denied_ChangesNothing_ExplainsItself(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).simple("acme", 10)
-	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 8))
-	require.NoError(t, err)
+	b.mustDebit(debitOf("acme", "k1", 8))
 	before := b.mustBalance("acme", "api_calls")
-	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k2", 3))
-	e := wantCode(t, err, errcode.QuotaExceeded)
+	e := wantRefusal(b, errcode.QuotaExceeded, debitOf("acme", "k2", 3))
 	denial := *ledger.DenialOf(e)
 	wantEqual(t, "denial", denial, ledger.Denial{
 		Limiting: ledger.Limiting{Kind: "allowance", Meter: "api_calls", Level: "tenant"}, Required: 3, Available: 2, Remaining: 2, Limit: 10,
@@ -72,15 +64,11 @@ func TestDebit_MeterNotInPlan_RefusedUntilGranted(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).simple("acme", 10)
 	debit := &ledger.Debit{Tenant: "acme", Key: "k1", Items: []ledger.Item{{Meter: "credits", Amount: 5}}}
-	_, err := Do(t.Context(), b.Ledger, debit)
-	wantCode(t, err, errcode.MeterNotInPlan)
-	_, err = Do(t.Context(), b.Ledger, topupOf("acme", "g1", "credits", 7))
-	require.NoError(t, err)
-	_, err = Do(t.Context(), b.Ledger, debit)
-	require.NoError(t, err)
+	wantRefusal(b, errcode.MeterNotInPlan, debit)
+	b.mustGrant("acme", "g1", "credits", 7)
+	mustDo(b, debit)
 	debit.Key = "k2"
-	_, err = Do(t.Context(), b.Ledger, debit)
-	e := wantCode(t, err, errcode.CreditsExhausted)
+	e := wantRefusal(b, errcode.CreditsExhausted, debit)
 	denial := ledger.DenialOf(e)
 	assert.True(t, denial.ResetAt.IsZero() && denial.Available == 2, "got %+v", denial)
 	b.mustVerify()
@@ -89,31 +77,26 @@ func TestDebit_MeterNotInPlan_RefusedUntilGranted(t *testing.T) {
 func TestDebit_SeveralItems_AllOrNone(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).simple("acme", 10)
-	_, err := Do(t.Context(), b.Ledger, topupOf("acme", "g1", "credits", 5))
-	require.NoError(t, err)
-	both := func(key string, calls, credits int64) error {
-		_, err := Do(t.Context(), b.Ledger, &ledger.Debit{Tenant: "acme", Key: key, Items: []ledger.Item{{Meter: "api_calls", Amount: calls}, {Meter: "credits", Amount: credits}}})
-		return err
+	b.mustGrant("acme", "g1", "credits", 5)
+	both := func(key string, calls, credits int64) *ledger.Debit {
+		items := []ledger.Item{{Meter: "api_calls", Amount: calls}, {Meter: "credits", Amount: credits}}
+		return &ledger.Debit{Tenant: "acme", Key: key, Items: items}
 	}
-	wantCode(t, both("k1", 1, 6), errcode.CreditsExhausted)
-	require.NoError(t, both("k2", 1, 5))
-	wantCode(t, both("k3", 1, 1), errcode.CreditsExhausted)
-	got := b.mustBalance("acme", "api_calls").Remaining
-	assert.True(t, got == 9, "api_calls remaining is %d, want 9", got)
+	wantRefusal(b, errcode.CreditsExhausted, both("k1", 1, 6))
+	mustDo(b, both("k2", 1, 5))
+	wantRefusal(b, errcode.CreditsExhausted, both("k3", 1, 1))
+	wantEqual(t, "api_calls remaining", b.mustBalance("acme", "api_calls").Remaining, 9)
 	b.mustVerify()
 }
 
 func TestDebit_UnknownTenantOrMeter_IsNamed(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).simple("acme", 10)
-	_, err := Do(t.Context(), b.Ledger, debitOf("nobody", "k1", 1))
-	wantCode(t, err, errcode.TenantNotFound)
-	_, err = Do(t.Context(), b.Ledger, &ledger.Debit{Tenant: "acme", Key: "k1", Items: []ledger.Item{{Meter: "nothing", Amount: 1}}})
-	wantCode(t, err, errcode.NotFound)
+	wantRefusal(b, errcode.TenantNotFound, debitOf("nobody", "k1", 1))
+	wantRefusal(b, errcode.NotFound, &ledger.Debit{Tenant: "acme", Key: "k1", Items: []ledger.Item{{Meter: "nothing", Amount: 1}}})
 	suspended := debitOf("acme", "k9", 1)
 	suspended.Suspended = true
-	_, err = Do(t.Context(), b.Ledger, suspended)
-	wantCode(t, err, errcode.TenantSuspended)
+	wantRefusal(b, errcode.TenantSuspended, suspended)
 }
 
 func TestDebit_1000Units_200ClientsTwice_Grant1000(t *testing.T) {
@@ -154,16 +137,11 @@ func TestDebit_1000Units_200ClientsTwice_Grant1000(t *testing.T) {
 func TestDryRun_AnswersAsDebit_WritesNothing(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).simple("acme", 10)
-	dry, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4), DryRun(true))
-	require.NoError(t, err)
-	var rows int
-	err = b.db.QueryRow(t.Context(), "SELECT count(*) FROM entries").Scan(&rows)
-	require.True(t, err == nil && rows == 0, "a dry run left %d entries (%v)", rows, err)
-	made, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4))
-	require.NoError(t, err)
+	dry := mustDo(b, debitOf("acme", "k1", 4), DryRun(true))
+	require.Zero(t, one[int](b, "SELECT count(*) FROM entries"), "entries that a dry run left")
+	made := b.mustDebit(debitOf("acme", "k1", 4))
 	assert.Equal(t, dry.Items, made.Items, "dry run differs from the debit")
-	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k2", 7), DryRun(true))
-	wantCode(t, err, errcode.QuotaExceeded)
+	wantRefusal(b, errcode.QuotaExceeded, debitOf("acme", "k2", 7), DryRun(true))
 }
 
 func TestDebit_StoredDenial_StaysAfterTopup(t *testing.T) {
@@ -171,14 +149,11 @@ func TestDebit_StoredDenial_StaysAfterTopup(t *testing.T) {
 	b := newBundle(t).simple("acme", 10)
 	sticky := debitOf("acme", "k1", 11)
 	sticky.Items[0].StoreDenial = true
-	_, first := Do(t.Context(), b.Ledger, sticky)
-	wantCode(t, first, errcode.QuotaExceeded)
+	wantRefusal(b, errcode.QuotaExceeded, sticky)
 	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 11))
 	require.Error(t, err, "11 of 10 were granted")
-	_, err = Do(t.Context(), b.Ledger, topupOf("acme", "g1", "api_calls", 100))
-	require.NoError(t, err)
-	_, err = Do(t.Context(), b.Ledger, sticky)
-	e := wantCode(t, err, errcode.QuotaExceeded)
+	b.mustGrant("acme", "g1", "api_calls", 100)
+	e := wantRefusal(b, errcode.QuotaExceeded, sticky)
 	denial := ledger.DenialOf(e)
 	assert.True(t, denial.Replayed && denial.Available == 10, "got %+v", e)
 	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k2", 11))
@@ -189,16 +164,15 @@ func TestDebit_StoredDenial_StaysAfterTopup(t *testing.T) {
 func TestDebit_Overage_StaysWithinMaxAmount(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).simple("acme", 10)
-	drain := func(key string, amount int64) error {
+	drain := func(key string, amount int64) *ledger.Debit {
 		d := debitOf("acme", key, amount)
 		d.Mode = ledger.ModeDrain
-		_, err := Do(t.Context(), b.Ledger, d)
-		return err
+		return d
 	}
 	for key, amount := range map[string]int64{"k1": ledger.MaxAmount, "k2": 10} {
-		require.NoError(t, drain(key, amount))
+		mustDo(b, drain(key, amount))
 	}
-	assert.Equal(t, "items[0].amount", wantCode(t, drain("k3", 1), errcode.InvalidArgument).Field(), "got field")
+	assert.Equal(t, "items[0].amount", wantRefusal(b, errcode.InvalidArgument, drain("k3", 1)).Field(), "got field")
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10, Used: 10, Overage: ledger.MaxAmount})
 	b.mustVerify()
 }
@@ -206,12 +180,11 @@ func TestDebit_Overage_StaysWithinMaxAmount(t *testing.T) {
 func TestAdjust_ForgottenKey_IsRefused(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).simple("acme", 10)
-	adjust := func(amount int64) error {
-		_, err := Do(t.Context(), b.Ledger, &ledger.Adjust{Tenant: "acme", Key: "fix", Meter: "api_calls", Amount: amount, Reason: "counted twice"})
-		return err
+	adjust := func(amount int64) *ledger.Adjust {
+		return &ledger.Adjust{Tenant: "acme", Key: "fix", Meter: "api_calls", Amount: amount, Reason: "counted twice"}
 	}
-	require.NoError(t, adjust(5))
+	mustDo(b, adjust(5))
 	b.exec("UPDATE entries SET operation_id = 'of a month long ago' WHERE operation_id = 'fix'")
-	assert.Equal(t, "Idempotency-Key", wantCode(t, adjust(7), errcode.Conflict).Field(), "got field")
+	assert.Equal(t, "Idempotency-Key", wantRefusal(b, errcode.Conflict, adjust(7)).Field(), "got field")
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10, Adjusted: 5})
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
@@ -15,14 +14,11 @@ import (
 func TestDryRunAt_AnswersAsTheDebitWillBe(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).hourly("acme", 10)
-	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 7))
-	require.NoError(t, err)
+	b.mustDebit(debitOf("acme", "k1", 7))
 	at := time.Now().Add(90 * time.Minute)
-	simulated, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 4), DryRunAt(at))
-	require.NoError(t, err)
+	simulated := mustDo(b, debitOf("acme", "k2", 4), DryRunAt(at))
 	b.rewind("", 90*time.Minute) // the 90 minutes pass
-	came, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 4))
-	require.NoError(t, err)
+	came := b.mustDebit(debitOf("acme", "k2", 4))
 	wantEqual(t, "remaining", simulated.Items[0].Remaining, came.Items[0].Remaining)
 	wantEqual(t, "charged", simulated.Items[0].Charged, came.Items[0].Charged)
 	b.mustVerify()
@@ -33,15 +29,12 @@ func TestDryRunAt_AnswersAsTheDebitWillBe(t *testing.T) {
 func TestDryRunAt_YearOfHourlyPeriods_IsQuick(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).hourly("acme", 10)
-	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 7))
-	require.NoError(t, err)
+	b.mustDebit(debitOf("acme", "k1", 7))
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // an idle machine needs about 50 ms
 	defer cancel()
 	got, err := Do(ctx, b.Ledger, debitOf("acme", "k2", 10), DryRunAt(began.Add(simulatedMax-time.Minute)))
 	assert.True(t, err == nil && got.Items[0].Remaining == 0, "%+v, %v", got, err)
-	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k2", 10), DryRunAt(began.Add(simulatedMax+time.Hour)))
-	wantCode(t, err, errcode.InvalidArgument)
-	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k2", 10), DryRunAt(began.Add(-time.Second)))
-	wantCode(t, err, errcode.InvalidArgument)
+	wantRefusal(b, errcode.InvalidArgument, debitOf("acme", "k2", 10), DryRunAt(began.Add(simulatedMax+time.Hour)))
+	wantRefusal(b, errcode.InvalidArgument, debitOf("acme", "k2", 10), DryRunAt(began.Add(-time.Second)))
 }

@@ -20,15 +20,38 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
+// newMovedBundle returns a bundle and PostgreSQL's clock, which the test moves. This clock alone decides.
+func newMovedBundle(t *testing.T) (*bundle, *testenv.DatabaseClock) {
+	t.Helper()
+	url := testenv.Postgres(t)
+	moved := testenv.MoveClock(t, url)
+	b := newBundleOn(t, url, func(c *Config) { c.Clock = clock.New(clock.Config{SkewMax: 365 * 24 * time.Hour}) })
+	return b, moved
+}
+
+// servicePool returns connections with the role of the service.
+func (b *bundle) servicePool() *pgxpool.Pool {
+	b.t.Helper()
+	pool, err := pgxpool.New(b.t.Context(), testenv.AsService(b.url))
+	require.NoError(b.t, err)
+	b.t.Cleanup(pool.Close)
+	return pool
+}
+
+// remind reads the agreed time, and emits the events of grants that end soon.
+func (b *bundle) remind(pool *pgxpool.Pool) {
+	b.t.Helper()
+	require.NoError(b.t, b.Ping(b.t.Context()))
+	_, _, err := events.Remind(b.t.Context(), pool, b.Now())
+	require.NoError(b.t, err)
+}
+
 // told returns the events that were emitted so far, as text: tenant, type, meter, subject, and the fields of data
 // that the tests compare.
 func (b *bundle) told() []string {
 	b.t.Helper()
-	rows, err := b.db.Query(b.t.Context(), `SELECT concat_ws(' ', tenant_id, type, nullif(meter, ''), nullif(subject, ''), data->>'threshold', data->>'grant_id',
+	lines := list[string](b, `SELECT concat_ws(' ', tenant_id, type, nullif(meter, ''), nullif(subject, ''), data->>'threshold', data->>'grant_id',
 		data->>'hold_id', data->>'used', data->>'limit', data->>'amount') FROM events ORDER BY at, type, data->>'used', data->>'threshold'`)
-	require.NoError(b.t, err)
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(b.t, err)
 	slices.Sort(lines)
 	return lines
 }
@@ -36,36 +59,15 @@ func (b *bundle) told() []string {
 func (b *bundle) wantTold(want ...string) {
 	b.t.Helper()
 	slices.Sort(want)
-	if want == nil {
-		want = []string{}
-	}
-	wantEqual(b.t, "events", b.told(), want)
+	wantEqual(b.t, "events", b.told(), append([]string{}, want...))
 }
 
-func (b *bundle) debit(tenant, key string, amount int64) {
+// mustGrantUntil makes a grant of credits with an end, for tenant acme.
+func (b *bundle) mustGrantUntil(id string, amount int64, end time.Time) {
 	b.t.Helper()
-	_, err := Do(b.t.Context(), b.Ledger, debitOf(tenant, key, amount))
-	require.NoError(b.t, err)
-}
-
-func (b *bundle) do(ops ...ledger.Operation) {
-	b.t.Helper()
-	for _, op := range ops {
-		var err error
-		switch op := op.(type) {
-		case *ledger.Debit:
-			_, err = Do(b.t.Context(), b.Ledger, op)
-		case *ledger.Grant:
-			_, err = Do(b.t.Context(), b.Ledger, op)
-		case *ledger.Refund:
-			_, err = Do(b.t.Context(), b.Ledger, op)
-		case *ledger.Hold:
-			_, err = Do(b.t.Context(), b.Ledger, op)
-		case *ledger.GrantChange:
-			_, err = Do(b.t.Context(), b.Ledger, op)
-		}
-		require.NoError(b.t, err)
-	}
+	g := topupOf("acme", "key-"+id, "credits", amount)
+	g.GrantID, g.ExpiresAt = id, end
+	mustDo(b, g)
 }
 
 func TestEvents_DebitCrossesThresholds_EachToldOnceInThePeriod(t *testing.T) {
@@ -76,7 +78,7 @@ func TestEvents_DebitCrossesThresholds_EachToldOnceInThePeriod(t *testing.T) {
 	b.debit("acme", "k2", 1)
 	b.wantTold("acme balance.threshold_reached api_calls 80 80 100")
 	b.debit("acme", "k2", 1) // a replay
-	b.do(&ledger.Refund{Tenant: "acme", Key: "r", OperationID: "k2"})
+	mustDo(b, &ledger.Refund{Tenant: "acme", Key: "r", OperationID: "k2"})
 	b.debit("acme", "k3", 21) // crosses 80 again, and 100
 	want := []string{
 		"acme balance.threshold_reached api_calls 80 80 100", "acme balance.threshold_reached api_calls 100 100 100", "acme balance.exhausted api_calls 100 100",
@@ -84,10 +86,10 @@ func TestEvents_DebitCrossesThresholds_EachToldOnceInThePeriod(t *testing.T) {
 	b.wantTold(want...)
 	// If the limit is the same, a refund and a new debit emit no event again. A top-up raises the limit, so the next
 	// exhaustion emits a new event.
-	b.do(&ledger.Refund{Tenant: "acme", Key: "r3", OperationID: "k3", Amount: 5})
+	mustDo(b, &ledger.Refund{Tenant: "acme", Key: "r3", OperationID: "k3", Amount: 5})
 	b.debit("acme", "k4", 5)
 	b.wantTold(want...)
-	b.do(topupOf("acme", "t", "api_calls", 50))
+	b.mustGrant("acme", "t", "api_calls", 50)
 	b.debit("acme", "k5", 50)
 	b.wantTold(append(want, "acme grant.created api_calls "+"grant-e3b98a4da31a127d 50", "acme balance.exhausted api_calls 150 150")...)
 	b.mustVerify()
@@ -126,9 +128,7 @@ func TestEvents_AlertAt_OfThePlan_AlsoForSubjects(t *testing.T) {
 	b.simple("plain", 300)
 	b.exec("UPDATE plan_allowances SET per_subject = 10 WHERE amount = 300")
 	for _, tenant := range []string{"acme", "quiet", "plain"} {
-		d := debitOf(tenant, "k", 10)
-		d.Subject = "ann"
-		b.do(d)
+		b.mustDebit(debitFor("ann", tenant, "k", 10))
 	}
 	b.debit("acme", "k2", 40)
 	b.debit("quiet", "k2", 180)
@@ -257,35 +257,25 @@ func TestEvents_TwoInstances_OneBalance_ToldOnce(t *testing.T) {
 
 func TestEvents_SweepOfIdleTenant_TellsWhatEnded(t *testing.T) {
 	t.Parallel()
-	url := testenv.Postgres(t)
-	moved := testenv.MoveClock(t, url)
-	b := newBundleOn(t, url, func(c *Config) { c.Clock = clock.New(clock.Config{SkewMax: 365 * 24 * time.Hour}) })
+	b, moved := newMovedBundle(t)
 	at := time.Now().Add(-time.Hour).UTC()
 	b.plan("trial", 1, at, "credits 0 once tenant", "api_calls 100 once tenant")
 	b.exec("UPDATE plan_allowances SET expires_in_days = 14 WHERE meter = 'api_calls'")
 	b.tenant("acme", "trial", at, at, "UTC")
 	b.debit("acme", "k", 10)
-	grant := topupOf("acme", "t", "credits", 50)
-	grant.GrantID, grant.ExpiresAt = "pack", time.Now().Add(30*24*time.Hour)
-	short := topupOf("acme", "t2", "credits", 5)
-	short.GrantID, short.ExpiresAt = "short", time.Now().Add(2*24*time.Hour)
-	used := topupOf("acme", "t3", "credits", 7)
-	used.GrantID, used.ExpiresAt = "voided", time.Now().Add(9*24*time.Hour)
-	b.do(grant, short, used, &ledger.GrantChange{Action: ledger.VoidGrant, Tenant: "acme", Key: "v", GrantID: "voided", Reason: "test"},
-		&ledger.Hold{Tenant: "acme", Key: "h", HoldID: "job:7", TTL: time.Minute, Items: []ledger.Item{{Meter: "credits", Amount: 3}}})
+	b.mustGrantUntil("pack", 50, time.Now().Add(30*24*time.Hour))
+	b.mustGrantUntil("short", 5, time.Now().Add(2*24*time.Hour))
+	b.mustGrantUntil("voided", 7, time.Now().Add(9*24*time.Hour))
+	mustDo(b, &ledger.GrantChange{Action: ledger.VoidGrant, Tenant: "acme", Key: "v", GrantID: "voided", Reason: "test"})
+	credits := []ledger.Item{{Meter: "credits", Amount: 3}}
+	mustDo(b, &ledger.Hold{Tenant: "acme", Key: "h", HoldID: "job:7", TTL: time.Minute, Items: credits})
 	want := []string{"acme grant.created credits pack 50", "acme grant.created credits short 5", "acme grant.created credits voided 7"}
 	b.wantTold(want...)
-	pool, err := pgxpool.New(t.Context(), testenv.AsService(url))
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
+	pool := b.servicePool()
 	sweep := b.NewSweep()
 	tick := func(add ...string) {
 		t.Helper()
-		if err := b.Ping(t.Context()); err != nil { // reads the agreed time
-			t.Fatal(err)
-		}
-		_, _, err := events.Remind(t.Context(), pool, b.Now())
-		require.NoError(t, err)
+		b.remind(pool)
 		require.NoError(t, sweep.Run(t.Context()))
 		want = append(want, add...)
 		b.wantTold(want...)
@@ -314,34 +304,24 @@ func TestEvents_SweepOfIdleTenant_TellsWhatEnded(t *testing.T) {
 // extension removes the end, no end is announced.
 func TestEvents_ExtendedGrant_IsAnnouncedBeforeItsLastEnd(t *testing.T) {
 	t.Parallel()
-	url := testenv.Postgres(t)
-	moved := testenv.MoveClock(t, url)
-	b := newBundleOn(t, url, func(c *Config) { c.Clock = clock.New(clock.Config{SkewMax: 365 * 24 * time.Hour}) })
+	b, moved := newMovedBundle(t)
 	b.simple("acme", 100)
 	day := func(n int) time.Time { return time.Now().Add(time.Duration(n) * 24 * time.Hour) }
 	var want []string
 	for id, ends := range map[string]time.Time{"told": day(5), "untold": day(20), "endless": day(20)} {
-		g := topupOf("acme", "key-"+id, "credits", 10)
-		g.GrantID, g.ExpiresAt = id, ends
-		b.do(g)
+		b.mustGrantUntil(id, 10, ends)
 		want = append(want, "acme grant.created credits "+id+" 10")
 	}
-	pool, err := pgxpool.New(t.Context(), testenv.AsService(url))
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
+	pool := b.servicePool()
 	tick := func(add ...string) {
 		t.Helper()
-		if err := b.Ping(t.Context()); err != nil { // reads the agreed time
-			t.Fatal(err)
-		}
-		_, _, err := events.Remind(t.Context(), pool, b.Now())
-		require.NoError(t, err)
+		b.remind(pool)
 		want = append(want, add...)
 		b.wantTold(want...)
 	}
 	tick("acme grant.expiring credits told 10")
 	for id, ends := range map[string]time.Time{"told": day(40), "untold": day(60), "endless": {}} {
-		b.do(&ledger.GrantChange{Action: ledger.ExtendGrant, Tenant: "acme", Key: "x-" + id, GrantID: id, ExpiresAt: ends, Reason: "paid late"})
+		mustDo(b, &ledger.GrantChange{Action: ledger.ExtendGrant, Tenant: "acme", Key: "x-" + id, GrantID: id, ExpiresAt: ends, Reason: "paid late"})
 	}
 	tick()
 	moved.Advance(19 * 24 * time.Hour) // without the extensions, all ends would have been announced by now
@@ -359,12 +339,8 @@ func TestEvents_ExtendedGrant_IsAnnouncedBeforeItsLastEnd(t *testing.T) {
 func TestEvents_ReminderMovedMeanwhile_StaysForItsNewEnd(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).simple("acme", 100)
-	g := topupOf("acme", "k", "credits", 10)
-	g.GrantID, g.ExpiresAt = "g", time.Now().Add(3*24*time.Hour)
-	b.do(g)
-	pool, err := pgxpool.New(t.Context(), testenv.AsService(b.url))
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
+	b.mustGrantUntil("g", 10, time.Now().Add(3*24*time.Hour))
+	pool := b.servicePool()
 	// A lock of the reminder's row stops Remind after it has read the reminder and before it deletes it. When the
 	// lock ends, the extension is committed.
 	hold, err := b.db.Begin(t.Context())
@@ -383,14 +359,12 @@ func TestEvents_ReminderMovedMeanwhile_StaysForItsNewEnd(t *testing.T) {
 	require.NoError(t, hold.Commit(t.Context()))
 	require.NoError(t, <-reminded)
 	b.wantTold("acme grant.created credits g 10")
-	wantEqual(t, "reminders", b.texts("SELECT grant_id FROM grant_reminders"), []string{"g"})
+	wantEqual(t, "reminders", list[string](b, "SELECT grant_id FROM grant_reminders"), []string{"g"})
 }
 
 func TestEvents_PeriodOpened_OnlyIfAWebhookWantsIt(t *testing.T) {
 	t.Parallel()
-	url := testenv.Postgres(t)
-	moved := testenv.MoveClock(t, url)
-	b := newBundleOn(t, url, func(c *Config) { c.Clock = clock.New(clock.Config{SkewMax: 365 * 24 * time.Hour}) })
+	b, moved := newMovedBundle(t)
 	b.simple("acme", 100)
 	b.simple("globex", 100)
 	b.debit("acme", "k1", 1)

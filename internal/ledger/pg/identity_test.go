@@ -22,16 +22,7 @@ func (b *bundle) age(tenant string, days int) {
 	b.exec("WITH taken AS (DELETE FROM entries WHERE tenant_id = $1 RETURNING *) INSERT INTO moved SELECT * FROM taken", tenant)
 	b.exec(`UPDATE moved SET created_at = created_at - ` + shift + `,
 		month = date_trunc('month', (created_at - ` + shift + `) AT TIME ZONE 'UTC')::date`)
-	rows, err := b.db.Query(b.t.Context(), "SELECT DISTINCT month FROM moved ORDER BY 1")
-	require.NoError(b.t, err)
-	var months []time.Time
-	for rows.Next() {
-		var m time.Time
-		require.NoError(b.t, rows.Scan(&m))
-		months = append(months, m)
-	}
-	rows.Close()
-	for _, m := range months {
+	for _, m := range list[time.Time](b, "SELECT DISTINCT month FROM moved ORDER BY 1") {
 		b.exec(fmt.Sprintf("CREATE TABLE IF NOT EXISTS entries_%s PARTITION OF entries FOR VALUES FROM ('%s') TO ('%s')",
 			m.Format("2006_01"), m.Format(time.DateOnly), m.AddDate(0, 1, 0).Format(time.DateOnly)))
 	}
@@ -45,34 +36,28 @@ func (b *bundle) age(tenant string, days int) {
 	}
 }
 
-func (b *bundle) refund(r *ledger.Refund) (*ledger.RefundResult, error) {
-	return Do(b.t.Context(), b.Ledger, r)
-}
-
 // Two operations share a key, because it was used again after the time in which keys are remembered. A refund refunds
 // one of these operations: the newest, or, if it names an instant, the newest at or before the instant.
 func TestRefund_KeyUsedAgainLongAfter_RefundsOneOperation(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).simple("acme", 1000)
-	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "order-7", 100))
-	require.NoError(t, err)
+	b.mustDebit(debitOf("acme", "order-7", 100))
 	b.age("acme", 165)
 	between := time.Now().Add(-100 * 24 * time.Hour)
-	d, err := Do(t.Context(), b.Ledger, debitOf("acme", "order-7", 10))
-	require.True(t, err == nil && !d.Replayed && d.Items[0].Remaining == 890,
-		"a key used again after its memory: %+v, %v", d, err)
-	r, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "back-1", OperationID: "order-7"})
-	require.True(t, err == nil && r.Items[0].Refunded == 10 && len(r.Items[0].Draws) == 1 &&
-		r.Items[0].Remaining == 900, "refund of the newest operation: %+v, %v", r, err)
-	_, err = b.refund(&ledger.Refund{Tenant: "acme", Key: "back-2", OperationID: "order-7"})
-	assert.True(t, errcode.Of(err) == errcode.RefundExceedsDebit, "a second refund of the newest operation: %v", err)
-	_, err = b.refund(&ledger.Refund{Tenant: "acme", Key: "back-3", OperationID: "order-7", At: between, Amount: 101})
-	assert.True(t, errcode.Of(err) == errcode.RefundExceedsDebit, "101 of the older operation: %v", err)
-	r, err = b.refund(&ledger.Refund{Tenant: "acme", Key: "back-4", OperationID: "order-7", At: between})
-	assert.True(t, err == nil && r.Items[0].Refunded == 100 && r.Items[0].Remaining == 1000 &&
-		!r.RefundOfAt.After(between), "refund of the older operation: %+v, %v", r, err)
-	_, err = b.refund(&ledger.Refund{Tenant: "acme", Key: "back-5", OperationID: "order-7", At: between.AddDate(-1, 0, 0)})
-	assert.True(t, errcode.Of(err) == errcode.OperationNotFound, "refund of an operation before there was one: %v", err)
+	d := b.mustDebit(debitOf("acme", "order-7", 10))
+	require.True(t, !d.Replayed && d.Items[0].Remaining == 890, "a key used again after its memory: %+v", d)
+	refund := func(key string, at time.Time, amount int64) *ledger.Refund {
+		return &ledger.Refund{Tenant: "acme", Key: key, OperationID: "order-7", At: at, Amount: amount}
+	}
+	r := mustDo(b, refund("back-1", time.Time{}, 0))
+	require.True(t, r.Items[0].Refunded == 10 && len(r.Items[0].Draws) == 1 && r.Items[0].Remaining == 900,
+		"refund of the newest operation: %+v", r)
+	wantRefusal(b, errcode.RefundExceedsDebit, refund("back-2", time.Time{}, 0)) // a second one of the newest operation
+	wantRefusal(b, errcode.RefundExceedsDebit, refund("back-3", between, 101))
+	r = mustDo(b, refund("back-4", between, 0))
+	assert.True(t, r.Items[0].Refunded == 100 && r.Items[0].Remaining == 1000 && !r.RefundOfAt.After(between),
+		"refund of the older operation: %+v", r)
+	wantRefusal(b, errcode.OperationNotFound, refund("back-5", between.AddDate(-1, 0, 0), 0)) // before there was one
 	b.mustVerify()
 }
 
@@ -80,16 +65,12 @@ func TestRefund_KeyUsedAgainLongAfter_RefundsOneOperation(t *testing.T) {
 func TestRefund_OlderOperationRefundedBefore_NewerCanBe(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).simple("acme", 1000)
-	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "order-7", 100))
-	require.NoError(t, err)
-	_, err = b.refund(&ledger.Refund{Tenant: "acme", Key: "back-1", OperationID: "order-7"})
-	require.NoError(t, err)
+	b.mustDebit(debitOf("acme", "order-7", 100))
+	mustDo(b, &ledger.Refund{Tenant: "acme", Key: "back-1", OperationID: "order-7"})
 	b.age("acme", 165)
-	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "order-7", 10))
-	require.NoError(t, err)
-	r, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "back-2", OperationID: "order-7"})
-	require.True(t, err == nil && r.Items[0].Refunded == 10 && r.Items[0].Remaining == 1000,
-		"refund of the newer operation: %+v, %v", r, err)
+	b.mustDebit(debitOf("acme", "order-7", 10))
+	r := mustDo(b, &ledger.Refund{Tenant: "acme", Key: "back-2", OperationID: "order-7"})
+	require.True(t, r.Items[0].Refunded == 10 && r.Items[0].Remaining == 1000, "refund of the newer operation: %+v", r)
 	b.mustVerify()
 }
 
@@ -99,40 +80,31 @@ func TestMigration_RefundsWithoutMonth_GetTheirOperations(t *testing.T) {
 	testenv.NotOnCitus(t, "no database was distributed before this migration")
 	t.Parallel()
 	b := newBundle(t).simple("acme", 1000)
-	debit := func(key string, amount int64) {
-		t.Helper()
-		_, err := Do(t.Context(), b.Ledger, debitOf("acme", key, amount))
-		require.NoError(t, err)
-	}
 	back := func(key, of string, amount int64) {
 		t.Helper()
-		_, err := b.refund(&ledger.Refund{Tenant: "acme", Key: key, OperationID: of, Amount: amount})
-		require.NoError(t, err)
+		mustDo(b, &ledger.Refund{Tenant: "acme", Key: key, OperationID: of, Amount: amount})
 	}
-	debit("order-7", 100)
-	debit("order-8", 50)
+	b.debit("acme", "order-7", 100)
+	b.debit("acme", "order-8", 50)
 	back("b1", "order-7", 30)
 	back("b2", "order-8", 5)
 	b.age("acme", 165)
-	debit("order-7", 10)
-	debit("order-9", 7)
+	b.debit("acme", "order-7", 10)
+	b.debit("acme", "order-9", 7)
 	back("b3", "order-7", 4)
 	back("b4", "order-9", 7)
 	const rows = "SELECT string_agg(operation_id || ' ' || refunded || CASE WHEN month < now() - interval '60 days' THEN ' old' ELSE ' new' END, ', ' ORDER BY operation_id, month) FROM refunds"
-	var before, after string
-	require.NoError(t, b.db.QueryRow(t.Context(), rows).Scan(&before))
+	before := one[string](b, rows)
 	moved := migrator(t, b.url)
 	_, err := moved.DownTo(t.Context(), 3)
 	require.NoError(t, err)
 	b.exec("INSERT INTO refunds (tenant_id, operation_id, line, refunded) VALUES ('acme', 'gone', 1, 3)")
 	_, err = moved.Up(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, b.db.QueryRow(t.Context(), rows).Scan(&after))
 	want := "order-7 30 old, order-7 4 new, order-8 5 old, order-9 7 new"
-	assert.True(t, before == want && after == "gone 3 old, "+want, "before %s\nafter  %s\nwant   %s", before, after, want)
-	var months int
-	err = b.db.QueryRow(t.Context(), "SELECT count(*) FROM journal_months").Scan(&months)
-	assert.True(t, err == nil && months == 2, "%d months hold entries, want 2 (%v)", months, err)
+	wantEqual(t, "rows before", before, want)
+	wantEqual(t, "rows after", one[string](b, rows), "gone 3 old, "+want)
+	wantEqual(t, "months that hold entries", one[int](b, "SELECT count(*) FROM journal_months"), 2)
 }
 
 // A clock that was ahead has left an entry in a month that has not begun. A retry of that operation gets its stored
@@ -140,26 +112,20 @@ func TestMigration_RefundsWithoutMonth_GetTheirOperations(t *testing.T) {
 func TestRetry_EntryInComingMonth_IsAnswered(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).simple("acme", 1000)
-	_, err := Do(t.Context(), b.Ledger, topupOf("acme", "top", "credits", 50))
-	require.NoError(t, err)
-	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "first", 1))
-	require.NoError(t, err)
+	b.mustGrant("acme", "top", "credits", 50)
+	b.mustDebit(debitOf("acme", "first", 1))
 	b.exec("UPDATE balances SET updated_at = updated_at + interval '40 days' WHERE meter = 'api_calls'")
-	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "c1", 5))
-	require.NoError(t, err)
+	b.mustDebit(debitOf("acme", "c1", 5))
 	for i, l := range []*Ledger{b.Ledger, openLedger(t, b.url)} {
 		d, err := Do(t.Context(), l, debitOf("acme", "c1", 5))
 		assert.True(t, err == nil && d.Replayed, "instance %d: a retry: %+v, %v", i, d, err)
-		if _, err := Do(t.Context(), l, debitOf("acme", "c1", 6)); errcode.Of(err) != errcode.IdempotencyKeyReused {
-			t.Errorf("instance %d: the key with another amount: %v", i, err)
-		}
+		_, err = Do(t.Context(), l, debitOf("acme", "c1", 6))
+		assert.Equal(t, errcode.IdempotencyKeyReused, errcode.Of(err), "instance %d: the key with another amount: %v", i, err)
 		other := &ledger.Debit{Tenant: "acme", Key: "c1", Items: []ledger.Item{{Meter: "credits", Amount: 5}}}
-		if _, err := Do(t.Context(), l, other); errcode.Of(err) != errcode.IdempotencyKeyReused {
-			t.Errorf("instance %d: the key on another balance: %v", i, err)
-		}
+		_, err = Do(t.Context(), l, other)
+		assert.Equal(t, errcode.IdempotencyKeyReused, errcode.Of(err), "instance %d: the key on another balance: %v", i, err)
 	}
-	got := b.mustBalance("acme", "credits").Remaining
-	assert.True(t, got == 50, "credits remaining %d, want 50", got)
+	wantEqual(t, "credits remaining", b.mustBalance("acme", "credits").Remaining, 50)
 }
 
 // A refund with on_expired=regrant has issued a grant whose id is derived from the refund's key. If the key is used
@@ -172,19 +138,17 @@ func TestRefund_KeyOfRegrantUsedAgain_IsConflict(t *testing.T) {
 		key := fmt.Sprint("spend-", n)
 		g := topupOf("acme", fmt.Sprint("g-", n), "credits", 5)
 		g.GrantID, g.ExpiresAt = fmt.Sprint("g", n), at
-		_, err := Do(t.Context(), b.Ledger, g)
-		require.NoError(t, err)
-		_, err = Do(t.Context(), b.Ledger, &ledger.Debit{Tenant: "acme", Key: key, Items: []ledger.Item{{Meter: "credits", Amount: 5}}})
-		require.NoError(t, err)
+		mustDo(b, g)
+		mustDo(b, &ledger.Debit{Tenant: "acme", Key: key, Items: []ledger.Item{{Meter: "credits", Amount: 5}}})
 		b.exec("UPDATE grants SET status = 'expired', expires_at = effective_at + interval '1 microsecond' WHERE grant_id = $1", g.GrantID)
 		return key
 	}
-	_, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "refund-1", OperationID: spend(1), Return: ledger.ReturnRegrant})
-	require.NoError(t, err)
+	regrant := func(key, of string) *ledger.Refund {
+		return &ledger.Refund{Tenant: "acme", Key: key, OperationID: of, Return: ledger.ReturnRegrant}
+	}
+	mustDo(b, regrant("refund-1", spend(1)))
 	b.age("acme", 165)
 	second := spend(2)
-	_, err = b.refund(&ledger.Refund{Tenant: "acme", Key: "refund-1", OperationID: second, Return: ledger.ReturnRegrant})
-	require.True(t, errcode.Of(err) == errcode.Conflict, "the key of a regrant used again: %v", err)
-	r, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "refund-2", OperationID: second, Return: ledger.ReturnRegrant})
-	assert.True(t, err == nil && r.Items[0].Refunded == 5, "a new key: %+v, %v", r, err)
+	wantRefusal(b, errcode.Conflict, regrant("refund-1", second)) // the key of a regrant used again
+	wantEqual(t, "refunded with a new key", mustDo(b, regrant("refund-2", second)).Items[0].Refunded, 5)
 }

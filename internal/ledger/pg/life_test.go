@@ -114,38 +114,17 @@ func (s *life) atomically(change func(b *pgx.Batch)) error {
 	})
 }
 
-// rewindTenant moves all rows of tenant $1 into the past by $2. It does not move balances without an open period,
-// because they have no instants. A killed instance leaves such balances.
-var rewindTenant = []string{
-	`UPDATE balances SET period_start = period_start - $2::interval, updated_at = updated_at - $2::interval,
-		period_end = CASE WHEN period_end < '9999-01-01' THEN period_end - $2::interval ELSE period_end END,
-		next_event_at = CASE WHEN next_event_at < '9999-01-01' THEN next_event_at - $2::interval ELSE next_event_at END,
-		roll_at = CASE WHEN roll_at < '9999-01-01' THEN roll_at - $2::interval ELSE roll_at END,
-		span_end = CASE WHEN span_end > 'epoch' THEN span_end - $2::interval ELSE span_end END
-		WHERE tenant_id = $1 AND period_start > 'epoch'`,
-	`UPDATE periods SET period_start = period_start - $2::interval, period_end = period_end - $2::interval, terms_at = terms_at - $2::interval,
-		closed_at = closed_at - $2::interval WHERE tenant_id = $1`,
-	`UPDATE grants SET effective_at = effective_at - $2::interval,
-		expires_at = CASE WHEN expires_at < '9999-01-01' THEN expires_at - $2::interval ELSE expires_at END WHERE tenant_id = $1`,
-	`UPDATE entries SET period_start = period_start - $2::interval, created_at = created_at - $2::interval,
-		effective_at = effective_at - $2::interval WHERE tenant_id = $1`,
-	`UPDATE holds SET created_at = created_at - $2::interval, expires_at = expires_at - $2::interval WHERE tenant_id = $1`,
-	`UPDATE hold_lines SET expires_at = expires_at - $2::interval WHERE tenant_id = $1`,
-	`UPDATE tenants SET anchor = anchor - $2::interval WHERE tenant_id = $1`,
-	`UPDATE tenant_terms SET effective_at = effective_at - $2::interval, anchor = anchor - $2::interval WHERE tenant_id = $1`,
-}
-
 // rewind moves the rows into the past, as if time had passed. The added microsecond keeps the ids of allowances
 // unique, because such an id contains the start of a period.
 func (s *life) rewind(by time.Duration) error {
 	by = by.Truncate(time.Second) + time.Microsecond
 	err := s.atomically(func(b *pgx.Batch) {
-		for _, sql := range rewindTenant {
+		const ofTenant = "tenant_id = $1"
+		for _, sql := range slices.Concat(testenv.Rewind(ofTenant), testenv.RewindHolds(ofTenant), testenv.Rewound) {
 			b.Queue(sql, s.tenant, by)
 		}
-		for _, sql := range append(testenv.Rewound, testenv.RewoundHolds) {
-			b.Queue(sql, s.tenant, by)
-		}
+		b.Queue(testenv.RewoundHolds, s.tenant, by)
+		b.Queue("UPDATE periods SET closed_at = closed_at - $2::interval WHERE tenant_id = $1", s.tenant, by)
 		b.Queue("UPDATE plans SET created_at = created_at - $2::interval WHERE plan = ANY($1)", []string{s.planName("small"), s.planName("large")}, by)
 	})
 	before := s.fingerprints()
@@ -238,58 +217,29 @@ func asked(c *ledger.Call) context.Context {
 
 // send sends c to l and sets the answer of c. It returns the instant of the decision, or the zero time if the answer
 // has none.
-func (s *life) send(l *Ledger, c *ledger.Call) (decided time.Time) {
+func (s *life) send(l *Ledger, c *ledger.Call, options ...Option) (decided time.Time) {
 	ctx := asked(c)
 	switch r := c.Op.(type) {
 	case *ledger.Debit:
-		out, err := Do(ctx, l, r)
+		out, err := Do(ctx, l, r, options...)
 		return took(c, out, err, func(r *ledger.DebitResult) (time.Time, bool) { return r.AsOf, r.Replayed })
 	case *ledger.Grant:
-		out, err := Do(ctx, l, r)
+		out, err := Do(ctx, l, r, options...)
 		return took(c, out, err, func(r *ledger.GrantResult) (time.Time, bool) { return r.AsOf, r.Replayed })
 	case *ledger.Hold:
-		out, err := Do(ctx, l, r)
+		out, err := Do(ctx, l, r, options...)
 		return took(c, out, err, func(r *ledger.HoldResult) (time.Time, bool) { return r.AsOf, r.Replayed })
 	case *ledger.HoldChange:
-		out, err := Do(ctx, l, r)
+		out, err := Do(ctx, l, r, options...)
 		return took(c, out, err, func(r *ledger.HoldResult) (time.Time, bool) { return r.AsOf, r.Replayed })
 	case *ledger.Refund:
-		out, err := Do(ctx, l, r)
+		out, err := Do(ctx, l, r, options...)
 		return took(c, out, err, func(r *ledger.RefundResult) (time.Time, bool) { return r.AsOf, r.Replayed })
 	case *ledger.Adjust:
-		out, err := Do(ctx, l, r)
+		out, err := Do(ctx, l, r, options...)
 		return took(c, out, err, func(r *ledger.Change) (time.Time, bool) { return r.AsOf, r.Replayed })
 	case *ledger.GrantChange:
-		out, err := Do(ctx, l, r)
-		return took(c, out, err, func(r *ledger.Change) (time.Time, bool) { return r.AsOf, r.Replayed })
-	}
-	panic(fmt.Sprintf("unknown request %T", c.Op))
-}
-
-// try sends c to l as a dry run and sets the answer of c. It returns the instant of the decision.
-func (s *life) try(l *Ledger, c *ledger.Call) (decided time.Time) {
-	ctx := asked(c)
-	switch r := c.Op.(type) {
-	case *ledger.Debit:
-		out, err := Do(ctx, l, r, DryRun(true))
-		return took(c, out, err, func(r *ledger.DebitResult) (time.Time, bool) { return r.AsOf, r.Replayed })
-	case *ledger.Grant:
-		out, err := Do(ctx, l, r, DryRun(true))
-		return took(c, out, err, func(r *ledger.GrantResult) (time.Time, bool) { return r.AsOf, r.Replayed })
-	case *ledger.Hold:
-		out, err := Do(ctx, l, r, DryRun(true))
-		return took(c, out, err, func(r *ledger.HoldResult) (time.Time, bool) { return r.AsOf, r.Replayed })
-	case *ledger.HoldChange:
-		out, err := Do(ctx, l, r, DryRun(true))
-		return took(c, out, err, func(r *ledger.HoldResult) (time.Time, bool) { return r.AsOf, r.Replayed })
-	case *ledger.Refund:
-		out, err := Do(ctx, l, r, DryRun(true))
-		return took(c, out, err, func(r *ledger.RefundResult) (time.Time, bool) { return r.AsOf, r.Replayed })
-	case *ledger.Adjust:
-		out, err := Do(ctx, l, r, DryRun(true))
-		return took(c, out, err, func(r *ledger.Change) (time.Time, bool) { return r.AsOf, r.Replayed })
-	case *ledger.GrantChange:
-		out, err := Do(ctx, l, r, DryRun(true))
+		out, err := Do(ctx, l, r, options...)
 		return took(c, out, err, func(r *ledger.Change) (time.Time, bool) { return r.AsOf, r.Replayed })
 	}
 	panic(fmt.Sprintf("unknown request %T", c.Op))

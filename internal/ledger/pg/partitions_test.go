@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -21,30 +20,21 @@ import (
 // If something else must wait for this lock, debits wait behind it and are refused.
 func (b *bundle) readJournal() (end func()) {
 	b.t.Helper()
-	conn, err := pgx.Connect(b.t.Context(), b.url)
-	require.NoError(b.t, err)
-	_, err = conn.Exec(b.t.Context(), "BEGIN; SELECT count(*) FROM entries")
-	require.NoError(b.t, err)
-	end = func() { _ = conn.Close(context.WithoutCancel(b.t.Context())) }
-	b.t.Cleanup(end)
-	return end
+	reader := b.another()
+	reader.exec("BEGIN; SELECT count(*) FROM entries")
+	return func() { _ = reader.db.Close(context.WithoutCancel(b.t.Context())) }
 }
 
 // newestPartition returns the name of the partition of the latest month.
 func (b *bundle) newestPartition() string {
 	b.t.Helper()
-	var name string
-	err := b.db.QueryRow(b.t.Context(), `SELECT max(c.relname::text) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-		WHERE i.inhparent = 'entries'::regclass AND c.relname <> 'entries_default'`).Scan(&name)
-	require.NoError(b.t, err)
-	return name
+	return one[string](b, `SELECT max(c.relname::text) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+		WHERE i.inhparent = 'entries'::regclass AND c.relname <> 'entries_default'`)
 }
 
 func (b *bundle) exists(table string) bool {
 	b.t.Helper()
-	var exists bool
-	require.NoError(b.t, b.db.QueryRow(b.t.Context(), "SELECT to_regclass($1) IS NOT NULL", table).Scan(&exists))
-	return exists
+	return one[bool](b, "SELECT to_regclass($1) IS NOT NULL", table)
 }
 
 // debitUntil makes debits one after another until the channel `done` has a value. It calls the function `each` after
@@ -97,8 +87,7 @@ func TestPartitions_EntriesOfMonthWithoutOne_MadeThen_NothingStopsStart(t *testi
 	testenv.NotOnCitus(t, "the test looks for a table that is on the nodes")
 	t.Parallel()
 	b := newBundle(t).simple("acme", 1000)
-	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4))
-	require.NoError(t, err)
+	b.mustDebit(debitOf("acme", "k1", 4))
 	ahead := time.Now().UTC().AddDate(0, 14, 0)
 	b.exec("UPDATE balances SET period_end = '9999-12-31T23:59:59Z', next_event_at = '9999-12-31T23:59:59Z', updated_at = $1", ahead)
 	b.asOwner(func(l *Ledger) error {
@@ -110,9 +99,8 @@ func TestPartitions_EntriesOfMonthWithoutOne_MadeThen_NothingStopsStart(t *testi
 	b.exec("UPDATE balances SET updated_at = now()")
 	b.asOwner(func(l *Ledger) error { return l.makePartitions(t.Context(), time.Now().AddDate(0, 12, 0)) })
 	assert.True(t, b.exists(partition), "%s does not exist", partition)
-	var stray bool
-	err = b.db.QueryRow(t.Context(), "SELECT EXISTS (SELECT 1 FROM entries WHERE operation_id = 'k2' AND tableoid <> $1::regclass)", partition).Scan(&stray)
-	assert.True(t, err == nil && !stray, "the entries lie elsewhere (%v)", err)
+	elsewhere := one[int](b, "SELECT count(*) FROM entries WHERE operation_id = 'k2' AND tableoid <> $1::regclass", partition)
+	assert.Zero(t, elsewhere, "the entries lie elsewhere")
 	assert.NoError(t, startSecond(t, b.url), "the next instance did not start")
 }
 
@@ -127,12 +115,9 @@ func TestPartitions_DetachBehindReader_NoDebitWaits(t *testing.T) {
 		done <- err
 	}()
 	besides, waits := 0, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'ALTER TABLE%'"
-	watcher := &bundle{t: t, url: b.url}
-	watcher.reconnect()
+	watcher := b.another()
 	err := b.debitUntil(done, func() {
-		var waiting int
-		assert.NoError(t, watcher.db.QueryRow(t.Context(), waits).Scan(&waiting))
-		if besides += waiting; besides == 20 {
+		if besides += one[int](watcher, waits); besides == 20 {
 			end()
 		}
 	})

@@ -128,8 +128,7 @@ func TestDebit_BalanceUpdates_AreHeapOnly(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).simple("acme", 1000)
 	for i := range 50 {
-		_, err := Do(t.Context(), b.Ledger, debitOf("acme", fmt.Sprint("k", i), 1))
-		require.NoError(t, err)
+		b.mustDebit(debitOf("acme", fmt.Sprint("k", i), 1))
 	}
 	for _, conn := range b.writers.AcquireAllIdle(t.Context()) {
 		_, err := conn.Exec(t.Context(), "SELECT pg_stat_force_next_flush()")
@@ -165,8 +164,7 @@ func TestUpkeep_RolledUntil_IsNewestFinishedRoll(t *testing.T) {
 func TestDebit_Retry_FindsKeyOfMonthBefore(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).simple("acme", 10)
-	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4))
-	require.NoError(t, err)
+	b.mustDebit(debitOf("acme", "k1", 4))
 	last := monthOf(time.Now()).AddDate(0, -1, 0)
 	b.exec("UPDATE entries SET month = $1 WHERE operation_id = 'k1'", last)
 	again, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4))

@@ -17,27 +17,21 @@ func TestRefund_OfCapture_CountsInUnitsOfHeldMeter(t *testing.T) {
 	b.allowance("pro", "api_calls", 4, "month", "overflow_meter = 'credits', overflow_price = 3")
 	b.signUp("acme", "pro")
 	b.mustGrant("acme", "g1", "credits", 20)
-	_, err := Do(t.Context(), b.Ledger, holdOf("acme", "k1", "h1", 6))
-	require.NoError(t, err)
+	mustDo(b, holdOf("acme", "k1", "h1", 6))
 	// The first entry of the second capture is on the overflow meter. The stored answer is in this first entry.
 	for i, key := range []string{"c1", "c2"} {
-		_, err = b.change(ledger.HoldChange{Key: key, Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 4 - int64(i)}}})
-		require.NoError(t, err)
+		mustDo(b, capture(key, 4-int64(i)))
 	}
-	refund := func(key, of string, amount int64) (*ledger.RefundResult, error) {
-		return Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: key, OperationID: of, Meter: "api_calls", Amount: amount})
+	refund := func(key, of string, amount int64) *ledger.Refund {
+		return &ledger.Refund{Tenant: "acme", Key: key, OperationID: of, Meter: "api_calls", Amount: amount}
 	}
 	total := int64(0)
 	for _, of := range []string{"c1", "c2"} {
-		r, err := refund("half-"+of, of, 2)
-		require.NoError(t, err)
+		r := mustDo(b, refund("half-"+of, of, 2))
 		wantEqual(t, "meter", r.Items[0].Meter, "api_calls")
 		wantEqual(t, "refunded", r.Items[0].Refunded, 2)
-		r, err = refund("rest-"+of, of, 0)
-		require.NoError(t, err)
-		total += 2 + r.Items[0].Refunded
-		_, err = refund("more-"+of, of, 1)
-		wantCode(t, err, errcode.RefundExceedsDebit)
+		total += 2 + mustDo(b, refund("rest-"+of, of, 0)).Items[0].Refunded
+		wantRefusal(b, errcode.RefundExceedsDebit, refund("more-"+of, of, 1))
 	}
 	wantEqual(t, "refunded in all", total, 7)
 	b.wantSums("acme", "credits", ledger.Sums{Granted: 20, Refunded: 9, Used: 9})
@@ -50,12 +44,11 @@ func TestRegrant_KeepsPriorityAndCostBasis(t *testing.T) {
 	b := newBundle(t).simple("acme", 1)
 	g := topupOf("acme", "g1", "credits", 9)
 	g.GrantID, g.CostBasis, g.Priority, g.ExpiresAt = "sale", "0.10", new(int32(7)), time.Now().Add(time.Hour)
-	_, err := Do(t.Context(), b.Ledger, g)
-	require.NoError(t, err)
+	mustDo(b, g)
 	b.mustDebit(&ledger.Debit{Tenant: "acme", Key: "k1", Items: []ledger.Item{{Meter: "credits", Amount: 9}}})
 	b.rewind("acme", 2*time.Hour) // the grant expires
-	r, err := Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Return: ledger.ReturnRegrant})
-	require.True(t, err == nil && r.Items[0].Remaining == 9, "got %+v, %v", r, err)
+	r := mustDo(b, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Return: ledger.ReturnRegrant})
+	require.EqualValues(t, 9, r.Items[0].Remaining, "remaining")
 	got := b.mustBalance("acme", "credits").Grants
 	assert.True(t, len(got) == 1 && got[0].Source == ledger.SourceRefund && got[0].Priority == 7 &&
 		got[0].CostBasis == "0.10", "got %+v", got)
@@ -88,16 +81,13 @@ func TestTurnover_SumsAtTheirBound_UseRefusedRefundsPass(t *testing.T) {
 	b.simple("acme", 0)
 	b.mustGrant("acme", "g1", "credits", ledger.MaxAmount)
 	b.exec("UPDATE balances SET used = $1, refunded = $1 WHERE meter = 'credits'", ledger.UsedMax-1)
-	debit := func(key string) error {
-		_, err := Do(t.Context(), b.Ledger, &ledger.Debit{Tenant: "acme", Key: key, Items: []ledger.Item{{Meter: "credits", Amount: ledger.MaxAmount}}})
-		return err
+	debit := func(key string) *ledger.Debit {
+		return &ledger.Debit{Tenant: "acme", Key: key, Items: []ledger.Item{{Meter: "credits", Amount: ledger.MaxAmount}}}
 	}
-	require.NoError(t, debit("last"))
-	err := debit("more")
-	assert.True(t, errcode.Of(err) == errcode.AmountOutOfRange, "a debit beyond the bound: %v", err)
-	_, err = b.refund(&ledger.Refund{Tenant: "acme", Key: "back", OperationID: "last"})
-	assert.NoError(t, err, "the refund")
-	if got := b.mustBalance("acme", "credits"); got.Remaining != ledger.MaxAmount || got.Used != ledger.UsedMax-1+ledger.MaxAmount {
-		t.Errorf("remaining %d, used %d", got.Remaining, got.Used)
-	}
+	mustDo(b, debit("last"))
+	wantRefusal(b, errcode.AmountOutOfRange, debit("more"))
+	mustDo(b, &ledger.Refund{Tenant: "acme", Key: "back", OperationID: "last"})
+	got := b.mustBalance("acme", "credits")
+	wantEqual(t, "remaining", got.Remaining, ledger.MaxAmount)
+	wantEqual(t, "used", got.Used, ledger.UsedMax-1+ledger.MaxAmount)
 }

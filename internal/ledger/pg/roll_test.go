@@ -61,8 +61,7 @@ func TestDebit_FirstInOpenedPeriod_MakesItDueAtItsEnd(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).hourly("acme", 10)
 	// A denied debit opens the period and leaves it unused.
-	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "denied", 11))
-	wantCode(t, err, errcode.QuotaExceeded)
+	wantRefusal(b, errcode.QuotaExceeded, debitOf("acme", "denied", 11))
 	due := func() (at time.Time, end time.Time) {
 		require.NoError(t, b.db.QueryRow(t.Context(), "SELECT roll_at, period_end FROM balances").Scan(&at, &end))
 		return at.UTC(), end.UTC()
@@ -70,8 +69,7 @@ func TestDebit_FirstInOpenedPeriod_MakesItDueAtItsEnd(t *testing.T) {
 	at, _ := due()
 	assert.True(t, at.Equal(period.Forever), "a period that was only opened is due for a roll at %s", at)
 	for i := range 3 {
-		_, err = Do(t.Context(), b.Ledger, debitOf("acme", fmt.Sprint("k", i), 1))
-		require.NoError(t, err)
+		b.mustDebit(debitOf("acme", fmt.Sprint("k", i), 1))
 		if at, end := due(); !at.Equal(end) {
 			t.Errorf("after debit %d the balance is due for a roll at %s, want the period's end %s", i, at, end)
 		}

@@ -36,19 +36,6 @@ func (b *bundle) signUp(id, plan string) {
 	b.tenant(id, plan, at, at, "UTC")
 }
 
-func (b *bundle) mustDebit(d *ledger.Debit) *ledger.DebitResult {
-	b.t.Helper()
-	r, err := Do(b.t.Context(), b.Ledger, d)
-	require.NoError(b.t, err)
-	return r
-}
-
-func (b *bundle) mustGrant(tenant, key, meter string, amount int64) {
-	b.t.Helper()
-	_, err := Do(b.t.Context(), b.Ledger, topupOf(tenant, key, meter, amount))
-	require.NoError(b.t, err)
-}
-
 func drawsOf(item ledger.ItemResult) string {
 	out := ""
 	for _, d := range item.Draws {
@@ -78,9 +65,8 @@ func TestDebit_BestEffortTakesRest_DrainRecordsOverage(t *testing.T) {
 		assert.True(t, again.Replayed && again.Items[0].Charged+again.Items[0].Shortfall == again.Items[0].Requested,
 			"got %+v", again)
 	}
-	if again := b.mustDebit(drain).Items[0]; !slices.Equal(again.Draws, first.Draws) || again.Charged != first.Charged {
-		t.Errorf("first %+v, again %+v", first, again)
-	}
+	again := b.mustDebit(drain).Items[0]
+	assert.True(t, slices.Equal(again.Draws, first.Draws) && again.Charged == first.Charged, "first %+v, again %+v", first, again)
 	b.mustVerify()
 }
 
@@ -93,10 +79,8 @@ func TestDebit_OverflowsIntoCredits_ThenOverageUpToCap(t *testing.T) {
 	assert.EqualValues(t, "api_calls/allowance:8 ", drawsOf(b.mustDebit(debitOf("acme", "k1", 8)).Items[0]), "drawn")
 	first := b.mustDebit(debitOf("acme", "k2", 9))
 	assert.Equal(t, "api_calls/allowance:2 credits/topup:9 api_calls/overage:4 ", drawsOf(first.Items[0]), "drawn")
-	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k3", 2))
-	e := wantCode(t, err, errcode.QuotaExceeded)
-	assert.True(t, ledger.DenialOf(e).Available == 1,
-		"available %d, want the one unit of overage that is left", ledger.DenialOf(e).Available)
+	e := wantRefusal(b, errcode.QuotaExceeded, debitOf("acme", "k3", 2))
+	wantEqual(t, "available: the one unit of overage that is left", ledger.DenialOf(e).Available, 1)
 	again := b.mustDebit(debitOf("acme", "k2", 9))
 	assert.Equal(t, first.Items, again.Items, "replay differs")
 	assert.True(t, again.Replayed, "replay differs")
@@ -118,8 +102,7 @@ func TestRefund_PreservedOverage_ReturnsWhatAllowancePaid(t *testing.T) {
 	b.mustDebit(debitOf("acme", "k2", 1)) // the new period pays 10 of the 15 units owed
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10, Used: 10, Overage: 6, Owed: 5, Paid: 10})
 	b.rewind("acme", 0)
-	r, err := Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Amount: 9})
-	require.NoError(t, err)
+	r := mustDo(b, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Amount: 9})
 	wantEqual(t, "refund", refundedOf(r), refunded{Refunded: 9, Remaining: 4})
 	b.mustVerify()
 }
@@ -128,25 +111,18 @@ func TestDebit_SubjectCap_ChargedWithTenant_NamedInDenial(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).allowance("pro", "api_calls", 100, "hour", "per_subject = 10")
 	b.signUp("acme", "pro")
-	as := func(subject, key string, amount int64) *ledger.Debit {
-		d := debitOf("acme", key, amount)
-		d.Subject = subject
-		return d
-	}
+	as := func(subject, key string, amount int64) *ledger.Debit { return debitFor(subject, "acme", key, amount) }
 	first := b.mustDebit(as("ann", "k1", 7))
 	wantEqual(t, "debit of ann", chargeOf(first.Items[0]), charge{Charged: 7, Remaining: 93})
-	_, err := Do(t.Context(), b.Ledger, as("ann", "k2", 4))
-	e := wantCode(t, err, errcode.QuotaExceeded)
+	e := wantRefusal(b, errcode.QuotaExceeded, as("ann", "k2", 4))
 	wantEqual(t, "what limits", ledger.DenialOf(e).Limiting, ledger.Limiting{Kind: "allowance", Meter: "api_calls", Subject: "ann", Level: "subject"})
 	wantEqual(t, "available", ledger.DenialOf(e).Available, 3)
 	b.mustDebit(as("bob", "k3", 10))
 	b.mustDebit(debitOf("acme", "k4", 60)) // the debit has no subject, so no cap limits it
 	again := b.mustDebit(as("ann", "k1", 7))
 	assert.True(t, again.Replayed && slices.Equal(again.Items[0].Draws, first.Items[0].Draws), "got %+v", again)
-	ann, err := b.Balance(t.Context(), "acme", "api_calls", "ann")
-	require.NoError(t, err)
-	wantSums(t, ann, ledger.Sums{Granted: 10, Used: 7})
-	wantEqual(t, "limit of ann", ann.Limit, 10)
+	wantSums(t, b.mustSubject("acme", "api_calls", "ann"), ledger.Sums{Granted: 10, Used: 7})
+	wantEqual(t, "limit of ann", b.mustSubject("acme", "api_calls", "ann").Limit, 10)
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 100, Used: 77})
 	b.mustVerify()
 	b.rewind("acme", 2*time.Hour)
@@ -158,42 +134,43 @@ func holdOf(tenant, key, id string, amount int64) *ledger.Hold {
 	return &ledger.Hold{Tenant: tenant, Key: key, HoldID: id, Items: []ledger.Item{{Meter: "api_calls", Amount: amount}}}
 }
 
-func (b *bundle) change(c ledger.HoldChange) (*ledger.HoldResult, error) {
-	b.t.Helper()
-	c.Tenant, c.HoldID = "acme", "h1"
-	return Do(b.t.Context(), b.Ledger, &c)
+// capture returns a capture of amount units of hold h1.
+func capture(key string, amount int64) *ledger.HoldChange {
+	return &ledger.HoldChange{
+		Tenant: "acme", Key: key, HoldID: "h1", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: amount}},
+	}
+}
+
+// finalCapture is like capture, and releases the rest.
+func finalCapture(key string, amount int64) *ledger.HoldChange {
+	c := capture(key, amount)
+	c.Final = true
+	return c
 }
 
 func TestHold_CapturedInParts_ReleasesRest(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).simple("acme", 10)
-	held, err := Do(t.Context(), b.Ledger, holdOf("acme", "k1", "h1", 6))
-	require.NoError(t, err)
+	held := mustDo(b, holdOf("acme", "k1", "h1", 6))
 	wantEqual(t, "hold", holdingOf(held), holding{Status: ledger.HoldActive, Held: 6, Remaining: 4})
 	wantEqual(t, "life of the hold", held.ExpiresAt.Sub(held.AsOf), ledger.HoldTTLDefault)
-	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k2", 5))
-	wantCode(t, err, errcode.QuotaExceeded)
-	one, err := b.change(ledger.HoldChange{Key: "c1", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 2}}})
-	require.NoError(t, err)
-	wantEqual(t, "first capture", holdingOf(one), holding{Status: ledger.HoldActive, Held: 4, Captured: 2, Remaining: 4})
-	two, err := b.change(ledger.HoldChange{Key: "c2", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 1}}, Final: true})
-	require.NoError(t, err)
-	wantEqual(t, "final capture", holdingOf(two), holding{Status: ledger.HoldCaptured, Captured: 3, Remaining: 7})
-	again, err := b.change(ledger.HoldChange{Key: "c1", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 2}}})
-	require.True(t, err == nil && again.Replayed, "got %+v, %v", again, err)
+	wantRefusal(b, errcode.QuotaExceeded, debitOf("acme", "k2", 5))
+	first := mustDo(b, capture("c1", 2))
+	wantEqual(t, "first capture", holdingOf(first), holding{Status: ledger.HoldActive, Held: 4, Captured: 2, Remaining: 4})
+	wantEqual(t, "final capture", holdingOf(mustDo(b, finalCapture("c2", 1))), holding{Status: ledger.HoldCaptured, Captured: 3, Remaining: 7})
+	again := mustDo(b, capture("c1", 2))
+	require.True(t, again.Replayed, "got %+v", again)
 	again.Replayed = false
-	for _, r := range []*ledger.HoldResult{one, again} {
+	for _, r := range []*ledger.HoldResult{first, again} {
 		for i := range r.Items {
 			r.Items[i].Limit, r.Items[i].ResetAt = 0, time.Time{}
 		}
 	}
-	assert.Equal(t, one, again, "replay differs")
+	assert.Equal(t, first, again, "replay differs")
 	for key, action := range map[string]ledger.HoldAction{"c3": ledger.ActionCapture, "c4": ledger.ActionRelease} {
-		_, err = b.change(ledger.HoldChange{Key: key, Action: action})
-		wantCode(t, err, errcode.HoldNotActive)
+		wantRefusal(b, errcode.HoldNotActive, &ledger.HoldChange{Tenant: "acme", Key: key, HoldID: "h1", Action: action})
 	}
-	_, err = Do(t.Context(), b.Ledger, holdOf("acme", "k9", "h1", 1))
-	wantCode(t, err, errcode.Conflict)
+	wantRefusal(b, errcode.Conflict, holdOf("acme", "k9", "h1", 1))
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10, Used: 3})
 	b.mustVerify()
 }
@@ -201,17 +178,13 @@ func TestHold_CapturedInParts_ReleasesRest(t *testing.T) {
 func TestCapture_BeyondHold_DecidedAsDebit(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).simple("acme", 10)
-	_, err := Do(t.Context(), b.Ledger, holdOf("acme", "k1", "h1", 6))
-	require.NoError(t, err)
+	mustDo(b, holdOf("acme", "k1", "h1", 6))
 	before := b.mustBalance("acme", "api_calls")
-	_, err = b.change(ledger.HoldChange{Key: "c1", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 11}}})
-	wantCode(t, err, errcode.QuotaExceeded)
+	wantRefusal(b, errcode.QuotaExceeded, capture("c1", 11))
 	after := b.mustBalance("acme", "api_calls")
 	after.AsOf = before.AsOf
 	assert.Equal(t, before, after, "a denied capture changed the balance")
-	r, err := b.change(ledger.HoldChange{Key: "c2", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 9}}})
-	require.NoError(t, err)
-	wantEqual(t, "capture", holdingOf(r), holding{Status: ledger.HoldCaptured, Captured: 9, Remaining: 1})
+	wantEqual(t, "capture", holdingOf(mustDo(b, capture("c2", 9))), holding{Status: ledger.HoldCaptured, Captured: 9, Remaining: 1})
 	b.mustVerify()
 }
 
@@ -220,20 +193,16 @@ func TestHold_Expired_ReturnsUnits_ForfeitsEndedGrant(t *testing.T) {
 	b := newBundle(t).hourly("acme", 10)
 	h := holdOf("acme", "k1", "h1", 6)
 	h.TTL = 10 * time.Minute
-	_, err := Do(t.Context(), b.Ledger, h)
-	require.NoError(t, err)
+	mustDo(b, h)
 	long := holdOf("acme", "k2", "h2", 3)
 	long.TTL = 5 * time.Hour
-	_, err = Do(t.Context(), b.Ledger, long)
-	require.NoError(t, err)
+	mustDo(b, long)
 	b.rewindHolds(20 * time.Minute)
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10, Held: 3})
-	_, err = b.change(ledger.HoldChange{Key: "c1", Action: ledger.ActionCapture})
-	wantCode(t, err, errcode.HoldNotActive)
+	wantRefusal(b, errcode.HoldNotActive, &ledger.HoldChange{Tenant: "acme", Key: "c1", HoldID: "h1", Action: ledger.ActionCapture})
 	b.rewindHolds(time.Hour)
 	b.wantSums("acme", "api_calls", ledger.Sums{Opening: 3, Granted: 10, Held: 3}) // the second hold outlives its period
-	_, err = Do(t.Context(), b.Ledger, &ledger.HoldChange{Tenant: "acme", Key: "c2", HoldID: "h2", Action: ledger.ActionRelease})
-	require.NoError(t, err)
+	mustDo(b, &ledger.HoldChange{Tenant: "acme", Key: "c2", HoldID: "h2", Action: ledger.ActionRelease})
 	b.wantSums("acme", "api_calls", ledger.Sums{Opening: 3, Granted: 10, Expired: 3}) // units of an ended allowance expire
 	b.mustVerify()
 }
@@ -242,9 +211,9 @@ func (b *bundle) rewindHolds(by time.Duration) {
 	b.t.Helper()
 	b.rewind("acme", by)
 	by += 7 * time.Second
-	b.exec("UPDATE holds SET created_at = created_at - $1::interval, expires_at = expires_at - $1::interval", by)
-	b.exec("UPDATE hold_lines SET expires_at = expires_at - $1::interval", by)
-	b.exec(testenv.RewoundHolds, "", by)
+	for _, sql := range append(testenv.RewindHolds(testenv.OfTenant), testenv.RewoundHolds) {
+		b.exec(sql, "", by)
+	}
 }
 
 func TestExtend_KeepsHoldActive(t *testing.T) {
@@ -252,13 +221,11 @@ func TestExtend_KeepsHoldActive(t *testing.T) {
 	b := newBundle(t).simple("acme", 10)
 	h := holdOf("acme", "k1", "h1", 6)
 	h.TTL = 10 * time.Minute
-	_, err := Do(t.Context(), b.Ledger, h)
-	require.NoError(t, err)
-	r, err := b.change(ledger.HoldChange{Key: "c1", Action: ledger.ActionExtend, TTL: 3 * time.Hour})
-	require.True(t, err == nil && r.ExpiresAt.Sub(r.AsOf) == 3*time.Hour, "got %+v, %v", r, err)
+	mustDo(b, h)
+	r := mustDo(b, &ledger.HoldChange{Tenant: "acme", Key: "c1", HoldID: "h1", Action: ledger.ActionExtend, TTL: 3 * time.Hour})
+	require.Equal(t, 3*time.Hour, r.ExpiresAt.Sub(r.AsOf), "life of the hold")
 	b.rewindHolds(time.Hour)
-	r, err = b.change(ledger.HoldChange{Key: "c2", Action: ledger.ActionCapture})
-	require.NoError(t, err)
+	r = mustDo(b, &ledger.HoldChange{Tenant: "acme", Key: "c2", HoldID: "h1", Action: ledger.ActionCapture})
 	wantEqual(t, "capture", holdingOf(r), holding{Status: ledger.HoldCaptured, Captured: 6, Remaining: 4})
 	b.mustVerify()
 }
@@ -272,18 +239,13 @@ func TestHold_OverflowsIntoCredits_CapturesWholeUnits(t *testing.T) {
 	b.mustGrant("acme", "g2", "credits", 20)
 	h := holdOf("acme", "k1", "h1", 10)
 	h.Subject = "ann"
-	r, err := Do(t.Context(), b.Ledger, h)
-	require.NoError(t, err)
+	r := mustDo(b, h)
 	wantEqual(t, "held", r.Items[0].Held, 10)
 	b.wantSums("acme", "credits", ledger.Sums{Granted: 24, Held: 18})
 	b.mustVerify()
-	r, err = b.change(ledger.HoldChange{Key: "c1", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 7}}, Final: true})
-	require.NoError(t, err)
-	wantEqual(t, "captured", r.Items[0].Captured, 7)
+	wantEqual(t, "captured", mustDo(b, finalCapture("c1", 7)).Items[0].Captured, 7)
 	b.wantSums("acme", "credits", ledger.Sums{Granted: 24, Used: 9})
-	ann, err := b.Balance(t.Context(), "acme", "api_calls", "ann")
-	require.NoError(t, err)
-	wantSums(t, ann, ledger.Sums{Granted: 50, Used: 7})
+	wantSums(t, b.mustSubject("acme", "api_calls", "ann"), ledger.Sums{Granted: 50, Used: 7})
 	b.mustVerify()
 }
 
@@ -293,36 +255,26 @@ func TestRefund_InParts_ReturnsToGrantsUpToDebit(t *testing.T) {
 	b.allowance("pro", "api_calls", 10, "month", "overflow_meter = 'credits', overflow_price = 2, overage_policy = 'allow', per_subject = 100")
 	b.signUp("acme", "pro")
 	b.mustGrant("acme", "g1", "credits", 6)
-	d := debitOf("acme", "k1", 15) // 10 of the allowance, 3 paid by credits, 2 of overage
-	d.Subject = "ann"
-	b.mustDebit(d)
-	refund := func(key string, amount int64) (*ledger.RefundResult, error) {
-		return Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: key, OperationID: "k1", Amount: amount})
+	b.mustDebit(debitFor("ann", "acme", "k1", 15)) // 10 of the allowance, 3 paid by credits, 2 of overage
+	refund := func(key string, amount int64) *ledger.Refund {
+		return &ledger.Refund{Tenant: "acme", Key: key, OperationID: "k1", Amount: amount}
 	}
-	r, err := refund("r1", 4) // 2 of overage, 2 paid by credits
-	require.NoError(t, err)
+	r := mustDo(b, refund("r1", 4)) // 2 of overage, 2 paid by credits
 	wantEqual(t, "refund", refundedOf(r), refunded{Refunded: 4})
 	b.wantSums("acme", "credits", ledger.Sums{Granted: 6, Refunded: 4, Used: 6})
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10, Used: 10})
 	b.mustVerify()
-	_, err = refund("r2", 12)
-	wantCode(t, err, errcode.RefundExceedsDebit)
-	_, err = refund("r3", 0)
-	require.NoError(t, err)
-	_, err = refund("r4", 0)
-	wantCode(t, err, errcode.RefundExceedsDebit)
-	again, err := refund("r1", 4)
-	assert.True(t, err == nil && again.Replayed && again.Items[0].Refunded == 4, "got %+v, %v", again, err)
+	wantRefusal(b, errcode.RefundExceedsDebit, refund("r2", 12))
+	mustDo(b, refund("r3", 0))
+	wantRefusal(b, errcode.RefundExceedsDebit, refund("r4", 0))
+	again := mustDo(b, refund("r1", 4))
+	assert.True(t, again.Replayed && again.Items[0].Refunded == 4, "got %+v", again)
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10, Refunded: 10, Used: 10})
 	wantEqual(t, "limit", b.mustBalance("acme", "api_calls").Limit, 10)
 	b.wantSums("acme", "credits", ledger.Sums{Granted: 6, Refunded: 6, Used: 6})
-	ann, err := b.Balance(t.Context(), "acme", "api_calls", "ann")
-	require.NoError(t, err)
-	wantSums(t, ann, ledger.Sums{Granted: 100, Refunded: 15, Used: 15})
-	_, err = Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r5", OperationID: "g1"})
-	wantCode(t, err, errcode.InvalidArgument)
-	_, err = Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r6", OperationID: "nothing"})
-	wantCode(t, err, errcode.OperationNotFound)
+	wantSums(t, b.mustSubject("acme", "api_calls", "ann"), ledger.Sums{Granted: 100, Refunded: 15, Used: 15})
+	wantRefusal(b, errcode.InvalidArgument, &ledger.Refund{Tenant: "acme", Key: "r5", OperationID: "g1"})
+	wantRefusal(b, errcode.OperationNotFound, &ledger.Refund{Tenant: "acme", Key: "r6", OperationID: "nothing"})
 	b.mustVerify()
 }
 
@@ -333,8 +285,7 @@ func TestRefund_OverflowAtPriceOne_NamesOwnMeter(t *testing.T) {
 	b.signUp("acme", "pro")
 	b.mustGrant("acme", "g1", "credits", 6)
 	b.mustDebit(debitOf("acme", "k1", 5))
-	r, err := Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Meter: "api_calls", Amount: 4})
-	require.NoError(t, err)
+	r := mustDo(b, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Meter: "api_calls", Amount: 4})
 	wantEqual(t, "refunded", r.Items[0].Refunded, 4)
 	b.wantSums("acme", "credits", ledger.Sums{Granted: 6, Refunded: 4, Used: 4})
 	b.mustVerify()
@@ -345,11 +296,9 @@ func TestRefund_EndedAllowance_ForfeitedOrRegranted(t *testing.T) {
 	b := newBundle(t).hourly("acme", 10)
 	b.mustDebit(debitOf("acme", "k1", 8))
 	b.rewind("acme", 2*time.Hour)
-	r, err := Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Amount: 3})
-	require.NoError(t, err)
+	r := mustDo(b, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Amount: 3})
 	wantEqual(t, "forfeited", refundedOf(r), refunded{Refunded: 3, Forfeited: 3, Remaining: 10})
-	r, err = Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r2", OperationID: "k1", Amount: 4, Return: ledger.ReturnRegrant})
-	require.NoError(t, err)
+	r = mustDo(b, &ledger.Refund{Tenant: "acme", Key: "r2", OperationID: "k1", Amount: 4, Return: ledger.ReturnRegrant})
 	wantEqual(t, "regranted", refundedOf(r), refunded{Refunded: 4, Remaining: 14})
 	b.mustVerify()
 	b.rewind("acme", 2*time.Hour)
@@ -363,31 +312,25 @@ func TestVoid_TakesBackRest_AdjustGoesBothWays(t *testing.T) {
 	b := newBundle(t).simple("acme", 10)
 	g := topupOf("acme", "g1", "api_calls", 50)
 	g.GrantID = "gift"
-	_, err := Do(t.Context(), b.Ledger, g)
-	require.NoError(t, err)
+	mustDo(b, g)
 	b.mustDebit(debitOf("acme", "k1", 30)) // 10 of the allowance, 20 of the gift
-	void := func(key string) (*ledger.Change, error) {
-		return Do(t.Context(), b.Ledger, &ledger.GrantChange{Action: ledger.VoidGrant, Tenant: "acme", Key: key, GrantID: "gift", Reason: "chargeback"})
+	void := func(key string) *ledger.GrantChange {
+		return &ledger.GrantChange{Action: ledger.VoidGrant, Tenant: "acme", Key: key, GrantID: "gift", Reason: "chargeback"}
 	}
-	v, err := void("v1")
-	require.NoError(t, err)
+	v := mustDo(b, void("v1"))
 	type change struct{ Amount, Before, Remaining int64 }
 	wantEqual(t, "void", change{v.Amount, v.Before, v.Remaining}, change{Amount: -30, Before: 30})
-	_, err = void("v2")
-	wantCode(t, err, errcode.Conflict)
-	adjust := func(key string, amount int64, seq *int64) (*ledger.Change, error) {
-		return Do(t.Context(), b.Ledger, &ledger.Adjust{Tenant: "acme", Key: key, Meter: "api_calls", Amount: amount, Reason: "goodwill", IfSeq: seq})
+	wantRefusal(b, errcode.Conflict, void("v2"))
+	adjust := func(key string, amount int64, seq *int64) *ledger.Adjust {
+		return &ledger.Adjust{Tenant: "acme", Key: key, Meter: "api_calls", Amount: amount, Reason: "goodwill", IfSeq: seq}
 	}
-	up, err := adjust("a1", 25, nil)
-	require.True(t, err == nil && up.Remaining == 25, "got %+v, %v", up, err)
-	_, err = adjust("a2", -26, nil)
-	wantCode(t, err, errcode.Conflict)
-	_, err = adjust("a3", -5, new(up.Seq-1))
-	wantCode(t, err, errcode.Conflict)
-	down, err := adjust("a4", -5, &up.Seq)
-	require.True(t, err == nil && down.Remaining == 20, "got %+v, %v", down, err)
-	again, err := void("v1")
-	assert.True(t, err == nil && again.Replayed && again.Amount == -30, "got %+v, %v", again, err)
+	up := mustDo(b, adjust("a1", 25, nil))
+	require.EqualValues(t, 25, up.Remaining, "remaining")
+	wantRefusal(b, errcode.Conflict, adjust("a2", -26, nil))
+	wantRefusal(b, errcode.Conflict, adjust("a3", -5, new(up.Seq-1)))
+	require.EqualValues(t, 20, mustDo(b, adjust("a4", -5, &up.Seq)).Remaining, "remaining")
+	again := mustDo(b, void("v1"))
+	assert.True(t, again.Replayed && again.Amount == -30, "got %+v", again)
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 60, Used: 30, Adjusted: -10})
 	b.mustVerify()
 }
@@ -413,11 +356,10 @@ func TestRollover_CarriesWithinBounds(t *testing.T) {
 			b.mustDebit(debitOf("acme", "k1", tc.used))
 			b.rewind("acme", time.Hour)
 			got := b.mustBalance("acme", "api_calls").Remaining
-			assert.True(t, got == tc.want+7, "remaining %d, want %d and the 7 that were paid for", got, tc.want)
+			wantEqual(t, "remaining, with the 7 that were paid for", got, tc.want+7)
 			b.mustVerify()
 			b.rewind("acme", time.Hour)
-			got = b.mustBalance("acme", "api_calls").Remaining
-			assert.True(t, got == tc.after+7, "one more period on: remaining %d, want %d", got, tc.after+7)
+			wantEqual(t, "remaining one more period on", b.mustBalance("acme", "api_calls").Remaining, tc.after+7)
 			b.mustDebit(debitOf("acme", "k2", 1))
 			b.mustVerify()
 		})
@@ -452,9 +394,8 @@ func TestDebit_OverflowPriceNearMaxAmount_DoesNotWrap(t *testing.T) {
 	b.allowance("pro", "api_calls", 1, "month", fmt.Sprintf("overflow_meter = 'credits', overflow_price = %d", ledger.MaxAmount))
 	b.signUp("acme", "pro")
 	b.mustGrant("acme", "g1", "credits", ledger.MaxAmount)
-	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", ledger.MaxAmount))
-	e := wantCode(t, err, errcode.QuotaExceeded)
-	assert.True(t, ledger.DenialOf(e).Available == 2, "available %d, want 2", ledger.DenialOf(e).Available)
+	e := wantRefusal(b, errcode.QuotaExceeded, debitOf("acme", "k1", ledger.MaxAmount))
+	wantEqual(t, "available", ledger.DenialOf(e).Available, 2)
 	b.mustDebit(debitOf("acme", "k2", 2))
 	b.mustVerify()
 }
@@ -471,7 +412,6 @@ func TestPeriods_TrialExpires_OverrideReplacesAmount(t *testing.T) {
 	b.rewind("acme", 13*24*time.Hour)
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 100, Used: 30})
 	b.rewind("acme", 25*time.Hour)
-	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 1))
-	wantCode(t, err, errcode.CreditsExhausted)
+	wantRefusal(b, errcode.CreditsExhausted, debitOf("acme", "k2", 1))
 	b.mustVerify()
 }

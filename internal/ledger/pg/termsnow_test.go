@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -20,18 +19,9 @@ func (b *bundle) changeNow(tenant, plan string, at time.Time) {
 		SELECT tenant_id, $2, $3, anchor, timezone, true FROM tenants WHERE tenant_id = $1`, tenant, at, plan)
 }
 
-func (b *bundle) now() (now time.Time) {
+func (b *bundle) now() time.Time {
 	b.t.Helper()
-	require.NoError(b.t, b.db.QueryRow(b.t.Context(), "SELECT clock_timestamp()").Scan(&now))
-	return now
-}
-
-// mustSubject reads the balance of a subject.
-func (b *bundle) mustSubject(tenant, meter, subject string) *ledger.Balance {
-	b.t.Helper()
-	out, err := b.Balance(b.t.Context(), tenant, meter, subject)
-	require.NoError(b.t, err)
-	return out
+	return one[time.Time](b, "SELECT clock_timestamp()")
 }
 
 // A change of terms that applies at once writes no balance. The next use of each balance writes its effect, and each
@@ -41,11 +31,7 @@ func TestTermsNow_EverySubject_RightWhenTouched(t *testing.T) {
 	b := newBundle(t).allowance("small", "api_calls", 1000, "hour", "per_subject = 10")
 	b.allowance("large", "api_calls", 5000, "hour", "per_subject = 40")
 	b.signUp("acme", "small")
-	debit := func(subject, key string, amount int64) *ledger.Debit {
-		d := debitOf("acme", key, amount)
-		d.Subject = subject
-		return d
-	}
+	debit := func(subject, key string, amount int64) *ledger.Debit { return debitFor(subject, "acme", key, amount) }
 	const subjects = 5
 	for i := range subjects {
 		b.mustDebit(debit(fmt.Sprint("user-", i), fmt.Sprint("before-", i), 4))
@@ -56,15 +42,13 @@ func TestTermsNow_EverySubject_RightWhenTouched(t *testing.T) {
 		got := b.mustSubject("acme", "api_calls", subject)
 		assert.True(t, got.Plan == "large" && got.Remaining == 36 && got.Used == 0, "%s is read as %+v", subject, got)
 		b.mustDebit(debit(subject, fmt.Sprint("after-", i), 30))
-		_, err := Do(t.Context(), b.Ledger, debit(subject, fmt.Sprint("much-", i), 7))
-		wantCode(t, err, errcode.QuotaExceeded)
-		if got := b.mustSubject("acme", "api_calls", subject); got.Plan != "large" || got.Used != 30 || got.Remaining != 6 {
-			t.Errorf("%s is %+v after its debit", subject, got)
-		}
+		wantRefusal(b, errcode.QuotaExceeded, debit(subject, fmt.Sprint("much-", i), 7))
+		got = b.mustSubject("acme", "api_calls", subject)
+		assert.True(t, got.Plan == "large" && got.Used == 30 && got.Remaining == 6, "%s is %+v after its debit", subject, got)
 	}
-	if got := b.mustBalance("acme", "api_calls"); got.Plan != "large" || got.Used != subjects*30 || got.Remaining != 5000-subjects*34 {
-		t.Errorf("the tenant's balance is %+v", got)
-	}
+	got := b.mustBalance("acme", "api_calls")
+	assert.True(t, got.Plan == "large" && got.Used == subjects*30 && got.Remaining == 5000-subjects*34,
+		"the tenant's balance is %+v", got)
 	b.mustVerify()
 }
 
@@ -98,12 +82,10 @@ func TestTermsNow_CommittedAfterNextPeriodOpened_EndsIt(t *testing.T) {
 	b.exec("UPDATE tenant_terms SET effective_at = effective_at - interval '1 hour'") // so that the change is later
 	b.changeNow("acme", "large", opened.Add(-time.Second))
 	b.mustDebit(debitOf("acme", "k2", 7))
-	if got := b.mustBalance("acme", "api_calls"); got.Plan != "large" || got.Used != 7 || !got.PeriodStart.After(opened) {
-		t.Errorf("got %+v, opened at %s", got, opened)
-	}
-	b.mustDebit(debitOf("acme", "k3", 7))
 	got := b.mustBalance("acme", "api_calls")
-	assert.True(t, got.Used == 14, "the period was ended again: %+v", got)
+	assert.True(t, got.Plan == "large" && got.Used == 7 && got.PeriodStart.After(opened), "got %+v, opened at %s", got, opened)
+	b.mustDebit(debitOf("acme", "k3", 7))
+	wantEqual(t, "used, if the period was not ended again", b.mustBalance("acme", "api_calls").Used, 14)
 }
 
 // If a change has no effect on a meter, each balance of the meter examines it only once, not with every debit.
