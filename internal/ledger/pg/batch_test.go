@@ -48,7 +48,6 @@ func TestPlan_VerdictOf_FollowsTheTable(t *testing.T) {
 		{"a constraint", stateUsual, answered("23514", "balances"), creating, verdictData},
 	} {
 		p := &plan{state: tc.state}
-		got := p.verdictOf(tc.err, tc.reached)
-		assert.True(t, got == tc.want, "%s: %s, want %s", tc.what, got, tc.want)
+		assert.Equal(t, tc.want, p.verdictOf(tc.err, tc.reached), tc.what)
 	}
 }

@@ -50,7 +50,8 @@ func durableLedger(b *testing.B, tenants int) (*Ledger, string) {
 		require.NoError(b, p.Stop(context.Background()))
 		require.NoError(b, os.RemoveAll(p.Dir())) // it may be outside b.TempDir()
 	})
-	migrateForBench(b, p.URL())
+	_, err = migrator(b, p.URL()).Up(ctx)
+	require.NoError(b, err)
 	seedForBench(b, p.URL(), tenants)
 	l, err := Open(ctx, Config{
 		DatabaseURL: p.URL(), Readers: 2, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
@@ -69,12 +70,6 @@ func durableLedger(b *testing.B, tenants int) (*Ledger, string) {
 		}
 	}
 	return l, p.URL()
-}
-
-func migrateForBench(b *testing.B, url string) {
-	b.Helper()
-	_, err := migrator(b, url).Up(b.Context())
-	require.NoError(b, err)
 }
 
 // migrator returns a provider that moves the schema of a database up and down.
@@ -108,6 +103,27 @@ func seedForBench(b *testing.B, url string, tenants int) {
 	}
 }
 
+// callAtOnce makes b.N calls, with the numbers from 1 to b.N. The given number of callers wait for answers at the same
+// time. A caller stops at its first error.
+func callAtOnce(b *testing.B, callers int, call func(n int64) error) {
+	b.Helper()
+	b.ReportAllocs()
+	b.ResetTimer()
+	var next atomic.Int64
+	var calling sync.WaitGroup
+	for range callers {
+		calling.Go(func() {
+			for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
+				if err := call(n); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	calling.Wait()
+}
+
 // BenchmarkDebit measures the ledger's throughput without HTTP, with callers that wait for durable answers.
 func BenchmarkDebit(b *testing.B) {
 	for name, tenants := range map[string]int{"many": benchTenants, "hot": 1} {
@@ -117,27 +133,12 @@ func BenchmarkDebit(b *testing.B) {
 			for i := range names {
 				names[i] = fmt.Sprint("t", i)
 			}
-			b.ReportAllocs()
-			b.ResetTimer()
-			var next atomic.Int64
-			var callers sync.WaitGroup
-			for range benchCallers {
-				callers.Go(func() {
-					for {
-						n := next.Add(1)
-						if n > int64(b.N) {
-							return
-						}
-						// The factor 7919 visits all tenants in an order that differs from the order of the index.
-						tenant := names[int(n*7919)%tenants]
-						if _, err := Do(b.Context(), l, debitOf(tenant, fmt.Sprintf("key-%016x", uint64(n)*0x9e3779b97f4a7c15), 1)); err != nil {
-							b.Error(err)
-							return
-						}
-					}
-				})
-			}
-			callers.Wait()
+			callAtOnce(b, benchCallers, func(n int64) error {
+				// The factor 7919 visits all tenants in an order that differs from the order of the index.
+				tenant := names[int(n*7919)%tenants]
+				_, err := Do(b.Context(), l, debitOf(tenant, fmt.Sprintf("key-%016x", uint64(n)*0x9e3779b97f4a7c15), 1))
+				return err
+			})
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "debits/s")
 		})
 	}
@@ -147,31 +148,19 @@ func BenchmarkDebit(b *testing.B) {
 func BenchmarkDebitBatch(b *testing.B) {
 	const callers = 4
 	l, _ := durableLedger(b, benchTenants)
-	b.ReportAllocs()
-	b.ResetTimer()
-	var next atomic.Int64
-	var done sync.WaitGroup
-	for range callers {
-		done.Go(func() {
-			for {
-				n := next.Add(1)
-				if n > int64(b.N) {
-					return
-				}
-				debits := make([]*ledger.Debit, ledger.BatchMax)
-				for i := range debits {
-					debits[i] = debitOf(fmt.Sprint("t", (int(n)*ledger.BatchMax+i)*7919%benchTenants), fmt.Sprintf("batch-%d-%d", n, i), 1)
-				}
-				for _, o := range l.DebitBatch(b.Context(), debits) {
-					if o.Err != nil {
-						b.Error(o.Err)
-						return
-					}
-				}
+	callAtOnce(b, callers, func(n int64) error {
+		debits := make([]*ledger.Debit, ledger.BatchMax)
+		for i := range debits {
+			tenant := (int(n)*ledger.BatchMax + i) * 7919 % benchTenants
+			debits[i] = debitOf(fmt.Sprint("t", tenant), fmt.Sprintf("batch-%d-%d", n, i), 1)
+		}
+		for _, o := range l.DebitBatch(b.Context(), debits) {
+			if o.Err != nil {
+				return o.Err
 			}
-		})
-	}
-	done.Wait()
+		}
+		return nil
+	})
 	b.ReportMetric(float64(b.N)*ledger.BatchMax/b.Elapsed().Seconds(), "debits/s")
 }
 

@@ -244,7 +244,7 @@ func (b *citusBundle) divided(t *testing.T) {
 	}
 	for range 2 { // the second time all are retries
 		for i, out := range b.DebitBatch(t.Context(), debits) {
-			require.True(t, out.Err == nil, out.Err)
+			require.NoError(t, out.Err)
 			b.acknowledge(debits[i].Tenant, "first")
 		}
 	}
@@ -271,10 +271,8 @@ func (b *citusBundle) acknowledge(tenant, key string) {
 func (b *citusBundle) compare(t *testing.T) {
 	t.Helper()
 	for _, id := range b.tenants {
-		rows, err := b.db.Query(t.Context(), "SELECT operation_id FROM entries WHERE tenant_id = $1 AND kind IN ('debit', 'overage')", id)
-		require.NoError(t, err)
-		stored, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		require.NoError(t, err)
+		const debits = "SELECT operation_id FROM entries WHERE tenant_id = $1 AND kind IN ('debit', 'overage')"
+		stored := list[string](b.bundle, debits, id)
 		assert.Len(t, stored, len(b.keys[id]),
 			"%s has %d debits in the journal, %d were acknowledged", id, len(stored), len(b.keys[id]))
 		for _, key := range stored {
@@ -282,22 +280,17 @@ func (b *citusBundle) compare(t *testing.T) {
 		}
 		balance := b.mustBalance(id, "api_calls")
 		used := balance.Used + balance.Overage
-		assert.True(t, used == int64(len(b.keys[id])),
-			"%s has used %d, %d were acknowledged", id, used, len(b.keys[id]))
+		wantEqual(t, "used by "+id, used, int64(len(b.keys[id])))
 		reached, _ := slices.BinarySearch(citusAlerts, int16(used*100/citusAllowance)+1)
-		wantEqual(t, "thresholds told of "+id, b.thresholds(t, id), citusAlerts[:reached])
+		wantEqual(t, "thresholds told of "+id, b.thresholds(id), citusAlerts[:reached])
 	}
 }
 
 // thresholds returns the thresholds in the emitted events of a tenant, the lowest first.
-func (b *citusBundle) thresholds(t *testing.T, tenant string) []int16 {
-	t.Helper()
-	rows, err := b.db.Query(t.Context(), "SELECT (data ->> 'threshold')::smallint FROM events WHERE tenant_id = $1 AND type = $2 ORDER BY 1",
-		tenant, string(events.ThresholdReached))
-	require.NoError(t, err)
-	told, err := pgx.CollectRows(rows, pgx.RowTo[int16])
-	require.NoError(t, err)
-	return told
+func (b *citusBundle) thresholds(tenant string) []int16 {
+	b.t.Helper()
+	const thresholds = "SELECT (data ->> 'threshold')::smallint FROM events WHERE tenant_id = $1 AND type = $2 ORDER BY 1"
+	return list[int16](b.bundle, thresholds, tenant, string(events.ThresholdReached))
 }
 
 // citusLoad has the results of underLoad: the numbers of served and refused calls, and the slowest call.
@@ -366,19 +359,16 @@ func waitFor(t *testing.T, served func() int64, more int64) {
 func (b *citusBundle) move(t *testing.T) {
 	shard := b.cluster.Groups.Shard(b.tenants[0])
 	var from, to int
-	if err := b.db.QueryRow(t.Context(), `SELECT s.nodeport, (SELECT n.nodeport FROM pg_dist_node n WHERE n.shouldhaveshards AND n.nodeport <> s.nodeport)
-		FROM citus_shards s WHERE s.shardid = $1`, shard).Scan(&from, &to); err != nil {
-		t.Fatal(err)
-	}
+	err := b.db.QueryRow(t.Context(), `SELECT s.nodeport, (SELECT n.nodeport FROM pg_dist_node n WHERE n.shouldhaveshards AND n.nodeport <> s.nodeport)
+		FROM citus_shards s WHERE s.shardid = $1`, shard).Scan(&from, &to)
+	require.NoError(t, err)
 	b.underLoad(t, "move", nil, func(served func() int64) {
 		waitFor(t, served, 100)
 		_, err := b.db.Exec(t.Context(), "SELECT citus_move_shard_placement($1, '127.0.0.1', $2, '127.0.0.1', $3, 'force_logical')", shard, from, to)
 		assert.NoError(t, err)
 		waitFor(t, served, 100)
 	})
-	var now int
-	err := b.db.QueryRow(t.Context(), "SELECT nodeport FROM citus_shards WHERE shardid = $1", shard).Scan(&now)
-	assert.True(t, err == nil && now == to, "the shard is on %d: %v", now, err)
+	wantEqual(t, "node of the shard", one[int](b.bundle, "SELECT nodeport FROM citus_shards WHERE shardid = $1", shard), to)
 	b.compare(t)
 }
 
@@ -388,9 +378,8 @@ func (b *citusBundle) kill(t *testing.T) {
 	require.NoError(t, err)
 	others := map[string]bool{}
 	for _, id := range b.tenants {
-		var port string
-		require.NoError(t, b.db.QueryRow(t.Context(), "SELECT nodeport::text FROM citus_shards WHERE shardid = $1", b.cluster.Groups.Shard(id)).Scan(&port))
-		others[id] = port != at.Port()
+		shard := b.cluster.Groups.Shard(id)
+		others[id] = one[string](b.bundle, "SELECT nodeport::text FROM citus_shards WHERE shardid = $1", shard) != at.Port()
 	}
 	read := b.followEvents(t)
 	l := b.underLoad(t, "kill", others, func(served func() int64) {
@@ -403,8 +392,7 @@ func (b *citusBundle) kill(t *testing.T) {
 		waitFor(t, served, 300)
 	})
 	assert.NotZero(t, l.refused.Load(), "no debit was refused: the test has killed nobody")
-	n := l.failedWatched.Load()
-	assert.True(t, n <= 0, "%d debits of tenants on the other node were refused", n)
+	assert.Zero(t, l.failedWatched.Load(), "debits of tenants on the other node were refused")
 	b.compare(t)
 	read()
 }

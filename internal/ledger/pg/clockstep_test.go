@@ -1,6 +1,7 @@
 package pg
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"math"
@@ -28,19 +29,13 @@ type steady struct {
 	done map[string]int64 // by key: the units that remained after the operation
 }
 
-// load debits the tenants one after another until stop is closed. It sends every fourth request twice. It returns the
-// errors of all calls that failed.
-func load(b *bundle, l *Ledger, tenants int, stop chan struct{}, name string, into *steady) []error {
-	var errs []error
-	for n := 0; ; n++ {
-		select {
-		case <-stop:
-			return errs
-		default:
-		}
+// load debits the tenants one after another until ctx is cancelled. It sends every fourth request twice. It returns
+// the errors of all calls that failed.
+func load(ctx context.Context, b *bundle, tenants int, into *steady) (errs []error) {
+	for n := 0; ctx.Err() == nil; n++ {
 		tenant := fmt.Sprint("t", n%tenants)
-		key := fmt.Sprintf("%s/%s/%d", tenant, name, n)
-		d, err := Do(b.t.Context(), l, debitOf(tenant, key, 1))
+		key := fmt.Sprintf("%s/load/%d", tenant, n)
+		d, err := Do(b.t.Context(), b.Ledger, debitOf(tenant, key, 1))
 		if err != nil {
 			errs = append(errs, fmt.Errorf("debit %s: %w", key, err))
 			continue
@@ -49,11 +44,12 @@ func load(b *bundle, l *Ledger, tenants int, stop chan struct{}, name string, in
 		into.done[key] = d.Items[0].Remaining
 		into.mu.Unlock()
 		if n%4 == 0 {
-			if again, err := Do(b.t.Context(), l, debitOf(tenant, key, 1)); err != nil || !again.Replayed {
+			if again, err := Do(b.t.Context(), b.Ledger, debitOf(tenant, key, 1)); err != nil || !again.Replayed {
 				errs = append(errs, fmt.Errorf("retry of %s: %+v, %w", key, again, err))
 			}
 		}
 	}
+	return errs
 }
 
 // goesOn waits until n more operations have been answered.
@@ -94,34 +90,29 @@ func TestClock_PostgresSteps_NothingExpires(t *testing.T) {
 				b.simple(fmt.Sprint("t", i), 1_000_000)
 			}
 			done := &steady{done: map[string]int64{}}
-			stop := make(chan struct{})
+			ctx, stop := context.WithCancel(t.Context())
 			var failed []error
 			var working sync.WaitGroup
-			working.Go(func() { failed = load(b, b.Ledger, tenants, stop, "load", done) })
+			working.Go(func() { failed = load(ctx, b, tenants, done) })
 			done.goesOn(t, 2*tenants)
 			server.Shift(by)
 			late := openLedger(t, b.url) // this instance starts during the step
 			done.goesOn(t, 2*tenants)
-			_, err := b.RunRoll(t.Context(), nil, func(Roll) {})
-			assert.NoError(t, err, "roll")
+			b.roll()
 			for i := range tenants {
-				_, err = Do(t.Context(), late, debitOf(fmt.Sprint("t", i), fmt.Sprintf("t%d/late", i), 1))
+				_, err := Do(t.Context(), late, debitOf(fmt.Sprint("t", i), fmt.Sprintf("t%d/late", i), 1))
 				assert.NoError(t, err, "an instance that started during the step")
 			}
 			server.Shift(0)
 			done.goesOn(t, 2*tenants)
-			close(stop)
+			stop()
 			working.Wait()
-			for _, err := range failed {
-				t.Error(err)
-			}
+			assert.Empty(t, failed)
 			done.replayAll(b, b.Ledger)
 			done.replayAll(b, late)
-			var closed, expired, ahead int64
-			err = b.db.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM periods), (SELECT coalesce(sum(amount), 0) FROM entries WHERE kind = 'expire'),
-				(SELECT count(*) FROM entries WHERE created_at > now())`).Scan(&closed, &expired, &ahead)
-			assert.True(t, err == nil && closed+expired+ahead == 0,
-				"%d periods closed, %d units expired, %d entries ahead (%v)", closed, expired, ahead, err)
+			assert.Zero(t, one[int](b, "SELECT count(*) FROM periods"), "closed periods")
+			assert.Zero(t, one[int](b, "SELECT coalesce(sum(amount), 0) FROM entries WHERE kind = 'expire'"), "expired units")
+			assert.Zero(t, one[int](b, "SELECT count(*) FROM entries WHERE created_at > now()"), "entries ahead")
 			var used int64
 			for i := range tenants {
 				bal := b.mustBalance(fmt.Sprint("t", i), "api_calls")
@@ -129,8 +120,7 @@ func TestClock_PostgresSteps_NothingExpires(t *testing.T) {
 				assert.True(t, bal.Remaining == 1_000_000-bal.Used && bal.Granted == 1_000_000,
 					"tenant t%d: %+v", i, bal)
 			}
-			want := int64(len(done.done) + tenants)
-			assert.True(t, used == want, "used %d, want %d", used, want)
+			wantEqual(t, "used", used, int64(len(done.done)+tenants))
 			b.mustVerify()
 		})
 	}
@@ -143,8 +133,7 @@ func copyOf(t *testing.T, databaseURL string) string {
 	require.NoError(t, err)
 	from := strings.TrimPrefix(u.Path, "/")
 	u.Path = "/postgres"
-	maintenance := &bundle{t: t, url: u.String()}
-	maintenance.reconnect()
+	maintenance := (&bundle{t: t, url: u.String()}).another()
 	name := "copy_" + strings.ToLower(rand.Text())
 	maintenance.exec("CREATE DATABASE " + name + " TEMPLATE " + pgx.Identifier{from}.Sanitize())
 	u.Path = "/" + name
@@ -183,10 +172,8 @@ func TestClock_InstanceWrong_OtherUnaffected(t *testing.T) {
 			}
 			_, err := other.RunRoll(t.Context(), nil, func(Roll) {})
 			assert.NoError(t, err, "roll")
-			ahead := time.Now().Add(time.Hour)
-			if _, err := other.RunRoll(t.Context(), &ahead, func(Roll) {}); errcode.Of(err) != errcode.InvalidArgument {
-				t.Errorf("a roll as of a future that only one clock knows: %v", err)
-			}
+			_, err = other.RunRoll(t.Context(), new(time.Now().Add(time.Hour)), func(Roll) {}) // only one clock knows this future
+			wantCode(t, err, errcode.InvalidArgument)
 			bal := b.mustBalance("acme", "api_calls")
 			assert.True(t, bal.Used == 4 && bal.Remaining == 96 && bal.Granted == 100, bal)
 			b.mustVerify()
@@ -214,9 +201,9 @@ func TestClock_BothWrong_EarlierDecides(t *testing.T) {
 				"PostgreSQL %s, instance %s: %+v, %v", database, instance, d, err)
 		}
 		for i := 1; i <= keys; i++ {
-			if d, err := Do(t.Context(), b.Ledger, debitOf("acme", fmt.Sprint("k", i), 1)); err != nil || !d.Replayed {
-				t.Fatalf("PostgreSQL %s, instance %s: retry of k%d: %+v, %v", database, instance, i, d, err)
-			}
+			d, err := Do(t.Context(), b.Ledger, debitOf("acme", fmt.Sprint("k", i), 1))
+			require.True(t, err == nil && d.Replayed,
+				"PostgreSQL %s, instance %s: retry of k%d: %+v, %v", database, instance, i, d, err)
 		}
 	}
 	const day = 24 * time.Hour
@@ -233,9 +220,8 @@ func TestClock_BothWrong_EarlierDecides(t *testing.T) {
 	} {
 		round(step[0], step[1])
 	}
-	var closed, expired int64
-	err := b.db.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM periods), (SELECT count(*) FROM entries WHERE kind = 'expire')").Scan(&closed, &expired)
-	assert.True(t, err == nil && closed+expired == 0, "%d periods closed, %d grants expired (%v)", closed, expired, err)
+	assert.Zero(t, one[int](b, "SELECT count(*) FROM periods"), "closed periods")
+	assert.Zero(t, one[int](b, "SELECT count(*) FROM entries WHERE kind = 'expire'"), "expired grants")
 	bal := b.mustBalance("acme", "api_calls")
 	assert.True(t, bal.Used == int64(keys) && bal.Remaining == int64(1000-keys), "after %d debits: %+v", keys, bal)
 	b.mustVerify()
@@ -262,9 +248,8 @@ func TestClock_PostgresTrusted_RetriesAnsweredAfterStep(t *testing.T) {
 		d, err = Do(t.Context(), l, debitOf("acme", "ahead", 7))
 		assert.True(t, err == nil && d.Replayed, "instance %d: retry: %+v, %v", i, d, err)
 		moved := &ledger.Debit{Tenant: "acme", Key: "ahead", Items: []ledger.Item{{Meter: "credits", Amount: 7}}}
-		if _, err := Do(t.Context(), l, moved); errcode.Of(err) != errcode.IdempotencyKeyReused {
-			t.Errorf("instance %d: the key on another balance: %v", i, err)
-		}
+		_, err = Do(t.Context(), l, moved)
+		assert.Equal(t, errcode.IdempotencyKeyReused, errcode.Of(err), "instance %d: the key on another balance: %v", i, err)
 	}
 	b.mustVerify()
 }
@@ -316,18 +301,14 @@ func TestClock_InstanceBehind_HoldLasts(t *testing.T) {
 	h := &ledger.Hold{Tenant: "acme", Key: "h", HoldID: "h", TTL: 10 * time.Minute, Items: []ledger.Item{{Meter: "api_calls", Amount: 5}}}
 	made, err := Do(t.Context(), slow, h)
 	require.NoError(t, err)
-	left := made.ExpiresAt.Sub(made.AsOf)
-	assert.True(t, left == h.TTL, "a hold of %s ends %s after it was made", h.TTL, left)
+	wantEqual(t, "life of the hold", made.ExpiresAt.Sub(made.AsOf), h.TTL)
 	for i, l := range []*Ledger{slow, b.Ledger} {
 		_, err = Do(t.Context(), l, debitOf("acme", fmt.Sprint("after", i), 1))
 		require.NoError(t, err)
-		got := b.mustBalance("acme", "api_calls")
-		assert.True(t, got.Held == 5, "after debit %d: held %d", i, got.Held)
+		wantEqual(t, fmt.Sprint("held after debit ", i), b.mustBalance("acme", "api_calls").Held, 5)
 	}
 	longer, err := Do(t.Context(), slow, &ledger.HoldChange{Tenant: "acme", Key: "x", HoldID: "h", Action: ledger.ActionExtend, TTL: 30 * time.Minute})
 	require.NoError(t, err)
-	if left := longer.ExpiresAt.Sub(longer.AsOf); left != 30*time.Minute {
-		t.Errorf("an extension of 30m ends %s after it was made", left)
-	}
+	wantEqual(t, "life of the hold after the extension", longer.ExpiresAt.Sub(longer.AsOf), 30*time.Minute)
 	b.mustVerify()
 }

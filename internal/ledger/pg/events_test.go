@@ -197,6 +197,15 @@ func (b *bundle) trace(pool **pgxpool.Pool) *statements {
 	return sent
 }
 
+// sentByPlainDebit returns what is sent for a debit that the head grant covers.
+func (b *bundle) sentByPlainDebit() []string {
+	q := b.sql
+	return []string{
+		"round trip", "BEGIN ISOLATION LEVEL READ COMMITTED", q["LockBalances"], q["Clock"], q["StoredEntries"],
+		"round trip", q["InsertPlainDebits"], q["UpdateDrawnBalances"], "COMMIT",
+	}
+}
+
 // A debit of a balance that stays below its lowest threshold needs no additional statement and no additional round
 // trip for events.
 func TestEvents_BelowTheThreshold_NoStatementMore(t *testing.T) {
@@ -209,11 +218,7 @@ func TestEvents_BelowTheThreshold_NoStatementMore(t *testing.T) {
 	b.debit("acme", "terms", 1) // reads its terms
 	sent.take()
 	b.debit("acme", "second", 1)
-	q := b.sql
-	want := []string{
-		"round trip", "BEGIN ISOLATION LEVEL READ COMMITTED", q["LockBalances"], q["Clock"], q["StoredEntries"],
-		"round trip", q["InsertPlainDebits"], q["UpdateDrawnBalances"], "COMMIT",
-	}
+	want := b.sentByPlainDebit()
 	wantEqual(t, "statements of a debit below the threshold", sent.take(), want)
 	b.debit("acme", "k", 700)
 	wantEqual(t, "statements of a larger one", sent.take(), want)

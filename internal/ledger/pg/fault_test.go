@@ -153,10 +153,8 @@ func TestBatch_LostCommitAnswers_ChargeOnce_NeverFail(t *testing.T) {
 			assert.NoError(t, err, "debit")
 		}
 	})
-	lost := p.lost.Load()
-	assert.True(t, lost >= 10, "only %d answers were lost: the test proves too little", lost)
-	got := b.mustBalance("acme", "api_calls").Used
-	assert.True(t, got == 400, "used %d, want 400", got)
+	assert.GreaterOrEqual(t, p.lost.Load(), int64(10), "too few answers were lost: the test proves too little")
+	wantEqual(t, "used", b.mustBalance("acme", "api_calls").Used, 400)
 	b.mustVerify()
 }
 
@@ -175,8 +173,7 @@ func TestBatch_DatabaseAwayAfterCommit_OutcomeUnknown(t *testing.T) {
 	assert.True(t, e.RetryAfter >= time.Second, "retry after %v", e.RetryAfter)
 	_, err = Do(t.Context(), l, debitOf("acme", "k2", 2))
 	wantCode(t, err, errcode.Unavailable)
-	took := time.Since(started)
-	assert.True(t, took <= 20*refusalMax, "the callers waited %v", took)
+	assert.LessOrEqual(t, time.Since(started), 20*refusalMax, "the callers waited")
 	p.every.Store(0)
 	p.refuse.Store(false)
 	testenv.Eventually(t, func() bool { return l.breaker.Cause() == nil })
@@ -184,8 +181,7 @@ func TestBatch_DatabaseAwayAfterCommit_OutcomeUnknown(t *testing.T) {
 	assert.True(t, err == nil && r.Replayed, "the retry got %+v, %v; the first attempt had committed", r, err)
 	r, err = Do(t.Context(), l, debitOf("acme", "k2", 2))
 	assert.True(t, err == nil && !r.Replayed, "the retry got %+v, %v; nothing had been done", r, err)
-	got := b.mustBalance("acme", "api_calls").Used
-	assert.True(t, got == 5, "used %d, want 5", got)
+	wantEqual(t, "used", b.mustBalance("acme", "api_calls").Used, 5)
 	b.mustVerify()
 }
 
@@ -199,16 +195,11 @@ func TestBatch_KillsUnderLoad_LoseNoAnswer(t *testing.T) {
 	}
 	other := openLedger(t, b.url)
 	var answered, failed atomic.Int64
-	stop := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	for client := range clients {
 		wg.Go(func() {
-			for i := 0; ; i++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+			for i := 0; ctx.Err() == nil; i++ {
 				l := []*Ledger{b.Ledger, other}[(client+i)%2]
 				d := debitOf(fmt.Sprint("t", client%tenants), fmt.Sprintf("c%d-%d", client, i), 1)
 				// The test retries with the same key until there is an answer, as callers should do.
@@ -237,7 +228,7 @@ func TestBatch_KillsUnderLoad_LoseNoAnswer(t *testing.T) {
 	server.Kill()
 	server.Start()
 	wait(answered.Load() + 300)
-	close(stop)
+	stop()
 	wg.Wait()
 	b.reconnect()
 	var used int64
@@ -247,9 +238,13 @@ func TestBatch_KillsUnderLoad_LoseNoAnswer(t *testing.T) {
 	assert.True(t, used == answered.Load(),
 		"used %d, answered %d (%d attempts failed)", used, answered.Load(), failed.Load())
 	b.mustVerify()
-	var deadlocks int64
-	err := b.db.QueryRow(t.Context(), "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").Scan(&deadlocks)
-	assert.True(t, err == nil && deadlocks == 0, "%d deadlocks (%v)", deadlocks, err)
+	b.wantNoDeadlocks()
+}
+
+func (b *bundle) wantNoDeadlocks() {
+	b.t.Helper()
+	const deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+	assert.Zero(b.t, one[int](b, deadlocks), "deadlocks")
 }
 
 func TestBatch_TwoInstances_SeveralMeters_NoDeadlock(t *testing.T) {
@@ -270,10 +265,7 @@ func TestBatch_TwoInstances_SeveralMeters_NoDeadlock(t *testing.T) {
 			assert.NoError(t, err, "debit")
 		}
 	})
-	var deadlocks int64
-	err := b.db.QueryRow(t.Context(), "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").Scan(&deadlocks)
-	assert.True(t, err == nil && deadlocks == 0, "%d deadlocks (%v)", deadlocks, err)
-	got := b.mustBalance("acme", "m2").Used
-	assert.True(t, got == 400, "used %d, want 400", got)
+	b.wantNoDeadlocks()
+	wantEqual(t, "used", b.mustBalance("acme", "m2").Used, 400)
 	b.mustVerify()
 }

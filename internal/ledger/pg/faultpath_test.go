@@ -64,11 +64,9 @@ func TestBatch_RefusedOperation_KeepsNeighboursAnswers(t *testing.T) {
 					assert.True(t, out.Err == nil && out.Result.Items[0].Remaining == left && !out.Result.Replayed,
 						"neighbour %d: %+v, %v; alone it would leave %d", i, out.Result, out.Err, left)
 				}
-				got := b.mustBalance("acme", "api_calls")
-				assert.True(t, got.Remaining == left, "remaining is %d, want %d", got.Remaining, left)
-				var kept int
-				err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM entries WHERE operation_id = ANY($1)", refused).Scan(&kept)
-				assert.True(t, err == nil && kept == 0, "%d entries of refused operations are kept (%v)", kept, err)
+				wantEqual(t, "remaining", b.mustBalance("acme", "api_calls").Remaining, left)
+				kept := one[int](b, "SELECT count(*) FROM entries WHERE operation_id = ANY($1)", refused)
+				assert.Zero(t, kept, "entries of refused operations are kept")
 				// A refusal stores nothing. When its cause is removed, the same key succeeds and is not a replay.
 				b.exec("DELETE FROM refused")
 				r := b.mustDebit(debits[bad[0]])
@@ -89,8 +87,7 @@ func TestBatch_TerminatedBackend_RunsAgain(t *testing.T) {
 	b.simple("acme", 100)
 	first := b.mustDebit(debitOf("acme", "k0", 1))
 	// The blocker has its own connection, because pg_stat_activity does not change within a transaction.
-	blocker := &bundle{t: t, url: b.url}
-	blocker.reconnect()
+	blocker := b.another()
 	blocker.exec("BEGIN")
 	blocker.exec("SELECT 1 FROM balances WHERE tenant_id = 'acme' FOR UPDATE")
 	var wg sync.WaitGroup
@@ -140,16 +137,11 @@ func TestBatch_ServerKilled_AcknowledgedAnswersStay(t *testing.T) {
 	acknowledged := map[string]*ledger.DebitResult{}
 	denied := map[string]bool{}
 	var answers atomic.Int64
-	stop := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	for client := range 12 {
 		wg.Go(func() {
-			for i := 0; ; i++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+			for i := 0; ctx.Err() == nil; i++ {
 				tenant := []string{"acme", "tiny"}[client%2]
 				key := fmt.Sprintf("c%d-%d", client, i)
 				r, err := Do(context.Background(), ledgers[i%2], debitOf(tenant, key, 1+int64(i%3)))
@@ -179,19 +171,14 @@ func TestBatch_ServerKilled_AcknowledgedAnswersStay(t *testing.T) {
 		server.Start()
 	}
 	wait(answers.Load() + 100)
-	close(stop)
+	stop()
 	wg.Wait()
 	b.reconnect()
 	stored := map[string]bool{}
-	rows, err := b.db.Query(t.Context(), "SELECT tenant_id || '/' || operation_id FROM entries WHERE kind = 'debit'")
-	require.NoError(t, err)
-	for rows.Next() {
-		var id string
-		require.NoError(t, rows.Scan(&id))
+	for _, id := range list[string](b, "SELECT tenant_id || '/' || operation_id FROM entries WHERE kind = 'debit'") {
 		assert.False(t, stored[id], "%s is stored twice", id)
 		stored[id] = true
 	}
-	require.NoError(t, rows.Err())
 	for id := range denied {
 		assert.False(t, stored[id], "%s was denied and is stored", id)
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -52,8 +51,7 @@ func (b *bundle) load(most int, tenants ...string) (got func() []answered) {
 // lockRow locks the tenant's balance in a transaction outside the ledger, until the returned function is called.
 func (b *bundle) lockRow(tenant string) (unlock func()) {
 	b.t.Helper()
-	other := &bundle{t: b.t, url: b.url}
-	other.reconnect()
+	other := b.another()
 	other.exec("BEGIN")
 	other.exec("SELECT 1 FROM balances WHERE tenant_id = $1 FOR UPDATE", tenant)
 	return func() {
@@ -65,13 +63,6 @@ func (b *bundle) lockRow(tenant string) (unlock func()) {
 // promised is the time within which the ledger answers each call. Tests allow ten times as much, because the machine
 // may be busy.
 const promised = 5 * time.Second
-
-func longest(all []answered) (longest time.Duration) {
-	for _, a := range all {
-		longest = max(longest, a.took)
-	}
-	return longest
-}
 
 // If another transaction has locked the row of a balance, no other tenant is delayed, in any lane. Calls on the
 // locked balance are refused within five seconds, with the reason. They succeed after the lock has ended.
@@ -89,10 +80,9 @@ func TestBatch_LockedBalance_DelaysNobodyElse(t *testing.T) {
 	testenv.Eventually(t, func() bool { return b.lockWait.lockedBalances() > 0 }, "a parked call")
 	served := b.load(100, tenants[1:]...)()
 	for _, a := range served {
-		assert.True(t, a.err == nil, "a call of %s failed: %v", a.tenant, a.err)
-	}
-	if took := longest(served); took > 10*time.Second { // on an idle machine the longest call takes less than a second
-		t.Errorf("%d calls of the other tenants waited up to %v", len(served), took)
+		assert.NoError(t, a.err, "a call of %s failed", a.tenant)
+		// On an idle machine the longest call takes less than a second.
+		assert.LessOrEqual(t, a.took, 10*time.Second, "a call of %s waited", a.tenant)
 	}
 	for _, a := range refused() {
 		e := wantCode(t, a.err, errcode.Unavailable)
@@ -100,10 +90,7 @@ func TestBatch_LockedBalance_DelaysNobodyElse(t *testing.T) {
 			a.took <= 10*promised, "the locked tenant got %q, retry after %v, after %v", e.Detail, e.RetryAfter, a.took)
 	}
 	unlock()
-	testenv.Eventually(t, func() bool {
-		_, err := Do(t.Context(), b.Ledger, debitOf("n0", "after", 1))
-		return err == nil
-	}, "an answer when the lock has gone")
+	b.awaitDebit("n0", "after") // the lock has gone
 	b.mustVerify()
 }
 
@@ -119,8 +106,7 @@ func TestBatch_FrozenInstance_OtherTenantsGoOn(t *testing.T) {
 	}
 	// The frozen instance has sent the first round trip of a batch of tenants a and b. It never sends the rest of the
 	// batch.
-	frozen := &bundle{t: t, url: b.url}
-	frozen.reconnect()
+	frozen := b.another()
 	frozen.exec("BEGIN")
 	frozen.exec(b.sql["LockBalances"], []string{"a", "b"}, []string{"api_calls", "api_calls"}, []string{"", ""})
 	var debits []*ledger.Debit
@@ -135,15 +121,13 @@ func TestBatch_FrozenInstance_OtherTenantsGoOn(t *testing.T) {
 		}
 		wantCode(t, out.Err, errcode.Unavailable)
 	}
-	took := time.Since(began)
-	assert.True(t, took <= 10*promised, "the batch was answered after %v", took)
+	assert.LessOrEqual(t, time.Since(began), 10*promised, "the batch was answered")
 	frozen.exec("ROLLBACK")
 	for _, out := range b.DebitBatch(t.Context(), debits) {
 		assert.True(t, out.Err == nil, "after the lock is gone: %v", out.Err)
 	}
 	for _, tenant := range []string{"a", "b", "c"} {
-		got := b.mustBalance(tenant, "api_calls").Used
-		assert.True(t, got == 4, "tenant %s used %d, want 4", tenant, got)
+		wantEqual(t, "used by tenant "+tenant, b.mustBalance(tenant, "api_calls").Used, 4)
 	}
 	b.mustVerify()
 }
@@ -165,8 +149,7 @@ func TestBatch_LockedBalance_ServedInOrderAndWhole(t *testing.T) {
 		return d
 	}
 	b.mustDebit(both("first", "m1", "m2"))
-	other := &bundle{t: t, url: b.url}
-	other.reconnect()
+	other := b.another()
 	other.exec("BEGIN")
 	other.exec("SELECT 1 FROM balances WHERE tenant_id = 'acme' AND meter = 'm1' FOR UPDATE")
 	var wg sync.WaitGroup
@@ -183,18 +166,11 @@ func TestBatch_LockedBalance_ServedInOrderAndWhole(t *testing.T) {
 		testenv.Eventually(t, func() bool { return b.parkedCalls() == i+1 })
 	}
 	b.mustDebit(both("free", "m2"))
-	waiting := b.parkedCalls()
-	assert.True(t, waiting == n, "%d of %d debits wait after one on the other meter", waiting, n)
+	wantEqual(t, "debits that wait after one on the other meter", b.parkedCalls(), n)
 	other.exec("COMMIT")
 	wg.Wait()
-	var keys []string
-	rows, err := b.db.Query(t.Context(), "SELECT operation_id FROM entries WHERE tenant_id = 'acme' AND meter = 'm1' AND operation_id LIKE 'k%' ORDER BY seq")
-	require.NoError(t, err)
-	for rows.Next() {
-		var key string
-		require.NoError(t, rows.Scan(&key))
-		keys = append(keys, key)
-	}
+	keys := list[string](b, `SELECT operation_id FROM entries
+		WHERE tenant_id = 'acme' AND meter = 'm1' AND operation_id LIKE 'k%' ORDER BY seq`)
 	assert.True(t, len(keys) == n && slices.IsSorted(keys), "served in the order %v", keys)
 	b.mustVerify()
 }
@@ -213,30 +189,24 @@ func TestBatch_SlowNeighbour_IsNotStarved(t *testing.T) {
 	b.answerWithin = 10 * promised
 	b.simple("acme", 1000)
 	b.mustDebit(debitOf("acme", "first", 1))
-	neighbour := &bundle{t: t, url: b.url}
-	neighbour.reconnect()
-	stop, ended := make(chan struct{}), make(chan struct{})
-	go func() { // repeatedly holds the row for 180 ms
-		defer close(ended)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
+	neighbour := b.another()
+	ctx, stop := context.WithCancel(t.Context())
+	var working sync.WaitGroup
+	working.Go(func() { // repeatedly holds the row for 180 ms
+		for ctx.Err() == nil {
 			if _, err := neighbour.db.Exec(context.Background(),
 				"BEGIN; SELECT 1 FROM balances WHERE tenant_id = 'acme' FOR UPDATE; SELECT pg_sleep(0.18); COMMIT"); err != nil {
 				t.Errorf("neighbour: %v", err)
 				return
 			}
 		}
-	}()
+	})
 	for i := range 8 {
 		_, err := Do(t.Context(), b.Ledger, debitOf("acme", fmt.Sprint("k", i), 1))
 		assert.NoError(t, err, "debit %d", i)
 	}
-	close(stop)
-	<-ended
+	stop()
+	working.Wait()
 	b.mustVerify()
 }
 
@@ -290,8 +260,7 @@ func TestBatch_DatabaseHangs_RefusedWithinFiveSecondsThenAtOnce(t *testing.T) {
 		_, err := Do(t.Context(), b.Ledger, debitOf("n1", fmt.Sprint("back-", tries), 1))
 		return err == nil
 	}, "an answer after PostgreSQL's return")
-	took := time.Since(returned)
-	assert.True(t, took <= 40*time.Second, "served again %v after the return", took)
+	assert.LessOrEqual(t, time.Since(returned), 40*time.Second, "served again after the return")
 	b.reconnect()
 	b.mustVerify()
 }

@@ -32,8 +32,7 @@ func TestLanes_BesideOtherInstances_OneEach(t *testing.T) {
 		instances.Store(int32(c.instances))
 		for l, want := range map[*Ledger]int{shared.Ledger: c.shared, alone: c.alone, told: c.told} {
 			l.shareLanes()
-			got := used(l)
-			assert.True(t, got == want, "%d instances: tenants are in %d lanes, want %d", c.instances, got, want)
+			wantEqual(t, fmt.Sprint("lanes in use with ", c.instances, " instances"), used(l), want)
 		}
 		shared.simple(fmt.Sprint("acme-", i), 10)
 		_, err := Do(t.Context(), shared.Ledger, debitOf(fmt.Sprint("acme-", i), fmt.Sprint("k", t.Name()), 1))

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -18,9 +17,9 @@ func TestOpening_RowIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).simple("acme", 1000)
 	b.mustDebit(debitOf("acme", "first", 3))
-	var once bool
 	// An update would have moved the row to another position (ctid).
-	require.NoError(t, b.db.QueryRow(t.Context(), "SELECT b.ctid = '(0,1)' AND b.xmin = e.xmin FROM balances b JOIN entries e USING (tenant_id) WHERE e.operation_id = 'first'").Scan(&once))
+	once := one[bool](b, `SELECT b.ctid = '(0,1)' AND b.xmin = e.xmin
+		FROM balances b JOIN entries e USING (tenant_id) WHERE e.operation_id = 'first'`)
 	assert.True(t, once, "the row of the balance was written before the debit's transaction, or twice")
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 1000, Used: 3})
 	b.mustVerify()
@@ -46,7 +45,7 @@ func TestOpening_ByTwoInstances_EachDebitCountsOnce(t *testing.T) {
 					debits = append(debits, debitOf(fmt.Sprint("t", tenant), fmt.Sprintf("own-%d-%d", n, part), 1), debitOf(fmt.Sprint("t", tenant), "shared", 1))
 				}
 				for _, o := range l.DebitBatch(t.Context(), debits) {
-					assert.True(t, o.Err == nil, o.Err)
+					assert.NoError(t, o.Err)
 				}
 			})
 		}
@@ -67,8 +66,7 @@ func TestOpening_RowOfAStranger_DelaysNobodyElse(t *testing.T) {
 	for i := range 5 {
 		b.simple(fmt.Sprint("t", i), 1000)
 	}
-	stranger := &bundle{t: t, url: b.url}
-	stranger.reconnect()
+	stranger := b.another()
 	stranger.exec("BEGIN")
 	stranger.exec("INSERT INTO balances (tenant_id, meter) VALUES ('t2', 'api_calls')")
 	waited := make(chan error, 1)
@@ -81,8 +79,7 @@ func TestOpening_RowOfAStranger_DelaysNobodyElse(t *testing.T) {
 	}
 	testenv.Eventually(t, func() bool { return b.parkedCalls() > 0 })
 	stranger.exec("COMMIT")
-	err := <-waited
-	assert.NoError(t, err, "the debit of the stranger's balance")
+	assert.NoError(t, <-waited, "the debit of the stranger's balance")
 	b.wantSums("t2", "api_calls", ledger.Sums{Granted: 1000, Used: 1})
 	b.mustVerify()
 }

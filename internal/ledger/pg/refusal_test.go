@@ -42,16 +42,32 @@ func TestRefusal_Reasons_SayWhatWas(t *testing.T) {
 			e := refusal(reasonOf(tc.cause), tc.cause)
 			assert.True(t, e.Code == tc.code && strings.Contains(e.Detail, tc.says) &&
 				strings.HasSuffix(e.Detail, ledger.NothingDone), "got %s: %s", e.Code, e.Detail)
-			again := e.RetryAfter > 0
-			assert.True(t, again == (tc.code == errcode.Unavailable), "retry after %v", e.RetryAfter)
+			wantEqual(t, "worth a retry", e.RetryAfter > 0, tc.code == errcode.Unavailable)
 			assert.ErrorIs(t, e, tc.cause, "the cause is lost")
 		})
 	}
 	for _, r := range reasons() {
-		if e := refusal(r, nil); strings.Contains(e.Detail, "nothing was done") || r.text() == "" {
-			t.Errorf("%s promises too much, or says nothing: %q", r, e.Detail)
-		}
+		assert.NotContains(t, refusal(r, nil).Detail, "nothing was done", "%s promises too much", r)
+		assert.NotEmpty(t, r.text(), "%s says nothing", r)
 	}
+}
+
+// hangAtCommit makes every COMMIT with entries hang, until the returned function is called.
+func (b *bundle) hangAtCommit() (goOn func()) {
+	b.t.Helper()
+	b.exec(`CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3600); RETURN NULL; END $$`)
+	b.exec(`CREATE CONSTRAINT TRIGGER hang AFTER INSERT ON entries DEFERRABLE INITIALLY DEFERRED
+		FOR EACH ROW EXECUTE FUNCTION hang()`)
+	return func() { b.exec("DROP TRIGGER hang ON entries") }
+}
+
+// awaitDebit repeats a debit of one unit until it succeeds.
+func (b *bundle) awaitDebit(tenant, key string) {
+	b.t.Helper()
+	testenv.Eventually(b.t, func() bool {
+		_, err := Do(b.t.Context(), b.Ledger, debitOf(tenant, key, 1))
+		return err == nil
+	})
 }
 
 // If a COMMIT is not answered, for example because a standby does not confirm it, callers get outcome_unknown within
@@ -60,21 +76,14 @@ func TestBatch_CommitHangs_OutcomeUnknownWithinFiveSeconds(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).simple("acme", 100)
 	b.mustDebit(debitOf("acme", "first", 1))
-	// The trigger runs at COMMIT.
-	b.exec(`CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3600); RETURN NULL; END $$`)
-	b.exec(`CREATE CONSTRAINT TRIGGER hang AFTER INSERT ON entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hang()`)
+	goOn := b.hangAtCommit()
 	began := time.Now()
 	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k", 1))
-	took := time.Since(began)
-	assert.True(t, took <= 10*promised, "answered after %v", took)
+	assert.LessOrEqual(t, time.Since(began), 10*promised, "answered")
 	wantCode(t, err, errcode.OutcomeUnknown)
-	b.exec("DROP TRIGGER hang ON entries")
-	testenv.Eventually(t, func() bool {
-		_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k", 1))
-		return err == nil
-	})
-	used := b.mustBalance("acme", "api_calls").Used
-	assert.True(t, used == 2, "used %d, want 2", used)
+	goOn()
+	b.awaitDebit("acme", "k")
+	wantEqual(t, "used", b.mustBalance("acme", "api_calls").Used, 2)
 	b.mustVerify()
 }
 
@@ -86,21 +95,15 @@ func TestBatch_CallersDeadlineIsNearer_AnsweredThen(t *testing.T) {
 	b.answerWithin = testenv.Patience
 	b.simple("acme", 100)
 	b.mustDebit(debitOf("acme", "first", 1))
-	b.exec(`CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3600); RETURN NULL; END $$`)
-	b.exec(`CREATE CONSTRAINT TRIGGER hang AFTER INSERT ON entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hang()`)
+	goOn := b.hangAtCommit()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	began := time.Now()
 	_, err := Do(ctx, b.Ledger, debitOf("acme", "k", 1))
-	if took := time.Since(began); took > 15*time.Second { // without ctx the attempts would take longer
-		t.Errorf("answered after %v", took)
-	}
+	assert.LessOrEqual(t, time.Since(began), 15*time.Second, "answered: without ctx the attempts would take longer")
 	wantCode(t, err, errcode.OutcomeUnknown)
-	b.exec("DROP TRIGGER hang ON entries")
-	testenv.Eventually(t, func() bool {
-		_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k", 1))
-		return err == nil
-	})
+	goOn()
+	b.awaitDebit("acme", "k")
 }
 
 // The answer to the COMMIT of the first attempt was lost, and the database refuses the second attempt. The error must

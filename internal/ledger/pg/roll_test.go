@@ -2,7 +2,6 @@ package pg
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -31,6 +30,9 @@ func (b *bundle) backlog(tenants, hours int) *bundle {
 	return b
 }
 
+// dueNow counts the balances whose next event is due.
+const dueNow = "SELECT count(*) FROM balances WHERE next_event_at <= clock_timestamp()"
+
 // Idle periods are derived from the terms. So a roll writes nothing for them, for any number of balances.
 func TestRoll_OnlyIdlePeriodsPass_HasNothingToDo(t *testing.T) {
 	t.Parallel()
@@ -46,13 +48,11 @@ func TestRoll_OnlyIdlePeriodsPass_HasNothingToDo(t *testing.T) {
 		FROM generate_series(1, $1::integer) AS n, date_trunc('hour', clock_timestamp()) AS h`, tenants)
 	b.exec("ANALYZE balances")
 	began := time.Now()
-	roll, err := b.RunRoll(t.Context(), nil, func(Roll) {})
-	require.True(t, err == nil && roll.Total == 0 && roll.Processed == 0, "got %+v, %v", roll, err)
+	roll := b.roll()
+	require.True(t, roll.Total == 0 && roll.Processed == 0, "got %+v", roll)
 	t.Logf("%d idle balances: the roll took %s", tenants, time.Since(began).Round(time.Millisecond))
-	var size int64
-	require.NoError(t, b.db.QueryRow(t.Context(), "SELECT pg_relation_size('balances_by_due')").Scan(&size))
-	assert.True(t, size <= 16384,
-		"the index of what is to be rolled has %d bytes for idle balances, want none of them in it", size)
+	size := one[int](b, "SELECT pg_relation_size('balances_by_due')")
+	assert.LessOrEqual(t, size, 16384, "the index of what is to be rolled has idle balances, want none of them in it")
 }
 
 // The first debit of an open period sets the time at which a roll must close the period. Later debits do not change
@@ -62,17 +62,12 @@ func TestDebit_FirstInOpenedPeriod_MakesItDueAtItsEnd(t *testing.T) {
 	b := newBundle(t).hourly("acme", 10)
 	// A denied debit opens the period and leaves it unused.
 	wantRefusal(b, errcode.QuotaExceeded, debitOf("acme", "denied", 11))
-	due := func() (at time.Time, end time.Time) {
-		require.NoError(t, b.db.QueryRow(t.Context(), "SELECT roll_at, period_end FROM balances").Scan(&at, &end))
-		return at.UTC(), end.UTC()
-	}
-	at, _ := due()
-	assert.True(t, at.Equal(period.Forever), "a period that was only opened is due for a roll at %s", at)
+	due := func() time.Time { return one[time.Time](b, "SELECT roll_at FROM balances").UTC() }
+	assert.True(t, due().Equal(period.Forever), "a period that was only opened is due for a roll at %s", due())
 	for i := range 3 {
 		b.mustDebit(debitOf("acme", fmt.Sprint("k", i), 1))
-		if at, end := due(); !at.Equal(end) {
-			t.Errorf("after debit %d the balance is due for a roll at %s, want the period's end %s", i, at, end)
-		}
+		end := one[time.Time](b, "SELECT period_end FROM balances").UTC()
+		wantEqual(t, fmt.Sprint("due for a roll after debit ", i, ": the period's end"), due(), end)
 	}
 	b.mustVerify()
 }
@@ -82,10 +77,8 @@ func TestRoll_WeekOfHourlyBacklog_IsCaughtUp(t *testing.T) {
 	b := newBundle(t)
 	const tenants, hours = 512, 7 * 24
 	b.backlog(tenants, hours)
-	roll, err := b.RunRoll(t.Context(), nil, func(Roll) {})
-	require.True(t, err == nil && roll.Status == RollDone, "got %+v, %v", roll, err)
-	left, err := b.RunRoll(t.Context(), nil, func(Roll) {})
-	assert.True(t, err == nil && left.Total == 0, "a second roll found %d due (%v)", left.Total, err)
+	wantEqual(t, "status", b.roll().Status, RollDone)
+	assert.Zero(t, b.roll().Total, "balances that a second roll found due")
 	b.mustVerify()
 }
 
@@ -101,10 +94,8 @@ func TestRoll_BalanceThatCannotBeWritten_IsSetAside_OthersAreRolled(t *testing.T
 	b.exec(`INSERT INTO periods (tenant_id, meter, subject, period_start, period_end, plan, plan_version, opening, granted, refunded, used, expired,
 			adjusted, overage, held, closing, last_seq, closed_at)
 		SELECT tenant_id, meter, subject, period_start, period_end, '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, period_end FROM balances WHERE tenant_id = 't007'`)
-	roll, err := b.RunRoll(t.Context(), nil, func(Roll) {})
-	assert.NoError(t, err)
-	var due int
-	require.NoError(t, b.db.QueryRow(t.Context(), "SELECT count(*) FROM balances WHERE next_event_at <= clock_timestamp()").Scan(&due))
+	roll := b.roll()
+	due := one[int](b, dueNow)
 	assert.True(t, due == 1 && roll.Status == RollDone && roll.SetAside == 1 && roll.Processed == tenants-1,
 		"%d balances are still due, want the one that cannot be written; the roll is %+v", due, roll)
 }
@@ -123,7 +114,7 @@ func TestSweep_MoreThanOneTransaction_WaitsForItsTurn(t *testing.T) {
 		t.Helper()
 		before := due
 		require.NoError(t, s.Run(t.Context()))
-		require.NoError(t, b.db.QueryRow(t.Context(), "SELECT count(*) FROM balances WHERE next_event_at <= clock_timestamp()").Scan(&due))
+		due = one[int](b, dueNow)
 		if done := before - due; all && due > 0 || !all && (done < 1 || done > chunkMin) {
 			t.Errorf("%s: of %d balances that were due %d are left after the sweep", why, before, due)
 		}
@@ -142,10 +133,8 @@ func TestSweep_MoreThanOneTransaction_WaitsForItsTurn(t *testing.T) {
 	b.exec("UPDATE roll_turn SET until = clock_timestamp() - interval '1 second'") // its holder was killed
 	ok, err = b.takeSlot(t.Context(), other.holder, false)
 	assert.True(t, ok && err == nil, "a turn that has ended is not free (%v)", err)
-	roll, err := b.RunRoll(t.Context(), nil, func(Roll) {})
-	var holder string
-	err = errors.Join(err, b.db.QueryRow(t.Context(), "SELECT holder FROM roll_turn").Scan(&holder))
-	assert.True(t, err == nil && holder == roll.ID, "the turn has %s, want the roll %s (%v)", holder, roll.ID, err)
+	roll := b.roll()
+	wantEqual(t, "holder of the turn: the roll", one[string](b, "SELECT holder FROM roll_turn"), roll.ID)
 	b.mustVerify()
 }
 
@@ -161,9 +150,8 @@ func TestRoll_BesideOpenSnapshot_ReadsNoDeadEntriesAgain(t *testing.T) {
 	snapshot, err := b.db.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	require.NoError(t, err)
 	defer func() { _ = snapshot.Rollback(context.WithoutCancel(t.Context())) }()
-	if _, err := snapshot.Exec(t.Context(), "SELECT FROM balances LIMIT 1"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = snapshot.Exec(t.Context(), "SELECT FROM balances LIMIT 1")
+	require.NoError(t, err)
 	now, err := b.askTime(t.Context(), b.readers)
 	require.NoError(t, err)
 	r := &roller{Roll: &Roll{ID: "roll-1", AsOf: now}, ledger: b.Ledger, chunk: chunkMin}
@@ -194,8 +182,7 @@ func TestRoll_BesideOpenSnapshot_ReadsNoDeadEntriesAgain(t *testing.T) {
 	t.Logf("the next %d of %d balances take %d pages, from the beginning %d", chunkMin, balances, rest, whole)
 	assert.False(t, b.cluster == nil && (whole < balances/32 || rest > 3*chunkMin),
 		"the next %d balances take %d pages from the position of the roll on, want at most %d; from the beginning they take %d", chunkMin, rest, 3*chunkMin, whole)
-	_, err = b.RunRoll(t.Context(), nil, func(Roll) {})
-	assert.NoError(t, err)
+	b.roll()
 	b.mustVerify()
 }
 
@@ -212,8 +199,7 @@ func TestSweep_DueInThePast_IsFoundByTheNextWholeOne(t *testing.T) {
 			s.whole = s.whole.Add(-sweepWhole)
 		}
 		require.NoError(t, s.Run(t.Context()))
-		var due int
-		require.NoError(t, b.db.QueryRow(t.Context(), "SELECT count(*) FROM balances WHERE coalesce(roll_at, next_event_at) <= clock_timestamp()").Scan(&due))
+		due := one[int](b, "SELECT count(*) FROM balances WHERE coalesce(roll_at, next_event_at) <= clock_timestamp()")
 		assert.True(t, (!whole || due == 0) && (whole || due == 2),
 			"whole: %v; %d balances are due after the sweep", whole, due)
 	}

@@ -33,11 +33,9 @@ func TestThrottle_FollowsWhatOthersCommit(t *testing.T) {
 		p.own = step.own
 		now = now.Add(loadEvery)
 		p.count(p.commits+step.commits, now)
-		got := p.sleepTime(took)
-		assert.True(t, got == step.want, "%s: the roll sleeps for %s, want %s", step.why, got, step.want)
+		assert.Equal(t, step.want, p.sleepTime(took), "the sleep of the roll: %s", step.why)
 	}
-	got := p.sleepTime(time.Hour)
-	assert.True(t, got == sleepMax, "after an hour the roll sleeps for %s, want %s", got, sleepMax)
+	assert.Equal(t, sleepMax, p.sleepTime(time.Hour), "the sleep of the roll after an hour")
 }
 
 func TestNextChunk_FitsIntoItsTime(t *testing.T) {
@@ -57,7 +55,6 @@ func TestNextChunk_FitsIntoItsTime(t *testing.T) {
 		{1, time.Millisecond, 2},
 		{20, 4 * time.Millisecond, 20},
 	} {
-		got := nextChunk(c.chunk, c.took)
-		assert.True(t, got == c.want, "%d balances took %s: next %d, want %d", c.chunk, c.took, got, c.want)
+		assert.Equal(t, c.want, nextChunk(c.chunk, c.took), "next, after %d balances took %s", c.chunk, c.took)
 	}
 }

@@ -18,8 +18,7 @@ func TestValidate_BadRequests_RefusedByField(t *testing.T) {
 	long := strings.Repeat("x", bound.MaxKey+1)
 	bad := func(name, field string, err error) {
 		t.Helper()
-		e := wantCode(t, err, errcode.InvalidArgument)
-		assert.True(t, e.Field() == field, "%s: field %q, want %q", name, e.Field(), field)
+		assert.Equal(t, field, wantCode(t, err, errcode.InvalidArgument).Field(), name)
 	}
 	debit := func(change func(*ledger.Debit)) error {
 		d := debitOf("acme", "k1", 1)
@@ -84,7 +83,6 @@ func TestBatch_RefusedMetadata_FailsAlone(t *testing.T) {
 	out := b.DebitBatch(t.Context(), []*ledger.Debit{debitOf("acme", "k1", 1), odd, debitOf("acme", "k3", 1)})
 	assert.True(t, out[0].Err == nil && out[2].Err == nil, "neighbours failed: %v, %v", out[0].Err, out[2].Err)
 	wantCode(t, out[1].Err, errcode.Internal)
-	got := b.mustBalance("acme", "api_calls")
-	assert.True(t, got.Used == 2, "got %+v", got)
+	wantEqual(t, "used", b.mustBalance("acme", "api_calls").Used, 2)
 	b.mustVerify()
 }
