@@ -51,9 +51,8 @@ func TestTurnover_LargestAmounts_RefusedBeforeSumsOverflow(t *testing.T) {
 		if c.Err != nil {
 			require.True(t, errcode.Of(c.Err) == errcode.AmountOutOfRange && i >= 512, "debit %d: %v", i, c.Err)
 			h := &Hold{Tenant: "acme", Key: "h", HoldID: "h", Items: []Item{{Meter: "credits", Amount: 1}}}
-			if c := decide(h); errcode.Of(c.Err) != errcode.AmountOutOfRange {
-				t.Errorf("hold: %v", c.Err)
-			}
+			c = decide(h)
+			assert.Equal(t, errcode.AmountOutOfRange, errcode.Of(c.Err), "hold: %v", c.Err)
 			assert.True(t, book.Used == book.Refunded && book.Used <= math.MaxInt64-MaxAmount,
 				"used %d, refunded %d", book.Used, book.Refunded)
 			return
@@ -79,7 +78,7 @@ func TestRefund_BeyondLargestBalance_RefusedWithoutTrace(t *testing.T) {
 	c := NewCall(r)
 	next := b.Decide([]*Call{c})
 	require.True(t, next.Done() && errcode.Of(c.Err) == errcode.AmountOutOfRange, "%+v, %v", next, c.Err)
-	if after := fmt.Sprintf("%+v", book.BalanceRow); after != before || len(b.Targets.Refunds) > 0 || len(b.journal) > 0 {
-		t.Errorf("it left a trace:\n%s\n%s\n%v", before, after, b.Targets.Refunds)
-	}
+	assert.Equal(t, before, fmt.Sprintf("%+v", book.BalanceRow), "it left a trace")
+	assert.Empty(t, b.Targets.Refunds, "it left a trace")
+	assert.Empty(t, b.journal, "it left a trace")
 }

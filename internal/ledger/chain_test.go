@@ -53,8 +53,7 @@ func TestChain_Actor_InTheChainWhereSet(t *testing.T) {
 	e := plainDebit()
 	c.Extend(e)
 	const before = "6633e39858f5239e94b2e135789a9ae3063a587c28fc7bd361740528c9c30e6e"
-	got := hex.EncodeToString(c.Head[:])
-	assert.True(t, got == before, "the head without an actor is %s, and was %s", got, before)
+	assert.Equal(t, before, hex.EncodeToString(c.Head[:]), "the head without an actor")
 	e.Actor = "key_1"
 	one.Extend(e)
 	e.Actor = "key_2"
@@ -89,7 +88,7 @@ func TestCanonicalJSON_SameValue_SameForm(t *testing.T) {
 		{`{"t":"\u00e9\/\n"}`, "{\"t\":\"é/\\u000a\"}"},
 	} {
 		for _, text := range same {
-			assert.True(t, canonical(text) == canonical(same[0]), "%s and %s differ", text, same[0])
+			assert.Equal(t, canonical(same[0]), canonical(text), "%s and %s differ", text, same[0])
 		}
 	}
 	for _, different := range [][2]string{
@@ -104,8 +103,7 @@ func TestCanonicalJSON_SameValue_SameForm(t *testing.T) {
 		{`{"a":10}`, `{"a":1}`},
 		{`{"a":0.1}`, `{"a":0.01}`},
 	} {
-		assert.True(t, canonical(different[0]) != canonical(different[1]),
-			"%s and %s are the same", different[0], different[1])
+		assert.NotEqual(t, canonical(different[0]), canonical(different[1]), "%q are the same", different)
 	}
 }
 

@@ -34,12 +34,7 @@ func TestEntryKind_Unknown_HasNoMoves(t *testing.T) {
 
 func TestSums_ApplyUnknownKind_Panics(t *testing.T) {
 	t.Parallel()
-	defer func() {
-		const want = "ledger: entry of unknown kind gift"
-		got := recover()
-		assert.True(t, got == want, "recovered %v, want %q", got, want)
-	}()
-	new(Sums).Apply("gift", 1)
+	assert.PanicsWithValue(t, "ledger: entry of unknown kind gift", func() { new(Sums).Apply("gift", 1) })
 }
 
 // entryKindConstants returns the values of the constants of type EntryKind in entry.go.

@@ -1,31 +1,38 @@
 package testenv
 
+import "fmt"
+
 // Rewind returns the statements that move rows of tenants into the past by $2, as if time had passed. condition
 // selects the tenants, and has the parameter $1. The statements do not move balances without an open period, because
 // they have no instants. Rewound has to be executed afterwards.
 func Rewind(condition string) []string {
 	return []string{
-		`UPDATE balances SET period_start = period_start - $2::interval, updated_at = updated_at - $2::interval,
-			period_end = CASE WHEN period_end < '9999-01-01' THEN period_end - $2::interval ELSE period_end END,
-			next_event_at = CASE WHEN next_event_at < '9999-01-01' THEN next_event_at - $2::interval ELSE next_event_at END,
-			roll_at = CASE WHEN roll_at < '9999-01-01' THEN roll_at - $2::interval ELSE roll_at END,
+		`UPDATE balances SET period_start = period_start - $2::interval, updated_at = updated_at - $2::interval, ` +
+			unlessForever("period_end") + `, ` + unlessForever("next_event_at") + `, ` + unlessForever("roll_at") + `,
 			span_end = CASE WHEN span_end > 'epoch' THEN span_end - $2::interval ELSE span_end END
 			WHERE period_start > 'epoch' AND ` + condition,
 		`UPDATE periods SET period_start = period_start - $2::interval, period_end = period_end - $2::interval,
 			terms_at = terms_at - $2::interval WHERE ` + condition,
-		`UPDATE grants SET effective_at = effective_at - $2::interval,
-			expires_at = CASE WHEN expires_at < '9999-01-01' THEN expires_at - $2::interval ELSE expires_at END WHERE ` + condition,
+		`UPDATE grants SET effective_at = effective_at - $2::interval, ` + unlessForever("expires_at") + `
+			WHERE ` + condition,
 		`UPDATE entries SET period_start = period_start - $2::interval, created_at = created_at - $2::interval,
 			effective_at = effective_at - $2::interval WHERE ` + condition,
 		`UPDATE tenants SET anchor = anchor - $2::interval WHERE ` + condition,
-		`UPDATE tenant_terms SET effective_at = effective_at - $2::interval, anchor = anchor - $2::interval WHERE ` + condition,
+		`UPDATE tenant_terms SET effective_at = effective_at - $2::interval, anchor = anchor - $2::interval
+			WHERE ` + condition,
 	}
+}
+
+// unlessForever moves a column, except where its value means that something has no end.
+func unlessForever(column string) string {
+	return fmt.Sprintf("%[1]s = CASE WHEN %[1]s < '9999-01-01' THEN %[1]s - $2::interval ELSE %[1]s END", column)
 }
 
 // RewindHolds is like Rewind, for holds. RewoundHolds has to be executed afterwards.
 func RewindHolds(condition string) []string {
 	return []string{
-		`UPDATE holds SET created_at = created_at - $2::interval, expires_at = expires_at - $2::interval WHERE ` + condition,
+		`UPDATE holds SET created_at = created_at - $2::interval, expires_at = expires_at - $2::interval
+			WHERE ` + condition,
 		`UPDATE hold_lines SET expires_at = expires_at - $2::interval WHERE ` + condition,
 	}
 }

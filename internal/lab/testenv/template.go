@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -92,6 +93,17 @@ func templateName(files fs.FS, roles string, now time.Time) (string, error) {
 		fmt.Fprintf(sum, "%s %d\n%s", path, len(text), text)
 	}
 	return templatePrefix + hex.EncodeToString(sum.Sum(nil)[:8]), nil
+}
+
+// Migrator returns a provider that moves the schema of a database up and down.
+func Migrator(t testing.TB, databaseURL string) *goose.Provider {
+	t.Helper()
+	db, err := sql.Open("pgx", databaseURL)
+	check(t, "open database", err)
+	t.Cleanup(func() { _ = db.Close() })
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.FS)
+	check(t, "read migrations", err)
+	return provider
 }
 
 // migrate applies all migrations to a database and then grants the rights of the roles.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -51,11 +50,9 @@ func TestArchive_OldMonths_ExportedAndRemoved(t *testing.T) {
 	kept := b.count("SELECT count(*) FROM entries WHERE month >= $1", before.Start())
 	dry := b.options(before, dir)
 	dry.DryRun = true
-	would, err := Run(t.Context(), dry)
-	b.check(err)
+	would := b.run(dry)
 	assert.True(t, !exists(dir) && len(would.Months) >= 3, "a dry run has made the directory, or says %v", would.Months)
-	out, err := Run(t.Context(), b.options(before, dir))
-	b.check(err)
+	out := b.run(b.options(before, dir))
 	exported := int64(0)
 	for _, f := range out.Manifest.Files {
 		if f.Table == "entries" {
@@ -69,10 +66,9 @@ func TestArchive_OldMonths_ExportedAndRemoved(t *testing.T) {
 		assert.Zero(t, b.count("SELECT count(*) FROM pg_class WHERE relname = $1", m.Month.Partition()),
 			"%s is still there", m.Month.Partition())
 	}
-	n := b.count("SELECT count(*) FROM archives WHERE removed_at IS NOT NULL")
-	assert.True(t, n == int64(len(would.Months)), "%d months recorded", n)
-	_, err = Run(t.Context(), b.options(before, dir))
-	assert.NoError(t, err, "the same archive once more")
+	recorded := b.count("SELECT count(*) FROM archives WHERE removed_at IS NOT NULL")
+	assert.Equal(t, int64(len(would.Months)), recorded, "months recorded")
+	b.run(b.options(before, dir)) // the same archive once more
 }
 
 func TestArchive_WhatIsNotAllowed_RefusedByName_NothingRemoved(t *testing.T) {
@@ -93,13 +89,11 @@ func TestArchive_WhatIsNotAllowed_RefusedByName_NothingRemoved(t *testing.T) {
 		"other files":  {begin + 3, full, "no archive"},
 		"not writable": {begin + 3, "/proc/archive", "directory"},
 	} {
-		o := b.options(c.before, c.dir)
-		_, err := Run(t.Context(), o)
-		assert.True(t, err != nil && strings.Contains(err.Error(), c.says),
-			"%s: got %v, want an error with %q", what, err, c.says)
+		_, err := Run(t.Context(), b.options(c.before, c.dir))
+		assert.ErrorContains(t, err, c.says, what)
 		_, refused := errors.AsType[*Refusal](err)
 		assert.False(t, !refused && what != "not writable", "%s: %v is no refusal", what, err)
 	}
-	got := b.count("SELECT count(*) FROM entries")
-	assert.True(t, got == rows && b.count("SELECT count(*) FROM archives") == 0, "%d of %d entries are left", got, rows)
+	assert.Equal(t, rows, b.count("SELECT count(*) FROM entries"), "entries that are left")
+	assert.Zero(t, b.count("SELECT count(*) FROM archives"), "recorded archives")
 }

@@ -59,7 +59,7 @@ func newBundle(t *testing.T, begin journal.Month) *bundle {
 	j, err := journal.New(b.logger())
 	b.check(err)
 	b.check(j.MakeAhead(t.Context(), b.db, begin)) // the service's role has no right to do this
-	b.Ledger, err = pg.Open(t.Context(), pg.Config{DatabaseURL: testenv.AsService(b.url), Readers: 2, Clock: clock.New(clock.Config{SkewMax: 100 * 365 * 24 * time.Hour}), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	b.Ledger, err = pg.Open(t.Context(), pg.Config{DatabaseURL: testenv.AsService(b.url), Readers: 2, Clock: clock.New(clock.Config{SkewMax: 100 * 365 * 24 * time.Hour}), Log: b.logger(), Metrics: prometheus.NewRegistry()})
 	b.check(err)
 	b.check(b.Start(t.Context()))
 	ends = append(ends, func() {
@@ -86,11 +86,20 @@ func (b *bundle) exec(sql string, args ...any) {
 	b.check(err)
 }
 
-func (b *bundle) count(sql string, args ...any) (n int64) {
+func (b *bundle) count(sql string, args ...any) int64 {
 	b.t.Helper()
-	b.check(b.db.QueryRow(b.t.Context(), sql, args...).Scan(&n))
-	return n
+	return one[int64](b, sql, args...)
 }
+
+// one returns the value of a query with one row and one column.
+func one[V any](b *bundle, sql string, args ...any) (v V) {
+	b.t.Helper()
+	b.check(b.db.QueryRow(b.t.Context(), sql, args...).Scan(&v))
+	return v
+}
+
+// errOf returns the error of a call, without its answer.
+func errOf[V any](_ V, err error) error { return err }
 
 // clock sets PostgreSQL's clock to an instant, from which the clock runs on, and makes the ledger read the clock.
 func (b *bundle) clock(at time.Time) {
@@ -196,6 +205,26 @@ func (b *bundle) options(before journal.Month, dir string) Options {
 		DatabaseURL: b.url, Before: before, Dir: dir, Verify: b.verify, Checkpoint: b.checkpoint, Rollup: b.rollup,
 		Log: slog.New(slog.DiscardHandler),
 	}
+}
+
+// run archives, which must succeed.
+func (b *bundle) run(o Options) *Result {
+	b.t.Helper()
+	out, err := Run(b.t.Context(), o)
+	b.check(err)
+	return out
+}
+
+// checkedArchive checks the archive in dir. It fails the test if the archive cannot be checked.
+func (b *bundle) checkedArchive(dir string) *Report {
+	b.t.Helper()
+	report, err := b.checkArchive(dir)
+	b.check(err)
+	return report
+}
+
+func (b *bundle) checkArchive(dir string) (*Report, error) {
+	return Check(b.t.Context(), CheckOptions{DatabaseURL: b.url, Dir: dir, Log: b.logger()})
 }
 
 // rollup writes rollups of a balance's entries up to the entry seq.

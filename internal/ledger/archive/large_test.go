@@ -80,8 +80,7 @@ func TestArchive_ManyEntries_CostIsShown(t *testing.T) {
 		}
 	}
 	o.Progress = func(p Progress) { took(strings.Clone(p.Step)) }
-	out, err := Run(t.Context(), o)
-	b.check(err)
+	out := b.run(o)
 	took("")
 	all := time.Since(began)
 	database := int64(0)
@@ -96,10 +95,9 @@ func TestArchive_ManyEntries_CostIsShown(t *testing.T) {
 	}
 	t.Logf("%d entries of %d balances in %s, %.0f/s; %d MB in the database, %d MB in files, %.0f bytes an entry", exported, n, all.Round(time.Millisecond),
 		float64(exported)/all.Seconds(), database>>20, out.Manifest.Bytes()>>20, float64(out.Manifest.Bytes())/float64(exported))
-	assert.True(t, exported == entries, "%d of %d entries were exported", exported, entries)
+	assert.Equal(t, entries, exported, "exported entries")
 	began = time.Now()
-	report, err := Check(t.Context(), CheckOptions{DatabaseURL: b.url, Dir: o.Dir, Log: o.Log})
-	b.check(err)
+	report := b.checkedArchive(o.Dir)
 	t.Logf("check of the archive: %s", time.Since(began).Round(time.Millisecond))
 	assert.True(t, report.Clean() && report.Entries == entries,
 		"%d of %d entries, %v", report.Entries, entries, report.Differences)

@@ -235,7 +235,7 @@ func TestArchive_RandomInstants_NothingTellsThemApart(t *testing.T) {
 		fail(w.archive(rt, begin, filepath.Join(t.TempDir(), "last")))
 		fail(w.archived.verify(t.Context()))
 		for _, dir := range w.dirs {
-			report, err := Check(t.Context(), CheckOptions{DatabaseURL: w.archived.url, Dir: dir, Log: w.archived.logger()})
+			report, err := w.archived.checkArchive(dir)
 			fail(err)
 			if !report.Clean() {
 				fail(fmt.Errorf("archive %s: %v", dir, report.Differences))

@@ -68,52 +68,43 @@ func TestArchive_AnswersSinceBorder_AreTheSame_OlderOnesSayArchived(t *testing.T
 	t.Parallel()
 	b, begin := year(t)
 	border := (begin + 3).Start()
-	var kept, old string
-	b.check(b.db.QueryRow(t.Context(), "SELECT min(operation_id) FROM entries WHERE kind = 'debit' AND tenant_id = 'acme' AND month >= $1", border).Scan(&kept))
-	b.check(b.db.QueryRow(t.Context(), "SELECT min(operation_id) FROM entries WHERE kind = 'debit' AND tenant_id = 'acme' AND month < $1", border).Scan(&old))
+	const oldest = "SELECT min(operation_id) FROM entries WHERE kind = 'debit' AND tenant_id = 'acme' AND "
+	kept, old := one[string](b, oldest+"month >= $1", border), one[string](b, oldest+"month < $1", border)
 	oldHold := "hold-" + begin.String()
 	before := b.ask("acme", border, kept)
-	_, err := Run(t.Context(), b.options(begin+3, filepath.Join(t.TempDir(), "a")))
-	require.NoError(t, err)
+	b.run(b.options(begin+3, filepath.Join(t.TempDir(), "a")))
 	assert.Equal(t, before, b.ask("acme", border, kept))
 	b.check(b.verify(t.Context()))
 
 	ctx, past := t.Context(), border.Add(-time.Microsecond)
-	_, err = b.history.BalanceAsOf(ctx, "acme", "credits", "", past)
-	b.wantArchived("balance", err, border)
-	_, err = b.history.BalancesAsOf(ctx, "acme", "", past)
-	b.wantArchived("balances", err, border)
-	_, err = b.history.StatementAt(ctx, "acme", "calls", "", past)
-	b.wantArchived("statement", err, border)
-	_, err = b.history.Statement(ctx, "acme", "calls", "", (begin + 1).Start())
+	b.wantArchived("balance", errOf(b.history.BalanceAsOf(ctx, "acme", "credits", "", past)), border)
+	b.wantArchived("balances", errOf(b.history.BalancesAsOf(ctx, "acme", "", past)), border)
+	b.wantArchived("statement", errOf(b.history.StatementAt(ctx, "acme", "calls", "", past)), border)
+	err := errOf(b.history.Statement(ctx, "acme", "calls", "", (begin + 1).Start()))
 	b.wantArchived("statement of a removed period", err, border)
-	_, err = b.history.Usage(ctx, history.UsageQuery{Tenant: "acme", Meter: "calls", From: past, To: border.AddDate(0, 1, 0), Step: history.UsageByDay})
-	b.wantArchived("usage", err, border)
-	_, err = b.history.Entries(ctx, history.EntryQuery{Tenant: "acme", From: past, Limit: 10})
-	b.wantArchived("entries", err, border)
+	usage := history.UsageQuery{Tenant: "acme", Meter: "calls", From: past, To: border.AddDate(0, 1, 0), Step: history.UsageByDay}
+	b.wantArchived("usage", errOf(b.history.Usage(ctx, usage)), border)
+	entries := history.EntryQuery{Tenant: "acme", From: past, Limit: 10}
+	b.wantArchived("entries", errOf(b.history.Entries(ctx, entries)), border)
 	page, err := b.history.Entries(ctx, history.EntryQuery{Tenant: "acme", Limit: 10})
 	b.check(err)
 	assert.True(t, page.ArchivedBefore.Equal(border) && len(page.Items) != 0,
 		"a list without from begins at %v with %d entries", page.ArchivedBefore, len(page.Items))
-	_, err = b.history.Operation(ctx, "acme", old, time.Time{})
-	b.wantArchived("operation", err, border)
+	b.wantArchived("operation", errOf(b.history.Operation(ctx, "acme", old, time.Time{})), border)
 	refund := &ledger.Refund{Tenant: "acme", Key: b.key(), OperationID: old}
-	_, err = pg.Do(ctx, b.Ledger, refund)
-	b.wantArchived("refund", err, border)
-	_, err = pg.Do(ctx, b.Ledger, refund, pg.DryRun(true))
-	b.wantArchived("dry run of a refund", err, border)
-	_, err = pg.Do(ctx, b.Ledger, &ledger.HoldChange{Tenant: "acme", Key: b.key(), HoldID: oldHold, Action: ledger.ActionRelease})
-	b.wantArchived("release of a hold", err, border)
-	_, err = b.HoldByID(ctx, "acme", oldHold)
-	b.wantArchived("hold", err, border)
+	b.wantArchived("refund", errOf(pg.Do(ctx, b.Ledger, refund)), border)
+	b.wantArchived("dry run of a refund", errOf(pg.Do(ctx, b.Ledger, refund, pg.DryRun(true))), border)
+	release := &ledger.HoldChange{Tenant: "acme", Key: b.key(), HoldID: oldHold, Action: ledger.ActionRelease}
+	b.wantArchived("release of a hold", errOf(pg.Do(ctx, b.Ledger, release)), border)
+	b.wantArchived("hold", errOf(b.HoldByID(ctx, "acme", oldHold)), border)
 
 	// A tenant without archived rows has its usual answers.
 	b.tenant("new")
 	b.debit("new", "calls", 1)
-	_, err = b.history.Operation(ctx, "new", old, time.Time{})
-	assert.True(t, errcode.Of(err) == errcode.OperationNotFound, "operation of a new tenant: %v", err)
-	_, err = b.history.BalanceAsOf(ctx, "new", "calls", "", past)
-	assert.True(t, errcode.Of(err) == errcode.NotFound, "balance of a new tenant: %v", err)
+	err = errOf(b.history.Operation(ctx, "new", old, time.Time{}))
+	assert.Equal(t, errcode.OperationNotFound, errcode.Of(err), "operation of a new tenant: %v", err)
+	err = errOf(b.history.BalanceAsOf(ctx, "new", "calls", "", past))
+	assert.Equal(t, errcode.NotFound, errcode.Of(err), "balance of a new tenant: %v", err)
 }
 
 func TestArchive_IdleBalance_VerifyStaysClean_AndSpends(t *testing.T) {
@@ -126,8 +117,7 @@ func TestArchive_IdleBalance_VerifyStaysClean_AndSpends(t *testing.T) {
 	b.tenant("idle")
 	b.topup("idle", 500)
 	b.clock(time.Now())
-	_, err := Run(t.Context(), b.options(begin+2, filepath.Join(t.TempDir(), "a")))
-	require.NoError(t, err)
+	b.run(b.options(begin+2, filepath.Join(t.TempDir(), "a")))
 	b.check(b.verify(t.Context()))
 	require.Zero(t, b.count("SELECT count(*) FROM entries WHERE tenant_id = 'idle' AND meter = 'credits'"),
 		"entries are left")

@@ -53,8 +53,7 @@ func TestArchive_KilledAtEachStep_NextRunGoesOn(t *testing.T) {
 		}
 	}
 	assert.True(t, kills >= 8, "it was killed only %d times", kills)
-	report, err := Check(t.Context(), CheckOptions{DatabaseURL: b.url, Dir: o.Dir, Log: o.Log})
-	b.check(err)
+	report := b.checkedArchive(o.Dir)
 	assert.True(t, report.Clean() && report.Entries == entries,
 		"%d of %d entries, %v", report.Entries, entries, report.Differences)
 	assert.Zero(t, b.count("SELECT count(*) FROM entries WHERE month < $1", border), "archived entries are left")
@@ -71,9 +70,7 @@ func TestArchive_OtherRun_WaitedForAWhile(t *testing.T) {
 	lock := func(function string) { b.exec("SELECT pg_" + function + "(7162931505)") }
 	o := b.options(begin+2, filepath.Join(t.TempDir(), "a"))
 	lock("advisory_lock")
-	if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "another archive run works on this database") {
-		t.Fatalf("beside another run: %v", err)
-	}
+	require.ErrorContains(t, errOf(Run(t.Context(), o)), "another archive run works on this database")
 	released := make(chan struct{})
 	go func() {
 		defer close(released)
@@ -115,17 +112,14 @@ func TestArchive_FileAlteredOrMissing_NothingRemoved(t *testing.T) {
 		} else {
 			b.check(os.WriteFile(path, content, 0o600))
 		}
-		_, err = Run(t.Context(), o)
-		assert.True(t, err != nil && strings.Contains(err.Error(), "periods.parquet"), "%s: got %v", what, err)
-		report, err := Check(t.Context(), CheckOptions{DatabaseURL: b.url, Dir: o.Dir, Log: o.Log})
-		assert.True(t, err == nil && !report.Clean() && strings.Contains(report.Differences[0], "periods.parquet"),
-			"%s: check says %v, %v", what, report, err)
+		assert.ErrorContains(t, errOf(Run(t.Context(), o)), "periods.parquet", what)
+		report := b.checkedArchive(o.Dir)
+		require.False(t, report.Clean(), what)
+		assert.Contains(t, report.Differences[0], "periods.parquet", what)
 	}
-	got := b.count("SELECT count(*) FROM entries")
-	assert.True(t, got == rows, "%d of %d entries are left", got, rows)
+	assert.Equal(t, rows, b.count("SELECT count(*) FROM entries"), "entries that are left")
 	b.check(os.WriteFile(path, good, 0o600))
-	_, err = Run(t.Context(), o)
-	b.check(err)
+	b.run(o)
 }
 
 func TestArchive_EntriesAddedAfterExport_MonthStays(t *testing.T) {
@@ -135,10 +129,8 @@ func TestArchive_EntriesAddedAfterExport_MonthStays(t *testing.T) {
 	b.exec(`INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount, remaining_after,
 		item, created_at) VALUES ('late', 'k', 1, $1::date, 1, 'debit', 'calls', '', $1::date, '', '', 1, 1, 0, $1::date)`, month)
 	rows := b.count("SELECT count(*) FROM entries WHERE month = $1", month)
-	_, err := Run(t.Context(), o)
-	assert.True(t, err != nil && strings.Contains(err.Error(), (o.Before-1).String()), "got %v", err)
-	got := b.count("SELECT count(*) FROM entries WHERE month = $1", month)
-	assert.True(t, got == rows, "%d of %d entries of that month are left", got, rows)
+	assert.ErrorContains(t, errOf(Run(t.Context(), o)), (o.Before - 1).String())
+	assert.Equal(t, rows, b.count("SELECT count(*) FROM entries WHERE month = $1", month), "entries of that month")
 }
 
 func TestArchive_VerifyFindsDifferences_NothingExported(t *testing.T) {
@@ -147,13 +139,11 @@ func TestArchive_VerifyFindsDifferences_NothingExported(t *testing.T) {
 	o := b.options(begin+2, filepath.Join(t.TempDir(), "a"))
 	drift := errors.New("drift")
 	o.Verify = func(context.Context) error { return drift }
-	_, err := Run(t.Context(), o)
-	assert.ErrorIs(t, err, drift, "got")
+	assert.ErrorIs(t, errOf(Run(t.Context(), o)), drift, "got")
 	m, _, err := ReadManifest(o.Dir)
 	assert.True(t, err == nil && !m.Complete && len(m.Files) <= 0 && b.count("SELECT count(*) FROM archives") <= 0,
 		"%+v, %v", m, err)
-	_, err = Check(t.Context(), CheckOptions{DatabaseURL: b.url, Dir: o.Dir, Log: o.Log})
-	assert.True(t, err != nil && strings.Contains(err.Error(), "not complete"), "check of an incomplete archive: %v", err)
+	assert.ErrorContains(t, errOf(b.checkArchive(o.Dir)), "not complete", "check of an incomplete archive")
 }
 
 func TestArchive_OtherArchiveInDirectory_Refused(t *testing.T) {
@@ -167,14 +157,11 @@ func TestArchive_OtherArchiveInDirectory_Refused(t *testing.T) {
 	} {
 		other := o
 		change(&other)
-		_, err := Run(t.Context(), other)
-		_, refused := errors.AsType[*Refusal](err)
-		assert.True(t, refused, "%s: got %v, want a refusal", what, err)
+		var refusal *Refusal
+		assert.ErrorAs(t, errOf(Run(t.Context(), other)), &refusal, "%s: want a refusal", what)
 	}
-	_, err := Check(t.Context(), CheckOptions{DatabaseURL: b.url, Dir: o.Dir, Log: o.Log})
-	assert.True(t, err != nil && strings.Contains(err.Error(), "another database"), "check with another database: %v", err)
-	_, err = Check(t.Context(), CheckOptions{DatabaseURL: b.url, Dir: t.TempDir(), Log: o.Log})
-	assert.True(t, err != nil && strings.Contains(err.Error(), manifestName), "check of an empty directory: %v", err)
+	assert.ErrorContains(t, errOf(b.checkArchive(o.Dir)), "another database", "check with another database")
+	assert.ErrorContains(t, errOf(b.checkArchive(t.TempDir())), manifestName, "check of an empty directory")
 }
 
 // Archives from versions of the service without actors have no column actor. They must also pass the check.
@@ -202,11 +189,9 @@ func TestCheck_FilesWithoutActors_Clean(t *testing.T) {
 		b.exec("ALTER TABLE entries DROP COLUMN actor")
 		return err
 	}
-	_, err := Run(t.Context(), o)
-	b.check(err)
+	b.run(o)
 	b.exec(`ALTER TABLE entries ADD COLUMN actor text COLLATE "C"`)
-	report, err := Check(t.Context(), CheckOptions{DatabaseURL: b.url, Dir: o.Dir, Log: o.Log})
-	b.check(err)
+	report := b.checkedArchive(o.Dir)
 	assert.True(t, report.Clean() && report.Entries != 0, "%d entries, %v", report.Entries, report.Differences)
 }
 
@@ -216,18 +201,11 @@ func TestCheck_DatabaseContinuesElsewhere_NamesBalance(t *testing.T) {
 	b, begin := year(t)
 	dirs := []string{filepath.Join(t.TempDir(), "1"), filepath.Join(t.TempDir(), "2")}
 	for i, dir := range dirs {
-		_, err := Run(t.Context(), b.options(begin+2+journal.Month(i), dir))
-		b.check(err)
-	}
-	checked := func(dir string) *Report {
-		report, err := Check(t.Context(), CheckOptions{DatabaseURL: b.url, Dir: dir})
-		b.check(err)
-		return report
+		b.run(b.options(begin+2+journal.Month(i), dir))
 	}
 	for _, dir := range dirs {
-		if report := checked(dir); !report.Clean() || report.Entries == 0 {
-			t.Errorf("%s: %d entries, %v", dir, report.Entries, report.Differences)
-		}
+		report := b.checkedArchive(dir)
+		assert.True(t, report.Clean() && report.Entries > 0, "%s: %+v", dir, report)
 	}
 	for what, sql := range map[string]string{
 		"head":      `UPDATE checkpoints SET chain = set_byte(chain, 20, get_byte(chain, 20) # 1) WHERE archived AND tenant_id = 'beta' AND meter = 'calls' AND octet_length(chain) > 20`,
@@ -236,13 +214,13 @@ func TestCheck_DatabaseContinuesElsewhere_NamesBalance(t *testing.T) {
 	} {
 		b.exec("CREATE TABLE saved AS SELECT * FROM checkpoints")
 		b.exec(sql)
-		report := checked(dirs[1])
+		report := b.checkedArchive(dirs[1])
 		assert.True(t, !report.Clean() && strings.Contains(report.Differences[0], "beta/calls"),
 			"%s: %v", what, report.Differences)
 		b.exec("DELETE FROM checkpoints; INSERT INTO checkpoints SELECT * FROM saved; DROP TABLE saved")
 	}
 	b.exec("UPDATE archives SET manifest = '\\x00' WHERE month = $1", begin.Start())
-	if report := checked(dirs[0]); report.Clean() || !strings.Contains(report.Differences[0], begin.String()) {
-		t.Errorf("manifest: %v", report.Differences)
-	}
+	report := b.checkedArchive(dirs[0])
+	require.False(t, report.Clean(), "manifest")
+	assert.Contains(t, report.Differences[0], begin.String(), "manifest")
 }

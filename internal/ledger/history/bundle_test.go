@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -71,6 +72,23 @@ func (b *bundle) exec(sql string, args ...any) {
 	b.check(err)
 }
 
+// one returns the value of a query with one row and one column.
+func one[V any](b *bundle, sql string, args ...any) (v V) {
+	b.t.Helper()
+	b.check(b.db.QueryRow(b.t.Context(), sql, args...).Scan(&v))
+	return v
+}
+
+// list returns the rows of a query. read converts a row, as pgx.RowTo does for one column.
+func list[V any](b *bundle, read pgx.RowToFunc[V], sql string, args ...any) []V {
+	b.t.Helper()
+	rows, err := b.db.Query(b.t.Context(), sql, args...)
+	b.check(err)
+	out, err := pgx.CollectRows(rows, read)
+	b.check(err)
+	return out
+}
+
 // allowance adds an allowance to version 1 of a plan.
 func (b *bundle) allowance(plan, meter string, amount int64, every, anchor string) *bundle {
 	b.t.Helper()
@@ -102,8 +120,9 @@ func (b *bundle) hourly(id string, amount int64) *bundle {
 func (b *bundle) monthly(id string, amount int64) *bundle {
 	b.t.Helper()
 	at := time.Now().UTC().Add(-time.Hour)
-	b.allowance(fmt.Sprintf("monthly-%d", amount), "api_calls", amount, "month", "calendar")
-	b.tenant(id, fmt.Sprintf("monthly-%d", amount), at, at)
+	plan := fmt.Sprintf("monthly-%d", amount)
+	b.allowance(plan, "api_calls", amount, "month", "calendar")
+	b.tenant(id, plan, at, at)
 	return b
 }
 
@@ -112,25 +131,9 @@ func (b *bundle) monthly(id string, amount int64) *bundle {
 func (b *bundle) rewind(by time.Duration) {
 	b.t.Helper()
 	by += 7 * time.Second
-	for _, sql := range []string{
-		`UPDATE balances SET period_start = period_start - $1::interval, updated_at = updated_at - $1::interval,
-			period_end = CASE WHEN period_end < '9999-01-01' THEN period_end - $1::interval ELSE period_end END,
-			next_event_at = CASE WHEN next_event_at < '9999-01-01' THEN next_event_at - $1::interval ELSE next_event_at END,
-			roll_at = CASE WHEN roll_at < '9999-01-01' THEN roll_at - $1::interval ELSE roll_at END
-			WHERE period_start > 'epoch'`, // a balance with period_start epoch has no open period
-		`UPDATE periods SET period_start = period_start - $1::interval, period_end = period_end - $1::interval, terms_at = terms_at - $1::interval`,
-		`UPDATE grants SET effective_at = effective_at - $1::interval,
-			expires_at = CASE WHEN expires_at < '9999-01-01' THEN expires_at - $1::interval ELSE expires_at END`,
-		`UPDATE entries SET period_start = period_start - $1::interval, created_at = created_at - $1::interval, effective_at = effective_at - $1::interval`,
-		`UPDATE tenants SET anchor = anchor - $1::interval`,
-		`UPDATE tenant_terms SET effective_at = effective_at - $1::interval, anchor = anchor - $1::interval`,
-		`UPDATE holds SET created_at = created_at - $1::interval, expires_at = expires_at - $1::interval`,
-		`UPDATE rollups SET created_at = created_at - $1::interval`,
-		`UPDATE hold_lines SET expires_at = expires_at - $1::interval`,
-	} {
-		b.exec(sql, by)
-	}
-	for _, sql := range append(testenv.Rewound, testenv.RewoundHolds) {
+	b.exec("UPDATE rollups SET created_at = created_at - $1::interval", by)
+	moves := append(testenv.Rewind(testenv.OfTenant), testenv.RewindHolds(testenv.OfTenant)...)
+	for _, sql := range slices.Concat(moves, testenv.Rewound, []string{testenv.RewoundHolds}) {
 		b.exec(sql, "", by)
 	}
 }
@@ -215,6 +218,9 @@ func wantCode(t testing.TB, err error, code errcode.Code) *errcode.Error {
 	e, _ := errors.AsType[*errcode.Error](err)
 	return e
 }
+
+// errOf returns the error of a call, without its answer.
+func errOf[V any](_ V, err error) error { return err }
 
 // wantRefused fails the test unless err has the code InvalidArgument and names the field.
 func wantRefused(t testing.TB, err error, field string) {

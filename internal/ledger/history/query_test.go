@@ -22,10 +22,7 @@ func TestStatements_PrepareAndAreUsed_InBothOrders(t *testing.T) {
 func TestRead_BadQueries_RefusedByField(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).monthly("acme", 10)
-	_, err := b.Entries(t.Context(), EntryQuery{Tenant: "acme", Limit: pg.PageMax + 1})
-	wantRefused(t, err, "limit")
-	_, err = b.Entries(t.Context(), EntryQuery{Tenant: "acme", Limit: 1, Cursor: "!"})
-	wantRefused(t, err, "cursor")
-	_, err = b.Periods(t.Context(), "acme", "api_calls", PeriodsMax+1)
-	wantRefused(t, err, "next")
+	wantRefused(t, errOf(b.Entries(t.Context(), EntryQuery{Tenant: "acme", Limit: pg.PageMax + 1})), "limit")
+	wantRefused(t, errOf(b.Entries(t.Context(), EntryQuery{Tenant: "acme", Limit: 1, Cursor: "!"})), "cursor")
+	wantRefused(t, errOf(b.Periods(t.Context(), "acme", "api_calls", PeriodsMax+1)), "next")
 }

@@ -23,11 +23,10 @@ func sleeping(ctx context.Context, q *report) (int, error) {
 }
 
 // reportsRunning returns the number of report statements that PostgreSQL is running.
-func (b *bundle) reportsRunning() (n int) {
+func (b *bundle) reportsRunning() int {
 	b.t.Helper()
-	b.check(b.db.QueryRow(b.t.Context(), `SELECT count(*) FROM pg_stat_activity
-		WHERE datname = current_database() AND application_name = 'quotasvc-reports' AND state = 'active'`).Scan(&n))
-	return n
+	return one[int](b, `SELECT count(*) FROM pg_stat_activity
+		WHERE datname = current_database() AND application_name = 'quotasvc-reports' AND state = 'active'`)
 }
 
 func TestReports_TooMany_RefusedAtOnce(t *testing.T) {
@@ -42,23 +41,19 @@ func TestReports_TooMany_RefusedAtOnce(t *testing.T) {
 		waiting.Go(func() { _, _ = r.queue.enter(ctx) })
 	}
 	testenv.Eventually(t, func() bool { return r.queue.waiting.Load() == queueMax })
-	_, err = r.Entries(t.Context(), EntryQuery{Tenant: "acme", Limit: 1})
-	e := wantCode(t, err, errcode.QueueFull)
+	e := wantCode(t, errOf(r.Entries(t.Context(), EntryQuery{Tenant: "acme", Limit: 1})), errcode.QueueFull)
 	assert.True(t, e.RetryAfter > 0, "no Retry-After: %+v", e)
 	cancel()
 	waiting.Wait()
 	leave(nil)
-	_, err = r.Entries(t.Context(), EntryQuery{Tenant: "acme", Limit: 1})
-	assert.NoError(t, err, "after the rush")
-	n := testutil.ToFloat64(r.queue.finished.WithLabelValues("queue_full"))
-	assert.True(t, n == queueMax+1, "%g refused reports were counted, want %d", n, queueMax+1)
+	assert.NoError(t, errOf(r.Entries(t.Context(), EntryQuery{Tenant: "acme", Limit: 1})), "after the rush")
+	wantEqual(t, "refused reports", testutil.ToFloat64(r.queue.finished.WithLabelValues("queue_full")), queueMax+1)
 }
 
 func TestReports_TimeOver_TooSlow_DatabaseStopsWorking(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	_, err := reported(t.Context(), b.Reader, sleeping)
-	e := wantCode(t, err, errcode.ReportTooSlow)
+	e := wantCode(t, errOf(reported(t.Context(), b.Reader, sleeping)), errcode.ReportTooSlow)
 	assert.True(t, e.RetryAfter > 0, "no Retry-After: %+v", e)
 	testenv.Eventually(t, func() bool { return b.reportsRunning() == 0 }, "the database stops working")
 }
@@ -79,8 +74,7 @@ func TestReports_ClientGone_DatabaseStopsWorking(t *testing.T) {
 	}()
 	testenv.Eventually(t, func() bool { return b.reportsRunning() == 1 })
 	cancel()
-	err := <-done
-	assert.Error(t, err, "the report was answered")
+	assert.Error(t, <-done, "the report was answered")
 	testenv.Eventually(t, func() bool { return b.reportsRunning() == 0 }, "the database stops working")
 }
 
@@ -144,8 +138,8 @@ func TestReports_ReplicaLags_AnswersOfPrimary(t *testing.T) {
 	wantSums(t, was, ledger.Sums{Granted: 10, Used: 4})
 	s, err := r.StatementAt(t.Context(), "acme", "api_calls", "", time.Now())
 	b.check(err)
-	err = checkStatement(s)
-	assert.True(t, err == nil && s.Used == 5, "%v: %+v", err, s)
+	assert.NoError(t, checkStatement(s), "%+v", s)
+	wantEqual(t, "used", s.Used, 5)
 	page, err := r.Entries(t.Context(), EntryQuery{Tenant: "acme", Limit: 10})
 	assert.True(t, err == nil && len(page.Items) == 0,
 		"lists come from the replica: %d entries, %v", len(page.Items), err)

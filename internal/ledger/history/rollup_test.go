@@ -26,10 +26,7 @@ func TestRollups_Rows_StandWhereHalfHoursAndQuartersEnd(t *testing.T) {
 		b.exec(sql, "", time.Duration(0))
 	}
 	b.check(b.rollups(10).CatchUp(t.Context(), ledger.BalanceKey{Tenant: "acme", Meter: "api_calls"}))
-	rows, err := b.db.Query(t.Context(), "SELECT seq FROM rollups ORDER BY seq")
-	b.check(err)
-	got, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	b.check(err)
+	got := list(b, pgx.RowTo[int64], "SELECT seq FROM rollups ORDER BY seq")
 	// The numbers are the last entry of each row. Row 3 is the first end of a half hour after two entries. Row 4: no
 	// later half hour ends within ten entries. Rows 9 and 30: no half hour ends within ten entries, but a quarter of
 	// an hour ends there. Rows 27 and 40: neither ends within ten entries.

@@ -77,10 +77,9 @@ func TestStatement_Foots_SeparatesPaidFromPromotional(t *testing.T) {
 		}
 		must(b, debitOf("acme", "k2", 1))
 	}
-	_, err = b.Statement(t.Context(), "acme", "api_calls", "", now.PeriodStart.Add(time.Minute))
-	wantCode(t, err, errcode.NotFound)
-	_, err = b.Statement(t.Context(), "acme", "api_calls", "", now.PeriodStart.Add(-50*time.Hour))
-	wantCode(t, err, errcode.NotFound)
+	for _, start := range []time.Time{now.PeriodStart.Add(time.Minute), now.PeriodStart.Add(-50 * time.Hour)} {
+		wantCode(t, errOf(b.Statement(t.Context(), "acme", "api_calls", "", start)), errcode.NotFound)
+	}
 }
 
 func TestBalanceAsOf_PastInstant_IsWhatItWasThen(t *testing.T) {
@@ -113,10 +112,9 @@ func TestBalanceAsOf_PastInstant_IsWhatItWasThen(t *testing.T) {
 		wantEqual(t, fmt.Sprintf("seq at moment %d", i), got.Seq, m.want.Seq)
 		wantEqual(t, fmt.Sprintf("start of the period at moment %d", i), got.PeriodStart, m.want.PeriodStart.Add(-by))
 	}
-	_, err := b.BalanceAsOf(t.Context(), "acme", "api_calls", "", time.Now().Add(time.Hour))
-	wantCode(t, err, errcode.InvalidArgument)
-	_, err = b.BalanceAsOf(t.Context(), "acme", "api_calls", "", time.Now().Add(-90*time.Hour))
-	wantCode(t, err, errcode.NotFound)
+	later, earlier := time.Now().Add(time.Hour), time.Now().Add(-90*time.Hour)
+	wantCode(t, errOf(b.BalanceAsOf(t.Context(), "acme", "api_calls", "", later)), errcode.InvalidArgument)
+	wantCode(t, errOf(b.BalanceAsOf(t.Context(), "acme", "api_calls", "", earlier)), errcode.NotFound)
 	between, err := b.BalanceAsOf(t.Context(), "acme", "api_calls", "", time.Now().Add(-90*time.Minute))
 	require.NoError(t, err)
 	wantEqual(t, "granted in an idle period", between.Granted, 10)
@@ -171,8 +169,7 @@ func TestBalanceAsOf_PeriodClosedMeanwhile_StaysRight(t *testing.T) {
 	for i := range closing.Closed {
 		s := statementOf(&closing.Closed[i])
 		require.NoError(t, b.report().fillLines(t.Context(), closing, s))
-		err = checkStatement(s)
-		assert.NoError(t, err, "closed period %d: %v: %+v", i, err, s)
+		assert.NoError(t, checkStatement(s), "closed period %d: %+v", i, s)
 	}
 	s, err := b.report().openStatement(t.Context(), closing, now, closing.Start)
 	assert.True(t, err == nil && checkStatement(s) == nil, "open period: %v, %v: %+v", err, checkStatement(s), s)
@@ -197,6 +194,6 @@ func TestUsage_SumsByHourAndDay(t *testing.T) {
 		assert.True(t, sum == total && operations == 20,
 			"by %s: used %d in %d operations, want %d in 20", step, sum, operations, total)
 	}
-	_, err := b.Usage(t.Context(), UsageQuery{Tenant: "acme", Meter: "api_calls", From: now.Add(-800 * time.Hour), To: now, Step: UsageByHour})
-	wantCode(t, err, errcode.InvalidArgument)
+	long := UsageQuery{Tenant: "acme", Meter: "api_calls", From: now.Add(-800 * time.Hour), To: now, Step: UsageByHour}
+	wantCode(t, errOf(b.Usage(t.Context(), long)), errcode.InvalidArgument)
 }

@@ -20,7 +20,7 @@ func TestBuildIndexes_JournalWithEntries_MadeAndAttached(t *testing.T) {
 	testenv.NotOnCitus(t, "no database was distributed before this migration")
 	t.Parallel()
 	s := newStand(t)
-	p := s.goose()
+	p := testenv.Migrator(t, s.url)
 	_, err := p.DownTo(t.Context(), beforeIndexes)
 	require.NoError(t, err)
 	s.exec(insertEntry, "t", "k", s.now.Start())
@@ -38,7 +38,8 @@ func TestBuildIndexes_JournalWithEntries_MadeAndAttached(t *testing.T) {
 	require.NoError(t, s.Make(t.Context(), s.conn, s.now+50))
 	assert.Zero(t, count[int](t, s.conn, unfinishedIndexes), "indexes are not valid after a new partition")
 	got := count[int](t, s.conn, "SELECT count(*) FROM pg_indexes WHERE tablename = $1", (s.now + 50).Partition())
-	assert.True(t, got == 4, "a new partition has %d indexes, want 4", got)
-	assert.True(t, count[int](t, s.conn, "SELECT count(*) FROM pg_indexes WHERE indexname = $1 AND indexdef LIKE '%kind%'", s.now.Partition()+"_rare") == 1,
-		"the interrupted index was not made again")
+	assert.Equal(t, 4, got, "indexes of a new partition")
+	const named = "SELECT count(*) FROM pg_indexes WHERE indexname = $1 AND indexdef LIKE '%kind%'"
+	got = count[int](t, s.conn, named, s.now.Partition()+"_rare")
+	assert.Equal(t, 1, got, "the interrupted index was not made again")
 }

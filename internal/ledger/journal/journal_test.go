@@ -98,15 +98,11 @@ func TestPartitions_OneIsDroppedMeanwhile_TheOthersAreListed(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	want := len(s.months())
-	other, over := s.connect(), make(chan struct{})
+	other := s.connect()
+	ctx, stop := context.WithCancel(t.Context())
 	var dropping sync.WaitGroup
 	dropping.Go(func() {
-		for {
-			select {
-			case <-over:
-				return
-			default:
-			}
+		for ctx.Err() == nil {
 			_, err := other.Exec(context.Background(), `CREATE TABLE short_lived PARTITION OF entries FOR VALUES FROM ('1999-01-01') TO ('1999-02-01')`)
 			if err == nil {
 				_, err = other.Exec(context.Background(), `DROP TABLE short_lived`)
@@ -118,7 +114,7 @@ func TestPartitions_OneIsDroppedMeanwhile_TheOthersAreListed(t *testing.T) {
 		}
 	})
 	defer dropping.Wait()
-	defer close(over)
+	defer stop()
 	var listing sync.WaitGroup
 	for range 4 {
 		conn := s.connect()
@@ -144,8 +140,7 @@ func TestMakeAhead_MissingMonths_MadeOnce_ByWhoeverComes(t *testing.T) {
 		go func() { failures <- s.MakeAhead(t.Context(), conn, later) }()
 	}
 	for range cap(failures) {
-		err := <-failures
-		assert.NoError(t, err)
+		assert.NoError(t, <-failures)
 	}
 	months := s.months()
 	for m := s.now - MonthsKept; m <= later+MonthsAhead; m++ {
@@ -153,8 +148,7 @@ func TestMakeAhead_MissingMonths_MadeOnce_ByWhoeverComes(t *testing.T) {
 	}
 	partitions, err := s.Partitions(t.Context(), s.conn)
 	require.NoError(t, err)
-	got := Ahead(partitions, s.now)
-	assert.True(t, got == MonthsAhead+3, "%d months ahead", got)
+	assert.Equal(t, MonthsAhead+3, Ahead(partitions, s.now), "months ahead")
 	assert.Equal(t, -1, Ahead(partitions, later+MonthsAhead+1), "months ahead of a month without a partition")
 }
 
@@ -167,13 +161,10 @@ func TestMake_NewPartition_HasIndexesAndChecksOfEntries(t *testing.T) {
 	want, got := count[int](t, s.conn, indexes, "entries"), count[int](t, s.conn, indexes, m.Partition())
 	assert.True(t, got == want && want >= 2, "%d indexes, entries has %d", got, want)
 	const attached = `SELECT count(*) FROM pg_inherits i JOIN pg_index x ON x.indexrelid = i.inhrelid WHERE x.indrelid = $1::regclass`
-	if want, got := count[int](t, s.conn, indexes, "entries"), count[int](t, s.conn, attached, m.Partition()); got != want {
-		t.Errorf("%d of %d indexes belong to those of entries", got, want)
-	}
+	assert.Equal(t, want, count[int](t, s.conn, attached, m.Partition()), "indexes that belong to those of entries")
 	const checks = `SELECT count(*) FROM pg_constraint WHERE conrelid = $1::regclass AND contype IN ('c', 'p')`
-	if want, got := count[int](t, s.conn, checks, "entries"), count[int](t, s.conn, checks, m.Partition()); got != want {
-		t.Errorf("%d constraints, entries has %d", got, want)
-	}
+	want, got = count[int](t, s.conn, checks, "entries"), count[int](t, s.conn, checks, m.Partition())
+	assert.Equal(t, want, got, "constraints")
 }
 
 func TestMake_TableOfThatName_NamedInError(t *testing.T) {
@@ -181,8 +172,7 @@ func TestMake_TableOfThatName_NamedInError(t *testing.T) {
 	s := newStand(t)
 	m := s.now + MonthsAhead + 7
 	s.exec("CREATE TABLE " + m.Partition() + " (x integer)")
-	err := s.Make(t.Context(), s.conn, m)
-	assert.True(t, err != nil && strings.Contains(err.Error(), m.Partition()), "got %v", err)
+	assert.ErrorContains(t, s.Make(t.Context(), s.conn, m), m.Partition())
 }
 
 func TestMake_ArchivedMonth_Refused(t *testing.T) {
@@ -190,8 +180,7 @@ func TestMake_ArchivedMonth_Refused(t *testing.T) {
 	s := newStand(t)
 	m := s.now - 12
 	s.exec("INSERT INTO archives (month, manifest, archived_at) VALUES ($1, '', now())", (m + 1).Start())
-	err := s.Make(t.Context(), s.conn, m)
-	assert.True(t, err != nil && strings.Contains(err.Error(), "archived"), "got %v", err)
+	assert.ErrorContains(t, s.Make(t.Context(), s.conn, m), "archived")
 	assert.NoError(t, s.Make(t.Context(), s.conn, m+2), "the month after")
 }
 
@@ -221,8 +210,7 @@ func TestDetach_OldMonth_LeavesTable_DropTakesIt(t *testing.T) {
 		require.NoError(t, s.Detach(t.Context(), s.conn, m))
 	}
 	assert.Zero(t, count[int](t, s.conn, "SELECT count(*) FROM entries"), "entries are still there")
-	n := count[int](t, s.conn, "SELECT count(*) FROM "+m.Partition())
-	assert.True(t, n == 1, "the detached table has %d entries", n)
+	assert.Equal(t, 1, count[int](t, s.conn, "SELECT count(*) FROM "+m.Partition()), "entries of the detached table")
 	for range 2 {
 		require.NoError(t, s.Drop(t.Context(), s.conn, m))
 	}
@@ -246,9 +234,9 @@ func TestDetach_Interrupted_ContinuedByNextCall(t *testing.T) {
 	require.NoError(t, err)
 	require.Error(t, s.Detach(t.Context(), impatient, m), "it did not wait for the reader")
 	partitions, err := s.Partitions(t.Context(), s.conn)
-	if err != nil || !slices.ContainsFunc(partitions, func(p Partition) bool { return p.From == m && p.Pending }) {
-		t.Fatalf("%v (%v): no detachment is pending", partitions, err)
-	}
+	require.NoError(t, err)
+	pending := func(p Partition) bool { return p.From == m && p.Pending }
+	require.True(t, slices.ContainsFunc(partitions, pending), "%v: no detachment is pending", partitions)
 	require.NoError(t, reader.Close(t.Context()))
 	require.NoError(t, s.Detach(t.Context(), s.conn, m))
 	assert.False(t, slices.Contains(s.months(), m), "still attached")

@@ -2,7 +2,6 @@ package pg
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"log/slog"
 	"os"
@@ -13,16 +12,14 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver for goose
-	"github.com/pressly/goose/v3"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/lab/localstack"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
-	"github.com/quotasvc/quotasvc/migrations"
 )
 
 const (
@@ -50,7 +47,7 @@ func durableLedger(b *testing.B, tenants int) (*Ledger, string) {
 		require.NoError(b, p.Stop(context.Background()))
 		require.NoError(b, os.RemoveAll(p.Dir())) // it may be outside b.TempDir()
 	})
-	_, err = migrator(b, p.URL()).Up(ctx)
+	_, err = testenv.Migrator(b, p.URL()).Up(ctx)
 	require.NoError(b, err)
 	seedForBench(b, p.URL(), tenants)
 	l, err := Open(ctx, Config{
@@ -70,17 +67,6 @@ func durableLedger(b *testing.B, tenants int) (*Ledger, string) {
 		}
 	}
 	return l, p.URL()
-}
-
-// migrator returns a provider that moves the schema of a database up and down.
-func migrator(t testing.TB, url string) *goose.Provider {
-	t.Helper()
-	db, err := sql.Open("pgx", url)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = db.Close() })
-	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.FS)
-	require.NoError(t, err)
-	return provider
 }
 
 func seedForBench(b *testing.B, url string, tenants int) {

@@ -368,7 +368,8 @@ func (b *citusBundle) move(t *testing.T) {
 		assert.NoError(t, err)
 		waitFor(t, served, 100)
 	})
-	wantEqual(t, "node of the shard", one[int](b.bundle, "SELECT nodeport FROM citus_shards WHERE shardid = $1", shard), to)
+	now := one[int](b.bundle, "SELECT nodeport FROM citus_shards WHERE shardid = $1", shard)
+	wantEqual(t, "node of the shard", now, to)
 	b.compare(t)
 }
 
@@ -378,8 +379,8 @@ func (b *citusBundle) kill(t *testing.T) {
 	require.NoError(t, err)
 	others := map[string]bool{}
 	for _, id := range b.tenants {
-		shard := b.cluster.Groups.Shard(id)
-		others[id] = one[string](b.bundle, "SELECT nodeport::text FROM citus_shards WHERE shardid = $1", shard) != at.Port()
+		const portOf = "SELECT nodeport::text FROM citus_shards WHERE shardid = $1"
+		others[id] = one[string](b.bundle, portOf, b.cluster.Groups.Shard(id)) != at.Port()
 	}
 	read := b.followEvents(t)
 	l := b.underLoad(t, "kill", others, func(served func() int64) {

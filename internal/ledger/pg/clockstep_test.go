@@ -111,7 +111,8 @@ func TestClock_PostgresSteps_NothingExpires(t *testing.T) {
 			done.replayAll(b, b.Ledger)
 			done.replayAll(b, late)
 			assert.Zero(t, one[int](b, "SELECT count(*) FROM periods"), "closed periods")
-			assert.Zero(t, one[int](b, "SELECT coalesce(sum(amount), 0) FROM entries WHERE kind = 'expire'"), "expired units")
+			const expired = "SELECT coalesce(sum(amount), 0) FROM entries WHERE kind = 'expire'"
+			assert.Zero(t, one[int](b, expired), "expired units")
 			assert.Zero(t, one[int](b, "SELECT count(*) FROM entries WHERE created_at > now()"), "entries ahead")
 			var used int64
 			for i := range tenants {
@@ -172,7 +173,8 @@ func TestClock_InstanceWrong_OtherUnaffected(t *testing.T) {
 			}
 			_, err := other.RunRoll(t.Context(), nil, func(Roll) {})
 			assert.NoError(t, err, "roll")
-			_, err = other.RunRoll(t.Context(), new(time.Now().Add(time.Hour)), func(Roll) {}) // only one clock knows this future
+			ahead := time.Now().Add(time.Hour) // only one clock knows this future
+			_, err = other.RunRoll(t.Context(), &ahead, func(Roll) {})
 			wantCode(t, err, errcode.InvalidArgument)
 			bal := b.mustBalance("acme", "api_calls")
 			assert.True(t, bal.Used == 4 && bal.Remaining == 96 && bal.Granted == 100, bal)
@@ -249,7 +251,7 @@ func TestClock_PostgresTrusted_RetriesAnsweredAfterStep(t *testing.T) {
 		assert.True(t, err == nil && d.Replayed, "instance %d: retry: %+v, %v", i, d, err)
 		moved := &ledger.Debit{Tenant: "acme", Key: "ahead", Items: []ledger.Item{{Meter: "credits", Amount: 7}}}
 		_, err = Do(t.Context(), l, moved)
-		assert.Equal(t, errcode.IdempotencyKeyReused, errcode.Of(err), "instance %d: the key on another balance: %v", i, err)
+		wantCode(t, err, errcode.IdempotencyKeyReused)
 	}
 	b.mustVerify()
 }

@@ -99,8 +99,8 @@ func TestPartitions_EntriesOfMonthWithoutOne_MadeThen_NothingStopsStart(t *testi
 	b.exec("UPDATE balances SET updated_at = now()")
 	b.asOwner(func(l *Ledger) error { return l.makePartitions(t.Context(), time.Now().AddDate(0, 12, 0)) })
 	assert.True(t, b.exists(partition), "%s does not exist", partition)
-	elsewhere := one[int](b, "SELECT count(*) FROM entries WHERE operation_id = 'k2' AND tableoid <> $1::regclass", partition)
-	assert.Zero(t, elsewhere, "the entries lie elsewhere")
+	const elsewhere = "SELECT count(*) FROM entries WHERE operation_id = 'k2' AND tableoid <> $1::regclass"
+	assert.Zero(t, one[int](b, elsewhere, partition), "the entries lie elsewhere")
 	assert.NoError(t, startSecond(t, b.url), "the next instance did not start")
 }
 

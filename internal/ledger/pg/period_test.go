@@ -64,14 +64,15 @@ func TestPeriods_OpenedLate_GetAllowanceOfDueDate(t *testing.T) {
 	b.plan("pro", 2, first.Add(time.Minute), "api_calls 500 month calendar")
 	b.tenant("late", "pro", signup, signup, "UTC")
 	got := b.mustBalance("late", "api_calls")
-	assert.False(t, got.Granted != 100 || got.PlanVersion != 1,
+	assert.True(t, got.Granted == 100 && got.PlanVersion == 1,
 		"a version made after the boundary applies before the next one: %+v", got)
 	// This tenant changed its plan before the boundary.
 	b.plan("big", 1, signup, "api_calls 900 month calendar")
 	b.tenant("mover", "pro", signup, signup, "UTC")
 	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone) VALUES ('mover', $1, 'big', $2, 'UTC')`, first.AddDate(0, -1, 5), signup)
 	got = b.mustBalance("mover", "api_calls")
-	assert.False(t, got.Granted != 900 || got.Plan != "big", "the plan in force at the boundary does not apply: %+v", got)
+	assert.True(t, got.Granted == 900 && got.Plan == "big",
+		"the plan in force at the boundary does not apply: %+v", got)
 	b.mustDebit(debitOf("mover", "k1", 900))
 	plans := list[string](b, `SELECT plan FROM periods WHERE tenant_id = 'mover' ORDER BY period_start`)
 	wantEqual(t, "plans of the closed periods", plans, []string{"pro", "pro"})

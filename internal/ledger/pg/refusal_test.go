@@ -55,7 +55,8 @@ func TestRefusal_Reasons_SayWhatWas(t *testing.T) {
 // hangAtCommit makes every COMMIT with entries hang, until the returned function is called.
 func (b *bundle) hangAtCommit() (goOn func()) {
 	b.t.Helper()
-	b.exec(`CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3600); RETURN NULL; END $$`)
+	b.exec(`CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql
+		AS $$ BEGIN PERFORM pg_sleep(3600); RETURN NULL; END $$`)
 	b.exec(`CREATE CONSTRAINT TRIGGER hang AFTER INSERT ON entries DEFERRABLE INITIALLY DEFERRED
 		FOR EACH ROW EXECUTE FUNCTION hang()`)
 	return func() { b.exec("DROP TRIGGER hang ON entries") }

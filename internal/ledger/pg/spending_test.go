@@ -66,7 +66,8 @@ func TestDebit_BestEffortTakesRest_DrainRecordsOverage(t *testing.T) {
 			"got %+v", again)
 	}
 	again := b.mustDebit(drain).Items[0]
-	assert.True(t, slices.Equal(again.Draws, first.Draws) && again.Charged == first.Charged, "first %+v, again %+v", first, again)
+	wantEqual(t, "draws of the replay", again.Draws, first.Draws)
+	wantEqual(t, "charge of the replay", again.Charged, first.Charged)
 	b.mustVerify()
 }
 
@@ -134,11 +135,16 @@ func holdOf(tenant, key, id string, amount int64) *ledger.Hold {
 	return &ledger.Hold{Tenant: tenant, Key: key, HoldID: id, Items: []ledger.Item{{Meter: "api_calls", Amount: amount}}}
 }
 
+// changeOf returns a change of hold h1.
+func changeOf(key string, action ledger.HoldAction) *ledger.HoldChange {
+	return &ledger.HoldChange{Tenant: "acme", Key: key, HoldID: "h1", Action: action}
+}
+
 // capture returns a capture of amount units of hold h1.
 func capture(key string, amount int64) *ledger.HoldChange {
-	return &ledger.HoldChange{
-		Tenant: "acme", Key: key, HoldID: "h1", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: amount}},
-	}
+	c := changeOf(key, ledger.ActionCapture)
+	c.Items = []ledger.Item{{Meter: "api_calls", Amount: amount}}
+	return c
 }
 
 // finalCapture is like capture, and releases the rest.
@@ -168,7 +174,7 @@ func TestHold_CapturedInParts_ReleasesRest(t *testing.T) {
 	}
 	assert.Equal(t, first, again, "replay differs")
 	for key, action := range map[string]ledger.HoldAction{"c3": ledger.ActionCapture, "c4": ledger.ActionRelease} {
-		wantRefusal(b, errcode.HoldNotActive, &ledger.HoldChange{Tenant: "acme", Key: key, HoldID: "h1", Action: action})
+		wantRefusal(b, errcode.HoldNotActive, changeOf(key, action))
 	}
 	wantRefusal(b, errcode.Conflict, holdOf("acme", "k9", "h1", 1))
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10, Used: 3})
@@ -184,7 +190,8 @@ func TestCapture_BeyondHold_DecidedAsDebit(t *testing.T) {
 	after := b.mustBalance("acme", "api_calls")
 	after.AsOf = before.AsOf
 	assert.Equal(t, before, after, "a denied capture changed the balance")
-	wantEqual(t, "capture", holdingOf(mustDo(b, capture("c2", 9))), holding{Status: ledger.HoldCaptured, Captured: 9, Remaining: 1})
+	r := mustDo(b, capture("c2", 9))
+	wantEqual(t, "capture", holdingOf(r), holding{Status: ledger.HoldCaptured, Captured: 9, Remaining: 1})
 	b.mustVerify()
 }
 
@@ -199,7 +206,7 @@ func TestHold_Expired_ReturnsUnits_ForfeitsEndedGrant(t *testing.T) {
 	mustDo(b, long)
 	b.rewindHolds(20 * time.Minute)
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10, Held: 3})
-	wantRefusal(b, errcode.HoldNotActive, &ledger.HoldChange{Tenant: "acme", Key: "c1", HoldID: "h1", Action: ledger.ActionCapture})
+	wantRefusal(b, errcode.HoldNotActive, changeOf("c1", ledger.ActionCapture))
 	b.rewindHolds(time.Hour)
 	b.wantSums("acme", "api_calls", ledger.Sums{Opening: 3, Granted: 10, Held: 3}) // the second hold outlives its period
 	mustDo(b, &ledger.HoldChange{Tenant: "acme", Key: "c2", HoldID: "h2", Action: ledger.ActionRelease})
@@ -222,10 +229,12 @@ func TestExtend_KeepsHoldActive(t *testing.T) {
 	h := holdOf("acme", "k1", "h1", 6)
 	h.TTL = 10 * time.Minute
 	mustDo(b, h)
-	r := mustDo(b, &ledger.HoldChange{Tenant: "acme", Key: "c1", HoldID: "h1", Action: ledger.ActionExtend, TTL: 3 * time.Hour})
+	extend := changeOf("c1", ledger.ActionExtend)
+	extend.TTL = 3 * time.Hour
+	r := mustDo(b, extend)
 	require.Equal(t, 3*time.Hour, r.ExpiresAt.Sub(r.AsOf), "life of the hold")
 	b.rewindHolds(time.Hour)
-	r = mustDo(b, &ledger.HoldChange{Tenant: "acme", Key: "c2", HoldID: "h1", Action: ledger.ActionCapture})
+	r = mustDo(b, changeOf("c2", ledger.ActionCapture))
 	wantEqual(t, "capture", holdingOf(r), holding{Status: ledger.HoldCaptured, Captured: 6, Remaining: 4})
 	b.mustVerify()
 }

@@ -44,7 +44,7 @@ func TestTermsNow_EverySubject_RightWhenTouched(t *testing.T) {
 		b.mustDebit(debit(subject, fmt.Sprint("after-", i), 30))
 		wantRefusal(b, errcode.QuotaExceeded, debit(subject, fmt.Sprint("much-", i), 7))
 		got = b.mustSubject("acme", "api_calls", subject)
-		assert.True(t, got.Plan == "large" && got.Used == 30 && got.Remaining == 6, "%s is %+v after its debit", subject, got)
+		assert.True(t, got.Plan == "large" && got.Used == 30 && got.Remaining == 6, "%s: %+v", subject, got)
 	}
 	got := b.mustBalance("acme", "api_calls")
 	assert.True(t, got.Plan == "large" && got.Used == subjects*30 && got.Remaining == 5000-subjects*34,
@@ -83,7 +83,7 @@ func TestTermsNow_CommittedAfterNextPeriodOpened_EndsIt(t *testing.T) {
 	b.changeNow("acme", "large", opened.Add(-time.Second))
 	b.mustDebit(debitOf("acme", "k2", 7))
 	got := b.mustBalance("acme", "api_calls")
-	assert.True(t, got.Plan == "large" && got.Used == 7 && got.PeriodStart.After(opened), "got %+v, opened at %s", got, opened)
+	assert.True(t, got.Plan == "large" && got.Used == 7 && got.PeriodStart.After(opened), "%s: %+v", opened, got)
 	b.mustDebit(debitOf("acme", "k3", 7))
 	wantEqual(t, "used, if the period was not ended again", b.mustBalance("acme", "api_calls").Used, 14)
 }

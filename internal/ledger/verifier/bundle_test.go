@@ -106,7 +106,7 @@ func (b *bundle) must(err error) {
 func (b *bundle) exec(sql string, args ...any) {
 	b.t.Helper()
 	_, err := b.db.Exec(b.t.Context(), sql, args...)
-	require.NoError(b.t, err)
+	b.must(err)
 }
 
 // advance moves the database's clock.
@@ -115,12 +115,17 @@ func (b *bundle) advance(by time.Duration) {
 	b.moved.Advance(by)
 }
 
+// one returns the value of a query with one row and one column.
+func one[V any](b *bundle, sql string, args ...any) (v V) {
+	b.t.Helper()
+	b.must(b.db.QueryRow(b.t.Context(), sql, args...).Scan(&v))
+	return v
+}
+
 // now returns the current instant of the database.
 func (b *bundle) now() time.Time {
 	b.t.Helper()
-	var at time.Time
-	b.must(b.db.QueryRow(b.t.Context(), "SELECT moved.clock_timestamp()").Scan(&at))
-	return at.UTC()
+	return one[time.Time](b, "SELECT moved.clock_timestamp()").UTC()
 }
 
 // plan creates a plan with one allowance of api_calls. columns sets further columns of plan_allowances: "name = value,
@@ -177,12 +182,18 @@ func mustDo[R any](b *bundle, op ledger.Request[R]) *R {
 	return r
 }
 
+// verified verifies with the options.
+func (b *bundle) verified(o Options) *audit.Report {
+	b.t.Helper()
+	report, err := b.Verify(b.t.Context(), o)
+	b.must(err)
+	return report
+}
+
 // report verifies all balances.
 func (b *bundle) report() *audit.Report {
 	b.t.Helper()
-	report, err := b.Verify(b.t.Context(), Options{})
-	b.must(err)
-	return report
+	return b.verified(Options{})
 }
 
 // mustVerify verifies all balances. It fails the test unless the tables agree with the journal.

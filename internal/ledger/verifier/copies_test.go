@@ -18,7 +18,7 @@ func TestVerify_CachedCopy_ImpossibleReported_OldCounted(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).simple("acme", 10)
 	mustDo(b, debitOf("acme", "k1", 3))
-	next := b.nextEvent()
+	next := one[time.Time](b, "SELECT next_event_at FROM balances")
 	for _, tc := range []struct {
 		name       string
 		copy       *ledger.BalanceCopy
@@ -31,20 +31,17 @@ func TestVerify_CachedCopy_ImpossibleReported_OldCounted(t *testing.T) {
 		{"of a later instant, when something was due", &ledger.BalanceCopy{Seq: 2, Remaining: 10, AsOf: next, ValidUntil: next.AddDate(0, 1, 0)}, 0, 1},
 		{"from the future", &ledger.BalanceCopy{Seq: 3, Remaining: 7, ValidUntil: next}, 1, 0},
 	} {
-		report, err := b.Verify(t.Context(), Options{Copies: func(_ context.Context, keys []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
-			return []*ledger.BalanceCopy{tc.copy}, nil
-		}})
-		require.NoError(t, err)
+		report := b.verified(Options{Copies: cached(tc.copy, nil)})
 		assert.True(t, report.Count == tc.count && report.StaleCopies == tc.old,
 			"a copy %s: %d differences, %d old; want %d and %d", tc.name, report.Count, report.StaleCopies, tc.count, tc.old)
 	}
 }
 
-// nextEvent returns the time of the next event of the only balance.
-func (b *bundle) nextEvent() (at time.Time) {
-	b.t.Helper()
-	b.must(b.db.QueryRow(b.t.Context(), "SELECT next_event_at FROM balances").Scan(&at))
-	return at
+// cached returns a reader of a cache with one copy, or with an error.
+func cached(c *ledger.BalanceCopy, err error) CopyReader {
+	return func(context.Context, []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
+		return []*ledger.BalanceCopy{c}, err
+	}
 }
 
 // If the cache with the copies does not answer, verify names this error and reports no difference.
@@ -52,11 +49,7 @@ func TestVerify_CacheAway_Named(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).simple("acme", 10)
 	mustDo(b, debitOf("acme", "k1", 3))
-	_, err := b.Verify(t.Context(), Options{
-		Copies: func(context.Context, []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
-			return nil, errors.New("i/o timeout")
-		},
-	})
+	_, err := b.Verify(t.Context(), Options{Copies: cached(nil, errors.New("i/o timeout"))})
 	e, ok := errors.AsType[*errcode.Error](err)
 	assert.True(t, ok && e.Code == errcode.Unavailable && strings.Contains(e.Detail, "Redis does not answer"), err)
 }
@@ -73,10 +66,7 @@ func TestVerify_CopyOfCheckAfterPeriodEnd_NoDifference(t *testing.T) {
 	b.must(out[0].Err)
 	copied := out[0].Result.Copies[0]
 	require.True(t, copied.Seq > 2 && copied.Remaining == 100, "the check's view is %+v", copied)
-	report, err := b.Verify(t.Context(), Options{Copies: func(context.Context, []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
-		return []*ledger.BalanceCopy{&copied}, nil
-	}})
-	b.must(err)
+	report := b.verified(Options{Copies: cached(&copied, nil)})
 	assert.True(t, report.Count == 0 && report.Copies == 1 && report.StaleCopies == 1 && report.CopiesCompared,
 		"%d copies, %d of another instant, differences %v", report.Copies, report.StaleCopies, report.Differences)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 )
 
@@ -21,9 +20,8 @@ import (
 // the event describes differences.
 func (b *bundle) told() []string {
 	b.t.Helper()
-	rows, err := b.db.Query(b.t.Context(), `SELECT concat_ws(' ', type, nullif(tenant_id, ''), meter, nullif(subject, ''), data->>'verification_id', (data->>'differences')::int > 0,
+	rows, _ := b.db.Query(b.t.Context(), `SELECT concat_ws(' ', type, nullif(tenant_id, ''), meter, nullif(subject, ''), data->>'verification_id', (data->>'differences')::int > 0,
 		data->>'what' <> '' AND data->>'journal' <> '' AND data->>'stored' <> '') FROM events WHERE type = 'verify.drift'`)
-	b.must(err)
 	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	b.must(err)
 	slices.Sort(lines)
@@ -34,20 +32,6 @@ func (b *bundle) wantTold(want ...string) {
 	b.t.Helper()
 	slices.Sort(want)
 	assert.Equal(b.t, append([]string{}, want...), b.told(), "events")
-}
-
-// verification starts a verification as a client does, waits for its end, and returns it.
-func (b *bundle) verification(tenant string) Verification {
-	b.t.Helper()
-	started, err := b.StartVerification(b.t.Context(), tenant)
-	b.must(err)
-	var now Verification
-	testenv.Eventually(b.t, func() bool {
-		now, err = b.VerificationStatus(b.t.Context(), started.ID)
-		b.must(err)
-		return now.Status != VerificationRunning
-	}, "the end of a verification")
-	return now
 }
 
 func drift(tenant, id string) string {
@@ -67,14 +51,14 @@ func TestVerification_Difference_ToldOncePerBalance(t *testing.T) {
 		b.signUp(tenant, "p")
 		mustDo(b, debitOf(tenant, "k", 10))
 	}
-	v := b.verification("")
+	v := b.background(t, "")
 	require.True(t, v.Status == VerificationClean, v)
 	b.wantTold()
 	b.tamper("acme", "globex")
-	all := b.verification("")
+	all := b.background(t, "")
 	require.True(t, all.Status == VerificationDrift && all.Report.Count >= 4, all)
 	b.wantTold(drift("acme", all.ID), drift("globex", all.ID), drift("", all.ID)) // "": sums over all tenants
-	one := b.verification("acme")                                                 // emits its own event
+	one := b.background(t, "acme")                                                // emits its own event
 	require.True(t, one.Status == VerificationDrift, one)
 	b.wantTold(drift("acme", all.ID), drift("globex", all.ID), drift("", all.ID), drift("acme", one.ID))
 }
@@ -85,8 +69,7 @@ func TestVerification_EventCannotBeWritten_NotRecorded(t *testing.T) {
 	b := newBundle(t).simple("acme", 100)
 	mustDo(b, debitOf("acme", "k", 10))
 	b.tamper("acme")
-	report, err := b.Verify(t.Context(), Options{Tenant: "acme"})
-	b.must(err)
+	report := b.verified(Options{Tenant: "acme"})
 	v := Verification{ID: "v1", Tenant: "acme", Status: VerificationRunning}
 	b.exec("INSERT INTO verifications (verification_id, tenant_id, status, started_at, heartbeat_at) VALUES ('v1', 'acme', 'running', now(), now())")
 	b.exec("REVOKE INSERT ON events FROM quotasvc_service")

@@ -121,8 +121,7 @@ func TestVerify_LargeBalance_IsReadInRanges(t *testing.T) {
 	chain := b.large(n)
 	verify := func(what string, full bool, entries int64) {
 		b.measure(what, int(entries), func() {
-			report, err := b.Verify(t.Context(), Options{Full: full})
-			b.must(err)
+			report := b.verified(Options{Full: full})
 			assert.True(t, report.Clean() && report.Entries == entries,
 				"%s: %d entries, %v", what, report.Entries, report.Differences)
 		})
@@ -135,11 +134,10 @@ func TestVerify_LargeBalance_IsReadInRanges(t *testing.T) {
 	b.grow(chain, n+2, grown)
 	verify("incremental verification, new entries", false, int64(grown-n-1))
 	b.exec("UPDATE entries SET fingerprint = sha256('x') WHERE seq = $1", n/2)
-	if report := b.mustVerify(); report.Entries != 0 || report.Unchanged != 1 { // incremental passes skip old entries
-		t.Errorf("a pass without new entries: %+v", report)
-	}
-	report, err := b.Verify(t.Context(), Options{Full: true})
-	assert.True(t, err == nil && report.Count == 1, "a full pass over an entry that was changed: %+v, %v", report, err)
+	report := b.mustVerify() // incremental passes skip old entries
+	assert.True(t, report.Entries == 0 && report.Unchanged == 1, "a pass without new entries: %+v", report)
+	report = b.verified(Options{Full: true})
+	assert.EqualValues(t, 1, report.Count, "a full pass over an entry that was changed: %+v", report)
 	b.exec("UPDATE entries SET fingerprint = sha256(($1::integer)::text::bytea) WHERE seq = $1", n/2)
 	n = grown
 	b.nextDay()
@@ -149,9 +147,7 @@ func TestVerify_LargeBalance_IsReadInRanges(t *testing.T) {
 	b.must(err)
 	b.measure("check of a seal, entries", n, func() { b.mustCheck(sealed) })
 	b.exec("UPDATE entries SET requested = 2 WHERE seq = $1", n/2)
-	if report := b.check(sealed); report.Count != 1 {
-		t.Errorf("an entry was changed: %v", report.Differences)
-	}
+	assert.EqualValues(t, 1, b.check(sealed).Count, "an entry was changed")
 }
 
 // A verification and a seal of many balances have a low cost per balance. The cost is lower for balances without new
@@ -174,8 +170,7 @@ func TestVerify_ManyBalances_UnchangedOnesAreNotRead(t *testing.T) {
 	b.exec("ANALYZE")
 	verify := func(what string, full bool, unchanged int64) {
 		b.measure(what, n, func() {
-			report, err := b.Verify(t.Context(), Options{Full: full})
-			b.must(err)
+			report := b.verified(Options{Full: full})
 			for _, d := range report.Differences {
 				t.Errorf("%s: %s", what, d)
 			}

@@ -30,9 +30,7 @@ func (b *bundle) sealDay(day time.Time, signer seal.Signer) *seal.Seal {
 // file encodes the seal and parses it again, as a person does who has only its file.
 func (b *bundle) file(s *seal.Seal) *seal.Seal {
 	b.t.Helper()
-	text, err := s.Encode()
-	b.must(err)
-	read, err := seal.Parse(text, nil)
+	read, err := seal.Parse([]byte(encoded(b, s)), nil)
 	b.must(err)
 	return read
 }
@@ -90,15 +88,12 @@ func TestSeal_Days_AreChainedAndCheckedByTheNewest(t *testing.T) {
 	b.nextDay()
 	third := b.sealDay(time.Time{}, signer) // without new entries
 	assert.Zero(t, third.Heads, "third seal: %+v", third)
-	again := b.sealDay(time.Time{}, signer)
-	text, err := again.Encode()
-	assert.True(t, err == nil && string(text) == encoded(b, third), "sealed again: %s (%v)", text, err)
+	assert.Equal(t, encoded(b, third), encoded(b, b.sealDay(time.Time{}, signer)), "sealed again")
 	mustDo(b, debitOf("acme", "d3", 1)) // made after the last sealed day, so no seal covers it
 	for i, s := range []*seal.Seal{first, second, third} {
 		report := b.mustCheck(s)
-		if want := int64(min(2+i, 3)); report.Heads != want || report.Seals != int64(i+1) || report.Balances != 2 {
-			t.Errorf("%s: %+v, want %d heads", s.Day, report, want)
-		}
+		assert.True(t, report.Heads == int64(min(2+i, 3)) && report.Seals == int64(i+1) && report.Balances == 2,
+			"%s: %+v", s.Day, report)
 		_, err = seal.Parse([]byte(encoded(b, s)), verifier)
 		assert.NoError(t, err, "%s", s.Day)
 	}
@@ -180,7 +175,7 @@ func TestSeal_AfterInterruptedRuns_CoversAll(t *testing.T) {
 	s := b.sealDay(time.Time{}, nil)
 	assert.EqualValues(t, 5, s.Heads, "seal: %+v", s)
 	report := b.mustCheck(s)
-	assert.True(t, report.Entries == 11, "%+v, want all 11 entries", report)
+	assert.EqualValues(t, 11, report.Entries, "all entries: %+v", report)
 }
 
 // A person who can write the tables can remove an operation with all its effects and compute the chains again. verify
@@ -204,7 +199,8 @@ func TestCheckSeal_HistoryRewritten_IsFound(t *testing.T) {
 	second := b.sealDay(time.Time{}, nil)
 	b.mustCheck(first)
 	b.mustCheck(second)
-	for _, table := range append(rewritten, "sealed_heads", "seals") {
+	all := append(rewritten, "sealed_heads", "seals")
+	for _, table := range all {
 		b.exec(fmt.Sprintf("CREATE TEMP TABLE after_%[1]s AS SELECT * FROM %[1]s", table))
 	}
 	restore := func(from string, tables []string, where string) {
@@ -214,7 +210,6 @@ func TestCheckSeal_HistoryRewritten_IsFound(t *testing.T) {
 			b.exec(fmt.Sprintf("INSERT INTO %s SELECT * FROM %s_%s %s", table, from, table, where))
 		}
 	}
-	all := append(rewritten, "sealed_heads", "seals")
 	for _, c := range []struct {
 		name, want string
 		do         func()
@@ -319,9 +314,9 @@ func TestCheckSeal_ManyBalances_AllAreRead(t *testing.T) {
 	report := b.mustCheck(last)
 	assert.True(t, report.Heads == tenants*days && report.Balances == tenants && report.Entries == tenants*(days+1), report)
 	b.exec("UPDATE entries SET amount = amount + 1 WHERE operation_id = 'd1'")
-	if report := b.check(last); report.Count != tenants || len(report.Differences) != audit.DifferencesMax {
-		t.Errorf("%d differences in %d balances, %d listed", report.Count, tenants, len(report.Differences))
-	}
+	report = b.check(last)
+	assert.EqualValues(t, tenants, report.Count, "differences")
+	assert.Len(t, report.Differences, audit.DifferencesMax, "listed differences")
 }
 
 // A damaged journal is not sealed.

@@ -42,9 +42,7 @@ func TestStartVerification_OneRuns_SecondStartGetsIt(t *testing.T) {
 	}
 	_, err = v.StartVerification(t.Context(), "acme")
 	assert.True(t, errcode.Of(err) == errcode.QueueFull, "another verification: %v", err)
-	var rows int
-	b.must(b.db.QueryRow(t.Context(), "SELECT count(*) FROM verifications").Scan(&rows))
-	assert.Equal(t, 1, rows, "verifications were recorded")
+	assert.Equal(t, 1, one[int](b, "SELECT count(*) FROM verifications"), "verifications were recorded")
 	// A roll can start while a verification runs, because rolls have their own slots.
 	_, err = b.ledger.StartRoll(t.Context(), nil)
 	assert.NoError(t, err, "a roll beside a verification")
@@ -82,11 +80,8 @@ func TestStartVerification_Administrator_OneLine(t *testing.T) {
 		b.must(err)
 		started[actor.KeyID] = v.ID
 	}
-	var got, id string
-	b.must(b.db.QueryRow(t.Context(), "SELECT concat_ws(' ', action, actor_key, object_kind, tenant_id, after), object_id FROM audit").Scan(&got, &id))
-	want := `verification.start key_a verification acme {"status": "running"}`
-	assert.True(t, got == want && id == started["key_a"], "%s of %s, want %s of %s", got, id, want, started["key_a"])
-	var lines int
-	b.must(b.db.QueryRow(t.Context(), "SELECT count(*) FROM audit").Scan(&lines))
-	assert.Equal(t, 1, lines, "lines")
+	got := one[string](b, "SELECT concat_ws(' ', action, actor_key, object_kind, tenant_id, after, object_id) FROM audit")
+	want := `verification.start key_a verification acme {"status": "running"} ` + started["key_a"]
+	assert.Equal(t, want, got, "line of the audit log")
+	assert.Equal(t, 1, one[int](b, "SELECT count(*) FROM audit"), "lines")
 }

@@ -15,15 +15,15 @@ import (
 )
 
 // background runs a verification to its end, as if a client had requested it.
-func (v *Verifier) background(t *testing.T) (got Verification) {
+func (v *Verifier) background(t *testing.T, tenant string) (got Verification) {
 	t.Helper()
-	started, err := v.StartVerification(t.Context(), "")
+	started, err := v.StartVerification(t.Context(), tenant)
 	require.NoError(t, err)
 	testenv.Eventually(t, func() bool {
 		got, err = v.VerificationStatus(t.Context(), started.ID)
 		require.NoError(t, err)
 		return got.Status != VerificationRunning
-	})
+	}, "the end of a verification")
 	return got
 }
 
@@ -53,13 +53,11 @@ func TestVerify_BalanceUnread_NeitherCleanNorDrift(t *testing.T) {
 	want := audit.Key{Tenant: "acme", Meter: "api_calls"}
 	assert.True(t, !report.Clean() && report.Count == 0 && report.Unread == 1 && report.UnreadFirst[0] == want && report.Unchanged == 1 &&
 		report.Incremental, "the report: %+v", report)
-	if got := v.background(t); got.Status != VerificationFailed || got.Error == "" || got.Report.Unread != 1 {
-		t.Errorf("the verification: %+v", got)
-	}
+	got := v.background(t, "")
+	assert.True(t, got.Status == VerificationFailed && got.Error != "" && got.Report.Unread == 1, got)
 	b.must(v.watch.pass(t.Context()))
-	if ended, found := testutil.ToFloat64(v.metrics.verifiedAt), testutil.ToFloat64(v.metrics.differences); ended != 0 || found != 0 {
-		t.Errorf("the watch: a pass ended at %v with %v differences", ended, found)
-	}
+	assert.Zero(t, testutil.ToFloat64(v.metrics.verifiedAt), "the watch: a pass ended")
+	assert.Zero(t, testutil.ToFloat64(v.metrics.differences), "differences")
 	b.must(locked.Rollback(t.Context()))
 
 	b.exec("UPDATE balances SET used = used - 1, expired = expired + 1 WHERE meter = 'api_calls'")
@@ -67,15 +65,14 @@ func TestVerify_BalanceUnread_NeitherCleanNorDrift(t *testing.T) {
 	found := testutil.ToFloat64(v.metrics.differences)
 	locked = lock()
 	b.must(v.watch.pass(t.Context()))
-	if now := testutil.ToFloat64(v.metrics.differences); found == 0 || now != found {
-		t.Errorf("%v differences, and %v when their balance could not be read", found, now)
-	}
+	assert.NotZero(t, found, "differences")
+	assert.Equal(t, found, testutil.ToFloat64(v.metrics.differences), "differences when a balance could not be read")
 	assert.Equal(t, 1.0, testutil.ToFloat64(v.metrics.unread), "balances unread")
 	b.must(locked.Rollback(t.Context()))
 	b.exec("UPDATE balances SET used = used + 1, expired = expired - 1 WHERE meter = 'api_calls'")
 	b.must(v.watch.pass(t.Context()))
-	now, unread := testutil.ToFloat64(v.metrics.differences), testutil.ToFloat64(v.metrics.unread)
-	assert.True(t, now == 0 && unread == 0, "%v differences and %v unread at the end", now, unread)
-	got := v.background(t)
+	assert.Zero(t, testutil.ToFloat64(v.metrics.differences), "differences at the end")
+	assert.Zero(t, testutil.ToFloat64(v.metrics.unread), "unread at the end")
+	got = v.background(t, "")
 	assert.True(t, got.Status == VerificationClean && got.Error == "", "the verification at the end: %+v", got)
 }
