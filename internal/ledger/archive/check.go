@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -11,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -197,10 +197,6 @@ func (f *entryFile) entry() (*ledger.Entry, error) {
 	return e, nil
 }
 
-func compareKeys(a, b ledger.BalanceKey) int {
-	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Meter, b.Meter), cmp.Compare(a.Subject, b.Subject))
-}
-
 // compareEntries reads the entries of all months in the order of balances and seq. In the same order it reads the
 // ends of archives that the database has recorded.
 func (c *check) compareEntries(ctx context.Context) error {
@@ -249,7 +245,7 @@ func (c *check) compareEntries(ctx context.Context) error {
 // first returns the first balance with unread entries.
 func (c *check) first() (key ledger.BalanceKey, found bool) {
 	for _, f := range c.files {
-		if !f.ended && (!found || compareKeys(f.at, key) < 0) {
+		if !f.ended && (!found || ledger.CompareKeys(f.at, key) < 0) {
 			key, found = f.at, true
 		}
 	}
@@ -286,7 +282,7 @@ func (r *endRows) of(key ledger.BalanceKey) (out []end) {
 			}
 			r.next = e
 		}
-		order := compareKeys(r.next.key, key)
+		order := ledger.CompareKeys(r.next.key, key)
 		if order > 0 {
 			return out
 		}
@@ -332,7 +328,7 @@ func (c *check) compareBalance(key ledger.BalanceKey) error {
 	if key.Subject != "" {
 		name += "/" + key.Subject
 	}
-	if first.Seq != 1 && !endsAt(ends, first.Seq-1) {
+	if first.Seq != 1 && !slices.ContainsFunc(ends, func(e end) bool { return e.seq == first.Seq-1 }) {
 		c.report.add("%s: the archive begins with entry %d, and the database knows no archive that ends before it", name, first.Seq)
 	}
 	for _, e := range ends {
@@ -363,15 +359,6 @@ func (c *check) follow(f *entryFile, last, e *ledger.Entry) {
 	if journal.MonthOf(e.CreatedAt) != f.month {
 		c.report.add("%s: %s/%s: entry %d is of %s", f.name, e.Tenant, e.Meter, e.Seq, e.CreatedAt.Format(time.RFC3339))
 	}
-}
-
-func endsAt(ends []end, seq int64) bool {
-	for _, e := range ends {
-		if e.seq == seq {
-			return true
-		}
-	}
-	return false
 }
 
 // startOf returns the chain up to entry seq-1 if the previous archive ended there. Otherwise it returns an empty

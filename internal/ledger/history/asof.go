@@ -100,7 +100,7 @@ func (q *report) pastBalance(ctx context.Context, b *ledger.Book, at time.Time) 
 			return nil, errcode.Errorf(errcode.NotFound, "as_of", "meter %q of tenant %q has no period at %s", b.Meter, b.Tenant, at.Format(time.RFC3339))
 		}
 		if err != nil {
-			return nil, failed("read period", err)
+			return nil, Failed("read period", err)
 		}
 		if c.Idle > 0 {
 			s, sums, err := derived(b, &c.PeriodRow, at)

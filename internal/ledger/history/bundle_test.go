@@ -22,6 +22,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
+func TestMain(m *testing.M) { testenv.Main(m) }
+
 // bundle is a reader and a ledger on a separate database, with methods that write the catalogue by SQL.
 type bundle struct {
 	*Reader
@@ -169,13 +171,6 @@ func must[R any](b *bundle, op ledger.Request[R]) *R {
 	out, err := pg.Do(b.t.Context(), b.ledger, op)
 	b.check(err)
 	return out
-}
-
-// try runs a debit, which may be refused.
-func (b *bundle) try(d *ledger.Debit) error {
-	b.t.Helper()
-	_, err := pg.Do(b.t.Context(), b.ledger, d)
-	return err
 }
 
 // mustBalance reads a balance.

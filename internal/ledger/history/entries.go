@@ -155,7 +155,7 @@ func (q *report) entries(ctx context.Context, ask *EntryQuery, start position) (
 	case ask.rare():
 		from, to := ask.times()
 		return q.collect(ctx, ask, "EntriesOfKind", ask.Tenant, start.meter, start.subject, start.seq, ask.Kind, ask.Meter,
-			monthOf(from), monthOf(to), from, to, ask.Limit+1)
+			ledger.MonthOf(from).First(), ledger.MonthOf(to).First(), from, to, ask.Limit+1)
 	case ask.Meter != "":
 		return q.collect(ctx, ask, "EntriesOfMeter", ask.Tenant, ask.Meter, start.subject, start.seq, ask.Kind, q.lastMonth(), ask.Limit+1)
 	default:
@@ -233,7 +233,7 @@ func (q *report) balancesFrom(ctx context.Context, ask *EntryQuery, from positio
 		return nil
 	})
 	if err != nil {
-		return nil, failed("list balances", err)
+		return nil, Failed("list balances", err)
 	}
 	return out, nil
 }
@@ -265,7 +265,7 @@ func (q *report) collect(ctx context.Context, ask *EntryQuery, statement string,
 	rows, _ := q.pool.Query(ctx, q.ordered(statement, ask.Order), args...)
 	items, err := pg.CollectEntries(rows)
 	if err != nil {
-		return nil, failed("read entries", err)
+		return nil, Failed("read entries", err)
 	}
 	return items, nil
 }
@@ -285,8 +285,4 @@ func kindNames() []string {
 		names[i] = string(k)
 	}
 	return names
-}
-
-func monthOf(t time.Time) time.Time {
-	return time.Date(t.UTC().Year(), t.UTC().Month(), 1, 0, 0, 0, 0, time.UTC)
 }

@@ -203,7 +203,7 @@ func (q *report) storedPeriods(ctx context.Context, k ledger.BalanceKey, until t
 		return nil
 	})
 	if err != nil {
-		return nil, failed("read periods", err)
+		return nil, Failed("read periods", err)
 	}
 	return out, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
 // plainFilter is a query of the entries that a list must contain. It scans all entries.
@@ -33,7 +34,7 @@ func (b *bundle) several(r *rand.Rand) {
 		d := debitOf("acme", fmt.Sprint("s", i), 1)
 		d.Subject = []string{"", "ann", "bob"}[r.IntN(3)]
 		d.Items[0].Meter = []string{"api_calls", "jobs"}[r.IntN(2)]
-		_ = b.try(d)
+		_, _ = pg.Do(b.t.Context(), b.ledger, d) // it may be refused
 		if r.IntN(6) == 0 {
 			b.rewind(20 * time.Minute)
 		}

@@ -17,7 +17,7 @@ import (
 // sleeping is a report that runs in PostgreSQL until it is cancelled, because no test waits for an hour.
 func sleeping(ctx context.Context, q *report) (int, error) {
 	if _, err := q.pool.Exec(ctx, "SELECT pg_sleep(3600)"); err != nil {
-		return 0, failed("sleep", err)
+		return 0, Failed("sleep", err)
 	}
 	return 1, nil
 }

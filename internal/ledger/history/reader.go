@@ -160,9 +160,6 @@ func Report[V any](ctx context.Context, r *Reader, tenant string, ask func(conte
 	})
 }
 
-// Failed wraps an error of the driver in a report.
-func Failed(what string, err error) *errcode.Error { return failed(what, err) }
-
 // follow makes the report read the primary from now on, unless the replica has entry seq of the balance. A view comes
 // from the primary, and must not be combined with an older journal.
 func (q *report) follow(ctx context.Context, k ledger.BalanceKey, seq int64) error {
@@ -180,13 +177,13 @@ func (q *report) follow(ctx context.Context, k ledger.BalanceKey, seq int64) err
 func (q *report) newest(ctx context.Context, k ledger.BalanceKey) (seq int64, err error) {
 	err = q.pool.QueryRow(ctx, q.sql["NewestSeq"], k.Tenant, k.Meter, k.Subject).Scan(&seq)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return 0, failed("read balance", err)
+		return 0, Failed("read balance", err)
 	}
 	return seq, nil
 }
 
-// failed wraps a failed read of a report: nothing was changed, a retry is safe.
-func failed(what string, err error) *errcode.Error {
+// Failed wraps an error of the driver in a report: nothing was changed, a retry is safe.
+func Failed(what string, err error) *errcode.Error {
 	if isTimeLimit(err) {
 		return tooSlow(fmt.Errorf("%s: %w", what, err))
 	}

@@ -124,7 +124,7 @@ func (q *report) statementAt(ctx context.Context, k ledger.BalanceKey, pick func
 		return nil, errcode.Errorf(errcode.NotFound, "period_start", "meter %q of tenant %q has no period at %s", k.Meter, k.Tenant, at.UTC().Format(time.RFC3339))
 	}
 	if err != nil {
-		return nil, failed("read period", err)
+		return nil, Failed("read period", err)
 	}
 	if c.Idle > 0 {
 		s, _, err := derived(b, &c.PeriodRow, at)
@@ -195,7 +195,7 @@ func (q *report) fillLines(ctx context.Context, b *ledger.Book, s *Statement) er
 func (q *report) beforePeriod(ctx context.Context, k ledger.BalanceKey, start time.Time) (seq, held int64, err error) {
 	err = q.pool.QueryRow(ctx, q.sql["BeforePeriod"], k.Tenant, k.Meter, k.Subject, start).Scan(&seq, &held)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return 0, 0, failed("read periods", err)
+		return 0, 0, Failed("read periods", err)
 	}
 	return seq, held, nil
 }

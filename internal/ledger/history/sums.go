@@ -31,7 +31,7 @@ func (q *report) until(ctx context.Context, k ledger.BalanceKey, s span, at time
 	}
 	err := q.pool.QueryRow(ctx, q.sql["SeqAt"], k.Tenant, k.Meter, k.Subject, at, s.after, s.last, q.lastMonth()).Scan(&s.last)
 	if err != nil {
-		return span{}, failed("find entries by time", err)
+		return span{}, Failed("find entries by time", err)
 	}
 	return s, nil
 }
@@ -134,7 +134,7 @@ func (q *report) collectSums(ctx context.Context, statement string, args ...any)
 		return nil
 	})
 	if err != nil {
-		return nil, failed("sum entries", err)
+		return nil, Failed("sum entries", err)
 	}
 	return sums, nil
 }

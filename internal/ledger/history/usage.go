@@ -112,9 +112,9 @@ func (q *report) usage(ctx context.Context, ask *UsageQuery) ([]UsageBucket, err
 		return q.usageNamed(ctx, ask, k, s)
 	}
 	rows, err := q.pool.Query(ctx, q.sql["UsageBetween"], k.Tenant, k.Meter, k.Subject, s.after, s.last, string(ask.Step), ask.Zone,
-		ask.From, ask.To, monthOf(ask.From), monthOf(ask.To))
+		ask.From, ask.To, ledger.MonthOf(ask.From).First(), ledger.MonthOf(ask.To).First())
 	if err != nil {
-		return nil, failed("sum use", err)
+		return nil, Failed("sum use", err)
 	}
 	out := []UsageBucket{}
 	var u UsageBucket
@@ -124,7 +124,7 @@ func (q *report) usage(ctx context.Context, ask *UsageQuery) ([]UsageBucket, err
 		return nil
 	})
 	if err != nil {
-		return nil, failed("sum use", err)
+		return nil, Failed("sum use", err)
 	}
 	return out, nil
 }
@@ -139,7 +139,8 @@ func (q *report) usageNamed(ctx context.Context, ask *UsageQuery, k ledger.Balan
 	}
 	switch dimension := ask.Group.Dimension(); {
 	case dimension != "":
-		statement, args = "UsageByDimension", append(args, dimension, of, monthOf(ask.From.AddDate(0, -1, 0)), UsageValuesMax)
+		oldest := ledger.MonthOf(ask.From.AddDate(0, -1, 0)).First()
+		statement, args = "UsageByDimension", append(args, dimension, of, oldest, UsageValuesMax)
 	case ask.Subject != "":
 		statement, args = "UsageOfSubject", append(args, ask.Subject)
 	}
@@ -155,7 +156,7 @@ func (q *report) usageNamed(ctx context.Context, ask *UsageQuery, k ledger.Balan
 		return nil
 	})
 	if err != nil {
-		return nil, failed("sum use by group", err)
+		return nil, Failed("sum use by group", err)
 	}
 	if len(out) > UsageGroupsMax {
 		return nil, errcode.Errorf(errcode.InvalidArgument, "to", "gives more than %d items; ask for a shorter time or longer steps", UsageGroupsMax)

@@ -52,13 +52,6 @@ func (j *Journal) buildIndex(ctx context.Context, conn *pgx.Conn, m missingIndex
 	if _, err := conn.Exec(ctx, create); err != nil {
 		return err
 	}
-	return patiently(ctx, func() error {
-		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, setLockWait); err != nil {
-				return err
-			}
-			_, err := tx.Exec(ctx, fmt.Sprintf("ALTER INDEX %s ATTACH PARTITION %s", m.parent, m.name))
-			return err
-		})
-	})
+	attach := fmt.Sprintf("ALTER INDEX %s ATTACH PARTITION %s", m.parent, m.name)
+	return patiently(ctx, func() error { return execBriefly(ctx, conn, attach) })
 }

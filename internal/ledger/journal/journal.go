@@ -104,12 +104,7 @@ func Ahead(partitions []Partition, now Month) int {
 }
 
 func covered(partitions []Partition, m Month) bool {
-	for _, p := range partitions {
-		if p.From <= m && m < p.To && !p.Pending {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(partitions, func(p Partition) bool { return p.From <= m && m < p.To && !p.Pending })
 }
 
 // MakeAhead creates the missing partitions from MonthsKept months before now to MonthsAhead after it, the oldest
@@ -268,13 +263,7 @@ func (j *Journal) detach(ctx context.Context, conn *pgx.Conn, partition, how str
 		_, err := conn.Exec(ctx, "ALTER TABLE entries DETACH PARTITION "+partition+" "+how)
 		return err
 	}
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, setLockWait); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, "ALTER TABLE entries DETACH PARTITION "+partition)
-		return err
-	})
+	return execBriefly(ctx, conn, "ALTER TABLE entries DETACH PARTITION "+partition)
 }
 
 // Drop drops the table of a detached month. It refuses to drop a partition that is attached. It returns nil if there is
@@ -294,15 +283,7 @@ func (j *Journal) Drop(ctx context.Context, conn *pgx.Conn, m Month) error {
 }
 
 func (j *Journal) drop(ctx context.Context, conn *pgx.Conn, name string) error {
-	err := patiently(ctx, func() error {
-		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, setLockWait); err != nil {
-				return err
-			}
-			_, err := tx.Exec(ctx, "DROP TABLE IF EXISTS "+name)
-			return err
-		})
-	})
+	err := patiently(ctx, func() error { return execBriefly(ctx, conn, "DROP TABLE IF EXISTS "+name) })
 	if err != nil {
 		return fmt.Errorf("drop the partition %s: %w", name, err)
 	}
@@ -311,6 +292,17 @@ func (j *Journal) drop(ctx context.Context, conn *pgx.Conn, name string) error {
 }
 
 var setLockWait = fmt.Sprintf("SET LOCAL lock_timeout = %d", lockWait.Milliseconds())
+
+// execBriefly executes a statement in a transaction of its own, which waits for each lock up to lockWait.
+func execBriefly(ctx context.Context, conn *pgx.Conn, statement string) error {
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, setLockWait); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, statement)
+		return err
+	})
+}
 
 // patiently calls the function `do` until it gets its locks, up to lockTries times.
 func patiently(ctx context.Context, do func() error) error {

@@ -17,6 +17,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
+func TestMain(m *testing.M) { testenv.Main(m) }
+
 // stand is a Journal on a separate database, for one test.
 type stand struct {
 	*Journal

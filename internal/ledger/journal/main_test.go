@@ -1,9 +1,0 @@
-package journal
-
-import (
-	"testing"
-
-	"github.com/quotasvc/quotasvc/internal/lab/testenv"
-)
-
-func TestMain(m *testing.M) { testenv.Main(m) }
