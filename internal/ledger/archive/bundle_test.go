@@ -26,6 +26,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+func TestStatements_PrepareAndAreUsed(t *testing.T) {
+	t.Parallel()
+	sql, err := namedsql.Load(sqlFiles)
+	require.NoError(t, err)
+	testenv.Statements(t, sql)
+}
+
 // bundle is a ledger on a separate database. The test can move the clock of this database.
 type bundle struct {
 	*pg.Ledger

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
@@ -51,6 +50,9 @@ func (b *bundle) reconnect() {
 	b.db = db
 }
 
+// on returns a bundle that uses another instance.
+func (b *bundle) on(l *Ledger) *bundle { return &bundle{Ledger: l, t: b.t, url: b.url, db: b.db} }
+
 // another returns a bundle with a connection of its own and no ledger: another client of the database.
 func (b *bundle) another() *bundle {
 	b.t.Helper()
@@ -66,7 +68,7 @@ func throughCoordinator(c *Config) { c.ThroughCoordinator = true }
 // openLedger opens one more ledger on url: another instance of the service.
 func openLedger(t testing.TB, url string, change ...func(*Config)) *Ledger {
 	t.Helper()
-	cfg := Config{DatabaseURL: testenv.AsService(url), Readers: 2, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)), Metrics: prometheus.NewRegistry()}
+	cfg := Config{DatabaseURL: testenv.AsService(url), Readers: 2, Log: logger(t), Metrics: prometheus.NewRegistry()}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -81,12 +83,8 @@ func openLedger(t testing.TB, url string, change ...func(*Config)) *Ledger {
 	return l
 }
 
-type testLog struct{ t testing.TB }
-
-func (w testLog) Write(p []byte) (int, error) {
-	w.t.Log(strings.TrimSpace(string(p)))
-	return len(p), nil
-}
+// logger writes to the log of a test.
+func logger(t testing.TB) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }
 
 func (b *bundle) exec(sql string, args ...any) {
 	b.t.Helper()
@@ -279,7 +277,7 @@ func (b *bundle) mustVerify() *audit.Report {
 
 func (b *bundle) mustVerifyOn(target namedsql.Target) *audit.Report {
 	b.t.Helper()
-	v := openVerifierOn(b.t, b.url, target)
+	v := openVerifier(b.t, b.url, target)
 	report, err := v.Verify(b.t.Context(), verifier.Options{})
 	require.NoError(b.t, err)
 	for _, d := range report.Differences {
@@ -289,14 +287,9 @@ func (b *bundle) mustVerifyOn(target namedsql.Target) *audit.Report {
 }
 
 // openVerifier opens a verifier on url.
-func openVerifier(t testing.TB, url string) *verifier.Verifier {
+func openVerifier(t testing.TB, url string, target namedsql.Target) *verifier.Verifier {
 	t.Helper()
-	return openVerifierOn(t, url, namedsql.Target(testenv.OnCitus()))
-}
-
-func openVerifierOn(t testing.TB, url string, target namedsql.Target) *verifier.Verifier {
-	t.Helper()
-	v, err := verifier.Open(t.Context(), verifier.Config{Target: target, DatabaseURL: url, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)), Metrics: prometheus.NewRegistry()})
+	v, err := verifier.Open(t.Context(), verifier.Config{Target: target, DatabaseURL: url, Log: logger(t), Metrics: prometheus.NewRegistry()})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)

@@ -100,8 +100,7 @@ func TestClock_PostgresSteps_NothingExpires(t *testing.T) {
 			done.goesOn(t, 2*tenants)
 			b.roll()
 			for i := range tenants {
-				_, err := Do(t.Context(), late, debitOf(fmt.Sprint("t", i), fmt.Sprintf("t%d/late", i), 1))
-				assert.NoError(t, err, "an instance that started during the step")
+				b.on(late).mustDebit(debitOf(fmt.Sprint("t", i), fmt.Sprintf("t%d/late", i), 1))
 			}
 			server.Shift(0)
 			done.goesOn(t, 2*tenants)
@@ -162,19 +161,17 @@ func TestClock_InstanceWrong_OtherUnaffected(t *testing.T) {
 			other := openLedger(t, b.url, clockOf(&wrong, 0))
 			for i, l := range []*Ledger{other, b.Ledger, other, b.Ledger} {
 				key := fmt.Sprint("k", i)
-				d, err := Do(t.Context(), l, debitOf("acme", key, 1))
-				require.True(t, err == nil && d.Items[0].Remaining == int64(99-i), "debit %d: %+v, %v", i, d, err)
+				d := b.on(l).mustDebit(debitOf("acme", key, 1))
+				require.EqualValues(t, 99-i, d.Items[0].Remaining, "remaining after debit %d", i)
 				assert.False(t, time.Since(d.AsOf).Abs() > time.Minute && (by > 0 || i > 0),
 					"debit %d is of %s", i, d.AsOf)
 				for _, again := range []*Ledger{b.Ledger, other} {
-					d, err = Do(t.Context(), again, debitOf("acme", key, 1))
-					assert.True(t, err == nil && d.Replayed, "retry of debit %d: %+v, %v", i, d, err)
+					assert.True(t, b.on(again).mustDebit(debitOf("acme", key, 1)).Replayed, "retry of debit %d", i)
 				}
 			}
-			_, err := other.RunRoll(t.Context(), nil, func(Roll) {})
-			assert.NoError(t, err, "roll")
+			b.on(other).roll()
 			ahead := time.Now().Add(time.Hour) // only one clock knows this future
-			_, err = other.RunRoll(t.Context(), &ahead, func(Roll) {})
+			_, err := other.RunRoll(t.Context(), &ahead, func(Roll) {})
 			wantCode(t, err, errcode.InvalidArgument)
 			bal := b.mustBalance("acme", "api_calls")
 			assert.True(t, bal.Used == 4 && bal.Remaining == 96 && bal.Granted == 100, bal)
@@ -198,14 +195,12 @@ func TestClock_BothWrong_EarlierDecides(t *testing.T) {
 		wrong.Store(int64(instance))
 		for range 3 {
 			keys++
-			d, err := Do(t.Context(), b.Ledger, debitOf("acme", fmt.Sprint("k", keys), 1))
-			require.True(t, err == nil && !d.Replayed,
-				"PostgreSQL %s, instance %s: %+v, %v", database, instance, d, err)
+			d := b.mustDebit(debitOf("acme", fmt.Sprint("k", keys), 1))
+			require.False(t, d.Replayed, "PostgreSQL %s, instance %s", database, instance)
 		}
 		for i := 1; i <= keys; i++ {
-			d, err := Do(t.Context(), b.Ledger, debitOf("acme", fmt.Sprint("k", i), 1))
-			require.True(t, err == nil && d.Replayed,
-				"PostgreSQL %s, instance %s: retry of k%d: %+v, %v", database, instance, i, d, err)
+			d := b.mustDebit(debitOf("acme", fmt.Sprint("k", i), 1))
+			require.True(t, d.Replayed, "PostgreSQL %s, instance %s: retry of k%d", database, instance, i)
 		}
 	}
 	const day = 24 * time.Hour
@@ -240,18 +235,15 @@ func TestClock_PostgresTrusted_RetriesAnsweredAfterStep(t *testing.T) {
 	b := newBundleOn(t, url, clockOf(&right, 1<<63-1))
 	other := openLedger(t, b.url, clockOf(&right, 1<<63-1))
 	b.simple("acme", 1000)
-	_, err := Do(t.Context(), other, topupOf("acme", "top", "credits", 50))
-	require.NoError(t, err)
+	b.on(other).mustGrant("acme", "top", "credits", 50)
 	moved.Advance(60 * 24 * time.Hour)
-	d, err := Do(t.Context(), b.Ledger, debitOf("acme", "ahead", 7))
-	require.True(t, err == nil && time.Until(d.AsOf) >= 50*24*time.Hour, "%+v, %v", d, err)
+	d := b.mustDebit(debitOf("acme", "ahead", 7))
+	require.GreaterOrEqual(t, time.Until(d.AsOf), 50*24*time.Hour)
 	moved.Advance(-60 * 24 * time.Hour)
 	for i, l := range []*Ledger{other, b.Ledger, openLedger(t, b.url)} {
-		d, err = Do(t.Context(), l, debitOf("acme", "ahead", 7))
-		assert.True(t, err == nil && d.Replayed, "instance %d: retry: %+v, %v", i, d, err)
+		assert.True(t, b.on(l).mustDebit(debitOf("acme", "ahead", 7)).Replayed, "instance %d: retry", i)
 		moved := &ledger.Debit{Tenant: "acme", Key: "ahead", Items: []ledger.Item{{Meter: "credits", Amount: 7}}}
-		_, err = Do(t.Context(), l, moved)
-		wantCode(t, err, errcode.IdempotencyKeyReused)
+		wantRefusal(b.on(l), errcode.IdempotencyKeyReused, moved)
 	}
 	b.mustVerify()
 }
@@ -299,18 +291,17 @@ func TestClock_InstanceBehind_HoldLasts(t *testing.T) {
 	b.mustDebit(debitOf("acme", "before", 1))
 	var behind atomic.Int64
 	behind.Store(int64(-time.Hour))
-	slow := openLedger(t, b.url, clockOf(&behind, 0))
+	slow := b.on(openLedger(t, b.url, clockOf(&behind, 0)))
 	h := &ledger.Hold{Tenant: "acme", Key: "h", HoldID: "h", TTL: 10 * time.Minute, Items: []ledger.Item{{Meter: "api_calls", Amount: 5}}}
-	made, err := Do(t.Context(), slow, h)
-	require.NoError(t, err)
+	made := mustDo(slow, h)
 	wantEqual(t, "life of the hold", made.ExpiresAt.Sub(made.AsOf), h.TTL)
-	for i, l := range []*Ledger{slow, b.Ledger} {
-		_, err = Do(t.Context(), l, debitOf("acme", fmt.Sprint("after", i), 1))
-		require.NoError(t, err)
+	for i, instance := range []*bundle{slow, b} {
+		instance.mustDebit(debitOf("acme", fmt.Sprint("after", i), 1))
 		wantEqual(t, fmt.Sprint("held after debit ", i), b.mustBalance("acme", "api_calls").Held, 5)
 	}
-	longer, err := Do(t.Context(), slow, &ledger.HoldChange{Tenant: "acme", Key: "x", HoldID: "h", Action: ledger.ActionExtend, TTL: 30 * time.Minute})
-	require.NoError(t, err)
+	longer := mustDo(slow, &ledger.HoldChange{
+		Tenant: "acme", Key: "x", HoldID: "h", Action: ledger.ActionExtend, TTL: 30 * time.Minute,
+	})
 	wantEqual(t, "life of the hold after the extension", longer.ExpiresAt.Sub(longer.AsOf), 30*time.Minute)
 	b.mustVerify()
 }

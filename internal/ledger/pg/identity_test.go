@@ -117,13 +117,10 @@ func TestRetry_EntryInComingMonth_IsAnswered(t *testing.T) {
 	b.exec("UPDATE balances SET updated_at = updated_at + interval '40 days' WHERE meter = 'api_calls'")
 	b.mustDebit(debitOf("acme", "c1", 5))
 	for i, l := range []*Ledger{b.Ledger, openLedger(t, b.url)} {
-		d, err := Do(t.Context(), l, debitOf("acme", "c1", 5))
-		assert.True(t, err == nil && d.Replayed, "instance %d: a retry: %+v, %v", i, d, err)
-		_, err = Do(t.Context(), l, debitOf("acme", "c1", 6))
-		wantCode(t, err, errcode.IdempotencyKeyReused)
+		assert.True(t, b.on(l).mustDebit(debitOf("acme", "c1", 5)).Replayed, "instance %d: a retry", i)
+		wantRefusal(b.on(l), errcode.IdempotencyKeyReused, debitOf("acme", "c1", 6))
 		other := &ledger.Debit{Tenant: "acme", Key: "c1", Items: []ledger.Item{{Meter: "credits", Amount: 5}}}
-		_, err = Do(t.Context(), l, other) // on another balance
-		wantCode(t, err, errcode.IdempotencyKeyReused)
+		wantRefusal(b.on(l), errcode.IdempotencyKeyReused, other) // on another balance
 	}
 	wantEqual(t, "credits remaining", b.mustBalance("acme", "credits").Remaining, 50)
 }

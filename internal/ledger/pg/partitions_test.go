@@ -3,8 +3,6 @@ package pg
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
@@ -61,7 +59,7 @@ func (b *bundle) asOwner(do func(*Ledger) error) {
 // startSecond starts another instance and stops it. The role in url may create tables.
 func startSecond(t *testing.T, url string) error {
 	t.Helper()
-	l, err := Open(t.Context(), Config{DatabaseURL: url, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)), Metrics: prometheus.NewRegistry()})
+	l, err := Open(t.Context(), Config{DatabaseURL: url, Log: logger(t), Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		return err
 	}
@@ -128,15 +126,13 @@ func TestPartitions_RoleWithoutDDL_StartsAndServes_NamesMissingMonth(t *testing.
 	t.Parallel()
 	b := newBundle(t).simple("acme", 1000)
 	b.exec("DROP TABLE " + b.newestPartition())
-	l := openLedger(t, b.url) // with the role of the service; if it does not start, the test fails
-	_, err := Do(t.Context(), l, debitOf("acme", "k1", 4))
-	require.NoError(t, err)
+	service := b.on(openLedger(t, b.url)) // with the role of the service; if it does not start, the test fails
+	service.mustDebit(debitOf("acme", "k1", 4))
 	ahead := time.Now().UTC().AddDate(0, 14, 0)
 	b.exec("UPDATE balances SET period_end = '9999-12-31T23:59:59Z', next_event_at = '9999-12-31T23:59:59Z', updated_at = $1", ahead)
-	_, err = Do(t.Context(), l, debitOf("acme", "k2", 4))
-	assert.True(t, errcode.Of(err) == errcode.Unavailable && strings.Contains(err.Error(), ahead.Format("2006-01")) &&
-		strings.Contains(err.Error(), "quotasvc migrate partitions"), "got %v, want unavailable that names the month and the command", err)
+	e := wantRefusal(service, errcode.Unavailable, debitOf("acme", "k2", 4))
+	assert.ErrorContains(t, e, ahead.Format("2006-01"))
+	assert.ErrorContains(t, e, "quotasvc migrate partitions")
 	b.asOwner(func(l *Ledger) error { return l.makePartitions(t.Context(), ahead) })
-	_, err = Do(t.Context(), l, debitOf("acme", "k2", 4))
-	assert.NoError(t, err, "after the partition was made")
+	service.mustDebit(debitOf("acme", "k2", 4)) // the partition was made
 }

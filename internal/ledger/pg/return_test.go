@@ -67,9 +67,9 @@ func TestPlanVersion_CommittedLate_KeepsTermsOfOpenPeriod(t *testing.T) {
 	b.mustDebit(debitOf("acme", "k1", 4))
 	b.plan("pro", 2, at.Add(-time.Second), "api_calls 20 month calendar")
 	other := openLedger(t, b.url) // an instance that has not read the first version
-	r, err := Do(t.Context(), other, debitOf("acme", "k2", 7))
-	require.True(t, err == nil && r.Items[0].Charged == 7 &&
-		drawsOf(r.Items[0]) == "api_calls/allowance:6 api_calls/overage:1 ", "got %+v, %v", r, err)
+	item := b.on(other).mustDebit(debitOf("acme", "k2", 7)).Items[0]
+	wantEqual(t, "charged", item.Charged, 7)
+	wantEqual(t, "draws", drawsOf(item), "api_calls/allowance:6 api_calls/overage:1 ")
 	b.mustVerify()
 }
 

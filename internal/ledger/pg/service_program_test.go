@@ -15,9 +15,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/model"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
+	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
 // Past contains functions of package history, which imports package pg. So main_test.go, which is in package pg_test,
@@ -243,7 +245,7 @@ func TestService_Programs_AreExplainedByModel(t *testing.T) {
 		rounds = 40
 	}
 	b := newBundle(t).meter(model.Meters...)
-	checker := openVerifier(t, b.url)
+	checker := openVerifier(t, b.url, namedsql.Target(testenv.OnCitus()))
 	f := startFleet(t, b.url)
 	conns := make([]*pgx.Conn, tenants)
 	for i := range conns {

@@ -104,8 +104,7 @@ func TestTermsNow_NoEffectOnMeter_ReadOnce(t *testing.T) {
 	got := b.mustBalance("acme", "api_calls")
 	assert.True(t, got.Used == 2 && got.Remaining == 98, "got %+v", got)
 	// Another instance gets the same result, like this instance after a restart.
-	other := openLedger(t, b.url)
-	r, err := Do(t.Context(), other, debitOf("acme", "k3", 1))
-	assert.True(t, err == nil && r.Items[0].Remaining == 97, "got %+v, %v", r, err)
+	other := b.on(openLedger(t, b.url))
+	wantEqual(t, "remaining", other.mustDebit(debitOf("acme", "k3", 1)).Items[0].Remaining, 97)
 	b.mustVerify()
 }

@@ -3,7 +3,6 @@ package verifier
 import (
 	"context"
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +21,13 @@ import (
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
+
+func TestStatements_PrepareAndAreUsed(t *testing.T) {
+	t.Parallel()
+	sql, err := namedsql.Load(sqlFiles)
+	require.NoError(t, err)
+	testenv.Statements(t, sql)
+}
 
 // bundle is a verifier on a separate database, and a ledger that writes the data to verify. The test can move the
 // database's clock.
@@ -49,14 +55,7 @@ func newBundle(t testing.TB) *bundle {
 	return b
 }
 
-func (b *bundle) logger() *slog.Logger { return slog.New(slog.NewTextHandler(testLog{b.t}, nil)) }
-
-type testLog struct{ t testing.TB }
-
-func (w testLog) Write(p []byte) (int, error) {
-	w.t.Log(strings.TrimSpace(string(p)))
-	return len(p), nil
-}
+func (b *bundle) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b.t.Output(), nil)) }
 
 func (b *bundle) openLedger() *pg.Ledger {
 	b.t.Helper()

@@ -10,9 +10,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 )
 
@@ -80,6 +82,17 @@ func TestVerification_EventCannotBeWritten_NotRecorded(t *testing.T) {
 	b.exec("GRANT INSERT ON events TO quotasvc_service")
 	b.must(b.saveVerification(t.Context(), &v))
 	b.wantTold(drift("acme", "v1")) // a verification of one tenant checks no sums over all tenants
+}
+
+func TestWatch_Difference_IsReported(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t).simple("acme", 10)
+	mustDo(b, debitOf("acme", "k1", 3))
+	b.exec("UPDATE balances SET used = used + 1, head_remaining = head_remaining - 1")
+	differences := b.open(func(c *Config) { c.Every = time.Millisecond }).metrics.differences
+	testenv.Eventually(t, func() bool { return testutil.ToFloat64(differences) > 0 })
+	b.exec("UPDATE balances SET used = used - 1, head_remaining = head_remaining + 1")
+	testenv.Eventually(t, func() bool { return testutil.ToFloat64(differences) == 0 })
 }
 
 // The watch finds the same difference in every pass and on every instance. Together the instances emit one event a

@@ -1,9 +1,0 @@
-package archive
-
-import (
-	"testing"
-
-	"github.com/quotasvc/quotasvc/internal/lab/testenv"
-)
-
-func TestMain(m *testing.M) { testenv.Main(m) }
