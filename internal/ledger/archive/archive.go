@@ -85,9 +85,6 @@ type state struct {
 // Run archives all months before o.Before. It returns a *Refusal if that is not allowed.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	r := &run{Options: o, dir: directory(o.Dir)}
-	if r.Progress == nil {
-		r.Progress = func(Progress) {}
-	}
 	if err := r.connect(ctx); err != nil {
 		return nil, err
 	}
@@ -155,6 +152,9 @@ func (r *run) lock(ctx context.Context) error {
 // open connects to the database. The connection has no time limit for locks and statements. Its statements join whole
 // tables, so nested loops are disabled.
 func (r *run) open(ctx context.Context) error {
+	if r.Progress == nil {
+		r.Progress = func(Progress) {}
+	}
 	var err error
 	if r.sql, err = namedsql.Load(sqlFiles); err != nil {
 		return err

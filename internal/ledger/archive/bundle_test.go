@@ -91,8 +91,7 @@ func (b *bundle) check(err error) {
 
 func (b *bundle) exec(sql string, args ...any) {
 	b.t.Helper()
-	_, err := b.db.Exec(b.t.Context(), sql, args...)
-	b.check(err)
+	b.check(errOf(b.db.Exec(b.t.Context(), sql, args...)))
 }
 
 func (b *bundle) count(sql string, args ...any) int64 {
@@ -172,40 +171,40 @@ func (b *bundle) topup(tenant string, amount int64) {
 	do(b, &ledger.Grant{Tenant: tenant, Key: b.key(), Meter: "credits", Amount: amount, Source: ledger.SourceTopup})
 }
 
-// verifier opens a verifier on the database. end stops it; the caller must call end.
-func (b *bundle) verifier(ctx context.Context) (v *verifier.Verifier, end func(), err error) {
-	v, err = verifier.Open(ctx, verifier.Config{Target: namedsql.Target(testenv.OnCitus()), DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
-	return v, func() { _ = v.Stop(context.WithoutCancel(ctx)) }, err
+// withVerifier calls the function `do` with a verifier of the database.
+func (b *bundle) withVerifier(ctx context.Context, do func(*verifier.Verifier) error) error {
+	v, err := verifier.Open(ctx, verifier.Config{
+		Target: namedsql.Target(testenv.OnCitus()), DatabaseURL: testenv.AsService(b.url), Log: b.logger(), Metrics: prometheus.NewRegistry(),
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = v.Stop(context.WithoutCancel(ctx)) }()
+	return do(v)
 }
 
 // verify fails if the journal and the other tables differ.
 func (b *bundle) verify(ctx context.Context) error {
-	v, end, err := b.verifier(ctx)
-	if err != nil {
+	return b.withVerifier(ctx, func(v *verifier.Verifier) error {
+		report, err := v.Verify(ctx, verifier.Options{Full: true})
+		if err != nil {
+			return err
+		}
+		for _, d := range report.Differences {
+			err = errors.Join(err, errors.New(d.String()))
+		}
 		return err
-	}
-	defer end()
-	report, err := v.Verify(ctx, verifier.Options{Full: true})
-	if err != nil {
-		return err
-	}
-	for _, d := range report.Differences {
-		err = errors.Join(err, errors.New(d.String()))
-	}
-	return err
+	})
 }
 
 func (b *bundle) checkpoint(ctx context.Context, border time.Time) error {
-	v, end, err := b.verifier(ctx)
-	if err != nil {
+	return b.withVerifier(ctx, func(v *verifier.Verifier) error {
+		report, err := v.Pin(ctx, border, nil)
+		if err == nil && !report.Clean() {
+			err = errors.New(report.Differences[0].String())
+		}
 		return err
-	}
-	defer end()
-	report, err := v.Pin(ctx, border, nil)
-	if err == nil && !report.Clean() {
-		err = errors.New(report.Differences[0].String())
-	}
-	return err
+	})
 }
 
 // options returns the options of a run that archives the months before the given month to dir.

@@ -70,9 +70,6 @@ func Check(ctx context.Context, o CheckOptions) (*Report, error) {
 		return nil, fmt.Errorf("the archive in %s is not complete: run quotasvc archive --before %s with it again", o.Dir, m.Before)
 	}
 	c := &check{report: &Report{Manifest: m}, run: run{Options: Options{DatabaseURL: o.DatabaseURL, Dir: o.Dir, Log: o.Log, Progress: o.Progress}, dir: directory(o.Dir)}}
-	if c.Progress == nil {
-		c.Progress = func(Progress) {}
-	}
 	if err := c.open(ctx); err != nil {
 		return nil, err
 	}

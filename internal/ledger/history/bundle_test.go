@@ -70,8 +70,7 @@ func (b *bundle) check(err error) {
 
 func (b *bundle) exec(sql string, args ...any) {
 	b.t.Helper()
-	_, err := b.db.Exec(b.t.Context(), sql, args...)
-	b.check(err)
+	b.check(errOf(b.db.Exec(b.t.Context(), sql, args...)))
 }
 
 // one returns the value of a query with one row and one column.
@@ -153,8 +152,7 @@ func (b *bundle) rollups(every int64) *Rollups {
 // roll processes all balances that are due.
 func (b *bundle) roll() {
 	b.t.Helper()
-	_, err := b.ledger.RunRoll(b.t.Context(), nil, func(pg.Roll) {})
-	b.check(err)
+	b.check(errOf(b.ledger.RunRoll(b.t.Context(), nil, func(pg.Roll) {})))
 }
 
 func debitOf(tenant, key string, amount int64) *ledger.Debit {

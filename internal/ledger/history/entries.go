@@ -278,11 +278,9 @@ func (r *Reader) ordered(statement string, o Order) string {
 	return r.sql[statement]
 }
 
-func kindNames() []string {
-	kinds := ledger.EntryKinds()
-	names := make([]string, len(kinds))
-	for i, k := range kinds {
-		names[i] = string(k)
+func kindNames() (names []string) {
+	for _, k := range ledger.EntryKinds() {
+		names = append(names, string(k))
 	}
 	return names
 }

@@ -15,14 +15,13 @@ import (
 type queue struct {
 	slots    chan struct{}
 	waiting  atomic.Int64
-	waits    prometheus.GaugeFunc
 	finished *prometheus.CounterVec
 	took     prometheus.Histogram
 }
 
 func newQueue(slots int, reg prometheus.Registerer) *queue {
 	q := &queue{slots: make(chan struct{}, slots)}
-	q.waits = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	waits := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "quotasvc_history_reports_waiting",
 		Help: "Reports (statements, use, entries, balances of the past) that wait in the queue.",
 	}, func() float64 { return float64(q.waiting.Load()) })
@@ -38,7 +37,7 @@ func newQueue(slots int, reg prometheus.Registerer) *queue {
 	for _, code := range []errcode.Code{errcode.QueueFull, errcode.ReportTooSlow} {
 		q.finished.WithLabelValues(string(code)) // creates the series with 0, because alerts look for an increase
 	}
-	reg.MustRegister(q.waits, q.finished, q.took)
+	reg.MustRegister(waits, q.finished, q.took)
 	return q
 }
 

@@ -21,11 +21,9 @@ func TestBuildIndexes_JournalWithEntries_MadeAndAttached(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	p := testenv.Migrator(t, s.url)
-	_, err := p.DownTo(t.Context(), beforeIndexes)
-	require.NoError(t, err)
+	require.NoError(t, errOf(p.DownTo(t.Context(), beforeIndexes)))
 	s.exec(insertEntry, "t", "k", s.now.Start())
-	_, err = p.Up(t.Context())
-	require.NoError(t, err)
+	require.NoError(t, errOf(p.Up(t.Context())))
 	require.NotZero(t, count[int](t, s.conn, unfinishedIndexes),
 		"the migration has built the indexes itself, under its lock")
 	// An earlier attempt was interrupted: one partition has a part of the indexes.

@@ -22,8 +22,7 @@ func TestMigration_RowsInDefaultPartition_MovedToTheirMonths_AndBack(t *testing.
 	t.Parallel()
 	s := newStandOn(t, testenv.PostgresEmpty(t))
 	p := testenv.Migrator(t, s.url)
-	_, err := p.UpTo(t.Context(), versionBefore)
-	require.NoError(t, err)
+	require.NoError(t, errOf(p.UpTo(t.Context(), versionBefore)))
 	const months, rows = 3, 400
 	for m := range Month(months) {
 		s.exec(`INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount,
@@ -35,8 +34,7 @@ func TestMigration_RowsInDefaultPartition_MovedToTheirMonths_AndBack(t *testing.
 	first := (s.now + 100).Partition()
 	s.exec(fmt.Sprintf("CREATE TABLE %s (LIKE entries INCLUDING ALL); INSERT INTO %s SELECT * FROM entries_default WHERE month = '%s' LIMIT 10",
 		first, first, (s.now + 100).Start().Format(time.DateOnly)))
-	_, err = p.Up(t.Context())
-	require.NoError(t, err)
+	require.NoError(t, errOf(p.Up(t.Context())))
 	for m := range Month(months) {
 		table := (s.now + 100 + 7*m).Partition()
 		const entries = "SELECT count(*) FROM entries WHERE tableoid = $1::regclass"
@@ -46,12 +44,10 @@ func TestMigration_RowsInDefaultPartition_MovedToTheirMonths_AndBack(t *testing.
 	assert.Zero(t, count[int](t, s.conn, "SELECT count(*) FROM pg_constraint WHERE conname = 'of_month'"),
 		"checks of the move are left")
 	s.months()
-	_, err = p.DownTo(t.Context(), versionBefore)
-	require.NoError(t, err)
+	require.NoError(t, errOf(p.DownTo(t.Context(), versionBefore)))
 	s.exec(insertEntry, "t", "late", (s.now + 300).Start())
 	assert.Equal(t, 1, count[int](t, s.conn, countLate), "rows in the default partition after the way back")
-	_, err = p.Up(t.Context())
-	require.NoError(t, err)
+	require.NoError(t, errOf(p.Up(t.Context())))
 	assert.Equal(t, months*rows+1, count[int](t, s.conn, "SELECT count(*) FROM entries"), "entries in the end")
 }
 
@@ -60,12 +56,10 @@ func TestMigration_ReaderHoldsJournal_WaitsWithoutStallingWriters(t *testing.T) 
 	t.Parallel()
 	s := newStandOn(t, testenv.PostgresEmpty(t))
 	p := testenv.Migrator(t, s.url)
-	_, err := p.UpTo(t.Context(), versionBefore)
-	require.NoError(t, err)
+	require.NoError(t, errOf(p.UpTo(t.Context(), versionBefore)))
 	s.exec(insertEntry, "t", "late", (s.now + 100).Start())
 	reader := s.connect()
-	_, err = reader.Exec(t.Context(), "BEGIN; SELECT count(*) FROM entries")
-	require.NoError(t, err)
+	require.NoError(t, errOf(reader.Exec(t.Context(), "BEGIN; SELECT count(*) FROM entries")))
 	done := make(chan error, 1)
 	go func() { _, err := p.Up(t.Context()); done <- err }()
 	const besides = 3

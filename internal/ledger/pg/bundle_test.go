@@ -88,8 +88,7 @@ func logger(t testing.TB) *slog.Logger { return slog.New(slog.NewTextHandler(t.O
 
 func (b *bundle) exec(sql string, args ...any) {
 	b.t.Helper()
-	_, err := b.db.Exec(b.t.Context(), sql, args...)
-	require.NoError(b.t, err)
+	require.NoError(b.t, errOf(b.db.Exec(b.t.Context(), sql, args...)))
 }
 
 func (b *bundle) meter(ids ...string) *bundle {
@@ -108,8 +107,7 @@ func (b *bundle) plan(id string, version int, at time.Time, allowances ...string
 	for i, text := range allowances {
 		var meter, every, anchor string
 		var amount int64
-		_, err := fmt.Sscan(text, &meter, &amount, &every, &anchor)
-		require.NoError(b.t, err, "allowance %q", text)
+		require.NoError(b.t, errOf(fmt.Sscan(text, &meter, &amount, &every, &anchor)), "allowance %q", text)
 		b.meter(meter)
 		b.exec(`INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 			id, version, meter, i, amount, every, anchor)
@@ -135,6 +133,16 @@ func (b *bundle) simple(id string, amount int64) *bundle {
 		VALUES ($1, 1, 'api_calls', 0, $2, 'month', 'calendar') ON CONFLICT DO NOTHING`, plan, amount)
 	b.tenant(id, plan, at, at, "UTC")
 	return b
+}
+
+// several signs up n tenants t0, t1 and so on, each as simple does. It returns their ids.
+func (b *bundle) several(n int, amount int64) (tenants []string) {
+	b.t.Helper()
+	for i := range n {
+		tenants = append(tenants, fmt.Sprint("t", i))
+		b.simple(tenants[i], amount)
+	}
+	return tenants
 }
 
 func debitOf(tenant, key string, amount int64) *ledger.Debit {
@@ -298,6 +306,9 @@ func openVerifier(t testing.TB, url string, target namedsql.Target) *verifier.Ve
 	})
 	return v
 }
+
+// errOf returns the error of a call, without its answer.
+func errOf[V any](_ V, err error) error { return err }
 
 func wantCode(t testing.TB, err error, code errcode.Code) *errcode.Error {
 	t.Helper()

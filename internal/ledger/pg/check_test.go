@@ -63,9 +63,7 @@ func TestCheckBatch_UnreadableBalance_FailsItsOwnCheckOnly(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	var questions []ledger.CheckRequest
-	for i := range 7 {
-		tenant := fmt.Sprint("t", i)
-		b.simple(tenant, 10)
+	for _, tenant := range b.several(7, 10) {
 		b.mustDebit(debitOf(tenant, "k", 1))
 		questions = append(questions, ledger.CheckRequest{Tenant: tenant, Items: []ledger.Item{{Meter: "api_calls", Amount: 1}}})
 	}
@@ -154,9 +152,7 @@ func TestCheckBatch_OneRoundTrip_ForAllTenants(t *testing.T) {
 	b := newBundle(t)
 	sent := b.trace(&b.readers)
 	var questions []ledger.CheckRequest
-	for i := range 64 {
-		tenant := fmt.Sprint("t", i)
-		b.simple(tenant, 10)
+	for _, tenant := range b.several(64, 10) {
 		b.mustDebit(debitOf(tenant, "k", 1))
 		questions = append(questions, ledger.CheckRequest{Tenant: tenant, Items: []ledger.Item{{Meter: "api_calls", Amount: 1}}})
 	}

@@ -158,8 +158,7 @@ func (b *citusBundle) direct(t *testing.T) {
 		before := b.writers.Stat().AcquireCount()
 		for _, id := range b.tenants {
 			key := fmt.Sprint("direct-", round)
-			_, err := Do(t.Context(), b.Ledger, debitOf(id, key, 1))
-			assert.NoError(t, err)
+			assert.NoError(t, errOf(Do(t.Context(), b.Ledger, debitOf(id, key, 1))))
 			b.acknowledge(id, key)
 		}
 		return b.writers.Stat().AcquireCount() - before

@@ -86,9 +86,7 @@ func TestClock_PostgresSteps_NothingExpires(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBundleOn(t, copyOf(t, server.URL))
 			const tenants = 10
-			for i := range tenants {
-				b.simple(fmt.Sprint("t", i), 1_000_000)
-			}
+			b.several(tenants, 1_000_000)
 			done := &steady{done: map[string]int64{}}
 			ctx, stop := context.WithCancel(t.Context())
 			var failed []error

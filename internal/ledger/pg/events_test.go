@@ -252,8 +252,7 @@ func TestEvents_TwoInstances_OneBalance_ToldOnce(t *testing.T) {
 			l = other
 		}
 		all.Go(func() {
-			_, err := Do(t.Context(), l, debitOf("acme", fmt.Sprint("k", i), 1))
-			assert.NoError(t, err)
+			assert.NoError(t, errOf(Do(t.Context(), l, debitOf("acme", fmt.Sprint("k", i), 1))))
 		})
 	}
 	all.Wait()
@@ -350,8 +349,7 @@ func TestEvents_ReminderMovedMeanwhile_StaysForItsNewEnd(t *testing.T) {
 	// lock ends, the extension is committed.
 	hold, err := b.db.Begin(t.Context())
 	require.NoError(t, err)
-	_, err = hold.Exec(t.Context(), "UPDATE grant_reminders SET due_at = due_at + interval '30 days'")
-	require.NoError(t, err)
+	require.NoError(t, errOf(hold.Exec(t.Context(), "UPDATE grant_reminders SET due_at = due_at + interval '30 days'")))
 	reminded := make(chan error, 1)
 	go func() {
 		_, _, err := events.Remind(t.Context(), pool, b.Now())

@@ -69,14 +69,12 @@ const promised = 5 * time.Second
 func TestBatch_LockedBalance_DelaysNobodyElse(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	var tenants []string
-	for i := range 12 {
-		tenants = append(tenants, fmt.Sprint("n", i))
-		b.simple(tenants[i], 1_000_000)
-		b.mustDebit(debitOf(tenants[i], "first", 1))
+	tenants := b.several(12, 1_000_000)
+	for _, tenant := range tenants {
+		b.debit(tenant, "first", 1)
 	}
-	unlock := b.lockRow("n0")
-	refused := b.load(1, "n0", "n0", "n0")
+	unlock := b.lockRow("t0")
+	refused := b.load(1, "t0", "t0", "t0")
 	testenv.Eventually(t, func() bool { return b.lockWait.lockedBalances() > 0 }, "a parked call")
 	served := b.load(100, tenants[1:]...)()
 	for _, a := range served {
@@ -90,7 +88,7 @@ func TestBatch_LockedBalance_DelaysNobodyElse(t *testing.T) {
 			a.took <= 10*promised, "the locked tenant got %q, retry after %v, after %v", e.Detail, e.RetryAfter, a.took)
 	}
 	unlock()
-	b.awaitDebit("n0", "after") // the lock has gone
+	b.awaitDebit("t0", "after") // the lock has gone
 	b.mustVerify()
 }
 
@@ -202,8 +200,7 @@ func TestBatch_SlowNeighbour_IsNotStarved(t *testing.T) {
 		}
 	})
 	for i := range 8 {
-		_, err := Do(t.Context(), b.Ledger, debitOf("acme", fmt.Sprint("k", i), 1))
-		assert.NoError(t, err, "debit %d", i)
+		b.debit("acme", fmt.Sprint("k", i), 1)
 	}
 	stop()
 	working.Wait()
@@ -235,11 +232,9 @@ func TestBatch_DatabaseHangs_RefusedWithinFiveSecondsThenAtOnce(t *testing.T) {
 	t.Parallel()
 	server := testenv.PostgresPrivate(t)
 	b := newBundleOn(t, server.URL)
-	var tenants []string
-	for i := range 20 {
-		tenants = append(tenants, fmt.Sprint("n", i))
-		b.simple(tenants[i], 1_000_000)
-		b.mustDebit(debitOf(tenants[i], "first", 1))
+	tenants := b.several(20, 1_000_000)
+	for _, tenant := range tenants {
+		b.debit(tenant, "first", 1)
 	}
 	server.Pause()
 	refused := b.load(1, tenants...)()
@@ -249,7 +244,7 @@ func TestBatch_DatabaseHangs_RefusedWithinFiveSecondsThenAtOnce(t *testing.T) {
 	}
 	testenv.Eventually(t, func() bool { return b.Away() != nil }, "PostgreSQL known to be away")
 	for i := range 20 { // these calls are refused without an attempt
-		_, err := Do(t.Context(), b.Ledger, debitOf("n1", fmt.Sprint("away-", i), 1))
+		_, err := Do(t.Context(), b.Ledger, debitOf("t1", fmt.Sprint("away-", i), 1))
 		assert.Contains(t, wantCode(t, err, errcode.Unavailable).Detail, reasonAway.text(),
 			"PostgreSQL is known to be away, and a caller")
 	}
@@ -257,7 +252,7 @@ func TestBatch_DatabaseHangs_RefusedWithinFiveSecondsThenAtOnce(t *testing.T) {
 	returned, tries := time.Now(), 0
 	testenv.Eventually(t, func() bool {
 		tries++
-		_, err := Do(t.Context(), b.Ledger, debitOf("n1", fmt.Sprint("back-", tries), 1))
+		_, err := Do(t.Context(), b.Ledger, debitOf("t1", fmt.Sprint("back-", tries), 1))
 		return err == nil
 	}, "an answer after PostgreSQL's return")
 	assert.LessOrEqual(t, time.Since(returned), 40*time.Second, "served again after the return")

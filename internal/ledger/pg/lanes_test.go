@@ -5,8 +5,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -35,8 +33,7 @@ func TestLanes_BesideOtherInstances_OneEach(t *testing.T) {
 			wantEqual(t, fmt.Sprint("lanes in use with ", c.instances, " instances"), used(l), want)
 		}
 		shared.simple(fmt.Sprint("acme-", i), 10)
-		_, err := Do(t.Context(), shared.Ledger, debitOf(fmt.Sprint("acme-", i), fmt.Sprint("k", t.Name()), 1))
-		assert.NoError(t, err)
+		shared.debit(fmt.Sprint("acme-", i), fmt.Sprint("k", t.Name()), 1)
 	}
 	shared.mustVerify()
 }

@@ -31,9 +31,7 @@ func TestOpening_ByTwoInstances_EachDebitCountsOnce(t *testing.T) {
 	t.Parallel()
 	const tenants = 60
 	b := newBundle(t)
-	for i := range tenants {
-		b.simple(fmt.Sprint("t", i), 1000)
-	}
+	b.several(tenants, 1000)
 	instances := []*Ledger{b.Ledger, openLedger(t, b.url), openLedger(t, b.url)}
 	var work sync.WaitGroup
 	for n, l := range instances {
@@ -63,9 +61,7 @@ func TestOpening_RowOfAStranger_DelaysNobodyElse(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	b.answerWithin = testenv.Patience
-	for i := range 5 {
-		b.simple(fmt.Sprint("t", i), 1000)
-	}
+	b.several(5, 1000)
 	stranger := b.another()
 	stranger.exec("BEGIN")
 	stranger.exec("INSERT INTO balances (tenant_id, meter) VALUES ('t2', 'api_calls')")

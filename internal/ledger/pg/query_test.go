@@ -59,8 +59,7 @@ func TestChecks_PlansOfEmptyTables_FitFullOnes(t *testing.T) {
 	conn, err := b.readers.Acquire(t.Context())
 	require.NoError(t, err)
 	defer conn.Release()
-	_, err = conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan")
-	require.NoError(t, err)
+	require.NoError(t, errOf(conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan")))
 	for name, ofTenants := range map[string]bool{ // true: all tables of the statement contain rows of tenants
 		"SelectBalances": true, "OpenGrants": true, "OpenHoldLines": true, "TenantTerms": true, "Clock": false, "PlanVersions": false, "WhyAbsent": false,
 	} {
@@ -132,8 +131,7 @@ func TestDebit_BalanceUpdates_AreHeapOnly(t *testing.T) {
 		b.mustDebit(debitOf("acme", fmt.Sprint("k", i), 1))
 	}
 	for _, conn := range b.writers.AcquireAllIdle(t.Context()) {
-		_, err := conn.Exec(t.Context(), "SELECT pg_stat_force_next_flush()")
-		require.NoError(t, err)
+		require.NoError(t, errOf(conn.Exec(t.Context(), "SELECT pg_stat_force_next_flush()")))
 		conn.Release()
 	}
 	var updates, hot int

@@ -39,16 +39,11 @@ func TestPin_EntriesBeforeRemoved_VerifyStaysStrict(t *testing.T) {
 		"the checkpoint was changed":  "UPDATE checkpoints SET remaining = remaining + 1 WHERE archived AND meter = 'api_calls'",
 		"the checkpoint is gone":      "DELETE FROM checkpoints WHERE archived AND meter = 'api_calls'",
 	} {
-		tx, err := b.db.Begin(t.Context())
-		b.must(err)
 		tables := []string{"entries", "grants", "balances", "checkpoints"}
 		for _, table := range tables {
-			_, err := tx.Exec(t.Context(), "CREATE TEMP TABLE kept_"+table+" AS SELECT * FROM "+table)
-			b.must(err)
+			b.exec("CREATE TEMP TABLE kept_" + table + " AS SELECT * FROM " + table)
 		}
-		_, err = tx.Exec(t.Context(), sql)
-		b.must(err)
-		b.must(tx.Commit(t.Context()))
+		b.exec(sql)
 		assert.False(t, b.report().Clean(), "%s: no difference", name)
 		for _, table := range tables {
 			b.exec("DELETE FROM " + table + "; INSERT INTO " + table + " SELECT * FROM kept_" + table + "; DROP TABLE kept_" + table)
