@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
@@ -54,15 +53,7 @@ func (s *Server) getBlock(rc *request) error {
 
 // listBlocks answers with a page of blocks.
 func (s *Server) listBlocks(rc *request) error {
-	page, err := rc.catalogPage()
-	if err != nil {
-		return err
-	}
-	list, err := s.store.ListBlocks(rc.ctx, page)
-	if err != nil {
-		return err
-	}
-	return rc.send(http.StatusOK, client.BlockList{Items: mapSlice(list.Items, answers.Block), NextCursor: nextCursor(list.NextCursor)})
+	return listPage(rc, s.store.ListBlocks, answers.Block)
 }
 
 // deleteBlock deletes a block.
@@ -74,10 +65,7 @@ func (s *Server) deleteBlock(rc *request) error {
 	if err := rc.ofBlock(&b); err != nil {
 		return err
 	}
-	if err := s.store.DeleteBlock(rc.ctx, b.Kind, b.Value, b.Tenant); err != nil {
-		return err
-	}
-	return rc.NoContent(http.StatusNoContent)
+	return rc.sendNoContent(s.store.DeleteBlock(rc.ctx, b.Kind, b.Value, b.Tenant))
 }
 
 // blockParameters returns the block that path and query name. It refuses only text that cannot be part of an id or a

@@ -97,16 +97,9 @@ func (s *Server) extendGrant(rc *request) error {
 
 // changeGrant voids or extends the grant in the path. It also reports whether the request was a dry run.
 func (s *Server) changeGrant(rc *request, action ledger.GrantAction, members []body.Member[withDryRun[ledger.GrantChange]]) (*ledger.Change, bool, error) {
-	tenant, err := rc.tenantParameter()
+	req := withDryRun[ledger.GrantChange]{request: ledger.GrantChange{Tenant: rc.tenant, GrantID: rc.parameter("grant_id"), Action: action}}
+	err := decode(rc, &req, members)
 	if err != nil {
-		return nil, false, err
-	}
-	id, err := rc.idParameter("grant_id")
-	if err != nil {
-		return nil, false, err
-	}
-	req := withDryRun[ledger.GrantChange]{request: ledger.GrantChange{Tenant: tenant, GrantID: id, Action: action}}
-	if err := decode(rc, &req, members); err != nil {
 		return nil, false, err
 	}
 	if req.request.Key, err = rc.operationKey(req.dryRun); err != nil {
@@ -118,15 +111,12 @@ func (s *Server) changeGrant(rc *request, action ledger.GrantAction, members []b
 
 // adjust adds units to a balance, or removes units from it, as a correction.
 func (s *Server) adjust(rc *request) error {
-	tenant, err := rc.tenantParameter()
+	var req withDryRun[ledger.Adjust]
+	err := decode(rc, &req, s.bodies.adjustment)
 	if err != nil {
 		return err
 	}
-	var req withDryRun[ledger.Adjust]
-	if err := decode(rc, &req, s.bodies.adjustment); err != nil {
-		return err
-	}
-	req.request.Tenant = tenant
+	req.request.Tenant = rc.tenant
 	if req.request.IfSeq, err = rc.ifMatch("balance, its seq"); err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"net/http"
 
-	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/notify/webhooks"
@@ -35,24 +34,12 @@ func (s *Server) createWebhook(rc *request) error {
 
 // listWebhooks answers with a page of webhooks.
 func (s *Server) listWebhooks(rc *request) error {
-	page, err := rc.catalogPage()
-	if err != nil {
-		return err
-	}
-	list, err := s.webhooks.List(rc.ctx, page)
-	if err != nil {
-		return err
-	}
-	return rc.send(http.StatusOK, client.WebhookEndpointList{Items: mapSlice(list.Items, answers.Webhook), NextCursor: nextCursor(list.NextCursor)})
+	return listPage(rc, s.webhooks.List, answers.Webhook)
 }
 
 // getWebhook answers with the webhook in the path.
 func (s *Server) getWebhook(rc *request) error {
-	id, err := rc.idParameter("webhook_id")
-	if err != nil {
-		return err
-	}
-	w, err := s.webhooks.Get(rc.ctx, id, rc.ofWebhook)
+	w, err := s.webhooks.Get(rc.ctx, rc.parameter("webhook_id"), rc.ofWebhook)
 	if err != nil {
 		return err
 	}
@@ -61,15 +48,11 @@ func (s *Server) getWebhook(rc *request) error {
 
 // patchWebhook changes a webhook.
 func (s *Server) patchWebhook(rc *request) error {
-	id, err := rc.idParameter("webhook_id")
-	if err != nil {
-		return err
-	}
 	var c webhooks.Change
 	if err := decode(rc, &c, s.bodies.webhookPatch); err != nil {
 		return err
 	}
-	w, err := s.webhooks.Update(rc.ctx, id, c, rc.ofWebhook)
+	w, err := s.webhooks.Update(rc.ctx, rc.parameter("webhook_id"), c, rc.ofWebhook)
 	if err != nil {
 		return err
 	}
@@ -78,23 +61,16 @@ func (s *Server) patchWebhook(rc *request) error {
 
 // deleteWebhook deletes a webhook.
 func (s *Server) deleteWebhook(rc *request) error {
-	id, err := rc.idParameter("webhook_id")
-	if err != nil {
-		return err
-	}
-	if err := s.webhooks.Delete(rc.ctx, id, rc.ofWebhook); err != nil {
-		return err
-	}
-	return rc.NoContent(http.StatusNoContent)
+	return rc.sendNoContent(s.webhooks.Delete(rc.ctx, rc.parameter("webhook_id"), rc.ofWebhook))
 }
 
 // rotateWebhook gives a webhook a new secret.
 func (s *Server) rotateWebhook(rc *request) error {
-	id, overlap, err := rc.rotation("webhook_id")
+	overlap, err := rc.rotation()
 	if err != nil {
 		return err
 	}
-	w, secret, err := s.webhooks.Rotate(rc.ctx, id, overlap, rc.ofWebhook)
+	w, secret, err := s.webhooks.Rotate(rc.ctx, rc.parameter("webhook_id"), overlap, rc.ofWebhook)
 	if err != nil {
 		return err
 	}
@@ -103,10 +79,6 @@ func (s *Server) rotateWebhook(rc *request) error {
 
 // testWebhook sends a test call to the receiver of a webhook.
 func (s *Server) testWebhook(rc *request) error {
-	id, err := rc.idParameter("webhook_id")
-	if err != nil {
-		return err
-	}
 	if rc.Request().ContentLength != 0 {
 		var nothing struct{}
 		if err := decode(rc, &nothing, nil); err != nil {
@@ -116,7 +88,7 @@ func (s *Server) testWebhook(rc *request) error {
 	if _, err := rc.idempotencyKey(); err != nil {
 		return err // each request calls the receiver, with or without a key; a key that is sent must be valid
 	}
-	message, out, err := s.webhooks.Test(rc.ctx, id, rc.ofWebhook)
+	message, out, err := s.webhooks.Test(rc.ctx, rc.parameter("webhook_id"), rc.ofWebhook)
 	if err != nil {
 		return err
 	}
@@ -125,10 +97,6 @@ func (s *Server) testWebhook(rc *request) error {
 
 // replayWebhook queues the events of a time range for a second delivery to a webhook.
 func (s *Server) replayWebhook(rc *request) error {
-	id, err := rc.idParameter("webhook_id")
-	if err != nil {
-		return err
-	}
 	var r webhooks.Replay
 	if err := decode(rc, &r, s.bodies.replay); err != nil {
 		return err
@@ -139,7 +107,7 @@ func (s *Server) replayWebhook(rc *request) error {
 	if !r.To.IsZero() && !r.To.After(r.From) {
 		return body.Refuse("to", "must be later than from")
 	}
-	out, err := s.webhooks.Replay(rc.ctx, id, r.From, r.To, rc.ofWebhook)
+	out, err := s.webhooks.Replay(rc.ctx, rc.parameter("webhook_id"), r.From, r.To, rc.ofWebhook)
 	if err != nil {
 		return err
 	}
@@ -148,20 +116,16 @@ func (s *Server) replayWebhook(rc *request) error {
 
 // listDeliveries answers with a page of a webhook's deliveries, ordered by event, the newest first.
 func (s *Server) listDeliveries(rc *request) error {
-	id, err := rc.idParameter("webhook_id")
-	if err != nil {
-		return err
-	}
 	q := webhooks.DeliveryQuery{Status: rc.query.word("status", webhooks.Statuses()...)}
 	q.Limit, q.Cursor = rc.query.page()
 	if err := rc.query.err(); err != nil {
 		return err
 	}
-	list, err := s.webhooks.Deliveries(rc.ctx, id, q, rc.ofWebhook)
+	list, err := s.webhooks.Deliveries(rc.ctx, rc.parameter("webhook_id"), q, rc.ofWebhook)
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, client.DeliveryList{Items: mapSlice(list.Items, answers.Delivery), NextCursor: nextCursor(list.NextCursor)})
+	return sendPage(rc, list.Items, list.NextCursor, answers.Delivery)
 }
 
 // listEvents answers with a page of events, oldest first.
@@ -189,5 +153,5 @@ func (s *Server) listEvents(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, client.EventList{Items: mapSlice(page.Items, answers.Event), NextCursor: nextCursor(page.NextCursor)})
+	return sendPage(rc, page.Items, page.NextCursor, answers.Event)
 }

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -37,15 +36,12 @@ func grantMembers() []body.Member[ledger.Grant] {
 
 // grant creates a grant for a tenant.
 func (s *Server) grant(rc *request) error {
-	tenant, err := rc.tenantParameter()
+	var req withDryRun[ledger.Grant]
+	err := decode(rc, &req, s.bodies.grant)
 	if err != nil {
 		return err
 	}
-	var req withDryRun[ledger.Grant]
-	if err := decode(rc, &req, s.bodies.grant); err != nil {
-		return err
-	}
-	req.request.Tenant = tenant
+	req.request.Tenant = rc.tenant
 	if req.request.Key, err = rc.operationKey(req.dryRun); err != nil {
 		return err
 	}
@@ -53,9 +49,7 @@ func (s *Server) grant(rc *request) error {
 	if err != nil {
 		return err
 	}
-	if result.Replayed {
-		set(rc.Response().Header(), headerReplayed, "true")
-	}
+	rc.markReplayed(result.Replayed)
 	status := http.StatusCreated
 	if req.dryRun {
 		status = http.StatusOK
@@ -65,11 +59,7 @@ func (s *Server) grant(rc *request) error {
 
 // listGrants answers with a page of a tenant's grants, including closed grants.
 func (s *Server) listGrants(rc *request) error {
-	tenant, err := rc.tenantParameter()
-	if err != nil {
-		return err
-	}
-	q := pg.GrantQuery{Tenant: tenant, Meter: rc.query.id("meter"), Status: ledger.GrantStatus(rc.query.word("status", "open", "pending", "active", "exhausted", "expired", "voided"))}
+	q := pg.GrantQuery{Tenant: rc.tenant, Meter: rc.query.id("meter"), Status: ledger.GrantStatus(rc.query.word("status", "open", "pending", "active", "exhausted", "expired", "voided"))}
 	q.Limit, q.Cursor = rc.query.page()
 	if err := rc.query.err(); err != nil {
 		return err
@@ -78,7 +68,7 @@ func (s *Server) listGrants(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, client.GrantList{Items: mapSlice(page.Items, answers.Grant), NextCursor: nextCursor(page.NextCursor)})
+	return sendPage(rc, page.Items, page.NextCursor, answers.Grant)
 }
 
 // orNull returns t in UTC, or nil for the zero time.

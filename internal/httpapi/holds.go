@@ -93,12 +93,9 @@ func (s *Server) extendHold(rc *request) error {
 }
 
 func (s *Server) changeHold(rc *request, action ledger.HoldAction, members []body.Member[withDryRun[ledger.HoldChange]]) error {
-	id, err := rc.idParameter("hold_id")
+	req := withDryRun[ledger.HoldChange]{request: ledger.HoldChange{HoldID: rc.parameter("hold_id"), Action: action}}
+	err := decode(rc, &req, members)
 	if err != nil {
-		return err
-	}
-	req := withDryRun[ledger.HoldChange]{request: ledger.HoldChange{HoldID: id, Action: action}}
-	if err := decode(rc, &req, members); err != nil {
 		return err
 	}
 	if err := rc.ofTenant(req.request.Tenant); err != nil {
@@ -136,11 +133,7 @@ func (rc *request) sendHold(status int, r *ledger.HoldResult, dryRun bool) error
 
 // listHolds answers with a page of a tenant's holds.
 func (s *Server) listHolds(rc *request) error {
-	tenant, err := rc.tenantParameter()
-	if err != nil {
-		return err
-	}
-	q := pg.HoldQuery{Tenant: tenant, Status: ledger.HoldStatus(rc.query.word("status", "active", "captured", "released", "expired"))}
+	q := pg.HoldQuery{Tenant: rc.tenant, Status: ledger.HoldStatus(rc.query.word("status", "active", "captured", "released", "expired"))}
 	q.Limit, q.Cursor = rc.query.page()
 	if err := rc.query.err(); err != nil {
 		return err
@@ -149,20 +142,12 @@ func (s *Server) listHolds(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, client.HoldList{Items: mapSlice(page.Items, listedHold), NextCursor: nextCursor(page.NextCursor)})
+	return sendPage(rc, page.Items, page.NextCursor, listedHold)
 }
 
 // getHold answers with the hold in the path.
 func (s *Server) getHold(rc *request) error {
-	tenant, err := rc.tenantParameter()
-	if err != nil {
-		return err
-	}
-	id, err := rc.idParameter("hold_id")
-	if err != nil {
-		return err
-	}
-	h, err := s.ledger.HoldByID(rc.ctx, tenant, id)
+	h, err := s.ledger.HoldByID(rc.ctx, rc.tenant, rc.parameter("hold_id"))
 	if err != nil {
 		return err
 	}

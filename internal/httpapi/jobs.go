@@ -46,11 +46,7 @@ func (s *Server) startRoll(rc *request) error {
 
 // getRoll answers with the progress of the roll in the path.
 func (s *Server) getRoll(rc *request) error {
-	id, err := rc.idParameter("roll_id")
-	if err != nil {
-		return err
-	}
-	roll, err := s.ledger.RollStatus(rc.ctx, id)
+	roll, err := s.ledger.RollStatus(rc.ctx, rc.parameter("roll_id"))
 	if err != nil {
 		return err
 	}
@@ -104,16 +100,12 @@ func (s *Server) listVerifications(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, client.VerificationList{Items: mapSlice(list, answers.VerificationSummary), NextCursor: nextCursor(next)})
+	return sendPage(rc, list, next, answers.VerificationSummary)
 }
 
 // getVerification answers with the progress of a verification, and with its result after it has ended.
 func (s *Server) getVerification(rc *request) error {
-	id, err := rc.idParameter("verification_id")
-	if err != nil {
-		return err
-	}
-	v, err := s.cfg.Verifier.VerificationStatus(rc.ctx, id)
+	v, err := s.cfg.Verifier.VerificationStatus(rc.ctx, rc.parameter("verification_id"))
 	if err != nil {
 		return err
 	}
@@ -191,8 +183,6 @@ func (s *Server) advanceTestClock(rc *request) error {
 	if err != nil {
 		return err
 	}
-	if state.Replayed {
-		set(rc.Response().Header(), headerReplayed, "true")
-	}
+	rc.markReplayed(state.Replayed)
 	return rc.send(http.StatusOK, answers.Clock(state))
 }

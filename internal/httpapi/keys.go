@@ -44,16 +44,12 @@ func (s *Server) listKeys(rc *request) error {
 	for i := range list.Items {
 		s.keys.UsedHere(&list.Items[i])
 	}
-	return rc.send(http.StatusOK, client.KeyList{Items: mapSlice(list.Items, answers.Key), NextCursor: nextCursor(list.NextCursor)})
+	return sendPage(rc, list.Items, list.NextCursor, answers.Key)
 }
 
 // getKey answers with the API key in the path.
 func (s *Server) getKey(rc *request) error {
-	id, err := rc.idParameter("key_id")
-	if err != nil {
-		return err
-	}
-	k, err := s.keys.Store().Get(rc.ctx, id)
+	k, err := s.keys.Store().Get(rc.ctx, rc.parameter("key_id"))
 	if err != nil {
 		return err
 	}
@@ -66,43 +62,33 @@ func (s *Server) getKey(rc *request) error {
 
 // rotateKey gives an API key a new secret.
 func (s *Server) rotateKey(rc *request) error {
-	id, overlap, err := rc.rotation("key_id")
+	overlap, err := rc.rotation()
 	if err != nil {
 		return err
 	}
-	k, secret, err := s.keys.Store().Rotate(rc.ctx, id, overlap, rc.ofKey)
+	k, secret, err := s.keys.Store().Rotate(rc.ctx, rc.parameter("key_id"), overlap, rc.ofKey)
 	if err != nil {
 		return err
 	}
 	return rc.send(http.StatusCreated, answers.NewKey(&k, secret))
 }
 
-// rotation reads a request that replaces the secret of a key or a webhook. It returns the id in the path, and how
-// much longer the previous secrets work.
-func (rc *request) rotation(parameter string) (id string, overlap time.Duration, err error) {
-	if id, err = rc.idParameter(parameter); err != nil {
-		return "", 0, err
-	}
+// rotation reads a request that replaces the secret of a key or a webhook. It returns how much longer the previous
+// secrets work.
+func (rc *request) rotation() (overlap time.Duration, err error) {
 	var r access.Rotation
 	if rc.Request().ContentLength != 0 { // without a body, the old secrets stop working at once
 		if err = decode(rc, &r, rc.server.bodies.rotation); err != nil {
-			return "", 0, err
+			return 0, err
 		}
 	}
 	_, err = rc.idempotencyKey() // see createKey
-	return id, r.Overlap, err
+	return r.Overlap, err
 }
 
 // revokeKey revokes an API key.
 func (s *Server) revokeKey(rc *request) error {
-	id, err := rc.idParameter("key_id")
-	if err != nil {
-		return err
-	}
-	if err := s.keys.Store().Revoke(rc.ctx, id, rc.ofKey); err != nil {
-		return err
-	}
-	return rc.NoContent(http.StatusNoContent)
+	return rc.sendNoContent(s.keys.Store().Revoke(rc.ctx, rc.parameter("key_id"), rc.ofKey))
 }
 
 // createPortalSession creates a link with which a customer can open the customer's page.
@@ -129,14 +115,7 @@ func (s *Server) createPortalSession(rc *request) error {
 
 // endPortalSessions makes all links of a tenant invalid.
 func (s *Server) endPortalSessions(rc *request) error {
-	tenant, err := rc.tenantParameter()
-	if err != nil {
-		return err
-	}
-	if err := s.cfg.Links.EndAll(rc.ctx, tenant); err != nil {
-		return err
-	}
-	return rc.NoContent(http.StatusNoContent)
+	return rc.sendNoContent(s.cfg.Links.EndAll(rc.ctx, rc.tenant))
 }
 
 // ofKey records the tenant of an API key, and refuses a key that is bound to another tenant (see ofTenant).
@@ -160,5 +139,5 @@ func (s *Server) listAudit(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, client.AuditList{Items: mapSlice(page.Items, answers.AuditLine), NextCursor: nextCursor(page.NextCursor)})
+	return sendPage(rc, page.Items, page.NextCursor, answers.AuditLine)
 }

@@ -82,10 +82,7 @@ func (s *Server) releaseLease(rc *request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.gate.Release(rc.ctx, id); err != nil {
-		return err
-	}
-	return rc.NoContent(http.StatusNoContent)
+	return rc.sendNoContent(s.gate.Release(rc.ctx, id))
 }
 
 // leaseParameter returns the lease in the path. It records the lease's tenant for the access log, and refuses a key

@@ -22,11 +22,7 @@ import (
 
 // putLimit creates or replaces a rate limit.
 func (s *Server) putLimit(rc *request) error {
-	rule, err := rc.idParameter("rule")
-	if err != nil {
-		return err
-	}
-	l := catalog.Limit{Rule: rule}
+	l := catalog.Limit{Rule: rc.parameter("rule")}
 	if err := rc.decodeObject(&l, "rule"); err != nil {
 		return err
 	}
@@ -39,10 +35,6 @@ func (s *Server) putLimit(rc *request) error {
 
 // getLimit answers with the rate limit in the path.
 func (s *Server) getLimit(rc *request) error {
-	rule, err := rc.idParameter("rule")
-	if err != nil {
-		return err
-	}
 	explain, tenant, subject, plan := rc.query.word("explain", "1") != "", rc.query.id("tenant"), rc.query.id("subject"), rc.query.id("plan")
 	if tenant != "" && !explain {
 		rc.query.faults.Add("tenant", "requires explain=1")
@@ -58,7 +50,7 @@ func (s *Server) getLimit(rc *request) error {
 			return err
 		}
 	}
-	l, err := s.limitFor(rc, rule, plan, tenant)
+	l, err := s.limitFor(rc, rc.parameter("rule"), plan, tenant)
 	if err != nil {
 		return err
 	}
@@ -134,10 +126,7 @@ func resetMembers() []body.Member[gate.BucketRequest] {
 
 // resetLimit fills one bucket of a limit with tokens again.
 func (s *Server) resetLimit(rc *request) error {
-	rule, err := rc.idParameter("rule")
-	if err != nil {
-		return err
-	}
+	rule := rc.parameter("rule")
 	if _, err := rc.idempotencyKey(); err != nil {
 		return err // a reset is idempotent without a key; a key that is sent must be valid
 	}
@@ -159,10 +148,7 @@ func (s *Server) resetLimit(rc *request) error {
 
 // limitState answers with the state of one bucket of a limit.
 func (s *Server) limitState(rc *request) error {
-	name, err := rc.idParameter("rule")
-	if err != nil {
-		return err
-	}
+	name := rc.parameter("rule")
 	q := &rc.query
 	req := gate.BucketRequest{Rule: name, Tenant: q.id("tenant"), Subject: q.id("subject"), Route: q.route("route"), IP: q.address("ip")}
 	if err := q.err(); err != nil {
@@ -189,10 +175,7 @@ const (
 
 // limitTop answers with the fullest buckets of a limit.
 func (s *Server) limitTop(rc *request) error {
-	name, err := rc.idParameter("rule")
-	if err != nil {
-		return err
-	}
+	name := rc.parameter("rule")
 	most := rc.query.integer("limit", 1, topMax, topDefault)
 	if err := rc.query.err(); err != nil {
 		return err
@@ -207,10 +190,7 @@ func (s *Server) limitTop(rc *request) error {
 // limitShadow answers with the requests that a limit in shadow mode would have denied. If there are no counts and no
 // such limit in the catalogue or in a plan, it answers with an error.
 func (s *Server) limitShadow(rc *request) error {
-	name, err := rc.idParameter("rule")
-	if err != nil {
-		return err
-	}
+	name := rc.parameter("rule")
 	counts, err := denial.ReadShadow(rc.reporting(), s.history, s.ledger.Now(), name)
 	if err != nil {
 		return err
@@ -244,19 +224,12 @@ func (s *Server) listLimits(rc *request) error {
 		return err
 	}
 	list.Items = slices.DeleteFunc(list.Items, func(l catalog.Limit) bool { return l.Match.Tenant != "" && !rc.key.May(l.Match.Tenant) })
-	return rc.send(http.StatusOK, client.LimitList{Items: mapSlice(list.Items, answers.Limit), NextCursor: nextCursor(list.NextCursor)})
+	return sendPage(rc, list.Items, list.NextCursor, answers.Limit)
 }
 
 // deleteLimit deletes a rate limit.
 func (s *Server) deleteLimit(rc *request) error {
-	rule, err := rc.idParameter("rule")
-	if err != nil {
-		return err
-	}
-	if err := s.store.DeleteLimit(rc.ctx, rule); err != nil {
-		return err
-	}
-	return rc.NoContent(http.StatusNoContent)
+	return rc.sendNoContent(s.store.DeleteLimit(rc.ctx, rc.parameter("rule")))
 }
 
 // mustNotBePattern is the error text for an override whose tenant or subject contains a `*`.
@@ -325,27 +298,20 @@ func (s *Server) deleteOverride(rc *request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.overrides.Delete(rc.ctx, o.Rule, o.Tenant, o.Subject); err != nil {
-		return err
-	}
-	return rc.NoContent(http.StatusNoContent)
+	return rc.sendNoContent(s.overrides.Delete(rc.ctx, o.Rule, o.Tenant, o.Subject))
 }
 
 // listOverrides answers with a page of the overrides of a limit.
 func (s *Server) listOverrides(rc *request) error {
-	rule, err := rc.idParameter("rule")
-	if err != nil {
-		return err
-	}
 	page, err := rc.catalogPage()
 	if err != nil {
 		return err
 	}
-	list, err := s.overrides.List(rc.ctx, rule, page)
+	list, err := s.overrides.List(rc.ctx, rc.parameter("rule"), page)
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, client.LimitOverrideList{Items: mapSlice(list.Items, answers.Override), NextCursor: nextCursor(list.NextCursor)})
+	return sendPage(rc, list.Items, list.NextCursor, answers.Override)
 }
 
 // putStatus returns the status of the answer to a PUT: 201 if it created the object, and otherwise 200.

@@ -17,11 +17,7 @@ import (
 
 // putMeter creates or replaces a meter.
 func (s *Server) putMeter(rc *request) error {
-	id, err := rc.idParameter("meter")
-	if err != nil {
-		return err
-	}
-	m := catalog.Meter{ID: id}
+	m := catalog.Meter{ID: rc.parameter("meter")}
 	if err := rc.decodeObject(&m, "meter"); err != nil {
 		return err
 	}
@@ -34,11 +30,7 @@ func (s *Server) putMeter(rc *request) error {
 
 // getMeter answers with the meter in the path.
 func (s *Server) getMeter(rc *request) error {
-	id, err := rc.idParameter("meter")
-	if err != nil {
-		return err
-	}
-	m, err := s.store.Meter(rc.ctx, id)
+	m, err := s.store.Meter(rc.ctx, rc.parameter("meter"))
 	if err != nil {
 		return err
 	}
@@ -47,27 +39,12 @@ func (s *Server) getMeter(rc *request) error {
 
 // listMeters answers with a page of meters.
 func (s *Server) listMeters(rc *request) error {
-	page, err := rc.catalogPage()
-	if err != nil {
-		return err
-	}
-	list, err := s.store.ListMeters(rc.ctx, page)
-	if err != nil {
-		return err
-	}
-	return rc.send(http.StatusOK, client.MeterList{Items: mapSlice(list.Items, answers.Meter), NextCursor: nextCursor(list.NextCursor)})
+	return listPage(rc, s.store.ListMeters, answers.Meter)
 }
 
 // deleteMeter deletes the meter in the path, which must be unused.
 func (s *Server) deleteMeter(rc *request) error {
-	id, err := rc.idParameter("meter")
-	if err != nil {
-		return err
-	}
-	if err := s.store.DeleteMeter(rc.ctx, id); err != nil {
-		return err
-	}
-	return rc.NoContent(http.StatusNoContent)
+	return rc.sendNoContent(s.store.DeleteMeter(rc.ctx, rc.parameter("meter")))
 }
 
 // setGauge sets a gauge to a value, or changes it by a difference.
@@ -77,7 +54,7 @@ func (s *Server) setGauge(rc *request) error {
 	if c.request.Key, err = rc.gaugeParameters(); err != nil {
 		return err
 	}
-	if err := decode(rc, &c, s.bodies.gauge); err != nil {
+	if err = decode(rc, &c, s.bodies.gauge); err != nil {
 		return err
 	}
 	c.request.DryRun = c.dryRun
@@ -105,14 +82,8 @@ func gaugeMembers() []body.Member[gauge.Change] {
 }
 
 // gaugeParameters returns the tenant, the meter and the subject of the gauge in the path and the query.
-func (rc *request) gaugeParameters() (k gauge.Key, err error) {
-	if k.Tenant, err = rc.tenantParameter(); err != nil {
-		return k, err
-	}
-	if k.Meter, err = rc.idParameter("meter"); err != nil {
-		return k, err
-	}
-	k.Subject = rc.query.id("subject")
+func (rc *request) gaugeParameters() (gauge.Key, error) {
+	k := gauge.Key{Tenant: rc.tenant, Meter: rc.parameter("meter"), Subject: rc.query.id("subject")}
 	return k, rc.query.err()
 }
 
@@ -130,11 +101,8 @@ func (s *Server) getGauge(rc *request) error {
 }
 
 // listGauges answers with a page of the gauges of a tenant.
-func (s *Server) listGauges(rc *request) (err error) {
-	q := gauge.Query{Meter: rc.query.id("meter")}
-	if q.Tenant, err = rc.tenantParameter(); err != nil {
-		return err
-	}
+func (s *Server) listGauges(rc *request) error {
+	q := gauge.Query{Tenant: rc.tenant, Meter: rc.query.id("meter")}
 	if q.Limit, q.Cursor = rc.query.page(); rc.query.err() != nil {
 		return rc.query.err()
 	}
@@ -142,7 +110,7 @@ func (s *Server) listGauges(rc *request) (err error) {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, client.GaugeList{Items: mapSlice(list.Items, answers.Gauge), NextCursor: nextCursor(list.NextCursor)})
+	return sendPage(rc, list.Items, list.NextCursor, answers.Gauge)
 }
 
 // listGaugeEntries answers with a page of a gauge's entries, the newest first.
@@ -178,11 +146,7 @@ func (s *Server) listGaugeEntries(rc *request) error {
 
 // putPlan creates a new version of a plan.
 func (s *Server) putPlan(rc *request) error {
-	id, err := rc.idParameter("plan")
-	if err != nil {
-		return err
-	}
-	p := catalog.Plan{ID: id}
+	p := catalog.Plan{ID: rc.parameter("plan")}
 	if err := rc.decodeObject(&p, "plan"); err != nil {
 		return err
 	}
@@ -197,11 +161,7 @@ func (s *Server) putPlan(rc *request) error {
 
 // getPlan answers with the newest version of a plan.
 func (s *Server) getPlan(rc *request) error {
-	id, err := rc.idParameter("plan")
-	if err != nil {
-		return err
-	}
-	p, err := s.store.Plan(rc.ctx, id, 0)
+	p, err := s.store.Plan(rc.ctx, rc.parameter("plan"), 0)
 	if err != nil {
 		return err
 	}
@@ -210,15 +170,7 @@ func (s *Server) getPlan(rc *request) error {
 
 // listPlans answers with a page of plans, each in its newest version.
 func (s *Server) listPlans(rc *request) error {
-	page, err := rc.catalogPage()
-	if err != nil {
-		return err
-	}
-	list, err := s.store.ListPlans(rc.ctx, page)
-	if err != nil {
-		return err
-	}
-	return rc.send(http.StatusOK, client.PlanList{Items: mapSlice(list.Items, answers.Plan), NextCursor: nextCursor(list.NextCursor)})
+	return listPage(rc, s.store.ListPlans, answers.Plan)
 }
 
 // exportCatalog answers with the catalogue as one document.

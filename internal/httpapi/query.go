@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"context"
 	"maps"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -11,6 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/listing"
 )
 
 const (
@@ -163,4 +166,30 @@ func nextCursor(cursor string) client.NextCursor {
 		return nil
 	}
 	return &cursor
+}
+
+// pageOf is a page of a list, in the form that all lists of the contract have, for example client.MeterList.
+type pageOf[A any] struct {
+	Items      []A               `json:"items"`
+	NextCursor client.NextCursor `json:"next_cursor"`
+}
+
+// sendPage answers with a page of a list. translate returns an item in the contract's type.
+func sendPage[T, A any](rc *request, items []T, cursor string, translate func(*T) A) error {
+	return rc.send(http.StatusOK, pageOf[A]{Items: mapSlice(items, translate), NextCursor: nextCursor(cursor)})
+}
+
+// listPage answers with the page that the query parameters select from a list of the catalogue.
+func listPage[T, A any](
+	rc *request, list func(context.Context, listing.Query) (listing.Page[T], error), translate func(*T) A,
+) error {
+	query, err := rc.catalogPage()
+	if err != nil {
+		return err
+	}
+	page, err := list(rc.ctx, query)
+	if err != nil {
+		return err
+	}
+	return sendPage(rc, page.Items, page.NextCursor, translate)
 }

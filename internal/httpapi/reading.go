@@ -22,19 +22,16 @@ const (
 
 // listBalances answers with all balances of a tenant.
 func (s *Server) listBalances(rc *request) error {
-	tenant, err := rc.tenantParameter()
-	if err != nil {
-		return err
-	}
 	subject, at := rc.query.id("subject"), rc.query.instant("as_of")
 	if err := rc.query.err(); err != nil {
 		return err
 	}
 	var balances []ledger.Balance
+	var err error
 	if rc.query.values.Has("as_of") {
-		balances, err = s.history.BalancesAsOf(rc.reporting(), tenant, subject, at)
+		balances, err = s.history.BalancesAsOf(rc.reporting(), rc.tenant, subject, at)
 	} else {
-		balances, err = s.ledger.Balances(rc.ctx, tenant, subject)
+		balances, err = s.ledger.Balances(rc.ctx, rc.tenant, subject)
 	}
 	if err != nil {
 		return err
@@ -44,26 +41,19 @@ func (s *Server) listBalances(rc *request) error {
 
 // getBalance answers with the balance of the meter in the path.
 func (s *Server) getBalance(rc *request) error {
-	tenant, err := rc.tenantParameter()
-	if err != nil {
-		return err
-	}
-	meter, err := rc.idParameter("meter")
-	if err != nil {
-		return err
-	}
+	meter := rc.parameter("meter")
 	subject, at := rc.query.id("subject"), rc.query.instant("as_of")
 	if err := rc.query.err(); err != nil {
 		return err
 	}
 	if rc.query.values.Has("as_of") {
-		balance, err := s.history.BalanceAsOf(rc.reporting(), tenant, meter, subject, at)
+		balance, err := s.history.BalanceAsOf(rc.reporting(), rc.tenant, meter, subject, at)
 		if err != nil {
 			return err
 		}
 		return rc.send(http.StatusOK, balanceOf(balance))
 	}
-	balance, err := s.ledger.Balance(rc.ctx, tenant, meter, subject)
+	balance, err := s.ledger.Balance(rc.ctx, rc.tenant, meter, subject)
 	if err != nil {
 		return err
 	}
@@ -82,12 +72,8 @@ func balanceOf(b *ledger.Balance) client.Balance {
 
 // listEntries answers with a page of journal entries.
 func (s *Server) listEntries(rc *request) error {
-	tenant, err := rc.tenantParameter()
-	if err != nil {
-		return err
-	}
 	q := history.EntryQuery{
-		Tenant: tenant, Meter: rc.query.id("meter"), Subject: rc.query.id("subject"), Kind: ledger.EntryKind(rc.query.word("kind", words(ledger.EntryKinds())...)),
+		Tenant: rc.tenant, Meter: rc.query.id("meter"), Subject: rc.query.id("subject"), Kind: ledger.EntryKind(rc.query.word("kind", words(ledger.EntryKinds())...)),
 		From: rc.query.instant("from"), To: rc.query.instant("to"),
 		Order: history.Order(rc.query.word("order", string(history.OldestFirst), string(history.NewestFirst))),
 	}
@@ -121,10 +107,6 @@ func entryOf(e *ledger.Entry) client.Entry {
 // that the ledger has created. If several operations have this id, it answers with the newest one, or with the newest
 // one at or before the given instant.
 func (s *Server) getOperation(rc *request) error {
-	tenant, err := rc.tenantParameter()
-	if err != nil {
-		return err
-	}
 	id := rc.parameter("operation_id")
 	if !body.IsText(id, 1, operationIDMax) {
 		return body.Refuse("operation_id", "%s", body.MustBeCharacters(1, operationIDMax))
@@ -133,7 +115,7 @@ func (s *Server) getOperation(rc *request) error {
 	if err := rc.query.err(); err != nil {
 		return err
 	}
-	op, err := s.history.Operation(rc.ctx, tenant, id, at)
+	op, err := s.history.Operation(rc.ctx, rc.tenant, id, at)
 	if err != nil {
 		return err
 	}
@@ -144,11 +126,7 @@ func (s *Server) getOperation(rc *request) error {
 
 // listDenials answers with the refused requests of a tenant.
 func (s *Server) listDenials(rc *request) error {
-	tenant, err := rc.tenantParameter()
-	if err != nil {
-		return err
-	}
-	q := denial.Query{Tenant: tenant, From: rc.query.instant("from"), To: rc.query.instant("to")}
+	q := denial.Query{Tenant: rc.tenant, From: rc.query.instant("from"), To: rc.query.instant("to")}
 	q.Limit, _ = rc.query.page()
 	if err := rc.query.err(); err != nil {
 		return err
@@ -162,15 +140,11 @@ func (s *Server) listDenials(rc *request) error {
 
 // listPeriods answers with the present period of a balance, and with the periods that follow it.
 func (s *Server) listPeriods(rc *request) error {
-	tenant, err := rc.tenantParameter()
-	if err != nil {
-		return err
-	}
 	meter, next := rc.query.requiredID("meter"), rc.query.integer("next", 1, history.PeriodsMax, periodsDefault)
 	if err := rc.query.err(); err != nil {
 		return err
 	}
-	periods, err := s.history.Periods(rc.ctx, tenant, meter, int(next))
+	periods, err := s.history.Periods(rc.ctx, rc.tenant, meter, int(next))
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ type request struct {
 	gateway *forwarded.Gateway // determines the form of the answer; nil: the request comes directly from a client
 
 	// Data for the request's line of the access log.
-	tenant string
+	tenant string // if the path has a tenant, handlers read it here
 	code   errcode.Code
 	rules  []string // names of the limits that denied the request
 	cause  error
@@ -147,13 +147,21 @@ func (rc *request) idParameter(name string) (string, error) {
 	return value, nil
 }
 
-// tenantParameter returns the tenant in the path. It refuses a key that is bound to another tenant.
-func (rc *request) tenantParameter() (string, error) {
-	tenant, err := rc.idParameter("tenant")
-	if err != nil {
-		return "", err
+// checkIDs refuses a request unless each of these path parameters is a valid id. If the tenant is among them, it
+// becomes rc.tenant, and a key that is bound to another tenant is refused.
+func (rc *request) checkIDs(names []string) error {
+	for _, name := range names {
+		value, err := rc.idParameter(name)
+		if err != nil {
+			return err
+		}
+		if name == "tenant" {
+			if err := rc.ofTenant(value); err != nil {
+				return err
+			}
+		}
 	}
-	return tenant, rc.ofTenant(tenant)
+	return nil
 }
 
 // idempotencyKey returns the value of the Idempotency-Key header, or the empty string if there is no such header.
@@ -214,6 +222,14 @@ func (rc *request) send(status int, value any) error {
 	return rc.sendBytes(status, typeJSON, out.Bytes())
 }
 
+// sendNoContent answers with 204 if a change was made, and returns err otherwise.
+func (rc *request) sendNoContent(err error) error {
+	if err != nil {
+		return err
+	}
+	return rc.NoContent(http.StatusNoContent)
+}
+
 // sendProblem answers with the problem for err.
 func (rc *request) sendProblem(err error) {
 	p := rc.server.problemOf(err)
@@ -232,9 +248,7 @@ func (rc *request) sendProblem(err error) {
 	if p.retryAfter > 0 {
 		set(h, headerRetryAfter, rc.server.limits.RetryAfter(max(p.retryAfter, wait), p.limits))
 	}
-	if p.replayed() {
-		set(h, headerReplayed, "true")
-	}
+	rc.markReplayed(p.replayed())
 	if p.kind.status == http.StatusUnauthorized {
 		set(h, "WWW-Authenticate", `Bearer realm="quotasvc"`)
 	}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -30,7 +31,7 @@ type reach int
 
 const (
 	everyTenant reach = iota // keys that are bound to a tenant are refused
-	oneTenant                // the handler calls ofTenant before it changes or returns data
+	oneTenant                // checkIDs or the handler calls ofTenant before data is changed or returned
 	ownTenant                // the handler shows only the key's tenant
 	noTenant                 // only the catalogue, which all tenants share
 )
@@ -174,9 +175,24 @@ func (s *Server) pages() []route {
 	}
 }
 
+// idParameters returns the names of the parameters in a path that must be ids. Handlers check the other parameters,
+// and those of an override, whose errors have texts of their own.
+func idParameters(path string) []string {
+	others := []string{"gateway", "operation_id", "period_start", "lease_id", "kind", "value", "bits", "day"}
+	path, _, _ = strings.Cut(path, "/overrides/")
+	var names []string
+	for segment := range strings.SplitSeq(path, "/") {
+		if name, ok := strings.CutPrefix(segment, ":"); ok && !slices.Contains(others, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // guard returns the handler of route r. Before it calls r.handler, it does what all operations need: it authenticates
-// the caller, and it checks the query parameters.
+// the caller, and it checks the query parameters and the ids in the path.
 func (s *Server) guard(r route) echo.HandlerFunc {
+	ids := idParameters(r.path)
 	return func(c echo.Context) error {
 		rc := c.(*request)
 		if r.gateway {
@@ -193,6 +209,9 @@ func (s *Server) guard(r route) echo.HandlerFunc {
 			if err := rc.query.parse(raw, r.query, r.members); err != nil {
 				return err
 			}
+		}
+		if err := rc.checkIDs(ids); err != nil {
+			return err
 		}
 		return r.handler(rc)
 	}

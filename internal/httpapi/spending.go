@@ -254,9 +254,7 @@ func (rc *request) writeDebitHeaders(r *ledger.DebitResult) {
 	var tight minRemaining
 	tight.offerDebit(r)
 	tight.write(h)
-	if r.Replayed {
-		set(h, headerReplayed, "true")
-	}
+	rc.markReplayed(r.Replayed)
 }
 
 // debitBatch carries out independent debits and returns the result of each debit. If one debit is malformed, it

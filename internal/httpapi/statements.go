@@ -21,14 +21,6 @@ const typeCSV = "text/csv"
 
 // getStatement answers with the statement of one period, as JSON or CSV.
 func (s *Server) getStatement(rc *request) error {
-	tenant, err := rc.tenantParameter()
-	if err != nil {
-		return err
-	}
-	meter, err := rc.idParameter("meter")
-	if err != nil {
-		return err
-	}
 	name := rc.parameter("period_start")
 	ask, err := s.statementNamed(name)
 	if err != nil {
@@ -38,7 +30,7 @@ func (s *Server) getStatement(rc *request) error {
 	if err := rc.query.err(); err != nil {
 		return err
 	}
-	statement, err := ask(rc.reporting(), tenant, meter, subject)
+	statement, err := ask(rc.reporting(), rc.tenant, rc.parameter("meter"), subject)
 	if err != nil {
 		return err
 	}
@@ -80,11 +72,7 @@ func (s *Server) statementNamed(name string) (func(ctx context.Context, tenant, 
 
 // listStatements answers with a page of the statements of a tenant, one for each period.
 func (s *Server) listStatements(rc *request) error {
-	tenant, err := rc.tenantParameter()
-	if err != nil {
-		return err
-	}
-	q := history.StatementQuery{Tenant: tenant, Meter: rc.query.id("meter"), Subject: rc.query.id("subject")}
+	q := history.StatementQuery{Tenant: rc.tenant, Meter: rc.query.id("meter"), Subject: rc.query.id("subject")}
 	q.Limit, q.Cursor = rc.query.page()
 	if err := rc.query.err(); err != nil {
 		return err
@@ -136,12 +124,8 @@ func prefersCSV(accept []string) bool {
 
 // usage answers with the use of one balance per hour, day or month.
 func (s *Server) usage(rc *request) error {
-	tenant, err := rc.tenantParameter()
-	if err != nil {
-		return err
-	}
 	q := history.UsageQuery{
-		Tenant: tenant, Meter: rc.query.requiredID("meter"), Subject: rc.query.id("subject"), From: rc.query.requiredInstant("from"),
+		Tenant: rc.tenant, Meter: rc.query.requiredID("meter"), Subject: rc.query.id("subject"), From: rc.query.requiredInstant("from"),
 		To: rc.query.requiredInstant("to"), Zone: rc.query.zone("timezone"),
 	}
 	q.Step = history.UsageStep(rc.query.word("by", string(history.UsageByHour), string(history.UsageByDay), string(history.UsageByMonth)))

@@ -21,11 +21,7 @@ const ofTenant = "tenant, its version"
 
 // putTenant creates or replaces the tenant in the path. With If-Match it only replaces a tenant.
 func (s *Server) putTenant(rc *request) error {
-	id, err := rc.tenantParameter()
-	if err != nil {
-		return err
-	}
-	t := catalog.Tenant{ID: id}
+	t := catalog.Tenant{ID: rc.tenant}
 	if err := rc.decodeObject(&t, "tenant"); err != nil {
 		return err
 	}
@@ -49,18 +45,15 @@ func (s *Server) putTenant(rc *request) error {
 
 // patchTenant changes the given fields. In a dry run it changes nothing and answers with the changes.
 func (s *Server) patchTenant(rc *request) error {
-	id, err := rc.tenantParameter()
-	if err != nil {
-		return err
-	}
 	var p catalog.TenantPatch
-	if err := rc.decodeObject(&p); err != nil {
+	err := rc.decodeObject(&p)
+	if err != nil {
 		return err
 	}
 	if p.IfVersion, err = rc.ifMatch(ofTenant); err != nil {
 		return err
 	}
-	change, err := s.store.PatchTenant(rc.ctx, id, p)
+	change, err := s.store.PatchTenant(rc.ctx, rc.tenant, p)
 	if err != nil {
 		return err
 	}
@@ -75,11 +68,7 @@ func (s *Server) patchTenant(rc *request) error {
 // getTenant answers with the tenant in the path. It reads PostgreSQL, because a client that has just changed the
 // tenant must see the change.
 func (s *Server) getTenant(rc *request) error {
-	id, err := rc.tenantParameter()
-	if err != nil {
-		return err
-	}
-	t, err := s.store.Tenant(rc.ctx, id)
+	t, err := s.store.Tenant(rc.ctx, rc.tenant)
 	if err != nil {
 		return err
 	}
@@ -89,15 +78,11 @@ func (s *Server) getTenant(rc *request) error {
 
 // getFeatures answers with the features that a tenant has now. It reads them from memory, like a check.
 func (s *Server) getFeatures(rc *request) error {
-	id, err := rc.tenantParameter()
+	plan, all, own, err := s.gate.Features(rc.ctx, rc.tenant)
 	if err != nil {
 		return err
 	}
-	plan, all, own, err := s.gate.Features(rc.ctx, id)
-	if err != nil {
-		return err
-	}
-	out := client.TenantFeatures{Tenant: id, Plan: plan, Features: answers.Features(all), Overridden: slices.AppendSeq([]string{}, maps.Keys(own))}
+	out := client.TenantFeatures{Tenant: rc.tenant, Plan: plan, Features: answers.Features(all), Overridden: slices.AppendSeq([]string{}, maps.Keys(own))}
 	if slices.Sort(out.Overridden); out.Features == nil {
 		out.Features = client.Features{}
 	}
@@ -133,28 +118,24 @@ func (s *Server) listTenants(rc *request) error {
 		if err != nil {
 			return err
 		}
-		return rc.send(http.StatusOK, client.TenantList{Items: mapSlice(found.Items, answers.TenantWithBalance), NextCursor: nextCursor(found.NextCursor)})
+		return sendPage(rc, found.Items, found.NextCursor, answers.TenantWithBalance)
 	}
 	list, err := s.store.ListTenants(rc.ctx, page)
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, client.TenantList{Items: mapSlice(list.Items, answers.Tenant), NextCursor: nextCursor(list.NextCursor)})
+	return sendPage(rc, list.Items, list.NextCursor, answers.Tenant)
 }
 
 // listTerms answers with a page of a tenant's terms, including terms that have ended.
 func (s *Server) listTerms(rc *request) error {
-	tenant, err := rc.tenantParameter()
-	if err != nil {
-		return err
-	}
 	page, err := rc.catalogPage()
 	if err != nil {
 		return err
 	}
-	list, err := s.store.ListTerms(rc.ctx, tenant, page)
+	list, err := s.store.ListTerms(rc.ctx, rc.tenant, page)
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, client.TermsList{Items: mapSlice(list.Items, answers.Terms), NextCursor: nextCursor(list.NextCursor)})
+	return sendPage(rc, list.Items, list.NextCursor, answers.Terms)
 }
