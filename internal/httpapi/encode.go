@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
@@ -11,33 +10,25 @@ import (
 // appendProblem appends a problem as JSON. In contrast to a failed result of a batch, it has a request_id and no
 // replayed.
 func appendProblem(b []byte, p *problem, requestID string) []byte {
-	b = append(b, `{"status":`...)
-	b = strconv.AppendInt(b, int64(p.kind.status), 10)
-	b = append(b, `,"request_id":`...)
-	b = encoding.AppendText(b, requestID)
+	b = encoding.AppendField(b, `{"status":`, int64(p.kind.status))
+	b = encoding.AppendTextField(b, `,"request_id":`, requestID)
 	b = appendProblemMembers(b, p)
 	return append(b, '}')
 }
 
 func appendProblemMembers(b []byte, p *problem) []byte {
-	b = append(b, `,"type":`...)
-	b = encoding.AppendText(b, p.uri)
-	b = append(b, `,"title":`...)
-	b = encoding.AppendText(b, p.kind.title)
-	b = append(b, `,"detail":`...)
-	b = encoding.AppendText(b, p.detail)
-	b = append(b, `,"code":`...)
-	b = encoding.AppendText(b, string(p.code))
+	b = encoding.AppendTextField(b, `,"type":`, p.uri)
+	b = encoding.AppendTextField(b, `,"title":`, p.kind.title)
+	b = encoding.AppendTextField(b, `,"detail":`, p.detail)
+	b = encoding.AppendTextField(b, `,"code":`, string(p.code))
 	if len(p.fields) > 0 {
 		b = append(b, `,"errors":[`...)
 		for i, f := range p.fields {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = append(b, `{"field":`...)
-			b = encoding.AppendText(b, f.Field)
-			b = append(b, `,"message":`...)
-			b = encoding.AppendText(b, f.Message)
+			b = encoding.AppendTextField(b, `{"field":`, f.Field)
+			b = encoding.AppendTextField(b, `,"message":`, f.Message)
 			b = append(b, '}')
 		}
 		b = append(b, ']')
@@ -50,13 +41,11 @@ func appendProblemMembers(b []byte, p *problem) []byte {
 		b = append(b, `,"reset_at":`...)
 		b = encoding.AppendTimeOrNull(b, d.ResetAt)
 		if !d.WouldSucceedAt.IsZero() {
-			b = append(b, `,"would_succeed_at":`...)
-			b = encoding.AppendTime(b, d.WouldSucceedAt)
+			b = encoding.AppendTimeField(b, `,"would_succeed_at":`, d.WouldSucceedAt)
 		}
 	}
 	if !p.oldest.IsZero() {
-		b = append(b, `,"oldest":`...)
-		b = encoding.AppendTime(b, p.oldest)
+		b = encoding.AppendTimeField(b, `,"oldest":`, p.oldest)
 	}
 	b = encoding.AppendBlocked(b, p.blocked)
 	if len(p.violated) > 0 {
@@ -78,16 +67,13 @@ func appendProblemMembers(b []byte, p *problem) []byte {
 // appendBatchResult appends the result of one debit of a batch: r, or the problem p if r is nil.
 func appendBatchResult(b []byte, r *ledger.DebitResult, p *problem, dryRun bool) []byte {
 	if r != nil {
-		b = append(b, `{"status":200,"replayed":`...)
-		b = strconv.AppendBool(b, r.Replayed)
+		b = encoding.AppendBoolField(b, `{"status":200,"replayed":`, r.Replayed)
 		b = append(b, ',')
 		b = encoding.AppendDebitMembers(b, r, dryRun)
 		return append(b, '}')
 	}
-	b = append(b, `{"status":`...)
-	b = strconv.AppendInt(b, int64(p.kind.status), 10)
-	b = append(b, `,"replayed":`...)
-	b = strconv.AppendBool(b, p.replayed())
+	b = encoding.AppendField(b, `{"status":`, int64(p.kind.status))
+	b = encoding.AppendBoolField(b, `,"replayed":`, p.replayed())
 	b = appendProblemMembers(b, p)
 	return append(b, '}')
 }

@@ -45,6 +45,19 @@ func AppendField(b []byte, name string, n int64) []byte {
 	return strconv.AppendInt(b, n, 10)
 }
 
+// AppendTextField appends name, as in AppendField, and the JSON string of text.
+func AppendTextField(b []byte, name, text string) []byte { return AppendText(append(b, name...), text) }
+
+// AppendBoolField appends name, as in AppendField, and true or false.
+func AppendBoolField(b []byte, name string, value bool) []byte {
+	return strconv.AppendBool(append(b, name...), value)
+}
+
+// AppendTimeField appends name, as in AppendField, and a time as AppendTime does.
+func AppendTimeField(b []byte, name string, t time.Time) []byte {
+	return AppendTime(append(b, name...), t)
+}
+
 // AppendDebit appends a debit's result in the form of the contract's DebitAnswer.
 func AppendDebit(b []byte, r *ledger.DebitResult, dryRun bool) []byte {
 	b = append(b, '{')
@@ -66,10 +79,8 @@ func AppendConsume(b []byte, r *ledger.DebitResult, limits []gate.LimitVerdict, 
 // AppendDebitMembers appends the members of a DebitAnswer without braces. The results of a batch have the same
 // members and more.
 func AppendDebitMembers(b []byte, r *ledger.DebitResult, dryRun bool) []byte {
-	b = append(b, `"operation_id":`...)
-	b = AppendText(b, r.OperationID)
-	b = append(b, `,"tenant":`...)
-	b = AppendText(b, r.Tenant)
+	b = AppendTextField(b, `"operation_id":`, r.OperationID)
+	b = AppendTextField(b, `,"tenant":`, r.Tenant)
 	b = append(b, `,"items":[`...)
 	for i := range r.Items {
 		if i > 0 {
@@ -77,8 +88,7 @@ func AppendDebitMembers(b []byte, r *ledger.DebitResult, dryRun bool) []byte {
 		}
 		b = appendDebitedItem(b, &r.Items[i])
 	}
-	b = append(b, `],"as_of":`...)
-	b = AppendTime(b, r.AsOf)
+	b = AppendTimeField(b, `],"as_of":`, r.AsOf)
 	if dryRun {
 		b = append(b, `,"dry_run":true`...)
 	}
@@ -86,8 +96,7 @@ func AppendDebitMembers(b []byte, r *ledger.DebitResult, dryRun bool) []byte {
 }
 
 func appendDebitedItem(b []byte, it *ledger.ItemResult) []byte {
-	b = append(b, `{"meter":`...)
-	b = AppendText(b, it.Meter)
+	b = AppendTextField(b, `{"meter":`, it.Meter)
 	b = AppendField(b, `,"requested":`, it.Requested)
 	b = AppendField(b, `,"charged":`, it.Charged)
 	b = AppendField(b, `,"shortfall":`, it.Shortfall)
@@ -97,12 +106,9 @@ func appendDebitedItem(b []byte, it *ledger.ItemResult) []byte {
 			b = append(b, ',')
 		}
 		d := &it.Draws[i]
-		b = append(b, `{"grant":`...)
-		b = AppendText(b, d.Grant)
-		b = append(b, `,"source":`...)
-		b = AppendText(b, string(d.Source))
-		b = append(b, `,"meter":`...)
-		b = AppendText(b, d.Meter)
+		b = AppendTextField(b, `{"grant":`, d.Grant)
+		b = AppendTextField(b, `,"source":`, string(d.Source))
+		b = AppendTextField(b, `,"meter":`, d.Meter)
 		b = AppendField(b, `,"amount":`, d.Amount)
 		b = append(b, '}')
 	}
@@ -123,24 +129,20 @@ func appendOverflow(b []byte, it *ledger.ItemResult) []byte {
 			meter, cost = d.Meter, cost+d.Amount
 		}
 	}
-	b = append(b, `,"overflow":{"meter":`...)
-	b = AppendText(b, meter)
+	b = AppendTextField(b, `,"overflow":{"meter":`, meter)
 	b = AppendField(b, `,"units":`, paid.Units)
 	b = AppendField(b, `,"price":{"units":`, paid.Price)
 	b = AppendField(b, `,"per":`, paid.Per)
-	b = append(b, `},"exact":`...)
-	b = AppendText(b, paid.Ratio().Exact(paid.Units))
+	b = AppendTextField(b, `},"exact":`, paid.Ratio().Exact(paid.Units))
 	b = AppendField(b, `,"rounding":"up","cost":`, cost)
 	return append(b, '}')
 }
 
 // AppendCheck appends a check's result in the form of CheckAnswer.
 func AppendCheck(b []byte, c *gate.Check) []byte {
-	b = append(b, `{"allowed":`...)
-	b = strconv.AppendBool(b, c.Allowed)
+	b = AppendBoolField(b, `{"allowed":`, c.Allowed)
 	if c.Code != "" {
-		b = append(b, `,"code":`...)
-		b = AppendText(b, string(c.Code))
+		b = AppendTextField(b, `,"code":`, string(c.Code))
 	}
 	if c.Limiting != nil {
 		b = append(b, `,"limiting":`...)
@@ -156,10 +158,8 @@ func AppendCheck(b []byte, c *gate.Check) []byte {
 	}
 	b = append(b, `],"limits":`...)
 	b = appendVerdicts(b, c.Limits)
-	b = append(b, `,"source":`...)
-	b = AppendText(b, string(c.Source))
-	b = append(b, `,"as_of":`...)
-	b = AppendTime(b, c.AsOf)
+	b = AppendTextField(b, `,"source":`, string(c.Source))
+	b = AppendTimeField(b, `,"as_of":`, c.AsOf)
 	if c.Degraded {
 		b = append(b, `,"degraded":true`...)
 	}
@@ -167,19 +167,16 @@ func AppendCheck(b []byte, c *gate.Check) []byte {
 }
 
 func appendCheckedItem(b []byte, it *gate.CheckItem) []byte {
-	b = append(b, `{"meter":`...)
-	b = AppendText(b, it.Meter)
+	b = AppendTextField(b, `{"meter":`, it.Meter)
 	b = AppendField(b, `,"required":`, it.Required)
 	b = AppendField(b, `,"remaining":`, it.Remaining)
 	b = AppendField(b, `,"limit":`, it.Limit)
 	b = AppendField(b, `,"max_allowed_now":`, it.MaxAllowedNow)
 	if !it.WouldSucceedAt.IsZero() {
-		b = append(b, `,"would_succeed_at":`...)
-		b = AppendTime(b, it.WouldSucceedAt)
+		b = AppendTimeField(b, `,"would_succeed_at":`, it.WouldSucceedAt)
 	}
 	if it.Code != "" {
-		b = append(b, `,"code":`...)
-		b = AppendText(b, string(it.Code))
+		b = AppendTextField(b, `,"code":`, string(it.Code))
 	}
 	return append(b, '}')
 }
@@ -196,16 +193,12 @@ func appendVerdicts(b []byte, verdicts []gate.LimitVerdict) []byte {
 }
 
 func appendVerdict(b []byte, v *gate.LimitVerdict) []byte {
-	b = append(b, `{"rule":`...)
-	b = AppendText(b, v.Rule)
-	b = append(b, `,"kind":`...)
-	b = AppendText(b, v.Kind)
+	b = AppendTextField(b, `{"rule":`, v.Rule)
+	b = AppendTextField(b, `,"kind":`, v.Kind)
 	if v.Replaces != "" {
-		b = append(b, `,"replaces":`...)
-		b = AppendText(b, v.Replaces)
+		b = AppendTextField(b, `,"replaces":`, v.Replaces)
 	}
-	b = append(b, `,"allowed":`...)
-	b = strconv.AppendBool(b, v.Allowed)
+	b = AppendBoolField(b, `,"allowed":`, v.Allowed)
 	b = AppendField(b, `,"remaining":`, v.Remaining)
 	b = AppendField(b, `,"limit":`, v.Limit)
 	if v.Never {
@@ -222,11 +215,9 @@ func appendVerdict(b []byte, v *gate.LimitVerdict) []byte {
 	if v.Late {
 		b = AppendField(b, `,"charged":`, v.Charged)
 	}
-	b = append(b, `,"shadow":`...)
-	b = strconv.AppendBool(b, v.Shadow)
+	b = AppendBoolField(b, `,"shadow":`, v.Shadow)
 	if v.Shadow {
-		b = append(b, `,"would_deny":`...)
-		b = strconv.AppendBool(b, !v.Allowed)
+		b = AppendBoolField(b, `,"would_deny":`, !v.Allowed)
 	}
 	if v.Degraded {
 		b = append(b, `,"degraded":true`...)
@@ -239,8 +230,7 @@ func AppendCharge(b []byte, c *gate.Charged, dryRun bool) []byte {
 	b = append(b, `{"allowed":true,"limits":`...)
 	b = appendVerdicts(b, c.Limits)
 	if c.ID != "" {
-		b = append(b, `,"charge_id":`...)
-		b = AppendText(b, c.ID)
+		b = AppendTextField(b, `,"charge_id":`, c.ID)
 	}
 	if dryRun {
 		b = append(b, `,"dry_run":true`...)
@@ -250,8 +240,7 @@ func AppendCharge(b []byte, c *gate.Charged, dryRun bool) []byte {
 
 // AppendChargeRefund appends the answer to the refund of a charge.
 func AppendChargeRefund(b []byte, r *gate.ChargeRefund) []byte {
-	b = append(b, `{"refunded":`...)
-	b = strconv.AppendBool(b, r.Refunded)
+	b = AppendBoolField(b, `{"refunded":`, r.Refunded)
 	b = append(b, `,"limits":`...)
 	b = appendVerdicts(b, r.Limits)
 	return append(b, '}')
@@ -263,31 +252,23 @@ func AppendBlocked(b []byte, blocked *gate.Blocked) []byte {
 	if blocked == nil {
 		return b
 	}
-	b = append(b, `,"blocked":{"kind":`...)
-	b = AppendText(b, blocked.Kind)
-	b = append(b, `,"value":`...)
-	b = AppendText(b, blocked.Value)
+	b = AppendTextField(b, `,"blocked":{"kind":`, blocked.Kind)
+	b = AppendTextField(b, `,"value":`, blocked.Value)
 	if !blocked.ExpiresAt.IsZero() {
-		b = append(b, `,"expires_at":`...)
-		b = AppendTime(b, blocked.ExpiresAt)
+		b = AppendTimeField(b, `,"expires_at":`, blocked.ExpiresAt)
 	}
 	if blocked.Reason != "" {
-		b = append(b, `,"reason":`...)
-		b = AppendText(b, blocked.Reason)
+		b = AppendTextField(b, `,"reason":`, blocked.Reason)
 	}
 	return append(b, '}')
 }
 
 // AppendLimiting appends the balance, cap or budget that limits a request, as an object of the schema Limiting.
 func AppendLimiting(b []byte, l *ledger.Limiting) []byte {
-	b = append(b, `{"kind":`...)
-	b = AppendText(b, l.Kind)
-	b = append(b, `,"meter":`...)
-	b = AppendText(b, l.Meter)
-	b = append(b, `,"subject":`...)
-	b = AppendText(b, l.Subject)
-	b = append(b, `,"level":`...)
-	b = AppendText(b, l.Level)
+	b = AppendTextField(b, `{"kind":`, l.Kind)
+	b = AppendTextField(b, `,"meter":`, l.Meter)
+	b = AppendTextField(b, `,"subject":`, l.Subject)
+	b = AppendTextField(b, `,"level":`, l.Level)
 	return append(b, '}')
 }
 
