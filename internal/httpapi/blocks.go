@@ -30,10 +30,7 @@ func (s *Server) putBlock(rc *request) error {
 		return err
 	}
 	stored, created, err := s.store.PutBlock(rc.ctx, b)
-	if err != nil {
-		return err
-	}
-	return rc.send(putStatus(created), answers.Block(&stored))
+	return sendObject(rc, createdStatus(created), &stored, err, answers.Block)
 }
 
 // getBlock answers with the block in the path.
@@ -45,10 +42,8 @@ func (s *Server) getBlock(rc *request) error {
 	if err := rc.ofBlock(&b); err != nil {
 		return err
 	}
-	if b, err = s.store.Block(rc.ctx, b.Kind, b.Value, b.Tenant); err != nil {
-		return err
-	}
-	return rc.send(http.StatusOK, answers.Block(&b))
+	b, err = s.store.Block(rc.ctx, b.Kind, b.Value, b.Tenant)
+	return sendObject(rc, http.StatusOK, &b, err, answers.Block)
 }
 
 // listBlocks answers with a page of blocks.

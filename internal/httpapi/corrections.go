@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -65,9 +66,9 @@ func (s *Server) refund(rc *request) error {
 	rc.markReplayed(r.Replayed)
 	return rc.send(http.StatusOK, client.RefundAnswer{
 		OperationID: r.OperationID, RefundOf: r.RefundOf, RefundOfAt: r.RefundOfAt.UTC(), Tenant: r.Tenant, AsOf: r.AsOf.UTC(), DryRun: req.dryRun,
-		Items: mapSlice(r.Items, func(it *ledger.RefundItem) client.RefundedItem {
+		Items: answers.Map(r.Items, func(it *ledger.RefundItem) client.RefundedItem {
 			return client.RefundedItem{
-				Meter: it.Meter, Refunded: it.Refunded, Draws: mapSlice(it.Draws, drawOf), Forfeited: it.Forfeited, Remaining: it.Remaining,
+				Meter: it.Meter, Refunded: it.Refunded, Draws: answers.Map(it.Draws, drawOf), Forfeited: it.Forfeited, Remaining: it.Remaining,
 			}
 		}),
 	})
@@ -91,7 +92,7 @@ func (s *Server) extendGrant(rc *request) error {
 	rc.markReplayed(c.Replayed)
 	return rc.send(http.StatusOK, client.GrantExtension{
 		OperationID: c.OperationID, Tenant: c.Tenant, Meter: c.Meter, Subject: c.Subject, Grant: c.Grant, Units: c.Units, Held: c.Held,
-		PreviousExpiresAt: period.OrZero(c.Ended), ExpiresAt: orNull(period.OrZero(c.ExpiresAt)), Remaining: c.Remaining, Seq: c.Seq, AsOf: c.AsOf.UTC(), DryRun: dryRun,
+		PreviousExpiresAt: period.OrZero(c.Ended), ExpiresAt: answers.TimeOrNull(period.OrZero(c.ExpiresAt)), Remaining: c.Remaining, Seq: c.Seq, AsOf: c.AsOf.UTC(), DryRun: dryRun,
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
@@ -81,7 +82,7 @@ func drawDebit(t *rapid.T) *ledger.DebitResult {
 }
 
 func itemsOf(r *ledger.DebitResult) []client.DebitedItem {
-	return mapSlice(r.Items, func(it *ledger.ItemResult) client.DebitedItem {
+	return answers.Map(r.Items, func(it *ledger.ItemResult) client.DebitedItem {
 		var overflow client.OverflowPayment
 		if o := it.Overflow; o != nil && o.Per > 1 {
 			overflow = client.OverflowPayment{
@@ -97,7 +98,7 @@ func itemsOf(r *ledger.DebitResult) []client.DebitedItem {
 		return client.DebitedItem{
 			Overflow: overflow,
 			Meter:    it.Meter, Requested: it.Requested, Charged: it.Charged, Shortfall: it.Shortfall, Remaining: it.Remaining,
-			Draws: mapSlice(it.Draws, func(d *ledger.Draw) client.Draw {
+			Draws: answers.Map(it.Draws, func(d *ledger.Draw) client.Draw {
 				return client.Draw{Grant: d.Grant, Source: client.Source(d.Source), Meter: d.Meter, Amount: d.Amount}
 			}),
 		}

@@ -40,10 +40,7 @@ func (s *Server) listWebhooks(rc *request) error {
 // getWebhook answers with the webhook in the path.
 func (s *Server) getWebhook(rc *request) error {
 	w, err := s.webhooks.Get(rc.ctx, rc.parameter("webhook_id"), rc.ofWebhook)
-	if err != nil {
-		return err
-	}
-	return rc.send(http.StatusOK, answers.Webhook(&w))
+	return sendObject(rc, http.StatusOK, &w, err, answers.Webhook)
 }
 
 // patchWebhook changes a webhook.
@@ -53,10 +50,7 @@ func (s *Server) patchWebhook(rc *request) error {
 		return err
 	}
 	w, err := s.webhooks.Update(rc.ctx, rc.parameter("webhook_id"), c, rc.ofWebhook)
-	if err != nil {
-		return err
-	}
-	return rc.send(http.StatusOK, answers.Webhook(&w))
+	return sendObject(rc, http.StatusOK, &w, err, answers.Webhook)
 }
 
 // deleteWebhook deletes a webhook.
@@ -122,10 +116,7 @@ func (s *Server) listDeliveries(rc *request) error {
 		return err
 	}
 	list, err := s.webhooks.Deliveries(rc.ctx, rc.parameter("webhook_id"), q, rc.ofWebhook)
-	if err != nil {
-		return err
-	}
-	return sendPage(rc, list.Items, list.NextCursor, answers.Delivery)
+	return sendPage(rc, list.Items, list.NextCursor, err, answers.Delivery)
 }
 
 // listEvents answers with a page of events, oldest first.
@@ -150,8 +141,5 @@ func (s *Server) listEvents(rc *request) error {
 		return err
 	}
 	page, err := s.store.Events(rc.ctx, q)
-	if err != nil {
-		return err
-	}
-	return sendPage(rc, page.Items, page.NextCursor, answers.Event)
+	return sendPage(rc, page.Items, page.NextCursor, err, answers.Event)
 }

@@ -1,9 +1,6 @@
 package httpapi
 
 import (
-	"net/http"
-	"time"
-
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -50,11 +47,7 @@ func (s *Server) grant(rc *request) error {
 		return err
 	}
 	rc.markReplayed(result.Replayed)
-	status := http.StatusCreated
-	if req.dryRun {
-		status = http.StatusOK
-	}
-	return rc.send(status, answers.GrantAnswer(result, req.dryRun))
+	return rc.send(createdStatus(!req.dryRun), answers.GrantAnswer(result, req.dryRun))
 }
 
 // listGrants answers with a page of a tenant's grants, including closed grants.
@@ -65,21 +58,5 @@ func (s *Server) listGrants(rc *request) error {
 		return err
 	}
 	page, err := s.ledger.Grants(rc.ctx, q)
-	if err != nil {
-		return err
-	}
-	return sendPage(rc, page.Items, page.NextCursor, answers.Grant)
+	return sendPage(rc, page.Items, page.NextCursor, err, answers.Grant)
 }
-
-// orNull returns t in UTC, or nil for the zero time.
-func orNull(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = t.UTC()
-	return &t
-}
-
-// mapSlice returns a slice with the translation of each element. The result is never nil, so that an empty list is []
-// in JSON.
-func mapSlice[A, B any](in []A, translate func(*A) B) []B { return answers.Map(in, translate) }

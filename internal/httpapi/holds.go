@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
@@ -70,11 +71,7 @@ func (s *Server) hold(rc *request) error {
 	if err != nil {
 		return err
 	}
-	status := http.StatusCreated
-	if req.dryRun {
-		status = http.StatusOK
-	}
-	return rc.sendHold(status, result, req.dryRun)
+	return rc.sendHold(createdStatus(!req.dryRun), result, req.dryRun)
 }
 
 // captureHold captures units of a hold: they become used units.
@@ -123,9 +120,9 @@ func (rc *request) sendHold(status int, r *ledger.HoldResult, dryRun bool) error
 	return rc.send(status, client.HoldAnswer{
 		OperationID: r.OperationID, HoldID: r.HoldID, Tenant: r.Tenant, Status: client.HoldStatus(r.Status), ExpiresAt: r.ExpiresAt.UTC(),
 		AsOf: r.AsOf.UTC(), DryRun: dryRun,
-		Items: mapSlice(r.Items, func(it *ledger.HoldItem) client.HeldItem {
+		Items: answers.Map(r.Items, func(it *ledger.HoldItem) client.HeldItem {
 			return client.HeldItem{
-				Meter: it.Meter, Amount: it.Amount, Captured: it.Captured, Held: it.Held, Draws: mapSlice(it.Draws, drawOf), Remaining: it.Remaining,
+				Meter: it.Meter, Amount: it.Amount, Captured: it.Captured, Held: it.Held, Draws: answers.Map(it.Draws, drawOf), Remaining: it.Remaining,
 			}
 		}),
 	})
@@ -139,25 +136,19 @@ func (s *Server) listHolds(rc *request) error {
 		return err
 	}
 	page, err := s.ledger.Holds(rc.ctx, q)
-	if err != nil {
-		return err
-	}
-	return sendPage(rc, page.Items, page.NextCursor, listedHold)
+	return sendPage(rc, page.Items, page.NextCursor, err, listedHold)
 }
 
 // getHold answers with the hold in the path.
 func (s *Server) getHold(rc *request) error {
 	h, err := s.ledger.HoldByID(rc.ctx, rc.tenant, rc.parameter("hold_id"))
-	if err != nil {
-		return err
-	}
-	return rc.send(http.StatusOK, listedHold(h))
+	return sendObject(rc, http.StatusOK, h, err, listedHold)
 }
 
 func listedHold(h *pg.HoldRecord) client.Hold {
 	return client.Hold{
 		HoldID: h.ID, Subject: h.Subject, Status: client.HoldStatus(h.Status), CreatedAt: h.CreatedAt, ExpiresAt: h.ExpiresAt,
-		Items: mapSlice(h.Items, func(it *ledger.HoldItem) client.HoldPart {
+		Items: answers.Map(h.Items, func(it *ledger.HoldItem) client.HoldPart {
 			return client.HoldPart{Meter: it.Meter, Amount: it.Amount, Captured: it.Captured, Held: it.Held}
 		}),
 	}

@@ -47,10 +47,7 @@ func (s *Server) startRoll(rc *request) error {
 // getRoll answers with the progress of the roll in the path.
 func (s *Server) getRoll(rc *request) error {
 	roll, err := s.ledger.RollStatus(rc.ctx, rc.parameter("roll_id"))
-	if err != nil {
-		return err
-	}
-	return rc.send(http.StatusOK, answers.Roll(&roll))
+	return sendObject(rc, http.StatusOK, &roll, err, answers.Roll)
 }
 
 // verificationRequest is the body of POST /v1/verifications. If tenant is empty, all tenants are verified.
@@ -97,10 +94,7 @@ func (s *Server) listVerifications(rc *request) error {
 		return err
 	}
 	list, next, err := s.cfg.Verifier.Verifications(rc.ctx, q)
-	if err != nil {
-		return err
-	}
-	return sendPage(rc, list, next, answers.VerificationSummary)
+	return sendPage(rc, list, next, err, answers.VerificationSummary)
 }
 
 // getVerification answers with the progress of a verification, and with its result after it has ended.
@@ -132,7 +126,7 @@ func (s *Server) listSeals(rc *request) error {
 	if err != nil {
 		return err
 	}
-	out := client.SealList{Items: mapSlice(list, answers.SealSummary)}
+	out := client.SealList{Items: answers.Map(list, answers.SealSummary)}
 	if len(list) == limit && list[limit-1].Position > 0 {
 		out.NextCursor = nextCursor(strconv.FormatInt(list[limit-1].Position, 10))
 	}

@@ -44,7 +44,7 @@ func (s *Server) listKeys(rc *request) error {
 	for i := range list.Items {
 		s.keys.UsedHere(&list.Items[i])
 	}
-	return sendPage(rc, list.Items, list.NextCursor, answers.Key)
+	return sendPage(rc, list.Items, list.NextCursor, err, answers.Key)
 }
 
 // getKey answers with the API key in the path.
@@ -136,8 +136,5 @@ func (s *Server) listAudit(rc *request) error {
 		return err
 	}
 	page, err := s.store.Audit(rc.ctx, q)
-	if err != nil {
-		return err
-	}
-	return sendPage(rc, page.Items, page.NextCursor, answers.AuditLine)
+	return sendPage(rc, page.Items, page.NextCursor, err, answers.AuditLine)
 }

@@ -51,12 +51,8 @@ func (s *Server) acquireLease(rc *request) error {
 	if err != nil {
 		return err
 	}
-	status := http.StatusCreated
-	if req.DryRun {
-		status = http.StatusOK
-	}
 	rc.markReplayed(lease.Replayed)
-	return rc.sendLease(status, &lease, req.DryRun)
+	return rc.sendLease(createdStatus(!req.DryRun), &lease, req.DryRun)
 }
 
 // renewLease extends a lease.

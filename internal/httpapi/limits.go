@@ -27,10 +27,7 @@ func (s *Server) putLimit(rc *request) error {
 		return err
 	}
 	stored, created, err := s.store.PutLimit(rc.ctx, l)
-	if err != nil {
-		return err
-	}
-	return rc.send(putStatus(created), answers.Limit(&stored))
+	return sendObject(rc, createdStatus(created), &stored, err, answers.Limit)
 }
 
 // getLimit answers with the rate limit in the path.
@@ -184,7 +181,7 @@ func (s *Server) limitTop(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, client.LimitTop{Rule: name, Items: mapSlice(found, answers.TopItem), Incomplete: !complete})
+	return rc.send(http.StatusOK, client.LimitTop{Rule: name, Items: answers.Map(found, answers.TopItem), Incomplete: !complete})
 }
 
 // limitShadow answers with the requests that a limit in shadow mode would have denied. If there are no counts and no
@@ -224,7 +221,7 @@ func (s *Server) listLimits(rc *request) error {
 		return err
 	}
 	list.Items = slices.DeleteFunc(list.Items, func(l catalog.Limit) bool { return l.Match.Tenant != "" && !rc.key.May(l.Match.Tenant) })
-	return sendPage(rc, list.Items, list.NextCursor, answers.Limit)
+	return sendPage(rc, list.Items, list.NextCursor, err, answers.Limit)
 }
 
 // deleteLimit deletes a rate limit.
@@ -274,10 +271,7 @@ func (s *Server) putOverride(rc *request) error {
 		return err
 	}
 	stored, created, err := s.overrides.Put(rc.ctx, o)
-	if err != nil {
-		return err
-	}
-	return rc.send(putStatus(created), answers.Override(&stored))
+	return sendObject(rc, createdStatus(created), &stored, err, answers.Override)
 }
 
 // getOverride answers with the override in the path.
@@ -286,10 +280,8 @@ func (s *Server) getOverride(rc *request) error {
 	if err != nil {
 		return err
 	}
-	if o, err = s.overrides.Get(rc.ctx, o.Rule, o.Tenant, o.Subject); err != nil {
-		return err
-	}
-	return rc.send(http.StatusOK, answers.Override(&o))
+	o, err = s.overrides.Get(rc.ctx, o.Rule, o.Tenant, o.Subject)
+	return sendObject(rc, http.StatusOK, &o, err, answers.Override)
 }
 
 // deleteOverride deletes the override in the path.
@@ -308,14 +300,11 @@ func (s *Server) listOverrides(rc *request) error {
 		return err
 	}
 	list, err := s.overrides.List(rc.ctx, rc.parameter("rule"), page)
-	if err != nil {
-		return err
-	}
-	return sendPage(rc, list.Items, list.NextCursor, answers.Override)
+	return sendPage(rc, list.Items, list.NextCursor, err, answers.Override)
 }
 
-// putStatus returns the status of the answer to a PUT: 201 if it created the object, and otherwise 200.
-func putStatus(created bool) int {
+// createdStatus returns 201 if the request created an object. Otherwise, for example after a dry run, it returns 200.
+func createdStatus(created bool) int {
 	if created {
 		return http.StatusCreated
 	}

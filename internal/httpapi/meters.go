@@ -22,19 +22,13 @@ func (s *Server) putMeter(rc *request) error {
 		return err
 	}
 	stored, created, err := s.store.PutMeter(rc.ctx, m)
-	if err != nil {
-		return err
-	}
-	return rc.send(putStatus(created), answers.Meter(&stored))
+	return sendObject(rc, createdStatus(created), &stored, err, answers.Meter)
 }
 
 // getMeter answers with the meter in the path.
 func (s *Server) getMeter(rc *request) error {
 	m, err := s.store.Meter(rc.ctx, rc.parameter("meter"))
-	if err != nil {
-		return err
-	}
-	return rc.send(http.StatusOK, answers.Meter(&m))
+	return sendObject(rc, http.StatusOK, &m, err, answers.Meter)
 }
 
 // listMeters answers with a page of meters.
@@ -94,10 +88,7 @@ func (s *Server) getGauge(rc *request) error {
 		return err
 	}
 	state, err := s.gauges.Get(rc.ctx, k)
-	if err != nil {
-		return err
-	}
-	return rc.send(http.StatusOK, answers.Gauge(&state))
+	return sendObject(rc, http.StatusOK, &state, err, answers.Gauge)
 }
 
 // listGauges answers with a page of the gauges of a tenant.
@@ -107,10 +98,7 @@ func (s *Server) listGauges(rc *request) error {
 		return rc.query.err()
 	}
 	list, err := s.gauges.List(rc.ctx, q)
-	if err != nil {
-		return err
-	}
-	return sendPage(rc, list.Items, list.NextCursor, answers.Gauge)
+	return sendPage(rc, list.Items, list.NextCursor, err, answers.Gauge)
 }
 
 // listGaugeEntries answers with a page of a gauge's entries, the newest first.
@@ -139,7 +127,7 @@ func (s *Server) listGaugeEntries(rc *request) error {
 		entries = entries[:limit]
 		next = strconv.FormatInt(entries[limit-1].Seq, 10)
 	}
-	return rc.send(http.StatusOK, client.GaugeEntryList{NextCursor: nextCursor(next), Items: mapSlice(entries, func(e *gauge.Entry) client.GaugeEntry {
+	return rc.send(http.StatusOK, client.GaugeEntryList{NextCursor: nextCursor(next), Items: answers.Map(entries, func(e *gauge.Entry) client.GaugeEntry {
 		return client.GaugeEntry{Seq: e.Seq, OperationID: e.OperationID, Before: e.Before, After: e.After, Limit: e.Limit, CreatedAt: e.At, Actor: e.Actor}
 	})})
 }
@@ -156,16 +144,13 @@ func (s *Server) putPlan(rc *request) error {
 	}
 	answer := answers.Plan(&stored)
 	answer.Warnings = warnings
-	return rc.send(putStatus(created), answer)
+	return rc.send(createdStatus(created), answer)
 }
 
 // getPlan answers with the newest version of a plan.
 func (s *Server) getPlan(rc *request) error {
 	p, err := s.store.Plan(rc.ctx, rc.parameter("plan"), 0)
-	if err != nil {
-		return err
-	}
-	return rc.send(http.StatusOK, answers.Plan(&p))
+	return sendObject(rc, http.StatusOK, &p, err, answers.Plan)
 }
 
 // listPlans answers with a page of plans, each in its newest version.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/kit/listing"
@@ -68,13 +69,7 @@ func (q *query) integer(name string, low, high, absent int64) int64 {
 }
 
 // id returns the value of a query parameter that must be an id, or the empty string if the parameter is not given.
-func (q *query) id(name string) string {
-	value := q.values.Get(name)
-	if q.values.Has(name) && !bound.ID(value) {
-		q.faults.Add(name, bound.MustBeID)
-	}
-	return value
-}
+func (q *query) id(name string) string { return q.text(name, bound.ID, bound.MustBeID) }
 
 // requiredID is like id, except that it records a fault if the parameter is not given.
 func (q *query) requiredID(name string) string {
@@ -114,25 +109,23 @@ func (q *query) word(name string, words ...string) string {
 	return value
 }
 
-// zone returns the value of a query parameter that must be an IANA zone, or the empty string if the parameter is not
-// given.
-func (q *query) zone(name string) string {
+// text returns the value of a query parameter, or the empty string if the parameter is not given. If valid refuses the
+// value, text records a fault with the message must.
+func (q *query) text(name string, valid func(string) bool, must string) string {
 	value := q.values.Get(name)
-	if q.values.Has(name) && !body.IsZone(value) {
-		q.faults.Add(name, body.MustBeZone)
+	if q.values.Has(name) && !valid(value) {
+		q.faults.Add(name, must)
 	}
 	return value
 }
 
+// zone returns the value of a query parameter that must be an IANA zone, or the empty string if the parameter is not
+// given.
+func (q *query) zone(name string) string { return q.text(name, body.IsZone, body.MustBeZone) }
+
 // route returns the value of a query parameter that must be a route, or the empty string if the parameter is not
 // given.
-func (q *query) route(name string) string {
-	value := q.values.Get(name)
-	if q.values.Has(name) && !bound.Route(value) {
-		q.faults.Add(name, bound.MustBeRoute)
-	}
-	return value
-}
+func (q *query) route(name string) string { return q.text(name, bound.Route, bound.MustBeRoute) }
 
 // address returns the value of a query parameter that must be an IP address, or no address if the parameter is not
 // given.
@@ -174,9 +167,13 @@ type pageOf[A any] struct {
 	NextCursor client.NextCursor `json:"next_cursor"`
 }
 
-// sendPage answers with a page of a list. translate returns an item in the contract's type.
-func sendPage[T, A any](rc *request, items []T, cursor string, translate func(*T) A) error {
-	return rc.send(http.StatusOK, pageOf[A]{Items: mapSlice(items, translate), NextCursor: nextCursor(cursor)})
+// sendPage answers with a page of a list, or returns err if the list could not be read. translate returns an item in
+// the contract's type.
+func sendPage[T, A any](rc *request, items []T, cursor string, err error, translate func(*T) A) error {
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, pageOf[A]{Items: answers.Map(items, translate), NextCursor: nextCursor(cursor)})
 }
 
 // listPage answers with the page that the query parameters select from a list of the catalogue.
@@ -188,8 +185,5 @@ func listPage[T, A any](
 		return err
 	}
 	page, err := list(rc.ctx, query)
-	if err != nil {
-		return err
-	}
-	return sendPage(rc, page.Items, page.NextCursor, translate)
+	return sendPage(rc, page.Items, page.NextCursor, err, translate)
 }

@@ -36,7 +36,7 @@ func (s *Server) listBalances(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, client.BalanceList{Items: mapSlice(balances, balanceOf)})
+	return rc.send(http.StatusOK, client.BalanceList{Items: answers.Map(balances, balanceOf)})
 }
 
 // getBalance answers with the balance of the meter in the path.
@@ -65,8 +65,8 @@ func balanceOf(b *ledger.Balance) client.Balance {
 	return client.Balance{
 		Meter: b.Meter, Subject: b.Subject, Plan: b.Plan, PlanVersion: b.PlanVersion, Limit: b.Limit, Opening: b.Opening,
 		Granted: b.Granted, Refunded: b.Refunded, Used: b.Used, Expired: b.Expired, Adjusted: b.Adjusted, Held: b.Held, Carried: b.Carried,
-		Remaining: b.Remaining, Overage: b.Overage, Seq: b.Seq, Period: client.BalancePeriod{Start: orNull(b.PeriodStart), End: orNull(b.PeriodEnd)},
-		Grants: mapSlice(b.Grants, answers.Grant), AsOf: b.AsOf.UTC(),
+		Remaining: b.Remaining, Overage: b.Overage, Seq: b.Seq, Period: client.BalancePeriod{Start: answers.TimeOrNull(b.PeriodStart), End: answers.TimeOrNull(b.PeriodEnd)},
+		Grants: answers.Map(b.Grants, answers.Grant), AsOf: b.AsOf.UTC(),
 	}
 }
 
@@ -86,7 +86,7 @@ func (s *Server) listEntries(rc *request) error {
 		return err
 	}
 	return rc.send(http.StatusOK, client.EntryList{
-		Items: mapSlice(page.Items, entryOf), NextCursor: nextCursor(page.NextCursor), ArchivedBefore: page.ArchivedBefore,
+		Items: answers.Map(page.Items, entryOf), NextCursor: nextCursor(page.NextCursor), ArchivedBefore: page.ArchivedBefore,
 	})
 }
 
@@ -120,7 +120,7 @@ func (s *Server) getOperation(rc *request) error {
 		return err
 	}
 	return rc.send(http.StatusOK, client.Operation{
-		OperationID: op.ID, Tenant: op.Tenant, Kind: client.EntryKind(op.Kind), CreatedAt: op.CreatedAt.UTC(), Entries: mapSlice(op.Entries, entryOf),
+		OperationID: op.ID, Tenant: op.Tenant, Kind: client.EntryKind(op.Kind), CreatedAt: op.CreatedAt.UTC(), Entries: answers.Map(op.Entries, entryOf),
 	})
 }
 
@@ -132,10 +132,7 @@ func (s *Server) listDenials(rc *request) error {
 		return err
 	}
 	list, err := denial.Read(rc.reporting(), s.history, s.ledger.Now(), q)
-	if err != nil {
-		return err
-	}
-	return rc.send(http.StatusOK, answers.Denials(&list))
+	return sendObject(rc, http.StatusOK, &list, err, answers.Denials)
 }
 
 // listPeriods answers with the present period of a balance, and with the periods that follow it.
@@ -148,11 +145,11 @@ func (s *Server) listPeriods(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, client.PeriodList{Items: mapSlice(periods, periodOf)})
+	return rc.send(http.StatusOK, client.PeriodList{Items: answers.Map(periods, periodOf)})
 }
 
 func periodOf(p *history.PeriodInfo) client.Period {
-	out := client.Period{Start: p.Start.UTC(), End: orNull(p.End), LocalStart: p.LocalStart, Allowance: p.Allowance}
+	out := client.Period{Start: p.Start.UTC(), End: answers.TimeOrNull(p.End), LocalStart: p.LocalStart, Allowance: p.Allowance}
 	if p.LocalEnd != "" {
 		out.LocalEnd = &p.LocalEnd
 	}

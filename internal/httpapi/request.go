@@ -222,6 +222,15 @@ func (rc *request) send(status int, value any) error {
 	return rc.sendBytes(status, typeJSON, out.Bytes())
 }
 
+// sendObject answers with an object that was read or changed, or returns err if this failed. translate returns the
+// object in the contract's type.
+func sendObject[T, A any](rc *request, status int, object *T, err error, translate func(*T) A) error {
+	if err != nil {
+		return err
+	}
+	return rc.send(status, translate(object))
+}
+
 // sendNoContent answers with 204 if a change was made, and returns err otherwise.
 func (rc *request) sendNoContent(err error) error {
 	if err != nil {

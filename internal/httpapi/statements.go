@@ -83,9 +83,9 @@ func (s *Server) listStatements(rc *request) error {
 	}
 	return rc.send(http.StatusOK, client.StatementList{
 		NextCursor: nextCursor(page.NextCursor),
-		Items: mapSlice(page.Items, func(s *history.Statement) client.StatementSummary {
+		Items: answers.Map(page.Items, func(s *history.Statement) client.StatementSummary {
 			return client.StatementSummary{
-				Meter: s.Meter, Subject: s.Subject, Plan: s.Plan, PlanVersion: s.PlanVersion, PeriodStart: s.Start.UTC(), PeriodEnd: orNull(s.End), Closed: s.Closed,
+				Meter: s.Meter, Subject: s.Subject, Plan: s.Plan, PlanVersion: s.PlanVersion, PeriodStart: s.Start.UTC(), PeriodEnd: answers.TimeOrNull(s.End), Closed: s.Closed,
 				Opening: s.Opening, Granted: s.Granted, Refunded: s.Refunded, Used: s.Used, Expired: s.Expired, Adjusted: s.Adjusted,
 				Closing: s.Closing, Held: s.Held, Overage: s.Overage,
 			}
@@ -138,7 +138,7 @@ func (s *Server) usage(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, client.UsageList{Items: mapSlice(buckets, func(u *history.UsageBucket) client.Usage {
+	return rc.send(http.StatusOK, client.UsageList{Items: answers.Map(buckets, func(u *history.UsageBucket) client.Usage {
 		item := client.Usage{Start: u.Start.UTC(), Used: u.Used, Overage: u.Overage, Refunded: u.Refunded, Operations: u.Operations}
 		if d := q.Group.Dimension(); d != "" {
 			item.Group = map[string]string{d: u.Value}

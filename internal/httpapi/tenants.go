@@ -40,7 +40,7 @@ func (s *Server) putTenant(rc *request) error {
 		return err
 	}
 	rc.sendETag(stored.Version)
-	return rc.send(putStatus(created), answers.Tenant(&stored))
+	return rc.send(createdStatus(created), answers.Tenant(&stored))
 }
 
 // patchTenant changes the given fields. In a dry run it changes nothing and answers with the changes.
@@ -115,16 +115,10 @@ func (s *Server) listTenants(rc *request) error {
 	}
 	if q.Filters() {
 		found, err := s.tenantLists.List(rc.reporting(), q)
-		if err != nil {
-			return err
-		}
-		return sendPage(rc, found.Items, found.NextCursor, answers.TenantWithBalance)
+		return sendPage(rc, found.Items, found.NextCursor, err, answers.TenantWithBalance)
 	}
 	list, err := s.store.ListTenants(rc.ctx, page)
-	if err != nil {
-		return err
-	}
-	return sendPage(rc, list.Items, list.NextCursor, answers.Tenant)
+	return sendPage(rc, list.Items, list.NextCursor, err, answers.Tenant)
 }
 
 // listTerms answers with a page of a tenant's terms, including terms that have ended.
@@ -134,8 +128,5 @@ func (s *Server) listTerms(rc *request) error {
 		return err
 	}
 	list, err := s.store.ListTerms(rc.ctx, rc.tenant, page)
-	if err != nil {
-		return err
-	}
-	return sendPage(rc, list.Items, list.NextCursor, answers.Terms)
+	return sendPage(rc, list.Items, list.NextCursor, err, answers.Terms)
 }

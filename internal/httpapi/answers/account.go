@@ -25,7 +25,7 @@ import (
 func Grant(g *ledger.GrantRecord) client.Grant {
 	return client.Grant{
 		GrantID: g.ID, Meter: g.Meter, Subject: g.Subject, Source: client.Source(g.Source), Amount: g.Amount, Remaining: g.Remaining,
-		Held: g.Held, Priority: g.Priority, EffectiveAt: g.EffectiveAt.UTC(), ExpiresAt: timeOrNull(g.ExpiresAt),
+		Held: g.Held, Priority: g.Priority, EffectiveAt: g.EffectiveAt.UTC(), ExpiresAt: TimeOrNull(g.ExpiresAt),
 		CostBasis: g.CostBasis, Reason: g.Reason, Status: client.GrantStatus(g.Status), OperationID: g.OperationID,
 		CreatedAt: g.CreatedAt.UTC(),
 	}
@@ -39,7 +39,7 @@ func GrantAnswer(r *ledger.GrantResult, dryRun bool) client.GrantAnswer {
 		Remaining: g.Remaining, Held: g.Held, Priority: g.Priority, EffectiveAt: g.EffectiveAt, ExpiresAt: g.ExpiresAt,
 		CostBasis: g.CostBasis, Reason: g.Reason, Status: g.Status, OperationID: g.OperationID,
 		CreatedAt: g.CreatedAt, AsOf: r.AsOf.UTC(), DryRun: dryRun,
-		Balance: client.Position{Remaining: r.Position.Remaining, Limit: r.Position.Limit, ResetAt: timeOrNull(r.Position.ResetAt)},
+		Balance: client.Position{Remaining: r.Position.Remaining, Limit: r.Position.Limit, ResetAt: TimeOrNull(r.Position.ResetAt)},
 	}
 }
 
@@ -47,7 +47,7 @@ func GrantAnswer(r *ledger.GrantResult, dryRun bool) client.GrantAnswer {
 func Roll(r *pg.Roll) client.Roll {
 	return client.Roll{
 		RollID: r.ID, AsOf: r.AsOf.UTC(), Status: client.RollStatus(r.Status), Total: r.Total, Processed: r.Processed, SetAside: r.SetAside, Error: r.Error,
-		StartedAt: r.StartedAt.UTC(), FinishedAt: timeOrNull(r.FinishedAt),
+		StartedAt: r.StartedAt.UTC(), FinishedAt: TimeOrNull(r.FinishedAt),
 	}
 }
 
@@ -58,7 +58,7 @@ func Verification(v *verifier.Verification) client.Verification {
 		VerificationID: v.ID, Tenant: v.Tenant, Status: client.VerificationStatus(v.Status), Balances: r.Balances, Entries: r.Entries,
 		Grants: r.Grants, Periods: r.Periods, Incremental: r.Incremental, Unchanged: r.Unchanged, Copies: r.Copies,
 		CopiesCompared: r.CopiesCompared, StaleCopies: r.StaleCopies, Unread: r.Unread, DifferenceCount: r.Count, Error: v.Error,
-		StartedAt: v.StartedAt.UTC(), FinishedAt: timeOrNull(v.FinishedAt), Totals: []client.VerifiedMeter{},
+		StartedAt: v.StartedAt.UTC(), FinishedAt: TimeOrNull(v.FinishedAt), Totals: []client.VerifiedMeter{},
 		UnreadBalances: Map(r.UnreadFirst, func(k *audit.Key) client.UnreadBalance {
 			return client.UnreadBalance{Tenant: k.Tenant, Meter: k.Meter, Subject: k.Subject}
 		}),
@@ -80,7 +80,7 @@ func Verification(v *verifier.Verification) client.Verification {
 func VerificationSummary(v *verifier.Summary) client.VerificationSummary {
 	return client.VerificationSummary{
 		VerificationID: v.ID, Tenant: v.Tenant, Status: client.VerificationSummaryStatus(v.Status), Balances: v.Balances, Entries: v.Entries,
-		Incremental: v.Incremental, Unread: v.Unread, DifferenceCount: v.Differences, Error: v.Error, StartedAt: v.StartedAt, FinishedAt: timeOrNull(v.FinishedAt),
+		Incremental: v.Incremental, Unread: v.Unread, DifferenceCount: v.Differences, Error: v.Error, StartedAt: v.StartedAt, FinishedAt: TimeOrNull(v.FinishedAt),
 	}
 }
 
@@ -93,7 +93,7 @@ func Clock(s testclock.State) client.TestClock {
 func Key(k *access.Key) client.Key {
 	return client.Key{
 		KeyID: k.ID, Name: k.Name, Scopes: scopes(k.Scopes), Tenant: textOrNull(k.Tenant), Prefix: k.Prefix, CreatedAt: k.CreatedAt,
-		ExpiresAt: timeOrNull(k.ExpiresAt), Status: client.KeyStatus(k.Status), LastUsedAt: timeOrNull(k.LastUsedAt),
+		ExpiresAt: TimeOrNull(k.ExpiresAt), Status: client.KeyStatus(k.Status), LastUsedAt: TimeOrNull(k.LastUsedAt),
 	}
 }
 
@@ -102,7 +102,7 @@ func Key(k *access.Key) client.Key {
 func NewKey(k *access.Key, secret string) client.CreatedKey {
 	return client.CreatedKey{
 		KeyID: k.ID, Name: k.Name, Scopes: scopes(k.Scopes), Tenant: textOrNull(k.Tenant), Prefix: k.Prefix, Secret: secret,
-		CreatedAt: k.CreatedAt, ExpiresAt: timeOrNull(k.ExpiresAt),
+		CreatedAt: k.CreatedAt, ExpiresAt: TimeOrNull(k.ExpiresAt),
 	}
 }
 
@@ -169,7 +169,7 @@ func cell(text string) string {
 func Statement(s *history.Statement) client.Statement {
 	return client.Statement{
 		Tenant: s.Tenant, Meter: s.Meter, Subject: s.Subject, Plan: s.Plan, PlanVersion: s.PlanVersion,
-		Period: client.BalancePeriod{Start: timeOrNull(s.Start), End: timeOrNull(s.End)}, Closed: s.Closed, Opening: s.Opening, Granted: s.Granted,
+		Period: client.BalancePeriod{Start: TimeOrNull(s.Start), End: TimeOrNull(s.End)}, Closed: s.Closed, Opening: s.Opening, Granted: s.Granted,
 		Refunded: s.Refunded, Used: s.Used, Expired: s.Expired, Adjusted: s.Adjusted, Overage: s.Overage, Held: s.Held,
 		Closing: s.Closing, AsOf: s.AsOf.UTC(),
 		Lines: Map(s.Lines, func(l *history.StatementLine) client.StatementLine {

@@ -29,7 +29,7 @@ func NewWebhook(w *webhooks.Webhook, secret string) client.NewWebhookEndpoint {
 func Delivery(d *webhooks.Delivery) client.Delivery {
 	out := client.Delivery{
 		EventID: d.EventID(), Type: client.EventType(d.Type), Tenant: textOrNull(d.Tenant), Status: client.DeliveryStatus(d.Status), Attempts: int64(d.Attempts),
-		QueuedAt: d.QueuedAt, NextAt: timeOrNull(d.NextAt), AttemptedAt: timeOrNull(d.AttemptedAt), Error: d.Error,
+		QueuedAt: d.QueuedAt, NextAt: TimeOrNull(d.NextAt), AttemptedAt: TimeOrNull(d.AttemptedAt), Error: d.Error,
 		StatusCode: d.StatusCode,
 	}
 	if ms := d.Latency.Milliseconds(); !d.AttemptedAt.IsZero() && ms >= 0 {
@@ -70,7 +70,8 @@ func textOrNull(text string) *string {
 	return &text
 }
 
-func timeOrNull(t time.Time) *time.Time {
+// TimeOrNull returns t in UTC, or nil for the zero time.
+func TimeOrNull(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}

@@ -32,16 +32,16 @@ func Status(s *status.Status) client.ServiceStatus {
 		}),
 	}
 	if v := r.Verification; v != nil {
-		out.Verification = client.LastVerification{VerificationID: v.ID, Tenant: v.Tenant, Status: client.LastVerificationStatus(v.Status), StartedAt: v.StartedAt, FinishedAt: timeOrNull(v.FinishedAt)}
+		out.Verification = client.LastVerification{VerificationID: v.ID, Tenant: v.Tenant, Status: client.LastVerificationStatus(v.Status), StartedAt: v.StartedAt, FinishedAt: TimeOrNull(v.FinishedAt)}
 	}
 	if l := r.Roll; l != nil {
-		out.Roll = client.LastRoll{RollID: l.ID, AsOf: l.AsOf, Status: client.LastRollStatus(l.Status), Total: l.Total, Processed: l.Processed, StartedAt: l.StartedAt, FinishedAt: timeOrNull(l.FinishedAt)}
+		out.Roll = client.LastRoll{RollID: l.ID, AsOf: l.AsOf, Status: client.LastRollStatus(l.Status), Total: l.Total, Processed: l.Processed, StartedAt: l.StartedAt, FinishedAt: TimeOrNull(l.FinishedAt)}
 	}
 	if l := r.Seal; l != nil {
 		out.Seal = client.LastSeal{Day: l.Day.Format(time.DateOnly), Position: l.Position, Heads: l.Heads, SealedAt: l.SealedAt}
 	}
 	if a := r.Archive; a != nil {
-		out.Archive = client.LastArchive{Month: a.Month.Format("2006-01"), ArchivedAt: a.ArchivedAt, RemovedAt: timeOrNull(a.RemovedAt)}
+		out.Archive = client.LastArchive{Month: a.Month.Format("2006-01"), ArchivedAt: a.ArchivedAt, RemovedAt: TimeOrNull(a.RemovedAt)}
 	}
 	return out
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
 )
 
 const (
@@ -188,12 +189,7 @@ func (w *Writer) spread(limit time.Duration) time.Duration {
 func set(h http.Header, name, value string) { h[name] = []string{value} }
 
 // seconds rounds d up to whole seconds.
-func seconds(d time.Duration) int64 {
-	if d <= 0 {
-		return 0
-	}
-	return int64((d-1)/time.Second) + 1
-}
+func seconds(d time.Duration) int64 { return encoding.Ceil(d, time.Second) }
 
 // randomUpTo returns a random duration from 0 to limit.
 func randomUpTo(limit time.Duration) time.Duration { return rand.N(limit + 1) }
