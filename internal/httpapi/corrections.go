@@ -98,7 +98,8 @@ func (s *Server) extendGrant(rc *request) error {
 
 // changeGrant voids or extends the grant in the path. It also reports whether the request was a dry run.
 func (s *Server) changeGrant(rc *request, action ledger.GrantAction, members []body.Member[withDryRun[ledger.GrantChange]]) (*ledger.Change, bool, error) {
-	req := withDryRun[ledger.GrantChange]{request: ledger.GrantChange{Tenant: rc.tenant, GrantID: rc.parameter("grant_id"), Action: action}}
+	asked := ledger.GrantChange{Tenant: rc.tenant, GrantID: rc.parameter("grant_id"), Action: action}
+	req := withDryRun[ledger.GrantChange]{request: asked}
 	err := decode(rc, &req, members)
 	if err != nil {
 		return nil, false, err

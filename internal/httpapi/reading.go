@@ -149,7 +149,8 @@ func (s *Server) listPeriods(rc *request) error {
 }
 
 func periodOf(p *history.PeriodInfo) client.Period {
-	out := client.Period{Start: p.Start.UTC(), End: answers.TimeOrNull(p.End), LocalStart: p.LocalStart, Allowance: p.Allowance}
+	out := client.Period{Start: p.Start.UTC(), LocalStart: p.LocalStart, Allowance: p.Allowance}
+	out.End = answers.TimeOrNull(p.End)
 	if p.LocalEnd != "" {
 		out.LocalEnd = &p.LocalEnd
 	}

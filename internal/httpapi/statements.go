@@ -138,7 +138,7 @@ func (s *Server) usage(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, client.UsageList{Items: answers.Map(buckets, func(u *history.UsageBucket) client.Usage {
+	items := answers.Map(buckets, func(u *history.UsageBucket) client.Usage {
 		item := client.Usage{Start: u.Start.UTC(), Used: u.Used, Overage: u.Overage, Refunded: u.Refunded, Operations: u.Operations}
 		if d := q.Group.Dimension(); d != "" {
 			item.Group = map[string]string{d: u.Value}
@@ -146,7 +146,8 @@ func (s *Server) usage(rc *request) error {
 			item.Group = map[string]string{string(q.Group): u.Value}
 		}
 		return item
-	})})
+	})
+	return rc.send(http.StatusOK, client.UsageList{Items: items})
 }
 
 // usageGroup returns how the use is grouped: by subject, by a dimension of the meter, or not at all.
