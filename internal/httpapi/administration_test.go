@@ -177,60 +177,25 @@ func TestList_PagesWithoutGapOrRepetition(t *testing.T) {
 		s.tenant(fmt.Sprintf("t%d", i))
 		s.call("POST", "/v1/tenants/acme/grants", fmt.Sprintf(`{"meter":"credits","amount":1,"source":"promo","grant_id":"g%d"}`, i), headerIdempotencyKey, fmt.Sprint("g", i)).want(201)
 	}
-	for path, want := range map[string]string{
-		"/v1/meters?":                            "calls credits other",
-		"/v1/plans?":                             "basic p0 p1 p2 p3",
-		"/v1/tenants?":                           "acme t0 t1 t2 t3",
-		"/v1/limits?":                            "l0 l1 l2 l3",
-		"/v1/tenants/acme/grants?meter=credits&": "g0 g1 g2 g3",
-		"/v1/tenants/acme/entries?meter=credits&kind=grant&": "g0 g1 g2 g3",
+	for _, c := range []struct{ path, id, want string }{
+		{"/v1/meters?", "meter", "calls credits other"},
+		{"/v1/plans?", "plan", "basic p0 p1 p2 p3"},
+		{"/v1/tenants?", "tenant", "acme t0 t1 t2 t3"},
+		{"/v1/limits?", "rule", "l0 l1 l2 l3"},
+		{"/v1/tenants/acme/grants?meter=credits&", "grant_id", "g0 g1 g2 g3"},
+		{"/v1/tenants/acme/entries?meter=credits&kind=grant&", "operation_id", "g0 g1 g2 g3"},
 	} {
 		for _, limit := range []int{1, 2, 500} {
 			var ids []string
-			next := ""
-			for range 10 {
-				var page struct {
-					Items []map[string]any `json:"items"`
-					Next  *string          `json:"next_cursor"`
-				}
-				a := s.call("GET", path+fmt.Sprintf("limit=%d", limit)+next, "").want(200)
-				a.into(&page)
-				assert.True(t, len(page.Items) <= limit, "%s: %d items", path, len(page.Items))
-				for _, it := range page.Items {
-					ids = append(ids, idOf(it))
-				}
-				if page.Next == nil {
-					break
-				}
-				next = "&cursor=" + *page.Next
+			for _, item := range pages[map[string]any](s, c.path, limit) {
+				ids = append(ids, item[c.id].(string))
 			}
-			got := strings.Join(ids, " ")
-			assert.True(t, got == want, "%s in pages of %d: %q, want %q", path, limit, got, want)
+			assert.Equal(t, c.want, strings.Join(ids, " "), "%s in pages of %d", c.path, limit)
 		}
 	}
 	for _, path := range []string{"grants", "entries"} {
 		s.call("GET", "/v1/tenants/nobody/"+path, "").problem(404, "tenant_not_found")
 	}
-}
-
-// idOf returns a field that identifies an item of a list.
-func idOf(item map[string]any) string {
-	for _, name := range []string{"rule", "grant_id", "operation_id", "timezone", "version", "unit"} {
-		if _, ok := item[name]; !ok {
-			continue
-		}
-		switch name {
-		case "version":
-			return item["plan"].(string)
-		case "unit":
-			return item["meter"].(string)
-		case "timezone":
-			return item["tenant"].(string)
-		default:
-			return item[name].(string)
-		}
-	}
-	return fmt.Sprint(item)
 }
 
 func TestGrant_IssuedOnce_RaisesBalance(t *testing.T) {

@@ -3,9 +3,11 @@ package httpapi
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,13 +20,7 @@ import (
 )
 
 // gatewayNames returns the names of the supported gateways.
-func gatewayNames() []string {
-	var names []string
-	for name := range forwarded.Gateways() {
-		names = append(names, name)
-	}
-	return names
-}
+func gatewayNames() []string { return slices.Collect(maps.Keys(forwarded.Gateways())) }
 
 // ask returns the request by which a gateway asks whether tenant acme may send GET uri.
 func (s *service) ask(gateway, uri string, headers ...string) *http.Request {
@@ -174,8 +170,7 @@ func TestAuthorize_ModeCheck_ChargesNothing(t *testing.T) {
 			}
 		}
 	}
-	after := s.state()
-	assert.True(t, after == before, "stored before: %s, after: %s", before, after)
+	assert.Equal(t, before, s.state())
 }
 
 // A client or a gateway may repeat an X-Request-Id. Nevertheless each request is charged.
@@ -248,8 +243,7 @@ func TestAuthorize_RouteIsFromGateway(t *testing.T) {
 		"a name":                       {check("nginx", "/cheap", forwarded.HeaderRoute, "search of users"), "r2"},
 		"nothing":                      {check("nginx", ""), ""},
 	} {
-		got := rule(c.r)
-		assert.True(t, got == c.want, "%s: rule %q, want %q", what, got, c.want)
+		assert.Equal(t, c.want, rule(c.r), what)
 	}
 }
 
@@ -364,8 +358,7 @@ func TestAuthorize_NamesEveryHeaderAtFault(t *testing.T) {
 	r := s.ask("traefik", "/")
 	r.URL.RawQuery = "limit=1"
 	s.do(r).refused("limit")
-	after := s.state()
-	assert.True(t, after == before, "stored before: %s, after: %s", before, after)
+	assert.Equal(t, before, s.state())
 	// Valid requests: values at their bounds, empty headers, and headers that belong to answers.
 	for _, headers := range [][]string{
 		{"X-Forwarded-Uri", "/" + strings.Repeat("u", 8191)},

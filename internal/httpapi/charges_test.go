@@ -54,8 +54,7 @@ func TestChargeLimits_ChargedAndRefunded(t *testing.T) {
 	refund("").refused("charge_id")
 	mine := s.newKey(`{"name":"n","scopes":["use"],"tenant":"mine"}`)
 	s.as(mine, "POST", "/v1/limits/charge/refund", fmt.Sprintf(`{"charge_id":%q}`, first.ChargeID)).problem(403, "forbidden")
-	after := s.remaining("acme", "calls")
-	assert.True(t, after == before, "%d units are left of %d: a charge of limits takes none", after, before)
+	assert.Equal(t, before, s.remaining("acme", "calls"), "a charge of limits takes no units")
 }
 
 // TestChargeLimits_AfterTheFact_OwesUpToItsDebt charges costs that are known only after the work. The limit is ten
@@ -119,8 +118,7 @@ func TestAuthorize_ModeLimit_ChargesLimitsOnly(t *testing.T) {
 	s.do(s.ask("nginx", "/search", forwarded.HeaderMode, "limit")).passes()
 	s.do(s.ask("nginx", "/search", forwarded.HeaderMode, "limit")).refusedTo("nginx", 429, "rate_limited")
 	s.do(s.ask("traefik", "/", forwarded.HeaderMode, "limit", forwarded.HeaderTenant, "nobody")).refusedTo("traefik", 404, "tenant_not_found")
-	after := s.remaining("acme", "calls")
-	assert.True(t, after == before, "%d units are left of %d", after, before)
+	assert.Equal(t, before, s.remaining("acme", "calls"), "units are left")
 }
 
 // lacks fails the test if the answer has a header with this name.

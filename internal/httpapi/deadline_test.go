@@ -161,8 +161,7 @@ func TestDeadline_DoneBefore_IsTheParentsEndOrAnEarlierDeadline(t *testing.T) {
 		soon := newDeadline(parent, bound.Add(-time.Second))
 		defer soon.end()
 		<-soon.DoneBefore(bound)
-		until := time.Until(bound)
-		assert.True(t, until == time.Second, "the earlier deadline ended %s before the bound", until)
+		assert.Equal(t, time.Second, time.Until(bound), "from the end of the earlier deadline to the bound")
 		select {
 		case <-left:
 			t.Error("ended before its parent")

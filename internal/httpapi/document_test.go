@@ -151,8 +151,7 @@ func TestDecode_1To16ItemsOfDistinctMeters(t *testing.T) {
 		17: "items must have 1 to 16 elements; it has 17", 5000: "items must have 1 to 16 elements; it has 5000",
 	} {
 		_, faults := faultsOf(t, body(n, "m"))
-		got := strings.Join(faults, "; ")
-		assert.True(t, got == want, "%d items: %q, want %q", n, got, want)
+		assert.Equal(t, want, strings.Join(faults, "; "), "%d items", n)
 	}
 	_, faults := faultsOf(t, `{"tenant":"a","items":[{"meter":"m","amount":1},{"meter":"n","amount":1},{"meter":"m","amount":2}]}`)
 	assert.Equal(t, []string{"items[2].meter is a duplicate of items[0].meter"}, faults)

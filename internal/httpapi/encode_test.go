@@ -266,7 +266,6 @@ func TestCeil_RoundsUp(t *testing.T) {
 	for d, want := range map[time.Duration]int64{
 		-1: 0, 0: 0, 1: 1, time.Second - 1: 1, time.Second: 1, time.Second + 1: 2, 10 * time.Second: 10,
 	} {
-		got := encoding.Ceil(d, time.Second)
-		assert.True(t, got == want, "%s: %d, want %d", d, got, want)
+		assert.Equal(t, want, encoding.Ceil(d, time.Second), d)
 	}
 }

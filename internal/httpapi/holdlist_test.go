@@ -34,15 +34,7 @@ func TestListHolds_ByStatus(t *testing.T) {
 		{HoldID: "d-back", Status: "released", Items: []client.HoldPart{{Meter: "credits", Amount: 1}}},
 	}
 	s.unmoved("reading", func() {
-		var got []client.Hold
-		for cursor := "limit=3"; ; {
-			page := decoded[client.HoldList](s.call("GET", "/v1/tenants/acme/holds?"+cursor, "").want(200))
-			got = append(got, page.Items...)
-			if page.NextCursor == nil {
-				break
-			}
-			cursor = "limit=3&cursor=" + *page.NextCursor
-		}
+		got := pages[client.Hold](s, "/v1/tenants/acme/holds?", 3)
 		for i := range got {
 			assert.False(t, !got[i].ExpiresAt.After(got[i].CreatedAt) && got[i].HoldID != "c-gone", got[i])
 			want[i].CreatedAt, want[i].ExpiresAt = got[i].CreatedAt, got[i].ExpiresAt

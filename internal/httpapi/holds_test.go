@@ -29,8 +29,7 @@ func (s *service) unmoved(what string, do func()) {
 	s.t.Helper()
 	before := s.books()
 	do()
-	after := s.books()
-	assert.True(s.t, after == before, "%s: stored before: %s, after: %s", what, before, after)
+	assert.Equal(s.t, before, s.books(), what)
 }
 
 // holdOf returns the body of a hold of acme's calls.

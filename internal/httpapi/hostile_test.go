@@ -58,8 +58,7 @@ func TestBodies_DeepWideLong_ShortRefusals(t *testing.T) {
 			t.Errorf("%s: %s is not named: %.500s", name, c.field, a.body)
 		}
 	}
-	after := s.state()
-	assert.True(t, after == before, "stored before: %s, after: %s", before, after)
+	assert.Equal(t, before, s.state())
 }
 
 // TestInjection_EveryPlace_RefusedOrStoredAsText sends texts that would change an SQL statement, a command or a page
@@ -93,8 +92,7 @@ func TestInjection_EveryPlace_RefusedOrStoredAsText(t *testing.T) {
 			s.call("POST", "/v1/debits", body, headerIdempotencyKey, "k").problem(400, "invalid_argument")
 		}
 		s.as(client.CreatedKey{Secret: "qk_" + in}, "GET", "/v1/meters", "").want(401, 429)
-		after := s.state()
-		assert.True(t, after == before, "%q: stored before: %s, after: %s", text, before, after)
+		assert.Equal(t, before, s.state(), "%q", text)
 		if strings.Contains(text, "\x00") {
 			continue
 		}

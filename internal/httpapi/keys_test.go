@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json/v2"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -221,7 +222,7 @@ func TestRoutes_BoundKey_ReachesItsTenantOnly(t *testing.T) {
 	s.as(admin, "POST", "/v1/limits/slots/reset", "").problem(403, "forbidden")
 	s.as(admin, "POST", "/v1/debits/batch", `{"debits":[{"idempotency_key":"x","tenant":"theirs","items":[{"meter":"calls","amount":1}]},
 		{"idempotency_key":"y","tenant":"mine","items":[{"meter":"calls","amount":1}]}]}`).want(200)
-	for _, name := range slices.Sorted(mapKeys(own)) {
+	for _, name := range slices.Sorted(maps.Keys(own)) {
 		if trial := own[name]; !strings.Contains(name, ":bits") && !strings.HasPrefix(name, "DELETE /v1/keys") {
 			method, _, _ := strings.Cut(name, " ")
 			a := s.as(admin, strings.Replace(method, "any", "GET", 1), trial.path, trial.body, append(slices.Clone(trial.header), "X-Own", "1")...)
@@ -236,16 +237,6 @@ func ruleOf(path string) string {
 		return "by-subject"
 	}
 	return "of-mine"
-}
-
-func mapKeys[V any](m map[string]V) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
 }
 
 // TestRoutes_Scopes_OfTheContract: each route needs the scope that the contract names. A key with other scopes does
@@ -433,16 +424,9 @@ func TestAudit_EveryAdministrativeChange(t *testing.T) {
 		s.call("GET", "/v1/audit?"+query, "").want(200).into(&page)
 		assert.Len(t, page.Items, want, "%s: %d lines", query, len(page.Items))
 	}
-	seen, cursor := map[string]bool{}, ""
-	for {
-		s.call("GET", "/v1/audit?limit=3"+cursor, "").want(200).into(&page)
-		for _, l := range page.Items {
-			seen[l.AuditID] = true
-		}
-		if page.NextCursor == nil {
-			break
-		}
-		cursor = "&cursor=" + *page.NextCursor
+	seen := map[string]bool{}
+	for _, l := range pages[client.AuditLine](s, "/v1/audit?", 3) {
+		seen[l.AuditID] = true
 	}
 	var stored int
 	s.check(s.pool.QueryRow(t.Context(), "SELECT count(*) FROM audit").Scan(&stored))

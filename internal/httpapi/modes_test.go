@@ -96,8 +96,7 @@ func TestDebit_DryRunInAnyMode_ChangesNothing(t *testing.T) {
 		s.call("POST", "/v1/debits", body).want(200).into(&got)
 		assert.True(t, got.Items[0].Charged == charged && got.Items[0].Shortfall == 2, "%s: %+v", mode, got)
 	}
-	after := s.state()
-	assert.True(t, after == before, "stored before: %s, after: %s", before, after)
+	assert.Equal(t, before, s.state())
 }
 
 func TestDebit_ModeIsPartOfFingerprint(t *testing.T) {

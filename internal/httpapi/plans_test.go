@@ -62,8 +62,7 @@ func TestPutPlan_ContradictoryAllowance_400(t *testing.T) {
 	s.call("PUT", "/v1/plans/p", `{"allowances":[{"meter":"calls",`+overflowing+`"credits"}},{"meter":"credits",`+overflowing+`"other"}}]}`).
 		refused("allowances[0].overflow.meter")
 	s.call("PUT", "/v1/plans/p", `{"allowances":[{"meter":"calls",`+overflowing+`"credits"}}]}`).refused("allowances[0].overflow.meter") // p has no credits
-	after := s.state()
-	assert.True(t, after == before, "stored before: %s, after: %s", before, after)
+	assert.Equal(t, before, s.state())
 	a := s.call("PUT", "/v1/plans/p", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant","overflow":{"meter":"none","price":1}}]}`)
 	if a.status != 400 && a.status != 404 || !strings.Contains(string(a.body), `"field":"allowances[0].overflow.meter"`) {
 		t.Errorf("%d %s", a.status, a.body)
@@ -110,8 +109,7 @@ func TestDebit_LargestPriceIsExact(t *testing.T) {
 	p := s.debit("k1", "rich", "calls", largest).problem(402, "credits_exhausted")
 	assert.True(t, *p.Available == 1 && *p.Required == largest, p)
 	s.debit("k2", "rich", "calls", 2).want(402)
-	got := s.remaining("rich", "credits")
-	assert.True(t, got == largest, "%d credits remain", got)
+	assert.EqualValues(t, largest, s.remaining("rich", "credits"), "credits remain")
 	s.debit("k3", "rich", "calls", 1).want(200)
 	assert.Zero(t, s.remaining("rich", "credits"), "credits remain")
 }

@@ -72,8 +72,9 @@ func balanceOf(b *ledger.Balance) client.Balance {
 
 // listEntries answers with a page of journal entries.
 func (s *Server) listEntries(rc *request) error {
+	kinds := answers.Map(ledger.EntryKinds(), func(k *ledger.EntryKind) string { return string(*k) })
 	q := history.EntryQuery{
-		Tenant: rc.tenant, Meter: rc.query.id("meter"), Subject: rc.query.id("subject"), Kind: ledger.EntryKind(rc.query.word("kind", words(ledger.EntryKinds())...)),
+		Tenant: rc.tenant, Meter: rc.query.id("meter"), Subject: rc.query.id("subject"), Kind: ledger.EntryKind(rc.query.word("kind", kinds...)),
 		From: rc.query.instant("from"), To: rc.query.instant("to"),
 		Order: history.Order(rc.query.word("order", string(history.OldestFirst), string(history.NewestFirst))),
 	}
@@ -153,15 +154,6 @@ func periodOf(p *history.PeriodInfo) client.Period {
 	out.End = answers.TimeOrNull(p.End)
 	if p.LocalEnd != "" {
 		out.LocalEnd = &p.LocalEnd
-	}
-	return out
-}
-
-// words returns the values of an enumeration as strings.
-func words[S ~string](values []S) []string {
-	out := make([]string, len(values))
-	for i, v := range values {
-		out[i] = string(v)
 	}
 	return out
 }

@@ -60,8 +60,7 @@ func TestListEntries_GetOperationByKey(t *testing.T) {
 	for query, want := range map[string]int{
 		"from=" + at(0): all, "from=" + at(time.Microsecond): 0, "to=" + at(0): 0, "to=" + at(time.Microsecond): all, "kind=refund": 0,
 	} {
-		got := count(query)
-		assert.True(t, got == want, "%s: %d entries, want %d", query, got, want)
+		assert.Equal(t, want, count(query), "entries of %s", query)
 	}
 	// The entries have the ids of operations that the ledger itself has started. Each such id names an operation.
 	s.call("GET", "/v1/tenants/acme/entries?meter=calls", "").want(200).into(&list)

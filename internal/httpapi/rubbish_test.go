@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json/v2"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -188,10 +189,7 @@ func faultsAt(schema *openapi3.Schema, path string, put func(raw string) string)
 func faultsOfBody(schema *openapi3.Schema, object map[string]any, path string, put func(raw string) string) []fault {
 	var out []fault
 	encode := func(change func(m map[string]any)) string {
-		m := map[string]any{}
-		for k, v := range object {
-			m[k] = v
-		}
+		m := maps.Clone(object)
 		change(m)
 		return put(encoded(m))
 	}
@@ -261,11 +259,7 @@ func encoded(v any) string {
 }
 
 func firstKey(m map[string]any) string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	return slices.Min(names)
+	return slices.Min(slices.Collect(maps.Keys(m)))
 }
 
 func TestBodies_EveryWrongFieldIs400AndNamed(t *testing.T) {
@@ -308,8 +302,7 @@ func TestBodies_EveryWrongFieldIs400AndNamed(t *testing.T) {
 				assert.Equal(t, f.field, names,
 					"%s: %.200s\n%d, want a fault of %q, not %q: %.300s", op.OperationID, f.body, a.status, f.field, names, a.body)
 			}
-			after := s.state()
-			assert.True(t, after == before, "%s: stored before: %s, after: %s", op.OperationID, before, after)
+			assert.Equal(t, before, s.state(), op.OperationID)
 			assert.True(t, sent >= min(15, 8*len(schema.Properties)), "%s: only %d faults", op.OperationID, sent)
 			a := s.call(good.method, good.path, good.body, headerIdempotencyKey, "good-"+op.OperationID)
 			assert.True(t, a.status < 400, "%s: the full body is refused: %s", op.OperationID, a.body)
@@ -345,8 +338,7 @@ func TestBodies_NotJSONObject_400(t *testing.T) {
 		for _, given := range []string{"text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1", "application/problem+json", ";"} {
 			send(good.body, "Content-Type", given).refused("Content-Type")
 		}
-		after := s.state()
-		assert.True(t, after == before, "%s: stored before: %s, after: %s", operation, before, after)
+		assert.Equal(t, before, s.state(), operation)
 	}
 	s.call("POST", "/v1/debits", big(bodyMax), headerIdempotencyKey, "k1").want(200)
 	s.call("POST", "/v1/debits", demandOf("acme", "calls", 1), headerIdempotencyKey, "k2", "Content-Type", "application/json; charset=UTF-8").want(200)
@@ -370,20 +362,12 @@ func TestBodies_UnknownFieldsAreNamed(t *testing.T) {
 	t.Parallel()
 	s := newService(t).catalogue()
 	before := s.state()
-	add := func(body, field string) string { return body[:len(body)-1] + "," + field + "}" }
 	debit := demandOf("acme", "calls", 1)
-	for _, c := range [][4]string{
-		{"POST", "/v1/check", add(debit, `"mode":"normal"`), "mode"},
-	} {
-		s.call(c[0], c[1], c[2], headerIdempotencyKey, "k").refused(c[3])
-	}
-	for _, path := range []string{
-		"/v1/authorize/apache", "/v1/secrets",
-	} {
+	s.call("POST", "/v1/check", debit[:len(debit)-1]+`,"mode":"normal"}`, headerIdempotencyKey, "k").refused("mode")
+	for _, path := range []string{"/v1/authorize/apache", "/v1/secrets"} {
 		s.call("POST", path, `{}`, headerIdempotencyKey, "k").problem(404, "not_found")
 	}
-	after := s.state()
-	assert.True(t, after == before, "stored before: %s, after: %s", before, after)
+	assert.Equal(t, before, s.state())
 }
 
 func TestPaths_EncodedIDsAreChecked(t *testing.T) {
@@ -420,8 +404,7 @@ func TestPaths_EncodedIDsAreChecked(t *testing.T) {
 			}
 		}
 	}
-	after := s.state()
-	assert.True(t, after == before, "stored before: %s, after: %s", before, after)
+	assert.Equal(t, before, s.state())
 	for _, id := range []string{"a", "a.b_c:d-e", strings.Repeat("x", 128)} {
 		s.call("PUT", "/v1/meters/"+id, `{"unit":"call"}`).want(201)
 		s.call("GET", "/v1/meters/"+url.PathEscape(id), "").want(200)

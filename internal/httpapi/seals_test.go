@@ -41,16 +41,8 @@ func TestSeals_ListAndFile(t *testing.T) {
 		assert.Equal(t, made[i], string(file), day)
 	}
 	var listed []string
-	next := ""
-	for pages := 0; ; pages++ {
-		page := decoded[client.SealList](s.call("GET", "/v1/seals?limit=1"+next, "").want(200))
-		for _, item := range page.Items {
-			listed = append(listed, fmt.Sprintf("%s %d", item.Day, item.Position))
-		}
-		if page.NextCursor == nil {
-			break
-		}
-		next = "&cursor=" + *page.NextCursor
+	for _, item := range pages[client.SealSummary](s, "/v1/seals?", 1) {
+		listed = append(listed, fmt.Sprintf("%s %d", item.Day, item.Position))
 	}
 	assert.Equal(t, []string{"2025-01-04 2", "2025-01-02 1", "2025-01-01 0"}, listed)
 	s.call("GET", "/v1/seals/2025-01-03", "").problem(404, "not_found")

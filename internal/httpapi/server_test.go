@@ -259,8 +259,7 @@ func TestMetrics_LabelsRouteMethodStatus(t *testing.T) {
 	} {
 		assert.Contains(t, body, line, "/metrics lacks %s", line)
 	}
-	n := strings.Count(body, "quotasvc_http_requests_total{")
-	assert.True(t, n == 3, "%d series", n)
+	assert.Equal(t, 3, strings.Count(body, "quotasvc_http_requests_total{"), "series")
 }
 
 // metrics returns the text that the service answers at /metrics.
@@ -268,12 +267,7 @@ func (s *service) metrics() string {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.ops, nil)
 	s.check(err)
-	response, err := s.client.Do(r)
-	s.check(err)
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	s.check(err)
-	return string(body)
+	return string(s.exchange(r).body)
 }
 
 func TestService_PostgresDown_503(t *testing.T) {

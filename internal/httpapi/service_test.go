@@ -177,12 +177,7 @@ func bootstrapOnly(t testing.TB) *access.Directory {
 // bare sends a request to a route that a test has added, which is not in the contract.
 func (s *service) bare(path string) *answer {
 	s.t.Helper()
-	response, err := s.client.Do(s.request("POST", path, nil))
-	s.check(err)
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	s.check(err)
-	return &answer{t: s.t, status: response.StatusCode, header: response.Header, body: body}
+	return s.exchange(s.request("POST", path, nil))
 }
 
 // below starts the parts that the API calls.
@@ -314,21 +309,27 @@ func (s *service) request(method, path string, body io.Reader, extra ...string) 
 	return r
 }
 
-func (s *service) do(r *http.Request) *answer {
+// exchange sends a request and returns the answer unchecked.
+func (s *service) exchange(r *http.Request) *answer {
 	s.t.Helper()
 	response, err := s.client.Do(r)
 	s.check(err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	s.check(err)
-	a := &answer{t: s.t, status: response.StatusCode, header: response.Header, body: body, closed: response.Close}
+	return &answer{t: s.t, status: response.StatusCode, header: response.Header, body: body, closed: response.Close}
+}
+
+func (s *service) do(r *http.Request) *answer {
+	s.t.Helper()
+	a := s.exchange(r)
 	if a.status >= http.StatusInternalServerError {
 		id := a.header.Get(headerRequestID)
 		s.eventually("the access line", func() bool { return s.log.with(id) != "" })
 		s.t.Log(s.log.with(id))
 	}
-	err = conforms(r, a)
-	assert.NoError(s.t, err, "%s %s: the answer is not in the contract: %v\n%s", r.Method, r.URL, err, body)
+	err := conforms(r, a)
+	assert.NoError(s.t, err, "%s %s: the answer is not in the contract: %v\n%s", r.Method, r.URL, err, a.body)
 	return a
 }
 
@@ -391,6 +392,27 @@ func decoded[T any](a *answer) (v T) {
 	a.t.Helper()
 	a.into(&v)
 	return v
+}
+
+// pages returns the items on all pages of a list, which have at most limit items each; 0: the default. path ends with
+// "?" or "&".
+func pages[T any](s *service, path string, limit int) (all []T) {
+	s.t.Helper()
+	if limit > 0 {
+		path += fmt.Sprintf("limit=%d", limit)
+	}
+	cursor := ""
+	for range 1000 {
+		page := decoded[pageOf[T]](s.call("GET", path+cursor, "").want(200))
+		assert.True(s.t, limit == 0 || len(page.Items) <= limit, "%s: %d items", path, len(page.Items))
+		all = append(all, page.Items...)
+		if page.NextCursor == nil {
+			return all
+		}
+		cursor = "&cursor=" + url.QueryEscape(*page.NextCursor)
+	}
+	s.t.Fatal("the list does not end")
+	return nil
 }
 
 // number returns the integer in a header.

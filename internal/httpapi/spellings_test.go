@@ -53,8 +53,7 @@ func TestAuthorize_AnySpelling_MeetsRule(t *testing.T) {
 			"/searches": "", "/search/x": "", "/search%21": "", "/Raw/x": "r1", "/raw/x": "", "/Raw/x/": "", "/Raw/x;a": "",
 			"/tree": "r2", "/TREE/": "r2", "/tree;x/b": "r2", "/tree%2fb": "r2", "/treeb": "",
 		} {
-			rule := s.deniedBy(gateway, uri)
-			assert.True(t, rule == want, "%s: %s is denied by %q, want %q", gateway, uri, rule, want)
+			assert.Equal(t, want, s.deniedBy(gateway, uri), "%s: %s is denied by", gateway, uri)
 		}
 	}
 	check := func(route string) bool {
@@ -124,8 +123,7 @@ func TestMatchMethod_OnlyItsRequests(t *testing.T) {
 			if gateway == forwarded.Envoy {
 				r.Method = method
 			}
-			got := s.do(r).status == http.StatusOK
-			assert.True(t, got == (want == ""), "%s: %s passes: %t", gateway, method, got)
+			assert.Equal(t, want == "", s.do(r).status == http.StatusOK, "%s: %s passes", gateway, method)
 		}
 	}
 	s.call("PUT", "/v1/limits/jobs", `{"per":["tenant"],"kind":"concurrency","burst":1,"match":{"method":"POST"}}`).refused("match.method")
@@ -142,22 +140,18 @@ func TestAddresses_EmbeddedIPv4_OwnBucket(t *testing.T) {
 		return s.do(s.ask("nginx", route, "X-Forwarded-For", ip)).status
 	}
 	for _, ip := range []string{"64:ff9b::198.51.100.1", "64:ff9b::198.51.100.2", "::198.51.100.3", "198.51.100.4", "2001:db8::1", "64:ff9b:1::198.51.100.5"} {
-		got := status(ip, "/")
-		assert.True(t, got == 200, "%s: %d", ip, got)
+		assert.Equal(t, 200, status(ip, "/"), ip)
 	}
 	for _, ip := range []string{
 		"198.51.100.1", "::ffff:198.51.100.1", "64:ff9b::198.51.100.1", "::198.51.100.1", "64:ff9b::198.51.100.4", "2001:db8::2", "64:ff9b:1::198.51.100.6",
 	} {
-		got := status(ip, "/")
-		assert.True(t, got == 403, "%s is denied with its other spelling: %d", ip, got)
+		assert.Equal(t, 403, status(ip, "/"), "%s is denied with its other spelling", ip)
 	}
 	for i, ip := range []string{"203.0.113.1", "203.0.113.2", "64:ff9b::203.0.113.3", "203.0.113.4"} {
-		got := status(ip, "/v1/wide") == 200
-		assert.True(t, got == (i < 3), "%s: %t", ip, got)
+		assert.Equal(t, i < 3, status(ip, "/v1/wide") == 200, ip)
 	}
 	for i, ip := range []string{"2001:db8:1:1::1", "2001:db8:1:2::1", "2001:db8:1:3::1", "2001:db8:1:4::1"} {
-		got := status(ip, "/v1/wide") == 200
-		assert.True(t, got == (i < 3), "%s: %t", ip, got)
+		assert.Equal(t, i < 3, status(ip, "/v1/wide") == 200, ip)
 	}
 	s.call("PUT", "/v1/blocks/ip/192.0.2.7", `{"action":"block"}`).want(201)
 	blocked := func(ip string) bool {

@@ -30,8 +30,7 @@ func TestDebit_AnswersDrawsAndQuotaHeaders(t *testing.T) {
 	assert.NotEmpty(t, grant)
 	assert.True(t, a.number(headerQuotaLimit) == 10 && a.number(headerQuotaRemaining) == 7, "headers: %v", a.header)
 	newYear := time.Date(got.AsOf.Year()+1, 1, 1, 0, 0, 0, 0, time.UTC)
-	reset := a.number(headerQuotaReset)
-	assert.True(t, reset == encoding.Ceil(newYear.Sub(got.AsOf), time.Second), "reset in %d s", reset)
+	assert.Equal(t, encoding.Ceil(newYear.Sub(got.AsOf), time.Second), a.number(headerQuotaReset), "seconds to the reset")
 	assert.True(t, a.header.Get(headerReplayed) == "" && a.header.Get("RateLimit") == "" &&
 		a.header.Get(headerQuotaSource) == "", "headers: %v", a.header)
 }
@@ -237,8 +236,7 @@ func TestDebit_DryRun_AnswersLikeDebit(t *testing.T) {
 	s.call("POST", "/v1/debits/batch", `{"dry_run":true,"debits":[`+demandOf("acme", "calls", 7)+`,`+demandOf("acme", "calls", 7)+`]}`).want(200).into(&b)
 	assert.True(t, len(b.Results) == 2 && b.Results[0].Status == 200 && b.Results[1].Status == 200 &&
 		b.Results[1].DryRun, b)
-	after := s.state()
-	assert.True(t, after == before, "stored before: %s, after: %s", before, after)
+	assert.Equal(t, before, s.state())
 }
 
 func TestDebitBatch_AnswersEach(t *testing.T) {
@@ -297,8 +295,7 @@ func TestDebitBatch_OneInvalid_RefusedWhole(t *testing.T) {
 	} {
 		s.call("POST", "/v1/debits/batch", body).refused(field)
 	}
-	after := s.state()
-	assert.True(t, after == before, "stored before: %s, after: %s", before, after)
+	assert.Equal(t, before, s.state())
 	full := make([]string, 1000)
 	for i := range full {
 		full[i] = fmt.Sprintf(`{"idempotency_key":"k%d",%s`, i, demandOf("acme", "calls", 1)[1:])
@@ -330,8 +327,7 @@ func TestIdempotencyKey_RequiredAndBounded(t *testing.T) {
 		r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, strings.NewReader(body))
 		r.Header = http.Header{"Authorization": {"Bearer " + testKey}, headerIdempotencyKey: {"a", "b"}}
 		s.do(r).refused(headerIdempotencyKey)
-		after := s.state()
-		assert.True(t, after == before, "%s: stored before: %s, after: %s", path, before, after)
+		assert.Equal(t, before, s.state(), path)
 		for _, key := range []string{path + "!", path + strings.Repeat("~", 255-len(path))} {
 			s.call("POST", path, body, headerIdempotencyKey, key).want(200, 201)
 		}

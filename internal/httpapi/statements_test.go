@@ -84,8 +84,7 @@ func TestGetStatement_CSV(t *testing.T) {
 		assert.Contains(t, text, want, "no %q in\n", want)
 	}
 	wantName := `attachment; filename="statement_acme_calls_` + strings.NewReplacer("-", "", ":", "").Replace(thisYear()) + `.csv"`
-	got := byFormat.header.Get("Content-Disposition")
-	assert.True(t, got == wantName, "%s, want %s", got, wantName)
+	assert.Equal(t, wantName, byFormat.header.Get("Content-Disposition"))
 	for _, a := range []*answer{
 		s.call("GET", path, "", "Accept", "application/json, text/csv;q=0.5"), s.call("GET", path+"?format=json", "", "Accept", "text/csv"),
 		s.call("GET", path, "", "Accept"),
@@ -130,8 +129,7 @@ func TestPrefersCSV_ByAcceptHeader(t *testing.T) {
 		"text/csv;q=0.5, application/json;q=0.4": true, "text/csv, application/json": false, "text/*, application/json;q=0.9": true,
 		"text/csv;q=0": false, "text/csv;q=x": false, "text/html": false, "text/csv;;": false, "text/html, text/csv": true,
 	} {
-		got := prefersCSV([]string{accept})
-		assert.True(t, got == want, "%q: %v", accept, got)
+		assert.Equal(t, want, prefersCSV([]string{accept}), "%q", accept)
 	}
 	assert.True(t, prefersCSV([]string{"application/json;q=0.1", "text/csv"}), "the second header is not read")
 }

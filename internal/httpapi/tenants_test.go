@@ -174,19 +174,7 @@ func TestListTerms_WhatWhenWhy(t *testing.T) {
 		{Plan: "large", Anchor: acme.Anchor, Timezone: "Europe/Berlin", Overrides: client.Overrides{}, Apply: client.TermsApplyNextPeriod, Usage: client.TermsUsageCarry},
 	}
 	for _, limit := range []int{1, 3, 4, 500} {
-		var got []client.Terms
-		for cursor, first := "", true; first || cursor != ""; first = false {
-			path := fmt.Sprintf("/v1/tenants/acme/terms?limit=%d", limit)
-			if cursor != "" {
-				path += "&cursor=" + cursor
-			}
-			page := decoded[client.TermsList](s.call("GET", path, "").want(200))
-			assert.True(t, len(page.Items) <= limit, "%d of %d", len(page.Items), limit)
-			got, cursor = append(got, page.Items...), ""
-			if page.NextCursor != nil {
-				cursor = *page.NextCursor
-			}
-		}
+		got := pages[client.Terms](s, "/v1/tenants/acme/terms?", limit)
 		for i := range got {
 			if i > 0 && !got[i].EffectiveAt.After(got[i-1].EffectiveAt) || i == 0 && !got[i].EffectiveAt.Equal(acme.CreatedAt) {
 				t.Errorf("%d: %s", i, got[i].EffectiveAt)
@@ -221,23 +209,15 @@ func TestListTenants_Prefix(t *testing.T) {
 	for _, id := range []string{"Acme", "acm", "acme-1", "acme.z", "acmezz:zz", "acmf", "z"} {
 		s.call("PUT", "/v1/tenants/"+id, `{"plan":"`+plan+`"}`).want(201)
 	}
-	list := func(query string) (ids []string) {
-		for cursor := ""; ; {
-			page := decoded[client.TenantList](s.call("GET", "/v1/tenants?limit=2"+query+cursor, "").want(200))
-			for i := range page.Items {
-				ids = append(ids, page.Items[i].Tenant)
-			}
-			if page.NextCursor == nil {
-				return ids
-			}
-			cursor = "&cursor=" + *page.NextCursor
-		}
-	}
 	for query, want := range map[string][]string{
-		"&prefix=acme": {"acme", "acme-1", "acme.z", "acmezz:zz"}, "&prefix=acmezz:zz": {"acmezz:zz"}, "&prefix=A": {"Acme"}, "&prefix=z": {"z"}, "&prefix=none": nil,
+		"prefix=acme&": {"acme", "acme-1", "acme.z", "acmezz:zz"}, "prefix=acmezz:zz&": {"acmezz:zz"}, "prefix=A&": {"Acme"}, "prefix=z&": {"z"}, "prefix=none&": nil,
 		"": {"Acme", "acm", "acme", "acme-1", "acme.z", "acmezz:zz", "acmf", "z"},
 	} {
-		assert.Equal(t, want, list(query), "%q", query)
+		var ids []string
+		for _, tenant := range pages[client.Tenant](s, "/v1/tenants?"+query, 2) {
+			ids = append(ids, tenant.Tenant)
+		}
+		assert.Equal(t, want, ids, "%q", query)
 	}
 	for _, bad := range []string{"", "a%20b", "-a", strings.Repeat("x", 129), "a%25"} {
 		s.call("GET", "/v1/tenants?prefix="+bad, "").problem(400, "invalid_argument")

@@ -63,17 +63,6 @@ func (s *service) statement(meter string, start time.Time) (got client.Statement
 
 func startOf(t time.Time) string { return url.PathEscape(t.UTC().Format(time.RFC3339Nano)) }
 
-// clean fails the test unless a verification finds that all stored data agrees with the journal.
-func (s *service) clean() {
-	s.t.Helper()
-	v := decoded[client.Verification](s.call("POST", "/v1/verifications", `{}`).want(202))
-	s.eventually("the verification is done", func() bool {
-		s.call("GET", "/v1/verifications/"+v.VerificationID, "").want(200).into(&v)
-		return v.Status != client.VerificationStatusRunning
-	})
-	assert.True(s.t, v.Status == client.VerificationStatusClean, v)
-}
-
 // rhythmic creates the meters calls, jobs and seats, and plan hourly, which has allowances of all three. It puts acme
 // on this plan.
 func (s *service) rhythmic() *service {
@@ -115,7 +104,7 @@ func TestTrial_EndsThenPaidPlan(t *testing.T) {
 	trial = s.statement("calls", start)
 	assert.True(t, trial.Closed && trial.Period.End.Equal(*paid.Period.Start) && trial.Closing == 0 &&
 		trial.Expired == 70, trial)
-	s.clean()
+	s.verifyClean()
 }
 
 func TestTrial_UpgradeEndsIt(t *testing.T) {
@@ -129,7 +118,7 @@ func TestTrial_UpgradeEndsIt(t *testing.T) {
 	got := s.balance("calls", "")
 	assert.True(t, got.Opening == 5 && got.Granted == 10 && got.Remaining == 15, got)
 	s.debit("k2", "acme", "calls", 15).want(200)
-	s.clean()
+	s.verifyClean()
 }
 
 func TestOverride_NextPeriodOrNow(t *testing.T) {
@@ -163,7 +152,7 @@ func TestOverride_NextPeriodOrNow(t *testing.T) {
 	s.patch(`{"overrides":{"jobs":9},"apply":"now","usage":"reset","reason":"what waits, now"}`).want(200)
 	calls, jobs := s.balance("calls", ""), s.balance("jobs", "")
 	assert.True(t, calls.Granted == 10 && calls.Remaining == 13 && jobs.Remaining == 9, "%+v %+v", calls, jobs)
-	s.clean()
+	s.verifyClean()
 }
 
 func TestOverride_BelowUsed_NextPeriod(t *testing.T) {
@@ -197,7 +186,7 @@ func TestOverride_BelowUsed_NextPeriod(t *testing.T) {
 	seat("k5", 1).want(429, 402)
 	s.call("POST", "/v1/check", `{"tenant":"acme","items":[{"meter":"seats","amount":1}],"subject":"ann"}`).want(200)
 	s.send("/v1/debits", "k6", `{"tenant":"acme","items":[{"meter":"seats","amount":1}]}`).want(200)
-	s.clean()
+	s.verifyClean()
 }
 
 func TestGetStatement_ClosedPeriodStays(t *testing.T) {
@@ -234,5 +223,5 @@ func TestGetStatement_ClosedPeriodStays(t *testing.T) {
 	s.send("/v1/refunds", "r", refundOf("k1", "")).want(200)
 	got := s.statement("calls", first)
 	assert.True(t, got.Used == 8 && got.Refunded == 0, "a refund reopened a closed period: %+v", got)
-	s.clean()
+	s.verifyClean()
 }

@@ -168,8 +168,7 @@ func TestRetryAfter_JitterOnlyForWindows(t *testing.T) {
 				return limit * time.Duration(part) / 100
 			}}
 			want := seconds(c.wait + c.spread*time.Duration(part)/100)
-			got := s.RetryAfter(c.wait, c.verdicts)
-			assert.True(t, got == fmt.Sprint(want), "%s: %s, want %d", name, got, want)
+			assert.Equal(t, fmt.Sprint(want), s.RetryAfter(c.wait, c.verdicts), name)
 		}
 	}
 	assert.EqualValues(t, "1", (&Writer{}).RetryAfter(0, nil), "want at least 1")
