@@ -93,12 +93,10 @@ func TestCatalogue_Prune_DeletesWhatIsNotNamedAndNotUsed(t *testing.T) {
 	}
 	// Without prune, objects that a section does not list are kept. With prune, the objects of a missing section are
 	// kept.
-	if d := s.apply(`{"limits":{}}`); d.Counts.Deleted != 0 || d.Counts.Unlisted == 0 {
-		t.Errorf("%v", actions(d))
-	}
-	if d := s.apply(`{"tenants":{},"prune":true}`); d.Counts.Deleted != 0 {
-		t.Errorf("%v", actions(d))
-	}
+	d := s.apply(`{"limits":{}}`)
+	assert.True(t, d.Counts.Deleted == 0 && d.Counts.Unlisted != 0, "%v", actions(d))
+	d = s.apply(`{"tenants":{},"prune":true}`)
+	assert.Zero(t, d.Counts.Deleted, "%v", actions(d))
 	const keep = `{"limits":{"slow":{"per":["tenant","ip"],"kind":"fixed_window","rate":"5/m","match":{"route":"/search/*"}}},"meters":{"calls":{"unit":"call"}},"blocks":[],"prune":true%s}`
 	want := []string{"deleted meter idle", "deleted limit other", "deleted block ip 192.0.2.0/24"}
 	for _, more := range []string{`,"dry_run":true`, ""} {

@@ -206,15 +206,13 @@ func TestLimit_Ban_IsShownAndEndsByAReset(t *testing.T) {
 		return s.call("POST", "/v1/limits/charge", fmt.Sprintf(`{"tenant":"acme","subject":%q,"cost":%d}`, subject, cost))
 	}
 	charge("u", 4).want(200)
-	if p := charge("u", 2).problem(429, "rate_limited"); strings.Contains(p.Detail, "banned") {
-		t.Errorf("the first denial: %+v", p)
-	}
+	p := charge("u", 2).problem(429, "rate_limited")
+	assert.NotContains(t, p.Detail, "banned", "the first denial")
 	charge("u", 6).problem(422, "cost_exceeds_capacity") // it does not count for the ban: waiting would not help
 	for i := range 3 {
 		p := charge("u", 2-i%2).problem(429, "rate_limited")
-		if !strings.Contains(p.Detail, "banned by r0") || i == 1 && (p.RetryAfterMs < 599_000 || p.RetryAfterMs > 600_000) {
-			t.Errorf("while banned: %+v", p)
-		}
+		assert.Contains(t, p.Detail, "banned by r0", "while banned")
+		assert.False(t, i == 1 && (p.RetryAfterMs < 599_000 || p.RetryAfterMs > 600_000), "while banned: %+v", p)
 	}
 	var checked client.CheckAnswer
 	s.call("POST", "/v1/check", `{"tenant":"acme","subject":"u","items":[{"meter":"calls","amount":1}]}`).want(200).into(&checked)

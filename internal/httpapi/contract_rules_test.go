@@ -54,9 +54,7 @@ func TestContract_Everything_IsDescribed(t *testing.T) {
 		}
 		seen++
 		text, _ := object["description"].(string)
-		if text == "" {
-			t.Errorf("%s %v has no description", path, object["name"])
-		}
+		assert.NotEmpty(t, text, "%s %v has no description", path, object["name"])
 	})
 	assert.True(t, seen >= 500, "only %d were looked at", seen)
 }

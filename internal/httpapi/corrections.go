@@ -49,14 +49,7 @@ func adjustmentMembers() []body.Member[ledger.Adjust] {
 // refund refunds units of a debit or a capture: all units, or a part of them.
 func (s *Server) refund(rc *request) error {
 	var req withDryRun[ledger.Refund]
-	if err := decode(rc, &req, s.bodies.refund); err != nil {
-		return err
-	}
-	err := rc.ofTenant(req.request.Tenant)
-	if err != nil {
-		return err
-	}
-	if req.request.Key, err = rc.operationKey(req.dryRun); err != nil {
+	if err := readOperation(rc, &req, s.bodies.refund, &req.request.Tenant, &req.request.Key); err != nil {
 		return err
 	}
 	r, err := pg.Do(rc.ctx, s.ledger, &req.request, pg.DryRun(req.dryRun))
@@ -100,11 +93,7 @@ func (s *Server) extendGrant(rc *request) error {
 func (s *Server) changeGrant(rc *request, action ledger.GrantAction, members []body.Member[withDryRun[ledger.GrantChange]]) (*ledger.Change, bool, error) {
 	asked := ledger.GrantChange{Tenant: rc.tenant, GrantID: rc.parameter("grant_id"), Action: action}
 	req := withDryRun[ledger.GrantChange]{request: asked}
-	err := decode(rc, &req, members)
-	if err != nil {
-		return nil, false, err
-	}
-	if req.request.Key, err = rc.operationKey(req.dryRun); err != nil {
+	if err := readOperation(rc, &req, members, &req.request.Tenant, &req.request.Key); err != nil {
 		return nil, false, err
 	}
 	change, err := pg.Do(rc.ctx, s.ledger, &req.request, pg.DryRun(req.dryRun))

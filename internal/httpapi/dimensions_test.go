@@ -80,9 +80,8 @@ func TestUsage_ByDimension_FootsWithTheTotal(t *testing.T) {
 		assert.True(t, all == total, "%s: %+v, want %+v", step, total, all)
 	}
 	_, anns := s.usageOf("&subject=ann", "")
-	if by, sum := s.usageOf("&subject=ann&group_by=metadata.model", "model"); sum != anns || by["small"].used != 75 || by["large"].used != 20 {
-		t.Errorf("%+v, want %+v in all", by, anns)
-	}
+	by, sum := s.usageOf("&subject=ann&group_by=metadata.model", "model")
+	assert.True(t, sum == anns && by["small"].used == 75 && by["large"].used == 20, "%+v, want %+v in all", by, anns)
 	s.verifyClean()
 }
 

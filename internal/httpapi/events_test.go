@@ -61,9 +61,8 @@ func TestEvents_ThresholdsPlansSuspensions_ListedOldestFirst(t *testing.T) {
 	assert.Equal(t, want, got)
 	got, _ = s.events("?type=tenant.suspended")
 	assert.Equal(t, want[1:], got)
-	if got, _ := s.events("?tenant=one"); len(got) != 1 {
-		t.Errorf("%q", got)
-	}
+	got, _ = s.events("?tenant=one")
+	assert.Len(t, got, 1)
 	_, page = s.events("?limit=1")
 	require.NotNil(t, page.NextCursor, "no cursor")
 	got, _ = s.events("?cursor=" + url.QueryEscape(*page.NextCursor))

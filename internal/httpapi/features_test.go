@@ -31,9 +31,8 @@ func TestFeatures_PlanAndTenant_AnswerChecksAndConsumes(t *testing.T) {
 		})
 	}
 	features("beta:false max_upload_mb:500 seats:0 sso:true")
-	if a := s.call("GET", "/v1/plans/pro", "").want(200); !strings.Contains(string(a.body), `"max_upload_mb":500`) {
-		t.Errorf("%s", a.body)
-	}
+	a := s.call("GET", "/v1/plans/pro", "").want(200)
+	assert.Contains(t, string(a.body), `"max_upload_mb":500`)
 	check := func(more string, allowed bool, code client.ProblemCode) {
 		t.Helper()
 		got := decoded[client.CheckAnswer](s.call("POST", "/v1/check", `{"tenant":"feat",`+more+`}`).want(200))
@@ -55,7 +54,7 @@ func TestFeatures_PlanAndTenant_AnswerChecksAndConsumes(t *testing.T) {
 	s.send("/v1/consume", "k1", `{"tenant":"feat","feature":"sso"`+items+`}`).want(200)
 	s.send("/v1/consume", "k2", `{"tenant":"feat","feature":"sso"}`).want(200)
 	assert.EqualValues(t, 6, s.remaining("feat", "calls"), "remain")
-	a := s.call("POST", "/v1/check/batch", `{"checks":[{"tenant":"feat","feature":"beta"},{"tenant":"feat"`+items+`},{"tenant":"feat","feature":"sso"}]}`).want(200)
+	a = s.call("POST", "/v1/check/batch", `{"checks":[{"tenant":"feat","feature":"beta"},{"tenant":"feat"`+items+`},{"tenant":"feat","feature":"sso"}]}`).want(200)
 	assert.True(t, strings.Count(string(a.body), `"allowed":true`) == 2 && strings.Contains(string(a.body), `"feature_not_in_plan"`),
 		"%s", a.body)
 

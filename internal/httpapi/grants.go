@@ -33,13 +33,8 @@ func grantMembers() []body.Member[ledger.Grant] {
 
 // grant creates a grant for a tenant.
 func (s *Server) grant(rc *request) error {
-	var req withDryRun[ledger.Grant]
-	err := decode(rc, &req, s.bodies.grant)
-	if err != nil {
-		return err
-	}
-	req.request.Tenant = rc.tenant
-	if req.request.Key, err = rc.operationKey(req.dryRun); err != nil {
+	req := withDryRun[ledger.Grant]{request: ledger.Grant{Tenant: rc.tenant}}
+	if err := readOperation(rc, &req, s.bodies.grant, &req.request.Tenant, &req.request.Key); err != nil {
 		return err
 	}
 	result, err := s.gate.Grant(rc.ctx, &req.request, req.dryRun)

@@ -57,14 +57,7 @@ func returnPolicy(d *body.Document) ledger.ReturnPolicy {
 // hold reserves units of balances for later captures.
 func (s *Server) hold(rc *request) error {
 	var req withDryRun[ledger.Hold]
-	if err := decode(rc, &req, s.bodies.hold); err != nil {
-		return err
-	}
-	err := rc.ofTenant(req.request.Tenant)
-	if err != nil {
-		return err
-	}
-	if req.request.Key, err = rc.operationKey(req.dryRun); err != nil {
+	if err := readOperation(rc, &req, s.bodies.hold, &req.request.Tenant, &req.request.Key); err != nil {
 		return err
 	}
 	result, err := s.gate.Hold(rc.ctx, &req.request, req.dryRun)
@@ -91,14 +84,7 @@ func (s *Server) extendHold(rc *request) error {
 
 func (s *Server) changeHold(rc *request, action ledger.HoldAction, members []body.Member[withDryRun[ledger.HoldChange]]) error {
 	req := withDryRun[ledger.HoldChange]{request: ledger.HoldChange{HoldID: rc.parameter("hold_id"), Action: action}}
-	err := decode(rc, &req, members)
-	if err != nil {
-		return err
-	}
-	if err := rc.ofTenant(req.request.Tenant); err != nil {
-		return err
-	}
-	if req.request.Key, err = rc.operationKey(req.dryRun); err != nil {
+	if err := readOperation(rc, &req, members, &req.request.Tenant, &req.request.Key); err != nil {
 		return err
 	}
 	result, err := s.gate.ChangeHold(rc.ctx, &req.request, req.dryRun)

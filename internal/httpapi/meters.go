@@ -43,18 +43,15 @@ func (s *Server) deleteMeter(rc *request) error {
 
 // setGauge sets a gauge to a value, or changes it by a difference.
 func (s *Server) setGauge(rc *request) error {
-	c := withDryRun[gauge.Change]{}
-	var err error
-	if c.request.Key, err = rc.gaugeParameters(); err != nil {
+	k, err := rc.gaugeParameters()
+	if err != nil {
 		return err
 	}
-	if err = decode(rc, &c, s.bodies.gauge); err != nil {
+	c := withDryRun[gauge.Change]{request: gauge.Change{Key: k}}
+	if err := readOperation(rc, &c, s.bodies.gauge, &c.request.Tenant, &c.request.OperationID); err != nil {
 		return err
 	}
 	c.request.DryRun = c.dryRun
-	if c.request.OperationID, err = rc.operationKey(c.dryRun); err != nil {
-		return err
-	}
 	state, err := s.gauges.Set(rc.ctx, c.request)
 	if err != nil {
 		return err

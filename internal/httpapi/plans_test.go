@@ -64,9 +64,8 @@ func TestPutPlan_ContradictoryAllowance_400(t *testing.T) {
 	s.call("PUT", "/v1/plans/p", `{"allowances":[{"meter":"calls",`+overflowing+`"credits"}}]}`).refused("allowances[0].overflow.meter") // p has no credits
 	assert.Equal(t, before, s.state())
 	a := s.call("PUT", "/v1/plans/p", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant","overflow":{"meter":"none","price":1}}]}`)
-	if a.status != 400 && a.status != 404 || !strings.Contains(string(a.body), `"field":"allowances[0].overflow.meter"`) {
-		t.Errorf("%d %s", a.status, a.body)
-	}
+	assert.False(t, a.status != 400 && a.status != 404 ||
+		!strings.Contains(string(a.body), `"field":"allowances[0].overflow.meter"`), "%d %s", a.status, a.body)
 }
 
 func TestPutPlan_PriceAsRatio(t *testing.T) {

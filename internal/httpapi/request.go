@@ -190,6 +190,22 @@ func (rc *request) operationKey(dryRun bool) (string, error) {
 	}
 }
 
+// readOperation reads the body and the idempotency key of an operation, and refuses a key that is bound to another
+// tenant. tenant and key are fields of req; the body or the caller sets the tenant.
+func readOperation[R any](
+	rc *request, req *withDryRun[R], members []body.Member[withDryRun[R]], tenant, key *string,
+) error {
+	err := decode(rc, req, members)
+	if err != nil {
+		return err
+	}
+	if err = rc.ofTenant(*tenant); err != nil {
+		return err
+	}
+	*key, err = rc.operationKey(req.dryRun)
+	return err
+}
+
 // reporting returns the context with which a report must be read. It records from which database the report was read,
 // so that sendBytes can send the replication lag of a replica.
 func (rc *request) reporting() context.Context { return history.Observe(rc.ctx, &rc.report) }

@@ -89,9 +89,8 @@ func TestGetStatement_CSV(t *testing.T) {
 		s.call("GET", path, "", "Accept", "application/json, text/csv;q=0.5"), s.call("GET", path+"?format=json", "", "Accept", "text/csv"),
 		s.call("GET", path, "", "Accept"),
 	} {
-		if got := a.want(200).header.Get("Content-Type"); got != typeJSON || a.header.Get("Vary") != "Accept" {
-			t.Errorf("%s: %s", got, a.body)
-		}
+		got := a.want(200).header.Get("Content-Type")
+		assert.True(t, got == typeJSON && a.header.Get("Vary") == "Accept", "%s: %s", got, a.body)
 	}
 }
 

@@ -55,12 +55,10 @@ func TestPatchTenant_IfMatch(t *testing.T) {
 		s.call("PATCH", "/v1/tenants/nobody", `{}`, headerIfMatch, `"1"`).problem(404, "tenant_not_found")
 		s.call("PUT", "/v1/tenants/nobody", `{"plan":"basic"}`, headerIfMatch, `"1"`).problem(404, "tenant_not_found")
 	})
-	if a := s.call("PUT", "/v1/tenants/acme", `{"plan":"basic"}`, headerIfMatch, `"2"`).want(200); a.header.Get(headerETag) != `"3"` {
-		t.Errorf("%v", a.header)
-	}
-	if a := s.call("PUT", "/v1/tenants/fresh", `{"plan":"basic"}`).want(201); a.header.Get(headerETag) != `"1"` {
-		t.Errorf("%v", a.header)
-	}
+	a = s.call("PUT", "/v1/tenants/acme", `{"plan":"basic"}`, headerIfMatch, `"2"`).want(200)
+	assert.Equal(t, `"3"`, a.header.Get(headerETag))
+	a = s.call("PUT", "/v1/tenants/fresh", `{"plan":"basic"}`).want(201)
+	assert.Equal(t, `"1"`, a.header.Get(headerETag))
 }
 
 func TestPatchTenant_MergesOverrides_PutReplaces(t *testing.T) {
@@ -176,9 +174,8 @@ func TestListTerms_WhatWhenWhy(t *testing.T) {
 	for _, limit := range []int{1, 3, 4, 500} {
 		got := pages[client.Terms](s, "/v1/tenants/acme/terms?", limit)
 		for i := range got {
-			if i > 0 && !got[i].EffectiveAt.After(got[i-1].EffectiveAt) || i == 0 && !got[i].EffectiveAt.Equal(acme.CreatedAt) {
-				t.Errorf("%d: %s", i, got[i].EffectiveAt)
-			}
+			assert.False(t, i > 0 && !got[i].EffectiveAt.After(got[i-1].EffectiveAt) ||
+				i == 0 && !got[i].EffectiveAt.Equal(acme.CreatedAt), "%d: %s", i, got[i].EffectiveAt)
 			got[i].EffectiveAt = want[0].EffectiveAt
 		}
 		assert.Equal(t, want, got)

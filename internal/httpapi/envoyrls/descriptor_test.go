@@ -146,9 +146,8 @@ func FuzzRequest(f *testing.F) {
 		_, chosen := errors.AsType[*unusable](err)
 		assert.False(t, err != nil && !chosen && status.Code(err) != codes.InvalidArgument, err)
 		for _, c := range charges {
-			if !bound.ID(c.Tenant) || !bound.Amount(c.Cost) || c.Subject != "" && !bound.ID(c.Subject) || c.Route != "" && !bound.Route(c.Route) {
-				t.Errorf("%+v", c)
-			}
+			assert.False(t, !bound.ID(c.Tenant) || !bound.Amount(c.Cost) || c.Subject != "" && !bound.ID(c.Subject) ||
+				c.Route != "" && !bound.Route(c.Route), "%+v", c)
 		}
 	})
 }

@@ -32,10 +32,9 @@ func TestLimitHeaders_MostRestrictiveFirst_NoShadows(t *testing.T) {
 		{Rule: "jobs", Allowed: true, Remaining: 2, Limit: 5, Policy: `"jobs";q=5;qu="concurrent-requests"`, Concurrent: true},
 		{Rule: "full", Allowed: true, Remaining: 100, Limit: 100, Policy: `"full";q=100;w=1`},
 	})
-	got, want := only(t, h, headerPolicy), `"tight";q=2;w=3600, "jobs";q=5;qu="concurrent-requests", "roomy";q=100;w=60, "full";q=100;w=1`
-	assert.True(t, got == want, "policy\n got %s\nwant %s", got, want)
-	got, want = only(t, h, headerState), `"tight";r=1;t=1800, "jobs";r=2, "roomy";r=90;t=1, "full";r=100;t=0`
-	assert.Equal(t, want, got, "state\n got %s\nwant %s", got, want)
+	assert.Equal(t, `"tight";q=2;w=3600, "jobs";q=5;qu="concurrent-requests", "roomy";q=100;w=60, "full";q=100;w=1`,
+		only(t, h, headerPolicy))
+	assert.Equal(t, `"tight";r=1;t=1800, "jobs";r=2, "roomy";r=90;t=1, "full";r=100;t=0`, only(t, h, headerState))
 	assert.True(t, wait == 30*time.Minute && len(h) == 2, "the longest wait is %s: %v", wait, h)
 }
 
@@ -51,8 +50,7 @@ func TestLimitHeaders_Denial_OnlyItsWait(t *testing.T) {
 		{Rule: "jobs", Remaining: 0, Limit: 1, Policy: `"jobs";q=1;qu="concurrent-requests"`, Concurrent: true, RetryAfter: time.Second},
 		{Rule: "never", Never: true, Remaining: 4, Limit: 4, Policy: `"never";q=4;w=1`},
 	})
-	got, want := only(t, h, headerState), `"never";r=4, "late";r=3;t=2, "jobs";r=0;t=1, "soon";r=0;t=1, "tight";r=1`
-	assert.True(t, got == want, "state\n got %s\nwant %s", got, want)
+	assert.Equal(t, `"never";r=4, "late";r=3;t=2, "jobs";r=0;t=1, "soon";r=0;t=1, "tight";r=1`, only(t, h, headerState))
 	assert.True(t, wait == 1500*time.Millisecond, "the longest wait is %s", wait)
 }
 
@@ -79,8 +77,7 @@ func TestLimitHeaders_AtMostFive(t *testing.T) {
 	}
 	h := http.Header{}
 	(&Writer{}).Write(h, verdicts)
-	got, want := only(t, h, headerState), `"r15";r=1;t=0, "r14";r=2;t=0, "r13";r=3;t=0, "r12";r=4;t=0, "r11";r=5;t=0`
-	assert.True(t, got == want, "got %s\nwant %s", got, want)
+	assert.Equal(t, `"r15";r=1;t=0, "r14";r=2;t=0, "r13";r=3;t=0, "r12";r=4;t=0, "r11";r=5;t=0`, only(t, h, headerState))
 	assert.Len(t, parseList(t, only(t, h, headerPolicy)), namedMax, "policies")
 }
 
@@ -247,9 +244,8 @@ func TestLimitHeaders_ParseAndMatchVerdicts(t *testing.T) {
 			shown = append(shown, v.Rule)
 			require.True(rt, policy[i].value == v.Rule, "%v, %v", policy[i], v)
 			require.Equal(rt, stateOf(v, denied), state[i].parameters)
-			if t, ok := state[i].parameters["t"].(int64); ok && t > retry {
-				rt.Fatalf("t is %d, Retry-After %d", t, retry)
-			}
+			wait, ok := state[i].parameters["t"].(int64)
+			require.False(rt, ok && wait > retry, "t is %d, Retry-After %d", wait, retry)
 		}
 		for _, v := range enforced { // no omitted limit is more restrictive
 			if last := enforced[shown[len(shown)-1]]; !slices.Contains(shown, v.Rule) && compareRestriction(&v, &last) < 0 {
@@ -258,9 +254,8 @@ func TestLimitHeaders_ParseAndMatchVerdicts(t *testing.T) {
 		}
 		for _, prefix := range []string{"X-RateLimit-", "RateLimit-"} {
 			for _, name := range []string{"Limit", "Remaining", "Reset"} {
-				if _, ok := body.ParseInteger(only(t, h, prefix+name)); !ok {
-					rt.Fatalf("%s%s: %v", prefix, name, h)
-				}
+				_, ok := body.ParseInteger(only(t, h, prefix+name))
+				require.True(rt, ok, "%s%s: %v", prefix, name, h)
 			}
 		}
 	})
