@@ -30,7 +30,7 @@ func TestDebit_AnswersDrawsAndQuotaHeaders(t *testing.T) {
 	assert.NotEmpty(t, grant)
 	assert.True(t, a.number(headerQuotaLimit) == 10 && a.number(headerQuotaRemaining) == 7, "headers: %v", a.header)
 	newYear := time.Date(got.AsOf.Year()+1, 1, 1, 0, 0, 0, 0, time.UTC)
-	assert.Equal(t, encoding.Ceil(newYear.Sub(got.AsOf), time.Second), a.number(headerQuotaReset), "seconds to the reset")
+	assert.Equal(t, encoding.Ceil(newYear.Sub(got.AsOf), time.Second), a.number(headerQuotaReset), "reset")
 	assert.True(t, a.header.Get(headerReplayed) == "" && a.header.Get("RateLimit") == "" &&
 		a.header.Get(headerQuotaSource) == "", "headers: %v", a.header)
 }

@@ -1,0 +1,276 @@
+package httpapi
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/assert"
+
+	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
+)
+
+// TestConsume_RateLimited_OneDecision: an alert compares denials with decisions, so each request must count as one
+// decision. The headers of a denial also have the remaining units of the balance. Reading the balance must not count
+// as a second decision.
+func TestConsume_RateLimited_OneDecision(t *testing.T) {
+	t.Parallel()
+	s := newService(t).limited()
+	const demand = `{"tenant":"acme","items":[{"meter":"calls","amount":1}],"route":"/search"}`
+	for i, want := range []int{200, 200, 429, 429, 429} {
+		a := s.send("/v1/consume", fmt.Sprint("k", i), demand).want(want)
+		assert.True(t, a.number(headerQuotaRemaining) == int64(max(8, 9-i)), "request %d: %v", i, a.header)
+	}
+	gateway := []string{forwarded.HeaderTenant, "acme", forwarded.HeaderMeter, "calls", "X-Forwarded-Uri", "/search"}
+	a := s.call("GET", "/v1/authorize/traefik", "", gateway...).want(429)
+	assert.True(t, a.number(headerQuotaRemaining) == 8, a.header)
+	allowed, denied := s.decisions("search", "allow"), s.decisions("search", "deny")
+	assert.True(t, allowed == 2 && denied == 4, "%v allowed and %v denied; want 2 and 4", allowed, denied)
+}
+
+// TestConsume_RefundedTokensAreShown: if the balance denies a request, its tokens are refunded, and the headers show
+// the refunded tokens. A client that sees no remaining tokens until tomorrow would send no requests until tomorrow.
+func TestConsume_RefundedTokensAreShown(t *testing.T) {
+	t.Parallel()
+	s := newService(t).catalogue()
+	for kind, rate := range map[string]string{
+		"token_bucket": "2/day", "leaky_bucket": "2/day", "fixed_window": "2/day", "sliding_window": "2/day", "sliding_log": "2/day",
+	} {
+		s.call("PUT", "/v1/limits/"+kind, fmt.Sprintf(`{"per":["tenant"],"kind":%q,"rate":%q,"match":{"route":"/%s"}}`, kind, rate, kind)).want(201)
+	}
+	s.eventually("the snapshot has the limits", func() bool { return len(s.server.catalog.Snapshot().Limits) == 5 })
+	for _, kind := range []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log"} {
+		demand := func(amount int) string {
+			return fmt.Sprintf(`{"tenant":"acme","items":[{"meter":"calls","amount":%d}],"route":"/%s"}`, amount, kind)
+		}
+		left := func(a *answer) int64 { _, r, _ := a.limit(); return r }
+		a := s.send("/v1/consume", kind, demand(1)).want(200)
+		assert.EqualValues(t, 1, left(a), "%s: charged: %v", kind, a.header)
+		a = s.send("/v1/consume", kind+"-refused", demand(100)).want(402, 429)
+		assert.EqualValues(t, 1, left(a), "%s: refused by the balance: %v", kind, a.header)
+		a = s.send("/v1/consume", kind, demand(1)).want(200)
+		assert.True(t, left(a) == 1 && a.header.Get(headerReplayed) != "", "%s: a replay: %v", kind, a.header)
+	}
+}
+
+// decisions returns how many decisions of the limit named rule had this outcome.
+func (s *service) decisions(rule, outcome string) float64 {
+	s.t.Helper()
+	families, err := s.measured.Gather()
+	s.check(err)
+	var n float64
+	for _, f := range families {
+		if f.GetName() != "quotasvc_limit_decisions_total" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			if labels := labelsOf(m); labels["rule"] == rule && labels["outcome"] == outcome {
+				n += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return n
+}
+
+func labelsOf(m *dto.Metric) prometheus.Labels {
+	labels := prometheus.Labels{}
+	for _, l := range m.GetLabel() {
+		labels[l.GetName()] = l.GetValue()
+	}
+	return labels
+}
+
+// TestConsume_RegionShare: a decision uses the share of this region. The API answers with the whole limit, which all
+// regions share.
+func TestConsume_RegionShare(t *testing.T) {
+	t.Parallel()
+	const demand = `{"tenant":"acme","items":[{"meter":"calls","amount":1}]}`
+	for kind, tc := range map[string]struct {
+		limit, policy string
+		capacity      int
+	}{
+		"token_bucket":   {`"rate":"100/h","burst":10`, `"region";q=3;w=360`, 3},
+		"leaky_bucket":   {`"rate":"20/h","burst":10`, `"region";q=3;w=1800`, 3},
+		"fixed_window":   {`"rate":"10/day"`, `"region";q=3;w=86400`, 3},
+		"sliding_window": {`"rate":"10/day"`, `"region";q=3;w=86400`, 3},
+		"sliding_log":    {`"rate":"10/day"`, `"region";q=3;w=86400`, 3},
+		"concurrency":    {`"burst":10`, `"region";q=3;qu="concurrent-requests"`, 3},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := newService(t).catalogue()
+			body := fmt.Sprintf(`{"per":["tenant"],"kind":%q,%s,"region_share":30}`, kind, tc.limit)
+			stored := decoded[client.Limit](s.call("PUT", "/v1/limits/region", body).want(201))
+			assert.True(t, stored.RegionShare == 30 && stored.Burst == 10, "stored: %+v", stored)
+			s.eventually("the snapshot has the limit", func() bool { return len(s.server.catalog.Snapshot().Limits) == 1 })
+			ask, admitted := func(key string) *answer { return s.send("/v1/consume", key, demand) }, 200
+			if kind == "concurrency" {
+				ask = func(key string) *answer { return s.send("/v1/leases", key, `{"rule":"region","tenant":"acme"}`) }
+				admitted = 201
+			}
+			for i := range tc.capacity {
+				a := ask(fmt.Sprint("k", i)).want(admitted)
+				assert.True(t, a.header.Get("RateLimit-Policy") == tc.policy, "%v; want %s", a.header, tc.policy)
+			}
+			ask("beyond").problem(429, "rate_limited")
+			got := decoded[client.Limit](s.call("GET", "/v1/limits/region?explain=1", "").want(200))
+			assert.True(t, got.RegionShare == 30 && got.Explain.Capacity == int64(tc.capacity), got)
+		})
+	}
+}
+
+func (s *service) limitNamed(rule, body string) {
+	s.t.Helper()
+	s.call("PUT", "/v1/limits/"+rule, body).want(200, 201)
+}
+
+func TestGetLimit_Explain(t *testing.T) {
+	t.Parallel()
+	s := newService(t).catalogue()
+	for _, c := range []struct {
+		name, body string
+		check      func(e *client.LimitExplanation) bool
+	}{
+		{"bucket", `{"per":["tenant"],"kind":"token_bucket","rate":"7/s","burst":20}`, func(e *client.LimitExplanation) bool {
+			return e.Capacity == 20 && e.UnitsPerToken == 1_000_000 && e.UnitsPerMicrosecond == 7 && e.FirstSecond == 27 && e.MostPerPeriod == 27 &&
+				e.PerSecond == 7 && e.RedisAway.CapacityEach == 20 && e.RedisAway.Holders == 1 && strings.Contains(e.Summary, "20 at once, then 7/s")
+		}},
+		{"queue", `{"per":["tenant"],"kind":"leaky_bucket","rate":"2/s","burst":10,"on_backend_error":"open"}`, func(e *client.LimitExplanation) bool {
+			return e.Capacity == 10 && e.PerSecond == 2 && e.RedisAway.OnBackendError == "open" && e.RedisAway.CapacityEach == 0 && e.RedisAway.Holders == 0
+		}},
+		{"daily", `{"per":["tenant","subject"],"kind":"fixed_window","rate":"100/day","timezone":"Europe/Berlin"}`, func(e *client.LimitExplanation) bool {
+			return e.Capacity == 100 && e.MostPerPeriod == 200 && e.Window.End.After(e.Window.Start) && e.UnitsPerToken == 0
+		}},
+		{"sliding", `{"per":["tenant"],"kind":"sliding_window","rate":"100/min"}`, func(e *client.LimitExplanation) bool { return e.MostPerPeriod == 200 }},
+		{"log", `{"per":["ip"],"kind":"sliding_log","rate":"5/h"}`, func(e *client.LimitExplanation) bool { return e.MostPerPeriod == 5 && e.FirstSecond == 5 }},
+		{"jobs", `{"per":["tenant"],"kind":"concurrency","burst":3}`, func(e *client.LimitExplanation) bool {
+			return e.Capacity == 3 && e.LeaseTTLSeconds == 60 && e.PerSecond == 0
+		}},
+	} {
+		s.limitNamed(c.name, c.body)
+		var plain, told client.Limit
+		s.call("GET", "/v1/limits/"+c.name, "").want(200).into(&plain)
+		assert.Empty(t, plain.Explain.Summary, "%s explains itself unasked: %+v", c.name, plain.Explain)
+		s.call("GET", "/v1/limits/"+c.name+"?explain=1", "").want(200).into(&told)
+		e := &told.Explain
+		assert.False(t, e.Summary == "" || e.KeptSeconds < 1 || e.RedisAway.Replicas != 1 ||
+			c.name != "jobs" && (e.BytesPerBucket < 100 || e.BytesPerBucket > 400) || !c.check(e), "%s: %+v", c.name, e)
+	}
+	// A limit that only a plan has, and a general limit that a plan's limit of the same name replaces.
+	s.call("PUT", "/v1/plans/basic", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"calendar"}],"limits":[
+		{"rule":"own","per":["tenant"],"kind":"token_bucket","rate":"3/s"},{"rule":"bucket","per":["tenant"],"kind":"token_bucket","rate":"4/s"}]}`).want(200, 201)
+	s.eventually("the plan is known", func() bool {
+		plan := s.server.catalog.Snapshot().Plans["basic"]
+		return plan != nil && len(plan.Limits) == 2
+	})
+	for name, capacity := range map[string]int64{"own": 3, "bucket": 4, "daily": 100} {
+		var told client.Limit
+		a := s.call("GET", "/v1/limits/"+name+"?explain=1&tenant=acme", "").want(200)
+		a.into(&told)
+		assert.True(t, told.Explain.Capacity == capacity && !told.CreatedAt.IsZero(), "%s: %s", name, a.body)
+	}
+	p := s.call("GET", "/v1/limits/own?explain=1", "").problem(404, "not_found")
+	assert.True(t, strings.Contains(p.Detail, "plan=") && strings.Contains(p.Detail, "tenant="), p)
+	s.call("GET", "/v1/limits/own?explain=1&tenant=nobody", "").problem(404, "tenant_not_found")
+	s.call("GET", "/v1/limits/bucket?explain=2", "").refused("explain")
+	s.call("GET", "/v1/limits/bucket?tenant=acme", "").refused("tenant")
+	s.call("GET", "/v1/limits/none?explain=1", "").problem(404, "not_found")
+}
+
+func TestResetLimit_FillsOneBucket(t *testing.T) {
+	t.Parallel()
+	s := newService(t).catalogue()
+	s.limitNamed("each", `{"per":["tenant","subject"],"kind":"token_bucket","rate":"1/day"}`)
+	consume := func(key, subject string) *answer {
+		return s.send("/v1/consume", key, fmt.Sprintf(`{"tenant":"acme","subject":%q,"items":[{"meter":"calls","amount":1}]}`, subject))
+	}
+	s.eventually("the limit is enforced", func() bool {
+		return consume("first", "u1").header.Get("RateLimit") != "" || consume("probe", "u1").status == 429
+	})
+	for _, subject := range []string{"u1", "u2"} {
+		s.eventually("the bucket is empty", func() bool {
+			return consume("empty-"+subject, subject).status == 429 || consume("more-"+subject, subject).status == 429
+		})
+	}
+	reset := func(body string) *answer { return s.call("POST", "/v1/limits/each/reset", body) }
+	reset(`{"tenant":"acme"}`).refused("subject")
+	reset(`{"tenant":"acme","subject":"u1","ip":"192.0.2.1"}`).refused("ip")
+	s.call("POST", "/v1/limits/none/reset", `{"tenant":"acme"}`).problem(404, "not_found")
+	for i, existed := range []bool{true, false} {
+		got := decoded[client.ResetAnswer](reset(`{"tenant":"acme","subject":"u1"}`).want(200))
+		assert.True(t, got.Rule == "each" && got.Existed == existed, "reset %d: %+v", i, got)
+	}
+	consume("after-u1", "u1").want(200)
+	consume("after-u2", "u2").problem(429, "rate_limited")
+}
+
+func (s *service) top(rule, query string) client.LimitTop {
+	s.t.Helper()
+	got := decoded[client.LimitTop](s.call("GET", "/v1/limits/"+rule+"/top"+query, "").want(200))
+	assert.True(s.t, got.Rule == rule && !got.Incomplete, got)
+	return got
+}
+
+func TestLimitTop_FullestFirst_AsInForce(t *testing.T) {
+	t.Parallel()
+	s := newService(t).catalogue()
+	s.rules(`{"per":["tenant"],"kind":"token_bucket","rate":"10/day"}`, `{"per":["tenant","subject"],"kind":"sliding_log","rate":"4/day"}`,
+		`{"per":["ip"],"kind":"fixed_window","rate":"2/day","ip_prefix":{"v4":24}}`,
+		`{"per":["tenant","route"],"kind":"leaky_bucket","rate":"100/day","match":{"route":"/v1/**"}}`, `{"per":["tenant"],"kind":"concurrency","burst":3}`,
+		`{"per":["global"],"kind":"sliding_window","rate":"50/day"}`)
+	got := s.top("r0", "")
+	assert.True(t, got.Items != nil && len(got.Items) <= 0, "%+v: nothing is used", got)
+	charge := func(tenant, more string, cost int) {
+		s.call("POST", "/v1/limits/charge", fmt.Sprintf(`{"tenant":%q,"cost":%d%s}`, tenant, cost, more)).want(200)
+	}
+	for i, tenant := range []string{"small", "large", "other"} {
+		s.call("PUT", "/v1/tenants/"+tenant, `{"plan":"basic"}`).want(201)
+		charge(tenant, `,"rules":["r0"]`, 4+i)
+	}
+	s.call("PUT", "/v1/limits/r0/overrides/small", `{"rate":"5/day"}`).want(201)
+	s.call("PUT", "/v1/limits/r0/overrides/large", `{"rate":"1000/day"}`).want(201)
+	want := []client.LimitTopItem{{Tenant: "small", Used: 4, Limit: 5}, {Tenant: "other", Used: 6, Limit: 10}, {Tenant: "large", Used: 5, Limit: 1000}}
+	for limit := 1; limit <= 3; limit++ {
+		assert.Equal(t, want[:limit], s.top("r0", fmt.Sprint("?limit=", limit)).Items)
+	}
+
+	charge("small", `,"subject":"u","rules":["r1"]`, 3)
+	charge("small", `,"subject":"never.refused","rules":["r1"]`, 1)
+	wantOf := []client.LimitTopItem{{Tenant: "small", Subject: "u", Used: 3, Limit: 4}, {Tenant: "small", Subject: "never.refused", Used: 1, Limit: 4}}
+	assert.Equal(t, wantOf, s.top("r1", "").Items)
+	s.call("PUT", "/v1/limits/r1/overrides/small/never.refused", `{"rate":"1/day"}`).want(201)
+	assert.Equal(t, []client.LimitTopItem{{Tenant: "small", Subject: "never.refused", Used: 1, Limit: 1}}, s.top("r1", "?limit=1").Items)
+
+	charge("other", `,"ip":"192.0.2.7","rules":["r2"]`, 2)
+	s.call("POST", "/v1/limits/charge", `{"tenant":"small","ip":"192.0.2.9","rules":["r2"]}`).want(429)
+	assert.Equal(t, []client.LimitTopItem{{IP: "192.0.2.0/24", Used: 2, Limit: 2}}, s.top("r2", "").Items)
+	charge("other", `,"route":"/v1/x","rules":["r3"]`, 50)
+	assert.Equal(t, []client.LimitTopItem{{Tenant: "other", Route: "/v1/**", Used: 50, Limit: 100}}, s.top("r3", "").Items)
+	s.send("/v1/leases", "l", `{"rule":"r4","tenant":"acme"}`).want(201)
+	assert.Equal(t, []client.LimitTopItem{{Tenant: "acme", Used: 1, Limit: 3}}, s.top("r4", "").Items)
+	charge("other", `,"rules":["r5"]`, 9)
+	assert.Equal(t, []client.LimitTopItem{{Used: 9, Limit: 50}}, s.top("r5", "").Items)
+}
+
+func TestLimitTop_Requests_Refused(t *testing.T) {
+	t.Parallel()
+	s := newService(t).catalogue()
+	s.rules(`{"per":["tenant"],"kind":"token_bucket","rate":"10/day"}`)
+	for query, field := range map[string]string{"limit=0": "limit", "limit=101": "limit", "limit=-1": "limit", "limit=x": "limit", "limit=": "limit", "tenant=acme": "tenant"} {
+		s.call("GET", "/v1/limits/r0/top?"+query, "").refused(field)
+	}
+	s.top("r0", "?limit=100")
+	for _, rule := range []string{"r1", "R0", "r", "r0.", strings.Repeat("r", 128)} {
+		s.call("GET", "/v1/limits/"+rule+"/top", "").problem(404, "not_found")
+	}
+	for _, rule := range []string{"*", "r%3F", "r%2A", "%5Br%5D0", "r0%7D"} {
+		a := s.call("GET", "/v1/limits/"+rule+"/top", "")
+		assert.False(t, a.status != 400 && a.status != 404, "%s: %d %s", rule, a.status, a.body)
+	}
+	s.as(s.newKey(`{"name":"bound","scopes":["read"],"tenant":"acme"}`), "GET", "/v1/limits/r0/top", "").problem(403, "forbidden")
+	s.as(s.newKey(`{"name":"user","scopes":["use"]}`), "GET", "/v1/limits/r0/top", "").problem(403, "forbidden")
+	s.as(s.newKey(`{"name":"reader","scopes":["read"]}`), "GET", "/v1/limits/r0/top", "").want(200)
+}
