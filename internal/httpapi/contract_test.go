@@ -19,6 +19,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog/gauge"
 	"github.com/quotasvc/quotasvc/internal/catalog/override"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/reference"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
@@ -83,21 +84,14 @@ type field struct {
 }
 
 func fieldsOf[T any](members []body.Member[T]) []field {
-	var out []field
-	for _, m := range members {
-		out = append(out, field{m.Name, m.Required})
-	}
-	return out
+	return answers.Map(members, func(m *body.Member[T]) field { return field{m.Name, m.Required} })
 }
 
 // fieldsOfObject returns the fields of a catalogue type. The argument `without` names the fields that are in the path
 // instead of the body.
 func fieldsOfObject[T any](without ...string) []field {
-	var out []field
-	for _, f := range body.Fields(reflect.TypeFor[T](), without) {
-		out = append(out, field{f.Name, f.Required})
-	}
-	return out
+	fields := body.Fields(reflect.TypeFor[T](), without)
+	return answers.Map(fields, func(f *body.Field) field { return field{f.Name, f.Required} })
 }
 
 func TestBodies_FieldsEqualSchemas(t *testing.T) {
@@ -291,10 +285,8 @@ func TestContract_ProblemCodes_EqualCode(t *testing.T) {
 
 func TestContract_EntryKinds_EqualCode(t *testing.T) {
 	t.Parallel()
-	var code, written []string
-	for _, kind := range ledger.EntryKinds() {
-		code = append(code, string(kind))
-	}
+	code := answers.Map(ledger.EntryKinds(), func(kind *ledger.EntryKind) string { return string(*kind) })
+	var written []string
 	for _, kind := range contract().Components.Schemas["EntryKind"].Value.Enum {
 		written = append(written, kind.(string))
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
+	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -23,15 +24,7 @@ func appendProblemMembers(b []byte, p *problem) []byte {
 	b = encoding.AppendTextField(b, `,"code":`, string(p.code))
 	if len(p.fields) > 0 {
 		b = append(b, `,"errors":[`...)
-		for i, f := range p.fields {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = encoding.AppendTextField(b, `{"field":`, f.Field)
-			b = encoding.AppendTextField(b, `,"message":`, f.Message)
-			b = append(b, '}')
-		}
-		b = append(b, ']')
+		b = append(encoding.AppendList(b, p.fields, appendFault), ']')
 	}
 	if d := p.denial; d != nil {
 		b = append(b, `,"limiting":`...)
@@ -50,18 +43,19 @@ func appendProblemMembers(b []byte, p *problem) []byte {
 	b = encoding.AppendBlocked(b, p.blocked)
 	if len(p.violated) > 0 {
 		b = append(b, `,"violated-policies":[`...)
-		for i, rule := range p.violated {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = encoding.AppendText(b, rule)
-		}
+		b = encoding.AppendList(b, p.violated, func(b []byte, rule *string) []byte { return encoding.AppendText(b, *rule) })
 		b = append(b, ']')
 	}
 	if p.retryAfter > 0 && len(p.violated) > 0 {
 		b = encoding.AppendField(b, `,"retry_after_ms":`, encoding.Ceil(p.retryAfter, time.Millisecond))
 	}
 	return b
+}
+
+func appendFault(b []byte, f *body.Fault) []byte {
+	b = encoding.AppendTextField(b, `{"field":`, f.Field)
+	b = encoding.AppendTextField(b, `,"message":`, f.Message)
+	return append(b, '}')
 }
 
 // appendBatchResult appends the result of one debit of a batch: r, or the problem p if r is nil.

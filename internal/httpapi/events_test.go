@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/notify/webhooks"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
@@ -132,10 +133,7 @@ func TestWebhooks_LifeOfOne(t *testing.T) {
 		s.call(gone[0], path+gone[1], "").problem(404, "not_found")
 	}
 	audit := decoded[client.AuditList](s.call("GET", "/v1/audit", "").want(200))
-	var actions []string
-	for _, l := range audit.Items {
-		actions = append(actions, l.Action)
-	}
+	actions := answers.Map(audit.Items, func(l *client.AuditLine) string { return l.Action })
 	assert.Equal(t, []string{"webhook.delete", "webhook.rotate", "webhook.rotate", "webhook.patch", "webhook.create"}, actions)
 	assert.NotContains(t, string(s.call("GET", "/v1/audit", "").body), "whsec_", "a secret is in the audit log")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit/seal"
 )
@@ -169,10 +170,9 @@ func TestSeals_ListAndFile(t *testing.T) {
 		s.check(err)
 		assert.Equal(t, made[i], string(file), day)
 	}
-	var listed []string
-	for _, item := range pages[client.SealSummary](s, "/v1/seals?", 1) {
-		listed = append(listed, fmt.Sprintf("%s %d", item.Day, item.Position))
-	}
+	listed := answers.Map(pages[client.SealSummary](s, "/v1/seals?", 1), func(item *client.SealSummary) string {
+		return fmt.Sprintf("%s %d", item.Day, item.Position)
+	})
 	assert.Equal(t, []string{"2025-01-04 2", "2025-01-02 1", "2025-01-01 0"}, listed)
 	s.call("GET", "/v1/seals/2025-01-03", "").problem(404, "not_found")
 	s.call("GET", "/v1/seals/2025-01-05", "").problem(404, "not_found")

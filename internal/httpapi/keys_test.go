@@ -440,8 +440,8 @@ func TestAccessLine_HasTheKey(t *testing.T) {
 	s := newService(t)
 	k := s.newKey(`{"name":"n","scopes":["read"],"tenant":"acme"}`)
 	s.as(k, "GET", "/v1/tenants/acme", "", headerRequestID, "line-1").want(http.StatusNotFound)
-	s.eventually("the access line", func() bool { return s.log.with("line-1") != "" })
-	line := s.log.with("line-1")
+	s.eventually("the access line", func() bool { return s.log.With("line-1") != "" })
+	line := s.log.With("line-1")
 	assert.True(t, strings.Contains(line, `"key":"`+k.KeyID+`"`) && strings.Contains(line, `"tenant":"acme"`) && !strings.Contains(line, k.Secret), line)
 }
 
@@ -503,5 +503,5 @@ func TestPortalSession_LinksBeginWhereBrowsersFindTheService(t *testing.T) {
 	s.call("POST", "/v1/portal-sessions", `{"tenant":"acme","return_url":"javascript:alert(1)"}`).refused("return_url")
 	s.call("DELETE", "/v1/tenants/nobody/portal-sessions", "").want(404)
 	s.call("DELETE", "/v1/tenants/acme/portal-sessions", "").want(204)
-	assert.NotContains(t, strings.Join(s.log.all(), " "), made.URL[len(made.URL)-20:], "the log has the secret")
+	assert.NotContains(t, strings.Join(s.log.Lines(), " "), made.URL[len(made.URL)-20:], "the log has the secret")
 }

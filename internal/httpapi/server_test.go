@@ -112,8 +112,8 @@ func TestServe_Panic_500(t *testing.T) {
 		p := a.problem(500, "internal")
 		assert.True(t, !strings.Contains(string(a.body), "xyzzy") && !strings.Contains(p.Detail, "panic"), "%s", a.body)
 		id := a.header.Get(headerRequestID)
-		s.eventually("the access line", func() bool { return s.log.with(id) != "" })
-		if line := s.log.with(id); !strings.Contains(line, "the word is xyzzy") || !strings.Contains(line, "server_test.go") {
+		s.eventually("the access line", func() bool { return s.log.With(id) != "" })
+		if line := s.log.With(id); !strings.Contains(line, "the word is xyzzy") || !strings.Contains(line, "server_test.go") {
 			t.Errorf("the access line has no cause: %s", line)
 		}
 	}
@@ -168,8 +168,8 @@ func TestAccessLog_OneLineWithoutSecrets(t *testing.T) {
 		"r4": "GET /v1/tenants/:tenant/grants 400 invalid_argument acme", "r5": "GET /v1/tenants/:tenant/grants 400 invalid_argument ",
 	}
 	got := map[string]string{}
-	s.eventually("all lines", func() bool { return len(s.log.all()) >= len(want) })
-	for _, line := range s.log.all() {
+	s.eventually("all lines", func() bool { return len(s.log.Lines()) >= len(want) })
+	for _, line := range s.log.Lines() {
 		var l struct {
 			Msg       string `json:"msg"`
 			Level     string `json:"level"`
@@ -197,8 +197,8 @@ func TestAccessLog_NothingOfPreviousRequest(t *testing.T) {
 		s.call("GET", "/v1/tenants/acme/grants?limit=0", "", headerRequestID, fmt.Sprint("bad", i)).want(400)
 		id := fmt.Sprint("good", i)
 		s.call("GET", "/v1/openapi.yaml", "", headerRequestID, id).want(200)
-		s.eventually("the access line", func() bool { return s.log.with(id) != "" })
-		if line := s.log.with(id); strings.Contains(line, "acme") || strings.Contains(line, `"code"`) || strings.Contains(line, `"error"`) {
+		s.eventually("the access line", func() bool { return s.log.With(id) != "" })
+		if line := s.log.With(id); strings.Contains(line, "acme") || strings.Contains(line, `"code"`) || strings.Contains(line, `"error"`) {
 			t.Fatalf("%s", line)
 		}
 	}
@@ -221,8 +221,8 @@ func TestServe_ClientGone_499(t *testing.T) {
 	if response, err := s.client.Do(r); err == nil {
 		t.Error(response.Body.Close())
 	}
-	s.eventually("the access line", func() bool { return s.log.with("gone") != "" })
-	line := s.log.with("gone")
+	s.eventually("the access line", func() bool { return s.log.With("gone") != "" })
+	line := s.log.With("gone")
 	assert.True(t, strings.Contains(line, `"status":499`) && strings.Contains(line, `"level":"INFO"`), "%s", line)
 }
 

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json/v2"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -58,41 +56,13 @@ type service struct {
 	denials     *denial.Recorder // not started: the test calls its Flush
 	url, ops    string
 	client      *http.Client
-	log         *lines
+	log         *testenv.Log
 	measured    *prometheus.Registry // the limiter's metrics
 	testClock   *testclock.Clock
 	provisioner *provision.Provisioner
 	webhooks    *webhooks.Service
 	links       *link.Store
 	owner       bool // the role of the service owns the tables, as in dev
-}
-
-// lines collects the lines of a log.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(b)
-}
-
-func (l *lines) all() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Split(strings.TrimSpace(l.buf.String()), "\n")
-}
-
-// with returns the first line that contains text, or the empty string.
-func (l *lines) with(text string) string {
-	for _, line := range l.all() {
-		if strings.Contains(line, text) {
-			return line
-		}
-	}
-	return ""
 }
 
 func newService(t testing.TB, change ...func(*Config)) *service {
@@ -126,7 +96,7 @@ func newHandlerService(t testing.TB, change ...func(*Config)) *service {
 
 func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change []func(*Config)) {
 	s.t.Helper()
-	s.log, s.client = &lines{}, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: testenv.Patience}
+	s.log, s.client = &testenv.Log{}, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: testenv.Patience}
 	if s.keys == nil {
 		s.keys = bootstrapOnly(s.t)
 	}
@@ -325,8 +295,8 @@ func (s *service) do(r *http.Request) *answer {
 	a := s.exchange(r)
 	if a.status >= http.StatusInternalServerError {
 		id := a.header.Get(headerRequestID)
-		s.eventually("the access line", func() bool { return s.log.with(id) != "" })
-		s.t.Log(s.log.with(id))
+		s.eventually("the access line", func() bool { return s.log.With(id) != "" })
+		s.t.Log(s.log.With(id))
 	}
 	err := conforms(r, a)
 	assert.NoError(s.t, err, "%s %s: the answer is not in the contract: %v\n%s", r.Method, r.URL, err, a.body)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
 	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -201,8 +202,8 @@ func TestConsume_ChargesBothOrNeither(t *testing.T) {
 	// The access log names the limit that denied the request. It does not name limits in shadow mode.
 	for _, denied := range []*answer{a, check} {
 		id := denied.header.Get(headerRequestID)
-		s.eventually("the access line", func() bool { return s.log.with(id) != "" })
-		assert.Contains(t, s.log.with(id), `"violated":"search"`)
+		s.eventually("the access line", func() bool { return s.log.With(id) != "" })
+		assert.Contains(t, s.log.With(id), `"violated":"search"`)
 	}
 }
 
@@ -256,10 +257,9 @@ func TestDebitBatch_AnswersEach(t *testing.T) {
 		Replayed bool
 		Code     string
 	}
-	var results []short
-	for _, r := range got.Results {
-		results = append(results, short{r.Status, r.Replayed, string(r.Code)})
-	}
+	results := answers.Map(got.Results, func(r *client.BatchResult) short {
+		return short{r.Status, r.Replayed, string(r.Code)}
+	})
 	want := []short{
 		{200, false, ""},
 		{200, true, ""},

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 )
 
 func (s *service) readTenant(id string) (tenant client.Tenant) {
@@ -277,10 +278,7 @@ func TestPatchTenant_Usage_CarriedOrReset(t *testing.T) {
 		assert.True(t, g == c.granted && used == c.carried, "change %d: granted %d, carried %d", i, g, used)
 	}
 	list := decoded[client.TermsList](s.call("GET", "/v1/tenants/acme/terms", "").want(200))
-	var got []client.TermsUsage
-	for _, terms := range list.Items {
-		got = append(got, terms.Usage)
-	}
+	got := answers.Map(list.Items, func(terms *client.Terms) client.TermsUsage { return terms.Usage })
 	want := []client.TermsUsage{client.TermsUsageCarry, client.TermsUsageCarry, client.TermsUsageCarry, client.TermsUsageReset}
 	assert.True(t, slices.Equal(got, want), "usage: %v, want %v", got, want)
 }

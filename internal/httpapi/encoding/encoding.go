@@ -58,6 +58,17 @@ func AppendTimeField(b []byte, name string, t time.Time) []byte {
 	return AppendTime(append(b, name...), t)
 }
 
+// AppendList appends the elements of a list, separated by commas. one appends an element.
+func AppendList[T any](b []byte, list []T, one func([]byte, *T) []byte) []byte {
+	for i := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = one(b, &list[i])
+	}
+	return b
+}
+
 // AppendDebit appends a debit's result in the form of the contract's DebitAnswer.
 func AppendDebit(b []byte, r *ledger.DebitResult, dryRun bool) []byte {
 	b = append(b, '{')
@@ -82,12 +93,7 @@ func AppendDebitMembers(b []byte, r *ledger.DebitResult, dryRun bool) []byte {
 	b = AppendTextField(b, `"operation_id":`, r.OperationID)
 	b = AppendTextField(b, `,"tenant":`, r.Tenant)
 	b = append(b, `,"items":[`...)
-	for i := range r.Items {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendDebitedItem(b, &r.Items[i])
-	}
+	b = AppendList(b, r.Items, appendDebitedItem)
 	b = AppendTimeField(b, `],"as_of":`, r.AsOf)
 	if dryRun {
 		b = append(b, `,"dry_run":true`...)
@@ -101,22 +107,19 @@ func appendDebitedItem(b []byte, it *ledger.ItemResult) []byte {
 	b = AppendField(b, `,"charged":`, it.Charged)
 	b = AppendField(b, `,"shortfall":`, it.Shortfall)
 	b = append(b, `,"draws":[`...)
-	for i := range it.Draws {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		d := &it.Draws[i]
-		b = AppendTextField(b, `{"grant":`, d.Grant)
-		b = AppendTextField(b, `,"source":`, string(d.Source))
-		b = AppendTextField(b, `,"meter":`, d.Meter)
-		b = AppendField(b, `,"amount":`, d.Amount)
-		b = append(b, '}')
-	}
-	b = append(b, ']')
+	b = append(AppendList(b, it.Draws, appendDraw), ']')
 	if it.Overflow != nil && it.Overflow.Per > 1 {
 		b = appendOverflow(b, it)
 	}
 	b = AppendField(b, `,"remaining":`, it.Remaining)
+	return append(b, '}')
+}
+
+func appendDraw(b []byte, d *ledger.Draw) []byte {
+	b = AppendTextField(b, `{"grant":`, d.Grant)
+	b = AppendTextField(b, `,"source":`, string(d.Source))
+	b = AppendTextField(b, `,"meter":`, d.Meter)
+	b = AppendField(b, `,"amount":`, d.Amount)
 	return append(b, '}')
 }
 
@@ -150,12 +153,7 @@ func AppendCheck(b []byte, c *gate.Check) []byte {
 	}
 	b = AppendBlocked(b, c.Blocked)
 	b = append(b, `,"items":[`...)
-	for i := range c.Items {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendCheckedItem(b, &c.Items[i])
-	}
+	b = AppendList(b, c.Items, appendCheckedItem)
 	b = append(b, `],"limits":`...)
 	b = appendVerdicts(b, c.Limits)
 	b = AppendTextField(b, `,"source":`, string(c.Source))
@@ -182,14 +180,7 @@ func appendCheckedItem(b []byte, it *gate.CheckItem) []byte {
 }
 
 func appendVerdicts(b []byte, verdicts []gate.LimitVerdict) []byte {
-	b = append(b, '[')
-	for i := range verdicts {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendVerdict(b, &verdicts[i])
-	}
-	return append(b, ']')
+	return append(AppendList(append(b, '['), verdicts, appendVerdict), ']')
 }
 
 func appendVerdict(b []byte, v *gate.LimitVerdict) []byte {

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -35,31 +34,12 @@ type running struct {
 	*Server
 	t       testing.TB
 	address string
-	log     *lines
-}
-
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-// Write implements io.Writer.
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-// String returns all lines that were written.
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
+	log     *testenv.Log
 }
 
 func start(t testing.TB, timeout time.Duration, change ...func(*Config)) *running {
 	t.Helper()
-	r := &running{t: t, log: &lines{}}
+	r := &running{t: t, log: &testenv.Log{}}
 	keys, err := access.NewDirectory(nil, testKey, access.Config{Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	cfg := Config{Keys: keys, RequestTimeout: timeout, Log: slog.New(slog.NewJSONHandler(r.log, nil)), Metrics: prometheus.NewRegistry()}
