@@ -43,8 +43,7 @@ func appendProblemMembers(b []byte, p *problem) []byte {
 	b = encoding.AppendBlocked(b, p.blocked)
 	if len(p.violated) > 0 {
 		b = append(b, `,"violated-policies":[`...)
-		b = encoding.AppendList(b, p.violated, func(b []byte, rule *string) []byte { return encoding.AppendText(b, *rule) })
-		b = append(b, ']')
+		b = append(encoding.AppendList(b, p.violated, appendRule), ']')
 	}
 	if p.retryAfter > 0 && len(p.violated) > 0 {
 		b = encoding.AppendField(b, `,"retry_after_ms":`, encoding.Ceil(p.retryAfter, time.Millisecond))
@@ -57,6 +56,8 @@ func appendFault(b []byte, f *body.Fault) []byte {
 	b = encoding.AppendTextField(b, `,"message":`, f.Message)
 	return append(b, '}')
 }
+
+func appendRule(b []byte, rule *string) []byte { return encoding.AppendText(b, *rule) }
 
 // appendBatchResult appends the result of one debit of a batch: r, or the problem p if r is nil.
 func appendBatchResult(b []byte, r *ledger.DebitResult, p *problem, dryRun bool) []byte {
