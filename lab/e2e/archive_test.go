@@ -60,9 +60,7 @@ func TestArchive_Command_OldMonthsLeaveFiguresStay(t *testing.T) {
 		{"lies in the future", []string{"--before", month(-1), "--to", dir}},
 		{"--to", []string{"--before", month(2), "--to", foreign}},
 	} {
-		if status, _, stderr := tool(t, owner, append([]string{"archive"}, c.args...)...); status != 2 || !strings.Contains(stderr, c.says) {
-			t.Errorf("archive %q ended with %d, want 2 and %q: %s", c.args, status, c.says, stderr)
-		}
+		fails(t, owner, 2, c.says, append([]string{"archive"}, c.args...)...)
 	}
 	out := must(t, owner, "archive", "--before", month(2), "--to", dir, "--dry-run")
 	assert.True(t, strings.Contains(out, month(4)) && strings.Contains(out, "would be archived"), "--dry-run: %s", out)
@@ -75,9 +73,8 @@ func TestArchive_Command_OldMonthsLeaveFiguresStay(t *testing.T) {
 	assert.Contains(t, must(t, env, "verify", "--archive", dir), "all agree", "verify --archive")
 	must(t, env, "verify", "--full")
 
-	if now := in.balance(t, "acme", "credits"); now.Remaining != was.Remaining || now.Remaining != 65 {
-		t.Errorf("%d remain, before %d", now.Remaining, was.Remaining)
-	}
+	now := in.balance(t, "acme", "credits")
+	assert.True(t, now.Remaining == was.Remaining && now.Remaining == 65, "%d remain, before %d", now.Remaining, was.Remaining)
 	var refused struct {
 		Code   string
 		Detail string
@@ -92,9 +89,8 @@ func TestArchive_Command_OldMonthsLeaveFiguresStay(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(dir, "entries-*.parquet"))
 	require.True(t, err == nil && len(files) != 0, "files %v, %v", files, err)
 	require.NoError(t, os.Truncate(files[0], 10))
-	if status, out, stderr := tool(t, env, "verify", "--archive", dir); status != 1 || !strings.Contains(out+stderr, filepath.Base(files[0])) {
-		t.Errorf("a file was cut: ended with %d: %s%s", status, out, stderr)
-	}
+	status, out, stderr := tool(t, env, "verify", "--archive", dir)
+	assert.True(t, status == 1 && strings.Contains(out+stderr, filepath.Base(files[0])), "a file was cut: ended with %d: %s%s", status, out, stderr)
 }
 
 // firstOfMonth returns the first instant of the present month, in UTC.

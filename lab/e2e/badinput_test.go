@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -30,23 +29,12 @@ type problem struct {
 }
 
 // post sends a body that may be invalid JSON.
-func (in *instance) post(t testing.TB, method, path, body string, header ...string) (answer, problem) {
+func (in *instance) post(t testing.TB, method, path, body string, header ...string) (a answer, p problem) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, in.api+path, strings.NewReader(body))
-	require.NoError(t, err)
-	req.Header.Set("Authorization", "Bearer "+testKey)
-	req.Header.Set("Content-Type", "application/json")
-	for i := 0; i < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
-	}
-	resp, err := in.http.Do(req)
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	var p problem
-	_ = json.Unmarshal(raw, &p) // the code is empty in an answer of another form
-	return answer{resp.StatusCode, resp.Header, raw}, p
+	all := append([]string{"Authorization", "Bearer " + testKey, "Content-Type", "application/json"}, header...)
+	a = fetch(t, in.http, method, in.api+path, body, all...)
+	_ = json.Unmarshal(a.body, &p) // the code is empty in an answer of another form
+	return a, p
 }
 
 func TestPutLimit_InexactLimit_400NamesFieldAndBound(t *testing.T) {
@@ -126,9 +114,8 @@ func TestConsume_SeventeenLimits_422NamesThemChargesNothing(t *testing.T) {
 	for i := range 14 { // "all" and the meter's limit make 16
 		in.do(t, http.StatusCreated, "PUT", fmt.Sprintf("/v1/limits/general-%d", i), "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "3/day"})
 	}
-	if a, p := in.post(t, "PUT", "/v1/limits/general-14", `{"per":["tenant"],"kind":"token_bucket","rate":"3/day"}`); a.status != http.StatusBadRequest || len(p.Errors) == 0 {
-		t.Errorf("one limit too many is stored: %s", a)
-	}
+	a, p := in.post(t, "PUT", "/v1/limits/general-14", `{"per":["tenant"],"kind":"token_bucket","rate":"3/day"}`)
+	assert.True(t, a.status == http.StatusBadRequest && len(p.Errors) > 0, "one limit too many is stored: %s", a)
 }
 
 // tenantless are the only keys in Redis without a tenant: heartbeats, announcements of balances, and the epoch of the
@@ -249,13 +236,8 @@ func TestLimits_ForeignRedisValue_NeitherFullNorOverwritten(t *testing.T) {
 			assert.True(t, admitted >= 1 && admitted <= 3 && leased >= 1 && leased <= 2,
 				"%d admitted and %d leased; want 1 to 3 and 1 to 2: a share from the level that was known, and never more", admitted, leased)
 			a := in.do(t, http.StatusOK, "POST", "/v1/check", "", debitOf("acme", "api_calls", 1))
-			var check struct {
-				Items []struct{ Remaining int64 }
-			}
-			a.into(t, &check)
-			if want := int64(1000 - 1 - admitted); check.Items[0].Remaining != want {
-				t.Errorf("check returns %d remaining, want %d: %s", check.Items[0].Remaining, want, a)
-			}
+			check := decoded[struct{ Items []struct{ Remaining int64 } }](t, a)
+			assert.EqualValues(t, 1000-1-admitted, check.Items[0].Remaining, "check returns: %s", a)
 			for key, before := range spoilt {
 				assert.True(t, client.Dump(ctx, key).Val() == before, "%s was overwritten", key)
 				require.NoError(t, client.Del(ctx, key).Err())
@@ -308,10 +290,7 @@ func TestLimits_RedisCannotCount_OutageThatEnds(t *testing.T) {
 			if c.first {
 				harm()
 			}
-			in := serve(t, []string{
-				"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t), "QUOTASVC_REDIS_URL=" + server.URL, "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_LOG_LEVEL=warn",
-			})
-			in.setUp(t, 1000)
+			in := serve(t, using(testenv.PostgresService(t), server.URL, "QUOTASVC_LOG_LEVEL=warn")).setUp(t, 1000)
 			in.limit(t, "three", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "3/day"})
 			if !c.first {
 				harm()
@@ -320,9 +299,7 @@ func TestLimits_RedisCannotCount_OutageThatEnds(t *testing.T) {
 				started := time.Now()
 				a, err := in.send(t.Context(), "POST", "/v1/consume", key, debitOf("acme", "api_calls", 1))
 				require.NoError(t, err)
-				if took := time.Since(started); took > 20*time.Second { // ten times a budget of 120 ms and one commit
-					t.Errorf("a request took %s", took)
-				}
+				assert.Less(t, time.Since(started), 20*time.Second, "a request") // ten times a budget of 120 ms and one commit
 				return a
 			}
 			admitted := 0
@@ -331,9 +308,8 @@ func TestLimits_RedisCannotCount_OutageThatEnds(t *testing.T) {
 				if a.status == http.StatusOK {
 					admitted++
 				}
-				if a.status != http.StatusOK && a.status != http.StatusTooManyRequests || a.header.Get("X-RateLimit-Mode") != "local" {
-					t.Errorf("%s %v", a, a.header)
-				}
+				assert.Contains(t, []int{http.StatusOK, http.StatusTooManyRequests}, a.status, a)
+				assert.Equal(t, "local", a.header.Get("X-RateLimit-Mode"), a)
 			}
 			assert.Equal(t, 3, admitted, "admitted")
 			assert.NotContains(t, in.stderr.String(), server.Options().Password, "the log has the password")

@@ -95,7 +95,7 @@ func TestMigrate_UpStatusDown_RoundTrip(t *testing.T) {
 	t.Parallel()
 	env := []string{"QUOTASVC_DATABASE_URL=" + testenv.PostgresEmpty(t)}
 	status, _, _ := tool(t, env, "migrate", "status")
-	assert.True(t, status == 1, "status of an empty database ended with %d, want 1", status)
+	assert.Equal(t, 1, status, "status of an empty database")
 	must(t, env, "migrate", "up")
 	must(t, env, "migrate", "up") // the second run has nothing to do
 	applied := must(t, env, "migrate", "status")
@@ -105,9 +105,8 @@ func TestMigrate_UpStatusDown_RoundTrip(t *testing.T) {
 	for range steps {
 		must(t, env, "migrate", "down")
 	}
-	if status, _, stderr := tool(t, env, "migrate", "down"); status == 0 || !strings.Contains(stderr, "nothing to undo") {
-		t.Errorf("one down too many ended with %d: %s", status, stderr)
-	}
+	status, _, stderr := tool(t, env, "migrate", "down")
+	assert.True(t, status != 0 && strings.Contains(stderr, "nothing to undo"), "one down too many ended with %d: %s", status, stderr)
 	must(t, env, "migrate", "up")
 }
 
@@ -160,10 +159,7 @@ func TestServe_NoRedis_StartsAndDebits(t *testing.T) {
 	for name, redis := range map[string]string{"not configured": "", "down": "redis://127.0.0.1:1"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := serve(t, []string{
-				"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t), "QUOTASVC_REDIS_URL=" + redis, "QUOTASVC_ADMIN_KEY=" + testKey,
-			})
-			in.setUp(t, 10)
+			in := serve(t, using(testenv.PostgresService(t), redis)).setUp(t, 10)
 			got := in.do(t, http.StatusOK, "POST", "/v1/debits", "one", debitOf("acme", "api_calls", 3))
 			assert.EqualValues(t, "7", got.header.Get("X-Quota-Remaining"), "remaining")
 			in.do(t, http.StatusOK, "POST", "/v1/check", "", debitOf("acme", "api_calls", 3))
@@ -206,9 +202,8 @@ func TestRoll_CatchesUp_RefusesFuture(t *testing.T) {
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "one", debitOf("acme", "api_calls", 3))
 	must(t, env, "roll")
 	future := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
-	if status, _, stderr := tool(t, env, "roll", "--as-of", future); status == 0 || !strings.Contains(stderr, "future") {
-		t.Errorf("a roll of the future ended with %d: %s", status, stderr)
-	}
+	status, _, stderr := tool(t, env, "roll", "--as-of", future)
+	assert.True(t, status != 0 && strings.Contains(stderr, "future"), "a roll of the future ended with %d: %s", status, stderr)
 	must(t, env, "verify")
 	cron := launch(t, append(env, "QUOTASVC_LOG_LEVEL=info"), "roll", "--every", "1s")
 	cron.logged("roll done", 2)
@@ -221,11 +216,17 @@ func TestVerify_Difference_NamedExitStatus1(t *testing.T) {
 	in := serve(t, env).setUp(t, 10)
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "one", debitOf("acme", "api_calls", 3))
 	assert.Contains(t, must(t, env, "verify", "--tenant", "acme"), "all agree", "a clean ledger is reported as\n")
-	database, _ := strings.CutPrefix(env[0], "QUOTASVC_DATABASE_URL=")
-	execSQL(t, testenv.AsSuperuser(t, database), "UPDATE balances SET used = used + 1, head_remaining = head_remaining - 1 WHERE tenant_id = 'acme'")
+	spoilBalance(t, env)
 	status, stdout, _ := tool(t, env, "verify")
 	assert.True(t, status == 1 && strings.Contains(stdout, "acme/api_calls"),
 		"a balance that was tampered with: ended with %d\n%s", status, stdout)
+}
+
+// spoilBalance changes the balance of acme in the database of env, so that it differs from the journal.
+func spoilBalance(t *testing.T, env []string) {
+	t.Helper()
+	url := testenv.AsSuperuser(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))
+	execSQL(t, url, "UPDATE balances SET used = used + 1, head_remaining = head_remaining - 1 WHERE tenant_id = 'acme'")
 }
 
 // The JSON report of `quotasvc verify` has the same members as the report of the API.
@@ -255,15 +256,12 @@ func TestVerify_JSON_SaysWhatWasComparedAndRead(t *testing.T) {
 	alone := env[:1] // without Redis
 	got = read(must(t, alone, "verify", "--json"))
 	assert.True(t, got.Status == "clean" && !got.CopiesCompared, "without Redis: %+v", got)
-	url, _ := strings.CutPrefix(env[0], "QUOTASVC_DATABASE_URL=")
-	execSQL(t, testenv.AsSuperuser(t, url), "UPDATE balances SET used = used + 1, head_remaining = head_remaining - 1 WHERE tenant_id = 'acme'")
+	spoilBalance(t, env)
 	status, stdout, _ := tool(t, env, "verify", "--json")
-	if got := read(stdout); status != 1 || got.Status != "drift" || got.DifferenceCount == 0 || len(got.Differences) == 0 {
-		t.Errorf("a balance that was tampered with: ended with %d, %+v", status, got)
-	}
-	if status, _, stderr := tool(t, env, "verify", "--json", "--archive", t.TempDir()); status != 2 || !strings.Contains(stderr, "--json") {
-		t.Errorf("with an archive: %d, %s", status, stderr)
-	}
+	got = read(stdout)
+	assert.True(t, status == 1 && got.Status == "drift" && got.DifferenceCount != 0 && len(got.Differences) > 0,
+		"a balance that was tampered with: ended with %d, %+v", status, got)
+	fails(t, env, 2, "--json", "verify", "--json", "--archive", t.TempDir())
 }
 
 // A tenant's anchor is on 31 January. Its monthly periods end on the last day of shorter months, and on the 31st of
@@ -275,18 +273,15 @@ func TestPeriods_AnchorJanuary31_EndOnLastDays(t *testing.T) {
 		{"meter": "api_calls", "amount": 5, "every": "month", "anchor": "tenant"},
 	}})
 	in.do(t, http.StatusCreated, "PUT", "/v1/tenants/end-of-month", "", object{"plan": "monthly", "anchor": "2020-01-31T00:00:00Z"})
-	var list struct {
+	list := decoded[struct {
 		Items []struct{ Start, End time.Time }
-	}
-	in.do(t, http.StatusOK, "GET", "/v1/tenants/end-of-month/periods?meter=api_calls&next=60", "", nil).into(t, &list)
+	}](t, in.do(t, http.StatusOK, "GET", "/v1/tenants/end-of-month/periods?meter=api_calls&next=60", "", nil))
 	ends := map[string]bool{}
 	for i, p := range list.Items {
 		next := p.End.AddDate(0, 0, 1)
 		assert.False(t, next.Month() == p.End.Month() && p.End.Day() != 31,
 			"a period ends on %s, which is not its month's last day", p.End.Format(time.DateOnly))
-		if i > 0 && !p.Start.Equal(list.Items[i-1].End) {
-			t.Errorf("a period starts at %s, the one before ends at %s", p.Start, list.Items[i-1].End)
-		}
+		assert.True(t, i == 0 || p.Start.Equal(list.Items[i-1].End), "a period starts at %s, not where the one before ends", p.Start)
 		ends[p.End.Format("01-02")] = true
 	}
 	for _, want := range []string{"02-28", "02-29", "03-31", "04-30", "01-31"} {

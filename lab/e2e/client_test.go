@@ -1,12 +1,12 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,10 +20,13 @@ const testKey = "0123456789abcdef0123456789abcdef"
 // backends returns the environment of instances that share a new database and a Redis.
 func backends(t testing.TB) []string {
 	t.Helper()
-	return []string{
-		"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t), "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey,
-		"QUOTASVC_LOG_LEVEL=warn",
-	}
+	return using(testenv.PostgresService(t), testenv.RedisURL(t), "QUOTASVC_LOG_LEVEL=warn")
+}
+
+// using returns the environment of instances that use these servers, with further settings.
+func using(databaseURL, redisURL string, more ...string) []string {
+	env := []string{"QUOTASVC_DATABASE_URL=" + databaseURL, "QUOTASVC_REDIS_URL=" + redisURL, "QUOTASVC_ADMIN_KEY=" + testKey}
+	return append(env, more...)
 }
 
 // instance is a running service with a client.
@@ -76,28 +79,17 @@ func decoded[T any](t testing.TB, a answer) (v T) {
 	return v
 }
 
-// send makes a request. It returns an error if no complete answer arrives.
-func (in *instance) send(ctx context.Context, method, path, key string, body any) (answer, error) {
-	var payload io.Reader
-	if body != nil {
-		raw, err := json.Marshal(body)
-		if err != nil {
-			return answer{}, err
-		}
-		payload = bytes.NewReader(raw)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, in.api+path, payload)
+// exchange makes a request with a client. header lists names of headers, each followed by its value. exchange returns
+// an error if no complete answer arrives.
+func exchange(ctx context.Context, client *http.Client, method, url, body string, header ...string) (answer, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		return answer{}, err
 	}
-	req.Header.Set("Authorization", "Bearer "+testKey)
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
 	}
-	if key != "" {
-		req.Header.Set("Idempotency-Key", key)
-	}
-	resp, err := in.http.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return answer{}, err
 	}
@@ -107,6 +99,30 @@ func (in *instance) send(ctx context.Context, method, path, key string, body any
 		return answer{}, err
 	}
 	return answer{resp.StatusCode, resp.Header, raw}, nil
+}
+
+// fetch makes a request like exchange, and fails the test if no complete answer arrives.
+func fetch(t testing.TB, client *http.Client, method, url, body string, header ...string) answer {
+	t.Helper()
+	got, err := exchange(t.Context(), client, method, url, body, header...)
+	require.NoError(t, err, "%s %s", method, url)
+	return got
+}
+
+// send makes a request. It returns an error if no complete answer arrives.
+func (in *instance) send(ctx context.Context, method, path, key string, body any) (answer, error) {
+	text, header := []byte(nil), []string{"Authorization", "Bearer " + testKey}
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return answer{}, err
+		}
+		header = append(header, "Content-Type", "application/json")
+	}
+	if key != "" {
+		header = append(header, "Idempotency-Key", key)
+	}
+	return exchange(ctx, in.http, method, in.api+path, string(text), header...)
 }
 
 // do makes a request and returns the answer. If the answer has another status, do fails the test.

@@ -44,10 +44,7 @@ func TestConnections_MoreThanFiles_OperatorsAndDebitsGoOn(t *testing.T) {
 	operators := &http.Client{Timeout: testenv.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	for range 20 {
 		for _, path := range []string{"/livez", "/readyz?strict=1", "/metrics"} {
-			response, err := operators.Get(in.ops + path)
-			require.NoError(t, err)
-			err = response.Body.Close()
-			assert.True(t, err == nil && response.StatusCode == http.StatusOK, "%s: %s, %v", path, response.Status, err)
+			assert.Equal(t, http.StatusOK, fetch(t, operators, http.MethodGet, in.ops+path, "").status, "%s", path)
 		}
 	}
 	in.do(t, 200, "POST", "/v1/debits", "k", debitOf("acme", "api_calls", 1))

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"html"
-	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -81,20 +80,10 @@ func (c *consoled) browser(t testing.TB) *browser {
 
 func (b *browser) send(method, path string, fields url.Values, header ...string) answer {
 	b.t.Helper()
-	r, err := http.NewRequestWithContext(b.t.Context(), method, b.at+path, strings.NewReader(fields.Encode()))
-	require.NoError(b.t, err)
 	if fields != nil {
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		header = append([]string{"Content-Type", "application/x-www-form-urlencoded"}, header...)
 	}
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	resp, err := b.client.Do(r)
-	require.NoError(b.t, err)
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	require.NoError(b.t, err)
-	return answer{resp.StatusCode, resp.Header, text}
+	return fetch(b.t, b.client, method, b.at+path, fields.Encode(), header...)
 }
 
 // get requests a page and returns it. It fails the test unless the answer has this status and contains these texts.

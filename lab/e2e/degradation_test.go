@@ -73,10 +73,7 @@ type trial struct {
 // newTrial starts an instance on the two servers, with a tenant and a limit.
 func newTrial(t *testing.T, databaseURL, redisURL string) *trial {
 	t.Helper()
-	env := []string{
-		"QUOTASVC_DATABASE_URL=" + testenv.AsService(databaseURL), "QUOTASVC_REDIS_URL=" + redisURL, "QUOTASVC_ADMIN_KEY=" + testKey,
-		"QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_VERIFY_EVERY=0s",
-	}
+	env := using(testenv.AsService(databaseURL), redisURL, "QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_VERIFY_EVERY=0s")
 	tr := &trial{t: t, in: serve(t, env), env: env, answersEach: answersEach}
 	tr.in.setUp(t, 1_000_000)
 	tr.in.do(t, http.StatusCreated, "PUT", "/v1/limits/api", "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "100000/s", "burst": 100000})
@@ -263,9 +260,8 @@ func (tr *trial) refusedAtOnce() {
 	tr.each("consume debit admin", tr.known, "a refusal", refused)
 	n := len(tr.during("consume", tr.known)) + len(tr.during("debit", tr.known))
 	assert.True(tr.t, tr.untried >= float64(n), "%g operations were refused without an attempt, of %d", tr.untried, n)
-	if !slices.ContainsFunc(tr.during("admin", tr.known), func(c call) bool { return c.took < atOnceMax }) {
-		tr.t.Error("no change of the catalogue was refused at once")
-	}
+	assert.True(tr.t, slices.ContainsFunc(tr.during("admin", tr.known), func(c call) bool { return c.took < atOnceMax }),
+		"no change of the catalogue was refused at once")
 }
 
 // exactlyWhatWasAcknowledged first sends the operations without a final answer again. Then it checks that each
@@ -281,8 +277,6 @@ func (tr *trial) exactlyWhatWasAcknowledged() {
 		again := tr.in.call(tr.t.Context(), c.kind, c.key, 0)
 		assert.True(tr.t, again.status == http.StatusOK, "%s, sent again: %s", c, again)
 	}
-	used := tr.in.balance(tr.t, "acme", "api_calls").Used
-	assert.True(tr.t, used == charged, "used %d, want %d", used, charged)
-	status, stdout, stderr := tool(tr.t, tr.env, "verify")
-	assert.Zero(tr.t, status, "verify ended with %d\n%s\n%s", status, stdout, stderr)
+	assert.Equal(tr.t, charged, tr.in.balance(tr.t, "acme", "api_calls").Used, "used")
+	must(tr.t, tr.env, "verify")
 }

@@ -77,9 +77,7 @@ func expectExact(t *testing.T, in *instance, env []string, answers map[string][2
 	for key, pair := range answers {
 		for _, a := range pair {
 			assert.True(t, a.status == pair[0].status, "%s: one sender got %s, the other %s", key, pair[0], pair[1])
-			if a.status == http.StatusTooManyRequests && !strings.Contains(string(a.body), "quota_exceeded") {
-				t.Errorf("%s: denied with %s", key, a)
-			}
+			assert.True(t, a.status != http.StatusTooManyRequests || strings.Contains(string(a.body), "quota_exceeded"), "%s: denied with %s", key, a)
 		}
 		switch pair[0].status {
 		case http.StatusOK:
@@ -94,12 +92,9 @@ func expectExact(t *testing.T, in *instance, env []string, answers map[string][2
 	}
 	assert.True(t, succeeded == crowdUnits && denied == crowdClients*crowdEach-crowdUnits,
 		"%d debits succeeded and %d were denied, want %d and %d", succeeded, denied, crowdUnits, crowdClients*crowdEach-crowdUnits)
-	if b := in.balance(t, "acme", "api_calls"); b.Used != crowdUnits || b.Remaining != 0 {
-		t.Errorf("used %d, remaining %d; want %d, 0", b.Used, b.Remaining, crowdUnits)
-	}
-	if status, stdout, stderr := tool(t, env, "verify"); status != 0 || !strings.Contains(stdout, "all agree") {
-		t.Errorf("verify ended with %d\n%s\n%s", status, stdout, stderr)
-	}
+	b := in.balance(t, "acme", "api_calls")
+	assert.True(t, b.Used == crowdUnits && b.Remaining == 0, "used %d, remaining %d; want %d, 0", b.Used, b.Remaining, crowdUnits)
+	assert.Contains(t, must(t, env, "verify"), "all agree")
 }
 
 func replayed(a answer) int {
@@ -182,9 +177,8 @@ func TestServe_KilledWhileGrantsAreExtended_EachOnceAndNothingMissing(t *testing
 			var b balance
 			got, err := current.Load().send(ctx, "GET", "/v1/tenants/acme/balances/api_calls", "", nil)
 			if err == nil && got.status == http.StatusOK {
-				if err := json.Unmarshal(got.body, &b); err != nil || b.Remaining != want {
-					t.Errorf("%d units remain meanwhile, want %d (%v)", b.Remaining, want, err)
-				}
+				err = json.Unmarshal(got.body, &b)
+				assert.True(t, err == nil && b.Remaining == want, "%d units remain meanwhile, want %d (%v)", b.Remaining, want, err)
 			}
 		}
 	})
@@ -219,9 +213,7 @@ func TestServe_KilledWhileGrantsAreExtended_EachOnceAndNothingMissing(t *testing
 	in := current.Load()
 	for n := range grants { // including grants whose extension was answered before the kill
 		again := in.do(t, 200, "POST", "/v1/tenants/acme/grants/"+id(n)+"/extend", "extend-"+id(n), object{"expires_at": "2095-01-01T00:00:00Z", "reason": "paid late"})
-		if replayed(again) != 1 {
-			t.Errorf("%s was extended again", id(n))
-		}
+		assert.Equal(t, 1, replayed(again), "%s was extended again", id(n))
 	}
 	var list struct{ Items []struct{ Grant string } }
 	in.do(t, 200, "GET", "/v1/tenants/acme/entries?kind=extend_grant&limit=500", "", nil).into(t, &list)
@@ -234,9 +226,7 @@ func TestServe_KilledWhileGrantsAreExtended_EachOnceAndNothingMissing(t *testing
 	}
 	b := in.balance(t, "acme", "api_calls")
 	assert.True(t, b.Remaining == want && ctx.Err() == nil, "%d remain, want %d (%v)", b.Remaining, want, ctx.Err())
-	if status, stdout, stderr := tool(t, env, "verify"); status != 0 || !strings.Contains(stdout, "all agree") {
-		t.Errorf("verify ended with %d\n%s\n%s", status, stdout, stderr)
-	}
+	assert.Contains(t, must(t, env, "verify"), "all agree")
 }
 
 func TestServe_StopUnderLoad_LosesNoAnswer(t *testing.T) {
@@ -276,10 +266,7 @@ func TestServe_StopUnderLoad_LosesNoAnswer(t *testing.T) {
 		assert.Equal(t, 1, replayed(got), "%s was answered and is not stored", key)
 	}
 	// A request without an answer may have been charged, so the use can exceed the number of answered requests.
-	if used := again.balance(t, "acme", "api_calls").Used; used < int64(len(answered)) || used > sent.Load() {
-		t.Errorf("used %d, with %d answered and %d sent", used, len(answered), sent.Load())
-	}
-	if status, stdout, _ := tool(t, env, "verify"); status != 0 {
-		t.Errorf("verify ended with %d\n%s", status, stdout)
-	}
+	used := again.balance(t, "acme", "api_calls").Used
+	assert.True(t, used >= int64(len(answered)) && used <= sent.Load(), "used %d, with %d answered and %d sent", used, len(answered), sent.Load())
+	must(t, env, "verify")
 }

@@ -28,11 +28,7 @@ const (
 func TestFlood_PostgresDiskFull_LinesBounded(t *testing.T) {
 	t.Parallel()
 	pg, disk := testenv.PostgresOnSmallDisk(t)
-	in := serve(t, []string{
-		"QUOTASVC_DATABASE_URL=" + pg.URL, "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey,
-		"QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_VERIFY_EVERY=0s",
-	})
-	in.setUp(t, 1_000_000)
+	in := serve(t, using(pg.URL, testenv.RedisURL(t), "QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_VERIFY_EVERY=0s")).setUp(t, 1_000_000)
 	disk.Fill()
 	var callers sync.WaitGroup
 	var mu sync.Mutex

@@ -127,19 +127,8 @@ func (g *gateway) send(method, address, path, body string, headers ...string) an
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
 	transport := &http.Transport{DialContext: dialer.DialContext}
 	defer transport.CloseIdleConnections()
-	client := http.Client{Transport: transport, Timeout: testenv.Patience}
-	req, err := http.NewRequestWithContext(g.t.Context(), method, g.url+path, strings.NewReader(body))
-	require.NoError(g.t, err)
-	req.Header.Set("X-Api-Key", "the-key-of-acme")
-	for i := 0; i < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
-	}
-	resp, err := client.Do(req)
-	require.NoError(g.t, err, "%s %s", method, path)
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	require.NoError(g.t, err, "%s %s", method, path)
-	return answer{resp.StatusCode, resp.Header, raw}
+	client := &http.Client{Transport: transport, Timeout: testenv.Patience}
+	return fetch(g.t, client, method, g.url+path, body, append([]string{"X-Api-Key", "the-key-of-acme"}, headers...)...)
 }
 
 // passed fails the test unless the answer is that of the application.

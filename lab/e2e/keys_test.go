@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -34,29 +33,19 @@ func TestKeys_CreatedByCommand_WorkAtOnce(t *testing.T) {
 		require.True(t, err == nil && k.Secret != "", "%s: %v", text, err)
 		return k
 	}
-	status := func(secret string) int {
-		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.api+"/v1/meters", nil)
-		require.NoError(t, err)
-		req.Header.Set("Authorization", "Bearer "+secret)
-		resp, err := http.DefaultClient.Do(req)
-		require.NoError(t, err)
-		defer resp.Body.Close()
-		return resp.StatusCode
-	}
 	k := made(run("create", "--name", "reports", "--scope", "read", "--expires-in", "24h", "--json"))
-	got := status(k.Secret)
-	assert.True(t, got == 200, "a new key: %d", got)
+	assert.Equal(t, 200, s.authorized(t, k.Secret), "a new key")
 	list := run("list")
 	assert.True(t, strings.Contains(list, k.ID) && strings.Contains(list, "reports") &&
 		!strings.Contains(list, k.Secret[12:]), list)
 	next := made(run("rotate", k.ID, "--overlap", "1h", "--json"))
 	for _, secret := range []string{k.Secret, next.Secret} {
-		got = status(secret)
-		assert.True(t, got == 200, "during the overlap: %d", got)
+		assert.Equal(t, 200, s.authorized(t, secret), "during the overlap")
 	}
 	run("revoke", k.ID)
-	testenv.Eventually(t, func() bool { return status(k.Secret) == 401 && status(next.Secret) == 401 }, "both secrets are refused")
+	testenv.Eventually(t, func() bool {
+		return s.authorized(t, k.Secret) == 401 && s.authorized(t, next.Secret) == 401
+	}, "both secrets are refused")
 	text := run("create", "--name", "gateway", "--scopes", "use", "--tenant", "acme", "--expires-at", "2097-01-01T00:00:00Z")
 	assert.True(t, strings.Contains(text, "tenant  acme") && strings.Contains(text, "shown this once"), text)
 	for _, args := range [][]string{

@@ -22,11 +22,8 @@ func TestServe_ATenantInUse_TakesAtMost700Bytes(t *testing.T) {
 	}
 	const tenants, batch, most = 10_000, 500, 700
 	url := testenv.Postgres(t)
-	in := serve(t, []string{
-		"QUOTASVC_DATABASE_URL=" + url, "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey,
-		"QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_VERIFY_EVERY=0s", "QUOTASVC_PPROF=true",
-	})
-	in.setUp(t, 1_000_000)
+	env := using(url, testenv.RedisURL(t), "QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_VERIFY_EVERY=0s", "QUOTASVC_PPROF=true")
+	in := serve(t, env).setUp(t, 1_000_000)
 	limitOf := func(per ...string) object { return object{"per": per, "kind": "token_bucket", "rate": "1000000/s"} }
 	in.do(t, http.StatusCreated, "PUT", "/v1/limits/routes", "", limitOf("tenant", "route"))
 	in.do(t, http.StatusCreated, "PUT", "/v1/limits/users", "", limitOf("tenant", "subject"))

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"os"
@@ -34,14 +33,9 @@ var (
 // metrics returns the text of /metrics.
 func (in *instance) metrics(t testing.TB) string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, in.ops+"/metrics", nil)
-	require.NoError(t, err)
-	resp, err := in.http.Do(req)
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	require.True(t, err == nil && resp.StatusCode == http.StatusOK, "%v, %v", resp.Status, err)
-	return string(raw)
+	got := in.ask(t, "/metrics")
+	require.Equal(t, http.StatusOK, got.status)
+	return string(got.body)
 }
 
 // scrape reads /metrics. It returns _bucket, _sum and _count of a histogram as separate metrics, as queries use them.
@@ -73,14 +67,9 @@ func (in *instance) limit(t testing.TB, rule string, body object) {
 	t.Helper()
 	in.do(t, http.StatusCreated, "PUT", "/v1/limits/"+rule, "", body)
 	testenv.Eventually(t, func() bool {
-		var check struct{ Limits []struct{ Rule string } }
-		in.do(t, http.StatusOK, "POST", "/v1/check", "", debitOf("acme", "api_calls", 1)).into(t, &check)
-		for _, l := range check.Limits {
-			if l.Rule == rule {
-				return true
-			}
-		}
-		return false
+		got := in.do(t, http.StatusOK, "POST", "/v1/check", "", debitOf("acme", "api_calls", 1))
+		type limit struct{ Rule string }
+		return slices.Contains(decoded[struct{ Limits []limit }](t, got).Limits, limit{rule})
 	}, "limit ", rule, " in a check")
 }
 
@@ -92,11 +81,9 @@ func exercised(t *testing.T) *instance {
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	authority.Issue(t, cert, key)
 	database := testenv.PostgresService(t)
-	in := serve(t, []string{
-		"QUOTASVC_REPORT_DATABASE_URL=" + database, // not a standby, but the metrics of a standby exist
-		"QUOTASVC_DATABASE_URL=" + database, "QUOTASVC_REDIS_URL=" + redis.URL, "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_LOG_LEVEL=warn",
-		"QUOTASVC_TLS_CERT_FILE=" + cert, "QUOTASVC_TLS_KEY_FILE=" + key, "QUOTASVC_ENVOY_RLS_LISTEN=127.0.0.1:0",
-	})
+	in := serve(t, using(database, redis.URL, "QUOTASVC_LOG_LEVEL=warn",
+		"QUOTASVC_REPORT_DATABASE_URL="+database, // not a standby, but the metrics of a standby exist
+		"QUOTASVC_TLS_CERT_FILE="+cert, "QUOTASVC_TLS_KEY_FILE="+key, "QUOTASVC_ENVOY_RLS_LISTEN=127.0.0.1:0"))
 	in.http = &http.Client{Timeout: testenv.Patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authority.Pool, MinVersion: tls.VersionTLS12}}}
 	t.Cleanup(in.http.CloseIdleConnections)
 	in.setUp(t, 1000)
@@ -170,9 +157,8 @@ func checkQuery(t *testing.T, where, query string, all families) int {
 	}
 	for _, by := range grouping.FindAllStringSubmatch(query, -1) {
 		for _, label := range strings.Split(by[1], ",") {
-			if label = strings.TrimSpace(label); !labels[label] && !slices.Contains(ofPrometheus, label) {
-				t.Errorf("%s: %s is grouped by, and is no label of it", where, label)
-			}
+			label = strings.TrimSpace(label)
+			assert.True(t, labels[label] || slices.Contains(ofPrometheus, label), "%s: %s is grouped by, and is no label of it", where, label)
 		}
 	}
 	return len(names)
@@ -187,8 +173,7 @@ func TestQueries_NamesInThem_Found(t *testing.T) {
 		`histogram_quantile(0.99, sum by (le) (rate(a_bucket[$__rate_interval])))`:             "a_bucket",
 		`vector(1)`: "",
 	} {
-		got := strings.Join(namesIn(query), " ")
-		assert.True(t, got == want, "%s: %s, want %s", query, got, want)
+		assert.Equal(t, want, strings.Join(namesIn(query), " "), query)
 	}
 }
 
@@ -284,8 +269,7 @@ func TestDashboard_SQL_TenantsNearExhaustion(t *testing.T) {
 		}
 	}
 	database := testenv.Postgres(t)
-	in := serve(t, []string{"QUOTASVC_DATABASE_URL=" + testenv.AsService(database), "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey})
-	in.setUp(t, 1000)
+	in := serve(t, using(testenv.AsService(database), testenv.RedisURL(t))).setUp(t, 1000)
 	db := connectTo(t, database)
 	runSQL(t, db, "SET ROLE "+postgres.ReaderRole)
 	for i, want := range []int64{-1, 200} { // no row after 700 units; after 800 of 1000 units, 200 remain
@@ -361,7 +345,5 @@ func TestMetrics_ClientText_NeverALabel(t *testing.T) {
 	for i := range 5 {
 		hostile(i + 1)
 	}
-	if after := series(); after > before+before/5 {
-		t.Errorf("%d label values after one round of hostile requests, %d after five more", before, after)
-	}
+	assert.LessOrEqual(t, series(), before+before/5, "label values after five more rounds of hostile requests, %d after the first", before)
 }

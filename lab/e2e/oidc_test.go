@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -93,15 +94,13 @@ func (b *browser) atProvider(user string, fields url.Values) string {
 		b.t.Helper()
 		require.NoError(b.t, err)
 		defer resp.Body.Close()
-		var text bytes.Buffer
-		_, err = text.ReadFrom(resp.Body)
+		text, err := io.ReadAll(resp.Body)
 		require.NoError(b.t, err)
-		return text.String(), resp
+		return string(text), resp
 	}
 	to := unescaped(onwards.FindStringSubmatch(page)[1])
-	if q := urlOf(b.t, to).Query(); q.Get("code_challenge_method") != "S256" || q.Get("nonce") == "" || q.Get("state") == "" {
-		b.t.Errorf("asked by %s", to)
-	}
+	q := urlOf(b.t, to).Query()
+	assert.True(b.t, q.Get("code_challenge_method") == "S256" && q.Get("nonce") != "" && q.Get("state") != "", "asked by %s", to)
 	form, resp := read(provider.Get(to)) //nolint:bodyclose // read closes it
 	login := resp.Request.URL.ResolveReference(&url.URL{Path: "/login/username"}).String()
 	_, resp = read(provider.PostForm(login, url.Values{"id": {requestID.FindStringSubmatch(form)[1]}, "username": {user}, "password": {"pw-" + user}})) //nolint:bodyclose // read closes it
@@ -185,9 +184,8 @@ func TestOIDC_InChromium_EndToEnd(t *testing.T) {
 	b.click("Top up")
 	b.fill("amount", "77")
 	b.fill("reason", "kept on the way")
-	if _, err := chromedp.Call(b.ctx, network.ClearBrowserCookies, cdp.Empty{}); err != nil { // the session ends
-		t.Fatal(err)
-	}
+	_, err := chromedp.Call(b.ctx, network.ClearBrowserCookies, cdp.Empty{}) // the session ends
+	require.NoError(t, err)
 	b.click("Preview")
 	b.shows("What you entered is kept")
 	b.click("Sign in with Acme ID")

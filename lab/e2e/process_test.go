@@ -200,6 +200,13 @@ func must(t testing.TB, env []string, args ...string) (stdout string) {
 	return stdout
 }
 
+// fails runs quotasvc, and fails the test unless it exits with this status and its log contains this text.
+func fails(t testing.TB, env []string, want int, says string, args ...string) {
+	t.Helper()
+	status, _, stderr := tool(t, env, args...)
+	assert.True(t, status == want && strings.Contains(stderr, says), "%q ended with %d, want %d and %q: %s", args, status, want, says, stderr)
+}
+
 // logBuffer collects output. It may be written and read at the same time.
 type logBuffer struct {
 	mu  sync.Mutex

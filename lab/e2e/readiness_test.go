@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -21,12 +20,7 @@ import (
 // ask requests a path of the ops listener.
 func (in *instance) ask(t testing.TB, path string) answer {
 	t.Helper()
-	response, err := in.http.Get(in.ops + path)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	return answer{response.StatusCode, response.Header, body}
+	return fetch(t, in.http, http.MethodGet, in.ops+path, "")
 }
 
 // If the database hangs, a load balancer that asks /readyz must not remove all instances at once, because they still

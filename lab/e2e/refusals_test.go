@@ -55,10 +55,7 @@ func TestFlood_RefusedRequests_OthersGetTheirDebits(t *testing.T) {
 func refusals(t *testing.T, slice time.Duration) (r *bench.FloodResult, lasted []time.Duration) {
 	t.Helper()
 	url := testenv.Postgres(t)
-	env := []string{
-		"QUOTASVC_DATABASE_URL=" + testenv.AsService(url), "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey,
-		"QUOTASVC_LOG_LEVEL=error", "QUOTASVC_DRAIN_DELAY=0s",
-	}
+	env := using(testenv.AsService(url), testenv.RedisURL(t), "QUOTASVC_LOG_LEVEL=error", "QUOTASVC_DRAIN_DELAY=0s")
 	r, err := bench.Flood(t.Context(), bench.FloodConfig{
 		Start: func(context.Context) (string, func(context.Context) error, error) {
 			in := serve(t, env)

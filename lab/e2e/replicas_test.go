@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"io"
 	"net/http"
 	"regexp"
 	"slices"
@@ -25,19 +24,6 @@ func (in *instance) replicas(t testing.TB) string {
 	return m[1]
 }
 
-// ready returns the answer of /readyz.
-func (in *instance) ready(t testing.TB) string {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, in.ops+"/readyz", nil)
-	require.NoError(t, err)
-	r, err := http.DefaultClient.Do(req)
-	require.NoError(t, err)
-	defer r.Body.Close()
-	body, err := io.ReadAll(r.Body)
-	require.NoError(t, err)
-	return string(body)
-}
-
 // limitOfSlots creates the limit slots, for leases, and waits until both instances know it. The instances then also
 // know all earlier changes of the catalogue.
 func limitOfSlots(t testing.TB, one, two *instance) {
@@ -55,36 +41,31 @@ func limitOfSlots(t testing.TB, one, two *instance) {
 // acquire acquires a lease of the limit slots for acme and returns its id.
 func (in *instance) acquire(t testing.TB) string {
 	t.Helper()
-	var lease struct {
-		ID string `json:"lease_id"`
-	}
-	in.do(t, http.StatusCreated, "POST", "/v1/leases", "", object{"rule": "slots", "tenant": "acme", "subject": "ann", "ip": "192.0.2.1"}).into(t, &lease)
-	return lease.ID
+	body := object{"rule": "slots", "tenant": "acme", "subject": "ann", "ip": "192.0.2.1"}
+	return decoded[leased](t, in.do(t, http.StatusCreated, "POST", "/v1/leases", "", body)).ID
+}
+
+// leased is the part of an answer about a lease that the tests read.
+type leased struct {
+	ID string `json:"lease_id"`
 }
 
 // renew renews a lease and returns its id.
 func (in *instance) renew(t testing.TB, lease string) string {
 	t.Helper()
-	var renewed struct {
-		ID string `json:"lease_id"`
-	}
-	in.do(t, http.StatusOK, "POST", "/v1/leases/"+lease+"/renew", "", object{}).into(t, &renewed)
-	return renewed.ID
+	return decoded[leased](t, in.do(t, http.StatusOK, "POST", "/v1/leases/"+lease+"/renew", "", object{})).ID
 }
 
 // An instance accepts the id of a lease or a charge that another instance has created.
 func TestReplicas_IDsOfOneAnother_Taken(t *testing.T) {
 	t.Parallel()
-	env := []string{
-		"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t), "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey,
-	}
+	env := using(testenv.PostgresService(t), testenv.RedisURL(t))
 	one, two := serve(t, env), serve(t, env)
 	one.setUp(t, 1000)
 	one.do(t, http.StatusCreated, "PUT", "/v1/limits/api", "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "1/h", "burst": 5})
 	limitOfSlots(t, one, two)
 	lease := one.acquire(t)
-	renewed := two.renew(t, lease)
-	assert.True(t, renewed == lease, "%s is renewed as %s", lease, renewed)
+	assert.Equal(t, lease, two.renew(t, lease), "renewed")
 	two.do(t, http.StatusNoContent, "DELETE", "/v1/leases/"+lease, "", nil)
 	one.do(t, http.StatusNotFound, "POST", "/v1/leases/"+lease+"/renew", "", object{})
 	var charge struct {
@@ -97,22 +78,17 @@ func TestReplicas_IDsOfOneAnother_Taken(t *testing.T) {
 func TestReplicas_Instances_CountEachOther(t *testing.T) {
 	t.Parallel()
 	redis := testenv.RedisPrivate(t)
-	env := []string{
-		"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t), "QUOTASVC_REDIS_URL=" + redis.URL, "QUOTASVC_ADMIN_KEY=" + testKey,
-		"QUOTASVC_REPLICAS=3",
-	}
+	env := using(testenv.PostgresService(t), redis.URL, "QUOTASVC_REPLICAS=3")
 	one := serve(t, env)
 	assert.Equal(t, "1", one.replicas(t), "the first counts")
 	two := serve(t, env)
-	n := two.replicas(t)
-	assert.Equal(t, "2", n, "the second counts %s when it begins to serve", n)
+	assert.Equal(t, "2", two.replicas(t), "the second counts when it begins to serve")
 	await := func(want string) {
 		t.Helper()
 		testenv.Eventually(t, func() bool { return one.replicas(t) == want }, "the first counts ", want)
 	}
 	await("2")
-	got, want := one.ready(t), `"replicas":{"live":2,"divided_by":3}`
-	assert.Contains(t, got, want)
+	assert.Contains(t, string(one.ask(t, "/readyz").body), `"replicas":{"live":2,"divided_by":3}`)
 	one.setUp(t, 1000)
 	one.do(t, http.StatusCreated, "PUT", "/v1/limits/api", "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "8/s", "burst": 2})
 	var explained struct {

@@ -19,8 +19,7 @@ import (
 // the new role.
 func member(t *testing.T, super, role string) string {
 	t.Helper()
-	u, err := url.Parse(super)
-	require.NoError(t, err)
+	u := urlOf(t, super)
 	name := strings.ReplaceAll(strings.TrimPrefix(u.Path, "/"), "quotasvc_test_", role+"_")
 	execSQL(t, super, "CREATE ROLE "+name+" LOGIN PASSWORD 'of-the-test'; GRANT "+role+" TO "+name+"; ALTER ROLE "+name+" SET role = '"+role+"'")
 	t.Cleanup(func() {
@@ -46,14 +45,9 @@ func TestRoles_InstalledAsDocumented_ServiceLivesWithoutDDL(t *testing.T) {
 	super := testenv.PostgresEmpty(t)
 	must(t, []string{"QUOTASVC_DATABASE_URL=" + super}, "migrate", "roles")
 	owner := []string{"QUOTASVC_DATABASE_URL=" + member(t, super, "quotasvc_owner")}
-	env := []string{
-		"QUOTASVC_DATABASE_URL=" + member(t, super, "quotasvc_service"), "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t),
-		"QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_CLOCK_SKEW_MAX=8760h",
-	}
-	if status, _, stderr := tool(t, env, "serve"); status != 1 || !strings.Contains(stderr, "quotasvc migrate up") {
-		t.Errorf("serve without tables ended with %d: %s", status, stderr)
-	}
-	must(t, owner, migrateUpArgs()...) // sets the rights, because the tables belong to quotasvc_owner
+	env := using(member(t, super, "quotasvc_service"), testenv.RedisURL(t), "QUOTASVC_CLOCK_SKEW_MAX=8760h")
+	fails(t, env, 1, "quotasvc migrate up", "serve") // there are no tables
+	must(t, owner, migrateUpArgs()...)               // sets the rights, because the tables belong to quotasvc_owner
 	moved := monthsAgo(t, super, 1)
 	must(t, owner, "migrate", "partitions")
 
@@ -71,17 +65,14 @@ func TestRoles_InstalledAsDocumented_ServiceLivesWithoutDDL(t *testing.T) {
 	in.logged("quotasvc migrate partitions", 1)
 	got := in.do(t, http.StatusServiceUnavailable, "POST", "/v1/debits", "new", debitOf("monthly", "api_calls", 7))
 	assert.Contains(t, string(got.body), "quotasvc migrate partitions", "without a partition: %s", got)
-	if status, _, stderr := tool(t, env, "migrate", "partitions"); status != 1 || !strings.Contains(stderr, "permission denied") {
-		t.Errorf("partitions made by the service's role: %d, %s", status, stderr)
-	}
+	fails(t, env, 1, "permission denied", "migrate", "partitions") // with the service's role
 	must(t, owner, "migrate", "partitions")
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "new", debitOf("monthly", "api_calls", 7))
 	b := in.balance(t, "monthly", "api_calls")
 	assert.True(t, b.Remaining == 43 && b.Used == 7, "the new month: %+v", b)
 	must(t, env, "roll")
 	must(t, env, "verify", "--full")
-	status, _, stderr := tool(t, env, "seal", "--out", filepath.Join(t.TempDir(), "seal"))
-	assert.Equal(t, 1, status, "the service's role has sealed: %s", stderr)
+	fails(t, env, 1, "", "seal", "--out", filepath.Join(t.TempDir(), "seal")) // with the service's role
 	must(t, owner, "seal", "--out", filepath.Join(t.TempDir(), "seal"))
 }
 

@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"bytes"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -91,12 +89,9 @@ func TestSDKExamples_OnTheService_DoWhatTheySay(t *testing.T) {
 	in.acme().wantLeft(t, 951)
 
 	server, _ := e.serve("nethttp")
-	if got := fetch(t, server+"/hello"); got.status != 200 || got.header.Get("X-Quota-Remaining") != "950" {
-		t.Errorf("nethttp: %s %v", got, got.header)
-	}
-	if got := fetch(t, server+"/broken"); got.status != 500 {
-		t.Errorf("nethttp: %s", got)
-	}
+	hello := visit(t, server+"/hello", "acme")
+	assert.True(t, hello.status == 200 && hello.header.Get("X-Quota-Remaining") == "950", "nethttp: %s %v", hello, hello.header)
+	assert.Equal(t, 500, visit(t, server+"/broken", "acme").status, "nethttp")
 	testenv.Eventually(t, func() bool { return in.balance(t, "acme", "api_calls").Remaining == 950 }, "the broken request is refunded")
 }
 
@@ -105,27 +100,19 @@ func TestSDKEcho_Requests_ChargedRefundedAndDenied(t *testing.T) {
 	t.Parallel()
 	in := serve(t, backends(t)).setUp(t, 30)
 	server, _ := examplesOf(t, in).serve("echo")
-	if got := fetch(t, server+"/hello"); got.status != 200 || string(got.body) != "hello\n" || got.header.Get("X-Quota-Remaining") != "29" {
-		t.Errorf("%s %v", got, got.header)
-	}
-	got := fetch(t, server+"/export/july")
+	got := visit(t, server+"/hello", "acme")
+	assert.True(t, got.status == 200 && string(got.body) == "hello\n" && got.header.Get("X-Quota-Remaining") == "29", "%s %v", got, got.header)
+	got = visit(t, server+"/export/july", "acme")
 	assert.True(t, got.status == 200 && got.header.Get("X-Quota-Remaining") == "19", "%s %v", got, got.header)
-	got = fetch(t, server+"/broken")
-	assert.True(t, got.status == 502, "%s", got)
+	assert.Equal(t, 502, visit(t, server+"/broken", "acme").status)
 	testenv.Eventually(t, func() bool { return in.balance(t, "acme", "api_calls").Remaining == 19 }, "the broken request is refunded")
-	got = fetch(t, server+"/missing")
-	assert.True(t, got.status == 404, "%s", got)
+	assert.Equal(t, 404, visit(t, server+"/missing", "acme").status)
 	in.acme().wantLeft(t, 18)
-	fetch(t, server+"/export/august")
-	got = fetch(t, server+"/export/september")
+	visit(t, server+"/export/august", "acme")
+	got = visit(t, server+"/export/september", "acme")
 	assert.True(t, got.status == 429 && got.header.Get("Retry-After") != "" && strings.Contains(string(got.body), "quota_exceeded") && got.header.Get("Content-Type") == "application/problem+json", "%s %v", got, got.header)
 	in.acme().wantLeft(t, 8)
-	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server+"/hello", nil)
-	req.Header.Set("X-Org", "nobody")
-	resp, err := http.DefaultClient.Do(req)
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	assert.Equal(t, http.StatusInternalServerError, resp.StatusCode, "an unknown tenant")
+	assert.Equal(t, http.StatusInternalServerError, visit(t, server+"/hello", "nobody").status, "an unknown tenant")
 }
 
 func TestSDKExamples_Webhook_HandlesOnceRefusesForged(t *testing.T) {
@@ -138,37 +125,20 @@ func TestSDKExamples_Webhook_HandlesOnceRefusesForged(t *testing.T) {
 	require.NoError(t, err)
 	body := []byte(`{"type":"balance.exhausted","timestamp":"2026-11-25T01:02:03Z","data":{"meter":"api_calls"}}`)
 	send := func(signature string) int {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server+"/hooks", bytes.NewReader(body))
-		require.NoError(t, err)
-		req.Header.Set("webhook-id", "evt_1")
-		req.Header.Set("webhook-timestamp", strconv.FormatInt(time.Now().Unix(), 10))
-		req.Header.Set("webhook-signature", signature)
-		resp, err := http.DefaultClient.Do(req)
-		require.NoError(t, err)
-		_ = resp.Body.Close()
-		return resp.StatusCode
+		return fetch(t, http.DefaultClient, http.MethodPost, server+"/hooks", string(body), "webhook-id", "evt_1",
+			"webhook-timestamp", strconv.FormatInt(time.Now().Unix(), 10), "webhook-signature", signature).status
 	}
 	for range 2 {
-		status := send(w.Sign("evt_1", time.Now(), body))
-		assert.True(t, status == 200, "a delivery is %d", status)
+		assert.Equal(t, 200, send(w.Sign("evt_1", time.Now(), body)), "a delivery")
 	}
-	status := send("v1,AAAA")
-	assert.True(t, status == 400, "a forged delivery is %d", status)
+	assert.Equal(t, 400, send("v1,AAAA"), "a forged delivery")
 	testenv.Eventually(t, func() bool { return strings.Count(log.String(), "balance.exhausted") == 1 }, "the event is handled")
 }
 
-// fetch requests a URL as acme.
-func fetch(t *testing.T, url string) answer {
+// visit requests a URL as a tenant.
+func visit(t *testing.T, url, tenant string) answer {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	require.NoError(t, err)
-	req.Header.Set("X-Org", "acme")
-	resp, err := http.DefaultClient.Do(req)
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	return answer{resp.StatusCode, resp.Header, body}
+	return fetch(t, http.DefaultClient, http.MethodGet, url, "", "X-Org", tenant)
 }
 
 // The page docs/integrate/go.md contains the example files unchanged. The tests run these files.

@@ -59,19 +59,8 @@ func backendOf(t testing.TB, c *client.Client, change func(*quotahttp.Options)) 
 
 func get(t testing.TB, server *httptest.Server, path, org string, header ...string) answer {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
-	require.NoError(t, err)
-	req.Header.Set("X-Org", org)
-	for i := 0; i < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
-	}
-	resp, err := server.Client().Do(req)
-	if err != nil {
-		return answer{}
-	}
-	defer resp.Body.Close()
-	body, _ := io.ReadAll(resp.Body)
-	return answer{resp.StatusCode, resp.Header, body}
+	got, _ := exchange(t.Context(), server.Client(), http.MethodGet, server.URL+path, "", append([]string{"X-Org", org}, header...)...)
+	return got // empty if there was no answer
 }
 
 func TestSDKHTTP_Requests_ChargedWithHeaders(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -23,39 +22,28 @@ import (
 // authorized sends GET /v1/meters with a key and returns the status of the answer.
 func (in *instance) authorized(t testing.TB, key string) int {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, in.api+"/v1/meters", nil)
-	require.NoError(t, err)
-	r.Header.Set("Authorization", "Bearer "+key)
-	response, err := in.http.Do(r)
-	require.NoError(t, err)
-	_, _ = io.Copy(io.Discard, response.Body)
-	_ = response.Body.Close()
-	return response.StatusCode
+	return fetch(t, in.http, http.MethodGet, in.api+"/v1/meters", "", "Authorization", "Bearer "+key).status
 }
 
 // After a rotation without a restart, new connections use the new password, and the next request needs the new key.
 func TestSecrets_FilesAndHangup_RotateWithoutRestart(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)
-	dir, ctx := t.TempDir(), t.Context()
+	dir := t.TempDir()
 	put := func(name, text string) string {
 		t.Helper()
 		path := filepath.Join(dir, name)
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
-	owner, err := pgx.Connect(ctx, postgres.URL)
-	require.NoError(t, err)
-	defer owner.Close(ctx)
+	owner := connectTo(t, postgres.URL)
 	run := func(sql string) {
 		t.Helper()
-		_, err := owner.Exec(ctx, sql)
-		require.NoError(t, err)
+		runSQL(t, owner, sql)
 	}
 	run("CREATE ROLE rotating SUPERUSER LOGIN PASSWORD 'first-password'")
 	withPassword := func(password string) string {
-		u, err := url.Parse(postgres.URL)
-		require.NoError(t, err)
+		u := urlOf(t, postgres.URL)
 		u.User = url.UserPassword("rotating", password)
 		return u.String()
 	}
@@ -88,8 +76,8 @@ func TestSecrets_FilesAndHangup_RotateWithoutRestart(t *testing.T) {
 	put("database", strings.Replace(withPassword("second-password"), "127.0.0.1", "127.0.0.2", 1))
 	in.signal(syscall.SIGHUP)
 	in.logged("need a restart", 4) // three reloads, and one line about the host
-	if log := in.stderr.String(); strings.Contains(log, "password\"") || strings.Contains(log, "first-p") || strings.Contains(log, "second-p") || strings.Contains(log, "hush") {
-		t.Errorf("the log tells a secret:\n%s", log)
+	for _, secret := range []string{"password\"", "first-p", "second-p", "hush"} {
+		assert.NotContains(t, in.stderr.String(), secret, "the log tells a secret")
 	}
 	in.stop()
 }
@@ -145,20 +133,15 @@ func TestSecrets_AllOutput_TellsNone(t *testing.T) {
 	postgres, redis := testenv.PostgresPrivate(t), testenv.RedisPrivate(t)
 	database, err := pgx.ParseConfig(postgres.URL)
 	require.NoError(t, err)
-	cache, err := url.Parse(redis.URL)
-	require.NoError(t, err)
-	redisPassword, _ := cache.User.Password()
+	redisPassword, _ := urlOf(t, redis.URL).User.Password()
 	const wrong = "wrong-key-0123456789abcdef-0123456789abcdef"
 	secrets := map[string]string{
 		"the admin key": testKey, "PostgreSQL's password": database.Password, "Redis' password": redisPassword, "a wrong key": wrong,
 		"the admin key, encoded": base64.StdEncoding.EncodeToString([]byte(testKey)), "the password of a bad URL": "hush-0123456789",
 	}
 	var shown bytes.Buffer
-	in := serve(t, []string{
-		"QUOTASVC_DATABASE_URL=" + postgres.URL, "QUOTASVC_REDIS_URL=" + redis.URL, "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_LOG_LEVEL=debug",
-		"QUOTASVC_PPROF=true", "QUOTASVC_START_TIMEOUT=5s",
-	})
-	in.setUp(t, 1000)
+	env := using(postgres.URL, redis.URL, "QUOTASVC_LOG_LEVEL=debug", "QUOTASVC_PPROF=true", "QUOTASVC_START_TIMEOUT=5s")
+	in := serve(t, env).setUp(t, 1000)
 	use := func() {
 		for _, path := range []string{"/v1/check", "/v1/debits", "/v1/consume", "/v1/nothing", "/v1/tenants/acme/grants"} {
 			if got, err := in.send(t.Context(), "POST", path, fmt.Sprint("k", shown.Len()), debitOf("acme", "api_calls", 1)); err == nil {
@@ -166,13 +149,9 @@ func TestSecrets_AllOutput_TellsNone(t *testing.T) {
 			}
 		}
 		for _, header := range []string{"Bearer " + wrong, wrong, "Basic " + wrong, "Bearer " + testKey + "x"} {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, in.api+"/v1/debits?key="+wrong, strings.NewReader(`{"key":"`+wrong+`"}`))
-			require.NoError(t, err)
-			r.Header.Set("Authorization", header)
-			if response, err := in.http.Do(r); err == nil {
-				body, _ := io.ReadAll(response.Body)
-				_ = response.Body.Close()
-				fmt.Fprintln(&shown, response.Status, response.Header, string(body))
+			got, err := exchange(t.Context(), in.http, http.MethodPost, in.api+"/v1/debits?key="+wrong, `{"key":"`+wrong+`"}`, "Authorization", header)
+			if err == nil {
+				fmt.Fprintln(&shown, got, got.header)
 			}
 		}
 	}
@@ -209,9 +188,7 @@ func TestSecrets_AllOutput_TellsNone(t *testing.T) {
 		"host=127.0.0.1 password=hush-0123456789 port=none", strings.Replace(postgres.URL, database.Password, "hush-0123456789", 1),
 	} {
 		for _, command := range [][]string{{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"}, {"migrate", "status"}, {"roll"}, {"verify"}} {
-			_, stdout, stderr := tool(t, []string{
-				"QUOTASVC_DATABASE_URL=" + bad, "QUOTASVC_REDIS_URL=redis://:hush-0123456789@127.0.0.1:1", "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_START_TIMEOUT=100ms",
-			}, command...)
+			_, stdout, stderr := tool(t, using(bad, "redis://:hush-0123456789@127.0.0.1:1", "QUOTASVC_START_TIMEOUT=100ms"), command...)
 			shown.WriteString(stdout + stderr)
 		}
 	}

@@ -70,21 +70,11 @@ func TestTracing_RequestsBatchesStatements(t *testing.T) {
 	s := serve(t, append(backends(t), "OTEL_EXPORTER_OTLP_ENDPOINT="+c.URL, "OTEL_BSP_SCHEDULE_DELAY=50", "QUOTASVC_LOG_LEVEL=info"))
 	s.setUp(t, 100)
 	const traceID = "0af7651916cd43dd8448eb211c80319c"
-	ask := func(method, path, key string, body string) {
-		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), method, s.api+path, strings.NewReader(body))
-		require.NoError(t, err)
-		req.Header.Set("Authorization", "Bearer "+testKey)
-		req.Header.Set("Idempotency-Key", key)
-		req.Header.Set("traceparent", "00-"+traceID+"-b7ad6b7169203331-01")
-		resp, err := s.http.Do(req)
-		require.NoError(t, err)
-		defer resp.Body.Close()
-		require.Equal(t, http.StatusOK, resp.StatusCode, "%s %s", method, path)
+	for _, path := range []string{"/v1/debits", "/v1/check"} {
+		got := fetch(t, s.http, http.MethodPost, s.api+path, `{"tenant":"acme","items":[{"meter":"api_calls","amount":1}]}`,
+			"Authorization", "Bearer "+testKey, "Idempotency-Key", "traced", "traceparent", "00-"+traceID+"-b7ad6b7169203331-01")
+		require.Equal(t, http.StatusOK, got.status, "%s", path)
 	}
-	debit := `{"tenant":"acme","items":[{"meter":"api_calls","amount":1}]}`
-	ask("POST", "/v1/debits", "traced", debit)
-	ask("POST", "/v1/check", "", debit)
 	testenv.Eventually(t, func() bool {
 		return len(c.of(traceID, "POST /v1/debits")) == 1 && len(c.of(traceID, "POST /v1/check")) == 1 && len(c.of(traceID, "batch ledger-")) == 1
 	}, "all spans are exported")
@@ -103,15 +93,8 @@ func TestTracing_RequestsBatchesStatements(t *testing.T) {
 		assert.NotContains(t, c.text.String(), secret, "%s is exported", secret)
 	}
 	c.mu.Unlock()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.ops+"/metrics", nil)
-	require.NoError(t, err)
-	req.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
-	resp, err := s.http.Do(req)
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	metrics, err := io.ReadAll(resp.Body)
-	assert.True(t, err == nil && strings.Contains(string(metrics), `# {trace_id="`+traceID+`"}`),
-		"no exemplar has the trace (%v)", err)
+	metrics := fetch(t, s.http, http.MethodGet, s.ops+"/metrics", "", "Accept", "application/openmetrics-text; version=1.0.0")
+	assert.Contains(t, string(metrics.body), `# {trace_id="`+traceID+`"}`, "no exemplar has the trace")
 	assert.Contains(t, s.stderr.String(), `"trace_id":"`+traceID+`"`, "no access line has the trace")
 }
 

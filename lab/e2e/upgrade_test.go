@@ -57,10 +57,7 @@ func snapshots(t *testing.T) []string {
 
 func serviceEnv(t *testing.T, databaseURL string) []string {
 	t.Helper()
-	return []string{
-		"QUOTASVC_DATABASE_URL=" + databaseURL, "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey,
-		"QUOTASVC_CLOCK_SKEW_MAX=87600h", "QUOTASVC_LOG_LEVEL=warn",
-	}
+	return using(databaseURL, testenv.RedisURL(t), "QUOTASVC_CLOCK_SKEW_MAX=87600h", "QUOTASVC_LOG_LEVEL=warn")
 }
 
 // An operator starts a new version on a database of an earlier version. The new version refuses to start and names
@@ -74,9 +71,7 @@ func TestUpgrade_SchemaOfEarlierVersion_RefusedThenMigratedWithItsData(t *testin
 			restore(t, super, file)
 			admin, env := []string{"QUOTASVC_DATABASE_URL=" + super}, serviceEnv(t, testenv.AsService(testenv.Postgres(t)))
 			env[0] = "QUOTASVC_DATABASE_URL=" + super
-			if status, _, stderr := tool(t, env, "serve"); status != 1 || !strings.Contains(stderr, "quotasvc migrate up") {
-				t.Errorf("serve on an older schema ended with %d: %s", status, stderr)
-			}
+			fails(t, env, 1, "quotasvc migrate up", "serve") // the schema is older
 			must(t, admin, migrateUpArgs()...)
 			execSQL(t, super, "DO $$ BEGIN ASSERT (SELECT unsigned_until FROM signing_keys) > now() + interval '23 hours'; END $$")
 			must(t, admin, "migrate", "roles") // the earlier installation had only one role
@@ -115,8 +110,7 @@ func TestUpgrade_OldAndNewProgram_ShareTheNewSchema(t *testing.T) {
 	}
 	limitOfSlots(t, old, in)
 	lease := old.acquire(t)
-	renewed := in.renew(t, lease)
-	assert.True(t, renewed == lease, "the new version renews the lease %s as %s", lease, renewed)
+	assert.Equal(t, lease, in.renew(t, lease), "the new version renews the lease")
 	in.do(t, http.StatusNoContent, "DELETE", "/v1/leases/"+lease, "", nil)
 	old.do(t, http.StatusNotFound, "POST", "/v1/leases/"+lease+"/renew", "", object{})
 	must(t, env, "verify", "--full")

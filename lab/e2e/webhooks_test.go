@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -23,10 +22,7 @@ import (
 func TestWebhooks_KilledAmidACall_ToldAgain(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.Postgres(t)
-	env := []string{
-		"QUOTASVC_DATABASE_URL=" + testenv.AsService(postgres), "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey,
-		"QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_WEBHOOK_ALLOW_PRIVATE=true",
-	}
+	env := using(testenv.AsService(postgres), testenv.RedisURL(t), "QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_WEBHOOK_ALLOW_PRIVATE=true")
 	called := make(chan string, 10)
 	var restarted atomic.Bool
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -73,14 +69,10 @@ func TestListen_ForwardsEvents_Signed(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
 	in := serve(t, env).setUp(t, 10)
-	type call struct {
-		header http.Header
-		body   []byte
-	}
-	calls := make(chan call, 10)
+	calls := make(chan delivery, 10)
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		calls <- call{r.Header, body}
+		calls <- delivery{r.Header, body}
 		w.WriteHeader(http.StatusAccepted)
 	}))
 	t.Cleanup(receiver.Close)
@@ -96,9 +88,8 @@ func TestListen_ForwardsEvents_Signed(t *testing.T) {
 	assert.NoError(t, err, "%v: %v %s", err, c.header, c.body)
 	assert.True(t, strings.Contains(string(c.body), `"threshold":80`) &&
 		strings.Contains(string(c.body), `"tenant":"acme"`), "%s", c.body)
-	if line := p.line(""); !strings.Contains(line, "balance.threshold_reached") || !strings.Contains(line, "202") {
-		t.Errorf("it printed %q", line)
-	}
+	line := p.line("")
+	assert.True(t, strings.Contains(line, "balance.threshold_reached") && strings.Contains(line, "202"), "it printed %q", line)
 	p.signal(syscall.SIGINT)
 	p.wait()
 	for _, args := range [][]string{{"listen"}, {"listen", "--forward", "localhost:3000"}, {"listen", "--forward", receiver.URL, "--secret", "x"}} {
@@ -112,10 +103,7 @@ func TestListen_ForwardsEvents_Signed(t *testing.T) {
 func TestEvents_RejectionsAndDrift_ToldByItself(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.Postgres(t)
-	env := []string{
-		"QUOTASVC_DATABASE_URL=" + testenv.AsService(postgres), "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey,
-		"QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_REJECTIONS_HIGH=30",
-	}
+	env := using(testenv.AsService(postgres), testenv.RedisURL(t), "QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_REJECTIONS_HIGH=30")
 	in, other := serve(t, env), serve(t, env)
 	in.setUp(t, 1000)
 	in.do(t, http.StatusCreated, "PUT", "/v1/limits/few", "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "1/day", "burst": 1})
@@ -145,16 +133,10 @@ func TestEvents_RejectionsAndDrift_ToldByItself(t *testing.T) {
 	assert.True(t, first.Tenant == "acme" && first.Data.Rule == "few" && first.Data.Rejections >= 30 && first.Data.Threshold == 30, first)
 	assert.True(t, allowed <= 2, "%d were allowed after a refusal", allowed)
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "d", debitOf("acme", "api_calls", 10))
-	db, err := pgx.Connect(t.Context(), postgres)
-	require.NoError(t, err)
-	defer func() { _ = db.Close(t.Context()) }()
-	if _, err := db.Exec(t.Context(), "UPDATE balances SET granted = granted + 7 WHERE tenant_id = 'acme'"); err != nil {
-		t.Fatal(err)
-	}
-	var started struct {
+	execSQL(t, postgres, "UPDATE balances SET granted = granted + 7 WHERE tenant_id = 'acme'")
+	started := decoded[struct {
 		ID string `json:"verification_id"`
-	}
-	in.do(t, http.StatusAccepted, "POST", "/v1/verifications", "", object{"tenant": "acme"}).into(t, &started)
+	}](t, in.do(t, http.StatusAccepted, "POST", "/v1/verifications", "", object{"tenant": "acme"}))
 	testenv.Eventually(t, func() bool { return len(told("verify.drift")) > 0 }, "the difference is told")
 	got := told("verify.drift")
 	assert.True(t, len(got) == 1 && got[0].Tenant == "acme" && got[0].Meter == "api_calls" && got[0].Data.VerificationID == started.ID && got[0].Data.Differences >= 1, got)
