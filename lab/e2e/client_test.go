@@ -152,6 +152,22 @@ func (in *instance) setUp(t testing.TB, amount int64) *instance {
 	return in
 }
 
+// newSecret creates an API key and returns its secret.
+func (in *instance) newSecret(t testing.TB, key object) string {
+	t.Helper()
+	return decoded[struct{ Secret string }](t, in.do(t, http.StatusCreated, "POST", "/v1/keys", "", key)).Secret
+}
+
+// newWebhook creates a webhook and returns its id and its secret.
+func (in *instance) newWebhook(t testing.TB, webhook object) (id, secret string) {
+	t.Helper()
+	made := decoded[struct {
+		ID     string `json:"webhook_id"`
+		Secret string
+	}](t, in.do(t, http.StatusCreated, "POST", "/v1/webhooks", "", webhook))
+	return made.ID, made.Secret
+}
+
 // sellTokens creates the tenant ada. Ada has 500 tokens a year. After that, each started thousand tokens costs one
 // coin.
 func (in *instance) sellTokens(t testing.TB) {
@@ -173,6 +189,5 @@ type balance struct {
 
 func (in *instance) balance(t testing.TB, tenant, meter string) balance {
 	t.Helper()
-	b := decoded[balance](t, in.do(t, http.StatusOK, "GET", "/v1/tenants/"+tenant+"/balances/"+meter, "", nil))
-	return b
+	return decoded[balance](t, in.do(t, http.StatusOK, "GET", "/v1/tenants/"+tenant+"/balances/"+meter, "", nil))
 }

@@ -148,15 +148,12 @@ func (c *consoled) furnishDay(t *testing.T, database string) {
 		c.do(t, 201, "POST", "/v1/keys", "", k)
 	}
 	to := newReceiver(t)
-	var w struct {
-		WebhookID string `json:"webhook_id"`
-	}
-	c.do(t, 201, "POST", "/v1/webhooks", "", object{"url": to.URL + "/hooks", "types": []string{"grant.created", "balance.exhausted", "plan.changed"}}).into(t, &w)
+	id, _ := c.newWebhook(t, object{"url": to.URL + "/hooks", "types": []string{"grant.created", "balance.exhausted", "plan.changed"}})
 	b := c.browserOf(t)
 	for i, status := range []int64{204, 204, 503} {
 		to.status.Store(status)
 		c.do(t, 201, "POST", "/v1/tenants/hooli/grants", fmt.Sprintf("gift-%d", i), object{"meter": "ai_credits", "amount": 5 + i, "source": "promo", "reason": "thanks for the report"})
-		if at := "/console/webhooks/" + w.WebhookID; status == 503 {
+		if at := "/console/webhooks/" + id; status == 503 {
 			b.showsSoon(at+"?status=pending", "503")
 		} else {
 			b.showsSoon(at+"?status=delivered", "evt_")

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -85,11 +86,7 @@ func newMetered(t testing.TB, env ...string) *metered {
 		{"meter": "credits", "amount": 0, "every": "once", "anchor": "calendar"},
 	}})
 	m.do(t, http.StatusOK, "PUT", "/v1/tenants/acme", "", object{"plan": "metered"})
-	var created struct {
-		Secret string `json:"secret"`
-	}
-	require.NoError(t, json.Unmarshal(m.do(t, http.StatusCreated, "POST", "/v1/keys", "", object{"name": "gateway", "scopes": []string{"use"}}).body, &created))
-	m.key = created.Secret
+	m.key = m.newSecret(t, object{"name": "gateway", "scopes": []string{"use"}})
 	return m
 }
 
@@ -154,10 +151,8 @@ func (a answer) denied(t testing.TB, status int, code string) answer {
 		"%d %s: %v", status, code, a.header)
 	assert.True(t, a.header.Get("X-Request-Id") == p.RequestID,
 		"%d %s: X-Request-Id %q, in the body %q", status, code, a.header.Get("X-Request-Id"), p.RequestID)
-	var retry int
-	if _, err := fmt.Sscan(a.header.Get("Retry-After"), &retry); (status == 429 || status == 503) != (err == nil && retry >= 1) {
-		t.Errorf("%d %s: Retry-After %q", status, code, a.header.Get("Retry-After"))
-	}
+	retry, err := strconv.Atoi(a.header.Get("Retry-After"))
+	assert.Equal(t, status == 429 || status == 503, err == nil && retry >= 1, "%d %s: Retry-After %q", status, code, a.header.Get("Retry-After"))
 	return a
 }
 
@@ -179,8 +174,7 @@ func (m *metered) meters(t *testing.T, g *gateway) {
 	operation := seen.Header.Get("X-Quota-Operation")
 	m.do(t, http.StatusOK, "GET", "/v1/tenants/acme/operations/"+operation, "", nil)
 	g.get("127.0.0.1", "/export").passed(t)
-	left := m.balance(t, "acme", "api_calls").Remaining
-	assert.True(t, left == 994, "%d are left, want 994", left)
+	m.acme().wantLeft(t, 994)
 	m.do(t, http.StatusOK, "POST", "/v1/refunds", "refund", object{"tenant": "acme", "operation_id": operation})
 	const clients = 20
 	var all sync.WaitGroup
@@ -188,8 +182,7 @@ func (m *metered) meters(t *testing.T, g *gateway) {
 		all.Go(func() { g.get("127.0.0.1", "/search") })
 	}
 	all.Wait()
-	left = m.balance(t, "acme", "api_calls").Remaining
-	assert.True(t, left == 995-clients, "%d are left, want %d", left, 995-clients)
+	m.acme().wantLeft(t, 995-clients)
 }
 
 // chargesLimitsOnly checks a gateway that charges limits alone: a client uses no units, and the application can
@@ -206,8 +199,7 @@ func (m *metered) chargesLimitsOnly(t *testing.T, g *gateway) {
 		got := refund()
 		assert.True(t, strings.Contains(got, `"refunded":true`) && strings.Contains(got, `"remaining":3`), "%s", got)
 	}
-	left := m.balance(t, "acme", "api_calls").Remaining
-	assert.True(t, left == 1000, "%d units are left, want 1000", left)
+	m.acme().wantLeft(t, 1000)
 }
 
 // refuses checks that every refusal reaches the client unchanged and that the application does not get the request.
@@ -222,9 +214,8 @@ func (m *metered) refuses(t *testing.T, g *gateway) {
 		for header, prefix := range map[string]string{
 			"RateLimit": `"slow";r=0;t=`, "RateLimit-Policy": `"slow";q=2;w=86400`, "X-Quota-Remaining": "998", "X-Quota-Limit": "1000", "X-Quota-Reset": "",
 		} {
-			if value := got.header.Get(header); value == "" || !strings.HasPrefix(value, prefix) {
-				t.Errorf("%s: %s is %q, want %q", path, header, value, prefix)
-			}
+			value := got.header.Get(header)
+			assert.True(t, value != "" && strings.HasPrefix(value, prefix), "%s: %s is %q, want %q", path, header, value, prefix)
 		}
 	}
 	g.get("127.0.0.1", "/render").denied(t, 402, "credits_exhausted")
@@ -239,7 +230,7 @@ func (m *metered) refuses(t *testing.T, g *gateway) {
 	testenv.Eventually(t, func() bool { return g.get("127.0.0.1", "/profile").status == 403 }, "the tenant is suspended")
 	g.get("127.0.0.1", "/profile").denied(t, 403, "tenant_suspended")
 	_, n := m.app.last()
-	assert.True(t, n == 2, "%d requests reached the application, want 2", n)
+	assert.Equal(t, 2, n, "requests that reached the application")
 }
 
 // isNotFooled checks that the headers and paths of a client cannot change the charged tenant, the amount or the
@@ -255,19 +246,16 @@ func (m *metered) isNotFooled(t *testing.T, g *gateway) {
 	}
 	for i := range int64(3) {
 		g.get("127.0.0.1", "/search", forged...).passed(t)
-		left := m.balance(t, "acme", "api_calls").Remaining
-		assert.True(t, left == 999-i, "%d are left after request %d, want %d", left, i, 999-i)
+		m.acme().wantLeft(t, 999-i)
 		seen, _ := m.app.last()
-		if operation := seen.Header.Get("X-Quota-Operation"); !strings.HasPrefix(operation, "gw-") || operation == "gw-again" {
-			t.Errorf("the application gets operation %q", operation)
-		}
+		operation := seen.Header.Get("X-Quota-Operation")
+		assert.True(t, strings.HasPrefix(operation, "gw-") && operation != "gw-again", "the application gets operation %q", operation)
 		assert.Empty(t, seen.Header.Get("X-Quota-Charge"), "the application gets charge")
 		assert.EqualValues(t, "Bearer the-clients-own", seen.Header.Get("Authorization"),
 			"the application gets Authorization")
 		assert.True(t, seen.Header.Get("X-Quota-Key") != m.key, "the application gets the gateway's key")
 	}
-	left := m.balance(t, "victim", "api_calls").Remaining
-	assert.True(t, left == 1000, "another tenant was charged: %d are left", left)
+	account{m.instance, "victim"}.wantLeft(t, 1000)
 	m.limit(t, "address", object{"per": []string{"ip"}, "kind": "token_bucket", "rate": "1/day"})
 	g.get("127.0.0.2", "/search").passed(t)
 	for _, headers := range [][]string{
@@ -327,9 +315,9 @@ func opensUnlessQueueFull(t *testing.T, start func(m *metered) *gateway) {
 	for path, want := range map[string]map[string]int{"/profile": {"queue_full": 503, "unavailable": 200}, "/search": {"queue_full": 503, "unavailable": 503}} {
 		for c, status := range want {
 			code.Store(c)
-			if got := g.get("127.0.0.1", path); got.status != status || status == 503 && !strings.Contains(string(got.body), c) {
-				t.Errorf("%s without a decision, %s: %s %s, want %d", path, c, got, got.body, status)
-			}
+			got := g.get("127.0.0.1", path)
+			assert.True(t, got.status == status && (status != 503 || strings.Contains(string(got.body), c)),
+				"%s without a decision, %s: %s, want %d", path, c, got, status)
 		}
 	}
 }
@@ -340,15 +328,41 @@ func (m *metered) leavesAlone(t *testing.T, g *gateway) {
 	t.Helper()
 	for _, status := range []int{401, 403, 404, 429, 500, 503} {
 		got := g.get("127.0.0.1", fmt.Sprintf("/search?answer=%d", status))
-		if got.status != status || got.header.Get("X-App") != "here" || !g.quiet && got.header.Get("X-Quota-Remaining") == "" {
-			t.Errorf("the application's %d became %s: %v", status, got, got.header)
-		}
+		assert.True(t, got.status == status && got.header.Get("X-App") == "here" && (g.quiet || got.header.Get("X-Quota-Remaining") != ""),
+			"the application's %d became %s: %v", status, got, got.header)
 	}
 	before := m.balance(t, "acme", "api_calls").Remaining
-	got := g.get("127.0.0.1", "/search", "X-Api-Key", "nobodys")
-	assert.True(t, got.status == 401, "an unknown client: %s", got)
-	after := m.balance(t, "acme", "api_calls").Remaining
-	assert.True(t, after == before, "it used %d", before-after)
+	assert.Equal(t, 401, g.get("127.0.0.1", "/search", "X-Api-Key", "nobodys").status, "an unknown client")
+	m.acme().wantLeft(t, before)
+}
+
+// behindEach runs a check behind each gateway, with an instance of its own.
+func behindEach(t *testing.T, check func(m *metered, t *testing.T, g *gateway)) {
+	t.Helper()
+	for name, start := range map[string]func(m *metered, t testing.TB, key string, change ...string) *gateway{
+		"Envoy": (*metered).envoy, "HAProxy": (*metered).haproxy, "nginx": (*metered).nginx, "Traefik": (*metered).traefik,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMetered(t)
+			check(m, t, start(m, t, m.key))
+		})
+	}
+}
+
+func TestGateways_PassedRequest_ChargedOnce(t *testing.T) {
+	t.Parallel()
+	behindEach(t, (*metered).meters)
+}
+
+func TestGateways_Refusal_ReachesClient(t *testing.T) {
+	t.Parallel()
+	behindEach(t, (*metered).refuses)
+}
+
+func TestGateways_OtherRefusals_Unchanged(t *testing.T) {
+	t.Parallel()
+	behindEach(t, (*metered).leavesAlone)
 }
 
 // gatewayProgram returns the path of an installed program. It also searches directories that are not in an ordinary
@@ -367,10 +381,11 @@ func gatewayProgram(t testing.TB, name string) string {
 	return ""
 }
 
-// configured copies a directory of deploy/ and replaces texts in the copy. It fails the test if a text to replace is
-// missing.
-func configured(t testing.TB, name string, replace map[string]string) (dir string) {
+// configured copies a directory of deploy/ and replaces texts in the copy: the key of the gateway, and the texts of
+// replace, each followed by its replacement. It fails the test if a text to replace is missing.
+func configured(t testing.TB, name, key string, replace []string) (dir string) {
 	t.Helper()
+	replace = append([]string{"change-me-to-the-key-of-this-gateway", key}, replace...)
 	source, dir := filepath.Join("..", "..", "deploy", name), t.TempDir()
 	files, err := os.ReadDir(source)
 	require.NoError(t, err)
@@ -379,14 +394,14 @@ func configured(t testing.TB, name string, replace map[string]string) (dir strin
 		raw, err := os.ReadFile(filepath.Join(source, file.Name()))
 		require.NoError(t, err)
 		text := string(raw)
-		for from, to := range replace {
-			made[from] = made[from] || strings.Contains(text, from)
-			text = strings.ReplaceAll(text, from, to)
+		for i := 0; i < len(replace); i += 2 {
+			made[replace[i]] = made[replace[i]] || strings.Contains(text, replace[i])
+			text = strings.ReplaceAll(text, replace[i], replace[i+1])
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(dir, file.Name()), []byte(text), 0o600))
 	}
-	for from := range replace {
-		require.True(t, made[from], "deploy/%s does not say %q any more", name, from)
+	for from, found := range made {
+		require.True(t, found, "deploy/%s does not say %q any more", name, from)
 	}
 	return dir
 }

@@ -156,12 +156,8 @@ func (d delivery) by(t *testing.T, secret string) bool {
 // webhook creates a webhook for the thresholds of the tenant's allowance, and returns its path and its secret.
 func (s *scene) webhook(url string) (path, secret string) {
 	s.t.Helper()
-	var made struct {
-		ID     string `json:"webhook_id"`
-		Secret string
-	}
-	s.dev.do(s.t, http.StatusCreated, "POST", "/v1/webhooks", "", object{"url": url, "types": []string{"balance.threshold_reached"}}).into(s.t, &made)
-	return "/v1/webhooks/" + made.ID, made.Secret
+	id, secret := s.dev.newWebhook(s.t, object{"url": url, "types": []string{"balance.threshold_reached"}})
+	return "/v1/webhooks/" + id, secret
 }
 
 // replay makes the service send the events of the last hour to a webhook again.
@@ -173,9 +169,8 @@ func (s *scene) replay(path string) {
 // rotate gives a webhook a new secret.
 func (s *scene) rotate(path string, overlap int) (secret string) {
 	s.t.Helper()
-	var made struct{ Secret string }
-	s.dev.do(s.t, http.StatusCreated, "POST", path+"/rotate", "", object{"overlap_seconds": overlap}).into(s.t, &made)
-	return made.Secret
+	made := s.dev.do(s.t, http.StatusCreated, "POST", path+"/rotate", "", object{"overlap_seconds": overlap})
+	return decoded[struct{ Secret string }](s.t, made).Secret
 }
 
 // rotateBetweenDeliveries checks deliveries of the page's events before, during and after a rotation of the secret.
@@ -199,9 +194,7 @@ func (s *scene) rotateBetweenDeliveries() {
 			}
 		}
 	}
-	if d := next(); !d.by(t, first) {
-		t.Errorf("before: %v", d.header)
-	}
+	assert.True(t, next().by(t, first), "before the rotation")
 	second := s.rotate(path, 3600)
 	testenv.Eventually(t, func() bool { d := next(); return d.by(t, first) && d.by(t, second) }, "a delivery has both signatures")
 	third := s.rotate(path, 0)
