@@ -74,7 +74,8 @@ func TestArchive_Command_OldMonthsLeaveFiguresStay(t *testing.T) {
 	must(t, env, "verify", "--full")
 
 	now := in.balance(t, "acme", "credits")
-	assert.True(t, now.Remaining == was.Remaining && now.Remaining == 65, "%d remain, before %d", now.Remaining, was.Remaining)
+	assert.True(t, now.Remaining == was.Remaining && now.Remaining == 65,
+		"%d remain, before %d", now.Remaining, was.Remaining)
 	var refused struct {
 		Code   string
 		Detail string
@@ -90,7 +91,8 @@ func TestArchive_Command_OldMonthsLeaveFiguresStay(t *testing.T) {
 	require.True(t, err == nil && len(files) != 0, "files %v, %v", files, err)
 	require.NoError(t, os.Truncate(files[0], 10))
 	status, out, stderr := tool(t, env, "verify", "--archive", dir)
-	assert.True(t, status == 1 && strings.Contains(out+stderr, filepath.Base(files[0])), "a file was cut: ended with %d: %s%s", status, out, stderr)
+	assert.True(t, status == 1 && strings.Contains(out+stderr, filepath.Base(files[0])),
+		"a file was cut: ended with %d: %s%s", status, out, stderr)
 }
 
 // firstOfMonth returns the first instant of the present month, in UTC.

@@ -299,7 +299,8 @@ func TestLimits_RedisCannotCount_OutageThatEnds(t *testing.T) {
 				started := time.Now()
 				a, err := in.send(t.Context(), "POST", "/v1/consume", key, debitOf("acme", "api_calls", 1))
 				require.NoError(t, err)
-				assert.Less(t, time.Since(started), 20*time.Second, "a request") // ten times a budget of 120 ms and one commit
+				// Ten times a budget of 120 ms and one commit.
+				assert.Less(t, time.Since(started), 20*time.Second, "a request")
 				return a
 			}
 			admitted := 0

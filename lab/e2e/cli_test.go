@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,7 +23,7 @@ func TestServe_InvalidConfiguration_ListsAllProblems(t *testing.T) {
 		"QUOTASVC_LEGACY_HEADERS=x-ratelimit-epoch,x-ratelimit-delta",
 		"QUOTASVC_TRUSTED_PROXIES=10.0.0.0/8,10.0.0.0/40",
 	}, "serve")
-	assert.True(t, status == exitUsage, "ended with %d, want %d", status, exitUsage)
+	assert.Equal(t, exitUsage, status)
 	for _, name := range []string{"DATABASE_URL", "REDIS_URL", "ADMIN_KEY", "LISTEN", "STOP_TIMEOUT", "LEDGER_LANES", "TENANTS_IN_MEMORY", "REPLICAS", "REJECTIONS_HIGH", "LEGACY_HEADERS", "TRUSTED_PROXIES"} {
 		assert.Contains(t, stderr, "(QUOTASVC_"+name+")", "the error does not name %s", name)
 	}
@@ -80,7 +78,7 @@ func TestHelp_EveryFlag_NamesItsVariable(t *testing.T) {
 func TestServe_SchemaBehind_Refused(t *testing.T) {
 	t.Parallel()
 	env := []string{"QUOTASVC_DATABASE_URL=" + testenv.PostgresEmpty(t), "QUOTASVC_ADMIN_KEY=" + testKey}
-	status, _, stderr := tool(t, env, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
+	status, _, stderr := tool(t, env, serveFree...)
 	assert.True(t, status != 0 && strings.Contains(stderr, "quotasvc migrate up"),
 		"ended with %d, and does not say what to do:\n%s", status, stderr)
 	if testenv.OnCitus() { // serve --migrate applies the schema, and distributes no table
@@ -106,7 +104,8 @@ func TestMigrate_UpStatusDown_RoundTrip(t *testing.T) {
 		must(t, env, "migrate", "down")
 	}
 	status, _, stderr := tool(t, env, "migrate", "down")
-	assert.True(t, status != 0 && strings.Contains(stderr, "nothing to undo"), "one down too many ended with %d: %s", status, stderr)
+	assert.True(t, status != 0 && strings.Contains(stderr, "nothing to undo"),
+		"one down too many ended with %d: %s", status, stderr)
 	must(t, env, "migrate", "up")
 }
 
@@ -126,7 +125,7 @@ func TestServe_NoPostgres_ErrorHidesPassword(t *testing.T) {
 	t.Parallel()
 	status, _, stderr := tool(t, []string{
 		"QUOTASVC_DATABASE_URL=postgres://nobody:hunter2@127.0.0.1:1/none", "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_START_TIMEOUT=1s",
-	}, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
+	}, serveFree...)
 	assert.True(t, status == 1 && strings.Contains(stderr, "127.0.0.1") && !strings.Contains(stderr, "hunter2"),
 		"ended with %d: %s", status, stderr)
 }
@@ -138,8 +137,7 @@ func TestHealth_Readiness_SetsExitStatus(t *testing.T) {
 	must(t, []string{"QUOTASVC_OPS_LISTEN=" + ops}, "health")
 	must(t, nil, "health", "--url", in.ops+"/livez")
 	in.stop()
-	status, _, stderr := tool(t, []string{"QUOTASVC_OPS_LISTEN=" + ops}, "health")
-	assert.True(t, status == 1 && strings.Contains(stderr, "health"), "health of a stopped service ended with %d: %s", status, stderr)
+	fails(t, []string{"QUOTASVC_OPS_LISTEN=" + ops}, 1, "health", "health")
 }
 
 func TestServe_Signals_FirstDrainsSecondEnds(t *testing.T) {
@@ -150,8 +148,7 @@ func TestServe_Signals_FirstDrainsSecondEnds(t *testing.T) {
 	testenv.Eventually(t, func() bool { return in.ask(t, "/readyz").status != http.StatusOK }, "not ready")
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "while-draining", debitOf("acme", "api_calls", 1))
 	in.signal(syscall.SIGTERM)
-	status := in.wait()
-	assert.True(t, status == exitInterrupted, "ended with %d after a second signal, want %d", status, exitInterrupted)
+	assert.Equal(t, exitInterrupted, in.wait(), "after a second signal")
 }
 
 func TestServe_NoRedis_StartsAndDebits(t *testing.T) {
@@ -174,23 +171,20 @@ func TestApply_DryRun_ShowsChangesMakesNone(t *testing.T) {
 	const file = "../../cmd/quotasvc/demo.yaml"
 	dry := must(t, env, "apply", "-f", file, "--dry-run")
 	assert.Contains(t, dry, "api_calls", "the dry run shows\n")
-	again := must(t, env, "apply", "-f", file, "--dry-run")
-	assert.True(t, again == dry, "after a dry run another one shows\n%s\nnot\n%s", again, dry)
+	assert.Equal(t, dry, must(t, env, "apply", "-f", file, "--dry-run"), "after a dry run another one")
 	must(t, env, "apply", "-f", file)
 	assert.Contains(t, must(t, env, "apply", "-f", file, "--dry-run"), "0 created, 0 changed",
 		"after apply there is still a difference:\n")
-	bad := filepath.Join(t.TempDir(), "bad.yaml")
-	require.NoError(t, os.WriteFile(bad, []byte("plans:\n  - plan: 'a b'\n    allowances: []\n"), 0o600))
-	status, _, stderr := tool(t, env, "apply", "-f", bad)
+	status, _, stderr := tool(t, env, "apply", "-f",
+		write(t, "bad.yaml", "plans:\n  - plan: 'a b'\n    allowances: []\n"))
 	assert.True(t, status != 0 && strings.Contains(stderr, "plan"), "a bad file ended with %d: %s", status, stderr)
 }
 
 func TestApply_InexactLimit_Refused(t *testing.T) {
 	t.Parallel()
 	env := []string{"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t)}
-	file := filepath.Join(t.TempDir(), "catalog.yaml")
-	text := "limits:\n  - {rule: too-fine, per: [tenant], kind: token_bucket, rate: 7/day, burst: 999999999999}\n"
-	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	file := write(t, "catalog.yaml",
+		"limits:\n  - {rule: too-fine, per: [tenant], kind: token_bucket, rate: 7/day, burst: 999999999999}\n")
 	status, _, stderr := tool(t, env, "apply", "-f", file)
 	assert.True(t, status != 0 && strings.Contains(stderr, "burst"), "ended with %d: %s", status, stderr)
 }
@@ -203,7 +197,8 @@ func TestRoll_CatchesUp_RefusesFuture(t *testing.T) {
 	must(t, env, "roll")
 	future := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	status, _, stderr := tool(t, env, "roll", "--as-of", future)
-	assert.True(t, status != 0 && strings.Contains(stderr, "future"), "a roll of the future ended with %d: %s", status, stderr)
+	assert.True(t, status != 0 && strings.Contains(stderr, "future"),
+		"a roll of the future ended with %d: %s", status, stderr)
 	must(t, env, "verify")
 	cron := launch(t, append(env, "QUOTASVC_LOG_LEVEL=info"), "roll", "--every", "1s")
 	cron.logged("roll done", 2)
@@ -281,7 +276,8 @@ func TestPeriods_AnchorJanuary31_EndOnLastDays(t *testing.T) {
 		next := p.End.AddDate(0, 0, 1)
 		assert.False(t, next.Month() == p.End.Month() && p.End.Day() != 31,
 			"a period ends on %s, which is not its month's last day", p.End.Format(time.DateOnly))
-		assert.True(t, i == 0 || p.Start.Equal(list.Items[i-1].End), "a period starts at %s, not where the one before ends", p.Start)
+		assert.True(t, i == 0 || p.Start.Equal(list.Items[i-1].End),
+			"a period starts at %s, not where the one before ends", p.Start)
 		ends[p.End.Format("01-02")] = true
 	}
 	for _, want := range []string{"02-28", "02-29", "03-31", "04-30", "01-31"} {

@@ -25,8 +25,9 @@ func backends(t testing.TB) []string {
 
 // using returns the environment of instances that use these servers, with further settings.
 func using(databaseURL, redisURL string, more ...string) []string {
-	env := []string{"QUOTASVC_DATABASE_URL=" + databaseURL, "QUOTASVC_REDIS_URL=" + redisURL, "QUOTASVC_ADMIN_KEY=" + testKey}
-	return append(env, more...)
+	return append([]string{
+		"QUOTASVC_DATABASE_URL=" + databaseURL, "QUOTASVC_REDIS_URL=" + redisURL, "QUOTASVC_ADMIN_KEY=" + testKey,
+	}, more...)
 }
 
 // instance is a running service with a client.

@@ -45,10 +45,9 @@ func TestCommands_OverTheAPI_DoWhatTheySay(t *testing.T) {
 	ended(t, env, 1, "exists already", "tenant", "create", "t2", "--plan", "basic")
 	ended(t, env, 1, "plan", "tenant", "create", "t3", "--plan", "none")
 	ended(t, env, 0, "TENANT|acme|t2|basic", "tenant", "list")
-	lines := strings.Count(ended(t, env, 0, "", "tenant", "list", "--json"), "\n")
-	assert.True(t, lines == 2, "%d lines for 2 tenants", lines)
-	lines = strings.Count(ended(t, env, 0, "", "tenant", "list", "--json", "--limit", "1"), "\n")
-	assert.True(t, lines == 1, "%d lines with --limit 1", lines)
+	assert.Equal(t, 2, strings.Count(ended(t, env, 0, "", "tenant", "list", "--json"), "\n"), "lines for 2 tenants")
+	assert.Equal(t, 1, strings.Count(ended(t, env, 0, "", "tenant", "list", "--json", "--limit", "1"), "\n"),
+		"lines with --limit 1")
 	ended(t, env, 0, "debited 30 api_calls of acme as order-1; 70 left", "debit", "acme", "api_calls", "30", "--idempotency-key", "order-1")
 	ended(t, env, 0, "already debited 30", "debit", "acme", "api_calls", "30", "--idempotency-key", "order-1")
 	ended(t, env, 0, "would have debited 5", "debit", "acme", "api_calls", "5", "--dry-run")
@@ -106,7 +105,7 @@ func TestCommands_WrongUse_StatusTwo(t *testing.T) {
 		ended(t, []string{"HOME=" + t.TempDir()}, 2, "quotasvc: ", args...)
 	}
 	ended(t, []string{"HOME=" + t.TempDir()}, 2, "QUOTASVC_URL and QUOTASVC_KEY", "balance", "t")
-	ended(t, nil, 1, "balance|no_answer", "balance", "t", "--url", "http://"+closedPort(t), "--key", "k")
+	ended(t, nil, 1, "balance|no_answer", "balance", "t", "--url", "http://"+freeAddress(t), "--key", "k")
 }
 
 func TestCommands_Contexts_FromTheFile(t *testing.T) {
@@ -122,14 +121,18 @@ func TestCommands_Contexts_FromTheFile(t *testing.T) {
 		require.NoError(t, os.Chmod(path, mode))
 	}
 	write("test.key", testKey+"\n", 0o600)
-	write("config.yaml", fmt.Sprintf("current: test\ncontexts:\n  test: {url: %q, key_file: test.key}\n  open: {url: %q, key: %s}\n  away: {url: 'http://%s', key: k}\n", in.api, in.api, testKey, closedPort(t)), 0o644)
+	const contexts = "current: test\ncontexts:\n  test: {url: %q, key_file: test.key}\n" +
+		"  open: {url: %q, key: %s}\n  away: {url: 'http://%s', key: k}\n"
+	write("config.yaml", fmt.Sprintf(contexts, in.api, in.api, testKey, freeAddress(t)), 0o644)
 	env := []string{"HOME=" + home, "XDG_CONFIG_HOME="}
 	ended(t, env, 0, "api_calls", "balance", "acme")
 	ended(t, env, 0, "other users of this machine can read the key", "balance", "acme", "--context", "open")
 	ended(t, env, 1, "no_answer", "balance", "acme", "--context", "away")
 	ended(t, env, 2, `no context "prod"; it has: away, open, test`, "balance", "acme", "--context", "prod")
-	ended(t, append(env, "QUOTASVC_URL=http://"+closedPort(t), "QUOTASVC_KEY=k"), 1, "no_answer", "balance", "acme") // the environment overrides the current context
-	ended(t, append(env, "QUOTASVC_URL=http://"+closedPort(t), "QUOTASVC_KEY=k"), 0, "api_calls", "balance", "acme", "--context", "test")
+	// The environment overrides the current context.
+	ended(t, append(env, "QUOTASVC_URL=http://"+freeAddress(t), "QUOTASVC_KEY=k"), 1, "no_answer", "balance", "acme")
+	ended(t, append(env, "QUOTASVC_URL=http://"+freeAddress(t), "QUOTASVC_KEY=k"), 0, "api_calls", "balance", "acme",
+		"--context", "test")
 	write("config.yaml", "current: test\ncontext: {}\n", 0o600)
 	ended(t, env, 2, "context|2", "balance", "acme")
 }
@@ -231,14 +234,13 @@ func TestCommands_Events_ListedAndFollowed(t *testing.T) {
 	env := asks(in)
 	following := launch(t, env, "events", "--follow", "--type", "grant.created")
 	ended(t, env, 0, "granted", "grant", "acme", "api_calls", "5")
-	if line := following.line(""); !strings.Contains(line, "grant.created") || !strings.Contains(line, "acme api_calls") {
-		t.Errorf("followed: %q", line)
-	}
+	line := following.line("")
+	assert.True(t, strings.Contains(line, "grant.created") && strings.Contains(line, "acme api_calls"),
+		"followed: %q", line)
 	ended(t, env, 0, "granted", "grant", "acme", "api_calls", "6")
 	following.line("")
 	following.signal(os.Interrupt.(syscall.Signal))
-	status := following.wait()
-	assert.True(t, status == exitInterrupted, "ended with %d after an interrupt", status)
+	assert.Equal(t, exitInterrupted, following.wait(), "after an interrupt")
 	var first struct {
 		EventID string `json:"event_id"`
 		Type    string
@@ -246,8 +248,9 @@ func TestCommands_Events_ListedAndFollowed(t *testing.T) {
 	all := strings.Split(strings.TrimSpace(ended(t, env, 0, "", "events", "--json", "--tenant", "acme", "--type", "grant.created")), "\n")
 	err := json.Unmarshal([]byte(all[0]), &first)
 	assert.True(t, err == nil && first.Type == "grant.created" && len(all) == 2, "%q %v", all, err)
-	rest := ended(t, env, 0, "", "events", "--after", first.EventID, "--type", "grant.created")
-	assert.True(t, strings.Count(rest, "\n") == 1, "after the first: %q", rest)
+	assert.Equal(t, 1,
+		strings.Count(ended(t, env, 0, "", "events", "--after", first.EventID, "--type", "grant.created"), "\n"),
+		"after the first")
 	ended(t, env, 0, "", "events", "--tenant", "acme", "--limit", "1")
 }
 
@@ -266,7 +269,8 @@ func TestCompletion_Bash_OffersCommandsFlagsAndValues(t *testing.T) {
 		"quotasvc keys create --expires-i": {"--expires-in"},
 	} {
 		words := strings.Split(line, " ")
-		run := fmt.Sprintf("%s\nCOMP_WORDS=(%s)\nCOMP_CWORD=%d\n_quotasvc\nprintf '%%s\\n' \"${COMPREPLY[@]}\"", script, quoted(words), len(words)-1)
+		run := fmt.Sprintf("%s\nCOMP_WORDS=('%s')\nCOMP_CWORD=%d\n_quotasvc\nprintf '%%s\\n' \"${COMPREPLY[@]}\"",
+			script, strings.Join(words, "' '"), len(words)-1)
 		out, err := exec.CommandContext(t.Context(), "bash", "-c", run).CombinedOutput()
 		require.NoError(t, err, "%s: %v\n%s", line, err, out)
 		got := strings.Fields(string(out))
@@ -274,24 +278,14 @@ func TestCompletion_Bash_OffersCommandsFlagsAndValues(t *testing.T) {
 			assert.Contains(t, "\n"+strings.Join(got, "\n")+"\n", "\n"+w+"\n", "%q offers %q, not %s", line, got, w)
 		}
 	}
-	for shell, check := range map[string]string{"zsh": "zsh", "fish": "fish"} {
+	for _, shell := range []string{"zsh", "fish"} {
 		script := must(t, nil, "completion", shell)
 		assert.Contains(t, script, "tenant", "%s", shell)
-		if path, err := exec.LookPath(check); err == nil {
-			file := filepath.Join(t.TempDir(), "script")
-			require.NoError(t, os.WriteFile(file, []byte(script), 0o600))
-			out, err := exec.CommandContext(t.Context(), path, "-n", file).CombinedOutput()
+		if path, err := exec.LookPath(shell); err == nil {
+			out, err := exec.CommandContext(t.Context(), path, "-n", write(t, "script", script)).CombinedOutput()
 			assert.NoError(t, err, "%s: %v\n%s", shell, err, out)
 		}
 	}
-}
-
-func quoted(words []string) string {
-	var list []string
-	for _, w := range words {
-		list = append(list, "'"+w+"'")
-	}
-	return strings.Join(list, " ")
 }
 
 func TestMan_Page_HasEveryCommand(t *testing.T) {

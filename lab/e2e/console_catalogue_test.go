@@ -53,7 +53,8 @@ func TestConsole_Catalogue_DiffThenSavedOnce(t *testing.T) {
 	fields.Set("text", strings.Replace(fields.Get("text"), "amount: 10000", "amount: 9000", 1)+"\n")
 	preview := b.post(200, at, stepped(fields, "preview"), "Nothing was changed yet", "allowances[api_calls].amount 10000 9000", "Plan starter: api_calls falls from 10000 a month to 9000 a month for 3 tenants",
 		"Who is affected", "acme", "acme-eu", "globex", "0 created, 1 changed, 0 deleted")
-	assert.Equal(t, fields.Get("text"), unescaped(texts.FindStringSubmatch(preview)[1]), "the preview carries another text")
+	assert.Equal(t, fields.Get("text"), unescaped(texts.FindStringSubmatch(preview)[1]),
+		"the preview carries another text")
 	b.get(200, "/console/catalogue", "10,000 calls a month")
 	b.post(200, at, stepped(fields, "edit"), "What you leave out stays as it is")
 	b.post(200, at, stepped(fields, "apply"), "Done.", "1 changed")
@@ -126,7 +127,8 @@ func TestConsole_Catalogue_SessionEndsInMidForm_NothingLost(t *testing.T) {
 	}
 	back := b.post(200, "/console/login", kept, "Your session had ended")
 	got := unescaped(texts.FindStringSubmatch(back)[1])
-	assert.True(t, got == fields.Get("text") && !strings.Contains(back, "<script>alert"), "the text came back as %d of %d bytes", len(got), len(fields.Get("text")))
+	assert.True(t, got == fields.Get("text") && !strings.Contains(back, "<script>alert"),
+		"the text came back as %d of %d bytes", len(got), len(fields.Get("text")))
 	assert.True(t, onces.FindStringSubmatch(back)[1] == fields.Get("once") &&
 		unescaped(seens.FindStringSubmatch(back)[1]) == fields.Get("seen"), "the form is another one")
 }

@@ -73,23 +73,20 @@ func TestConsole_Corrections_PreviewedThenDoneOnce(t *testing.T) {
 		fields := b.formOf(at+tc.name, append(tc.values, "reason", reason)...)
 		before := c.balance(t, "acme", "credits").Remaining
 		b.post(200, at+tc.name, stepped(fields, "preview"), "Nothing was changed yet", tc.preview, tc.action, reason)
-		got := c.balance(t, "acme", "credits").Remaining
-		require.True(t, got == before, "%s: the preview changed %d to %d", tc.name, before, got)
+		require.Equal(t, before, c.balance(t, "acme", "credits").Remaining, "%s: the preview changed it", tc.name)
 		b.post(200, at+tc.name, stepped(fields, "edit"), "Preview")
 		b.post(200, at+tc.name, stepped(fields, "apply"), "Done.", tc.preview, tc.after, tc.action, reason, "bootstrap (bootstrap)")
 		c.audited(t, tc.action, reason)
 		if tc.name != "block" { // a second block with the same values is the same block
 			b.post(200, at+tc.name, stepped(fields, "apply"), "This was done before.", tc.after)
 		}
-		got = c.balance(t, "acme", "credits").Remaining
-		assert.True(t, got == tc.remaining, "%s: %d remain, want %d", tc.name, got, tc.remaining)
+		assert.Equal(t, tc.remaining, c.balance(t, "acme", "credits").Remaining, tc.name)
 	}
 	fields := b.formOf(at+"refund?operation=debit-1&meter=api_calls", "operation", "debit-1", "amount", "500", "reason", "broken answers")
 	b.post(200, at+"refund", stepped(fields, "preview"), "7,500 calls 8,000 calls", "refund.create")
 	b.post(200, at+"refund", stepped(fields, "apply"), "Done.", "7,500 calls 8,000 calls")
 	b.post(200, at+"refund", stepped(fields, "apply"), "This was done before.")
-	got := c.balance(t, "acme", "api_calls").Remaining
-	assert.True(t, got == 8000, "after the refund %d remain", got)
+	c.acme().wantLeft(t, 8000) // after the refund
 }
 
 func TestConsole_Corrections_Refused_SayWhatWasNotDone(t *testing.T) {
@@ -123,8 +120,7 @@ func TestConsole_Corrections_Refused_SayWhatWasNotDone(t *testing.T) {
 		}
 	}
 	b.get(404, at+"everything", "There is no such correction")
-	got := c.balance(t, "acme", "credits").Remaining
-	assert.True(t, got == 560, "%d remain, want 560", got)
+	assert.EqualValues(t, 560, c.balance(t, "acme", "credits").Remaining)
 }
 
 func TestConsole_Corrections_ReadKey_MayNot(t *testing.T) {
@@ -138,8 +134,7 @@ func TestConsole_Corrections_ReadKey_MayNot(t *testing.T) {
 	bound, _ := c.key(t, "globex", "admin")
 	b.signIn(bound)
 	b.post(403, "/console/tenants/acme/correct/top-up", url.Values{"token": {b.token()}, "step": {"apply"}, "meter": {"credits"}, "amount": {"5"}, "reason": {"x"}}, "This key may not do that")
-	got := c.balance(t, "acme", "credits").Remaining
-	assert.True(t, got == 560, "%d remain, want 560", got)
+	assert.EqualValues(t, 560, c.balance(t, "acme", "credits").Remaining)
 }
 
 // TestConsole_Extend_MovesTheEndOnce: a grant gets a later end exactly once, even if a part of it was used. No unit
@@ -158,8 +153,7 @@ func TestConsole_Extend_MovesTheEndOnce(t *testing.T) {
 	b.post(200, at, stepped(fields, "preview"), "Nothing was changed yet", "2035-01-01 01:00 2035-03-01 (Europe/Berlin)", "200 calls", "grant.extend")
 	b.post(200, at, stepped(fields, "apply"), "Done.", "2035-01-01 01:00 2035-03-01 (Europe/Berlin)", "bootstrap (bootstrap)")
 	b.post(200, at, stepped(fields, "apply"), "This was done before.", "2035-01-01 01:00 2035-03-01 (Europe/Berlin)")
-	got := c.balance(t, "acme", "api_calls").Remaining
-	assert.True(t, got == before, "%d remain, want %d", got, before)
+	c.acme().wantLeft(t, before)
 	c.audited(t, "grant.extend", "ticket 12")
 	var list struct {
 		Items []struct {
@@ -218,9 +212,8 @@ func TestConsole_SessionEndsInMidForm_NothingLost(t *testing.T) {
 		kept.Add(unescaped(m[1]), unescaped(m[2]))
 	}
 	back := b.post(200, "/console/login", kept, "Your session had ended")
-	if got := onces.FindStringSubmatch(back); got == nil || got[1] != fields.Get("once") {
-		t.Errorf("the form has the idempotency key %v, want %s", got, fields.Get("once"))
-	}
+	require.Regexp(t, onces, back)
+	assert.Equal(t, fields.Get("once"), onces.FindStringSubmatch(back)[1], "the idempotency key of the form")
 	assert.True(t, strings.Contains(back, `value="77"`) && strings.Contains(unescaped(back), hostile) &&
 		!strings.Contains(back, "<script>alert"), "the form came back as %s", back)
 	fields.Set("token", tokens.FindStringSubmatch(back)[1])

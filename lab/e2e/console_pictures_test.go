@@ -148,7 +148,8 @@ func (c *consoled) furnishDay(t *testing.T, database string) {
 		c.do(t, 201, "POST", "/v1/keys", "", k)
 	}
 	to := newReceiver(t)
-	id, _ := c.newWebhook(t, object{"url": to.URL + "/hooks", "types": []string{"grant.created", "balance.exhausted", "plan.changed"}})
+	id, _ := c.newWebhook(t,
+		object{"url": to.URL + "/hooks", "types": []string{"grant.created", "balance.exhausted", "plan.changed"}})
 	b := c.browserOf(t)
 	for i, status := range []int64{204, 204, 503} {
 		to.status.Store(status)

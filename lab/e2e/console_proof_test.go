@@ -33,14 +33,13 @@ func TestConsole_Proof_Years_PageByPage(t *testing.T) {
 		FROM generate_series(1, 2000) n`)
 	page := b.get(200, "/console/proof", "Started (UTC) Ended (UTC) State Of Entries read Differences",
 		"2023-06-24 02:30:00 2023-06-24 02:31:07 clean all tenants 1,236,567 since the last clean one 0", "failed all tenants 1,236,566 since the last clean one 0 2 not read", "clean acme 1,236,565")
-	if n := strings.Count(page, "?verification=night-"); n != 14 || strings.Index(page, "night-2000") > strings.Index(page, "night-1999") {
-		t.Errorf("%d on a page, or not the newest first", n)
-	}
+	assert.Equal(t, 14, strings.Count(page, "?verification=night-"), "on a page")
+	assert.Less(t, strings.Index(page, "night-2000"), strings.Index(page, "night-1999"), "the newest first")
 	next := regexp.MustCompile(`href="(/console/proof\?cursor=[^"]+)"`).FindStringSubmatch(page)
 	require.NotNil(t, next, "there is no next page")
-	if page := b.get(200, unescaped(next[1]), "2023-06-10 02:30:00"); strings.Contains(page, "night-1987") || !strings.Contains(page, "night-1986") {
-		t.Error("the second page does not go on where the first ended")
-	}
+	page = b.get(200, unescaped(next[1]), "2023-06-10 02:30:00")
+	assert.True(t, !strings.Contains(page, "night-1987") && strings.Contains(page, "night-1986"),
+		"the second page does not go on where the first ended")
 	b.get(200, "/console/proof?verification=night-1999", "Verification of all tenants", "It could not be finished Two balances.", "Took 1m7s")
 	b.get(200, "/console/proof?verification=nobody", "There is nothing with this id", "Seals")
 	b.get(200, "/console/proof?cursor=x", "The API does not take this", "Seals")

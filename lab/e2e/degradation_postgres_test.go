@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"net/url"
 	"testing"
 	"time"
 
@@ -125,11 +124,8 @@ func TestDegradation_PostgresFailsOver_RefusedUntilPromoted(t *testing.T) {
 // bothHosts returns a URL with the addresses of both servers. Clients connect to the server that accepts writes.
 func bothHosts(t *testing.T, pg *testenv.PostgresReplicated) string {
 	t.Helper()
-	primary, err := url.Parse(pg.URL)
-	require.NoError(t, err)
-	standby, err := url.Parse(pg.Standby.URL)
-	require.NoError(t, err)
-	primary.Host += "," + standby.Host
+	primary := urlOf(t, pg.URL)
+	primary.Host += "," + urlOf(t, pg.Standby.URL).Host
 	primary.RawQuery = "sslmode=disable&target_session_attrs=read-write"
 	return primary.String()
 }

@@ -260,8 +260,8 @@ func (tr *trial) refusedAtOnce() {
 	tr.each("consume debit admin", tr.known, "a refusal", refused)
 	n := len(tr.during("consume", tr.known)) + len(tr.during("debit", tr.known))
 	assert.True(tr.t, tr.untried >= float64(n), "%g operations were refused without an attempt, of %d", tr.untried, n)
-	assert.True(tr.t, slices.ContainsFunc(tr.during("admin", tr.known), func(c call) bool { return c.took < atOnceMax }),
-		"no change of the catalogue was refused at once")
+	quick := func(c call) bool { return c.took < atOnceMax }
+	assert.True(tr.t, slices.ContainsFunc(tr.during("admin", tr.known), quick), "no change was refused at once")
 }
 
 // exactlyWhatWasAcknowledged first sends the operations without a final answer again. Then it checks that each

@@ -100,7 +100,8 @@ func TestDenials_Flood_BoundedTransactionsAndRows(t *testing.T) {
 	require.NoError(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM denial_counts").Scan(&rows))
 	require.NoError(t, conn.QueryRow(t.Context(), "SELECT n_tup_ins + n_tup_upd FROM pg_stat_user_tables WHERE relname = 'denials_recent'").Scan(&changes))
 	most := int64(took/time.Second) + 2
-	assert.True(t, rows <= int64(took/time.Minute)+2 && changes <= most, "%d rows, %d changes in %s, want at most %d", rows, changes, took, most)
+	assert.True(t, rows <= int64(took/time.Minute)+2 && changes <= most,
+		"%d rows, %d changes in %s, want at most %d", rows, changes, took, most)
 	t.Logf("%d refusals in %s: %d rows, %d changes", clients*each, took, rows, changes)
 }
 
@@ -112,7 +113,8 @@ func TestSupport_Page_Answers(t *testing.T) {
 	in.do(t, http.StatusTooManyRequests, "POST", "/v1/debits", "k", debitOf("acme", "api_calls", 100))
 	testenv.Eventually(t, func() bool { return in.denials(t, "acme").total() > 0 }, "the denial is listed")
 	key := in.newSecret(t, object{"name": "support", "scopes": []string{"read"}})
-	tty := openTerminal(t, t.TempDir(), append(withoutSettings(os.Environ()), "QUOTASVC_URL="+in.api, "QUOTASVC_KEY="+key, "PROGRAM="+quotasvc(t)))
+	tty := openTerminal(t, t.TempDir(),
+		append(withoutSettings(os.Environ()), "QUOTASVC_URL="+in.api, "QUOTASVC_KEY="+key, "PROGRAM="+quotasvc(t)))
 	tty.paste(`quotasvc() { "$PROGRAM" "$@"; }` + "\n")
 	blocks := markedBlocks(t, "docs/support.md")
 	for i := range blocks {

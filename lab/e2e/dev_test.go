@@ -109,19 +109,16 @@ func TestDev_Introduction_CommandsWorkDataSurvives(t *testing.T) {
 	info, err := os.Stat(filepath.Join(dir, keyFile))
 	assert.True(t, err == nil && info.Mode().Perm() == 0o600, "the key's file: %v, %v; want mode 0600", info, err)
 
-	if status, _, stderr := tool(t, nil, "dev", "--dir", dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"); status != 1 ||
-		!strings.Contains(stderr, "(pid ") {
-		t.Errorf("a second dev in the same directory ended with %d: %s", status, stderr)
-	}
+	// A second one in the same directory does not start.
+	fails(t, nil, 1, "(pid ", "dev", "--dir", dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
 
 	first.signal(syscall.SIGINT)
-	status := first.wait()
-	assert.Zero(t, status, "dev ended with %d after Ctrl-C; its log:\n%s", status, first.stderr.tail())
+	assert.Zero(t, first.wait(), "dev after Ctrl-C; its log:\n%s", first.stderr.tail())
 	second := launchDemo(t, dir)
 	assert.True(t, second.key == first.key, "the key has changed")
-	again := second.story(t, ahead)
-	assert.True(t, again == story, "the second start has told %q, the first %q", again, story)
-	left := paste(t, "curl -s '"+second.api+"/v1/tenants/demo/balances/ai_credits' -H 'Authorization: Bearer "+second.key+"'")
+	assert.Equal(t, story, second.story(t, ahead), "the second start tells another story")
+	left := paste(t,
+		"curl -s '"+second.api+"/v1/tenants/demo/balances/ai_credits' -H 'Authorization: Bearer "+second.key+"'")
 	assert.Contains(t, left, `"remaining":97`, "after a restart the balance is\n")
 	second.signal(syscall.SIGINT)
 	second.wait()
@@ -172,9 +169,7 @@ func TestDev_InterruptedStart_LeavesNothing(t *testing.T) {
 	p := launch(t, nil, "dev", "--dir", dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "info")
 	p.logged("creating the PostgreSQL data directory", 1)
 	p.signal(syscall.SIGINT)
-	if status := p.wait(); status != exitInterrupted {
-		t.Errorf("ended with %d, want %d; its log:\n%s", status, exitInterrupted, p.stderr.tail())
-	}
+	assert.Equal(t, exitInterrupted, p.wait(), "its log:\n%s", p.stderr.tail())
 	again := launchDev(t, dir) // the directory is free, and unfinished data is created again
 	again.signal(syscall.SIGINT)
 	again.wait()
@@ -219,8 +214,7 @@ func TestDev_TestClock_KeepsItsTime(t *testing.T) {
 		"meter": "ai_credits", "amount": 50, "source": "promo", "expires_at": time.Now().Add(30 * 24 * time.Hour).UTC().Format(time.RFC3339),
 	})
 	dev.do(t, http.StatusOK, "POST", "/v1/debits", "before", debitOf("demo", "api_calls", 5))
-	got := dev.balance(t, "demo", "ai_credits").Remaining
-	assert.True(t, got == 50, "%d credits before", got)
+	assert.EqualValues(t, 50, dev.balance(t, "demo", "ai_credits").Remaining, "credits before")
 	var c moved
 	// The clock moves beyond the months whose partitions were created at the start. On a slow machine, the creation
 	// of further partitions takes longer than a request may. Created partitions stay, so a later attempt succeeds.
@@ -232,21 +226,14 @@ func TestDev_TestClock_KeepsItsTime(t *testing.T) {
 	}, "the clock moves")
 	require.True(t, ahead.status == http.StatusOK, "the clock did not move: %d %s", ahead.status, ahead.body)
 	ahead.into(t, &c)
-	got = dev.balance(t, "demo", "ai_credits").Remaining
-	assert.True(t, got == 0 && c.Offset == 800*24*3600, "%d credits after %+v", got, c)
-	got = dev.balance(t, "demo", "api_calls").Remaining
-	assert.True(t, got == 5, "%d calls in a new hour", got)
+	assert.EqualValues(t, 800*24*3600, c.Offset)
+	assert.Zero(t, dev.balance(t, "demo", "ai_credits").Remaining, "credits after %+v", c)
+	assert.EqualValues(t, 5, dev.balance(t, "demo", "api_calls").Remaining, "calls in a new hour")
 	dev.do(t, http.StatusOK, "POST", "/v1/debits", "after", debitOf("demo", "api_calls", 2))
-	database := databaseOfDev(t, dir)
-	if status, _, stderr := tool(t, []string{"QUOTASVC_DATABASE_URL=" + database}, "roll"); status != 0 {
-		t.Errorf("roll ended with %d: %s", status, stderr)
-	}
-	if status, _, stderr := tool(t, []string{"QUOTASVC_DATABASE_URL=" + database}, "verify"); status != 0 {
-		t.Errorf("verify ended with %d: %s", status, stderr)
-	}
-	status, _, stderr := tool(t, []string{"QUOTASVC_DATABASE_URL=" + database, "QUOTASVC_ADMIN_KEY=" + testKey}, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
-	assert.True(t, status == 1 && strings.Contains(stderr, "test clock"),
-		"serve on the database of dev ended with %d: %s", status, stderr)
+	env := []string{"QUOTASVC_DATABASE_URL=" + databaseOfDev(t, dir), "QUOTASVC_ADMIN_KEY=" + testKey}
+	must(t, env, "roll")
+	must(t, env, "verify")
+	fails(t, env, 1, "test clock", serveFree...)
 	first.signal(syscall.SIGINT)
 	first.wait()
 

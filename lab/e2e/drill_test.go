@@ -36,12 +36,10 @@ func drilled(t *testing.T, change func(*drill.Config)) *drill.Result {
 func TestDrill_ShortForm_BreaksNoPromise(t *testing.T) {
 	t.Parallel()
 	r := drilled(t, func(c *drill.Config) { c.Kills, c.Failovers, c.Restores = 3, 1, 1 })
-	for _, v := range r.Violations() {
-		t.Error(v)
-	}
-	if done := r.Operations[drill.Done]; done < 20 || len(r.Restores) != 1 || r.Faults[drill.Failover] != 1 {
-		t.Errorf("%d operations were acknowledged, %d clusters restored; faults: %v", done, len(r.Restores), r.Faults)
-	}
+	assert.Empty(t, r.Violations())
+	done := r.Operations[drill.Done]
+	assert.True(t, done >= 20 && len(r.Restores) == 1 && r.Faults[drill.Failover] == 1,
+		"%d operations were acknowledged, %d clusters restored; faults: %v", done, len(r.Restores), r.Faults)
 }
 
 // The drill must report a changed journal. A drill that never fails would prove nothing.

@@ -71,7 +71,8 @@ func (m *metered) envoy(t testing.TB, key string, change ...string) *gateway {
 	t.Helper()
 	_, apiPort, _ := net.SplitHostPort(strings.TrimPrefix(m.api, "http://"))
 	_, appPort, _ := net.SplitHostPort(strings.TrimPrefix(m.app.URL, "http://"))
-	dir := configured(t, "envoy", key, append(change, "port_value: 8080", "port_value: "+apiPort, "port_value: 3000", "port_value: "+appPort))
+	dir := configured(t, "envoy", key,
+		append(change, "port_value: 8080", "port_value: "+apiPort, "port_value: 3000", "port_value: "+appPort))
 	raw, err := os.ReadFile(filepath.Join(dir, "envoy.yaml"))
 	require.NoError(t, err)
 	var file map[string]any

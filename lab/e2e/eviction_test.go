@@ -27,7 +27,7 @@ func TestStart_RedisEvicts_Refused(t *testing.T) {
 	server := testenv.RedisPrivate(t)
 	evictBy(t, server, "allkeys-lru")
 	env := append(backends(t), "QUOTASVC_REDIS_URL="+server.URL)
-	status, stdout, log := tool(t, env, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
+	status, stdout, log := tool(t, env, serveFree...)
 	assert.True(t, status == 1 && !strings.Contains(stdout, "API "), "status %d: %s\n%s", status, stdout, log)
 	for _, part := range []string{server.Addr, "maxmemory-policy allkeys-lru", "an evicted bucket is a full bucket", "maxmemory-policy noeviction"} {
 		assert.NotZero(t, strings.Count(strings.ToLower(log), part), "the log does not say %q:\n%s", part, log)
@@ -61,12 +61,10 @@ func TestEviction_InOperation_ShownAndServed(t *testing.T) {
 			testenv.Eventually(t, func() bool {
 				return strings.Contains(string(in.ask(t, "/readyz").body), "maxmemory-policy volatile-lru")
 			}, "the body of /readyz says so")
-			if got := in.ask(t, "/readyz"); got.status != 200 || !strings.Contains(string(got.body), `"warnings":{"redis_eviction":`) {
-				t.Errorf("/readyz: %s", got)
-			}
-			if got := in.ask(t, "/readyz?strict=1"); got.status != 503 { // the next instance would not start
-				t.Errorf("strict: %s", got)
-			}
+			got := in.ask(t, "/readyz")
+			assert.True(t, got.status == 200 && strings.Contains(string(got.body), `"warnings":{"redis_eviction":`),
+				"/readyz: %s", got)
+			assert.Equal(t, 503, in.ask(t, "/readyz?strict=1").status, "strict") // the next instance would not start
 			assert.Contains(t, in.metrics(t), "quotasvc_redis_evicting_masters 1\n", "the metric does not say so")
 			in.logged("redis may evict keys", 1)
 			in.do(t, http.StatusOK, "POST", "/v1/debits", "d1", debitOf("acme", "api_calls", 1))

@@ -77,7 +77,8 @@ func expectExact(t *testing.T, in *instance, env []string, answers map[string][2
 	for key, pair := range answers {
 		for _, a := range pair {
 			assert.True(t, a.status == pair[0].status, "%s: one sender got %s, the other %s", key, pair[0], pair[1])
-			assert.True(t, a.status != http.StatusTooManyRequests || strings.Contains(string(a.body), "quota_exceeded"), "%s: denied with %s", key, a)
+			assert.True(t, a.status != http.StatusTooManyRequests || strings.Contains(string(a.body), "quota_exceeded"),
+				"%s: denied with %s", key, a)
 		}
 		switch pair[0].status {
 		case http.StatusOK:
@@ -93,7 +94,8 @@ func expectExact(t *testing.T, in *instance, env []string, answers map[string][2
 	assert.True(t, succeeded == crowdUnits && denied == crowdClients*crowdEach-crowdUnits,
 		"%d debits succeeded and %d were denied, want %d and %d", succeeded, denied, crowdUnits, crowdClients*crowdEach-crowdUnits)
 	b := in.balance(t, "acme", "api_calls")
-	assert.True(t, b.Used == crowdUnits && b.Remaining == 0, "used %d, remaining %d; want %d, 0", b.Used, b.Remaining, crowdUnits)
+	assert.True(t, b.Used == crowdUnits && b.Remaining == 0,
+		"used %d, remaining %d; want %d, 0", b.Used, b.Remaining, crowdUnits)
 	assert.Contains(t, must(t, env, "verify"), "all agree")
 }
 
@@ -178,7 +180,8 @@ func TestServe_KilledWhileGrantsAreExtended_EachOnceAndNothingMissing(t *testing
 			got, err := current.Load().send(ctx, "GET", "/v1/tenants/acme/balances/api_calls", "", nil)
 			if err == nil && got.status == http.StatusOK {
 				err = json.Unmarshal(got.body, &b)
-				assert.True(t, err == nil && b.Remaining == want, "%d units remain meanwhile, want %d (%v)", b.Remaining, want, err)
+				assert.True(t, err == nil && b.Remaining == want,
+					"%d units remain meanwhile, want %d (%v)", b.Remaining, want, err)
 			}
 		}
 	})
@@ -267,6 +270,7 @@ func TestServe_StopUnderLoad_LosesNoAnswer(t *testing.T) {
 	}
 	// A request without an answer may have been charged, so the use can exceed the number of answered requests.
 	used := again.balance(t, "acme", "api_calls").Used
-	assert.True(t, used >= int64(len(answered)) && used <= sent.Load(), "used %d, with %d answered and %d sent", used, len(answered), sent.Load())
+	assert.True(t, used >= int64(len(answered)) && used <= sent.Load(),
+		"used %d, with %d answered and %d sent", used, len(answered), sent.Load())
 	must(t, env, "verify")
 }

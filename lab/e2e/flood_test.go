@@ -28,7 +28,8 @@ const (
 func TestFlood_PostgresDiskFull_LinesBounded(t *testing.T) {
 	t.Parallel()
 	pg, disk := testenv.PostgresOnSmallDisk(t)
-	in := serve(t, using(pg.URL, testenv.RedisURL(t), "QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_VERIFY_EVERY=0s")).setUp(t, 1_000_000)
+	env := using(pg.URL, testenv.RedisURL(t), "QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_VERIFY_EVERY=0s")
+	in := serve(t, env).setUp(t, 1_000_000)
 	disk.Fill()
 	var callers sync.WaitGroup
 	var mu sync.Mutex

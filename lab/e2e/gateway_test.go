@@ -152,7 +152,8 @@ func (a answer) denied(t testing.TB, status int, code string) answer {
 	assert.True(t, a.header.Get("X-Request-Id") == p.RequestID,
 		"%d %s: X-Request-Id %q, in the body %q", status, code, a.header.Get("X-Request-Id"), p.RequestID)
 	retry, err := strconv.Atoi(a.header.Get("Retry-After"))
-	assert.Equal(t, status == 429 || status == 503, err == nil && retry >= 1, "%d %s: Retry-After %q", status, code, a.header.Get("Retry-After"))
+	assert.Equal(t, status == 429 || status == 503, err == nil && retry >= 1,
+		"%d %s: Retry-After %q", status, code, a.header.Get("Retry-After"))
 	return a
 }
 
@@ -215,7 +216,8 @@ func (m *metered) refuses(t *testing.T, g *gateway) {
 			"RateLimit": `"slow";r=0;t=`, "RateLimit-Policy": `"slow";q=2;w=86400`, "X-Quota-Remaining": "998", "X-Quota-Limit": "1000", "X-Quota-Reset": "",
 		} {
 			value := got.header.Get(header)
-			assert.True(t, value != "" && strings.HasPrefix(value, prefix), "%s: %s is %q, want %q", path, header, value, prefix)
+			assert.True(t, value != "" && strings.HasPrefix(value, prefix),
+				"%s: %s is %q, want %q", path, header, value, prefix)
 		}
 	}
 	g.get("127.0.0.1", "/render").denied(t, 402, "credits_exhausted")
@@ -249,7 +251,8 @@ func (m *metered) isNotFooled(t *testing.T, g *gateway) {
 		m.acme().wantLeft(t, 999-i)
 		seen, _ := m.app.last()
 		operation := seen.Header.Get("X-Quota-Operation")
-		assert.True(t, strings.HasPrefix(operation, "gw-") && operation != "gw-again", "the application gets operation %q", operation)
+		assert.True(t, strings.HasPrefix(operation, "gw-") && operation != "gw-again",
+			"the application gets operation %q", operation)
 		assert.Empty(t, seen.Header.Get("X-Quota-Charge"), "the application gets charge")
 		assert.EqualValues(t, "Bearer the-clients-own", seen.Header.Get("Authorization"),
 			"the application gets Authorization")
@@ -328,7 +331,8 @@ func (m *metered) leavesAlone(t *testing.T, g *gateway) {
 	t.Helper()
 	for _, status := range []int{401, 403, 404, 429, 500, 503} {
 		got := g.get("127.0.0.1", fmt.Sprintf("/search?answer=%d", status))
-		assert.True(t, got.status == status && got.header.Get("X-App") == "here" && (g.quiet || got.header.Get("X-Quota-Remaining") != ""),
+		assert.True(t, got.status == status && got.header.Get("X-App") == "here" &&
+			(g.quiet || got.header.Get("X-Quota-Remaining") != ""),
 			"the application's %d became %s: %v", status, got, got.header)
 	}
 	before := m.balance(t, "acme", "api_calls").Remaining
@@ -340,7 +344,8 @@ func (m *metered) leavesAlone(t *testing.T, g *gateway) {
 func behindEach(t *testing.T, check func(m *metered, t *testing.T, g *gateway)) {
 	t.Helper()
 	for name, start := range map[string]func(m *metered, t testing.TB, key string, change ...string) *gateway{
-		"Envoy": (*metered).envoy, "HAProxy": (*metered).haproxy, "nginx": (*metered).nginx, "Traefik": (*metered).traefik,
+		"Envoy": (*metered).envoy, "HAProxy": (*metered).haproxy,
+		"nginx": (*metered).nginx, "Traefik": (*metered).traefik,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -414,10 +419,7 @@ const startTries = 5
 func onFreePort(t testing.TB, start func(address string) *exec.Cmd) string {
 	t.Helper()
 	for range startTries {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		address := l.Addr().String()
-		require.NoError(t, l.Close())
+		address := freeAddress(t)
 		if out, ok := started(t, start(address), address); ok {
 			return address
 		} else if !strings.Contains(out, "ddress already in use") {

@@ -40,15 +40,11 @@ func TestGrowth_ShortForm_MeasuresEveryStep(t *testing.T) {
 	require.NoError(t, err, "%v\n%s", err, progress.tail())
 	for _, name := range growth.Names() {
 		s := r.Step(name)
-		if s == nil {
-			t.Errorf("%s was not measured", name)
-			continue
-		}
+		require.NotNil(t, s, "%s was not measured", name)
 		for _, z := range s.Sizes {
 			for _, l := range z.Loads {
-				if len(l.Rates) != 1 || l.Rates[0] == 0 || l.P99s[0] == 0 || z.Verified == 0 && s.Name != growth.Tenants {
-					t.Errorf("%s, %s: %+v", name, z.Label, l)
-				}
+				assert.True(t, len(l.Rates) == 1 && l.Rates[0] != 0 && l.P99s[0] != 0 &&
+					(z.Verified != 0 || s.Name == growth.Tenants), "%s, %s: %+v", name, z.Label, l)
 			}
 		}
 		for _, l := range s.Layouts {
@@ -60,12 +56,12 @@ func TestGrowth_ShortForm_MeasuresEveryStep(t *testing.T) {
 				"%s: %+v", l.Label, l)
 		}
 	}
-	if s := r.Step(growth.Balances); s != nil && s.Layouts[0].Hot <= s.Layouts[1].Hot {
-		t.Errorf("an open snapshot keeps dead rows, and updates should find less room: %.2f HOT without one, %.2f beside it", s.Layouts[0].Hot, s.Layouts[1].Hot)
-	}
-	if m := r.Step(growth.MonthEnd).Month; m.Rolled+m.Lazily != int64(cfg.Sizes.MonthTenants) || m.Rolled == 0 || m.Lazily == 0 || len(m.Phases) != 4 {
-		t.Errorf("%d balances were rolled by the job and %d by debits, of %d; %d debits failed", m.Rolled, m.Lazily, cfg.Sizes.MonthTenants, m.Errors)
-	}
+	layouts, m := r.Step(growth.Balances).Layouts, r.Step(growth.MonthEnd).Month
+	assert.Greater(t, layouts[0].Hot, layouts[1].Hot,
+		"an open snapshot keeps dead rows, and updates should find less room")
+	assert.EqualValues(t, cfg.Sizes.MonthTenants, m.Rolled+m.Lazily, "%d debits failed", m.Errors)
+	assert.True(t, m.Rolled != 0 && m.Lazily != 0 && len(m.Phases) == 4,
+		"%d balances were rolled by the job and %d by debits", m.Rolled, m.Lazily)
 	for _, name := range []string{"growth.json", "growth-targets.svg", "growth-throughput.svg", "growth-latency.svg", "growth-balances.svg", "growth-month-end.svg"} {
 		_, err = os.Stat(filepath.Join(cfg.Dir, name))
 		assert.NoError(t, err)

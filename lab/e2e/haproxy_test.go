@@ -18,7 +18,8 @@ func (m *metered) haproxy(t testing.TB, key string, change ...string) *gateway {
 	address := onFreePort(t, func(address string) *exec.Cmd {
 		cmd := exec.Command(binary, "-db", "-f", "haproxy.cfg")
 		cmd.Dir = configured(t, "haproxy", key, append(change,
-			"127.0.0.1:8080", strings.TrimPrefix(m.api, "http://"), "127.0.0.1:3000", strings.TrimPrefix(m.app.URL, "http://"), "127.0.0.1:8000", address,
+			"127.0.0.1:8080", strings.TrimPrefix(m.api, "http://"), "127.0.0.1:8000", address,
+			"127.0.0.1:3000", strings.TrimPrefix(m.app.URL, "http://"),
 			"abns@quotasvc", "abns@quotasvc-test-"+address, // abstract names are shared by all programs of the host
 		))
 		return cmd

@@ -19,9 +19,7 @@ func TestKeys_CreatedByCommand_WorkAtOnce(t *testing.T) {
 	s := serve(t, env)
 	run := func(args ...string) string {
 		t.Helper()
-		status, stdout, stderr := tool(t, env, append([]string{"keys"}, args...)...)
-		require.Zero(t, status, "%v ended with %d: %s", args, status, stderr)
-		return stdout
+		return must(t, env, append([]string{"keys"}, args...)...)
 	}
 	type key struct {
 		ID     string `json:"key_id"`
@@ -51,13 +49,9 @@ func TestKeys_CreatedByCommand_WorkAtOnce(t *testing.T) {
 	for _, args := range [][]string{
 		{"create", "--name", "x", "--scope", "root"}, {"create", "--name", "x", "--scope", "use", "--expires-in", "-1h"}, {"rotate", k.ID, "--overlap", "200h"},
 	} {
-		if status, _, stderr := tool(t, env, append([]string{"keys"}, args...)...); status != exitUsage {
-			t.Errorf("%v ended with %d: %s", args, status, stderr)
-		}
+		fails(t, env, exitUsage, "", append([]string{"keys"}, args...)...)
 	}
-	if status, _, stderr := tool(t, env, "keys", "revoke", "key_none"); status != 1 || !strings.Contains(stderr, "does not exist") {
-		t.Errorf("ended with %d: %s", status, stderr)
-	}
+	fails(t, env, 1, "does not exist", "keys", "revoke", "key_none")
 	lines := string(s.do(t, 200, "GET", "/v1/audit?actor=command", "", nil).body)
 	assert.True(t, strings.Contains(lines, `"key.revoke"`) && strings.Contains(lines, "quotasvc keys ("), lines)
 }

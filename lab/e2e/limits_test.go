@@ -17,7 +17,8 @@ func TestLimits_NoRedis_EveryAnswerSaysLocal(t *testing.T) {
 	t.Parallel()
 	const mode = "X-RateLimit-Mode"
 	redis := testenv.RedisPrivate(t)
-	env := using(testenv.PostgresService(t), redis.URL, "QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_LEGACY_HEADERS=x-ratelimit-epoch,ratelimit")
+	env := using(testenv.PostgresService(t), redis.URL, "QUOTASVC_LOG_LEVEL=warn",
+		"QUOTASVC_LEGACY_HEADERS=x-ratelimit-epoch,ratelimit")
 	in := serve(t, env).setUp(t, 1000)
 	limit := func(route, policy string) object {
 		return object{"per": []string{"tenant"}, "match": object{"route": route}, "kind": "token_bucket", "rate": "60/min", "on_backend_error": policy}

@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/client"
 )
 
@@ -28,15 +31,11 @@ func BenchmarkLocalUnits(b *testing.B) {
 		if size > 1<<30 {
 			name = "take/held" // no request is needed
 		}
-		if err := l.TakeWait(b.Context(), 1); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, l.TakeWait(b.Context(), 1))
 		for _, parallel := range []bool{false, true} {
 			b.Run(fmt.Sprintf("%s/parallel=%t", name, parallel), func(b *testing.B) { benchTakes(b, l, parallel) })
 		}
-		if err := l.Close(b.Context()); err != nil {
-			b.Error(err)
-		}
+		assert.NoError(b, l.Close(b.Context()))
 	}
 	var n atomic.Int64
 	b.Run("debit", func(b *testing.B) {
@@ -120,8 +119,6 @@ func benchRequests(b *testing.B, decisions int64, call func() error) {
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

@@ -94,7 +94,8 @@ func closeAndCompare(t *testing.T, in *instance, l *client.LocalUnits) client.Lo
 	assert.True(t, s.Captured+s.Debited+s.Shortfall == s.Taken && s.Uncharged == 0 && s.Held == 0,
 		"after Close: %+v", s)
 	b := in.balance(t, "acme", "api_calls")
-	assert.True(t, b.Used == s.Taken-s.Shortfall && b.Remaining == b.Granted-b.Used, "taken %+v, the balance is %+v", s, b)
+	assert.True(t, b.Used == s.Taken-s.Shortfall && b.Remaining == b.Granted-b.Used,
+		"taken %+v, the balance is %+v", s, b)
 	return s
 }
 
@@ -201,7 +202,8 @@ func TestLocalUnits_BackendKilled_LosesUncapturedUseOnly(t *testing.T) {
 	})
 	// The backend may have taken one more unit than it printed.
 	b := in.balance(t, "acme", "api_calls")
-	assert.True(t, b.Used <= taken+1 && taken-b.Used <= uncharged, "taken %d, of which %d were not charged; the balance is %+v", taken, uncharged, b)
+	assert.True(t, b.Used <= taken+1 && taken-b.Used <= uncharged,
+		"taken %d, of which %d were not charged; the balance is %+v", taken, uncharged, b)
 }
 
 func TestLocalUnits_LostAnswers_ChargedOnce(t *testing.T) {
@@ -451,7 +453,8 @@ func TestLocalUnits_SlowUse_HoldIsExtendedThenReturned(t *testing.T) {
 		takeWait(t, l, 1)
 		return time.Since(began) > 2500*time.Millisecond
 	})
-	list := decoded[struct{ Items []struct{ Status string } }](t, in.do(t, http.StatusOK, "GET", "/v1/tenants/acme/holds", "", nil))
+	list := decoded[struct{ Items []struct{ Status string } }](t,
+		in.do(t, http.StatusOK, "GET", "/v1/tenants/acme/holds", "", nil))
 	assert.True(t, len(list.Items) != 0 && list.Items[0].Status == "active" &&
 		list.Items[len(list.Items)-1].Status == "active", "holds %+v", list.Items)
 	assert.Zero(t, in.balance(t, "acme", "api_calls").Used, "captured too early")

@@ -158,7 +158,8 @@ func checkQuery(t *testing.T, where, query string, all families) int {
 	for _, by := range grouping.FindAllStringSubmatch(query, -1) {
 		for _, label := range strings.Split(by[1], ",") {
 			label = strings.TrimSpace(label)
-			assert.True(t, labels[label] || slices.Contains(ofPrometheus, label), "%s: %s is grouped by, and is no label of it", where, label)
+			assert.True(t, labels[label] || slices.Contains(ofPrometheus, label),
+				"%s: %s is grouped by, and is no label of it", where, label)
 		}
 	}
 	return len(names)
@@ -345,5 +346,6 @@ func TestMetrics_ClientText_NeverALabel(t *testing.T) {
 	for i := range 5 {
 		hostile(i + 1)
 	}
-	assert.LessOrEqual(t, series(), before+before/5, "label values after five more rounds of hostile requests, %d after the first", before)
+	assert.LessOrEqual(t, series(), before+before/5,
+		"label values after five more rounds of hostile requests, %d after the first", before)
 }

@@ -20,7 +20,8 @@ func (m *metered) nginx(t testing.TB, key string, change ...string) *gateway {
 	binary := gatewayProgram(t, "nginx")
 	address := onFreePort(t, func(address string) *exec.Cmd {
 		dir := configured(t, "nginx", key, append(change,
-			"127.0.0.1:8080", strings.TrimPrefix(m.api, "http://"), "127.0.0.1:3000", strings.TrimPrefix(m.app.URL, "http://"), "127.0.0.1:8000", address))
+			"127.0.0.1:8080", strings.TrimPrefix(m.api, "http://"), "127.0.0.1:8000", address,
+			"127.0.0.1:3000", strings.TrimPrefix(m.app.URL, "http://")))
 		user := ""
 		if os.Getuid() == 0 {
 			user = "user root;\n" // only root can enter the directory

@@ -2,14 +2,12 @@ package e2e
 
 import (
 	"bytes"
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -47,10 +45,7 @@ func startProvider(t *testing.T, port, console string) {
 		"bob":     {ID: "bob", Username: "bob", Password: "pw-bob", FirstName: "Bob", LastName: "<script>alert(1)</script>", Email: "bob@example.com", EmailVerified: true, PreferredLanguage: "en"},
 		"mallory": {ID: "mallory", Username: "mallory", Password: "pw-mallory", FirstName: "M", LastName: "M", Email: "ada@example.com", PreferredLanguage: "en"}, // not verified
 	}
-	text, err := json.Marshal(users)
-	require.NoError(t, err)
-	file := filepath.Join(t.TempDir(), "users.json")
-	require.NoError(t, os.WriteFile(file, text, 0o600))
+	file := write(t, "users.json", encode(t, users))
 	var log bytes.Buffer
 	cmd := exec.Command(programOf(t, "oidc-provider")) //nolint:gosec // the provider
 	cmd.Env = append(os.Environ(), "PORT="+port, "USERS_FILE="+file, "REDIRECT_URI="+console+"oidc/callback")
@@ -100,7 +95,8 @@ func (b *browser) atProvider(user string, fields url.Values) string {
 	}
 	to := unescaped(onwards.FindStringSubmatch(page)[1])
 	q := urlOf(b.t, to).Query()
-	assert.True(b.t, q.Get("code_challenge_method") == "S256" && q.Get("nonce") != "" && q.Get("state") != "", "asked by %s", to)
+	assert.True(b.t, q.Get("code_challenge_method") == "S256" && q.Get("nonce") != "" && q.Get("state") != "",
+		"asked by %s", to)
 	form, resp := read(provider.Get(to)) //nolint:bodyclose // read closes it
 	login := resp.Request.URL.ResolveReference(&url.URL{Path: "/login/username"}).String()
 	_, resp = read(provider.PostForm(login, url.Values{"id": {requestID.FindStringSubmatch(form)[1]}, "username": {user}, "password": {"pw-" + user}})) //nolint:bodyclose // read closes it

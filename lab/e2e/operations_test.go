@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"os/exec"
 	"os/user"
@@ -61,8 +60,7 @@ func newMachine(t *testing.T) *machine {
 		t.Fatal(err)
 	}
 	postgres, redis := testenv.PostgresPrivate(t), testenv.RedisPrivate(t)
-	at, err := url.Parse(postgres.URL)
-	require.NoError(t, err)
+	at := urlOf(t, postgres.URL)
 	password, _ := at.User.Password()
 	at.Path = "/postgres"
 	execSQL(t, at.String(), "DROP DATABASE quotasvc") // the page creates it
@@ -268,9 +266,7 @@ func (m *machine) logsTellNoSecret() {
 	logs := strings.Join(read("[ab].log"), "\n")
 	secrets := append(read("admin-key"), read("*.header")...)
 	for _, address := range append(read("*database-url"), read("redis-url")...) {
-		u, err := url.Parse(address)
-		require.NoError(m.t, err)
-		password, _ := u.User.Password()
+		password, _ := urlOf(m.t, address).User.Password()
 		secrets = append(secrets, password)
 	}
 	for i, secret := range secrets {

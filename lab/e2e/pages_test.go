@@ -68,9 +68,8 @@ func TestPages_Pricing_FilesApplyAndCallsAnswer(t *testing.T) {
 	for _, block := range markedBlocks(t, "docs/pricing.md") {
 		files += strings.Count(block.text, apply)
 		calls += len(statusOf.FindAllString(block.text, -1))
-		if lines := strings.Count("\n"+block.text, "\napi "); lines != len(statusOf.FindAllString(block.text, -1)) {
-			t.Errorf("%d calls, not all with a status:\n%s", lines, block.text)
-		}
+		assert.Len(t, statusOf.FindAllString(block.text, -1), strings.Count("\n"+block.text, "\napi "),
+			"not all calls have a status:\n%s", block.text)
 		block.text = strings.Replace(block.text, apply, apply+"quotasvc apply -f catalog.yaml --dry-run --exit-code\n", 1)
 		tty.use(block.said(here))
 	}

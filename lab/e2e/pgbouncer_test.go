@@ -1,9 +1,9 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,14 +27,14 @@ const poolEnough = 40
 func pgbouncer(t testing.TB, mode string, size int, urls ...string) []string {
 	t.Helper()
 	binary, libraries := pgbouncerProgram(t)
-	server := parsed(t, urls[0])
+	server := urlOf(t, urls[0])
 	dir, err := os.MkdirTemp("", "quotasvc-pgbouncer-") //nolint:usetesting // it runs as another user, who cannot enter t.TempDir
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	var users strings.Builder
 	for _, u := range urls {
-		password, _ := parsed(t, u).User.Password()
-		fmt.Fprintf(&users, "%q %q\n", parsed(t, u).User.Username(), password)
+		password, _ := urlOf(t, u).User.Password()
+		fmt.Fprintf(&users, "%q %q\n", urlOf(t, u).User.Username(), password)
 	}
 	address := onFreePort(t, func(address string) *exec.Cmd {
 		config := fmt.Sprintf(`[databases]
@@ -49,10 +49,10 @@ pool_mode = %s
 default_pool_size = %d
 server_login_retry = 0.1
 `, server.Hostname(), server.Port(), address[strings.LastIndex(address, ":")+1:], dir, mode, size)
-		readable(t, dir, 0o755)
+		require.NoError(t, os.Chmod(dir, 0o755))
 		for name, text := range map[string]string{"pgbouncer.ini": config, "users": users.String()} {
-			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
-			readable(t, filepath.Join(dir, name), 0o644)
+			path := filepath.Join(dir, name)
+			require.NoError(t, errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chmod(path, 0o644)))
 		}
 		args := []string{filepath.Join(dir, "pgbouncer.ini")}
 		if os.Geteuid() == 0 { // PgBouncer does not run as root
@@ -66,23 +66,11 @@ server_login_retry = 0.1
 	})
 	var through []string
 	for _, u := range urls {
-		p := parsed(t, u)
+		p := urlOf(t, u)
 		p.Host = address
 		through = append(through, p.String())
 	}
 	return through
-}
-
-func readable(t testing.TB, path string, mode os.FileMode) {
-	t.Helper()
-	require.NoError(t, os.Chmod(path, mode))
-}
-
-func parsed(t testing.TB, text string) *url.URL {
-	t.Helper()
-	u, err := url.Parse(text)
-	require.NoError(t, err)
-	return u
 }
 
 // pgbouncerProgram returns the path of PgBouncer, which is installed or in bin/pgbouncer. In the second case it also
@@ -113,7 +101,7 @@ func TestPgBouncer_SessionMode_ServesAndFollows(t *testing.T) {
 	env := append(backends(t), "QUOTASVC_DATABASE_URL="+through[0])
 	in := serve(t, env).setUp(t, 1000)
 	debit := func(key string) (answer, error) {
-		return in.send(t.Context(), "POST", "/v1/debits", key, object{"tenant": "acme", "items": []object{{"meter": "api_calls", "amount": 1}}})
+		return in.send(t.Context(), "POST", "/v1/debits", key, debitOf("acme", "api_calls", 1))
 	}
 	sure := func(key string) {
 		t.Helper()
@@ -125,17 +113,14 @@ func TestPgBouncer_SessionMode_ServesAndFollows(t *testing.T) {
 	in.do(t, http.StatusOK, "POST", "/v1/check", "", object{"tenant": "acme", "items": []object{{"meter": "api_calls", "amount": 1}}})
 
 	// Notifications arrive. Without them, an instance sees a change by another process only after up to 30 s.
-	file := filepath.Join(t.TempDir(), "catalog.yaml")
-	require.NoError(t, os.WriteFile(file, []byte("meters:\n  - {meter: heard, unit: call}\n"), 0o600))
-	must(t, env, "apply", "-f", file)
+	must(t, env, "apply", "-f", write(t, "catalog.yaml", "meters:\n  - {meter: heard, unit: call}\n"))
 	began := time.Now()
 	testenv.Eventually(t, func() bool {
 		got, err := in.send(t.Context(), "GET", "/v1/meters/heard", "", nil)
 		return err == nil && got.status == http.StatusOK
 	}, "the new meter is known")
 	testenv.Eventually(t, func() bool { return strings.Contains(in.metrics(t), "quotasvc_catalog_listening 1") }, "notifications arrive")
-	took := time.Since(began)
-	assert.True(t, took <= 15*time.Second, "the change was seen after %s", took)
+	assert.LessOrEqual(t, time.Since(began), 15*time.Second, "the change was seen late")
 
 	// The settings of sessions are effective: after lock_timeout, a locked balance is set aside.
 	db := connectTo(t, server.URL)
@@ -154,8 +139,7 @@ func TestPgBouncer_SessionMode_ServesAndFollows(t *testing.T) {
 	for _, args := range [][]string{{"migrate", "status"}, {"roll"}, {"verify", "--full"}, {"keys", "list"}} {
 		must(t, env, args...)
 	}
-	left := in.balance(t, "acme", "api_calls").Remaining
-	assert.True(t, left == 1000-12, "%d are left of 1000 after 12 debits", left)
+	in.acme().wantLeft(t, 1000-12)
 	in.stop()
 }
 
@@ -165,25 +149,21 @@ func TestPgBouncer_SharedSessions_RefusedAtStart(t *testing.T) {
 	for _, mode := range []string{"transaction", "statement"} {
 		through := pgbouncer(t, mode, poolEnough, direct)[0]
 		reports := append(backends(t), "QUOTASVC_REPORT_DATABASE_URL="+through)
-		if status, _, log := tool(t, reports, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"); status != 1 || !strings.Contains(log, "QUOTASVC_REPORT_DATABASE_URL") {
-			t.Errorf("%s mode, for reports: status %d\n%s", mode, status, log)
-		}
+		fails(t, reports, 1, "QUOTASVC_REPORT_DATABASE_URL", serveFree...)
 		env := append(backends(t), "QUOTASVC_DATABASE_URL="+through)
-		for _, args := range [][]string{{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"}, {"roll"}, {"keys", "list"}} {
-			status, _, log := tool(t, env, args...)
-			assert.True(t, status == 1 && strings.Contains(log, "pool_mode = session"),
-				"%s mode: quotasvc %s: status %d\n%s", mode, args[0], status, log)
+		for _, args := range [][]string{serveFree, {"roll"}, {"keys", "list"}} {
+			fails(t, env, 1, "pool_mode = session", args...)
 		}
 	}
 }
 
 func TestPgBouncer_UnknownParameter_RefusedAtStart(t *testing.T) {
 	t.Parallel()
-	u := parsed(t, pgbouncer(t, "session", poolEnough, testenv.PostgresService(t))[0])
+	u := urlOf(t, pgbouncer(t, "session", poolEnough, testenv.PostgresService(t))[0])
 	q := u.Query()
 	q.Set("work_mem", "8MB")
 	u.RawQuery = q.Encode()
-	status, _, log := tool(t, append(backends(t), "QUOTASVC_DATABASE_URL="+u.String()), "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
+	status, _, log := tool(t, append(backends(t), "QUOTASVC_DATABASE_URL="+u.String()), serveFree...)
 	assert.True(t, status == 1 && strings.Contains(log, "ignore_startup_parameters") &&
 		strings.Contains(log, "work_mem"), "status %d\n%s", status, log)
 }
@@ -191,6 +171,5 @@ func TestPgBouncer_UnknownParameter_RefusedAtStart(t *testing.T) {
 func TestPgBouncer_PoolTooSmall_SaysSo(t *testing.T) {
 	t.Parallel()
 	env := append(backends(t), "QUOTASVC_DATABASE_URL="+pgbouncer(t, "session", 1, testenv.PostgresService(t))[0])
-	status, _, log := tool(t, env, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--start-timeout", "1s")
-	assert.True(t, status == 1 && strings.Contains(log, "pool_size"), "status %d\n%s", status, log)
+	fails(t, env, 1, "pool_size", append(serveFree, "--start-timeout", "1s")...)
 }

@@ -29,8 +29,7 @@ func TestPortal_InChromium_ReadsAndEnds(t *testing.T) {
 	b.shows("Usage of acme")
 	at := result(b, chromedp.Location())
 	assert.NotContains(t, at, "open", "the address has the secret")
-	n := result(b, chromedp.Evaluate[int]("history.length"))
-	assert.True(t, n <= 2, "the history has %d entries", n)
+	assert.LessOrEqual(t, result(b, chromedp.Evaluate[int]("history.length")), 2, "entries of the history")
 	path := strings.TrimPrefix(at, b.at)
 	for _, page := range []string{path, path + "?meter=credits", path + "statements/api_calls", path + "statements/api_calls/current"} {
 		b.open(page)
@@ -42,9 +41,7 @@ func TestPortal_InChromium_ReadsAndEnds(t *testing.T) {
 	assert.False(t, result(b, chromedp.Evaluate[bool]("document.documentElement.scrollWidth > innerWidth")),
 		"the page is wider than a phone")
 	accent := result(b, chromedp.Evaluate[string](`getComputedStyle(document.querySelector("main a")).color`))
-	if accent != "rgb(95, 211, 161)" { // the link colour of the dark scheme
-		t.Errorf("links are %s", accent)
-	}
+	assert.Equal(t, "rgb(95, 211, 161)", accent) // the link colour of the dark scheme
 	b.do(chromedp.EmulateViewport(1100, 800))
 	b.click("Statement so far")
 	b.shows("Statement of")

@@ -1,11 +1,8 @@
 package e2e
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -76,9 +73,9 @@ func TestPortal_NoOtherTenant(t *testing.T) {
 	require.Len(t, stolen, 1, "cookies")
 	b.has(b.send("GET", other, nil, "Cookie", stolen[0].String()), 410, other, "This link has ended")
 	for _, path := range []string{at + "?tenant=acme", at + "statements/api_calls/current?tenant=acme&subject=user-1", at + "?meter=../acme"} {
-		if page := plain(b.get(200, path, "globex")); strings.Contains(page, "acme") || strings.Contains(page, "2,500") {
-			t.Errorf("%s shows others: %s", path, page)
-		}
+		page := plain(b.get(200, path, "globex"))
+		assert.False(t, strings.Contains(page, "acme") || strings.Contains(page, "2,500"),
+			"%s shows others: %s", path, page)
 	}
 	for _, path := range []string{at + "statements/..%2F..%2Facme/current", at + "statements/none/current", at + "nowhere", "/portal/", at + "statements/api_calls/yesterday"} {
 		got := b.send("GET", path, nil)
@@ -87,12 +84,10 @@ func TestPortal_NoOtherTenant(t *testing.T) {
 	b.get(200, at, "Usage of globex")
 	// The cookie gives no access to the API and the console. No method changes anything.
 	for _, path := range []string{"/v1/tenants/globex", "/console/tenants/globex"} {
-		got := b.send("GET", path, nil, "Cookie", stolen[0].String())
-		assert.True(t, got.status == 401, "%s: %d", path, got.status)
+		assert.Equal(t, 401, b.send("GET", path, nil, "Cookie", stolen[0].String()).status, path)
 	}
 	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
-		got := b.send(method, at, nil)
-		assert.True(t, got.status >= 400, "%s: %s", method, got)
+		assert.GreaterOrEqual(t, b.send(method, at, nil).status, 400, method)
 	}
 }
 
@@ -108,10 +103,8 @@ func TestPortal_LinkEnds(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
 	secret, id := c.key(t, "acme", "admin")
-	var made struct{ URL string }
-	got := c.as(t, secret, "POST", "/v1/portal-sessions", object{"tenant": "acme"})
-	got.into(t, &made)
-	c.as(t, secret, "POST", "/v1/portal-sessions", object{"tenant": "globex"}).is(t, 403)
+	made := decoded[struct{ URL string }](t, c.as(t, secret, "POST", "/v1/portal-sessions", object{"tenant": "acme"}))
+	require.Equal(t, 403, c.as(t, secret, "POST", "/v1/portal-sessions", object{"tenant": "globex"}).status)
 	ofKey := c.browser(t)
 	atKey := ofKey.follow(urlOf(t, made.URL).Path)
 	ofKey.get(200, atKey, "Usage of acme")
@@ -138,23 +131,16 @@ func TestPortal_LinkEnds(t *testing.T) {
 // as sends a request with the API key whose secret is given.
 func (c *consoled) as(t testing.TB, secret, method, path string, body object) answer {
 	t.Helper()
-	text, err := json.Marshal(body)
-	require.NoError(t, err)
-	got, _ := c.post(t, method, path, string(text), "Authorization", "Bearer "+secret)
+	got, _ := c.post(t, method, path, encode(t, body), "Authorization", "Bearer "+secret)
 	return got
-}
-
-func (a answer) is(t testing.TB, status int) {
-	t.Helper()
-	require.True(t, a.status == status, "got %s, want %d", a, status)
 }
 
 var assetPaths = regexp.MustCompile(`/portal/_/assets/[^"]+`)
 
 func TestPortal_Answers_CarryTheirProtection(t *testing.T) {
 	t.Parallel()
-	logo := filepath.Join(t.TempDir(), "logo.svg")
-	require.NoError(t, os.WriteFile(logo, []byte(`<svg xmlns="http://www.w3.org/2000/svg" width="90" height="32"><script>alert(1)</script><rect width="90" height="32"/></svg>`), 0o600))
+	logo := write(t, "logo.svg", `<svg xmlns="http://www.w3.org/2000/svg" width="90" height="32">`+
+		`<script>alert(1)</script><rect width="90" height="32"/></svg>`)
 	c := newConsole(t, "QUOTASVC_PORTAL_FRAME_ANCESTORS=https://app.example,https://*.shop.example", "QUOTASVC_CONSOLE_FRAME_ANCESTORS=https://desk.example",
 		"QUOTASVC_PORTAL_URL=https://quota.example", "QUOTASVC_PORTAL_NAME=<b>Acme</b> Cloud", "QUOTASVC_PORTAL_THEME=accent=#0a6b43,accent-dark=#5fd3a1", "QUOTASVC_PORTAL_LOGO="+logo)
 	made := decoded[struct{ URL string }](t, c.do(t, 201, "POST", "/v1/portal-sessions", "", object{"tenant": "acme"}))
@@ -188,9 +174,8 @@ func TestPortal_Answers_CarryTheirProtection(t *testing.T) {
 		found[name] = true
 		assert.False(t, name == "theme" && !strings.Contains(string(got.body), "--accent:#0a6b43;"),
 			"the theme is %s", got.body)
-		if policy := got.header.Get("Content-Security-Policy"); name == "logo" && policy != "default-src 'none'; sandbox" {
-			t.Errorf("the logo has the policy %s", policy)
-		}
+		policy := got.header.Get("Content-Security-Policy")
+		assert.True(t, name != "logo" || policy == "default-src 'none'; sandbox", "the logo has the policy %s", policy)
 	}
 	assert.True(t, found["theme"] && found["logo"] && found["portal"], "the page loads %v", found)
 	for setting, bad := range map[string]string{

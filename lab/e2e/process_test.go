@@ -169,6 +169,9 @@ func (p *process) stop() {
 	assert.Zero(p.t, status, "quotasvc ended with %d after SIGTERM; its log:\n%s", status, p.stderr.tail())
 }
 
+// serveFree are the arguments of `quotasvc serve` on free ports.
+var serveFree = []string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"}
+
 // tool runs quotasvc until it exits.
 func tool(t testing.TB, env []string, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
@@ -204,7 +207,8 @@ func must(t testing.TB, env []string, args ...string) (stdout string) {
 func fails(t testing.TB, env []string, want int, says string, args ...string) {
 	t.Helper()
 	status, _, stderr := tool(t, env, args...)
-	assert.True(t, status == want && strings.Contains(stderr, says), "%q ended with %d, want %d and %q: %s", args, status, want, says, stderr)
+	assert.True(t, status == want && strings.Contains(stderr, says),
+		"%q ended with %d, want %d and %q: %s", args, status, want, says, stderr)
 }
 
 // logBuffer collects output. It may be written and read at the same time.

@@ -29,9 +29,9 @@ func TestReadyz_PostgresFrozen_StaysReadyAndSaysSo(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)
 	in := serve(t, append(backends(t), "QUOTASVC_DATABASE_URL="+testenv.AsService(postgres.URL))).setUp(t, 1000)
-	if got := in.ask(t, "/readyz?strict=1"); got.status != 200 || !strings.Contains(string(got.body), `"postgresql":"ok"`) || !strings.Contains(string(got.body), `"redis":"ok"`) {
-		t.Fatalf("well: %s", got)
-	}
+	got := in.ask(t, "/readyz?strict=1")
+	require.True(t, got.status == 200 && strings.Contains(string(got.body), `"postgresql":"ok"`) &&
+		strings.Contains(string(got.body), `"redis":"ok"`), "well: %s", got)
 	postgres.Pause()
 	defer postgres.Resume()
 	testenv.Eventually(t, func() bool {
@@ -39,11 +39,10 @@ func TestReadyz_PostgresFrozen_StaysReadyAndSaysSo(t *testing.T) {
 		require.True(t, got.status == 200, "PostgreSQL is frozen: %s", got)
 		return !strings.Contains(string(got.body), `"postgresql":"ok"`)
 	}, "the body says that PostgreSQL is away")
-	got := in.ask(t, "/readyz?strict=1")
-	assert.True(t, got.status == 503, "strict: %s", got)
-	if got := in.ask(t, "/metrics"); !strings.Contains(string(got.body), "quotasvc_postgresql_up 0\n") || !strings.Contains(string(got.body), "quotasvc_redis_up 1\n") {
-		t.Errorf("/metrics has no quotasvc_postgresql_up 0 or no quotasvc_redis_up 1")
-	}
+	assert.Equal(t, 503, in.ask(t, "/readyz?strict=1").status, "strict")
+	metrics := in.metrics(t)
+	assert.True(t, strings.Contains(metrics, "quotasvc_postgresql_up 0\n") &&
+		strings.Contains(metrics, "quotasvc_redis_up 1\n"), "/metrics")
 	postgres.Resume()
 	testenv.Eventually(t, func() bool {
 		return in.ask(t, "/readyz?strict=1").status == 200 && strings.Contains(string(in.ask(t, "/metrics").body), "quotasvc_postgresql_up 1\n")
@@ -56,14 +55,10 @@ func TestReadyz_ReadersBusy_PostgresIsUp(t *testing.T) {
 	env := backends(t)
 	in := serve(t, env).setUp(t, 1000)
 	ctx := t.Context()
-	conn, err := pgx.Connect(ctx, testenv.AsSuperuser(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL=")))
+	tx, err := connectTo(t, testenv.AsSuperuser(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))).Begin(ctx)
 	require.NoError(t, err)
-	defer conn.Close(ctx)
-	tx, err := conn.Begin(ctx)
+	_, err = tx.Exec(ctx, "LOCK TABLE entries, balances IN ACCESS EXCLUSIVE MODE") // reads take as long as they may
 	require.NoError(t, err)
-	if _, err := tx.Exec(ctx, "LOCK TABLE entries, balances IN ACCESS EXCLUSIVE MODE"); err != nil { // reads take as long as they may
-		t.Fatal(err)
-	}
 	var readers sync.WaitGroup
 	reading, endReading := context.WithCancel(ctx)
 	defer endReading()
@@ -108,17 +103,15 @@ func TestStart_PostgresAway_WaitsAliveAndNotReady(t *testing.T) {
 	away := nobody.Addr().String()
 	link.Server.Store(&away)
 	in := serveAway(t, append(env, "QUOTASVC_DATABASE_URL="+url))
-	if got := in.ask(t, "/livez"); got.status != 200 {
-		t.Errorf("/livez: %s", got)
-	}
+	assert.Equal(t, 200, in.ask(t, "/livez").status, "/livez")
 	testenv.Eventually(t, func() bool { // the ops listener answers before the first attempt has failed
 		got := in.ask(t, "/readyz")
 		require.True(t, got.status == 503, "/readyz: %s", got)
 		return strings.Contains(string(got.body), "waiting for PostgreSQL")
 	}, "/readyz says what it waits for")
-	if got, err := in.send(t.Context(), "POST", "/v1/check", "", debitOf("acme", "api_calls", 1)); err == nil { // a load balancer tries the next instance
-		t.Errorf("the API listens before it can answer: %s", got)
-	}
+	// A load balancer tries the next instance.
+	_, err = in.send(t.Context(), "POST", "/v1/check", "", debitOf("acme", "api_calls", 1))
+	assert.Error(t, err, "the API listens before it can answer")
 	for ; attempts < 3; attempts++ { // and one line
 		conn, err := nobody.Accept()
 		require.NoError(t, err)
@@ -134,11 +127,9 @@ func TestStart_PostgresAway_WaitsAliveAndNotReady(t *testing.T) {
 	in.line("API ")
 	testenv.Eventually(t, func() bool { return in.ask(t, "/readyz?strict=1").status == 200 }, "ready")
 	in.setUp(t, 1000)
-	log := in.stderr.String()
-	n := strings.Count(log, "waiting for PostgreSQL")
-	assert.True(t, n == 1, "%d lines say that it waits:\n%s", n, log)
-	n = strings.Count(log, "PostgreSQL answers")
-	assert.True(t, n == 1, "%d lines say that the wait is over:\n%s", n, log)
+	for _, line := range []string{"waiting for PostgreSQL", "PostgreSQL answers"} {
+		assert.Equal(t, 1, strings.Count(in.stderr.String(), line), "lines %q", line)
+	}
 	in.stop()
 }
 
@@ -186,10 +177,10 @@ func TestStart_PostgresStaysAway_EndsAfterTimeout(t *testing.T) {
 	began := time.Now()
 	status, _, log := tool(t, []string{
 		"QUOTASVC_DATABASE_URL=postgres://quotasvc:hush@" + address + "/quotasvc", "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_START_TIMEOUT=1s",
-	}, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
-	if took := time.Since(began); status != 1 || took < time.Second || !strings.Contains(log, "QUOTASVC_DATABASE_URL") || !strings.Contains(log, "within 1s") {
-		t.Errorf("%d after %s: %s", status, took, log)
-	}
+	}, serveFree...)
+	took := time.Since(began)
+	assert.True(t, status == 1 && took >= time.Second && strings.Contains(log, "QUOTASVC_DATABASE_URL") &&
+		strings.Contains(log, "within 1s"), "%d after %s: %s", status, took, log)
 }
 
 func TestStart_StoppedWhileWaiting_EndsWell(t *testing.T) {
@@ -210,7 +201,7 @@ func TestStart_WrongPasswordOrDatabase_EndsAtOnce(t *testing.T) {
 		"database": {strings.Replace(postgres.URL, "/"+good.Database+"?", "/no_such_database?", 1), "no_such_database"},
 	} {
 		status, _, log := tool(t, []string{"QUOTASVC_DATABASE_URL=" + c.url, "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_START_TIMEOUT=1h"},
-			"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
+			serveFree...)
 		assert.True(t, status == 1 && strings.Contains(log, c.want) && strings.Contains(log, "QUOTASVC_DATABASE_URL") &&
 			!strings.Contains(log, "wrong-password"), "%s: %d: %s", name, status, log)
 	}

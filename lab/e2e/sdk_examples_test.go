@@ -51,7 +51,7 @@ func (e *examples) run(name string, args ...string) string {
 // serve starts an example that is a server, and returns the server's address and log.
 func (e *examples) serve(name string, env ...string) (string, *logBuffer) {
 	e.t.Helper()
-	address, log := closedPort(e.t), &logBuffer{}
+	address, log := freeAddress(e.t), &logBuffer{}
 	cmd := exec.CommandContext(e.t.Context(), filepath.Join(e.dir, name))
 	cmd.Env = append(append(e.env, env...), "LISTEN="+address)
 	cmd.Stdout, cmd.Stderr = log, log
@@ -90,7 +90,8 @@ func TestSDKExamples_OnTheService_DoWhatTheySay(t *testing.T) {
 
 	server, _ := e.serve("nethttp")
 	hello := visit(t, server+"/hello", "acme")
-	assert.True(t, hello.status == 200 && hello.header.Get("X-Quota-Remaining") == "950", "nethttp: %s %v", hello, hello.header)
+	assert.True(t, hello.status == 200 && hello.header.Get("X-Quota-Remaining") == "950",
+		"nethttp: %s %v", hello, hello.header)
 	assert.Equal(t, 500, visit(t, server+"/broken", "acme").status, "nethttp")
 	testenv.Eventually(t, func() bool { return in.balance(t, "acme", "api_calls").Remaining == 950 }, "the broken request is refunded")
 }
@@ -101,7 +102,8 @@ func TestSDKEcho_Requests_ChargedRefundedAndDenied(t *testing.T) {
 	in := serve(t, backends(t)).setUp(t, 30)
 	server, _ := examplesOf(t, in).serve("echo")
 	got := visit(t, server+"/hello", "acme")
-	assert.True(t, got.status == 200 && string(got.body) == "hello\n" && got.header.Get("X-Quota-Remaining") == "29", "%s %v", got, got.header)
+	assert.True(t, got.status == 200 && string(got.body) == "hello\n" && got.header.Get("X-Quota-Remaining") == "29",
+		"%s %v", got, got.header)
 	got = visit(t, server+"/export/july", "acme")
 	assert.True(t, got.status == 200 && got.header.Get("X-Quota-Remaining") == "19", "%s %v", got, got.header)
 	assert.Equal(t, 502, visit(t, server+"/broken", "acme").status)

@@ -56,17 +56,14 @@ func TestSDK_Stream_AnyEnd_CapturesWhatPassed(t *testing.T) {
 		}
 		return n, nil
 	}
-	if n, err := run(words(5, nil), 0); n != 5 || err != nil {
-		t.Errorf("%d %v", n, err)
-	}
+	n, err := run(words(5, nil), 0)
+	assert.True(t, n == 5 && err == nil, "%d %v", n, err)
 	in.wantSettled(t, 20)
-	if n, err := run(words(3, broke), 0); n != 3 || !errors.Is(err, broke) {
-		t.Errorf("%d %v", n, err)
-	}
+	n, err = run(words(3, broke), 0)
+	assert.True(t, n == 3 && errors.Is(err, broke), "%d %v", n, err)
 	in.wantSettled(t, 32)
-	if n, err := run(words(9, nil), 2); n != 2 || err != nil { // the reader stops after two elements
-		t.Errorf("%d %v", n, err)
-	}
+	n, err = run(words(9, nil), 2) // the reader stops after two elements
+	assert.True(t, n == 2 && err == nil, "%d %v", n, err)
 	in.wantSettled(t, 40)
 }
 
@@ -102,9 +99,8 @@ func TestSDK_Hold_MoreThanHeld_ChargedAsFarAsCovered(t *testing.T) {
 		{10, 90, 70, 20, 100},
 	} {
 		result, err := c.HoldFor(t.Context(), in.hold(w.held), func(_ context.Context, h *client.HeldUnits) error { return h.Use(w.use) })
-		if err != nil || *result != (client.HoldResult{Used: w.use, Charged: w.charged, Shortfall: w.shortfall}) {
-			t.Errorf("%d: %+v %v", i, result, err)
-		}
+		require.NoError(t, err, "%d", i)
+		assert.Equal(t, client.HoldResult{Used: w.use, Charged: w.charged, Shortfall: w.shortfall}, *result, "%d", i)
 		in.wantSettled(t, w.used)
 	}
 }

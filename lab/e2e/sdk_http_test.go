@@ -59,7 +59,8 @@ func backendOf(t testing.TB, c *client.Client, change func(*quotahttp.Options)) 
 
 func get(t testing.TB, server *httptest.Server, path, org string, header ...string) answer {
 	t.Helper()
-	got, _ := exchange(t.Context(), server.Client(), http.MethodGet, server.URL+path, "", append([]string{"X-Org", org}, header...)...)
+	got, _ := exchange(t.Context(), server.Client(), http.MethodGet, server.URL+path, "",
+		append([]string{"X-Org", org}, header...)...)
 	return got // empty if there was no answer
 }
 
@@ -88,20 +89,18 @@ func TestSDKHTTP_Requests_ChargedWithHeaders(t *testing.T) {
 	assert.True(t, got.status == 429 && got.header.Get("X-Quota-Remaining") == "0" &&
 		strings.Contains(string(got.body), "quota_exceeded"), "%s %v", got, got.header)
 	in.acme().wantLeft(t, 0)
-	if n := served.Load() - before; n != left+1 { // the additional request is that to /healthz
-		t.Errorf("%d requests were served, %d units were left", n, left)
-	}
+	// The additional request is that to /healthz.
+	assert.Equal(t, left+1, served.Load()-before, "requests that were served")
 }
 
 func TestSDKHTTP_FailedHandlers_Refunded(t *testing.T) {
 	in := sdkService.parallel(t).account(t, 100)
 	c := sdk(t, in.instance)
 	server, _ := backendOf(t, c, func(o *quotahttp.Options) { o.Cost = func(*http.Request) int64 { return 5 } })
-	got := get(t, server, "/fail", in.tenant)
-	assert.True(t, got.status == 502, got)
+	assert.Equal(t, 502, get(t, server, "/fail", in.tenant).status)
 	get(t, server, "/panic", in.tenant)
 	get(t, server, "/missing", in.tenant) // a 404, which is charged
-	got = get(t, server, "/flush", in.tenant)
+	got := get(t, server, "/flush", in.tenant)
 	assert.True(t, got.status == 200 && string(got.body) == "served", got)
 	closeSDK(t, c)
 	in.wantLeft(t, 90)
@@ -130,9 +129,8 @@ func TestSDKHTTP_BackendsFault_NoAnswerOfTheService(t *testing.T) {
 	})
 	for org, want := range map[string]error{"nobody": client.ErrTenantNotFound, "no id!": client.ErrInvalid, "": nil} {
 		got := get(t, server, "/", org)
-		if got.status != 500 || bytes.Contains(got.body, []byte("tenant")) || last.Load() == nil || want != nil && !errors.Is(*last.Load(), want) {
-			t.Errorf("%q: %s", org, got)
-		}
+		assert.True(t, got.status == 500 && !bytes.Contains(got.body, []byte("tenant")) && last.Load() != nil &&
+			(want == nil || errors.Is(*last.Load(), want)), "%q: %s", org, got)
 	}
 	assert.Zero(t, served.Load(), "a handler ran")
 	_, err := quotahttp.New(sdk(t, in.instance), quotahttp.Options{})
@@ -141,7 +139,7 @@ func TestSDKHTTP_BackendsFault_NoAnswerOfTheService(t *testing.T) {
 
 func TestSDKHTTP_ServiceAway_RefusedOrPasses(t *testing.T) {
 	in := sdkService.parallel(t).account(t, 1)
-	c := sdk(t, in.instance, func(o *client.Options) { o.URL = "http://" + closedPort(t) })
+	c := sdk(t, in.instance, func(o *client.Options) { o.URL = "http://" + freeAddress(t) })
 	closed, served := backendOf(t, c, nil)
 	got := get(t, closed, "/", in.tenant)
 	assert.True(t, got.status == 503 && got.header.Get("Retry-After") != "" && served.Load() == 0 &&

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -95,8 +94,7 @@ func (a account) consume(amount int64) client.ConsumeRequest {
 // wantLeft fails the test unless exactly this number of units remains. Refunded units are among the remaining units.
 func (a account) wantLeft(t testing.TB, left int64) {
 	t.Helper()
-	b := a.balance(t, a.tenant, "api_calls")
-	assert.True(t, b.Remaining == left, "%d left, want %d", b.Remaining, left)
+	assert.Equal(t, left, a.balance(t, a.tenant, "api_calls").Remaining, "left")
 }
 
 func TestSDK_LostAnswers_OneOperation(t *testing.T) {
@@ -124,9 +122,8 @@ func TestSDK_UnknownOutcome_FinishedWithItsKey(t *testing.T) {
 	var meta client.Meta
 	_, err = c.Debit(t.Context(), body, client.WithKey(e.IdempotencyKey), client.WithMeta(&meta))
 	assert.True(t, err == nil && meta.Replayed, "%v %+v", err, meta)
-	if _, err := c.Debit(t.Context(), body); err != nil { // the same debit without the key is another operation
-		t.Error(err)
-	}
+	_, err = c.Debit(t.Context(), body) // the same debit without the key is another operation
+	assert.NoError(t, err)
 	in.wantLeft(t, 90)
 	body.Items[0].Amount = 6
 	_, err = c.Debit(t.Context(), body, client.WithKey(e.IdempotencyKey))
@@ -138,17 +135,14 @@ func TestSDK_Refusals_ByCodeAndClass(t *testing.T) {
 	in := serve(t, backends(t)).setUp(t, 10)
 	c := sdk(t, in)
 	ctx := t.Context()
-	if _, err := c.PutMeter(ctx, "credits", client.MeterRequest{Unit: "credit"}); err != nil {
-		t.Fatal(err)
+	for _, meter := range []string{"credit", "seat"} {
+		_, err := c.PutMeter(ctx, meter+"s", client.MeterRequest{Unit: meter})
+		require.NoError(t, err)
 	}
-	if _, err := c.PutMeter(ctx, "seats", client.MeterRequest{Unit: "seat"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.PutLimit(ctx, "slow", client.LimitRequest{
+	_, err := c.PutLimit(ctx, "slow", client.LimitRequest{
 		Per: []client.LimitPer{client.LimitPerTenant}, Kind: client.LimitKindTokenBucket, Rate: "1/h", Match: client.LimitMatch{Route: "/slow"},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
+	require.NoError(t, err)
 	slow := in.acme().consume(1)
 	slow.Route = "/slow"
 	wrong := sdk(t, in, func(o *client.Options) { o.Key = "qk_unknown" })
@@ -186,8 +180,7 @@ func TestSDK_Refusals_ByCodeAndClass(t *testing.T) {
 			t.Errorf("%v: %+v", err, e.Problem)
 		}
 	}
-	err := ask(c, in.acme().consume(-1))()
-	assert.Contains(t, err.Error(), "items[0].amount must", "%v does not name the field", err)
+	assert.ErrorContains(t, ask(c, in.acme().consume(-1))(), "items[0].amount must")
 }
 
 func TestSDK_CheckBatch_AnswersAndProblems(t *testing.T) {
@@ -230,7 +223,7 @@ func TestSDK_FailOpen_ServiceAway_ByMeter(t *testing.T) {
 	var passed []client.FailOpenEvent
 	var asked atomic.Int64
 	away := func(o *client.Options) {
-		o.URL = "http://" + closedPort(t)
+		o.URL = "http://" + freeAddress(t)
 		next := o.HTTP.Transport
 		o.HTTP = through(func(req *http.Request, _ http.RoundTripper) (*http.Response, error) {
 			asked.Add(1)
@@ -260,9 +253,9 @@ func TestSDK_FailOpen_ServiceAway_ByMeter(t *testing.T) {
 	assert.ErrorIs(t, err, client.ErrUndecided, "closed for this call")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.Consume(ctx, in.consume(1)); !errors.Is(err, context.Canceled) || errors.Is(err, client.ErrUndecided) {
-		t.Errorf("a caller that left: %v", err)
-	}
+	_, err = c.Consume(ctx, in.consume(1))
+	assert.True(t, errors.Is(err, context.Canceled) && !errors.Is(err, client.ErrUndecided),
+		"a caller that left: %v", err)
 	for range 3 {
 		_, _ = c.Consume(t.Context(), in.consume(1)) // these calls pass
 	}
@@ -271,22 +264,13 @@ func TestSDK_FailOpen_ServiceAway_ByMeter(t *testing.T) {
 		_, err = c.Consume(t.Context(), in.consume(1))
 		require.NoError(t, err)
 	}
-	if n := asked.Load() - before; n > 500 { // one call each second sends requests
-		t.Errorf("1,000 calls sent %d requests while the service is known to be away", n)
-	}
+	// One call each second sends some.
+	assert.LessOrEqual(t, asked.Load()-before, int64(500),
+		"requests of 1,000 calls while the service is known to be away")
 	denied := sdk(t, in.instance, func(o *client.Options) { o.FailOpen = []string{client.AllMeters} })
 	_, err = denied.Consume(t.Context(), in.consume(101))
 	assert.ErrorIs(t, err, client.ErrQuotaExceeded, "a denial is a decision")
 	in.wantLeft(t, 100)
-}
-
-// closedPort returns an address on which nobody listens.
-func closedPort(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func TestSDK_FailOpen_ServiceBack_DecidesAgain(t *testing.T) {

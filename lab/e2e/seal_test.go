@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -20,12 +19,8 @@ func TestSeal_File_IsCheckedByVerify(t *testing.T) {
 	env := []string{"QUOTASVC_DATABASE_URL=" + url}
 	exec := func(sql string) {
 		t.Helper()
-		conn, err := pgx.Connect(t.Context(), url)
-		require.NoError(t, err)
-		defer func() { _ = conn.Close(t.Context()) }()
-		if tag, err := conn.Exec(t.Context(), sql); err != nil || tag.RowsAffected() != 1 {
-			t.Fatalf("%s: %v, %v", sql, tag, err)
-		}
+		tag, err := connectTo(t, url).Exec(t.Context(), sql)
+		require.True(t, err == nil && tag.RowsAffected() == 1, "%s: %v, %v", sql, tag, err)
 	}
 	key, file := filepath.Join(dir, "key"), filepath.Join(dir, "seal.json")
 	public := strings.TrimSpace(must(t, nil, "seal", "--new-key", key, "--key-name", "ledger.example.com"))
@@ -73,16 +68,14 @@ func TestSeal_File_IsCheckedByVerify(t *testing.T) {
 		{1, "is not the JSON of a seal", []string{"verify", "--seal", put("rubbish", "rubbish")}},
 	} {
 		status, stdout, stderr := tool(t, env, c.args...)
-		if status != c.status || !strings.Contains(stdout+stderr, c.says) || strings.Contains(stdout+stderr, strings.TrimSpace(string(private))) {
-			t.Errorf("%q ended with %d, want %d and %q:\n%s%s", c.args, status, c.status, c.says, stdout, stderr)
-		}
+		assert.True(t, status == c.status && strings.Contains(stdout+stderr, c.says) &&
+			!strings.Contains(stdout+stderr, strings.TrimSpace(string(private))),
+			"%q ended with %d, want %d and %q:\n%s%s", c.args, status, c.status, c.says, stdout, stderr)
 	}
 	exec("UPDATE seals SET heads = 5")
-	if status, stdout, _ := tool(t, env, "verify", "--seal", file); status != 1 || !strings.Contains(stdout, "DIFFERENCES") {
-		t.Errorf("a changed log: ended with %d: %s", status, stdout)
-	}
+	status, stdout, _ := tool(t, env, "verify", "--seal", file)
+	assert.True(t, status == 1 && strings.Contains(stdout, "DIFFERENCES"),
+		"a changed log: ended with %d: %s", status, stdout)
 	exec("UPDATE database_identity SET database_id = gen_random_uuid()")
-	if status, _, stderr := tool(t, env, "verify", "--seal", file); status != 1 || !strings.Contains(stderr, "another database") {
-		t.Errorf("another database: ended with %d: %s", status, stderr)
-	}
+	fails(t, env, 1, "another database", "verify", "--seal", file)
 }

@@ -140,7 +140,8 @@ func TestSecrets_AllOutput_TellsNone(t *testing.T) {
 		"the admin key, encoded": base64.StdEncoding.EncodeToString([]byte(testKey)), "the password of a bad URL": "hush-0123456789",
 	}
 	var shown bytes.Buffer
-	env := using(postgres.URL, redis.URL, "QUOTASVC_LOG_LEVEL=debug", "QUOTASVC_PPROF=true", "QUOTASVC_START_TIMEOUT=5s")
+	env := using(postgres.URL, redis.URL, "QUOTASVC_LOG_LEVEL=debug", "QUOTASVC_PPROF=true",
+		"QUOTASVC_START_TIMEOUT=5s")
 	in := serve(t, env).setUp(t, 1000)
 	use := func() {
 		for _, path := range []string{"/v1/check", "/v1/debits", "/v1/consume", "/v1/nothing", "/v1/tenants/acme/grants"} {
@@ -149,7 +150,8 @@ func TestSecrets_AllOutput_TellsNone(t *testing.T) {
 			}
 		}
 		for _, header := range []string{"Bearer " + wrong, wrong, "Basic " + wrong, "Bearer " + testKey + "x"} {
-			got, err := exchange(t.Context(), in.http, http.MethodPost, in.api+"/v1/debits?key="+wrong, `{"key":"`+wrong+`"}`, "Authorization", header)
+			got, err := exchange(t.Context(), in.http, http.MethodPost, in.api+"/v1/debits?key="+wrong,
+				`{"key":"`+wrong+`"}`, "Authorization", header)
 			if err == nil {
 				fmt.Fprintln(&shown, got, got.header)
 			}
@@ -187,8 +189,9 @@ func TestSecrets_AllOutput_TellsNone(t *testing.T) {
 		"postgres://u:hush-0123456789@" + freeAddress(t) + "/d", "postgres://u:hush-0123456789@[::1/d", "postgres://u:hush-0123456789@h:port/d",
 		"host=127.0.0.1 password=hush-0123456789 port=none", strings.Replace(postgres.URL, database.Password, "hush-0123456789", 1),
 	} {
-		for _, command := range [][]string{{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"}, {"migrate", "status"}, {"roll"}, {"verify"}} {
-			_, stdout, stderr := tool(t, using(bad, "redis://:hush-0123456789@127.0.0.1:1", "QUOTASVC_START_TIMEOUT=100ms"), command...)
+		for _, command := range [][]string{serveFree, {"migrate", "status"}, {"roll"}, {"verify"}} {
+			_, stdout, stderr := tool(t,
+				using(bad, "redis://:hush-0123456789@127.0.0.1:1", "QUOTASVC_START_TIMEOUT=100ms"), command...)
 			shown.WriteString(stdout + stderr)
 		}
 	}

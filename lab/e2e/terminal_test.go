@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -69,9 +70,8 @@ func markedBlocks(t *testing.T, page string) []pageBlock {
 		}
 		blocks = append(blocks, block)
 	}
-	if n := strings.Count(string(text), "<!-- expect: "); n != expectations(blocks) {
-		t.Errorf("%s: %d expectations, of which %d follow a marked block", page, n, expectations(blocks))
-	}
+	assert.Equal(t, strings.Count(string(text), "<!-- expect: "), expectations(blocks),
+		"%s: not all expectations follow a marked block", page)
 	return blocks
 }
 

@@ -3,14 +3,12 @@ package e2e
 import (
 	"crypto/tls"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -26,9 +24,7 @@ func TestTLS_ClientsPostgresRedis_Verified(t *testing.T) {
 	authority.Issue(t, cert, key)
 
 	postgres := testenv.PostgresPrivate(t)
-	conn, err := pgx.Connect(ctx, postgres.URL)
-	require.NoError(t, err)
-	defer conn.Close(ctx)
+	conn := connectTo(t, postgres.URL)
 	var data string
 	require.NoError(t, conn.QueryRow(ctx, "SHOW data_directory").Scan(&data))
 	authority.Issue(t, filepath.Join(data, "tls.pem"), filepath.Join(data, "tls.key"))
@@ -42,8 +38,7 @@ func TestTLS_ClientsPostgresRedis_Verified(t *testing.T) {
 	for _, sql := range []string{
 		"ALTER SYSTEM SET ssl_cert_file = 'tls.pem'", "ALTER SYSTEM SET ssl_key_file = 'tls.key'", "ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()",
 	} {
-		_, err = conn.Exec(ctx, sql)
-		require.NoError(t, err)
+		runSQL(t, conn, sql)
 	}
 	verified := postgres.URL + "&"
 	if !strings.Contains(postgres.URL, "?") {
@@ -59,8 +54,7 @@ func TestTLS_ClientsPostgresRedis_Verified(t *testing.T) {
 	for _, pair := range [][2]string{{"tls-cert-file", cert}, {"tls-key-file", key}, {"tls-ca-cert-file", authority.File}, {"tls-auth-clients", "no"}, {"tls-port", port}} {
 		require.NoError(t, admin.ConfigSet(ctx, pair[0], pair[1]).Err(), pair[0])
 	}
-	cache, err := url.Parse(server.URL)
-	require.NoError(t, err)
+	cache := urlOf(t, server.URL)
 	cache.Scheme, cache.Host = "rediss", secure
 
 	env := []string{
@@ -73,17 +67,16 @@ func TestTLS_ClientsPostgresRedis_Verified(t *testing.T) {
 	t.Cleanup(in.http.CloseIdleConnections)
 	in.setUp(t, 1000)
 	in.do(t, 200, "POST", "/v1/debits", "k", debitOf("acme", "api_calls", 1))
-	got := in.ask(t, "/readyz?strict=1")
-	assert.True(t, got.status == 200, "%s", got)
+	assert.Equal(t, 200, in.ask(t, "/readyz?strict=1").status)
 	assert.Contains(t, in.metrics(t), "\nquotasvc_tls_certificate_expiry_timestamp_seconds 1.",
 		"the end of the certificate is no metric")
 	var plain, encrypted int
-	if err := conn.QueryRow(ctx, `SELECT count(*) FILTER (WHERE NOT ssl), count(*) FILTER (WHERE ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
-		WHERE application_name LIKE 'quotasvc%'`).Scan(&plain, &encrypted); err != nil || plain > 0 || encrypted < 4 {
-		t.Errorf("%d connections in clear, %d encrypted, %v", plain, encrypted, err)
-	}
+	err = conn.QueryRow(ctx, `SELECT count(*) FILTER (WHERE NOT ssl), count(*) FILTER (WHERE ssl) FROM pg_stat_ssl
+		JOIN pg_stat_activity USING (pid) WHERE application_name LIKE 'quotasvc%'`).Scan(&plain, &encrypted)
+	assert.True(t, err == nil && plain == 0 && encrypted >= 4,
+		"%d connections in clear, %d encrypted, %v", plain, encrypted, err)
 	plainly := &http.Client{Timeout: testenv.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
-	response := fetch(t, plainly, http.MethodGet, "http://"+strings.TrimPrefix(in.api, "https://")+"/v1/openapi.yaml", "")
+	response := fetch(t, plainly, http.MethodGet, strings.Replace(in.api, "https:", "http:", 1)+"/v1/openapi.yaml", "")
 	assert.Equal(t, http.StatusBadRequest, response.status, "plain HTTP")
 	in.http.CloseIdleConnections()
 	authority.Issue(t, cert, key)
@@ -93,6 +86,6 @@ func TestTLS_ClientsPostgresRedis_Verified(t *testing.T) {
 	// The certificates of PostgreSQL and Redis are not from this authority.
 	stranger := testenv.NewAuthority(t)
 	env[0] = "QUOTASVC_DATABASE_URL=" + verified + stranger.File
-	status, _, log := tool(t, env, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
+	status, _, log := tool(t, env, serveFree...)
 	assert.True(t, status == 1 && strings.Contains(log, "sslrootcert"), "with another authority: %d\n%s", status, log)
 }

@@ -71,8 +71,8 @@ func TestTracing_RequestsBatchesStatements(t *testing.T) {
 	s.setUp(t, 100)
 	const traceID = "0af7651916cd43dd8448eb211c80319c"
 	for _, path := range []string{"/v1/debits", "/v1/check"} {
-		got := fetch(t, s.http, http.MethodPost, s.api+path, `{"tenant":"acme","items":[{"meter":"api_calls","amount":1}]}`,
-			"Authorization", "Bearer "+testKey, "Idempotency-Key", "traced", "traceparent", "00-"+traceID+"-b7ad6b7169203331-01")
+		got, _ := s.post(t, "POST", path, encode(t, debitOf("acme", "api_calls", 1)),
+			"Idempotency-Key", "traced", "traceparent", "00-"+traceID+"-b7ad6b7169203331-01")
 		require.Equal(t, http.StatusOK, got.status, "%s", path)
 	}
 	testenv.Eventually(t, func() bool {
@@ -93,7 +93,8 @@ func TestTracing_RequestsBatchesStatements(t *testing.T) {
 		assert.NotContains(t, c.text.String(), secret, "%s is exported", secret)
 	}
 	c.mu.Unlock()
-	metrics := fetch(t, s.http, http.MethodGet, s.ops+"/metrics", "", "Accept", "application/openmetrics-text; version=1.0.0")
+	metrics := fetch(t, s.http, http.MethodGet, s.ops+"/metrics", "", "Accept",
+		"application/openmetrics-text; version=1.0.0")
 	assert.Contains(t, string(metrics.body), `# {trace_id="`+traceID+`"}`, "no exemplar has the trace")
 	assert.Contains(t, s.stderr.String(), `"trace_id":"`+traceID+`"`, "no access line has the trace")
 }
@@ -101,7 +102,8 @@ func TestTracing_RequestsBatchesStatements(t *testing.T) {
 func TestTracing_UnknownExporter_Refused(t *testing.T) {
 	t.Parallel()
 	for variable, want := range map[string]string{"OTEL_TRACES_EXPORTER=jaeger": "must be otlp, console or none", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc": "only http/protobuf"} {
-		status, _, stderr := tool(t, append(backends(t), variable, "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1"), "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
+		env := append(backends(t), variable, "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1")
+		status, _, stderr := tool(t, env, serveFree...)
 		assert.True(t, status != 0 && strings.Contains(stderr, want), "%s: ended with %d: %s", variable, status, stderr)
 	}
 }

@@ -92,7 +92,8 @@ func (m *metered) traefik(t testing.TB, key string, change ...string) *gateway {
 		w.Header().Set("X-Quota-Tenant", "acme")
 	}))
 	t.Cleanup(accounts.Close)
-	dir := configured(t, "traefik", key, append(change, "http://127.0.0.1:8080", m.api, "http://127.0.0.1:3000", m.app.URL, "http://127.0.0.1:3001", accounts.URL))
+	dir := configured(t, "traefik", key, append(change,
+		"http://127.0.0.1:8080", m.api, "http://127.0.0.1:3000", m.app.URL, "http://127.0.0.1:3001", accounts.URL))
 	raw, err := os.ReadFile(filepath.Join(dir, "dynamic.yml"))
 	require.NoError(t, err)
 	var file traefikFile

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -148,9 +147,8 @@ func (in *instance) sameAsInSnapshot(t *testing.T) *instance {
 	assert.True(t, b.Granted == 100 && b.Remaining == 63, "credits: %+v", b)
 	b = in.balance(t, "kept", "hourly")
 	assert.True(t, b.Remaining == 10 && b.Used == 0, "a new hour: %+v", b)
-	var list struct{ Items []struct{ Kind string } }
-	in.do(t, http.StatusOK, "GET", "/v1/tenants/kept/entries?meter=credits", "", nil).into(t, &list)
-	assert.Len(t, list.Items, 6, "%d entries of credits, want 6: %+v", len(list.Items), list)
+	list := in.do(t, http.StatusOK, "GET", "/v1/tenants/kept/entries?meter=credits", "", nil)
+	assert.Len(t, decoded[struct{ Items []object }](t, list).Items, 6, "entries of credits")
 	in.do(t, http.StatusOK, "GET", "/v1/tenants/kept/operations/new", "", nil)
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "after", debitOf("kept", "credits", 63))
 	in.do(t, http.StatusPaymentRequired, "POST", "/v1/debits", "beyond", debitOf("kept", "credits", 1))
@@ -177,14 +175,10 @@ func TestUpgrade_Snapshot_IsWritten(t *testing.T) {
 	in = serveBy(t, program, env)
 	in.fillForSnapshot(t, true)
 	in.stop()
-	cfg, err := pgx.ParseConfig(super)
-	require.NoError(t, err)
 	moved.Remove()
 	var step int
-	conn, err := pgx.ConnectConfig(t.Context(), cfg)
-	require.NoError(t, err)
-	defer func() { _ = conn.Close(t.Context()) }()
-	require.NoError(t, conn.QueryRow(t.Context(), "SELECT max(version_id) FROM goose_db_version").Scan(&step))
+	latest := connectTo(t, super).QueryRow(t.Context(), "SELECT max(version_id) FROM goose_db_version")
+	require.NoError(t, latest.Scan(&step))
 	require.NoError(t, os.WriteFile(filepath.Join(upgrades, fmt.Sprintf("%05d.sql", step)), dump(t, super), 0o644))
 }
 

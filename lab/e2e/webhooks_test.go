@@ -22,7 +22,8 @@ import (
 func TestWebhooks_KilledAmidACall_ToldAgain(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.Postgres(t)
-	env := using(testenv.AsService(postgres), testenv.RedisURL(t), "QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_WEBHOOK_ALLOW_PRIVATE=true")
+	env := using(testenv.AsService(postgres), testenv.RedisURL(t), "QUOTASVC_LOG_LEVEL=warn",
+		"QUOTASVC_WEBHOOK_ALLOW_PRIVATE=true")
 	called := make(chan string, 10)
 	var restarted atomic.Bool
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -89,7 +90,8 @@ func TestListen_ForwardsEvents_Signed(t *testing.T) {
 	assert.True(t, strings.Contains(string(c.body), `"threshold":80`) &&
 		strings.Contains(string(c.body), `"tenant":"acme"`), "%s", c.body)
 	line := p.line("")
-	assert.True(t, strings.Contains(line, "balance.threshold_reached") && strings.Contains(line, "202"), "it printed %q", line)
+	assert.True(t, strings.Contains(line, "balance.threshold_reached") && strings.Contains(line, "202"),
+		"it printed %q", line)
 	p.signal(syscall.SIGINT)
 	p.wait()
 	for _, args := range [][]string{{"listen"}, {"listen", "--forward", "localhost:3000"}, {"listen", "--forward", receiver.URL, "--secret", "x"}} {
@@ -103,7 +105,8 @@ func TestListen_ForwardsEvents_Signed(t *testing.T) {
 func TestEvents_RejectionsAndDrift_ToldByItself(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.Postgres(t)
-	env := using(testenv.AsService(postgres), testenv.RedisURL(t), "QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_REJECTIONS_HIGH=30")
+	env := using(testenv.AsService(postgres), testenv.RedisURL(t), "QUOTASVC_LOG_LEVEL=warn",
+		"QUOTASVC_REJECTIONS_HIGH=30")
 	in, other := serve(t, env), serve(t, env)
 	in.setUp(t, 1000)
 	in.do(t, http.StatusCreated, "PUT", "/v1/limits/few", "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "1/day", "burst": 1})
