@@ -52,8 +52,8 @@ func TestResult_Violations_EachTurnsVerdictRed(t *testing.T) {
 		r := clean()
 		spoil(r)
 		var out strings.Builder
-		if err := r.Print(&out); err != nil || len(r.Violations()) != 1 || !strings.Contains(out.String(), "FAILED") {
-			t.Errorf("%s: %q %v", name, r.Violations(), err)
-		}
+		require.NoError(t, r.Print(&out), name)
+		assert.Len(t, r.Violations(), 1, name)
+		assert.Contains(t, out.String(), "FAILED", name)
 	}
 }

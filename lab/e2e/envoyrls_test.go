@@ -151,8 +151,7 @@ func TestEnvoyRateLimit_Descriptors_ChargeTheirRules(t *testing.T) {
 	// rule's entry, is not charged.
 	for i, path := range []string{"/search", "//search?q=1", "/SEARCH/", "/search;x=1"} {
 		out := r.want(t, "OK: OK", 1, envoyDescriptor("tenant=acme", "path="+path, "method=get", "user=emil", "rule=search"))
-		got := out.GetStatuses()[0].GetLimitRemaining()
-		assert.True(t, got == uint32(9-i), "%s: %d left", path, got)
+		assert.EqualValues(t, 9-i, out.GetStatuses()[0].GetLimitRemaining(), "%s: left", path)
 	}
 	out := r.want(t, "OK: OK", 1, envoyDescriptor("tenant=acme", "path=/search", "method=POST"))
 	assert.Nil(t, out.GetStatuses()[0].GetCurrentLimit(), "no limit applies: %v", out)
@@ -314,8 +313,7 @@ func TestEnvoyRateLimit_StopUnderLoad_LosesNoAnswer(t *testing.T) {
 	}, "health says that the end is near")
 	all.Wait()
 	assert.Zero(t, r.wait(), "ended with")
-	after := answered.Load() - begun
-	assert.True(t, after >= clients, "only %d answers after the signal", after)
+	assert.GreaterOrEqual(t, answered.Load()-begun, int64(clients), "answers after the signal")
 }
 
 func TestEnvoyRateLimit_Address_CheckedAtStart(t *testing.T) {

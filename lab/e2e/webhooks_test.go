@@ -45,7 +45,7 @@ func TestWebhooks_KilledAmidACall_ToldAgain(t *testing.T) {
 	restarted.Store(true)
 	next := serve(t, env)
 	again, _ := testenv.Receive(t, called)
-	assert.True(t, again == id, "event %s is told as %s", id, again)
+	assert.Equal(t, id, again, "the event is told as another one")
 	testenv.Eventually(t, func() bool {
 		return strings.Contains(next.metrics(t), `quotasvc_webhook_deliveries_total{status="delivered"} 1`)
 	}, "it counts as delivered")

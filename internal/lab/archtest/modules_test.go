@@ -95,9 +95,9 @@ func TestClient_User_KeepsItsVersions(t *testing.T) {
 		if _, mine := own[path]; mine {
 			got[path] = version
 		}
-		if strings.HasPrefix(path, module) && !slices.Contains(slices.Collect(maps.Values(clientModules)), path) {
-			t.Errorf("the service's module %s is among them", path)
-		}
+		assert.True(t, !strings.HasPrefix(path, module) ||
+			slices.Contains(slices.Collect(maps.Values(clientModules)), path),
+			"the service's module %s is among them", path)
 	}
 	assert.True(t, maps.Equal(got, own), "the versions are %v, were %v", got, own)
 }
@@ -114,7 +114,6 @@ func TestGo_WorkAndModules_SameVersion(t *testing.T) {
 	work := versions("go.work")
 	assert.Contains(t, work, "toolchain ", "go.work")
 	for _, file := range []string{"go.mod", "lab/go.mod"} {
-		own := versions(file)
-		assert.True(t, own == work, "%s has %q, go.work %q", file, own, work)
+		assert.Equal(t, work, versions(file), "%s and go.work", file)
 	}
 }

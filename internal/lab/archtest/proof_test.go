@@ -48,9 +48,7 @@ func TestDocuments_NamedTests_Exist(t *testing.T) {
 			for _, name := range declared {
 				found = found || name == m[1] || m[2] == "*" && strings.HasPrefix(name, m[1])
 			}
-			if !found {
-				t.Errorf("%s names the test %s%s, which does not exist", filepath.Base(path), m[1], m[2])
-			}
+			assert.True(t, found, "%s names the test %s%s, which does not exist", filepath.Base(path), m[1], m[2])
 		}
 	}
 	assert.True(t, named >= 50, "the documents name only %d tests; expected more", named)

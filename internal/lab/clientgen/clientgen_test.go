@@ -60,9 +60,9 @@ func TestComplete_UnknownOrUnshown_Refused(t *testing.T) {
 	} {
 		var f features
 		require.NoError(t, json.Unmarshal([]byte(text), &f))
-		if err := complete(&f); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", text, err, want)
-		}
+		err := complete(&f)
+		assert.True(t, (err == nil) == (want == "") && (err == nil || strings.Contains(err.Error(), want)),
+			"%s: %v, want %q", text, err, want)
 	}
 }
 

@@ -34,9 +34,9 @@ func TestSearch_Postgres_PathFirstThenNewest(t *testing.T) {
 	search := Search{PostgresDirs: []string{filepath.Join(root, "*")}}
 	b, err := search.Postgres(t.Context(), 0)
 	assert.True(t, err == nil && b.Dir == newest && b.Major == 18 && b.Version == "18beta1", "%+v, %v", b, err)
-	if b, err := search.Postgres(t.Context(), 15); err != nil || b.Version != "15.18 (Debian 15.18-0+deb12u1)" {
-		t.Errorf("the asked-for version: %+v, %v", b, err)
-	}
+	b, err = search.Postgres(t.Context(), 15)
+	assert.True(t, err == nil && b.Version == "15.18 (Debian 15.18-0+deb12u1)",
+		"the asked-for version: %+v, %v", b, err)
 	chosen := install(t, filepath.Join(root, "chosen"), "16.3")
 	search.Path = []string{t.TempDir(), chosen}
 	b, err = search.Postgres(t.Context(), 0)

@@ -136,9 +136,8 @@ func sql[T any](t *testing.T, url string, statements ...string) T {
 		_, err = conn.Exec(t.Context(), s)
 		require.NoError(t, err, "%s", s)
 	}
-	if err := conn.QueryRow(t.Context(), statements[len(statements)-1]).Scan(&v); err != nil {
-		t.Fatalf("%s: %v", statements[len(statements)-1], err)
-	}
+	last := statements[len(statements)-1]
+	require.NoError(t, conn.QueryRow(t.Context(), last).Scan(&v), "%s", last)
 	return v
 }
 

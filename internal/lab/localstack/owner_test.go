@@ -65,8 +65,7 @@ func TestStack_OwnerKilled_ServersEndDataStays(t *testing.T) {
 	s, err := Start(ctx, Config{Dir: dir, cache: durableCache()})
 	require.NoError(t, err)
 	endWithTest(t, s.Stop)
-	n := sql[int](t, s.Postgres.URL(), "SELECT n FROM kept")
-	assert.True(t, n == 42, "n = %d", n)
+	assert.Equal(t, 42, sql[int](t, s.Postgres.URL(), "SELECT n FROM kept"))
 }
 
 // The next start needs no manual clean-up, even immediately after the owner's death.
@@ -169,9 +168,8 @@ func TestServer_StartingThreadEnds_Survives(t *testing.T) {
 	require.NoError(t, <-asked)
 	endWithTest(t, r.Stop)
 	eventually(t, "the thread to end", func() bool { return thread == "" || !fileExists("/proc/"+thread) })
-	if err := answerTo(t, r.probe); err != nil { // a signal from the kernel would have ended the server by now
-		t.Errorf("the server ended with the thread: %v", err)
-	}
+	// A signal from the kernel would have ended the server by now.
+	assert.NoError(t, answerTo(t, r.probe), "the server ended with the thread")
 }
 
 func TestWait_ServerEnds_Reported(t *testing.T) {
@@ -193,9 +191,7 @@ func TestRedis_Persist_DataSurvivesStop(t *testing.T) {
 	url := r.URL()
 	require.Equal(t, "+OK", redisCommand(t, r, "SET kept 42"))
 	// This is enough data for a slow load. A server that loads data is not ready.
-	if reply := redisCommand(t, r, `EVAL "for i = 1, 300000 do redis.call('SET', i, i) end return 1" 0`); reply != ":1" {
-		t.Fatal(reply)
-	}
+	require.Equal(t, ":1", redisCommand(t, r, `EVAL "for i = 1, 300000 do redis.call('SET', i, i) end return 1" 0`))
 	require.NoError(t, r.Restart(t.Context()))
 	assert.Equal(t, url, r.URL(), "the URL changed from %s to", url)
 	assert.Equal(t, ":2", redisCommand(t, r, "STRLEN kept"), "STRLEN kept")

@@ -30,9 +30,8 @@ func TestPostgres_AsRoot_RunsUnprivileged(t *testing.T) {
 			"%s belongs to uid %d, want %d (%v)", path, uid, p.as.uid, err)
 	}
 	info, err := os.Stat(p.Dir())
-	if err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("%s: %v, %v", p.Dir(), info.Mode(), err)
-	}
+	require.NoError(t, err)
+	assert.EqualValues(t, 0o700, info.Mode().Perm(), "%s", p.Dir())
 }
 
 func TestPostgres_AsRootClosedCheckout_DataInStandIn(t *testing.T) {
@@ -50,8 +49,7 @@ func TestPostgres_AsRootClosedCheckout_DataInStandIn(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrNotExist, "the unusable directory was left behind")
 	sql[int](t, first.URL(), "CREATE TABLE kept AS SELECT 42 AS n", "SELECT n FROM kept")
 	require.NoError(t, first.Stop(t.Context()))
-	n := sql[int](t, startPostgres(t, cfg).URL(), "SELECT n FROM kept")
-	assert.True(t, n == 42, "n = %d", n)
+	assert.Equal(t, 42, sql[int](t, startPostgres(t, cfg).URL(), "SELECT n FROM kept"))
 	cfg.Dir = filepath.Join(closed, "another", ".quotasvc", "postgres")
 	assert.True(t, startPostgres(t, cfg).Dir() != first.Dir(), "two checkouts share one data directory")
 }
@@ -106,9 +104,8 @@ func TestTempDir_ClosedTMPDIR_StillReachable(t *testing.T) {
 	t.Setenv("TMPDIR", closed)
 	p := startPostgres(t, PostgresConfig{})
 	assert.True(t, sql[int](t, p.URL(), "SELECT 1") == 1, "the server does not answer")
-	if outside := !strings.HasPrefix(p.Dir(), closed); outside != (os.Geteuid() == 0) {
-		t.Errorf("the data is in %s, TMPDIR is %s", p.Dir(), closed)
-	}
+	assert.Equal(t, os.Geteuid() == 0, !strings.HasPrefix(p.Dir(), closed),
+		"the data is in %s, TMPDIR is %s", p.Dir(), closed)
 }
 
 func TestRemoveStale_Directories_OldAndUnusedOnly(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -202,13 +203,5 @@ func (p *Postgres) ensureDatabase(ctx context.Context) error {
 
 func hasCode(err error, codes ...string) bool {
 	var pgErr *pgconn.PgError
-	if !errors.As(err, &pgErr) {
-		return false
-	}
-	for _, c := range codes {
-		if pgErr.Code == c {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &pgErr) && slices.Contains(codes, pgErr.Code)
 }

@@ -22,15 +22,12 @@ func TestPostgres_StopAndNewOwner_DataAndURLStay(t *testing.T) {
 	cfg := PostgresConfig{Dir: filepath.Join(newDir(t), "postgres"), Durable: true, Cache: durableCache()}
 	first := startPostgres(t, cfg)
 	assert.EqualValues(t, "on", sql[string](t, first.URL(), "SHOW fsync"), "a durable server has fsync")
-	n := sql[int](t, first.URL(), "CREATE TABLE kept AS SELECT 42 AS n", "SELECT n FROM kept")
-	require.True(t, n == 42, "n = %d", n)
+	require.Equal(t, 42, sql[int](t, first.URL(), "CREATE TABLE kept AS SELECT 42 AS n", "SELECT n FROM kept"))
 	require.NoError(t, first.Stop(t.Context()))
 	cfg.Port = first.Port()
 	second := startPostgres(t, cfg)
 	assert.Equal(t, first.URL(), second.URL(), "the URL changed from %s to", first.URL())
-	if n := sql[int](t, second.URL(), "SELECT n FROM kept"); n != 42 {
-		t.Errorf("n = %d", n)
-	}
+	assert.Equal(t, 42, sql[int](t, second.URL(), "SELECT n FROM kept"))
 }
 
 func TestPostgres_DirectoryInUse_NamesOwner(t *testing.T) {
@@ -79,9 +76,7 @@ func TestServer_Access_LoopbackAndPasswordOnly(t *testing.T) {
 	}
 	r := startRedis(t, RedisConfig{})
 	r.password = "guess"
-	if err := answerTo(t, r.probe); err == nil || !strings.Contains(err.Error(), "WRONGPASS") {
-		t.Errorf("Redis answers a wrong password with %v", err)
-	}
+	assert.ErrorContains(t, answerTo(t, r.probe), "WRONGPASS", "Redis answers a wrong password")
 }
 
 func TestServer_Password_NotReadableByOthers(t *testing.T) {
@@ -116,9 +111,7 @@ func TestPostgres_LostPassword_ReportedAtOnce(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("another\n"), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), testLimit)
 	defer cancel()
-	if err := p.Start(ctx); err == nil || !strings.Contains(err.Error(), "the password in "+file+" is not the data's") {
-		t.Errorf("err = %v", err)
-	}
+	assert.ErrorContains(t, p.Start(ctx), "the password in "+file+" is not the data's")
 	require.NoError(t, os.Remove(file))
 	err := p.Start(ctx)
 	assert.True(t, err != nil && strings.Contains(err.Error(), "to start from scratch"), "err = %v", err)
@@ -167,9 +160,9 @@ func TestStop_PastDeadline_KillsAndReports(t *testing.T) {
 	p := startPostgres(t, PostgresConfig{})
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := p.Stop(over); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "killed it instead") {
-		t.Errorf("err = %v", err)
-	}
+	err := p.Stop(over)
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.ErrorContains(t, err, "killed it instead")
 	assert.False(t, alive(p.proc.pid), "the server is still there")
 	// The next start recovers the data.
 	require.NoError(t, p.Start(t.Context()))
@@ -230,13 +223,10 @@ func TestPostgres_Environment_NotInherited(t *testing.T) {
 		assert.False(t, stray[name] == value && value != "", "%s reaches the server", entry)
 	}
 	p := startPostgres(t, PostgresConfig{Durable: true})
-	if err := os.Unsetenv("PGOPTIONS"); err != nil { // the test's driver reads it
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Unsetenv("PGOPTIONS")) // the test's driver reads it
 	assert.EqualValues(t, "UTC", sql[string](t, p.URL(), "SHOW timezone"), "time zone")
-	if v := sql[string](t, p.URL(), "SELECT datcollate || datctype FROM pg_database WHERE datname = current_database()"); v != "CC" {
-		t.Errorf("locale %s", v)
-	}
+	locale := "SELECT datcollate || datctype FROM pg_database WHERE datname = current_database()"
+	assert.Equal(t, "CC", sql[string](t, p.URL(), locale))
 }
 
 func TestStop_PausedServer_InOrder(t *testing.T) {

@@ -24,10 +24,9 @@ func redisCommand(t *testing.T, r *Redis, command string) string {
 	_, err = fmt.Fprintf(conn, "AUTH %s\r\n%s\r\n", r.password, command)
 	require.NoError(t, err)
 	in := bufio.NewReader(conn)
-	if line, err := in.ReadString('\n'); err != nil || line != "+OK\r\n" {
-		t.Fatalf("AUTH: %q, %v", line, err)
-	}
 	line, err := in.ReadString('\n')
+	require.True(t, err == nil && line == "+OK\r\n", "AUTH: %q, %v", line, err)
+	line, err = in.ReadString('\n')
 	require.NoError(t, err)
 	return strings.TrimSpace(line)
 }

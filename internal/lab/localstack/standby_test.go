@@ -17,13 +17,11 @@ func TestPostgres_StandbyPromoted_HasEveryCommit(t *testing.T) {
 	standby, err := primary.AddStandby(t.Context(), "backup", PostgresConfig{Dir: filepath.Join(root, "standby")})
 	require.NoError(t, err)
 	endWithTest(t, standby.Stop)
-	n := sql[int](t, primary.URL(), "CREATE TABLE kept AS SELECT 42 AS n", "SELECT n FROM kept")
-	require.True(t, n == 42, "n = %d", n)
+	require.Equal(t, 42, sql[int](t, primary.URL(), "CREATE TABLE kept AS SELECT 42 AS n", "SELECT n FROM kept"))
 	require.NoError(t, primary.Kill())
 	require.NoError(t, standby.Promote(t.Context()))
-	if n := sql[int](t, standby.URL(), "INSERT INTO kept VALUES (1)", "SELECT sum(n)::int FROM kept"); n != 43 {
-		t.Errorf("sum is %d: the promoted standby lacks a commit", n)
-	}
+	sum := sql[int](t, standby.URL(), "INSERT INTO kept VALUES (1)", "SELECT sum(n)::int FROM kept")
+	assert.Equal(t, 43, sum, "the promoted standby lacks a commit")
 }
 
 func TestPostgres_BackupAndArchive_RestoredToInstant(t *testing.T) {
@@ -31,9 +29,7 @@ func TestPostgres_BackupAndArchive_RestoredToInstant(t *testing.T) {
 	root := newDir(t)
 	archive := filepath.Join(root, "archive")
 	require.NoError(t, os.Mkdir(archive, 0o777))
-	if err := os.Chmod(archive, 0o777); err != nil { // the run user writes into it
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(archive, 0o777)) // the run user writes into it
 	source := startPostgres(t, PostgresConfig{Dir: filepath.Join(root, "source"), Extra: map[string]string{
 		"archive_mode": "on", "archive_command": "cp %p " + archive + "/%f",
 	}})
@@ -50,8 +46,7 @@ func TestPostgres_BackupAndArchive_RestoredToInstant(t *testing.T) {
 		},
 	}})
 	require.NoError(t, restored.AwaitPrimary(t.Context()))
-	n := sql[int](t, restored.URL(), "SELECT sum(n)::int FROM kept")
-	assert.True(t, n == 1, "sum is %d: the cluster is not as it was at the instant", n)
+	assert.Equal(t, 1, sql[int](t, restored.URL(), "SELECT sum(n)::int FROM kept"), "not as it was at the instant")
 }
 
 func fileExists(path string) bool {

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // Authority is a certificate authority for tests. It signs certificates for 127.0.0.1 and localhost.
@@ -35,12 +37,9 @@ func NewAuthority(t testing.TB) *Authority {
 	}
 	a.key = newKey(t)
 	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
-	if err != nil {
-		t.Fatal("testenv: ", err)
-	}
-	if a.cert, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal("testenv: ", err)
-	}
+	require.NoError(t, err, "testenv")
+	a.cert, err = x509.ParseCertificate(der)
+	require.NoError(t, err, "testenv")
 	a.Pool.AddCert(a.cert)
 	writePEM(t, a.File, "CERTIFICATE", der)
 	return a
@@ -57,13 +56,9 @@ func (a *Authority) Issue(t testing.TB, certFile, keyFile string) {
 	}
 	key := newKey(t)
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
-	if err != nil {
-		t.Fatal("testenv: ", err)
-	}
+	require.NoError(t, err, "testenv")
 	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal("testenv: ", err)
-	}
+	require.NoError(t, err, "testenv")
 	writePEM(t, keyFile, "PRIVATE KEY", private)
 	writePEM(t, certFile, "CERTIFICATE", der)
 }
@@ -71,15 +66,11 @@ func (a *Authority) Issue(t testing.TB, certFile, keyFile string) {
 func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal("testenv: ", err)
-	}
+	require.NoError(t, err, "testenv")
 	return key
 }
 
 func writePEM(t testing.TB, file, kind string, der []byte) {
 	t.Helper()
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		t.Fatal("testenv: ", err)
-	}
+	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600), "testenv")
 }

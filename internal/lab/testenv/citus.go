@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/deploy/postgres"
 	"github.com/quotasvc/quotasvc/internal/lab/localstack"
@@ -74,18 +75,12 @@ func CitusPrivate(t testing.TB) *CitusServer {
 	}
 	cleanUp(t, stop)
 	u, err := url.Parse(c.Coordinator.URL())
-	if err != nil {
-		t.Fatal("testenv: ", err)
-	}
+	require.NoError(t, err, "testenv")
 	u.Path = "/citus"
-	if err := errors.Join(c.MakeDatabase(ctx, "citus"), prepareCitus(ctx, u.String())); err != nil {
-		t.Fatal("testenv: ", err)
-	}
+	require.NoError(t, errors.Join(c.MakeDatabase(ctx, "citus"), prepareCitus(ctx, u.String())), "testenv")
 	server := func(name string, p *localstack.Postgres) *PostgresServer {
 		at, err := url.Parse(p.URL())
-		if err != nil {
-			t.Fatal("testenv: ", err)
-		}
+		require.NoError(t, err, "testenv")
 		at.Path = "/citus"
 		return &PostgresServer{control: control{t, name, &p.Server}, URL: at.String()}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 )
 
 // DatabaseClock is a clock of one database that the test can move. It changes clock_timestamp() in every session that
@@ -45,18 +46,12 @@ func nodesOf(t testing.TB, databaseURL string) (nodes []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
 	defer cancel()
 	u, err := url.Parse(databaseURL)
-	if err != nil {
-		t.Fatal("testenv: nodes: ", err)
-	}
+	require.NoError(t, err, "testenv: nodes")
 	conn, err := pgx.Connect(ctx, databaseURL)
-	if err != nil {
-		t.Fatal("testenv: nodes: ", err)
-	}
+	require.NoError(t, err, "testenv: nodes")
 	defer conn.Close(ctx)
 	rows, err := conn.Query(ctx, "SELECT nodename, nodeport FROM pg_dist_node")
-	if err != nil {
-		t.Fatal("testenv: nodes: ", err)
-	}
+	require.NoError(t, err, "testenv: nodes")
 	var host string
 	var port int
 	_, err = pgx.ForEachRow(rows, []any{&host, &port}, func() error {
@@ -64,9 +59,7 @@ func nodesOf(t testing.TB, databaseURL string) (nodes []string) {
 		nodes = append(nodes, u.String())
 		return nil
 	})
-	if err != nil {
-		t.Fatal("testenv: nodes: ", err)
-	}
+	require.NoError(t, err, "testenv: nodes")
 	return nodes
 }
 
@@ -102,19 +95,14 @@ func (c *DatabaseClock) exec(sql string, args ...any) {
 	defer cancel()
 	for _, node := range c.nodes {
 		cfg, err := pgx.ParseConfig(node)
-		if err != nil {
-			c.t.Fatal("testenv: move the clock: ", err)
-		}
+		require.NoError(c.t, err, "testenv: move the clock")
 		if OnCitus() {
 			cfg.RuntimeParams["citus.enable_ddl_propagation"] = "off"
 		}
 		conn, err := pgx.ConnectConfig(ctx, cfg)
-		if err != nil {
-			c.t.Fatal("testenv: move the clock: ", err)
-		}
-		if _, err := conn.Exec(ctx, sql, args...); err != nil {
-			c.t.Fatal("testenv: move the clock: ", err)
-		}
+		require.NoError(c.t, err, "testenv: move the clock")
+		_, err = conn.Exec(ctx, sql, args...)
+		require.NoError(c.t, err, "testenv: move the clock")
 		_ = conn.Close(ctx)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/localstack"
 )
@@ -30,9 +31,7 @@ type SmallDisk struct {
 func PostgresOnSmallDisk(t testing.TB) (*PostgresServer, *SmallDisk) {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", tempPrefix) //nolint:usetesting // the server's user must be able to enter it, and t.TempDir belongs to this user alone
-	if err != nil {
-		t.Fatal("testenv: ", err)
-	}
+	require.NoError(t, err, "testenv")
 	t.Cleanup(func() { check(t, "remove the disk", os.RemoveAll(dir)) })
 	mount := exec.CommandContext(context.Background(), "mount", "-t", "tmpfs", "-o", "size="+diskSize+",mode=0711", "tmpfs", dir)
 	if out, err := mount.CombinedOutput(); err != nil {
@@ -49,13 +48,9 @@ func PostgresOnSmallDisk(t testing.TB) (*PostgresServer, *SmallDisk) {
 	p, err := localstack.StartPostgres(ctx, localstack.PostgresConfig{
 		Dir: filepath.Join(dir, "postgres"), Extra: map[string]string{"max_wal_size": "32MB", "min_wal_size": "32MB"}, Search: &shared.source.search,
 	})
-	if err != nil {
-		t.Fatal("testenv: ", err)
-	}
+	require.NoError(t, err, "testenv")
 	t.Cleanup(func() { check(t, "stop PostgreSQL", p.Kill()) })
-	if err := errors.Join(migrate(ctx, p.URL()), makeServiceLoginAt(ctx, p.URL())); err != nil {
-		t.Fatal("testenv: ", err)
-	}
+	require.NoError(t, errors.Join(migrate(ctx, p.URL()), makeServiceLoginAt(ctx, p.URL())), "testenv")
 	return &PostgresServer{control: control{t, "PostgreSQL", &p.Server}, URL: p.URL()}, &SmallDisk{t, p.URL(), filepath.Join(dir, "filler")}
 }
 

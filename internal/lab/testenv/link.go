@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // Link is a network connection between clients and a server that can be slow or interrupted. During a Cut,
@@ -40,9 +42,7 @@ func NewLink(t testing.TB, server string) *Link {
 func acceptAll(t testing.TB, serve func(client net.Conn)) (address string) {
 	t.Helper()
 	ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var all sync.WaitGroup
 	t.Cleanup(func() {
 		_ = ln.Close()
@@ -64,9 +64,7 @@ func acceptAll(t testing.TB, serve func(client net.Conn)) (address string) {
 func NewLinkTo(t testing.TB, server string) (*Link, string) {
 	t.Helper()
 	u, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	l := NewLink(t, u.Host)
 	u.Host = l.Addr
 	return l, u.String()

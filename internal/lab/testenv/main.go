@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
 
@@ -99,9 +100,7 @@ func (e *env) requireMain(t testing.TB) {
 	t.Helper()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.running {
-		t.Fatal("testenv: this package needs `func TestMain(m *testing.M) { testenv.Main(m) }`")
-	}
+	require.True(t, e.running, "testenv: this package needs `func TestMain(m *testing.M) { testenv.Main(m) }`")
 }
 
 // lazy is a value that the first call of get creates. Later calls return the same value or error.

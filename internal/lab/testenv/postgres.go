@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/localstack"
 )
@@ -44,30 +46,22 @@ func PostgresEmpty(t testing.TB) string {
 func (e *env) database(t testing.TB, migrated bool) string {
 	t.Helper()
 	p, err := e.postgres.get()
-	if err != nil {
-		t.Fatal("testenv: PostgreSQL: ", err)
-	}
+	require.NoError(t, err, "testenv: PostgreSQL")
 	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
 	defer cancel()
 	// The creation of the template also creates the roles. They belong to the server, so AsService works with empty
 	// databases too.
 	template, err := p.template.get()
-	if err != nil {
-		t.Fatal("testenv: apply migrations: ", err)
-	}
+	require.NoError(t, err, "testenv: apply migrations")
 	if !migrated {
 		template = ""
 	}
 	name := databasePrefix + strconv.FormatInt(hours(time.Now()), 10) + "_" + strings.ToLower(rand.Text())
-	if err := p.create(ctx, name, template); err != nil {
-		t.Fatal("testenv: ", err)
-	}
+	require.NoError(t, p.create(ctx, name, template), "testenv")
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
 		defer cancel()
-		if err := p.drop(ctx, name); err != nil {
-			t.Error("testenv: ", err)
-		}
+		assert.NoError(t, p.drop(ctx, name), "testenv")
 	})
 	return p.urlOf(name)
 }

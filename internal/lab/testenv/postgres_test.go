@@ -111,13 +111,11 @@ func TestTemplate_ConcurrentProcesses_CreatedOnce(t *testing.T) {
 	}
 	first := <-names
 	for range cap(names) - 1 {
-		n := <-names
-		assert.True(t, n == first, "templates %q and %q", first, n)
+		assert.Equal(t, first, <-names)
 	}
 	conn := connect(t, server.URL)
 	const templates = "SELECT count(*) FROM pg_database WHERE starts_with(datname, $1)"
-	n := scan[int](t, conn, templates, templatePrefix)
-	assert.True(t, n == 1, "%d templates, want 1", n)
+	assert.Equal(t, 1, scan[int](t, conn, templates, templatePrefix), "templates")
 }
 
 // If a process is killed while it creates the template, it leaves a template that accepts connections. This shows

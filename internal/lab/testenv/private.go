@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/localstack"
 )
@@ -75,9 +77,7 @@ func PostgresWithStandby(t testing.TB) *PostgresReplicated {
 	if standby != nil {
 		t.Cleanup(func() { check(t, "stop the standby", standby.Kill()) })
 	}
-	if err != nil {
-		t.Fatal("testenv: ", err)
-	}
+	require.NoError(t, err, "testenv")
 	return &PostgresReplicated{
 		PostgresServer: server, standby: standby, Standby: &PostgresServer{control: control{t, "the standby", &standby.Server}, URL: standby.URL()},
 	}
@@ -102,13 +102,9 @@ func startPostgresOf(t testing.TB, environment ...string) (*localstack.Postgres,
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	p, stop, err := shared.source.localPostgres(ctx, maxConnections, environment...)
-	if err != nil {
-		t.Fatal("testenv: a private PostgreSQL needs local binaries: ", err)
-	}
+	require.NoError(t, err, "testenv: a private PostgreSQL needs local binaries")
 	cleanUp(t, stop)
-	if err := errors.Join(migrate(ctx, p.URL()), makeServiceLoginAt(ctx, p.URL())); err != nil {
-		t.Fatal("testenv: ", err)
-	}
+	require.NoError(t, errors.Join(migrate(ctx, p.URL()), makeServiceLoginAt(ctx, p.URL())), "testenv")
 	return p, &PostgresServer{control: control{t, "PostgreSQL", &p.Server}, URL: p.URL()}
 }
 
@@ -130,9 +126,7 @@ func RedisPrivate(t testing.TB) *RedisServer {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	r, stop, err := shared.source.localRedis(ctx)
-	if err != nil {
-		t.Fatal("testenv: a private Redis needs local binaries: ", err)
-	}
+	require.NoError(t, err, "testenv: a private Redis needs local binaries")
 	cleanUp(t, stop)
 	return newRedisServer(t, r)
 }
@@ -169,9 +163,7 @@ func within(t testing.TB, what string, do func(context.Context) error) {
 
 func check(t testing.TB, what string, err error) {
 	t.Helper()
-	if err != nil {
-		t.Error("testenv: ", what, ": ", err)
-	}
+	assert.NoError(t, err, "testenv: %s", what)
 }
 
 // redisURL returns options as a URL.

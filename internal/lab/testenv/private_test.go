@@ -27,8 +27,7 @@ func TestPostgresPrivate_Kill_KeepsRowsAndURL(t *testing.T) {
 		t.Fatal("a killed server accepts connections")
 	}
 	server.Start()
-	n := scan[int](t, connect(t, server.URL), "SELECT n FROM kept")
-	assert.True(t, n == 42, "n = %d", n)
+	assert.Equal(t, 42, scan[int](t, connect(t, server.URL), "SELECT n FROM kept"))
 }
 
 func TestPostgresPrivate_Pause_NoAnswerUntilResume(t *testing.T) {
@@ -57,8 +56,7 @@ func TestPostgresPrivate_Pause_NoAnswerUntilResume(t *testing.T) {
 	default:
 	}
 	server.Resume()
-	got := <-answered
-	assert.True(t, got == pid, "backend %d, want the same as before, %d", got, pid)
+	assert.Equal(t, pid, <-answered, "the backend")
 }
 
 func TestRedisPrivate_Kill_EmptyAtSameAddress(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 const (
@@ -49,15 +51,11 @@ func RedisURL(t testing.TB) string {
 func (e *env) logical(t testing.TB) *redis.Options {
 	t.Helper()
 	r, err := e.redis.get()
-	if err != nil {
-		t.Fatal("testenv: Redis: ", err)
-	}
+	require.NoError(t, err, "testenv: Redis")
 	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
 	defer cancel()
 	lease, err := r.lease(ctx)
-	if err != nil {
-		t.Fatal("testenv: Redis database: ", err)
-	}
+	require.NoError(t, err, "testenv: Redis database")
 	ended, stop := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -68,9 +66,7 @@ func (e *env) logical(t testing.TB) *redis.Options {
 		<-ended
 		ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
 		defer cancel()
-		if err := r.release(ctx, lease); err != nil {
-			t.Error("testenv: Redis database: ", err)
-		}
+		assert.NoError(t, r.release(ctx, lease), "testenv: Redis database")
 	})
 	return r.options(lease.database)
 }

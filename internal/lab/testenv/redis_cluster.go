@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/localstack"
 )
@@ -147,9 +148,7 @@ func (c *RedisCluster) Client(n *RedisServer) *redis.Client { return c.clients[n
 func (c *RedisCluster) Slot(key string) int {
 	c.g.t.Helper()
 	slot, ok := c.g.do(c.clients[c.Masters[0]], "CLUSTER", "KEYSLOT", key).(int64)
-	if !ok {
-		c.g.t.Fatalf("testenv: the slot of %q is not a number", key)
-	}
+	require.True(c.g.t, ok, "testenv: the slot of %q is not a number", key)
 	return int(slot)
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 )
 
 // toolTimeout is the time limit of one run of redis-cli. A rebalance moves thousands of slots.
@@ -48,9 +49,7 @@ func (c *RedisCluster) Serves(n *RedisServer, key string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
 	defer cancel()
 	shards, err := c.clients[n].ClusterShards(ctx).Result()
-	if err != nil {
-		c.g.t.Fatal("testenv: ", err)
-	}
+	require.NoError(c.g.t, err, "testenv")
 	for _, s := range shards {
 		for _, r := range s.Slots {
 			if r.Start <= slot && slot <= r.End {
@@ -85,9 +84,7 @@ func (c *RedisCluster) tool(args ...string) {
 	c.g.await("the nodes agree", func(ctx context.Context) error { return c.cli(ctx, "check", c.Masters[0].Addr) })
 	ctx, cancel := context.WithTimeout(context.Background(), toolTimeout)
 	defer cancel()
-	if err := c.cli(ctx, args...); err != nil {
-		c.g.t.Fatal("testenv: ", err)
-	}
+	require.NoError(c.g.t, c.cli(ctx, args...), "testenv")
 }
 
 // cli runs redis-cli --cluster.

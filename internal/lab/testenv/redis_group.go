@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quotasvc/quotasvc/internal/lab/localstack"
@@ -72,9 +73,7 @@ func (g *group) start(n int, cfg localstack.RedisConfig) []*RedisServer {
 			g.t.Cleanup(s.Kill)
 		}
 	}
-	if err != nil {
-		g.t.Fatal("testenv: private Redis servers need local binaries: ", err)
-	}
+	require.NoError(g.t, err, "testenv: private Redis servers need local binaries")
 	return servers
 }
 
@@ -120,8 +119,6 @@ func (g *group) do(c *redis.Client, command ...any) any {
 	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
 	defer cancel()
 	reply, err := c.Do(ctx, command...).Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
-		g.t.Fatalf("testenv: %v: %v", command, err)
-	}
+	require.True(g.t, err == nil || errors.Is(err, redis.Nil), "testenv: %v: %v", command, err)
 	return reply
 }

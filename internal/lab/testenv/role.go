@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/deploy/postgres"
 )
@@ -42,13 +43,9 @@ func AsService(databaseURL string) string {
 func AsSuperuser(t testing.TB, databaseURL string) string {
 	t.Helper()
 	u, err := url.Parse(databaseURL)
-	if err != nil {
-		t.Fatal("testenv: ", err)
-	}
+	require.NoError(t, err, "testenv")
 	p, err := shared.postgres.get()
-	if err != nil {
-		t.Fatal("testenv: PostgreSQL: ", err)
-	}
+	require.NoError(t, err, "testenv: PostgreSQL")
 	u.User = p.base.User
 	return u.String()
 }

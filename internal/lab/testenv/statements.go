@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // Statements checks the named SQL statements of the package under test. PostgreSQL must be able to prepare each
@@ -15,18 +17,13 @@ import (
 func Statements(t testing.TB, sql map[string]string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), Postgres(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = conn.Close(context.Background()) }()
 	source := packageSource(t)
 	for name, statement := range sql {
-		if _, err := conn.Prepare(t.Context(), name, statement); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if !strings.Contains(source, `"`+name+`"`) {
-			t.Errorf("no code uses statement %s", name)
-		}
+		_, err := conn.Prepare(t.Context(), name, statement)
+		assert.NoError(t, err, "%s", name)
+		assert.True(t, strings.Contains(source, `"`+name+`"`), "no code uses statement %s", name)
 	}
 }
 
@@ -34,18 +31,14 @@ func Statements(t testing.TB, sql map[string]string) {
 func packageSource(t testing.TB) string {
 	t.Helper()
 	paths, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var all strings.Builder
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		all.Write(text)
 	}
 	return all.String()

@@ -9,7 +9,6 @@ import (
 func TestExecute_InvalidCommandLine_ExitUsage(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--no-such-flag"}, {"no-such-command"}, {"--quotasvc", "/no/such/file"}, {"--kills", "many"}} {
-		status := execute(args)
-		assert.True(t, status == exitUsage, "%v: status %d, want %d", args, status, exitUsage)
+		assert.Equal(t, exitUsage, execute(args), "%v", args)
 	}
 }
