@@ -65,8 +65,8 @@ func (r *FloodResult) judge() {
 		if s.Name == floodEcho {
 			continue // the control has no bound
 		}
-		t := report.AtMost("p99 of others' debits, flood "+s.Name, "x", floodP99Max, report.Median(s.Ratios))
-		t.Low, t.High = slices.Min(s.Ratios), slices.Max(s.Ratios)
+		t := report.AtMost("p99 of others' debits, flood "+s.Name, "x", floodP99Max,
+			report.Median(s.Ratios)).Between(s.Ratios)
 		t.Pass = t.Pass && s.Errors == 0
 		r.Targets = append(r.Targets, t)
 	}

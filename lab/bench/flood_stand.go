@@ -4,23 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
-	"strings"
 	"time"
 )
 
 // FloodRun configures RunFlood: the programs that it starts, and the load.
 type FloodRun struct {
-	Exe         string // the quotasvc binary; required
-	Self        string // the binary that runs "baseline" and "attack"; required
-	Dir         string // directory of the results and, during the run, of the servers' data; required
-	Rate        int    // debits/s of the other tenants
+	Programs
+	Rate        int // debits/s of the other tenants
 	Connections int
 	Rounds      int
 	Slice       time.Duration
-	Progress    io.Writer // gets a line per step
-	Log         io.Writer // output of the servers
 }
 
 // RunFlood starts PostgreSQL, Redis and the service, runs Flood on them and writes flood.json and flood.svg into Dir.
@@ -31,10 +25,7 @@ func RunFlood(ctx context.Context, run FloodRun) (_ *FloodResult, err error) {
 	}
 	defer func() { err = errors.Join(err, remove()) }()
 	fmt.Fprintf(run.Progress, "starting PostgreSQL and Redis in %s\n", dir)
-	s := &stand{
-		cfg:      Config{Exe: run.Exe, Self: run.Self, Dir: run.Dir, Connections: run.Connections, Log: run.Log},
-		adminKey: "bench-" + strings.Repeat("0123456789abcdef", 2),
-	}
+	s := &stand{cfg: Config{Programs: run.Programs, Connections: run.Connections}}
 	defer func() { err = errors.Join(err, s.stop()) }()
 	if err := s.startServers(ctx, dir); err != nil {
 		return nil, err
@@ -67,8 +58,9 @@ func RunFlood(ctx context.Context, run FloodRun) (_ *FloodResult, err error) {
 			}
 			return at.api, func(ctx context.Context) error { return s.end(ctx, at) }, nil
 		},
-		Attack: func(ctx context.Context, a Attack) ([]map[int]int64, error) { return attackApart(ctx, run.Self, a) }, Echo: s.baseAt,
-		Database: s.postgres.URL(), AdminKey: s.adminKey, Rate: run.Rate, Connections: run.Connections, Rounds: run.Rounds, Slice: run.Slice,
+		Attack: func(ctx context.Context, a Attack) ([]map[int]int64, error) { return attackApart(ctx, run.Self, a) },
+		Echo:   s.baseAt, Database: s.postgres.URL(), AdminKey: adminKey,
+		Rate: run.Rate, Connections: run.Connections, Rounds: run.Rounds, Slice: run.Slice,
 	})
 	if err != nil {
 		return nil, err

@@ -18,8 +18,7 @@ import (
 
 // GrowthConfig configures a run that compares small and large amounts of stored data.
 type GrowthConfig struct {
-	Exe         string // the quotasvc binary; required
-	Dir         string // directory of the results and, during the run, of the servers' data; required
+	Programs
 	Sizes       GrowthSizes
 	Only        []string // names of the steps to measure; empty: all
 	Again       []string // names of steps to measure again although a result is stored
@@ -30,8 +29,6 @@ type GrowthConfig struct {
 	Rate        int               // requests/s at which latency is measured
 	DiskShare   float64           // share of the free disk that a step may use, above 0 and at most 1
 	PostgreSQL  map[string]string // replaces settings of `bench run`, for example with MemoryQuarter's shared_buffers
-	Progress    io.Writer         // gets one line per step
-	Log         io.Writer         // output of the servers
 
 	// Tamper changes a database after the load. Tests use it to show that the run detects the change. Nil: no change.
 	Tamper func(ctx context.Context, databaseURL string) error

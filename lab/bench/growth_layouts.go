@@ -144,7 +144,7 @@ func snapshot(ctx context.Context, url string) (release func() error, err error)
 // debitMany debits random tenants in batches.
 func (g *grower) debitMany(ctx context.Context, s *grown, debits int, l *growth.Layout) error {
 	size := min(layoutBatch, l.Balances)
-	t := newTemplate("/v1/debits/batch", bearer(g.stand.adminKey), batchBody(size), size)
+	t := newTemplate("/v1/debits/batch", bearer(adminKey), batchBody(size), size)
 	clients, err := dial(ctx, s.at[0].api, min(batchClients, g.cfg.Connections))
 	if err != nil {
 		return err

@@ -229,7 +229,7 @@ func (g *grower) wholePages(ctx context.Context) (n int64, err error) {
 }
 
 func (g *grower) debits() *template {
-	t := newTemplate("/v1/debits", bearer(g.stand.adminKey)+keyHeader(), debitBody(tenantMark), 1)
+	t := newTemplate("/v1/debits", bearer(adminKey)+keyHeader(), debitBody(tenantMark), 1)
 	t.recorded = true
 	return t
 }
@@ -242,7 +242,7 @@ func (g *grower) rounds(ctx context.Context, all []*grown) error {
 		t    *template
 	}{
 		{growth.Debits, g.debits()},
-		{growth.Checks, newTemplate("/v1/check", bearer(g.stand.adminKey), checkBody(tenantMark, plainRoute), 1)},
+		{growth.Checks, newTemplate("/v1/check", bearer(adminKey), checkBody(tenantMark, plainRoute), 1)},
 	}
 	units := make([][]int64, len(all))
 	for i, s := range all {

@@ -118,7 +118,7 @@ func (g *grower) passMonth(ctx context.Context, s *grown, m *growth.Month, end t
 const monthMax = time.Hour
 
 func (g *grower) monthLoad(ctx context.Context, s *grown, line *timeline) (sample, error) {
-	t := newTemplate("/v1/debits", bearer(g.stand.adminKey)+keyHeader(), debitBody(tenantMark), 1)
+	t := newTemplate("/v1/debits", bearer(adminKey)+keyHeader(), debitBody(tenantMark), 1)
 	clients, err := dial(ctx, s.at[0].api, g.cfg.Connections)
 	if err != nil {
 		return sample{}, err

@@ -56,8 +56,8 @@ func (g *grower) build(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*startTimeout)
 	defer cancel()
 	g.stand = &stand{
-		cfg:      Config{Exe: g.cfg.Exe, Dir: g.cfg.Dir, Connections: g.cfg.Connections, Rounds: g.cfg.Rounds, Slice: g.cfg.Slice, Log: g.cfg.Log},
-		adminKey: "bench-" + strings.Repeat("0123456789abcdef", 2),
+		cfg: Config{Programs: g.cfg.Programs, Connections: g.cfg.Connections, Rounds: g.cfg.Rounds,
+			Slice: g.cfg.Slice},
 		settings: map[string]string{"max_connections": "400"}, // several instances run at once
 	}
 	maps.Copy(g.stand.settings, g.cfg.PostgreSQL)
@@ -93,9 +93,14 @@ func (g *grower) siteOf(database string, number int) *site {
 
 // execute runs statements in a database.
 func (g *grower) execute(ctx context.Context, database string, statements ...string) error {
-	db, err := pgx.Connect(ctx, g.siteOf(database, 0).databaseURL)
+	return execute(ctx, g.siteOf(database, 0).databaseURL, statements...)
+}
+
+// execute runs statements on a separate connection.
+func execute(ctx context.Context, url string, statements ...string) error {
+	db, err := connect(ctx, url)
 	if err != nil {
-		return fmt.Errorf("connect: %w", err)
+		return err
 	}
 	defer func() { _ = db.Close(ctx) }() // the statements are committed
 	for _, sql := range statements {

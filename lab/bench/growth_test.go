@@ -14,7 +14,8 @@ import (
 
 func growthConfig(dir string, progress io.Writer) GrowthConfig {
 	return GrowthConfig{
-		Exe: "/no/such/binary", Dir: dir, Sizes: GrowthTiny, Rounds: 1, Slice: time.Second, OpenFor: time.Second, Connections: 1, Rate: 1, DiskShare: 1, Progress: progress,
+		Programs: Programs{Exe: "/no/such/binary", Dir: dir, Progress: progress}, Sizes: GrowthTiny, Rounds: 1,
+		Slice: time.Second, OpenFor: time.Second, Connections: 1, Rate: 1, DiskShare: 1,
 	}
 }
 

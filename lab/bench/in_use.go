@@ -5,7 +5,6 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -37,7 +36,7 @@ func (r *runner) inUse(ctx context.Context) error {
 		return err
 	}
 	further := tenantRange{r.cfg.Tenants, r.cfg.InUse}
-	auth := bearer(r.stand.adminKey)
+	auth := bearer(adminKey)
 	debits := newTemplate("/v1/debits/batch", auth, batchBody(r.cfg.Batch), r.cfg.Batch)
 	debits.recorded = true
 	before := cpuOf(os.Getpid(), at.child.Pid())
@@ -98,19 +97,8 @@ func (r *runner) each(ctx context.Context, at *site, t *template, n int, tenants
 // checksInBatches reports whether the service has the route for many checks in a request. It returns an error if one
 // of the checks gets no answer.
 func (r *runner) checksInBatches(ctx context.Context) (bool, error) {
-	body := checksBody(tenantID(0), checkBatch)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+r.stand.service.api+checkBatchPath, strings.NewReader(body))
-	if err != nil {
-		return false, fmt.Errorf("checks in batches: %w", err)
-	}
-	req.Header.Set("Authorization", "Bearer "+r.stand.adminKey)
-	req.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return false, fmt.Errorf("checks in batches: %w", err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	address, body := "http://"+r.stand.service.api+checkBatchPath, checksBody(tenantID(0), checkBatch)
+	answer, text, err := ask(ctx, http.MethodPost, address, adminKey, body)
 	if err != nil {
 		return false, fmt.Errorf("checks in batches: %w", err)
 	}

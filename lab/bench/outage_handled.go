@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -22,16 +21,7 @@ const handledMetric = "quotasvc_http_request_duration_seconds_bucket{"
 func (c *OutageConfig) handlingTimes(ctx context.Context) (handled, error) {
 	sum := handled{}
 	for _, in := range c.Instances {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+in.Ops+"/metrics", nil)
-		if err != nil {
-			return nil, fmt.Errorf("scrape: %w", err)
-		}
-		answer, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return nil, fmt.Errorf("scrape: %w", err)
-		}
-		text, err := io.ReadAll(answer.Body)
-		answer.Body.Close()
+		_, text, err := ask(ctx, http.MethodGet, "http://"+in.Ops+"/metrics", "", "")
 		if err != nil {
 			return nil, fmt.Errorf("scrape: %w", err)
 		}

@@ -4,23 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 	"time"
 )
 
 // OutageRun configures RunOutage: the programs that it starts, and the load.
 type OutageRun struct {
-	Exe         string // the binary of quotasvc; required
-	Dir         string // directory of the results and, during the run, of the servers' data; required
-	Instances   int    // 1..16
-	Rate        int    // requests/s
+	Programs
+	Instances   int // 1..16
+	Rate        int // requests/s
 	Connections int
 	Before      time.Duration
 	Away        time.Duration
 	After       time.Duration
-	Progress    io.Writer // gets a line per step
-	Log         io.Writer // output of the servers
 }
 
 const instancesMax = 16
@@ -37,10 +32,7 @@ func RunOutage(ctx context.Context, run OutageRun) (_ *OutageResult, err error) 
 	}
 	defer func() { err = errors.Join(err, remove()) }()
 	fmt.Fprintf(run.Progress, "starting PostgreSQL, Redis and %d instances in %s\n", run.Instances, dir)
-	s := &stand{
-		cfg:      Config{Exe: run.Exe, Dir: run.Dir, Connections: run.Connections, Log: run.Log},
-		adminKey: "bench-" + strings.Repeat("0123456789abcdef", 2),
-	}
+	s := &stand{cfg: Config{Programs: run.Programs, Connections: run.Connections}}
 	defer func() { err = errors.Join(err, s.stop()) }()
 	instances, err := s.openInstances(ctx, dir, run.Instances)
 	if err != nil {
@@ -52,8 +44,9 @@ func RunOutage(ctx context.Context, run OutageRun) (_ *OutageResult, err error) 
 	}
 	fmt.Fprintf(run.Progress, "%d requests/s for %s, then without Redis for %s, then with it for %s\n", run.Rate, run.Before, run.Away, run.After)
 	out, err := Outage(ctx, OutageConfig{
-		Instances: instances, AdminKey: s.adminKey, Rate: run.Rate, Connections: run.Connections, Before: run.Before, Away: run.Away,
-		After: run.After, Kill: s.redis.Kill, Back: s.redis.Start, Info: s.redis.Info,
+		Instances: instances, AdminKey: adminKey, Rate: run.Rate, Connections: run.Connections,
+		Before: run.Before, Away: run.Away, After: run.After,
+		Kill: s.redis.Kill, Back: s.redis.Start, Info: s.redis.Info,
 	})
 	if err != nil {
 		return nil, err

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,34 +17,11 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/tuning"
 )
 
-// PostgresRun configures RunPostgres: the programs that it starts, and the load.
-type PostgresRun struct {
-	Exe         string        // the quotasvc binary; required
-	Dir         string        // directory of the results and, during the run, of the servers' data; required
-	Rounds      int           // 1..100; each round measures every setting once
-	Slice       time.Duration // duration of single debits; batches and the debits before a measurement take half of it
-	OpenFor     time.Duration // duration of debits at a fixed rate
-	Rate        int           // debits/s
-	Connections int
-	Tenants     int
-	Batch       int
-	Only        []string  // texts that occur in the group or name of the settings to measure; empty: all settings
-	Progress    io.Writer // gets a line per step
-	Log         io.Writer // output of the servers
-}
-
-func (c *PostgresRun) config() Config {
-	return Config{
-		Exe: c.Exe, Dir: c.Dir, Rounds: c.Rounds, Slice: c.Slice, OpenFor: c.OpenFor, Connections: c.Connections, Tenants: c.Tenants, Batch: c.Batch,
-		Rates: []int{c.Rate}, Progress: c.Progress, Log: c.Log, Env: []string{"QUOTASVC_VERIFY_EVERY=0s"},
-	}
-}
-
 // tuner is the state of a run of RunPostgres.
 type tuner struct {
 	runner
 
-	run     *PostgresRun
+	rate    int    // debits/s, the one of Config.Rates
 	dir     string // directory of the servers' data
 	socket  string // directory of the Unix socket
 	standby *localstack.Postgres
@@ -54,25 +29,30 @@ type tuner struct {
 }
 
 // RunPostgres measures debits on PostgreSQL with one setting after the other. It compares each setting with the base
-// of its group in the same round. It writes postgres.json and postgres.svg into Dir.
-func RunPostgres(ctx context.Context, run PostgresRun) (_ *tuning.Result, err error) {
-	cfg := run.config()
+// of its group in the same round. It writes postgres.json and postgres.svg into Dir. A slice consists of single
+// debits; batches and the debits before a measurement take half of it. Rates has one rate. Only chooses settings by a
+// part of their group or name.
+func RunPostgres(ctx context.Context, cfg Config) (_ *tuning.Result, err error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	if len(cfg.Rates) != 1 {
+		return nil, fmt.Errorf("there are %d rates; must be one", len(cfg.Rates))
+	}
+	cfg.Env = []string{"QUOTASVC_VERIFY_EVERY=0s"}
 	all, left := tuning.All()
-	chosen := tuning.Wanted(all, run.Only)
+	chosen := tuning.Wanted(all, cfg.Only)
 	if len(chosen) == 0 {
-		return nil, fmt.Errorf("no setting's name contains one of %q", run.Only)
+		return nil, fmt.Errorf("no setting's name contains one of %q", cfg.Only)
 	}
 	began := time.Now()
-	dir, remove, err := makeData(run.Dir)
+	dir, remove, err := makeData(cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	t := &tuner{run: &run, dir: dir, runner: runner{cfg: cfg}}
-	t.out.Left, t.out.Rate = left, run.Rate
+	t := &tuner{rate: cfg.Rates[0], dir: dir, runner: runner{cfg: cfg}}
+	t.out.Left, t.out.Rate = left, t.rate
 	socket, removeSocket, err := makeSocketDir()
 	if err != nil {
 		return nil, err
@@ -80,8 +60,8 @@ func RunPostgres(ctx context.Context, run PostgresRun) (_ *tuning.Result, err er
 	t.socket = socket
 	defer func() { err = errors.Join(err, removeSocket()) }()
 	t.stand = &stand{
-		cfg: cfg, adminKey: "bench-" + strings.Repeat("0123456789abcdef", 2),
-		bare: true, settings: map[string]string{"max_connections": "200", "unix_socket_directories": t.socket},
+		cfg: cfg, bare: true, settings: map[string]string{"max_connections": "200",
+			"unix_socket_directories": t.socket},
 	}
 	defer func() { err = errors.Join(err, t.stop()) }()
 	t.say("starting PostgreSQL and Redis in %s", dir)
@@ -92,7 +72,7 @@ func RunPostgres(ctx context.Context, run PostgresRun) (_ *tuning.Result, err er
 		return nil, err
 	}
 	t.out.Took = time.Since(began).Round(time.Second).String()
-	return &t.out, t.out.Save(run.Dir)
+	return &t.out, t.out.Save(cfg.Dir)
 }
 
 func (t *tuner) stop() error {
@@ -118,12 +98,12 @@ func (t *tuner) prepare(ctx context.Context) (err error) {
 		return fmt.Errorf("close: %w", err)
 	}
 	s.db = nil // its server is restarted again and again
-	if s.service, err = s.open(started, t.run.Exe, s.postgres.URL(), s.redis.URL()); err != nil {
+	if s.service, err = s.open(started, t.cfg.Exe, s.postgres.URL(), s.redis.URL()); err != nil {
 		return err
 	}
-	t.say("opening %d balances", t.run.Tenants)
+	t.say("opening %d balances", t.cfg.Tenants)
 	debit, _, _ := t.templates()
-	first, err := t.each(ctx, s.service, debit, t.run.Connections, tenantRange{0, t.run.Tenants})
+	first, err := t.each(ctx, s.service, debit, t.cfg.Connections, tenantRange{0, t.cfg.Tenants})
 	if err == nil && first.errors > 0 {
 		err = fmt.Errorf("%d of %d requests were refused", first.errors, first.sent)
 	}
@@ -145,7 +125,7 @@ func (t *tuner) compare(ctx context.Context, chosen []tuning.Setting) error {
 				return err
 			}
 		}
-		for round := range t.run.Rounds {
+		for round := range t.cfg.Rounds {
 			for i := range chosen {
 				if s := &chosen[i]; (s.Group == tuning.WithStandby) == standby {
 					if err := t.visit(ctx, round, s, &t.out.Settings[i]); err != nil {
@@ -183,29 +163,29 @@ func (t *tuner) visit(ctx context.Context, round int, s *tuning.Setting, out *tu
 	}
 	defer func() { err = errors.Join(err, t.stand.end(ctx, at)) }()
 	debit, _, _ := t.templates()
-	batch := newTemplate("/v1/debits/batch", bearer(t.stand.adminKey), batchBody(t.run.Batch), t.run.Batch)
+	batch := newTemplate("/v1/debits/batch", bearer(adminKey), batchBody(t.cfg.Batch), t.cfg.Batch)
 	batch.recorded = true
-	load := t.over(at.api, t.run.Connections, debit)
-	if _, err := load(ctx, t.run.Slice/2); err != nil {
+	load := t.over(at.api, t.cfg.Connections, debit)
+	if _, err := load(ctx, t.cfg.Slice/2); err != nil {
 		return err
 	}
 	checkpointed := make(chan error, 1)
 	if s.Checkpoint {
-		go func() { checkpointed <- t.stand.exec(ctx, "CHECKPOINT") }()
+		go func() { checkpointed <- execute(ctx, t.stand.postgres.URL(), "CHECKPOINT") }()
 	} else {
 		checkpointed <- nil
 	}
 	before := cpuOf(os.Getpid(), at.child.Pid())
-	single, err := load(ctx, t.run.Slice)
+	single, err := load(ctx, t.cfg.Slice)
 	used := cpuOf(os.Getpid(), at.child.Pid()).Minus(before)
 	if err = errors.Join(err, <-checkpointed); err != nil {
 		return err
 	}
-	batches, err := t.over(at.api, min(batchClients, t.run.Connections), batch)(ctx, t.run.Slice/2)
+	batches, err := t.over(at.api, min(batchClients, t.cfg.Connections), batch)(ctx, t.cfg.Slice/2)
 	if err != nil {
 		return err
 	}
-	steadily, err := t.open(ctx, at.api, debit, t.run.Rate)
+	steadily, err := t.open(ctx, at.api, debit, t.rate)
 	if err != nil {
 		return err
 	}
@@ -213,7 +193,8 @@ func (t *tuner) visit(ctx context.Context, round int, s *tuning.Setting, out *tu
 		Rate: single.rate(), BatchRate: batches.rate(), CPU: used.Per(single.units), P99: float64(steadily.latency.ValueAtQuantile(99)),
 		Errors: single.errors + batches.errors + steadily.errors,
 	})
-	t.say("round %d/%d  %-16s %-34s %7.0f/s  batches %7.0f/s  p99 %s", round+1, t.run.Rounds, s.Group, s.Name, single.rate(), batches.rate(),
+	t.say("round %d/%d  %-16s %-34s %7.0f/s  batches %7.0f/s  p99 %s", round+1, t.cfg.Rounds, s.Group, s.Name,
+		single.rate(), batches.rate(),
 		report.Micros(steadily.latency.ValueAtQuantile(99)))
 	return nil
 }
@@ -228,7 +209,7 @@ func (t *tuner) apply(ctx context.Context, s *tuning.Setting) error {
 	for name, value := range values {
 		statements = append(statements, "ALTER SYSTEM SET "+name+" = '"+value+"'")
 	}
-	if err := t.stand.exec(ctx, append(statements, "SELECT pg_reload_conf()")...); err != nil {
+	if err := execute(ctx, t.stand.postgres.URL(), append(statements, "SELECT pg_reload_conf()")...); err != nil {
 		return err
 	}
 	if s.Group != tuning.WithStandby {
@@ -247,21 +228,6 @@ func (t *tuner) addStandby(ctx context.Context) (err error) {
 	extra := map[string]string{"max_connections": "200", "unix_socket_directories": ""}
 	t.standby, err = t.stand.postgres.AddStandby(ctx, "bench", localstack.PostgresConfig{Dir: filepath.Join(t.dir, "standby"), Durable: true, Extra: extra})
 	return err
-}
-
-// exec runs statements on a separate connection.
-func (s *stand) exec(ctx context.Context, statements ...string) error {
-	db, err := pgx.Connect(ctx, s.postgres.URL())
-	if err != nil {
-		return fmt.Errorf("connect: %w", err)
-	}
-	defer func() { _ = db.Close(ctx) }() // all statements are committed
-	for _, sql := range statements {
-		if _, err := db.Exec(ctx, sql); err != nil {
-			return fmt.Errorf("%s: %w", sql, err)
-		}
-	}
-	return nil
 }
 
 // socketURL returns the URL of the same database through a socket in dir.

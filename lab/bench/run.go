@@ -18,11 +18,19 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
+// Programs names the programs of a run, and where the run writes.
+type Programs struct {
+	Exe  string // the quotasvc binary; required
+	Self string // the binary that runs "baseline --conns N" and "attack"; required by Run and RunFlood
+	// Directory of the results and, during the run, of the servers' data; required, on the measured disk.
+	Dir      string
+	Progress io.Writer // gets one line per step
+	Log      io.Writer // output of the servers
+}
+
 // Config configures a run.
 type Config struct {
-	Exe         string        // the quotasvc binary; required
-	Self        string        // the binary that serves the baselines with "baseline --conns N"; required
-	Dir         string        // directory of the results and of the servers' data; required, on the measured disk
+	Programs
 	Rounds      int           // 1..100
 	Slice       time.Duration // duration of a variant in a round
 	Connections int           // connections of the load generator, 1..4096
@@ -34,8 +42,6 @@ type Config struct {
 	Only        []string      // measure only the variants whose names contain one of these; empty: all
 	Profile     time.Duration // duration of a CPU profile of each variant of the service after the rounds; 0: none
 	Against     string        // another binary of the service to measure in the same rounds; empty: none
-	Progress    io.Writer     // gets one line per step
-	Log         io.Writer     // output of the servers
 	Env         []string      // further environment of the processes
 }
 

@@ -34,6 +34,9 @@ func serverSettings() map[string]string {
 	}
 }
 
+// adminKey is the bootstrap key of the services of a run.
+const adminKey = "bench-0123456789abcdef0123456789abcdef"
+
 // stand contains the servers and processes of a run, and their addresses.
 type stand struct {
 	cfg      Config
@@ -44,7 +47,6 @@ type stand struct {
 	children []*program.Process
 	service  *site
 	before   *site // the service of Config.Against; nil if Against is empty
-	adminKey string
 	baseline *program.Process
 	baseAt   string // host:port of the baseline
 	db       *pgx.Conn
@@ -63,7 +65,7 @@ type site struct {
 func build(ctx context.Context, cfg Config, dir string, conns int) (_ *stand, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	s := &stand{cfg: cfg, adminKey: "bench-" + strings.Repeat("0123456789abcdef", 2)}
+	s := &stand{cfg: cfg}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.stop())
@@ -186,9 +188,9 @@ func (s *stand) end(ctx context.Context, at *site) error {
 // the disk of the log.
 func (s *stand) env(at *site) []string {
 	return append([]string{
-		"QUOTASVC_DATABASE_URL=" + at.databaseURL, "QUOTASVC_REDIS_URL=" + at.redisURL, "QUOTASVC_ADMIN_KEY=" + s.adminKey,
-		"QUOTASVC_LISTEN=127.0.0.1:0", "QUOTASVC_OPS_LISTEN=127.0.0.1:0", "QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_LOG_FORMAT=text", "QUOTASVC_PPROF=true",
-		"QUOTASVC_DRAIN_DELAY=0s",
+		"QUOTASVC_DATABASE_URL=" + at.databaseURL, "QUOTASVC_REDIS_URL=" + at.redisURL,
+		"QUOTASVC_ADMIN_KEY=" + adminKey, "QUOTASVC_LISTEN=127.0.0.1:0", "QUOTASVC_OPS_LISTEN=127.0.0.1:0",
+		"QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_LOG_FORMAT=text", "QUOTASVC_PPROF=true", "QUOTASVC_DRAIN_DELAY=0s",
 	}, s.cfg.Env...)
 }
 
@@ -218,29 +220,40 @@ var limitRules = []struct{ name, per string }{
 func (s *stand) putLimits(ctx context.Context, at *site) error {
 	for _, r := range limitRules {
 		body := `{"per":` + r.per + `,"kind":"token_bucket","rate":"1000000/s"}`
-		if err := putJSON(ctx, at.api, s.adminKey, "/v1/limits/"+r.name, body); err != nil {
+		if err := putJSON(ctx, at.api, adminKey, "/v1/limits/"+r.name, body); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// putJSON sends a PUT with a JSON body to the service at an address.
-func putJSON(ctx context.Context, address, key, path, body string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+address+path, strings.NewReader(body))
+// ask makes a request and returns the answer with its text. With a key, the request is one to the API.
+func ask(ctx context.Context, method, url, key, body string) (*http.Response, []byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("put %s: %w", path, err)
+		return nil, nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+key)
-	req.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+		req.Header.Set("Content-Type", "application/json")
+	}
 	answer, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("put %s: %w", path, err)
+		return nil, nil, err
 	}
 	defer answer.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<12)) // for the message only
+	text, err := io.ReadAll(answer.Body)
+	return answer, text, err
+}
+
+// putJSON sends a PUT with a JSON body to the service at an address.
+func putJSON(ctx context.Context, address, key, path, body string) error {
+	answer, text, err := ask(ctx, http.MethodPut, "http://"+address+path, key, body)
+	if err != nil {
+		return fmt.Errorf("put %s: %w", path, err)
+	}
 	if answer.StatusCode >= http.StatusMultipleChoices {
-		return fmt.Errorf("put %s: %s: %s", path, answer.Status, text)
+		return fmt.Errorf("put %s: %s: %.4096s", path, answer.Status, text)
 	}
 	return nil
 }
@@ -252,19 +265,12 @@ func (s *stand) profile(ctx context.Context, at *site, d time.Duration, file str
 
 // store stores a profile of a site's process in file.
 func (s *stand) store(ctx context.Context, at *site, profile, file string) error {
-	address := fmt.Sprintf("http://%s/debug/pprof/%s", at.ops, profile)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	answer, text, err := ask(ctx, http.MethodGet, fmt.Sprintf("http://%s/debug/pprof/%s", at.ops, profile), "", "")
 	if err != nil {
 		return fmt.Errorf("profile: %w", err)
 	}
-	answer, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return fmt.Errorf("profile: %w", err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("profile: %s: %w", answer.Status, err)
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("profile: %s", answer.Status)
 	}
 	if err := os.WriteFile(file, text, 0o644); err != nil {
 		return fmt.Errorf("profile: %w", err)

@@ -105,7 +105,7 @@ func (r *runner) note(t *template, s *sample) {
 }
 
 func (r *runner) templates() (debit, debitHot, check *template) {
-	auth := bearer(r.stand.adminKey)
+	auth := bearer(adminKey)
 	debit = newTemplate("/v1/debits", auth+keyHeader(), debitBody(tenantMark), 1)
 	debitHot = newTemplate("/v1/debits", auth+keyHeader(), debitBody(hotTenant), 1)
 	debit.recorded, debitHot.recorded = true, true
@@ -115,14 +115,14 @@ func (r *runner) templates() (debit, debitHot, check *template) {
 // prefixed returns the template of debits of the tenants with a prefix. The use of these tenants causes events at
 // many percentages or at none. All debits have the same meter, and the use stays far below the lowest percentage.
 func (r *runner) prefixed(prefix string) *template {
-	t := newTemplate("/v1/debits", bearer(r.stand.adminKey)+keyHeader(), debitBody(prefix+tenantMark), 1)
+	t := newTemplate("/v1/debits", bearer(adminKey)+keyHeader(), debitBody(prefix+tenantMark), 1)
 	t.recorded, t.among = true, thresholdTenants
 	return t
 }
 
 func (r *runner) variants(many, hot *pgxpool.Pool) []variant {
 	debit, debitHot, check := r.templates()
-	auth := bearer(r.stand.adminKey)
+	auth := bearer(adminKey)
 	batch := newTemplate("/v1/debits/batch", auth, batchBody(r.cfg.Batch), r.cfg.Batch)
 	batch.recorded = true
 	checks := newTemplate(checkBatchPath, auth, checksBody(tenantMark, checkBatch), checkBatch)

@@ -20,9 +20,11 @@ func TestBenchPostgres_ShortForm_ComparesSettings(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var progress, log logBuffer
-	r, err := bench.RunPostgres(t.Context(), bench.PostgresRun{
-		Exe: quotasvc(t), Dir: dir, Rounds: 1, Slice: 200 * time.Millisecond, OpenFor: 200 * time.Millisecond, Rate: 100,
-		Connections: 8, Tenants: 20, Batch: 10, Only: []string{"socket", "remote_apply"}, Progress: &progress, Log: &log,
+	r, err := bench.RunPostgres(t.Context(), bench.Config{
+		Programs: bench.Programs{Exe: quotasvc(t), Dir: dir, Progress: &progress,
+			Log: &log}, Rounds: 1, Rates: []int{100},
+		Slice: 200 * time.Millisecond, OpenFor: 200 * time.Millisecond, Connections: 8, Tenants: 20, Batch: 10,
+		Only: []string{"socket", "remote_apply"},
 	})
 	require.NoError(t, err, "%v\n%s\n%s", err, progress.tail(), log.tail())
 	assert.True(t, len(r.Settings) == 4 && r.Journal >= r.Answered && r.Answered != 0,

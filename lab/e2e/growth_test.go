@@ -25,8 +25,9 @@ func growthOf(t *testing.T) (bench.GrowthConfig, *logBuffer) {
 	z.Tenants, z.Base, z.Entries, z.EntryTenants, z.Instances, z.Months, z.Rules = []int{20, 60}, 20, []int{1000}, 20, []int{2}, []int{24}, []int{100}
 	z.Fillfactors, z.Debits, z.MonthTenants, z.MonthRate = []int{60}, 2000, 100, 30
 	return bench.GrowthConfig{
-		Exe: quotasvc(t), Dir: t.TempDir(), Sizes: z, Rounds: 1, Slice: 100 * time.Millisecond, OpenFor: 200 * time.Millisecond,
-		Connections: 8, Rate: 50, DiskShare: 1, Progress: progress, Log: progress,
+		Programs: bench.Programs{Exe: quotasvc(t), Dir: t.TempDir(), Progress: progress,
+			Log: progress}, Sizes: z, Rounds: 1,
+		Slice: 100 * time.Millisecond, OpenFor: 200 * time.Millisecond, Connections: 8, Rate: 50, DiskShare: 1,
 	}, progress
 }
 

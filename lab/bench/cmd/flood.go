@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
@@ -24,13 +23,9 @@ type floodCmd struct {
 
 // Run measures, prints the results and stores them.
 func (c *floodCmd) Run(ctx context.Context) error {
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find this program's binary: %w", err)
-	}
-	return c.withLog(func(log io.Writer) error {
+	return c.withLog(func(programs bench.Programs) error {
 		result, err := bench.RunFlood(ctx, bench.FloodRun{
-			Exe: c.Quotasvc, Self: self, Dir: c.Dir, Rate: c.Rate, Connections: c.Connections, Rounds: c.Rounds, Slice: c.Slice, Progress: os.Stderr, Log: log,
+			Programs: programs, Rate: c.Rate, Connections: c.Connections, Rounds: c.Rounds, Slice: c.Slice,
 		})
 		if err != nil {
 			return err
@@ -38,16 +33,7 @@ func (c *floodCmd) Run(ctx context.Context) error {
 		if err := result.Print(printer()); err != nil {
 			return err
 		}
-		if c.Record {
-			if err := result.Keep(c.Docs); err != nil {
-				return err
-			}
-		}
-		fmt.Fprintf(os.Stdout, "\nflood.json and flood.svg are in %s\n", c.Dir)
-		if c.Strict && !result.Met() {
-			return errMissed
-		}
-		return nil
+		return c.finish(result, c.Record, c.Docs, os.Stdout, "flood.json and flood.svg")
 	})
 }
 

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"time"
@@ -56,14 +56,9 @@ func (c *growthCmd) sizes() bench.GrowthSizes {
 			*d.to = d.given
 		}
 	}
-	for _, d := range []struct {
-		given int
-		to    *int
-	}{{c.Debits, &z.Debits}, {c.MonthTenants, &z.MonthTenants}, {c.MonthRate, &z.MonthRate}} {
-		if d.given != 0 {
-			*d.to = d.given
-		}
-	}
+	z.Debits = cmp.Or(c.Debits, z.Debits)
+	z.MonthTenants = cmp.Or(c.MonthTenants, z.MonthTenants)
+	z.MonthRate = cmp.Or(c.MonthRate, z.MonthRate)
 	return z
 }
 
@@ -73,23 +68,15 @@ func (c *growthCmd) Run(ctx context.Context) error {
 	if c.Small {
 		rounds, slice, openFor = 1, 200*time.Millisecond, 300*time.Millisecond
 	}
-	if c.Rounds != 0 {
-		rounds = c.Rounds
-	}
-	if c.Slice != 0 {
-		slice = c.Slice
-	}
-	if c.OpenFor != 0 {
-		openFor = c.OpenFor
-	}
+	rounds, slice, openFor = cmp.Or(c.Rounds, rounds), cmp.Or(c.Slice, slice), cmp.Or(c.OpenFor, openFor)
 	if settings := bench.MemoryQuarter(); !c.Small && len(settings) > 0 {
 		maps.Copy(settings, c.PostgreSQL)
 		c.PostgreSQL = settings
 	}
-	return c.withLog(func(log io.Writer) error {
+	return c.withLog(func(programs bench.Programs) error {
 		result, err := bench.Growth(ctx, bench.GrowthConfig{
-			Exe: c.Quotasvc, Dir: c.Dir, Sizes: c.sizes(), Only: c.Only, Again: c.Again, Rounds: rounds, Slice: slice, OpenFor: openFor, Connections: c.Connections,
-			Rate: c.Rate, DiskShare: c.DiskShare, PostgreSQL: c.PostgreSQL, Progress: os.Stderr, Log: log,
+			Programs: programs, Sizes: c.sizes(), Only: c.Only, Again: c.Again, Connections: c.Connections, Rate: c.Rate,
+			Rounds: rounds, Slice: slice, OpenFor: openFor, DiskShare: c.DiskShare, PostgreSQL: c.PostgreSQL,
 		})
 		if err != nil {
 			return fmt.Errorf("%w (finished steps are stored; the next run continues)", err)
@@ -102,15 +89,6 @@ func (c *growthCmd) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if c.Record {
-			if err := result.Keep(c.Docs); err != nil {
-				return err
-			}
-		}
-		fmt.Fprintf(os.Stderr, "\ngrowth.json and growth-*.svg are in %s\n", c.Dir)
-		if c.Strict && !result.Met() {
-			return errMissed
-		}
-		return nil
+		return c.finish(result, c.Record, c.Docs, os.Stderr, "growth.json and growth-*.svg")
 	})
 }

@@ -73,8 +73,13 @@ type programConfig struct {
 	Strict   bool   `help:"Exit with status 1 if a target is missed."`
 }
 
-// withLog creates the results directory and calls the function `do` with the file for the servers' output.
-func (c *programConfig) withLog(do func(log io.Writer) error) (err error) {
+// withLog creates the results directory and calls the function `do` with the programs of a run, whose servers write
+// into a file.
+func (c *programConfig) withLog(do func(bench.Programs) error) (err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program's binary: %w", err)
+	}
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return fmt.Errorf("make the results directory: %w", err)
 	}
@@ -83,7 +88,28 @@ func (c *programConfig) withLog(do func(log io.Writer) error) (err error) {
 		return fmt.Errorf("make the servers' log: %w", err)
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	return do(log)
+	return do(bench.Programs{Exe: c.Quotasvc, Self: self, Dir: c.Dir, Progress: os.Stderr, Log: log})
+}
+
+// measured is the result of a measuring command.
+type measured interface {
+	Keep(docs string) error
+	Met() bool
+}
+
+// finish writes a result that is to be recorded below docs, says in out which files are in the results directory, and
+// fails a strict run that has missed a target.
+func (c *programConfig) finish(r measured, record bool, docs string, out io.Writer, files string) error {
+	if record {
+		if err := r.Keep(docs); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(out, "\n%s are in %s\n", files, c.Dir)
+	if c.Strict && !r.Met() {
+		return errMissed
+	}
+	return nil
 }
 
 // printer writes to standard output, in color if that is a terminal.

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"os"
 	"time"
 
@@ -25,10 +23,10 @@ type outageCmd struct {
 
 // Run measures, prints the results and stores them.
 func (c *outageCmd) Run(ctx context.Context) error {
-	return c.withLog(func(log io.Writer) error {
+	return c.withLog(func(programs bench.Programs) error {
 		result, err := bench.RunOutage(ctx, bench.OutageRun{
-			Exe: c.Quotasvc, Dir: c.Dir, Instances: c.Instances, Rate: c.Rate, Connections: c.Connections, Before: c.Before, Away: c.Away,
-			After: c.After, Progress: os.Stderr, Log: log,
+			Programs: programs, Instances: c.Instances, Rate: c.Rate, Connections: c.Connections,
+			Before: c.Before, Away: c.Away, After: c.After,
 		})
 		if err != nil {
 			return err
@@ -36,15 +34,6 @@ func (c *outageCmd) Run(ctx context.Context) error {
 		if err := result.Print(printer()); err != nil {
 			return err
 		}
-		if c.Record {
-			if err := result.Keep(c.Docs); err != nil {
-				return err
-			}
-		}
-		fmt.Fprintf(os.Stdout, "\noutage.json and outage.svg are in %s\n", c.Dir)
-		if c.Strict && !result.Met() {
-			return errMissed
-		}
-		return nil
+		return c.finish(result, c.Record, c.Docs, os.Stdout, "outage.json and outage.svg")
 	})
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
@@ -28,10 +27,10 @@ type postgresCmd struct {
 
 // Run measures, prints the results and stores them.
 func (c *postgresCmd) Run(ctx context.Context) error {
-	return c.withLog(func(log io.Writer) error {
-		result, err := bench.RunPostgres(ctx, bench.PostgresRun{
-			Exe: c.Quotasvc, Dir: c.Dir, Rounds: c.Rounds, Slice: c.Slice, OpenFor: c.OpenFor, Rate: c.Rate, Connections: c.Connections, Tenants: c.Tenants,
-			Batch: c.Batch, Only: c.Only, Progress: os.Stderr, Log: log,
+	return c.withLog(func(programs bench.Programs) error {
+		result, err := bench.RunPostgres(ctx, bench.Config{
+			Programs: programs, Rounds: c.Rounds, Slice: c.Slice, OpenFor: c.OpenFor, Rates: []int{c.Rate},
+			Connections: c.Connections, Tenants: c.Tenants, Batch: c.Batch, Only: c.Only,
 		})
 		if err != nil {
 			return err

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
@@ -36,28 +36,15 @@ func (c *runCmd) Run(ctx context.Context) error {
 	if c.Full {
 		rounds, slice, openFor = 9, 3*time.Second, 12*time.Second
 	}
-	if c.Rounds != 0 {
-		rounds = c.Rounds
-	}
-	if c.Slice != 0 {
-		slice = c.Slice
-	}
-	if c.OpenFor != 0 {
-		openFor = c.OpenFor
-	}
+	rounds, slice, openFor = cmp.Or(c.Rounds, rounds), cmp.Or(c.Slice, slice), cmp.Or(c.OpenFor, openFor)
 	last, err := report.Last(c.Docs)
 	if err != nil {
 		return err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find this program's binary: %w", err)
-	}
-	return c.withLog(func(log io.Writer) error {
+	return c.withLog(func(programs bench.Programs) error {
 		results, err := bench.Run(ctx, bench.Config{
-			Exe: c.Quotasvc, Self: self, Dir: c.Dir, Rounds: rounds, Slice: slice, OpenFor: openFor, Connections: c.Connections,
+			Programs: programs, Rounds: rounds, Slice: slice, OpenFor: openFor, Connections: c.Connections,
 			Tenants: c.Tenants, InUse: c.InUse, Batch: c.Batch, Rates: c.Rates, Only: c.Only, Profile: c.Profile, Against: c.Against,
-			Progress: os.Stderr, Log: log,
 		})
 		if err != nil {
 			return err

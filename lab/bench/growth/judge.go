@@ -2,7 +2,6 @@ package growth
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/quotasvc/quotasvc/lab/bench/chart"
@@ -62,43 +61,26 @@ func (s *Step) name(i int, what string) string {
 	return fmt.Sprintf("%s, %s: %s", s.Name, s.Sizes[i].Label, what)
 }
 
-// ratios returns the quotient of two values for each round. It omits rounds in which the divisor is 0.
-func ratios(over, under []float64) (all []float64) {
-	for i := range min(len(over), len(under)) {
-		if under[i] > 0 {
-			all = append(all, over[i]/under[i])
-		}
-	}
-	return all
-}
-
-func between(t report.Target, all []float64) report.Target {
-	if len(all) > 0 {
-		t.Low, t.High = slices.Min(all), slices.Max(all)
-	}
-	return t
-}
-
 // Throughput returns the ratio of size i's throughput to the throughput of the first size, for each round.
 func (s *Step) Throughput(i int, load string) []float64 {
-	return ratios(s.Sizes[i].load(load).Rates, s.Sizes[0].load(load).Rates)
+	return report.Ratios(s.Sizes[i].load(load).Rates, s.Sizes[0].load(load).Rates)
 }
 
 // Latency returns the ratio of size i's p99 to the p99 of the first size, for each round.
 func (s *Step) Latency(i int, load string) []float64 {
-	return ratios(s.Sizes[i].load(load).P99s, s.Sizes[0].load(load).P99s)
+	return report.Ratios(s.Sizes[i].load(load).P99s, s.Sizes[0].load(load).P99s)
 }
 
 func (s *Step) throughput(i int, load string) report.Target {
 	all := s.Throughput(i, load)
-	t := between(report.AtLeast(s.name(i, "throughput of "+load), "x", throughputLeast, report.Median(all)), all)
+	t := report.AtLeast(s.name(i, "throughput of "+load), "x", throughputLeast, report.Median(all)).Between(all)
 	t.Pass = t.Pass && s.Sizes[i].load(load).Errors == 0
 	return t
 }
 
 func (s *Step) p99(i int, load string) report.Target {
 	all := s.Latency(i, load)
-	t := between(report.AtMost(s.name(i, "p99 of "+load), "x", p99Most, report.Median(all)), all)
+	t := report.AtMost(s.name(i, "p99 of "+load), "x", p99Most, report.Median(all)).Between(all)
 	l := s.Sizes[i].load(load)
 	// A low latency does not count if requests were refused or were not sent in time.
 	t.Pass = t.Pass && len(all) > 0 && l.Errors == 0 && l.Achieved >= 0.99

@@ -1,10 +1,8 @@
 package growth
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
+	"slices"
 
 	"github.com/quotasvc/quotasvc/lab/bench/chart"
 	"github.com/quotasvc/quotasvc/lab/bench/report"
@@ -15,25 +13,13 @@ const cut = 3.0
 
 // draw draws the measured steps, and removes the pictures of steps that were not measured.
 func (r *Result) draw(pathOf func(name string) string) error {
-	for name, page := range map[string]*chart.Page{
+	return report.Draw(pathOf, map[string]*chart.Page{
 		"throughput": r.ratioPage("Throughput, in relation to the smallest size", "x the throughput of the first size; less than 0.85 is red", throughputLeast, (*Step).Throughput),
 		"latency":    r.ratioPage("p99 at a fixed rate, in relation to the smallest size", "x the p99 of the first size; more than 1.5 is red", p99Most, (*Step).Latency),
 		"targets":    report.TargetsPage("Growth: the part of what each target allows", r.Targets()),
 		"balances":   r.balancesPage(),
 		"month-end":  r.monthPage(),
-	} {
-		path := pathOf(name)
-		if page == nil {
-			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("leave out %s: %w", path, err)
-			}
-			continue
-		}
-		if err := page.Save(path); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
 // ratioPage draws a bar for each size and load of all dimensions.
@@ -52,13 +38,9 @@ func (r *Result) ratioPage(title, axis string, bound float64, of func(*Step, int
 				if bound < 1 && v < bound || bound > 1 && v > bound {
 					ink = chart.Missed
 				}
-				low, high := all[0], all[0]
-				for _, x := range all {
-					low, high = min(low, x), max(high, x)
-				}
 				bars = append(bars, chart.Bar{
 					Name: s.name(i, load), Parts: []chart.Part{{Value: v, Ink: ink}},
-					Note: fmt.Sprintf("%.2f x (rounds %.2f to %.2f)", v, low, high),
+					Note: fmt.Sprintf("%.2f x (rounds %.2f to %.2f)", v, slices.Min(all), slices.Max(all)),
 				})
 			}
 		}

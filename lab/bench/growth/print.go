@@ -64,8 +64,8 @@ func (r *Result) Markdown(out io.Writer) error {
 				fmt.Fprintf(out, "- missed: %s\n", t.Say())
 			}
 		}
-		if met := len(s.Targets) - missed(s.Targets); met == len(s.Targets) {
-			fmt.Fprintf(out, "All %d targets are met.\n", met)
+		if report.AllMet(s.Targets) {
+			fmt.Fprintf(out, "All %d targets are met.\n", len(s.Targets))
 		}
 		fmt.Fprintln(out)
 	}
@@ -76,15 +76,6 @@ func (r *Result) Markdown(out io.Writer) error {
 var titles = map[string]string{
 	Tenants: "Tenants", Journal: "Entries of the journal", Instances: "Instances of the service", Partitions: "Months of partitions",
 	Catalogue: "Rules of the catalogue", Balances: "The table balances after many debits", MonthEnd: "A month's end",
-}
-
-func missed(targets []report.Target) (n int) {
-	for i := range targets {
-		if !targets[i].Pass {
-			n++
-		}
-	}
-	return n
 }
 
 // tables returns the tables of a step.

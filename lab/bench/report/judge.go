@@ -87,29 +87,23 @@ func (r *Results) cost(what, a, b string, most float64) Target {
 			all = append(all, float64(over[i].Cost())/float64(under))
 		}
 	}
-	t := AtMost(what, "x", most, Median(all))
-	t.between(all)
-	return t
+	return AtMost(what, "x", most, Median(all)).Between(all)
 }
 
 // ratio returns the rate of variant a divided by the rate of variant b, as the median of the rounds.
 func (r *Results) ratio(what, a, b string) Target {
-	over, under := r.variant(a).Rates, r.variant(b).Rates
-	var all []float64
+	all := Ratios(r.variant(a).Rates, r.variant(b).Rates)
+	return Target{What: what, Unit: "x", Measured: Median(all)}.Between(all)
+}
+
+// Ratios returns the quotient of two values for each round. It omits rounds in which the divisor is 0.
+func Ratios(over, under []float64) (all []float64) {
 	for i := range min(len(over), len(under)) {
 		if under[i] > 0 {
 			all = append(all, over[i]/under[i])
 		}
 	}
-	t := Target{What: what, Unit: "x", Measured: Median(all)}
-	t.between(all)
-	return t
-}
-
-func (t *Target) between(all []float64) {
-	if len(all) > 0 {
-		t.Low, t.High = slices.Min(all), slices.Max(all)
-	}
+	return all
 }
 
 // batches returns the targets for batches of debits.
@@ -123,8 +117,8 @@ func (r *Results) batches() (all []Target) {
 		all = append(all, t)
 	}
 	if v.Median > 0 {
-		t := AtLeast(fmt.Sprintf("debits in batches (or %.0f x the PL/pgSQL call)", batchRatio), "/s", batchRate, v.Median)
-		t.between(v.Rates)
+		t := AtLeast(fmt.Sprintf("debits in batches (or %.0f x the PL/pgSQL call)", batchRatio), "/s", batchRate,
+			v.Median).Between(v.Rates)
 		t.Pass = t.Pass || r.ratio("", DebitBatches, PLSQLMany).Measured >= batchRatio
 		all = append(all, t)
 	}

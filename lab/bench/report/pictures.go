@@ -18,12 +18,17 @@ const strainCut = 3.0
 // charts draws throughput, costs, targets, and latency. It omits pictures without content, because a run of some
 // variants may have no target or no fixed rate. pathOf returns the path of a picture.
 func (r *Results) charts(pathOf func(name string) string) error {
-	for name, draw := range map[string]func() *chart.Page{
-		"throughput": r.throughputPage, "cpu": r.costPage, "latency": r.latencyPage,
-		"targets": func() *chart.Page { return TargetsPage("Targets: the part of what each allows", r.Targets) },
-	} {
+	return Draw(pathOf, map[string]*chart.Page{
+		"throughput": r.throughputPage(), "cpu": r.costPage(), "latency": r.latencyPage(),
+		"targets": TargetsPage("Targets: the part of what each allows", r.Targets),
+	})
+}
+
+// Draw writes the pages as pictures, and removes the pictures of pages that are nil. pathOf returns the path of a
+// picture.
+func Draw(pathOf func(name string) string, pages map[string]*chart.Page) error {
+	for name, page := range pages {
 		path := pathOf(name)
-		page := draw()
 		if page == nil {
 			// The picture of an earlier run does not belong to this run's results.
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -72,14 +77,13 @@ func (r *Results) costPage() *chart.Page {
 		if v.CPU.Cost() == 0 {
 			continue
 		}
-		web := chart.Service
-		if v.Baseline {
-			web = chart.Baseline
-		}
 		bars = append(bars, chart.Bar{
-			Name:  v.Name,
-			Parts: []chart.Part{{Value: us(v.CPU.Service), Ink: web}, {Value: us(v.CPU.PostgreSQL), Ink: chart.Third}, {Value: us(v.CPU.Redis), Ink: chart.Second}},
-			Note:  chart.Figure(math.Round(us(v.CPU.Cost())*10)/10) + " µs",
+			Name: v.Name,
+			Parts: []chart.Part{
+				{Value: us(v.CPU.Service), Ink: v.inkOf()}, {Value: us(v.CPU.PostgreSQL),
+					Ink: chart.Third}, {Value: us(v.CPU.Redis), Ink: chart.Second},
+			},
+			Note: chart.Figure(math.Round(us(v.CPU.Cost())*10)/10) + " µs",
 		})
 	}
 	if len(bars) == 0 {

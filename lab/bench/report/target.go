@@ -28,6 +28,14 @@ func AtLeast(what, unit string, least, measured float64) Target {
 	return Target{What: what, Unit: unit, Target: least, Measured: measured, Pass: measured >= least}
 }
 
+// Between returns the target with the lowest and the highest of the rounds' values.
+func (t Target) Between(rounds []float64) Target {
+	if len(rounds) > 0 {
+		t.Low, t.High = slices.Min(rounds), slices.Max(rounds)
+	}
+	return t
+}
+
 // AllMet reports whether all targets are met.
 func AllMet(targets []Target) bool {
 	return !slices.ContainsFunc(targets, func(t Target) bool { return !t.Pass })

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+
+	"github.com/quotasvc/quotasvc/lab/bench/chart"
 )
 
 // Rates returns the rates for which a table has rows, in debits/s.
@@ -68,25 +70,18 @@ func Write(out io.Writer, ways []Way, m Machine) error {
 				return err
 			}
 			if !p.Fits {
-				fmt.Fprintf(out, "| %s | %.1f | %s | %.0f | does not fit | %s | | | %s/s | %s | | |\n", grouped(rate), p.Batch, short(p.Micros), p.Instances, p.First,
+				fmt.Fprintf(out, "| %s | %.1f | %s | %.0f | does not fit | %s | | | %s/s | %s | | |\n",
+					chart.Figure(rate), p.Batch, short(p.Micros), p.Instances, p.First,
 					bytes(p.WAL), bytes(p.Journal))
 				continue
 			}
-			fmt.Fprintf(out, "| %s | %.1f | %s | %.0f | %.0f | %s | %.0f | %.0f | %s/s | %s | %.0f | %s |\n", grouped(rate), p.Batch, short(p.Micros), p.Instances,
+			fmt.Fprintf(out, "| %s | %.1f | %s | %.0f | %.0f | %s | %.0f | %.0f | %s/s | %s | %.0f | %s |\n",
+				chart.Figure(rate), p.Batch, short(p.Micros), p.Instances,
 				p.Nodes, p.First, p.Lanes, p.Connections, bytes(p.WAL), bytes(p.Journal), p.RedisNodes, short(p.Cost))
 		}
 		fmt.Fprintln(out)
 	}
 	return nil
-}
-
-// grouped returns n as text, with commas between thousands.
-func grouped(n float64) string {
-	s := strconv.FormatFloat(n, 'f', 0, 64)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }
 
 // short returns v as text with two significant digits and without an exponent.

@@ -96,12 +96,7 @@ func (r *Result) Summarize() {
 
 // compareRounds divides each value by the value of the base in the same round.
 func compareRounds(values, against []float64) Ratio {
-	var all []float64
-	for i := range min(len(values), len(against)) {
-		if against[i] > 0 {
-			all = append(all, values[i]/against[i])
-		}
-	}
+	all := report.Ratios(values, against)
 	if len(all) == 0 {
 		return Ratio{}
 	}
