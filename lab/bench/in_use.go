@@ -97,7 +97,8 @@ func (r *runner) each(ctx context.Context, at *site, t *template, n int, tenants
 // checksInBatches reports whether the service has the route for many checks in a request. It returns an error if one
 // of the checks gets no answer.
 func (r *runner) checksInBatches(ctx context.Context) (bool, error) {
-	address, body := "http://"+r.stand.service.api+checkBatchPath, checksBody(tenantID(0), checkBatch)
+	address := "http://" + r.stand.service.api + checkBatchPath
+	body := checksBody(tenantID(0), checkBatch)
 	answer, text, err := ask(ctx, http.MethodPost, address, adminKey, body)
 	if err != nil {
 		return false, fmt.Errorf("checks in batches: %w", err)

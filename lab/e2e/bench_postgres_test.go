@@ -21,8 +21,8 @@ func TestBenchPostgres_ShortForm_ComparesSettings(t *testing.T) {
 	dir := t.TempDir()
 	var progress, log logBuffer
 	r, err := bench.RunPostgres(t.Context(), bench.Config{
-		Programs: bench.Programs{Exe: quotasvc(t), Dir: dir, Progress: &progress,
-			Log: &log}, Rounds: 1, Rates: []int{100},
+		Programs: bench.Programs{Exe: quotasvc(t), Dir: dir, Progress: &progress, Log: &log},
+		Rounds:   1, Rates: []int{100},
 		Slice: 200 * time.Millisecond, OpenFor: 200 * time.Millisecond, Connections: 8, Tenants: 20, Batch: 10,
 		Only: []string{"socket", "remote_apply"},
 	})

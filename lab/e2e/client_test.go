@@ -112,7 +112,8 @@ func fetch(t testing.TB, client *http.Client, method, url, body string, header .
 
 // send makes a request. It returns an error if no complete answer arrives.
 func (in *instance) send(ctx context.Context, method, path, key string, body any) (answer, error) {
-	text, header := []byte(nil), []string{"Authorization", "Bearer " + testKey}
+	var text []byte
+	header := []string{"Authorization", "Bearer " + testKey}
 	if body != nil {
 		var err error
 		if text, err = json.Marshal(body); err != nil {

@@ -25,9 +25,9 @@ func growthOf(t *testing.T) (bench.GrowthConfig, *logBuffer) {
 	z.Tenants, z.Base, z.Entries, z.EntryTenants, z.Instances, z.Months, z.Rules = []int{20, 60}, 20, []int{1000}, 20, []int{2}, []int{24}, []int{100}
 	z.Fillfactors, z.Debits, z.MonthTenants, z.MonthRate = []int{60}, 2000, 100, 30
 	return bench.GrowthConfig{
-		Programs: bench.Programs{Exe: quotasvc(t), Dir: t.TempDir(), Progress: progress,
-			Log: progress}, Sizes: z, Rounds: 1,
-		Slice: 100 * time.Millisecond, OpenFor: 200 * time.Millisecond, Connections: 8, Rate: 50, DiskShare: 1,
+		Programs: bench.Programs{Exe: quotasvc(t), Dir: t.TempDir(), Progress: progress, Log: progress},
+		Sizes:    z, Rounds: 1, Slice: 100 * time.Millisecond, OpenFor: 200 * time.Millisecond,
+		Connections: 8, Rate: 50, DiskShare: 1,
 	}, progress
 }
 
@@ -57,7 +57,8 @@ func TestGrowth_ShortForm_MeasuresEveryStep(t *testing.T) {
 				"%s: %+v", l.Label, l)
 		}
 	}
-	layouts, m := r.Step(growth.Balances).Layouts, r.Step(growth.MonthEnd).Month
+	layouts := r.Step(growth.Balances).Layouts
+	m := r.Step(growth.MonthEnd).Month
 	assert.Greater(t, layouts[0].Hot, layouts[1].Hot,
 		"an open snapshot keeps dead rows, and updates should find less room")
 	assert.EqualValues(t, cfg.Sizes.MonthTenants, m.Rolled+m.Lazily, "%d debits failed", m.Errors)

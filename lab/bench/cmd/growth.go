@@ -68,15 +68,18 @@ func (c *growthCmd) Run(ctx context.Context) error {
 	if c.Small {
 		rounds, slice, openFor = 1, 200*time.Millisecond, 300*time.Millisecond
 	}
-	rounds, slice, openFor = cmp.Or(c.Rounds, rounds), cmp.Or(c.Slice, slice), cmp.Or(c.OpenFor, openFor)
+	rounds = cmp.Or(c.Rounds, rounds)
+	slice = cmp.Or(c.Slice, slice)
+	openFor = cmp.Or(c.OpenFor, openFor)
 	if settings := bench.MemoryQuarter(); !c.Small && len(settings) > 0 {
 		maps.Copy(settings, c.PostgreSQL)
 		c.PostgreSQL = settings
 	}
 	return c.withLog(func(programs bench.Programs) error {
 		result, err := bench.Growth(ctx, bench.GrowthConfig{
-			Programs: programs, Sizes: c.sizes(), Only: c.Only, Again: c.Again, Connections: c.Connections, Rate: c.Rate,
-			Rounds: rounds, Slice: slice, OpenFor: openFor, DiskShare: c.DiskShare, PostgreSQL: c.PostgreSQL,
+			Programs: programs, Sizes: c.sizes(), Only: c.Only, Again: c.Again,
+			Connections: c.Connections, Rate: c.Rate, Rounds: rounds, Slice: slice, OpenFor: openFor,
+			DiskShare: c.DiskShare, PostgreSQL: c.PostgreSQL,
 		})
 		if err != nil {
 			return fmt.Errorf("%w (finished steps are stored; the next run continues)", err)

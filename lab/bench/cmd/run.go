@@ -36,7 +36,9 @@ func (c *runCmd) Run(ctx context.Context) error {
 	if c.Full {
 		rounds, slice, openFor = 9, 3*time.Second, 12*time.Second
 	}
-	rounds, slice, openFor = cmp.Or(c.Rounds, rounds), cmp.Or(c.Slice, slice), cmp.Or(c.OpenFor, openFor)
+	rounds = cmp.Or(c.Rounds, rounds)
+	slice = cmp.Or(c.Slice, slice)
+	openFor = cmp.Or(c.OpenFor, openFor)
 	last, err := report.Last(c.Docs)
 	if err != nil {
 		return err
