@@ -138,11 +138,7 @@ type exportCmd struct {
 const modeline = "# yaml-language-server: $schema=catalog.schema.json\n"
 
 // Run prints the catalogue.
-func (c *exportCmd) Run(ctx context.Context, io *IO) error {
-	s, err := c.Dial(io)
-	if err != nil {
-		return err
-	}
+func (c *exportCmd) Run(ctx context.Context, io *IO, s *client.Client) error {
 	catalogue, err := s.ExportCatalog(ctx)
 	if err != nil {
 		return err

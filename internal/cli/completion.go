@@ -33,10 +33,7 @@ func bash(name string, all []entry) string {
 	fmt.Fprintf(&b, "# %s completion bash\n_%s() {\n  local word path='' flags='' commands='' current=\"${COMP_WORDS[COMP_CWORD]}\" previous=\"${COMP_WORDS[COMP_CWORD-1]}\" i\n", name, name)
 	b.WriteString("  for ((i = 1; i < COMP_CWORD; i++)); do\n    word=\"${COMP_WORDS[i]}\"\n    case \"$path/$word\" in\n")
 	for _, e := range all[1:] {
-		parent, last := "", e.path
-		if at := strings.LastIndexByte(e.path, ' '); at >= 0 {
-			parent, last = e.path[:at], e.path[at+1:]
-		}
+		parent, last := cutLast(e.path)
 		fmt.Fprintf(&b, "      '%s/%s') path='%s' ;;\n", parent, last, e.path)
 	}
 	b.WriteString("    esac\n  done\n  case \"$previous\" in\n")
@@ -97,7 +94,7 @@ func fish(name string, all []entry) string {
 			condition = "__fish_seen_subcommand_from " + strings.ReplaceAll(e.path, " ", "; and __fish_seen_subcommand_from ")
 		}
 		for _, child := range all {
-			if parent, last, _ := cutLast(child.path); child.path != "" && parent == e.path {
+			if parent, last := cutLast(child.path); child.path != "" && parent == e.path {
 				fmt.Fprintf(&b, "complete -c %s -n '%s' -a %s -d %s\n", name, condition, last, quote(child.help))
 			}
 		}
@@ -121,11 +118,11 @@ func fish(name string, all []entry) string {
 }
 
 // cutLast divides the path of a command before its last word.
-func cutLast(path string) (parent, last string, found bool) {
+func cutLast(path string) (parent, last string) {
 	if at := strings.LastIndexByte(path, ' '); at >= 0 {
-		return path[:at], path[at+1:], true
+		return path[:at], path[at+1:]
 	}
-	return "", path, false
+	return "", path
 }
 
 // quote returns a text in single quotes for fish.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,6 +60,9 @@ func (c *Connection) Dial(io *IO) (*client.Client, error) {
 	return q, nil
 }
 
+// ProvideClient returns the client that a command gets as an argument of Run. kong calls it before Run.
+func (c *Connection) ProvideClient(io *IO) (*client.Client, error) { return c.Dial(io) }
+
 // resolve sets URL and Key from the flags, the environment or a context.
 func (c *Connection) resolve(io *IO) error {
 	if c.URL != "" && c.Key != "" && c.Context == "" {
@@ -82,7 +86,7 @@ func (c *Connection) resolve(io *IO) error {
 	}
 	s, ok := file.Contexts[name]
 	if !ok {
-		return usage("%s has no context %q; it has: %s", path, name, strings.Join(names(file.Contexts), ", "))
+		return usage("%s has no context %q; it has: %s", path, name, strings.Join(slices.Sorted(maps.Keys(file.Contexts)), ", "))
 	}
 	key := s.Key
 	if s.KeyFile != "" {
@@ -137,13 +141,4 @@ func (c *Connection) read() (configFile, string, error) {
 		return file, path, usage("%s: %s", path, strings.TrimSpace(yaml.FormatError(err, false, false)))
 	}
 	return file, path, nil
-}
-
-func names[T any](m map[string]T) []string {
-	var list []string
-	for name := range m {
-		list = append(list, name)
-	}
-	slices.Sort(list)
-	return list
 }

@@ -23,11 +23,7 @@ type explainCmd struct {
 }
 
 // Run prints whether the tenant may use the units now. A denial is a valid answer, so the exit status is 0.
-func (c *explainCmd) Run(ctx context.Context, io *IO) error {
-	s, err := c.Dial(io)
-	if err != nil {
-		return err
-	}
+func (c *explainCmd) Run(ctx context.Context, io *IO, s *client.Client) error {
 	if c.At.given() {
 		return c.simulateAt(ctx, io, s)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -27,11 +28,7 @@ type usageCmd struct {
 }
 
 // Run prints the use of a meter over time.
-func (c *usageCmd) Run(ctx context.Context, io *IO) error {
-	s, err := c.Dial(io)
-	if err != nil {
-		return err
-	}
+func (c *usageCmd) Run(ctx context.Context, io *IO, s *client.Client) error {
 	if !c.To.given() {
 		c.To.from = func(now time.Time) time.Time { return now }
 	}
@@ -46,12 +43,11 @@ func (c *usageCmd) Run(ctx context.Context, io *IO) error {
 	if from.IsZero() {
 		from = to.Add(-map[string]time.Duration{"hour": 24 * time.Hour, "day": 30 * 24 * time.Hour, "month": 365 * 24 * time.Hour}[c.By])
 	}
-	q := url.Values{"meter": {c.Meter}, "by": {c.By}, "from": {from.UTC().Format(time.RFC3339Nano)}, "to": {to.UTC().Format(time.RFC3339Nano)}}
-	for name, value := range map[string]string{"subject": c.Subject, "group_by": c.GroupBy, "timezone": c.Timezone} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
+	q := given(map[string]string{"subject": c.Subject, "group_by": c.GroupBy, "timezone": c.Timezone})
+	q.Set("meter", c.Meter)
+	q.Set("by", c.By)
+	q.Set("from", from.UTC().Format(time.RFC3339Nano))
+	q.Set("to", to.UTC().Format(time.RFC3339Nano))
 	var list struct {
 		Items []rawItem `json:"items"`
 	}
@@ -83,7 +79,7 @@ func (c *usageCmd) Run(ctx context.Context, io *IO) error {
 
 func groupOf(group map[string]string) string {
 	var parts []string
-	for _, name := range names(group) {
+	for _, name := range slices.Sorted(maps.Keys(group)) {
 		parts = append(parts, orDash(group[name]))
 	}
 	return orDash(strings.Join(parts, " "))
@@ -108,11 +104,7 @@ type statementCmd struct {
 }
 
 // Run prints a statement.
-func (c *statementCmd) Run(ctx context.Context, io *IO) error {
-	s, err := c.Dial(io)
-	if err != nil {
-		return err
-	}
+func (c *statementCmd) Run(ctx context.Context, io *IO, s *client.Client) error {
 	q := client.GetStatementQuery{Subject: c.Subject}
 	if c.CSV {
 		text, err := s.GetStatementCSV(ctx, c.Tenant, c.Meter, c.Period, q)
@@ -167,34 +159,8 @@ type denialsCmd struct {
 	Limit  int     `default:"100" placeholder:"N" help:"Maximum number of single denials."`
 }
 
-// denial is a refused request, as the API lists it.
-type denial struct {
-	At        time.Time `json:"at"`
-	Code      string    `json:"code"`
-	Meter     string    `json:"meter"`
-	Rule      string    `json:"rule"`
-	Subject   string    `json:"subject"`
-	Route     string    `json:"route"`
-	Required  *int64    `json:"required"`
-	Available *int64    `json:"available"`
-	RequestID string    `json:"request_id"`
-}
-
-// denied is the number of refused requests in a minute, by reason.
-type denied struct {
-	Minute time.Time `json:"minute"`
-	Code   string    `json:"code"`
-	Meter  string    `json:"meter"`
-	Rule   string    `json:"rule"`
-	N      int64     `json:"n"`
-}
-
 // Run prints why requests of a tenant were refused.
-func (c *denialsCmd) Run(ctx context.Context, io *IO) error {
-	s, err := c.Dial(io)
-	if err != nil {
-		return err
-	}
+func (c *denialsCmd) Run(ctx context.Context, io *IO, s *client.Client) error {
 	q := url.Values{"limit": {fmt.Sprint(c.Limit)}}
 	for name, bound := range map[string]*instant{"from": &c.From, "to": &c.To} {
 		switch at, err := bound.resolve(ctx, s); {
@@ -211,12 +177,7 @@ func (c *denialsCmd) Run(ctx context.Context, io *IO) error {
 	if c.JSON {
 		return io.json(raw)
 	}
-	var list struct {
-		From   time.Time `json:"from"`
-		To     time.Time `json:"to"`
-		Items  []denial  `json:"items"`
-		Counts []denied  `json:"counts"`
-	}
+	var list client.DenialList
 	if err := raw.into(&list); err != nil {
 		return err
 	}
@@ -231,14 +192,21 @@ func (c *denialsCmd) Run(ctx context.Context, io *IO) error {
 	out := io.table("AT", "CODE", "METER OR LIMIT", "SUBJECT", "ROUTE", "REQUIRED", "AVAILABLE", "REQUEST")
 	for i := range list.Items {
 		d := &list.Items[i]
-		out.row(at(d.At), d.Code, orDash(d.Rule+d.Meter), orDash(d.Subject), orDash(d.Route), optional(d.Required), optional(d.Available), orDash(d.RequestID))
+		required := "-"
+		if d.Available != nil { // the API returns both, or neither
+			required = amount(d.Required)
+		}
+		out.row(at(d.At), string(d.Code), orDash(d.Rule+d.Meter), orDash(d.Subject), orDash(d.Route), required, optional(d.Available), orDash(d.RequestID))
 	}
 	return out.end()
 }
 
 // printSums prints the counts of all minutes, added by code and by limit or meter. The largest sum is first.
-func printSums(io *IO, counts []denied) error {
-	type key struct{ code, what string }
+func printSums(io *IO, counts []client.DenialCount) error {
+	type key struct {
+		code client.ProblemCode
+		what string
+	}
 	sums, last := map[key]int64{}, map[key]time.Time{}
 	var order []key
 	for i := range counts {
@@ -254,7 +222,7 @@ func printSums(io *IO, counts []denied) error {
 	slices.SortStableFunc(order, func(a, b key) int { return int(sums[b] - sums[a]) })
 	out := io.table("DENIALS", "CODE", "METER OR LIMIT", "LAST")
 	for _, k := range order {
-		out.row(amount(sums[k]), k.code, orDash(k.what), at(last[k]))
+		out.row(amount(sums[k]), string(k.code), orDash(k.what), at(last[k]))
 	}
 	return out.end()
 }
@@ -283,19 +251,10 @@ type event struct {
 const pollEvery = 2 * time.Second
 
 // Run prints events, the oldest first.
-func (c *eventsCmd) Run(ctx context.Context, io *IO) error {
-	s, err := c.Dial(io)
-	if err != nil {
-		return err
-	}
+func (c *eventsCmd) Run(ctx context.Context, io *IO, s *client.Client) error {
 	after, shown := c.After, 0
 	for {
-		q := url.Values{}
-		for name, value := range map[string]string{"tenant": c.Tenant, "type": c.Type, "after": after} {
-			if value != "" {
-				q.Set(name, value)
-			}
-		}
+		q := given(map[string]string{"tenant": c.Tenant, "type": c.Type, "after": after})
 		left := 0
 		if c.Limit > 0 {
 			left = c.Limit - shown

@@ -85,12 +85,7 @@ func (c *listenCmd) Run(ctx context.Context, out *IO) error {
 
 // each calls the function `do` with each event after c.After, and then sets c.After to the id of this event.
 func (c *listenCmd) each(ctx context.Context, s *client.Client, do func(*event)) error {
-	q := url.Values{}
-	for name, value := range map[string]string{"tenant": c.Tenant, "type": c.Type, "after": c.After} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
+	q := given(map[string]string{"tenant": c.Tenant, "type": c.Type, "after": c.After})
 	return eachItem(ctx, s, "/v1/events", q, 0, func(raw rawItem) error {
 		var e event
 		if err := raw.into(&e); err != nil {

@@ -35,6 +35,17 @@ func (t jsonText) into(v any) error {
 	return nil
 }
 
+// given returns a query with the parameters that are not empty.
+func given(parameters map[string]string) url.Values {
+	q := url.Values{}
+	for name, value := range parameters {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return q
+}
+
 // eachItem calls the function `do` with each item of a list, page after page. It stops after limit items; if limit is
 // 0, it does not stop early.
 func eachItem(ctx context.Context, s *client.Client, path string, q url.Values, limit int, do func(rawItem) error) error {

@@ -13,11 +13,7 @@ type shadowCmd struct {
 
 // Run prints how many requests a limit in shadow mode would have denied, and how many of these requests were denied
 // by enforced limits.
-func (c *shadowCmd) Run(ctx context.Context, io *IO) error {
-	s, err := c.Dial(io)
-	if err != nil {
-		return err
-	}
+func (c *shadowCmd) Run(ctx context.Context, io *IO, s *client.Client) error {
 	got, err := s.GetLimitShadow(ctx, c.Rule)
 	if err != nil {
 		return err

@@ -21,11 +21,7 @@ type grantCmd struct {
 }
 
 // Run grants units to a tenant.
-func (c *grantCmd) Run(ctx context.Context, io *IO) error {
-	s, err := c.Dial(io)
-	if err != nil {
-		return err
-	}
+func (c *grantCmd) Run(ctx context.Context, io *IO, s *client.Client) error {
 	var meta client.Meta
 	a, err := s.Grant(ctx, c.Tenant, client.GrantRequest{
 		Meter: c.Meter, Amount: c.Amount, Source: client.GrantRequestSource(c.Source), ExpiresAt: c.ExpiresAt, Subject: c.Subject, Reason: c.Reason, DryRun: c.DryRun,
@@ -53,11 +49,7 @@ type extendCmd struct {
 }
 
 // Run gives a grant a later end.
-func (c *extendCmd) Run(ctx context.Context, io *IO) error {
-	s, err := c.Dial(io)
-	if err != nil {
-		return err
-	}
+func (c *extendCmd) Run(ctx context.Context, io *IO, s *client.Client) error {
 	request := client.GrantExtensionRequest{Meter: c.Meter, Reason: c.Reason, DryRun: c.DryRun}
 	if !c.Never {
 		request.ExpiresAt = &c.ExpiresAt
@@ -91,11 +83,7 @@ type debitCmd struct {
 }
 
 // Run debits units of a tenant.
-func (c *debitCmd) Run(ctx context.Context, io *IO) error {
-	s, err := c.Dial(io)
-	if err != nil {
-		return err
-	}
+func (c *debitCmd) Run(ctx context.Context, io *IO, s *client.Client) error {
 	var meta client.Meta
 	a, err := s.Debit(ctx, client.DebitRequest{
 		Tenant: c.Tenant, Items: []client.Item{{Meter: c.Meter, Amount: c.Amount}}, Subject: c.Subject, Mode: client.Mode(c.Mode), DryRun: c.DryRun,

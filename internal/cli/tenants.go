@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,12 +46,7 @@ func (c *tenantListCmd) Run(ctx context.Context, io *IO) error {
 	if c.Near < 0 || c.Near > 100 || c.Limit < 0 {
 		return usage("--near must be from 1 to 100, and --limit at least 0")
 	}
-	q := url.Values{}
-	for name, value := range map[string]string{"meter": c.Meter, "plan": c.Plan, "status": c.Status, "sort": c.Sort} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
+	q := given(map[string]string{"meter": c.Meter, "plan": c.Plan, "status": c.Status, "sort": c.Sort})
 	if c.Near > 0 {
 		q.Set("near", strconv.Itoa(c.Near))
 	}
@@ -96,11 +91,7 @@ type tenantGetCmd struct {
 }
 
 // Run prints a tenant.
-func (c *tenantGetCmd) Run(ctx context.Context, io *IO) error {
-	s, err := c.Dial(io)
-	if err != nil {
-		return err
-	}
+func (c *tenantGetCmd) Run(ctx context.Context, io *IO, s *client.Client) error {
 	t, err := s.GetTenant(ctx, c.Tenant)
 	if err != nil {
 		return err
@@ -121,10 +112,10 @@ func printTenant(io *IO, t *client.Tenant) {
 	io.printf("%s: plan %s, %s since %s, periods in %s\n", io.paint(bold, t.Tenant), t.Plan, t.Status, at(t.CreatedAt), t.Timezone)
 	var metadata client.Metadata
 	_ = json.Unmarshal(t.Metadata, &metadata) // the service stores only objects
-	for _, key := range names(metadata) {
+	for _, key := range slices.Sorted(maps.Keys(metadata)) {
 		io.printf("  %s: %v\n", key, metadata[key])
 	}
-	for _, meter := range names(t.Overrides) {
+	for _, meter := range slices.Sorted(maps.Keys(t.Overrides)) {
 		io.printf("  %s: %s instead of the plan's amount\n", meter, amount(t.Overrides[meter]))
 	}
 }
@@ -139,11 +130,7 @@ type tenantCreateCmd struct {
 }
 
 // Run creates a tenant. If the tenant exists already, it does not change and Run fails.
-func (c *tenantCreateCmd) Run(ctx context.Context, io *IO) error {
-	s, err := c.Dial(io)
-	if err != nil {
-		return err
-	}
+func (c *tenantCreateCmd) Run(ctx context.Context, io *IO, s *client.Client) error {
 	if _, err := s.GetTenant(ctx, c.Tenant); err == nil {
 		return fmt.Errorf("the tenant %s exists already", c.Tenant)
 	} else if !errors.Is(err, client.ErrTenantNotFound) {
@@ -176,11 +163,7 @@ type balanceCmd struct {
 }
 
 // Run prints the balances of a tenant.
-func (c *balanceCmd) Run(ctx context.Context, io *IO) error {
-	s, err := c.Dial(io)
-	if err != nil {
-		return err
-	}
+func (c *balanceCmd) Run(ctx context.Context, io *IO, s *client.Client) error {
 	asOf, err := c.AsOf.resolve(ctx, s)
 	if err != nil {
 		return err
