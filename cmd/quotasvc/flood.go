@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -128,10 +130,7 @@ func (c *floodCounts) end(line equalLines) {
 // endAll ends all windows. It must be called before the process ends, so that no report about dropped lines is lost.
 func (c *floodCounts) endAll() {
 	c.mu.Lock()
-	lines := make([]equalLines, 0, len(c.windows))
-	for line := range c.windows {
-		lines = append(lines, line)
-	}
+	lines := slices.Collect(maps.Keys(c.windows))
 	c.mu.Unlock()
 	for _, line := range lines {
 		c.end(line)

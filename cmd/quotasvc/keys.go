@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -200,7 +201,7 @@ func printSecret(out io.Writer, k *access.Key, secret string, asJSON bool) error
 		return json.NewEncoder(out).Encode(printed(k, secret))
 	}
 	_, err := fmt.Fprintf(out, "key     %s\nscopes  %s\ntenant  %s\nsecret  %s\n\nThe secret is shown this once. Send it as: Authorization: Bearer <secret>\n",
-		k.ID, k.Scopes, orWord(k.Tenant, "all"), secret)
+		k.ID, k.Scopes, cmp.Or(k.Tenant, "all"), secret)
 	return err
 }
 
@@ -210,16 +211,9 @@ func printKey(out io.Writer, k *access.Key, asJSON bool) error {
 		return json.NewEncoder(out).Encode(printed(k, ""))
 	}
 	_, err := fmt.Fprintln(out, strings.Join([]string{
-		k.ID, k.Name, k.Scopes.String(), orWord(k.Tenant, "all"), k.Prefix + "...", string(k.Status), orTime(k.ExpiresAt), orTime(k.LastUsedAt),
+		k.ID, k.Name, k.Scopes.String(), cmp.Or(k.Tenant, "all"), k.Prefix + "...", string(k.Status), orTime(k.ExpiresAt), orTime(k.LastUsedAt),
 	}, "\t"))
 	return err
-}
-
-func orWord(text, none string) string {
-	if text == "" {
-		return none
-	}
-	return text
 }
 
 func orTime(t time.Time) string {

@@ -10,9 +10,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
-
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit/seal"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
@@ -46,11 +43,9 @@ func (c *sealCmd) Run(ctx context.Context, log *slog.Logger) error {
 	}
 	var sealed *seal.Seal
 	err := withVerifier(ctx, string(c.DatabaseURL), log, func(v *verifier.Verifier) (err error) {
-		finish := func() {}
-		if term.IsTerminal(int(os.Stderr.Fd())) {
-			options.Progress, finish = sealProgress()
-		}
+		show, finish := countingBar("balances")
 		defer finish()
+		options.Progress = func(s audit.Sealing) { show(s.Balances) }
 		sealed, err = v.Seal(ctx, options)
 		return err
 	})
@@ -160,15 +155,6 @@ func parseDay(check *checker, text string) time.Time {
 	return day
 }
 
-// sealProgress shows the number of balances that were examined so far. It shows no total, because counting all
-// balances would need a scan of the table.
-func sealProgress() (progress func(audit.Sealing), finish func()) {
-	bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(os.Stderr),
-		progressbar.OptionSetDescription("balances"), progressbar.OptionShowCount(), progressbar.OptionClearOnFinish())
-	progress = func(s audit.Sealing) { _ = bar.Set64(s.Balances) } // an error affects only the display
-	return progress, func() { _ = bar.Finish() }
-}
-
 // readSeal reads the file of a seal. If key is not empty, it is a public key, and the seal's signature must belong to
 // this key.
 func readSeal(path, key string) (*seal.Seal, error) {
@@ -195,13 +181,9 @@ func readSeal(path, key string) (*seal.Seal, error) {
 func verifySeal(ctx context.Context, databaseURL string, s *seal.Seal, log *slog.Logger) error {
 	var report *audit.SealReport
 	err := withVerifier(ctx, databaseURL, log, func(v *verifier.Verifier) (err error) {
-		progress, finish := func(audit.SealReport) {}, func() {}
-		if term.IsTerminal(int(os.Stderr.Fd())) {
-			entries, end := verifyProgress()
-			progress, finish = func(r audit.SealReport) { entries(audit.Report{Entries: r.Entries}) }, end
-		}
+		show, finish := countingBar("entries")
 		defer finish()
-		report, err = v.CheckSeal(ctx, s, progress)
+		report, err = v.CheckSeal(ctx, s, func(r audit.SealReport) { show(r.Entries) })
 		return err
 	})
 	if reason, refused := verifier.Refused(err); refused {

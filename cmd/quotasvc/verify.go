@@ -76,10 +76,8 @@ func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 			defer func() { _ = errors.Join(store.Stop(ctx), store.Close()) }() // the store has written nothing
 			options.Copies = balances.New(store, balances.Config{}).Stored
 		}
-		finish := func() {}
-		if term.IsTerminal(int(os.Stderr.Fd())) {
-			options.Progress, finish = verifyProgress()
-		}
+		show, finish := countingBar("entries")
+		options.Progress = func(r audit.Report) { show(r.Entries) }
 		began := time.Now()
 		report, err := v.Verify(ctx, options)
 		finish()
@@ -125,13 +123,17 @@ func withVerifier(ctx context.Context, databaseURL string, log *slog.Logger, do 
 	return do(v)
 }
 
-// verifyProgress shows the number of journal entries that were read so far. It shows no total, because counting all
-// entries would need a scan of the journal.
-func verifyProgress() (progress func(audit.Report), finish func()) {
+// countingBar returns a function that shows how many rows were read so far, such as entries, and a function that
+// removes the bar. Both do nothing if the output is no terminal. It shows no total, because counting all rows would
+// need a scan of the table.
+func countingBar(rows string) (show func(int64), finish func()) {
+	if !term.IsTerminal(int(os.Stderr.Fd())) {
+		return func(int64) {}, func() {}
+	}
 	bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(os.Stderr),
-		progressbar.OptionSetDescription("entries"), progressbar.OptionShowCount(), progressbar.OptionClearOnFinish())
-	progress = func(r audit.Report) { _ = bar.Set64(r.Entries) } // an error affects only the display
-	return progress, func() { _ = bar.Finish() }
+		progressbar.OptionSetDescription(rows), progressbar.OptionShowCount(), progressbar.OptionClearOnFinish())
+	show = func(n int64) { _ = bar.Set64(n) } // an error affects only the display
+	return show, func() { _ = bar.Finish() }
 }
 
 // printJSON prints the report in the JSON form of the API. Its verification_id is empty.
