@@ -221,12 +221,3 @@ func appliesTo(m *client.LimitMatch) string {
 	}
 	return strings.Join(list, ", ")
 }
-
-// perText returns a text with the dimensions by which a limit has buckets, for example tenant and route.
-func perText(per []client.LimitPer) string {
-	list := make([]string, len(per))
-	for i, p := range per {
-		list[i] = string(p)
-	}
-	return strings.Join(list, ", ")
-}

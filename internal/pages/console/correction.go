@@ -22,10 +22,9 @@ type correction struct {
 	fields []field
 	// fill sets suggested values in a new form, from the grant or the tenant that is corrected.
 	fill func(*call, *correctionView) error
-	// try sends a dry run. It stores the changes that the form would make in the view.
-	try func(*call, *correctionView) error
-	// do makes the changes, and stores them in the view.
-	do func(*call, *correctionView) error
+	// send makes the changes, and stores them in the view. If dry is true, it sends a dry run, and stores the changes
+	// that the form would make.
+	send func(c *call, v *correctionView, dry bool) error
 }
 
 // field is an input field of a form.
@@ -96,11 +95,7 @@ func (c *call) openCorrection(given form) (*correctionView, error) {
 		v.once = "console-" + rand.Text()
 	}
 	if t.meter = given.get("meter"); what.name == "plan" {
-		if list, err := c.ListPlans(c.ctx, client.ListPlansQuery{Limit: suggestionsMax}); err == nil { // without plans there are no suggestions
-			for i := range list.Items {
-				v.plans = append(v.plans, list.Items[i].Plan)
-			}
-		}
+		v.plans = c.planNames(suggestionsMax)
 	}
 	return v, nil
 }
@@ -169,12 +164,8 @@ func sendCorrection(c *call) error {
 	if step == "edit" {
 		return c.render(http.StatusOK, correctionPage(c, v))
 	}
-	act := v.what.try
-	if step == "apply" {
-		act = v.what.do
-	}
 	status := http.StatusOK
-	if err := act(c, v); err != nil {
+	if err := v.what.send(c, v, step != "apply"); err != nil {
 		f := explain(err)
 		v.problem, v.changes, v.audit, status = f, nil, nil, f.status
 	} else {

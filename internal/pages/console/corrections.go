@@ -60,8 +60,7 @@ func topUp() *correction {
 			{name: "grant_id", label: "Id of the grant", kind: "text", help: "Such as the number of the invoice. Empty: made for you."},
 			reasonField(),
 		},
-		try: func(c *call, v *correctionView) error { return send(c, v, true) },
-		do:  func(c *call, v *correctionView) error { return send(c, v, false) },
+		send: send,
 	}
 }
 
@@ -82,8 +81,7 @@ func adjust() *correction {
 	return &correction{
 		name: "adjust", title: "Adjust", verb: "Adjust", help: "Corrects what remains of a meter, up or down. It says in the statement that people corrected it.",
 		fields: []field{meterField(), {name: "amount", label: "By", kind: "number", required: true, help: "In the meter's smallest unit: 50 adds, -50 removes."}, reasonField()},
-		try:    func(c *call, v *correctionView) error { return send(c, v, true) },
-		do:     func(c *call, v *correctionView) error { return send(c, v, false) },
+		send:   send,
 	}
 }
 
@@ -115,8 +113,7 @@ func voidGrant() *correction {
 	return &correction{
 		name: "void", title: "Void a grant", verb: "Void", danger: true, help: "Takes back what remains of a grant.",
 		fields: []field{{name: "grant", label: "Grant", kind: "text", required: true}, {name: "meter", label: "Meter", kind: "text", help: "Needed if grants of several meters have this id."}, reasonField()},
-		try:    func(c *call, v *correctionView) error { return send(c, v, true) },
-		do:     func(c *call, v *correctionView) error { return send(c, v, false) },
+		send:   send,
 	}
 }
 
@@ -158,8 +155,7 @@ func refund() *correction {
 			{name: "at", label: "Made at or before", kind: "time", help: "Only if a later operation has the same id. In the tenant's zone."},
 			reasonField(),
 		},
-		try: func(c *call, v *correctionView) error { return send(c, v, true) },
-		do:  func(c *call, v *correctionView) error { return send(c, v, false) },
+		send: send,
 	}
 }
 
@@ -231,7 +227,7 @@ func changePlan() *correction {
 			{name: "usage", label: "Use so far, if now", kind: "choice", choices: []string{"carry", "reset"}, help: "carry: what was used counts against the new allowance. reset: it does not."},
 			reasonField(), versionField(),
 		},
-		fill: version, try: func(c *call, v *correctionView) error { return send(c, v, true) }, do: func(c *call, v *correctionView) error { return send(c, v, false) },
+		fill: version, send: send,
 	}
 }
 
@@ -242,7 +238,7 @@ func setStatus(name, title, help string, to client.TenantStatus, danger bool) *c
 	}
 	return &correction{
 		name: name, title: title, verb: title, help: help, danger: danger, fields: []field{reasonField(), versionField()}, fill: version,
-		try: func(c *call, v *correctionView) error { return send(c, v, true) }, do: func(c *call, v *correctionView) error { return send(c, v, false) },
+		send: send,
 	}
 }
 
@@ -292,7 +288,7 @@ func blockTenant() *correction {
 			{name: "expires_at", label: "Ends", kind: "time", help: "In the tenant's zone. Empty: when somebody deletes the block."},
 			{name: "reason", label: "Reason", kind: "area", required: true, help: "At most 500 bytes. Refused clients see it."},
 		},
-		try: func(c *call, v *correctionView) error { return send(c, v, true) }, do: func(c *call, v *correctionView) error { return send(c, v, false) },
+		send: send,
 	}
 }
 

@@ -219,16 +219,10 @@ func (v *explainView) roundingStep(d *client.DebitedItem) step {
 
 // ordinal returns a word for the position of a grant in the burn order, for example First.
 func ordinal(n int) string {
-	switch n {
-	case 0:
-		return "First"
-	case 1:
-		return "Second"
-	case 2:
-		return "Third"
-	default:
-		return strconv.Itoa(n+1) + "th"
+	if words := []string{"First", "Second", "Third"}; n < len(words) {
+		return words[n]
 	}
+	return strconv.Itoa(n+1) + "th"
 }
 
 // verdict returns a sentence that says what would happen.

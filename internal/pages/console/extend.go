@@ -36,8 +36,7 @@ func extendGrant() *correction {
 			{name: "expires_at", label: "New end", kind: "time", help: "In the tenant's zone. Empty: never."},
 			reasonField(),
 		},
-		try: func(c *call, v *correctionView) error { return send(c, v, true) },
-		do:  func(c *call, v *correctionView) error { return send(c, v, false) },
+		send: send,
 	}
 }
 

@@ -74,7 +74,7 @@ func (v *tenantView) readLimits(c *call, plan *client.Plan) {
 	var all []limited
 	add := func(rule string, kind client.LimitKind, mode client.LimitMode, match *client.LimitMatch, per []client.LimitPer) {
 		own := slices.Equal(per, []client.LimitPer{client.LimitPerTenant})
-		all = append(all, limited{rule: rule, kind: words(kind), mode: string(cmp.Or(mode, client.LimitModeEnforce)), applies: appliesTo(match), per: perText(per)})
+		all = append(all, limited{rule: rule, kind: words(kind), mode: string(cmp.Or(mode, client.LimitModeEnforce)), applies: appliesTo(match), per: joined(per)})
 		if own && len(all) <= limitsHere {
 			all[len(all)-1].part = take(c.GetLimitState(c.ctx, rule, client.GetLimitStateQuery{Tenant: v.Tenant.Tenant}))
 		}

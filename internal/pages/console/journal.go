@@ -84,16 +84,13 @@ func (v *journalView) link(file, cursor string) string {
 }
 
 // showJournal shows a page of the journal.
-func showJournal(c *call) error {
-	t, err := c.readTenant()
-	if err != nil {
-		return err
-	}
+func showJournal(c *call, t *tenantView) error {
 	v := &journalView{tenantView: t}
 	if err := v.entriesQuery(c); err != nil {
 		return err
 	}
 	v.meter = v.filter.Meter
+	var err error
 	if v.page, err = c.ListEntries(c.ctx, t.Tenant.Tenant, v.filter); err != nil {
 		return err
 	}
@@ -128,11 +125,7 @@ func cell(s string) string {
 }
 
 // sendJournal sends the entries of the journal as a CSV file, with the filters of the page.
-func sendJournal(c *call) error {
-	t, err := c.readTenant()
-	if err != nil {
-		return err
-	}
+func sendJournal(c *call, t *tenantView) error {
 	v := &journalView{tenantView: t}
 	if err := v.entriesQuery(c); err != nil {
 		return err

@@ -10,12 +10,12 @@ import (
 // perRecords is the number of lines on a page of API keys, of audit log lines or of events.
 const perRecords = 50
 
-// cursorOf returns the cursor of the next page. It returns the empty string on the last page.
-func cursorOf(c *string) string {
-	if c == nil {
+// orEmpty returns a text that may be absent, such as the cursor of the next page. It returns the empty string for nil.
+func orEmpty(text *string) string {
+	if text == nil {
 		return ""
 	}
-	return *c
+	return *text
 }
 
 // keysView is the data of a page of API keys.
@@ -87,14 +87,6 @@ func showEvents(c *call) error {
 	return c.render(http.StatusOK, eventsPage(c, v))
 }
 
-// tenantOf returns the tenant of an event. It returns the empty string if the event is not about a tenant.
-func tenantOf(e *client.Event) string {
-	if e.Tenant == nil {
-		return ""
-	}
-	return *e.Tenant
-}
-
 // proofView is the data of the page with verifications and seals, which prove that the journal was not changed.
 type proofView struct {
 	runs   part[*client.VerificationList]
@@ -126,14 +118,6 @@ func showProof(c *call) error {
 
 // perProof is the number of verifications and of seals on a page. A page with the seals of 14 days covers two weeks.
 const perProof = 14
-
-// ofWhom returns a text with the tenant of a verification, or "all tenants".
-func ofWhom(tenant string) string {
-	if tenant == "" {
-		return "all tenants"
-	}
-	return tenant
-}
 
 // firstOf returns a note if the page shows only a part of a list. Otherwise it returns the empty string.
 func firstOf(shown, all int64) string {

@@ -21,14 +21,11 @@ type refusalsView struct {
 const refusalsShown = 100
 
 // showRefusals shows the refusals of a tenant with their reasons.
-func showRefusals(c *call) error {
-	t, err := c.readTenant()
-	if err != nil {
-		return err
-	}
+func showRefusals(c *call, t *tenantView) error {
 	q := c.r.URL.Query()
 	v := &refusalsView{tenantView: t, day: q.Get("day"), at: strings.TrimSpace(q.Get("at")), from: q.Get("from"), to: q.Get("to")}
 	ask := client.ListDenialsQuery{Limit: refusalsShown}
+	var err error
 	if v.day != "" || v.at != "" {
 		v.from, v.to = "", ""
 		ask.From, ask.To, err = v.moment(c)
@@ -91,11 +88,6 @@ func (v *refusalsView) link(from, to time.Time) string {
 	return with(path("tenants", v.Tenant.Tenant, "refusals"), "from", from.In(v.zone).Format(entered), "to", to.In(v.zone).Format(entered))
 }
 
-// linkAt returns the path of the page with the refusals in a minute.
-func (v *refusalsView) linkAt(minute time.Time) string {
-	return refusalsAt(v.Tenant.Tenant, minute, v.zone)
-}
-
 // refusalsAt returns the path of the page with a tenant's refusals in a minute.
 func refusalsAt(tenant string, minute time.Time, zone *time.Location) string {
 	local := minute.In(zone)
@@ -103,7 +95,7 @@ func refusalsAt(tenant string, minute time.Time, zone *time.Location) string {
 }
 
 // why returns a sentence with the reason of a refusal.
-func (v *refusalsView) why(d *client.Denial) string {
+func (v *tenantView) why(d *client.Denial) string {
 	numbers := ""
 	if d.Available != nil {
 		numbers = " It needed " + num(d.Required) + " " + v.unit(d.Meter) + ", and " + num(*d.Available) + " were available."
@@ -126,9 +118,4 @@ func (v *refusalsView) why(d *client.Denial) string {
 	default:
 		return "It was refused with " + string(d.Code) + "." + numbers
 	}
-}
-
-// clock returns a text with the time of a refusal, in the tenant's zone.
-func (v *refusalsView) clock(t time.Time) string {
-	return t.In(v.zone).Format("2006-01-02 15:04:05")
 }

@@ -40,9 +40,6 @@ func showShadows(c *call) error {
 	return c.render(http.StatusOK, shadowsPage(c, v))
 }
 
-// spanText returns a text for a time span of the report, for example "last hour".
-func spanText(span string) string { return "last " + span }
-
 // shadowDenies returns a text with the number of requests that a limit in shadow mode would have denied, and the
 // number of their tenants.
 func shadowDenies(s *client.LimitShadowSpan) string {

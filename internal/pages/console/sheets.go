@@ -3,6 +3,7 @@ package console
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/quotasvc/quotasvc/client"
@@ -34,7 +35,7 @@ func (v *tenantView) csv(name string) string {
 
 // sendList sends a table of the tenant's page as a CSV file.
 func sendList(c *call) error {
-	name, isCSV := cutCSV(c.r.PathValue("list"))
+	name, isCSV := strings.CutSuffix(c.r.PathValue("list"), ".csv")
 	found, ok := lists()[name]
 	if !ok || !isCSV {
 		return showNowhere(c)
@@ -49,15 +50,6 @@ func sendList(c *call) error {
 		return err
 	}
 	return c.sendRows(v.Tenant.Tenant+"-"+name, found.header, rows)
-}
-
-// cutCSV returns the name of a file without .csv. It returns false if the file name does not end with .csv.
-func cutCSV(file string) (string, bool) {
-	const ending = ".csv"
-	if n := len(file) - len(ending); n > 0 && file[n:] == ending {
-		return file[:n], true
-	}
-	return "", false
 }
 
 // sendRows sends rows as a CSV file. If there are more than csvRowsMax rows, it sends only the first, and the last
@@ -185,11 +177,7 @@ func termRows(c *call, v *tenantView) (rows [][]string, err error) {
 }
 
 // sendUsage sends the tenant's use per hour, day or month as a CSV file.
-func sendUsage(c *call) error {
-	v, err := c.readTenant()
-	if err != nil {
-		return err
-	}
+func sendUsage(c *call, v *tenantView) error {
 	v.readBalances(c)
 	got, err := c.ListUsage(c.ctx, v.Tenant.Tenant, client.ListUsageQuery{Meter: v.meter, From: v.from, To: v.to, By: v.by, Timezone: v.Timezone})
 	if err != nil {

@@ -14,16 +14,13 @@ type statementsView struct {
 }
 
 // showStatements lists the statements of a meter, newest first.
-func showStatements(c *call) error {
+func showStatements(c *call, t *tenantView) error {
 	if c.r.PathValue("meter") == "" {
-		return c.firstStatements()
-	}
-	t, err := c.readTenant()
-	if err != nil {
-		return err
+		return c.firstStatements(t)
 	}
 	v := &statementsView{tenantView: t}
 	v.meter = c.r.PathValue("meter")
+	var err error
 	v.page, err = c.ListStatements(c.ctx, t.Tenant.Tenant, client.ListStatementsQuery{Meter: v.meter, Cursor: c.r.URL.Query().Get("cursor"), Limit: 50})
 	if err != nil {
 		return err
@@ -32,11 +29,7 @@ func showStatements(c *call) error {
 }
 
 // firstStatements redirects to the statements of the tenant's first meter.
-func (c *call) firstStatements() error {
-	t, err := c.readTenant()
-	if err != nil {
-		return err
-	}
+func (c *call) firstStatements(t *tenantView) error {
 	if t.readBalances(c); t.balance.err != nil {
 		return t.balance.err
 	}
@@ -54,13 +47,10 @@ type statementView struct {
 }
 
 // showStatement shows the statement of a period in a form that can be printed.
-func showStatement(c *call) error {
-	t, err := c.readTenant()
-	if err != nil {
-		return err
-	}
+func showStatement(c *call, t *tenantView) error {
 	v := &statementView{tenantView: t}
 	v.meter = c.r.PathValue("meter")
+	var err error
 	v.s, err = c.GetStatement(c.ctx, t.Tenant.Tenant, v.meter, c.r.PathValue("period"), client.GetStatementQuery{Subject: c.r.URL.Query().Get("subject")})
 	if err != nil {
 		return err

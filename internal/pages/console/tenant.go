@@ -99,6 +99,17 @@ func (c *call) readTenant() (*tenantView, error) {
 	return v, nil
 }
 
+// ofTenant returns a page that the function `show` shows with the tenant in the path.
+func ofTenant(show func(*call, *tenantView) error) func(*call) error {
+	return func(c *call) error {
+		v, err := c.readTenant()
+		if err != nil {
+			return err
+		}
+		return show(c, v)
+	}
+}
+
 // readBalances reads the tenant's balances, and chooses the meter that the page shows.
 func (v *tenantView) readBalances(c *call) {
 	v.balance = take(c.ListBalances(c.ctx, v.Tenant.Tenant, client.ListBalancesQuery{}))
@@ -139,11 +150,7 @@ func (v *tenantView) readTerms(c *call) {
 }
 
 // showTenant shows the page of a tenant.
-func showTenant(c *call) error {
-	v, err := c.readTenant()
-	if err != nil {
-		return err
-	}
+func showTenant(c *call, v *tenantView) error {
 	v.readBalances(c)
 	id := v.Tenant.Tenant
 	var g errgroup.Group
@@ -179,11 +186,7 @@ func showTenant(c *call) error {
 
 // showBalances sends the section of a tenant's page with the balances. An open page requests this section again and
 // again.
-func showBalances(c *call) error {
-	v, err := c.readTenant()
-	if err != nil {
-		return err
-	}
+func showBalances(c *call, v *tenantView) error {
 	v.readBalances(c)
 	return c.render(http.StatusOK, meters(c, v))
 }

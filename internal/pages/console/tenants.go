@@ -76,10 +76,7 @@ func (v *tenantsView) read(c *call) error {
 	if err != nil {
 		return err
 	}
-	v.tenants, v.next = list.Items, ""
-	if list.NextCursor != nil {
-		v.next = *list.NextCursor
-	}
+	v.tenants, v.next = list.Items, orEmpty(list.NextCursor)
 	return nil
 }
 
@@ -95,13 +92,13 @@ func showTenants(c *call) error {
 	if c.partial() {
 		return c.render(status, tenantRows(v))
 	}
-	v.plans, v.meters = c.planNames(), c.meterNames()
+	v.plans, v.meters = c.planNames(perCatalogue), c.meterNames()
 	return c.render(status, tenantsPage(c, v))
 }
 
-// planNames returns the plans of the catalogue. It returns no names if the catalogue cannot be read.
-func (c *call) planNames() (names []string) {
-	if list, err := c.ListPlans(c.ctx, client.ListPlansQuery{Limit: perCatalogue}); err == nil {
+// planNames returns the first plans of the catalogue. It returns no names if the catalogue cannot be read.
+func (c *call) planNames(limit int64) (names []string) {
+	if list, err := c.ListPlans(c.ctx, client.ListPlansQuery{Limit: limit}); err == nil {
 		for i := range list.Items {
 			names = append(names, list.Items[i].Plan)
 		}

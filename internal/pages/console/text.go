@@ -106,6 +106,15 @@ func sentence(s string) string {
 // words returns an identifier of the API with spaces: rollover_in becomes rollover in.
 func words[T ~string](name T) string { return strings.ReplaceAll(string(name), "_", " ") }
 
+// joined returns identifiers of the API as one text, such as the types of events that a webhook receives.
+func joined[T ~string](names []T) string {
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = string(name)
+	}
+	return strings.Join(list, ", ")
+}
+
 // pretty returns JSON with line breaks and indentation. It returns the empty string for null and for empty JSON.
 func pretty(raw any) string {
 	switch v := raw.(type) {
@@ -203,16 +212,8 @@ func sourceText(s client.Source) string {
 		return "the plan's allowance"
 	case client.SourceTopup:
 		return "top-up"
-	case client.SourcePromo:
-		return "promo"
 	case client.SourceRollover:
 		return "rolled over"
-	case client.SourceAdjustment:
-		return "adjustment"
-	case client.SourceRefund:
-		return "refund"
-	case client.SourceOverage:
-		return "overage"
 	default:
 		return string(s)
 	}

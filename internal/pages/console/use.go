@@ -145,8 +145,5 @@ func (v *tenantView) readReached(c *call) {
 // order is the order of time.
 func eventAt(t time.Time) string { return fmt.Sprintf("evt_%016d", max(t.UnixMicro(), 0)) }
 
-// plural returns the word for several intervals, for example days.
-func (v *tenantView) plural() string { return v.by + "s" }
-
 // marked returns the events of an interval as one text.
 func (s *interval) marked() string { return strings.Join(s.marks, ", ") }

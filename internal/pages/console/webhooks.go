@@ -221,15 +221,6 @@ func host(raw string) string {
 	return u.Host + u.Path
 }
 
-// typesText returns a text with the types of events that a webhook receives.
-func typesText(types []client.EventType) string {
-	list := make([]string, len(types))
-	for i, t := range types {
-		list[i] = string(t)
-	}
-	return strings.Join(list, ", ")
-}
-
 // answerText returns a text about the receiver's answer to the latest call of a delivery.
 func answerText(d *client.Delivery) string {
 	switch {

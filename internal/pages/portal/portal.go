@@ -205,8 +205,9 @@ func (v *visit) logo() string {
 	return v.asset("logo.png")
 }
 
-// inside returns a handler that shows a page only if the browser sends a cookie with the secret of the link.
-func inside(show func(*visit) error) func(*visit) error {
+// inside returns a handler that shows a page only if the browser sends a cookie with the secret of the link. The page
+// gets the tenant of the link.
+func inside(show func(*visit, *overview) error) func(*visit) error {
 	return func(v *visit) error {
 		sent, err := v.r.Cookie(v.cookie().Name)
 		if err != nil {
@@ -219,7 +220,11 @@ func inside(show func(*visit) error) func(*visit) error {
 		if err != nil {
 			return err
 		}
-		return show(v)
+		o, err := v.read()
+		if err != nil {
+			return err
+		}
+		return show(v, o)
 	}
 }
 

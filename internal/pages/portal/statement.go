@@ -15,11 +15,7 @@ type statementList struct {
 }
 
 // showStatements lists the statements of a meter, newest first.
-func showStatements(v *visit) error {
-	o, err := v.read()
-	if err != nil {
-		return err
-	}
+func showStatements(v *visit, o *overview) error {
 	o.meter = v.r.PathValue("meter")
 	page, err := v.ListStatements(v.r.Context(), v.link.Tenant, client.ListStatementsQuery{Meter: o.meter, Cursor: v.r.URL.Query().Get("cursor"), Limit: 50})
 	if err != nil {
@@ -36,11 +32,7 @@ type statementView struct {
 }
 
 // showStatement shows the statement of a period in a form that can be printed.
-func showStatement(v *visit) error {
-	o, err := v.read()
-	if err != nil {
-		return err
-	}
+func showStatement(v *visit, o *overview) error {
 	o.meter = v.r.PathValue("meter")
 	s, err := v.GetStatement(v.r.Context(), v.link.Tenant, o.meter, v.r.PathValue("period"), client.GetStatementQuery{})
 	if err != nil {

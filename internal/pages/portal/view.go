@@ -90,11 +90,7 @@ func (o *overview) readBalances(v *visit) {
 }
 
 // showOverview shows the first page, with the tenant's units and use.
-func showOverview(v *visit) error {
-	o, err := v.read()
-	if err != nil {
-		return err
-	}
+func showOverview(v *visit, o *overview) error {
 	o.readBalances(v)
 	var g errgroup.Group
 	g.SetLimit(atOnce)
@@ -115,11 +111,7 @@ func showOverview(v *visit) error {
 }
 
 // showMeters sends the section with the bars of the balances. An open page requests this section again and again.
-func showMeters(v *visit) error {
-	o, err := v.read()
-	if err != nil {
-		return err
-	}
+func showMeters(v *visit, o *overview) error {
 	o.readBalances(v)
 	return v.render(http.StatusOK, meters(v, o))
 }
