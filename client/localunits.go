@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -197,12 +198,12 @@ func NewLocalUnits(o LocalUnitsOptions) (*LocalUnits, error) {
 
 // complete sets the defaults of the options and checks the options.
 func (o *LocalUnitsOptions) complete() error {
-	setDefault(&o.Min, min(defaultMin, max(o.Max, 0)), defaultMin)
-	setDefault(&o.Max, max(defaultMax, o.Min), 0)
-	setDefault(&o.TTL, defaultTTL, 0)
-	setDefault(&o.CaptureEvery, defaultCaptureEvery, 0)
-	setDefault(&o.Timeout, defaultTimeout, 0)
-	setDefault(&o.Backoff.Cap, defaultLocalCap, 0)
+	o.Min = cmp.Or(o.Min, min(defaultMin, max(o.Max, 0)), defaultMin)
+	o.Max = cmp.Or(o.Max, max(defaultMax, o.Min))
+	o.TTL = cmp.Or(o.TTL, defaultTTL)
+	o.CaptureEvery = cmp.Or(o.CaptureEvery, defaultCaptureEvery)
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+	o.Backoff.Cap = cmp.Or(o.Backoff.Cap, defaultLocalCap)
 	if o.Client == nil {
 		o.Client = http.DefaultClient
 	}
@@ -228,16 +229,6 @@ func (o *LocalUnitsOptions) complete() error {
 		}
 	}
 	return nil
-}
-
-// setDefault sets a zero value to d. If d is also zero, it sets the value to other.
-func setDefault[T int64 | time.Duration](v *T, d, other T) {
-	if *v == 0 {
-		*v = d
-	}
-	if *v == 0 {
-		*v = other
-	}
 }
 
 // Take takes n units, 1 to Max, without a request. If this process holds too few units, Take takes no units and

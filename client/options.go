@@ -86,9 +86,9 @@ func (o *Options) complete() error {
 	o.URL = cmp.Or(o.URL, os.Getenv("QUOTASVC_URL"))
 	o.Key = cmp.Or(o.Key, os.Getenv("QUOTASVC_KEY"))
 	o.URL = strings.TrimRight(o.URL, "/")
-	setDefault(&o.Timeout, defaultTimeout, 0)
-	setDefault(&o.Deadline, defaultDeadline, 0)
-	setDefault(&o.MaxWait, defaultMaxWait, 0)
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+	o.Deadline = cmp.Or(o.Deadline, defaultDeadline)
+	o.MaxWait = cmp.Or(o.MaxWait, defaultMaxWait)
 	o.Attempts = cmp.Or(o.Attempts, defaultAttempts)
 	for _, rule := range []struct {
 		ok     bool

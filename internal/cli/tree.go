@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -61,13 +62,8 @@ func takesFile(f *kong.Flag) bool {
 
 // words returns the valid values of a flag. It returns nil if the flag is not an enumeration.
 func words(f *kong.Flag) []string {
-	var list []string
-	if f.Enum != "" {
-		for _, w := range f.EnumSlice() {
-			if w != "" {
-				list = append(list, w)
-			}
-		}
+	if f.Enum == "" {
+		return nil
 	}
-	return list
+	return slices.DeleteFunc(f.EnumSlice(), func(word string) bool { return word == "" })
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -196,13 +197,9 @@ func affectedBy(ctx context.Context, api *client.API, diff *client.CatalogDiff) 
 // touched returns the changes that the page shows one by one. It omits objects that the document does not list and
 // that are kept.
 func (v *editView) touched() []client.CatalogChange {
-	var list []client.CatalogChange
-	for _, change := range v.diff.Changes {
-		if change.Action != client.CatalogChangeActionUnlisted {
-			list = append(list, change)
-		}
-	}
-	return list
+	return slices.DeleteFunc(slices.Clone(v.diff.Changes), func(change client.CatalogChange) bool {
+		return change.Action == client.CatalogChangeActionUnlisted
+	})
 }
 
 // changes reports whether the form creates, changes or deletes an object.

@@ -67,15 +67,13 @@ func streamStart(c *call) error {
 // requests it after the overview was loaded.
 func showNear(c *call) error {
 	list := take(c.ListTenants(c.ctx, client.ListTenantsQuery{Near: nearPercent, Sort: "remaining", Limit: nearHere}))
-	return c.render(http.StatusOK, near(c.readUnits(), list))
+	units, _ := c.readMeters()
+	return c.render(http.StatusOK, near(units, list))
 }
 
 // rate returns a text with the number of requests per second, for n requests from r.From to the given instant.
 func rate(n int64, r *client.StatusRequests, at time.Time) string {
-	seconds := at.Sub(r.From).Seconds()
-	if seconds < 1 {
-		seconds = 1
-	}
+	seconds := max(at.Sub(r.From).Seconds(), 1)
 	return strconv.FormatFloat(float64(n)/seconds, 'f', 1, 64)
 }
 

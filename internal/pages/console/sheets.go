@@ -222,10 +222,7 @@ func sendTenants(c *call) error {
 			}
 			rows = append(rows, row)
 		}
-		if v.next == "" {
-			break
-		}
-		if pages == 1 {
+		if v.next == "" || pages == 1 {
 			break
 		}
 		v.query.Cursor = v.next

@@ -68,16 +68,19 @@ func (v *tenantView) unit(meter string) string { return unitOf(v.units, meter) }
 // unitOf returns the name of a meter's unit, or "units" if it is not known.
 func unitOf(units map[string]string, meter string) string { return cmp.Or(units[meter], "units") }
 
-// readUnits returns the units of all meters.
-func (c *call) readUnits() map[string]string {
-	units := map[string]string{}
+// readMeters returns the units of all meters, and the meters of kind gauge in alphabetical order.
+func (c *call) readMeters() (units map[string]string, gauges []string) {
+	units = map[string]string{}
 	for m, err := range c.AllMeters(c.ctx, client.ListMetersQuery{Limit: 500}) {
 		if err != nil {
 			break // the page then uses the word "units"
 		}
 		units[m.Meter] = m.Unit
+		if m.Kind == client.MeterKindGauge {
+			gauges = append(gauges, m.Meter)
+		}
 	}
-	return units
+	return units, gauges
 }
 
 // readTenant reads the tenant in the path, and the units of all meters.
@@ -86,16 +89,8 @@ func (c *call) readTenant() (*tenantView, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &tenantView{Tenant: t, zone: zoneOf(t.Timezone), units: map[string]string{}, now: c.console.now()}
-	for m, err := range c.AllMeters(c.ctx, client.ListMetersQuery{Limit: 500}) {
-		if err != nil {
-			break // the page then uses the word "units"
-		}
-		v.units[m.Meter] = m.Unit
-		if m.Kind == client.MeterKindGauge {
-			v.gaugeMeters = append(v.gaugeMeters, m.Meter)
-		}
-	}
+	v := &tenantView{Tenant: t, zone: zoneOf(t.Timezone), now: c.console.now()}
+	v.units, v.gaugeMeters = c.readMeters()
 	return v, nil
 }
 

@@ -65,7 +65,7 @@ func (c *call) readTenants(limit int64) (*tenantsView, error) {
 		v.query.Near = percent
 	}
 	if v.withBalances() {
-		v.units = c.readUnits()
+		v.units, _ = c.readMeters()
 	}
 	return v, v.read(c)
 }
