@@ -46,6 +46,7 @@ type correctionView struct {
 	given   form
 	once    string // the idempotency key of the form
 	problem *failure
+	meta    client.Meta // of the API's answer to the form
 
 	tried bool // whether changes has the changes of a dry run
 	done  bool // whether changes were made
@@ -171,6 +172,9 @@ func sendCorrection(c *call) error {
 	} else {
 		v.tried, v.done = step != "apply", step == "apply"
 	}
+	if v.done {
+		v.written(c)
+	}
 	return c.render(status, correctionPage(c, v))
 }
 
@@ -194,9 +198,9 @@ func (v *correctionView) instant(name string) (time.Time, error) {
 
 // written reads the line of the audit log that the correction has written. If it does not find the line, the page
 // shows the expected line.
-func (v *correctionView) written(c *call, m *client.Meta) {
-	v.replayed = v.replayed || m.Replayed
-	if v.audit == nil || m.Replayed {
+func (v *correctionView) written(c *call) {
+	v.replayed = v.replayed || v.meta.Replayed
+	if v.audit == nil || v.meta.Replayed {
 		return
 	}
 	list, err := c.ListAudit(c.ctx, client.ListAuditQuery{Tenant: v.Tenant.Tenant, Action: v.audit.action, Limit: 10})
@@ -204,7 +208,7 @@ func (v *correctionView) written(c *call, m *client.Meta) {
 		return
 	}
 	for i := range list.Items {
-		if list.Items[i].RequestID == m.RequestID {
+		if list.Items[i].RequestID == v.meta.RequestID {
 			v.audit.line = &list.Items[i]
 		}
 	}

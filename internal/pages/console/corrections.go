@@ -32,22 +32,18 @@ func topUp() *correction {
 		if e := client.AsError(err); e != nil && e.Status != http.StatusNotFound && e.Code != client.ProblemCodeMeterNotInPlan {
 			return err
 		}
-		var m client.Meta
 		got, err := c.Grant(c.ctx, v.Tenant.Tenant, client.GrantRequest{
 			Meter: meter, Amount: amount, Source: client.GrantRequestSource(cmp.Or(v.get("source"), "topup")), ExpiresAt: ends, GrantID: v.get("grant_id"), Reason: v.get("reason"), DryRun: dry,
-		}, client.WithKey(v.once), client.WithMeta(&m))
+		}, client.WithKey(v.once), client.WithMeta(&v.meta))
 		if err != nil {
 			return err
 		}
 		was := got.Balance.Remaining - got.Amount
-		if before != nil && !m.Replayed {
+		if before != nil && !v.meta.Replayed {
 			was = before.Remaining
 		}
 		v.changes = []difference{v.amountChange("Remaining of "+meter, meter, was, got.Balance.Remaining), {"Ends", "", v.ends(got.ExpiresAt)}}
 		v.audit = &auditPreview{action: "grant.create", kind: "grant", id: got.GrantID, reason: v.get("reason")}
-		if !dry {
-			v.written(c, &m)
-		}
 		return nil
 	}
 	return &correction{
@@ -70,12 +66,11 @@ func adjust() *correction {
 		if err != nil {
 			return err
 		}
-		var m client.Meta
-		got, err := c.Adjust(c.ctx, v.Tenant.Tenant, client.AdjustmentRequest{Meter: v.get("meter"), Amount: amount, Reason: v.get("reason"), DryRun: dry}, client.WithKey(v.once), client.WithMeta(&m))
+		got, err := c.Adjust(c.ctx, v.Tenant.Tenant, client.AdjustmentRequest{Meter: v.get("meter"), Amount: amount, Reason: v.get("reason"), DryRun: dry}, client.WithKey(v.once), client.WithMeta(&v.meta))
 		if err != nil {
 			return err
 		}
-		v.changed(c, got, "adjustment.create", "adjustment", cmp.Or(got.OperationID, v.once), dry, &m)
+		v.changed(got, "adjustment.create", "adjustment", cmp.Or(got.OperationID, v.once), dry)
 		return nil
 	}
 	return &correction{
@@ -86,7 +81,7 @@ func adjust() *correction {
 }
 
 // changed stores the result of a void or an adjustment in the view: the changes and the line of the audit log.
-func (v *correctionView) changed(c *call, got *client.ChangeAnswer, action, kind, id string, dry bool, m *client.Meta) {
+func (v *correctionView) changed(got *client.ChangeAnswer, action, kind, id string, dry bool) {
 	v.changes = []difference{v.amountChange("Remaining of "+got.Meter, got.Meter, got.Before, got.Remaining)}
 	v.audit = &auditPreview{action: action, kind: kind, id: id, reason: v.get("reason")}
 	if dry {
@@ -94,19 +89,16 @@ func (v *correctionView) changed(c *call, got *client.ChangeAnswer, action, kind
 		if kind == "adjustment" {
 			v.audit.id = v.once
 		}
-		return
 	}
-	v.written(c, m)
 }
 
 func voidGrant() *correction {
 	send := func(c *call, v *correctionView, dry bool) error {
-		var m client.Meta
-		got, err := c.VoidGrant(c.ctx, v.Tenant.Tenant, v.get("grant"), client.VoidRequest{Meter: v.get("meter"), Reason: v.get("reason"), DryRun: dry}, client.WithKey(v.once), client.WithMeta(&m))
+		got, err := c.VoidGrant(c.ctx, v.Tenant.Tenant, v.get("grant"), client.VoidRequest{Meter: v.get("meter"), Reason: v.get("reason"), DryRun: dry}, client.WithKey(v.once), client.WithMeta(&v.meta))
 		if err != nil {
 			return err
 		}
-		v.changed(c, got, "grant.void", "grant", v.get("grant"), dry, &m)
+		v.changed(got, "grant.void", "grant", v.get("grant"), dry)
 		v.notes = append(v.notes, fmt.Sprintf("%s %s of the grant are taken back. What was used of it stays used.", num(-got.Amount), v.unit(got.Meter)))
 		return nil
 	}
@@ -129,8 +121,7 @@ func refund() *correction {
 		if request.At, err = v.instant("at"); err != nil {
 			return err
 		}
-		var m client.Meta
-		got, err := c.Refund(c.ctx, request, client.WithKey(v.once), client.WithMeta(&m))
+		got, err := c.Refund(c.ctx, request, client.WithKey(v.once), client.WithMeta(&v.meta))
 		if err != nil {
 			return err
 		}
@@ -141,9 +132,6 @@ func refund() *correction {
 			}
 		}
 		v.audit = &auditPreview{action: "refund.create", kind: "refund", id: v.once, reason: v.get("reason")}
-		if !dry {
-			v.written(c, &m)
-		}
 		return nil
 	}
 	return &correction{
@@ -163,8 +151,7 @@ func refund() *correction {
 // function `done` reports for the second request that the tenant is already as wanted.
 func patch(c *call, v *correctionView, p client.TenantPatch, done func(*client.Tenant) bool) error {
 	p.Reason = v.get("reason")
-	var m client.Meta
-	options := []client.Option{client.WithMeta(&m)}
+	options := []client.Option{client.WithMeta(&v.meta)}
 	if version := v.get("version"); version != "" {
 		options = append(options, client.WithIfMatch(`"`+version+`"`))
 	}
@@ -184,10 +171,6 @@ func patch(c *call, v *correctionView, p client.TenantPatch, done func(*client.T
 		v.changes = append(v.changes, difference{"Status", string(got.Before.Status), string(got.Status)})
 	}
 	v.audit = &auditPreview{action: "tenant.patch", kind: "tenant", id: v.Tenant.Tenant, reason: p.Reason}
-	if p.DryRun {
-		return nil
-	}
-	v.written(c, &m)
 	return nil
 }
 
@@ -274,12 +257,8 @@ func blockTenant() *correction {
 		if dry {
 			return nil
 		}
-		var m client.Meta
-		if _, err := c.PutBlock(c.ctx, kind, value, request, client.WithMeta(&m)); err != nil {
-			return err
-		}
-		v.written(c, &m)
-		return nil
+		_, err = c.PutBlock(c.ctx, kind, value, request, client.WithMeta(&v.meta))
+		return err
 	}
 	return &correction{
 		name: "block", title: "Block", verb: "Block", danger: true, help: "Refuses every request of the tenant, or of one of its subjects, on all instances within a second.",

@@ -17,15 +17,11 @@ func extendGrant() *correction {
 		if !ends.IsZero() {
 			request.ExpiresAt = &ends
 		}
-		var m client.Meta
-		got, err := c.ExtendGrant(c.ctx, v.Tenant.Tenant, v.get("grant"), request, client.WithKey(v.once), client.WithMeta(&m))
+		got, err := c.ExtendGrant(c.ctx, v.Tenant.Tenant, v.get("grant"), request, client.WithKey(v.once), client.WithMeta(&v.meta))
 		if err != nil {
 			return notExtended(err)
 		}
 		v.extended(got)
-		if !dry {
-			v.written(c, &m)
-		}
 		return nil
 	}
 	return &correction{
