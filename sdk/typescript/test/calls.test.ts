@@ -33,7 +33,6 @@ test('idempotency: an answer that is lost after the service committed is asked f
   assert.equal(proxy.seen[0]?.key, proxy.seen[1]?.key)
   assert.equal(proxy.seen[0]?.body, proxy.seen[1]?.body)
   assert.equal((await used(tenant)).used, 7)
-  await proxy.stop()
 })
 
 test('idempotency: three lost answers of a consume in a row charge once', async () => {
@@ -43,7 +42,6 @@ test('idempotency: three lost answers of a consume in a row charge once', async 
   assert.equal(new Set(proxy.seen.map((s) => s.key)).size, 1)
   assert.equal(proxy.seen.filter((s) => s.forwarded).length, 4)
   assert.equal((await used(tenant)).used, 3)
-  await proxy.stop()
 })
 
 test('idempotency: each call is an operation of its own, and a given key is one operation', async () => {
@@ -68,7 +66,6 @@ test('idempotency: an operation whose outcome stayed unknown can be finished wit
   const answer = await client.debit({ tenant, items: calls(4) }, { idempotencyKey: error.idempotencyKey })
   assert.equal(answer.meta.replayed, true)
   assert.equal((await used(tenant)).used, 4)
-  await proxy.stop()
 })
 
 test('idempotency: a PATCH, which has no key, is not sent twice', async () => {
@@ -78,7 +75,6 @@ test('idempotency: a PATCH, which has no key, is not sent twice', async () => {
   const error = await failure(client.api.patchTenant({ tenant, body: { timezone: 'Europe/Berlin' } }))
   assert.ok(error instanceof ConnectionError)
   assert.equal(proxy.seen.length, 1)
-  await proxy.stop()
 })
 
 test('retries: 502, 503, 504 and broken connections are tried again', async () => {
@@ -90,7 +86,6 @@ test('retries: 502, 503, 504 and broken connections are tried again', async () =
   assert.deepEqual(events.map((e) => e.attempt), [1, 2, 3, 4])
   assert.deepEqual(events.map((e) => e.error.code), ['not_the_service', 'not_the_service', 'no_answer', 'not_the_service'])
   assert.equal((await used(tenant)).used, 1)
-  await proxy.stop()
 })
 
 test('retries: at most five attempts, then the last error', async () => {
@@ -100,7 +95,6 @@ test('retries: at most five attempts, then the last error', async () => {
   assert.ok(error instanceof UnavailableError)
   assert.equal(error.attempts, 5)
   assert.equal(proxy.seen.length, 5)
-  await proxy.stop()
 })
 
 test('retries: 500 and 4xx are final', async () => {
@@ -112,7 +106,6 @@ test('retries: 500 and 4xx are final', async () => {
     assert.equal((await failure(client.debit({ tenant: 'x', items: calls(1) }))).httpStatus, status)
     assert.equal(proxy.seen.length, 1, `status ${status}`)
   }
-  await proxy.stop()
 })
 
 test('retries: waits have full jitter: 0 to a bound that doubles, on top of Retry-After', () => {
@@ -129,7 +122,6 @@ test('retries: a redirect is refused with the address, and not followed', async 
   const error = await failure(newClient({ url: proxy.url }).debit({ tenant: 'x', items: calls(1) }))
   assert.match(error.message, /redirected to https:\/\/elsewhere\.example\//)
   assert.equal(proxy.seen.length, 1)
-  await proxy.stop()
 })
 
 test('budget: retries of a client are at most ten beyond a tenth of its calls', async () => {
@@ -139,7 +131,6 @@ test('budget: retries of a client are at most ten beyond a tenth of its calls', 
   for (let i = 0; i < 40; i++) await failure(client.check({ tenant: 'x', items: calls(1) }))
   assert.ok(proxy.seen.length <= 40 + 10 + 4, `${proxy.seen.length} requests for 40 calls`)
   assert.ok(proxy.seen.length >= 40 + 10, `${proxy.seen.length} requests for 40 calls`)
-  await proxy.stop()
 })
 
 test('budget: a short failure is retried by all calls', async () => {
@@ -149,7 +140,6 @@ test('budget: a short failure is retried by all calls', async () => {
   const answers = await Promise.all(Array.from({ length: 10 }, () => client.debit({ tenant, items: calls(1) })))
   assert.ok(answers.length === 10)
   assert.equal((await used(tenant)).used, 10)
-  await proxy.stop()
 })
 
 test('retry-after: no retry comes earlier than a 503 asks', async () => {
@@ -158,7 +148,6 @@ test('retry-after: no retry comes earlier than a 503 asks', async () => {
   await newClient({ url: proxy.url }).debit({ tenant, items: calls(1) })
   const [first, second] = proxy.seen
   assert.ok((second?.at ?? 0) - (first?.at ?? 0) >= 995, `${(second?.at ?? 0) - (first?.at ?? 0)} ms`)
-  await proxy.stop()
 })
 
 test('retry-after: a date counts from the Date of the same answer', async () => {
@@ -168,7 +157,6 @@ test('retry-after: a date counts from the Date of the same answer', async () => 
   const waits: number[] = []
   await newClient({ url: proxy.url, onRetry: (e) => waits.push(e.waitMs) }).debit({ tenant, items: calls(1) })
   assert.ok(waits.length === 1 && (waits[0] ?? 0) >= 1_000 && (waits[0] ?? 0) <= 1_100, String(waits))
-  await proxy.stop()
 })
 
 test('retry-after: a wait beyond maxWaitMs ends the call at once', async () => {
@@ -176,7 +164,6 @@ test('retry-after: a wait beyond maxWaitMs ends the call at once', async () => {
   const error = await failure(newClient({ url: proxy.url }).debit({ tenant: 'x', items: calls(1) }))
   assert.equal(error.retryAfterMs, 31_000)
   assert.equal(proxy.seen.length, 1)
-  await proxy.stop()
 })
 
 test('retry-after: a real rate limit is waited for, and retryDenied: false answers at once', async () => {
@@ -196,7 +183,6 @@ test('timeouts: an attempt without an answer ends after timeoutMs, and is tried 
   const proxy = await Proxy.start('hang')
   const answer = await newClient({ url: proxy.url }).debit({ tenant, items: calls(1) }, { timeoutMs: 3_000 })
   assert.equal(answer.meta.attempts, 2)
-  await proxy.stop()
 })
 
 test('timeouts: deadlineMs bounds a call with all its attempts', async () => {
@@ -207,7 +193,6 @@ test('timeouts: deadlineMs bounds a call with all its attempts', async () => {
   assert.ok(error instanceof TimeoutError && error.code === 'timeout' && error.outcomeUnknown)
   assert.ok(Date.now() - began < 5_000)
   assert.ok(error.attempts >= 2)
-  await proxy.stop()
 })
 
 test('timeouts: a wait that would pass the deadline is not begun', async () => {
@@ -216,7 +201,6 @@ test('timeouts: a wait that would pass the deadline is not begun', async () => {
   await failure(newClient({ url: proxy.url }).debit({ tenant: 'x', items: calls(1) }, { deadlineMs: 10_000 }))
   assert.ok(Date.now() - began < 8_000)
   assert.equal(proxy.seen.length, 1)
-  await proxy.stop()
 })
 
 test('timeouts: a signal ends a call in an attempt and in a wait, with its reason', async () => {
@@ -230,7 +214,6 @@ test('timeouts: a signal ends a call in an attempt and in a wait, with its reaso
   }
   await assert.rejects(client.debit({ tenant: 'x', items: calls(1) }, { signal: AbortSignal.abort(new Error('before')) }), /before/)
   assert.equal(proxy.seen.length, 2)
-  await proxy.stop()
 })
 
 test('typed-errors: each refusal of the service has its class, its code and its details', async () => {
@@ -292,7 +275,6 @@ test('typed-errors: no answer at all says so, and whether the operation may have
   assert.equal(broken.outcomeUnknown, true)
   const after = await failure(newClient({ url: proxy.url, retry: { attempts: 1 } }).debit({ tenant: 'x', items: calls(1) }))
   assert.deepEqual([after.code, after.outcomeUnknown], ['unavailable', false])
-  await proxy.stop()
 })
 
 test('typed-errors: wrong options and parameters are refused before a request', async () => {
@@ -328,7 +310,6 @@ test('paging: a page whose answer is lost is asked for again', async () => {
   const client = newClient({ url: proxy.url })
   for await (const entry of client.list('listEntries', { tenant, meter: 'calls', kind: 'debit', limit: 2 })) amounts.push(Math.abs(entry.amount))
   assert.deepEqual(amounts, [1, 2, 3, 4, 5])
-  await proxy.stop()
 })
 
 test('the answers of other kinds: CSV, 204, times as Date, text', async () => {

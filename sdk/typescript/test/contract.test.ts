@@ -67,7 +67,6 @@ test('contract: every operation is a method of api that sends its method, path, 
     }
   }
   assert.equal(count, Object.keys(client.api).length)
-  await proxy.stop()
 })
 
 test('contract: every code of docs/api.md has a type, and there are no others', () => {

@@ -64,7 +64,6 @@ test('holds: answers that are lost hold once and capture once', async () => {
   hold.use(8)
   await hold.finish()
   assert.deepEqual(await used(tenant), { used: 8, held: 0, remaining: 92 })
-  await proxy.stop()
 })
 
 test('holds: an end that failed can be asked for again, and takes effect once', async () => {
@@ -76,7 +75,6 @@ test('holds: an end that failed can be asked for again, and takes effect once', 
   await hold.finish()
   await hold.finish()
   assert.deepEqual(await used(tenant), { used: 8, held: 0, remaining: 92 })
-  await proxy.stop()
 })
 
 test('holds: use beyond the held units is charged as far as the balance covers it', async () => {
@@ -128,7 +126,6 @@ test('fail-open: a hold without a service lets the work run, and debits its use 
   hold.use(6)
   assert.deepEqual(await hold.finish(), { used: 6, charged: 6, shortfall: 0 }) // the service is back
   assert.deepEqual(await used(tenant), { used: 6, held: 0, remaining: 94 })
-  await proxy.stop()
 })
 
 test('refund: consumeFor takes the units back if the work fails, once, and keeps them if it succeeds', async () => {
@@ -143,7 +140,6 @@ test('refund: consumeFor takes the units back if the work fails, once, and keeps
   )
   assert.equal((await used(tenant)).remaining, 98)
   assert.equal(proxy.seen.filter((s) => s.path === '/v1/refunds').length, 2) // one answer was lost
-  await proxy.stop()
 })
 
 test('refund: a refund that fails is told to the hook, and undo can be repeated', async () => {
@@ -163,5 +159,4 @@ test('refund: a refund that fails is told to the hook, and undo can be repeated'
   await client.undo(tenant, 'never-charged')
   assert.equal((await used(tenant)).remaining, 100)
   await client.flush()
-  await proxy.stop()
 })

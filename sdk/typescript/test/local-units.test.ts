@@ -60,7 +60,6 @@ test('local-allowance: lost answers charge once', async () => {
   await units.close(30_000)
   assert.equal(units.stats().captured, 300)
   assert.deepEqual(await used(tenant), { used: 300, held: 0, remaining: 9_700 })
-  await proxy.stop()
 })
 
 test('local-allowance: while the service is away held units are spent, then takes are refused, then it goes on', async () => {
@@ -78,7 +77,6 @@ test('local-allowance: while the service is away held units are spent, then take
   await units.close(30_000)
   assert.equal(units.stats().uncharged, 0)
   assert.equal((await used(tenant)).used, units.stats().taken)
-  await proxy.stop()
 })
 
 test('local-allowance: units without a hold are bounded, and debited as far as the balance covers them', async () => {
@@ -94,7 +92,6 @@ test('local-allowance: units without a hold are bounded, and debited as far as t
   const { taken, debited, shortfall } = units.stats()
   assert.deepEqual([taken, debited, shortfall], [8, 5, 3])
   assert.deepEqual(await used(tenant), { used: 5, held: 0, remaining: 0 })
-  await proxy.stop()
 })
 
 test('local-allowance: the use of a hold that ended is debited', async () => {
@@ -132,7 +129,6 @@ test('local-allowance: close without a service ends in time with an error', asyn
   const began = Date.now()
   await assert.rejects(units.close(1_000), /3 used units were not charged/)
   assert.ok(Date.now() - began < 10_000)
-  await proxy.stop()
 })
 
 test('local-allowance: wrong options and amounts are refused', async () => {

@@ -156,7 +156,7 @@ for (const [name, start] of Object.entries(frameworks)) {
       const open = await start(client, { meter: 'soft' })
       assert.equal((await get(open.url, 'acme')).status, 200)
       assert.deepEqual(events, ['consume acme'])
-      await Promise.all([closed.stop(), open.stop(), proxy.stop()])
+      await Promise.all([closed.stop(), open.stop()])
     })
 
     test(`middleware: ${name}: a lost answer is charged once, and the handler runs once`, async () => {
@@ -166,7 +166,6 @@ for (const [name, start] of Object.entries(frameworks)) {
       assert.equal((await get(app.url, tenant)).status, 200)
       assert.equal((await used(tenant)).used, 1)
       await app.stop()
-      await proxy.stop()
     })
 
     test(`middleware: ${name}: faults of this backend are its errors, and no answers of the service`, async () => {
@@ -207,7 +206,6 @@ test('refund: a request that was refused because its answer was lost is not paid
   clearInterval(keepAlive)
   assert.equal((await used(tenant)).remaining, 10)
   await app.stop()
-  await proxy.stop()
 })
 
 test('refund: a replay by a key of the client is served and paid once, also if its handler fails', async () => {
@@ -257,7 +255,8 @@ describe('Next', () => {
   let stop = async () => {}
 
   before(async () => {
-    proxy = await Proxy.start()
+    proxy = new Proxy() // start would stop it at the end of this hook
+    await proxy.listen(0)
     const next = createRequire(import.meta.url).resolve('next/dist/bin/next')
     const child = spawn(process.execPath, [next, 'dev', '-H', '127.0.0.1', '-p', '0', `${root}test/next-app`], {
       env: { ...process.env, NODE_ENV: 'development', QUOTASVC_URL: proxy.url, QUOTASVC_KEY: key, NEXT_TELEMETRY_DISABLED: '1', NODE_TEST_CONTEXT: '' } as NodeJS.ProcessEnv,

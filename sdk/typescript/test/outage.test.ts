@@ -37,7 +37,6 @@ test('fail-open: off by default, and a denial or a wrong request never passes', 
   proxy.faults = [unavailable('31'), unavailable('31')]
   assert.equal((await open.debit({ tenant, items: calls(1) })).meta.failedOpen, true)
   await assert.rejects(open.debit({ tenant, items: calls(1) }, { failOpen: false }), UnavailableError)
-  await proxy.stop()
 })
 
 test('fail-open: a service that hangs delays a few calls, then one each second, and is noticed when it is back', async () => {
@@ -51,5 +50,4 @@ test('fail-open: a service that hangs delays a few calls, then one each second, 
   assert.ok(proxy.seen.length - sent <= 3, `${proxy.seen.length - sent} requests of 100 calls`)
   proxy.always = 'pass'
   await until('calls are decided again', async () => !(await client.consume({ tenant, items: calls(1) })).meta.failedOpen)
-  await proxy.stop()
 })

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import * as http from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { after } from 'node:test'
 import { Client, type ClientOptions, type Schemas } from 'quotasvc'
 
 export function env(name: string): string {
@@ -82,8 +83,10 @@ export class Proxy {
   readonly #agent = new http.Agent({ keepAlive: true })
   readonly #server = http.createServer((req, res) => void this.#handle(req, res))
 
+  /** Starts a proxy, which stops at the end of the test that calls this. */
   static async start(...faults: Fault[]): Promise<Proxy> {
     const proxy = new Proxy()
+    after(() => proxy.stop())
     proxy.faults = faults
     await proxy.listen(0)
     return proxy
@@ -91,7 +94,7 @@ export class Proxy {
 
   async listen(port: number): Promise<void> {
     await new Promise<void>((resolve) => this.#server.listen(port, '127.0.0.1', resolve))
-    this.#server.unref() // a test that fails does not stop it
+    this.#server.unref() // it does not keep a process alive
     this.url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
