@@ -17,10 +17,10 @@ import { quota as fastifyQuota } from 'quotasvc/fastify'
 import { quota as honoQuota } from 'quotasvc/hono'
 import { id, key, newClient, newTenant, Proxy, unavailable, until, used } from './service.js'
 
-/** An application with GET /work?status=, which answers with that status and throws for 599. It is charged one unit of `calls`. */
+/** An application with GET /work?status=, which answers with that status and throws for 599. It is charged one unit of `calls`. It
+ * stops at the end of the test that starts it. */
 interface App {
   url: string
-  stop: () => Promise<void>
 }
 
 type Options = Partial<Omit<QuotaOptions<unknown>, 'tenant'>>
@@ -45,7 +45,8 @@ async function expressApp(make: typeof express, client: Client, options: Options
   const server = http.createServer(app)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   server.unref()
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/work`, stop: () => close(server) }
+  after(() => close(server))
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/work` }
 }
 
 async function fastifyApp(client: Client, options: Options = {}): Promise<App> {
@@ -58,7 +59,8 @@ async function fastifyApp(client: Client, options: Options = {}): Promise<App> {
   })
   const url = await app.listen({ host: '127.0.0.1', port: 0 })
   app.server.unref()
-  return { url: `${url}/work`, stop: () => app.close() }
+  after(() => app.close())
+  return { url: `${url}/work` }
 }
 
 async function honoApp(client: Client, options: Options = {}): Promise<App> {
@@ -75,7 +77,8 @@ async function honoApp(client: Client, options: Options = {}): Promise<App> {
     const s = serve({ fetch: app.fetch, hostname: '127.0.0.1', port: 0 }, () => resolve(s as http.Server))
   })
   server.unref()
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/work`, stop: () => close(server) }
+  after(() => close(server))
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/work` }
 }
 
 async function close(server: http.Server): Promise<void> {
@@ -100,7 +103,6 @@ for (const [name, start] of Object.entries(frameworks)) {
       assert.match(response.headers.get('ratelimit-policy') ?? '', new RegExp(`"${rule}";q=100`))
       assert.equal(response.headers.get('retry-after'), null)
       assert.equal((await used(tenant)).used, 1)
-      await app.stop()
     })
 
     test(`middleware: ${name}: a denial is the service's answer, and the handler does not run`, async () => {
@@ -114,7 +116,6 @@ for (const [name, start] of Object.entries(frameworks)) {
       assert.ok(Number(denied.headers.get('retry-after')) >= 1)
       const problem = (await denied.json()) as { code: string; status: number; limiting: { meter: string } }
       assert.deepEqual([problem.code, problem.status, problem.limiting.meter], ['quota_exceeded', 429, 'calls'])
-      await app.stop()
     })
 
     test(`middleware: ${name}: a rate limit by route and address denies at once with Retry-After`, async () => {
@@ -128,7 +129,6 @@ for (const [name, start] of Object.entries(frameworks)) {
       assert.ok(Number(denied.headers.get('retry-after')) > 60)
       assert.equal(((await denied.json()) as { code: string }).code, 'rate_limited')
       assert.equal((await from('192.0.2.2')).status, 200)
-      await app.stop()
     })
 
     test(`refund: ${name}: a handler that throws or answers 5xx is refunded; 4xx are paid`, async () => {
@@ -141,7 +141,6 @@ for (const [name, start] of Object.entries(frameworks)) {
       await until('the refunds are made', async () => (await used(tenant)).remaining === 8)
       await client.flush()
       assert.equal((await used(tenant)).remaining, 8)
-      await app.stop()
     })
 
     test(`fail-open: ${name}: a service that does not decide is 503 with Retry-After, or passes where it may`, async () => {
@@ -156,7 +155,6 @@ for (const [name, start] of Object.entries(frameworks)) {
       const open = await start(client, { meter: 'soft' })
       assert.equal((await get(open.url, 'acme')).status, 200)
       assert.deepEqual(events, ['consume acme'])
-      await Promise.all([closed.stop(), open.stop()])
     })
 
     test(`middleware: ${name}: a lost answer is charged once, and the handler runs once`, async () => {
@@ -165,7 +163,6 @@ for (const [name, start] of Object.entries(frameworks)) {
       const app = await start(newClient({ url: proxy.url }))
       assert.equal((await get(app.url, tenant)).status, 200)
       assert.equal((await used(tenant)).used, 1)
-      await app.stop()
     })
 
     test(`middleware: ${name}: faults of this backend are its errors, and no answers of the service`, async () => {
@@ -176,7 +173,6 @@ for (const [name, start] of Object.entries(frameworks)) {
       assert.equal((await get(app.url, 'nobody')).status, 500)
       const untold = await start(newClient(), { tenant: () => undefined } as Options)
       assert.equal((await get(untold.url, tenant)).status, 500)
-      await Promise.all([wrongKey.stop(), app.stop(), untold.stop()])
     })
 
     test(`middleware: ${name}: null for the tenant and 0 for the cost are not counted; a cost and a subject are`, async () => {
@@ -189,7 +185,6 @@ for (const [name, start] of Object.entries(frameworks)) {
       assert.equal((await used(tenant)).used, 0)
       const dear = await start(newClient(), { cost: () => 4, subject: () => 'user-1' })
       assert.equal((await get(dear.url, tenant)).headers.get('x-quota-remaining'), '6')
-      await Promise.all([nobody.stop(), free.stop(), dear.stop()])
     })
   })
 }
@@ -205,7 +200,6 @@ test('refund: a request that was refused because its answer was lost is not paid
   await client.flush()
   clearInterval(keepAlive)
   assert.equal((await used(tenant)).remaining, 10)
-  await app.stop()
 })
 
 test('refund: a replay by a key of the client is served and paid once, also if its handler fails', async () => {
@@ -216,7 +210,6 @@ test('refund: a replay by a key of the client is served and paid once, also if i
   assert.equal((await get(`${app.url}?status=500`, tenant)).status, 500)
   await client.flush()
   assert.equal((await used(tenant)).remaining, 9)
-  await app.stop()
 })
 
 test('middleware: a block is 403 without who is blocked and why', async () => {
@@ -229,7 +222,6 @@ test('middleware: a block is 403 without who is blocked and why', async () => {
   const text = await response.text()
   assert.equal(response.status, 403)
   assert.equal(text.includes('did not pay') || text.includes(tenant), false, text)
-  await app.stop()
 })
 
 test('middleware: Fastify: a route that does not exist is not charged, and a scope charges its own routes only', async () => {
