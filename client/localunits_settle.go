@@ -151,7 +151,9 @@ func (l *LocalUnits) done(h *localHold, op *operation, a *opAnswer) {
 		l.stats.Debited += a.item().Charged
 		l.stats.Shortfall += a.item().Shortfall
 	case a.refused():
-		l.lose(h)
+		// The hold ended at the service before all units that were taken from it were captured.
+		l.late += h.taken - h.captured
+		l.remove(h)
 	case op.do == actionExtend:
 		h.op = nil
 		h.lasts(a.end, l.options.TTL)
@@ -163,13 +165,6 @@ func (l *LocalUnits) done(h *localHold, op *operation, a *opAnswer) {
 			l.remove(h)
 		}
 	}
-}
-
-// lose removes a hold that ended at the service before all units that were taken from it were captured. The
-// uncaptured units become late units.
-func (l *LocalUnits) lose(h *localHold) {
-	l.late += h.taken - h.captured
-	l.remove(h)
 }
 
 func (l *LocalUnits) remove(h *localHold) {

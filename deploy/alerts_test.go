@@ -82,9 +82,7 @@ func readAlerts(t *testing.T) []alertRule {
 
 func readYAML(t *testing.T, path string, into any) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.NoError(t, yaml.Unmarshal(text, into), "%s", path)
+	require.NoError(t, yaml.Unmarshal([]byte(file(t, "deploy", path)), into), "%s", path)
 }
 
 // runbook is the URL of the page whose sections explain the alerts.

@@ -3,7 +3,6 @@
 package deploy_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -94,6 +93,14 @@ func TestDockerignore_FilesOfBuild_InContext(t *testing.T) {
 	assert.True(t, err == nil && ignored, ".dockerignore lets .git through: %v", err)
 }
 
+// file returns the content of a file of the repository.
+func file(t *testing.T, path ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(append([]string{root}, path...)...))
+	require.NoError(t, err)
+	return string(text)
+}
+
 // secrets are the environment variables with secrets that docker-compose.yml requires.
 var secrets = []string{"POSTGRES_PASSWORD=pgsecret", "REDIS_PASSWORD=redissecret", "QUOTASVC_ADMIN_KEY=" + strings.Repeat("k", 32)}
 
@@ -124,20 +131,17 @@ func TestCompose_Secrets_NoDefaults(t *testing.T) {
 			assert.True(t, err != nil && strings.Contains(err.Error(), name), "without %s: %v", name, err)
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(root, "docker-compose.yml"))
-	require.NoError(t, err)
-	m := regexp.MustCompile(`\$\{\w*(?:PASSWORD|KEY|SECRET|TOKEN)\w*:?-[^}]+\}|dev-only`).Find(text)
-	assert.True(t, m == nil, "a secret has a default: %s", m)
+	m := regexp.MustCompile(`\$\{\w*(?:PASSWORD|KEY|SECRET|TOKEN)\w*:?-[^}]+\}|dev-only`).FindString(file(t, "docker-compose.yml"))
+	assert.True(t, m == "", "a secret has a default: %s", m)
 }
 
 // The commands in the README work with the services that compose starts. They use three variables, the key from .env,
 // and the tenant demo.
 func TestCompose_ReadmePath_HasSecretsAndDemoData(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
-	require.NoError(t, err)
+	readme := file(t, "README.md")
 	for _, part := range []string{"for name in QUOTASVC_ADMIN_KEY POSTGRES_PASSWORD REDIS_PASSWORD", ">.env", "docker compose up --build", `KEY=$(sed -n 's/^QUOTASVC_ADMIN_KEY=//p' .env)`} {
-		assert.Contains(t, string(readme), part, "the README lacks %s", part)
+		assert.Contains(t, readme, part, "the README lacks %s", part)
 	}
 	demo := project(t).Services["demo"]
 	assert.True(t, len(demo.Profiles) <= 0 && strings.Join(demo.Command, " ") == "apply -f /demo.yaml" && len(demo.Volumes) == 1 && demo.Volumes[0].Target == "/demo.yaml" &&
@@ -221,10 +225,9 @@ func TestCompose_Services_ServersServiceMigrateRoll(t *testing.T) {
 	assert.True(t, p.Services["postgres"].Image == "postgres:17" && p.Services["redis"].Image == "redis:7",
 		"images %q and %q", p.Services["postgres"].Image, p.Services["redis"].Image)
 	// Tests that start containers use the same versions.
-	harness, err := os.ReadFile(filepath.Join(root, "internal", "lab", "testenv", "container.go"))
-	require.NoError(t, err)
+	harness := file(t, "internal", "lab", "testenv", "container.go")
 	for _, image := range []string{p.Services["postgres"].Image, p.Services["redis"].Image} {
-		assert.True(t, bytes.Contains(harness, []byte(`"`+image+`"`)), "the test harness does not use %s", image)
+		assert.True(t, strings.Contains(harness, `"`+image+`"`), "the test harness does not use %s", image)
 	}
 	for name, want := range map[string]string{"quotasvc": "serve", "migrate": "migrate up", "roll": "roll --every 1h", "demo": "apply -f /demo.yaml"} {
 		got := strings.Join(p.Services[name].Command, " ")

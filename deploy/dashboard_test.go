@@ -1,7 +1,6 @@
 package deploy_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"regexp"
@@ -85,9 +84,7 @@ const gridWidth = 24
 
 func readDashboard(t *testing.T) dashboard {
 	t.Helper()
-	text, err := os.ReadFile("grafana/quotasvc.json")
-	require.NoError(t, err)
-	in := json.NewDecoder(bytes.NewReader(text))
+	in := json.NewDecoder(strings.NewReader(file(t, "deploy", "grafana", "quotasvc.json")))
 	in.DisallowUnknownFields()
 	var d dashboard
 	require.NoError(t, in.Decode(&d))
@@ -148,9 +145,8 @@ func TestDashboard_LinksAnnotationsVariables_Resolve(t *testing.T) {
 		assert.True(t, v.Label != "" && slices.Contains([]string{"datasource", "query", "textbox"}, v.Type),
 			"variable %+v", v)
 	}
-	text, err := os.ReadFile("grafana/quotasvc.json")
-	require.NoError(t, err)
-	for _, use := range regexp.MustCompile(`\$\{?([a-z_]+)`).FindAllStringSubmatch(string(text), -1) {
+	text := file(t, "deploy", "grafana", "quotasvc.json")
+	for _, use := range regexp.MustCompile(`\$\{?([a-z_]+)`).FindAllStringSubmatch(text, -1) {
 		assert.True(t, known[use[1]], "there is no variable %s", use[1])
 	}
 	const pages = "https://github.com/quotasvc/quotasvc/blob/main/"

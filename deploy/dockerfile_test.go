@@ -36,15 +36,13 @@ var (
 
 func readDockerfile(t *testing.T) dockerfile {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
-	require.NoError(t, err)
-	d := dockerfile{text: string(text), bases: map[string]string{}}
+	d := dockerfile{text: file(t, "Dockerfile"), bases: map[string]string{}}
 	arguments := map[string]string{}
 	for _, m := range argPattern.FindAllStringSubmatch(d.text, -1) {
 		arguments[m[1]] = m[2]
 	}
 	stage := ""
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(d.text) {
 		line = strings.TrimSpace(line)
 		keyword, rest, _ := strings.Cut(line, " ")
 		switch keyword {
@@ -108,9 +106,7 @@ func TestDockerfile_Entrypoint_BinaryInImage(t *testing.T) {
 
 func TestDockerfile_GoVersion_SameAsModule(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
-	require.NoError(t, err)
-	m := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(string(text))
+	m := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(file(t, "go.mod"))
 	require.NotNil(t, m, "go.mod names no version")
 	base := readDockerfile(t).bases["build"]
 	assert.True(t, strings.HasPrefix(base, "golang:"+m[1]+"-"), "the image is built by %s, go.mod has %s", base, m[1])
@@ -136,9 +132,8 @@ func TestDockerfile_Build_AnyProcessorReproducibleLabelled(t *testing.T) {
 	// FROM.
 	n := strings.Count(d.text, "\nARG VERSION=")
 	assert.True(t, n == 2, "ARG VERSION stands in %d stages, want 2", n)
-	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	require.NoError(t, err)
+	makefile := file(t, "Makefile")
 	for _, part := range []string{"linux/amd64,linux/arm64", "--sbom=true", "--provenance=mode=max", "SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH)"} {
-		assert.Contains(t, string(makefile), part, "make image-release lacks %s", part)
+		assert.Contains(t, makefile, part, "make image-release lacks %s", part)
 	}
 }

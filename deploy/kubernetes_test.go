@@ -2,7 +2,6 @@ package deploy_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -77,22 +75,16 @@ type podSpec struct {
 // manifests returns the objects in the files that the base's kustomization lists, by kind and name.
 func manifests(t *testing.T) map[string]manifest {
 	t.Helper()
-	base := filepath.Join(root, "deploy", "kubernetes", "base")
-	read := func(name string, into any) {
-		t.Helper()
-		text, err := os.ReadFile(filepath.Join(base, name))
-		require.NoError(t, err)
-		require.NoError(t, yaml.Unmarshal(text, into), "%s", name)
-	}
+	const base = "kubernetes/base/"
 	var list struct{ Resources []string }
-	read("kustomization.yaml", &list)
-	files, err := filepath.Glob(filepath.Join(base, "*.yaml"))
+	readYAML(t, base+"kustomization.yaml", &list)
+	files, err := filepath.Glob(base + "*.yaml")
 	assert.True(t, err == nil && len(files) == len(list.Resources)+1,
 		"%d files, %d of them listed, %v", len(files)-1, len(list.Resources), err)
 	out := map[string]manifest{}
 	for _, name := range list.Resources {
 		var m manifest
-		read(name, &m)
+		readYAML(t, base+name, &m)
 		out[m.Kind+"/"+m.Metadata.Name] = m
 	}
 	return out

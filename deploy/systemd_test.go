@@ -1,23 +1,18 @@
 package deploy_test
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // unit returns the lines of a systemd unit.
 func unit(t *testing.T, name string) []string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "deploy", "systemd", name))
-	require.NoError(t, err)
-	return strings.Split(string(text), "\n")
+	return strings.Split(file(t, "deploy", "systemd", name), "\n")
 }
 
 // `make lint-deploy` also checks the units with systemd.

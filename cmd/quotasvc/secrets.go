@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -194,6 +193,5 @@ func plainHosts(url string) []string {
 
 // isLocal reports whether a host is this machine, that is, a loopback address or a Unix socket.
 func isLocal(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || strings.HasPrefix(host, "/") || strings.HasPrefix(host, "@") || ip != nil && ip.IsLoopback()
+	return isLoopback(host) || strings.HasPrefix(host, "/") || strings.HasPrefix(host, "@")
 }

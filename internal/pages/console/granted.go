@@ -112,11 +112,6 @@ func (v *tenantView) readCaps(c *call) {
 	}
 }
 
-// readRefused reads the tenant's latest refusals.
-func (v *tenantView) readRefused(c *call) {
-	v.refused = take(c.ListDenials(c.ctx, v.Tenant.Tenant, client.ListDenialsQuery{Limit: refusalsHere}))
-}
-
 // featureNames returns the names of the tenant's features in alphabetical order.
 func (g *granted) featureNames() []string {
 	if g.features.value == nil {

@@ -169,7 +169,7 @@ func showTenant(c *call, v *tenantView) error {
 		v.holds = take(c.ListHolds(c.ctx, id, client.ListHoldsQuery{Status: string(client.HoldStatusActive), Limit: holdsHere}))
 	})
 	ask(func() { v.readReached(c) })
-	ask(func() { v.readRefused(c) })
+	ask(func() { v.refused = take(c.ListDenials(c.ctx, id, client.ListDenialsQuery{Limit: refusalsHere})) })
 	ask(func() { v.readGranted(c) })
 	ask(func() { v.readTerms(c) })
 	if err := g.Wait(); err != nil {
@@ -249,11 +249,10 @@ func usedPercent(b *client.Balance) int {
 // share returns the used share of a balance in percent as text. It is rounded down, so 100 means that no unit
 // remains.
 func share(b *client.Balance) string {
-	whole := b.Used + b.Held + b.Remaining
-	if whole <= 0 {
+	if b.Used+b.Held+b.Remaining <= 0 {
 		return ""
 	}
-	return num(int64(math.Floor(float64(b.Used)/float64(whole)*100))) + " %"
+	return num(int64(usedPercent(b))) + " %"
 }
 
 // cardsMax is the maximum number of meters that the page shows as cards. If a tenant has more meters, the page shows
