@@ -143,3 +143,33 @@ const maxAheadUS = 5_000_000
 
 // Portion is a replica's part of a bucket: Tokens of its capacity, which may be 0, and 1/Holders of its rate.
 type Portion struct{ Tokens, Holders int64 }
+
+// counts is what windows and logs have in common: they count the taken tokens. A kind that computes a result
+// differently has a method of its own.
+type counts struct {
+	tokens int64 // the limit
+	debt   int64 // tokens that may be owed beyond the limit
+}
+
+// Capacity implements Limit.
+func (c counts) Capacity() int64 { return c.tokens }
+
+// Debt implements Limit.
+func (c counts) Debt() int64 { return c.debt }
+
+// Left implements Limit.
+func (c counts) Left(st Level) int64 { return c.tokens - st.Used }
+
+// Delay implements Limit.
+func (c counts) Delay(Level, int64) time.Duration { return 0 }
+
+func (c counts) fits(st Level, cost int64) bool { return st.Used <= c.tokens-cost }
+
+// Charge implements Limit.
+func (c counts) Charge(st Level, cost int64) Level {
+	st.Used += cost
+	return st
+}
+
+// share returns the tokens and the debt of a replica's portion.
+func (c counts) share(p Portion) counts { return counts{p.Tokens, partOf(c.debt, p.Tokens, c.tokens)} }

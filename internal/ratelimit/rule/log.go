@@ -21,17 +21,14 @@ const (
 // Invariants: tokens is at least 1, tokens+debt at most maxLog, and length at most maxLogPeriod. A log from the
 // script is equal to the log that Advance computes.
 type slidingLog struct {
-	tokens int64
-	debt   int64 // tokens that may be owed beyond the limit
+	counts
+
 	length int64 // us
 }
 
 func newSlidingLog(r Rate, debt int64) slidingLog {
-	return slidingLog{tokens: r.Count, debt: debt, length: r.Period.Microseconds()}
+	return slidingLog{counts: counts{r.Count, debt}, length: r.Period.Microseconds()}
 }
-
-// Capacity implements Limit.
-func (l slidingLog) Capacity() int64 { return l.tokens }
 
 // Advance implements Limit.
 func (l slidingLog) Advance(s State, at Moment) Level {
@@ -57,8 +54,6 @@ func (l slidingLog) Advance(s State, at Moment) Level {
 func after(log []int64, us int64) int {
 	return sort.Search(len(log), func(i int) bool { return log[i] > us })
 }
-
-func (l slidingLog) fits(st Level, cost int64) bool { return st.Used <= l.tokens-cost }
 
 // Charge implements Limit.
 func (l slidingLog) Charge(st Level, cost int64) Level {
@@ -97,12 +92,6 @@ func (l slidingLog) Store(st Level, now int64) (s State, until int64) {
 	return s, until
 }
 
-// Debt implements Limit.
-func (l slidingLog) Debt() int64 { return l.debt }
-
-// Left implements Limit.
-func (l slidingLog) Left(st Level) int64 { return l.tokens - st.Used }
-
 // Wait implements Limit.
 func (l slidingLog) Wait(st Level, cost int64) time.Duration {
 	switch {
@@ -120,12 +109,9 @@ func (l slidingLog) Wait(st Level, cost int64) time.Duration {
 	}
 }
 
-// Delay implements Limit.
-func (l slidingLog) Delay(Level, int64) time.Duration { return 0 }
-
 // Share implements Limit.
 func (l slidingLog) Share(p Portion) Limit {
-	l.tokens, l.debt = p.Tokens, partOf(l.debt, p.Tokens, l.tokens)
+	l.counts = l.share(p)
 	return l
 }
 

@@ -12,14 +12,14 @@ import "time"
 //
 // Invariants: tokens, ticks, tick >= 1; (tokens+debt)*ticks < 2^53.
 type slidingWindow struct {
-	tokens int64
-	debt   int64 // tokens that may be owed beyond the limit
-	ticks  int64 // per window
-	tick   int64 // us
+	counts
+
+	ticks int64 // per window
+	tick  int64 // us
 }
 
 func newSlidingWindow(r Rate, debt int64) slidingWindow {
-	w := slidingWindow{tokens: r.Count, debt: debt, ticks: r.Period.Microseconds(), tick: 1}
+	w := slidingWindow{counts: counts{r.Count, debt}, ticks: r.Period.Microseconds(), tick: 1}
 	if !w.exact() {
 		w.ticks, w.tick = r.Period.Milliseconds(), time.Millisecond.Microseconds()
 	}
@@ -30,9 +30,6 @@ func newSlidingWindow(r Rate, debt int64) slidingWindow {
 func (w slidingWindow) exact() bool { return w.tokens+w.debt <= maxExact/w.ticks }
 
 func (w slidingWindow) length() int64 { return w.ticks * w.tick }
-
-// Capacity implements Limit.
-func (w slidingWindow) Capacity() int64 { return w.tokens }
 
 // within sets the bounds of the window that contains the time of st.
 func (w slidingWindow) within(st Level) Level {
@@ -78,12 +75,6 @@ func (w slidingWindow) fits(st Level, cost int64) bool {
 	return w.level(st) <= (w.tokens-cost)*w.ticks
 }
 
-// Charge implements Limit.
-func (w slidingWindow) Charge(st Level, cost int64) Level {
-	st.Used += cost
-	return st
-}
-
 // Refund implements Limit.
 func (w slidingWindow) Refund(st Level, cost, at int64) Level {
 	switch {
@@ -103,9 +94,6 @@ func (w slidingWindow) Store(st Level, now int64) (s State, until int64) {
 	}
 	return State{At: now + st.Ahead, Used: st.Used, Prev: st.Prev, Unit: w.length()}, until
 }
-
-// Debt implements Limit.
-func (w slidingWindow) Debt() int64 { return w.debt }
 
 // Left implements Limit.
 func (w slidingWindow) Left(st Level) int64 { return floorDiv(w.tokens*w.ticks-w.level(st), w.ticks) }
@@ -127,12 +115,9 @@ func (w slidingWindow) Wait(st Level, cost int64) time.Duration {
 	return Micros(start + (w.ticks-room/shrinking)*w.tick - st.Now)
 }
 
-// Delay implements Limit.
-func (w slidingWindow) Delay(Level, int64) time.Duration { return 0 }
-
 // Share implements Limit.
 func (w slidingWindow) Share(p Portion) Limit {
-	w.tokens, w.debt = p.Tokens, partOf(w.debt, p.Tokens, w.tokens)
+	w.counts = w.share(p)
 	return w
 }
 

@@ -21,15 +21,15 @@ const (
 // week have a constant length. All these windows are described by a length and a phase. Other windows need a calendar
 // with a zone.
 type fixedWindow struct {
-	tokens int64
-	debt   int64           // tokens that may be owed beyond the limit, until the window ends
+	counts // a debt is owed until the window ends
+
 	length int64           // us
 	phase  int64           // µs; the start of some window
 	every  period.Interval // interval of calendar windows; empty if all windows have the same length in every zone
 }
 
 func newFixedWindow(r Rate, debt int64) fixedWindow {
-	w := fixedWindow{tokens: r.Count, debt: debt, length: r.Period.Microseconds()}
+	w := fixedWindow{counts: counts{r.Count, debt}, length: r.Period.Microseconds()}
 	switch {
 	case r.Month:
 		w.every = period.Month
@@ -60,9 +60,6 @@ func (w fixedWindow) bounds(us int64, zone *time.Location) (start, end int64) {
 	return start, start + w.length
 }
 
-// Capacity implements Limit.
-func (w fixedWindow) Capacity() int64 { return w.tokens }
-
 // Advance implements Limit.
 func (w fixedWindow) Advance(s State, at Moment) Level {
 	st := advancing(s.At, at.Now)
@@ -71,14 +68,6 @@ func (w fixedWindow) Advance(s State, at Moment) Level {
 		st.Used = s.Used
 		st.MustStore = s.Used > 0 && s.Unit < st.end
 	}
-	return st
-}
-
-func (w fixedWindow) fits(st Level, cost int64) bool { return st.Used <= w.tokens-cost }
-
-// Charge implements Limit.
-func (w fixedWindow) Charge(st Level, cost int64) Level {
-	st.Used += cost
 	return st
 }
 
@@ -105,12 +94,6 @@ func roughly(us int64) int64 {
 	return max(least, CeilDiv(us, 1<<bit)<<bit)
 }
 
-// Debt implements Limit.
-func (w fixedWindow) Debt() int64 { return w.debt }
-
-// Left implements Limit.
-func (w fixedWindow) Left(st Level) int64 { return w.tokens - st.Used }
-
 // Wait implements Limit.
 func (w fixedWindow) Wait(st Level, cost int64) time.Duration {
 	if w.fits(st, cost) {
@@ -119,12 +102,9 @@ func (w fixedWindow) Wait(st Level, cost int64) time.Duration {
 	return Micros(st.end - st.Now)
 }
 
-// Delay implements Limit.
-func (w fixedWindow) Delay(Level, int64) time.Duration { return 0 }
-
 // Share implements Limit.
 func (w fixedWindow) Share(p Portion) Limit {
-	w.tokens, w.debt = p.Tokens, partOf(w.debt, p.Tokens, w.tokens)
+	w.counts = w.share(p)
 	return w
 }
 
