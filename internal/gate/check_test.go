@@ -84,8 +84,7 @@ func TestCheck_AnswersWithTheCodeOfConsume(t *testing.T) {
 				in.expectCode(tc.code, name+": check", err)
 				continue
 			}
-			if err != nil {
-				t.Errorf("%s: check of %s: %v", name, source, err)
+			if !assert.NoError(t, err, "%s: check of %s: %v", name, source, err) {
 				continue
 			}
 			if got.Code != tc.code || got.Allowed != (tc.code == "") || got.Item != tc.item || got.Source != source {

@@ -67,9 +67,8 @@ func TestConsume_Replay_CostsNoTokens(t *testing.T) {
 	for i := range 5 {
 		got, err := in.Consume(t.Context(), request("same", "calls", 3))
 		in.expectCode("", "the same request", err)
-		if err == nil && got.Result.Replayed != (i > 0) {
-			t.Errorf("sending %d: replayed = %v", i, got.Result.Replayed)
-		}
+		assert.False(t, err == nil && got.Result.Replayed != (i > 0),
+			"sending %d: replayed = %v", i, got.Result.Replayed)
 	}
 	assert.EqualValues(t, 1, in.remainingTokens(), "tokens are left")
 	assert.EqualValues(t, 7, in.remaining("calls"), "units are left")
@@ -83,9 +82,8 @@ func TestConsume_DryRun_ChangesNothing(t *testing.T) {
 		req.DryRun = true
 		got, err := in.Consume(t.Context(), req)
 		in.expectCode("", "dry run", err)
-		if err == nil && got.Result.Items[0].Remaining != 7 {
-			t.Errorf("after a dry run %d would be left, want 7", got.Result.Items[0].Remaining)
-		}
+		assert.False(t, err == nil && got.Result.Items[0].Remaining != 7,
+			"after a dry run %d would be left, want 7", got.Result.Items[0].Remaining)
 	}
 	tokens, units := in.remainingTokens(), in.remaining("calls")
 	assert.True(t, tokens == 2 && units == 10, "%d tokens and %d units are left, want 2 and 10", tokens, units)
@@ -205,9 +203,8 @@ func TestConsume_ForwardedReplay_CostsTokensNotUnits(t *testing.T) {
 	for i, want := range []errcode.Code{"", "", CodeRateLimited} {
 		got, err := in.Consume(t.Context(), forwarded("same", "GET /a"))
 		in.expectCode(want, fmt.Sprint("request ", i), err)
-		if err == nil && got.Result.Replayed != (i > 0) {
-			t.Errorf("request %d: replayed = %v", i, got.Result.Replayed)
-		}
+		assert.False(t, err == nil && got.Result.Replayed != (i > 0),
+			"request %d: replayed = %v", i, got.Result.Replayed)
 	}
 	tokens, units := in.remainingTokens(), in.remaining("calls")
 	assert.True(t, tokens == 0 && units == 7, "%d tokens and %d units are left, want 0 and 7", tokens, units)

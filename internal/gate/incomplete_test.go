@@ -86,9 +86,8 @@ func TestCheck_IncompleteCopy_ReadsPostgres(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %q, at most %d, from the ledger", name, got, err, tc.code, tc.most)
 			continue
 		}
-		if got.Limiting != nil && got.Limiting.Level != tc.level {
-			t.Errorf("%s: limiting %+v, want level %q", name, got.Limiting, tc.level)
-		}
+		assert.False(t, got.Limiting != nil && got.Limiting.Level != tc.level,
+			"%s: limiting %+v, want level %q", name, got.Limiting, tc.level)
 		dry := tc.req
 		dry.DryRun, dry.Key = true, "dry"
 		_, err = in.Debit(t.Context(), dry)

@@ -29,8 +29,7 @@ func TestRefusal_EqualsTheErrorOfConsume(t *testing.T) {
 		"rate limited":      route(request("k", "calls", 1), "search"),
 	} {
 		checked, err := in.Check(t.Context(), fromPostgres(req))
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
+		if !assert.NoError(t, err, "%s: %v", name, err) {
 			continue
 		}
 		_, want := in.Consume(t.Context(), func() Request { req.DryRun = true; return req }())

@@ -80,8 +80,7 @@ func TestReload_UnderLoad_NoTokenLostOrGained(t *testing.T) {
 						pace()
 					}
 					f, err := in.tenants.facts(t.Context(), req.Tenant)
-					if err != nil {
-						t.Error(err)
+					if !assert.NoError(t, err) {
 						return
 					}
 					res, err := in.limits(t.Context(), &req, &f, chargeAll, nil)

@@ -109,9 +109,8 @@ func TestRuleSet_PlansOwnRule_ReplacesGeneralOfSameID(t *testing.T) {
 	own := []catalog.Limit{limitNamed("b", "", catalog.Match{Route: "/only"}), limitNamed("mine", "a", catalog.Match{})}
 	s := mustRuleSet(t, own, general)
 	req := Request{Tenant: "t", Items: []ledger.Item{{Meter: "m", Amount: 1}}}
-	if got := appliedNames(s, req, "p"); got != "mine" { // own rules come before a meter; b has another route
-		t.Errorf("%s", got)
-	}
+	got := appliedNames(s, req, "p")
+	assert.True(t, got == "mine", "%s", got) // own rules come before a meter; b has another route
 	req.Route = "/only"
 	assert.Equal(t, "b mine", appliedNames(s, req, "p"))
 }
@@ -256,8 +255,7 @@ func TestCheckRules_RefusesMoreThan16PerRequest(t *testing.T) {
 		"of dimensions not all named": {many(full+1, func(i int) catalog.Limit { l := limitNamed("r", "", catalog.Match{}); l.Per = []string{"ip"}; return l }), false, "17 limits"},
 	} {
 		faults := CheckRules(&catalog.Snapshot{Limits: pointersTo(tc.limits)}, &catalog.Snapshot{})
-		if (len(faults) == 0) != tc.ok {
-			t.Errorf("%s: %v", name, faults)
+		if !assert.True(t, (len(faults) == 0) == tc.ok, "%s: %v", name, faults) {
 			continue
 		}
 		if !tc.ok && (!strings.Contains(faults[0].Message, tc.about) || !strings.Contains(faults[0].Message, "at most 16") || faults[0].Field != "match") {

@@ -92,8 +92,7 @@ func (m *busyLoad) once(in *instance) {
 			most -= m.acknowledged.Load()
 		}
 		check, err := in.Check(ctx, Request{Tenant: "busy", Items: []ledger.Item{{Meter: "calls", Amount: 1}}, MaxStale: stale})
-		if err != nil {
-			m.t.Errorf("check: %v", err)
+		if !assert.NoError(m.t, err, "check: %v", err) {
 			return
 		}
 		if got := check.Items[0].Remaining; got > most || got < movingUnits-m.sent.Load() {

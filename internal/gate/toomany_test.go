@@ -248,8 +248,7 @@ func TestCheckRules_ReplacingRules_AddNothing(t *testing.T) {
 		"without the general route2": catalogue(true, func(of *catalog.Match) { of.Route = "/**" }),
 	} {
 		faults := CheckRules(s, &catalog.Snapshot{})
-		if len(faults) != 1 {
-			t.Errorf("%s: %v", name, faults)
+		if !assert.True(t, len(faults) == 1, "%s: %v", name, faults) {
 			continue
 		}
 		for _, text := range []string{"16 of all tenants and plans", "16 of them match route /a/x", "16 of tenant t", "replace"} {

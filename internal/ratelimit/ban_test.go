@@ -136,9 +136,8 @@ func TestBan_Memory_OnlyWhileBanned(t *testing.T) {
 	began := time.Now()
 	one := requestOf(Charge{Rule: r, Cost: 1}) // a ban also denies smaller costs
 	for range 500 {
-		if v := mustConsumeNot(t, l, one); v.Banned < 59*time.Minute || v.RetryAfter < v.Banned {
-			t.Fatalf("%+v", v)
-		}
+		v := mustConsumeNot(t, l, one)
+		require.True(t, v.Banned >= 59*time.Minute && v.RetryAfter >= v.Banned, "%+v", v)
 	}
 	sent, most := evalCalls(t, client)-before, int(time.Since(began)/denialFor)+2
 	assert.True(t, sent <= most, "%d of 500 denials of a ban reached redis, at most %d should", sent, most)
@@ -160,9 +159,8 @@ func TestBan_OtherInstance_IsSeenAtOnce(t *testing.T) {
 	r := compile(t, rule.Spec{ID: "bans", Rate: "1/day", Burst: 3, Ban: rule.BanSpec{After: 1, Within: "1h", For: "1h"}})
 	both := Request{Tenant: "acme", Charges: []Charge{{Rule: plain}, {Rule: r}}}
 	mustConsume(t, here, both)
-	if d := mustConsume(t, here, both); d.Allowed || !d.Verdicts[1].Allowed { // here remembers the denial by plain
-		t.Fatalf("%+v", d)
-	}
+	d := mustConsume(t, here, both)
+	require.True(t, !d.Allowed && d.Verdicts[1].Allowed, "%+v", d) // here remembers the denial by plain
 	mustConsume(t, there, requestOf(Charge{Rule: r, Cost: 2}))
 	v := mustConsume(t, here, both).Verdicts[1]
 	assert.True(t, v.Banned == time.Hour, "%+v: its denial was answered from memory", v)

@@ -170,8 +170,7 @@ func movingSlots(t *testing.T, c *testenv.RedisCluster) {
 					sent.RLock()
 					d, err := l.Consume(ctx, Request{Tenant: tenant, Charges: charges})
 					sent.RUnlock()
-					if err != nil || d.Degraded {
-						t.Errorf("%+v, %v", d, err)
+					if !assert.True(t, err == nil && !d.Degraded, "%+v, %v", d, err) {
 						return
 					}
 					if d.Allowed {
@@ -316,8 +315,7 @@ func flushedScripts(t *testing.T, c *testenv.RedisCluster) {
 			for range each {
 				for m := range admitted {
 					d, err := l.Consume(ctx, Request{Tenant: tenantOn(c, m, 5), Charges: []Charge{{Rule: r}}})
-					if err != nil || d.Degraded {
-						t.Errorf("%+v, %v", d, err)
+					if !assert.True(t, err == nil && !d.Degraded, "%+v, %v", d, err) {
 						return
 					}
 					if d.Allowed {
@@ -424,8 +422,7 @@ func concurrentSlots(t *testing.T, c *testenv.RedisCluster) {
 		for i := range each {
 			tenant, address := (n+i)%3, i%3
 			d, err := limiters[n%2].Consume(t.Context(), request(tenant, address))
-			if err != nil || d.Degraded {
-				t.Errorf("%+v, %v", d, err)
+			if !assert.True(t, err == nil && !d.Degraded, "%+v, %v", d, err) {
 				return
 			}
 			if d.Allowed {
@@ -490,9 +487,8 @@ func debtsAndBansInEverySlot(t *testing.T, c *testenv.RedisCluster) {
 	late := mustLate(t, l, req)
 	assert.True(t, late.Verdicts[0].Charged == 1 && late.Verdicts[1].Charged == 0, "beyond the debts: %+v", late)
 	for i := range 2 {
-		if d := mustConsume(t, l, one); d.Allowed || (d.Verdicts[1].Banned > 0) != (i == 1) {
-			t.Errorf("denial %d: %+v", i+1, d)
-		}
+		d := mustConsume(t, l, one)
+		assert.True(t, !d.Allowed && (d.Verdicts[1].Banned > 0) == (i == 1), "denial %d: %+v", i+1, d)
 	}
 	_, err := l.Refund(t.Context(), d.Charged(req))
 	require.NoError(t, err)

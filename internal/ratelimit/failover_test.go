@@ -58,8 +58,7 @@ func (s *stream) run(ctx context.Context) {
 		<-tick.C
 		began := time.Now()
 		d, err := s.l.Consume(context.Background(), s.req)
-		if err != nil {
-			s.t.Error(err)
+		if !assert.NoError(s.t, err) {
 			break
 		}
 		took = append(took, time.Since(began))

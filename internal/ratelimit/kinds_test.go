@@ -407,8 +407,7 @@ func TestKinds_ConcurrentUse_AdmitTheCapacity(t *testing.T) {
 		testenv.Together(16, func(_ int) {
 			for range 10 {
 				d, err := l.Consume(context.Background(), requestOf(charges...))
-				if err != nil {
-					t.Error(err)
+				if !assert.NoError(t, err) {
 					return
 				}
 				if !d.Allowed {
@@ -425,9 +424,8 @@ func TestKinds_ConcurrentUse_AdmitTheCapacity(t *testing.T) {
 			got := v.Limit - v.Remaining
 			assert.True(t, got == admitted.Load(), "%s counts %d, %d were admitted", v.Rule.Kind, got, admitted.Load())
 		}
-		if all := admitted.Load() + exhaust(t, l, requestOf(charges...)); all != 90 {
-			t.Errorf("%d admitted, want 90", all)
-		}
+		all := admitted.Load() + exhaust(t, l, requestOf(charges...))
+		assert.True(t, all == 90, "%d admitted, want 90", all)
 	})
 }
 

@@ -33,8 +33,7 @@ func leasesOnMovingSlots(t *testing.T, c *testenv.RedisCluster) {
 					sent.RLock()
 					lease, err := l.Acquire(context.Background(), req)
 					sent.RUnlock()
-					if err != nil || lease.Degraded {
-						t.Errorf("acquire: %+v, %v", lease, err)
+					if !assert.True(t, err == nil && !lease.Degraded, "acquire: %+v, %v", lease, err) {
 						return
 					}
 					if !lease.Held {

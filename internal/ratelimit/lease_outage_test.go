@@ -329,9 +329,8 @@ func TestAcquire_LongOutage_OthersLeasesCount(t *testing.T) {
 	server.Kill()
 	for _, passed := range []time.Duration{0, 5 * time.Minute, 54 * time.Minute} {
 		clock.advance(passed)
-		if lease := mustAcquire(t, here, req); lease.Held {
-			t.Errorf("%s later one of four held leases is given: %+v", passed, lease)
-		}
+		lease := mustAcquire(t, here, req)
+		assert.True(t, !lease.Held, "%s later one of four held leases is given: %+v", passed, lease)
 	}
 	clock.advance(2 * time.Minute)
 	if lease := mustAcquire(t, here, req); !lease.Held {

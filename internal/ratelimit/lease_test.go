@@ -268,8 +268,7 @@ func TestAcquire_Concurrent_NeverMoreThanTheCapacity(t *testing.T) {
 		l := limiters[c%len(limiters)]
 		for i := range 60 {
 			lease, err := l.Acquire(context.Background(), LeaseRequest{Tenant: "acme", Rule: rule, Key: fmt.Sprintf("%d-%d", c, i)})
-			if err != nil {
-				t.Error(err)
+			if !assert.NoError(t, err) {
 				return
 			}
 			if !lease.Held {
@@ -443,8 +442,7 @@ quotasvc_limit_leases_held{rule="exports"} 1
 	families, err := reg.Gather()
 	require.NoError(t, err)
 	for _, f := range families {
-		if text := f.String(); strings.Contains(text, "made-up") || strings.Contains(text, "acme") {
-			t.Error(text)
-		}
+		text := f.String()
+		assert.True(t, !strings.Contains(text, "made-up") && !strings.Contains(text, "acme"), text)
 	}
 }

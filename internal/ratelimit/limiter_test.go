@@ -88,8 +88,7 @@ func TestConsume_AnyInterval_AtMostBurstAndRefill(t *testing.T) {
 			for missing() {
 				from := time.Now()
 				d, err := l.Consume(context.Background(), Request{Tenant: "acme", Charges: []Charge{{Rule: r}}})
-				if err != nil {
-					t.Error(err)
+				if !assert.NoError(t, err) {
 					return
 				}
 				if d.Allowed {
@@ -274,8 +273,7 @@ func TestStop_FinishesQueuedRequestsRefusesTheRest(t *testing.T) {
 				if errors.Is(err, ErrStopped) {
 					return
 				}
-				if err != nil || !d.Allowed || d.Degraded {
-					t.Errorf("%+v, %v", d, err)
+				if !assert.True(t, err == nil && d.Allowed && !d.Degraded, "%+v, %v", d, err) {
 					return
 				}
 				if answered.Add(1) == 1000 {

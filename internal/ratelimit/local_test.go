@@ -97,9 +97,8 @@ func TestLocalLevel_OfRedis_SameFractionOfAShare(t *testing.T) {
 		require.True(t, got.Unit == units(in) && got.Num == in.Params(rule.Moment{})[1] && got.At == worldStart, got)
 		if of != in { // the tokens of a debt, beyond the capacity, are divided, too
 			exact := new(big.Rat).Mul(big.NewRat(used, full(of)), oracle.Tokens(full(in)))
-			if got.Used != min(oracle.CeilRat(exact), bound.MaxAmount) {
-				t.Fatalf("%d of %d becomes %d of %d", used, full(of), got.Used, full(in))
-			}
+			require.True(t, got.Used == min(oracle.CeilRat(exact), bound.MaxAmount),
+				"%d of %d becomes %d of %d", used, full(of), got.Used, full(in))
 		}
 	})
 }

@@ -98,8 +98,7 @@ func TestOutage_NoDecisionOutlivesItsBudget(t *testing.T) {
 						<-tick.C
 						started := time.Now()
 						d, err := l.Consume(context.Background(), req(i))
-						if err != nil {
-							t.Error(err)
+						if !assert.NoError(t, err) {
 							return
 						}
 						took := int64(time.Since(started))

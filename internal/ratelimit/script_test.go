@@ -117,8 +117,7 @@ func TestConsume_MissingScript_NothingLostOrDoubled(t *testing.T) {
 		for range each {
 			for tenant := range admitted {
 				d, err := l.Consume(ctx, Request{Tenant: fmt.Sprintf("t%d", tenant), Charges: []Charge{{Rule: r}}})
-				if err != nil {
-					t.Errorf("client %d: %v", c, err)
+				if !assert.NoError(t, err, "client %d: %v", c, err) {
 					return
 				}
 				if d.Allowed {

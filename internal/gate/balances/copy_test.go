@@ -26,9 +26,7 @@ func TestEncodeCopy_DecodesToTheSame(t *testing.T) {
 		}
 		stored := rapid.SampledFrom([]string{"0", "17", "9007199254740991"}).Draw(t, "stored seq")
 		got, ok := decodeCopy(keyOf(want), stored+" "+encodeCopy(want))
-		if !ok {
-			t.Fatalf("%q is not read back", encodeCopy(want))
-		}
+		require.True(t, ok, "%q is not read back", encodeCopy(want))
 		want.Seq = got.Seq // the encoding has no seq: the script stores it before the encoding
 		require.Equal(t, want, got)
 	})

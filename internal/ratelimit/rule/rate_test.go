@@ -73,12 +73,10 @@ func TestParseRate_RefusesAndNamesTheBound(t *testing.T) {
 	} {
 		_, err := ParseRate(in)
 		var field *FieldError
-		if !errors.As(err, &field) || field.Field != "rate" || !strings.Contains(field.Reason, bound) {
-			t.Errorf("ParseRate(%q): %v; want an error on rate that names %q", clip(in), err, bound)
-		}
-		if err != nil && len(err.Error()) > 200 {
-			t.Errorf("ParseRate(%q): the error has %d bytes", clip(in), len(err.Error()))
-		}
+		assert.True(t, errors.As(err, &field) && field.Field == "rate" && strings.Contains(field.Reason, bound),
+			"ParseRate(%q): %v; want an error on rate that names %q", clip(in), err, bound)
+		assert.False(t, err != nil && len(err.Error()) > 200,
+			"ParseRate(%q): the error has %d bytes", clip(in), len(err.Error()))
 	}
 }
 
