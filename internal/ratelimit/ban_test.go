@@ -43,24 +43,22 @@ func TestBan_AfterNDenials_EndsOnTime(t *testing.T) {
 			if i == 2 {
 				want = 10 * time.Minute
 			}
-			if v := mustConsumeNot(t, []*Limiter{here, there}[i%2], req); v.Banned != want || v.RetryAfter > max(want, 2*time.Minute) {
-				t.Fatalf("%s: denial %d: %+v, want a ban of %s", kind, i+1, v, want)
-			}
+			v := mustConsumeNot(t, []*Limiter{here, there}[i%2], req)
+			require.True(t, v.Banned == want && v.RetryAfter <= max(want, 2*time.Minute),
+				"%s: denial %d: %+v, want a ban of %s", kind, i+1, v, want)
 		}
 		end := now.Load() + 600_000_000
 		for now.Load() < end {
 			left := rule.Micros(end - now.Load())
 			for _, l := range []*Limiter{here, there} {
-				if v := mustConsumeNot(t, l, req); v.Banned != left || v.RetryAfter < left || v.Never {
-					t.Fatalf("%s: %+v, want a ban of %s", kind, v, left)
-				}
-				v := mustPeek(t, l, req).Verdicts[0]
+				v := mustConsumeNot(t, l, req)
+				require.True(t, v.Banned == left && v.RetryAfter >= left && !v.Never, "%s: %+v, want a ban of %s", kind, v, left)
+				v = mustPeek(t, l, req).Verdicts[0]
 				require.True(t, !v.Allowed && v.Banned == left, "%s: a peek says %+v, want a ban of %s", kind, v, left)
 			}
 			now.Store(min(now.Load()+59_999_999, max(end-1, now.Load()+1)))
 		}
-		v := mustConsume(t, there, req).Verdicts[0]
-		require.True(t, v.Allowed && v.Banned == 0, "%s: %+v when the ban is over", kind, v)
+		require.Zero(t, mustPass(t, there, req).Banned, "%s: when the ban is over", kind)
 	}
 }
 
@@ -74,13 +72,12 @@ func TestBan_DenialsTooFarApart_BanNobody(t *testing.T) {
 	r := compile(t, rule.Spec{ID: "slow", Rate: "1/day", Ban: rule.BanSpec{After: 3, Within: "1m", For: "10m"}})
 	mustConsume(t, l, requestOf(Charge{Rule: r}))
 	for range 20 {
-		v := mustConsumeNot(t, l, requestOf(Charge{Rule: r}))
-		require.Zero(t, v.Banned, v)
+		require.Zero(t, mustConsumeNot(t, l, requestOf(Charge{Rule: r})).Banned)
 		now.Add(30_000_000)
 	}
 	now.Add(-1)
-	v := mustConsumeNot(t, l, requestOf(Charge{Rule: r}))
-	assert.True(t, v.Banned == 10*time.Minute, "three denials within a us less than a minute: %+v", v)
+	banned := mustConsumeNot(t, l, requestOf(Charge{Rule: r})).Banned
+	assert.Equal(t, 10*time.Minute, banned, "three denials within a us less than a minute")
 }
 
 // TestBan_ManyAtOnce_ExactlyN: three instances send requests at the same time. Exactly N-1 denials are made without a
@@ -130,8 +127,7 @@ func TestBan_Memory_OnlyWhileBanned(t *testing.T) {
 		d := mustConsume(t, l, req)
 		require.True(t, !d.Allowed && d.Mode == ModeRedis && d.Verdicts[1].Banned == 0, "denial %d: %+v", i+1, d)
 	}
-	v := mustConsume(t, l, req).Verdicts[1]
-	require.True(t, v.Banned == time.Hour, "the 20th denial: %+v", v)
+	require.Equal(t, time.Hour, mustConsume(t, l, req).Verdicts[1].Banned, "the 20th denial")
 	before := evalCalls(t, client)
 	began := time.Now()
 	one := requestOf(Charge{Rule: r, Cost: 1}) // a ban also denies smaller costs
@@ -141,12 +137,9 @@ func TestBan_Memory_OnlyWhileBanned(t *testing.T) {
 	}
 	sent, most := evalCalls(t, client)-before, int(time.Since(began)/denialFor)+2
 	assert.True(t, sent <= most, "%d of 500 denials of a ban reached redis, at most %d should", sent, most)
-	name, err := rule.Bucket{Tenant: "acme", Rule: r}.Name()
-	require.NoError(t, err)
-	existed, err := l.Reset(t.Context(), name)
-	require.True(t, existed && err == nil, "%v, %v", existed, err)
-	d := mustConsume(t, l, one)
-	assert.True(t, d.Allowed, "after a reset: %+v", d)
+	_, existed := mustReset(t, l, r, "")
+	require.True(t, existed)
+	mustPass(t, l, one)
 }
 
 // TestBan_OtherInstance_IsSeenAtOnce: an instance sees the ban of another instance at once, even if it has remembered
@@ -162,8 +155,7 @@ func TestBan_OtherInstance_IsSeenAtOnce(t *testing.T) {
 	d := mustConsume(t, here, both)
 	require.True(t, !d.Allowed && d.Verdicts[1].Allowed, "%+v", d) // here remembers the denial by plain
 	mustConsume(t, there, requestOf(Charge{Rule: r, Cost: 2}))
-	v := mustConsume(t, here, both).Verdicts[1]
-	assert.True(t, v.Banned == time.Hour, "%+v: its denial was answered from memory", v)
+	assert.Equal(t, time.Hour, mustConsume(t, here, both).Verdicts[1].Banned, "its denial was answered from memory")
 
 	held := compile(t, rule.Spec{ID: "held", Rate: "1/day", Burst: 3, Ban: rule.BanSpec{After: 1, Within: "1h", For: "1h"}})
 	one, all := requestOf(Charge{Rule: held}), requestOf(Charge{Rule: held, Cost: 3})
@@ -174,9 +166,8 @@ func TestBan_OtherInstance_IsSeenAtOnce(t *testing.T) {
 		return mustPeek(t, here, free).Mode == ModeHeld
 	}, "a peek from held levels")
 	mustConsumeNot(t, there, all)
-	if v := mustPeek(t, here, one).Verdicts[0]; v.Allowed || v.Banned == 0 {
-		t.Errorf("%+v: a ban is not seen", v)
-	}
+	v := mustPeek(t, here, one).Verdicts[0]
+	assert.True(t, !v.Allowed && v.Banned != 0, "%+v: a ban is not seen", v)
 }
 
 // TestBan_Shadow_CountsAndDeniesNothing: the ban of a shadow rule is reported and denies nothing, in Redis and in
@@ -203,21 +194,15 @@ func TestBan_LateAndRefunds_ReachTheBucket(t *testing.T) {
 		r := compile(t, rule.Spec{ID: "r", Rate: "10/day", Debt: 5, Ban: rule.BanSpec{After: 1, Within: "1h", For: "1h"}})
 		req := requestOf(Charge{Rule: r, Cost: 10})
 		d := mustConsume(t, l, req)
-		v := mustConsumeNot(t, l, req)
-		assert.True(t, v.Banned == time.Hour, "%s: %+v, want a ban with the first denial", where, v)
-		if v := mustLate(t, l, req).Verdicts[0]; v.Charged != 5 {
-			t.Errorf("%s: %+v", where, v)
-		}
-		_, err := l.Refund(t.Context(), d.Charged(req))
-		require.NoError(t, err)
-		if v := mustPeek(t, l, requestOf(Charge{Rule: r})).Verdicts[0]; v.Allowed || v.Banned == 0 || v.Remaining != 5 {
-			t.Errorf("%s: %+v, want 5 left and the ban", where, v)
-		}
+		assert.Equal(t, time.Hour, mustConsumeNot(t, l, req).Banned, "%s: a ban with the first denial", where)
+		assert.EqualValues(t, 5, mustLate(t, l, req).Verdicts[0].Charged, where)
+		mustRefund(t, l, d, req)
+		v := mustPeek(t, l, requestOf(Charge{Rule: r})).Verdicts[0]
+		assert.True(t, !v.Allowed && v.Banned != 0 && v.Remaining == 5, "%s: %+v, want 5 left and the ban", where, v)
 		// When the ban is removed from the rule, the bucket passes requests at once, although the denials of the ban
 		// are still remembered.
 		free := compile(t, rule.Spec{ID: "r", Rate: "10/day", Debt: 6})
-		d = mustConsume(t, l, requestOf(Charge{Rule: free}))
-		assert.True(t, d.Allowed, "%s: %+v when the rule has no ban", where, d)
+		mustPass(t, l, requestOf(Charge{Rule: free}))
 	}
 }
 
@@ -270,6 +255,5 @@ func TestLocalBans_AreBounded(t *testing.T) {
 		all += len(l.local.stripes[i].bans)
 	}
 	assert.True(t, all <= maxLocalBans*localStripes, "%d bans", all)
-	v := mustPeek(t, l, of(0)).Verdicts[0]
-	assert.NotZero(t, v.Banned, "the only ban is forgotten: %+v", v)
+	assert.NotZero(t, mustPeek(t, l, of(0)).Verdicts[0].Banned, "the only ban is forgotten")
 }

@@ -3,7 +3,6 @@ package ratelimit
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,40 +13,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
-
-func TestVerdict_RetryAfter_IsExactToTheMicrosecond(t *testing.T) {
-	t.Parallel()
-	now := worldStart
-	redisLimiter := patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{redisNow: func() int64 { return now }})
-	clock := time.UnixMicro(now)
-	localLimiter := patientLimiter(t, nil, settings{Now: func() time.Time { return clock }})
-	advance := func(d time.Duration) { now, clock = now+d.Microseconds(), clock.Add(d) }
-	for _, rate := range []string{"7/s", "1/3s", "1000000/s", "999983/min", "1/day"} {
-		r := compile(t, rule.Spec{ID: "rule-" + strings.ReplaceAll(rate, "/", "-"), Rate: rate, Burst: 5})
-		for _, l := range []*Limiter{redisLimiter, localLimiter} {
-			req := func(cost int64) Request {
-				return Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: cost}}}
-			}
-			mustConsume(t, l, req(5))
-			denied := mustConsume(t, l, req(3)).Verdicts[0]
-			advance(denied.RetryAfter - time.Microsecond)
-			if d := mustConsume(t, l, req(3)); d.Allowed || d.Verdicts[0].RetryAfter != time.Microsecond {
-				t.Errorf("%s: allowed %v a microsecond early, retry after %s", rate, d.Allowed, d.Verdicts[0].RetryAfter)
-			}
-			advance(time.Microsecond)
-			d := mustConsume(t, l, req(3))
-			assert.True(t, d.Allowed, "%s: denied after RetryAfter: %+v", rate, d.Verdicts[0])
-			reset := mustPeek(t, l, req(1)).Verdicts[0].Reset
-			advance(reset - time.Microsecond)
-			if v := mustPeek(t, l, req(1)).Verdicts[0]; v.Reset != time.Microsecond || v.Next != time.Microsecond || v.Remaining != 4 {
-				t.Errorf("%s: a microsecond before Reset: %+v", rate, v)
-			}
-			advance(time.Microsecond)
-			v := mustPeek(t, l, req(1)).Verdicts[0]
-			assert.True(t, v.Reset == 0 && v.Next == 0 && v.Remaining == 5, "%s: at Reset: %+v", rate, v)
-		}
-	}
-}
 
 // TestBucket_FractionsAreNotLost: a bucket must be refilled as fast with many requests as without requests. So a
 // decision may not round away fractions of a token.
@@ -82,7 +47,7 @@ func TestClock_SetBack_GrantsNothingStarvesNobody(t *testing.T) {
 			r := compile(t, rule.Spec{Rate: "10/min", Burst: 10})
 			req := Request{Tenant: fmt.Sprintf("acme-%d-%d", step, o), Charges: []Charge{{Rule: r}}}
 			exhaust(t, l, req)
-			require.Zero(t, mustPeek(t, l, req).Verdicts[0].Remaining, "left")
+			require.Zero(t, remaining(t, l, req), "left")
 
 			now -= step.Microseconds()
 			wait := mustPeek(t, l, req).Verdicts[0].RetryAfter
@@ -105,8 +70,7 @@ func TestClock_SetBack_GrantsNothingStarvesNobody(t *testing.T) {
 			// The clock is set forward again, so the same time passes twice. The bucket must not have more tokens
 			// than the burst.
 			now += step.Microseconds()
-			got := mustPeek(t, l, req).Verdicts[0].Remaining
-			assert.True(t, got <= 10, "step of %s: %d left of 10", step, got)
+			assert.LessOrEqual(t, remaining(t, l, req), int64(10), "step of %s: left of 10", step)
 		}
 	}
 }
@@ -115,19 +79,16 @@ func TestRule_Changed_KeepsTheDebt(t *testing.T) {
 	t.Parallel()
 	now := worldStart
 	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{redisNow: func() int64 { return now }})
-	peek := func(r *rule.Rule) Verdict {
-		return mustPeek(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}).Verdicts[0]
+	with := func(rate string, burst int64) Request {
+		return requestOf(Charge{Rule: compile(t, rule.Spec{Rate: rate, Burst: burst})})
 	}
-	hundred := compile(t, rule.Spec{Rate: "1/s", Burst: 100})
-	mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: hundred, Cost: 60}}})
-	v := peek(compile(t, rule.Spec{Rate: "1/s", Burst: 150}))
-	assert.True(t, v.Remaining == 90, "a larger burst adds the difference: %d left, want 90", v.Remaining)
-	v = peek(compile(t, rule.Spec{Rate: "1/s", Burst: 50}))
+	hundred := with("1/s", 100)
+	mustConsume(t, l, requestOf(Charge{Rule: hundred.Charges[0].Rule, Cost: 60}))
+	assert.EqualValues(t, 90, remaining(t, l, with("1/s", 150)), "left: a larger burst adds the difference")
+	v := mustPeek(t, l, with("1/s", 50)).Verdicts[0]
 	assert.True(t, v.Remaining == 0 && !v.Allowed && v.RetryAfter == 11*time.Second, "a smaller burst gives nothing away: %+v", v)
-	v = peek(compile(t, rule.Spec{Rate: "7/min", Burst: 100}))
-	assert.True(t, v.Remaining == 40, "another rate keeps the debt in tokens: %d left, want 40", v.Remaining)
-	v = peek(hundred)
-	assert.True(t, v.Remaining == 40, "looking at it has changed it: %d left, want 40", v.Remaining)
+	assert.EqualValues(t, 40, remaining(t, l, with("7/min", 100)), "left: another rate keeps the debt in tokens")
+	assert.EqualValues(t, 40, remaining(t, l, hundred), "left: looking at it has changed it")
 }
 
 func TestBucket_FullAndExpired_ChangesNothing(t *testing.T) {
@@ -139,10 +100,8 @@ func TestBucket_FullAndExpired_ChangesNothing(t *testing.T) {
 	key, _ := r.BucketKey("acme", "")
 	mustConsume(t, l, req)
 	lives := client.PTTL(t.Context(), key).Val() // read before the peek: a delay only makes it longer
-	if full := mustPeek(t, l, req).Verdicts[0].Reset; lives < full+500*time.Millisecond {
-		t.Errorf("full after %s, expired after %s: expiry makes it full", full, lives)
-	}
+	full := mustPeek(t, l, req).Verdicts[0].Reset
+	assert.True(t, lives >= full+500*time.Millisecond, "full after %s, expired after %s: expiry makes it full", full, lives)
 	testenv.Eventually(t, func() bool { return client.Exists(t.Context(), key).Val() == 0 }, "the key expires")
-	v := mustPeek(t, l, req).Verdicts[0]
-	assert.True(t, v.Remaining == 4, "%d left after expiry", v.Remaining)
+	assert.EqualValues(t, 4, remaining(t, l, req), "left after expiry")
 }

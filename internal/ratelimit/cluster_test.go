@@ -78,16 +78,8 @@ func TestCluster_PartAway_IsDecidedByPolicy(t *testing.T) {
 	globalHere := sharedOn(t, c, 2, rule.Spec{Rate: "1/day", Burst: 7})
 	own := compile(t, rule.Spec{ID: "own", Rate: "1/day", Burst: 10})
 	ownClosed := compile(t, rule.Spec{ID: "own-closed", Rate: "1/day", Burst: 10, OnBackendError: "closed"})
-	request := func(tenant string, rules ...*rule.Rule) Request {
-		req := Request{Tenant: tenant}
-		for _, r := range rules {
-			req.Charges = append(req.Charges, Charge{Rule: r})
-		}
-		return req
-	}
-	left := func(tenant string, r *rule.Rule) int64 {
-		return mustPeek(t, l, request(tenant, r)).Verdicts[0].Remaining
-	}
+	request := func(tenant string, rules ...*rule.Rule) Request { return requestOn(tenant, 0, rules...) }
+	left := func(tenant string, r *rule.Rule) int64 { return remaining(t, l, request(tenant, r)) }
 	left(here, own)
 	c.Replicas[0].Kill()
 	c.Masters[0].Kill()
@@ -108,9 +100,8 @@ func TestCluster_PartAway_IsDecidedByPolicy(t *testing.T) {
 	assert.True(t, a == 6 && b == 3 && d == 1, "%d, %d and %d left, want 6, 3 and 1", a, b, d)
 	// The rule whose bucket was on the killed master denies, so nothing is charged in Redis.
 	mustConsume(t, l, request(here, globalAway))
-	if d := mustConsume(t, l, request(here, own, globalAway, globalHere)); d.Allowed || !d.Verdicts[0].Allowed || d.Verdicts[1].Allowed {
-		t.Errorf("%+v", d)
-	}
+	denied := mustConsume(t, l, request(here, own, globalAway, globalHere))
+	assert.True(t, !denied.Allowed && denied.Verdicts[0].Allowed && !denied.Verdicts[1].Allowed, "%+v", denied)
 	// If the bucket of a closed rule is away, the request fails, for any position of the rule in the request.
 	_, err := l.Consume(t.Context(), request(here, own, globalClosed, globalHere))
 	assert.ErrorIs(t, err, ErrUnavailable, "closed")
@@ -149,6 +140,21 @@ func (u *underWay) wait() {
 	defer u.Unlock()
 }
 
+// moveDuring calls move with 0 and 1 in turn, to move slots forward and back, until the load has ended and all slots
+// are back on their first node. It returns the number of calls.
+func moveDuring(load *sync.WaitGroup, move func(at int)) (moves int) {
+	var ended atomic.Bool
+	go func() {
+		load.Wait()
+		ended.Store(true)
+	}()
+	for moves == 0 || !ended.Load() || moves%2 == 1 {
+		move(moves % 2)
+		moves++
+	}
+	return moves
+}
+
 // movingSlots moves tenants' slots forward and back under load. This causes redirections, requests to slots that are
 // being moved, and outdated slot maps.
 func movingSlots(t *testing.T, c *testenv.RedisCluster) {
@@ -180,24 +186,12 @@ func movingSlots(t *testing.T, c *testenv.RedisCluster) {
 			}
 		})
 	}
-	done := make(chan struct{})
-	go func() { load.Wait(); close(done) }()
-	moves := 0
-	for at := 0; ; at = 1 - at {
+	moves := moveDuring(load, func(at int) {
 		for _, tenant := range tenants {
 			c.Move(c.Slot("{"+tenant+"}"), c.Masters[at], c.Masters[1-at])
 			sent.wait()
 		}
-		moves++
-		select {
-		case <-done:
-		default:
-			continue
-		}
-		if at == 1 { // all slots are back on their first node
-			break
-		}
-	}
+	})
 	for at, tenant := range tenants {
 		got := admitted[at].Load()
 		assert.True(t, got == capacity, "%s: %d admitted, want %d", tenant, got, capacity)
@@ -214,21 +208,13 @@ func halfMovedSlot(t *testing.T, c *testenv.RedisCluster) {
 	tenant := tenantOn(c, 0, 2)
 	slot, from, to := c.Slot("{"+tenant+"}"), c.Masters[0], c.Masters[1]
 	old, fresh := compile(t, rule.Spec{ID: "old", Rate: "1/day", Burst: 10}), compile(t, rule.Spec{ID: "fresh", Rate: "1/day", Burst: 10})
-	consume := func(rules ...*rule.Rule) Decision {
-		req := Request{Tenant: tenant}
-		for _, r := range rules {
-			req.Charges = append(req.Charges, Charge{Rule: r})
-		}
-		return mustConsume(t, l, req)
-	}
+	consume := func(rules ...*rule.Rule) Decision { return mustConsume(t, l, requestOn(tenant, 0, rules...)) }
 	consume(old)
 	c.BeginMove(slot, from, to)
-	if d := consume(old); d.Degraded || d.Verdicts[0].Remaining != 8 {
-		t.Errorf("an existing bucket: %+v", d)
-	}
-	if d := consume(fresh); d.Degraded || d.Verdicts[0].Remaining != 9 {
-		t.Errorf("a new bucket: %+v", d)
-	}
+	d := consume(old)
+	assert.True(t, !d.Degraded && d.Verdicts[0].Remaining == 8, "an existing bucket: %+v", d)
+	d = consume(fresh)
+	assert.True(t, !d.Degraded && d.Verdicts[0].Remaining == 9, "a new bucket: %+v", d)
 	moved := make(chan Decision, 1)
 	tryAgain := func() (all string) {
 		for _, n := range []*testenv.RedisServer{from, to} {
@@ -251,9 +237,8 @@ func halfMovedSlot(t *testing.T, c *testenv.RedisCluster) {
 	}
 	c.MoveKeys(slot, from, to)
 	c.EndMove(slot, to)
-	if d := <-moved; d.Degraded || d.Verdicts[0].Remaining != 7 || d.Verdicts[1].Remaining != 8 {
-		t.Errorf("after the move: %+v", d)
-	}
+	d = <-moved
+	assert.True(t, !d.Degraded && d.Verdicts[0].Remaining == 7 && d.Verdicts[1].Remaining == 8, "after the move: %+v", d)
 	c.Move(slot, to, from)
 	// If the move of a slot is never completed, only the tenants of this slot are decided without Redis.
 	prompt := limiterOn(t, productionClient(t, c.URL), settings{})
@@ -268,7 +253,7 @@ func halfMovedSlot(t *testing.T, c *testenv.RedisCluster) {
 		took := time.Since(began)
 		require.True(t, err == nil && d.Degraded && took <= decisionMost, "%+v, %v after %s", d, err, took)
 	}
-	d := mustPeek(t, prompt, Request{Tenant: tenantOn(c, 0, 3), Charges: []Charge{{Rule: old}}})
+	d = mustPeek(t, prompt, Request{Tenant: tenantOn(c, 0, 3), Charges: []Charge{{Rule: old}}})
 	assert.True(t, !d.Degraded && !isAway(prompt), "a neighbour of the slot: %+v", d)
 	c.MoveKeys(slot, from, to)
 	c.EndMove(slot, to)
@@ -435,14 +420,10 @@ func concurrentSlots(t *testing.T, c *testenv.RedisCluster) {
 	for i := range tenants {
 		total += tenants[i].Load()
 		d := mustPeek(t, patientLimiter(t, client, settings{}), request(i, i))
-		if got := d.Verdicts[0].Remaining; got != ownBurst-tenants[i].Load() {
-			t.Errorf("tenant %d: %d left after %d were admitted", i, got, tenants[i].Load())
-		}
-		if got := d.Verdicts[2].Remaining; got != 150-addresses[i].Load() {
-			t.Errorf("address %d: %d left after %d were admitted", i, got, addresses[i].Load())
-		}
-		if got := d.Verdicts[1].Remaining; i == len(tenants)-1 && got != globalBurst-total {
-			t.Errorf("global: %d left after %d were admitted", got, total)
+		assert.Equal(t, ownBurst-tenants[i].Load(), d.Verdicts[0].Remaining, "tenant %d: left", i)
+		assert.Equal(t, 150-addresses[i].Load(), d.Verdicts[2].Remaining, "address %d: left", i)
+		if i == len(tenants)-1 {
+			assert.Equal(t, globalBurst-total, d.Verdicts[1].Remaining, "global: left")
 		}
 	}
 	assert.True(t, total <= globalBurst && total >= globalBurst/2, "%d admitted of %d", total, globalBurst)
@@ -466,9 +447,8 @@ func readsComeWithTheOwnSlot(t *testing.T, c *testenv.RedisCluster) {
 		with := readsOf(t, tenant, key, key+"2")
 		d := mustPeek(t, l, Request{Tenant: tenant, Charges: []Charge{{Rule: global}}, With: with})
 		assert.True(t, !d.Degraded && with.Values == nil, "%+v, %q", d, with.Values)
-		if err := l.store.Read(t.Context(), with); err != nil || len(with.Values) != 2 || with.Values[0] != tenant || with.Values[1] != "" {
-			t.Errorf("read %q, %v", with.Values, err)
-		}
+		assert.NoError(t, l.store.Read(t.Context(), with))
+		assert.Equal(t, []string{tenant, ""}, with.Values)
 	}
 }
 
@@ -490,18 +470,12 @@ func debtsAndBansInEverySlot(t *testing.T, c *testenv.RedisCluster) {
 		d := mustConsume(t, l, one)
 		assert.True(t, !d.Allowed && (d.Verdicts[1].Banned > 0) == (i == 1), "denial %d: %+v", i+1, d)
 	}
-	_, err := l.Refund(t.Context(), d.Charged(req))
-	require.NoError(t, err)
-	if d := mustConsume(t, l, one); d.Allowed || d.Verdicts[1].Banned == 0 || d.Verdicts[0].Remaining != 4 || d.Verdicts[1].Remaining != 5 {
-		t.Errorf("after a refund of 8 and 8: %+v, want 4 and 5 left, and the ban", d)
-	}
-	name, err := rule.Bucket{Tenant: "owing", Rule: global}.Name()
-	require.NoError(t, err)
-	_, err = l.Reset(t.Context(), name)
-	require.NoError(t, err)
-	if d := mustConsume(t, l, one); !d.Allowed {
-		t.Errorf("after a reset: %+v", d)
-	}
+	mustRefund(t, l, d, req)
+	d = mustConsume(t, l, one)
+	assert.True(t, !d.Allowed && d.Verdicts[1].Banned != 0 && d.Verdicts[0].Remaining == 4 && d.Verdicts[1].Remaining == 5,
+		"after a refund of 8 and 8: %+v, want 4 and 5 left, and the ban", d)
+	mustReset(t, l, global, "")
+	mustPass(t, l, one)
 }
 
 func refundsReachEverySlot(t *testing.T, c *testenv.RedisCluster) {
@@ -512,11 +486,8 @@ func refundsReachEverySlot(t *testing.T, c *testenv.RedisCluster) {
 	for range 3 {
 		d := mustConsume(t, l, req)
 		require.True(t, d.Allowed, d)
-		if d := mustConsume(t, l, req); d.Allowed {
-			t.Fatalf("%+v", d)
-		}
-		_, err := l.Refund(t.Context(), d.Charged(req))
-		require.NoError(t, err)
+		mustConsumeNot(t, l, req)
+		mustRefund(t, l, d, req)
 	}
 	assert.NoError(t, l.Stop(t.Context()))
 	_, err := l.Consume(t.Context(), req)

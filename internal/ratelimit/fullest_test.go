@@ -54,17 +54,15 @@ func TestFullest_EveryKind_AgreesWithPeek(t *testing.T) {
 				for i := range names {
 					names[i] = BucketName{fmt.Sprint("t", i), rule.Dimension(fmt.Sprint(i))}
 				}
-				request := func(n BucketName, r *rule.Rule, cost int64) Request {
-					return Request{Tenant: n.Tenant, Charges: []Charge{{Rule: r, Dimension: n.Dimension, Cost: cost}}}
-				}
 				for range 100 {
-					mustConsume(t, l, request(names[random.IntN(len(names))], before, 1+random.Int64N(20)))
+					n := names[random.IntN(len(names))]
+					mustConsume(t, l, requestFor(n.Tenant, before, n.Dimension, 1+random.Int64N(20)))
 					clock.advance(time.Duration(random.IntN(2_000_000)) * time.Microsecond)
 				}
 				for _, r := range []*rule.Rule{before, after} {
 					var want []BucketUse
 					for _, n := range names {
-						v := mustPeek(t, l, request(n, r, 1)).Verdicts[0]
+						v := mustPeek(t, l, requestFor(n.Tenant, r, n.Dimension, 1)).Verdicts[0]
 						if shared {
 							n.Tenant = ""
 						}
@@ -126,7 +124,7 @@ func TestFullest_OtherKeys_NotTaken(t *testing.T) {
 	charge := func(tenant, dimension string, specs ...rule.Spec) {
 		for _, spec := range specs {
 			spec.Rate = "10/day"
-			mustConsume(t, l, Request{Tenant: tenant, Charges: []Charge{{Rule: compile(t, spec), Dimension: dimension}}})
+			mustConsume(t, l, requestFor(tenant, compile(t, spec), dimension, 0))
 		}
 	}
 	for _, tenant := range []string{"a", "t:api", "api"} {
@@ -205,19 +203,15 @@ func TestFullest_Cluster_AllMastersAsked(t *testing.T) {
 	slot := c.Slot("{" + want[0].Tenant + "}")
 	c.BeginMove(slot, c.Masters[0], c.Masters[1])
 	c.MoveKeys(slot, c.Masters[0], c.Masters[1])
-	if got, complete, err := l.Fullest(t.Context(), search(r, false, 100)); err != nil || complete || !slices.Equal(got, want[1:]) {
-		t.Errorf("while the keys of a bucket move: %v, %t, %v", got, complete, err)
-	}
+	got, complete, err := l.Fullest(t.Context(), search(r, false, 100))
+	require.True(t, err == nil && !complete, "while the keys of a bucket move: %t, %v", complete, err)
+	assert.Equal(t, want[1:], got, "while the keys of a bucket move")
 	c.EndMove(slot, c.Masters[1])
 	assert.Equal(t, want, mustFind(t, l, search(r, false, 100)), "after the move")
 	c.Replicas[0].Kill()
 	c.Masters[0].Kill()
-	_, _, err := l.Fullest(t.Context(), search(r, false, 7))
+	_, _, err = l.Fullest(t.Context(), search(r, false, 7))
 	assert.ErrorIs(t, err, ErrUnavailable, "without one of the masters")
-}
-
-func requestFor(tenant string, r *rule.Rule, dimension string, cost int64) Request {
-	return Request{Tenant: tenant, Charges: []Charge{{Rule: r, Dimension: dimension, Cost: cost}}}
 }
 
 func TestFullest_CutOffOrAway_Told(t *testing.T) {
@@ -235,11 +229,10 @@ func TestFullest_CutOffOrAway_Told(t *testing.T) {
 		cancel()
 		return plain(layout, n)
 	}
-	if top, complete, err := l.Fullest(over, s); len(top) != 5 || complete || err != nil {
-		t.Errorf("a search that was cut off: %v, %t, %v", top, complete, err)
-	}
+	top, complete, err := l.Fullest(over, s)
+	assert.True(t, len(top) == 5 && !complete && err == nil, "a search that was cut off: %v, %t, %v", top, complete, err)
 	mustFind(t, l, search(r, false, 5))
 	server.Kill()
-	_, _, err := l.Fullest(t.Context(), search(r, false, 5))
+	_, _, err = l.Fullest(t.Context(), search(r, false, 5))
 	assert.ErrorIs(t, err, ErrUnavailable, "without Redis")
 }

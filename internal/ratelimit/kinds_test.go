@@ -16,6 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
 // kinds returns the kinds that the limits script decides, that is, all kinds except concurrency.
@@ -41,23 +42,15 @@ func (c *testClock) limiter(t testing.TB, client redis.UniversalClient) *Limiter
 // onTestTime runs a test on Redis and in local mode, with a clock that the test moves. The results must be the same.
 func onTestTime(t *testing.T, test func(t *testing.T, l *Limiter, clock *testClock)) {
 	t.Helper()
-	t.Parallel()
-	for _, where := range []string{"redis", "local"} {
-		t.Run(where, func(t *testing.T) {
-			t.Parallel()
-			clock := &testClock{}
-			clock.us.Store(worldStart)
-			if where == "redis" {
-				test(t, clock.limiter(t, patientClient(t, testenv.Redis(t))), clock)
-			} else {
-				test(t, clock.limiter(t, nil), clock)
-			}
-		})
-	}
+	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
+		clock := &testClock{}
+		clock.us.Store(worldStart)
+		test(t, clock.limiter(t, client), clock)
+	})
 }
 
 // exhaust sends req until it is denied, and returns how often it was admitted.
-func exhaust(t *testing.T, l *Limiter, req Request) (admitted int64) {
+func exhaust(t tester, l *Limiter, req Request) (admitted int64) {
 	t.Helper()
 	for mustConsume(t, l, req).Allowed {
 		admitted++
@@ -67,6 +60,19 @@ func exhaust(t *testing.T, l *Limiter, req Request) (admitted int64) {
 }
 
 func requestOf(charges ...Charge) Request { return Request{Tenant: "acme", Charges: charges} }
+
+func requestFor(tenant string, r *rule.Rule, dimension string, cost int64) Request {
+	return Request{Tenant: tenant, Charges: []Charge{{Rule: r, Dimension: dimension, Cost: cost}}}
+}
+
+// requestOn returns a request that charges each of the rules. A cost of 0 is the rule's own.
+func requestOn(tenant string, cost int64, rules ...*rule.Rule) Request {
+	req := Request{Tenant: tenant}
+	for _, r := range rules {
+		req.Charges = append(req.Charges, Charge{Rule: r, Cost: cost})
+	}
+	return req
+}
 
 // TestKinds_EveryInterval_KeepTheirPromise sends random requests. For the interval between every pair of admitted
 // requests, it checks the bound of the rule's kind.
@@ -85,8 +91,7 @@ func TestKinds_EveryInterval_KeepTheirPromise(t *testing.T) {
 		if kind == rule.KindTokenBucket || kind == rule.KindLeakyBucket {
 			spec.Burst = rapid.Int64Range(1, 12).Draw(t, "burst")
 		}
-		r, err := rule.Compile(spec)
-		require.NoError(t, err)
+		r := compile(t, spec)
 		// In local mode the clock must not jump back, so each run starts an hour later. Each run has its own tenant,
 		// so the levels of other runs do not matter.
 		clock.us.Store(worldStart + int64(run)*int64(time.Hour/time.Microsecond))
@@ -94,9 +99,7 @@ func TestKinds_EveryInterval_KeepTheirPromise(t *testing.T) {
 		for range rapid.IntRange(1, 80).Draw(t, "requests") {
 			clock.us.Add(rapid.Int64Range(0, 2*period.Microseconds()/count).Draw(t, "us"))
 			cost := rapid.Int64Range(1, min(2, r.Burst)).Draw(t, "cost")
-			d, err := l.Consume(context.Background(), Request{Tenant: fmt.Sprintf("t%d", run), Charges: []Charge{{Rule: &r, Cost: cost}}})
-			require.NoError(t, err)
-			if d.Allowed {
+			if mustConsume(t, l, requestFor(fmt.Sprintf("t%d", run), r, "", cost)).Allowed {
 				admitted = append(admitted, slices.Repeat([]int64{clock.now()}, int(cost))...)
 			}
 		}
@@ -131,6 +134,9 @@ func timings() []rule.Spec {
 			all = append(all, rule.Spec{ID: fmt.Sprintf("%s-%d", kind, len(all)), Kind: kind.String(), Rate: rate})
 		}
 	}
+	for i, rate := range []string{"7/s", "1/3s", "1000000/s", "999983/min", "1/day"} { // the burst is not the rate's count
+		all = append(all, rule.Spec{ID: fmt.Sprint("five-", i), Rate: rate, Burst: 5})
+	}
 	return append(all,
 		rule.Spec{ID: "a-month", Kind: "fixed_window", Rate: "5/month"},
 		// These rules use milliseconds instead of microseconds as the unit of time.
@@ -159,16 +165,15 @@ func TestKinds_RetryAfter_IsExactToTheMicrosecond(t *testing.T) {
 				v := mustConsume(t, l, req(part)).Verdicts[0]
 				assert.True(t, !v.Allowed && v.RetryAfter == time.Microsecond, "%s: a microsecond early: %+v", name, v)
 				clock.advance(time.Microsecond)
-				v = mustConsume(t, l, req(part)).Verdicts[0]
-				assert.True(t, v.Allowed, "%s: denied after RetryAfter: %+v", name, v)
+				mustPass(t, l, req(part)) // after RetryAfter
 				clock.advance(mustPeek(t, l, req(1)).Verdicts[0].Reset - time.Microsecond)
-				if v := mustPeek(t, l, req(1)).Verdicts[0]; v.Reset != time.Microsecond || v.Next != time.Microsecond || v.Remaining == v.Limit {
-					t.Errorf("%s: a microsecond before Reset: %+v", name, v)
-				}
+				v = mustPeek(t, l, req(1)).Verdicts[0]
+				missing := v.Limit - v.Remaining
+				assert.True(t, v.Reset == time.Microsecond && v.Next == time.Microsecond && missing > 0, "%s: %+v", name, v)
+				assert.False(t, r.Kind == rule.KindTokenBucket && missing != 1, "%s: a microsecond before Reset: %+v", name, v)
 				clock.advance(time.Microsecond)
-				if v := mustPeek(t, l, req(1)).Verdicts[0]; v.Reset != 0 || v.Next != 0 || v.Remaining != v.Limit {
-					t.Errorf("%s: at Reset: %+v", name, v)
-				}
+				v = mustPeek(t, l, req(1)).Verdicts[0]
+				assert.True(t, v.Reset == 0 && v.Next == 0 && v.Remaining == v.Limit, "%s: at Reset: %+v", name, v)
 			}
 		}
 	})
@@ -205,14 +210,11 @@ func TestKinds_ClockSetBack_StayCorrect(t *testing.T) {
 						}
 					}
 					clock.advance(time.Microsecond)
-					if d := mustConsume(t, l, req); !d.Allowed {
-						t.Errorf("%s: still denied after %s: %+v", name, wait, d.Verdicts[0])
-					}
+					mustPass(t, l, req)
 					// The clock is set forward again, so the same time passes twice. The bucket must not have more
 					// tokens than its capacity.
 					clock.advance(step)
-					v := mustPeek(t, l, req).Verdicts[0]
-					assert.True(t, v.Remaining <= 10, "%s: %d left of 10", name, v.Remaining)
+					assert.LessOrEqual(t, remaining(t, l, req), int64(10), "%s: left of 10", name)
 				}
 			}
 		}
@@ -243,10 +245,9 @@ func TestRefund_GivesBackItsOwnCharge(t *testing.T) {
 				d := mustConsume(t, l, req)
 				clock.advance(passed)
 				mustConsume(t, l, requestOf(Charge{Rule: r, Cost: 4}))
-				before := mustPeek(t, l, req).Verdicts[0].Remaining
-				_, err := l.Refund(context.Background(), d.Charged(req))
-				require.NoError(t, err)
-				if got := mustPeek(t, l, req).Verdicts[0].Remaining; got != want || got < before {
+				before := remaining(t, l, req)
+				mustRefund(t, l, d, req)
+				if got := remaining(t, l, req); got != want || got < before {
 					t.Errorf("%s after %s: %d left, %d before the refund, want %d", tc.kind, passed, got, before, want)
 				}
 				clock.advance(-passed)
@@ -268,8 +269,7 @@ func TestRefund_LostWindow_GivesNothing(t *testing.T) {
 				mustConsume(t, l, req)
 			}
 			before := mustPeek(t, l, req).Verdicts[0]
-			_, err := l.Refund(context.Background(), d.Charged(req))
-			require.NoError(t, err)
+			mustRefund(t, l, d, req)
 			if after := mustPeek(t, l, req).Verdicts[0]; after.Remaining != before.Remaining || after.Reset != before.Reset {
 				t.Errorf("%s: %d left before the refund, %d after it", kind, before.Remaining, after.Remaining)
 			}
@@ -289,22 +289,16 @@ func TestShadow_Twin_WouldDenyTheSame(t *testing.T) {
 		run++
 		kind := rapid.SampledFrom(kinds()).Draw(t, "kind")
 		spec := rule.Spec{ID: "twin", Kind: kind.String(), Rate: rapid.SampledFrom([]string{"3/s", "7/3s", "5/min"}).Draw(t, "rate")}
-		live, err := rule.Compile(spec)
-		require.NoError(t, err)
+		live := compile(t, spec)
 		spec.Shadow = true
-		shadow, err := rule.Compile(spec)
-		require.NoError(t, err)
+		shadow := compile(t, spec)
 		l := rapid.SampledFrom(limiters).Draw(t, "where")
 		clock.us.Store(worldStart + int64(run)*int64(time.Hour/time.Microsecond))
 		for range rapid.IntRange(1, 60).Draw(t, "requests") {
 			clock.us.Add(rapid.Int64Range(0, 900_000).Draw(t, "us"))
 			cost := rapid.Int64Range(1, 8).Draw(t, "cost")
-			ask := func(tenant string, r *rule.Rule) Decision {
-				d, err := l.Consume(context.Background(), Request{Tenant: fmt.Sprintf("%s-%d", tenant, run), Charges: []Charge{{Rule: r, Cost: cost}}})
-				require.NoError(t, err)
-				return d
-			}
-			a, b := ask("live", &live), ask("shadow", &shadow)
+			a := mustConsume(t, l, requestFor(fmt.Sprint("live-", run), live, "", cost))
+			b := mustConsume(t, l, requestFor(fmt.Sprint("shadow-", run), shadow, "", cost))
 			require.True(t, a.Verdicts[0].Allowed == b.Verdicts[0].Allowed && a.Allowed == a.Verdicts[0].Allowed &&
 				b.Allowed, "live says %+v, its shadow %+v", a, b)
 		}
@@ -332,9 +326,8 @@ func TestLeakyBucket_SpacesRequests(t *testing.T) {
 		mustConsume(t, l, requestOf(Charge{Rule: full}))
 		clock.advance(time.Second)
 		d := mustConsume(t, l, requestOf(Charge{Rule: r}, Charge{Rule: full}))
-		if v := d.Verdicts[0]; d.Allowed || !v.Allowed || v.Delay != 333_334*time.Microsecond {
-			t.Errorf("beside a rule that denies: %+v", d)
-		}
+		v = d.Verdicts[0]
+		assert.True(t, !d.Allowed && v.Allowed && v.Delay == 333_334*time.Microsecond, "beside a rule that denies: %+v", d)
 	})
 }
 
@@ -344,8 +337,7 @@ func TestKinds_KeepTheirBucketsApart(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, _ *testClock) {
 		for _, kind := range kinds() {
 			r := compile(t, rule.Spec{Kind: kind.String(), Rate: "5/day"})
-			v := mustConsume(t, l, requestOf(Charge{Rule: r, Cost: 5})).Verdicts[0]
-			assert.True(t, v.Allowed, "%s: %+v", kind, v)
+			mustPass(t, l, requestOf(Charge{Rule: r, Cost: 5}))
 		}
 	})
 }
@@ -358,13 +350,7 @@ func TestKinds_RedisAway_ContinueFromItsLastLevel(t *testing.T) {
 	for _, kind := range kinds() {
 		rules = append(rules, compile(t, rule.Spec{ID: kind.String(), Kind: kind.String(), Rate: "100/30d"}))
 	}
-	req := func(tenant string, cost int64) Request {
-		r := Request{Tenant: tenant}
-		for _, limit := range rules {
-			r.Charges = append(r.Charges, Charge{Rule: limit, Cost: cost})
-		}
-		return r
-	}
+	req := func(tenant string, cost int64) Request { return requestOn(tenant, cost, rules...) }
 	l := away(t, settings{Replicas: func() *replica.Set { return replica.Anonymous(4) }}, func(l *Limiter) {
 		for tenant, cost := range map[string]int64{"heavy": 100, "half": 50, "spent": 99} {
 			d := mustConsume(t, l, req(tenant, cost))
@@ -386,10 +372,14 @@ func TestKinds_RedisAway_ContinueFromItsLastLevel(t *testing.T) {
 	for i, v := range d.Verdicts {
 		assert.True(t, !v.Allowed && v.RetryAfter > 0, "%s beyond the share: %+v", rules[i].Kind, v)
 	}
+	// The cost is more than this replica's share and less than the rule's capacity, so the verdict is not Never.
+	v := mustConsume(t, l, req("idle", 26)).Verdicts[0]
+	assert.True(t, !v.Allowed && !v.Never && v.RetryAfter >= redisstore.RetryAfter, "26 of a share of 25: %+v", v)
+	v = mustConsume(t, l, req("idle", 101)).Verdicts[0]
+	assert.True(t, !v.Allowed && v.Never, "101 of 100: %+v", v)
 	// A charge of this process is refunded in this process.
 	taken := mustConsume(t, l, req("idle", 5))
-	_, err := l.Refund(context.Background(), taken.Charged(req("idle", 5)))
-	require.NoError(t, err)
+	mustRefund(t, l, taken, req("idle", 5))
 	for i, v := range mustPeek(t, l, req("idle", 1)).Verdicts {
 		assert.True(t, v.Remaining == 25, "%s: %d left after the refund", rules[i].Kind, v.Remaining)
 	}

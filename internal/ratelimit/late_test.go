@@ -37,25 +37,19 @@ func TestConsumeLate_TakesTheBucketToMinusItsDebt(t *testing.T) {
 			one := requestOf(Charge{Rule: r})
 			v := mustLate(t, l, requestOf(Charge{Rule: r, Cost: 12})).Verdicts[0]
 			assert.True(t, v.Charged == 12 && v.Remaining == 0 && v.Owed == 2, "%s, %s: 12 of 10: %+v", where, kind, v)
-			before := mustConsumeNot(t, l, one)
-			if wait := before.RetryAfter; wait <= 2*time.Minute || wait > 3*time.Minute {
-				t.Errorf("%s, %s: owes 2, passes in %s, want 3 minutes", where, kind, wait)
-			}
+			wait := mustConsumeNot(t, l, one).RetryAfter
+			assert.True(t, wait > 2*time.Minute && wait <= 3*time.Minute,
+				"%s, %s: owes 2, passes in %s, want 3 minutes", where, kind, wait)
 			late := mustLate(t, l, requestOf(Charge{Rule: r, Cost: 1000}))
-			if v := late.Verdicts[0]; v.Charged != 3 || v.Owed != 5 {
-				t.Errorf("%s, %s: the rest of the debt: %+v", where, kind, v)
-			}
+			v = late.Verdicts[0]
+			assert.True(t, v.Charged == 3 && v.Owed == 5, "%s, %s: the rest of the debt: %+v", where, kind, v)
 			// The remembered denial is not used, because its RetryAfter would be too short now.
-			if v := mustConsumeNot(t, l, one); v.RetryAfter <= 5*time.Minute || v.RetryAfter > 6*time.Minute || v.Remaining != 0 || v.Mode == ModeMemo {
-				t.Errorf("%s, %s: owes 5: %+v, want 6 minutes", where, kind, v)
-			}
-			v = mustLate(t, l, one).Verdicts[0]
-			assert.Zero(t, v.Charged, "%s, %s: charged beyond the debt: %+v", where, kind, v)
-			_, err := l.Refund(t.Context(), late.Charged(requestOf(Charge{Rule: r, Cost: 1000})))
-			require.NoError(t, err)
-			if v := mustPeek(t, l, one).Verdicts[0]; v.Owed != 2 {
-				t.Errorf("%s, %s: owes %d after a refund of what was taken, want 2", where, kind, v.Owed)
-			}
+			v = mustConsumeNot(t, l, one)
+			assert.True(t, v.RetryAfter > 5*time.Minute && v.RetryAfter <= 6*time.Minute && v.Remaining == 0 &&
+				v.Mode != ModeMemo, "%s, %s: owes 5: %+v, want 6 minutes", where, kind, v)
+			assert.Zero(t, mustLate(t, l, one).Verdicts[0].Charged, "%s, %s: charged beyond the debt", where, kind)
+			mustRefund(t, l, late, requestOf(Charge{Rule: r, Cost: 1000}))
+			assert.EqualValues(t, 2, mustPeek(t, l, one).Verdicts[0].Owed, "%s, %s: owed after a refund", where, kind)
 		}
 	}
 }
@@ -88,8 +82,7 @@ func TestConsumeLate_WithoutDebt_TakesWhatIsLeft(t *testing.T) {
 			assert.True(t, v.Charged == want && v.Remaining == 0 && v.Owed == 0,
 				"%s: %+v, want %d taken", where, v, want)
 		}
-		_, err := l.Refund(t.Context(), d.Charged(req))
-		require.NoError(t, err)
+		mustRefund(t, l, d, req)
 		for i, v := range mustPeek(t, l, req).Verdicts {
 			if want := d.Verdicts[i].Charged; v.Remaining != want {
 				t.Errorf("%s, %s: %d left after the refund, want %d", where, v.Rule.Kind, v.Remaining, want)

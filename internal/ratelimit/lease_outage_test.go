@@ -48,8 +48,7 @@ func TestAcquire_LostReplySameKey_SameLease(t *testing.T) {
 	assert.ErrorIs(t, l.Release(t.Context(), again.ID), ErrUnavailable, "a lost release")
 	proxy.Lose.Store(false)
 	mustRelease(t, l, again.ID)
-	n, err := l.Count(t.Context(), req)
-	assert.True(t, err == nil && n.InUse == 0, "%+v, %v", n, err)
+	assert.Zero(t, mustCount(t, l, req).InUse)
 }
 
 func TestAcquire_RedisAway_PoliciesDecide(t *testing.T) {
@@ -117,8 +116,7 @@ func TestAcquire_Outage_ReplicasStayWithinTheRule(t *testing.T) {
 		}
 	}
 	for _, l := range all { // every replica knows the last level
-		_, err := l.Count(t.Context(), req)
-		require.NoError(t, err)
+		mustCount(t, l, req)
 	}
 	server.Kill()
 	before, during, allowed := 0, 0, 0
@@ -143,12 +141,10 @@ func TestRenew_AfterOutage_EarlierLoss_TakesNobodysPlace(t *testing.T) {
 	o := newLeaseOutage(t, func(s *testenv.RedisServer, l *Limiter, req LeaseRequest) {
 		client := patientClient(t, s.Options())
 		require.NoError(t, client.FlushAll(t.Context()).Err())
-		n, err := l.Count(t.Context(), req)
-		require.True(t, err == nil && n.InUse == 2, "%+v, %v", n, err)
+		require.EqualValues(t, 2, mustCount(t, l, req).InUse)
 		s.Pause()
 	}, (*testenv.RedisServer).Resume)
-	n, err := o.l.Count(t.Context(), o.req)
-	assert.True(t, err == nil && n.InUse == 2, "%+v, %v; want the 2 from before the outage", n, err)
+	assert.EqualValues(t, 2, mustCount(t, o.l, o.req).InUse, "leases, want the 2 from before the outage")
 	mustAcquire(t, o.l, o.req)
 	o.renew(o.born[0], 4)
 	o.renew(o.born[1], 0)
@@ -174,8 +170,7 @@ func newLeaseOutage(t *testing.T, begin func(*testenv.RedisServer, *Limiter, Lea
 	}
 	begin(server, o.l, o.req)
 	for range 10 { // opens the breaker; otherwise a paused server would run the calls below when it resumes
-		n, err := o.l.Count(t.Context(), o.req)
-		require.True(t, err == nil && n.Degraded, "%+v, %v", n, err)
+		require.True(t, mustCount(t, o.l, o.req).Degraded)
 	}
 	for range 2 {
 		lease := mustAcquire(t, o.l, o.req)
@@ -219,8 +214,7 @@ func TestRenew_AfterOutage_MovesLeaseToRedis(t *testing.T) {
 	mustRelease(t, o.l, stranger.ID)
 	o.renew(o.born[1], 4)
 	mustRelease(t, o.l, o.born[1])
-	n, err := o.l.Count(t.Context(), o.req)
-	assert.True(t, err == nil && n.InUse == 3, "%+v, %v", n, err)
+	assert.EqualValues(t, 3, mustCount(t, o.l, o.req).InUse)
 }
 
 // TestRenew_AfterOutageThatLostTheData_AllAreBack: Redis loses its data in the outage. All leases return with their
@@ -228,8 +222,7 @@ func TestRenew_AfterOutage_MovesLeaseToRedis(t *testing.T) {
 func TestRenew_AfterOutageThatLostTheData_AllAreBack(t *testing.T) {
 	t.Parallel()
 	o := newLeaseOutage(t, func(s *testenv.RedisServer, _ *Limiter, _ LeaseRequest) { s.Kill() }, (*testenv.RedisServer).Start)
-	stranger, err := o.l.Acquire(t.Context(), o.req)
-	assert.True(t, err == nil && !stranger.Held, "%+v, %v", stranger, err)
+	assert.False(t, mustAcquire(t, o.l, o.req).Held, "a new lease takes the room of another")
 	for _, id := range append(o.old, o.born...) {
 		o.renew(id, 4)
 	}
@@ -288,9 +281,9 @@ func TestAcquire_Outage_StaysWithinTheBudget(t *testing.T) {
 	})
 	// The first calls take the budget. The others take no time, because the breaker is open.
 	failed := redisCount(t, l, "quotasvc_limit_backend_failures_total", "redis")
-	if took := time.Duration(slowest.Load()); took > decisionMost || failed > 20 || !isAway(l) {
-		t.Errorf("at most %s, %v of 100 calls failed in redis, degraded %v", took, failed, isAway(l))
-	}
+	took := time.Duration(slowest.Load())
+	assert.True(t, took <= decisionMost && failed <= 20 && isAway(l),
+		"at most %s, %v of 100 calls failed in redis, degraded %v", took, failed, isAway(l))
 }
 
 func TestAcquire_Local_IsBounded(t *testing.T) {
@@ -324,16 +317,12 @@ func TestAcquire_LongOutage_OthersLeasesCount(t *testing.T) {
 	for range 4 {
 		mustAcquire(t, there, req)
 	}
-	lease, err := here.Count(t.Context(), req)
-	require.True(t, err == nil && lease.InUse == 4, "%+v, %v", lease, err)
+	require.EqualValues(t, 4, mustCount(t, here, req).InUse)
 	server.Kill()
 	for _, passed := range []time.Duration{0, 5 * time.Minute, 54 * time.Minute} {
 		clock.advance(passed)
-		lease := mustAcquire(t, here, req)
-		assert.True(t, !lease.Held, "%s later one of four held leases is given: %+v", passed, lease)
+		assert.False(t, mustAcquire(t, here, req).Held, "%s later one of four held leases is given", passed)
 	}
 	clock.advance(2 * time.Minute)
-	if lease := mustAcquire(t, here, req); !lease.Held {
-		t.Errorf("after an hour: %+v", lease)
-	}
+	assert.True(t, mustAcquire(t, here, req).Held, "after an hour")
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -35,6 +34,13 @@ func concurrency(t testing.TB, burst int64, change ...func(*rule.Spec)) *rule.Ru
 func mustAcquire(t testing.TB, l *Limiter, req LeaseRequest) Lease {
 	t.Helper()
 	lease, err := l.Acquire(context.Background(), req)
+	require.NoError(t, err)
+	return lease
+}
+
+func mustCount(t testing.TB, l *Limiter, req LeaseRequest) Lease {
+	t.Helper()
+	lease, err := l.Count(context.Background(), req)
 	require.NoError(t, err)
 	return lease
 }
@@ -117,8 +123,8 @@ func TestAcquire_UpToTheCapacity_ReleaseFreesOne(t *testing.T) {
 		third := mustAcquire(t, l, req)
 		assert.True(t, !third.Held && third.ID == (LeaseID{}) && third.InUse == 2 && third.RetryAfter > 0 &&
 			third.RetryAfter <= leaseRetryMax, "beyond the capacity: %+v", third)
-		n, err := l.Count(t.Context(), req)
-		assert.True(t, err == nil && !n.Held && n.InUse == 2 && n.ID == (LeaseID{}), "%+v, %v", n, err)
+		n := mustCount(t, l, req)
+		assert.True(t, !n.Held && n.InUse == 2 && n.ID == (LeaseID{}), "%+v", n)
 		for _, other := range []LeaseRequest{
 			{Tenant: "other", Rule: r},
 			{Tenant: "acme", Rule: r, Dimension: rule.Dimension("alice")},
@@ -155,8 +161,7 @@ func TestAcquire_SharedRule_TenantNamesOwnLeasesOnly(t *testing.T) {
 		mustRelease(t, l, stolen)
 		_, err := l.Renew(t.Context(), stolen, r, 0)
 		assert.ErrorIs(t, err, ErrNoLease, "renewed")
-		n, err := l.Count(t.Context(), LeaseRequest{Tenant: "any", Rule: r})
-		assert.True(t, err == nil && n.InUse == 2, "%+v, %v", n, err)
+		assert.EqualValues(t, 2, mustCount(t, l, LeaseRequest{Tenant: "any", Rule: r}).InUse)
 	})
 }
 
@@ -177,18 +182,16 @@ func TestAcquire_DeadHolder_LeaseEndsAtItsTime(t *testing.T) {
 		denied := mustAcquire(t, l, req)
 		assert.True(t, !denied.Held && denied.RetryAfter == 3*time.Second, "%s: %+v", name, denied)
 		advance(3*time.Second - time.Microsecond)
-		got := mustAcquire(t, l, req)
-		assert.False(t, got.Held, "%s: given a microsecond early: %+v", name, got)
+		assert.False(t, mustAcquire(t, l, req).Held, "%s: given a microsecond early", name)
 		advance(time.Microsecond)
 		_, err := l.Renew(context.Background(), dead.ID, rule, 0)
 		assert.ErrorIs(t, err, ErrNoLease, "%s: renewed after its end", name)
-		got = mustAcquire(t, l, req)
+		got := mustAcquire(t, l, req)
 		assert.True(t, got.Held && got.InUse == 1, "%s: %+v", name, got)
 		_, err = l.Renew(context.Background(), dead.ID, rule, 0)
 		assert.ErrorIs(t, err, ErrNoLease, "%s: renewed while another holds it", name)
 		mustRelease(t, l, dead.ID) // must not end the other lease
-		got = mustAcquire(t, l, req)
-		assert.False(t, got.Held, "%s: a dead lease gave back a living one: %+v", name, got)
+		assert.False(t, mustAcquire(t, l, req).Held, "%s: a dead lease gave back a living one", name)
 		assert.NoError(t, l.Release(context.Background(), LeaseID{Tenant: "acme", Rule: "nonsense"}), "%s", name)
 	}
 }
@@ -226,31 +229,23 @@ func TestLeases_LargestBucket_SurvivesAClockStep(t *testing.T) {
 	l := patientLimiter(t, client, settings{redisNow: func() int64 { return now }, MaxQueue: rule.MaxLeases})
 	r := concurrency(t, rule.MaxLeases)
 	req := LeaseRequest{Tenant: "acme", Rule: r, TTL: time.Hour}
-	var all sync.WaitGroup
 	var given atomic.Int64
-	for range 100 {
-		all.Go(func() {
-			for range rule.MaxLeases/100 + 1 {
-				if lease, err := l.Acquire(context.Background(), req); err != nil {
-					t.Error(err)
-					return
-				} else if lease.Held {
-					given.Add(1)
-				}
+	testenv.Together(100, func(int) {
+		for range rule.MaxLeases/100 + 1 {
+			lease, err := l.Acquire(context.Background(), req)
+			assert.NoError(t, err)
+			if lease.Held {
+				given.Add(1)
 			}
-		})
-	}
-	all.Wait()
+		}
+	})
 	now -= time.Hour.Microseconds()
-	n, err := l.Count(t.Context(), req)
-	require.True(t, err == nil && given.Load() == rule.MaxLeases && n.InUse == rule.MaxLeases && !n.Held,
-		"%d given; %+v, %v", given.Load(), n, err)
+	n := mustCount(t, l, req)
+	require.True(t, given.Load() == rule.MaxLeases && n.InUse == rule.MaxLeases && !n.Held, "%d given; %+v", given.Load(), n)
 	now += time.Hour.Microseconds() - 1
-	n, err = l.Count(t.Context(), req)
-	assert.True(t, err == nil && n.InUse == rule.MaxLeases, "%+v, %v", n, err)
+	assert.EqualValues(t, rule.MaxLeases, mustCount(t, l, req).InUse)
 	now++
-	n, err = l.Count(t.Context(), req)
-	assert.True(t, err == nil && n.InUse == 0, "%+v, %v", n, err)
+	assert.Zero(t, mustCount(t, l, req).InUse)
 }
 
 // TestAcquire_Concurrent_NeverMoreThanTheCapacity counts the holders of leases in real time. They use two limiters on
@@ -288,8 +283,7 @@ func TestAcquire_Concurrent_NeverMoreThanTheCapacity(t *testing.T) {
 	})
 	assert.True(t, most.Load() <= capacity && most.Load() >= 2 && given.Load() >= 60,
 		"at most %d held at a time, %d in all; the capacity is %d", most.Load(), given.Load(), capacity)
-	n, err := limiters[0].Count(t.Context(), LeaseRequest{Tenant: "acme", Rule: rule})
-	assert.True(t, err == nil && n.InUse == 0, "all given back: %+v, %v", n, err)
+	assert.Zero(t, mustCount(t, limiters[0], LeaseRequest{Tenant: "acme", Rule: rule}).InUse, "all are given back")
 }
 
 func TestAcquire_LoweredCapacity_TakesNothingAway(t *testing.T) {
@@ -326,9 +320,8 @@ func TestAcquire_Shadow_AlwaysGrantsAndCounts(t *testing.T) {
 			assert.True(t, (err == nil || lease.ID != first.ID) && (err != nil || renewed.Held), "%+v, %v", renewed, err)
 			mustRelease(t, l, lease.ID)
 		}
-		if got := mustAcquire(t, l, req); got.Unknown || got.InUse != 1 {
-			t.Errorf("%+v", got)
-		}
+		lease := mustAcquire(t, l, req)
+		assert.True(t, !lease.Unknown && lease.InUse == 1, "%+v", lease)
 	})
 }
 
@@ -428,13 +421,11 @@ func TestLeaseMetrics_NameKnownRulesOnly(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	l := patientLimiter(t, nil, settings{Metrics: NewMetrics(reg)})
 	lease := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: concurrency(t, 1)})
-	if err := testutil.GatherAndCompare(reg, strings.NewReader(`
+	assert.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
 # HELP quotasvc_limit_leases_held Leases that this process granted or renewed and that were neither released here nor have ended.
 # TYPE quotasvc_limit_leases_held gauge
 quotasvc_limit_leases_held{rule="exports"} 1
-`), "quotasvc_limit_leases_held"); err != nil {
-		t.Error(err)
-	}
+`), "quotasvc_limit_leases_held"))
 	mustRelease(t, l, lease.ID)
 	forged := lease.ID
 	forged.Rule = "made-up"

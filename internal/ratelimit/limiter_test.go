@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -21,32 +22,59 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// everywhere runs a test on Redis and in local mode. Both modes must give the same results.
-func everywhere(t *testing.T, test func(t *testing.T, l *Limiter)) {
+// onBoth runs a test on Redis and in local mode, in which client is nil. Both modes must give the same results.
+func onBoth(t *testing.T, test func(t *testing.T, client redis.UniversalClient)) {
 	t.Helper()
 	t.Parallel()
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		test(t, patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{}))
+		test(t, patientClient(t, testenv.Redis(t)))
 	})
 	t.Run("local", func(t *testing.T) {
 		t.Parallel()
-		test(t, patientLimiter(t, nil, settings{}))
+		test(t, nil)
 	})
 }
 
-func mustConsume(t testing.TB, l *Limiter, req Request) Decision {
+// everywhere runs a test as onBoth does, with a limiter.
+func everywhere(t *testing.T, test func(t *testing.T, l *Limiter)) {
+	t.Helper()
+	onBoth(t, func(t *testing.T, client redis.UniversalClient) { test(t, patientLimiter(t, client, settings{})) })
+}
+
+func mustConsume(t tester, l *Limiter, req Request) Decision {
 	t.Helper()
 	d, err := l.Consume(context.Background(), req)
 	require.NoError(t, err)
 	return d
 }
 
-func mustPeek(t testing.TB, l *Limiter, req Request) Decision {
+// mustPass returns the verdict of the first rule of a request that must be allowed.
+func mustPass(t tester, l *Limiter, req Request) Verdict {
+	t.Helper()
+	d := mustConsume(t, l, req)
+	require.True(t, d.Allowed, "%+v; want no denial", d)
+	return d.Verdicts[0]
+}
+
+func mustPeek(t tester, l *Limiter, req Request) Decision {
 	t.Helper()
 	d, err := l.Peek(context.Background(), req)
 	require.NoError(t, err)
 	return d
+}
+
+// remaining returns the remaining tokens of the first rule of req.
+func remaining(t tester, l *Limiter, req Request) int64 {
+	t.Helper()
+	return mustPeek(t, l, req).Verdicts[0].Remaining
+}
+
+// mustRefund refunds what d has charged for req.
+func mustRefund(t tester, l *Limiter, d Decision, req Request) {
+	t.Helper()
+	_, err := l.Refund(context.Background(), d.Charged(req))
+	require.NoError(t, err)
 }
 
 func TestConsume_Concurrent_AdmitsExactlyTheCapacity(t *testing.T) {
@@ -64,11 +92,9 @@ func TestConsume_Concurrent_AdmitsExactlyTheCapacity(t *testing.T) {
 				}
 			}
 		})
-		assert.True(t, admitted.Load() == capacity,
-			"%d of %d admitted, want %d", admitted.Load(), clients*each, capacity)
-		if got := mustPeek(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: wide}}}).Verdicts[0].Remaining; got != 4000 {
-			t.Errorf("the other rule has %d left, want 4000: it must be charged for admitted requests only", got)
-		}
+		assert.EqualValues(t, capacity, admitted.Load(), "admitted of %d", clients*each)
+		assert.EqualValues(t, 4000, remaining(t, l, requestOf(Charge{Rule: wide})),
+			"left of the other rule: it must be charged for admitted requests only")
 	})
 }
 
@@ -121,21 +147,18 @@ func TestConsume_CostBeyondCapacity_IsNever(t *testing.T) {
 		r, other := compile(t, rule.Spec{Rate: "10/s"}), compile(t, rule.Spec{ID: "other", Rate: "10/s"})
 		req := Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 11}, {Rule: other}}}
 		d := mustConsume(t, l, req)
-		if v := d.Verdicts[0]; d.Allowed || v.Allowed || !v.Never || v.RetryAfter != 0 || v.Remaining != 10 {
-			t.Errorf("cost 11 of 10: %+v", d)
-		}
-		v := d.Verdicts[1]
+		v := d.Verdicts[0]
+		assert.True(t, !d.Allowed && !v.Allowed && v.Never && v.RetryAfter == 0 && v.Remaining == 10, "cost 11 of 10: %+v", d)
+		v = d.Verdicts[1]
 		assert.True(t, v.Allowed && !v.Never && v.Remaining == 10, "the other rule: %+v", v)
 		req.Charges[0].Cost = 10
-		if d := mustConsume(t, l, req); !d.Allowed || d.Verdicts[0].Remaining != 0 || d.Verdicts[1].Remaining != 9 {
-			t.Errorf("cost 10 of 10: %+v", d)
-		}
+		d = mustConsume(t, l, req)
+		assert.True(t, d.Allowed && d.Verdicts[0].Remaining == 0 && d.Verdicts[1].Remaining == 9, "cost 10 of 10: %+v", d)
 	})
 }
 
 func TestRefund_GivesBackTheChargeAndNoMore(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
-		ctx := context.Background()
 		live := compile(t, rule.Spec{ID: "live", Rate: "1/day", Burst: 10})
 		shadow := compile(t, rule.Spec{ID: "shadow", Rate: "1/day", Burst: 2, Shadow: true})
 		req := Request{Tenant: "acme", Charges: []Charge{{Rule: live, Cost: 3}, {Rule: shadow, Cost: 2}}}
@@ -146,17 +169,13 @@ func TestRefund_GivesBackTheChargeAndNoMore(t *testing.T) {
 		first := mustConsume(t, l, req)
 		second := mustConsume(t, l, req) // the shadow rule would deny, so it is not charged
 		require.EqualValues(t, "4 0", left(), "left")
-		_, err := l.Refund(ctx, second.Charged(req))
-		require.NoError(t, err)
-		got := left()
-		assert.EqualValues(t, "7 0", got, "left %s after the second's refund", got)
+		mustRefund(t, l, second, req)
+		assert.Equal(t, "7 0", left(), "left after the second's refund")
 		for range 2 { // a repeated refund does not make a bucket more than full
-			_, err = l.Refund(ctx, first.Charged(req))
-			require.NoError(t, err)
+			mustRefund(t, l, first, req)
 		}
 		assert.EqualValues(t, "10 2", left(), "left")
-		_, err = l.Refund(ctx, Decision{}.Charged(req))
-		assert.NoError(t, err, "a refund of nothing")
+		mustRefund(t, l, Decision{}, req) // a refund of nothing
 	})
 }
 
@@ -169,20 +188,15 @@ func TestShadow_WouldDenyWhatItWouldDenyAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		run++
 		spec := rule.Spec{ID: "rule", Rate: "3/s", Burst: rapid.Int64Range(1, 10).Draw(t, "burst")}
-		enforced, err := rule.Compile(spec)
-		require.NoError(t, err)
+		enforced := compile(t, spec)
 		spec.Shadow = true
-		shadow, err := rule.Compile(spec)
-		require.NoError(t, err)
+		shadow := compile(t, spec)
 		for range rapid.IntRange(1, 30).Draw(t, "requests") {
 			now += rapid.Int64Range(0, 700_000).Draw(t, "us")
 			cost := rapid.Int64Range(1, spec.Burst+1).Draw(t, "cost")
 			var said [2]Decision
-			for i, r := range []*rule.Rule{&enforced, &shadow} {
-				var err error
-				req := Request{Tenant: fmt.Sprintf("t%d-%d", i, run), Charges: []Charge{{Rule: r, Cost: cost}}}
-				said[i], err = l.Consume(context.Background(), req)
-				require.NoError(t, err)
+			for i, r := range []*rule.Rule{enforced, shadow} {
+				said[i] = mustConsume(t, l, requestFor(fmt.Sprintf("t%d-%d", i, run), r, "", cost))
 			}
 			require.True(t, said[1].Allowed, "a shadow rule denied")
 			a, b := said[0].Verdicts[0], said[1].Verdicts[0]
@@ -201,8 +215,7 @@ func TestShadow_DeniedRequest_IsNotCharged(t *testing.T) {
 		for range 3 {
 			mustConsume(t, l, req)
 		}
-		got := mustPeek(t, l, req).Verdicts[0].Remaining
-		assert.True(t, got == 9, "%d left, want 9", got)
+		assert.EqualValues(t, 9, remaining(t, l, req), "left")
 	})
 }
 
@@ -334,27 +347,21 @@ func TestConsume_SharedRule_OneBucketForAllTenants(t *testing.T) {
 			return Request{Tenant: tenant, Charges: []Charge{{Rule: own}, {Rule: shared, Dimension: rule.Dimension("/search")}}}
 		}
 		var admitted atomic.Int64
-		var all sync.WaitGroup
-		for _, tenant := range []string{"a", "b"} {
-			all.Go(func() {
-				for range 10 {
-					if d, err := l.Consume(context.Background(), req(tenant)); err != nil {
-						t.Error(err)
-					} else if d.Allowed {
-						admitted.Add(1)
-					}
+		testenv.Together(2, func(i int) {
+			for range 10 {
+				d, err := l.Consume(context.Background(), req([]string{"a", "b"}[i]))
+				assert.NoError(t, err)
+				if d.Allowed {
+					admitted.Add(1)
 				}
-			})
-		}
-		all.Wait()
-		got := admitted.Load()
-		assert.True(t, got == 8, "%d admitted of 4 for each of two tenants", got)
+			}
+		})
+		assert.EqualValues(t, 8, admitted.Load(), "admitted of 4 for each of two tenants")
 		for range 5 {
 			mustConsume(t, l, req("c"))
 		}
 		d := mustPeek(t, l, req("c"))
-		if own, shared := d.Verdicts[0].Remaining, d.Verdicts[1].Remaining; d.Allowed || own != 2 || shared != 0 {
-			t.Errorf("a third tenant has %d left of its own and %d of the shared bucket, want 2 and 0", own, shared)
-		}
+		assert.True(t, !d.Allowed && d.Verdicts[0].Remaining == 2 && d.Verdicts[1].Remaining == 0,
+			"a third tenant, with 2 left of its own and 0 of the shared bucket: %+v", d)
 	})
 }

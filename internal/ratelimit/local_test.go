@@ -54,17 +54,14 @@ func TestLocalState_Eviction_DropsTheFullest(t *testing.T) {
 	clock := time.UnixMicro(worldStart)
 	l := patientLimiter(t, nil, settings{MaxLocalLevels: 2 * localStripes, Now: func() time.Time { return clock }})
 	slow, quick := compile(t, rule.Spec{ID: "slow", Rate: "1/day", Burst: 5}), compile(t, rule.Spec{ID: "quick", Rate: "1/s", Burst: 5})
-	one := func(r *rule.Rule, subject string) Request {
-		return Request{Tenant: "acme", Charges: []Charge{{Rule: r, Dimension: rule.Dimension(subject)}}}
-	}
+	emptiest := requestFor("acme", slow, rule.Dimension("hammerer"), 1)
 	for range 5 {
-		mustConsume(t, l, one(slow, "hammerer"))
+		mustConsume(t, l, emptiest)
 	}
 	for i := range 100 { // all in one stripe, which has room for two levels
-		mustConsume(t, l, one(quick, fmt.Sprint(i)))
+		mustConsume(t, l, requestFor("acme", quick, rule.Dimension(fmt.Sprint(i)), 1))
 	}
-	v := mustPeek(t, l, one(slow, "hammerer")).Verdicts[0]
-	assert.Zero(t, v.Remaining, "the emptiest bucket was forgotten: %d left", v.Remaining)
+	assert.Zero(t, remaining(t, l, emptiest), "left: the emptiest bucket was forgotten")
 }
 
 func TestLocalState_FullBucket_GivesRoomWithoutEviction(t *testing.T) {
@@ -72,15 +69,12 @@ func TestLocalState_FullBucket_GivesRoomWithoutEviction(t *testing.T) {
 	clock := time.UnixMicro(worldStart)
 	l := patientLimiter(t, nil, settings{MaxLocalLevels: 2 * localStripes, Now: func() time.Time { return clock }})
 	slow, quick := compile(t, rule.Spec{ID: "slow", Rate: "1/day", Burst: 5}), compile(t, rule.Spec{ID: "quick", Rate: "1/ms", Burst: 5})
-	one := func(r *rule.Rule, subject string) Request {
-		return Request{Tenant: "acme", Charges: []Charge{{Rule: r, Dimension: rule.Dimension(subject)}}}
-	}
-	mustConsume(t, l, one(slow, "a"))
+	kept := requestFor("acme", slow, rule.Dimension("a"), 1)
+	mustConsume(t, l, kept)
 	for i := range 50 {
-		mustConsume(t, l, one(quick, fmt.Sprint(i))) // replaces the level of a full bucket
+		mustConsume(t, l, requestFor("acme", quick, rule.Dimension(fmt.Sprint(i)), 1)) // replaces the level of a full bucket
 		clock = clock.Add(time.Second)
-		require.True(t, mustPeek(t, l, one(slow, "a")).Verdicts[0].Remaining == 4,
-			"forgotten at the insertion of %d", i)
+		require.EqualValues(t, 4, remaining(t, l, kept), "forgotten at the insertion of %d", i)
 	}
 }
 

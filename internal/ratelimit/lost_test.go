@@ -37,12 +37,10 @@ func TestRedis_Flushed_LevelsComeBack(t *testing.T) {
 		if v := mustPeek(t, there, req).Verdicts[0]; v.Remaining != 3 || v.Mode != ModeRedis {
 			t.Errorf("%s: %d left after the loss, want 3: %+v", kind, v.Remaining, v)
 		}
-		n := exhaust(t, here, req)
-		assert.True(t, n == 3, "%s: %d admitted after the loss, want 3", kind, n)
+		assert.EqualValues(t, 3, exhaust(t, here, req), "%s: admitted after the loss", kind)
 		assert.False(t, mustPeek(t, there, req).Allowed, "%s: there is room", kind)
 		client.FlushAll(t.Context())
-		n = exhaust(t, there, req) + exhaust(t, here, req)
-		assert.Zero(t, n, "%s: %d admitted after the second loss", kind, n)
+		assert.Zero(t, exhaust(t, there, req)+exhaust(t, here, req), "%s: admitted after the second loss", kind)
 	}
 }
 
@@ -66,12 +64,11 @@ func TestLeases_Flushed_ComeBack(t *testing.T) {
 				mustPeek(t, here, requestOf(Charge{Rule: slowRule(t, rule.KindTokenBucket, 10)}))
 			}
 			for _, l := range []*Limiter{here, there} {
-				_, err := l.Count(t.Context(), req)
-				require.NoError(t, err)
+				mustCount(t, l, req)
 			}
-			got, err := here.Count(t.Context(), req)
-			assert.True(t, err == nil && got.InUse == 4 && got.Mode == ModeRedis,
-				"%s: %d leases after loss %d, want 4: %+v, %v", name, got.InUse, loss, got, err)
+			got := mustCount(t, here, req)
+			assert.True(t, got.InUse == 4 && got.Mode == ModeRedis,
+				"%s: %d leases after loss %d, want 4: %+v", name, got.InUse, loss, got)
 		}
 		for _, held := range []struct {
 			l  *Limiter
@@ -81,13 +78,12 @@ func TestLeases_Flushed_ComeBack(t *testing.T) {
 			assert.NoError(t, err, "%s: renew", name)
 		}
 		last := mustAcquire(t, there, req)
-		denied, err := here.Acquire(t.Context(), req)
-		assert.True(t, err == nil && !denied.Held && denied.InUse == 5, "%s: a sixth lease: %+v, %v", name, denied, err)
+		denied := mustAcquire(t, here, req)
+		assert.True(t, !denied.Held && denied.InUse == 5, "%s: a sixth lease: %+v", name, denied)
 		// The process that granted the lease does not know that another process released it. The lease is gone until
 		// the next loss. After a loss the granting process restores it, and it lasts until its ExpiresAt.
-		assert.NoError(t, here.Release(t.Context(), last.ID))
-		got, err := there.Count(t.Context(), req)
-		assert.True(t, err == nil && got.InUse == 4, "%s: %d leases after a release, want 4: %v", name, got.InUse, err)
+		mustRelease(t, here, last.ID)
+		assert.EqualValues(t, 4, mustCount(t, there, req).InUse, "%s: leases after a release", name)
 	}
 }
 
@@ -103,8 +99,8 @@ func TestLeases_Flushed_FullBucket_ComesBackWhole(t *testing.T) {
 		mustAcquire(t, l, req)
 	}
 	client.FlushAll(t.Context())
-	got, err := l.Acquire(t.Context(), req)
-	assert.True(t, err == nil && !got.Held && got.InUse == many && !got.Degraded, "%+v, %v", got, err)
+	got := mustAcquire(t, l, req)
+	assert.True(t, !got.Held && got.InUse == many && !got.Degraded, "%+v", got)
 }
 
 // TestRedis_Flushed_NothingIsResurrected: when Redis loses its data, charges that were refunded or reset before are
@@ -117,32 +113,24 @@ func TestRedis_Flushed_NothingIsResurrected(t *testing.T) {
 		r := slowRule(t, kind, 10)
 		req := requestOf(Charge{Rule: r, Cost: 6})
 		d := mustConsume(t, here, req)
-		_, err := here.Refund(t.Context(), d.Charged(req))
-		require.NoError(t, err)
+		mustRefund(t, here, d, req)
 		client.FlushAll(t.Context())
-		v := mustPeek(t, here, req).Verdicts[0]
-		assert.True(t, v.Remaining == 10, "%s: %d left of 10 after a refund and a loss", kind, v.Remaining)
+		assert.EqualValues(t, 10, remaining(t, here, req), "%s: left of 10 after a refund and a loss", kind)
 		mustConsume(t, here, req)
 		mustPeek(t, there, req)
-		name, err := rule.Bucket{Tenant: "acme", Rule: r}.Name()
-		require.NoError(t, err)
-		_, err = here.Reset(t.Context(), name)
-		require.NoError(t, err)
+		name, _ := mustReset(t, here, r, "")
 		there.ForgetBucket(name)
 		client.FlushAll(t.Context())
 		for _, l := range []*Limiter{here, there} {
-			v = mustPeek(t, l, req).Verdicts[0]
-			assert.True(t, v.Remaining == 10, "%s: %d left of 10 after a reset and a loss", kind, v.Remaining)
+			assert.EqualValues(t, 10, remaining(t, l, req), "%s: left of 10 after a reset and a loss", kind)
 		}
 		// Another process has lowered a level by a refund. As long as Redis keeps its data, the level stays low,
 		// although this process has seen a higher level.
 		d = mustConsume(t, here, req)
 		look := requestOf(Charge{Rule: r})
 		mustPeek(t, there, look)
-		_, err = here.Refund(t.Context(), d.Charged(req))
-		require.NoError(t, err)
-		v = mustPeek(t, there, look).Verdicts[0]
-		assert.True(t, v.Remaining == 10, "%s: %d left of 10 after a refund elsewhere", kind, v.Remaining)
+		mustRefund(t, here, d, req)
+		assert.EqualValues(t, 10, remaining(t, there, look), "%s: left of 10 after a refund elsewhere", kind)
 	}
 }
 

@@ -162,8 +162,14 @@ func shardCount(t testing.TB, l *Limiter) int {
 // isAway reports whether decisions are made without Redis because Redis, or a master of its cluster, is away.
 func isAway(l *Limiter) bool { return l.store.AnyAway() }
 
+// tester is a *testing.T, a *testing.B or a *rapid.T.
+type tester interface {
+	require.TestingT
+	Helper()
+}
+
 // compile returns the rule of a spec that must be valid.
-func compile(t testing.TB, spec rule.Spec) *rule.Rule {
+func compile(t tester, spec rule.Spec) *rule.Rule {
 	t.Helper()
 	if spec.ID == "" {
 		spec.ID = "rule"

@@ -86,9 +86,7 @@ func drawRuleOf(t *rapid.T, id string, kind rule.Kind) *rule.Rule {
 		spec.Ban = rule.BanSpec{After: rapid.Int64Range(1, 4).Draw(t, "after"), Within: times.Draw(t, "within"), For: times.Draw(t, "for")}
 	}
 	spec.Rate, spec.Cost = rate.String(), rapid.Int64Range(1, min(3, capacity)).Draw(t, "rule cost")
-	r, err := rule.Compile(spec)
-	require.NoError(t, err)
-	return &r
+	return compile(t, spec)
 }
 
 // drawZone returns nil, UTC, or a zone whose windows begin at other times or have clock changes.
@@ -97,9 +95,7 @@ func drawZone(t *rapid.T) *time.Location {
 	if name == "" {
 		return nil
 	}
-	zone, err := time.LoadLocation(name)
-	require.NoError(t, err)
-	return zone
+	return zone(t, name)
 }
 
 // step moves the clock, or changes a rule.

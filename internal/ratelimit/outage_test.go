@@ -83,59 +83,30 @@ func TestOutage_NoDecisionOutlivesItsBudget(t *testing.T) {
 				Now: clock.now, Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: NewMetrics(nil),
 			})
 			r := compile(t, rule.Spec{Rate: "1000000/s"})
-			req := func(i int) Request {
-				return Request{Tenant: fmt.Sprintf("t%d", i%5), Charges: []Charge{{Rule: r}}}
+			var load streams
+			for i := range 4 { // 800 requests/s, as in a busy service
+				load = append(load, flow(t, l, requestFor(fmt.Sprint("t", i), r, "", 1), 4, 20*time.Millisecond))
 			}
-
-			ctx, cancel := context.WithCancel(context.Background())
-			var slowest, redisDecided, localDecided atomic.Int64
-			var load sync.WaitGroup
-			for c := range 16 {
-				load.Go(func() {
-					tick := time.NewTicker(20 * time.Millisecond) // 800 requests/s, as in a busy service
-					defer tick.Stop()
-					for i := c; ctx.Err() == nil; i++ {
-						<-tick.C
-						started := time.Now()
-						d, err := l.Consume(context.Background(), req(i))
-						if !assert.NoError(t, err) {
-							return
-						}
-						took := int64(time.Since(started))
-						for old := slowest.Load(); took > old && !slowest.CompareAndSwap(old, took); old = slowest.Load() {
-						}
-						if d.Mode == ModeRedis {
-							redisDecided.Add(1)
-						} else {
-							localDecided.Add(1)
-						}
-					}
-				})
-			}
-			defer func() {
-				cancel()
-				load.Wait()
-			}()
-			testenv.Eventually(t, func() bool { return redisDecided.Load() > 200 }, "redis decides")
+			testenv.Eventually(t, func() bool { return load.redis() > 200 }, "redis decides")
 			outage.away(server)
 			testenv.Eventually(t, func() bool { return isAway(l) }, "the breaker opens")
-			local := localDecided.Load()
-			testenv.Eventually(t, func() bool { return localDecided.Load() > local+200 }, "decisions go on")
+			local := load.local()
+			testenv.Eventually(t, func() bool { return load.local() > local+200 }, "decisions go on")
 			for range 3 { // these probes fail
 				clock.advance(redisstore.RetryAfter)
-				local := localDecided.Load()
-				testenv.Eventually(t, func() bool { return localDecided.Load() > local+50 }, "decisions go on")
+				local := load.local()
+				testenv.Eventually(t, func() bool { return load.local() > local+50 }, "decisions go on")
 			}
 			outage.back(server)
-			before := redisDecided.Load()
+			before := load.redis()
 			testenv.Eventually(t, func() bool {
 				clock.advance(redisstore.RetryAfter)
-				return !isAway(l) && redisDecided.Load() > before+10
+				return !isAway(l) && load.redis() > before+10
 			}, "redis decides again")
-			cancel()
-			load.Wait()
-			took := time.Duration(slowest.Load())
-			assert.True(t, took <= decisionMost, "a decision took %s, the budget is %s", took, redisstore.DefaultBudget)
+			for _, s := range load {
+				s.end()
+				s.checkTimes(name, redisstore.DefaultBudget)
+			}
 			away, back := log.containing("redis is away"), log.containing("redis is back")
 			assert.True(t, away == back && away >= 1 && away <= 3, "%d lines about the outage, %d about its end", away, back)
 		})
@@ -190,17 +161,13 @@ func TestBudget_IsIndependentOfClientTimeouts(t *testing.T) {
 	testenv.Eventually(t, func() bool { return mustPeek(t, l, req).Mode == ModeRedis }, "redis decides")
 	server.Pause()
 	defer server.Resume()
-	var all sync.WaitGroup
-	for range 3 { // some requests wait for Redis, the others in the queue
-		all.Go(func() {
-			started := time.Now()
-			_, err := l.Peek(context.Background(), req)
-			assert.NoError(t, err)
-			took := time.Since(started)
-			assert.True(t, took <= 10*budget, "a decision took %s", took)
-		})
-	}
-	all.Wait()
+	testenv.Together(3, func(int) { // some requests wait for Redis, the others in the queue
+		started := time.Now()
+		_, err := l.Peek(context.Background(), req)
+		assert.NoError(t, err)
+		took := time.Since(started)
+		assert.True(t, took <= 10*budget, "a decision took %s", took)
+	})
 }
 
 // TestOutage_ServerCannotWrite_IsAway: a server that cannot write still answers. It counts as away, because it cannot
@@ -255,8 +222,8 @@ func TestStart_WithoutRedis_FindsItLater(t *testing.T) {
 		clock.advance(redisstore.RetryAfter)
 		return mustConsume(t, l, req).Mode == ModeRedis
 	}, "redis decides")
-	v := mustPeek(t, l, req).Verdicts[0]
-	assert.True(t, v.Remaining >= 90, "%d left: local charges are forgotten when Redis is back", v.Remaining)
+	left := remaining(t, l, req)
+	assert.True(t, left >= 90, "%d left: local charges are forgotten when Redis is back", left)
 }
 
 // away runs warm on a new limiter, kills its Redis, and returns the limiter.
@@ -293,41 +260,13 @@ func TestConsume_RedisAway_PoliciesDecide(t *testing.T) {
 		_, err := do(ctx, Request{Tenant: "acme", Charges: []Charge{shared, closed}})
 		assert.True(t, errors.Is(err, ErrUnavailable) && strings.Contains(err.Error(), "closed"), "closed: %v", err)
 	}
-	if v := mustPeek(t, l, Request{Tenant: "acme", Charges: []Charge{shared}}).Verdicts[0]; v.Remaining != 1 {
-		t.Errorf("%d left: the refused request was charged", v.Remaining)
-	}
+	assert.EqualValues(t, 1, remaining(t, l, requestOf(shared)), "left: the refused request was charged")
 	// Charges that this process has made are refunded in this process. Charges in Redis cannot be refunded while
 	// Redis is away.
-	_, err := l.Refund(ctx, d.Charged(Request{Tenant: "acme", Charges: []Charge{open, shared, closedShadow}}))
-	assert.NoError(t, err)
-	if v := mustPeek(t, l, Request{Tenant: "acme", Charges: []Charge{shared}}).Verdicts[0]; v.Remaining != 2 {
-		t.Errorf("%d left after the refund", v.Remaining)
-	}
-	_, err = l.Refund(ctx, Request{Tenant: "acme", Charges: []Charge{shared}})
+	mustRefund(t, l, d, requestOf(open, shared, closedShadow))
+	assert.EqualValues(t, 2, remaining(t, l, requestOf(shared)), "left after the refund")
+	_, err := l.Refund(ctx, Request{Tenant: "acme", Charges: []Charge{shared}})
 	assert.ErrorIs(t, err, ErrUnavailable, "a refund to Redis")
-}
-
-func TestOutage_StartsFromTheLastKnownLevel(t *testing.T) {
-	t.Parallel()
-	r := compile(t, rule.Spec{Rate: "1/day", Burst: 100})
-	req := func(tenant string, cost int64) Request {
-		return Request{Tenant: tenant, Charges: []Charge{{Rule: r, Cost: cost}}}
-	}
-	l := away(t, settings{Replicas: func() *replica.Set { return replica.Anonymous(4) }}, func(l *Limiter) {
-		mustConsume(t, l, req("heavy", 100))
-		mustConsume(t, l, req("half", 50))
-		mustPeek(t, l, req("idle", 1))
-	})
-	for tenant, want := range map[string]int64{"heavy": 0, "half": 12, "idle": 25, "unknown": 25} {
-		v := mustPeek(t, l, req(tenant, 1)).Verdicts[0]
-		assert.True(t, v.Remaining == want && v.Limit == 25,
-			"%s: %d of %d left, want %d of 25: a quarter", tenant, v.Remaining, v.Limit, want)
-	}
-	// The cost is more than this replica's share and less than the rule's capacity, so the verdict is not Never.
-	v := mustConsume(t, l, req("idle", 26)).Verdicts[0]
-	assert.True(t, !v.Allowed && !v.Never && v.RetryAfter >= redisstore.RetryAfter, "26 of a share of 25: %+v", v)
-	v = mustConsume(t, l, req("idle", 101)).Verdicts[0]
-	assert.True(t, !v.Allowed && v.Never, "101 of 100: %+v", v)
 }
 
 // TestOutage_ReplicasStayWithinTheRule: during an outage four replicas together admit at most the limit. If each of
@@ -349,23 +288,17 @@ func TestOutage_ReplicasStayWithinTheRule(t *testing.T) {
 		}
 	}
 	server.Kill()
-	during := 0
-	var mu sync.Mutex
-	var load sync.WaitGroup
-	for _, l := range all {
-		load.Go(func() {
-			for range burst {
-				if d, err := l.Consume(context.Background(), req); err != nil {
-					t.Error(err)
-				} else if d.Allowed {
-					mu.Lock()
-					during++
-					mu.Unlock()
-				}
+	var admitted atomic.Int64
+	testenv.Together(replicas, func(i int) {
+		for range burst {
+			d, err := all[i].Consume(context.Background(), req)
+			assert.NoError(t, err)
+			if d.Allowed {
+				admitted.Add(1)
 			}
-		})
-	}
-	load.Wait()
+		}
+	})
+	during := int(admitted.Load())
 	assert.True(t, before == 16 && during <= burst-before+replicas && during >= burst/2,
 		"%d admitted before and %d during the outage, of a burst of %d", before, during, burst)
 }

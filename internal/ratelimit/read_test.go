@@ -3,7 +3,6 @@ package ratelimit
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -44,16 +43,14 @@ func TestConsume_With_BringsTheValues(t *testing.T) {
 			do = l.Peek
 		}
 		d, err := do(ctx, req)
-		if err != nil || !d.Allowed || d.Degraded || req.With != nil && !slices.Equal(req.With.Values, want) {
-			t.Errorf("%s: %+v, %v; want %q", tenant, d, err, want)
-		}
+		assert.True(t, err == nil && d.Allowed && !d.Degraded, "%s: %+v, %v", tenant, d, err)
 		if req.With == nil {
 			return
 		}
+		assert.Equal(t, want, req.With.Values, tenant)
 		req.With.Values = nil
-		if err := l.store.Read(ctx, req.With); err != nil || !slices.Equal(req.With.Values, want) {
-			t.Errorf("%s: read %q, %v; want %q", tenant, req.With.Values, err, want)
-		}
+		assert.NoError(t, l.store.Read(ctx, req.With), tenant)
+		assert.Equal(t, want, req.With.Values, tenant)
 	})
 }
 

@@ -29,25 +29,18 @@ func TestOutage_KilledUnderLoad_AdmitsTheShares(t *testing.T) {
 	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
 	clock := &movableClock{}
 	began := time.Now()
-	var all []*stream
+	var all streams
 	for range replicas {
 		l := limiterOn(t, productionClient(t, server.URL), settings{Replicas: func() *replica.Set { return replica.Anonymous(replicas) }, Now: clock.now})
 		all = append(all, flow(t, l, req, callers, every))
 	}
-	decided := func(where func(*stream) int64) (n int64) {
-		for _, s := range all {
-			n += where(s)
-		}
-		return n
-	}
-	byRedis, byProcess := func(s *stream) int64 { return s.redis.Load() }, func(s *stream) int64 { return s.local.Load() }
-	testenv.Eventually(t, func() bool { return decided(byRedis) > 600 }, "redis decides")
+	testenv.Eventually(t, func() bool { return all.redis() > 600 }, "redis decides")
 	server.Kill()
-	testenv.Eventually(t, func() bool { return decided(byProcess) > 1500 }, "the replicas decide")
+	testenv.Eventually(t, func() bool { return all.local() > 1500 }, "the replicas decide")
 	server.Start()
-	before := decided(byRedis)
+	before := all.redis()
 	clock.advance(redisstore.RetryAfter)
-	testenv.Eventually(t, func() bool { return decided(byRedis) > before+200 }, "redis decides again")
+	testenv.Eventually(t, func() bool { return all.redis() > before+200 }, "redis decides again")
 	over := time.Since(began) + redisstore.RetryAfter
 	var admitted, out float64
 	for i, s := range all {
@@ -134,9 +127,8 @@ func TestRecovery_IsNoStampede(t *testing.T) {
 	// machine may delay a call.
 	n := received(t, direct) - connections
 	assert.True(t, n <= replicas*(2*DefaultLanes+2), "%d connections were made, want a few per process", n)
-	if n := evalCalls(t, direct) - before; int64(n) > requests+replicas {
-		t.Errorf("%d script calls for %d requests", n, requests)
-	}
+	n = evalCalls(t, direct) - before
+	assert.True(t, int64(n) <= requests+replicas, "%d script calls for %d requests", n, requests)
 }
 
 // awaitQuiet waits until the server receives no more script calls.

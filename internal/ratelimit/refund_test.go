@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
@@ -16,7 +14,7 @@ import (
 // charges. The test runs in Redis and in local mode.
 func TestRefund_ReturnsTheVerdictsAfterIt(t *testing.T) {
 	t.Parallel()
-	for where, client := range map[string]redis.UniversalClient{"redis": patientClient(t, testenv.Redis(t)), "local": nil} {
+	for where, client := range bothStores(t) {
 		l := patientLimiter(t, client, settings{})
 		req := Request{Tenant: "acme"}
 		for i, kind := range []string{"sliding_log", "token_bucket", "fixed_window", "leaky_bucket", "sliding_window"} {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
 func TestRequest_Check(t *testing.T) {
@@ -41,10 +42,8 @@ func TestRequest_Check(t *testing.T) {
 			func(ctx context.Context, r Request) error { _, err := l.Peek(ctx, r); return err },
 			func(ctx context.Context, r Request) error { _, err := l.Refund(ctx, r); return err },
 		} {
-			var field *rule.FieldError
-			if err := do(context.Background(), tc.req); !errors.As(err, &field) || field.Field != tc.field {
-				t.Errorf("%s: %v; want an error on %s", name, err, tc.field)
-			}
+			field, ok := errors.AsType[*rule.FieldError](do(context.Background(), tc.req))
+			assert.True(t, ok && field.Field == tc.field, "%s: %v; want an error on %s", name, field, tc.field)
 		}
 	}
 	ok := Request{Tenant: strings.Repeat("a", 128), Charges: append(seventeen[:15:15], Charge{Rule: limit, Dimension: rule.Dimension("x")})}
@@ -103,7 +102,11 @@ func TestBucketKey_TenantsShareASlotSharedRulesDoNot(t *testing.T) {
 		assert.True(t, key == tc.key && tag == tc.tag && !seen[key],
 			"the key is %s with tag %s, want %s and %s", key, tag, tc.key, tc.tag)
 		seen[key] = true
+		name, err := rule.Bucket{Tenant: tc.tenant, Rule: tc.rule, Dimension: tc.dimension}.Name()
+		assert.True(t, err == nil && name == key && redisstore.HashTag(name) == tag, "the name of %s is %s, %v", key, name, err)
 	}
+	name, err := rule.Bucket{Rule: shared}.Name()
+	assert.True(t, err == nil && name == "rl:{a}t", "%s, %v: a shared bucket needs no tenant", name, err)
 	_, again := shared.BucketKey("other", "")
 	assert.EqualValues(t, "a", again, "another tenant's shared bucket has tag")
 }
@@ -127,7 +130,5 @@ func TestQuery_Parts_TenantsOwnIsLast(t *testing.T) {
 	}
 	assert.Equal(t, "[1][3][0 2]", got, "parts")
 	empty := query{}
-	if parts := empty.parts(); len(parts) != 0 {
-		t.Errorf("a request without rules has parts %v", parts)
-	}
+	assert.Empty(t, empty.parts(), "parts of a request without rules")
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,23 +37,17 @@ func TestOutage_KnownReplicas_StayWithinTheRule(t *testing.T) {
 	server.Kill()
 	for burst := int64(1); burst <= 10; burst++ {
 		r := compile(t, rule.Spec{ID: fmt.Sprint("burst-", burst), Rate: "1/day", Burst: burst})
-		var admitted int64
-		var mu sync.Mutex
-		var load sync.WaitGroup
-		for _, l := range all {
-			load.Go(func() {
-				for range burst + 1 {
-					d, err := l.Consume(context.Background(), Request{Tenant: "acme", Charges: []Charge{{Rule: r}}})
-					assert.NoError(t, err)
-					if mu.Lock(); d.Allowed {
-						admitted++
-					}
-					mu.Unlock()
+		var admitted atomic.Int64
+		testenv.Together(len(all), func(i int) {
+			for range burst + 1 {
+				d, err := all[i].Consume(context.Background(), requestOf(Charge{Rule: r}))
+				assert.NoError(t, err)
+				if d.Allowed {
+					admitted.Add(1)
 				}
-			})
-		}
-		load.Wait()
-		assert.Equal(t, burst, admitted, "three replicas admit %d of a burst of %d", admitted, burst)
+			}
+		})
+		assert.Equal(t, burst, admitted.Load(), "admitted by three replicas")
 	}
 }
 
@@ -74,8 +68,7 @@ func TestLocalState_Replicas_StayWithinTheRule(t *testing.T) {
 		if kind == rule.KindTokenBucket || kind == rule.KindLeakyBucket {
 			spec.Burst = rapid.OneOf(rapid.Int64Range(1, 4), rapid.Int64Range(1, 40)).Draw(t, "burst")
 		}
-		r, err := rule.Compile(spec)
-		require.NoError(t, err)
+		r := compile(t, spec)
 		n := rapid.IntRange(1, 9).Draw(t, "replicas")
 		all := replicasOf(t, n, rapid.SampledFrom([]int{1, n + 1}).Draw(t, "floor"))
 		alone := make([]*localState, n)
@@ -88,9 +81,7 @@ func TestLocalState_Replicas_StayWithinTheRule(t *testing.T) {
 			now += rapid.Int64Range(0, rate.Period.Microseconds()).Draw(t, "wait") / rapid.SampledFrom([]int64{1, 1 + rate.Count}).Draw(t, "part")
 			for i := range all { // each replica gets requests until it admits no more
 				for cost := r.Burst; cost > 0; {
-					req := Request{Tenant: "acme", Charges: []Charge{{Rule: &r, Cost: cost}}}
-					q, err := req.check(rule.Consume)
-					require.NoError(t, err)
+					q := queryFor(t, "acme", Charge{Rule: r, Cost: cost})
 					if !alone[i].decide(&q, now, all[i]).allowed {
 						cost /= 2
 						continue
@@ -99,7 +90,7 @@ func TestLocalState_Replicas_StayWithinTheRule(t *testing.T) {
 				}
 			}
 		}
-		checkBound(t, &r, passed)
+		checkBound(t, r, passed)
 	})
 }
 

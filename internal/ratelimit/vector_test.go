@@ -13,7 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-func queryFor(t *testing.T, tenant string, charges ...Charge) query {
+func queryFor(t tester, tenant string, charges ...Charge) query {
 	t.Helper()
 	q, err := Request{Tenant: tenant, Charges: charges}.check(rule.Consume)
 	require.NoError(t, err)
@@ -60,9 +60,8 @@ func TestWorkbench_Calls_AreBounded(t *testing.T) {
 	for range 2*MaxVector + 1 {
 		batch = append(batch, queryFor(t, "x", Charge{Rule: a}))
 	}
-	if vs := vectors(batch, true, worldStart); len(vs) != 3 || len(vs[0].queries) != MaxVector || len(vs[2].queries) != 1 {
-		t.Errorf("%d requests: %s", len(batch), shape(vs))
-	}
+	vs := vectors(batch, true, worldStart)
+	assert.True(t, len(vs) == 3 && len(vs[0].queries) == MaxVector && len(vs[2].queries) == 1, shape(vs))
 	var wide []Charge
 	for i := range MaxCharges {
 		wide = append(wide, Charge{Rule: compile(t, rule.Spec{ID: fmt.Sprint("r", i), Rate: "1/s"})})
@@ -74,9 +73,8 @@ func TestWorkbench_Calls_AreBounded(t *testing.T) {
 		}
 		batch = append(batch, queryFor(t, "x", wide...))
 	}
-	if vs := vectors(batch, true, worldStart); len(vs) != 2 || len(vs[0].keys) != maxVectorKeys || len(vs[1].keys) != MaxCharges {
-		t.Errorf("%d buckets: %s", maxVectorKeys+MaxCharges, shape(vs))
-	}
+	vs = vectors(batch, true, worldStart)
+	assert.True(t, len(vs) == 2 && len(vs[0].keys) == maxVectorKeys && len(vs[1].keys) == MaxCharges, shape(vs))
 }
 
 func TestVector_ReplyOfAnotherScript_IsErrScript(t *testing.T) {

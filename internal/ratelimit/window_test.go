@@ -14,7 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-func zone(t testing.TB, name string) *time.Location {
+func zone(t tester, name string) *time.Location {
 	t.Helper()
 	loc, err := time.LoadLocation(name)
 	require.NoError(t, err)
@@ -76,10 +76,9 @@ func TestFixedWindow_FollowsTheCalendar(t *testing.T) {
 			for range 8 { // the new window begins with no tokens taken
 				consume(start, true)
 			}
-			if v := consume(at, true); v.Remaining != 0 || v.Reset != end.Sub(at) || v.Next != v.Reset {
-				t.Errorf("%s: %+v, want reset in %s", name, v, end.Sub(at))
-			}
-			v := consume(end.Add(-time.Microsecond), false)
+			v := consume(at, true)
+			assert.True(t, v.Remaining == 0 && v.Reset == end.Sub(at) && v.Next == v.Reset, "%s: %+v, want reset in %s", name, v, end.Sub(at))
+			v = consume(end.Add(-time.Microsecond), false)
 			assert.True(t, v.RetryAfter == time.Microsecond, "%s: %+v", name, v)
 			consume(end, true)
 		}
@@ -114,12 +113,10 @@ func TestFixedWindow_AnotherCalendar_KeepsTheCount(t *testing.T) {
 			mustConsume(t, l, in("UTC"))
 		}
 		for _, name := range []string{"Asia/Tokyo", "America/Los_Angeles", "Pacific/Kiritimati"} {
-			v := mustPeek(t, l, in(name)).Verdicts[0]
-			assert.True(t, v.Remaining == 4, "in %s %d are left, want 4", name, v.Remaining)
+			assert.EqualValues(t, 4, remaining(t, l, in(name)), "left in %s", name)
 		}
 		clock.set(time.Date(2026, 10, 5, 15, 0, 0, 0, time.UTC)) // midnight in Tokyo
-		v := mustPeek(t, l, in("Asia/Tokyo")).Verdicts[0]
-		assert.True(t, v.Remaining == 9, "on the next day %d are left", v.Remaining)
+		assert.EqualValues(t, 9, remaining(t, l, in("Asia/Tokyo")), "left on the next day")
 	})
 }
 
