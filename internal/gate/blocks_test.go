@@ -77,8 +77,7 @@ func TestBlocks_Refuse_BeforeLimitsAndBalances(t *testing.T) {
 	tokens, units := in.remainingTokens(), in.remaining("calls")
 	assert.True(t, tokens == 2 && units == 10, "%d tokens and %d units are left, want 2 and 10", tokens, units)
 	// A debit records work that is already done. A block does not prevent it.
-	_, err := in.Debit(t.Context(), with("acme", "eve", ""))
-	in.expectCode("", "a debit of a blocked subject", err)
+	in.debits("", "a debit of a blocked subject", with("acme", "eve", ""))
 }
 
 func TestBlocks_Allow_SkipsLimitsNotBalances(t *testing.T) {
@@ -91,8 +90,7 @@ func TestBlocks_Allow_SkipsLimitsNotBalances(t *testing.T) {
 		in.expectCode("", "consume", err)
 		assert.Empty(t, got.Limits, got.Limits)
 	}
-	_, err := in.Consume(t.Context(), request("more", "calls", 1))
-	in.expectCode(errcode.QuotaExceeded, "more than the balance", err)
+	in.consumes(errcode.QuotaExceeded, "more than the balance", request("more", "calls", 1))
 }
 
 func TestBlocks_EndWhenExpiredOrDeleted(t *testing.T) {
@@ -101,11 +99,9 @@ func TestBlocks_EndWhenExpiredOrDeleted(t *testing.T) {
 	in := newShared(t, func(cfg *Config) { cfg.Now = func() time.Time { return time.Now().Add(ahead) } }).catalogue()
 	in.putBlock(block.Block{Kind: "tenant", Value: "acme", ExpiresAt: time.Now().Add(time.Hour)})
 	req := request("k1", "calls", 1)
-	_, err := in.Consume(t.Context(), req)
-	in.expectCode(CodeForbidden, "blocked", err)
+	in.consumes(CodeForbidden, "blocked", req)
 	ahead = time.Hour
-	_, err = in.Consume(t.Context(), req)
-	in.expectCode("", "after its end", err)
+	in.consumes("", "after its end", req)
 	ahead = 0
 	require.NoError(t, in.tenants.catalog.DeleteBlock(t.Context(), "tenant", "acme", ""))
 	testenv.Eventually(t, func() bool {
@@ -122,6 +118,5 @@ func TestBlocks_PostgresAway_StillRefuse(t *testing.T) {
 	end()
 	check, err := in.Check(t.Context(), request("k", "calls", 1))
 	assert.True(t, err == nil && check.Code == CodeForbidden && !check.Allowed, "%+v, %v", check, err)
-	_, err = in.Consume(t.Context(), request("k", "calls", 1))
-	in.expectCode(CodeForbidden, "blocked", err)
+	in.consumes(CodeForbidden, "blocked", request("k", "calls", 1))
 }

@@ -123,15 +123,17 @@ func serviceClient(t testing.TB, url string) redis.UniversalClient {
 // pace pauses between two requests of a background load.
 func pace() { time.Sleep(10 * time.Millisecond) }
 
-// sum returns the sum of the series of a metric that have the label value. If value is empty, it sums all series.
-func (in *instance) sum(metric, value string) (sum float64) {
+// sum returns the sum of the series of a metric that have all the given label values.
+func (in *instance) sum(metric string, values ...string) (sum float64) {
 	in.t.Helper()
 	families, err := in.measured.Gather()
 	require.NoError(in.t, err)
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			has := func(l *dto.LabelPair) bool { return l.GetValue() == value }
-			if f.GetName() == metric && (value == "" || slices.ContainsFunc(m.GetLabel(), has)) {
+			lacks := func(value string) bool {
+				return !slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetValue() == value })
+			}
+			if f.GetName() == metric && !slices.ContainsFunc(values, lacks) {
 				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 			}
 		}
@@ -145,22 +147,39 @@ func newShared(t testing.TB, change ...func(*Config)) *instance {
 	return newInstance(t, testenv.Postgres(t), patientClient(testenv.Redis(t)), change...)
 }
 
+// newTwo starts two instances on one database and one Redis.
+func newTwo(t testing.TB) (a, b *instance) {
+	t.Helper()
+	database, options := testenv.Postgres(t), testenv.Redis(t)
+	return newInstance(t, database, patientClient(options)), newInstance(t, database, patientClient(options))
+}
+
 // catalogue stores the meters calls, credits and other. It stores the plan basic, with 10 calls a year and the given
 // limits, and the tenant acme on this plan.
 func (in *instance) catalogue(limits ...catalog.Limit) *instance {
 	in.t.Helper()
-	ctx, c := in.t.Context(), in.tenants.catalog
-	for _, id := range []string{"calls", "credits", "other"} {
-		_, _, err := c.PutMeter(ctx, catalog.Meter{ID: id, Unit: "unit"})
-		require.NoError(in.t, err)
-	}
-	in.putPlan(catalog.Plan{ID: "basic", Limits: limits, Allowances: []catalog.Allowance{
-		{Meter: "calls", Amount: 10, Every: period.Year, Anchor: period.Calendar},
-		{Meter: "credits", Amount: 0, Every: period.Once, Anchor: period.Calendar},
-	}})
+	in.putMeters("calls", "credits", "other")
+	allowances := []catalog.Allowance{yearly("calls", 10), noCredits}
+	in.putPlan(catalog.Plan{ID: "basic", Limits: limits, Allowances: allowances})
 	in.putTenant(catalog.Tenant{ID: "acme", Plan: "basic"})
 	return in
 }
+
+func (in *instance) putMeters(ids ...string) {
+	in.t.Helper()
+	for _, id := range ids {
+		_, _, err := in.tenants.catalog.PutMeter(in.t.Context(), catalog.Meter{ID: id, Unit: "unit"})
+		require.NoError(in.t, err)
+	}
+}
+
+// yearly returns an allowance of each calendar year.
+func yearly(meter string, amount int64) catalog.Allowance {
+	return catalog.Allowance{Meter: meter, Amount: amount, Every: period.Year, Anchor: period.Calendar}
+}
+
+// noCredits is the allowance of a plan whose credits are all bought.
+var noCredits = catalog.Allowance{Meter: "credits", Amount: 0, Every: period.Once, Anchor: period.Calendar}
 
 // putPlan stores a plan and waits until it is in the snapshot.
 func (in *instance) putPlan(p catalog.Plan) {
@@ -191,6 +210,18 @@ func request(key, meter string, amount int64) Request {
 	return Request{Tenant: "acme", Key: key, Items: []ledger.Item{{Meter: meter, Amount: amount}}}
 }
 
+// forTenant returns req as a request of another tenant.
+func forTenant(tenant string, req Request) Request {
+	req.Tenant = tenant
+	return req
+}
+
+// dryRun returns req as a dry run.
+func dryRun(req Request) Request {
+	req.DryRun = true
+	return req
+}
+
 // fromPostgres returns req with a MaxStale of zero, so that PostgreSQL answers it.
 func fromPostgres(req Request) Request {
 	zero := time.Duration(0)
@@ -198,14 +229,42 @@ func fromPostgres(req Request) Request {
 	return req
 }
 
+// codeOf returns the code of err, or "" if err is nil.
+func codeOf(err error) errcode.Code {
+	if err == nil {
+		return ""
+	}
+	return CodeOf(err)
+}
+
 // expectCode reports a test failure if err does not have the given code. The code "" means success.
 func (in *instance) expectCode(code errcode.Code, what string, err error) {
 	in.t.Helper()
-	got := errcode.Code("")
-	if err != nil {
-		got = CodeOf(err)
-	}
-	assert.True(in.t, got == code, "%s: %q (%v), want %q", what, got, err, code)
+	assert.Equal(in.t, code, codeOf(err), "%s: %v", what, err)
+}
+
+// consumes makes a consume, whose error must have the given code. The code "" means success.
+func (in *instance) consumes(code errcode.Code, what string, req Request) Debited {
+	in.t.Helper()
+	out, err := in.Consume(in.t.Context(), req)
+	require.Equal(in.t, code, codeOf(err), "%s: %v", what, err)
+	return out
+}
+
+// debits makes a debit, whose error must have the given code. The code "" means success.
+func (in *instance) debits(code errcode.Code, what string, req Request) Debited {
+	in.t.Helper()
+	out, err := in.Debit(in.t.Context(), req)
+	require.Equal(in.t, code, codeOf(err), "%s: %v", what, err)
+	return out
+}
+
+// checks makes a check that must be answered.
+func (in *instance) checks(req Request) Check {
+	in.t.Helper()
+	got, err := in.Check(in.t.Context(), req)
+	require.NoError(in.t, err)
+	return got
 }
 
 func (in *instance) remaining(meter string) int64 {

@@ -34,6 +34,13 @@ func (in *instance) charged(req ChargeRequest) (out Charged, left map[string]int
 	return out, left
 }
 
+// refusesCharge makes one charge, which must be refused with the given code.
+func (in *instance) refusesCharge(code errcode.Code, req ChargeRequest) {
+	in.t.Helper()
+	_, err := in.Charge(in.t.Context(), req)
+	in.expectCode(code, "a charge", err)
+}
+
 func TestCharge_AppliesLimitsWithoutPostgres(t *testing.T) {
 	t.Parallel()
 	in, counted := newCounted(t)
@@ -52,9 +59,7 @@ func TestCharge_AppliesLimitsWithoutPostgres(t *testing.T) {
 	assert.True(t, len(left) == 1 && left["acme-fast"] == 41, left)
 	out, left := in.charged(ChargeRequest{Request: Request{}, Rules: []string{"search"}})
 	assert.True(t, len(left) == 0 && out.ID == "", "a limit that does not apply is charged: %v", left)
-	dry := request
-	dry.DryRun = true
-	out, left = in.charged(ChargeRequest{Request: dry})
+	out, left = in.charged(ChargeRequest{Request: dryRun(request)})
 	assert.True(t, left["search"] == 6 && out.ID == "", left)
 	over := ChargeRequest{Request: request, Cost: 7}
 	over.Tenant = "acme"
@@ -62,11 +67,9 @@ func TestCharge_AppliesLimitsWithoutPostgres(t *testing.T) {
 	limited, ok := errors.AsType[*RateLimited](err)
 	assert.True(t, ok && slices.Equal(limited.Violated, []string{"search"}), err)
 	over.Cost = ledger.MaxAmount
-	_, err = in.Charge(t.Context(), over)
-	assert.Equal(t, CodeCostExceedsCapacity, CodeOf(err), err)
+	in.refusesCharge(CodeCostExceedsCapacity, over)
 	over.Cost, over.Rules = 1, []string{"unknown"}
-	_, err = in.Charge(t.Context(), over)
-	assert.True(t, CodeOf(err) == errcode.NotFound, err)
+	in.refusesCharge(errcode.NotFound, over)
 	_, left = in.charged(ChargeRequest{Request: request})
 	assert.True(t, left["acme-fast"] == 40 && left["search"] == 5, "a refused charge took tokens: %v", left)
 	for range 500 {
@@ -76,9 +79,8 @@ func TestCharge_AppliesLimitsWithoutPostgres(t *testing.T) {
 	assert.True(t, n <= 10, "506 charges took %d transactions", n)
 	ip := netip.MustParseAddr("192.0.2.1")
 	for i := range 5 { // limits that count attempts are charged for a tenant that does not exist
-		_, err := in.Charge(t.Context(), ChargeRequest{Request: Request{Tenant: "nobody", IP: ip}})
-		assert.True(t, CodeOf(err) == map[bool]errcode.Code{true: errcode.TenantNotFound, false: CodeRateLimited}[i < 3],
-			"charge %d: %v", i, err)
+		want := map[bool]errcode.Code{true: errcode.TenantNotFound, false: CodeRateLimited}[i < 3]
+		in.refusesCharge(want, ChargeRequest{Request: Request{Tenant: "nobody", IP: ip}})
 	}
 }
 
@@ -88,13 +90,11 @@ func TestCharge_SuspendedOrBlocked_Refused(t *testing.T) {
 	in.putLimits(catalog.Limit{Rule: "fast", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/day"})
 	in.putTenant(catalog.Tenant{ID: "away", Plan: "basic", Status: "suspended"})
 	for range 7 {
-		_, err := in.Charge(t.Context(), ChargeRequest{Request: Request{Tenant: "away"}})
-		assert.True(t, CodeOf(err) == errcode.TenantSuspended, err)
+		in.refusesCharge(errcode.TenantSuspended, ChargeRequest{Request: Request{Tenant: "away"}})
 	}
 	in.putBlock(block.Block{Kind: "subject", Tenant: "acme", Value: "bot", Action: "block"})
 	in.putBlock(block.Block{Kind: "subject", Tenant: "acme", Value: "friend", Action: "allow"})
-	_, err := in.Charge(t.Context(), ChargeRequest{Request: Request{Tenant: "acme", Subject: "bot"}})
-	assert.Equal(t, CodeForbidden, CodeOf(err), err)
+	in.refusesCharge(CodeForbidden, ChargeRequest{Request: Request{Tenant: "acme", Subject: "bot"}})
 	for range 7 {
 		out, _ := in.charged(ChargeRequest{Request: Request{Subject: "friend"}})
 		assert.True(t, len(out.Limits) == 0 && out.ID == "", "who is exempt is charged: %v", out)
@@ -116,20 +116,17 @@ func TestCharge_Key_ChargesOnce(t *testing.T) {
 			in.putLimits(catalog.Limit{Rule: "fast", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/day"})
 			keyed := ChargeRequest{Request: Request{Key: "k"}, Cost: 2}
 			first, _ := in.charged(keyed)
-			again, left := in.charged(keyed)
-			assert.True(t, again.Replayed && again.ID == first.ID && left["fast"] == 3, "%v, %v", again, left)
+			again, after := in.charged(keyed)
+			assert.True(t, again.Replayed && again.ID == first.ID && after["fast"] == 3, "%v, %v", again, after)
 			keyed.Tenant, keyed.Cost = "acme", 3
-			_, err := in.Charge(t.Context(), keyed)
-			assert.True(t, CodeOf(err) == errcode.IdempotencyKeyReused, err)
+			in.refusesCharge(errcode.IdempotencyKeyReused, keyed)
 			keyed.Key, keyed.Cost = "denied", 4
 			for range 2 { // a denied charge releases its key
-				_, err = in.Charge(t.Context(), keyed)
-				assert.Equal(t, CodeRateLimited, CodeOf(err), err)
+				in.refusesCharge(CodeRateLimited, keyed)
 			}
 			keyed.Cost = 3
-			if out, left := in.charged(keyed); out.Replayed || left["fast"] != 0 {
-				t.Error(out)
-			}
+			out, left := in.charged(keyed)
+			assert.True(t, !out.Replayed && left["fast"] == 0, out)
 		})
 	}
 }
@@ -168,8 +165,7 @@ func TestRefundCharge_Once(t *testing.T) {
 		_, err = in.ParseCharge(id)
 		assert.True(t, CodeOf(err) == errcode.NotFound, "%q: %v", id, err)
 	}
-	if other := New(in.ledger, in.tenants.catalog, in.limiter, in.copies, Config{Once: claim.New(nil)}); true {
-		_, err = other.ParseCharge(old.ID)
-		assert.True(t, CodeOf(err) == errcode.NotFound, "another key signs the same")
-	}
+	other := New(in.ledger, in.tenants.catalog, in.limiter, in.copies, Config{Once: claim.New(nil)})
+	_, err = other.ParseCharge(old.ID)
+	assert.True(t, CodeOf(err) == errcode.NotFound, "another key signs the same")
 }

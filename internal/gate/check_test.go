@@ -11,7 +11,6 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
-	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -41,8 +40,7 @@ func TestCheck_AnswersWithTheCodeOfConsume(t *testing.T) {
 	ctx := t.Context()
 	route := func(req Request, route string) Request { req.Route = route; return req }
 	for _, name := range []string{"search", "quiet"} { // the buckets are empty afterwards
-		_, err := in.Consume(ctx, route(request(name, "calls", 1), name))
-		require.NoError(t, err)
+		in.consumes("", name, route(request(name, "calls", 1), name))
 	}
 	two := func(first, second int64) Request {
 		req := request("k", "calls", first)
@@ -73,10 +71,7 @@ func TestCheck_AnswersWithTheCodeOfConsume(t *testing.T) {
 		"beyond the largest amount":   {request("k", "calls", ledger.MaxAmount+1), errcode.InvalidArgument, 0, ""},
 		"the largest amount":          {request("k", "calls", ledger.MaxAmount), errcode.QuotaExceeded, 0, "allowance"},
 	} {
-		dry := tc.req
-		dry.DryRun = true
-		_, err := in.Consume(ctx, dry)
-		in.expectCode(tc.code, name+": consume", err)
+		in.consumes(tc.code, name+": consume", dryRun(tc.req))
 		for _, source := range []Source{SourceLedger, SourceCache} {
 			got, err := in.checkFrom(source, tc.req)
 			switch tc.code {
@@ -87,13 +82,11 @@ func TestCheck_AnswersWithTheCodeOfConsume(t *testing.T) {
 			if !assert.NoError(t, err, "%s: check of %s: %v", name, source, err) {
 				continue
 			}
-			if got.Code != tc.code || got.Allowed != (tc.code == "") || got.Item != tc.item || got.Source != source {
-				t.Errorf("%s: %q, allowed %v, item %d from %s; want %q, item %d from %s",
-					name, got.Code, got.Allowed, got.Item, got.Source, tc.code, tc.item, source)
-			}
-			if (got.Limiting != nil) != (tc.kind != "") || got.Limiting != nil && got.Limiting.Kind != tc.kind {
-				t.Errorf("%s: limiting %+v, want kind %q", name, got.Limiting, tc.kind)
-			}
+			assert.Equal(t, tc.code, got.Code, "%s from %s", name, source)
+			assert.True(t, got.Allowed == (tc.code == "") && got.Item == tc.item && got.Source == source,
+				"%s: allowed %v, item %d from %s; want item %d", name, got.Allowed, got.Item, got.Source, tc.item)
+			assert.Equal(t, tc.kind != "", got.Limiting != nil, "%s: limiting %+v", name, got.Limiting)
+			assert.False(t, got.Limiting != nil && got.Limiting.Kind != tc.kind, "%s: limiting %+v", name, got.Limiting)
 			assert.True(t, (got.RetryAfter > 0) == (tc.code == CodeRateLimited || tc.code == errcode.QuotaExceeded),
 				"%s: retry after %s with %q", name, got.RetryAfter, got.Code)
 		}
@@ -103,20 +96,17 @@ func TestCheck_AnswersWithTheCodeOfConsume(t *testing.T) {
 		got, err := in.Check(ctx, req)
 		assert.True(t, err == nil && got.Code == errcode.TenantSuspended && got.Limiting == nil,
 			"suspended: check returns %+v, %v", got, err)
-		_, err = in.Consume(ctx, req)
-		in.expectCode(errcode.TenantSuspended, "suspended", err)
+		in.consumes(errcode.TenantSuspended, "suspended", req)
 	}
 }
 
 func TestCheck_CopyAndPostgres_GiveTheSameNumbers(t *testing.T) {
 	t.Parallel()
 	in := newShared(t).catalogue()
-	_, err := in.Debit(t.Context(), request("k", "calls", 4))
-	require.NoError(t, err)
+	in.debits("", "a debit", request("k", "calls", 4))
 	in.topUp("topup", "calls", 3)
 	for _, amount := range []int64{9, 10, 11} {
-		truth, err := in.Check(t.Context(), fromPostgres(request("", "calls", amount)))
-		require.NoError(t, err)
+		truth := in.checks(fromPostgres(request("", "calls", amount)))
 		got, err := in.checkFrom(SourceCache, request("", "calls", amount))
 		require.NoError(t, err)
 		if amount > 10 {
@@ -125,23 +115,19 @@ func TestCheck_CopyAndPostgres_GiveTheSameNumbers(t *testing.T) {
 		}
 		assert.True(t, got.Items[0] == truth.Items[0],
 			"%d: from the copy\n%+v\nfrom postgresql\n%+v", amount, got.Items[0], truth.Items[0])
-		if want := int64(9); got.Items[0].MaxAllowedNow != want || got.Items[0].Limit != 13 {
-			t.Errorf("at most %d of %d now, want %d of 13", got.Items[0].MaxAllowedNow, got.Items[0].Limit, want)
-		}
+		assert.True(t, got.Items[0].MaxAllowedNow == 9 && got.Items[0].Limit == 13,
+			"at most %d of %d now, want 9 of 13", got.Items[0].MaxAllowedNow, got.Items[0].Limit)
 	}
 }
 
 func TestCheck_SeesOwnDebitsAtOnce_OthersSoon(t *testing.T) {
 	t.Parallel()
-	database, options := testenv.Postgres(t), testenv.Redis(t)
-	a, b := newInstance(t, database, patientClient(options)), newInstance(t, database, patientClient(options))
+	a, b := newTwo(t)
 	a.catalogue()
 	for used := int64(1); used <= 5; used++ {
-		_, err := a.Debit(t.Context(), request("k"+string(rune('0'+used)), "calls", 1))
-		require.NoError(t, err)
-		got, err := a.Check(t.Context(), request("", "calls", 1))
-		require.True(t, err == nil && got.Items[0].Remaining == 10-used,
-			"after %d debits the same instance returns %+v, %v", used, got.Items, err)
+		a.debits("", "a debit", request("k"+string(rune('0'+used)), "calls", 1))
+		left := a.checks(request("", "calls", 1)).Items[0].Remaining
+		require.Equal(t, 10-used, left, "left for the same instance after %d debits", used)
 		testenv.Eventually(t, func() bool {
 			got, err := b.Check(t.Context(), request("", "calls", 1))
 			return err == nil && got.Items[0].Remaining == 10-used
@@ -153,23 +139,17 @@ func TestCheck_SeesOwnDebitsAtOnce_OthersSoon(t *testing.T) {
 func TestCheck_Overage_ReadsPostgres(t *testing.T) {
 	t.Parallel()
 	in := newShared(t).catalogue()
-	overage := int64(5)
-	in.putPlan(catalog.Plan{ID: "generous", Allowances: []catalog.Allowance{{
-		Meter: "calls", Amount: 10, Every: period.Year, Anchor: period.Calendar,
-		Overage: &catalog.Overage{Policy: "allow", Cap: &overage},
-	}}})
+	calls := yearly("calls", 10)
+	calls.Overage = &catalog.Overage{Policy: "allow", Cap: new(int64(5))}
+	in.putPlan(catalog.Plan{ID: "generous", Allowances: []catalog.Allowance{calls}})
 	in.putTenant(catalog.Tenant{ID: "rich", Plan: "generous"})
-	of := func(req Request) Request { req.Tenant = "rich"; return req }
-	_, err := in.Debit(t.Context(), of(request("k", "calls", 9)))
-	require.NoError(t, err)
+	of := func(req Request) Request { return forTenant("rich", req) }
+	in.debits("", "a debit", of(request("k", "calls", 9)))
 	for amount, want := range map[int64]errcode.Code{1: "", 6: "", 7: errcode.QuotaExceeded} {
 		got, err := in.Check(t.Context(), of(request("", "calls", amount)))
 		assert.True(t, err == nil && got.Code == want && got.Source == SourceLedger && got.Items[0].MaxAllowedNow == 6,
 			"%d of 1 left and 5 overage: %+v, %v; want %q from the ledger", amount, got, err, want)
-		dry := of(request("dry", "calls", amount))
-		dry.DryRun = true
-		_, err = in.Consume(t.Context(), dry)
-		in.expectCode(want, "consume", err)
+		in.consumes(want, "consume", dryRun(of(request("dry", "calls", amount))))
 	}
 }
 
@@ -179,9 +159,7 @@ func TestCheck_NewTerms_AreSeenAtOnce(t *testing.T) {
 	in.topUp("topup", "other", 1) // this meter has a period without an end: only new terms end it
 	got, err := in.Check(t.Context(), request("", "other", 2))
 	require.True(t, err == nil && got.Code == errcode.CreditsExhausted, "before: %+v, %v", got, err)
-	in.putPlan(catalog.Plan{ID: "more", Allowances: []catalog.Allowance{
-		{Meter: "other", Amount: 100, Every: period.Year, Anchor: period.Calendar},
-	}})
+	in.putPlan(catalog.Plan{ID: "more", Allowances: []catalog.Allowance{yearly("other", 100)}})
 	in.putTenant(catalog.Tenant{ID: "acme", Plan: "more"})
 	got, err = in.Check(t.Context(), request("", "other", 2))
 	assert.True(t, err == nil && got.Allowed && got.Items[0].Remaining == 101,
@@ -196,10 +174,9 @@ func TestCheck_LocalMode_UsesLocalCopies(t *testing.T) {
 		assert.True(t, err == nil && got.Source == want && !got.Degraded && len(got.Limits) == 1,
 			"check %d: %+v, %v; want it from %s", i, got, err, want)
 	}
-	_, err := in.Consume(t.Context(), request("k", "calls", 4))
-	require.NoError(t, err)
-	got, err := in.Check(t.Context(), request("", "calls", 7))
-	assert.True(t, err == nil && got.Code == errcode.QuotaExceeded && got.Limits[0].Remaining == 1, "after a consume of 4: %+v, %v", got, err)
+	in.consumes("", "a consume of 4", request("k", "calls", 4))
+	got := in.checks(request("", "calls", 7))
+	assert.True(t, got.Code == errcode.QuotaExceeded && got.Limits[0].Remaining == 1, "after a consume of 4: %+v", got)
 }
 
 // A check of a tenant that does not exist announces no balance in Redis. After many announcements this process would
@@ -211,14 +188,12 @@ func TestCheck_UnknownTenant_AsksNobodyToPublish(t *testing.T) {
 	client := redis.NewClient(options)
 	defer func() { _ = client.Close() }()
 	for i := range 20 {
-		req := request("", "calls", 1)
-		req.Tenant = fmt.Sprint("nobody-", i)
+		req := forTenant(fmt.Sprint("nobody-", i), request("", "calls", 1))
 		_, err := in.Check(t.Context(), req)
 		in.expectCode(errcode.TenantNotFound, req.Tenant, err)
 	}
-	if got, err := in.checkFrom(SourceCache, request("", "calls", 1)); err != nil { // so that commits publish copies
-		t.Fatalf("%+v, %v", got, err)
-	}
+	_, err := in.checkFrom(SourceCache, request("", "calls", 1)) // so that commits publish copies
+	require.NoError(t, err)
 	n, err := client.ZCard(t.Context(), "quota:interest").Result()
 	assert.True(t, err == nil && n == 1, "%d balances were announced, %v; want the one that exists", n, err)
 }

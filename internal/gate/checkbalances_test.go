@@ -21,13 +21,13 @@ func TestCheckBalances_AsksNoLimits_NoRedisThatIsAway(t *testing.T) {
 	in := newShared(t)
 	in.catalogue(catalog.Limit{Rule: "twice", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "2/day"})
 	for _, key := range []string{"one", "two"} {
-		_, err := in.Consume(t.Context(), request(key, "calls", 1))
-		in.expectCode("", key, err)
+		in.consumes("", key, request(key, "calls", 1))
 	}
 	req := request("three", "calls", 1)
 	refused, err := in.Consume(t.Context(), req)
 	in.expectCode(CodeRateLimited, "three", err)
-	before := in.decisionsOf("twice")
+	decisions := func() float64 { return in.sum("quotasvc_limit_decisions_total", "twice") }
+	before := decisions()
 	testenv.Eventually(t, func() bool {
 		got, err := in.CheckBalances(t.Context(), req, &refused)
 		return err == nil && got.Source == SourceCache && got.Items[0].Remaining == 8
@@ -35,9 +35,7 @@ func TestCheckBalances_AsksNoLimits_NoRedisThatIsAway(t *testing.T) {
 	refused.LimitsDegraded = true
 	got, err := in.CheckBalances(t.Context(), req, &refused)
 	assert.False(t, err == nil && got.Source == SourceCache, "redis was asked: %+v", got)
-	if got := in.decisionsOf("twice"); got != before {
-		t.Errorf("the limit decided %d more times", got-before)
-	}
+	assert.Equal(t, before, decisions(), "the limit decided more times")
 }
 
 // redisCalls returns the number of scripts and of reads of copies that a server has run.
@@ -63,8 +61,7 @@ func TestCheckBalances_FloodOfRefusals_SparesRedis(t *testing.T) {
 	server := testenv.RedisPrivate(t)
 	in := newInstance(t, testenv.Postgres(t), patientClient(server.Options()))
 	in.catalogue(catalog.Limit{Rule: "once", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "1/day"})
-	_, err := in.Consume(t.Context(), request("first", "calls", 1))
-	in.expectCode("", "the first", err)
+	in.consumes("", "the first", request("first", "calls", 1))
 	stats := redis.NewClient(server.Options())
 	t.Cleanup(func() { _ = stats.Close() })
 	reads := func() int { return redisCalls(t, stats) }
@@ -100,9 +97,7 @@ func TestCheckBalances_PostgresSlow_ReturnsSoon(t *testing.T) {
 	url := testenv.Postgres(t)
 	in := newInstance(t, url, patientClient(testenv.Redis(t))).catalogue()
 	in.awaitAnnouncements(url)
-	if _, err := in.Check(t.Context(), request("", "calls", 1)); err != nil { // puts the tenant into memory
-		t.Fatal(err)
-	}
+	in.checks(request("", "calls", 1)) // puts the tenant into memory
 	table := lockRows(t, url, "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
 	defer table.release()
 	testenv.Eventually(t, func() bool { // repeated, because the lock may come after the read
@@ -110,22 +105,4 @@ func TestCheckBalances_PostgresSlow_ReturnsSoon(t *testing.T) {
 		require.False(t, err == nil && !got.Degraded, got)
 		return table.waiters() > 0
 	}, "it returns while its read waits")
-}
-
-// decisionsOf returns the number of decisions of a rule, from the metrics.
-func (in *instance) decisionsOf(rule string) (n int) {
-	in.t.Helper()
-	families, err := in.measured.Gather()
-	require.NoError(in.t, err)
-	for _, f := range families {
-		if f.GetName() != "quotasvc_limit_decisions_total" {
-			continue
-		}
-		for _, m := range f.GetMetric() {
-			if label(m, "rule") == rule {
-				n += int(m.GetCounter().GetValue())
-			}
-		}
-	}
-	return n
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
@@ -21,10 +20,7 @@ func TestCheckBatch_SameAsChecks(t *testing.T) {
 		catalog.Limit{Rule: "slow", Per: []string{"subject"}, Kind: "fixed_window", Rate: "1/day"})
 	in.putTenant(catalog.Tenant{ID: "away", Plan: "basic", Status: "suspended"})
 	in.putBlock(block.Block{Kind: "subject", Tenant: "acme", Value: "bot", Action: "block"})
-	spent := request("spent", "calls", 1)
-	spent.Subject = "u"
-	_, err := in.Consume(t.Context(), spent)
-	require.NoError(t, err)
+	in.consumes("", "spent", forSubject("u", request("spent", "calls", 1)))
 	var reqs []Request
 	for i := range 100 {
 		r := request("", []string{"calls", "credits", "other"}[i%3], 1+int64(i%20))
@@ -56,13 +52,10 @@ func TestCheckBatch_SameAsChecks(t *testing.T) {
 	for range 3 { // first from Redis; later from memory, when the process holds the levels
 		before := checks()
 		for i, o := range in.CheckBatch(t.Context(), reqs) {
-			if got := answer(&o.Check, o.Err); got != want[i] {
-				t.Errorf("check %d of %s %s: %s, want %s", i, reqs[i].Tenant, reqs[i].Subject, got, want[i])
-			}
+			assert.Equal(t, want[i], answer(&o.Check, o.Err), "check %d of %s %s", i, reqs[i].Tenant, reqs[i].Subject)
 		}
 		n := checks() - before
 		assert.True(t, n == float64(len(reqs)), "%g checks are counted of %d", n, len(reqs))
 	}
-	out := in.CheckBatch(t.Context(), nil)
-	assert.Empty(t, out, out)
+	assert.Empty(t, in.CheckBatch(t.Context(), nil))
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
-	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -55,10 +54,8 @@ func putMovingPlan(a, b *instance) {
 		{Rule: "narrow", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "1/d", Burst: movingBurst}, concurrencyLimit("jobs", movingLeases),
 	}
 	a.catalogue(limits...)
-	a.putPlan(catalog.Plan{ID: "many", Limits: limits, Allowances: []catalog.Allowance{
-		{Meter: "calls", Amount: movingUnits, Every: period.Year, Anchor: period.Calendar},
-		{Meter: "other", Amount: movingUnits, Every: period.Year, Anchor: period.Calendar},
-	}})
+	allowances := []catalog.Allowance{yearly("calls", movingUnits), yearly("other", movingUnits)}
+	a.putPlan(catalog.Plan{ID: "many", Limits: limits, Allowances: allowances})
 	testenv.Eventually(a.t, func() bool { return b.tenants.catalog.Snapshot().Plans["many"] != nil }, "the other instance knows the plan")
 }
 
@@ -83,8 +80,8 @@ func (m *moving) once(in *instance) {
 	}
 	least := m.admitted.Load() // consumes that were acknowledged
 	check, err := in.Check(ctx, req(""))
-	if err != nil || len(check.Items) != 2 || check.LimitsDegraded {
-		m.t.Errorf("%s: check: %+v, %v", m.tenant, check, err)
+	right := err == nil && len(check.Items) == 2 && !check.LimitsDegraded
+	if !assert.True(m.t, right, "%s: check: %+v, %v", m.tenant, check, err) {
 		return
 	}
 	for _, item := range check.Items {
@@ -123,9 +120,8 @@ func (m *moving) wait() {
 // verify checks that nothing was lost or counted twice: tokens, units, leases, and the copies of both instances.
 func (m *moving) verify() {
 	m.t.Helper()
-	if got := m.admitted.Load(); got != movingBurst || m.refused.Load() == 0 {
-		m.t.Errorf("%s: %d admitted, %d refused; want %d admitted", m.tenant, got, m.refused.Load(), movingBurst)
-	}
+	assert.True(m.t, m.admitted.Load() == movingBurst && m.refused.Load() != 0,
+		"%s: %d admitted, %d refused; want %d admitted", m.tenant, m.admitted.Load(), m.refused.Load(), movingBurst)
 	assert.True(m.t, m.most.Load() <= movingLeases && m.leases.Load() != 0,
 		"%s: at most %d leases were held at a time, want %d; %d in all", m.tenant, m.most.Load(), movingLeases, m.leases.Load())
 	for n, in := range m.instances {

@@ -3,6 +3,7 @@ package gate
 import (
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -16,7 +17,6 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
-	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -96,9 +96,7 @@ func TestConsume_FloodOfRefusals_SparesPostgres(t *testing.T) {
 	in.putLimits(slow)
 	in.putTenant(catalog.Tenant{ID: "warm", Plan: "basic"})
 	for i := range 20 { // open the connections and prepare the statements
-		r := request("w"+strconv.Itoa(i%6), "calls", 5)
-		r.Tenant = "warm"
-		_, _ = in.Consume(t.Context(), r)
+		_, _ = in.Consume(t.Context(), forTenant("warm", request("w"+strconv.Itoa(i%6), "calls", 5)))
 	}
 	for name, tc := range map[string]struct {
 		request func(i int) Request
@@ -109,9 +107,7 @@ func TestConsume_FloodOfRefusals_SparesPostgres(t *testing.T) {
 		"more units than there are":       {func(i int) Request { return request(strconv.Itoa(i), "calls", 11+int64(i%3)) }, 10, errcode.QuotaExceeded},
 		"a meter that is not in the plan": {func(i int) Request { return request(strconv.Itoa(i), "other", 1) }, 10, errcode.MeterNotInPlan},
 		"a tenant that does not exist": {func(i int) Request {
-			r := request(strconv.Itoa(i), "calls", 1)
-			r.Tenant = "nobody"
-			return r
+			return forTenant("nobody", request(strconv.Itoa(i), "calls", 1))
 		}, 5, errcode.TenantNotFound},
 		"one key": {func(int) Request { return request("same", "calls", 1) }, 10, ""},
 		"two meters": {func(i int) Request {
@@ -149,26 +145,18 @@ func TestConsume_FloodOfRefusals_SparesPostgres(t *testing.T) {
 // which is on this plan.
 func (in *instance) putWide() {
 	in.t.Helper()
-	for _, id := range []string{"flowing", "over", "capped"} {
-		_, _, err := in.tenants.catalog.PutMeter(in.t.Context(), catalog.Meter{ID: id, Unit: "unit"})
-		require.NoError(in.t, err)
-	}
-	yearly := func(meter string, amount int64) catalog.Allowance {
-		return catalog.Allowance{Meter: meter, Amount: amount, Every: period.Year, Anchor: period.Calendar}
-	}
+	in.putMeters("flowing", "over", "capped")
 	flowing, over, capped := yearly("flowing", 0), yearly("over", 2), yearly("capped", 10)
 	flowing.Overflow = &catalog.Overflow{Meter: "credits", Price: price.Whole(2)}
 	over.Overage = &catalog.Overage{Policy: "allow", Cap: new(int64(4))}
 	capped.PerSubject = new(int64(3))
-	in.putPlan(catalog.Plan{ID: "wide", Allowances: []catalog.Allowance{flowing, over, capped, {Meter: "credits", Amount: 0, Every: period.Once, Anchor: period.Calendar}}})
+	in.putPlan(catalog.Plan{ID: "wide", Allowances: []catalog.Allowance{flowing, over, capped, noCredits}})
 	in.putTenant(catalog.Tenant{ID: "wide", Plan: "wide"})
 }
 
 // wideRequest returns a request of tenant wide.
 func wideRequest(i int, meter, subject string, amount int64) Request {
-	r := request(strconv.Itoa(i), meter, amount)
-	r.Tenant, r.Subject = "wide", subject
-	return r
+	return forTenant("wide", forSubject(subject, request(strconv.Itoa(i), meter, amount)))
 }
 
 // If a balance refuses repeatedly, Redis announces its changes. So the balance is read once a second instead of ten
@@ -181,8 +169,7 @@ func TestConsume_LongFlood_ReadsTheBalanceOnceASecond(t *testing.T) {
 	in.clock = func() time.Time { return now }
 	refuse := func() (transactions int64) {
 		before := counted.ended.Load()
-		_, err := in.Consume(t.Context(), request(strconv.Itoa(i), "credits", 1))
-		in.expectCode(errcode.CreditsExhausted, "a refused consume", err)
+		in.consumes(errcode.CreditsExhausted, "a refused consume", request(strconv.Itoa(i), "credits", 1))
 		now, i = now.Add(refusalAge), i+1
 		return counted.ended.Load() - before
 	}
@@ -193,9 +180,8 @@ func TestConsume_LongFlood_ReadsTheBalanceOnceASecond(t *testing.T) {
 			reads++
 		}
 	}
-	if reads > 12 { // 5 reads, and the listener's query once a second
-		t.Errorf("%d of 50 refusals in 5 s came with transactions", reads)
-	}
+	// There are 5 reads, and the listener's query once a second.
+	assert.True(t, reads <= 12, "%d of 50 refusals in 5 s came with transactions", reads)
 	_, known := in.refusals.refusing.Peek(ledger.BalanceKey{Tenant: "acme", Meter: "credits"})
 	assert.True(t, known, "the balance is not remembered")
 	in.topUp("more", "credits", 1)
@@ -233,8 +219,7 @@ func TestConsume_CountsAttempts_RefusedCostsTokens(t *testing.T) {
 					}
 					req := request(cmp.Or(tc.key, strconv.Itoa(i)), tc.meter, 1)
 					req.Tenant, req.Route = tc.tenant, "/"+tc.tenant
-					_, err := in.Consume(t.Context(), req)
-					in.expectCode(want, "consume "+strconv.Itoa(i), err)
+					in.consumes(want, "consume "+strconv.Itoa(i), req)
 				}
 			})
 		}
@@ -242,22 +227,24 @@ func TestConsume_CountsAttempts_RefusedCostsTokens(t *testing.T) {
 }
 
 // A request whose key was already charged gets its stored answer, although memory refuses other debits of the same
-// balance.
+// balance, or with the same question.
 func TestConsume_RefusedFromMemory_StoredKeyIsReplayed(t *testing.T) {
 	t.Parallel()
-	databaseURL, redisURL := testenv.Postgres(t), testenv.Redis(t)
-	in, other := newInstance(t, databaseURL, patientClient(redisURL)), newInstance(t, databaseURL, patientClient(redisURL))
+	in, other := newTwo(t)
 	in.catalogue()
-	_, err := other.Consume(t.Context(), request("charged-elsewhere", "calls", 5))
-	require.NoError(t, err)
-	_, err = in.Consume(t.Context(), request("charged-here", "calls", 5))
-	require.NoError(t, err)
+	in.putWide()
+	other.consumes("", "a consume elsewhere", request("charged-elsewhere", "calls", 5))
+	in.consumes("", "a consume here", request("charged-here", "calls", 5))
+	other.consumes("", "a consume elsewhere", wideRequest(100, "over", "", 5))
 	for i := range 10 {
-		_, err := in.Consume(t.Context(), request(strconv.Itoa(i), "calls", 5))
-		in.expectCode(errcode.QuotaExceeded, "a consume of more than there is", err)
-		for _, key := range []string{"charged-elsewhere", "charged-here"} {
-			out, err := in.Consume(t.Context(), request(key, "calls", 5))
-			require.True(t, err == nil && out.Result.Replayed, "%s: %v, want its stored answer", key, err)
+		in.consumes(errcode.QuotaExceeded, "a consume of more than there is", request(strconv.Itoa(i), "calls", 5))
+		in.consumes(errcode.QuotaExceeded, "a consume of more than there is", wideRequest(i, "over", "", 5))
+		for _, req := range []Request{
+			request("charged-elsewhere", "calls", 5), request("charged-here", "calls", 5),
+			wideRequest(100, "over", "", 5),
+		} {
+			out, err := in.Consume(t.Context(), req)
+			require.True(t, err == nil && out.Result.Replayed, "%s: %v, want its stored answer", req.Key, err)
 		}
 	}
 }
@@ -266,21 +253,18 @@ func TestConsume_RefusedFromMemory_StoredKeyIsReplayed(t *testing.T) {
 // 100 ms.
 func TestConsume_RefusedFromMemory_TopUpCounts(t *testing.T) {
 	t.Parallel()
-	databaseURL, redisURL := testenv.Postgres(t), testenv.Redis(t)
-	in, other := newInstance(t, databaseURL, patientClient(redisURL)), newInstance(t, databaseURL, patientClient(redisURL))
+	in, other := newTwo(t)
 	in.catalogue()
 	refused := 0
 	refuse := func() {
 		for range 5 {
 			refused++
-			_, err := in.Consume(t.Context(), request("r"+strconv.Itoa(refused), "credits", 3))
-			in.expectCode(errcode.CreditsExhausted, "a consume without units", err)
+			in.consumes(errcode.CreditsExhausted, "no units", request(fmt.Sprint("r", refused), "credits", 3))
 		}
 	}
 	refuse()
 	in.topUp("here", "credits", 3)
-	_, err := in.Consume(t.Context(), request("a", "credits", 3))
-	in.expectCode("", "a consume after a top-up on the same instance", err)
+	in.consumes("", "a consume after a top-up on the same instance", request("a", "credits", 3))
 	refuse()
 	other.topUp("there", "credits", 3)
 	now, tries := time.Now().Add(refusalAge), 0 // stopped: a confirmed balance is not read again within a second
@@ -302,12 +286,10 @@ func TestConsume_ManyOperations_LedgerDecides(t *testing.T) {
 	in.refusals.onKeys = func() { reads++ }
 	in.catalogue()
 	for i := range 5 {
-		_, err := in.Consume(t.Context(), request("k"+strconv.Itoa(i), "calls", 2))
-		in.expectCode("", "a consume", err)
+		in.consumes("", "a consume", request("k"+strconv.Itoa(i), "calls", 2))
 	}
 	for i := range 5 {
-		_, err := in.Consume(t.Context(), request(strconv.Itoa(i), "calls", 2))
-		in.expectCode(errcode.QuotaExceeded, "a consume without units", err)
+		in.consumes(errcode.QuotaExceeded, "a consume without units", request(strconv.Itoa(i), "calls", 2))
 		out, err := in.Consume(t.Context(), request("k"+strconv.Itoa(i), "calls", 2))
 		require.True(t, err == nil && out.Result.Replayed, "%v, want the stored answer", err)
 	}

@@ -1,14 +1,13 @@
 package gate
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
-	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -19,39 +18,23 @@ import (
 // cap of u1.
 func (in *instance) putIncompleteBalances() {
 	in.t.Helper()
-	for _, id := range []string{"calls", "credits", "other", "seats"} {
-		_, _, err := in.tenants.catalog.PutMeter(in.t.Context(), catalog.Meter{ID: id, Unit: "unit"})
-		require.NoError(in.t, err)
-	}
-	yearly := func(meter string, amount int64) catalog.Allowance {
-		return catalog.Allowance{Meter: meter, Amount: amount, Every: period.Year, Anchor: period.Calendar}
-	}
+	in.putMeters("calls", "credits", "other", "seats")
 	calls, other, seats := yearly("calls", 10), yearly("other", 5), yearly("seats", 6)
 	calls.Overflow = &catalog.Overflow{Meter: "credits", Price: price.Whole(3)}
 	other.Overage = &catalog.Overage{Policy: "allow", Cap: new(int64(4))}
 	seats.PerSubject = new(int64(2))
-	in.putPlan(catalog.Plan{ID: "pro", Allowances: []catalog.Allowance{
-		calls, other, seats, {Meter: "credits", Amount: 0, Every: period.Once, Anchor: period.Calendar},
-	}})
+	in.putPlan(catalog.Plan{ID: "pro", Allowances: []catalog.Allowance{calls, other, seats, noCredits}})
 	in.putTenant(catalog.Tenant{ID: "acme", Plan: "pro"})
 	in.topUp("paid", "credits", 9)
 	keys := []ledger.BalanceKey{{Tenant: "acme", Meter: "calls"}, {Tenant: "acme", Meter: "other"}, {Tenant: "acme", Meter: "seats"}}
 	in.copies.Reads(keys, nil) // as checks do, because a commit publishes only balances that checks read
 	for meter, amount := range map[string]int64{"calls": 1, "other": 1, "seats": 2} {
-		_, err := in.Debit(in.t.Context(), forSubject("u1", request("first-"+meter, meter, amount)))
-		require.NoError(in.t, err)
+		in.debits("", meter, forSubject("u1", request("first-"+meter, meter, amount)))
 	}
 	testenv.Eventually(in.t, func() bool {
 		copies, err := in.copies.Stored(in.t.Context(), keys)
-		if err != nil {
-			return false
-		}
-		for _, c := range copies {
-			if c == nil || !c.Beyond {
-				return false
-			}
-		}
-		return true
+		notMarked := func(c *ledger.BalanceCopy) bool { return c == nil || !c.Beyond }
+		return err == nil && !slices.ContainsFunc(copies, notMarked)
 	}, "redis has the copies, marked incomplete")
 }
 
@@ -88,10 +71,9 @@ func TestCheck_IncompleteCopy_ReadsPostgres(t *testing.T) {
 		}
 		assert.False(t, got.Limiting != nil && got.Limiting.Level != tc.level,
 			"%s: limiting %+v, want level %q", name, got.Limiting, tc.level)
-		dry := tc.req
-		dry.DryRun, dry.Key = true, "dry"
-		_, err = in.Debit(t.Context(), dry)
-		in.expectCode(tc.code, name+": debit", err)
+		dry := dryRun(tc.req)
+		dry.Key = "dry"
+		in.debits(tc.code, name+": debit", dry)
 	}
 }
 
@@ -101,9 +83,7 @@ func TestOutage_IncompleteCopy_AnswersOnlyWhatItProves(t *testing.T) {
 	in := newInstance(t, url, patientClient(testenv.Redis(t)))
 	in.putIncompleteBalances()
 	in.awaitAnnouncements(url)
-	if _, err := in.Check(t.Context(), request("", "calls", 1)); err != nil { // puts the tenant into memory
-		t.Fatal(err)
-	}
+	in.checks(request("", "calls", 1)) // puts the tenant into memory
 	end()
 	got, err := in.Check(t.Context(), request("", "calls", 9))
 	assert.True(t, err == nil && got.Allowed && got.Degraded, "own units: %+v, %v", got, err)

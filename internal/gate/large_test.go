@@ -73,8 +73,7 @@ func newLarge(t testing.TB, rules int) *instance {
 	t.Helper()
 	url := testenv.Postgres(t)
 	largeCatalogue(t, url, rules)
-	in := newInstance(t, url, patientClient(testenv.Redis(t))).catalogue()
-	return in
+	return newInstance(t, url, patientClient(testenv.Redis(t))).catalogue()
 }
 
 // putRate changes the rate of a tenant's rule, and waits until the new rate is in force. It returns the time of the
@@ -110,8 +109,8 @@ func spent(t testing.TB) time.Duration {
 
 // checkOnce checks one request of tenant t1. It returns the time of the check.
 func (in *instance) checkOnce() time.Duration {
-	req := request("", "calls", 1)
-	req.Tenant, req.Route = "t1", "/v1/x/w7"
+	req := forTenant("t1", request("", "calls", 1))
+	req.Route = "/v1/x/w7"
 	began := time.Now()
 	out, err := in.Check(in.t.Context(), req)
 	took := time.Since(began)
@@ -213,8 +212,7 @@ func TestLarge_Catalogue(t *testing.T) {
 		_, err := in.tenants.facts(t.Context(), req.Tenant)
 		require.NoError(t, err)
 		if tenant%50 == 0 {
-			_, err = in.Check(t.Context(), req)
-			require.NoError(t, err)
+			in.checks(req)
 		}
 	}
 	runtime.GC()
@@ -222,9 +220,8 @@ func TestLarge_Catalogue(t *testing.T) {
 	runtime.ReadMemStats(&mem)
 	taken := (mem.Sys - mem.HeapReleased) >> 20
 	t.Logf("heap %d MB, taken from the system %d MB", mem.HeapAlloc>>20, taken)
-	if full && taken > 200 { // then the test is alone in its process
-		t.Errorf("%d MB are taken from the system, at most 200 are allowed", taken)
-	}
+	// If full is set, the test is alone in its process.
+	assert.False(t, full && taken > 200, "%d MB are taken from the system, at most 200 are allowed", taken)
 	heap := mem.HeapAlloc >> 20
 	assert.True(t, heap <= 150, "the heap has %d MB, at most 150 are allowed", heap)
 }
@@ -275,9 +272,8 @@ func TestCompile_Change_CostsWhatChanged(t *testing.T) {
 				CheckRules(&after, before) == nil, "the changed rule is not in force")
 		})
 	}
-	if small, large := cost(800), cost(8000); large > 2*small {
-		t.Errorf("a change allocates %v objects in a catalogue of 8,000 limits, %v in one of 800", large, small)
-	}
+	small, large := cost(800), cost(8000)
+	assert.True(t, large <= 2*small, "a change allocates %v objects with 8,000 limits, %v with 800", large, small)
 }
 
 // Requests use the old rules while new rules are compiled.
@@ -299,8 +295,7 @@ func TestReload_WhileRulesAreCompiled_RequestsGoOn(t *testing.T) {
 	require.NoError(t, err)
 	<-compiling
 	for range 3 {
-		out, err := in.Check(t.Context(), request("", "calls", 1))
-		assert.True(t, err == nil && len(out.Limits) == 1, "%+v, %v", out.Limits, err)
+		assert.Len(t, in.checks(request("", "calls", 1)).Limits, 1)
 	}
 	close(proceed)
 	testenv.Eventually(t, func() bool {
@@ -318,21 +313,17 @@ func TestMetrics_RulesOfTenants_ShareTheLabelOfTheRuleTheyReplace(t *testing.T) 
 	largeCatalogue(t, url, 4*tenants)
 	in := newInstance(t, url, nil).catalogue()
 	for n := range tenants {
-		req := request("", "calls", 1)
-		req.Tenant = fmt.Sprint("t", 1+n)
-		_, err := in.Check(t.Context(), req)
-		require.NoError(t, err)
+		req := forTenant(fmt.Sprint("t", 1+n), request("", "calls", 1))
+		in.checks(req)
 		lease, err := in.Acquire(t.Context(), LeaseRequest{Tenant: req.Tenant, Rule: "slots"})
 		require.True(t, err == nil && lease.Rule == "slots-"+req.Tenant, "%+v, %v", lease, err)
-		if n%2 == 0 {
-			continue
+		if n%2 == 1 {
+			in.release(lease.ID)
 		}
-		in.release(lease.ID)
 	}
 	for name, want := range map[string]int{"quotasvc_limit_decisions_total": 2, "quotasvc_limit_leases_total": 2, "quotasvc_limit_leases_held": 1} {
-		if got, err := testutil.GatherAndCount(in.measured, name); err != nil || got != want {
-			t.Errorf("%s has %d series for %d tenants, want %d (%v)", name, got, tenants, want, err)
-		}
+		got, err := testutil.GatherAndCount(in.measured, name)
+		assert.True(t, err == nil && got == want, "%s has %d series, want %d (%v)", name, got, want, err)
 	}
 }
 

@@ -30,6 +30,16 @@ func concurrencyLimit(rule string, burst int64, change ...func(*catalog.Limit)) 
 	return l
 }
 
+// acquires takes a lease, which must be granted. It returns the lease and its id.
+func (in *instance) acquires(req LeaseRequest) (Lease, ratelimit.LeaseID) {
+	in.t.Helper()
+	held, err := in.Acquire(in.t.Context(), req)
+	require.NoError(in.t, err)
+	id, err := in.ParseLease(held.ID)
+	require.NoError(in.t, err)
+	return held, id
+}
+
 func TestLease_MostSpecificRule_Decides(t *testing.T) {
 	t.Parallel()
 	match := func(replaces string, m catalog.Match) func(*catalog.Limit) {
@@ -142,10 +152,7 @@ func TestLease_SuspendedTenant_OnlyReleases(t *testing.T) {
 	_, err = in.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: "exports", TTL: 2 * time.Hour})
 	in.expectCode(errcode.InvalidArgument, "two hours", err)
 
-	held, err := acquire("acme", "exports")
-	in.expectCode("", "a lease", err)
-	id, err := in.ParseLease(held.ID)
-	in.expectCode("", "its id", err)
+	_, id := in.acquires(LeaseRequest{Tenant: "acme", Rule: "exports", Subject: "ann"})
 	in.putTenant(catalog.Tenant{ID: "acme", Plan: "basic", Status: catalog.StatusSuspended})
 	testenv.Eventually(t, func() bool {
 		facts, err := in.tenants.facts(ctx, "acme")
@@ -162,37 +169,19 @@ func TestLease_BlockedIsRefused_ExemptIsNot(t *testing.T) {
 	t.Parallel()
 	in := newShared(t).catalogue(concurrencyLimit("exports", 1))
 	ctx := t.Context()
-	put := func(b block.Block) {
-		t.Helper()
-		_, _, err := in.tenants.catalog.PutBlock(ctx, b)
-		require.NoError(t, err)
+	exports := func(subject string) LeaseRequest {
+		return LeaseRequest{Tenant: "acme", Rule: "exports", Subject: subject}
 	}
-	acquire := func(subject string) (Lease, error) {
-		return in.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: "exports", Subject: subject})
-	}
-	held, err := acquire("ann")
-	in.expectCode("", "a lease", err)
-	put(block.Block{Kind: block.KindSubject, Tenant: "acme", Value: "vip", Action: block.ActionAllow})
-	var exempt Lease
-	testenv.Eventually(t, func() bool {
-		exempt, err = acquire("vip")
-		return err == nil
-	}, "vip is exempt")
+	_, id := in.acquires(exports("ann"))
+	in.putBlock(block.Block{Kind: block.KindSubject, Tenant: "acme", Value: "vip", Action: block.ActionAllow})
+	exempt, _ := in.acquires(exports("vip"))
 	assert.True(t, !exempt.Counted && exempt.ID != "" && exempt.TTL == time.Minute, "beyond the capacity: %+v", exempt)
-	put(block.Block{Kind: block.KindSubject, Tenant: "acme", Value: "mallory"})
-	testenv.Eventually(t, func() bool {
-		_, err := acquire("mallory")
-		_, blocked := errors.AsType[*Blocked](err)
-		return blocked
-	}, "mallory is blocked")
-	put(block.Block{Kind: block.KindTenant, Value: "acme"})
-	id, err := in.ParseLease(held.ID)
-	in.expectCode("", "its id", err)
-	testenv.Eventually(t, func() bool {
-		_, err := in.Renew(ctx, id, 0)
-		_, blocked := errors.AsType[*Blocked](err)
-		return blocked
-	}, "acme is blocked")
+	in.putBlock(block.Block{Kind: block.KindSubject, Tenant: "acme", Value: "mallory"})
+	_, err := in.Acquire(ctx, exports("mallory"))
+	in.expectCode(CodeForbidden, "mallory is blocked", err)
+	in.putBlock(block.Block{Kind: block.KindTenant, Value: "acme"})
+	_, err = in.Renew(ctx, id, 0)
+	in.expectCode(CodeForbidden, "acme is blocked", err)
 	in.expectCode("", "release while blocked", in.Release(ctx, id))
 }
 
@@ -200,16 +189,8 @@ func TestLease_DeletedRule_LeaseNotFound(t *testing.T) {
 	t.Parallel()
 	in := newShared(t).catalogue()
 	ctx := t.Context()
-	_, _, err := in.tenants.catalog.PutLimit(ctx, concurrencyLimit("exports", 1))
-	require.NoError(t, err)
-	var held Lease
-	testenv.Eventually(t, func() (ok bool) {
-		var err error
-		held, err = in.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: "exports"})
-		return err == nil
-	}, "the limit is known here")
-	id, err := in.ParseLease(held.ID)
-	in.expectCode("", "its id", err)
+	in.putLimits(concurrencyLimit("exports", 1))
+	_, id := in.acquires(LeaseRequest{Tenant: "acme", Rule: "exports"})
 	require.NoError(t, in.tenants.catalog.DeleteLimit(ctx, "exports"))
 	testenv.Eventually(t, func() bool {
 		_, err := in.Renew(ctx, id, 0)
@@ -224,8 +205,7 @@ func TestLease_RedisAway_EachRulesPolicyDecides(t *testing.T) {
 	policy := func(p string) func(*catalog.Limit) { return func(l *catalog.Limit) { l.OnBackendError = p } }
 	in := newInstance(t, testenv.Postgres(t), serviceClient(t, server.URL))
 	in.catalogue(concurrencyLimit("share", 2), concurrencyLimit("open", 1, policy("open")), concurrencyLimit("closed", 1, policy("closed")))
-	held, err := in.Acquire(t.Context(), LeaseRequest{Tenant: "acme", Rule: "closed"})
-	in.expectCode("", "with Redis", err)
+	_, id := in.acquires(LeaseRequest{Tenant: "acme", Rule: "closed"})
 	server.Kill()
 	for i := range 3 {
 		share, err := in.Acquire(t.Context(), LeaseRequest{Tenant: "acme", Rule: "share"})
@@ -235,11 +215,9 @@ func TestLease_RedisAway_EachRulesPolicyDecides(t *testing.T) {
 		assert.True(t, err == nil && !open.Counted && open.Degraded && open.Limit == 1 && open.ID != "",
 			"open: %+v, %v", open, err)
 	}
-	_, err = in.Acquire(t.Context(), LeaseRequest{Tenant: "acme", Rule: "closed"})
+	_, err := in.Acquire(t.Context(), LeaseRequest{Tenant: "acme", Rule: "closed"})
 	reduced, ok := errors.AsType[*ReducedCapacity](err)
 	assert.True(t, ok && slices.Equal(reduced.Violated, []string{"closed"}) && reduced.RetryAfter == reducedRetryAfter, "closed: %v", err)
-	id, err := in.ParseLease(held.ID)
-	in.expectCode("", "its id", err)
 	_, err = in.Renew(t.Context(), id, 0)
 	in.expectCode(errcode.Unavailable, "renew a lease of a closed rule", err)
 	in.expectCode(errcode.Unavailable, "release a lease in Redis", in.Release(t.Context(), id))
@@ -253,33 +231,19 @@ func TestTenants_DeletedRule_ItsMetricsGo(t *testing.T) {
 	in.limiter = ratelimit.New(nil, ratelimit.Config{Metrics: ratelimit.NewMetrics(reg)})
 	in.tenants = newTenants(in.tenants.catalog, Config{Log: slog.New(slog.DiscardHandler)}, in.limiter.Forget)
 	in.catalogue()
-	ctx := t.Context()
-	put := func(rule string) {
-		t.Helper()
-		_, _, err := in.tenants.catalog.PutLimit(ctx, limitNamed(rule, "", catalog.Match{}))
-		require.NoError(t, err)
-	}
 	series := func() int {
 		t.Helper()
 		n, err := testutil.GatherAndCount(reg, "quotasvc_limit_decisions_total")
 		require.NoError(t, err)
 		return n
 	}
-	check := func() int {
-		t.Helper()
-		out, err := in.Check(ctx, request("", "calls", 1))
-		in.expectCode("", "check", err)
-		return len(out.Limits)
-	}
-	put("stays")
-	put("goes")
+	check := func() int { return len(in.checks(request("", "calls", 1)).Limits) }
+	in.putLimits(limitNamed("stays", "", catalog.Match{}), limitNamed("goes", "", catalog.Match{}))
 	testenv.Eventually(t, func() bool { return check() == 2 }, "both apply")
-	n := series()
-	require.True(t, n == 2, "%d series of two rules", n)
-	require.NoError(t, in.tenants.catalog.DeleteLimit(ctx, "goes"))
+	require.Equal(t, 2, series(), "series of two rules")
+	require.NoError(t, in.tenants.catalog.DeleteLimit(t.Context(), "goes"))
 	testenv.Eventually(t, func() bool { return check() == 1 }, "one applies")
-	n = series()
-	assert.True(t, n == 1, "%d series of one rule", n)
+	assert.Equal(t, 1, series(), "series of one rule")
 }
 
 // A decision that was under way when its rule was deleted may create the rule's series again, so the series is

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
@@ -71,11 +70,11 @@ func TestLease_IDOfAnotherKey_NotFound(t *testing.T) {
 	in, same := newShared(t), newInstance(t, url, nil)
 	other := newInstance(t, url, nil, func(c *Config) { c.IDKey = []byte("another key") })
 	in.catalogue(concurrencyLimit("exports", 1))
-	held, err := in.Acquire(t.Context(), LeaseRequest{Tenant: "acme", Rule: "exports", Subject: "ann", IP: netip.MustParseAddr("2001:db8::1")})
-	in.expectCode("", "a lease", err)
+	address := netip.MustParseAddr("2001:db8::1")
+	held, _ := in.acquires(LeaseRequest{Tenant: "acme", Rule: "exports", Subject: "ann", IP: address})
 	id, err := same.ParseLease(held.ID)
 	assert.True(t, err == nil && id.Tenant == "acme" && id.Subject == "ann" &&
-		id.Address == string(netip.MustParseAddr("2001:db8::1").AsSlice()), "%+v, %v", id, err)
+		id.Address == string(address.AsSlice()), "%+v, %v", id, err)
 	_, err = other.ParseLease(held.ID)
 	in.expectCode(CodeLeaseNotFound, "another key", err)
 }
@@ -86,14 +85,12 @@ func TestLease_Renewal_CountsTheSubjectsOverride(t *testing.T) {
 	in := newShared(t).catalogue(concurrencyLimit("exports", 1, func(l *catalog.Limit) { l.Per = []string{"subject"} }))
 	ctx := t.Context()
 	in.putOverride(override.Override{Rule: "exports", Tenant: "acme", Subject: "ann", Burst: 7})
-	var held Lease
-	testenv.Eventually(t, func() (ok bool) {
-		var err error
-		held, err = in.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: "exports", Subject: "ann", Key: "k"})
+	req := LeaseRequest{Tenant: "acme", Rule: "exports", Subject: "ann", Key: "k"}
+	testenv.Eventually(t, func() bool {
+		held, err := in.Acquire(ctx, req)
 		return err == nil && held.Limit == 7
 	}, "the override is known")
-	id, err := in.ParseLease(held.ID)
-	in.expectCode("", "its id", err)
+	held, id := in.acquires(req) // the same lease, by its key
 	renewed, err := in.Renew(ctx, id, 0)
 	assert.True(t, err == nil && renewed.Limit == 7 && renewed.ID == held.ID, "%+v, %v", renewed, err)
 }
@@ -103,18 +100,9 @@ func TestLease_BlockOfAnEmbeddedAddress_EndsIt(t *testing.T) {
 	t.Parallel()
 	in := newShared(t).catalogue(concurrencyLimit("exports", 1))
 	ctx := t.Context()
-	held, err := in.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: "exports", IP: netip.MustParseAddr("64:ff9b::c000:24d")})
-	in.expectCode("", "a lease", err)
-	id, err := in.ParseLease(held.ID)
-	in.expectCode("", "its id", err)
-	_, _, err = in.tenants.catalog.PutBlock(ctx, block.Block{Kind: block.KindIP, Value: "192.0.2.0/24"})
-	require.NoError(t, err)
-	testenv.Eventually(t, func() bool {
-		_, err := in.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: "exports", IP: netip.MustParseAddr("192.0.2.1"), DryRun: true})
-		_, blocked := errors.AsType[*Blocked](err)
-		return blocked
-	}, "the block is known")
-	_, err = in.Renew(ctx, id, 0)
+	_, id := in.acquires(LeaseRequest{Tenant: "acme", Rule: "exports", IP: netip.MustParseAddr("64:ff9b::c000:24d")})
+	in.putBlock(block.Block{Kind: block.KindIP, Value: "192.0.2.0/24"})
+	_, err := in.Renew(ctx, id, 0)
 	_, blocked := errors.AsType[*Blocked](err)
 	assert.True(t, blocked, err)
 	again, err := in.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: "exports"})

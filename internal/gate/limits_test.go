@@ -146,9 +146,7 @@ func TestLimits_SharedRules_OneBucketForAllTenants(t *testing.T) {
 		// If a shared limit denied a request, no limit was charged. Three requests of acme passed, and two requests
 		// of other passed.
 		for tenant, want := range map[string]int64{"acme": 9 - 3, "other": 9 - 2} {
-			check, err := in.Check(t.Context(), Request{Tenant: tenant, Items: []ledger.Item{{Meter: "calls", Amount: 1}}})
-			require.NoError(t, err)
-			for _, v := range check.Limits {
+			for _, v := range in.checks(forTenant(tenant, request("", "calls", 1))).Limits {
 				assert.False(t, v.Rule == "own" && v.Remaining != want,
 					"%s has %d tokens of its own left, want %d", tenant, v.Remaining, want)
 			}
@@ -229,19 +227,17 @@ func TestLimits_Cost_FollowsRouteAndAmount(t *testing.T) {
 			{ask("", other(1)), 32, 0}, // the limit units denies it, so the limit work is not charged
 			{ask("", call), 31, -1},
 		} {
-			got := step.res.verdict("work").Remaining
-			assert.True(t, got == step.work, "step %d: %d tokens of work are left, want %d", i, got, step.work)
-			if v := step.res.verdict("units"); (v == nil) != (step.units < 0) || v != nil && v.Remaining != step.units {
-				t.Errorf("step %d: units: %+v, want %d left", i, v, step.units)
-			}
+			assert.Equal(t, step.work, step.res.verdict("work").Remaining, "step %d: tokens of work are left", i)
+			v := step.res.verdict("units")
+			assert.True(t, (v == nil) == (step.units < 0) && (v == nil || v.Remaining == step.units),
+				"step %d: units: %+v, want %d left", i, v, step.units)
 		}
 		for _, amount := range []int64{16, ledger.MaxAmount} {
 			req := Request{Tenant: "acme", Key: "k", Items: []ledger.Item{other(amount)}}
 			_, err := in.Consume(t.Context(), req)
 			refused, ok := errors.AsType[*CostExceedsCapacity](err)
 			assert.True(t, ok && slices.Equal(refused.Violated, []string{"units"}), "%d units: %v", amount, err)
-			check, err := in.Check(t.Context(), req)
-			assert.True(t, err == nil && check.Code == CodeCostExceedsCapacity, "%+v, %v", check, err)
+			assert.Equal(t, CodeCostExceedsCapacity, in.checks(req).Code)
 		}
 	})
 }
@@ -252,14 +248,15 @@ func TestLimits_LeakyBucket_ReturnsDelay(t *testing.T) {
 		in.putLimits(catalog.Limit{Rule: "queue", Per: []string{"tenant"}, Kind: "leaky_bucket", Rate: "1/h", Burst: 3})
 		for i, turn := range []time.Duration{0, time.Hour, 2 * time.Hour} {
 			res := in.charge(request("", "calls", 1))
-			if v := res.verdict("queue"); res.refusal != nil || v.Kind != "leaky_bucket" || v.Delay > turn || v.Delay < turn-time.Minute {
-				t.Errorf("request %d: %v, %+v; want a delay of %s", i, res.refusal, v, turn)
-			}
+			v := res.verdict("queue")
+			assert.True(t, res.refusal == nil && v.Kind == "leaky_bucket")
+			assert.True(t, v.Delay <= turn && v.Delay >= turn-time.Minute,
+				"request %d: %v, %+v; want a delay of %s", i, res.refusal, v, turn)
 		}
 		res := in.charge(request("", "calls", 1))
-		if v := res.verdict("queue"); res.refusal == nil || v.Delay != 0 || v.RetryAfter > time.Hour || v.RetryAfter < time.Hour-time.Minute {
-			t.Errorf("beyond the queue: %v, %+v", res.refusal, v)
-		}
+		v := res.verdict("queue")
+		assert.True(t, res.refusal != nil && v.Delay == 0, "beyond the queue: %v, %+v", res.refusal, v)
+		assert.True(t, v.RetryAfter <= time.Hour && v.RetryAfter >= time.Hour-time.Minute, v)
 	})
 }
 
@@ -282,9 +279,9 @@ func TestLimits_FixedWindow_EndsInTheRulesTimeZone(t *testing.T) {
 				now := time.Now().In(loc)
 				end := time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, loc)
 				v := res.verdict(rule)
-				if wait := end.Sub(now); v.Allowed || (v.RetryAfter-wait).Abs() > time.Minute {
-					t.Errorf("%s of a tenant in %s: %+v, want the month to end in %s", rule, zone, v, wait)
-				}
+				wait := end.Sub(now)
+				assert.True(t, !v.Allowed && (v.RetryAfter-wait).Abs() <= time.Minute,
+					"%s of a tenant in %s: %+v, want the month to end in %s", rule, zone, v, wait)
 			}
 		}
 	})
@@ -296,8 +293,7 @@ func TestLimits_MoreThan16_AreAnError(t *testing.T) {
 	var items []ledger.Item
 	for i := range ledger.ItemsMax {
 		meter := fmt.Sprintf("m%02d", i)
-		_, _, err := in.tenants.catalog.PutMeter(t.Context(), catalog.Meter{ID: meter, Unit: "unit"})
-		require.NoError(t, err)
+		in.putMeters(meter)
 		l := perDay("of-"+meter, 5, "tenant")
 		l.Match.Meter = meter
 		in.putLimits(l)
@@ -313,8 +309,7 @@ func TestLimits_MoreThan16_AreAnError(t *testing.T) {
 	}
 	req.Items = items[1:]
 	res := in.charge(req)
-	assert.True(t, len(res.verdicts) == ratelimit.MaxCharges,
-		"%d limits were asked, want %d", len(res.verdicts), ratelimit.MaxCharges)
+	assert.Len(t, res.verdicts, ratelimit.MaxCharges, "limits were asked")
 	// The catalogue refuses a limit if it would be the 17th limit that applies to a request for one meter.
 	var err error
 	for i := range ratelimit.MaxCharges {

@@ -63,8 +63,7 @@ func TestLoader_OneSlot_ReadsAllThatWait(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range tenants + 1 {
 		all.Go(func() {
-			req := request("", "calls", 1)
-			req.Tenant = fmt.Sprint("t", i)
+			req := forTenant(fmt.Sprint("t", i), request("", "calls", 1))
 			switch got, err := in.Check(t.Context(), fromPostgres(req)); {
 			case i == tenants:
 				in.expectCode(errcode.TenantNotFound, "a tenant that does not exist is asked for with the others", err)
@@ -103,21 +102,16 @@ func TestLoader_ReadsUnderWay_ChecksWaitAndBecomeOne(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range tenants {
 		all.Go(func() {
-			req := request("", "calls", 1)
-			req.Tenant = fmt.Sprint("t", i)
-			got, err := in.Check(t.Context(), fromPostgres(req))
+			got, err := in.Check(t.Context(), fromPostgres(forTenant(fmt.Sprint("t", i), request("", "calls", 1))))
 			assert.True(t, err == nil && got.Allowed && got.Source == SourceLedger, "%+v, %v", got, err)
 		})
 	}
 	testenv.Eventually(t, func() bool { return in.loader.waiting.Len() == tenants }, "all checks wait")
 	<-in.loader.lateSlots
 	all.Wait()
-	reads := in.reads()
-	assert.True(t, reads == 1, "%d questions were %d reads, want 1", tenants, reads)
+	assert.EqualValues(t, 1, in.reads(), "reads of %d questions", tenants)
 	<-in.loader.slots
-	if got, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1))); err != nil || !got.Allowed { // begins its own read
-		t.Errorf("%+v, %v", got, err)
-	}
+	assert.True(t, in.checks(fromPostgres(request("", "calls", 1))).Allowed) // begins its own read
 }
 
 // reads returns the number of reads of PostgreSQL that checks have begun.
@@ -146,9 +140,7 @@ func TestLoader_TenantThatFillsItsShare_OthersAreServed(t *testing.T) {
 	assert.True(t, ok && e.RetryAfter > 0, "%v has no RetryAfter", err)
 	served := make(chan error, 1)
 	go func() {
-		req := request("", "calls", 1)
-		req.Tenant = "other"
-		_, err := in.Check(t.Context(), fromPostgres(req))
+		_, err := in.Check(t.Context(), fromPostgres(forTenant("other", request("", "calls", 1))))
 		served <- err
 	}()
 	testenv.Eventually(t, func() bool { return in.loader.waiting.Len() == loadQueueShare+1 }, "the other tenant's check waits")
@@ -169,9 +161,8 @@ func TestLoader_WaitAndRead_ShareOneBudget(t *testing.T) {
 		time.AfterFunc(budget-100*time.Millisecond, func() { <-l.slots })
 		started := time.Now()
 		_, err := l.check(t.Context(), "acme", "", request("", "calls", 1).Items, false)
-		if took := time.Since(started); CodeOf(err) != errcode.Unavailable || took != budget {
-			t.Errorf("%v after %s, want no answer after %s", err, took, budget)
-		}
+		took := time.Since(started)
+		assert.True(t, CodeOf(err) == errcode.Unavailable && took == budget, "%v after %s", err, took)
 		time.Sleep(budget) // the read ends meanwhile
 	})
 }
@@ -205,8 +196,7 @@ func TestRefresher_ReadsACopyBeforeItIsTooOld(t *testing.T) {
 	for range 10 {
 		check() // no slot is free, and the check does not wait for one
 	}
-	n := in.dueRefreshes()
-	assert.True(t, n == 1 && in.loads() == before, "%d refreshes are due, want 1", n)
+	assert.True(t, in.dueRefreshes() == 1 && in.loads() == before, "one refresh is due")
 	for range cap(in.loader.slots) {
 		<-in.loader.slots
 	}
@@ -229,8 +219,7 @@ func TestLoader_NoSlot_QueueFullOrDegraded(t *testing.T) {
 	assert.True(t, ok && e.RetryAfter > 0, "%v has no RetryAfter", err)
 	<-in.loader.slots
 	in.loader.budget = testenv.Patience
-	_, err = in.Check(t.Context(), request("", "calls", 1))
-	require.NoError(t, err)
+	in.checks(request("", "calls", 1))
 	in.loader.slots <- struct{}{}
 	in.loader.budget = 20 * time.Millisecond
 	got, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1)))
@@ -243,9 +232,7 @@ func TestLoader_CallerGone_OthersStillGetTheAnswer(t *testing.T) {
 	url := testenv.Postgres(t)
 	in := newInstance(t, url, nil).catalogue()
 	in.awaitAnnouncements(url)
-	if _, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1))); err != nil { // puts the tenant into memory
-		t.Fatal(err)
-	}
+	in.checks(fromPostgres(request("", "calls", 1))) // puts the tenant into memory
 	table := lockRows(t, url, "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
 	ctx, cancel := context.WithCancel(t.Context())
 	first, second := make(chan error, 1), make(chan error, 1)

@@ -47,16 +47,15 @@ func TestOverride_CompiledOnce_UntilRuleOrOverrideChanges(t *testing.T) {
 		return in.overridden(t.Context(), f.rules.rule("r"), &f, "")
 	}
 	first := variantNow()
-	if again := variantNow(); again != first || first.compiled.Burst != 77 || first.compiled.Metric != "r" {
-		t.Errorf("%+v, then %+v", first, again)
-	}
+	again := variantNow()
+	assert.True(t, again == first, "%+v, then %+v", first, again)
+	assert.True(t, first.compiled.Burst == 77 && first.compiled.Metric == "r", first)
 	in.putLimits(limitNamed("other", "", catalog.Match{Tenant: "b"})) // makes another snapshot
 	assert.True(t, variantNow().limitRule == first.limitRule, "the rule is compiled again although it is the same")
 
 	rule.Kind, rule.Rate = "sliding_log", "5/s"
 	in.putLimits(rule)
-	got := in.limitFor("")
-	assert.True(t, got == 77, "the changed rule has the limit %d", got)
+	assert.EqualValues(t, 77, in.limitFor(""), "the limit of the changed rule")
 	// This burst is not valid for the rule, so the rule's own burst is in force.
 	execute(t, url, "UPDATE limit_overrides SET burst = 8", "SELECT pg_notify('quotasvc_catalog', 'tenant:acme')")
 	testenv.Eventually(t, func() bool { return in.limitFor("") == 5 }, "the rule itself")

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
-	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -57,42 +56,19 @@ func TestConsume_RefusedQuestion_TopUpOfOverflowCounts(t *testing.T) {
 	in := newShared(t).catalogue()
 	in.putWide()
 	for i := range 5 {
-		_, err := in.Consume(t.Context(), wideRequest(i, "flowing", "", 1))
-		in.expectCode(errcode.CreditsExhausted, "a consume without units", err)
+		in.consumes(errcode.CreditsExhausted, "a consume without units", wideRequest(i, "flowing", "", 1))
 	}
 	g := &ledger.Grant{Tenant: "wide", Key: "more", Meter: "credits", Amount: 2, Source: ledger.SourceTopup}
 	_, err := in.Grant(t.Context(), g, false)
 	require.NoError(t, err)
-	_, err = in.Consume(t.Context(), wideRequest(9, "flowing", "", 1))
-	in.expectCode("", "a consume after a top-up of the overflow meter", err)
-}
-
-// A request whose key was already charged gets its stored answer, although memory refuses other debits with the same
-// question.
-func TestConsume_RefusedQuestion_StoredKeyIsReplayed(t *testing.T) {
-	t.Parallel()
-	databaseURL, redisURL := testenv.Postgres(t), testenv.Redis(t)
-	in := newInstance(t, databaseURL, patientClient(redisURL))
-	other := newInstance(t, databaseURL, patientClient(redisURL))
-	in.catalogue()
-	in.putWide()
-	_, err := other.Consume(t.Context(), wideRequest(100, "over", "", 5))
-	in.expectCode("", "a consume elsewhere", err)
-	for i := range 10 {
-		_, err := in.Consume(t.Context(), wideRequest(i, "over", "", 5))
-		in.expectCode(errcode.QuotaExceeded, "a consume of more than there is", err)
-		out, err := in.Consume(t.Context(), wideRequest(100, "over", "", 5))
-		require.True(t, err == nil && out.Result.Replayed, "%v, want the stored answer", err)
-	}
+	in.consumes("", "a consume after a top-up of the overflow meter", wideRequest(9, "flowing", "", 1))
 }
 
 // If a tenant alternately spends and is refused, its keys are not read each time, because these reads would cost more
 // than the refusals.
 func TestConsume_SpendsAndIsRefused_KeysReadOnceASecond(t *testing.T) {
 	t.Parallel()
-	databaseURL, redisURL := testenv.Postgres(t), testenv.Redis(t)
-	in := newInstance(t, databaseURL, patientClient(redisURL))
-	other := newInstance(t, databaseURL, patientClient(redisURL))
+	in, other := newTwo(t)
 	in.catalogue()
 	in.putWide()
 	in.topUp("many", "credits", 100)
@@ -101,11 +77,10 @@ func TestConsume_SpendsAndIsRefused_KeysReadOnceASecond(t *testing.T) {
 	began := in.now()
 	for i := range 40 {
 		spender := []*instance{in, other}[i%2]
-		_, err := spender.Consume(t.Context(), request("spend-"+strconv.Itoa(i), "credits", 1))
-		in.expectCode("", "a consume of one unit", err)
+		spender.consumes("", "a consume of one unit", request("spend-"+strconv.Itoa(i), "credits", 1))
 		for k := range 3 {
-			_, err := in.Consume(t.Context(), request(strconv.Itoa(10*i+k), "credits", 1000))
-			in.expectCode(errcode.CreditsExhausted, "a consume of more than there is", err)
+			req := request(strconv.Itoa(10*i+k), "credits", 1000)
+			in.consumes(errcode.CreditsExhausted, "a consume of more than there is", req)
 		}
 	}
 	most := 2 + 2*int(in.now().Sub(began)/spendsAge)

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -8,7 +9,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -44,19 +44,19 @@ func TestReload_ChangedLimit_KeepsItsBuckets(t *testing.T) {
 		} {
 			in.putLimits(step.limit)
 			res := in.charge(request("", "calls", 1))
-			if v := res.verdict("r"); v.Remaining != step.remaining || v.Allowed != step.allowed {
-				t.Errorf("step %d, %+v: %+v, want %d left, allowed %v", i, step.limit, v, step.remaining, step.allowed)
-			}
+			v := res.verdict("r")
+			assert.True(t, v.Remaining == step.remaining && v.Allowed == step.allowed,
+				"step %d, %+v: %+v, want %d left, allowed %v", i, step.limit, v, step.remaining, step.allowed)
 		}
 		// If the kind of a rule changes, the rule starts with an empty state.
 		window := rule("5/month", 0, "")
 		window.Kind = "fixed_window"
 		in.putLimits(window)
 		res := in.charge(request("", "calls", 1))
-		assert.True(t, res.verdict("r").Remaining == 4, "as a window: %+v", res.verdict("r"))
+		assert.EqualValues(t, 4, res.verdict("r").Remaining, "as a window")
 		in.putLimits(rule("1/day", 11, ""))
 		res = in.charge(request("", "calls", 1))
-		assert.Zero(t, res.verdict("r").Remaining, "as a bucket again: %+v", res.verdict("r"))
+		assert.Zero(t, res.verdict("r").Remaining, "as a bucket again")
 	})
 }
 
@@ -67,28 +67,22 @@ func TestReload_UnderLoad_NoTokenLostOrGained(t *testing.T) {
 		const least, most = 150, 250
 		in.putLimits(perDay("r", least, "tenant"))
 		var admitted atomic.Int64
-		done := make(chan struct{})
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
 		var callers sync.WaitGroup
 		for range 8 {
 			callers.Go(func() {
 				req := request("", "calls", 1)
-				for {
-					select {
-					case <-done:
-						return
-					default:
-						pace()
-					}
+				for ; ctx.Err() == nil; pace() {
 					f, err := in.tenants.facts(t.Context(), req.Tenant)
 					if !assert.NoError(t, err) {
 						return
 					}
 					res, err := in.limits(t.Context(), &req, &f, chargeAll, nil)
-					switch {
-					case err != nil || res.degraded:
-						t.Errorf("%+v, %v", res, err)
+					if !assert.True(t, err == nil && !res.degraded, "%+v, %v", res, err) {
 						return
-					case res.refusal == nil:
+					}
+					if res.refusal == nil {
 						admitted.Add(1)
 					}
 				}
@@ -107,7 +101,7 @@ func TestReload_UnderLoad_NoTokenLostOrGained(t *testing.T) {
 		testenv.Eventually(t, func() bool { return admitted.Load() >= most }, "the bucket is empty")
 		in.putLimits(perDay("r", most+40, "tenant"))
 		testenv.Eventually(t, func() bool { return admitted.Load() >= most+40 }, "the added tokens are used")
-		close(done)
+		stop()
 		callers.Wait()
 		// The bucket admits exactly its tokens, although a change of the unit rounds the level.
 		got := admitted.Load()
@@ -123,33 +117,6 @@ func trace(seed uint64, n int) []string {
 		routes[i] = fmt.Sprint("/", 1+r.IntN(9))
 	}
 	return routes
-}
-
-// wouldDeny returns the number of would-deny decisions of a rule, from the metrics.
-func (in *instance) wouldDeny(rule string) (n int) {
-	in.t.Helper()
-	families, err := in.measured.Gather()
-	require.NoError(in.t, err)
-	for _, f := range families {
-		if f.GetName() != "quotasvc_limit_decisions_total" {
-			continue
-		}
-		for _, m := range f.GetMetric() {
-			if label(m, "rule") == rule && label(m, "outcome") == "would_deny" {
-				n += int(m.GetCounter().GetValue())
-			}
-		}
-	}
-	return n
-}
-
-func label(m *dto.Metric, name string) string {
-	for _, l := range m.GetLabel() {
-		if l.GetName() == name {
-			return l.GetValue()
-		}
-	}
-	return ""
 }
 
 func TestShadow_WouldDenyWhatTheEnforcedLimitDenies(t *testing.T) {
@@ -194,16 +161,15 @@ func shadowDeniesAsItsTwin(t *testing.T, in *instance, kind string) {
 		if denies {
 			denied++
 		}
-		if would := !dark.verdict(prefix + "dark").Allowed; would != denies {
-			t.Errorf("request %d (%s): the shadow would deny: %v, the limit does: %v", i, route, would, denies)
-		}
+		assert.Equal(t, denies, !dark.verdict(prefix+"dark").Allowed, "request %d (%s): would deny", i, route)
 		first, second := both.verdict(prefix+"first"), both.verdict(prefix+"second")
 		assert.True(t, first.Allowed != denies && second.Allowed == first.Allowed && second.Shadow,
 			"request %d (%s): enforced %+v, shadow %+v", i, route, first, second)
 	}
 	assert.True(t, denied != 0 && denied != 60, "%d of 60 were denied: the trace proves nothing", denied)
-	if dark, second := in.wouldDeny(prefix+"dark"), in.wouldDeny(prefix+"second"); dark != denied || second != denied {
-		t.Errorf("%d and %d would-deny decisions in the metrics, want %d", dark, second, denied)
+	for _, shadow := range []string{"dark", "second"} {
+		would := in.sum("quotasvc_limit_decisions_total", prefix+shadow, "would_deny")
+		assert.EqualValues(t, denied, would, "would-deny decisions of %s in the metrics", shadow)
 	}
 }
 

@@ -63,8 +63,7 @@ func TestRule_AppliesTo_MatchAndDimensions(t *testing.T) {
 		"any route, without one":       {catalog.Limit{Per: tenant, Match: catalog.Match{Route: "**"}}, bare, "", false},
 		"per route and subject, a lot": {catalog.Limit{Per: []string{"route", "tenant", "subject"}}, search, "", true},
 	} {
-		got := mustCompile(t, tc.limit).appliesTo(&tc.req, tc.plan)
-		assert.True(t, got == tc.want, "%s: applies = %v, want %v", name, got, tc.want)
+		assert.Equal(t, tc.want, mustCompile(t, tc.limit).appliesTo(&tc.req, tc.plan), name)
 	}
 }
 
@@ -173,10 +172,7 @@ func TestRule_Cost_MostSpecificRouteTimesAmount(t *testing.T) {
 		{"/v1/search", ledger.MaxAmount, 7, 1001},
 	} {
 		req := Request{Route: tc.route, Items: []ledger.Item{{Meter: "a", Amount: 9}, {Meter: "b", Amount: tc.amount}}}
-		got := perRequest.cost(&req)
-		assert.True(t, got == tc.forRequest, "%s: a request costs %d, want %d", tc.route, got, tc.forRequest)
-		if got := perUnit.cost(&req); got != tc.forUnits {
-			t.Errorf("%s: %d units cost %d, want %d", tc.route, tc.amount, got, tc.forUnits)
-		}
+		assert.Equal(t, tc.forRequest, perRequest.cost(&req), "%s: the cost of a request", tc.route)
+		assert.Equal(t, tc.forUnits, perUnit.cost(&req), "%s: the cost of %d units", tc.route, tc.amount)
 	}
 }

@@ -78,8 +78,7 @@ func TestRuleSet_Replaces_MostSpecificApplies(t *testing.T) {
 		{call("b", "/v1/search", "x"), "pro", "of-route other"},     // row-search replaces of-plan
 		{call("acme", "/v1/search", "x"), "pro", "of-tenant other"}, // a tenant is more specific than the others
 	} {
-		got := appliedNames(s, tc.req, tc.plan)
-		assert.True(t, got == tc.want, "%+v on plan %q: %s, want %s", tc.req, tc.plan, got, tc.want)
+		assert.Equal(t, tc.want, appliedNames(s, tc.req, tc.plan), "%+v on plan %q", tc.req, tc.plan)
 	}
 }
 
@@ -94,8 +93,7 @@ func TestRuleSet_Chain_FirstApplicableApplies(t *testing.T) {
 	for want, req := range map[string]struct{ tenant, plan string }{
 		"general": {"b", "free"}, "pro": {"b", "pro"}, "acme": {"acme", "pro"},
 	} {
-		got := appliedNames(s, Request{Tenant: req.tenant, Items: item}, req.plan)
-		assert.True(t, got == want, "%+v: %s, want %s", req, got, want)
+		assert.Equal(t, want, appliedNames(s, Request{Tenant: req.tenant, Items: item}, req.plan), req)
 	}
 	// For a tenant on another plan, the rule of acme still replaces the general rule, through the rule of the plan.
 	assert.Equal(t, "acme", appliedNames(s, Request{Tenant: "acme", Items: item}, "free"), "off the plan")
@@ -109,8 +107,7 @@ func TestRuleSet_PlansOwnRule_ReplacesGeneralOfSameID(t *testing.T) {
 	own := []catalog.Limit{limitNamed("b", "", catalog.Match{Route: "/only"}), limitNamed("mine", "a", catalog.Match{})}
 	s := mustRuleSet(t, own, general)
 	req := Request{Tenant: "t", Items: []ledger.Item{{Meter: "m", Amount: 1}}}
-	got := appliedNames(s, req, "p")
-	assert.True(t, got == "mine", "%s", got) // own rules come before a meter; b has another route
+	assert.Equal(t, "mine", appliedNames(s, req, "p")) // own rules come before a meter; b has another route
 	req.Route = "/only"
 	assert.Equal(t, "b mine", appliedNames(s, req, "p"))
 }
@@ -258,14 +255,14 @@ func TestCheckRules_RefusesMoreThan16PerRequest(t *testing.T) {
 		if !assert.True(t, (len(faults) == 0) == tc.ok, "%s: %v", name, faults) {
 			continue
 		}
-		if !tc.ok && (!strings.Contains(faults[0].Message, tc.about) || !strings.Contains(faults[0].Message, "at most 16") || faults[0].Field != "match") {
-			t.Errorf("%s: %v", name, faults[0])
+		for _, fault := range faults {
+			assert.Equal(t, "match", fault.Field, name)
+			assert.Contains(t, fault.Message, tc.about, name)
+			assert.Contains(t, fault.Message, "at most 16", name)
 		}
 	}
 	plans := map[string]*catalog.Plan{"p": {ID: "p", Limits: many(full, match(catalog.Match{}))}, "q": {ID: "q", Limits: one}}
-	if faults := CheckRules(&catalog.Snapshot{Plans: plans}, &catalog.Snapshot{}); len(faults) != 0 {
-		t.Errorf("%v", faults)
-	}
+	assert.Empty(t, CheckRules(&catalog.Snapshot{Plans: plans}, &catalog.Snapshot{}))
 	faults := CheckRules(&catalog.Snapshot{Plans: plans, Limits: pointersTo(one)}, &catalog.Snapshot{})
 	assert.True(t, len(faults) == 1 && faults[0].Plan == "" && strings.Contains(faults[0].Message, "plan p"), faults)
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
-	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -48,7 +47,7 @@ func underBusyLoad(t *testing.T, database string, client func() redis.UniversalC
 	t.Helper()
 	m := &busyLoad{t: t, instances: [2]*instance{newInstance(t, database, client()), newInstance(t, database, client())}}
 	m.instances[0].catalogue()
-	m.instances[0].putPlan(catalog.Plan{ID: "many", Allowances: []catalog.Allowance{{Meter: "calls", Amount: movingUnits, Every: period.Year, Anchor: period.Calendar}}})
+	m.instances[0].putPlan(catalog.Plan{ID: "many", Allowances: []catalog.Allowance{yearly("calls", movingUnits)}})
 	m.instances[0].putTenant(catalog.Tenant{ID: "busy", Plan: "many"})
 	testenv.Eventually(t, func() bool { return m.instances[1].tenants.catalog.Snapshot().Plans["many"] != nil }, "the other instance knows the plan")
 	ctx, stop := context.WithCancel(t.Context())
@@ -81,8 +80,8 @@ type busyLoad struct {
 func (m *busyLoad) once(in *instance) {
 	ctx := context.Background()
 	n := m.sent.Add(1)
-	if _, err := in.Debit(ctx, Request{Tenant: "busy", Key: fmt.Sprint("k", n), Items: []ledger.Item{{Meter: "calls", Amount: 1}}}); err != nil {
-		m.t.Errorf("debit: %v", err)
+	_, err := in.Debit(ctx, forTenant("busy", request(fmt.Sprint("k", n), "calls", 1)))
+	if !assert.NoError(m.t, err, "debit") {
 		return
 	}
 	m.acknowledged.Add(1)
@@ -95,9 +94,8 @@ func (m *busyLoad) once(in *instance) {
 		if !assert.NoError(m.t, err, "check: %v", err) {
 			return
 		}
-		if got := check.Items[0].Remaining; got > most || got < movingUnits-m.sent.Load() {
-			m.t.Errorf("%d units remain by %s, at most %d are right, and at least %d", got, check.Source, most, movingUnits-m.sent.Load())
-		}
+		got, least := check.Items[0].Remaining, movingUnits-m.sent.Load()
+		assert.True(m.t, got <= most && got >= least, "%d remain by %s, not %d to %d", got, check.Source, least, most)
 	}
 }
 

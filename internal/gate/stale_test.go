@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -8,13 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/quotasvc/quotasvc/internal/catalog"
-	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
-	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
+	"github.com/stretchr/testify/assert"
 )
 
 // publishFor is the time in which the balance of a debit reaches Redis if the service is not overloaded: a pause of 5
@@ -68,43 +66,33 @@ func TestCheck_Held_MissesNoOlderDebit(t *testing.T) {
 	a, b := newInstance(t, database, patientClient(options)), newInstance(t, database, patientClient(options))
 	a.catalogue()
 	const granted, rounds, checks, fewest, turns, settling = 100_000, 5, 30, 8, 4, 200 * time.Millisecond
-	a.putPlan(catalog.Plan{ID: "large", Allowances: []catalog.Allowance{{Meter: "calls", Amount: granted, Every: period.Year, Anchor: period.Calendar}}})
+	a.putPlan(catalog.Plan{ID: "large", Allowances: []catalog.Allowance{yearly("calls", granted)}})
 	pulse, client := &instants{}, patientClient(options)
 	defer func() { _ = client.Close() }()
-	over := make(chan struct{})
+	ctx, end := context.WithCancel(t.Context())
 	var beating sync.WaitGroup
 	beating.Go(func() {
-		for {
-			select {
-			case <-over:
-				return
-			default:
-				pace()
-			}
+		for ; ctx.Err() == nil; pace() {
 			if client.Ping(t.Context()).Err() == nil {
 				pulse.add()
 			}
 		}
 	})
 	defer beating.Wait()
-	defer close(over)
+	defer end()
 	sources := map[Source]int{}
 	for round := range rounds {
 		tenant := fmt.Sprint("t", round)
 		a.putTenant(catalog.Tenant{ID: tenant, Plan: "large"})
-		debited, stop := &instants{}, make(chan struct{})
+		debited := &instants{}
+		ctx, stop := context.WithCancel(t.Context())
 		var slowest atomic.Int64 // longest time of a debit, in nanoseconds
 		var debiting sync.WaitGroup
 		debiting.Go(func() {
-			for n := 0; ; n++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+			for n := 0; ctx.Err() == nil; n++ {
 				began := time.Now()
-				if _, err := a.Debit(t.Context(), Request{Tenant: tenant, Key: fmt.Sprint("k", n), Items: []ledger.Item{{Meter: "calls", Amount: 1}}}); err != nil {
-					t.Error(err)
+				_, err := a.Debit(t.Context(), forTenant(tenant, request(fmt.Sprint("k", n), "calls", 1)))
+				if !assert.NoError(t, err) {
 					return
 				}
 				debited.add()
@@ -116,8 +104,7 @@ func TestCheck_Held_MissesNoOlderDebit(t *testing.T) {
 		copied, checked, began := 0, 0, time.Now()
 		testenv.Eventually(t, func() bool {
 			asked := time.Now()
-			got, err := b.Check(t.Context(), Request{Tenant: tenant, Items: []ledger.Item{{Meter: "calls", Amount: 1}}})
-			require.NoError(t, err)
+			got := b.checks(forTenant(tenant, request("", "calls", 1)))
 			if sources[got.Source]++; got.Source != SourceLedger {
 				copied++
 			}
@@ -134,7 +121,7 @@ func TestCheck_Held_MissesNoOlderDebit(t *testing.T) {
 			}
 			return checked >= checks && copied >= fewest
 		}, "enough checks rely on a copy")
-		close(stop)
+		stop()
 		debiting.Wait()
 	}
 	t.Logf("%v", sources)

@@ -210,9 +210,8 @@ func TestCheckRules_ChainOfOneTenantReplacedForAll_OthersCount(t *testing.T) {
 	for i := range ratelimit.MaxCharges - 1 {
 		add(fmt.Sprintf("d%02d", i), "", "")
 	}
-	if faults := CheckRules(s, &catalog.Snapshot{}); len(faults) == 0 || !tooManyByFullScan(s) {
-		t.Errorf("refused: %v; a request of u has %d rules", faults, ratelimit.MaxCharges+1)
-	}
+	assert.NotEmpty(t, CheckRules(s, &catalog.Snapshot{}), "a request of u has %d rules", ratelimit.MaxCharges+1)
+	assert.True(t, tooManyByFullScan(s))
 }
 
 // Rules of a plan or tenant that replace a general rule add nothing to the sum. If other rules are refused, the
@@ -238,9 +237,7 @@ func TestCheckRules_ReplacingRules_AddNothing(t *testing.T) {
 		return s
 	}
 	same := func(*catalog.Match) {}
-	if faults := CheckRules(catalogue(true, same), &catalog.Snapshot{}); len(faults) > 0 {
-		t.Errorf("rules that take the place of general ones: %v", faults)
-	}
+	assert.Empty(t, CheckRules(catalogue(true, same), &catalog.Snapshot{}), "rules that take the place of general ones")
 	for name, s := range map[string]*catalog.Snapshot{
 		"that replace none":          catalogue(false, same),
 		"with a route of their own":  catalogue(true, func(of *catalog.Match) { of.Route = "/b/*" }),
@@ -280,12 +277,9 @@ func TestCheckRules_BeyondTheBoundBefore_MayNotRise(t *testing.T) {
 	}
 	rate := *before.Limits[3]
 	rate.Rate = "11/s"
-	if faults := CheckRules(changed(rate), before); len(faults) > 0 {
-		t.Errorf("another rate: %v", faults)
-	}
-	if faults := CheckRules(changed(limitNamed("u1", "", catalog.Match{Tenant: "u"})), before); len(faults) > 0 {
-		t.Errorf("a rule of another tenant: %v", faults)
-	}
+	assert.Empty(t, CheckRules(changed(rate), before), "another rate")
+	other := limitNamed("u1", "", catalog.Match{Tenant: "u"})
+	assert.Empty(t, CheckRules(changed(other), before), "a rule of another tenant")
 	faults := CheckRules(changed(limitNamed("t99", "", catalog.Match{Tenant: "t"})), before)
 	assert.True(t, len(faults) == 1 && faults[0].Rule == "t99" && strings.Contains(faults[0].Message, "33 limits"),
 		"one more of the tenant: %v", faults)

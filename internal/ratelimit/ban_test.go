@@ -52,7 +52,7 @@ func TestBan_AfterNDenials_EndsOnTime(t *testing.T) {
 			left := rule.Micros(end - now.Load())
 			for _, l := range []*Limiter{here, there} {
 				v := mustConsumeNot(t, l, req)
-				require.True(t, v.Banned == left && v.RetryAfter >= left && !v.Never, "%s: %+v, want a ban of %s", kind, v, left)
+				require.True(t, v.Banned == left && v.RetryAfter >= left && !v.Never, "%s: %+v, want %s", kind, v, left)
 				v = mustPeek(t, l, req).Verdicts[0]
 				require.True(t, !v.Allowed && v.Banned == left, "%s: a peek says %+v, want a ban of %s", kind, v, left)
 			}

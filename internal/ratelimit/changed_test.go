@@ -95,18 +95,18 @@ func TestRule_Raised_CountsFromNowOn(t *testing.T) {
 			quick := compile(t, rule.Spec{Kind: kind.String(), Rate: "1000/h", Burst: 100})
 			exhaust(t, l, requestOf(Charge{Rule: slow}))
 			k.pass(t, 12*time.Hour)
-			assert.EqualValues(t, 20, remaining(t, l, requestOf(Charge{Rule: quick})), "left after half a day at 40/day")
+			assert.EqualValues(t, 20, remaining(t, l, requestOf(Charge{Rule: quick})), "half a day at 40/day")
 			k.pass(t, 36*time.Second)
-			assert.EqualValues(t, 30, remaining(t, l, requestOf(Charge{Rule: quick})), "left 36 s later at 1000/h")
+			assert.EqualValues(t, 30, remaining(t, l, requestOf(Charge{Rule: quick})), "36 s later at 1000/h")
 			// The second change is also from slow to quick. 9000/min and 3000/min have the same units per token, and
 			// differ only in the units per µs.
 			quick, slow = compile(t, rule.Spec{Kind: kind.String(), Rate: "9000/min", Burst: 6000}), compile(t, rule.Spec{Kind: kind.String(), Rate: "3000/min", Burst: 6000})
 			k.pass(t, time.Hour)
 			exhaust(t, l, requestOf(Charge{Rule: slow, Cost: 100}))
 			k.pass(t, 20*time.Second)
-			assert.EqualValues(t, 1000, remaining(t, l, requestOf(Charge{Rule: quick})), "left after 20 s at 3000/min")
+			assert.EqualValues(t, 1000, remaining(t, l, requestOf(Charge{Rule: quick})), "20 s at 3000/min")
 			k.pass(t, 20*time.Second)
-			assert.EqualValues(t, 4000, remaining(t, l, requestOf(Charge{Rule: slow})), "left after 20 s more at 9000/min")
+			assert.EqualValues(t, 4000, remaining(t, l, requestOf(Charge{Rule: slow})), "20 s more at 9000/min")
 		})
 	}
 }

@@ -101,7 +101,7 @@ func TestBucket_FullAndExpired_ChangesNothing(t *testing.T) {
 	mustConsume(t, l, req)
 	lives := client.PTTL(t.Context(), key).Val() // read before the peek: a delay only makes it longer
 	full := mustPeek(t, l, req).Verdicts[0].Reset
-	assert.True(t, lives >= full+500*time.Millisecond, "full after %s, expired after %s: expiry makes it full", full, lives)
+	assert.True(t, lives >= full+500*time.Millisecond, "expiry after %s makes it full, due after %s", lives, full)
 	testenv.Eventually(t, func() bool { return client.Exists(t.Context(), key).Val() == 0 }, "the key expires")
 	assert.EqualValues(t, 4, remaining(t, l, req), "left after expiry")
 }

@@ -238,7 +238,7 @@ func halfMovedSlot(t *testing.T, c *testenv.RedisCluster) {
 	c.MoveKeys(slot, from, to)
 	c.EndMove(slot, to)
 	d = <-moved
-	assert.True(t, !d.Degraded && d.Verdicts[0].Remaining == 7 && d.Verdicts[1].Remaining == 8, "after the move: %+v", d)
+	assert.True(t, !d.Degraded && d.Verdicts[0].Remaining == 7 && d.Verdicts[1].Remaining == 8, "moved: %+v", d)
 	c.Move(slot, to, from)
 	// If the move of a slot is never completed, only the tenants of this slot are decided without Redis.
 	prompt := limiterOn(t, productionClient(t, c.URL), settings{})
@@ -472,7 +472,8 @@ func debtsAndBansInEverySlot(t *testing.T, c *testenv.RedisCluster) {
 	}
 	mustRefund(t, l, d, req)
 	d = mustConsume(t, l, one)
-	assert.True(t, !d.Allowed && d.Verdicts[1].Banned != 0 && d.Verdicts[0].Remaining == 4 && d.Verdicts[1].Remaining == 5,
+	v = d.Verdicts
+	assert.True(t, !d.Allowed && v[1].Banned != 0 && v[0].Remaining == 4 && v[1].Remaining == 5,
 		"after a refund of 8 and 8: %+v, want 4 and 5 left, and the ban", d)
 	mustReset(t, l, global, "")
 	mustPass(t, l, one)

@@ -230,7 +230,7 @@ func TestFullest_CutOffOrAway_Told(t *testing.T) {
 		return plain(layout, n)
 	}
 	top, complete, err := l.Fullest(over, s)
-	assert.True(t, len(top) == 5 && !complete && err == nil, "a search that was cut off: %v, %t, %v", top, complete, err)
+	assert.True(t, len(top) == 5 && !complete && err == nil, "a search cut off: %v, %t, %v", top, complete, err)
 	mustFind(t, l, search(r, false, 5))
 	server.Kill()
 	_, _, err = l.Fullest(t.Context(), search(r, false, 5))

@@ -241,7 +241,8 @@ func TestLeases_LargestBucket_SurvivesAClockStep(t *testing.T) {
 	})
 	now -= time.Hour.Microseconds()
 	n := mustCount(t, l, req)
-	require.True(t, given.Load() == rule.MaxLeases && n.InUse == rule.MaxLeases && !n.Held, "%d given; %+v", given.Load(), n)
+	require.EqualValues(t, rule.MaxLeases, given.Load(), "given")
+	require.True(t, n.InUse == rule.MaxLeases && !n.Held, n)
 	now += time.Hour.Microseconds() - 1
 	assert.EqualValues(t, rule.MaxLeases, mustCount(t, l, req).InUse)
 	now++

@@ -148,12 +148,12 @@ func TestConsume_CostBeyondCapacity_IsNever(t *testing.T) {
 		req := Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 11}, {Rule: other}}}
 		d := mustConsume(t, l, req)
 		v := d.Verdicts[0]
-		assert.True(t, !d.Allowed && !v.Allowed && v.Never && v.RetryAfter == 0 && v.Remaining == 10, "cost 11 of 10: %+v", d)
+		assert.True(t, !d.Allowed && !v.Allowed && v.Never && v.RetryAfter == 0 && v.Remaining == 10, "cost 11: %+v", d)
 		v = d.Verdicts[1]
 		assert.True(t, v.Allowed && !v.Never && v.Remaining == 10, "the other rule: %+v", v)
 		req.Charges[0].Cost = 10
 		d = mustConsume(t, l, req)
-		assert.True(t, d.Allowed && d.Verdicts[0].Remaining == 0 && d.Verdicts[1].Remaining == 9, "cost 10 of 10: %+v", d)
+		assert.True(t, d.Allowed && d.Verdicts[0].Remaining == 0 && d.Verdicts[1].Remaining == 9, "cost 10: %+v", d)
 	})
 }
 

@@ -72,7 +72,8 @@ func TestLocalState_FullBucket_GivesRoomWithoutEviction(t *testing.T) {
 	kept := requestFor("acme", slow, rule.Dimension("a"), 1)
 	mustConsume(t, l, kept)
 	for i := range 50 {
-		mustConsume(t, l, requestFor("acme", quick, rule.Dimension(fmt.Sprint(i)), 1)) // replaces the level of a full bucket
+		// This replaces the level of a full bucket.
+		mustConsume(t, l, requestFor("acme", quick, rule.Dimension(fmt.Sprint(i)), 1))
 		clock = clock.Add(time.Second)
 		require.EqualValues(t, 4, remaining(t, l, kept), "forgotten at the insertion of %d", i)
 	}

@@ -103,7 +103,7 @@ func TestBucketKey_TenantsShareASlotSharedRulesDoNot(t *testing.T) {
 			"the key is %s with tag %s, want %s and %s", key, tag, tc.key, tc.tag)
 		seen[key] = true
 		name, err := rule.Bucket{Tenant: tc.tenant, Rule: tc.rule, Dimension: tc.dimension}.Name()
-		assert.True(t, err == nil && name == key && redisstore.HashTag(name) == tag, "the name of %s is %s, %v", key, name, err)
+		assert.True(t, err == nil && name == key && redisstore.HashTag(name) == tag, "%s: %s, %v", key, name, err)
 	}
 	name, err := rule.Bucket{Rule: shared}.Name()
 	assert.True(t, err == nil && name == "rl:{a}t", "%s, %v: a shared bucket needs no tenant", name, err)

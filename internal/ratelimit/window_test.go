@@ -77,7 +77,8 @@ func TestFixedWindow_FollowsTheCalendar(t *testing.T) {
 				consume(start, true)
 			}
 			v := consume(at, true)
-			assert.True(t, v.Remaining == 0 && v.Reset == end.Sub(at) && v.Next == v.Reset, "%s: %+v, want reset in %s", name, v, end.Sub(at))
+			assert.True(t, v.Remaining == 0 && v.Reset == end.Sub(at) && v.Next == v.Reset,
+				"%s: %+v, want reset in %s", name, v, end.Sub(at))
 			v = consume(end.Add(-time.Microsecond), false)
 			assert.True(t, v.RetryAfter == time.Microsecond, "%s: %+v", name, v)
 			consume(end, true)
