@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -41,22 +42,15 @@ type labelled struct {
 
 // newCatalogCounts returns counters. It registers them in reg if reg is not nil.
 func newCatalogCounts(reg prometheus.Registerer) *catalogCounts {
-	c := &catalogCounts{
-		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "quotasvc_plan_refusals_total",
-			Help: "Refused consumes, debits, holds and captures by the tenant's plan and by code. " +
-				"Checks and dry runs do not count.",
-		}, []string{"plan", "code"}),
-		units: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "quotasvc_debited_units_total",
-			Help: "Units taken by consumes, debits and captures, by the meter that had them. Refunds are not " +
-				"subtracted.",
-		}, []string{"meter"}),
+	with := promauto.With(reg)
+	return &catalogCounts{
+		refusals: counters(with, "quotasvc_plan_refusals_total",
+			"Refused consumes, debits, holds and captures by the tenant's plan and by code. "+
+				"Checks and dry runs do not count.", "plan", "code"),
+		units: counters(with, "quotasvc_debited_units_total",
+			"Units taken by consumes, debits and captures, by the meter that had them. Refunds are not "+
+				"subtracted.", "meter"),
 	}
-	if reg != nil {
-		reg.MustRegister(c.refusals, c.units)
-	}
-	return c
 }
 
 // names returns the plans and meters of a snapshot that have their own label value. A plan or meter keeps its label

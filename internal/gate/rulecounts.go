@@ -51,22 +51,16 @@ func (c *ruleCounts) maxPerTenant() int { return c.tenants.Most() }
 
 // change adds the difference between two indexes of general rules to the counts.
 func (c *ruleCounts) change(before, now *ruleIndex, change *ruleChange) {
-	for i, p := range change.left {
-		cowmap.Yield(i)
-		c.count(before, p, -1)
+	each := func(rules []*planRule, add func(x *ruleIndex, p *planRule, by int), x *ruleIndex, by int) {
+		for i, p := range rules {
+			cowmap.Yield(i)
+			add(x, p, by)
+		}
 	}
-	for i, p := range change.came {
-		cowmap.Yield(i)
-		c.count(now, p, 1)
-	}
-	for i, p := range change.left {
-		cowmap.Yield(i)
-		c.nameSample(now, p, -1)
-	}
-	for i, p := range change.came {
-		cowmap.Yield(i)
-		c.nameSample(now, p, 1)
-	}
+	each(change.left, c.count, before, -1)
+	each(change.came, c.count, now, 1)
+	each(change.left, c.nameSample, now, -1)
+	each(change.came, c.nameSample, now, 1)
 }
 
 // count adds a number to the counts to which the rule p of index x belongs.

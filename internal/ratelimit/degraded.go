@@ -103,9 +103,7 @@ func (l *Limiter) checkCorrupt(q *query, a answer) error {
 		if r.code != rule.Corrupt {
 			continue
 		}
-		l.metrics.corrupt.Inc()
-		now, last := l.micros(), l.corruptLog.Load()
-		if (last == 0 || now-last >= corruptLogEvery.Microseconds()) && l.corruptLog.CompareAndSwap(last, now) {
+		if l.countCorrupt() {
 			l.cfg.Log.Error("a stored value is not a bucket; it is not changed, and its rule is decided as if redis were away",
 				"key", q.charges[i].key)
 		}
@@ -114,6 +112,13 @@ func (l *Limiter) checkCorrupt(q *query, a answer) error {
 		}
 	}
 	return err
+}
+
+// countCorrupt counts an unreadable value. It returns whether to log the value: at most once in corruptLogEvery.
+func (l *Limiter) countCorrupt() bool {
+	l.metrics.corrupt.Inc()
+	now, last := l.micros(), l.corruptLog.Load()
+	return (last == 0 || now-last >= corruptLogEvery.Microseconds()) && l.corruptLog.CompareAndSwap(last, now)
 }
 
 // noteShard logs and counts that a shard of Redis is away, or that it answers again. The store calls it.

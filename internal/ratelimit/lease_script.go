@@ -148,7 +148,10 @@ func (l *Limiter) pipelineLeases(b *redisstore.Batch, batch []leaseCall, open []
 		results[i] = redisstore.Result[leaseReply]{Answer: r, Err: err}
 		switch {
 		case errors.Is(err, errCorrupt):
-			l.corruptLease(c.id.key())
+			if l.countCorrupt() {
+				l.cfg.Log.Error("a stored value is not a set of leases; "+
+					"it is not changed, and its rule is decided as if redis were away", "key", c.id.key())
+			}
 		case rebased:
 			l.metrics.rebased.Inc()
 		}
@@ -238,14 +241,5 @@ func readLease(reply redisstore.Reply) (r leaseReply, rebased bool, err error) {
 		return r, false, fmt.Errorf("%w: a reply of %d integers, want %d", redisstore.ErrScript, len(n), width)
 	default:
 		return leaseReply{now: n[0], code: leaseCode(n[2]), ends: n[3], held: n[4], frees: n[5], last: n[6], epoch: n[7]}, n[1] == 1, nil
-	}
-}
-
-// corruptLease counts an unreadable bucket of leases. It logs an unreadable bucket at most once in corruptLogEvery.
-func (l *Limiter) corruptLease(key string) {
-	l.metrics.corrupt.Inc()
-	now, last := l.micros(), l.corruptLog.Load()
-	if (last == 0 || now-last >= corruptLogEvery.Microseconds()) && l.corruptLog.CompareAndSwap(last, now) {
-		l.cfg.Log.Error("a stored value is not a set of leases; it is not changed, and its rule is decided as if redis were away", "key", key)
 	}
 }

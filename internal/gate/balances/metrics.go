@@ -1,6 +1,9 @@
 package balances
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
 
 // metrics are the metrics of a Cache.
 type metrics struct {
@@ -10,31 +13,25 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer, pending, parked *pendingCopies) *metrics {
-	m := &metrics{
-		published: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "quotasvc_balance_cache_published_total",
-			Help: "Balance copies written to Redis: the newest copy per balance and flush.",
-		}),
-		publishErrors: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "quotasvc_balance_cache_publish_errors_total",
-			Help: "Flushes to Redis that failed. Their copies are sent again.",
-		}),
-		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "quotasvc_balance_cache_refused_total",
-			Help: "Balance copies that the Redis script rejected as invalid. Any value but 0 is a bug.",
-		}),
+	with := promauto.With(reg)
+	with.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "quotasvc_balance_cache_pending_copies",
+		Help: "Balance copies waiting to be written to Redis.",
+	}, func() float64 { return float64(pending.len() + parked.len()) })
+	with.NewCounterFunc(prometheus.CounterOpts{
+		Name: "quotasvc_balance_cache_dropped_total",
+		Help: "Balance copies that were not written to Redis because too many waited. " +
+			"Checks may use an older copy for up to QUOTASVC_CACHE_FRESH.",
+	}, func() float64 { return float64(pending.droppedTotal() + parked.droppedTotal()) })
+	counter := func(name, help string) prometheus.Counter {
+		return with.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
-	if reg != nil {
-		reg.MustRegister(m.published, m.publishErrors, m.refused,
-			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-				Name: "quotasvc_balance_cache_pending_copies",
-				Help: "Balance copies waiting to be written to Redis.",
-			}, func() float64 { return float64(pending.len() + parked.len()) }),
-			prometheus.NewCounterFunc(prometheus.CounterOpts{
-				Name: "quotasvc_balance_cache_dropped_total",
-				Help: "Balance copies that were not written to Redis because too many waited. Checks may use an older copy for up to QUOTASVC_CACHE_FRESH.",
-			}, func() float64 { return float64(pending.droppedTotal() + parked.droppedTotal()) }),
-		)
+	return &metrics{
+		published: counter("quotasvc_balance_cache_published_total",
+			"Balance copies written to Redis: the newest copy per balance and flush."),
+		publishErrors: counter("quotasvc_balance_cache_publish_errors_total",
+			"Flushes to Redis that failed. Their copies are sent again."),
+		refused: counter("quotasvc_balance_cache_refused_total",
+			"Balance copies that the Redis script rejected as invalid. Any value but 0 is a bug."),
 	}
-	return m
 }
