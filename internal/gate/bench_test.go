@@ -5,28 +5,37 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// BenchmarkCheckBatch measures one batch of 64 checks. Each check is of another tenant, and has one balance and three
-// limits.
-func BenchmarkCheckBatch(b *testing.B) {
-	const size = 64
+// checksOf returns an instance with three limits, and a check of each of its tenants.
+func checksOf(b *testing.B, tenants int) (*instance, []Request) {
+	b.Helper()
 	in := newInstance(b, testenv.Postgres(b), patientClient(testenv.Redis(b)))
 	var limits []catalog.Limit
 	for i := range 3 {
 		limits = append(limits, catalog.Limit{Rule: fmt.Sprint("rule", i), Per: []string{"tenant"}, Kind: "token_bucket", Rate: "1000000/s"})
 	}
 	in.catalogue(limits...)
-	requests := make([]Request, size)
+	requests := make([]Request, tenants)
 	for i := range requests {
 		id := fmt.Sprint("tenant", i)
 		in.putTenant(catalog.Tenant{ID: id, Plan: "basic"})
 		requests[i] = Request{Tenant: id, Items: []ledger.Item{{Meter: "calls", Amount: 1}}}
 	}
+	return in, requests
+}
+
+// BenchmarkCheckBatch measures one batch of 64 checks. Each check is of another tenant, and has one balance and three
+// limits.
+func BenchmarkCheckBatch(b *testing.B) {
+	const size = 64
+	in, requests := checksOf(b, size)
 	for range 3 {
 		in.CheckBatch(b.Context(), requests)
 	}
@@ -46,20 +55,10 @@ func BenchmarkCheckBatch(b *testing.B) {
 func BenchmarkCheck(b *testing.B) {
 	for _, tenants := range []int{1, 1000} {
 		b.Run(fmt.Sprintf("tenants=%d", tenants), func(b *testing.B) {
-			in := newInstance(b, testenv.Postgres(b), patientClient(testenv.Redis(b)))
-			var limits []catalog.Limit
-			for i := range 3 {
-				limits = append(limits, catalog.Limit{Rule: fmt.Sprint("rule", i), Per: []string{"tenant"}, Kind: "token_bucket", Rate: "1000000/s"})
-			}
-			in.catalogue(limits...)
-			requests := make([]Request, tenants)
-			for i := range requests {
-				id := fmt.Sprint("tenant", i)
-				in.putTenant(catalog.Tenant{ID: id, Plan: "basic"})
-				requests[i] = Request{Tenant: id, Items: []ledger.Item{{Meter: "calls", Amount: 1}}}
-				if _, err := in.Check(b.Context(), requests[i]); err != nil {
-					b.Fatal(err)
-				}
+			in, requests := checksOf(b, tenants)
+			for _, req := range requests {
+				_, err := in.Check(b.Context(), req)
+				require.NoError(b, err)
 			}
 			var n, degraded, loaded atomic.Int64
 			b.SetParallelism(128)

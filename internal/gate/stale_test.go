@@ -9,10 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
-	"github.com/stretchr/testify/assert"
 )
 
 // publishFor is the time in which the balance of a debit reaches Redis if the service is not overloaded: a pause of 5

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -57,9 +58,7 @@ func BenchmarkScript(b *testing.B) {
 	client := patientClient(b, testenv.Redis(b))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		q, err := Request{Tenant: "acme", Charges: all[name]}.check(rule.Consume)
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		for _, way := range []struct {
 			name              string
 			perBatch, perCall int
@@ -79,9 +78,7 @@ func BenchmarkTenants(b *testing.B) {
 		for i := range batch {
 			tenant := fmt.Sprintf("tenant-%05d", i)
 			q, err := Request{Tenant: tenant, Charges: charges}.check(o)
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			batch[i] = q
 		}
 		for _, perCall := range []int{1, 16, 42} {
@@ -130,9 +127,7 @@ func redisCPU(b *testing.B, client redis.UniversalClient) (seconds float64) {
 	info := client.InfoMap(context.Background(), "cpu")
 	for _, name := range []string{"used_cpu_user", "used_cpu_sys"} {
 		n, err := strconv.ParseFloat(info.Item("CPU", name), 64)
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		seconds += n
 	}
 	return seconds
@@ -153,19 +148,9 @@ func BenchmarkConsume(b *testing.B) {
 					names[i] = fmt.Sprintf("t%d", i)
 				}
 				var next atomic.Int64
-				b.ReportAllocs()
-				b.SetParallelism(128)
-				b.RunParallel(func(pb *testing.PB) {
-					for pb.Next() {
-						tenant := names[next.Add(1)%int64(tenants)]
-						d, err := l.Consume(context.Background(), Request{Tenant: tenant, Charges: charges})
-						if err != nil || !d.Allowed || d.Degraded {
-							b.Errorf("%+v, %v", d, err)
-							return
-						}
-					}
+				benchConsumes(b, l, true, func() Request {
+					return Request{Tenant: names[next.Add(1)%int64(tenants)], Charges: charges}
 				})
-				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
 			})
 		}
 	}
@@ -179,17 +164,22 @@ func BenchmarkDenied(b *testing.B) {
 			l := patientLimiter(b, patientClient(b, testenv.Redis(b)), settings{forgetful: forgetful})
 			req := Request{Tenant: "acme", Charges: append(threeRules(b), Charge{Rule: compile(b, rule.Spec{ID: "empty", Rate: "1/day"})})}
 			mustConsume(b, l, req)
-			b.ReportAllocs()
-			b.SetParallelism(128)
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					if d, err := l.Consume(context.Background(), req); err != nil || d.Allowed || d.Degraded {
-						b.Errorf("%+v, %v", d, err)
-						return
-					}
-				}
-			})
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
+			benchConsumes(b, l, false, func() Request { return req })
 		})
 	}
+}
+
+// benchConsumes runs consumes of many concurrent callers. Each consume must have the outcome `allowed`.
+func benchConsumes(b *testing.B, l *Limiter, allowed bool, request func() Request) {
+	b.ReportAllocs()
+	b.SetParallelism(128)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if d, err := l.Consume(context.Background(), request()); err != nil || d.Allowed != allowed || d.Degraded {
+				b.Errorf("%+v, %v", d, err)
+				return
+			}
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -19,11 +19,7 @@ func BenchmarkFullest(b *testing.B) {
 	const own, others, atOnce = 100_000, 1_000_000, 5_000
 	server := testenv.RedisPrivate(b)
 	l := limiterOn(b, productionClient(b, server.URL), settings{forgetful: true})
-	options, err := redis.ParseURL(server.URL)
-	if err != nil {
-		b.Fatal(err)
-	}
-	client := patientClient(b, options)
+	client := patientClient(b, server.Options())
 	r := compile(b, rule.Spec{ID: "searches", Rate: "1000/day", Burst: 1000})
 	mustConsume(b, l, requestFor("t0", r, "", 1))
 	value := client.Get(b.Context(), "rl:{t0}t:searches").Val()
@@ -36,9 +32,8 @@ func BenchmarkFullest(b *testing.B) {
 			}
 			pipe.Set(b.Context(), fmt.Sprintf("rl:{tenant-%d}t:%s", n, name), value, time.Hour)
 		}
-		if _, err := pipe.Exec(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+		_, err := pipe.Exec(b.Context())
+		require.NoError(b, err)
 	}
 	// checks measures the time of charges until end returns true. It makes them one after another, 1,000 a second.
 	checks := func(end func() bool) (p50, p99, most time.Duration) {
@@ -46,9 +41,7 @@ func BenchmarkFullest(b *testing.B) {
 		next := time.Now()
 		for n := 0; !end(); n++ {
 			began := time.Now()
-			if _, err := l.Consume(context.Background(), requestFor(fmt.Sprint("c", n), r, "", 1)); err != nil {
-				b.Fatal(err)
-			}
+			mustConsume(b, l, requestFor(fmt.Sprint("c", n), r, "", 1))
 			took = append(took, time.Since(began))
 			next = next.Add(time.Millisecond)
 			time.Sleep(time.Until(next))

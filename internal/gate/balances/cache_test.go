@@ -262,13 +262,11 @@ func TestLookup_LocalMode_CopiesAreConfirmed(t *testing.T) {
 	got, fromRedis := c.readOne(t, keyOf(copyOf("c", 0, now)))
 	assert.True(t, !fromRedis && c.fresh(got) && got.Copy.Seq == 3,
 		"got %+v, from redis %v; want the local seq 3, fresh", got, fromRedis)
-	if got, _ := c.readOne(t, keyOf(copyOf("a", 0, now))); got.Copy != nil {
-		t.Error("the least recently used copy was kept beyond the bound")
-	}
+	got, _ = c.readOne(t, keyOf(copyOf("a", 0, now)))
+	assert.Nil(t, got.Copy, "the least recently used copy was kept beyond the bound")
 	c.Publish([]ledger.BalanceCopy{*copyOf("c", 2, now.Add(time.Minute))})
-	if got, _ := c.readOne(t, keyOf(copyOf("c", 0, now))); got.Copy.Seq != 3 {
-		t.Error("an older copy replaced a newer one")
-	}
+	got, _ = c.readOne(t, keyOf(copyOf("c", 0, now)))
+	assert.EqualValues(t, 3, got.Copy.Seq, "an older copy replaced a newer one")
 }
 
 func TestPublish_RefusedCopy_IsNotSentAgain(t *testing.T) {
@@ -278,7 +276,6 @@ func TestPublish_RefusedCopy_IsNotSentAgain(t *testing.T) {
 	bad.Seq = -1 // the script rejects this seq
 	c.Publish([]ledger.BalanceCopy{*bad})
 	testenv.Eventually(t, func() bool { return testutil.ToFloat64(c.metrics.refused) == 1 }, "the refused copy is counted")
-	if failed := testutil.ToFloat64(c.metrics.publishErrors); c.pending.len() != 0 || failed != 0 {
-		t.Errorf("%d copies wait, %v flushes failed; want 0 and 0", c.pending.len(), failed)
-	}
+	assert.Zero(t, c.pending.len(), "copies wait")
+	assert.Zero(t, testutil.ToFloat64(c.metrics.publishErrors), "flushes failed")
 }

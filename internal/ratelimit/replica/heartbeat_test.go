@@ -56,6 +56,13 @@ func (p pulse) sees(want int) {
 	}
 }
 
+// beatsAndSees sends one heartbeat and compares the number of replicas that it shows.
+func (p pulse) beatsAndSees(want int) {
+	p.t.Helper()
+	p.beats(1)
+	p.sees(want)
+}
+
 // killed makes a replica's last heartbeat in Redis so old (beatsMissed heartbeats) that the registration has expired.
 func (p pulse) killed(client *redis.Client) {
 	p.t.Helper()
@@ -70,31 +77,23 @@ func TestHeartbeat_ReplicasSeeEachOther(t *testing.T) {
 	direct := patientClient(t, server.Options())
 	all := pulses(t, server, 4)
 	for i, p := range all[:3] { // a new replica sees all earlier ones
-		p.beats(1)
-		p.sees(i + 1)
+		p.beatsAndSees(i + 1)
 	}
-	all[0].beats(1)
-	all[0].sees(3)
-	all[1].beats(1)
-	all[1].sees(3)
+	all[0].beatsAndSees(3)
+	all[1].beatsAndSees(3)
 	// If a replica leaves, it is removed at once. The leave stays in Redis until all replicas have seen it.
 	require.NoError(t, all[2].Stop(t.Context()))
-	all[0].beats(1)
-	all[0].sees(2)
-	all[3].beats(1)
-	all[3].sees(3)
-	all[0].beats(1)
-	all[0].sees(3)
+	all[0].beatsAndSees(2)
+	all[3].beatsAndSees(3)
+	all[0].beatsAndSees(3)
 	// A killed replica is dropped after confirmBeats heartbeats.
 	all[3].killed(direct)
 	all[0].beats(confirmBeats - 1)
 	all[0].sees(3)
-	all[0].beats(1)
-	all[0].sees(2)
+	all[0].beatsAndSees(2)
 	// The replica was only frozen. When it continues, it counts again.
 	all[3].beats(1)
-	all[0].beats(1)
-	all[0].sees(3)
+	all[0].beatsAndSees(3)
 }
 
 // TestHeartbeat_RedisAway_LastReplicasStay: if a heartbeat is not answered, the last known replicas still count.
@@ -102,10 +101,8 @@ func TestHeartbeat_RedisAway_LastReplicasStay(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	all := pulses(t, server, 3)
-	for range 2 {
-		for _, p := range all {
-			p.beats(1)
-		}
+	for _, p := range slices.Repeat(all, 2) {
+		p.beats(1)
 	}
 	server.Kill()
 	a := all[0]
@@ -117,8 +114,7 @@ func TestHeartbeat_RedisAway_LastReplicasStay(t *testing.T) {
 	server.Start()
 	a.beats(confirmBeats - 1)
 	a.sees(3)
-	all[1].beats(1)
-	all[1].sees(3)
+	all[1].beatsAndSees(3)
 	// Heartbeats before another outage and heartbeats after it are not consecutive.
 	server.Kill()
 	for _, p := range all[:2] {
@@ -129,12 +125,10 @@ func TestHeartbeat_RedisAway_LastReplicasStay(t *testing.T) {
 	a.sees(3)
 	// The second replica also returns. The third does not return.
 	all[1].beats(1)
-	a.beats(1)
-	a.sees(2)
+	a.beatsAndSees(2)
 	all[1].beats(confirmBeats - 2)
 	all[1].sees(3)
-	all[1].beats(1)
-	all[1].sees(2)
+	all[1].beatsAndSees(2)
 }
 
 func TestHeartbeat_RestartBetweenBeats_IsNoDeath(t *testing.T) {
@@ -142,16 +136,13 @@ func TestHeartbeat_RestartBetweenBeats_IsNoDeath(t *testing.T) {
 	server := testenv.RedisPrivate(t)
 	direct := patientClient(t, server.Options())
 	all := pulses(t, server, 2)
-	for range 2 {
-		for _, p := range all {
-			p.beats(1)
-		}
+	for _, p := range slices.Repeat(all, 2) {
+		p.beats(1)
 	}
 	for range 3 { // no heartbeat fails, but the set is deleted
 		direct.FlushDB(t.Context())
 		for _, p := range all {
-			p.beats(1)
-			p.sees(2)
+			p.beatsAndSees(2)
 		}
 	}
 }
@@ -207,9 +198,7 @@ func TestHeartbeat_ReplicasComeAndGo(t *testing.T) {
 	see(3, all[:3]...)
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := all[2].Stop(over); err != nil { // as if killed: no leave is sent
-		t.Fatal(err)
-	}
+	require.NoError(t, all[2].Stop(over)) // as if killed: no leave is sent
 	assert.True(t, direct.ZScore(t.Context(), replicasKey, fmt.Sprintf("-%d", all[2].id)).Err() != nil,
 		"a replica that was cut off has said goodbye")
 	see(2, all[:2]...)
